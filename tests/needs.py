@@ -1,0 +1,69 @@
+"""What some tests need from the system, how to see that it is there, and how a person gets it."""
+
+import functools
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    kind: str                       # which tests need it: "6 browser tests"
+    remedy: str                     # what a person does to get it
+    available: Callable[[], bool]
+
+
+def find_chromium():
+    """The path of a Chromium or Chrome, or None; COURSE_CHROMIUM names one in an unusual place."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    candidates = (os.environ.get("COURSE_CHROMIUM"), *map(shutil.which, names))
+    return next((path for path in candidates if path), None)
+
+
+@functools.cache
+def network_namespace_command():
+    """A command prefix that runs a program where the only network is loopback, or None if the system denies it."""
+    return namespace_command("--net", prepare="ip link set lo up")
+
+
+@functools.cache
+def mount_namespace_command():
+    """A command prefix that runs a program with mounts of its own, or None if the system denies it."""
+    return namespace_command("--mount", prepare="mount -t tmpfs -o size=64k tmpfs /mnt")
+
+
+def namespace_command(kind, *, prepare):
+    if not shutil.which("unshare"):
+        return None
+    for user in (["--user", "--map-root-user"], []):      # unprivileged first; then as root in a container
+        prefix = ["unshare", *user, kind]
+        trial = subprocess.run([*prefix, "sh", "-c", prepare], capture_output=True, env=with_system_tools())
+        if trial.returncode == 0:
+            return prefix
+    return None
+
+
+def with_system_tools():
+    """The environment with /usr/sbin on the path, where Debian keeps `ip` out of sight of ordinary users."""
+    return {**os.environ, "PATH": os.environ.get("PATH", "") + os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"}
+
+
+NEEDS = {
+    "chromium": Need(
+        kind="browser",
+        remedy="install Chromium: sudo apt-get install chromium (or name one in COURSE_CHROMIUM)",
+        available=lambda: find_chromium() is not None,
+    ),
+    "network_namespace": Need(
+        kind="offline",
+        remedy="they run on Linux with network namespaces: sudo apt-get install util-linux iproute2",
+        available=lambda: network_namespace_command() is not None,
+    ),
+    "mount_namespace": Need(
+        kind="full-disk",
+        remedy="they run on Linux with mount namespaces: sudo apt-get install util-linux mount",
+        available=lambda: mount_namespace_command() is not None,
+    ),
+}
