@@ -1,0 +1,60 @@
+"""The settings of a training."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from course_lib.training.schedules import SCHEDULES
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitConfig:
+    """How to train. Raises ValueError for a setting that makes no sense."""
+
+    steps: int
+    learning_rate: float = 1e-3  # the peak, reached at the end of the warm-up
+    schedule: str | Callable = "cosine"  # a name in SCHEDULES, or (step, steps, warmup) -> factor
+    warmup: int = 0  # steps
+    clip_norm: float | None = 1.0  # longest gradient, Euclidean norm over all parameters; None: any
+    weight_decay: float = 0.0  # of matrices; biases and norms are left alone
+    betas: tuple[float, float] = (0.9, 0.999)  # of Adam
+    evaluate_every: int | None = None  # steps; None: only after the last one
+    checkpoint_every: int | None = None  # steps; None: only after the last one
+    seed: int = 0  # of dropout and everything else random inside the loop
+    ema: float | None = None  # decay of a moving average of the weights
+
+    def __post_init__(self):
+        optional = "at least 1 or None"
+        rules = {
+            "steps": (self.steps >= 1, "at least 1"),
+            "learning_rate": (0 < self.learning_rate < math.inf, "positive and finite"),
+            "schedule": (
+                callable(self.schedule) or self.schedule in SCHEDULES,
+                f"a function or one of {', '.join(SCHEDULES)}",
+            ),
+            "warmup": (0 <= self.warmup <= self.steps, f"between 0 and steps={self.steps}"),
+            "clip_norm": (self.clip_norm is None or self.clip_norm > 0, "positive or None"),
+            "weight_decay": (self.weight_decay >= 0, "0 or more"),
+            "betas": (all(0 <= beta < 1 for beta in self.betas), "two numbers from 0 to below 1"),
+            "evaluate_every": (self.evaluate_every is None or self.evaluate_every >= 1, optional),
+            "checkpoint_every": (self.checkpoint_every is None or self.checkpoint_every >= 1, optional),
+            "seed": (0 <= self.seed < 2**32, "between 0 and 2**32 - 1"),
+            "ema": (self.ema is None or 0 < self.ema < 1, "between 0 and 1 or None"),
+        }
+        for name, (holds, rule) in rules.items():
+            if not holds:
+                raise ValueError(f"{name} must be {rule}, got {getattr(self, name)!r}.")
+
+    def learning_rate_factors(self) -> list[float]:
+        """What the schedule makes of the peak learning rate, for each step."""
+        schedule = self.schedule if callable(self.schedule) else SCHEDULES[self.schedule]
+        return [schedule(step, self.steps, self.warmup) for step in range(self.steps)]
+
+    def validation_steps(self) -> list[int]:
+        """After how many steps the model is validated: every `evaluate_every` and at the end."""
+        return [done for done in range(1, self.steps + 1) if is_due(done, self.evaluate_every, self.steps)]
+
+
+def is_due(done: int, every: int | None, steps: int) -> bool:
+    """Whether something that happens `every` so many steps, and at the end, happens after `done` steps."""
+    return done == steps or (every is not None and done % every == 0)

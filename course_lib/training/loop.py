@@ -1,0 +1,136 @@
+"""A training loop to be read: `fit` is the whole of it."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
+from torch.optim import AdamW, Optimizer
+
+from course_lib.training import progress as displays
+from course_lib.training.config import FitConfig, is_due
+from course_lib.training.history import History
+from course_lib.training.progress import Progress
+from course_lib.training.run import Run
+from course_lib.training.seeding import seeded
+
+
+def fit(
+    model: nn.Module,
+    batch_at: Callable[[int], Any],
+    loss: Callable[[nn.Module, Any], Tensor],
+    *,
+    config: FitConfig,
+    validate: Callable[[nn.Module], float] | None = None,
+    best: Callable = min,
+    checkpoint: Path | str | None = None,
+    progress: Progress | None = None,
+    optimizer: Optimizer | None = None,
+    fabric: Any = None,
+) -> History:
+    """Trains `model` in place for `config.steps` steps and returns what happened.
+
+    The batch of a step is `batch_at(step)`, a pure function of the step; it is moved to the model's device. `loss(model,
+    batch)` is a scalar. `validate(model)` is called without gradients and in evaluation mode; `best` is `min` if low
+    values are good (a loss) and `max` if high ones are (accuracy, BLEU).
+
+    With a folder `checkpoint`, a run that was interrupted goes on where it stood, and ends with the same weights and
+    history, bit for bit, as one that was not; a finished one returns at once. The model is left in evaluation mode with its
+    last weights (the averaged ones if `config.ema` is set); `history.load_best(model)` puts the best ones in.
+
+    `optimizer` replaces AdamW; its learning rate must be the config's. `fabric` is a Lightning Fabric, or anything with its
+    `setup(model, optimizer)`, `backward(loss)` and `is_global_zero`.
+
+    Raises ValueError for arguments or a checkpoint that do not fit each other, and FloatingPointError when the loss or the
+    gradient stops being finite; the weights are then those before that step.
+    """
+    if best not in (min, max):
+        raise ValueError(f"best must be min (low values are good) or max (high ones are), got {best!r}.")
+    optimizer = adamw(model, config) if optimizer is None else optimizer
+    folder = None if checkpoint is None else Path(checkpoint)
+    run = Run(model, optimizer, config, validate=validate, best=best, checkpoint=folder)
+    trained, backward, is_writer = model, Tensor.backward, True
+    if fabric is not None:
+        trained, optimizer = fabric.setup(model, optimizer)
+        backward, is_writer = fabric.backward, fabric.is_global_zero
+    parameters = list(model.parameters())
+    device = parameters[0].device
+
+    with seeded(config.seed), closing(progress or displays.start("training")) as display:
+        first_step = run.resume()
+        model.train()
+        for step in range(first_step, config.steps):
+            with run.clock:
+                learning_rate = run.set_learning_rate(step)
+                batch = to_device(batch_at(step), device)
+                batch_loss = scalar(loss(trained, batch))
+                optimizer.zero_grad()
+                backward(batch_loss)
+                norm = clip_grad_norm_(parameters, config.clip_norm or math.inf)
+                # One copy to the CPU for both numbers: on an accelerator each would wait for it.
+                loss_value, norm_value = torch.stack([batch_loss.detach(), norm]).tolist()
+                stop_unless_finite(loss_value, norm_value, step, learning_rate)
+                optimizer.step()
+                run.update_average()
+            run.log(step, loss=loss_value, gradient_norm=norm_value, learning_rate=learning_rate)
+            display.update(step + 1, config.steps, loss=loss_value)
+            if step + 1 in run.validation_places:
+                run.validate(step + 1)
+            if is_writer and is_due(step + 1, config.checkpoint_every, config.steps):
+                run.save(step + 1)
+    run.finish()
+    return run.history
+
+
+def adamw(model: nn.Module, config: FitConfig) -> AdamW:
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019) on matrices only; without decay it is Adam."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    if not trained:
+        raise ValueError(f"{type(model).__name__} has no parameter to train.")
+    groups = [
+        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": config.weight_decay},
+        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    return AdamW([g for g in groups if g["params"]], lr=config.learning_rate, betas=config.betas, fused=True)
+
+
+def to_device(batch: Any, device: torch.device) -> Any:
+    """The batch with every tensor in it on `device`: a tensor, or tuples, lists, dicts and dataclasses of them."""
+    if isinstance(batch, Tensor):
+        return batch.to(device)
+    if isinstance(batch, Mapping):
+        return {key: to_device(value, device) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):  # a namedtuple
+        return type(batch)(*(to_device(value, device) for value in batch))
+    if isinstance(batch, (tuple, list)):
+        return type(batch)(to_device(value, device) for value in batch)
+    if dataclasses.is_dataclass(batch):
+        names = [field.name for field in dataclasses.fields(batch) if field.init]
+        return dataclasses.replace(batch, **{name: to_device(getattr(batch, name), device) for name in names})
+    return batch
+
+
+def scalar(loss: Tensor) -> Tensor:
+    """The loss itself. Raises ValueError unless it is one number."""
+    if not isinstance(loss, Tensor) or loss.ndim != 0:
+        shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
+        raise ValueError(
+            f"loss(model, batch) must be a tensor of shape (), got {shape}: take a mean or a sum."
+        )
+    return loss
+
+
+def stop_unless_finite(loss: float, gradient_norm: float, step: int, learning_rate: float) -> None:
+    """Raises FloatingPointError for a loss or gradient that is NaN or infinite: training on would ruin the weights."""
+    if math.isfinite(loss) and math.isfinite(gradient_norm):
+        return
+    what = f"gradient norm is {gradient_norm}" if math.isfinite(loss) else f"loss is {loss}"
+    raise FloatingPointError(
+        f"Training stopped at step {step} with learning rate {learning_rate:.3g}: the {what}. The weights are those "
+        f"before this step. Try a lower learning rate, a longer warm-up or a smaller clip_norm, and look at this batch."
+    )

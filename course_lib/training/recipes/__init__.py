@@ -1,0 +1,1 @@
+"""Recipes: how each lesson's models are trained and scored, with every setting in one place."""

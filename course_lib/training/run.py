@@ -1,0 +1,157 @@
+"""Everything that a training needs to go on after an interruption."""
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from course_lib.training import checkpoints
+from course_lib.training.averaging import WeightAverage
+from course_lib.training.config import FitConfig
+from course_lib.training.history import History
+from course_lib.training.seeding import random_state, restore_random_state, seeded
+
+
+class Clock:
+    """Adds up the seconds spent inside its `with` blocks: on the wall, and of all this process's threads."""
+
+    def __init__(self):
+        self.wall = self.cpu = 0.0
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter(), time.process_time()
+
+    def __exit__(self, *exception: object) -> None:
+        self.wall += time.perf_counter() - self._began[0]
+        self.cpu += time.process_time() - self._began[1]
+
+
+class Run:
+    """Model, optimizer, weight average, history, clock and random numbers, which are saved and restored together."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Optimizer,
+        config: FitConfig,
+        *,
+        validate: Callable | None,
+        best: Callable,
+        checkpoint: Path | None,
+    ):
+        self.model, self.optimizer, self.config = model, optimizer, config
+        self.validate_model, self.best, self.checkpoint = validate, best, checkpoint
+        validation_steps = config.validation_steps() if validate else []
+        self.history = History.blank(config.steps, validation_steps)
+        self.validation_places = {step: place for place, step in enumerate(validation_steps)}
+        self.average = WeightAverage(model, config.ema) if config.ema else None
+        self.clock = Clock()
+        self.peaks = _peak_learning_rates(optimizer, config)
+        self.factors = config.learning_rate_factors()
+
+    def set_learning_rate(self, step: int) -> float:
+        """Gives each parameter group its rate for `step`; returns the first group's."""
+        for group, peak in zip(self.optimizer.param_groups, self.peaks, strict=True):
+            group["lr"] = peak * self.factors[step]
+        return self.peaks[0] * self.factors[step]
+
+    def update_average(self) -> None:
+        """Lets the weight average, if there is one, follow the weights."""
+        if self.average:
+            self.average.update()
+
+    def finish(self) -> None:
+        """Leaves the model ready for use."""
+        if self.average:
+            self.average.copy_to_model()
+        self.model.eval()
+
+    def log(self, step: int, *, loss: float, gradient_norm: float, learning_rate: float) -> None:
+        """Writes a finished step into the history."""
+        self.history.losses[step] = loss
+        self.history.gradient_norms[step] = gradient_norm
+        self.history.learning_rates[step] = learning_rate
+        self.history.cpu_seconds[step] = self.clock.cpu
+        self.history.wall_seconds[step] = self.clock.wall
+
+    @torch.no_grad()
+    def validate(self, done: int) -> None:
+        """Scores the model after `done` steps and keeps its weights if they are the best so far."""
+        averaged = self.average.swapped_in() if self.average else nullcontext()
+        # Random numbers drawn by the validation must not change the training after it.
+        with averaged, seeded(self.config.seed):
+            self.model.eval()
+            value = float(self.validate_model(self.model))
+            self.model.train()
+            before = self.history.best_value
+            self.history.validation_values[self.validation_places[done]] = value
+            if not math.isnan(value) and (before is None or self.best(before, value) != before):
+                self.history.best_step = done
+                weights = self.model.state_dict()
+                self.history.best_weights = {name: tensor.clone() for name, tensor in weights.items()}
+
+    def save(self, done: int) -> None:
+        """Writes a checkpoint after `done` steps; without a folder, nothing."""
+        if self.checkpoint is None:
+            return
+        history = self.history
+        if history.best_step is not None:
+            best = {"step": history.best_step, "value": history.best_value, "weights": history.best_weights}
+            checkpoints.save_best(self.checkpoint, best)
+        state = {
+            "settings": self.settings(),
+            "done": done,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "average": self.average.state_dict() if self.average else None,
+            "history": history.state_dict(),
+            "clock": (self.clock.wall, self.clock.cpu),
+            "random": random_state(),
+        }
+        checkpoints.save(self.checkpoint, state)
+
+    def resume(self) -> int:
+        """Takes up the folder's checkpoint, if there is one; returns the number of steps done."""
+        state = checkpoints.load(self.checkpoint) if self.checkpoint else None
+        if state is None:
+            return 0
+        checkpoints.check_same_settings(state["settings"], self.settings(), self.checkpoint)
+        checkpoints.check_same_model(state["model"], self.model, self.checkpoint)
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.average:
+            self.average.load_state_dict(state["average"])
+        self.history.load_state_dict(state["history"])
+        self.clock.wall, self.clock.cpu = state["clock"]
+        restore_random_state(state["random"])
+        return state["done"]
+
+    def settings(self) -> dict:
+        """What must be the same when a run goes on, in plain values; how often it is saved may change."""
+        settings = dataclasses.asdict(self.config)
+        del settings["checkpoint_every"]
+        if callable(self.config.schedule):
+            settings["schedule"] = getattr(self.config.schedule, "__qualname__", "a function")
+        return settings | {
+            "learning rates": [peak * factor for peak in self.peaks for factor in self.factors],
+            "optimizer": type(self.optimizer).__name__,
+            "validate": self.validate_model is not None,
+            "best": self.best.__name__,
+        }
+
+
+def _peak_learning_rates(optimizer: Optimizer, config: FitConfig) -> list[float]:
+    """The rate of each parameter group at the schedule's peak, remembered in the group as torch's schedulers do."""
+    peaks = [group.setdefault("initial_lr", group["lr"]) for group in optimizer.param_groups]
+    if config.learning_rate not in peaks:
+        raise ValueError(
+            f"The optimizer's learning rate is {', '.join(map(str, peaks))} but the config's is "
+            f"{config.learning_rate}: give both the same."
+        )
+    return peaks

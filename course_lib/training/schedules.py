@@ -1,0 +1,68 @@
+"""Learning-rate schedules: pure functions of the step.
+
+Each returns the factor by which the peak learning rate is multiplied at `step` = 0, 1, ..., `steps` - 1. `warmup` is the
+number of steps over which the factor rises to 1; the first step is never wasted on a rate of zero.
+"""
+
+import math
+from collections.abc import Callable
+
+Schedule = Callable[[int, int, int], float]  # (step, steps, warmup) -> factor
+
+
+def constant(step: int, steps: int, warmup: int) -> float:
+    """Linear warm-up, then 1."""
+    return min(1.0, (step + 1) / max(1, warmup))
+
+
+def linear(step: int, steps: int, warmup: int) -> float:
+    """Linear warm-up, then a straight line that would reach 0 at `step` = `steps`."""
+    if step < warmup:
+        return (step + 1) / warmup
+    return (steps - step) / (steps - warmup)
+
+
+def cosine(step: int, steps: int, warmup: int) -> float:
+    """Linear warm-up, then half a cosine that would reach 0 at `step` = `steps` (Loshchilov & Hutter 2017, eq. 5)."""
+    if step < warmup:
+        return (step + 1) / warmup
+    return (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
+
+
+def inverse_sqrt(step: int, steps: int, warmup: int) -> float:
+    """min(t^-0.5, t * warmup^-1.5) * warmup^0.5 with t = step + 1: Vaswani et al. 2017, eq. (3), scaled to a peak of 1.
+
+    The paper's own rate is this factor times `vaswani_peak(dim, warmup)`.
+    """
+    t, warmup = step + 1, max(1, warmup)
+    return min(math.sqrt(warmup / t), t / warmup)
+
+
+def one_cycle(step: int, steps: int, warmup: int) -> float:
+    """Cosine from 1/25 up to 1 at the end of the warm-up, then cosine down to 4e-6 at the last step.
+
+    Smith & Topin 2019, with the constants of torch's OneCycleLR. A `warmup` of 0 means its 30 % of the steps.
+    """
+    start, end = 1 / 25, 1 / 25e4
+    peak = (warmup or 0.3 * steps) - 1
+    if step <= peak:
+        return _cosine_between(start, 1.0, step / peak if peak > 0 else 1.0)
+    return _cosine_between(1.0, end, (step - peak) / (steps - 1 - peak))
+
+
+def vaswani_peak(dim: int, warmup: int) -> float:
+    """The highest rate of Vaswani et al. 2017, eq. (3): (d_model * warmup)^-0.5, reached at the end of the warm-up."""
+    return (dim * warmup) ** -0.5
+
+
+SCHEDULES: dict[str, Schedule] = {
+    "constant": constant,
+    "linear": linear,
+    "cosine": cosine,
+    "inverse_sqrt": inverse_sqrt,
+    "one_cycle": one_cycle,
+}
+
+
+def _cosine_between(start: float, end: float, fraction: float) -> float:
+    return end + (start - end) * (1 + math.cos(math.pi * fraction)) / 2
