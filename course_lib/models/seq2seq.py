@@ -1,0 +1,190 @@
+"""Translation with recurrent networks: one fixed context vector, and two ways to attend.
+
+Cho et al., "Learning phrase representations using RNN encoder-decoder", EMNLP 2014, arXiv 1406.1078.
+Bahdanau, Cho & Bengio, "Neural machine translation by jointly learning to align and translate", ICLR 2015, arXiv 1409.0473.
+Luong, Pham & Manning, "Effective approaches to attention-based neural machine translation", EMNLP 2015, arXiv 1508.04025.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from course_lib.layers.attention import AdditiveAttention, LuongAttention
+from course_lib.layers.recurrent import BidirectionalGRU
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seq2SeqConfig:
+    """`attention` is "none" (one fixed vector), "additive" (Bahdanau), "dot" or "general" (Luong)."""
+
+    source_vocab: int  # words
+    target_vocab: int  # words
+    attention: str = "additive"
+    embed_dim: int = 64
+    encoder_dim: int = 64  # of each direction: an annotation h_j has twice as many numbers
+    hidden_dim: int = 64  # of the decoder state s_i
+    start_id: int = 1  # <s>, the word before the first
+    end_id: int = 2  # </s>
+
+
+class Source(NamedTuple):
+    """What the encoder tells the decoder about a sentence of T_k words."""
+
+    annotations: Float[Tensor, "B T_k D_k"]  # h_j, one for each word
+    summary: Float[Tensor, "B D_k"]  # the last state of both directions: the fixed context vector
+    valid: Bool[Tensor, "B T_k"]  # real words
+
+
+class Decoded(NamedTuple):
+    """What a decoder makes of T_q words; `weights` is None where there is no attention."""
+
+    features: Float[Tensor, "B T_q F"]
+    weights: Float[Tensor, "B T_q T_k"] | None
+    state: Float[Tensor, "B H"]  # s after the last of the words
+
+
+class FixedContextDecoder(nn.Module):
+    """s_i = GRU(s_{i-1}, [y_{i-1}; c]) with one vector c for the whole sentence, Cho et al. 2014, section 2.2.
+
+    c does not depend on the state, so all steps of a known target run in one call.
+    """
+
+    def __init__(self, embed_dim: int, source_dim: int, hidden_dim: int):
+        super().__init__()
+        self.gru = nn.GRU(embed_dim + source_dim, hidden_dim, batch_first=True)
+        self.feature_dim = hidden_dim + embed_dim + source_dim
+
+    def forward(self, words: Float[Tensor, "B T_q E"], source: Source, state: Float[Tensor, "B H"]) -> Decoded:
+        context = source.summary[:, None].expand(-1, words.shape[1], -1)
+        states, last = self.gru(torch.cat([words, context], dim=-1), state[None])
+        return Decoded(torch.cat([states, words, context], dim=-1), None, last[0])
+
+
+class AdditiveDecoder(nn.Module):
+    """c_i = attention(s_{i-1}, h); s_i = GRU(s_{i-1}, [y_{i-1}; c_i]), Bahdanau et al. 2015, eqs. (4)-(6).
+
+    The context of a step needs the state before it: the words must be taken one after the other.
+    """
+
+    def __init__(self, embed_dim: int, source_dim: int, hidden_dim: int):
+        super().__init__()
+        self.attention = AdditiveAttention(hidden_dim, source_dim, hidden_dim)
+        self.gru = nn.GRUCell(embed_dim + source_dim, hidden_dim)
+        self.feature_dim = hidden_dim + embed_dim + source_dim
+
+    def forward(self, words: Float[Tensor, "B T_q E"], source: Source, state: Float[Tensor, "B H"]) -> Decoded:
+        projected_keys = self.attention.project_keys(source.annotations)  # U_a h_j, once for all words
+        mask = source.valid[:, None]
+        states, contexts, weights = [], [], []
+        for word in words.unbind(dim=1):
+            context, weight = self.attention(
+                state[:, None], source.annotations, mask=mask, projected_keys=projected_keys
+            )
+            state = self.gru(torch.cat([word, context[:, 0]], dim=-1), state)
+            states.append(state)
+            contexts.append(context)
+            weights.append(weight)
+        features = torch.cat([torch.stack(states, dim=1), words, torch.cat(contexts, dim=1)], dim=-1)
+        return Decoded(features, torch.cat(weights, dim=1), state)
+
+
+class LuongDecoder(nn.Module):
+    """s_i = GRU(s_{i-1}, y_{i-1}); c_i = attention(s_i, h), Luong et al. 2015, section 3.1.
+
+    Attention follows the recurrence instead of feeding it, so both run over all words of a known target at once.
+    Differs from the paper in having one GRU where it has four LSTMs, and no input feeding (section 3.3).
+    """
+
+    def __init__(self, embed_dim: int, source_dim: int, hidden_dim: int, *, score: str):
+        super().__init__()
+        self.gru = nn.GRU(embed_dim, hidden_dim, batch_first=True)
+        self.attention = LuongAttention(hidden_dim, source_dim, score=score)
+        self.feature_dim = hidden_dim + source_dim
+
+    def forward(self, words: Float[Tensor, "B T_q E"], source: Source, state: Float[Tensor, "B H"]) -> Decoded:
+        states, last = self.gru(words, state[None])
+        contexts, weights = self.attention(states, source.annotations, mask=source.valid[:, None])
+        return Decoded(torch.cat([states, contexts], dim=-1), weights, last[0])
+
+
+class Seq2Seq(nn.Module):
+    """p(y | x) = prod_i p(y_i | y_<i, x): an encoder that reads x, a decoder that writes y word by word.
+
+    The decoder starts from s_0 = tanh(W_s c), and its features f_i become logits by W_o tanh(W_f f_i).
+    Differs from Bahdanau et al. 2015 in the tanh layer before the logits (theirs is a maxout), and in s_0, which here
+    sees both directions of the encoder (theirs: the backward one).
+    Raises ValueError for an unknown `config.attention`.
+    """
+
+    def __init__(self, config: Seq2SeqConfig):
+        super().__init__()
+        self.config = config
+        source_dim = 2 * config.encoder_dim
+        self.source_embed = nn.Embedding(config.source_vocab, config.embed_dim)
+        self.encoder = BidirectionalGRU(config.embed_dim, config.encoder_dim)
+        self.initial_state = nn.Linear(source_dim, config.hidden_dim)
+        self.target_embed = nn.Embedding(config.target_vocab, config.embed_dim)
+        self.decoder = build_decoder(config, source_dim)
+        self.readout = nn.Sequential(
+            nn.Linear(self.decoder.feature_dim, config.hidden_dim),
+            nn.Tanh(),
+            nn.Linear(config.hidden_dim, config.target_vocab),
+        )
+
+    def encode(self, source: Int[Tensor, "B T_k"], valid: Bool[Tensor, "B T_k"]) -> Source:
+        annotations, summary = self.encoder(self.source_embed(source), valid)
+        return Source(annotations, summary, valid)
+
+    def start(self, source: Source) -> Float[Tensor, "B H"]:
+        """s_0, the decoder's state before the first word."""
+        return self.initial_state(source.summary).tanh()
+
+    def forward(
+        self, source: Int[Tensor, "B T_k"], valid: Bool[Tensor, "B T_k"], target_in: Int[Tensor, "B T_q"]
+    ) -> Float[Tensor, "B T_q V"]:
+        """Teacher forcing: the logits of y_1 ... y_n, given `target_in` = <s>, y_1 ... y_{n-1}."""
+        encoded = self.encode(source, valid)
+        return self.readout(self.decoder(self.target_embed(target_in), encoded, self.start(encoded)).features)
+
+    def align(
+        self, source: Int[Tensor, "B T_k"], valid: Bool[Tensor, "B T_k"], target_in: Int[Tensor, "B T_q"]
+    ) -> Float[Tensor, "B T_q T_k"] | None:
+        """The attention weights behind `forward`: row i says where the model looks while it writes y_i."""
+        encoded = self.encode(source, valid)
+        return self.decoder(self.target_embed(target_in), encoded, self.start(encoded)).weights
+
+    @torch.no_grad()
+    def greedy_decode(
+        self, source: Int[Tensor, "B T_k"], valid: Bool[Tensor, "B T_k"], *, max_length: int = 60
+    ) -> tuple[Int[Tensor, "B T_q"], Float[Tensor, "B T_q T_k"] | None]:
+        """Writes the likeliest next word until every sentence has its end sign, or `max_length` words.
+
+        What follows a row's end sign means nothing. Returns the words and, with attention, the weights.
+        """
+        encoded = self.encode(source, valid)
+        state = self.start(encoded)
+        word = torch.full((len(source),), self.config.start_id, device=source.device)
+        ended = torch.zeros(len(source), dtype=torch.bool, device=source.device)
+        words, weights = [], []
+        while len(words) < max_length and not ended.all():
+            decoded = self.decoder(self.target_embed(word)[:, None], encoded, state)
+            state, word = decoded.state, self.readout(decoded.features[:, 0]).argmax(dim=-1)
+            ended = ended | (word == self.config.end_id)
+            words.append(word)
+            weights.append(decoded.weights)
+        return torch.stack(words, dim=1), None if weights[0] is None else torch.cat(weights, dim=1)
+
+
+def build_decoder(config: Seq2SeqConfig, source_dim: int) -> FixedContextDecoder | AdditiveDecoder | LuongDecoder:
+    """The decoder that `config.attention` names; raises ValueError for another name."""
+    dims = (config.embed_dim, source_dim, config.hidden_dim)
+    if config.attention == "none":
+        return FixedContextDecoder(*dims)
+    if config.attention == "additive":
+        return AdditiveDecoder(*dims)
+    if config.attention in ("dot", "general"):
+        return LuongDecoder(*dims, score=config.attention)
+    raise ValueError(f"attention must be 'none', 'additive', 'dot' or 'general', got {config.attention!r}")

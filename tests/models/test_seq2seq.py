@@ -1,0 +1,128 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from course_lib.models.seq2seq import Seq2Seq, Seq2SeqConfig
+
+ATTENTIONS = ("none", "additive", "dot", "general")
+WITH_ATTENTION = ATTENTIONS[1:]
+
+
+def make(attention, seed=0, **overrides):
+    """A tiny model in double precision, two sentences of unequal length, and their translations."""
+    torch.manual_seed(seed)
+    sizes = {"embed_dim": 5, "encoder_dim": 3, "hidden_dim": 6} | overrides
+    model = Seq2Seq(Seq2SeqConfig(source_vocab=11, target_vocab=9, attention=attention, **sizes)).double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    source = torch.randint(3, 11, (2, 5))
+    valid = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    return model, source, valid, torch.randint(3, 9, (2, 4))
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_writing_word_by_word_gives_the_logits_of_teacher_forcing(attention):
+    model, source, valid, target = make(attention)
+    encoded = model.encode(source, valid)
+    state, logits = model.start(encoded), []
+    for word in target.unbind(dim=1):
+        decoded = model.decoder(model.target_embed(word)[:, None], encoded, state)
+        state = decoded.state
+        logits.append(model.readout(decoded.features))
+    torch.testing.assert_close(torch.cat(logits, dim=1), model(source, valid, target), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_padding_changes_nothing(attention):
+    model, source, valid, target = make(attention)
+    together = model(source, valid, target)[1:]
+    alone = model(source[1:, :3], valid[1:, :3], target[1:])
+    torch.testing.assert_close(together, alone, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_future_target_words_do_not_leak(attention):
+    model, source, valid, target = make(attention)
+    words = model.target_embed(target).detach().requires_grad_()
+    encoded = model.encode(source, valid)
+    model.decoder(words, encoded, model.start(encoded)).features[:, 1].sum().backward()
+    assert (words.grad[:, 2:] == 0).all() and (words.grad[:, :2] != 0).any()
+
+
+def test_without_attention_the_source_passes_through_one_vector_only():
+    model, source, valid, target = make("none")
+    encoded = model.encode(source, valid)
+    forgotten = encoded._replace(annotations=torch.full_like(encoded.annotations, torch.nan))
+    words = model.target_embed(target)
+    decoded = model.decoder(words, forgotten, model.start(encoded))
+    assert decoded.weights is None and decoded.features.isfinite().all()
+
+
+@pytest.mark.parametrize("attention", WITH_ATTENTION)
+def test_attention_weights_sum_to_one_over_the_real_words(attention):
+    model, source, valid, target = make(attention)
+    weights = model.align(source, valid, target)
+    assert weights.shape == (2, 4, 5)
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 4).double(), rtol=0, atol=1e-12)
+    assert (weights[1, :, 3:] == 0).all() and (weights[0] > 0).all()
+
+
+def test_the_additive_decoder_follows_bahdanau_s_equations():
+    model, source, valid, target = make("additive")
+    decoder = model.decoder
+    h = model.encode(source[:1], valid[:1]).annotations[0]
+    s = (model.initial_state(model.encode(source[:1], valid[:1]).summary)).tanh()[0]
+    W, U, v = decoder.attention.q_proj.weight, decoder.attention.k_proj.weight, decoder.attention.v
+    features = []
+    for y in model.target_embed(target[0]):
+        energies = torch.stack([v @ torch.tanh(W @ s + U @ h_j) for h_j in h])  # e_ij
+        alpha = energies.exp() / energies.exp().sum()  # eq. (6)
+        c = sum(a * h_j for a, h_j in zip(alpha, h, strict=True))  # eq. (5)
+        s = decoder.gru(torch.cat([y, c])[None], s[None])[0]  # eq. (4)
+        features.append(torch.cat([s, y, c]))
+    expected = model.readout(torch.stack(features))
+    torch.testing.assert_close(model(source[:1], valid[:1], target[:1])[0], expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_greedy_decoding_takes_the_likeliest_word_of_each_step(attention):
+    model, source, valid, _ = make(attention, seed=3)
+    words, weights = model.greedy_decode(source, valid, max_length=7)
+    start = torch.full((2, 1), model.config.start_id)
+    logits = model(source, valid, torch.cat([start, words[:, :-1]], dim=1))
+    assert torch.equal(logits.argmax(dim=-1), words)
+    assert words.shape[1] <= 7 and (weights is None) == (attention == "none")
+
+
+def test_greedy_decoding_stops_when_every_sentence_has_ended():
+    model, source, valid, _ = make("additive")
+    model.readout[-1].bias.data[model.config.end_id] = 1e3
+    words, _ = model.greedy_decode(source, valid, max_length=20)
+    assert words.tolist() == [[model.config.end_id]] * 2
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_a_batch_can_be_learned_by_heart(attention):
+    torch.manual_seed(0)
+    model = Seq2Seq(Seq2SeqConfig(source_vocab=20, target_vocab=20, attention=attention, encoder_dim=32))
+    source, valid = torch.randint(3, 20, (8, 6)), torch.ones(8, 6, dtype=torch.bool)
+    target_out = torch.cat([source.flip(1), torch.full((8, 1), 2)], dim=1)
+    target_in = torch.cat([torch.ones(8, 1, dtype=torch.long), target_out[:, :-1]], dim=1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(60):
+        loss = F.cross_entropy(model(source, valid, target_in).flatten(0, 1), target_out.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    words, _ = model.greedy_decode(source, valid, max_length=7)
+    assert torch.equal(words, target_out)
+
+
+def test_an_unknown_attention_is_refused_by_name():
+    with pytest.raises(ValueError, match="'none', 'additive', 'dot' or 'general', got 'bahdanau'"):
+        make("bahdanau")
+
+
+def test_dot_attention_refuses_unequal_widths():
+    with pytest.raises(ValueError, match="got 6 and 8"):
+        make("dot", encoder_dim=4)
