@@ -12,24 +12,24 @@ import tempfile
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["MKL_NUM_THREADS"] = "1"
 os.environ["COURSE_PROGRESS"] = "off"
-if "PYTEST_XDIST_WORKER" not in os.environ:         # the workers of pytest-xdist inherit this one home
+if "PYTEST_XDIST_WORKER" not in os.environ:  # the workers of pytest-xdist inherit this one home
     os.environ["COURSE_HOME"] = tempfile.mkdtemp(prefix="course-home-")
     atexit.register(shutil.rmtree, os.environ["COURSE_HOME"], ignore_errors=True)
 
-from jaxtyping import install_import_hook  # noqa: E402
+from jaxtyping import install_import_hook
 
 install_import_hook("course_lib", "beartype.beartype")
 
-import matplotlib  # noqa: E402
-import pytest  # noqa: E402
-import torch  # noqa: E402
+import matplotlib
+import pytest
+import torch
 
-from tests.needs import NEEDS  # noqa: E402
+from tests.needs import NEEDS
 
 torch.set_num_threads(1)
-matplotlib.use("Agg")                               # here and not in MPLBACKEND: notebook kernels draw inline
+matplotlib.use("Agg")  # here and not in MPLBACKEND: notebook kernels draw inline
 
-LEFT_OUT = pytest.StashKey[dict]()                  # name of the need -> number of tests left out
+LEFT_OUT = pytest.StashKey[dict]()  # name of the need -> number of tests left out
 
 
 def pytest_configure(config):
@@ -47,7 +47,7 @@ def missing_needs(item):
     return [name for name in names if not NEEDS[name].available()]
 
 
-@pytest.hookimpl(trylast=True)                      # after -k and -m: count only what was asked for
+@pytest.hookimpl(trylast=True)  # after -k and -m: count only what was asked for
 def pytest_collection_modifyitems(config, items):
     if os.environ.get("COURSE_REQUIRE_ALL") == "1":
         return
@@ -64,11 +64,14 @@ def pytest_runtest_setup(item):
     missing = missing_needs(item)
     if missing:
         remedies = "; ".join(NEEDS[name].remedy for name in missing)
-        pytest.fail(f"needs {', '.join(missing)}, and COURSE_REQUIRE_ALL=1 leaves nothing out: {remedies}", pytrace=False)
+        pytest.fail(
+            f"needs {', '.join(missing)}, and COURSE_REQUIRE_ALL=1 leaves nothing out: {remedies}",
+            pytrace=False,
+        )
 
 
 class LeftOutReport:
-    """Says at the very end what was left out; under pytest-xdist the workers tell it to the process that prints."""
+    """Says at the very end what was left out; the workers of pytest-xdist tell it to the process that prints."""
 
     def pytest_sessionfinish(self, session):
         if hasattr(session.config, "workeroutput"):
@@ -85,4 +88,6 @@ class LeftOutReport:
             return
         for name, count in sorted(config.stash[LEFT_OUT].items()):
             tests = "test" if count == 1 else "tests"
-            reporter.write_line(f"left out: {count} {NEEDS[name].kind} {tests} - {NEEDS[name].remedy}", yellow=True)
+            reporter.write_line(
+                f"left out: {count} {NEEDS[name].kind} {tests} - {NEEDS[name].remedy}", yellow=True
+            )

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    kind: str                       # which tests need it: "6 browser tests"
-    remedy: str                     # what a person does to get it
+    kind: str  # which tests need it: "6 browser tests"
+    remedy: str  # what a person does to get it
     available: Callable[[], bool]
 
 
@@ -24,7 +24,7 @@ def find_chromium():
 
 @functools.cache
 def network_namespace_command():
-    """A command prefix that runs a program where the only network is loopback, or None if the system denies it."""
+    """A command prefix that runs a program with no network but loopback, or None if the system denies it."""
     return namespace_command("--net", prepare="ip link set lo up")
 
 
@@ -37,7 +37,7 @@ def mount_namespace_command():
 def namespace_command(kind, *, prepare):
     if not shutil.which("unshare"):
         return None
-    for user in (["--user", "--map-root-user"], []):      # unprivileged first; then as root in a container
+    for user in (["--user", "--map-root-user"], []):  # unprivileged first; then as root in a container
         prefix = ["unshare", *user, kind]
         trial = subprocess.run([*prefix, "sh", "-c", prepare], capture_output=True, env=with_system_tools())
         if trial.returncode == 0:
@@ -46,8 +46,11 @@ def namespace_command(kind, *, prepare):
 
 
 def with_system_tools():
-    """The environment with /usr/sbin on the path, where Debian keeps `ip` out of sight of ordinary users."""
-    return {**os.environ, "PATH": os.environ.get("PATH", "") + os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"}
+    """The environment with /usr/sbin on the path, where Debian hides `ip` from ordinary users."""
+    return {
+        **os.environ,
+        "PATH": os.environ.get("PATH", "") + os.pathsep + "/usr/sbin" + os.pathsep + "/sbin",
+    }
 
 
 NEEDS = {
