@@ -1,0 +1,397 @@
+"""Random sentences of the grammar, and the three splits.
+
+Only `random.Random(integer).random()` is drawn on, whose sequence Python promises to keep, and only sorted or written
+orders are chosen from: the same seed gives the same sentences on every machine.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+from course_lib.data.translation import lexicon
+from course_lib.data.translation.grammar import (
+    Adjunct,
+    Clause,
+    NounPhrase,
+    Pronoun,
+    Sentence,
+    SentencePair,
+    Subject,
+    realize,
+)
+from course_lib.data.translation.lexicon import ADJECTIVES, NOUNS, VERBS
+
+T = TypeVar("T")
+
+MAX_CLAUSES = 3
+HELD_OUT_FRACTION = 0.2  # of each noun's adjectives, for validation and again for test
+_COMBINATIONS_SEED = 1
+_TRIES_PER_SENTENCE = 200
+
+SPLITS = ("train", "validation", "test")
+# "the european economic area" is the lesson's example: a model must not have seen these combinations
+DEMONSTRATION = (("area", "european"), ("area", "economic"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationSplits:
+    """Three tuples that share no sentence and no noun-adjective combination."""
+
+    train: tuple[SentencePair, ...]
+    validation: tuple[SentencePair, ...]
+    test: tuple[SentencePair, ...]
+
+
+class Dice:
+    """The few random choices that the grammar needs, all made of `random.Random.random`."""
+
+    def __init__(self, seed: int):
+        self.roll = random.Random(seed).random
+
+    def chance(self, probability: float) -> bool:
+        """True with this probability."""
+        return self.roll() < probability
+
+    def pick(self, choices: Sequence[T]) -> T:
+        """One of the choices, each as likely."""
+        return choices[int(self.roll() * len(choices))]
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """A new list in random order (Fisher and Yates)."""
+        items = list(items)
+        for last in range(len(items) - 1, 0, -1):
+            other = int(self.roll() * (last + 1))
+            items[last], items[other] = items[other], items[last]
+        return items
+
+
+@cache
+def combinations_of_split(split: str) -> frozenset[tuple[str, str]]:
+    """The (noun, adjective) combinations that a split may use, the same for every seed.
+
+    Each noun lends a fifth of its adjectives to validation and another fifth to test. (area, european) and
+    (area, economic) belong to test.
+
+    Raises ValueError for a split that is not train, validation or test.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"the split must be one of {SPLITS}, got {split!r}.")
+    dice = Dice(_COMBINATIONS_SEED)
+    chosen: dict[str, set[tuple[str, str]]] = {name: set() for name in SPLITS}
+    for name, noun in NOUNS.items():
+        words = dice.shuffled(
+            [word for word, adjective in ADJECTIVES.items() if lexicon.fits(noun, adjective.kinds)]
+        )
+        words.sort(
+            key=lambda word: (name, word) not in DEMONSTRATION
+        )  # stable: the demonstration moves to the front
+        held_out = max(1, round(HELD_OUT_FRACTION * len(words)))
+        bounds = {
+            "test": (0, held_out),
+            "validation": (held_out, 2 * held_out),
+            "train": (2 * held_out, len(words)),
+        }
+        for split_name, (start, stop) in bounds.items():
+            chosen[split_name].update((name, word) for word in words[start:stop])
+    return frozenset(chosen[split])
+
+
+def _nouns_of(kinds: frozenset[str] | tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name, noun in NOUNS.items() if lexicon.fits(noun, kinds))
+
+
+# weighted choices are written out: a tuple in which a likelier choice stands more often
+_DETERMINERS = (
+    ("the",) * 9 + ("a",) * 5 + ("this",) * 2 + ("my", "his", "her", "our", "their", "two", "several")
+)
+_SINGULAR_DETERMINERS = ("the",) * 5 + ("a", "a", "this", "my", "his", "their")
+_COMPLEMENT_DETERMINERS = ("the",) * 5 + ("a", "this", "our")
+_TENSES = ("present", "present", "past", "future")
+_SUBJECTS = tuple(lexicon.SUBJECT_PRONOUNS)
+_OBJECTS = tuple(lexicon.OBJECT_PRONOUNS)
+_SUBJECT_NOUNS = {base: _nouns_of(verb.subjects) for base, verb in VERBS.items()}
+_OBJECT_NOUNS = {base: _nouns_of(verb.objects) for base, verb in VERBS.items()}
+_PEOPLE = _nouns_of(("person",))
+_SPEAKERS = _nouns_of(("person", "body"))
+_EVENTS = _nouns_of(("event",))
+_IN = _nouns_of(("area", "school", "house", "hospital", "hotel"))
+_AT = _nouns_of(("at",))
+_INDOORS = frozenset({"sign", "study", "write", "see", "help", "examine", "talk", "show"})  # done somewhere
+_COMPANY = frozenset({"sign", "study", "write", "examine", "visit", "talk"})  # done with someone
+_NOMINAL_SUBJECTS = _nouns_of(("rule", "event", "project"))
+_NOMINAL_PREDICATES = ("problem", "success")
+_FOR_PEOPLE = frozenset({"important", "difficult", "interesting", "new"})
+_COMPLEMENTS = {
+    head: tuple(
+        (preposition, _nouns_of(table[head]))
+        for preposition, table in lexicon.COMPLEMENTS.items()
+        if head in table
+    )
+    for head in NOUNS
+}
+_VERBS = tuple(VERBS)
+_JOINTS = ("and", "and", "but", "because", "because", "when", "if", "that", "that")
+
+
+class SentenceSampler:
+    """Draws sentences whose noun-adjective combinations all belong to `combinations`."""
+
+    def __init__(self, *, combinations: frozenset[tuple[str, str]], seed: int, max_clauses: int):
+        self.dice = Dice(seed)
+        self.max_clauses = max_clauses
+        self.adjectives = {
+            noun: tuple(word for word in ADJECTIVES if (noun, word) in combinations) for noun in NOUNS
+        }
+        self.predicates = {
+            noun: tuple(word for word in words if ADJECTIVES[word].predicative)
+            for noun, words in self.adjectives.items()
+        }
+        self.predicated = tuple(noun for noun in NOUNS if self.predicates[noun])
+
+    def sentence(self) -> Sentence:
+        """One to `max_clauses` clauses; six in ten sentences have one where the bound allows more."""
+        dice = self.dice
+        wanted = 1
+        if self.max_clauses > 1 and dice.chance(0.42):
+            wanted = 3 if self.max_clauses > 2 and dice.chance(0.3) else 2
+        clauses: list[Clause] = []
+        conjunctions: list[str] = []
+        tense = dice.pick(_TENSES)
+        while len(clauses) < wanted:
+            last = len(clauses) == wanted - 1
+            joint = "" if last else dice.pick(_JOINTS)
+            if joint == "when" and tense == "future":
+                joint = "if"
+            elif joint == "if" and tense == "past":
+                joint = "when"
+            if joint == "that":
+                tense = "present"
+                clauses.append(self.report())
+            else:
+                clauses.append(self.clause(tense))
+            if last:
+                break
+            conjunctions.append(joint)
+            if joint == "if":
+                tense = "present"
+            elif joint != "when":
+                tense = dice.pick(_TENSES)
+        return Sentence(clauses=tuple(clauses), conjunctions=tuple(conjunctions))
+
+    def clause(self, tense: str) -> Clause:
+        return self.state(tense) if self.dice.chance(0.22) else self.action(tense)
+
+    def subject(self, nouns: Sequence[str]) -> Subject:
+        if self.dice.chance(0.2):
+            return Pronoun(word=self.dice.pick(_SUBJECTS))
+        return self.noun_phrase(self.dice.pick(nouns))
+
+    def noun_phrase(
+        self, noun: str, determiners: Sequence[str] = _DETERMINERS, *, simple: bool = False
+    ) -> NounPhrase:
+        """`simple`: at most one adjective, no complement, and singular where it is indefinite."""
+        dice = self.dice
+        determiner = dice.pick(determiners)
+        plural = determiner in ("two", "several") or (
+            not (simple and determiner == "a") and dice.chance(0.35)
+        )
+        complement = None
+        if (
+            not simple
+            and _COMPLEMENTS[noun]
+            and determiner in ("the", "a", "two", "several")
+            and dice.chance(0.2)
+        ):
+            preposition, others = dice.pick(_COMPLEMENTS[noun])
+            complement = (
+                preposition,
+                self.noun_phrase(dice.pick(others), _COMPLEMENT_DETERMINERS, simple=True),
+            )
+        return NounPhrase(
+            noun=noun,
+            determiner=determiner,
+            adjectives=self.adjectives_for(noun, most=1 if simple else 2),
+            plural=plural,
+            complement=complement,
+        )
+
+    def adjectives_for(self, noun: str, most: int) -> tuple[str, ...]:
+        dice = self.dice
+        choices = self.adjectives[noun]
+        roll = dice.roll()
+        if roll < 0.35 or not choices:
+            return ()
+        first = dice.pick(choices)
+        if most == 1 or roll < 0.72:
+            return (first,)
+        second = dice.pick(choices)
+        one, two = sorted((ADJECTIVES[first], ADJECTIVES[second]), key=lambda adjective: adjective.rank)
+        if one.rank == two.rank or (one.before_noun and two.before_noun):
+            return (first,)
+        return (one.english, two.english)
+
+    def negation(self, probability: float) -> tuple[str | None, str | None]:
+        """A negation or an adverb of frequency, or neither."""
+        roll = self.dice.roll()
+        if roll < probability:
+            return ("never" if roll < 0.2 * probability else "not"), None
+        if roll < probability + 0.1:
+            return None, self.dice.pick(tuple(lexicon.FREQUENCIES))
+        return None, None
+
+    def action(self, tense: str) -> Clause:
+        dice = self.dice
+        base = dice.pick(_VERBS)
+        verb = VERBS[base]
+        subject = self.subject(_SUBJECT_NOUNS[base])
+        negation, frequency = self.negation(0.35)
+        pronoun = dice.chance(0.22)
+        noun = dice.pick(_OBJECT_NOUNS[base])
+        direct: Subject | None = None
+        recipient: Subject | None = None
+        if verb.pattern == "direct":
+            if pronoun and tense != "past":
+                direct = Pronoun(word=dice.pick(_OBJECTS) if "person" in NOUNS[noun].kinds else "them")
+            elif pronoun and "person" in NOUNS[noun].kinds:
+                direct = Pronoun(word=dice.pick(("him", "her")))
+            else:
+                direct = self.noun_phrase(noun)
+        else:
+            if verb.pattern == "recipient":
+                direct = self.noun_phrase(noun)
+            if pronoun:
+                recipient = Pronoun(word=dice.pick(_OBJECTS))
+            else:
+                recipient = self.noun_phrase(dice.pick(_PEOPLE), _SINGULAR_DETERMINERS, simple=True)
+        adjuncts = ()
+        if dice.chance(0.25):
+            adjuncts = (self.adjunct(base, tense, timeless=bool(frequency) or negation == "never"),)
+        return Clause(
+            subject=subject,
+            verb=base,
+            tense=tense,
+            negation=negation,
+            frequency=frequency,
+            object=direct,
+            recipient=recipient,
+            adjuncts=adjuncts,
+        )
+
+    def adjunct(self, base: str, tense: str, *, timeless: bool) -> Adjunct:
+        """Where, when or with whom; `timeless` clauses (never, often) take no yesterday."""
+        dice = self.dice
+        kind = dice.pick(("season", "time", "event", "place", "place", "company"))
+        if kind == "company" and base in _COMPANY:
+            return self.setting("with", _PEOPLE)
+        if kind == "place" and base in _INDOORS:
+            return self.setting("in", _IN) if dice.chance(0.6) else self.setting("at", _AT)
+        if kind == "time" and not timeless:
+            return Adjunct(
+                time=dice.pick([time for time, tenses in lexicon.TIME_TENSES.items() if tense in tenses])
+            )
+        if kind == "season":
+            return Adjunct(season=dice.pick(tuple(lexicon.SEASONS)))
+        return self.setting(dice.pick(("before", "after")), _EVENTS)
+
+    def setting(self, preposition: str, nouns: Sequence[str]) -> Adjunct:
+        phrase = self.noun_phrase(self.dice.pick(nouns), _SINGULAR_DETERMINERS, simple=True)
+        return Adjunct(preposition=preposition, noun_phrase=phrase)
+
+    def state(self, tense: str) -> Clause:
+        """The law is important; this decision was not a success."""
+        dice = self.dice
+        negation, frequency = self.negation(0.3)
+        roll = dice.roll()
+        adjuncts = ()
+        predicate: str | NounPhrase
+        if roll < 0.15:
+            subject: Subject = Pronoun(word=dice.pick(_SUBJECTS))
+            predicate = dice.pick(_PERSONAL_PREDICATES)
+        elif roll < 0.35:
+            determiner = dice.pick(("the", "the", "this", "this", "their"))
+            noun = dice.pick(_NOMINAL_SUBJECTS)
+            subject = NounPhrase(
+                noun=noun, determiner=determiner, adjectives=self.adjectives_for(noun, most=1)
+            )
+            noun = dice.pick(_NOMINAL_PREDICATES)
+            predicate = NounPhrase(noun=noun, determiner="a", adjectives=self.adjectives_for(noun, most=2))
+        else:
+            noun = dice.pick(self.predicated)
+            determiner = dice.pick(("the", "the", "the", "this", "my", "his", "her", "their"))
+            plural = dice.chance(0.35)
+            predicate = dice.pick(self.predicates[noun])
+            subject = NounPhrase(noun=noun, determiner=determiner, plural=plural)
+            if predicate in _FOR_PEOPLE and dice.chance(0.3):
+                adjuncts = (self.setting("for", _PEOPLE),)
+        return Clause(
+            subject=subject,
+            verb="be",
+            tense=tense,
+            negation=negation,
+            frequency=frequency,
+            predicate=predicate,
+            adjuncts=adjuncts,
+        )
+
+    def report(self) -> Clause:
+        """They say (that ...)."""
+        return Clause(subject=self.subject(_SPEAKERS), verb=self.dice.pick(tuple(lexicon.REPORTING_VERBS)))
+
+
+_PERSONAL_PREDICATES = tuple(
+    word for word, adjective in ADJECTIVES.items() if adjective.predicative and "person" in adjective.kinds
+)
+
+
+def translation_splits(
+    *,
+    train: int = 20_000,
+    validation: int = 500,
+    test: int = 1_000,
+    seed: int = 0,
+    max_clauses: int = MAX_CLAUSES,
+) -> TranslationSplits:
+    """The three splits: as many sentence pairs each as asked for, all distinct.
+
+    Every validation and test sentence has at least one noun with an adjective, and no noun-adjective combination of
+    one split occurs in another; which split owns a combination does not depend on the seed. The test sentences do not
+    depend on the other sizes.
+
+    Raises ValueError for a negative size or seed, for `max_clauses` outside 1 to 3, and if the grammar runs dry.
+    """
+    sizes = {"test": test, "validation": validation, "train": train}
+    if any(size < 0 for size in sizes.values()):
+        raise ValueError(f"a split cannot have a negative size, got {sizes}.")
+    if seed < 0:
+        raise ValueError(f"the seed must be 0 or more, got {seed}.")
+    if not 1 <= max_clauses <= MAX_CLAUSES:
+        raise ValueError(f"max_clauses must be 1 to {MAX_CLAUSES}, got {max_clauses}.")
+    seen: set[tuple[str, ...]] = set()
+    pairs = {}
+    for index, (split, size) in enumerate(sizes.items()):
+        sampler = SentenceSampler(
+            combinations=combinations_of_split(split), seed=3 * seed + index, max_clauses=max_clauses
+        )
+        pairs[split] = _distinct(sampler, size, seen=seen, combination_needed=split != "train")
+    return TranslationSplits(**pairs)
+
+
+def _distinct(
+    sampler: SentenceSampler, size: int, *, seen: set[tuple[str, ...]], combination_needed: bool
+) -> tuple[SentencePair, ...]:
+    pairs: list[SentencePair] = []
+    tries = 0
+    while len(pairs) < size:
+        tries += 1
+        if tries > _TRIES_PER_SENTENCE * size:
+            raise ValueError(
+                f"found only {len(pairs)} of {size} distinct sentences: ask for fewer, or allow more clauses."
+            )
+        pair = realize(sampler.sentence())
+        if pair.english in seen or (combination_needed and not pair.combinations):
+            continue
+        seen.add(pair.english)
+        pairs.append(pair)
+    return tuple(pairs)
