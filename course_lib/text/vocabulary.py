@@ -13,8 +13,9 @@ SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
 class Vocabulary:
     """A two-way table between words and ids 0 ... V-1; the four special words come first.
 
-    `specials` names, in this order, the padding, the start and the end of a sentence, and the word that stands for
-    every unknown one. Raises ValueError for a word that occurs twice, is empty or contains white space.
+    `specials` names, in this order, the padding, the start and the end of a sentence, and the word that
+    stands for every unknown one. Raises ValueError for a word that occurs twice, is empty or contains white
+    space.
     """
 
     def __init__(self, words: Iterable[str], specials: Sequence[str] = SPECIALS):
@@ -39,18 +40,18 @@ class Vocabulary:
         return cls(sorted(frequent.difference(SPECIALS)))
 
     def encode(self, tokens: Sequence[str], *, start: bool = False, end: bool = False) -> list[int]:
-        """The ids of `tokens`, on request between the start and the end sign; an unknown word gets `unknown_id`."""
+        """The ids of `tokens`, an unknown one's being `unknown_id`; on request with start and end sign."""
         if isinstance(tokens, str):
-            message = f"encode needs a list of words, not the one text {tokens!r}: split it first."
-            raise ValueError(message)  # noqa: TRY004  every bad argument is a ValueError here
+            raise ValueError(f"encode needs a list of words, not the one text {tokens!r}: split it first.")
         ids = [self._ids.get(token, self.unknown_id) for token in tokens]
         return [self.start_id] * start + ids + [self.end_id] * end
 
-    def decode(self, ids: Iterable[int], *, strip_specials: bool = True) -> list[str]:
+    def decode(self, ids: Iterable[int] | Int[Tensor, " T"], *, strip_specials: bool = True) -> list[str]:
         """The words of `ids` (a list or a 1-D tensor).
 
-        With `strip_specials` the sentence ends before its first end sign, and padding and start signs are left out.
-        The unknown sign stays: it stands for a word. Raises ValueError for an id outside the vocabulary.
+        With `strip_specials` the sentence ends before its first end sign, and padding and start signs are
+        left out. The unknown sign stays: it stands for a word. Raises ValueError for an id outside the
+        vocabulary.
         """
         ids = [int(i) for i in ids]
         outside = [i for i in ids if not 0 <= i < len(self)]
@@ -93,9 +94,7 @@ class Vocabulary:
         return f"Vocabulary({len(self)} words)"
 
 
-def pad_batch(
-    sequences: Sequence[Sequence[int]], pad_id: int = 0
-) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]:
+def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int = 0) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]:
     """Lists of ids as one table, short ones filled with `pad_id`; `valid` is True at the real tokens.
 
     Raises ValueError for a batch without any sequence.

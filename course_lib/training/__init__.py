@@ -1,4 +1,4 @@
-"""Training: a loop to be read, and what it needs to start, to be watched and to go on after an interruption."""
+"""Training: a loop to be read, and what it needs to be repeated, watched and resumed."""
 
 from course_lib.training.batches import bucketed_batches, shuffled_batches
 from course_lib.training.config import FitConfig

@@ -1,4 +1,4 @@
-"""An exponential moving average of the weights: a smoother model for the price of a copy (Polyak & Juditsky 1992)."""
+"""A moving average of the weights: a smoother model for the price of a copy (Polyak & Juditsky 1992)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +8,10 @@ from torch import Tensor, nn
 
 
 class WeightAverage:
-    """average <- d * average + (1 - d) * weights, with d = min(decay, (1 + t) / (10 + t)) at update t = 1, 2, ...
+    """average <- d average + (1 - d) weights, with d = min(decay, (1 + t) / (10 + t)) at update t = 1, 2, ...
 
-    The second term lets the average forget the random initial weights in a short run. Buffers are not averaged.
+    The second term lets the average forget the random initial weights in a short run. Buffers are not
+    averaged.
     """
 
     def __init__(self, model: nn.Module, decay: float):

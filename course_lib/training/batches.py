@@ -1,4 +1,4 @@
-"""Which examples form the batch of a step: a pure function of the step, so a resumed run needs no loader state."""
+"""The examples of a step's batch: a pure function of the step, so a resumed run needs no loader state."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -26,7 +26,8 @@ def bucketed_batches(
 ) -> Callable[[int], Int[Tensor, " B"]]:
     """Returns `indices_at(step)`: every example once per epoch, in batches of similar length (less padding).
 
-    The shuffled examples are cut into pools of `POOL_BATCHES` batches; each pool is sorted by length, then the batches are shuffled.
+    The shuffled examples are cut into pools of `POOL_BATCHES` batches; each pool is sorted by length, then
+    the batches are shuffled.
     """
     lengths = np.asarray(lengths)
     _check(len(lengths), batch_size)

@@ -1,9 +1,9 @@
 """Checkpoints that survive a kill at any moment.
 
-A checkpoint is a folder: `last.pt` (all that a run needs to go on), `previous.pt` (the one before, in case `last.pt` is
-damaged) and `best.pt` (the weights that validated best, for use elsewhere). A file is written under another name, forced
-to the disk and then renamed, so a reader sees the old file or the new one, never half of it. Files are read with
-`weights_only=True`: opening a checkpoint runs no code from it.
+A checkpoint is a folder: `last.pt` (all that a run needs to go on), `previous.pt` (the one before, in case
+`last.pt` is damaged) and `best.pt` (the weights that validated best, for use elsewhere). A file is written
+under another name, forced to the disk and then renamed, so a reader sees the old file or the new one, never
+half of it. Files are read with `weights_only=True`: opening a checkpoint runs no code from it.
 """
 
 import os
@@ -23,7 +23,7 @@ class DamagedCheckpoint(ValueError):
 
 
 def save(folder: Path, state: dict[str, Any]) -> None:
-    """Makes `state` (plain containers, numbers and tensors) the folder's last checkpoint and keeps the one before."""
+    """Makes `state` (plain containers and tensors) the folder's last checkpoint and keeps the one before."""
     written = _write(folder, LAST, state)
     if (folder / LAST).exists():
         os.replace(folder / LAST, folder / PREVIOUS)
@@ -38,8 +38,8 @@ def save_best(folder: Path, state: dict[str, Any]) -> None:
 def load(folder: Path) -> dict[str, Any] | None:
     """The folder's last readable checkpoint, or None if it has none.
 
-    If the last one is damaged, it is set aside with a warning and the previous one is taken. Raises DamagedCheckpoint (a
-    ValueError) if checkpoints exist but none can be read.
+    If the last one is damaged, it is set aside with a warning and the previous one is taken. Raises
+    DamagedCheckpoint (a ValueError) if checkpoints exist but none can be read.
     """
     damage = []
     for name in (LAST, PREVIOUS):
@@ -73,7 +73,7 @@ def load_best(folder: Path, model: nn.Module) -> dict[str, Any]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """One checkpoint file, its tensors on the CPU. Raises DamagedCheckpoint if it is cut short or not a checkpoint."""
+    """One checkpoint file, its tensors on the CPU. Raises DamagedCheckpoint if it cannot be read."""
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, KeyError, ValueError, pickle.UnpicklingError) as error:
@@ -82,7 +82,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def check_same_model(weights: dict[str, Tensor], model: nn.Module, source: Path) -> None:
-    """Raises ValueError, naming the first difference, unless `weights` fit `model` in names, shapes and types."""
+    """Raises ValueError, naming a difference, unless `weights` fit `model` in names, shapes and types."""
     expected = model.state_dict()
     advice = "Give the same model as before, or another checkpoint folder."
     for name in expected.keys() | weights.keys():

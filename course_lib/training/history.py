@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 @dataclass(kw_only=True, eq=False)
 class History:
-    """One entry per training step; validation has its own, sparser steps. What has not happened yet is NaN."""
+    """One entry per training step; validations have their own steps. What has not happened yet is NaN."""
 
     losses: np.ndarray  # before each step's update
     gradient_norms: np.ndarray  # before clipping

@@ -35,19 +35,20 @@ def fit(
 ) -> History:
     """Trains `model` in place for `config.steps` steps and returns what happened.
 
-    The batch of a step is `batch_at(step)`, a pure function of the step; it is moved to the model's device. `loss(model,
-    batch)` is a scalar. `validate(model)` is called without gradients and in evaluation mode; `best` is `min` if low
-    values are good (a loss) and `max` if high ones are (accuracy, BLEU).
+    The batch of a step is `batch_at(step)`, a pure function of the step; it is moved to the model's device.
+    `loss(model, batch)` is a scalar. `validate(model)` is called without gradients and in evaluation mode;
+    `best` is `min` if low values are good (a loss) and `max` if high ones are (accuracy, BLEU).
 
-    With a folder `checkpoint`, a run that was interrupted goes on where it stood, and ends with the same weights and
-    history, bit for bit, as one that was not; a finished one returns at once. The model is left in evaluation mode with its
-    last weights (the averaged ones if `config.ema` is set); `history.load_best(model)` puts the best ones in.
+    With a folder `checkpoint`, a run that was interrupted goes on where it stood, and ends with the same
+    weights and history, bit for bit, as one that was not; a finished one returns at once. The model is left
+    in evaluation mode with its last weights (the averaged ones if `config.ema` is set);
+    `history.load_best(model)` puts the best ones in.
 
-    `optimizer` replaces AdamW; its learning rate must be the config's. `fabric` is a Lightning Fabric, or anything with its
-    `setup(model, optimizer)`, `backward(loss)` and `is_global_zero`.
+    `optimizer` replaces AdamW; its learning rate must be the config's. `fabric` is a Lightning Fabric, or
+    anything with its `setup(model, optimizer)`, `backward(loss)` and `is_global_zero`.
 
-    Raises ValueError for arguments or a checkpoint that do not fit each other, and FloatingPointError when the loss or the
-    gradient stops being finite; the weights are then those before that step.
+    Raises ValueError for arguments or a checkpoint that do not fit each other, and FloatingPointError when
+    the loss or the gradient stops being finite; the weights are then those before that step.
     """
     if best not in (min, max):
         raise ValueError(f"best must be min (low values are good) or max (high ones are), got {best!r}.")
@@ -88,7 +89,7 @@ def fit(
 
 
 def adamw(model: nn.Module, config: FitConfig) -> AdamW:
-    """Adam with decoupled weight decay (Loshchilov & Hutter 2019) on matrices only; without decay it is Adam."""
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019) on matrices only; without it, Adam."""
     trained = [p for p in model.parameters() if p.requires_grad]
     if not trained:
         raise ValueError(f"{type(model).__name__} has no parameter to train.")
@@ -100,7 +101,7 @@ def adamw(model: nn.Module, config: FitConfig) -> AdamW:
 
 
 def to_device(batch: Any, device: torch.device) -> Any:
-    """The batch with every tensor in it on `device`: a tensor, or tuples, lists, dicts and dataclasses of them."""
+    """The batch with all tensors on `device`: a tensor, or tuples, lists, dicts, dataclasses of them."""
     if isinstance(batch, Tensor):
         return batch.to(device)
     if isinstance(batch, Mapping):
@@ -119,18 +120,17 @@ def scalar(loss: Tensor) -> Tensor:
     """The loss itself. Raises ValueError unless it is one number."""
     if not isinstance(loss, Tensor) or loss.ndim != 0:
         shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
-        raise ValueError(
-            f"loss(model, batch) must be a tensor of shape (), got {shape}: take a mean or a sum."
-        )
+        raise ValueError(f"loss(model, batch) must be a tensor of shape (), got {shape}: take a mean or a sum.")
     return loss
 
 
 def stop_unless_finite(loss: float, gradient_norm: float, step: int, learning_rate: float) -> None:
-    """Raises FloatingPointError for a loss or gradient that is NaN or infinite: training on would ruin the weights."""
+    """Raises FloatingPointError for a NaN or infinite loss or gradient, which would ruin the weights."""
     if math.isfinite(loss) and math.isfinite(gradient_norm):
         return
     what = f"gradient norm is {gradient_norm}" if math.isfinite(loss) else f"loss is {loss}"
     raise FloatingPointError(
-        f"Training stopped at step {step} with learning rate {learning_rate:.3g}: the {what}. The weights are those "
-        f"before this step. Try a lower learning rate, a longer warm-up or a smaller clip_norm, and look at this batch."
+        f"Training stopped at step {step} with learning rate {learning_rate:.3g}: the {what}. "
+        "The weights are those before this step. Try a lower learning rate, a longer warm-up or a smaller "
+        "clip_norm, and look at this batch."
     )

@@ -1,11 +1,12 @@
 """One line of progress, in a terminal or a notebook, and nothing where nobody looks.
 
-A long-running function asks `start(title)` for a display and calls `update` as often as it likes: at most ten updates a
-second are drawn. `use` registers how a display is made; without it, a line is drawn on stderr if that is a terminal.
-With the environment variable COURSE_PROGRESS=off nothing is ever drawn.
+A long-running function asks `start(title)` for a display and calls `update` as often as it likes: at most ten
+updates a second are drawn. `use` registers how a display is made; without it, a line is drawn on stderr if
+that is a terminal. With the environment variable COURSE_PROGRESS=off nothing is ever drawn.
 """
 
 import html
+import math
 import os
 import shutil
 import sys
@@ -13,11 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, TextIO
+from typing import Protocol, TextIO, runtime_checkable
 
 SECONDS_BETWEEN_UPDATES = 0.1
 
 
+@runtime_checkable
 class Progress(Protocol):
     """What a long-running function tells a display."""
 
@@ -94,7 +96,7 @@ class Line:
             self.draw(done, total, self.text(done, total, now, details))
 
     def text(self, done: float, total: float, now: float, details: dict[str, float | str]) -> str:
-        parts = [f"{done:.4g}/{total:.4g}" if isinstance(done, float) else f"{done}/{total}"]
+        parts = [f"{math.floor(done)}/{total}"]
         parts += [f"{name} {_short(value)}" for name, value in details.items()]
         progress_made = done - self.first_done
         if progress_made > 0:
@@ -144,8 +146,7 @@ class NotebookLine(Line):
     def draw(self, done: float, total: float, text: str) -> None:
         title = html.escape(self.title)
         self.write(
-            f'<progress value="{done:g}" max="{total:g}" aria-label="{title}"></progress> '
-            f"{title} · {html.escape(text)}"
+            f'<progress value="{done:g}" max="{total:g}" aria-label="{title}"></progress> {title} · {html.escape(text)}'
         )
 
     def close(self) -> None:

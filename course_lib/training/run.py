@@ -1,6 +1,7 @@
 """Everything that a training needs to go on after an interruption."""
 
 import dataclasses
+import hashlib
 import math
 import time
 from collections.abc import Callable
@@ -33,7 +34,7 @@ class Clock:
 
 
 class Run:
-    """Model, optimizer, weight average, history, clock and random numbers, which are saved and restored together."""
+    """Model, optimizer, weight average, history, clock and random numbers, saved and restored together."""
 
     def __init__(
         self,
@@ -136,10 +137,11 @@ class Run:
         """What must be the same when a run goes on, in plain values; how often it is saved may change."""
         settings = dataclasses.asdict(self.config)
         del settings["checkpoint_every"]
-        if callable(self.config.schedule):
-            settings["schedule"] = getattr(self.config.schedule, "__qualname__", "a function")
+        if callable(self.config.schedule):  # known by its name and by what it returns
+            digest = hashlib.sha256(repr(self.factors).encode()).hexdigest()[:8]
+            settings["schedule"] = f"{getattr(self.config.schedule, '__qualname__', 'function')} {digest}"
         return settings | {
-            "learning rates": [peak * factor for peak in self.peaks for factor in self.factors],
+            "peak learning rates": self.peaks,
             "optimizer": type(self.optimizer).__name__,
             "validate": self.validate_model is not None,
             "best": self.best.__name__,
@@ -147,7 +149,7 @@ class Run:
 
 
 def _peak_learning_rates(optimizer: Optimizer, config: FitConfig) -> list[float]:
-    """The rate of each parameter group at the schedule's peak, remembered in the group as torch's schedulers do."""
+    """Each parameter group's rate at the schedule's peak, kept in the group as torch's schedulers do."""
     peaks = [group.setdefault("initial_lr", group["lr"]) for group in optimizer.param_groups]
     if config.learning_rate not in peaks:
         raise ValueError(

@@ -23,7 +23,7 @@ def seed_everything(seed: int) -> None:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Inside the `with` block everything random starts from `seed`; afterwards it goes on as if nothing had happened."""
+    """Inside the `with` block everything random starts from `seed`; afterwards it goes on as before."""
     before = random_state()
     try:
         seed_everything(seed)
@@ -33,7 +33,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def random_state() -> dict[str, Any]:
-    """Where all sources of randomness stand now, in plain containers and tensors that a checkpoint can hold."""
+    """Where all sources of randomness stand now, as plain containers and tensors for a checkpoint."""
     numpy_state = np.random.get_state(legacy=False)
     state = {
         "python": random.getstate(),
@@ -60,7 +60,7 @@ def restore_random_state(state: dict[str, Any]) -> None:
 
 
 def _accelerator_in_use() -> Any | None:
-    """torch.cuda, torch.mps ... once something runs there: asking earlier would start the device for nothing."""
+    """torch.cuda, torch.mps ... once something runs there: asking earlier would start it for nothing."""
     if not torch.accelerator.is_available():
         return None
     module = torch.get_device_module()

@@ -1,0 +1,267 @@
+"""Several trainings at once, one process each: three seeds on three cores take the time of one.
+
+Processes are spawned, not forked (fork copies the locks of PyTorch's threads in any state), so the same call
+works in a script and in a notebook, on Linux, macOS and Windows. A worker imports PyTorch once, which costs
+it a few seconds.
+"""
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.queues import SimpleQueue
+from typing import Any
+
+import torch
+
+from course_lib.training import progress as displays
+from course_lib.training.progress import Progress
+
+SECONDS_BETWEEN_REPORTS = 0.2
+
+
+class JobFailed(RuntimeError):
+    """A job raised an exception, or its process died."""
+
+
+def usable_cores() -> int:
+    """The cores that this process may use, which can be fewer than the machine has."""
+    if hasattr(os, "process_cpu_count"):  # Python 3.13
+        return os.process_cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_jobs(
+    function: Callable,
+    jobs: Sequence[Mapping[str, Any]],
+    *,
+    workers: int | None = None,
+    threads_per_worker: int = 1,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
+) -> list[Any]:
+    """Calls `function(**job)` for every job, several at a time; returns the results in the order of the jobs.
+
+    `function` must live in a module that a new process can import. `workers` defaults to one per job, as far
+    as there are cores; 0 runs the jobs here, one after the other. A result does not depend on `workers`:
+    every job computes with `threads_per_worker` threads. The jobs' own progress (`progress.start`) is
+    gathered into one line. An `executor`, such as a cluster's, replaces the processes; it brings its own
+    workers, and only finished jobs count as progress.
+
+    Raises JobFailed, with the job's arguments, as soon as one job fails; the others are then stopped, as they
+    are when the call is interrupted. Raises ValueError for a function that no other process can find.
+    """
+    jobs = [dict(job) for job in jobs]
+    if workers is not None and workers < 0 or threads_per_worker < 1:
+        raise ValueError(f"workers must be >= 0 and threads >= 1, got {workers} and {threads_per_worker}.")
+    if not jobs:
+        return []
+    board = Board(jobs, displays.start("jobs") if progress is None else progress)
+    try:
+        if executor is not None:
+            return _gather(executor, _call_silently, function, board)
+        if workers == 0:
+            return _run_here(function, board, threads_per_worker)
+        _check_importable(function)
+        if workers is None:
+            workers = min(len(jobs), max(1, usable_cores() // threads_per_worker))
+        with _process_pool(min(workers, len(jobs)), threads_per_worker) as (pool, reports):
+            return _gather(pool, _call_reporting, function, board, reports)
+    finally:
+        board.display.close()
+
+
+class Board:
+    """Which jobs run, how far each is, and the display that shows it."""
+
+    def __init__(self, jobs: list[dict[str, Any]], display: Progress):
+        self.jobs, self.display = jobs, display
+        self.finished: set[int] = set()
+        self.fractions: dict[int, float] = {}  # of each job that has begun
+        self.latest = ""
+
+    def report(self, index: int, done: float, total: float) -> None:
+        self.fractions[index] = done / total if total else 0.0
+        self.latest = f"{index + 1}/{len(self.jobs)} step {done:g}/{total:g}" if total else ""
+
+    def finish(self, index: int) -> None:
+        self.finished.add(index)
+        self.fractions[index] = 1.0
+
+    def show(self) -> None:
+        details = {"job": self.latest} if self.latest else {}
+        self.display.update(round(sum(self.fractions.values()), 2), len(self.jobs), **details)
+
+    def describe(self, index: int) -> str:
+        arguments = ", ".join(f"{name}={_brief(value)}" for name, value in self.jobs[index].items())
+        return f"job {index + 1} of {len(self.jobs)} ({arguments})"
+
+    def describe_running(self) -> str:
+        running = sorted(self.fractions.keys() - self.finished)
+        return " and ".join(self.describe(index) for index in running) or "no job yet"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception as text: the exception itself may be of a class that cannot travel between processes."""
+
+    summary: str
+    traceback: str
+
+
+def _call(function: Callable, job: dict[str, Any]) -> Any:
+    try:
+        return function(**job)
+    except Exception as error:
+        return Failure(f"{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def _call_silently(function: Callable, job: dict[str, Any], index: int) -> Any:
+    with displays.using(displays.Silent):
+        return _call(function, job)
+
+
+def _call_reporting(function: Callable, job: dict[str, Any], index: int) -> Any:
+    _worker_reports.put((index, 0, 0))
+    with displays.using(lambda title: Reporter(index, _worker_reports)):
+        return _call(function, job)
+
+
+class Reporter:
+    """A display that sends what it is told to the process that started this one."""
+
+    def __init__(self, index: int, reports: SimpleQueue):
+        self.index, self.reports, self.last_sent = index, reports, float("-inf")
+
+    def update(self, done: float, total: float, **details: float | str) -> None:
+        now = time.monotonic()
+        if now - self.last_sent >= SECONDS_BETWEEN_REPORTS:
+            self.last_sent = now
+            self.reports.put((self.index, done, total))
+
+    def close(self) -> None:
+        pass
+
+
+def _gather(
+    executor: Executor, call: Callable, function: Callable, board: Board, reports: SimpleQueue | None = None
+) -> list[Any]:
+    futures = {executor.submit(call, function, job, index): index for index, job in enumerate(board.jobs)}
+    results: list[Any] = [None] * len(futures)
+    pending: set[Future] = set(futures)
+    try:
+        while pending:
+            board.show()
+            done, pending = wait(pending, timeout=displays.SECONDS_BETWEEN_UPDATES, return_when=FIRST_COMPLETED)
+            while reports is not None and not reports.empty():
+                board.report(*reports.get())
+            for future in done:
+                index = futures[future]
+                results[index] = _result(future, index, board)
+                board.finish(index)
+    finally:
+        for future in pending:
+            future.cancel()
+    return results
+
+
+def _result(future: Future, index: int, board: Board) -> Any:
+    try:
+        result = future.result()
+    except BrokenExecutor as error:
+        raise JobFailed(
+            f"A worker process died while {board.describe_running()} ran; {len(board.finished)} of "
+            f"{len(board.jobs)} jobs were finished. Most often the memory ran out: try fewer `workers`. "
+            'In a script, call run_jobs under `if __name__ == "__main__":`.'
+        ) from error
+    except Exception as error:  # the arguments or the result could not travel
+        raise JobFailed(f"{board.describe(index)} failed: {type(error).__name__}: {error}") from error
+    return _unless_failed(result, index, board)
+
+
+def _unless_failed(result: Any, index: int, board: Board) -> Any:
+    if not isinstance(result, Failure):
+        return result
+    error = JobFailed(f"{board.describe(index)} failed: {result.summary}")
+    error.add_note(f"In the worker:\n{result.traceback}")
+    raise error
+
+
+def _run_here(function: Callable, board: Board, threads: int) -> list[Any]:
+    threads_before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        results = []
+        for index, job in enumerate(board.jobs):
+            board.show()
+            results.append(_unless_failed(_call_silently(function, job, index), index, board))
+            board.finish(index)
+        return results
+    finally:
+        torch.set_num_threads(threads_before)
+
+
+@contextmanager
+def _process_pool(workers: int, threads: int):
+    """A pool whose workers stop with the `with` block, whatever ends it, and with this process."""
+    context = get_context("spawn")
+    reports = context.SimpleQueue()
+    lifeline, our_end = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(workers, context, _start_worker, (threads, reports, lifeline))
+    try:
+        yield pool, reports
+        pool.shutdown()
+    finally:
+        our_end.close()  # workers that still run take this as the sign to stop
+        pool.shutdown(cancel_futures=True)
+        lifeline.close()
+        reports.close()
+
+
+def _start_worker(threads: int, reports: SimpleQueue, lifeline: Connection) -> None:
+    global _worker_reports
+    _worker_reports = reports
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent decides
+    torch.set_num_threads(threads)
+    threading.Thread(target=_stop_with_parent, args=(lifeline,), daemon=True).start()
+
+
+def _stop_with_parent(lifeline: Connection) -> None:
+    lifeline.poll(None)  # returns when the other end is closed, also by the parent's death
+    os._exit(1)
+
+
+_worker_reports: SimpleQueue | None = None  # set in a worker when it starts
+
+
+def _check_importable(function: Callable) -> None:
+    name = getattr(function, "__qualname__", repr(function))
+    try:
+        pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"{name} cannot be sent to another process: define it at the top level of a module, "
+            f"or run the jobs here with workers=0."
+        ) from error
+    in_notebook = not hasattr(sys.modules["__main__"], "__file__")
+    if getattr(function, "__module__", None) == "__main__" and in_notebook:
+        raise ValueError(
+            f"{name} is defined in the notebook, where other processes cannot find it: "
+            f"import it from a module, or run the jobs here with workers=0."
+        )
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
