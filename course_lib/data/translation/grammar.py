@@ -208,7 +208,7 @@ class _Writer:
 
         before: French = []
         after: French = []
-        for adjective, place in zip(adjectives, places):
+        for adjective, place in zip(adjectives, places, strict=True):
             if adjective.before_noun:
                 before.append((_attributive(adjective, noun, plural=phrase.plural), (place,)))
             else:

@@ -6,7 +6,7 @@ that ministers sign laws and nobody paints a decision red.
 
 from dataclasses import dataclass
 
-# ------------------------------------------------------------------------------------------------------------- nouns
+# ---------------------------------------------------------------------------------------------------- nouns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,50 +22,50 @@ class Noun:
 
 
 _NOUNS = """
-minister    ministers     ministre       ministres       m  person office
-president   presidents    président      présidents      m  person office
-judge       judges        juge           juges           m  person office
-teacher     teachers      professeur     professeurs     m  person office
-student     students      étudiant       étudiants       m  person office
-farmer      farmers       agriculteur    agriculteurs    m  person office
-member      members       membre         membres         m  person office
-friend      friends       ami            amis            m  person office
-actress     actresses     actrice        actrices        f  person office
-hero        heroes        héros          héros           m  person
-man         men           homme          hommes          m  person
-woman       women         femme          femmes          f  person
-child       children      enfant         enfants         m  person small
-committee   committees    comité         comités         m  body public political
-government  governments   gouvernement   gouvernements   m  body political
-country     countries     pays           pays            m  body area
-bank        banks         banque         banques         f  body public
-company     companies     entreprise     entreprises     f  body public
-university  universities  université     universités     f  body building at
-report      reports       rapport        rapports        m  text policy
-letter      letters       lettre         lettres         f  text
-newspaper   newspapers    journal        journaux        m  text goods political
-book        books         livre          livres          m  text goods
-story       stories       histoire       histoires       f  text
-answer      answers       réponse        réponses        f  text political
-agreement   agreements    accord         accords         m  rule policy
-law         laws          loi            lois            f  rule policy
-proposal    proposals     proposition    propositions    f  rule policy
-decision    decisions     décision       décisions       f  rule policy
-project     projects      projet         projets         m  plan policy big
-idea        ideas         idée           idées           f  plan policy
-problem     problems      problème       problèmes       m  plan policy big
-success     successes     succès         succès          m  success big
-meeting     meetings      réunion        réunions        f  event political public
-election    elections     élection       élections       f  event political
-area        areas         zone           zones           f  area economic public
-city        cities        ville          villes          f  area
-island      islands       île            îles            f  area
-school      schools       école          écoles          f  building at institution
-house       houses        maison         maisons         f  building goods coloured
-hospital    hospitals     hôpital        hôpitaux        m  building at institution
-hotel       hotels        hôtel          hôtels          m  building goods at
+minister    ministers     ministre       ministres       m  person actor office chosen
+president   presidents    président      présidents      m  person actor office chosen
+judge       judges        juge           juges           m  person actor office chosen
+teacher     teachers      professeur     professeurs     m  person actor office chosen
+student     students      étudiant       étudiants       m  person actor office chosen
+farmer      farmers       agriculteur    agriculteurs    m  person actor office chosen
+member      members       membre         membres         m  person actor office unowned chosen
+friend      friends       ami            amis            m  person actor office chosen
+actress     actresses     actrice        actrices        f  person actor office chosen
+hero        heroes        héros          héros           m  person actor
+man         men           homme          hommes          m  person actor unowned
+woman       women         femme          femmes          f  person actor unowned
+child       children      enfant         enfants         m  person actor small
+committee   committees    comité         comités         m  body actor public political
+government  governments   gouvernement   gouvernements   m  body actor political
+country     countries     pays           pays            m  body actor area place unowned
+bank        banks         banque         banques         f  body actor public
+company     companies     entreprise     entreprises     f  body actor public
+university  universities  université     universités     f  body actor building at place
+report      reports       rapport        rapports        m  text policy matter topic signed written
+letter      letters       lettre         lettres         f  text matter art topic signed written
+newspaper   newspapers    journal        journaux        m  text goods political matter topic
+book        books         livre          livres          m  text goods matter art topic written chosen
+story       stories       histoire       histoires       f  text matter art topic written
+answer      answers       réponse        réponses        f  text political matter topic written
+agreement   agreements    accord         accords         m  rule policy matter topic stance signed
+law         laws          loi            lois            f  rule policy matter topic stance signed written
+proposal    proposals     proposition    propositions    f  rule policy matter topic stance signed
+decision    decisions     décision       décisions       f  rule policy matter topic stance
+project     projects      projet         projets         m  plan policy big matter art topic stance chosen
+idea        ideas         idée           idées           f  plan policy matter art topic stance
+problem     problems      problème       problèmes       m  plan policy big matter topic
+success     successes     succès         succès          m  success topic policy big
+meeting     meetings      réunion        réunions        f  event political public unowned topic
+election    elections     élection       élections       f  event political unowned topic
+area        areas         zone           zones           f  area economic public place unowned
+city        cities        ville          villes          f  area place unowned chosen
+island      islands       île            îles            f  area place unowned
+school      schools       école          écoles          f  building at institution place
+house       houses        maison         maisons         f  building goods coloured place
+hospital    hospitals     hôpital        hôpitaux        m  building at institution place
+hotel       hotels        hôtel          hôtels          m  building goods at place chosen
 tree        trees         arbre          arbres          m  thing
-car         cars          voiture        voitures        f  thing goods coloured made
+car         cars          voiture        voitures        f  thing goods coloured chosen
 """
 
 
@@ -86,7 +86,7 @@ def _read_nouns() -> dict[str, Noun]:
 
 NOUNS = _read_nouns()
 
-# -------------------------------------------------------------------------------------------------------- adjectives
+# ----------------------------------------------------------------------------------------------- adjectives
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,29 +113,29 @@ class Adjective:
 
 # English, m., m. before a vowel, f., m. pl., f. pl., side, rank, predicative?, kinds
 _ADJECTIVES = """
-good        bon         =      bonne       bons         bonnes        before 0 no  person text rule plan building
-important   important   =      importante  importants   importantes   after  0 yes person body text rule plan event success
-difficult   difficile   =      difficile   difficiles   difficiles    after  0 yes text rule plan event
-strange     étrange     =      étrange     étranges     étranges      after  0 yes person body text rule plan event area thing
-interesting intéressant =      intéressante intéressants intéressantes after 0 yes text rule plan event area success
-famous      célèbre     =      célèbre     célèbres     célèbres      after  0 yes person body building text area
-beautiful   beau        bel    belle       beaux        belles        before 0 yes area building thing
-big         grand       =      grande      grands       grandes       before 1 yes body building area thing big
-small       petit       =      petite      petits       petites       before 1 yes body building area thing big small
-long        long        =      longue      longs        longues       before 1 yes text event
-new         nouveau     nouvel nouvelle    nouveaux     nouvelles     before 2 yes office body text rule plan event building area thing success
-old         vieux       vieil  vieille     vieux        vieilles      before 2 yes person text rule plan building area thing
-young       jeune       =      jeune       jeunes       jeunes        before 2 yes person
-former      ancien      =      ancienne    anciens      anciennes     before 2 no  office
-rich        riche       =      riche       riches       riches        after  2 yes person body area
-red         rouge       =      rouge       rouges       rouges        after  3 yes coloured
-black       noir        =      noire       noirs        noires        after  3 yes coloured
-european    européen    =      européenne  européens    européennes   after  4 no  person body text rule plan event building area made success
-french      français    =      française   français     françaises    after  4 no  person body text rule plan event building area made success
-economic    économique  =      économique  économiques  économiques   after  5 no  policy economic success
-political   politique   =      politique   politiques   politiques    after  5 no  policy political success
-national    national    =      nationale   nationaux    nationales    after  5 no  body policy event institution
-public      public      =      publique    publics      publiques     after  5 no  institution public
+good        bon         =      bonne        bons         bonnes        before 0 no  person building matter
+important   important   =      importante   importants   importantes   after  0 yes person body topic
+difficult   difficile   =      difficile    difficiles   difficiles    after  0 yes topic
+strange     étrange     =      étrange      étranges     étranges      after  0 yes person body area thing topic
+interesting intéressant =      intéressante intéressants intéressantes after  0 yes area topic
+famous      célèbre     =      célèbre      célèbres     célèbres      after  0 yes person body text place
+beautiful   beau        bel    belle        beaux        belles        before 0 yes thing place art
+big         grand       =      grande       grands       grandes       before 1 yes body thing big place
+small       petit       =      petite       petits       petites       before 1 yes body thing big small place
+long        long        =      longue       longs        longues       before 1 yes text event
+new         nouveau     nouvel nouvelle     nouveaux     nouvelles     before 2 yes office body thing place topic
+old         vieux       vieil  vieille      vieux        vieilles      before 2 yes person thing matter place
+young       jeune       =      jeune        jeunes       jeunes        before 2 yes person
+former      ancien      =      ancienne     anciens      anciennes     before 2 no  office
+rich        riche       =      riche        riches       riches        after  2 yes person body area
+red         rouge       =      rouge        rouges       rouges        after  3 yes coloured
+black       noir        =      noire        noirs        noires        after  3 yes coloured
+european    européen    =      européenne   européens    européennes   after  4 no  person body place topic
+french      français    =      française    français     françaises    after  4 no  person body place topic
+economic    économique  =      économique   économiques  économiques   after  5 no  policy economic
+political   politique   =      politique    politiques   politiques    after  5 no  policy political
+national    national    =      nationale    nationaux    nationales    after  5 no  body policy event institution
+public      public      =      publique     publics      publiques     after  5 no  institution public
 """
 
 
@@ -160,7 +160,7 @@ def _read_adjectives() -> dict[str, Adjective]:
 
 ADJECTIVES = _read_adjectives()
 
-# ------------------------------------------------------------------------------------------------------------- verbs
+# ---------------------------------------------------------------------------------------------------- verbs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,23 +201,23 @@ class Verb:
 
 # base third past | il, ils, participle, future stem | pattern | subjects | objects
 _VERBS = """
-sign    signs    signed   | signe    signent     signé    signer   | direct    | person body | agreement law letter report proposal
-adopt   adopts   adopted  | adopte   adoptent    adopté   adopter  | direct    | body office | rule project report
-study   studies  studied  | étudie   étudient    étudié   étudier  | direct    | person      | text rule plan area
-write   writes   wrote    | écrit    écrivent    écrit    écrir    | direct    | person      | report letter book story answer law
-see     sees     saw      | voit     voient      vu       verr     | direct    | person      | person area building thing
-help    helps    helped   | aide     aident      aidé     aider    | direct    | person body | person
-invite  invites  invited  | invite   invitent    invité   inviter  | direct    | person body | person
-defend  defends  defended | défend   défendent   défendu  défendr  | direct    | person body | person rule project idea
-choose  chooses  chose    | choisit  choisissent choisi   choisir  | direct    | person body | office project book hotel city car
-reject  rejects  rejected | rejette  rejettent   rejeté   rejetter | direct    | person body | rule project idea answer
-examine examines examined | examine  examinent   examiné  examiner | direct    | person body | report letter rule plan
-visit   visits   visited  | visite   visitent    visité   visiter  | direct    | person      | area building country
-buy     buys     bought   | achète   achètent    acheté   achèter  | direct    | person body | goods
-give    gives    gave     | donne    donnent     donné    donner   | recipient | person body | goods text
-send    sends    sent     | envoie   envoient    envoyé   enverr   | recipient | person body | text agreement proposal
-show    shows    showed   | montre   montrent    montré   montrer  | recipient | person body | text thing rule building
-talk    talks    talked   | parle    parlent     parlé    parler   | to        | person      | person
+sign    signs    signed   | signe    signent     signé    signer   | direct    | actor  | signed
+adopt   adopts   adopted  | adopte   adoptent    adopté   adopter  | direct    | body   | rule project report
+study   studies  studied  | étudie   étudient    étudié   étudier  | direct    | person | matter area
+write   writes   wrote    | écrit    écrivent    écrit    écrir    | direct    | person | written
+see     sees     saw      | voit     voient      vu       verr     | direct    | person | place person thing
+help    helps    helped   | aide     aident      aidé     aider    | direct    | actor  | person
+invite  invites  invited  | invite   invitent    invité   inviter  | direct    | actor  | person
+defend  defends  defended | défend   défendent   défendu  défendr  | direct    | actor  | person stance
+choose  chooses  chose    | choisit  choisissent choisi   choisir  | direct    | actor  | chosen
+reject  rejects  rejected | rejette  rejettent   rejeté   rejetter | direct    | actor  | stance answer
+examine examines examined | examine  examinent   examiné  examiner | direct    | actor  | report letter rule plan
+visit   visits   visited  | visite   visitent    visité   visiter  | direct    | person | place
+buy     buys     bought   | achète   achètent    acheté   achèter  | direct    | actor  | goods
+give    gives    gave     | donne    donnent     donné    donner   | recipient | actor  | goods text
+send    sends    sent     | envoie   envoient    envoyé   enverr   | recipient | actor  | text agreement
+show    shows    showed   | montre   montrent    montré   montrer  | recipient | actor  | text thing rule building
+talk    talks    talked   | parle    parlent     parlé    parler   | to        | person | person
 """
 
 # verbs that only introduce a clause with "that", in the present
@@ -247,7 +247,7 @@ def _read_verbs() -> dict[str, Verb]:
 
 VERBS = _read_verbs()
 
-# ---------------------------------------------------------------------------------------------------- function words
+# ------------------------------------------------------------------------------------------- function words
 
 # French determiners: masculine singular, feminine singular, plural. None: the determiner has no such form.
 DETERMINERS: dict[str, tuple[str | None, str | None, str | None]] = {
@@ -327,7 +327,7 @@ BE = {
 }
 AVOIR = ("a", "ont")
 
-# -------------------------------------------------------------------------------------------------------------- sound
+# ---------------------------------------------------------------------------------------------------- sound
 
 _VOWELS = frozenset("aeiouâàéèêëîïôûùœ")
 ASPIRATED_H = frozenset({"héros"})  # le héros, but l'homme

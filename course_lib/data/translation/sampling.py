@@ -1,7 +1,7 @@
 """Random sentences of the grammar, and the three splits.
 
-Only `random.Random(integer).random()` is drawn on, whose sequence Python promises to keep, and only sorted or written
-orders are chosen from: the same seed gives the same sentences on every machine.
+Only `random.Random(integer).random()` is drawn on, whose sequence Python promises to keep, and only choices in written
+order are drawn from, never a set: the same seed gives the same sentences on every machine.
 """
 
 import random
@@ -26,6 +26,7 @@ from course_lib.data.translation.lexicon import ADJECTIVES, NOUNS, VERBS
 T = TypeVar("T")
 
 MAX_CLAUSES = 3
+MAX_LENGTH = 30  # English tokens, full stop included
 HELD_OUT_FRACTION = 0.2  # of each noun's adjectives, for validation and again for test
 _COMBINATIONS_SEED = 1
 _TRIES_PER_SENTENCE = 200
@@ -84,9 +85,7 @@ def combinations_of_split(split: str) -> frozenset[tuple[str, str]]:
         words = dice.shuffled(
             [word for word, adjective in ADJECTIVES.items() if lexicon.fits(noun, adjective.kinds)]
         )
-        words.sort(
-            key=lambda word: (name, word) not in DEMONSTRATION
-        )  # stable: the demonstration moves to the front
+        words.sort(key=lambda word: (name, word) not in DEMONSTRATION)  # a stable sort: these come first
         held_out = max(1, round(HELD_OUT_FRACTION * len(words)))
         bounds = {
             "test": (0, held_out),
@@ -108,6 +107,7 @@ _DETERMINERS = (
 )
 _SINGULAR_DETERMINERS = ("the",) * 5 + ("a", "a", "this", "my", "his", "their")
 _COMPLEMENT_DETERMINERS = ("the",) * 5 + ("a", "this", "our")
+_POSSESSIVES = frozenset({"my", "his", "her", "our", "their"})
 _TENSES = ("present", "present", "past", "future")
 _SUBJECTS = tuple(lexicon.SUBJECT_PRONOUNS)
 _OBJECTS = tuple(lexicon.OBJECT_PRONOUNS)
@@ -116,13 +116,17 @@ _OBJECT_NOUNS = {base: _nouns_of(verb.objects) for base, verb in VERBS.items()}
 _PEOPLE = _nouns_of(("person",))
 _SPEAKERS = _nouns_of(("person", "body"))
 _EVENTS = _nouns_of(("event",))
-_IN = _nouns_of(("area", "school", "house", "hospital", "hotel"))
+_IN = tuple(
+    name for name in NOUNS if name in ("area", "city", "country", "school", "house", "hospital", "hotel")
+)
 _AT = _nouns_of(("at",))
 _INDOORS = frozenset({"sign", "study", "write", "see", "help", "examine", "talk", "show"})  # done somewhere
 _COMPANY = frozenset({"sign", "study", "write", "examine", "visit", "talk"})  # done with someone
 _NOMINAL_SUBJECTS = _nouns_of(("rule", "event", "project"))
 _NOMINAL_PREDICATES = ("problem", "success")
 _FOR_PEOPLE = frozenset({"important", "difficult", "interesting", "new"})
+_RECURRING = frozenset({"important", "difficult", "strange", "interesting"})
+_KNOWN_DETERMINERS = ("the", "the", "the", "this", "my", "his", "her", "their")
 _COMPLEMENTS = {
     head: tuple(
         (preposition, _nouns_of(table[head]))
@@ -133,6 +137,7 @@ _COMPLEMENTS = {
 }
 _VERBS = tuple(VERBS)
 _JOINTS = ("and", "and", "but", "because", "because", "when", "if", "that", "that")
+_CONDITIONS = frozenset({"when", "if"})
 
 
 class SentenceSampler:
@@ -151,7 +156,7 @@ class SentenceSampler:
         self.predicated = tuple(noun for noun in NOUNS if self.predicates[noun])
 
     def sentence(self) -> Sentence:
-        """One to `max_clauses` clauses; six in ten sentences have one where the bound allows more."""
+        """One to `max_clauses` clauses; nearly six in ten sentences have one where the bound allows more."""
         dice = self.dice
         wanted = 1
         if self.max_clauses > 1 and dice.chance(0.42):
@@ -159,26 +164,27 @@ class SentenceSampler:
         clauses: list[Clause] = []
         conjunctions: list[str] = []
         tense = dice.pick(_TENSES)
-        while len(clauses) < wanted:
-            last = len(clauses) == wanted - 1
-            joint = "" if last else dice.pick(_JOINTS)
-            if joint == "when" and tense == "future":
-                joint = "if"
-            elif joint == "if" and tense == "past":
-                joint = "when"
-            if joint == "that":
-                tense = "present"
-                clauses.append(self.report())
-            else:
-                clauses.append(self.clause(tense))
-            if last:
-                break
+        while len(clauses) < wanted - 1:
+            joint = self.joint(tense, conjunctions)
+            clauses.append(self.report() if joint == "that" else self.clause(tense))
             conjunctions.append(joint)
             if joint == "if":
-                tense = "present"
-            elif joint != "when":
+                tense = "present"  # she will sign it if he helps: si with the future is wrong
+            elif joint != "when":  # both sides of "when" share their tense
                 tense = dice.pick(_TENSES)
+        clauses.append(self.clause(tense))
         return Sentence(clauses=tuple(clauses), conjunctions=tuple(conjunctions))
+
+    def joint(self, tense: str, used: Sequence[str]) -> str:
+        """A conjunction that suits the clause before it and was not used yet."""
+        joint = self.dice.pick(_JOINTS)
+        if joint == "when" and tense == "future":
+            joint = "if"
+        elif joint == "if" and tense == "past":
+            joint = "when"
+        if joint in used or (joint in _CONDITIONS and not _CONDITIONS.isdisjoint(used)):
+            return "but" if "and" in used else "and"
+        return joint
 
     def clause(self, tense: str) -> Clause:
         return self.state(tense) if self.dice.chance(0.22) else self.action(tense)
@@ -194,6 +200,8 @@ class SentenceSampler:
         """`simple`: at most one adjective, no complement, and singular where it is indefinite."""
         dice = self.dice
         determiner = dice.pick(determiners)
+        if determiner in _POSSESSIVES and "unowned" in NOUNS[noun].kinds:
+            determiner = "the"
         plural = determiner in ("two", "several") or (
             not (simple and determiner == "a") and dice.chance(0.35)
         )
@@ -221,10 +229,10 @@ class SentenceSampler:
         dice = self.dice
         choices = self.adjectives[noun]
         roll = dice.roll()
-        if roll < 0.35 or not choices:
+        if roll < 0.3 or not choices:
             return ()
         first = dice.pick(choices)
-        if most == 1 or roll < 0.72:
+        if most == 1 or roll < 0.65:
             return (first,)
         second = dice.pick(choices)
         one, two = sorted((ADJECTIVES[first], ADJECTIVES[second]), key=lambda adjective: adjective.rank)
@@ -246,8 +254,8 @@ class SentenceSampler:
         base = dice.pick(_VERBS)
         verb = VERBS[base]
         subject = self.subject(_SUBJECT_NOUNS[base])
-        negation, frequency = self.negation(0.35)
-        pronoun = dice.chance(0.22)
+        negation, frequency = self.negation(0.38)
+        pronoun = dice.chance(0.25)
         noun = dice.pick(_OBJECT_NOUNS[base])
         direct: Subject | None = None
         recipient: Subject | None = None
@@ -310,21 +318,20 @@ class SentenceSampler:
             subject: Subject = Pronoun(word=dice.pick(_SUBJECTS))
             predicate = dice.pick(_PERSONAL_PREDICATES)
         elif roll < 0.35:
-            determiner = dice.pick(("the", "the", "this", "this", "their"))
             noun = dice.pick(_NOMINAL_SUBJECTS)
             subject = NounPhrase(
-                noun=noun, determiner=determiner, adjectives=self.adjectives_for(noun, most=1)
+                noun=noun, determiner=self.known(noun), adjectives=self.adjectives_for(noun, most=1)
             )
             noun = dice.pick(_NOMINAL_PREDICATES)
             predicate = NounPhrase(noun=noun, determiner="a", adjectives=self.adjectives_for(noun, most=2))
         else:
             noun = dice.pick(self.predicated)
-            determiner = dice.pick(("the", "the", "the", "this", "my", "his", "her", "their"))
-            plural = dice.chance(0.35)
             predicate = dice.pick(self.predicates[noun])
-            subject = NounPhrase(noun=noun, determiner=determiner, plural=plural)
+            subject = NounPhrase(noun=noun, determiner=self.known(noun), plural=dice.chance(0.35))
             if predicate in _FOR_PEOPLE and dice.chance(0.3):
                 adjuncts = (self.setting("for", _PEOPLE),)
+        if isinstance(predicate, str) and predicate not in _RECURRING:  # one is not often young
+            negation, frequency = ("not" if negation else None), None
         return Clause(
             subject=subject,
             verb="be",
@@ -334,6 +341,11 @@ class SentenceSampler:
             predicate=predicate,
             adjuncts=adjuncts,
         )
+
+    def known(self, noun: str) -> str:
+        """A definite determiner."""
+        determiner = self.dice.pick(_KNOWN_DETERMINERS)
+        return "the" if determiner in _POSSESSIVES and "unowned" in NOUNS[noun].kinds else determiner
 
     def report(self) -> Clause:
         """They say (that ...)."""
@@ -353,7 +365,7 @@ def translation_splits(
     seed: int = 0,
     max_clauses: int = MAX_CLAUSES,
 ) -> TranslationSplits:
-    """The three splits: as many sentence pairs each as asked for, all distinct.
+    """The three splits: as many sentence pairs each as asked for, all distinct, each of at most 30 English tokens.
 
     Every validation and test sentence has at least one noun with an adjective, and no noun-adjective combination of
     one split occurs in another; which split owns a combination does not depend on the seed. The test sentences do not
@@ -390,7 +402,8 @@ def _distinct(
                 f"found only {len(pairs)} of {size} distinct sentences: ask for fewer, or allow more clauses."
             )
         pair = realize(sampler.sentence())
-        if pair.english in seen or (combination_needed and not pair.combinations):
+        too_long = len(pair.english) > MAX_LENGTH
+        if too_long or pair.english in seen or (combination_needed and not pair.combinations):
             continue
         seen.add(pair.english)
         pairs.append(pair)

@@ -106,7 +106,8 @@ def french_words() -> tuple[str, ...]:
     for verb in VERBS.values():
         words |= {verb.french_singular, verb.french_plural, verb.participle}
         words |= {verb.french_future(plural=False), verb.french_future(plural=True)}
-        if verb.pattern == "direct" and "person" in verb.objects:  # "her" before the participle
+        people = any(lexicon.fits(noun, verb.objects) and "person" in noun.kinds for noun in NOUNS.values())
+        if verb.pattern == "direct" and people:  # "her" before the participle
             words.add(verb.agreeing_participle(feminine=True))
     for _, _, singular, plural in REPORTING_VERBS.values():
         words |= {singular, plural}
