@@ -229,7 +229,7 @@ def shows_the_real_implementation(lesson: Lesson) -> list[str]:
     for index, cell in _code(lesson):
         for node in _definitions(cell.source):
             if (module := library.get(_without_docstrings(node))) is not None:
-                found.append(f"{_where(lesson, index)} copies {node.name} from {module}: show that")
+                found.append(f"{_where(lesson, index)} copies {node.name} of {module}: show it")
     return found
 
 

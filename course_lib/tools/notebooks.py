@@ -66,7 +66,7 @@ class RunReport:
 def execute_notebook(
     path: str | os.PathLike,
     *,
-    timeout: float = CELL_TIMEOUT,
+    timeout: int | float = CELL_TIMEOUT,
     on_cell: Callable[[int, int], None] | None = None,
     write: bool = False,
     env: Mapping[str, str] | None = None,
@@ -84,7 +84,8 @@ def execute_notebook(
     client = NotebookClient(
         notebook,
         km=_kernel_of_this_interpreter(),
-        timeout=None if timeout is None else max(1, round(timeout)),
+        timeout=max(1, round(timeout)),
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(path.parent.resolve())}},
@@ -186,10 +187,7 @@ def notebook_to_text(notebook: NotebookNode) -> str:
     """The notebook's cells, tags and course metadata as a Python script in jupytext's percent format."""
     notebook = nbformat.from_dict(notebook)
     notebook.metadata.pop(STAMP, None)
-    notebook.metadata["jupytext"] = {
-        "notebook_metadata_filter": "course,kernelspec,-jupytext.text_representation.jupytext_version",
-        "cell_metadata_filter": "all",
-    }
+    notebook.metadata["jupytext"] = {"notebook_metadata_filter": "course,-all", "cell_metadata_filter": "all"}
     return _jupytext().writes(notebook, fmt="py:percent")
 
 
@@ -256,7 +254,7 @@ def build_notebook(
     *,
     text: str | None = None,
     force: bool = False,
-    timeout: float = CELL_TIMEOUT,
+    timeout: int | float = CELL_TIMEOUT,
     on_cell: Callable[[int, int], None] | None = None,
 ) -> RunReport | None:
     """Execute a notebook afresh and store its outputs with a stamp; None if its stamp is current.
@@ -357,7 +355,7 @@ def _lines(outputs: dict[str, list[str]]) -> list[str]:
     ]
 
 
-def check_notebook(path: str | os.PathLike, *, runs: int = 1, timeout: float = CELL_TIMEOUT) -> list[str]:
+def check_notebook(path: str | os.PathLike, *, runs: int = 1, timeout: int | float = CELL_TIMEOUT) -> list[str]:
     """Execute a notebook `runs` times and list where a run failed or gave other text than is stored."""
     if runs < 1:
         raise ValueError(f"a check needs at least one run, not {runs}")
