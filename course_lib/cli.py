@@ -1,0 +1,115 @@
+"""The `course` command. Modules that take long to import are imported by the commands that need them."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from course_lib.tools.lessons import CannotStart
+
+app = typer.Typer(
+    name="course",
+    help="A hands-on course in deep learning: open it, run it, test it, check this machine.",
+    epilog="Start with:  course lab",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Lesson = Annotated[str, typer.Argument(metavar="LESSON", help="Its number or name, such as 05 or attention.")]
+Lessons = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="LESSON...", help="Numbers or names, such as 05 or attention. All if left out."),
+]
+
+
+@app.command(epilog="Examples:  course lab   |   course lab 05   |   course lab --no-browser --port 9000")
+def lab(
+    lesson: Lesson = "00",
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Listen there. Without it: the first free port from 8888 on.")
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open a browser, or only print the address.")
+    ] = True,
+):
+    """Open the course in JupyterLab.
+
+    Nothing is fetched from the network: it works offline. Press Ctrl-C twice in the terminal to stop it.
+    """
+    from course_lib.tools.lab import open_lab
+
+    raise typer.Exit(open_lab(lesson, port=port, browser=browser))
+
+
+@app.command(epilog="Examples:  course run   |   course run 05   |   course run 00 attention")
+def run(
+    lesson: Lessons = None,
+    timeout: Annotated[int, typer.Option(min=1, help="Seconds that one cell may take.")] = 300,
+):
+    """Run lessons from top to bottom, without a browser.
+
+    Prints a line for each and a summary of times and outcomes. The notebooks on disk are not changed.
+    """
+    from course_lib.tools.run import run_lessons
+
+    raise typer.Exit(run_lessons(lesson or (), timeout=timeout))
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    epilog="Examples:  course test   |   course test tests/layers   |   course test -k attention --maxfail=1",
+)
+def test(context: typer.Context):
+    """Run every test, and every notebook against its stored outputs.
+
+    All further arguments go to pytest.
+    """
+    from course_lib.tools.testing import run_tests
+
+    raise typer.Exit(run_tests(context.args))
+
+
+@app.command(epilog="Example:  course doctor")
+def doctor():
+    """Check this machine: Python, packages, notebook kernel, widgets, memory, speed.
+
+    Says what to do about each red line, and ends with exit code 1 if there is one.
+    """
+    from course_lib.tools.doctor import report
+
+    raise typer.Exit(report())
+
+
+BENCHMARKS = {"attention": "course_lib.tools.bench_attention"}
+
+
+@app.command(epilog="Example:  course bench attention")
+def bench(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {', '.join(BENCHMARKS)}.")]):
+    """Time our code against PyTorch's own, in one run on this machine."""
+    from importlib import import_module
+
+    if name not in BENCHMARKS:
+        raise CannotStart(f"There is no benchmark {name!r}. There are: {', '.join(BENCHMARKS)}.")
+    raise typer.Exit(import_module(BENCHMARKS[name]).main())
+
+
+def main() -> None:
+    """Run the `course` command with the arguments of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")    # a terminal that cannot show a letter must not stop us
+    try:
+        app(prog_name="course")
+    except CannotStart as problem:
+        print(f"\n{problem}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
