@@ -1,0 +1,46 @@
+"""Layers that tell each token its place: fixed sinusoids or a learned table (Vaswani et al. 2017, section 3.5)."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from course_lib.functional.positions import sinusoidal_positions
+
+
+class SinusoidalPositions(nn.Module):
+    """x_pos + PE(pos) with the fixed sinusoids of Vaswani et al. 2017, section 3.5; nothing is learned.
+
+    Raises ValueError if `dim` is odd or, in `forward`, if a position is `max_length` or more.
+    """
+
+    def __init__(self, dim: int, max_length: int):
+        super().__init__()
+        self.register_buffer("table", sinusoidal_positions(max_length, dim), persistent=False)
+
+    def forward(self, x: Float[Tensor, "B T D"], *, start: int = 0) -> Float[Tensor, "B T D"]:
+        """Adds the codes of positions start, start + 1, ... (`start` is not 0 in cached decoding)."""
+        return x + _rows(self.table, start, x.shape[1])
+
+
+class LearnedPositions(nn.Module):
+    """x_pos + P[pos] with a learned table P (Gehring et al. 2017, arXiv 1705.03122, section 3.1).
+
+    Raises ValueError, in `forward`, if a position is `max_length` or more.
+    """
+
+    def __init__(self, dim: int, max_length: int, *, std: float = 0.02):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(max_length, dim) * std)
+
+    def forward(self, x: Float[Tensor, "B T D"], *, start: int = 0) -> Float[Tensor, "B T D"]:
+        """Adds the codes of positions start, start + 1, ... (`start` is not 0 in cached decoding)."""
+        return x + _rows(self.table, start, x.shape[1])
+
+
+def _rows(table: Tensor, start: int, count: int) -> Tensor:
+    if start < 0 or start + count > len(table):
+        raise ValueError(
+            f"positions {start} to {start + count - 1} were asked for, the table holds 0 to {len(table) - 1}: "
+            "raise max_length or shorten the input"
+        )
+    return table[start : start + count]
