@@ -1,13 +1,14 @@
 """From the structure of a sentence to its English, its French and the links between their words.
 
-A `Sentence` is made of `Clause`s, a clause of `NounPhrase`s, pronouns and a verb; all name words by their English form.
-`realize` writes both languages side by side and remembers which English words each French word stands for:
+A `Sentence` is made of `Clause`s, a clause of `NounPhrase`s, pronouns and a verb; all name words by their
+English form. `realize` writes both languages and remembers which English words each French word stands for:
 
 - determiner, adjective, noun, preposition, pronoun, conjunction: one to one ("because": parce and que);
 - a fused word links to both parts: du to "of" and "the", au to "to" and "the" ("au printemps": to "in");
-- ne and pas to "not", ne and jamais to "never"; "do", "does" and "did" have no link of their own, except that
-  the auxiliary avoir of "did not sign" (n'a pas signé) links to "did";
-- passé composé: auxiliary and participle both to the English verb; future: one French verb to "will" and the verb;
+- ne and pas to "not", ne and jamais to "never"; "do" and "does" link to nothing, "did" of "did not sign" to
+  the auxiliary a of n'a pas signé;
+- passé composé: auxiliary and participle both to the English verb;
+- future: one French verb to "will" and the verb;
 - a pronoun recipient of "talks to him" (lui parle) links to "to" and to the pronoun.
 """
 
@@ -26,8 +27,8 @@ TENSES = ("present", "past", "future")
 class SentencePair:
     """An English sentence, its French translation and the gold word alignment.
 
-    `alignment` holds (English index, French index). `combinations` holds the (noun, adjective) pairs that occur, also
-    across the verb: "the law is new" has (law, new).
+    `alignment` holds (English index, French index). `combinations` holds the (noun, adjective) pairs that
+    occur, also across the verb: "the law is new" has (law, new).
     """
 
     english: tuple[str, ...]
@@ -75,8 +76,8 @@ Subject = NounPhrase | Pronoun
 class Clause:
     """Subject, verb and what follows.
 
-    `verb` is a key of `VERBS`, of `REPORTING_VERBS`, or "be"; then `predicate` is an adjective or a noun phrase.
-    `negation` is "not" or "never", `frequency` one of often, always, rarely.
+    `verb` is a key of `VERBS`, of `REPORTING_VERBS`, or "be"; then `predicate` is an adjective or a noun
+    phrase. `negation` is "not" or "never", `frequency` one of often, always, rarely.
     """
 
     subject: Subject
@@ -124,7 +125,7 @@ def realize(sentence: Sentence) -> SentencePair:
     )
 
 
-# ------------------------------------------------------------------------------------------------- elision and fusion
+# --------------------------------------------------------------------------------- elision and fusion
 
 # before a vowel sound: article, pronoun, negation, "de", "que"; cet accord, mon école
 _BEFORE_VOWEL = {
@@ -159,7 +160,7 @@ def _fuse(words: French) -> tuple[tuple[str, ...], frozenset[tuple[int, int]]]:
     return tuple(word for word, _ in fused), alignment
 
 
-# ------------------------------------------------------------------------------------------------------- both languages
+# ------------------------------------------------------------------------------------- both languages
 
 
 class _Writer:
@@ -193,7 +194,7 @@ class _Writer:
         for adjunct in clause.adjuncts:
             self.french += self.adjunct(adjunct)
 
-    # noun phrases ------------------------------------------------------------------------------------------------
+    # noun phrases -----------------------------------------------------------------------------------
 
     def noun_phrase(self, phrase: NounPhrase, *, negated: bool = False) -> French:
         """`negated`: the direct object of a negated verb, where an indefinite article becomes de."""
@@ -249,7 +250,7 @@ class _Writer:
         french, _, _ = _look_up(lexicon.SUBJECT_PRONOUNS, subject.word, "subject pronoun")
         return [(french, (self.say(subject.word),))]
 
-    # verbs -------------------------------------------------------------------------------------------------------
+    # verbs ------------------------------------------------------------------------------------------
 
     def action(self, clause: Clause) -> French:
         verb = _look_up(VERBS, clause.verb, "verb")

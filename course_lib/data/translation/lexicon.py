@@ -1,12 +1,12 @@
 """The word lists of the English-to-French grammar, written for this course.
 
-Every list is keyed by its English word. A noun has *kinds*; adjectives and verbs name the kinds that they go with, so
-that ministers sign laws and nobody paints a decision red.
+Every list is keyed by its English word. A noun has *kinds*; adjectives and verbs name the kinds that they
+go with, so that ministers sign laws and nobody paints a decision red.
 """
 
 from dataclasses import dataclass
 
-# ---------------------------------------------------------------------------------------------------- nouns
+# ---------------------------------------------------------------------------------------------- nouns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,15 +22,15 @@ class Noun:
 
 
 _NOUNS = """
-minister    ministers     ministre       ministres       m  person actor office chosen
-president   presidents    président      présidents      m  person actor office chosen
-judge       judges        juge           juges           m  person actor office chosen
-teacher     teachers      professeur     professeurs     m  person actor office chosen
-student     students      étudiant       étudiants       m  person actor office chosen
-farmer      farmers       agriculteur    agriculteurs    m  person actor office chosen
-member      members       membre         membres         m  person actor office unowned chosen
-friend      friends       ami            amis            m  person actor office chosen
-actress     actresses     actrice        actrices        f  person actor office chosen
+minister    ministers     ministre       ministres       m  person actor role chosen
+president   presidents    président      présidents      m  person actor role chosen
+judge       judges        juge           juges           m  person actor role chosen
+teacher     teachers      professeur     professeurs     m  person actor role chosen
+student     students      étudiant       étudiants       m  person actor role chosen
+farmer      farmers       agriculteur    agriculteurs    m  person actor role chosen
+member      members       membre         membres         m  person actor role unowned chosen
+friend      friends       ami            amis            m  person actor role chosen
+actress     actresses     actrice        actrices        f  person actor role chosen
 hero        heroes        héros          héros           m  person actor
 man         men           homme          hommes          m  person actor unowned
 woman       women         femme          femmes          f  person actor unowned
@@ -60,9 +60,9 @@ election    elections     élection       élections       f  event political un
 area        areas         zone           zones           f  area economic public place unowned
 city        cities        ville          villes          f  area place unowned chosen
 island      islands       île            îles            f  area place unowned
-school      schools       école          écoles          f  building at institution place
+school      schools       école          écoles          f  building at civic place
 house       houses        maison         maisons         f  building goods coloured place
-hospital    hospitals     hôpital        hôpitaux        m  building at institution place
+hospital    hospitals     hôpital        hôpitaux        m  building at civic place
 hotel       hotels        hôtel          hôtels          m  building goods at place chosen
 tree        trees         arbre          arbres          m  thing
 car         cars          voiture        voitures        f  thing goods coloured chosen
@@ -86,7 +86,7 @@ def _read_nouns() -> dict[str, Noun]:
 
 NOUNS = _read_nouns()
 
-# ----------------------------------------------------------------------------------------------- adjectives
+# ----------------------------------------------------------------------------------------- adjectives
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,29 +113,29 @@ class Adjective:
 
 # English, m., m. before a vowel, f., m. pl., f. pl., side, rank, predicative?, kinds
 _ADJECTIVES = """
-good        bon         =      bonne        bons         bonnes        before 0 no  person building matter
-important   important   =      importante   importants   importantes   after  0 yes person body topic
-difficult   difficile   =      difficile    difficiles   difficiles    after  0 yes topic
-strange     étrange     =      étrange      étranges     étranges      after  0 yes person body area thing topic
-interesting intéressant =      intéressante intéressants intéressantes after  0 yes area topic
-famous      célèbre     =      célèbre      célèbres     célèbres      after  0 yes person body text place
-beautiful   beau        bel    belle        beaux        belles        before 0 yes thing place art
-big         grand       =      grande       grands       grandes       before 1 yes body thing big place
-small       petit       =      petite       petits       petites       before 1 yes body thing big small place
-long        long        =      longue       longs        longues       before 1 yes text event
-new         nouveau     nouvel nouvelle     nouveaux     nouvelles     before 2 yes office body thing place topic
-old         vieux       vieil  vieille      vieux        vieilles      before 2 yes person thing matter place
-young       jeune       =      jeune        jeunes       jeunes        before 2 yes person
-former      ancien      =      ancienne     anciens      anciennes     before 2 no  office
-rich        riche       =      riche        riches       riches        after  2 yes person body area
-red         rouge       =      rouge        rouges       rouges        after  3 yes coloured
-black       noir        =      noire        noirs        noires        after  3 yes coloured
-european    européen    =      européenne   européens    européennes   after  4 no  person body place topic
-french      français    =      française    français     françaises    after  4 no  person body place topic
-economic    économique  =      économique   économiques  économiques   after  5 no  policy economic
-political   politique   =      politique    politiques   politiques    after  5 no  policy political
-national    national    =      nationale    nationaux    nationales    after  5 no  body policy event institution
-public      public      =      publique     publics      publiques     after  5 no  institution public
+good        bon         =      bonne        bons         bonnes        pre  0 no  person building matter
+important   important   =      importante   importants   importantes   post 0 yes person body topic
+difficult   difficile   =      difficile    difficiles   difficiles    post 0 yes topic
+strange     étrange     =      étrange      étranges     étranges      post 0 yes person body area thing topic
+interesting intéressant =      intéressante intéressants intéressantes post 0 yes area topic
+famous      célèbre     =      célèbre      célèbres     célèbres      post 0 yes person body text place
+beautiful   beau        bel    belle        beaux        belles        pre  0 yes thing place art
+big         grand       =      grande       grands       grandes       pre  1 yes body thing big place
+small       petit       =      petite       petits       petites       pre  1 yes body thing big small place
+long        long        =      longue       longs        longues       pre  1 yes text event
+new         nouveau     nouvel nouvelle     nouveaux     nouvelles     pre  2 yes role body thing place topic
+old         vieux       vieil  vieille      vieux        vieilles      pre  2 yes person thing matter place
+young       jeune       =      jeune        jeunes       jeunes        pre  2 yes person
+former      ancien      =      ancienne     anciens      anciennes     pre  2 no  role
+rich        riche       =      riche        riches       riches        post 2 yes person body area
+red         rouge       =      rouge        rouges       rouges        post 3 yes coloured
+black       noir        =      noire        noirs        noires        post 3 yes coloured
+european    européen    =      européenne   européens    européennes   post 4 no  person body place topic
+french      français    =      française    français     françaises    post 4 no  person body place topic
+economic    économique  =      économique   économiques  économiques   post 5 no  policy economic
+political   politique   =      politique    politiques   politiques    post 5 no  policy political
+national    national    =      nationale    nationaux    nationales    post 5 no  body policy event civic
+public      public      =      publique     publics      publiques     post 5 no  civic public
 """
 
 
@@ -150,7 +150,7 @@ def _read_adjectives() -> dict[str, Adjective]:
             feminine=f,
             masculine_plural=m_plural,
             feminine_plural=f_plural,
-            before_noun=side == "before",
+            before_noun=side == "pre",
             rank=int(rank),
             predicative=predicative == "yes",
             kinds=frozenset(kinds),
@@ -160,15 +160,15 @@ def _read_adjectives() -> dict[str, Adjective]:
 
 ADJECTIVES = _read_adjectives()
 
-# ---------------------------------------------------------------------------------------------------- verbs
+# ---------------------------------------------------------------------------------------------- verbs
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verb:
     """A verb in the third person: present, past (French passé composé with avoir) and future.
 
-    `pattern` is "direct" (signs the law), "recipient" (gives the letter to the judge, gives him the letter) or "to"
-    (talks to the judge, parle au juge). `subjects` and `objects` are kinds of nouns or nouns.
+    `pattern` is "direct" (signs the law), "double" (gives the letter to the judge, gives him the letter) or
+    "to" (talks to the judge, parle au juge). `subjects` and `objects` are kinds of nouns or nouns.
     """
 
     base: str
@@ -201,23 +201,23 @@ class Verb:
 
 # base third past | il, ils, participle, future stem | pattern | subjects | objects
 _VERBS = """
-sign    signs    signed   | signe    signent     signé    signer   | direct    | actor  | signed
-adopt   adopts   adopted  | adopte   adoptent    adopté   adopter  | direct    | body   | rule project report
-study   studies  studied  | étudie   étudient    étudié   étudier  | direct    | person | matter area
-write   writes   wrote    | écrit    écrivent    écrit    écrir    | direct    | person | written
-see     sees     saw      | voit     voient      vu       verr     | direct    | person | place person thing
-help    helps    helped   | aide     aident      aidé     aider    | direct    | actor  | person
-invite  invites  invited  | invite   invitent    invité   inviter  | direct    | actor  | person
-defend  defends  defended | défend   défendent   défendu  défendr  | direct    | actor  | person stance
-choose  chooses  chose    | choisit  choisissent choisi   choisir  | direct    | actor  | chosen
-reject  rejects  rejected | rejette  rejettent   rejeté   rejetter | direct    | actor  | stance answer
-examine examines examined | examine  examinent   examiné  examiner | direct    | actor  | report letter rule plan
-visit   visits   visited  | visite   visitent    visité   visiter  | direct    | person | place
-buy     buys     bought   | achète   achètent    acheté   achèter  | direct    | actor  | goods
-give    gives    gave     | donne    donnent     donné    donner   | recipient | actor  | goods text
-send    sends    sent     | envoie   envoient    envoyé   enverr   | recipient | actor  | text agreement
-show    shows    showed   | montre   montrent    montré   montrer  | recipient | actor  | text thing rule building
-talk    talks    talked   | parle    parlent     parlé    parler   | to        | person | person
+sign    signs    signed   | signe    signent     signé    signer   | direct | actor  | signed
+adopt   adopts   adopted  | adopte   adoptent    adopté   adopter  | direct | body   | rule project report
+study   studies  studied  | étudie   étudient    étudié   étudier  | direct | person | matter area
+write   writes   wrote    | écrit    écrivent    écrit    écrir    | direct | person | written
+see     sees     saw      | voit     voient      vu       verr     | direct | person | place person thing
+help    helps    helped   | aide     aident      aidé     aider    | direct | actor  | person
+invite  invites  invited  | invite   invitent    invité   inviter  | direct | actor  | person
+defend  defends  defended | défend   défendent   défendu  défendr  | direct | actor  | person stance
+choose  chooses  chose    | choisit  choisissent choisi   choisir  | direct | actor  | chosen
+reject  rejects  rejected | rejette  rejettent   rejeté   rejetter | direct | actor  | stance answer
+examine examines examined | examine  examinent   examiné  examiner | direct | actor  | report letter rule plan
+visit   visits   visited  | visite   visitent    visité   visiter  | direct | person | place
+buy     buys     bought   | achète   achètent    acheté   achèter  | direct | actor  | goods
+give    gives    gave     | donne    donnent     donné    donner   | double | actor  | goods text
+send    sends    sent     | envoie   envoient    envoyé   enverr   | double | actor  | text agreement
+show    shows    showed   | montre   montrent    montré   montrer  | double | actor  | matter thing building
+talk    talks    talked   | parle    parlent     parlé    parler   | to     | person | person
 """
 
 # verbs that only introduce a clause with "that", in the present
@@ -247,7 +247,7 @@ def _read_verbs() -> dict[str, Verb]:
 
 VERBS = _read_verbs()
 
-# ------------------------------------------------------------------------------------------- function words
+# ------------------------------------------------------------------------------------- function words
 
 # French determiners: masculine singular, feminine singular, plural. None: the determiner has no such form.
 DETERMINERS: dict[str, tuple[str | None, str | None, str | None]] = {
@@ -327,7 +327,7 @@ BE = {
 }
 AVOIR = ("a", "ont")
 
-# ---------------------------------------------------------------------------------------------------- sound
+# ---------------------------------------------------------------------------------------------- sound
 
 _VOWELS = frozenset("aeiouâàéèêëîïôûùœ")
 ASPIRATED_H = frozenset({"héros"})  # le héros, but l'homme

@@ -1,7 +1,7 @@
 """Random sentences of the grammar, and the three splits.
 
-Only `random.Random(integer).random()` is drawn on, whose sequence Python promises to keep, and only choices in written
-order are drawn from, never a set: the same seed gives the same sentences on every machine.
+Only `random.Random(integer).random()` is drawn on, whose sequence Python promises to keep, and only choices
+in a written order, never a set: the same seed gives the same sentences on every machine.
 """
 
 import random
@@ -267,7 +267,7 @@ class SentenceSampler:
             else:
                 direct = self.noun_phrase(noun)
         else:
-            if verb.pattern == "recipient":
+            if verb.pattern == "double":
                 direct = self.noun_phrase(noun)
             if pronoun:
                 recipient = Pronoun(word=dice.pick(_OBJECTS))
@@ -365,13 +365,15 @@ def translation_splits(
     seed: int = 0,
     max_clauses: int = MAX_CLAUSES,
 ) -> TranslationSplits:
-    """The three splits: as many sentence pairs each as asked for, all distinct, each of at most 30 English tokens.
+    """The three splits: as many sentence pairs each as asked for, all distinct, each of at most 30 English
+    tokens.
 
-    Every validation and test sentence has at least one noun with an adjective, and no noun-adjective combination of
-    one split occurs in another; which split owns a combination does not depend on the seed. The test sentences do not
-    depend on the other sizes.
+    Every validation and test sentence has at least one noun with an adjective, and no noun-adjective
+    combination of one split occurs in another; which split owns a combination does not depend on the seed.
+    The test sentences do not depend on the other sizes.
 
-    Raises ValueError for a negative size or seed, for `max_clauses` outside 1 to 3, and if the grammar runs dry.
+    Raises ValueError for a negative size or seed, for `max_clauses` outside 1 to 3, and if the grammar runs
+    dry.
     """
     sizes = {"test": test, "validation": validation, "train": train}
     if any(size < 0 for size in sizes.values()):

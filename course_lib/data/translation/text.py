@@ -20,8 +20,8 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 def tokenize_english(text: str) -> tuple[str, ...]:
     """Lower-case tokens with one full stop at the end: "They don't sign it!" gives they do not sign it .
 
-    Contractions are written out (doesn't, won't, he's, he'll), commas and quotation marks dropped. Text without a word
-    gives no tokens at all.
+    Contractions are written out (doesn't, won't, he's, he'll), commas and quotation marks dropped. Text
+    without a word gives no tokens at all.
     """
     tokens: list[str] = []
     for word in _WORD.findall(text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")):
