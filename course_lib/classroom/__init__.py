@@ -1,0 +1,20 @@
+"""What a notebook shows: figures with alt text, questions, exercises with checks, progress and widgets."""
+
+from course_lib.classroom.exercises import check, exercise, hint, solution
+from course_lib.classroom.output import show
+from course_lib.classroom.quizzes import predict, quiz, reveal
+from course_lib.classroom.report import progress
+from course_lib.classroom.session import lesson
+
+__all__ = [
+    "check",
+    "exercise",
+    "hint",
+    "lesson",
+    "predict",
+    "progress",
+    "quiz",
+    "reveal",
+    "show",
+    "solution",
+]

@@ -1,0 +1,200 @@
+"""Lesson 05, Attention: its questions, predictions and exercises."""
+
+from course_lib.functional import attention as library
+from course_lib.functional.positions import sinusoidal_positions
+from course_lib.properties import attention as checks
+
+QUIZZES = {
+    "bottleneck": {
+        "question": "Why does one fixed vector hurt long sentences more than short ones?",
+        "options": [
+            "Long sentences are rarer in the training data",
+            "The vector has one size for every sentence, so each word of a long one gets less of it",
+            "The decoder cannot write long sentences",
+            "The softmax over the vocabulary becomes slower with length",
+        ],
+        "answer": 1,
+        "why": [
+            "They are rarer, but attention is trained on the same data and does not suffer: rarity is not the reason.",
+            "The size of $c$ is fixed when the network is built; what must go into it grows with the sentence.",
+            "It can write as long as it likes. What it lacks is knowledge of what to write.",
+            "Speed is not the point here, and that softmax is the same for every sentence.",
+        ],
+    },
+    "softmax-axis": {
+        "question": "$QK^\\top$ has the shape (queries, keys). Over which axis does the softmax run?",
+        "options": [
+            "Over the keys: each row sums to one",
+            "Over the queries: each column sums to one",
+            "Over both: the whole matrix sums to one",
+        ],
+        "answer": 0,
+        "why": [
+            "A query spreads a weight of one over the keys. In PyTorch that is `softmax(dim=-1)`.",
+            "Then keys would share out queries, and a query could come away with nothing at all.",
+            "Then each query would get a smaller answer when there are more queries.",
+        ],
+    },
+    "aer": {
+        "question": "A model translates perfectly, yet its alignment error rate is 0.5. What is the likeliest explanation?",
+        "options": [
+            "That is impossible: a good translation needs a good alignment",
+            "Its weights fall on a neighbour of the right word, whose state knows about that word too",
+            "Its vocabulary is too small",
+        ],
+        "answer": 1,
+        "why": [
+            "The loss only asks for the right words. Where the model looks is its own affair.",
+            "The states of a bidirectional encoder know their neighbours, so looking one word aside can be good enough. "
+            "Weights are a hint about what a model uses, not a proof.",
+            "Then the translation would suffer first.",
+        ],
+    },
+    "variance": {
+        "question": "The entries of $q$ and $k$ are independent, with mean 0 and variance 1, and $d_k = 64$. "
+        "What is the standard deviation of $q^\\top k$?",
+        "options": ["1", "8", "64", "4096"],
+        "answer": 1,
+        "why": [
+            "That is what it is after the division by $\\sqrt{d_k}$.",
+            "Each of the 64 products has variance 1; the variances add to 64, and the standard deviation is its root.",
+            "That is the variance, not its root.",
+            "That would be the variance if the products were all equal instead of independent.",
+        ],
+    },
+    "mask-order": {
+        "question": "Someone computes the softmax first and then multiplies the hidden weights by zero. What goes wrong?",
+        "options": [
+            "Nothing: hidden is hidden",
+            "The visible weights no longer sum to one, and the hidden scores still influence them",
+            "The gradient becomes NaN",
+        ],
+        "answer": 1,
+        "why": [
+            "The hidden words have already taken their share of the softmax's denominator.",
+            "The answer shrinks, and by an amount that depends on what should have been invisible: a leak.",
+            "It stays finite, which is why this mistake can live in a program for a long time.",
+        ],
+    },
+    "equivariance": {
+        "question": "You shuffle the words of a sentence and feed it to self-attention without position codes. "
+        "What happens to the output?",
+        "options": [
+            "It stays exactly the same",
+            "It is the old output, shuffled in the same way",
+            "It changes unpredictably",
+        ],
+        "answer": 1,
+        "why": [
+            "That would be permutation *invariance*. Here each word keeps its own answer and takes it along.",
+            "$f(s(x)) = s(f(x))$: permutation *equivariance*. To the layer a sentence is a bag of words.",
+            "Every word still sees the same set of words, so its answer cannot change.",
+        ],
+    },
+    "heads-cost": {
+        "question": "A layer of width $D = 512$ goes from 1 head to 8. What happens to its number of parameters?",
+        "options": ["It stays the same", "It grows eightfold", "It shrinks to an eighth"],
+        "answer": 0,
+        "why": [
+            "Each head works with $d_k = D/H = 64$ numbers: the eight $512 \\times 64$ maps together are one $512 \\times 512$.",
+            "It would if each head had the full width; heads divide it among themselves.",
+            "All the heads together still need the full width.",
+        ],
+    },
+    "path": {
+        "question": "Word 1 matters for word 1,000. Through how many layers or steps must the information pass "
+        "in a recurrent, a convolutional (kernel 3, not dilated) and a self-attention network?",
+        "options": [
+            "About 1,000 steps / about 500 layers / 1 layer",
+            "1 / 1 / 1",
+            "About 1,000 steps / 3 layers / 1,000 layers",
+        ],
+        "answer": 0,
+        "why": [
+            "A recurrence passes it on step by step, each convolution carries it one place, attention takes it in one step. "
+            "The paper's $\\log_k n$ holds for dilated convolutions.",
+            "Only attention connects all pairs in one layer.",
+            "A convolution of kernel 3 sees one place to either side in each layer.",
+        ],
+    },
+    "cross-or-self": {
+        "question": "In a translator's cross-attention, what are the queries and what are the keys?",
+        "options": [
+            "Queries from the source sentence, keys from the target sentence",
+            "Queries from the target sentence, keys from the source sentence",
+            "Both from the source sentence",
+            "Both from the target sentence",
+        ],
+        "answer": 1,
+        "why": [
+            "Then the English words would ask the French ones, which are not written yet.",
+            "The word being written asks: which of the source words do I need now?",
+            "That is self-attention in an encoder.",
+            "That is (masked) self-attention in a decoder.",
+        ],
+    },
+    "masks-causal": {
+        "question": "Which of these sees what it should not when the causal mask is forgotten during training?",
+        "options": [
+            "An encoder that classifies whole sentences",
+            "A decoder that predicts each next word from the words before it",
+            "A decoder that writes word by word at test time",
+        ],
+        "answer": 1,
+        "why": [
+            "It may look at everything; it needs no causal mask.",
+            "All words are in the input at once, so it would simply copy the next one: a loss near zero, and no skill.",
+            "There the future does not exist yet, so there is nothing to see. It would fail because of how it was trained.",
+        ],
+    },
+}
+
+PREDICTIONS = {
+    "bottleneck": {
+        "question": "Six translators will be trained: three with one fixed vector, three with attention; same data, same "
+        "sizes, at least the same time for the fixed vector. On sentences of 20 words and more, how will they compare in BLEU "
+        "(100 is perfect)?",
+        "options": [
+            "About the same: the fixed vector only needs more steps",
+            "Attention is better by 10 to 30 points",
+            "Attention is better by more than 50 points",
+        ],
+    },
+    "saturation": {
+        "question": "Scores $q^\\top k$ for $d_k = 1024$, not divided by anything, go into a softmax over 16 keys. "
+        "How large is the largest weight, on average?",
+        "options": ["About 1/16", "About 0.25", "Above 0.9"],
+    },
+    "shuffle": {
+        "question": "Self-attention with sinusoidal position codes gets a shuffled sentence. Will the output be the old one, shuffled?",
+        "options": ["Yes, exactly", "No"],
+    },
+    "heads": {
+        "question": "One attention layer must tell each word both its left and its right neighbour. At equal width, parameters and "
+        "operations: which number of heads does best?",
+        "options": ["One: a wide head is stronger", "Two or more", "It makes no difference"],
+    },
+    "slopes": {
+        "question": "The sequence becomes twice as long. By how much does the number of operations of self-attention "
+        "(once the sequence is long) and of a recurrent layer grow?",
+        "options": [
+            "Twofold and twofold",
+            "Fourfold and twofold",
+            "Twofold and fourfold",
+        ],
+    },
+}
+
+EXERCISES = {
+    "scaled-dot-product": {
+        "title": "Scaled dot-product attention",
+        "checks": checks.SCALED_DOT_PRODUCT_ATTENTION,
+        "hints": [
+            "Three steps: scores, weights, average. Write it without the mask first; `k.transpose(-2, -1)` turns the keys round.",
+            "The scores are divided by the root of the last dimension of `q`, before a softmax over `dim=-1`.",
+            "A mask acts on the scores: set the hidden ones to minus infinity, then take the softmax. A row in which nothing "
+            "is visible becomes NaN there: fill zeros in afterwards.",
+        ],
+        "solution": library.attention_weights,
+    },
+}

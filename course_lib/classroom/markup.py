@@ -1,0 +1,62 @@
+r"""The little markup of lesson texts: `code`, **strong**, *stress*, $formula$, blank line = new paragraph.
+
+One source serves both forms of every display: HTML for a notebook, plain text for a terminal and for nbval.
+"""
+
+import html
+import re
+
+_TOKEN = re.compile(
+    r"(?P<math>\$\$.+?\$\$|\$[^$\n]+?\$)|`(?P<code>[^`]+)`|\*\*(?P<strong>.+?)\*\*|\*(?P<em>[^*\s](?:[^*]*[^*\s])?)\*",
+    re.DOTALL,
+)
+
+
+def inline_html(text: str) -> str:
+    """Return one run of text as HTML; formulas stay as they are, for MathJax to typeset."""
+    parts, end = [], 0
+    for token in _TOKEN.finditer(text):
+        parts.append(html.escape(text[end : token.start()]))
+        end = token.end()
+        if token["math"] is not None:
+            parts.append(html.escape(token["math"], quote=False))
+        elif token["code"] is not None:
+            parts.append(f"<code>{html.escape(token['code'])}</code>")
+        elif token["strong"] is not None:
+            parts.append(f"<strong>{inline_html(token['strong'])}</strong>")
+        else:
+            parts.append(f"<em>{inline_html(token['em'])}</em>")
+    return "".join(parts) + html.escape(text[end:])
+
+
+def to_html(text: str) -> str:
+    """Return a text of one or more paragraphs as HTML."""
+    paragraphs = re.split(r"\n\s*\n", text.strip())
+    return "".join(f"<p>{inline_html(' '.join(paragraph.split()))}</p>" for paragraph in paragraphs)
+
+
+def to_plain(text: str) -> str:
+    """Return a text without its markup; formulas keep their dollar signs."""
+
+    def strip(token: re.Match) -> str:
+        if token["math"] is not None:
+            return token["math"]
+        return token["code"] or to_plain(token["strong"] or token["em"])
+
+    paragraphs = re.split(r"\n\s*\n", text.strip())
+    return "\n\n".join(_TOKEN.sub(strip, " ".join(paragraph.split())) for paragraph in paragraphs)
+
+
+def code_html(source: str) -> str:
+    """Return program text as an HTML block that keeps its lines."""
+    return f"<pre><code>{html.escape(source.strip(chr(10)))}</code></pre>"
+
+
+def details(summary: str, body: str) -> str:
+    """Return a block that a reader opens; `summary` is markup, `body` is HTML."""
+    return f"<details><summary>{inline_html(summary)}</summary>{body}</details>"
+
+
+def letter(index: int) -> str:
+    """Return the name of option number `index`: A, B, C, ..."""
+    return chr(ord("A") + index)
