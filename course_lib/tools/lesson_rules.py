@@ -17,7 +17,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from course_lib.tools.notebooks import KERNELSPEC, MAX_BYTES, WIDGET_VIEW, read_notebook
-from course_lib.tools.stamps import code_cells, stamp_problems
+from course_lib.tools.stamps import NOT_COMPARED, PIXELS, code_cells, stamp_problems
 
 LESSON_PARTS = {                                        # in the order in which a lesson opens them
     "objectives": "what the learner will be able to do, and how long it takes",
@@ -485,8 +485,8 @@ def _output_texts(lesson: Lesson) -> Iterator[tuple[int, str]]:
             yield index, output.get("text", "")
             yield index, "\n".join(output.get("traceback", []))
             for mime, value in output.get("data", {}).items():
-                if isinstance(value, str) and mime not in ("image/png", "image/jpeg"):
-                    yield index, value
+                if isinstance(value, str) and mime not in NOT_COMPARED:
+                    yield index, PIXELS.sub("", value)
 
 
 def _nodes(source: str) -> list[ast.AST]:

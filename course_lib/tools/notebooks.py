@@ -355,7 +355,9 @@ def _lines(outputs: dict[str, list[str]]) -> list[str]:
     ]
 
 
-def check_notebook(path: str | os.PathLike, *, runs: int = 1, timeout: int | float = CELL_TIMEOUT) -> list[str]:
+def check_notebook(
+    path: str | os.PathLike, *, runs: int = 1, timeout: int | float = CELL_TIMEOUT
+) -> list[str]:
     """Execute a notebook `runs` times and list where a run failed or gave other text than is stored."""
     if runs < 1:
         raise ValueError(f"a check needs at least one run, not {runs}")

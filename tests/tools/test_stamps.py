@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_output
@@ -97,3 +99,19 @@ def test_the_library_digest_follows_imports_through_modules(lesson, monkeypatch)
     monkeypatch.setattr(stamps, "_module_file", watched)
     library_digest(lesson.notebook)
     assert "course_lib.tools.stamps" in seen and "course_lib.tools" in seen
+
+
+def test_pixels_inside_html_are_stamped_but_not_compared(lesson):
+    cell = code(lesson)[1]
+    image = '<img alt="Lines" src="data:image/png;base64,{}">'
+    cell.outputs = [new_output("display_data", data={"text/html": image.format("QUJD")})]
+    before, stamp = stamps.compared_outputs(cell), stamps.outputs_digest(cell)
+    cell.outputs[0].data["text/html"] = image.format("REVG")
+    assert stamps.compared_outputs(cell) == before and stamps.outputs_digest(cell) != stamp
+    cell.outputs[0].data["text/html"] = image.replace("Lines", "Dots").format("QUJD")
+    assert stamps.compared_outputs(cell) != before
+
+
+def test_nbval_is_told_to_overlook_the_same_pixels():
+    rules = (Path(stamps.__file__).parents[1] / "classroom" / "nbval_sanitize.cfg").read_text(encoding="utf-8")
+    assert f"regex: {stamps.PIXELS.pattern}\n" in rules
