@@ -135,9 +135,7 @@ def train_translator(*, progress=None, **settings) -> TrainedTranslator:
     return TrainedTranslator(recipe=recipe, model=model, history=history)
 
 
-def batch_source(
-    pairs: Sequence[SentencePair], recipe: TranslatorRecipe
-) -> Callable[[int], tuple[Tensor, ...]]:
+def batch_source(pairs: Sequence[SentencePair], recipe: TranslatorRecipe) -> Callable[[int], tuple[Tensor, ...]]:
     """The batch of a step: sentences of similar length, so that little of it is padding."""
     indices_at = bucketed_batches([len(pair.english) for pair in pairs], recipe.batch_size, recipe.seed)
     return lambda step: encode_pairs([pairs[i] for i in indices_at(step).tolist()])
@@ -155,9 +153,7 @@ def score_translator(model: Seq2Seq, pairs: Sequence[SentencePair]) -> Translati
     weights = model.align(source, source_valid, target[:, :-1])
     return TranslationScores(
         bleu=corpus_bleu(translations, references).score,
-        by_length=tuple(
-            bleu_by_length(translations, references, [len(pair.english) for pair in pairs], LENGTH_EDGES)
-        ),
+        by_length=tuple(bleu_by_length(translations, references, [len(pair.english) for pair in pairs], LENGTH_EDGES)),
         alignment_error_rate=None if weights is None else attention_error_rate(weights, pairs),
         translations=translations,
     )
@@ -165,9 +161,7 @@ def score_translator(model: Seq2Seq, pairs: Sequence[SentencePair]) -> Translati
 
 def attention_error_rate(weights: Float[Tensor, "B T_q T_k"], pairs: Sequence[SentencePair]) -> float:
     """Alignment error rate when each French word is linked to the English word it attends to most."""
-    predicted = [
-        argmax_alignment(rows[: len(pair.french)]) for rows, pair in zip(weights, pairs, strict=True)
-    ]
+    predicted = [argmax_alignment(rows[: len(pair.french)]) for rows, pair in zip(weights, pairs, strict=True)]
     return alignment_error_rate(predicted, [pair.alignment for pair in pairs])
 
 
