@@ -318,10 +318,17 @@ class NoNetwork(NotInstalled):
 
 
 def pip(*arguments):
-    return run_logged(
-        [PYTHON, "-m", "pip", "--disable-pip-version-check", "--no-input"] + list(arguments),
-        "pip could not install the packages",
-    )
+    command = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--no-input"] + list(arguments)
+    try:
+        return run_logged(command, "pip could not install the packages")
+    except NoNetwork:
+        raise
+    except NotInstalled as trouble:
+        # Without a network pip may say no more than that it found no package: so we look ourselves.
+        index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple/")
+        if "--no-index" in arguments or trouble.changed or answers(index, CPU_INDEX_SECONDS):
+            raise
+        raise NoNetwork(no_network()) from None
 
 
 def changed(output):
@@ -385,11 +392,7 @@ def cause(output, failure):
         r"|Max retries exceeded|connection broken by|getaddrinfo failed|Network is unreachable",
         output,
     ):
-        return NoNetwork(
-            "No network: the first set-up has to download the packages (about 600 MB), and the package index "
-            "cannot be reached. Connect to the internet and run the same command again; afterwards the course "
-            "works offline. " + log
-        )
+        return NoNetwork(no_network())
     if re.search(r"Permission denied|Errno 13|WinError 5\b", output):
         return Trouble(not_writable(VENV) + " " + log)
     errors = [line.strip() for line in output.splitlines() if re.match(r"\s*(ERROR|Error|error)", line)]
@@ -427,6 +430,14 @@ def check_disk():
                 "{:.1f} GB are free, and the set-up needs about {:.0f} GB.".format(free / 1e9, needed / 1e9)
             )
         )
+
+
+def no_network():
+    return (
+        "No network: the first set-up has to download the packages (about 600 MB), and the package index cannot be "
+        "reached. Connect to the internet and run the same command again; afterwards the course works offline. "
+        "The full log: {}".format(LOG)
+    )
 
 
 def full_disk(detail):

@@ -4,6 +4,7 @@ import functools
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -54,6 +55,7 @@ def with_system_tools():
 
 
 NEEDS = {
+    "linux": Need(kind="Linux", remedy="they run on Linux", available=lambda: sys.platform == "linux"),
     "chromium": Need(
         kind="browser",
         remedy="install Chromium: sudo apt-get install chromium (or name one in COURSE_CHROMIUM)",

@@ -1,0 +1,92 @@
+"""Each thing that can go wrong gives one clear sentence that says what to do, and no traceback."""
+
+import shlex
+
+import pytest
+
+from tests.needs import mount_namespace_command, network_namespace_command, with_system_tools
+
+
+def only_a_sentence(code, output, *words):
+    assert code == 1, output
+    assert "Traceback" not in output
+    message = output.strip().splitlines()[-1]
+    for word in words:
+        assert word in message, message
+
+
+def test_no_venv_module(course):
+    answer = course.start("lab", FAKE_NO_VENV="1")
+    only_a_sentence(*answer, "module venv is missing", "apt-get install python3", "-venv")
+    assert not course.venv.exists()
+
+
+def test_no_network(course):
+    answer = course.start("lab", FAKE_PIP="no network")
+    only_a_sentence(*answer, "No network", "Connect to the internet", "course-setup.log")
+
+
+@pytest.mark.needs("network_namespace")
+def test_no_network_with_the_real_pip(course, run):
+    """The real course.py and pip, where the only network is loopback."""
+    environment = with_system_tools() | {
+        "PIP_RETRIES": "0",
+        "PIP_CONFIG_FILE": "/dev/null",
+        "PIP_FIND_LINKS": "",
+        "PIP_INDEX_URL": "https://pypi.org/simple",
+        "PIP_EXTRA_INDEX_URL": "",
+    }
+    command = [course.command()[0], str(course.folder / "course.py"), "lab"]
+    answer = run([*network_namespace_command(), *command], **environment)
+    only_a_sentence(*answer, "No network", "run the same command again")
+
+
+def test_no_space_while_pip_installs(course):
+    only_a_sentence(*course.start("lab", FAKE_PIP="full disk"), "No space left", "Free some space", str(course.folder))
+
+
+@pytest.mark.needs("mount_namespace")
+@pytest.mark.parametrize("when", ["at the first look", "while .venv is made"])
+def test_no_space_on_a_real_full_disk(course, run, when):
+    folder = course.folder
+    source = folder.rename(folder.with_name("source"))
+    folder.mkdir()
+    size = {"at the first look": "50m", "while .venv is made": "60k"}[when]
+    script = (
+        f"mount -t tmpfs -o size={size} tmpfs {shlex.quote(str(folder))} && cp {shlex.quote(str(source))}/* "
+        f"{shlex.quote(str(folder))} && exec {shlex.join(course.command('lab'))}"
+    )
+    if when == "while .venv is made":
+        script = "export FAKE_SMALL_SETUP=1; " + script
+    answer = run([*mount_namespace_command(), "sh", "-c", script])
+    only_a_sentence(*answer, "No space left", "Free some space", str(folder))
+
+
+def test_folder_without_write_permission(course, run, without_root_powers):
+    course.folder.chmod(0o555)
+    try:
+        answer = run([*without_root_powers, *course.command("lab")])
+    finally:
+        course.folder.chmod(0o755)
+    only_a_sentence(*answer, "No permission to write", "folder of your own")
+
+
+def test_packages_that_do_not_fit_together(course, index):
+    answer = course.start("lab", FAKE_PIP="conflict", PIP_INDEX_URL=index)
+    only_a_sentence(*answer, "ResolutionImpossible", "course-setup.log")
+
+
+def test_a_file_in_the_place_of_the_environment(course):
+    course.venv.touch()
+    only_a_sentence(*course.start("lab"), "is a file", "Rename or delete")
+
+
+def test_the_log_keeps_what_pip_said(course):
+    course.start("lab", FAKE_PIP="no network")
+    assert "Temporary failure in name resolution" in (course.venv / "course-setup.log").read_text()
+
+
+def test_pythonpath_of_other_programs_does_not_reach_the_course(course, tmp_path):
+    (tmp_path / "typer.py").write_text("raise SystemExit('the wrong typer')")
+    code, output = course.start("lab", PYTHONPATH=str(tmp_path))
+    assert code == 0 and "wrong" not in output

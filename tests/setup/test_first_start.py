@@ -1,0 +1,112 @@
+import ast
+import importlib.util
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_first_start_sets_up_and_hands_all_arguments_to_the_command(course):
+    code, output = course.start("run", "05", "--timeout", "9")
+    assert code == 0
+    assert output.splitlines()[-1] == 'course ["run", "05", "--timeout", "9"]'
+    assert [line[:3] for line in output.splitlines() if line[:1].isdigit()] == ["1/3", "2/3", "3/3"]
+
+
+def test_packages_are_installed_as_tested_and_the_course_is_editable(installed):
+    *_, last = installed.pip_calls()
+    assert last[-2:] == ["--editable", str(installed.folder)]
+    assert last[last.index("--constraint") + 1] == "constraints.txt"
+
+
+def test_test_installs_the_packages_for_the_tests_too(course):
+    assert course.start("test")[0] == 0
+    assert course.pip_calls()[-1][-1] == f"{course.folder}[dev]"
+
+
+def test_without_arguments_it_says_what_it_can_do_and_sets_nothing_up(course):
+    code, output = course.start()
+    assert code == 0 and "course.py lab" in output and "course.py test" in output
+    assert not course.venv.exists()
+
+
+def test_a_mistyped_command_sets_nothing_up(course):
+    code, output = course.start("lob")
+    assert code == 1 and "no command 'lob'" in output and "lab" in output
+    assert not course.venv.exists()
+
+
+def test_the_file_can_be_read_by_python_3_6():
+    ast.parse((ROOT / "course.py").read_text(encoding="utf-8"), feature_version=(3, 6))
+
+
+def test_the_file_imports_the_standard_library_only():
+    import sys
+
+    tree = ast.parse((ROOT / "course.py").read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    assert {alias.name.split(".")[0] for node in imports for alias in node.names} <= sys.stdlib_module_names
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+
+
+@pytest.fixture
+def module():
+    spec = importlib.util.spec_from_file_location("course_set_up", ROOT / "course.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def silent_index():
+    """The address of a package index that takes a connection and then says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def torch_calls(course):
+    return [call for call in course.pip_calls() if "torch" in call and "--no-index" not in call]
+
+
+@pytest.mark.needs("linux")
+class TestTorch:
+    """Elsewhere plain pip brings the right build."""
+
+    def test_comes_from_the_index_of_cpu_builds(self, course, index):
+        assert course.start("lab", FAKE_CPU_INDEX=index, PATH="/usr/bin:/bin")[0] == 0
+        (call,) = torch_calls(course)
+        assert call[call.index("--index-url") + 1] == index
+
+    def test_comes_from_the_usual_index_if_asked_for_cuda(self, course, index):
+        assert course.start("lab", FAKE_CPU_INDEX=index, COURSE_CUDA="1")[0] == 0
+        (call,) = torch_calls(course)
+        assert "--index-url" not in call
+
+    def test_comes_from_the_usual_index_and_says_so_if_the_other_is_silent_for_five_seconds(
+        self, course, silent_index
+    ):
+        started = time.monotonic()
+        code, output = course.start("lab", FAKE_CPU_INDEX=silent_index)
+        assert code == 0 and time.monotonic() - started < 6
+        (call,) = torch_calls(course)
+        assert "--index-url" not in call
+        assert "does not answer" in output and "several GB" in output
+
+    def test_is_not_downloaded_again_by_an_update(self, installed, index):
+        before = len(torch_calls(installed))
+        assert installed.start("test", FAKE_CPU_INDEX=index)[0] == 0
+        assert len(torch_calls(installed)) == before
+
+
+@pytest.mark.parametrize("version", [(2, 7), (3, 6), (3, 10), (3, 15)])
+def test_another_python_is_refused_in_one_sentence_that_names_the_right_ones(module, version):
+    with pytest.raises(module.Trouble, match=r"Python {}\.{} is too (old|new).* 3\.11 to 3\.14".format(*version)):
+        module.check_python(version)
+
+
+@pytest.mark.parametrize("version", [(3, 11), (3, 14, 2)])
+def test_a_right_python_is_taken(module, version):
+    module.check_python(version)

@@ -1,0 +1,156 @@
+import json
+import os
+import shutil
+import signal
+import time
+
+import pytest
+
+
+def test_the_second_start_asks_pip_nothing_and_adds_less_than_three_seconds(installed):
+    before = installed.pip_calls()
+    started = time.monotonic()
+    code, output = installed.start("lab", FAKE_PIP="no network")
+    assert time.monotonic() - started < 3
+    assert (code, output) == (0, 'course ["lab"]\n')
+    assert installed.pip_calls() == before
+
+
+def test_lab_uses_what_test_has_installed(course):
+    course.start("test")
+    before = course.pip_calls()
+    assert course.start("lab") == (0, 'course ["lab"]\n')
+    assert course.pip_calls() == before
+
+
+def test_test_adds_its_packages_to_those_of_lab(installed):
+    (installed.venv / "witness").touch()
+    code, output = installed.start("test")
+    assert code == 0 and "Adding the packages for the tests" in output
+    assert (installed.venv / "witness").exists()
+    assert installed.start("test") == (0, 'course ["test"]\n')
+
+
+def test_a_changed_list_of_packages_updates_the_environment_in_place(installed):
+    (installed.venv / "witness").touch()
+    path = installed.folder / "constraints.txt"
+    path.write_text(path.read_text() + "another==1.0\n")
+    code, output = installed.start("lab")
+    assert code == 0 and "changed" in output
+    assert (installed.venv / "witness").exists()
+
+
+def test_a_change_of_pyproject_that_is_not_about_packages_updates_nothing(installed):
+    path = installed.folder / "pyproject.toml"
+    path.write_text(path.read_text() + "\n[tool.something]\nline = 1\n")
+    assert installed.start("lab") == (0, 'course ["lab"]\n')
+
+
+def damage_package(course):
+    (numpy,) = course.venv.glob("[Ll]ib/**/site-packages/numpy")
+    shutil.rmtree(numpy)
+
+
+def damage_python(course):
+    for path in course.venv.glob("bin/python*"):
+        path.unlink()
+        path.symlink_to("/nowhere/python3")
+
+
+def damage_stamp(course):
+    path = course.venv / "course-setup.json"
+    path.write_text(path.read_text()[:40])
+
+
+def another_python(course):
+    path = course.venv / "course-setup.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"python": "3.99"}))
+
+
+def move_folder(course):
+    new = course.folder.with_name("moved elsewhere")
+    course.folder.rename(new)
+    course.folder = new
+
+
+@pytest.mark.parametrize("harm", [damage_package, damage_python, damage_stamp, another_python, move_folder])
+def test_a_damaged_environment_is_made_afresh(installed, harm):
+    (installed.venv / "witness").touch()
+    harm(installed)
+    code, output = installed.start("lab")
+    assert code == 0 and "Starting it afresh" in output and output.endswith('course ["lab"]\n')
+    assert not (installed.venv / "witness").exists()
+    assert installed.start("lab") == (0, 'course ["lab"]\n')
+
+
+def test_a_set_up_killed_in_the_middle_is_not_believed_and_its_orphan_is_waited_for(course, finish):
+    killed = course.begin("lab", FAKE_PIP="slow")
+    course.wait_for("pip-started")
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()                                       # its pip goes on alone, and writes into .venv
+    second = course.begin("lab")
+    time.sleep(0.5)
+    assert second.poll() is None
+    course.allow_pip_to_go_on()
+    code, output = finish(second)
+    assert code == 0, output
+    assert "Another set-up is at work" in output
+    assert "not finished. Starting it afresh" in output
+    killed.stdout.close()
+    assert course.start("lab") == (0, 'course ["lab"]\n')
+
+
+def test_two_set_ups_at_once_are_one_set_up(course, finish):
+    first = course.begin("lab", FAKE_PIP="slow")
+    course.wait_for("pip-started")
+    second = course.begin("lab", FAKE_PIP="slow")
+    time.sleep(0.5)
+    course.allow_pip_to_go_on()
+    (code, _), (other_code, other_output) = finish(first), finish(second)
+    assert code == other_code == 0, other_output
+    assert "Another set-up is at work" in other_output and "1/3" not in other_output
+    assert sum("--editable" in call for call in course.pip_calls()) == 1
+
+
+def test_ctrl_c_stops_with_a_sentence_and_takes_pip_along(course, finish):
+    process = course.begin("lab", FAKE_PIP="slow")
+    course.wait_for("pip-started")
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    code, output = finish(process)                      # pip would hold the pipe open for 30 s more
+    assert time.monotonic() - started < 10
+    assert code == 1 and "Stopped. Run the same command again" in output and "Traceback" not in output
+    code, output = course.start("lab")
+    assert code == 0 and "Starting it afresh" in output
+
+
+def test_a_failed_addition_without_network_leaves_the_earlier_set_up_in_use(installed):
+    code, output = installed.start("test", FAKE_PIP="no network")
+    assert code == 1 and "No network" in output
+    assert installed.start("lab", FAKE_PIP="no network") == (0, 'course ["lab"]\n')
+
+
+def test_an_addition_that_failed_half_way_is_not_believed(installed):
+    code, output = installed.start("test", FAKE_PIP="full disk")
+    assert code == 1 and "No space left" in output
+    code, output = installed.start("lab")
+    assert code == 0 and "Starting it afresh" in output
+
+
+def test_a_finished_set_up_starts_from_a_folder_that_cannot_be_written(installed, run, without_root_powers):
+    for path in (installed.folder, installed.venv):
+        path.chmod(0o555)
+    try:
+        code, output = run([*without_root_powers, *installed.command("lab")])
+    finally:
+        for path in (installed.folder, installed.venv):
+            path.chmod(0o755)
+    assert (code, output) == (0, 'course ["lab"]\n')
+
+
+def test_the_environment_of_someone_else_is_left_alone(course):
+    course.venv.mkdir()
+    (course.venv / "pyvenv.cfg").write_text("home = /somewhere\n")
+    code, output = course.start("lab")
+    assert code == 1 and "not made by course.py" in output and "Rename or delete" in output
+    assert os.listdir(course.venv) == ["pyvenv.cfg"]
