@@ -27,6 +27,7 @@ from course_lib.data.translation.grammar import (
     SentencePair,
     realize,
 )
+from course_lib.data.translation.parser import translate
 from course_lib.data.translation.sampling import TranslationSplits, combinations_of_split, translation_splits
 from course_lib.data.translation.text import detokenize_french, english_words, french_words, tokenize_english
 
@@ -44,5 +45,6 @@ __all__ = [
     "french_words",
     "realize",
     "tokenize_english",
+    "translate",
     "translation_splits",
 ]

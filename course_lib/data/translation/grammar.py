@@ -12,7 +12,6 @@ English form. `realize` writes both languages and remembers which English words 
 - a pronoun recipient of "talks to him" (lui parle) links to "to" and to the pronoun.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_lib.data.translation import lexicon
@@ -207,21 +206,21 @@ class _Writer:
         places = [self.say(word) for word in phrase.adjectives]
         noun_place = self.say(head)
 
+        french_head = noun.french_plural if phrase.plural else noun.french_singular
         before: French = []
         after: French = []
-        for adjective, place in zip(adjectives, places, strict=True):
+        for adjective, place in zip(reversed(adjectives), reversed(places), strict=True):
             if adjective.before_noun:
-                before.append((_attributive(adjective, noun, plural=phrase.plural), (place,)))
-            else:
-                word = adjective.french(feminine=noun.feminine, plural=phrase.plural)
-                after.insert(
-                    0, (word, (place,))
-                )  # what stands farther from the noun in English does so in French
+                following = before[0][0] if before else french_head
+                word = _attributive(adjective, noun, plural=phrase.plural, following=following)
+                before.insert(0, (word, (place,)))
+            else:  # what stands farther from the noun in English does so in French
+                after.append((adjective.french(feminine=noun.feminine, plural=phrase.plural), (place,)))
         determiner = _french_determiner(phrase, noun, negated=negated, adjective_first=bool(before))
         french = [
             (determiner, (determiner_place,)),
             *before,
-            (noun.french_plural if phrase.plural else noun.french_singular, (noun_place,)),
+            (french_head, (noun_place,)),
             *after,
         ]
         if phrase.complement:
@@ -285,7 +284,7 @@ class _Writer:
     def verb_group(
         self, clause: Clause, verb: lexicon.Verb, plural: bool
     ) -> tuple[French, French, int, French]:
-        """Say the English verb with its auxiliaries; give the finite verb, participle, place of not and adverb."""
+        """Say the English verb group; give finite verb, participle, place of the negation, adverb."""
         adverb: French = []
         negation = -1
         helper: int | None = None
@@ -390,13 +389,8 @@ def _french_determiner(phrase: NounPhrase, noun: Noun, *, negated: bool, adjecti
     return form
 
 
-def _attributive(adjective: Adjective, noun: Noun, *, plural: bool) -> str:
-    """The form right before the noun: nouveau, but nouvel accord."""
-    if not plural and not noun.feminine and lexicon.french_vowel_sound(noun.french_singular):
+def _attributive(adjective: Adjective, noun: Noun, *, plural: bool, following: str) -> str:
+    """The form before `following`: nouveau, but nouvel accord."""
+    if not plural and not noun.feminine and lexicon.french_vowel_sound(following):
         return adjective.masculine_before_vowel
     return adjective.french(feminine=noun.feminine, plural=plural)
-
-
-def join_clauses(clauses: Sequence[Clause], conjunctions: Sequence[str] = ()) -> SentencePair:
-    """Shorthand for `realize(Sentence(...))`."""
-    return realize(Sentence(clauses=tuple(clauses), conjunctions=tuple(conjunctions)))
