@@ -25,7 +25,7 @@ class Exercise:
         name: str,
         title: str,
         *,
-        task: str,
+        task: str = "",
         checks: Sequence[Any],
         hints: Sequence[str],
         solution: str | Callable[..., Any],
@@ -109,19 +109,21 @@ class Exercise:
 
 def exercise(
     name: str,
-    title: str,
+    title: str | None = None,
     *,
     task: str = "",
-    checks: Sequence[Any],
-    hints: Sequence[str],
-    solution: str | Callable[..., Any],
+    checks: Sequence[Any] = (),
+    hints: Sequence[str] = (),
+    solution: str | Callable[..., Any] = "",
 ) -> None:
-    """Set an exercise: `checks` from `course_lib.properties`, hints from gentle to strong, and a solution's source.
+    """Set an exercise; with its name alone, the one of that name in the lesson's content.
 
-    Raises ValueError if there is no check or no hint, or no lesson is open.
+    `checks` come from `course_lib.properties`, the hints go from gentle to strong, `solution` is code or a function
+    whose source is shown. Raises ValueError if there is no check or no hint, the name is unknown or no lesson is open.
     """
     session = current_session()
-    item = Exercise(session, name, title, task=task, checks=checks, hints=hints, solution=solution)
+    parts = {"title": title, "task": task, "checks": checks, "hints": hints, "solution": solution}
+    item = Exercise(session, name, **(session.written("exercises", name) if title is None else parts))
     session.register(item.kind, name, item)
     present(item.plain_task(), item.html_task())
     plain = f"Help: {len(item.hints)} hints, one after another with hint({name!r}); then solution({name!r})."

@@ -210,25 +210,36 @@ class Prediction(Question):
         return panel(to_html(f"{said} — {verdict}") + to_html(text), colour=GREEN if came_true else RED)
 
 
-def quiz(name: str, question: str, *, options: Sequence[str], answer: int | Sequence[int], why: Sequence[str]) -> None:
-    """Ask a self-test question: `answer` is the number of the right option, or a list of several; `why` explains each.
+def quiz(
+    name: str,
+    question: str | None = None,
+    *,
+    options: Sequence[str] = (),
+    answer: int | Sequence[int] = 0,
+    why: Sequence[str] = (),
+) -> None:
+    """Ask a self-test question; with its name alone, the one of that name in the lesson's content.
 
-    Raises ValueError if the options, the answer and the explanations do not fit together, or no lesson is open.
+    `answer` is the number of the right option, or a list of several; `why` explains each option.
+    Raises ValueError if the parts do not fit together, the name is unknown or no lesson is open.
     """
     session = current_session()
-    item = Quiz(session, name, question, options=options, answer=answer, why=why)
+    parts = {"question": question, "options": options, "answer": answer, "why": why}
+    item = Quiz(session, name, **(session.written("quizzes", name) if question is None else parts))
     session.register(item.kind, name, item)
     present(item.plain_question(), item.html_question())
     present(item.plain_answer(), item.html_answer(), widget=item.widget() if in_notebook() else None)
 
 
-def predict(name: str, question: str, *, options: Sequence[str]) -> None:
+def predict(name: str, question: str | None = None, *, options: Sequence[str] = ()) -> None:
     """Ask for a guess before the result is on the page; `reveal` with the same name comes after it.
 
-    Raises ValueError if there are fewer than two options, or no lesson is open.
+    With its name alone, the prediction of that name in the lesson's content.
+    Raises ValueError if there are fewer than two options, the name is unknown or no lesson is open.
     """
     session = current_session()
-    item = Prediction(session, name, question, options=options)
+    parts = {"question": question, "options": options}
+    item = Prediction(session, name, **(session.written("predictions", name) if question is None else parts))
     session.register(item.kind, name, item)
     present(item.plain_question(), item.html_question())
     plain = "Choose one before you read on."

@@ -1,6 +1,9 @@
 """The lesson that is open in this kernel: its id, its progress file and the things asked in it."""
 
+import importlib
+import importlib.util
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 from course_lib.classroom.markup import to_html
@@ -30,10 +33,14 @@ LESSONS = {
 
 @dataclass(kw_only=True)
 class Session:
-    """One open lesson; `items` holds its quizzes, predictions and exercises by (kind, name)."""
+    """One open lesson; `items` holds its quizzes, predictions and exercises by (kind, name).
+
+    `content` is the module of `course_lib.classroom.lessons` with QUIZZES, PREDICTIONS and EXERCISES, if there is one.
+    """
 
     lesson: str
     store: ProgressStore
+    content: ModuleType | None = None
     items: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def entry(self, kind: str, name: str) -> dict[str, Any]:
@@ -48,6 +55,14 @@ class Session:
         """Make an item known, and note that the learner has met it."""
         self.items[kind, name] = item
         self.store.change(self.lesson, kind, name, lambda entry: entry.setdefault("met", True))
+
+    def written(self, kind: str, name: str) -> dict[str, Any]:
+        """Return the parts of an item from the lesson's content; raises ValueError if it has none of that name."""
+        table = getattr(self.content, kind.upper(), {})
+        if name not in table:
+            known = ", ".join(map(repr, table)) or "none"
+            raise ValueError(f"Lesson {self.lesson} has no {name!r} among its {kind}; it has {known}.")
+        return table[name]
 
     def find(self, kind: str, name: str, call: str) -> Any:
         """Return a registered item; raises ValueError with the known names if there is none."""
@@ -75,7 +90,9 @@ def lesson(name: str) -> None:
     global _session
     if name not in LESSONS:
         raise ValueError(f"There is no lesson {name!r}; the lessons are {', '.join(LESSONS)}.")
-    _session = Session(lesson=name, store=ProgressStore())
+    place = f"course_lib.classroom.lessons.lesson_{name}"
+    content = importlib.import_module(place) if importlib.util.find_spec(place) else None
+    _session = Session(lesson=name, store=ProgressStore(), content=content)
     use_style()
     _session.store.open(name)
     _session.say_notices()
