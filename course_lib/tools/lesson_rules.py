@@ -45,7 +45,11 @@ START_PARTS = {                                         # of lesson 00, in any o
 
 # A lesson may ask more of itself in its metadata under "at_least", never less.
 AT_LEAST = {"quizzes": 8, "predictions": 4, "exercises": 4, "widgets": 1}
-COUNTED_CALLS = {"quizzes": "quiz", "predictions": "predict", "exercises": "check"}
+COUNTED_CALLS = {                                       # an exercise needs both: its task and its check
+    "quizzes": ("quiz",),
+    "predictions": ("predict",),
+    "exercises": ("exercise", "check"),
+}
 
 MINUTES = (60, 90)
 MAX_CODE_LINE = 60                                      # characters; longer lines are cut off on slides
@@ -188,8 +192,8 @@ def has_enough_to_do(lesson: Lesson) -> list[str]:
         if number < AT_LEAST[name]:
             found.append(f"course.at_least.{name} is {number}; {AT_LEAST[name]} is the least")
         if (present := count_of(lesson, name)) < number:
-            call = COUNTED_CALLS.get(name)
-            how = f"calls of {call}(...)" if call else "code cells tagged 'widget'"
+            calls = " and ".join(f"{call}('...')" for call in COUNTED_CALLS.get(name, ()))
+            how = f"different names in {calls}" if calls else "code cells tagged 'widget'"
             found.append(f"the lesson has {present} {name}; {number} is the least, counted as {how}")
     return found
 
@@ -199,7 +203,8 @@ def count_of(lesson: Lesson, name: str) -> int:
     cells = code_cells(lesson.notebook)
     if name == "widgets":
         return sum("widget" in _tags(cell) for cell in cells)
-    return sum(_called(cell.source).count(COUNTED_CALLS[name]) for cell in cells)
+    named = [{item for cell in cells for item in _names_in(cell.source, call)} for call in COUNTED_CALLS[name]]
+    return len(set.intersection(*named))
 
 
 def _demands(lesson: Lesson) -> dict[str, int]:
@@ -498,8 +503,19 @@ def _nodes(source: str) -> list[ast.AST]:
 
 def _called(source: str) -> list[str]:
     """The last names of everything called: `quiz` for quiz(...) and for classroom.quiz(...)."""
-    functions = [node.func for node in _nodes(source) if isinstance(node, ast.Call)]
-    return [getattr(f, "id", None) or getattr(f, "attr", "") for f in functions]
+    return [_function_name(node) for node in _nodes(source) if isinstance(node, ast.Call)]
+
+
+def _names_in(source: str, call: str) -> Iterator[str]:
+    """What calls of a function name first: "bottleneck" for quiz("bottleneck", ...)."""
+    for node in _nodes(source):
+        if isinstance(node, ast.Call) and _function_name(node) == call and node.args:
+            if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+                yield node.args[0].value
+
+
+def _function_name(node: ast.Call) -> str:
+    return getattr(node.func, "id", None) or getattr(node.func, "attr", "")
 
 
 def _tokens(source: str) -> list[tokenize.TokenInfo]:

@@ -124,6 +124,9 @@ def library_digest(notebook: NotebookNode) -> str:
     root = Path(__file__).parents[2]
     sources: dict[str, str] = {}
     waiting = [name for cell in code_cells(notebook) for name in _imported(cell.source)]
+    if lesson := notebook.metadata.get("course", {}).get("lesson"):
+        # lesson("05") opens this one by its number: its questions and exercises.
+        waiting += _imported(f"import course_lib.classroom.lessons.lesson_{lesson}")
     while waiting:
         name = waiting.pop()
         path = _module_file(root, name)

@@ -34,10 +34,10 @@ def lesson(tmp_path):
         "objectives": [],
         "idea": [new_code_cell("show(picture)", outputs=[figure("Words joined by lines")])],
         "implementation": [printing("show_source(attention)")],
-        "experiment": [new_code_cell("predict('a')\n" * 4), printing("print(bleu)")],
+        "experiment": [new_code_cell("".join(f"predict('{name}')\n" for name in "abcd")), printing("print(bleu)")],
         "widget": [new_code_cell("play()", metadata={"tags": ["widget"]})],
-        "questions": [new_code_cell("quiz('b')") for _ in range(8)],
-        "exercises": [new_code_cell("classroom.check(f)") for _ in range(4)],
+        "questions": [new_code_cell(f"quiz('question-{n}')") for n in range(8)],
+        "exercises": [new_code_cell(f"exercise('{n}')\nclassroom.check('{n}', f)") for n in range(4)],
         "practice": [
             printing("print(clock())", metadata={"tags": ["nbval-ignore-output"]}),
             printing("claim(fast, 'It is fast')", text="✓ It is fast\n"),

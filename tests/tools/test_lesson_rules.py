@@ -91,17 +91,27 @@ def minutes_unknown(lesson):
 
 @fault(rules.has_enough_to_do, "7 quizzes; 8 is the least")
 def one_quiz_too_few(lesson):
-    code(lesson, "quiz(").source = "pass"
+    code(lesson, "question-0").source = "pass"
+
+
+@fault(rules.has_enough_to_do, "7 quizzes; 8 is the least")
+def the_same_quiz_twice(lesson):
+    code(lesson, "question-0").source = "quiz('question-1')"
 
 
 @fault(rules.has_enough_to_do, "3 predictions; 4 is the least")
 def one_prediction_too_few(lesson):
-    code(lesson, "predict(").source = "predict('a')\n" * 3
+    code(lesson, "predict(").source = "predict('a')\npredict('b')\npredict('c')"
 
 
 @fault(rules.has_enough_to_do, "3 exercises; 4 is the least")
 def one_exercise_too_few(lesson):
-    code(lesson, "check(").source = "# check(f)"
+    code(lesson, "check(").source = "pass"
+
+
+@fault(rules.has_enough_to_do, "3 exercises; 4 is the least")
+def exercise_without_a_check(lesson):
+    code(lesson, "check('0'").source = "exercise('0')  # check('0', f)"
 
 
 @fault(rules.has_enough_to_do, "1 widgets; 3 is the least")

@@ -115,3 +115,10 @@ def test_pixels_inside_html_are_stamped_but_not_compared(lesson):
 def test_nbval_is_told_to_overlook_the_same_pixels():
     rules = (Path(stamps.__file__).parents[1] / "classroom" / "nbval_sanitize.cfg").read_text(encoding="utf-8")
     assert f"regex: {stamps.PIXELS.pattern}\n" in rules
+
+
+def test_the_library_digest_holds_the_lessons_questions(lesson, monkeypatch):
+    seen = []
+    monkeypatch.setattr(stamps, "_module_file", lambda root, name: seen.append(name))
+    library_digest(lesson.notebook)
+    assert "course_lib.classroom.lessons.lesson_05" in seen
