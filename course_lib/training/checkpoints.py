@@ -6,9 +6,12 @@ under another name, forced to the disk and then renamed, so a reader sees the ol
 half of it. Files are read with `weights_only=True`: opening a checkpoint runs no code from it.
 """
 
+import io
 import os
 import pickle
 import warnings
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,18 @@ import torch
 from torch import Tensor, nn
 
 LAST, PREVIOUS, BEST, DAMAGED = "last.pt", "previous.pt", "best.pt", "damaged.pt"
+
+# What zipfile and torch.load raise for damaged files: it depends on which byte is wrong.
+UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    pickle.UnpicklingError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    EOFError,
+    OSError,
+)
 
 
 class DamagedCheckpoint(ValueError):
@@ -74,9 +89,14 @@ def load_best(folder: Path, model: nn.Module) -> dict[str, Any]:
 
 def read(path: Path) -> dict[str, Any]:
     """One checkpoint file, its tensors on the CPU. Raises DamagedCheckpoint if it cannot be read."""
+    content = io.BytesIO(path.read_bytes())  # in two steps: a disk that cannot be read is not a damaged file
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, KeyError, ValueError, pickle.UnpicklingError) as error:
+        changed_part = zipfile.ZipFile(content).testzip()  # torch.load itself compares no checksums
+        if changed_part is not None:
+            raise zipfile.BadZipFile(f"wrong checksum of {changed_part}")
+        content.seek(0)
+        return torch.load(content, map_location="cpu", weights_only=True)
+    except UNREADABLE as error:
         message = f"The checkpoint {path} cannot be read: it is damaged or not one of ours."
         raise DamagedCheckpoint(message) from error
 
@@ -85,7 +105,7 @@ def check_same_model(weights: dict[str, Tensor], model: nn.Module, source: Path)
     """Raises ValueError, naming a difference, unless `weights` fit `model` in names, shapes and types."""
     expected = model.state_dict()
     advice = "Give the same model as before, or another checkpoint folder."
-    for name in expected.keys() | weights.keys():
+    for name in dict.fromkeys([*expected, *weights]):
         if name not in weights or name not in expected:
             holder = "the model" if name in expected else "the checkpoint"
             raise ValueError(f"{source} was made by another model: only {holder} has {name!r}. {advice}")

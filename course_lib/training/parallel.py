@@ -91,7 +91,7 @@ class Board:
         self.fractions: dict[int, float] = {}  # of each job that has begun
         self.latest = ""
 
-    def report(self, index: int, done: float, total: float) -> None:
+    def report(self, index: int, done: int | float, total: int | float) -> None:
         self.fractions[index] = done / total if total else 0.0
         self.latest = f"{index + 1}/{len(self.jobs)} step {done:g}/{total:g}" if total else ""
 
@@ -144,7 +144,7 @@ class Reporter:
     def __init__(self, index: int, reports: SimpleQueue):
         self.index, self.reports, self.last_sent = index, reports, float("-inf")
 
-    def update(self, done: float, total: float, **details: float | str) -> None:
+    def update(self, done: int | float, total: int | float, **details: float | str) -> None:
         now = time.monotonic()
         if now - self.last_sent >= SECONDS_BETWEEN_REPORTS:
             self.last_sent = now
@@ -158,6 +158,9 @@ def _gather(
     executor: Executor, call: Callable, function: Callable, board: Board, reports: SimpleQueue | None = None
 ) -> list[Any]:
     futures = {executor.submit(call, function, job, index): index for index, job in enumerate(board.jobs)}
+    if reports is not None:
+        # The pool notices the death of a worker only if another job was submitted after that worker's start.
+        executor.submit(os.getpid)
     results: list[Any] = [None] * len(futures)
     pending: set[Future] = set(futures)
     try:

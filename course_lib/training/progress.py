@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, TextIO, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 SECONDS_BETWEEN_UPDATES = 0.1
 
@@ -23,7 +23,7 @@ SECONDS_BETWEEN_UPDATES = 0.1
 class Progress(Protocol):
     """What a long-running function tells a display."""
 
-    def update(self, done: float, total: float, **details: float | str) -> None:
+    def update(self, done: int | float, total: int | float, **details: float | str) -> None:
         """`done` of `total` steps are done; `details` such as loss=1.25 are shown beside them."""
 
     def close(self) -> None:
@@ -44,7 +44,10 @@ def use(display_factory: DisplayFactory | None) -> None:
 
 @contextmanager
 def using(display_factory: DisplayFactory) -> Iterator[None]:
-    """Like `use`, inside a `with` block and for this thread only."""
+    """Like `use`, inside a `with` block, for this thread only, and whatever COURSE_PROGRESS says.
+
+    It serves those who gather the progress of others, and then draw it or not.
+    """
     before = getattr(_in_this_thread, "factory", None)
     _in_this_thread.factory = display_factory
     try:
@@ -55,11 +58,13 @@ def using(display_factory: DisplayFactory) -> Iterator[None]:
 
 def start(title: str) -> Progress:
     """The display for a piece of work called `title`."""
+    gatherer = getattr(_in_this_thread, "factory", None)
+    if gatherer is not None:
+        return gatherer(title)
     if os.environ.get("COURSE_PROGRESS", "").lower() == "off":
         return Silent(title)
-    factory = getattr(_in_this_thread, "factory", None) or _registered
-    if factory is not None:
-        return factory(title)
+    if _registered is not None:
+        return _registered(title)
     if sys.stderr is not None and sys.stderr.isatty():
         return TerminalLine(title, sys.stderr)
     return Silent(title)
@@ -71,7 +76,7 @@ class Silent:
     def __init__(self, title: str = ""):
         self.title = title
 
-    def update(self, done: float, total: float, **details: float | str) -> None:
+    def update(self, done: int | float, total: int | float, **details: float | str) -> None:
         pass
 
     def close(self) -> None:
@@ -87,7 +92,7 @@ class Line:
         self.first_done: float | None = None
         self.last_drawn = float("-inf")
 
-    def update(self, done: float, total: float, **details: float | str) -> None:
+    def update(self, done: int | float, total: int | float, **details: float | str) -> None:
         now = time.monotonic()
         if self.first_done is None:
             self.first_done = done  # a resumed run does not start at 0
@@ -95,7 +100,7 @@ class Line:
             self.last_drawn = now
             self.draw(done, total, self.text(done, total, now, details))
 
-    def text(self, done: float, total: float, now: float, details: dict[str, float | str]) -> str:
+    def text(self, done: int | float, total: int | float, now: float, details: dict[str, float | str]) -> str:
         parts = [f"{math.floor(done)}/{total}"]
         parts += [f"{name} {_short(value)}" for name, value in details.items()]
         progress_made = done - self.first_done
@@ -104,7 +109,7 @@ class Line:
             parts.append(f"{_duration(seconds_left)} left")
         return " · ".join(parts)
 
-    def draw(self, done: float, total: float, text: str) -> None:
+    def draw(self, done: int | float, total: int | float, text: str) -> None:
         raise NotImplementedError(f"{type(self).__name__} must say how a line is drawn.")
 
     def close(self) -> None:
@@ -114,12 +119,12 @@ class Line:
 class TerminalLine(Line):
     """Redraws one line of a terminal and wipes it at the end."""
 
-    def __init__(self, title: str, stream: TextIO):
+    def __init__(self, title: str, stream: Any):
         super().__init__(title)
         self.stream = stream
         self.drawn = 0  # characters to wipe
 
-    def draw(self, done: float, total: float, text: str) -> None:
+    def draw(self, done: int | float, total: int | float, text: str) -> None:
         columns = shutil.get_terminal_size().columns - 1  # a full line would make the terminal scroll
         line = f"{self.title} · {text}"[:columns]
         self.stream.write("\r" + line.ljust(min(self.drawn, columns)))
@@ -143,7 +148,7 @@ class NotebookLine(Line):
         super().__init__(title)
         self.write = write
 
-    def draw(self, done: float, total: float, text: str) -> None:
+    def draw(self, done: int | float, total: int | float, text: str) -> None:
         title = html.escape(self.title)
         self.write(
             f'<progress value="{done:g}" max="{total:g}" aria-label="{title}"></progress> {title} · {html.escape(text)}'

@@ -122,8 +122,8 @@ class Run:
         state = checkpoints.load(self.checkpoint) if self.checkpoint else None
         if state is None:
             return 0
-        checkpoints.check_same_settings(state["settings"], self.settings(), self.checkpoint)
         checkpoints.check_same_model(state["model"], self.model, self.checkpoint)
+        checkpoints.check_same_settings(state["settings"], self.settings(), self.checkpoint)
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         if self.average:

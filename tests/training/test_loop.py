@@ -1,0 +1,342 @@
+import copy
+import math
+from collections import namedtuple
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from course_lib.training import FitConfig, History, fit, seed_everything, seeded
+from course_lib.training import run as run_module
+from course_lib.training.loop import to_device
+from course_lib.training.schedules import cosine
+
+INPUTS = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
+TARGETS = INPUTS @ torch.tensor([[1.0], [-2.0], [0.5], [0.0], [3.0]]) + 0.7
+
+
+def network(dropout=0.0):
+    with seeded(3):
+        return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 1))
+
+
+def batch_at(step):
+    rows = torch.arange(8 * step, 8 * step + 8) % 40
+    return INPUTS[rows], TARGETS[rows]
+
+
+def loss(model, batch):
+    return ((model(batch[0]) - batch[1]) ** 2).mean()
+
+
+def validate(model):
+    return float(((model(INPUTS) - TARGETS) ** 2).mean())
+
+
+def same(first, second):
+    pairs = zip(first.parameters(), second.parameters(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_equals_the_loop_that_one_would_write_by_hand():
+    config = FitConfig(steps=30, learning_rate=0.02, warmup=5, clip_norm=0.5, weight_decay=0.1, betas=(0.8, 0.95))
+    ours, by_hand = network(), network()
+    history = fit(ours, batch_at, loss, config=config)
+
+    matrices, vectors = [by_hand[0].weight, by_hand[3].weight], [by_hand[0].bias, by_hand[3].bias]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=0.02, betas=(0.8, 0.95), fused=True)
+    for step in range(30):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.02 * cosine(step, 30, 5)
+        value = loss(by_hand, batch_at(step))
+        optimizer.zero_grad()
+        value.backward()
+        norm = math.sqrt(sum(float(p.grad.square().sum()) for p in by_hand.parameters()))
+        for p in by_hand.parameters():
+            p.grad *= min(1.0, 0.5 / (norm + 1e-6))
+        optimizer.step()
+        assert history.losses[step] == pytest.approx(value.item(), rel=1e-4)
+        assert history.gradient_norms[step] == pytest.approx(norm, rel=1e-4)
+        assert history.learning_rates[step] == 0.02 * cosine(step, 30, 5)
+    for a, b in zip(ours.parameters(), by_hand.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_learns_a_linear_rule():
+    model = nn.Linear(5, 1)
+    fit(model, batch_at, loss, config=FitConfig(steps=400, learning_rate=0.1))
+    with torch.no_grad():
+        assert validate(model) < 1e-4
+
+
+def test_the_same_seed_gives_the_same_run_whatever_came_before():
+    def run(seed):
+        model = network(dropout=0.5)
+        history = fit(model, batch_at, loss, config=FitConfig(steps=20, seed=seed))
+        return model, history.losses
+
+    first, losses = run(1)
+    torch.rand(100)
+    again, losses_again = run(1)
+    other, losses_other = run(2)
+    assert same(first, again) and (losses == losses_again).all()
+    assert not same(first, other) and not (losses == losses_other).all()
+
+
+def test_the_callers_random_numbers_go_on_as_if_there_had_been_no_training():
+    seed_everything(0)
+    expected = torch.rand(4)
+    seed_everything(0)
+    fit(network(dropout=0.5), batch_at, loss, config=FitConfig(steps=3))
+    assert torch.equal(torch.rand(4), expected)
+
+
+def test_clipping_keeps_the_direction_and_limits_the_length():
+    start, gradient = torch.tensor([[3.0, 4.0]]), torch.tensor([30.0, 40.0])  # length 50
+    for clip_norm, length in ((1.0, 1.0), (20.0, 20.0), (100.0, 50.0), (None, 50.0)):
+        model = nn.Linear(2, 1, bias=False)
+        model.weight.data = start.clone()
+        config = FitConfig(steps=1, learning_rate=1.0, schedule="constant", clip_norm=clip_norm)
+        history = fit(
+            model, lambda step: gradient, lambda m, g: (m.weight * g).sum(), config=config,
+            optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
+        )  # fmt: skip
+        moved = start - model.weight.data
+        torch.testing.assert_close(moved, gradient[None] / 50 * length, rtol=1e-5, atol=1e-5)
+        assert history.gradient_norms[0] == pytest.approx(50)
+
+
+def test_weight_decay_shrinks_matrices_and_leaves_biases():
+    model = nn.Linear(3, 2)
+    before = copy.deepcopy(model)
+    config = FitConfig(steps=1, learning_rate=0.1, schedule="constant", weight_decay=0.5)
+    fit(model, lambda step: None, lambda m, b: 0 * sum(p.sum() for p in m.parameters()), config=config)
+    torch.testing.assert_close(model.weight, before.weight * (1 - 0.1 * 0.5))
+    assert torch.equal(model.bias, before.bias)
+
+
+def test_the_average_follows_its_closed_form_and_is_what_remains():
+    model = nn.Linear(1, 1, bias=False)
+    model.weight.data.zero_()
+    config = FitConfig(steps=12, learning_rate=1.0, schedule="constant", clip_norm=None, ema=0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    fit(model, lambda step: None, lambda m, b: -m.weight.sum(), config=config, optimizer=optimizer)
+    expected = 0.0
+    for t in range(1, 13):  # the weight itself is t after t steps
+        decay = min(0.5, (1 + t) / (10 + t))
+        expected = decay * expected + (1 - decay) * t
+    assert model.weight.item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_validation_and_best_weights_use_the_average():
+    values = []
+
+    def watched(model):
+        values.append(copy.deepcopy(model.state_dict()))
+        return validate(model)
+
+    model = network()
+    config = FitConfig(steps=10, learning_rate=0.05, ema=0.9, evaluate_every=5)
+    history = fit(model, batch_at, loss, config=config, validate=watched)
+    assert all(torch.equal(values[-1][name], tensor) for name, tensor in model.state_dict().items())
+    without = network()
+    fit(without, batch_at, loss, config=FitConfig(steps=10, learning_rate=0.05))
+    assert not same(model, without)
+    assert history.best_step == 10 and torch.equal(history.best_weights["0.weight"], model[0].weight)
+
+
+@pytest.mark.parametrize(("best", "expected"), [(min, 4), (max, 6)])
+def test_the_best_weights_are_those_of_the_best_validation(best, expected):
+    scores = iter([3.0, 1.0, 9.0, 1.0, float("nan")])
+    kept = {}
+
+    def score(model):
+        kept[len(kept)] = copy.deepcopy(model.state_dict())
+        return next(scores)
+
+    model = network()
+    config = FitConfig(steps=9, evaluate_every=2)
+    history = fit(model, batch_at, loss, config=config, validate=score, best=best)
+    assert history.validation_steps.tolist() == [2, 4, 6, 8, 9]
+    assert history.best_step == expected and history.best_value == {4: 1.0, 6: 9.0}[expected]
+    assert np.isnan(history.validation_values[-1])
+    last = copy.deepcopy(model)
+    history.load_best(model)
+    assert not same(model, last)
+    assert torch.equal(model[0].weight, kept[expected // 2 - 1]["0.weight"])
+
+
+def test_validation_sees_evaluation_mode_without_gradients_and_training_goes_on_in_training_mode():
+    modes = []
+
+    def watch(model, batch=None):
+        modes.append((model.training, torch.is_grad_enabled()))
+        return loss(model, batch) if batch else 0.0
+
+    model = network()
+    fit(model, batch_at, watch, config=FitConfig(steps=2, evaluate_every=1), validate=watch)
+    assert modes == [(True, True), (False, False)] * 2
+    assert not model.training
+
+
+def test_validating_more_often_does_not_change_the_training():
+    def noisy(model):
+        return float(torch.rand(()))
+
+    models = [network(dropout=0.5) for _ in range(2)]
+    for model, every in zip(models, (1, None), strict=True):
+        fit(model, batch_at, loss, config=FitConfig(steps=9, evaluate_every=every), validate=noisy)
+    assert same(*models)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_stops_before_it_ruins_the_weights(bad):
+    good = network()
+    fit(good, batch_at, loss, config=FitConfig(steps=5, learning_rate=0.025, schedule="constant"))
+    model, step = network(), iter(range(100))
+
+    def explodes(model, batch):
+        return loss(model, batch) + (bad if next(step) == 5 else 0.0)
+
+    config = FitConfig(steps=50, learning_rate=0.025, schedule="constant")
+    with pytest.raises(FloatingPointError, match=rf"step 5 with learning rate 0.025: the loss is {bad}"):
+        fit(model, batch_at, explodes, config=config)
+    assert same(model, good)
+
+
+def test_a_gradient_that_is_not_finite_stops_too():
+    def infinite_slope(model, batch):
+        return (model.weight.sum() * 0).sqrt()
+
+    with pytest.raises(FloatingPointError, match="step 0 .*gradient norm is (nan|inf)"):
+        fit(nn.Linear(2, 1), lambda step: None, infinite_slope, config=FitConfig(steps=3))
+
+
+def test_a_custom_schedule_and_optimizer_are_used():
+    model = nn.Linear(5, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    config = FitConfig(steps=4, learning_rate=0.1, schedule=lambda step, steps, warmup: 1 / (1 + step))
+    history = fit(model, batch_at, loss, config=config, optimizer=optimizer)
+    np.testing.assert_allclose(history.learning_rates, [0.1, 0.05, 0.1 / 3, 0.025])
+    assert "momentum_buffer" in optimizer.state[model.weight]
+
+
+def test_an_optimizer_with_another_rate_than_the_config_is_refused():
+    model = nn.Linear(5, 1)
+    with pytest.raises(ValueError, match="optimizer's learning rate is 0.5 but the config's is 0.1"):
+        fit(model, batch_at, loss, config=FitConfig(steps=1, learning_rate=0.1),
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.5))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"steps": 0},
+        {"learning_rate": 0.0},
+        {"learning_rate": math.nan},
+        {"schedule": "cosin"},
+        {"warmup": 11},
+        {"warmup": -1},
+        {"clip_norm": 0.0},
+        {"weight_decay": -0.1},
+        {"betas": (0.9, 1.0)},
+        {"evaluate_every": 0},
+        {"checkpoint_every": 0},
+        {"seed": -1},
+        {"ema": 1.0},
+    ],
+    ids=str,
+)
+def test_a_senseless_setting_is_refused_by_name_and_value(setting):
+    ((name, value),) = setting.items()
+    with pytest.raises(ValueError) as error:
+        FitConfig(**({"steps": 10} | setting))
+    assert str(error.value).startswith(f"{name} must be ") and str(error.value).endswith(f"got {value!r}.")
+
+
+def test_arguments_that_do_not_fit_are_refused():
+    config = FitConfig(steps=1)
+    with pytest.raises(ValueError, match=r"shape \(\), got \(8, 1\)"):
+        fit(network(), batch_at, lambda m, b: m(b[0]), config=config)
+    with pytest.raises(ValueError, match="got <built-in function sum>"):
+        fit(network(), batch_at, loss, config=config, best=sum)
+    with pytest.raises(ValueError, match="Tanh has no parameter to train"):
+        fit(nn.Tanh(), batch_at, loss, config=config)
+
+
+def test_a_history_survives_its_file(tmp_path):
+    config = FitConfig(steps=6, evaluate_every=2)
+    history = fit(network(), batch_at, loss, config=config, validate=validate)
+    history.save(tmp_path / "history.npz")
+    copy_ = History.load(tmp_path / "history.npz")
+    assert copy_.best_step == history.best_step == 6 and copy_.best_value == history.best_value
+    assert all(np.array_equal(array, copy_.arrays()[name]) for name, array in history.arrays().items())
+    with pytest.raises(ValueError, match="no best weights"):
+        copy_.load_best(network())
+
+
+def test_seconds_of_validation_and_saving_are_not_counted(tmp_path, monkeypatch):
+    now = 0.0
+
+    class FakeTime:
+        perf_counter = process_time = staticmethod(lambda: now)
+
+    def takes(seconds, result):
+        nonlocal now
+        now += seconds
+        return result
+
+    monkeypatch.setattr(run_module, "time", FakeTime)
+    save = run_module.checkpoints.save
+    monkeypatch.setattr(run_module.checkpoints, "save", lambda *state: takes(100, save(*state)))
+    history = fit(
+        network(), batch_at, lambda m, b: takes(1, loss(m, b)), validate=lambda m: takes(10, 0.0),
+        config=FitConfig(steps=5, evaluate_every=1, checkpoint_every=1), checkpoint=tmp_path,
+    )  # fmt: skip
+    assert history.wall_seconds.tolist() == history.cpu_seconds.tolist() == [1, 2, 3, 4, 5]
+
+
+Pair = namedtuple("Pair", "x y")
+
+
+@dataclass
+class Sentences:
+    ids: Tensor
+    name: str
+
+
+def test_a_batch_of_any_structure_is_moved_to_the_device():
+    x = torch.zeros(2)
+    batch = {"a": [x, (x, 3)], "b": Pair(x, None), "c": Sentences(x, "French")}
+    moved = to_device(batch, torch.device("meta"))
+    tensors = [moved["a"][0], moved["a"][1][0], moved["b"].x, moved["c"].ids]
+    assert all(tensor.device.type == "meta" for tensor in tensors)
+    assert moved["a"][1][1] == 3 and moved["b"].y is None and moved["c"].name == "French"
+    assert isinstance(moved["b"], Pair) and isinstance(moved["a"][1], tuple)
+
+
+class FakeFabric:
+    """The three members of Lightning Fabric that fit uses."""
+
+    def __init__(self, writes):
+        self.is_global_zero, self.backwards = writes, 0
+
+    def setup(self, model, optimizer):
+        wrapped = nn.Sequential(model)
+        return wrapped, optimizer
+
+    def backward(self, tensor):
+        self.backwards += 1
+        tensor.backward()
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_fabric_does_the_backward_pass_and_one_process_writes(tmp_path, writes):
+    models, fabric = [network(), network()], FakeFabric(writes)
+    fit(models[0], batch_at, loss, config=FitConfig(steps=4), checkpoint=tmp_path / "run", fabric=fabric)
+    fit(models[1], batch_at, loss, config=FitConfig(steps=4))
+    assert fabric.backwards == 4 and same(*models)
+    assert (tmp_path / "run").exists() == writes

@@ -1,0 +1,183 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import torch
+
+from course_lib.training import parallel
+from course_lib.training.parallel import JobFailed, run_jobs, usable_cores
+from tests.training import jobs
+
+
+class Recorder:
+    """A display that remembers what it was told."""
+
+    def __init__(self):
+        self.updates, self.closed = [], False
+
+    def update(self, done, total, **details):
+        self.updates.append((done, total, details))
+
+    def close(self):
+        self.closed = True
+
+
+def workers_alive():
+    """The processes of a pool: not the resource tracker, which Python keeps for itself."""
+    children = psutil.Process().children()
+    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+
+
+def test_parallel_results_equal_serial_ones_bit_for_bit_and_come_in_order():
+    settings = [{"seed": 2}, {"seed": 0, "width": 16}, {"seed": 1}]
+    serial = [jobs.train(**job) for job in settings]
+    for workers in (0, 2):
+        for ours, theirs in zip(run_jobs(jobs.train, settings, workers=workers), serial, strict=True):
+            assert ours[0].keys() == theirs[0].keys()
+            assert all(np.array_equal(ours[0][name], theirs[0][name]) for name in ours[0])
+            assert np.array_equal(ours[1], theirs[1])
+
+
+def test_each_worker_is_another_process_with_its_own_number_of_threads():
+    ((threads, process),) = run_jobs(jobs.threads_and_process, [{}], threads_per_worker=2)
+    assert threads == 2 and process != os.getpid()
+    ((threads, process),) = run_jobs(jobs.threads_and_process, [{}], workers=0, threads_per_worker=2)
+    assert threads == 2 and process == os.getpid() and torch.get_num_threads() == 1
+    assert workers_alive() == []
+
+
+def test_progress_of_all_jobs_reaches_one_display():
+    display = Recorder()
+    assert run_jobs(jobs.count_slowly, [{"label": i} for i in "abc"], workers=2, progress=display) == ["a", "b", "c"]
+    done = [update[0] for update in display.updates]
+    assert done == sorted(done) and done[0] == 0 and done[-1] > 2
+    assert {update[1] for update in display.updates} == {3}
+    named = {update[2]["job"].split(" step ")[0] for update in display.updates if update[2]}
+    assert {"3/3"} < named <= {"1/3", "2/3", "3/3"}  # the latest report of the running jobs is shown
+    assert any(0 < value < 1 for value in done)  # seen inside a job, not only at its end
+    assert display.closed
+
+
+def test_a_failing_job_is_named_with_its_arguments_and_ends_the_others(tmp_path):
+    settings = [{"folder": str(tmp_path), "seconds": 60}, {"folder": str(tmp_path), "seconds": 0, "fail": True}] * 2
+    display, began = Recorder(), time.monotonic()
+    with pytest.raises(
+        JobFailed, match=r"job 2 of 4 \(folder=.*fail=True\) failed: ZeroDivisionError: planted"
+    ) as error:
+        run_jobs(jobs.note_start_then_wait, settings, workers=2, progress=display)
+    assert "in note_start_then_wait" in error.value.__notes__[0]
+    assert time.monotonic() - began < 30 and workers_alive() == [] and display.closed
+    assert not list(tmp_path.glob("*.finished"))
+
+
+def test_an_exception_that_cannot_travel_is_reported_like_any_other():
+    with pytest.raises(JobFailed, match=r"job 1 of 1 \(\) failed: NeedsTwo: awkward"):
+        run_jobs(jobs.raise_awkwardly, [{}])
+
+
+def test_a_result_that_cannot_travel_is_reported_with_its_job():
+    with pytest.raises(JobFailed, match=r"job 1 of 1 \(\) failed: .*lambda"):
+        run_jobs(jobs.return_what_cannot_travel, [{}])
+
+
+def test_a_killed_worker_gives_a_clear_sentence_at_once():
+    began = time.monotonic()
+    with pytest.raises(JobFailed, match=r"process died while .*label='dies'.* 0 of 2 jobs .*memory.*fewer `workers`"):
+        run_jobs(jobs.kill_oneself, [{"label": "lives"}, {"label": "dies"}], workers=2)
+    assert time.monotonic() - began < 25 and workers_alive() == []
+
+
+@pytest.mark.parametrize("sign", ["SIGINT", "SIGKILL"])
+def test_an_interrupted_call_leaves_no_orphans(tmp_path, sign):
+    code = """
+import sys
+from course_lib.training.parallel import run_jobs
+from tests.training import jobs
+if __name__ == "__main__":
+    run_jobs(jobs.note_start_then_wait, [{"folder": sys.argv[1], "seconds": 60}] * 2, workers=2)
+"""
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)], cwd=root, env=os.environ | {"PYTHONPATH": str(root)},
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    until(lambda: len(list(tmp_path.glob("*.started"))) == 2)
+    workers = [int(path.stem) for path in tmp_path.glob("*.started")]
+    if sign == "SIGINT":
+        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: to every process of the terminal
+    else:
+        process.kill()
+    assert process.wait(timeout=20) != 0
+    until(lambda: not any(alive(worker) for worker in workers))
+    if sign == "SIGINT":
+        # Our own KeyboardInterrupt only, none from a worker.
+        assert process.stderr.read().count("KeyboardInterrupt") == 1
+    process.stderr.close()
+
+
+def until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def alive(process_id):
+    try:
+        return psutil.Process(process_id).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_another_executor_can_do_the_work():
+    display = Recorder()
+    with ThreadPoolExecutor(2) as executor:
+        results = run_jobs(jobs.count_slowly, [{"label": i} for i in range(3)], executor=executor, progress=display)
+        assert results == [0, 1, 2]
+        with pytest.raises(JobFailed, match="job 1 of 1"):
+            run_jobs(jobs.raise_awkwardly, [{}], executor=executor)
+    assert display.updates[0][0] == 0 and display.updates[-1][0] == 2
+
+
+def local_job():
+    return 1
+
+
+def test_a_function_that_no_process_can_find_is_refused_before_anything_starts(monkeypatch):
+    monkeypatch.setattr(parallel, "ProcessPoolExecutor", None)
+    with pytest.raises(ValueError, match="lambda.*top level of a module.*workers=0"):
+        run_jobs(lambda: 1, [{}])
+    monkeypatch.setattr(local_job, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "local_job", local_job, raising=False)
+    monkeypatch.delattr(sys.modules["__main__"], "__file__")
+    with pytest.raises(ValueError, match="local_job is defined in the notebook.*workers=0"):
+        run_jobs(local_job, [{}])
+
+
+@pytest.mark.parametrize("senseless", [{"workers": -1}, {"threads_per_worker": 0}])
+def test_senseless_numbers_are_refused(senseless):
+    with pytest.raises(ValueError, match=r"-1|0"):
+        run_jobs(jobs.threads_and_process, [{}], **senseless)
+
+
+def test_no_jobs_give_no_results():
+    assert run_jobs(jobs.threads_and_process, []) == []
+
+
+def test_only_cores_that_this_process_may_use_are_counted():
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        assert usable_cores() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert usable_cores() == len(allowed)
