@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
-from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop, sdpa_flop
+from torch.utils.flop_counter import FlopCounterMode
 
 LAYER_KINDS = ("self-attention", "recurrent", "convolutional", "restricted self-attention")
 
@@ -56,8 +56,8 @@ def count_flops(function: Callable[[], Any]) -> int:
     """
     aten = torch.ops.aten
     formulas = {
-        aten._scaled_dot_product_flash_attention_for_cpu: sdpa_flop,
-        aten._scaled_dot_product_flash_attention_for_cpu_backward: sdpa_backward_flop,
+        aten._scaled_dot_product_flash_attention_for_cpu: _attention_flop,
+        aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward_flop,
         aten.mkldnn_rnn_layer: _lstm_flop,
         aten.mkldnn_rnn_layer_backward: _lstm_backward_flop,
     }
@@ -114,6 +114,15 @@ def fit_slope(x: Sequence[float], y: Sequence[float]) -> float:
     mean_x, mean_y = sum(log_x) / len(x), sum(log_y) / len(y)
     covariance = sum((a - mean_x) * (b - mean_y) for a, b in zip(log_x, log_y, strict=True))
     return covariance / sum((a - mean_x) ** 2 for a in log_x)
+
+
+def _attention_flop(q: tuple, k: tuple, v: tuple, *args: Any, **kwargs: Any) -> int:
+    return 2 * math.prod(q[:-1]) * k[-2] * (q[-1] + v[-1])  # Q K^T and A V
+
+
+def _attention_backward_flop(output: tuple, q: tuple, k: tuple, v: tuple, *args: Any, **kwargs: Any) -> int:
+    # Q K^T is computed again; then dV and dA of width d_v, dQ and dK of width d_k
+    return 2 * math.prod(q[:-1]) * k[-2] * (3 * q[-1] + 2 * v[-1])
 
 
 def _lstm_flop(input_shape: tuple, weight_ih: tuple, weight_hh: tuple, *args: Any, **kwargs: Any) -> int:
