@@ -1,0 +1,623 @@
+"""Checks of a learner's own attention: softmax, scaled dot products, additive scores, heads, positions, alignment.
+
+Each list of checks belongs to one function, whose signature stands above it. Tensors are batch first; masks are
+boolean, True = may attend.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+from einops import rearrange
+from torch import Tensor
+
+from course_lib.functional.metrics import alignment_error_rate
+from course_lib.functional.positions import sinusoidal_positions
+from course_lib.properties.core import Check, Fault, Finding, Probe, explain, unexplained
+
+WRONG_AXIS = "softmax over the wrong axis"
+NO_EXPONENTIAL = "no exponential in the softmax"
+OVERFLOW = "softmax overflows for large inputs"
+FOREIGN_MAXIMUM = "maximum not taken row by row"
+MISSING_SCALE = "missing scale"
+SCALED_BY_D = "divided by d instead of its square root"
+MULTIPLIED = "multiplied by the square root of d"
+WRONG_SIZE = "scaled by the wrong size"
+NOT_TRANSPOSED = "keys not transposed"
+RESHAPED_KEYS = "keys reshaped instead of transposed"
+KEYS_FOR_VALUES = "keys used as values"
+QUERIES_FOR_VALUES = "queries used as values"
+MASK_IGNORED = "mask ignored"
+MASK_INVERTED = "mask inverted"
+MASK_AFTER_SOFTMAX = "mask after the softmax"
+MASK_ZEROES_SCORES = "hidden scores set to zero"
+SEES_NOTHING = "NaN for a query that sees nothing"
+NO_TANH = "missing tanh"
+TANH_OUTSIDE = "tanh outside of the sum"
+OTHER_ACTIVATION = "another function in place of tanh"
+PRODUCT_FOR_SUM = "product in place of the sum"
+MATRICES_SWAPPED = "W and U swapped"
+NO_W_TRANSPOSE = "projection with the transposed matrix"
+SOFTMAX_INCLUDED = "softmax already applied"
+ROWS_ARE_KEYS = "rows and columns swapped"
+OWN_KEY_ONLY = "each query meets only one key"
+HEADS_MIXED = "heads mixed up by a reshape"
+HEADS_INTERLEAVED = "features of the heads interleaved"
+TIME_BEFORE_HEADS = "head axis behind the time axis"
+WIDTH_FOR_HEADS = "number of heads and width of a head swapped"
+HALVES = "sines and cosines in halves"
+SINE_COSINE_SWAPPED = "sine and cosine swapped"
+OWN_FREQUENCY = "cosine with a frequency of its own"
+WRONG_EXPONENT = "wrong exponent"
+GROWING_FREQUENCY = "frequencies grow instead of fall"
+OFF_BY_ONE = "positions counted from 1"
+AGREEMENT = "agreement in place of error"
+POSSIBLE_IGNORED = "possible links ignored"
+SENTENCE_AVERAGE = "average over sentences"
+UNION_SIZE = "wrong denominator"
+SURE_NOT_POSSIBLE = "sure links not counted as possible"
+
+EXPLANATIONS: dict[str, tuple[str, str]] = {
+    WRONG_AXIS: (
+        "The results do not sum to one along the last axis, but along another.",
+        "Each query shares out its attention among the keys: which axis are the keys? Use `dim=-1`.",
+    ),
+    NO_EXPONENTIAL: (
+        "The result is each number divided by the sum, without the exponential.",
+        "softmax(x)_i = exp(x_i) / sum_j exp(x_j).",
+    ),
+    OVERFLOW: (
+        "Inputs around 1000 give NaN: their exponential is infinite.",
+        "Subtracting one number from a whole row changes nothing in exact arithmetic. Which number makes it safe?",
+    ),
+    FOREIGN_MAXIMUM: (
+        "A row far below the others gives NaN: all its exponentials are zero.",
+        "Subtract from each row its own maximum: `x.amax(dim=-1, keepdim=True)`.",
+    ),
+    MISSING_SCALE: (
+        "The dot products go into the softmax as they are.",
+        "What is the variance of q·k for d_k independent terms of variance 1? Divide by its square root.",
+    ),
+    SCALED_BY_D: (
+        "The dot products are divided by d_k.",
+        "The variance of q·k is d_k: what brings the standard deviation back to 1?",
+    ),
+    MULTIPLIED: (
+        "The dot products are multiplied by the square root of d_k.",
+        "Scaling is to make the scores smaller: divide.",
+    ),
+    WRONG_SIZE: (
+        "The dot products are divided by the square root of another size than the width of the keys.",
+        "d_k is the number of terms in the sum q·k: the last axis of `q`, not the length and not the width of `v`.",
+    ),
+    NOT_TRANSPOSED: (
+        "The scores are built from the keys as they lie, not from their transpose.",
+        "Entry (i, j) is the dot product of query i and key j: `q @ k.transpose(-2, -1)`.",
+    ),
+    RESHAPED_KEYS: (
+        "The keys have the shape of the transpose, but their numbers have been shuffled.",
+        "`reshape` and `view` keep the order in memory; `transpose(-2, -1)` exchanges axes.",
+    ),
+    KEYS_FOR_VALUES: (
+        "The output is a weighted sum of the keys.",
+        "Keys decide where to look; what is then read there are the values.",
+    ),
+    QUERIES_FOR_VALUES: (
+        "The output is a weighted sum of the queries.",
+        "Queries ask, keys answer how well they fit; what is then read are the values.",
+    ),
+    MASK_IGNORED: (
+        "The output is the same with and without the mask.",
+        "Fill the scores of hidden keys with -inf before the softmax.",
+    ),
+    MASK_INVERTED: (
+        "Exactly the hidden keys are attended to.",
+        "True means: may attend. `masked_fill` fills where its mask is True: fill where ours is False, `~mask`.",
+    ),
+    MASK_AFTER_SOFTMAX: (
+        "Hidden keys get no weight, but the weights of the others no longer sum to one.",
+        "Hide the keys before the softmax, so that it shares out the whole among those that are left.",
+    ),
+    MASK_ZEROES_SCORES: (
+        "Hidden keys still get weight: their score is 0, and exp(0) = 1.",
+        "Which score has the exponential 0?",
+    ),
+    SEES_NOTHING: (
+        "A query whose keys are all hidden gets NaN or something else that is not zero.",
+        "softmax of nothing but -inf is 0/0: set those weights to zero afterwards.",
+    ),
+    NO_TANH: (
+        "There is no tanh between the sum and v.",
+        "Without it the score is v·Wq + v·Uk, and the query cannot change which key wins.",
+    ),
+    TANH_OUTSIDE: (
+        "The tanh is applied to the finished score.",
+        "It belongs between the sum W q + U k and the product with v.",
+    ),
+    OTHER_ACTIVATION: ("Another function stands where the paper has tanh.", "Use `torch.tanh`."),
+    PRODUCT_FOR_SUM: ("W q and U k are multiplied.", "Additive attention adds them."),
+    MATRICES_SWAPPED: ("The queries are multiplied with U, the keys with W.", "W belongs to q, U to k."),
+    NO_W_TRANSPOSE: (
+        "The vectors are multiplied with the transposed matrices.",
+        "Row vectors come first here: W q, for all rows of a tensor at once, is `q @ W.T`.",
+    ),
+    SOFTMAX_INCLUDED: (
+        "The result is already normalised.",
+        "Scores are what goes into the softmax: leave it to the next step.",
+    ),
+    ROWS_ARE_KEYS: (
+        "Rows belong to keys and columns to queries.",
+        "The result has one row per query: shape (B, T_q, T_k).",
+    ),
+    OWN_KEY_ONLY: (
+        "Query i is compared with key i only.",
+        "Every query meets every key: give q and k an axis of length 1 each, and let them broadcast.",
+    ),
+    HEADS_MIXED: (
+        "The shape is right, but numbers of different positions ended up in one head.",
+        "`reshape` cannot exchange axes: split or join the width first, and move the head axis with `transpose(1, 2)`.",
+    ),
+    HEADS_INTERLEAVED: (
+        "Head 0 holds every H-th feature.",
+        "Head 0 takes the first D/H features, head 1 the next: (h d), not (d h).",
+    ),
+    TIME_BEFORE_HEADS: (
+        "The result is (B, T, H, d).",
+        "Each head works on a sequence of its own: the head axis goes before the time axis, `transpose(1, 2)`.",
+    ),
+    WIDTH_FOR_HEADS: (
+        "The number of heads was used as the width of a head.",
+        "There are `num_heads` heads, each D / num_heads wide.",
+    ),
+    HALVES: (
+        "All sines come first, then all cosines.",
+        "PE(pos, 2i) is a sine and PE(pos, 2i+1) a cosine: they alternate, `code[:, 0::2]` and `code[:, 1::2]`.",
+    ),
+    SINE_COSINE_SWAPPED: ("Cosines stand where sines belong.", "Even columns are sines: position 0 starts with a 0."),
+    OWN_FREQUENCY: (
+        "Sine and cosine of a pair differ in frequency.",
+        "Columns 2i and 2i+1 share the exponent 2i/D: it is a pair that turns together.",
+    ),
+    WRONG_EXPONENT: (
+        "The frequencies fall at another pace than 10000^(-2i/D).",
+        "i counts pairs from 0 to D/2 - 1, so the exponent 2i/D runs from 0 up to, but not including, 1.",
+    ),
+    GROWING_FREQUENCY: (
+        "The position is multiplied by 10000^(2i/D).",
+        "Divide: the later the column, the slower the wave.",
+    ),
+    OFF_BY_ONE: ("The first row belongs to position 1.", "Positions count from 0: the first row is 0, 1, 0, 1, ..."),
+    AGREEMENT: ("The result is one minus the error rate.", "A perfect alignment has error rate 0."),
+    POSSIBLE_IGNORED: (
+        "Possible links make no difference.",
+        "A predicted link that is only possible is no mistake: |A & P| counts it.",
+    ),
+    SENTENCE_AVERAGE: (
+        "The result is the mean of the sentences' rates.",
+        "Add up the numbers of links over all sentences, and divide once.",
+    ),
+    UNION_SIZE: ("The denominator is not |A| + |S|.", "Sizes are added, not the sets united; P does not enter there."),
+    SURE_NOT_POSSIBLE: (
+        "A predicted sure link counts only once if it is not also listed as possible.",
+        "Every sure link is possible: P contains S.",
+    ),
+}
+
+
+def _findings(misconceptions: Iterable[str]) -> list[Finding]:
+    return [
+        Finding(misconception=name, message=EXPLANATIONS[name][0], hint=EXPLANATIONS[name][1])
+        for name in misconceptions
+    ]
+
+
+def _names(options: Mapping[str, Mapping[Any, str | None]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for part in options.values() for name in part.values() if name))
+
+
+def _compare(actual: Tensor, wanted: Tensor, mistakes: list[str] | None) -> list[Finding]:
+    return [unexplained(actual, wanted)] if mistakes is None else _findings(mistakes)
+
+
+# softmax(x): over the last axis -----------------------------------------------------------------------------------
+
+_SOFTMAX_OPTIONS = {
+    "axis": {(-1,): None, (-2,): WRONG_AXIS, (0,): WRONG_AXIS, (0, 1, 2): WRONG_AXIS},
+    "exponential": {True: None, False: NO_EXPONENTIAL},
+}
+
+
+def _softmax(x: Tensor, axis: tuple[int, ...] = (-1,), exponential: bool = True) -> Tensor:
+    numerators = x.exp() if exponential else x
+    return numerators / numerators.sum(dim=axis, keepdim=True)
+
+
+def _check_softmax(probe: Probe) -> list[Finding]:
+    x = probe.random(2, 3, 5)
+    actual = probe.tensor(x, shape=x.shape)
+    mistakes = explain(actual, lambda **choice: _softmax(x, **choice), _SOFTMAX_OPTIONS)
+    return _compare(actual, x.softmax(dim=-1), mistakes)
+
+
+def _check_softmax_is_stable(probe: Probe) -> list[Finding]:
+    x = probe.random(2, 3, 5)
+    if not probe.tensor(1000 + x, shape=x.shape, finite=False).isfinite().all():
+        return _findings([OVERFLOW])
+    rows = torch.tensor([-1000.0, 0.0, 1000.0])[:, None]
+    for apart in (rows + x, rows[:, None] + probe.random(3, 3, 5)):  # rows far apart along axis 1, along axis 0
+        actual = probe.tensor(apart, shape=apart.shape, finite=False)
+        if not actual.isfinite().all():
+            return _findings([FOREIGN_MAXIMUM])
+    return []
+
+
+SOFTMAX = [
+    Check(name="shares sum to one along the last axis", detects=_names(_SOFTMAX_OPTIONS), run=_check_softmax),
+    Check(name="large inputs do no harm", detects=(OVERFLOW, FOREIGN_MAXIMUM), run=_check_softmax_is_stable),
+]
+
+
+# scaled_dot_product_attention(q, k, v, mask=None): output, or (output, weights) -----------------------------------
+
+_SCORES_OPTIONS = {"scores": {"q k^T": None, "q k": NOT_TRANSPOSED, "reshaped": RESHAPED_KEYS}}
+_ATTENTION_OPTIONS = _SCORES_OPTIONS | {
+    "scale": {
+        "sqrt d": None,
+        "none": MISSING_SCALE,
+        "d": SCALED_BY_D,
+        "inverse": MULTIPLIED,
+        "sqrt T_k": WRONG_SIZE,
+        "sqrt T_q": WRONG_SIZE,
+        "sqrt d_v": WRONG_SIZE,
+    },
+    "axis": {-1: None, -2: WRONG_AXIS, 0: WRONG_AXIS},
+    "read": {"v": None, "k": KEYS_FOR_VALUES, "q": QUERIES_FOR_VALUES},
+}
+_MASK_OPTIONS = {
+    "masking": {
+        "before": None,
+        "ignored": MASK_IGNORED,
+        "inverted": MASK_INVERTED,
+        "after": MASK_AFTER_SOFTMAX,
+        "inverted after": MASK_INVERTED,
+        "zeroed": MASK_ZEROES_SCORES,
+    }
+}
+
+
+def _attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    *,
+    scores: str = "q k^T",
+    scale: str = "sqrt d",
+    axis: int = -1,
+    read: str = "v",
+    masking: str = "before",
+) -> Tensor:
+    """Attention with the mistakes that learners make."""
+    d, num_keys = q.shape[-1], k.shape[-2]
+    right = {"q k^T": k.transpose(-2, -1), "q k": k, "reshaped": k.reshape(*k.shape[:-2], d, num_keys)}[scores]
+    divisor = {
+        "sqrt d": d**0.5,
+        "none": 1.0,
+        "d": float(d),
+        "inverse": d**-0.5,
+        "sqrt T_k": num_keys**0.5,
+        "sqrt T_q": q.shape[-2] ** 0.5,
+        "sqrt d_v": v.shape[-1] ** 0.5,
+    }[scale]
+    logits = q @ right / divisor
+    if mask is not None and masking in ("before", "inverted"):
+        logits = logits.masked_fill(mask if masking == "inverted" else ~mask, float("-inf"))
+    if mask is not None and masking == "zeroed":
+        logits = logits.masked_fill(~mask, 0.0)
+    weights = logits.softmax(dim=axis)
+    if mask is not None and masking in ("after", "inverted after"):
+        weights = weights.masked_fill(mask if masking == "inverted after" else ~mask, 0.0)
+    return weights @ {"v": v, "k": k, "q": q}[read]
+
+
+def _check_attention(probe: Probe) -> list[Finding]:
+    q, k, v = probe.random(2, 4, 6), probe.random(2, 5, 6), probe.random(2, 5, 3)
+    try:
+        actual = probe.tensor(q, k, v)
+        mistakes = explain(actual, lambda **choice: _attention(q, k, v, **choice), _ATTENTION_OPTIONS)
+        if mistakes is None:
+            actual = probe.tensor(q, k, v, shape=(2, 4, 3))
+    except Fault:
+        # Some mistakes need square matrices to show themselves as what they are.
+        square = _explain_square_attention(probe)
+        if square:
+            return _findings(square)
+        raise
+    return _compare(actual, _attention(q, k, v), mistakes)
+
+
+def _explain_square_attention(probe: Probe) -> list[str] | None:
+    q, k, v = (probe.random(2, 6, 6) for _ in range(3))
+    try:
+        actual = probe.tensor(q, k, v, shape=q.shape)
+    except Fault:
+        return None
+    return explain(actual, lambda **choice: _attention(q, k, v, **choice), _ATTENTION_OPTIONS)
+
+
+def _check_attention_mask(probe: Probe) -> list[Finding]:
+    q, k, v = probe.random(2, 4, 6), probe.random(2, 5, 6), probe.random(2, 5, 3)
+    mask = torch.tensor([[1, 1, 1, 0, 0], [1, 0, 1, 0, 1], [0, 1, 1, 1, 0], [0, 0, 0, 0, 1]], dtype=torch.bool)
+    actual = probe.tensor(q, k, v, mask=mask, shape=(2, 4, 3))
+    mistakes = explain(
+        actual, lambda **choice: _attention(q, k, v, mask, **choice), _MASK_OPTIONS | _ATTENTION_OPTIONS
+    )
+    return _compare(actual, _attention(q, k, v, mask), mistakes)
+
+
+def _check_query_that_sees_nothing(probe: Probe) -> list[Finding]:
+    q, k, v = probe.random(2, 4, 6), probe.random(2, 5, 6), probe.random(2, 5, 3)
+    mask = torch.ones(4, 5, dtype=torch.bool)
+    mask[1] = False
+    actual = probe.tensor(q, k, v, mask=mask, shape=(2, 4, 3), finite=False)
+    return [] if (actual[:, 1] == 0).all() else _findings([SEES_NOTHING])
+
+
+SCALED_DOT_PRODUCT_ATTENTION = [
+    Check(
+        name="weights softmax(q k^T / sqrt(d)) on the values",
+        detects=_names(_ATTENTION_OPTIONS),
+        run=_check_attention,
+        gate=True,
+    ),
+    Check(name="hidden keys get no weight", detects=_names(_MASK_OPTIONS), run=_check_attention_mask),
+]
+QUERY_THAT_SEES_NOTHING = [
+    Check(
+        name="a query that sees nothing gets zeros", detects=(SEES_NOTHING,), run=_check_query_that_sees_nothing
+    )
+]
+
+
+# additive_scores(q, k, W, U, v) ------------------------------------------------------------------------------------
+
+_ADDITIVE_OPTIONS = {
+    "activation": {
+        "tanh": None,
+        "none": NO_TANH,
+        "outside": TANH_OUTSIDE,
+        "sigmoid": OTHER_ACTIVATION,
+        "relu": OTHER_ACTIVATION,
+    },
+    "joined": {"sum": None, "product": PRODUCT_FOR_SUM},
+    "normalised": {False: None, True: SOFTMAX_INCLUDED},
+    "layout": {"q k": None, "k q": ROWS_ARE_KEYS, "diagonal": OWN_KEY_ONLY},
+    "swapped": {False: None, True: MATRICES_SWAPPED},
+    "transposed": {False: None, True: NO_W_TRANSPOSE},
+}
+
+
+def _additive(
+    q: Tensor,
+    k: Tensor,
+    W: Tensor,
+    U: Tensor,
+    v: Tensor,
+    *,
+    activation: str = "tanh",
+    joined: str = "sum",
+    normalised: bool = False,
+    layout: str = "q k",
+    swapped: bool = False,
+    transposed: bool = False,
+) -> Tensor:
+    """Additive scores with the mistakes that learners make."""
+    W, U = (U, W) if swapped else (W, U)
+    Wq, Uk = (q @ W, k @ U) if transposed else (q @ W.T, k @ U.T)
+    if layout == "diagonal":
+        joint = Wq + Uk if joined == "sum" else Wq * Uk
+    else:
+        Wq, Uk = Wq[:, :, None], Uk[:, None]
+        joint = Wq + Uk if joined == "sum" else Wq * Uk
+    inner = {"tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu": torch.relu}.get(activation, lambda x: x)
+    scores = inner(joint) @ v
+    if activation == "outside":
+        scores = scores.tanh()
+    if normalised:
+        scores = scores.softmax(dim=-1)
+    return scores.transpose(1, 2) if layout == "k q" else scores
+
+
+def _check_additive_scores(probe: Probe) -> list[Finding]:
+    sizes = [(2, 4, 3), (2, 5, 6), (7, 3), (7, 6), (7,)]
+    inputs = [probe.random(*size) for size in sizes]
+    try:
+        actual = probe.tensor(*inputs)
+        mistakes = explain(actual, lambda **choice: _additive(*inputs, **choice), _ADDITIVE_OPTIONS)
+        if mistakes is None:
+            actual = probe.tensor(*inputs, shape=(2, 4, 5))
+    except Fault:
+        square = [probe.random(*size) for size in [(2, 6, 6), (2, 6, 6), (6, 6), (6, 6), (6,)]]
+        try:
+            actual = probe.tensor(*square)
+        except Fault:
+            actual = None
+        mistakes = None
+        if actual is not None:
+            mistakes = explain(actual, lambda **choice: _additive(*square, **choice), _ADDITIVE_OPTIONS)
+        if not mistakes:
+            raise
+        return _findings(mistakes)
+    return _compare(actual, _additive(*inputs), mistakes)
+
+
+ADDITIVE_SCORES = [
+    Check(
+        name="scores v^T tanh(W q + U k) for each query and key",
+        detects=_names(_ADDITIVE_OPTIONS),
+        run=_check_additive_scores,
+    )
+]
+
+
+# split_heads(x, num_heads): (B, T, D) to (B, H, T, d); merge_heads(x): back ----------------------------------------
+
+_SPLIT_OPTIONS = {
+    "way": {
+        "right": None,
+        "reshape": HEADS_MIXED,
+        "interleaved": HEADS_INTERLEAVED,
+        "time first": TIME_BEFORE_HEADS,
+        "width": WIDTH_FOR_HEADS,
+    }
+}
+_MERGE_OPTIONS = {"way": {"right": None, "reshape": HEADS_MIXED, "interleaved": HEADS_INTERLEAVED}}
+
+
+def _split(x: Tensor, num_heads: int, way: str = "right") -> Tensor:
+    if way == "reshape":
+        return x.reshape(x.shape[0], num_heads, x.shape[1], -1)
+    pattern, size = {
+        "right": ("b t (h d) -> b h t d", {"h": num_heads}),
+        "interleaved": ("b t (d h) -> b h t d", {"h": num_heads}),
+        "time first": ("b t (h d) -> b t h d", {"h": num_heads}),
+        "width": ("b t (h d) -> b h t d", {"d": num_heads}),
+    }[way]
+    return rearrange(x, pattern, **size)
+
+
+def _merge(x: Tensor, way: str = "right") -> Tensor:
+    if way == "reshape":
+        return x.reshape(x.shape[0], x.shape[2], -1)
+    return rearrange(x, "b h t d -> b t (h d)" if way == "right" else "b h t d -> b t (d h)")
+
+
+def _check_split_heads(probe: Probe) -> list[Finding]:
+    x, num_heads = probe.random(2, 5, 12), 3
+    actual = probe.tensor(x, num_heads)
+    mistakes = explain(actual, lambda way: _split(x, num_heads, way), _SPLIT_OPTIONS)
+    if mistakes is None:
+        actual = probe.tensor(x, num_heads, shape=(2, 3, 5, 4))
+    return _compare(actual, _split(x, num_heads), mistakes)
+
+
+def _check_merge_heads(probe: Probe) -> list[Finding]:
+    x = probe.random(2, 3, 5, 4)
+    actual = probe.tensor(x, shape=(2, 5, 12))
+    return _compare(actual, _merge(x), explain(actual, lambda way: _merge(x, way), _MERGE_OPTIONS))
+
+
+SPLIT_HEADS = [
+    Check(name="head h holds features h d to (h+1) d", detects=_names(_SPLIT_OPTIONS), run=_check_split_heads)
+]
+MERGE_HEADS = [
+    Check(name="the heads stand side by side again", detects=_names(_MERGE_OPTIONS), run=_check_merge_heads)
+]
+
+
+# sinusoidal_positions(length, dim) ---------------------------------------------------------------------------------
+
+_POSITION_OPTIONS = {
+    "layout": {
+        "alternating": None,
+        "halves": HALVES,
+        "cosine first": SINE_COSINE_SWAPPED,
+        "cosine half first": SINE_COSINE_SWAPPED,
+    },
+    "exponent": {
+        "2i/D": None,
+        "i/D": WRONG_EXPONENT,
+        "4i/D": WRONG_EXPONENT,
+        "2i/(D-2)": WRONG_EXPONENT,
+        "column/D": OWN_FREQUENCY,
+        "2 column/D": OWN_FREQUENCY,
+        "-2i/D": GROWING_FREQUENCY,
+    },
+    "start": {0: None, 1: OFF_BY_ONE},
+}
+
+
+def _positions(length: int, dim: int, *, layout: str, exponent: str, start: int) -> Tensor:
+    """Sinusoids with the mistakes that learners make."""
+    pair = torch.arange(dim // 2, dtype=torch.float64)
+    sine, cosine = {
+        "2i/D": (2 * pair / dim, 2 * pair / dim),
+        "i/D": (pair / dim, pair / dim),
+        "4i/D": (4 * pair / dim, 4 * pair / dim),
+        "2i/(D-2)": (2 * pair / (dim - 2), 2 * pair / (dim - 2)),
+        "column/D": (2 * pair / dim, (2 * pair + 1) / dim),
+        "2 column/D": (4 * pair / dim, 2 * (2 * pair + 1) / dim),
+        "-2i/D": (-2 * pair / dim, -2 * pair / dim),
+    }[exponent]
+    position = torch.arange(start, start + length, dtype=torch.float64)[:, None]
+    waves = [(position * 10_000.0**-sine).sin(), (position * 10_000.0**-cosine).cos()]
+    if layout.startswith("cosine"):
+        waves.reverse()
+    together = torch.cat(waves, dim=-1) if "hal" in layout else torch.stack(waves, dim=-1).flatten(1)
+    return together.float()
+
+
+def _check_positions(probe: Probe) -> list[Finding]:
+    length, dim = 7, 12
+    actual = probe.tensor(length, dim, shape=(length, dim))
+    wanted = sinusoidal_positions(length, dim)
+    if torch.allclose(actual, wanted, atol=1e-4):
+        return []
+    # float32 knows the sine of a large angle, which growing frequencies bring, to about three digits
+    mistakes = explain(
+        actual, lambda **choice: _positions(length, dim, **choice), _POSITION_OPTIONS, tolerance=2e-3
+    )
+    return _compare(actual, wanted, mistakes or None)
+
+
+SINUSOIDAL_POSITIONS = [
+    Check(name="PE(pos, 2i) and PE(pos, 2i+1)", detects=_names(_POSITION_OPTIONS), run=_check_positions)
+]
+
+
+# alignment_error_rate(predicted, sure, possible): three lists with one set of links per sentence -------------------
+
+_ALIGNMENTS = (
+    [{(0, 0), (1, 2), (2, 1), (3, 3)}, {(0, 0), (1, 1)}, {(0, 1), (1, 0), (2, 2)}],
+    [{(0, 0), (1, 2), (3, 3)}, {(0, 0)}, {(0, 0), (1, 0), (2, 2), (3, 3), (4, 4)}],
+    [{(2, 1), (2, 2)}, {(1, 1), (0, 0)}, {(2, 2), (4, 3)}],
+)
+_RATE_OPTIONS = {
+    "possible": {"with sure": None, "as given": SURE_NOT_POSSIBLE, "ignored": POSSIBLE_IGNORED},
+    "size": {"sum": None, "union": UNION_SIZE, "with possible": UNION_SIZE},
+    "agreement": {False: None, True: AGREEMENT},
+    "averaged": {False: None, True: SENTENCE_AVERAGE},
+}
+
+
+def _rate(*, possible: str, size: str, agreement: bool, averaged: bool) -> Tensor:
+    """The alignment error rate with the mistakes that learners make."""
+    counts = [list(_counts(*sentence, possible, size)) for sentence in zip(*_ALIGNMENTS, strict=True)]
+    if not averaged:
+        counts = [[sum(column) for column in zip(*counts, strict=True)]]
+    agreed = torch.tensor([agreed / size for agreed, size in counts]).mean()
+    return agreed if agreement else 1 - agreed
+
+
+def _counts(predicted: set, sure: set, listed: set, possible: str, size: str) -> Iterator[int]:
+    allowed = {"with sure": listed | sure, "as given": listed, "ignored": sure}[possible]
+    yield len(predicted & sure) + len(predicted & allowed)
+    yield {
+        "sum": len(predicted) + len(sure),
+        "union": len(predicted | sure),
+        "with possible": len(predicted) + len(allowed),
+    }[size]
+
+
+def _check_alignment_error_rate(probe: Probe) -> list[Finding]:
+    predicted, sure, possible = ([set(links) for links in part] for part in _ALIGNMENTS)
+    actual = torch.tensor(probe.number(predicted, sure, possible))
+    wanted = torch.tensor(alignment_error_rate(*_ALIGNMENTS))
+    return _compare(actual, wanted, explain(actual, _rate, _RATE_OPTIONS))
+
+
+ALIGNMENT_ERROR_RATE = [
+    Check(
+        name="1 - (|A & S| + |A & P|) / (|A| + |S|)", detects=_names(_RATE_OPTIONS), run=_check_alignment_error_rate
+    )
+]

@@ -1,0 +1,242 @@
+"""Property checks: what a function must do, and what is wrong in the head of one who wrote it otherwise.
+
+The same checks serve notebooks, tests and graders. They take the learner's own function and never raise: wrong shapes,
+exceptions and NaN become findings like every other mistake.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+
+STOPPED = "stopped with an error"
+WRONG_TYPE = "wrong kind of result"
+WRONG_SHAPE = "wrong shape"
+NOT_FINITE = "NaN or infinity in the result"
+CHANGES_INPUT = "changes its input"
+UNEXPLAINED = "result differs from the formula"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is wrong: its name, what was seen, and where to look; texts may hold `code`."""
+
+    misconception: str
+    message: str
+    hint: str = ""
+
+
+class Fault(Exception):
+    """Carries a finding out of a check that cannot go on."""
+
+    def __init__(self, finding: Finding):
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+class Probe:
+    """A learner's function with a safety net: calls that fail, or return what they should not, end in a `Fault`."""
+
+    def __init__(self, function: Callable[..., Any], *, seed: int = 0):
+        self._function = function
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def random(self, *shape: int) -> Tensor:
+        """Numbers from the standard normal distribution, the same for the same seed."""
+        return torch.randn(*shape, generator=self._generator)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Whatever the function returns; a Fault if it raises or writes into its inputs."""
+        args, kwargs = [_copy(value) for value in args], {name: _copy(value) for name, value in kwargs.items()}
+        before = [_copy(value) for value in (*args, *kwargs.values())]
+        try:
+            result = self._function(*args, **kwargs)
+        except (Exception, SystemExit) as error:
+            reason = str(error).strip().split("\n")[0]
+            text = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
+            raise Fault(
+                Finding(
+                    misconception=STOPPED,
+                    message=f"With {_describe(args, kwargs)} your function stopped: {text}",
+                    hint="Write down the shape after each line for these inputs, and look for the first that is wrong.",
+                )
+            ) from None
+        for old, new in zip(before, (*args, *kwargs.values()), strict=True):
+            if isinstance(old, Tensor) and not (old.shape == new.shape and torch.equal(old, new)):
+                raise Fault(
+                    Finding(
+                        misconception=CHANGES_INPUT,
+                        message="Your function overwrites a tensor that it was given.",
+                        hint="Use `masked_fill` instead of `masked_fill_`, and `x = x + y` instead of `x += y`.",
+                    )
+                )
+        return result
+
+    def tensor(self, *args: Any, shape: Sequence[int] | None = None, finite: bool = True, **kwargs: Any) -> Tensor:
+        """The returned tensor, in float32; of a tuple such as (output, weights) the first entry.
+
+        A Fault if it is no tensor, or has not the wanted shape, or (unless `finite` is False) not only finite numbers.
+        """
+        result = self.call(*args, **kwargs)
+        if isinstance(result, tuple) and result:
+            result = result[0]
+        if not isinstance(result, Tensor):
+            kind = type(result).__name__
+            raise Fault(
+                Finding(
+                    misconception=WRONG_TYPE,
+                    message=f"Your function returned {'nothing' if result is None else f'a value of type `{kind}`'}.",
+                    hint="Return a `torch.Tensor`; is there a `return` at the end?",
+                )
+            )
+        result = result.detach().float()
+        if shape is not None and tuple(result.shape) != tuple(shape):
+            raise Fault(
+                Finding(
+                    misconception=WRONG_SHAPE,
+                    message=f"With {_describe(args, kwargs)} the result has shape {tuple(result.shape)}, "
+                    f"but {tuple(shape)} is needed.",
+                    hint="Name each axis of each intermediate result, and see which one went astray.",
+                )
+            )
+        if finite and not result.isfinite().all():
+            raise Fault(
+                Finding(
+                    misconception=NOT_FINITE,
+                    message=f"With {_describe(args, kwargs)} the result holds NaN or infinity.",
+                    hint="Look for 0/0, for the exponential of a large number, for a softmax over nothing but -inf.",
+                )
+            )
+        return result
+
+    def number(self, *args: Any, **kwargs: Any) -> float:
+        """The returned number; a Fault if it is none."""
+        result = self.call(*args, **kwargs)
+        try:
+            number = float(result)
+        except Exception:
+            raise Fault(
+                Finding(
+                    misconception=WRONG_TYPE,
+                    message=f"Your function returned a value of type `{type(result).__name__}`, not a number.",
+                    hint="Return one `float`.",
+                )
+            ) from None
+        if not math.isfinite(number):
+            raise Fault(Finding(misconception=NOT_FINITE, message=f"Your function returned {number}."))
+        return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A property with a name, the misconceptions that it can tell apart, and the code that looks for them.
+
+    After a `gate` that finds something the checks behind it are left out: they would only repeat it.
+    """
+
+    name: str
+    detects: tuple[str, ...]
+    run: Callable[[Probe], Iterable[Finding]]
+    gate: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What the checks found; nothing found means passed."""
+
+    findings: list[Finding] = field(default_factory=list)
+    checks_run: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        return not self.findings
+
+    @property
+    def misconceptions(self) -> list[str]:
+        return [finding.misconception for finding in self.findings]
+
+
+def run_checks(function: Callable[..., Any], checks: Sequence[Check], *, seed: int = 0) -> Report:
+    """Runs the checks on a learner's function; each misconception is named once.
+
+    Raises ValueError if there is no check: nothing checked is not passed.
+    """
+    if not checks:
+        raise ValueError("give at least one check: a function that nothing was asked of has not passed")
+    findings: dict[str, Finding] = {}
+    done = []
+    for check in checks:
+        done.append(check.name)
+        new = _run_one(function, check, seed)
+        for finding in new:
+            findings.setdefault(finding.misconception, finding)
+        if new and check.gate:
+            break
+    return Report(findings=list(findings.values()), checks_run=done)
+
+
+def explain(
+    actual: Tensor,
+    build: Callable[..., Tensor],
+    options: Mapping[str, Mapping[Any, str | None]],
+    *,
+    tolerance: float = 1e-4,
+) -> list[str] | None:
+    """Which misconceptions turn the formula into what the learner's function returned.
+
+    `build(**choice)` computes the result of one choice among the `options`, whose values map each alternative to the
+    misconception behind it, None for the right one. Choices with fewer misconceptions are tried first. Returns their
+    names, [] if the result is right, and None if no choice explains it.
+    """
+    choices = [dict(zip(options, picked, strict=True)) for picked in product(*options.values())]
+
+    def mistakes(choice: dict[str, Any]) -> list[str]:
+        named = (options[part][picked] for part, picked in choice.items())
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    for choice in sorted(choices, key=lambda choice: len(mistakes(choice))):
+        try:
+            candidate = build(**choice)
+        except RuntimeError:  # this mistake cannot be made with tensors of these shapes
+            continue
+        if candidate.shape == actual.shape and torch.allclose(candidate, actual, atol=tolerance, rtol=tolerance):
+            return mistakes(choice)
+    return None
+
+
+def unexplained(actual: Tensor, wanted: Tensor) -> Finding:
+    """The finding for a result of the right shape that is wrong in no way we know."""
+    difference = (actual - wanted).abs().max().item()
+    return Finding(
+        misconception=UNEXPLAINED,
+        message=f"The result is off by up to {difference:.2g}.",
+        hint="Compare with the formula term by term, on an input small enough to work out by hand.",
+    )
+
+
+def _run_one(function: Callable[..., Any], check: Check, seed: int) -> list[Finding]:
+    try:
+        return list(check.run(Probe(function, seed=seed)))
+    except Fault as fault:
+        return [fault.finding]
+    except Exception as error:  # an object that only pretends to be a tensor; still no traceback
+        text = f"The result could not be looked at: {type(error).__name__}: {error}"
+        return [Finding(misconception=WRONG_TYPE, message=text, hint="Return a plain `torch.Tensor`.")]
+
+
+def _copy(value: Any) -> Any:
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def _describe(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    def one(value: Any) -> str:
+        if isinstance(value, Tensor):
+            return f"shape {tuple(value.shape)}"
+        text = repr(value)
+        return text if len(text) <= 40 else f"a {type(value).__name__}"
+
+    return "inputs of " + ", ".join([*map(one, args), *(f"{name} = {one(value)}" for name, value in kwargs.items())])
