@@ -22,21 +22,21 @@ class Noun:
 
 
 _NOUNS = """
-minister    ministers     ministre       ministres       m  person actor role chosen
-president   presidents    président      présidents      m  person actor role chosen
-judge       judges        juge           juges           m  person actor role chosen
-teacher     teachers      professeur     professeurs     m  person actor role chosen
-student     students      étudiant       étudiants       m  person actor role chosen
-farmer      farmers       agriculteur    agriculteurs    m  person actor role chosen
-member      members       membre         membres         m  person actor role unowned chosen
-friend      friends       ami            amis            m  person actor role chosen
-actress     actresses     actrice        actrices        f  person actor role chosen
-hero        heroes        héros          héros           m  person actor
-man         men           homme          hommes          m  person actor unowned
-woman       women         femme          femmes          f  person actor unowned
+minister    ministers     ministre       ministres       m  person adult actor role chosen
+president   presidents    président      présidents      m  person adult actor role chosen
+judge       judges        juge           juges           m  person adult actor role chosen
+teacher     teachers      professeur     professeurs     m  person adult actor role chosen
+student     students      étudiant       étudiants       m  person adult actor role chosen
+farmer      farmers       agriculteur    agriculteurs    m  person adult actor role chosen
+member      members       membre         membres         m  person adult actor role unowned chosen
+friend      friends       ami            amis            m  person adult actor role chosen
+actress     actresses     actrice        actrices        f  person adult actor role chosen
+hero        heroes        héros          héros           m  person adult actor
+man         men           homme          hommes          m  person adult actor unowned
+woman       women         femme          femmes          f  person adult actor unowned
 child       children      enfant         enfants         m  person actor small
 committee   committees    comité         comités         m  body actor public political
-government  governments   gouvernement   gouvernements   m  body actor political
+government  governments   gouvernement   gouvernements   m  body actor political unowned
 country     countries     pays           pays            m  body actor area place unowned
 bank        banks         banque         banques         f  body actor public
 company     companies     entreprise     entreprises     f  body actor public
@@ -63,7 +63,7 @@ island      islands       île            îles            f  area place unowned
 school      schools       école          écoles          f  building at civic place
 house       houses        maison         maisons         f  building goods coloured place
 hospital    hospitals     hôpital        hôpitaux        m  building at civic place
-hotel       hotels        hôtel          hôtels          m  building goods at place chosen
+hotel       hotels        hôtel          hôtels          m  building goods place chosen
 tree        trees         arbre          arbres          m  thing
 car         cars          voiture        voitures        f  thing goods coloured chosen
 """
@@ -124,7 +124,7 @@ big         grand       =      grande       grands       grandes       pre  1 ye
 small       petit       =      petite       petits       petites       pre  1 yes body thing big small place
 long        long        =      longue       longs        longues       pre  1 yes text event
 new         nouveau     nouvel nouvelle     nouveaux     nouvelles     pre  2 yes role body thing place topic
-old         vieux       vieil  vieille      vieux        vieilles      pre  2 yes person thing matter place
+old         vieux       vieil  vieille      vieux        vieilles      pre  2 yes adult thing matter place
 young       jeune       =      jeune        jeunes       jeunes        pre  2 yes person
 former      ancien      =      ancienne     anciens      anciennes     pre  2 no  role
 rich        riche       =      riche        riches       riches        post 2 yes person body area
@@ -214,7 +214,7 @@ reject  rejects  rejected | rejette  rejettent   rejeté   rejetter | direct | a
 examine examines examined | examine  examinent   examiné  examiner | direct | actor  | report letter rule plan
 visit   visits   visited  | visite   visitent    visité   visiter  | direct | person | place
 buy     buys     bought   | achète   achètent    acheté   achèter  | direct | actor  | goods
-give    gives    gave     | donne    donnent     donné    donner   | double | actor  | goods text
+give    gives    gave     | donne    donnent     donné    donner   | double | actor  | text car
 send    sends    sent     | envoie   envoient    envoyé   enverr   | double | actor  | text agreement
 show    shows    showed   | montre   montrent    montré   montrer  | double | actor  | matter thing building
 talk    talks    talked   | parle    parlent     parlé    parler   | to     | person | person

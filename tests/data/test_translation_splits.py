@@ -1,0 +1,233 @@
+"""The three splits: disjoint, the same everywhere, and what the lesson needs of them."""
+
+import hashlib
+import subprocess
+import sys
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from course_lib.data.translation import (
+    combinations_of_split,
+    english_words,
+    french_words,
+    translate,
+    translation_splits,
+)
+from course_lib.data.translation.lexicon import ADJECTIVES, ASPIRATED_H, NOUNS
+from course_lib.functional.metrics import alignment_error_rate
+
+HEADS = {noun.singular: noun.singular for noun in NOUNS.values()} | {
+    noun.plural: noun.singular for noun in NOUNS.values()
+}
+
+
+@pytest.fixture(scope="module")
+def splits():
+    return translation_splits()
+
+
+@pytest.fixture(scope="module")
+def everything(splits):
+    return splits.train + splits.validation + splits.test
+
+
+def combinations_read_from(english):
+    """(noun, adjective) wherever adjectives stand right before a noun: read from the words alone."""
+    found, adjectives = set(), []
+    for word in english:
+        if word in ADJECTIVES:
+            adjectives.append(word)
+            continue
+        if word in HEADS:
+            found.update((HEADS[word], adjective) for adjective in adjectives)
+        adjectives = []
+    return found
+
+
+def test_splits_have_the_sizes_asked_for(splits):
+    assert [len(splits.train), len(splits.validation), len(splits.test)] == [20_000, 500, 1_000]
+
+
+def test_no_sentence_occurs_twice_in_or_across_splits(everything):
+    assert len({pair.english for pair in everything}) == len(everything)
+
+
+def test_no_noun_adjective_combination_is_shared_by_two_splits(splits):
+    seen = [
+        {
+            combination
+            for pair in part
+            for combination in pair.combinations | combinations_read_from(pair.english)
+        }
+        for part in (splits.train, splits.validation, splits.test)
+    ]
+    assert all(seen)
+    assert not (seen[0] & seen[1] or seen[0] & seen[2] or seen[1] & seen[2])
+
+
+def test_declared_combinations_hold_those_that_the_words_show(everything):
+    assert all(combinations_read_from(pair.english) <= pair.combinations for pair in everything)
+
+
+def test_every_held_out_sentence_has_a_new_combination(splits):
+    assert all(pair.combinations for pair in splits.validation + splits.test)
+
+
+def test_training_has_every_word_of_both_languages(splits):
+    assert {word for pair in splits.train for word in pair.english} == set(english_words())
+    assert {word for pair in splits.train for word in pair.french} == set(french_words())
+
+
+def test_vocabularies_are_sorted_and_of_the_size_that_the_lesson_needs():
+    for words in (english_words(), french_words()):
+        assert list(words) == sorted(set(words))
+        assert 150 <= len(words) <= 350
+
+
+def test_the_european_economic_area_is_new_to_a_model_that_knows_its_words(splits):
+    test = combinations_of_split("test")
+    assert {("area", "european"), ("area", "economic")} <= test
+    assert any("european economic area" in " ".join(pair.english) for pair in splits.test)
+    known = Counter(word for pair in splits.train for word in pair.english)
+    assert min(known["european"], known["economic"], known["area"]) > 100
+    assert any("european economic" in " ".join(pair.english) for pair in splits.train)
+
+
+def test_one_english_sentence_has_one_french_translation(splits):
+    for pair in splits.train[:2_000] + splits.test:
+        assert translate(" ".join(pair.english)) == pair  # the words alone decide it
+
+
+def test_links_stay_inside_the_sentences_and_reach_every_french_word(everything):
+    for pair in everything:
+        assert {j for _, j in pair.alignment} == set(range(len(pair.french)))
+        assert {i for i, _ in pair.alignment} <= set(range(len(pair.english)))
+
+
+def test_only_do_and_does_have_no_french_word(everything):
+    for pair in everything:
+        linked = {i for i, _ in pair.alignment}
+        assert {word for i, word in enumerate(pair.english) if i not in linked} <= {"do", "does"}
+
+
+ELIDED = {"l'", "n'", "d'", "qu'", "cet", "bel", "nouvel", "vieil"}
+BEFORE_CONSONANTS = {"le", "la", "ne", "de", "que", "ce", "ma", "sa"}
+NEVER_TOGETHER = {
+    *(("de", article) for article in ("le", "les", "des", "du", "un", "une")),
+    *(("à", article) for article in ("le", "les")),
+    *(("si", pronoun) for pronoun in ("il", "ils")),
+    ("pas", "des"),
+    ("ne", "pas"),
+}
+
+
+def starts_with_a_vowel_sound(word):
+    return word[0] in "aeiouâàéèêîôù" or (word[0] == "h" and word not in ASPIRATED_H)
+
+
+def test_french_elides_before_vowels_and_only_there(everything):
+    for pair in everything:
+        for word, following in pairwise(pair.french):
+            assert word not in ELIDED or starts_with_a_vowel_sound(following), pair.french
+            assert word not in BEFORE_CONSONANTS or not starts_with_a_vowel_sound(following), pair.french
+            assert word != "s'" or following in {"il", "ils"}, pair.french
+
+
+def test_french_contracts_and_negates_throughout(everything):
+    be = {"est", "sont", "était", "étaient", "sera", "seront"}
+    for pair in everything:
+        assert not NEVER_TOGETHER.intersection(pairwise(pair.french)), pair.french
+        for finite, second, article in zip(pair.french, pair.french[1:], pair.french[2:], strict=False):
+            assert second != "pas" or article not in {"un", "une"} or finite in be, pair.french
+        negations = pair.french.count("ne") + pair.french.count("n'")
+        assert negations == pair.french.count("pas") + pair.french.count("jamais"), pair.french
+
+
+def test_english_has_a_and_an_by_sound(everything):
+    for pair in everything:
+        for word, following in pairwise(pair.english):
+            if word == "a":
+                assert following[0] not in "aeiou" or following in {"european", "university"}, pair.english
+            if word == "an":
+                assert following[0] in "aeiou" and following not in {"european", "university"}, pair.english
+
+
+def test_word_order_crosses_in_most_sentences(splits):
+    def crosses(pair):
+        return any(later[1] < earlier[1] for earlier, later in pairwise(sorted(pair.alignment)))
+
+    assert sum(map(crosses, splits.test)) >= 0.8 * len(splits.test)
+
+
+def test_one_link_per_french_word_is_nearly_enough_and_the_diagonal_is_not(splits):
+    gold = [pair.alignment for pair in splits.test]
+    best = [{min(link for link in links if link[1] == j) for _, j in links} for links in gold]
+    diagonal = [
+        {(round(j * (len(pair.english) - 1) / (len(pair.french) - 1)), j) for j in range(len(pair.french))}
+        for pair in splits.test
+    ]
+    assert alignment_error_rate(best, gold) <= 0.03
+    assert 0.3 <= alignment_error_rate(diagonal, gold) <= 0.5
+
+
+def test_lengths_and_clauses_are_those_of_the_lesson(splits):
+    lengths = [len(pair.english) for pair in splits.train]
+    assert 11 <= sum(lengths) / len(lengths) <= 14
+    assert max(lengths) <= 30
+    assert {pair.clauses for pair in splits.train} == {1, 2, 3}
+
+
+def test_max_clauses_bounds_the_clauses():
+    splits = translation_splits(train=300, validation=20, test=20, max_clauses=1)
+    assert {pair.clauses for pair in splits.train + splits.validation + splits.test} == {1}
+
+
+COUNT_DISTINCT = """
+from course_lib.data.translation import translation_splits
+pairs = translation_splits(train=150_000, validation=0, test=0).train
+print(len({" ".join(pair.english) for pair in pairs}))
+"""
+
+
+def test_150_000_distinct_pairs_can_be_had():
+    # in a process of its own: there the checks of every call that tests run under do not slow it down
+    run = subprocess.run([sys.executable, "-c", COUNT_DISTINCT], capture_output=True, text=True, check=True)
+    assert int(run.stdout) == 150_000
+
+
+def test_test_sentences_do_not_depend_on_the_training_size(splits):
+    assert translation_splits(train=10, validation=10).test == splits.test
+
+
+def test_another_seed_gives_other_sentences():
+    one, two = (translation_splits(train=50, validation=10, test=10, seed=seed) for seed in (0, 1))
+    assert one.train != two.train and one.test != two.test
+
+
+def test_the_same_seed_gives_the_same_splits_on_every_machine(splits):
+    digest = hashlib.sha256()
+    for part in (splits.train, splits.validation, splits.test):
+        for pair in part:
+            digest.update(f"{pair.english}{pair.french}{sorted(pair.alignment)}{pair.clauses}\n".encode())
+    assert digest.hexdigest() == "cd32d23d8499ce1b54950b519cfa55684c9ed648b4452d8190443ca933ecd983"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"train": -1}, "negative size"),
+        ({"seed": -1}, "the seed must be 0 or more, got -1"),
+        ({"max_clauses": 0}, "max_clauses must be 1 to 3, got 0"),
+        ({"max_clauses": 4}, "max_clauses must be 1 to 3, got 4"),
+    ],
+)
+def test_bad_sizes_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        translation_splits(**options)
+
+
+def test_an_unknown_split_is_named():
+    with pytest.raises(ValueError, match="got 'dev'"):
+        combinations_of_split("dev")
