@@ -1,0 +1,49 @@
+"""A Chromium for all tests here, and JupyterLab pages that are checked when a test is done with them."""
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests.browser.lab import CHROMIUM_FLAGS, Lab, NotebookPage
+from tests.needs import find_chromium
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), headless=True, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def start_lab(tmp_path_factory):
+    """start_lab([notebook, ...]): a server over copies of these notebooks, stopped after the module's last test."""
+    labs = []
+
+    def start(notebooks):
+        lab = Lab(tmp_path_factory.mktemp("lab"), notebooks).__enter__()
+        labs.append(lab)
+        return lab
+
+    yield start
+    for lab in labs:
+        lab.__exit__()
+
+
+@pytest.fixture(scope="module")
+def open_notebook(browser):
+    """open_notebook(lab, name): a page whose problems fail the module's tests at the latest when it closes."""
+    pages = []
+
+    def open_page(lab, name):
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        context.set_default_timeout(20_000)
+        notebook = NotebookPage(context.new_page(), lab, name)
+        pages.append(notebook)
+        return notebook
+
+    yield open_page
+    problems = [f"{page.name}: {problem}" for page in pages for problem in page.problems]
+    for page in pages:
+        page.page.context.close()
+    assert problems == []

@@ -1,0 +1,151 @@
+"""The browser fixtures and the classroom, on a small notebook: run, answer, move, break."""
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from playwright.sync_api import expect
+
+from course_lib.tools.notebooks import KERNELSPEC, build_notebook, read_notebook
+from course_lib.tools.stamps import stamp_problems
+
+pytestmark = pytest.mark.needs("chromium")
+
+QUIZ = """\
+quiz("sum", "What is $1 + 1$?",
+     options=["1", "2"], answer=1,
+     why=["One is missing.", "Count them."])"""
+SLIDER = """\
+import ipywidgets
+slider = ipywidgets.IntSlider(value=3, max=10)
+square = ipywidgets.Label(value="9")
+slider.observe(lambda change: setattr(
+    square, "value", f"square {change.new ** 2}"), "value")
+ipywidgets.VBox([slider, square])"""
+FIGURE = """\
+from matplotlib.figure import Figure
+figure = Figure(figsize=(3, 2))
+figure.subplots().plot([1, 2, 4])
+show(figure, alt="A line that rises")"""
+
+
+@pytest.fixture(scope="module")
+def notebook(start_lab, open_notebook, tmp_path_factory):
+    path = tmp_path_factory.mktemp("scratch") / "scratch.ipynb"
+    sources = ["from course_lib.classroom import lesson, quiz, show", 'lesson("00")', QUIZ, SLIDER, FIGURE]
+    prose = [new_markdown_cell(f"Paragraph {n}: $x_{n}^2$\n\n" + "And so on.\n\n" * 20) for n in range(8)]
+    cells = [*map(new_code_cell, sources), *prose, new_code_cell("last = 40 + 2\nlast")]
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": KERNELSPEC}), path)
+    page = open_notebook(start_lab([path]), "scratch.ipynb")
+    page.run_all(seconds=120)
+    return page
+
+
+def test_a_notebook_runs_from_top_to_bottom(notebook):
+    assert notebook.errors() == []
+    expect(notebook.cell("last = 40").locator(".jp-OutputArea-output")).to_have_text("42")
+
+
+def test_a_wrong_answer_is_explained_and_the_right_one_praised(notebook):
+    cell = notebook.cell('quiz("sum"')
+    cell.get_by_role("button", name="A", exact=True).click()
+    expect(cell.get_by_role("alert")).to_contain_text("One is missing.")
+    cell.get_by_role("button", name="B", exact=True).click()
+    expect(cell.get_by_role("alert")).to_contain_text("B is right")
+    notebook.screenshot("scratch-quiz", of=cell)
+
+
+def test_moving_a_slider_changes_what_the_page_shows(notebook):
+    cell = notebook.cell("IntSlider")
+    notebook.move_slider(cell.locator(".widget-slider"), 4)
+    expect(cell.locator(".widget-label").last).to_have_text("square 49")
+    notebook.move_slider(cell.locator(".widget-slider"), -2)
+    expect(cell.locator(".widget-label").last).to_have_text("square 25")
+
+
+def test_a_figure_on_the_page_has_its_alt_text(notebook):
+    expect(notebook.cell("show(figure").get_by_role("img", name="A line that rises")).to_be_visible()
+
+
+def test_a_learner_can_write_and_run_a_cell(notebook):
+    notebook.replace_source("last = 40", "last = 40 + 3\nlast")
+    cell = notebook.run_cell("last = 40")
+    expect(cell.locator(".jp-OutputArea-output")).to_have_text("43")
+
+
+def test_the_learners_progress_is_kept_outside_the_notebook(notebook):
+    assert '"sum"' in (notebook.lab.home / "progress.json").read_text()
+
+
+def test_the_page_did_nothing_wrong(notebook):
+    assert notebook.problems == []
+
+
+# ------------------------------------------------------------------ a built notebook in a learner's hands
+
+
+def test_a_stamp_fits_after_jupyterlab_has_saved_and_the_notebook_opens_again_after_a_run(notebook, open_notebook):
+    path = notebook.lab.notebooks / "stamped.ipynb"
+    cells = [new_markdown_cell("# A title"), new_code_cell('print("one")\nprint("two")'), new_code_cell(FIGURE)]
+    cells.insert(1, new_code_cell("from course_lib.classroom import lesson, show"))
+    nbformat.write(new_notebook(cells=cells), path)
+    assert build_notebook(path).error is None
+    before = path.read_bytes()
+    page = open_notebook(notebook.lab, path.name)
+    page.save()
+    assert path.read_bytes() != before and stamp_problems(read_notebook(path)) == []
+    page.run_all()
+    page.save()
+    nbformat.validate(read_notebook(path))
+    again = open_notebook(notebook.lab, path.name)
+    again.run_all()
+    assert "course_stamp" in read_notebook(path).metadata
+
+
+# ------------------------------------------------------------------ the record sees what it should see
+
+
+@pytest.fixture(scope="module")
+def second_tab(open_notebook, notebook):
+    return open_notebook(notebook.lab, "scratch.ipynb")
+
+
+@pytest.fixture
+def spoiled(second_tab):
+    """A tab whose problems are expected, and forgotten afterwards."""
+    assert second_tab.problems == []
+    yield second_tab
+    second_tab.watch.problems.clear()
+
+
+@pytest.mark.parametrize(
+    ("deed", "problem"),
+    [
+        ("console.error('broken widget')", "console error: broken widget"),
+        ("setTimeout(() => { throw new Error('lost') })", "uncaught error: lost"),
+        ("fetch('/api/contents/absent.ipynb')", "answer 404"),
+        ("fetch('http://192.0.2.1/font.woff').catch(() => 0)", "request to another machine: http://192.0.2.1/"),
+        ("new WebSocket('ws://127.0.0.2:9/')", "request to another machine: ws://127.0.0.2:9/"),
+    ],
+)
+def test_the_record_sees_a_planted(spoiled, deed, problem):
+    spoiled.page.evaluate(f"() => {{ {deed} }}")
+    spoiled.page.wait_for_timeout(500)
+    assert any(problem in said for said in spoiled.problems)
+
+
+def test_an_error_in_a_cell_is_found(spoiled):
+    spoiled.replace_source("last = 40", "last = 1 / 0  # 40")
+    spoiled.run_cell("last = 1 / 0")
+    assert spoiled.errors() == ["code cell 6: ZeroDivisionError: division by zero"]
+
+
+def test_a_run_that_fails_is_not_taken_for_a_run_that_is_done(spoiled):
+    spoiled.replace_source("last = ", "last = 1 / 0  # 40")
+    with pytest.raises(RuntimeError, match="scratch.ipynb stopped: code cell 6: ZeroDivisionError"):
+        spoiled.run_all()
+
+
+def test_a_second_run_is_waited_for_though_the_cells_have_numbers_already(spoiled):
+    spoiled.replace_source("last = ", "import time\ntime.sleep(2)\nlast = 44\nlast")
+    spoiled.run_all()
+    expect(spoiled.cell("last = 44").locator(".jp-OutputArea-output")).to_have_text("44", timeout=1000)
