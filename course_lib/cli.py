@@ -23,6 +23,9 @@ Lessons = Annotated[
     list[str] | None,
     typer.Argument(metavar="LESSON...", help="Numbers or names, such as 05 or attention. All if left out."),
 ]
+PytestArguments = Annotated[
+    list[str] | None, typer.Argument(metavar="ARGUMENT...", help="Options of pytest, and tests or notebooks to run.")
+]
 
 
 @app.command(epilog="Examples:  course lab   |   course lab 05   |   course lab --no-browser --port 9000")
@@ -59,17 +62,18 @@ def run(
 
 
 @app.command(
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    # Without -h, which could be a part of an option of pytest's.
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
     epilog="Examples:  course test   |   course test tests/layers   |   course test -k attention --maxfail=1",
 )
-def test(context: typer.Context):
+def test(arguments: PytestArguments = None):
     """Run every test, and every notebook against its stored outputs.
 
-    All further arguments go to pytest.
+    All arguments go to pytest; paths take the place of everything.
     """
     from course_lib.tools.testing import run_tests
 
-    raise typer.Exit(run_tests(context.args))
+    raise typer.Exit(run_tests(arguments or ()))
 
 
 @app.command(epilog="Example:  course doctor")

@@ -49,6 +49,7 @@ def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]
         f"--ServerApp.root_dir={folder}",
         f"--LabApp.default_url=/lab/tree/{place.relative_to(folder).as_posix()}",
         "--ServerApp.log_level=WARN",
+        "--LabApp.log_level=WARN",
     ]  # fmt: skip
     if port is not None:
         command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]

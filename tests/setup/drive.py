@@ -32,4 +32,6 @@ if "FAKE_NO_VENV" in os.environ:
     sys.modules["ensurepip"] = None                     # as on Debian without python3-venv
 if "FAKE_SMALL_SETUP" in os.environ:
     course.DISK_BYTES = {"cpu": 0, "plain": 0}          # so that the disk fills up later than at the first look
+if "FAKE_CRASH_WHILE_CLEARING" in os.environ:
+    course.shutil.rmtree = lambda path: os._exit(9)     # as if the power failed
 sys.exit(course.main(sys.argv[2:]))

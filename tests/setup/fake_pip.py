@@ -8,7 +8,7 @@ from pathlib import Path
 
 PACKAGES = Path(__file__).parent
 VENV = Path(sys.prefix)
-COURSE = "import json, sys\nprint('course', json.dumps(sys.argv[1:]))\n"
+COURSE = "import json, sys, typer\nprint('course', json.dumps(sys.argv[1:]))\n"
 NO_NETWORK = (
     "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(<pip._vendor.urllib3.connection"
     ".HTTPSConnection object>: Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')"

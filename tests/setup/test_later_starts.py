@@ -40,6 +40,14 @@ def test_a_changed_list_of_packages_updates_the_environment_in_place(installed):
     assert (installed.venv / "witness").exists()
 
 
+def test_an_update_by_lab_keeps_the_packages_for_the_tests(course):
+    course.start("test")
+    path = course.folder / "constraints.txt"
+    path.write_text(path.read_text() + "another==1.0\n")
+    assert "changed" in course.start("lab")[1]
+    assert course.start("test") == (0, 'course ["test"]\n')
+
+
 def test_a_change_of_pyproject_that_is_not_about_packages_updates_nothing(installed):
     path = installed.folder / "pyproject.toml"
     path.write_text(path.read_text() + "\n[tool.something]\nline = 1\n")
@@ -98,6 +106,14 @@ def test_a_set_up_killed_in_the_middle_is_not_believed_and_its_orphan_is_waited_
     assert "not finished. Starting it afresh" in output
     killed.stdout.close()
     assert course.start("lab") == (0, 'course ["lab"]\n')
+
+
+def test_an_environment_whose_removal_was_cut_off_is_not_believed(installed):
+    stamp = installed.venv / "course-setup.json"
+    another_python(installed)
+    assert installed.start("lab", FAKE_CRASH_WHILE_CLEARING="1")[0] == 9
+    assert not stamp.exists()
+    assert "not finished. Starting it afresh" in installed.start("lab")[1]
 
 
 def test_two_set_ups_at_once_are_one_set_up(course, finish):

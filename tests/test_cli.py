@@ -1,0 +1,211 @@
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import types
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from course_lib import cli
+from course_lib.tools import lab, lessons, testing
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def course(monkeypatch, capsys):
+    """Calls the `course` command in this process; returns (exit code, what it printed, what it printed as errors)."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["course", *arguments])
+        with pytest.raises(SystemExit) as ending:
+            cli.main()
+        captured = capsys.readouterr()
+        return ending.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A course with three short lessons, one of which fails."""
+    notebooks = tmp_path / "notebooks"
+    notebooks.mkdir()
+    sources = {"00_start_here": "print('hello')", "05_attention": "x = 1", "06_broken": "raise ValueError('no [x]')"}
+    for name, source in sources.items():
+        lesson = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+        nbformat.write(lesson, notebooks / f"{name}.ipynb")
+    for module in (lessons, lab, testing):
+        monkeypatch.setattr(module, "course_folder", lambda: tmp_path)
+    return tmp_path
+
+
+def test_help_comes_within_a_second_and_without_torch():
+    program = "import sys; sys.argv = ['course', '--help']\nfrom course_lib import cli\ntry: cli.main()\nfinally: "
+    program += "print('torch' in sys.modules or 'jupyterlab' in sys.modules)"
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        seconds.append(time.perf_counter() - started)
+        assert output.splitlines()[-1] == "False"
+    assert min(seconds) < 1.0
+
+
+def test_help_names_every_command_and_where_to_start(course):
+    code, output, _ = course("--help")
+    assert code == 0 and "course lab" in output
+    assert all(name in output for name in ("lab", "run", "test", "doctor", "bench"))
+
+
+@pytest.mark.parametrize("command", ["lab", "run", "test", "doctor", "bench"])
+def test_the_help_of_each_command_gives_an_example(course, command):
+    code, output, _ = course(command, "--help")
+    assert code == 0 and f"course {command}" in output.split("Example")[1]
+
+
+def test_course_py_knows_the_same_commands():
+    listed = re.findall(r'^    "(\w+)": "', (ROOT / "course.py").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert listed == [info.name or info.callback.__name__ for info in cli.app.registered_commands]
+
+
+@pytest.mark.parametrize("name", ["5", "05", "attention", "Attention", "05_attention", "05_attention.ipynb"])
+def test_a_lesson_is_found_by_number_name_or_file(folder, name):
+    assert lessons.find_lesson(name) == folder / "notebooks" / "05_attention.ipynb"
+
+
+@pytest.mark.parametrize(("name", "reason"), [("9", "no lesson '9'"), ("e", "More than one"), ("_", "no lesson '_'")])
+def test_a_lesson_that_is_not_clear_gets_a_sentence_with_the_choice(folder, course, name, reason):
+    code, _, error = course("run", name)
+    assert code == 1 and reason in error and "00_start_here" in error and "Traceback" not in error
+
+
+def test_run_prints_a_line_for_each_lesson_and_a_summary(folder, course):
+    code, output, _ = course("run", "0", "5")
+    assert code == 0
+    assert re.search(r"1/2  00_start_here +ok +1 cells +\d+\.\d s", output)
+    assert re.search(r"2/2  05_attention +ok +1 cells +\d+\.\d s", output)
+    assert "2 in all" in output and "all ran through" in output
+
+
+def test_run_goes_on_after_a_failure_and_then_fails(folder, course):
+    before = (folder / "notebooks" / "00_start_here.ipynb").read_bytes()
+    code, output, _ = course("run", "6", "0")
+    assert code == 1
+    assert re.search(r"1/2  06_broken +failed", output) and re.search(r"2/2  00_start_here +ok", output)
+    assert "1 failed" in output and "no [x]" in output
+    assert (folder / "notebooks" / "00_start_here.ipynb").read_bytes() == before
+
+
+def test_run_without_a_lesson_runs_all(folder, course, monkeypatch):
+    from course_lib.tools import notebooks
+
+    seen = []
+
+    def execute(path, *, timeout, on_cell):
+        seen.append((path.stem, timeout))
+        on_cell(1, 2)
+        return types.SimpleNamespace(path=path, seconds=1.0, cells=2, error=None)
+
+    monkeypatch.setattr(notebooks, "execute_notebook", execute)
+    assert course("run", "--timeout", "7")[0] == 0
+    assert seen == [("00_start_here", 7), ("05_attention", 7), ("06_broken", 7)]
+
+
+def test_test_runs_all_tests_and_all_notebooks_strictly():
+    command = testing.test_command(["-k", "attention"])
+    assert command[-4:] == ["tests", "notebooks", "-k", "attention"]
+    assert {"--nbval", "--nbval-current-env", "loadscope"} < set(command) and "--nbval-lax" not in command
+
+
+def test_test_runs_only_the_paths_that_are_named():
+    command = testing.test_command(["-x", "tests/test_cli.py::test_one"])
+    assert command[-2:] == ["-x", "tests/test_cli.py::test_one"] and "notebooks" not in command
+
+
+def test_test_hands_options_through_and_returns_pytests_exit_code(course):
+    code, *_ = course("test", "tests/test_floors.py", "-k", "nothing_of_this_name", "-n", "0", "-q")
+    assert code == 5                                    # pytest: no tests were collected
+
+
+def test_test_without_its_packages_says_how_to_get_them(course, monkeypatch):
+    monkeypatch.setattr(testing, "find_spec", lambda name: None if name == "nbval" else object())
+    code, _, error = course("test")
+    assert code == 1 and "(nbval)" in error and "python3 course.py test" in error
+
+
+def test_bench_runs_the_benchmark_and_returns_its_exit_code(course, monkeypatch):
+    monkeypatch.setitem(sys.modules, "course_lib.tools.bench_attention", types.SimpleNamespace(main=lambda: 3))
+    assert course("bench", "attention")[0] == 3
+
+
+def test_an_unknown_benchmark_gets_a_sentence(course):
+    code, _, error = course("bench", "speed")
+    assert code == 1 and "no benchmark 'speed'" in error and "attention" in error
+
+
+def test_a_taken_port_gets_a_sentence(folder, course):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        code, _, error = course("lab", "--no-browser", "--port", str(port))
+    assert code == 1 and f"Port {port} is taken" in error and "Leave out --port" in error
+
+
+def test_an_impossible_port_is_refused(course):
+    code, _, error = course("lab", "--port", "70000")
+    assert code == 2 and "65535" in error
+
+
+def test_a_notebook_outside_of_the_course_is_refused(folder, tmp_path_factory):
+    other = tmp_path_factory.mktemp("elsewhere") / "mine.ipynb"
+    with pytest.raises(lessons.CannotStart, match="outside of the course"):
+        lab.lab_command(other, port=None, browser=True)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def fetch(address):
+    """The page at an address, which may begin to answer a moment after it was printed."""
+    for _ in range(50):
+        try:
+            return urllib.request.urlopen(address).read().decode()
+        except urllib.error.URLError:
+            time.sleep(0.1)
+    return urllib.request.urlopen(address).read().decode()
+
+
+def test_lab_opens_at_the_lesson_and_asks_the_network_nothing(folder, monkeypatch, tmp_path):
+    """The real JupyterLab: its page sends to lesson 05, without news, update check and extension manager."""
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", lab.config_path())
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    port = free_port()
+    command = lab.lab_command(lessons.find_lesson("05"), port=port, browser=False)
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        lines = []
+        for line in server.stderr:                      # JupyterLab prints its address once it listens
+            lines.append(line)
+            if "token=" in line:
+                break
+        assert f":{port}/lab/tree/notebooks/05_attention.ipynb" in lines[-1], lines
+        page = fetch(lines[-1].strip())
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=30)
+    config = json.loads(re.search(r'id="jupyter-config-data" type="application/json">(.*?)</script>', page, re.S)[1])
+    assert config["news"] == {"disabled": True}
+    assert config["disabledExtensions"] == [
+        "@jupyterlab/apputils-extension:announcements",
+        "@jupyterlab/extensionmanager-extension:plugin",
+    ]
+    assert config["serverRoot"].endswith(folder.name)

@@ -1,0 +1,81 @@
+"""pyproject.toml is the one list of dependencies; all else agrees with it."""
+
+import ast
+import importlib.util
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CORE = [Requirement(line) for line in PROJECT["dependencies"]]
+DEV = [Requirement(line) for line in PROJECT["optional-dependencies"]["dev"]]
+ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))["dependencies"]
+
+
+def constraints():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+
+
+def test_conda_installs_what_pip_installs():
+    (pip,) = (entry["pip"] for entry in ENVIRONMENT if isinstance(entry, dict))
+    packages = [line for line in pip if not line.startswith("-")]
+    assert packages == PROJECT["dependencies"]
+    assert "--editable ." in pip and "--constraint constraints.txt" in pip
+
+
+def test_conda_takes_the_same_pythons():
+    assert f"python{PROJECT['requires-python']}" in ENVIRONMENT
+
+
+def test_course_py_takes_the_same_pythons():
+    spec = importlib.util.spec_from_file_location("course_set_up", ROOT / "course.py")
+    course = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(course)
+    allowed = SpecifierSet(PROJECT["requires-python"])
+    taken = [minor for minor in range(30) if f"3.{minor}" in allowed]
+    assert course.OLDEST == (3, taken[0]) and course.NEWEST == (3, taken[-1])
+
+
+@pytest.mark.parametrize("requirement", CORE + DEV, ids=str)
+def test_each_dependency_is_bounded_below_and_above(requirement):
+    operators = {specifier.operator for specifier in requirement.specifier}
+    assert operators == {">=", "<"}
+
+
+@pytest.mark.parametrize("requirement", CORE + DEV, ids=str)
+def test_the_tested_version_lies_within_the_bounds(requirement):
+    assert requirement.specifier.contains(constraints()[canonicalize_name(requirement.name)])
+
+
+def test_constraints_are_exact_and_portable():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert all(line.count("==") == 1 and "+" not in line and "@" not in line for line in lines)
+
+
+def top_level_imports(folder):
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                yield node.module.split(".")[0]
+
+
+def test_the_package_imports_only_what_the_core_installs():
+    """Directly listed, or brought along by a listed package; jupytext alone is an author's tool, imported late."""
+    core = {canonicalize_name(name) for name in constraints()} - {canonicalize_name(r.name) for r in DEV} | {"jupytext"}
+    distributions = packages_distributions()
+    third_party = set(top_level_imports(ROOT / "course_lib")) - sys.stdlib_module_names - {"course_lib"}
+    unlisted = {
+        name for name in third_party if not {canonicalize_name(d) for d in distributions.get(name, [name])} & core
+    }
+    assert not unlisted
