@@ -5,9 +5,12 @@ from course_lib.classroom.output import show
 from course_lib.classroom.quizzes import predict, quiz, reveal
 from course_lib.classroom.report import progress
 from course_lib.classroom.session import lesson
+from course_lib.classroom.source import show_source
+from course_lib.properties.claims import claim
 
 __all__ = [
     "check",
+    "claim",
     "exercise",
     "hint",
     "lesson",
@@ -16,5 +19,6 @@ __all__ = [
     "quiz",
     "reveal",
     "show",
+    "show_source",
     "solution",
 ]

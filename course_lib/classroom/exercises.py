@@ -1,6 +1,7 @@
 """Small exercises: a task, checks that answer at once, three graded hints, and a solution that opens last."""
 
 import functools
+import html
 import inspect
 import textwrap
 from collections.abc import Callable, Sequence
@@ -68,7 +69,7 @@ class Exercise:
 
     def html_task(self) -> str:
         """Return title and task as HTML."""
-        return panel(f"<p><strong>Exercise: {inline_html(self.title)}</strong></p>" + to_html(self.task or ""))
+        return panel(to_html(f"**Exercise: {self.title}**") + (to_html(self.task) if self.task else ""))
 
     def html_help(self) -> str:
         """Return hints and solution as blocks inside each other, so that they open in their order."""
@@ -167,13 +168,13 @@ def check(name: str, function: Any) -> None:
         report = properties.run_checks(watched.call if watched else function, item.checks)
     except Exception as error:  # whatever a learner's code does, the answer is a sentence
         text = f"Your code stopped with {type(error).__name__}: {error}"
-        present(f"✗ {text}", panel(to_html("✗ ") + f"<p>{inline_html(text)}</p>", colour=RED))
+        present(f"✗ {text}", panel(f"<p>✗ {html.escape(text)}</p>", colour=RED))
         return
     if watched and watched.called and not watched.written:
         _say_unwritten()
     elif report.passed:
         session.record(item.kind, name, passed=True)
-        count = f"{len(item.checks)} check" + ("s" if len(item.checks) > 1 else "")
+        count = f"{len(item.checks)} checks" if len(item.checks) > 1 else "its check"
         text = f"✓ All right: your code passes {count}."
         present(text, panel(to_html(f"✓ **All right**: your code passes {count}."), colour=GREEN))
     else:

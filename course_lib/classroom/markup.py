@@ -5,6 +5,7 @@ One source serves both forms of every display: HTML for a notebook, plain text f
 
 import html
 import re
+from collections.abc import Iterable
 
 _TOKEN = re.compile(
     r"(?P<math>\$\$.+?\$\$|\$[^$\n]+?\$)|`(?P<code>[^`]+)`|\*\*(?P<strong>.+?)\*\*|\*(?P<em>[^*\s](?:[^*]*[^*\s])?)\*",
@@ -32,7 +33,8 @@ def inline_html(text: str) -> str:
 def to_html(text: str) -> str:
     """Return a text of one or more paragraphs as HTML."""
     paragraphs = re.split(r"\n\s*\n", text.strip())
-    return "".join(f"<p>{inline_html(' '.join(paragraph.split()))}</p>" for paragraph in paragraphs)
+    lines = (inline_html(" ".join(paragraph.split())) for paragraph in paragraphs)
+    return "".join(f'<p style="margin:0.35em 0">{line}</p>' for line in lines)
 
 
 def to_plain(text: str) -> str:
@@ -55,6 +57,12 @@ def code_html(source: str) -> str:
 def details(summary: str, body: str) -> str:
     """Return a block that a reader opens; `summary` is markup, `body` is HTML."""
     return f"<details><summary>{inline_html(summary)}</summary>{body}</details>"
+
+
+def plain_list(items: Iterable[str]) -> str:
+    """Return a list without bullets from the HTML of its items."""
+    rows = "".join(f"<li>{item}</li>" for item in items)
+    return f'<ul style="list-style:none;padding-left:0.6em;margin:0.35em 0">{rows}</ul>'
 
 
 def letter(index: int) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from course_lib.classroom.markup import details, inline_html, letter, to_html, to_plain
+from course_lib.classroom.markup import details, inline_html, letter, plain_list, to_html, to_plain
 from course_lib.classroom.output import BLUE, GREEN, GREY, RED, in_notebook, panel, present
 from course_lib.classroom.session import Session, current_session
 
@@ -31,9 +31,8 @@ class Question:
 
     def html_question(self) -> str:
         """Return the question and its options as HTML."""
-        options = "".join(f"<li>{inline_html(option)}</li>" for option in self.options)
-        body = f"<p><strong>{self.heading}.</strong></p>{to_html(self.question)}"
-        return panel(f'{body}<ol type="A" style="margin:0.3em 0">{options}</ol>')
+        named = [f"<strong>{letter(i)}.</strong> {inline_html(option)}" for i, option in enumerate(self.options)]
+        return panel(to_html(f"**{self.heading}.** {self.question}") + plain_list(named))
 
     def button_row(self, make: Callable[..., Any]) -> widgets.HBox:
         """Return the buttons, made by `make`, behind a label."""
@@ -134,7 +133,7 @@ class Quiz(Question):
         elif self.several:
             extra = [i for i in chosen if i not in self.answer]
             missing = sum(i not in chosen for i in self.answer)
-            text = f"✗ **Not yet.** {len(extra)} chosen too many, {missing} missing."
+            text = "✗ **Not yet.**" + (f" Still missing: {missing} of the right answers." if missing else "")
             self.say(to_html(text) + self._explanations(extra), RED)
         else:
             self.say(to_html(f"✗ **{self.names(chosen)} is not right.**") + self._why(chosen), RED)
@@ -150,10 +149,8 @@ class Quiz(Question):
         return "".join(to_html(self.why[i]) for i in indices)
 
     def _explanations(self, indices: Sequence[int]) -> str:
-        items = (
-            f"<li><strong>{letter(i)} {self._verdict(i)}</strong>: {inline_html(self.why[i])}</li>" for i in indices
-        )
-        return f'<ul style="list-style:none;padding-left:0.5em;margin:0.3em 0">{"".join(items)}</ul>'
+        items = (f"<strong>{letter(i)} {self._verdict(i)}</strong>: {inline_html(self.why[i])}" for i in indices)
+        return plain_list(items)
 
 
 def _count_try(entry: dict[str, Any], *, right: bool) -> None:
@@ -206,8 +203,10 @@ class Prediction(Question):
         if answer is None:
             return panel(to_html(said) + to_html(text), colour=BLUE)
         came_true = choice == answer
-        verdict = "✓ and so it came." if came_true else f"✗ but it came as **{letter(answer)}**."
-        return panel(to_html(f"{said} — {verdict}") + to_html(text), colour=GREEN if came_true else RED)
+        verdict = (
+            "✓ and that came true." if came_true else f"✗ but **{letter(answer)}** came true: {self.options[answer]}"
+        )
+        return panel(to_html(f"{said}\n\n{verdict}") + to_html(text), colour=GREEN if came_true else RED)
 
 
 def quiz(

@@ -130,11 +130,15 @@ class TextBox(Control):
         return value
 
     def build(self, changed):
-        box = widgets.Text(value=self.value, description=self.label, **_LABELLED | {"layout": _full_width()})
+        box = widgets.Text(
+            value=self.value, description=self.label, **_LABELLED | {"layout": {"width": "min(52em, 98%)"}}
+        )
         box.observe(lambda change: changed(change["new"]), "value")
         buttons = [_button(text, lambda _, text=text: setattr(box, "value", text)) for text in self.examples]
         tries = [widgets.Label(value="Try one of these:"), *buttons] if buttons else []
-        return widgets.VBox([box, widgets.VBox(tries)]), partial(setattr, box, "value")
+        return widgets.VBox([box, widgets.HBox(tries, layout=_ROW)], layout=widgets.Layout(width="100%")), partial(
+            setattr, box, "value"
+        )
 
     def words(self, value: Any) -> str:
         return value
@@ -144,10 +148,13 @@ class TextBox(Control):
 class PaintGrid(Control):
     """A grid of squares to switch on and off; its value is a tuple of rows of True and False.
 
-    `square(row, column, on)` says in words what a square means; `presets` are named grids.
+    `rows` and `columns` name its lines, `square(row, column, on)` says in words what a square means, and `presets` are
+    named grids.
     """
 
     value: tuple[tuple[bool, ...], ...]
+    rows: Sequence[str]
+    columns: Sequence[str]
     square: Callable[[int, int, bool], str]
     presets: Mapping[str, tuple[tuple[bool, ...], ...]] = field(default_factory=dict)
 
@@ -188,20 +195,23 @@ class PaintGrid(Control):
             for c, square in enumerate(row):
                 square.observe(partial(flipped, r, c), "value")
         presets = [_button(name, lambda _, value=value: paint(value)) for name, value in self.presets.items()]
-        size = len(squares[0])
+        names = [widgets.HTML(value=f"<small>{html.escape(text)}</small>") for text in ("", *self.columns)]
+        lines = [[widgets.Label(value=name), *row] for name, row in zip(self.rows, squares, strict=True)]
         board = widgets.GridBox(
-            [square for row in squares for square in row],
-            layout=widgets.Layout(grid_template_columns=f"repeat({size}, 2.6em)", grid_gap="3px"),
+            [*names, *(item for line in lines for item in line)],
+            layout=widgets.Layout(
+                grid_template_columns=f"max-content repeat({len(self.columns)}, 3.3em)", grid_gap="3px"
+            ),
         )
-        row = widgets.HBox(presets, layout=widgets.Layout(flex_flow="row wrap"))
-        return widgets.VBox([widgets.Label(value=self.label), row, board]), paint
+        row = widgets.HBox(presets, layout=_ROW)
+        return widgets.VBox([widgets.Label(value=self.label), row, board], layout=_AT_START), paint
 
     def words(self, value: Any) -> str:
         name = next((name for name, preset in self.presets.items() if preset == value), None)
         return name or f"{sum(map(sum, value))} of {sum(map(len, value))} squares on"
 
     def _square(self, row: int, column: int, on: bool) -> widgets.ToggleButton:
-        square = widgets.ToggleButton(value=on, layout=widgets.Layout(width="2.6em", height="2.2em", margin="0"))
+        square = widgets.ToggleButton(value=on, layout=widgets.Layout(width="3.3em", height="2.3em", margin="0"))
         self._dress(square, row, column)
         return square
 
@@ -295,9 +305,12 @@ class _Live:
             controls.append(built)
         reset = _button("Back to the start", lambda _: self.reset())
         heading = widgets.HTML(value=f"<strong>{inline_html(explorer.title)}</strong>")
-        left = widgets.VBox([*controls, reset], layout=widgets.Layout(min_width="20em"))
-        arrange = widgets.HBox if explorer.beside else widgets.VBox
-        body = arrange([left, self.drawing], layout=widgets.Layout(flex_flow="row wrap") if explorer.beside else {})
+        if explorer.beside:
+            left = widgets.VBox([*controls, reset], layout=_AT_START)
+            self.drawing.layout = {"flex": "1 1 24em", "min_width": "22em"}
+            body = widgets.HBox([left, self.drawing], layout=_ROW)
+        else:
+            body = widgets.VBox([widgets.HBox([*controls, reset], layout=_ROW), self.drawing])
         self.box = widgets.VBox([heading, body])
         self.box.explorer = self
 
@@ -328,11 +341,9 @@ class _Live:
                 self.setters[control.name](control.start)
 
 
-_LABELLED = {"style": {"description_width": "11em"}, "layout": widgets.Layout(width="30em")}
-
-
-def _full_width() -> widgets.Layout:
-    return widgets.Layout(width="min(52em, 98%)")
+_AT_START = {"align_items": "flex-start", "max_width": "26em"}
+_ROW = {"flex_flow": "row wrap", "align_items": "flex-start"}
+_LABELLED = {"style": {"description_width": "11em"}, "layout": {"width": "29em"}}
 
 
 def _button(text: str, clicked: Callable[[Any], None]) -> widgets.Button:

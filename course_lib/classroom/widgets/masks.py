@@ -41,7 +41,15 @@ def mask_painter() -> Explorer:
         name="mask",
         title="Paint a mask: row = the word that looks, column = the word it looks at",
         controls=[
-            PaintGrid(name="mask", label="✓ = may look, · = hidden", value=grids["causal"], square=_say, presets=grids)
+            PaintGrid(
+                name="mask",
+                label="✓ = may look, · = hidden",
+                value=grids["causal"],
+                rows=WORDS,
+                columns=WORDS,
+                square=_say,
+                presets=grids,
+            )
         ],
         draw=_draw,
         alt=_alt,
@@ -63,22 +71,18 @@ def _say(row: int, column: int, on: bool) -> str:
 
 
 def _draw(state: State):
-    fig, (left, right) = figure(9.0, 4.3, columns=2, layout=None)
-    fig.subplots_adjust(left=0.08, right=0.99, bottom=0.04, top=0.76, wspace=0.22)
-    full = torch.ones(len(WORDS), len(WORDS), dtype=torch.bool)
-    for axes, weights, title, mask in (
-        (left, masked_softmax(SCORES, full), "without a mask", full),
-        (right, weights_of(state), "with your mask", torch.tensor(state["mask"])),
-    ):
-        axes.imshow(weights, cmap=SEQUENTIAL, vmin=0, vmax=1)
-        axes.grid(visible=False)
-        axes.set_title(title, pad=12)
-        axes.set_xticks(range(len(WORDS)), WORDS, rotation=35, ha="left", rotation_mode="anchor")
-        axes.set_yticks(range(len(WORDS)), WORDS)
-        axes.xaxis.tick_top()
-        for (i, j), weight in np.ndenumerate(weights.numpy()):
-            text, colour = (f"{weight:.2f}", "black" if weight > 0.45 else "white") if mask[i, j] else ("×", "#bbbbbb")
-            axes.text(j, i, text, ha="center", va="center", color=colour, fontsize=11)
+    weights, mask = weights_of(state), state["mask"]
+    fig, axes = figure(4.9, 4.5, layout=None)
+    fig.subplots_adjust(left=0.16, right=0.94, bottom=0.03, top=0.79)
+    axes.imshow(weights, cmap=SEQUENTIAL, vmin=0, vmax=1)
+    axes.grid(visible=False)
+    axes.set_title("attention weights", pad=12)
+    axes.set_xticks(range(len(WORDS)), WORDS, rotation=35, ha="left", rotation_mode="anchor")
+    axes.set_yticks(range(len(WORDS)), WORDS)
+    axes.xaxis.tick_top()
+    for (i, j), weight in np.ndenumerate(weights.numpy()):
+        text, colour = (f"{weight:.2f}", "black" if weight > 0.45 else "white") if mask[i][j] else ("×", "#bbbbbb")
+        axes.text(j, i, text, ha="center", va="center", color=colour, fontsize=12)
     return fig
 
 

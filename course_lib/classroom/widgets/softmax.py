@@ -37,7 +37,6 @@ def softmax_explorer() -> Explorer:
         ],
         draw=_draw,
         alt=_alt,
-        beside=True,
     )
 
 
@@ -82,7 +81,8 @@ def _draw(state: State):
     right.grid(visible=False)
     for i in range(KEYS):
         for j in range(KEYS):
-            right.text(j, i, f"{slope[i, j]:.2f}".replace("-0.00", "0.00"), ha="center", va="center", fontsize=9)
+            text, colour = f"{slope[i, j]:.2f}".replace("-0.00", "0.00"), "white" if slope[i, j] > 0.12 else "black"
+            right.text(j, i, text, ha="center", va="center", fontsize=10, color=colour)
     right.set(title="∂ weight / ∂ score", xlabel="score of key")
     right.set_xticks(range(KEYS), keys)
     right.set_yticks(range(KEYS), keys)
