@@ -116,14 +116,10 @@ class MultiHeadAttention(nn.Module):
         q, k, v = self._queries_keys_values(x, context, memory, cache)
         dropout = self.dropout if self.training else 0.0
         if self.window is not None and mask is None and score_bias is None and q.shape == k.shape:
-            heads = local_attention(
-                q, k, v, window=self.window, causal=causal, scale=self.scale, dropout=dropout
-            )
+            heads = local_attention(q, k, v, window=self.window, causal=causal, scale=self.scale, dropout=dropout)
         else:
             mask = self._restrict(mask, q, k)
-            heads = attention(
-                q, k, v, mask=mask, bias=score_bias, causal=causal, scale=self.scale, dropout=dropout
-            )
+            heads = attention(q, k, v, mask=mask, bias=score_bias, causal=causal, scale=self.scale, dropout=dropout)
         return self.o_proj(rearrange(heads, "b h t d -> b t (h d)"))
 
     def weights(

@@ -219,15 +219,19 @@ def _compare(actual: Tensor, wanted: Tensor, mistakes: list[str] | None) -> list
     return [unexplained(actual, wanted)] if mistakes is None else _findings(mistakes)
 
 
-# softmax(x): over the last axis -----------------------------------------------------------------------------------
+# softmax(x): over the last axis -----------------------------------------------------------------------------
 
 _SOFTMAX_OPTIONS = {
     "axis": {(-1,): None, (-2,): WRONG_AXIS, (0,): WRONG_AXIS, (0, 1, 2): WRONG_AXIS},
     "exponential": {True: None, False: NO_EXPONENTIAL},
+    "maximum": {None: None, 0: FOREIGN_MAXIMUM, 1: FOREIGN_MAXIMUM},
 }
 
 
-def _softmax(x: Tensor, axis: tuple[int, ...] = (-1,), exponential: bool = True) -> Tensor:
+def _softmax(x: Tensor, *, axis: tuple[int, ...], exponential: bool, maximum: int | None) -> Tensor:
+    """Softmax with the mistakes that learners make; the maximum of another axis than the last is no harmless shift."""
+    if maximum is not None:
+        x = x - x.amax(dim=maximum, keepdim=True)
     numerators = x.exp() if exponential else x
     return numerators / numerators.sum(dim=axis, keepdim=True)
 
@@ -257,7 +261,7 @@ SOFTMAX = [
 ]
 
 
-# scaled_dot_product_attention(q, k, v, mask=None): output, or (output, weights) -----------------------------------
+# scaled_dot_product_attention(q, k, v, mask=None): output, or (output, weights) -----------------------------
 
 _SCORES_OPTIONS = {"scores": {"q k^T": None, "q k": NOT_TRANSPOSED, "reshaped": RESHAPED_KEYS}}
 _ATTENTION_OPTIONS = _SCORES_OPTIONS | {
@@ -349,9 +353,7 @@ def _check_attention_mask(probe: Probe) -> list[Finding]:
     q, k, v = probe.random(2, 4, 6), probe.random(2, 5, 6), probe.random(2, 5, 3)
     mask = torch.tensor([[1, 1, 1, 0, 0], [1, 0, 1, 0, 1], [0, 1, 1, 1, 0], [0, 0, 0, 0, 1]], dtype=torch.bool)
     actual = probe.tensor(q, k, v, mask=mask, shape=(2, 4, 3))
-    mistakes = explain(
-        actual, lambda **choice: _attention(q, k, v, mask, **choice), _MASK_OPTIONS | _ATTENTION_OPTIONS
-    )
+    mistakes = explain(actual, lambda **choice: _attention(q, k, v, mask, **choice), _MASK_OPTIONS | _ATTENTION_OPTIONS)
     return _compare(actual, _attention(q, k, v, mask), mistakes)
 
 
@@ -373,13 +375,11 @@ SCALED_DOT_PRODUCT_ATTENTION = [
     Check(name="hidden keys get no weight", detects=_names(_MASK_OPTIONS), run=_check_attention_mask),
 ]
 QUERY_THAT_SEES_NOTHING = [
-    Check(
-        name="a query that sees nothing gets zeros", detects=(SEES_NOTHING,), run=_check_query_that_sees_nothing
-    )
+    Check(name="a query that sees nothing gets zeros", detects=(SEES_NOTHING,), run=_check_query_that_sees_nothing)
 ]
 
 
-# additive_scores(q, k, W, U, v) ------------------------------------------------------------------------------------
+# additive_scores(q, k, W, U, v) -----------------------------------------------------------------------------
 
 _ADDITIVE_OPTIONS = {
     "activation": {
@@ -460,7 +460,7 @@ ADDITIVE_SCORES = [
 ]
 
 
-# split_heads(x, num_heads): (B, T, D) to (B, H, T, d); merge_heads(x): back ----------------------------------------
+# split_heads(x, num_heads): (B, T, D) to (B, H, T, d); merge_heads(x): back ---------------------------------
 
 _SPLIT_OPTIONS = {
     "way": {
@@ -510,12 +510,10 @@ def _check_merge_heads(probe: Probe) -> list[Finding]:
 SPLIT_HEADS = [
     Check(name="head h holds features h d to (h+1) d", detects=_names(_SPLIT_OPTIONS), run=_check_split_heads)
 ]
-MERGE_HEADS = [
-    Check(name="the heads stand side by side again", detects=_names(_MERGE_OPTIONS), run=_check_merge_heads)
-]
+MERGE_HEADS = [Check(name="the heads stand side by side again", detects=_names(_MERGE_OPTIONS), run=_check_merge_heads)]
 
 
-# sinusoidal_positions(length, dim) ---------------------------------------------------------------------------------
+# sinusoidal_positions(length, dim) --------------------------------------------------------------------------
 
 _POSITION_OPTIONS = {
     "layout": {
@@ -564,9 +562,7 @@ def _check_positions(probe: Probe) -> list[Finding]:
     if torch.allclose(actual, wanted, atol=1e-4):
         return []
     # float32 knows the sine of a large angle, which growing frequencies bring, to about three digits
-    mistakes = explain(
-        actual, lambda **choice: _positions(length, dim, **choice), _POSITION_OPTIONS, tolerance=2e-3
-    )
+    mistakes = explain(actual, lambda **choice: _positions(length, dim, **choice), _POSITION_OPTIONS, tolerance=2e-3)
     return _compare(actual, wanted, mistakes or None)
 
 
@@ -617,7 +613,5 @@ def _check_alignment_error_rate(probe: Probe) -> list[Finding]:
 
 
 ALIGNMENT_ERROR_RATE = [
-    Check(
-        name="1 - (|A & S| + |A & P|) / (|A| + |S|)", detects=_names(_RATE_OPTIONS), run=_check_alignment_error_rate
-    )
+    Check(name="1 - (|A & S| + |A & P|) / (|A| + |S|)", detects=_names(_RATE_OPTIONS), run=_check_alignment_error_rate)
 ]

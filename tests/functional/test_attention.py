@@ -1,0 +1,260 @@
+import jaxtyping
+import pytest
+import torch
+import torch.nn.functional as F
+
+from course_lib.functional.attention import (
+    additive_scores,
+    attention,
+    attention_weights,
+    local_attention,
+    luong_scores,
+    masked_softmax,
+    projected_additive_scores,
+    readable_attention,
+)
+from course_lib.functional.masking import causal_mask, local_mask, padding_mask
+
+SHAPES = [(1, 1, 1, 1, 3), (2, 3, 5, 5, 4), (2, 1, 4, 7, 8), (3, 2, 9, 6, 5)]  # B, H, T_q, T_k, d
+MASKS = ["none", "causal", "padding", "local", "hidden rows"]
+
+
+@pytest.fixture
+def unchecked_shapes(monkeypatch):
+    """Outside of tests nobody checks the annotated shapes: the function itself has to speak up."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+def draw(B, H, T_q, T_k, d, *, dtype=torch.float64, d_v=None):
+    torch.manual_seed(0)
+    sizes = [(T_q, d), (T_k, d), (T_k, d_v or d)]
+    return [torch.randn(B, H, *size, dtype=dtype, requires_grad=True) for size in sizes]
+
+
+def make_mask(kind, B, T_q, T_k):
+    if kind == "none":
+        return None
+    if kind == "causal":
+        return causal_mask(T_q, T_k)
+    if kind == "padding":
+        return padding_mask(torch.arange(B) % T_k + 1, T_k)
+    if kind == "local":
+        return local_mask(T_q, T_k, window=1)
+    mask = torch.ones(B, 1, T_q, T_k, dtype=torch.bool)
+    mask[:, :, ::2] = False
+    return mask
+
+
+def gradients(output, inputs):
+    torch.manual_seed(1)
+    return torch.autograd.grad((output * torch.randn_like(output)).sum(), inputs, retain_graph=True)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", MASKS)
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_fused_and_readable_attention_agree(shape, kind, with_bias):
+    B, H, T_q, T_k, _ = shape
+    inputs = draw(*shape)
+    bias = torch.randn(H, T_q, T_k, dtype=torch.float64, requires_grad=True) if with_bias else None
+    options = {"mask": make_mask(kind, B, T_q, T_k), "bias": bias, "scale": 0.3}
+    fused, (readable, _) = attention(*inputs, **options), readable_attention(*inputs, **options)
+    torch.testing.assert_close(fused, readable, atol=1e-12, rtol=0)
+    inputs = [*inputs, bias] if with_bias else inputs
+    for a, b in zip(gradients(fused, inputs), gradients(readable, inputs), strict=True):
+        torch.testing.assert_close(a, b, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ["none", "causal", "padding", "local"])
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1, 3), (2, 3, 5, 5, 4), (3, 2, 9, 9, 5)], ids=str)
+def test_both_twins_agree_with_pytorch(shape, kind):
+    B, _, T_q, T_k, _ = shape
+    inputs = draw(*shape, dtype=torch.float32)
+    mask = make_mask(kind, B, T_q, T_k)
+    wanted = F.scaled_dot_product_attention(*inputs, attn_mask=mask)
+    for actual in (attention(*inputs, mask=mask), readable_attention(*inputs, mask=mask)[0]):
+        torch.testing.assert_close(actual, wanted, atol=1e-6, rtol=0)
+        for a, b in zip(gradients(actual, inputs), gradients(wanted, inputs), strict=True):
+            torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-6)
+
+
+def test_causal_of_equal_lengths_is_pytorchs_causal():
+    inputs = draw(2, 3, 6, 6, 4)
+    wanted = F.scaled_dot_product_attention(*inputs, is_causal=True)
+    torch.testing.assert_close(attention(*inputs, causal=True), wanted, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("T_q", [1, 2, 6])
+def test_causal_with_fewer_queries_places_them_at_the_end(T_q):
+    q, k, v = draw(2, 3, 6, 6, 4)
+    whole = attention(q, k, v, causal=True)
+    for late in (
+        attention(q[:, :, -T_q:], k, v, causal=True),
+        readable_attention(q[:, :, -T_q:], k, v, causal=True)[0],
+    ):
+        torch.testing.assert_close(late, whole[:, :, -T_q:], atol=1e-12, rtol=0)
+
+
+def test_queries_before_the_first_key_see_nothing():
+    output = attention(*draw(1, 1, 5, 3, 4), causal=True)
+    assert (output[:, :, :2] == 0).all() and (output[:, :, 2:] != 0).all()
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_causal_holds_beside_a_mask_and_a_bias(with_bias):
+    q, k, v = draw(2, 2, 5, 5, 4)
+    mask = padding_mask(torch.tensor([3, 5]), 5)
+    bias = torch.randn(5, 5, dtype=torch.float64) if with_bias else None
+    actual = attention(q, k, v, mask=mask, bias=bias, causal=True)
+    wanted, _ = readable_attention(q, k, v, mask=mask & causal_mask(5), bias=bias)
+    torch.testing.assert_close(actual, wanted, atol=1e-12, rtol=0)
+
+
+def test_future_keys_get_no_gradient():
+    q, k, v = draw(1, 2, 6, 6, 4)
+    attention(q, k, v, causal=True)[0, :, 2].sum().backward()
+    for past_and_future in (k.grad, v.grad):
+        assert (past_and_future[0, :, 3:] == 0).all() and (past_and_future[0, :, :3] != 0).any()
+
+
+@pytest.mark.parametrize("twin", [attention, lambda *a, **kw: readable_attention(*a, **kw)[0]])
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_query_that_sees_nothing_gets_zeros_and_passes_none_on(twin, with_bias, dtype):
+    q, k, v = draw(2, 2, 4, 5, 3, dtype=dtype)
+    bias = torch.randn(4, 5, dtype=dtype, requires_grad=True) if with_bias else None
+    mask = torch.ones(4, 5, dtype=torch.bool)
+    mask[1] = False
+    output = twin(q, k, v, mask=mask, bias=bias)
+    assert (output[:, :, 1] == 0).all() and (output[:, :, 0] != 0).all()
+    inputs = [t for t in (q, k, v, bias) if t is not None]
+    grads = gradients(output, inputs)
+    assert all(grad.isfinite().all() for grad in grads)
+    assert (grads[0][:, :, 1] == 0).all() and (grads[0][:, :, 0] != 0).all()
+
+
+def test_nothing_visible_at_all_gives_zeros():
+    q, k, v = draw(1, 1, 3, 4, 3)
+    output = attention(q, k, v, mask=torch.zeros(3, 4, dtype=torch.bool))
+    assert (output == 0).all()
+    assert all((grad == 0).all() for grad in gradients(output, [q, k, v]))
+
+
+def test_weights_of_a_query_sum_to_one_over_what_it_sees():
+    q, k, _ = draw(2, 3, 5, 7, 4)
+    mask = padding_mask(torch.tensor([2, 7]), 7)
+    weights = attention_weights(q, k, mask=mask)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 5, dtype=torch.float64), atol=1e-12, rtol=0)
+    assert (weights[0, :, :, 2:] == 0).all() and (weights[0, :, :, :2] > 0).all()
+
+
+def test_weights_follow_the_formula_by_hand():
+    q, k = torch.tensor([[1.0, 0.0, 0.0, 0.0]]), torch.tensor([[2.0, 9.0, 9.0, 9.0], [0.0, 9.0, 9.0, 9.0]])
+    e = torch.tensor(1.0).exp()  # (2 - 0) / sqrt(4)
+    torch.testing.assert_close(attention_weights(q, k), torch.stack([e / (1 + e), 1 / (1 + e)])[None])
+
+
+def test_values_may_have_a_width_of_their_own():
+    inputs = draw(2, 2, 3, 4, 5, d_v=7)
+    output = attention(*inputs)
+    assert output.shape == (2, 2, 3, 7)
+    torch.testing.assert_close(output, readable_attention(*inputs)[0], atol=1e-12, rtol=0)
+
+
+def test_dropout_drops_weights_and_keeps_the_mean():
+    torch.manual_seed(0)
+    q = k = torch.zeros(1, 1, 2000, 2)
+    v = torch.ones(1, 1, 2000, 2)
+    dropped = attention(q[:, :, :200], k, v, dropout=0.5)
+    assert dropped.std() > 0.005
+    assert abs(dropped.mean().item() - 1) < 0.02
+    assert attention(q[:, :, :200], k, v).std() < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["none", "padding", "hidden rows"])
+def test_gradients_of_attention_agree_with_finite_differences(kind):
+    inputs = draw(2, 1, 3, 4, 2)
+    mask = make_mask(kind, 2, 3, 4)
+    assert torch.autograd.gradcheck(lambda q, k, v: attention(q, k, v, mask=mask), inputs)
+    assert torch.autograd.gradcheck(lambda q, k, v: readable_attention(q, k, v, mask=mask)[0], inputs)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 12])
+@pytest.mark.parametrize("window", [0, 1, 3, 5, 20])
+@pytest.mark.parametrize("causal", [False, True])
+def test_local_attention_is_full_attention_under_a_local_mask(length, window, causal):
+    inputs = draw(2, 3, length, length, 4, d_v=5 if window == 3 else None)
+    local = local_attention(*inputs, window=window, causal=causal, scale=0.4)
+    full = attention(*inputs, mask=local_mask(length, window=window), causal=causal, scale=0.4)
+    torch.testing.assert_close(local, full, atol=1e-12, rtol=0)
+    for a, b in zip(gradients(local, inputs), gradients(full, inputs), strict=True):
+        torch.testing.assert_close(a, b, atol=1e-12, rtol=0)
+
+
+def test_local_attention_works_without_head_and_batch_axes():
+    q, k, v = (torch.randn(7, 4, dtype=torch.float64) for _ in range(3))
+    torch.testing.assert_close(
+        local_attention(q, k, v, window=2), attention(q, k, v, mask=local_mask(7, window=2)), atol=1e-12, rtol=0
+    )
+
+
+def test_additive_scores_are_the_paper_s_loop():
+    torch.manual_seed(0)
+    q, k, W, U, v = (torch.randn(*s) for s in [(2, 3, 4), (2, 5, 6), (7, 4), (7, 6), (7,)])
+    scores = additive_scores(q, k, W, U, v)
+    assert scores.shape == (2, 3, 5)
+    for b, i, j in [(0, 0, 0), (1, 2, 4), (0, 1, 3)]:
+        torch.testing.assert_close(scores[b, i, j], v @ torch.tanh(W @ q[b, i] + U @ k[b, j]))
+    torch.testing.assert_close(projected_additive_scores(q @ W.T, k @ U.T, v), scores)
+
+
+def test_luong_scores_are_dot_products_with_and_without_a_matrix():
+    torch.manual_seed(0)
+    q, k, same, W = (torch.randn(*s) for s in [(2, 3, 4), (2, 5, 6), (2, 5, 4), (4, 6)])
+    torch.testing.assert_close(luong_scores(q, k, W)[1, 2, 3], q[1, 2] @ W @ k[1, 3])
+    torch.testing.assert_close(luong_scores(q, same)[1, 2, 3], q[1, 2] @ same[1, 3])
+
+
+@pytest.mark.parametrize("mask", [torch.zeros(5, 5), torch.ones(5, 5, dtype=torch.long)], ids=["float", "int"])
+@pytest.mark.parametrize("function", [attention, readable_attention])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_mask_that_is_not_boolean_is_named(mask, function, causal):
+    with pytest.raises(ValueError, match=f"must be boolean.*{mask.dtype}.*bias"):
+        function(*draw(1, 2, 5, 5, 4), mask=mask, causal=causal)
+
+
+@pytest.mark.parametrize("function", [attention, readable_attention])
+@pytest.mark.parametrize("name", ["mask", "bias"])
+def test_shapes_that_do_not_broadcast_are_named(function, name):
+    term = torch.ones(2, 1, 5, 3)
+    with pytest.raises(ValueError, match=rf"{name} of shape \(2, 1, 5, 3\).*\(2, 3, 5, 4\)"):
+        function(*draw(2, 3, 5, 4, 6), **{name: term.bool() if name == "mask" else term})
+
+
+def test_a_mask_may_not_add_a_batch_axis():
+    with pytest.raises(ValueError, match=r"\(2, 5, 5\)"):
+        attention(*(torch.randn(5, 4) for _ in range(3)), mask=torch.ones(2, 5, 5, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("function", [attention, readable_attention])
+@pytest.mark.parametrize(
+    "shapes",
+    [[(2, 5, 4), (2, 5, 3), (2, 5, 4)], [(2, 5, 4), (2, 6, 4), (2, 5, 4)], [(2, 5, 4), (3, 5, 4), (3, 5, 4)]],
+    ids=["width", "length", "batch"],
+)
+def test_queries_keys_and_values_that_do_not_fit_are_named(function, shapes, unchecked_shapes):
+    with pytest.raises(ValueError) as error:
+        function(*(torch.randn(*shape) for shape in shapes))
+    assert all(str(shape) in str(error.value) for shape in shapes)
+
+
+def test_other_bad_arguments_are_named(unchecked_shapes):
+    q, k = torch.randn(2, 3, 4), torch.randn(2, 5, 4)
+    with pytest.raises(ValueError, match="window=-1"):
+        local_attention(q, q, q, window=-1)
+    with pytest.raises(ValueError, match="3 queries, 5 keys"):
+        local_attention(q, k, k, window=1)
+    with pytest.raises(ValueError, match="4 and 6"):
+        luong_scores(q, torch.randn(2, 5, 6))
+    with pytest.raises(ValueError, match="torch.float32"):
+        masked_softmax(torch.randn(2, 3), torch.ones(2, 3))

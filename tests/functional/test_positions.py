@@ -1,0 +1,39 @@
+import math
+
+import pytest
+import torch
+
+from course_lib.functional.positions import sinusoidal_positions
+
+
+def test_even_columns_are_sines_and_odd_ones_cosines_of_the_same_angle():
+    table = sinusoidal_positions(50, 8)
+    for position in (0, 1, 17, 49):
+        for i in range(4):
+            angle = position / 10_000 ** (2 * i / 8)
+            assert table[position, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-7)
+            assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-7)
+
+
+def test_far_positions_keep_their_digits():
+    assert sinusoidal_positions(100_001, 2)[100_000, 0].item() == pytest.approx(math.sin(100_000), abs=1e-6)
+
+
+def test_a_shift_is_one_rotation_at_every_position():
+    pairs = torch.view_as_complex(sinusoidal_positions(30, 6).unflatten(1, (3, 2)).double())
+    turns = pairs[7:] / pairs[:-7]
+    torch.testing.assert_close(turns, turns[:1].expand_as(turns), atol=1e-5, rtol=0)
+
+
+def test_similarity_depends_on_the_distance_only():
+    table = sinusoidal_positions(20, 16).double()
+    similarity = table @ table.T
+    for distance in (0, 3, 9):
+        diagonal = similarity.diagonal(distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("length", "dim"), [(0, 4), (5, 3), (5, 0)])
+def test_bad_sizes_are_named(length, dim):
+    with pytest.raises(ValueError, match=f"length={length}, dim={dim}"):
+        sinusoidal_positions(length, dim)

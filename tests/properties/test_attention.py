@@ -1,0 +1,342 @@
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+
+from course_lib.functional.attention import additive_scores, attention, readable_attention
+from course_lib.functional.metrics import alignment_error_rate
+from course_lib.functional.positions import sinusoidal_positions
+from course_lib.properties import attention as checks
+from course_lib.properties import run_checks
+from course_lib.properties.core import NOT_FINITE, STOPPED, UNEXPLAINED, WRONG_SHAPE
+
+INF = float("inf")
+SEEDS = range(3)
+
+
+def misconceptions(function, given, seed=0):
+    return sorted(run_checks(function, given, seed=seed).misconceptions)
+
+
+# softmax ------------------------------------------------------------------------------------------
+
+
+def naive(x, dim=-1):
+    return x.exp() / x.exp().sum(dim=dim, keepdim=True)
+
+
+def shifted(x, maximum):
+    numerators = (x - maximum).exp()
+    return numerators / numerators.sum(-1, keepdim=True)
+
+
+SOFTMAXES = [
+    (lambda x: F.softmax(x, dim=-1), []),
+    (lambda x: shifted(x, x.amax(-1, keepdim=True)), []),
+    (lambda x: x.softmax(dim=1), [checks.WRONG_AXIS]),
+    (lambda x: x.softmax(dim=0), [checks.WRONG_AXIS]),
+    (lambda x: x.flatten().softmax(0).view_as(x), [checks.WRONG_AXIS]),
+    (lambda x: x / x.sum(-1, keepdim=True), [checks.NO_EXPONENTIAL]),
+    (naive, [checks.OVERFLOW]),
+    (lambda x: naive(x, 1), [checks.OVERFLOW, checks.WRONG_AXIS]),
+    (lambda x: shifted(x, x.max()), [checks.FOREIGN_MAXIMUM]),
+    (lambda x: shifted(x, x.amax(0)), [checks.FOREIGN_MAXIMUM]),
+    (lambda x: shifted(x, x.amax(1, keepdim=True)), [checks.FOREIGN_MAXIMUM]),
+    (lambda x: x.log_softmax(-1), [UNEXPLAINED]),
+    (lambda x: x.softmax(-1).sum(-1), [WRONG_SHAPE]),
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("function", "wanted"), SOFTMAXES)
+def test_softmax(function, wanted, seed):
+    assert misconceptions(function, checks.SOFTMAX, seed) == sorted(wanted)
+
+
+# scaled dot-product attention ---------------------------------------------------------------------
+
+
+def learner(
+    *,
+    scale=lambda q, k, v: q.shape[-1] ** 0.5,
+    scores=lambda q, k: q @ k.transpose(-2, -1),
+    axis=-1,
+    hide=lambda scores, mask: scores.masked_fill(~mask, -INF),
+    hide_weights=lambda weights, mask: weights,
+    read=lambda q, k, v: v,
+):
+    """An attention as a learner writes it; each part can be replaced by a mistake."""
+
+    def scaled_dot_product_attention(q, k, v, mask=None):
+        s = scores(q, k) / scale(q, k, v)
+        if mask is not None:
+            s = hide(s, mask)
+        weights = s.softmax(dim=axis)
+        if mask is not None:
+            weights = hide_weights(weights, mask)
+        return weights @ read(q, k, v)
+
+    return scaled_dot_product_attention
+
+
+def no_hiding(scores, mask):
+    return scores
+
+
+def zero_hidden(weights, mask):
+    return weights * mask
+
+
+ATTENTIONS = [
+    (learner(), []),
+    (attention, []),
+    (readable_attention, []),
+    (learner(hide=lambda s, m: s.masked_fill(m == 0, -1e9)), []),
+    (learner(hide=lambda s, m: s + torch.where(m, 0.0, -INF)), []),
+    (learner(scale=lambda q, k, v: 1), [checks.MISSING_SCALE]),
+    (learner(scale=lambda q, k, v: q.shape[-1]), [checks.SCALED_BY_D]),
+    (learner(scale=lambda q, k, v: q.shape[-1] ** -0.5), [checks.MULTIPLIED]),
+    (learner(scale=lambda q, k, v: k.shape[1] ** 0.5), [checks.WRONG_SIZE]),
+    (learner(scale=lambda q, k, v: v.shape[-1] ** 0.5), [checks.WRONG_SIZE]),
+    (learner(axis=-2), [checks.WRONG_AXIS]),
+    (learner(axis=0), [checks.WRONG_AXIS]),
+    (learner(scores=lambda q, k: q @ k), [checks.NOT_TRANSPOSED]),
+    (learner(scores=lambda q, k: torch.einsum("bij,bjk->bik", q, k)), [checks.NOT_TRANSPOSED]),
+    (
+        learner(scores=lambda q, k: q @ k.reshape(k.shape[0], k.shape[2], k.shape[1])),
+        [checks.RESHAPED_KEYS],
+    ),
+    (learner(read=lambda q, k, v: k), [checks.KEYS_FOR_VALUES]),
+    (learner(read=lambda q, k, v: q), [checks.QUERIES_FOR_VALUES]),
+    (learner(hide=no_hiding), [checks.MASK_IGNORED]),
+    (learner(hide=lambda s, m: s.masked_fill(m, -INF)), [checks.MASK_INVERTED]),
+    (learner(hide=no_hiding, hide_weights=zero_hidden), [checks.MASK_AFTER_SOFTMAX]),
+    (learner(hide=no_hiding, hide_weights=lambda w, m: w.masked_fill(m, 0)), [checks.MASK_INVERTED]),
+    (learner(hide=lambda s, m: s * m), [checks.MASK_ZEROES_SCORES]),
+    (learner(hide=no_hiding, hide_weights=lambda w, m: w.masked_fill(~m, -INF)), [NOT_FINITE]),
+    (lambda q, k, v: attention(q, k, v), [STOPPED]),
+    (learner(scores=lambda q, k: q @ k.permute(2, 1, 0)), [STOPPED]),
+    (lambda q, k, v, mask=None: v, [WRONG_SHAPE]),
+    (lambda q, k, v, mask=None: 2 * attention(q, k, v, mask=mask), [UNEXPLAINED]),
+    # two mistakes, two names
+    (learner(axis=-2, scale=lambda q, k, v: 1), [checks.MISSING_SCALE, checks.WRONG_AXIS]),
+    (learner(scores=lambda q, k: q @ k, scale=lambda q, k, v: 1), [checks.MISSING_SCALE, checks.NOT_TRANSPOSED]),
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("function", "wanted"), ATTENTIONS)
+def test_scaled_dot_product_attention(function, wanted, seed):
+    assert misconceptions(function, checks.SCALED_DOT_PRODUCT_ATTENTION, seed) == sorted(wanted)
+
+
+@pytest.mark.parametrize(
+    ("function", "wanted"),
+    [
+        (attention, []),
+        (readable_attention, []),
+        (learner(hide_weights=lambda w, m: w.masked_fill(~m, 0)), []),
+        (learner(), [checks.SEES_NOTHING]),
+        (learner(hide=lambda s, m: s.masked_fill(~m, -1e9)), [checks.SEES_NOTHING]),
+    ],
+)
+def test_query_that_sees_nothing(function, wanted):
+    assert misconceptions(function, checks.QUERY_THAT_SEES_NOTHING) == wanted
+
+
+# additive scores ----------------------------------------------------------------------------------
+
+
+def joint(q, k, W, U):
+    return (q @ W.T)[:, :, None] + (k @ U.T)[:, None]
+
+
+ADDITIVE = [
+    (additive_scores, []),
+    (lambda q, k, W, U, v: joint(q, k, W, U) @ v, [checks.NO_TANH]),
+    (lambda q, k, W, U, v: (joint(q, k, W, U) @ v).tanh(), [checks.TANH_OUTSIDE]),
+    (lambda q, k, W, U, v: joint(q, k, W, U).sigmoid() @ v, [checks.OTHER_ACTIVATION]),
+    (lambda q, k, W, U, v: joint(q, k, W, U).relu() @ v, [checks.OTHER_ACTIVATION]),
+    (lambda q, k, W, U, v: ((q @ W.T)[:, :, None] * (k @ U.T)[:, None]).tanh() @ v, [checks.PRODUCT_FOR_SUM]),
+    (lambda q, k, W, U, v: additive_scores(q, k, W, U, v).softmax(-1), [checks.SOFTMAX_INCLUDED]),
+    (lambda q, k, W, U, v: additive_scores(q, k, W, U, v).transpose(1, 2), [checks.ROWS_ARE_KEYS]),
+    (lambda q, k, W, U, v: (q @ W.T + k @ U.T).tanh() @ v, [checks.OWN_KEY_ONLY]),
+    (lambda q, k, W, U, v: joint(q, k, U, W).tanh() @ v, [checks.MATRICES_SWAPPED]),
+    (lambda q, k, W, U, v: joint(q, k, W.T, U.T).tanh() @ v, [checks.NO_W_TRANSPOSE]),
+    (lambda q, k, W, U, v: joint(q, k, W, U).tanh(), [WRONG_SHAPE]),
+    (lambda q, k, W, U, v: q @ k, [STOPPED]),
+    (lambda q, k, W, U, v: joint(q, k, W, U).sin() @ v, [UNEXPLAINED]),
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("function", "wanted"), ADDITIVE)
+def test_additive_scores(function, wanted, seed):
+    assert misconceptions(function, checks.ADDITIVE_SCORES, seed) == wanted
+
+
+# heads --------------------------------------------------------------------------------------------
+
+SPLITS = [
+    (lambda x, h: x.reshape(*x.shape[:2], h, -1).transpose(1, 2), []),
+    (lambda x, h: rearrange(x, "b t (h d) -> b h t d", h=h), []),
+    (lambda x, h: x.reshape(x.shape[0], h, x.shape[1], -1), [checks.HEADS_MIXED]),
+    (lambda x, h: rearrange(x, "b t (d h) -> b h t d", h=h), [checks.HEADS_INTERLEAVED]),
+    (lambda x, h: x.reshape(*x.shape[:2], h, -1), [checks.TIME_BEFORE_HEADS]),
+    (lambda x, h: rearrange(x, "b t (h d) -> b h t d", d=h), [checks.WIDTH_FOR_HEADS]),
+    (lambda x, h: x, [WRONG_SHAPE]),
+    (lambda x, h: x.view(x.shape[0], h, 7, -1), [STOPPED]),
+    (lambda x, h: rearrange(x, "b t (h d) -> b h t d", h=h).flip(1), [UNEXPLAINED]),
+]
+MERGES = [
+    (lambda x: x.transpose(1, 2).flatten(2), []),
+    (lambda x: x.reshape(x.shape[0], x.shape[2], -1), [checks.HEADS_MIXED]),
+    (lambda x: rearrange(x, "b h t d -> b t (d h)"), [checks.HEADS_INTERLEAVED]),
+    (lambda x: x.transpose(1, 2).view(x.shape[0], x.shape[2], -1), [STOPPED]),
+    (lambda x: x.transpose(1, 2), [WRONG_SHAPE]),
+    (lambda x: x.transpose(1, 2).flatten(2).flip(1), [UNEXPLAINED]),
+]
+
+
+@pytest.mark.parametrize(("function", "wanted"), SPLITS)
+def test_split_heads(function, wanted):
+    assert misconceptions(function, checks.SPLIT_HEADS) == wanted
+
+
+@pytest.mark.parametrize(("function", "wanted"), MERGES)
+def test_merge_heads(function, wanted):
+    assert misconceptions(function, checks.MERGE_HEADS) == wanted
+
+
+# positions ----------------------------------------------------------------------------------------
+
+
+def positions(*, start=0, exponent=lambda column, dim: (column - column % 2) / dim, even=math.sin, odd=math.cos):
+    """Sinusoids written as two loops; each part can be replaced by a mistake."""
+
+    def sinusoidal(length, dim):
+        table = torch.zeros(length, dim)
+        for row in range(length):
+            for column in range(dim):
+                angle = (row + start) / 10_000 ** exponent(column, dim)
+                table[row, column] = even(angle) if column % 2 == 0 else odd(angle)
+        return table
+
+    return sinusoidal
+
+
+def halves(length, dim):
+    table = sinusoidal_positions(length, dim)
+    return torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
+
+
+def in_float32(length, dim):
+    angle = torch.arange(length)[:, None] / 10_000 ** (torch.arange(0, dim, 2) / dim)
+    table = torch.zeros(length, dim)
+    table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()
+    return table
+
+
+POSITIONS = [
+    (sinusoidal_positions, []),
+    (positions(), []),
+    (in_float32, []),
+    (halves, [checks.HALVES]),
+    (positions(even=math.cos, odd=math.sin), [checks.SINE_COSINE_SWAPPED]),
+    (lambda n, d: halves(n, d).roll(d // 2, 1), [checks.SINE_COSINE_SWAPPED]),
+    (positions(exponent=lambda column, dim: column / dim), [checks.OWN_FREQUENCY]),
+    (positions(exponent=lambda column, dim: 2 * column / dim), [checks.OWN_FREQUENCY]),
+    (positions(exponent=lambda column, dim: column // 2 / dim), [checks.WRONG_EXPONENT]),
+    (positions(exponent=lambda column, dim: column // 2 * 4 / dim), [checks.WRONG_EXPONENT]),
+    (positions(exponent=lambda column, dim: column // 2 * 2 / (dim - 2)), [checks.WRONG_EXPONENT]),
+    (positions(exponent=lambda column, dim: -(column // 2) * 2 / dim), [checks.GROWING_FREQUENCY]),
+    (positions(start=1), [checks.OFF_BY_ONE]),
+    (lambda n, d: halves(n + 1, d)[1:], [checks.HALVES, checks.OFF_BY_ONE]),
+    (lambda n, d: sinusoidal_positions(n, d).T, [WRONG_SHAPE]),
+    (lambda n, d: sinusoidal_positions(n, d) * 2, [UNEXPLAINED]),
+    (lambda n: None, [STOPPED]),
+]
+
+
+@pytest.mark.parametrize(("function", "wanted"), POSITIONS)
+def test_sinusoidal_positions(function, wanted):
+    assert misconceptions(function, checks.SINUSOIDAL_POSITIONS) == sorted(wanted)
+
+
+# alignment error rate -----------------------------------------------------------------------------
+
+
+def sizes(a, s, p):
+    return len(a & s) + len(a & p), len(a) + len(s)
+
+
+def corpus_rate(predicted, sure, possible, *, count=lambda a, s, p: sizes(a, s, p | s)):
+    counts = [count(*links) for links in zip(predicted, sure, possible, strict=True)]
+    return 1 - sum(agreed for agreed, _ in counts) / sum(size for _, size in counts)
+
+
+def sentence_rate(predicted, sure, possible):
+    rates = [alignment_error_rate([a], [s], [p]) for a, s, p in zip(predicted, sure, possible, strict=True)]
+    return sum(rates) / len(rates)
+
+
+RATES = [
+    (alignment_error_rate, []),
+    (corpus_rate, []),
+    (lambda *links: 1 - corpus_rate(*links), [checks.AGREEMENT]),
+    (lambda a, s, p: alignment_error_rate(a, s), [checks.POSSIBLE_IGNORED]),
+    (lambda a, s, p: corpus_rate(a, s, p, count=sizes), [checks.SURE_NOT_POSSIBLE]),
+    (sentence_rate, [checks.SENTENCE_AVERAGE]),
+    (
+        lambda *links: corpus_rate(*links, count=lambda a, s, p: (sizes(a, s, p | s)[0], len(a | s))),
+        [checks.UNION_SIZE],
+    ),
+    (
+        lambda *links: corpus_rate(*links, count=lambda a, s, p: (sizes(a, s, p | s)[0], len(a) + len(s | p))),
+        [checks.UNION_SIZE],
+    ),
+    (lambda a, s, p: 0.123, [UNEXPLAINED]),
+    (lambda a, s: 0.0, [STOPPED]),
+]
+
+
+@pytest.mark.parametrize(("function", "wanted"), RATES)
+def test_alignment_error_rate(function, wanted):
+    assert misconceptions(function, checks.ALIGNMENT_ERROR_RATE) == wanted
+
+
+# all of them --------------------------------------------------------------------------------------
+
+LISTS = [
+    (checks.SOFTMAX, SOFTMAXES),
+    (checks.SCALED_DOT_PRODUCT_ATTENTION, ATTENTIONS),
+    (checks.ADDITIVE_SCORES, ADDITIVE),
+    (checks.SPLIT_HEADS, SPLITS),
+    (checks.MERGE_HEADS, MERGES),
+    (checks.SINUSOIDAL_POSITIONS, POSITIONS),
+    (checks.ALIGNMENT_ERROR_RATE, RATES),
+]
+
+
+def test_every_misconception_that_a_check_promises_to_detect_is_tested_alone():
+    for given, cases in LISTS:
+        promised = {name for check in given for name in check.detects}
+        assert promised == {name for _, wanted in cases for name in wanted if len(wanted) == 1} & promised
+
+
+def test_every_misconception_comes_with_a_message_and_a_hint():
+    promised = {name for given, _ in LISTS for check in given for name in check.detects}
+    assert promised | {checks.SEES_NOTHING} == set(checks.EXPLANATIONS)
+    for message, hint in checks.EXPLANATIONS.values():
+        assert message.endswith(".") and hint
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [lambda *a, **k: None, lambda *a, **k: 1 / 0, lambda *a, **k: torch.nan, lambda *a, **k: torch.full((2, 3), INF)],
+)
+def test_nonsense_is_never_passed_and_never_raises(nonsense):
+    for given, _ in [*LISTS, (checks.QUERY_THAT_SEES_NOTHING, None)]:
+        assert not run_checks(nonsense, given).passed

@@ -1,0 +1,135 @@
+import pytest
+import torch
+
+from course_lib.properties import Check, Finding, run_checks
+from course_lib.properties.core import (
+    CHANGES_INPUT,
+    NOT_FINITE,
+    STOPPED,
+    WRONG_SHAPE,
+    WRONG_TYPE,
+    Probe,
+    explain,
+)
+
+
+def doubles(probe):
+    x = probe.random(2, 3)
+    wrong = (probe.tensor(x, shape=(2, 3)) - 2 * x).abs().max() > 1e-6
+    return [Finding(misconception="not doubled", message="The result is not twice the input.")] if wrong else []
+
+
+DOUBLES = Check(name="doubles", detects=("not doubled",), run=doubles)
+ALWAYS = Check(name="always", detects=("always",), run=lambda _: [Finding(misconception="always", message="")])
+
+
+def leave(x):
+    raise SystemExit(0)
+
+
+def overwrite(x):
+    x *= 2
+    return x
+
+
+class Pretender(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, *args, **kwargs):
+        raise RuntimeError("not today")
+
+
+@pytest.mark.parametrize(
+    ("function", "misconception"),
+    [
+        (lambda x: 1 / 0, STOPPED),
+        (lambda: None, STOPPED),
+        (leave, STOPPED),
+        (None, STOPPED),
+        (lambda x: None, WRONG_TYPE),
+        (lambda x: x.numpy(), WRONG_TYPE),
+        (lambda x: x.tolist(), WRONG_TYPE),
+        (lambda x: x.as_subclass(Pretender), WRONG_TYPE),
+        (lambda x: x.T, WRONG_SHAPE),
+        (lambda x: x / 0, NOT_FINITE),
+        (lambda x: x * torch.nan, NOT_FINITE),
+        (overwrite, CHANGES_INPUT),
+        (lambda x: x, "not doubled"),
+    ],
+)
+def test_whatever_a_function_does_is_a_finding(function, misconception):
+    report = run_checks(function, [DOUBLES])
+    assert not report.passed and report.misconceptions == [misconception]
+    assert report.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: 2 * x, lambda x: (2 * x, "weights"), lambda x: (2 * x).double(), lambda x: 2 * x.requires_grad_()],
+    ids=["plain", "tuple", "double", "gradients"],
+)
+def test_a_right_function_passes(function):
+    report = run_checks(function, [DOUBLES])
+    assert report.passed and report.findings == [] and report.checks_run == ["doubles"]
+
+
+def test_an_error_is_told_in_its_own_words_and_with_the_shapes():
+    def broken(x):
+        raise KeyError("no such key\nand a second line")
+
+    message = run_checks(broken, [DOUBLES]).findings[0].message
+    assert "KeyError" in message and "no such key" in message and "(2, 3)" in message
+
+
+def test_a_misconception_is_named_once():
+    assert run_checks(lambda x: x, [DOUBLES, ALWAYS, DOUBLES]).misconceptions == ["not doubled", "always"]
+
+
+def test_nothing_runs_behind_a_gate_that_finds_something():
+    gate = Check(name="gate", detects=DOUBLES.detects, run=doubles, gate=True)
+    closed, opened = (run_checks(function, [gate, ALWAYS]) for function in (lambda x: x, lambda x: 2 * x))
+    assert closed.checks_run == ["gate"] and closed.misconceptions == ["not doubled"]
+    assert opened.checks_run == ["gate", "always"] and opened.misconceptions == ["always"]
+
+
+def test_inputs_follow_the_seed():
+    seen = []
+
+    def spy(x):
+        seen.append(x)
+        return 2 * x
+
+    for seed in (0, 0, 1):
+        assert run_checks(spy, [DOUBLES], seed=seed).passed
+    assert torch.equal(seen[0], seen[1]) and not torch.equal(seen[0], seen[2])
+
+
+def test_a_number_may_be_a_tensor_but_must_be_finite():
+    def of(value):
+        return Check(name="n", detects=(), run=lambda probe: [] if probe.number() == value else ["wrong"])
+
+    assert run_checks(lambda: torch.tensor(0.5), [of(0.5)]).passed
+    assert run_checks(lambda: float("nan"), [of(0.5)]).misconceptions == [NOT_FINITE]
+    assert run_checks(lambda: "much", [of(0.5)]).misconceptions == [WRONG_TYPE]
+
+
+def test_explain_prefers_the_fewest_mistakes():
+    options = {"sign": {1: None, -1: "sign"}, "other sign": {1: None, -1: "other"}, "size": {1: None, 2: "size"}}
+
+    def build(**choice):
+        return torch.tensor([choice["sign"] * choice["other sign"] * choice["size"] * 1.0])
+
+    assert explain(torch.tensor([1.0]), build, options) == []
+    assert explain(torch.tensor([2.0]), build, options) == ["size"]
+    assert explain(torch.tensor([-2.0]), build, options) == ["other", "size"]
+    assert explain(torch.tensor([7.0]), build, options) is None
+
+
+def test_no_check_is_no_pass():
+    with pytest.raises(ValueError, match="at least one"):
+        run_checks(lambda x: x, [])
+
+
+def test_a_probe_gives_copies():
+    x = torch.ones(3)
+    Probe(lambda t: t).call(x).add_(1)
+    assert (x == 1).all()
