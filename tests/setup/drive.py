@@ -33,5 +33,5 @@ if "FAKE_NO_VENV" in os.environ:
 if "FAKE_SMALL_SETUP" in os.environ:
     course.DISK_BYTES = {"cpu": 0, "plain": 0}          # so that the disk fills up later than at the first look
 if "FAKE_CRASH_WHILE_CLEARING" in os.environ:
-    course.shutil.rmtree = lambda path: os._exit(9)     # as if the power failed
+    course.make_venv = lambda: os._exit(9)              # as if the power failed just before
 sys.exit(course.main(sys.argv[2:]))

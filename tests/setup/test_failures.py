@@ -46,19 +46,20 @@ def test_no_space_while_pip_installs(course):
 
 
 @pytest.mark.needs("mount_namespace")
-@pytest.mark.parametrize("when", ["at the first look", "while .venv is made"])
+@pytest.mark.parametrize("when", ["at the first look", "while .venv is made", "before anything is made"])
 def test_no_space_on_a_real_full_disk(course, run, when):
     folder = course.folder
     source = folder.rename(folder.with_name("source"))
     folder.mkdir()
-    size = {"at the first look": "50m", "while .venv is made": "60k"}[when]
-    script = (
-        f"mount -t tmpfs -o size={size} tmpfs {shlex.quote(str(folder))} && cp {shlex.quote(str(source))}/* "
-        f"{shlex.quote(str(folder))} && exec {shlex.join(course.command('lab'))}"
-    )
-    if when == "while .venv is made":
-        script = "export FAKE_SMALL_SETUP=1; " + script
-    answer = run([*mount_namespace_command(), "sh", "-c", script])
+    target = shlex.quote(str(folder))
+    size = "60k" if when == "while .venv is made" else "1m"
+    script = [f"mount -t tmpfs -o size={size} tmpfs {target}", f"cp {shlex.quote(str(source))}/* {target}"]
+    if when != "at the first look":
+        script += ["export FAKE_SMALL_SETUP=1"]
+    if when == "before anything is made":
+        script += [f"(cat /dev/zero > {target}/filler || true) 2> /dev/null"]
+    script += [f"exec {shlex.join(course.command('lab'))}"]
+    answer = run([*mount_namespace_command(), "sh", "-c", " && ".join(script)])
     only_a_sentence(*answer, "No space left", "Free some space", str(folder))
 
 
