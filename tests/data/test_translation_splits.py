@@ -12,10 +12,11 @@ from course_lib.data.translation import (
     combinations_of_split,
     english_words,
     french_words,
+    sampling,
     translate,
     translation_splits,
 )
-from course_lib.data.translation.lexicon import ADJECTIVES, ASPIRATED_H, NOUNS
+from course_lib.data.translation.lexicon import ADJECTIVES, ASPIRATED_H, NOUNS, VERBS
 from course_lib.functional.metrics import alignment_error_rate
 
 HEADS = {noun.singular: noun.singular for noun in NOUNS.values()} | {
@@ -145,6 +146,34 @@ def test_french_contracts_and_negates_throughout(everything):
         assert negations == pair.french.count("pas") + pair.french.count("jamais"), pair.french
 
 
+JOINTS = {"and", "but", "because", "when", "if", "that", "."}
+
+
+def clauses_after(joint, words):
+    """The words from each `joint` to the next conjunction."""
+    for start, word in enumerate(words):
+        if word == joint:
+            stop = next(place for place in range(start + 1, len(words)) if words[place] in JOINTS)
+            yield set(words[start + 1 : stop])
+
+
+def test_if_and_when_take_no_future(everything):
+    past = {verb.past for verb in VERBS.values()} | {"did", "was", "were"}
+    for pair in everything:
+        assert all(not clause & (past | {"will"}) for clause in clauses_after("if", pair.english)), (
+            pair.english
+        )
+        assert all("will" not in clause for clause in clauses_after("when", pair.english)), pair.english
+
+
+def test_they_never_follows_women_or_other_feminine_plurals(everything):
+    feminine = {noun.plural for noun in NOUNS.values() if noun.feminine}
+    for pair in everything:
+        if "they" in pair.english:
+            last = len(pair.english) - 1 - pair.english[::-1].index("they")
+            assert feminine.isdisjoint(pair.english[:last]), pair.english
+
+
 def test_english_has_a_and_an_by_sound(everything):
     for pair in everything:
         for word, following in pairwise(pair.english):
@@ -231,3 +260,9 @@ def test_bad_sizes_are_named(options, message):
 def test_an_unknown_split_is_named():
     with pytest.raises(ValueError, match="got 'dev'"):
         combinations_of_split("dev")
+
+
+def test_a_grammar_that_runs_dry_says_so(monkeypatch):
+    monkeypatch.setattr(sampling, "_TRIES_PER_SENTENCE", 1)  # as if nearly every draw were known already
+    with pytest.raises(ValueError, match="distinct sentences: ask for fewer"):
+        translation_splits(train=0, validation=0, test=500)

@@ -57,6 +57,8 @@ def test_french_tokens_become_text(tokens, text):
         ("They saw them", None),
         ("my friend", None),
         ("He says", None),
+        ("He says and she is rich", None),
+        ("He signs the law that she is rich", None),
         ("", None),
     ],
 )
