@@ -166,8 +166,8 @@ def check(name: str, function: Any) -> None:
     watched = _Watched(function) if inspect.isfunction(function) else None
     try:
         report = properties.run_checks(watched.call if watched else function, item.checks)
-    except Exception as error:  # whatever a learner's code does, the answer is a sentence
-        text = f"Your code stopped with {type(error).__name__}: {error}"
+    except Exception as error:  # the checks catch what a learner's code does; this is for a check that fails
+        text = f"Your code could not be checked: {type(error).__name__}: {error}"
         present(f"✗ {text}", panel(f"<p>✗ {html.escape(text)}</p>", colour=RED))
         return
     if watched and watched.called and not watched.written:

@@ -71,7 +71,7 @@ def _say(row: int, column: int, on: bool) -> str:
 
 
 def _draw(state: State):
-    weights, mask = weights_of(state), state["mask"]
+    weights, mask = weights_of(state).numpy(), state["mask"]
     fig, axes = figure(4.9, 4.5, layout=None)
     fig.subplots_adjust(left=0.16, right=0.94, bottom=0.03, top=0.79)
     axes.imshow(weights, cmap=SEQUENTIAL, vmin=0, vmax=1)
@@ -80,7 +80,7 @@ def _draw(state: State):
     axes.set_xticks(range(len(WORDS)), WORDS, rotation=35, ha="left", rotation_mode="anchor")
     axes.set_yticks(range(len(WORDS)), WORDS)
     axes.xaxis.tick_top()
-    for (i, j), weight in np.ndenumerate(weights.numpy()):
+    for (i, j), weight in np.ndenumerate(weights):
         text, colour = (f"{weight:.2f}", "black" if weight > 0.45 else "white") if mask[i][j] else ("×", "#bbbbbb")
         axes.text(j, i, text, ha="center", va="center", color=colour, fontsize=12)
     return fig

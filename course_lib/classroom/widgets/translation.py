@@ -47,7 +47,7 @@ def translator(
         name="translator",
         title=title,
         controls=[TextBox(name="text", label="English sentence", value=examples[0], examples=list(examples))],
-        draw=lambda state: _draw(result(state)),
+        draw=lambda state: _draw(result(state)) if len(result(state).target) else "",
         alt=alt,
     )
 

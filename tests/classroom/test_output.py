@@ -1,0 +1,70 @@
+"""Displays carry every form, figures carry alt text, and nothing random is compared."""
+
+import base64
+import configparser
+import io
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from PIL import Image
+
+import course_lib.classroom.output as output
+from course_lib.classroom import show
+from course_lib.viz.style import figure
+
+
+def drawn():
+    fig, axes = figure(4, 3)
+    axes.plot([1, 2, 4])
+    return fig
+
+
+def test_a_figure_is_an_html_image_with_alt_text_and_says_it_in_plain_text(page):
+    show(drawn(), alt='Rises <fast> "now"')
+    assert set(page[0]) == {"text/plain", "text/html"}
+    assert page[0]["text/plain"] == 'Figure: Rises <fast> "now"'
+    assert 'alt="Rises &lt;fast&gt; &quot;now&quot;"' in page[0]["text/html"]
+
+
+def test_the_image_is_the_figure_in_its_true_size(page):
+    show(drawn(), alt="A line.")
+    data = base64.b64decode(re.search(r"base64,([^\"]+)", page[0]["text/html"])[1])
+    with Image.open(io.BytesIO(data)) as image:
+        assert f'width="{image.width}" height="{image.height}"' in page[0]["text/html"]
+        assert np.asarray(image.convert("L")).std() > 5
+
+
+def test_a_figure_of_pyplot_is_closed_so_that_it_does_not_show_twice(page):
+    fig = plt.figure()
+    show(fig, alt="Empty.")
+    assert not plt.fignum_exists(fig.number)
+
+
+@pytest.mark.parametrize("alt", ["", "  \n "])
+def test_a_figure_without_alt_text_is_refused(page, alt):
+    with pytest.raises(ValueError, match="needs alt text"):
+        show(drawn(), alt=alt)
+
+
+def test_the_same_figure_twice_is_the_same_text(page):
+    show(drawn(), alt="A line.")
+    show(drawn(), alt="A line.")
+    assert page[0] == page[1]
+
+
+def test_nbval_is_told_to_leave_out_the_pixels_and_nothing_else(page):
+    rules = configparser.ConfigParser()
+    with open(output.__file__.replace("output.py", "nbval_sanitize.cfg"), encoding="utf-8") as file:
+        rules.read_file(file)
+    (rule,) = (rules[name] for name in rules.sections())
+    assert rule["regex"] == output.PIXELS.pattern
+    show(drawn(), alt="A line.")
+    left = re.sub(rule["regex"], rule["replace"], page[0]["text/html"])
+    assert re.search(r'<img alt="A line\." .*src="data:image/png;base64,PIXELS">$', left)
+
+
+def test_without_a_kernel_the_plain_text_is_printed(capsys):
+    show(drawn(), alt="A line.")
+    assert capsys.readouterr().out == "Figure: A line.\n"

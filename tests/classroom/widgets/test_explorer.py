@@ -1,0 +1,196 @@
+"""One definition gives the live widget and the still frames, and both say in words what they show."""
+
+import base64
+import re
+
+import ipywidgets
+import matplotlib.image
+import numpy as np
+import pytest
+
+from course_lib.classroom.output import WIDGET_VIEW
+from course_lib.classroom.widgets import Choice, Explorer, PaintGrid, Slider, TextBox
+from course_lib.viz.style import figure
+
+GRID = ((True, False), (False, True))
+
+
+def draw(state):
+    fig, axes = figure(3, 2, layout=None)
+    axes.plot([0, state["slope"]])
+    return fig
+
+
+@pytest.fixture
+def calls():
+    return []
+
+
+@pytest.fixture
+def explorer(calls):
+    def counted(state):
+        calls.append(state)
+        if state["text"] == "bad":
+            raise ValueError("Please type something <else>.")
+        if state["text"] == "bug":
+            raise KeyError("oops")
+        return draw(state)
+
+    return Explorer(
+        name="demo",
+        title="A *demo*",
+        controls=[
+            Slider(name="slope", label="Slope", low=0, high=4, step=0.5, value=1.0),
+            Slider(name="size", label="Size", low=-1, high=1, step=0.5, value=1.0, log=True),
+            Choice(name="way", label="Way", options={"up": 1, "down": -1}, value=-1),
+            TextBox(name="text", label="Text", value="good", examples=["good", "better"]),
+            PaintGrid(
+                name="grid",
+                label="Grid",
+                value=GRID,
+                rows="ab",
+                columns="cd",
+                square=lambda r, c, on: f"{r}{c}{'on' if on else 'off'}",
+                presets={"diagonal": GRID, "full": ((True, True), (True, True))},
+            ),
+        ],
+        draw=counted,
+        alt=lambda state: f"Slope {state['slope']:.1f}, {sum(map(sum, state['grid']))} squares.",
+    )
+
+
+def parts(box, kind):
+    """All controls of a kind inside a box."""
+    found = [box] if isinstance(box, kind) else []
+    return found + [part for child in getattr(box, "children", ()) for part in parts(child, kind)]
+
+
+def button(box, text):
+    return next(b for b in parts(box, ipywidgets.Button) if b.description == text)
+
+
+def drawing(box):
+    return parts(box, ipywidgets.HTMLMath)[-1].value
+
+
+def test_moving_a_slider_redraws_in_place(explorer):
+    box = explorer.widget()
+    before, place = drawing(box), parts(box, ipywidgets.HTMLMath)[-1]
+    parts(box, ipywidgets.FloatSlider)[0].value = 3.0
+    assert parts(box, ipywidgets.HTMLMath)[-1] is place and place.value != before
+    assert "Slope 3.0" in place.value
+
+
+def test_a_live_state_is_the_frame_of_that_state(explorer):
+    box = explorer.widget()
+    parts(box, ipywidgets.FloatSlider)[0].value = 3.0
+    button(box, "full").click()
+    assert drawing(box) == explorer.frame({"slope": 3.0, "grid": ((True, True), (True, True))}).html
+
+
+def test_a_preset_paints_many_squares_and_draws_once(explorer, calls):
+    box = explorer.widget()
+    calls.clear()
+    button(box, "full").click()
+    assert len(calls) == 1 and calls[0]["grid"] == ((True, True), (True, True))
+
+
+def test_a_painted_square_says_what_it_means_without_colour(explorer):
+    box = explorer.widget()
+    square = parts(box, ipywidgets.ToggleButton)[1]
+    assert (square.description, square.tooltip) == ("·", "01off")
+    square.value = True
+    assert (square.description, square.tooltip) == ("✓", "01on")
+    assert "3 squares" in drawing(box)
+
+
+def test_everything_goes_back_to_the_start_with_one_drawing(explorer, calls):
+    box = explorer.widget()
+    start = drawing(box)
+    parts(box, ipywidgets.FloatSlider)[0].value = 3.0
+    parts(box, ipywidgets.Dropdown)[0].value = 1
+    parts(box, ipywidgets.Text)[0].value = "better"
+    button(box, "full").click()
+    calls.clear()
+    button(box, "Back to the start").click()
+    assert drawing(box) == start and len(calls) == 1 and calls[0] == explorer.state()
+
+
+def test_an_example_is_put_into_the_box(explorer, calls):
+    box = explorer.widget()
+    button(box, "better").click()
+    assert parts(box, ipywidgets.Text)[0].value == "better" and calls[-1]["text"] == "better"
+
+
+def test_a_drawing_that_fails_is_one_kind_sentence_and_the_next_one_works(explorer):
+    box = explorer.widget()
+    text = parts(box, ipywidgets.Text)[0]
+    text.value = "bad"
+    assert "Please type something &lt;else&gt;." in drawing(box) and "Traceback" not in drawing(box)
+    text.value = "bug"
+    assert "KeyError" in drawing(box)
+    text.value = "good"
+    assert "<img" in drawing(box)
+
+
+def test_every_control_has_its_label(explorer):
+    box = explorer.widget()
+    kinds = (ipywidgets.FloatSlider, ipywidgets.FloatLogSlider, ipywidgets.Dropdown, ipywidgets.Text)
+    assert [part.description for kind in kinds for part in parts(box, kind)] == ["Slope", "Size", "Way", "Text"]
+
+
+def test_a_frame_holds_the_drawing_and_its_words(explorer):
+    frame = explorer.frame({"slope": 2.0})
+    data = base64.b64decode(re.search(r"base64,([^\"]+)", frame.html)[1])
+    import io
+
+    image = matplotlib.image.imread(io.BytesIO(data))
+    assert np.ptp(image[..., :3]) > 0.5
+    assert frame.alt == "Slope 2.0, 2 squares." and f'alt="{frame.alt}"' in frame.html
+    assert frame.html.count(frame.alt) == 2
+    assert frame.state == explorer.state(slope=2.0)
+
+
+def test_a_drawing_may_be_html(explorer):
+    plain = Explorer(name="x", title="x", controls=[], draw=lambda state: "<b>here</b>", alt=lambda state: "Words.")
+    assert plain.frame().html.startswith("<b>here</b>")
+
+
+def test_the_page_without_a_kernel_shows_the_first_frame(explorer, page):
+    explorer.live()
+    explorer.live()
+    assert explorer.frame().html in page[0]["text/html"]
+    assert page[0][WIDGET_VIEW] != page[1].pop(WIDGET_VIEW)
+    page[0].pop(WIDGET_VIEW)
+    assert page[0] == page[1]
+    assert page[0]["text/plain"].splitlines() == [
+        "A demo",
+        "  Slope: 1.00",
+        "  Size: 1.00",
+        "  Way: down",
+        "  Text: good",
+        "  Grid: diagonal",
+        "Slope 1.0, 2 squares.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        ({"slop": 1}, "no control 'slop'; it has slope, size"),
+        ({"slope": 5}, "Slope must lie between 0 and 4, but got 5"),
+        ({"size": 0.01}, "Size must lie between 0.1 and 10, but got 0.01"),
+        ({"way": 0}, "Way must be one of 1, -1, but got 0"),
+        ({"text": 3}, "Text must be text, but got 3"),
+        ({"grid": ((True,),)}, r"Grid must have rows of \[2, 2\] squares, but got \[1\]"),
+    ],
+)
+def test_a_state_that_cannot_be_is_refused(explorer, state, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        explorer.frame(state)
+
+
+def test_two_controls_of_one_name_are_refused():
+    twice = [TextBox(name="t", label="T", value="") for _ in range(2)]
+    with pytest.raises(ValueError, match="different names"):
+        Explorer(name="x", title="x", controls=twice, draw=str, alt=str)
