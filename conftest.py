@@ -18,7 +18,9 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # the workers of pytest-xdist inher
 
 from jaxtyping import install_import_hook
 
-install_import_hook("course_lib", "beartype.beartype")
+import tests.shapes  # noqa: F401 (the hook looks the checker up by its name)
+
+install_import_hook("course_lib", "tests.shapes.checked")
 
 import matplotlib
 import pytest

@@ -226,8 +226,8 @@ def cost_curves(
     slopes: Mapping[str, Mapping[str, float]],
 ) -> Figure:
     """Cost against sequence length on log axes, one panel a quantity, one line a layer, its fitted slope in the legend."""
-    fig, panels = figure(15, 5.0, columns=len(curves))
-    for axes, (quantity, layers) in zip(panels, curves.items(), strict=True):
+    fig, panels = figure(15, 5.0, columns=len(curves), squeeze=False)
+    for axes, (quantity, layers) in zip(panels[0], curves.items(), strict=True):
         for i, (layer, values) in enumerate(layers.items()):
             axes.plot(lengths, values, marker=MARKERS[i], label=f"{layer}: n^{slopes[quantity][layer]:.1f}")
         axes.set_xscale("log", base=2)

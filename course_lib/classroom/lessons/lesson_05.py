@@ -1,7 +1,5 @@
 """Lesson 05, Attention: its questions, predictions and exercises."""
 
-from course_lib.functional import attention as library
-from course_lib.functional.positions import sinusoidal_positions
 from course_lib.properties import attention as checks
 
 QUIZZES = {
@@ -117,6 +115,36 @@ QUIZZES = {
             "A convolution of kernel 3 sees one place to either side in each layer.",
         ],
     },
+    "context-size": {
+        "question": "An encoder reads a sentence of 40 words with states of 128 numbers. How much can the decoder draw on, "
+        "with one fixed vector and with attention?",
+        "options": [
+            "128 numbers in both cases",
+            "128 numbers, and 40 x 128 numbers",
+            "40 numbers, and 128 numbers",
+        ],
+        "answer": 1,
+        "why": [
+            "Each context vector has 128 numbers, but attention makes a new one for every word, from all the states.",
+            "What attention can draw on grows with the sentence: one state for each word.",
+            "There is one state for each word, and each has 128 numbers.",
+        ],
+    },
+    "values": {
+        "question": "Two keys are identical, but their values differ. What does attention return for a query that fits "
+        "both far better than all the others?",
+        "options": [
+            "The value of the first of them",
+            "About the mean of the two values",
+            "One of the two at random",
+        ],
+        "answer": 1,
+        "why": [
+            "A softmax has no order: equal scores get equal weights.",
+            "Equal keys get equal scores and equal weights, here nearly 1/2 each.",
+            "Nothing is drawn at random: the output is a weighted average.",
+        ],
+    },
     "cross-or-self": {
         "question": "In a translator's cross-attention, what are the queries and what are the keys?",
         "options": [
@@ -188,13 +216,86 @@ PREDICTIONS = {
 EXERCISES = {
     "scaled-dot-product": {
         "title": "Scaled dot-product attention",
-        "checks": checks.SCALED_DOT_PRODUCT_ATTENTION,
+        "checks": checks.SCALED_DOT_PRODUCT_ATTENTION + checks.QUERY_THAT_SEES_NOTHING,
         "hints": [
-            "Three steps: scores, weights, average. Write it without the mask first; `k.transpose(-2, -1)` turns the keys round.",
+            "Three steps: scores, weights, average. Write it without the mask first; `k.transpose(-2, -1)` turns the keys "
+            "round.",
             "The scores are divided by the root of the last dimension of `q`, before a softmax over `dim=-1`.",
-            "A mask acts on the scores: set the hidden ones to minus infinity, then take the softmax. A row in which nothing "
-            "is visible becomes NaN there: fill zeros in afterwards.",
+            "A mask acts on the scores: set the hidden ones to minus infinity with `masked_fill`, then take the softmax. A row "
+            "in which nothing is visible becomes NaN there: fill zeros in afterwards.",
         ],
-        "solution": library.attention_weights,
+        "solution": """
+def my_attention(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if mask is None:
+        return scores.softmax(dim=-1) @ v
+    scores = scores.masked_fill(~mask, float("-inf"))
+    weights = scores.softmax(dim=-1)
+    return weights.masked_fill(~mask, 0.0) @ v
+""",
+    },
+    "positions": {
+        "title": "Sinusoidal position codes",
+        "checks": checks.SINUSOIDAL_POSITIONS,
+        "hints": [
+            "Make a column of positions and a row of pair numbers $i = 0, 1, ...$; broadcasting gives all their angles.",
+            "The angle of pair $i$ is $pos / 10000^{2i/D}$: `torch.arange(0, dim, 2)` are the numbers $2i$.",
+            "Sines go to the even columns and cosines to the odd ones: `codes[:, 0::2]` and `codes[:, 1::2]`.",
+        ],
+        "solution": """
+def my_positions(length, dim):
+    pos = torch.arange(length)[:, None]
+    two_i = torch.arange(0, dim, 2)
+    angles = pos / 10_000 ** (two_i / dim)
+    codes = torch.empty(length, dim)
+    codes[:, 0::2] = angles.sin()
+    codes[:, 1::2] = angles.cos()
+    return codes
+""",
+    },
+    "split-heads": {
+        "title": "Split the heads",
+        "checks": checks.SPLIT_HEADS,
+        "hints": [
+            "The numbers of one word lie side by side in the last axis: cut that axis, and no other.",
+            "First `(B, T, H, D/H)`, by `reshape` or `view`. Which two axes must then change places?",
+            '`x.reshape(B, T, H, D // H).transpose(1, 2)`. With einops: `rearrange(x, "b t (h d) -> b h t d", h=num_heads)`.',
+        ],
+        "solution": """
+def my_split_heads(x, num_heads):
+    B, T, D = x.shape
+    x = x.reshape(B, T, num_heads, D // num_heads)
+    return x.transpose(1, 2)
+""",
+    },
+    "softmax": {
+        "title": "A softmax that survives large numbers",
+        "checks": checks.SOFTMAX,
+        "hints": [
+            "What happens to a softmax when the same number is subtracted from all scores of a row?",
+            "Nothing: it cancels. So subtract a number that makes every exponent harmless.",
+            "Subtract each row's own maximum (`scores.amax(dim=-1, keepdim=True)`), then exponentiate and divide by the sum.",
+        ],
+        "solution": """
+def my_softmax(scores):
+    largest = scores.amax(dim=-1, keepdim=True)
+    powers = (scores - largest).exp()
+    return powers / powers.sum(dim=-1, keepdim=True)
+""",
+    },
+    "additive-scores": {
+        "title": "Bahdanau's score",
+        "checks": checks.ADDITIVE_SCORES,
+        "hints": [
+            "Project first: `q @ W.T` is `(B, T_q, A)` and `k @ U.T` is `(B, T_k, A)`.",
+            "Every query must meet every key: give one of them a new axis, so that the sum is `(B, T_q, T_k, A)`.",
+            "`(q @ W.T)[:, :, None] + (k @ U.T)[:, None]`, then the tanh, then the product with `v`.",
+        ],
+        "solution": """
+def my_additive_scores(q, k, W, U, v):
+    projected_q = (q @ W.T)[:, :, None]
+    projected_k = (k @ U.T)[:, None]
+    return (projected_q + projected_k).tanh() @ v
+""",
     },
 }

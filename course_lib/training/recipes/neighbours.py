@@ -89,7 +89,7 @@ def best_rate(results: Sequence[ReaderResult]) -> dict[str, dict[int, list[float
 
 
 @lru_cache(maxsize=1)
-def sentences() -> tuple[Int[Tensor, "n T"], Int[Tensor, "n T"], Int[Tensor, "n T"]]:
+def sentences() -> tuple[Int[Tensor, "train T"], Int[Tensor, "validation T"], Int[Tensor, "test T"]]:
     """The first words of each long enough English sentence, for training, validation and test."""
     english, data = vocabularies()[0], splits()
     return tuple(

@@ -129,7 +129,11 @@ def train_translator(*, progress=None, **settings) -> TrainedTranslator:
     pairs = splits(recipe.train_pairs).train
     model = build_translator(recipe)
     config = FitConfig(
-        steps=recipe.steps, learning_rate=recipe.learning_rate, schedule="linear", warmup=30, seed=recipe.seed
+        steps=recipe.steps,
+        learning_rate=recipe.learning_rate,
+        schedule="linear",
+        warmup=min(30, recipe.steps // 4),
+        seed=recipe.seed,
     )
     history = fit(model, batch_source(pairs, recipe), translation_loss, config=config, progress=progress)
     return TrainedTranslator(recipe=recipe, model=model, history=history)
