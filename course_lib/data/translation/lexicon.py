@@ -35,7 +35,7 @@ hero        heroes        héros          héros           m  person adult actor
 man         men           homme          hommes          m  person adult actor unowned
 woman       women         femme          femmes          f  person adult actor unowned
 child       children      enfant         enfants         m  person actor small
-committee   committees    comité         comités         m  body actor public political
+committee   committees    comité         comités         m  body actor public political economic
 government  governments   gouvernement   gouvernements   m  body actor political unowned
 country     countries     pays           pays            m  body actor area place unowned
 bank        banks         banque         banques         f  body actor public
@@ -43,7 +43,7 @@ company     companies     entreprise     entreprises     f  body actor public
 university  universities  université     universités     f  body actor building at place
 report      reports       rapport        rapports        m  text policy matter topic signed written
 letter      letters       lettre         lettres         f  text matter art topic signed written
-newspaper   newspapers    journal        journaux        m  text goods political matter topic
+newspaper   newspapers    journal        journaux        m  text goods political matter topic economic
 book        books         livre          livres          m  text goods matter art topic written chosen
 story       stories       histoire       histoires       f  text matter art topic written
 answer      answers       réponse        réponses        f  text political matter topic written
@@ -55,7 +55,7 @@ project     projects      projet         projets         m  plan policy big matt
 idea        ideas         idée           idées           f  plan policy matter art topic stance
 problem     problems      problème       problèmes       m  plan policy big matter topic
 success     successes     succès         succès          m  success topic policy big
-meeting     meetings      réunion        réunions        f  event political public unowned topic
+meeting     meetings      réunion        réunions        f  event political public unowned topic economic
 election    elections     élection       élections       f  event political unowned topic
 area        areas         zone           zones           f  area economic public place unowned
 city        cities        ville          villes          f  area place unowned chosen
