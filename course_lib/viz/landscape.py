@@ -57,7 +57,7 @@ class Measured:
 
 
 def wiring(
-    stages: Mapping[str, Sequence[Float[np.ndarray, "n_out n_in"]]],
+    stages: Mapping[str, Sequence[Float[np.ndarray, "_ _"]]],
     *,
     inputs: Sequence[str],
     outputs: Sequence[str],

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex, to_rgba
@@ -11,7 +12,15 @@ from course_lib.classroom.lessons import lesson_00 as content
 from course_lib.classroom.session import LESSONS
 from course_lib.viz import landscape
 from course_lib.viz.landscape import Bias, Era, Event, Measured
-from course_lib.viz.style import PALETTE
+from course_lib.viz.style import PALETTE, STYLE
+
+
+@pytest.fixture(autouse=True)
+def course_style():
+    """The style that `lesson` sets for the whole notebook."""
+    with mpl.rc_context(dict(STYLE)):
+        yield
+
 
 WEIGHTS = [np.array([[1.0, -2.0], [0.5, 0.25], [-0.1, 4.0]]), np.array([[3.0, -1.0, 0.5]])]
 
@@ -35,7 +44,7 @@ def course_map(there=("00",)):
 
 
 def drawn(fig):
-    fig.canvas.draw()
+    fig.draw_without_rendering()
     return fig
 
 
@@ -61,7 +70,7 @@ def test_type_is_large_enough_for_a_hall(name):
 @pytest.mark.parametrize("name", FIGURES)
 def test_no_text_is_cut_off(name):
     fig = drawn(FIGURES[name]())
-    width, height = fig.canvas.get_width_height()
+    width, height = fig.get_size_inches() * fig.dpi
     for axes in fig.axes:
         for text in axes.texts:
             box = text.get_window_extent()
@@ -71,7 +80,7 @@ def test_no_text_is_cut_off(name):
 
 def test_each_stage_of_training_draws_every_wire_once():
     fig = wiring()
-    assert [axes.get_title() for axes in fig.axes] == ["before", "after"]
+    assert [axes.get_title(loc="left") for axes in fig.axes] == ["before", "after"]
     assert [len(wires(axes)) for axes in fig.axes] == [9, 9]
 
 
