@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from course_lib.functional.masking import causal_mask, valid_positions
 from course_lib.layers.attention import MultiHeadAttention
 
-REPEATS = 21  # at least; small shapes get more
-SECONDS_PER_LINE = 1.5  # at least
+FEWEST, MOST = 21, 210  # rounds: more where the machine is noisy or the layers are close
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,16 +28,16 @@ class Shape:
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Median seconds of one forward and backward pass; `default` is PyTorch's layer when it also returns weights."""
+    """Median seconds of one forward and backward pass; `default` is PyTorch's layer when it also returns weights.
+
+    `ratio` is the median of ours / theirs within a round: both then meet the same load of the machine.
+    """
 
     ours: float
     theirs: float
     default: float
-    repeats: int
-
-    @property
-    def ratio(self) -> float:
-        return self.ours / self.theirs
+    ratio: float
+    rounds: int
 
 
 SHAPES = (
@@ -88,31 +87,42 @@ def copy_weights(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> Non
     theirs.out_proj.load_state_dict(ours.o_proj.state_dict())
 
 
-def measure(shape: Shape, mask: str, *, repeats: int = REPEATS, seconds: float = SECONDS_PER_LINE) -> Timing:
-    """Runs the contestants in turn, at least `repeats` times each, so that all meet the same noise."""
+def measure(shape: Shape, mask: str, *, fewest: int = FEWEST, most: int = MOST) -> Timing:
+    """Lets the contestants take turns until it is clear which of the two is faster, or `most` rounds are over."""
     runs = contestants(shape, mask)
     times: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()
         run()
-    end = time.perf_counter() + seconds
-    while len(times["ours"]) < repeats or time.perf_counter() < end:
+    for count in range(1, most + 1):
         # who follows whom changes each round: a neighbour's leftovers in the cache favour nobody
-        order = list(runs) if len(times["ours"]) % 2 else list(reversed(runs))
-        for name in order:
+        for name in runs if count % 2 else reversed(runs):
             begin = time.perf_counter()
             runs[name]()
             times[name].append(time.perf_counter() - begin)
-    return Timing(**{name: median(each) for name, each in times.items()}, repeats=len(times["ours"]))
+        if count >= fewest and is_clear(times["ours"], times["theirs"]):
+            break
+    ratios = [ours / theirs for ours, theirs in zip(times["ours"], times["theirs"], strict=True)]
+    medians = {name: median(each) for name, each in times.items()}
+    return Timing(**medians, ratio=median(ratios), rounds=len(ratios))
+
+
+def is_clear(ours: list[float], theirs: list[float]) -> bool:
+    """Whether one of the two won more rounds than a fair coin would: three standard deviations from half of them."""
+    won = sum(a < b for a, b in zip(ours, theirs, strict=True))
+    return abs(won - len(ours) / 2) > 3 * len(ours) ** 0.5 / 2
 
 
 def main() -> int:
     """Prints the table; returns 0 if ours is at least as fast as PyTorch's at every shape, otherwise 1."""
-    print(f"Multi-head attention, forward and backward, float32: median milliseconds of at least {REPEATS} runs.")
+    print(
+        f"Multi-head attention, forward and backward, float32: medians over at least {FEWEST} rounds, in milliseconds."
+    )
     machine = f"{os.cpu_count()} cores, {platform.machine()}"
     print(f"torch {torch.__version__}, {torch.get_num_threads()} thread(s), {machine}")
-    print("theirs = nn.MultiheadAttention(need_weights=False), default = the same returning its weights\n")
-    print("   B     T    D   H  mask          ours   theirs  default  ours/theirs  runs")
+    print("theirs = nn.MultiheadAttention(need_weights=False), default = the same returning its weights")
+    print("ours/theirs = median of the rounds' ratios\n")
+    print("   B     T    D   H  mask          ours   theirs  default  ours/theirs  rounds")
     worst = 0.0
     for shape in SHAPES:
         for mask in MASKS:
@@ -120,7 +130,7 @@ def main() -> int:
             worst = max(worst, timing.ratio)
             times = "".join(f"{1000 * t:9.2f}" for t in (timing.ours, timing.theirs, timing.default))
             sizes = f"{shape.B:>4}{shape.T:>6}{shape.D:>5}{shape.H:>4}"
-            print(f"{sizes}  {mask:<9}{times}{timing.ratio:13.3f}{timing.repeats:6}", flush=True)
+            print(f"{sizes}  {mask:<9}{times}{timing.ratio:13.3f}{timing.rounds:8}", flush=True)
     verdict = "never slower" if worst <= 1.0 else "SLOWER somewhere"
     print(f"\nours is {verdict}: the largest ratio is {worst:.3f}, at most 1.0 is demanded")
     return 0 if worst <= 1.0 else 1
