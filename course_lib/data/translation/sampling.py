@@ -5,6 +5,7 @@ in a written order, never a set: the same seed gives the same sentences on every
 """
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +28,8 @@ T = TypeVar("T")
 
 MAX_CLAUSES = 3
 MAX_LENGTH = 30  # English tokens, full stop included
-HELD_OUT_FRACTION = 0.2  # of each noun's adjectives, for validation and again for test
+HELD_OUT_FRACTION = 0.1  # of all noun-adjective combinations, for validation and again for test
+KEPT_FRACTION = 0.6  # of a noun's adjectives and of an adjective's nouns of one gender, for training at least
 _COMBINATIONS_SEED = 1
 _TRIES_PER_SENTENCE = 200
 
@@ -70,41 +72,49 @@ class Dice:
         return items
 
 
-def _turn(noun: str, adjective: str) -> int:
-    """The demonstration comes first, to test; with other nouns its adjectives come last, to training."""
-    if (noun, adjective) in DEMONSTRATION:
-        return 0
-    return 2 if adjective in _DEMONSTRATED else 1
-
-
 @cache
 def combinations_of_split(split: str) -> frozenset[tuple[str, str]]:
     """The (noun, adjective) combinations that a split may use, the same for every seed.
 
-    Each noun lends a fifth of its adjectives to validation and another fifth to test. (area, european) and
-    (area, economic) belong to test; with any other noun, european and economic stay in training, so that a
-    model can learn the words of "the european economic area" but never sees them together.
+    A tenth of all combinations goes to validation and another tenth to test, spread so that training keeps at least
+    three fifths of each noun's adjectives, and of the nouns of one gender that each adjective describes: gender can be
+    learned from what is left. (area, european) and (area, economic) belong to test; with any other noun, european and
+    economic stay in training, so that a model can learn the words of "the european economic area" but never sees them
+    together.
 
     Raises ValueError for a split that is not train, validation or test.
     """
     if split not in SPLITS:
         raise ValueError(f"the split must be one of {SPLITS}, got {split!r}.")
-    dice = Dice(_COMBINATIONS_SEED)
+    every = [
+        (name, word)
+        for name, noun in NOUNS.items()
+        for word, adjective in ADJECTIVES.items()
+        if lexicon.fits(noun, adjective.kinds)
+    ]
+    kept = Counter(group for combination in every for group in _groups(*combination))  # in training, so far
+    least = {group: KEPT_FRACTION * count for group, count in kept.items()}
+    room = dict.fromkeys(("test", "validation"), round(HELD_OUT_FRACTION * len(every)))
     chosen: dict[str, set[tuple[str, str]]] = {name: set() for name in SPLITS}
-    for name, noun in NOUNS.items():
-        words = dice.shuffled(
-            [word for word, adjective in ADJECTIVES.items() if lexicon.fits(noun, adjective.kinds)]
-        )
-        words.sort(key=lambda word: _turn(name, word))  # a stable sort
-        held_out = max(1, round(HELD_OUT_FRACTION * len(words)))
-        bounds = {
-            "test": (0, held_out),
-            "validation": (held_out, 2 * held_out),
-            "train": (2 * held_out, len(words)),
-        }
-        for split_name, (start, stop) in bounds.items():
-            chosen[split_name].update((name, word) for word in words[start:stop])
+    shuffled = Dice(_COMBINATIONS_SEED).shuffled(every)
+    shuffled.sort(key=lambda combination: combination not in DEMONSTRATION)  # a stable sort: these come first
+    for noun, word in shuffled:
+        groups = _groups(noun, word)
+        if (noun, word) in DEMONSTRATION:
+            goes_to = "test"
+        elif word in _DEMONSTRATED or any(kept[group] - 1 < least[group] for group in groups):
+            goes_to = "train"
+        else:
+            goes_to = next((name for name in room if len(chosen[name]) < room[name]), "train")
+        chosen[goes_to].add((noun, word))
+        if goes_to != "train":
+            kept.subtract(groups)
     return frozenset(chosen[split])
+
+
+def _groups(noun: str, adjective: str) -> tuple[tuple, tuple]:
+    """What training must keep enough of: the adjectives of a noun, and an adjective's nouns of one gender."""
+    return ("noun", noun), (adjective, NOUNS[noun].feminine)
 
 
 def _nouns_of(kinds: frozenset[str] | tuple[str, ...]) -> tuple[str, ...]:
