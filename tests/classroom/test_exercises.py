@@ -168,7 +168,7 @@ def test_progress_counts_what_was_done(task, page):
 
 
 def test_progress_is_the_same_in_every_fresh_home(page, home):
-    for number in range(2):
+    for _ in range(2):
         lesson("00")
         progress()
         (home / "progress.json").unlink()
