@@ -150,7 +150,7 @@ def test_validation_and_best_weights_use_the_average():
 
 @pytest.mark.parametrize(("best", "expected"), [(min, 4), (max, 6)])
 def test_the_best_weights_are_those_of_the_best_validation(best, expected):
-    scores = iter([3.0, 1.0, 9.0, 1.0, float("nan")])
+    scores = iter([float("nan"), 1.0, 9.0, 1.0, float("nan")])
     kept = {}
 
     def score(model):
@@ -167,6 +167,11 @@ def test_the_best_weights_are_those_of_the_best_validation(best, expected):
     history.load_best(model)
     assert not same(model, last)
     assert torch.equal(model[0].weight, kept[expected // 2 - 1]["0.weight"])
+
+
+def test_a_validation_that_is_not_a_number_is_never_the_best():
+    history = fit(network(), batch_at, loss, config=FitConfig(steps=1), validate=lambda model: math.nan)
+    assert history.best_step is None and history.best_value is None and history.best_weights is None
 
 
 def test_validation_sees_evaluation_mode_without_gradients_and_training_goes_on_in_training_mode():
