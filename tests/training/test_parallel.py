@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import numpy as np
@@ -87,17 +88,20 @@ def test_a_result_that_cannot_travel_is_reported_with_its_job():
         run_jobs(jobs.return_what_cannot_travel, [{}])
 
 
-def test_a_killed_worker_gives_a_clear_sentence_at_once(tmp_path):
-    # Twice: whether a pool notices the death by itself is a matter of luck, and of worse luck the second time.
-    for attempt in ("first", "second"):
-        folder, began = tmp_path / attempt, time.monotonic()
-        folder.mkdir()
-        settings = [{"folder": str(folder), "label": label} for label in "ab"]
-        with pytest.raises(
-            JobFailed, match=r"died while .*label='a'\) and .*label='b'\) ran; 0 of 2 .*fewer `workers`"
-        ):
-            run_jobs(jobs.kill_younger_worker, settings, workers=2)
-        assert time.monotonic() - began < 25 and workers_alive() == []
+def test_a_killed_worker_gives_a_clear_sentence_at_once(tmp_path, monkeypatch):
+    start = SpawnProcess.start
+
+    def start_late(process):
+        time.sleep(0.3)  # long enough for the pool to look after the other workers only
+        start(process)
+
+    monkeypatch.setattr(SpawnProcess, "start", start_late)
+    settings, began = [{"folder": str(tmp_path), "label": label} for label in "ab"], time.monotonic()
+    with pytest.raises(
+        JobFailed, match=r"died while .*label='a'\) and .*label='b'\) ran; 0 of 2 jobs .*fewer `workers`"
+    ):
+        run_jobs(jobs.kill_younger_worker, settings, workers=2)
+    assert time.monotonic() - began < 25 and workers_alive() == []
 
 
 @pytest.mark.parametrize("sign", ["SIGINT", "SIGKILL"])
