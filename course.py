@@ -27,7 +27,7 @@ COMMANDS = {
     "run": "run lessons from top to bottom, without a browser",
     "test": "run every test of the course",
     "doctor": "check this machine and say what to repair",
-    "bench": "time our code against PyTorch's",
+    "bench": "measure our attention against PyTorch's",
 }
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_SECONDS = 4  # how long we wait for it before plain pip takes over

@@ -87,12 +87,16 @@ def doctor():
     raise typer.Exit(report())
 
 
-BENCHMARKS = {"attention": "course_lib.tools.bench_attention"}
+BENCHMARKS = {
+    "attention": "course_lib.tools.bench_attention",
+    "heads": "course_lib.tools.bench_heads",
+    "translation": "course_lib.tools.bench_translation",
+}
 
 
 @app.command(epilog="Example:  course bench attention")
 def bench(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {', '.join(BENCHMARKS)}.")]):
-    """Time our code against PyTorch's own, in one run on this machine."""
+    """Measure on this machine: our attention against PyTorch's, or what the settings of a lesson rest on."""
     from importlib import import_module
 
     if name not in BENCHMARKS:

@@ -151,7 +151,8 @@ def test_an_unknown_benchmark_gets_a_sentence(course):
     assert code == 1 and "no benchmark 'speed'" in error and "attention" in error
 
 
-def test_a_taken_port_gets_a_sentence(folder, course):
+def test_a_taken_port_gets_a_sentence(folder, course, monkeypatch):
+    monkeypatch.setattr(lab.os, "execve", lambda *command: pytest.fail("JupyterLab was started"))
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         code, _, error = course("lab", "--no-browser", "--port", str(port))
