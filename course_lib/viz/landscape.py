@@ -77,7 +77,7 @@ def wiring(
             "were given."
         )
     largest = max(np.abs(matrix).max() for matrices in stages.values() for matrix in matrices)
-    fig, panels = figure(6.6 * len(stages), 4.9, columns=len(stages), squeeze=False)
+    fig, panels = figure(5.8 * len(stages), 4.6, columns=len(stages), squeeze=False)
     for axes, (title, matrices) in zip(panels[0], stages.items(), strict=True):
         _blank(axes, (-0.45, len(matrices) + 0.75), (-0.2, 1.08))
         axes.set_title(title)
@@ -144,30 +144,31 @@ def price_of_accuracy(curves: Mapping[str, Sequence[Measured]]) -> Figure:
 
 def falling_bias(kinds: Sequence[Bias]) -> Figure:
     """Schematic: what people build in becomes less, what data decide becomes more, and computation makes up for it."""
-    fig, (left, right) = figure(16, 5.6, columns=2, gridspec_kw={"width_ratios": [1.25, 1]})
-    left.set_title("Who decides what the system does?")
-    _blank(left, (0, 1), (-0.62, len(kinds) - 0.35))
+    fig, (upper, lower) = figure(10.5, 9.2, rows=2, gridspec_kw={"height_ratios": [1.1, 1]})
+    fig.get_layout_engine().set(hspace=0.08)
+    upper.set_title("Who decides what the system does?")
+    _blank(upper, (0, 1), (-0.62, len(kinds) - 0.35))
     for i, kind in enumerate(kinds):
         y = len(kinds) - 1 - i
-        left.barh(y, kind.built_in, height=0.36, color=PALE[0], edgecolor=PALETTE["orange"], hatch="///")
-        left.barh(y, 1 - kind.built_in, left=kind.built_in, height=0.36, color=PALETTE["blue"])
-        left.text(0, y + 0.25, kind.name, fontsize=14, fontweight="bold", va="bottom")
-        left.text(0, y - 0.24, f"people: {kind.by_people}", fontsize=12, va="top")
-        left.text(1, y - 0.24, f"data: {kind.from_data}", fontsize=12, va="top", ha="right", color=PALETTE["blue"])
-    left.text(0, -0.6, "hatched: built in by people; solid: learned from data", fontsize=12, color=GREY)
-    right.set_title("The bitter lesson (Sutton 2019)")
+        upper.barh(y, kind.built_in, height=0.36, color=PALE[0], edgecolor=PALETTE["orange"], hatch="///")
+        upper.barh(y, 1 - kind.built_in, left=kind.built_in, height=0.36, color=PALETTE["blue"])
+        upper.text(0, y + 0.25, kind.name, fontsize=14, fontweight="bold", va="bottom")
+        upper.text(0, y - 0.24, f"people: {kind.by_people}", fontsize=12, va="top")
+        upper.text(1, y - 0.24, f"data: {kind.from_data}", fontsize=12, va="top", ha="right", color=PALETTE["blue"])
+    upper.text(0, -0.6, "hatched: built in by people; solid: learned from data", fontsize=12, color=GREY)
+    lower.set_title("The bitter lesson (Sutton 2019)")
     computation = np.linspace(0, 10, 200)
     for i, kind in enumerate(kinds):
         # Any curves with less to start from and more to reach would do: the point is that they cross.
         top, delay = 1 - 0.75 * kind.built_in, 7.5 * (1 - kind.built_in) - 1.2
         score = top / (1 + np.exp(-(computation - delay) * 0.9))
-        right.plot(computation, score, color=CYCLE[i], linestyle=LINE_STYLES[i])
-        right.text(10.15, score[-1], kind.name.split(" (")[0].replace(" ", "\n", 1), va="center", fontsize=13)
-    right.set(xlabel="computation and data →", ylabel="performance →", xlim=(0, 12.6), ylim=(0, 1.08))
-    right.set_xticks([])
-    right.set_yticks([])
-    for axes, x, y, side in ((left, 1, 1.03, "right"), (right, 0.03, 0.95, "left")):
-        axes.text(x, y, "schematic, not measured", transform=axes.transAxes, ha=side, fontsize=13, style="italic")
+        lower.plot(computation, score, color=CYCLE[i], linestyle=LINE_STYLES[i])
+        lower.text(10.15, score[-1], kind.name.split(" (")[0].replace(" ", "\n", 1), va="center", fontsize=13)
+    lower.set(xlabel="computation and data →", ylabel="performance →", xlim=(0, 12.6), ylim=(0, 1.08))
+    lower.set_xticks([])
+    lower.set_yticks([])
+    for axes in (upper, lower):
+        axes.set_title("schematic, not measured", loc="right", fontsize=13, fontweight="normal", style="italic")
     return fig
 
 
@@ -176,7 +177,7 @@ def takeovers(landscape: Mapping[str, Sequence[Era]], *, first: int, last: int) 
 
     Raises ValueError if the eras of a community do not follow one another.
     """
-    fig, axes = figure(15, 0.9 + 0.82 * len(landscape))
+    fig, axes = figure(12, 0.9 + 0.75 * len(landscape))
     for i, (community, eras) in enumerate(landscape.items()):
         years = [era.since for era in eras]
         if years != sorted(set(years)):
@@ -201,7 +202,7 @@ def takeovers(landscape: Mapping[str, Sequence[Era]], *, first: int, last: int) 
 
 def waves(lanes: Mapping[str, Sequence[Event]], *, first: int, last: int) -> Figure:
     """Lines of events, one above the other, over the same years; what began before `first` stands at the left edge."""
-    fig, axes = figure(15, 0.8 + 2.1 * len(lanes))
+    fig, axes = figure(11.5, 0.8 + 1.9 * len(lanes))
     for i, (lane, events) in enumerate(lanes.items()):
         y, colour = len(lanes) - 1 - i, CYCLE[i]
         axes.axhline(y, color=colour, linestyle="-", linewidth=3, zorder=1)
@@ -240,7 +241,7 @@ def course_map(
     if unknown or set(titles) != set(places):
         wrong = sorted(unknown | set(titles) ^ set(places))
         raise ValueError(f"Each lesson on the map needs a title and a place; look at {', '.join(wrong)}.")
-    fig, axes = figure(16, 7.2)
+    fig, axes = figure(13.4, 6.4)
     columns, rows = zip(*places.values(), strict=True)
     _blank(axes, (min(columns) - 0.5, max(columns) + 0.5), (min(rows) - 0.5, max(rows) + 0.5))
     for name, before in builds_on.items():
@@ -257,7 +258,7 @@ def course_map(
             )
         )  # fmt: skip
         axes.text(x, y + 0.11, name, ha="center", va="center", fontsize=15, fontweight="bold")
-        axes.text(x, y - 0.09, _in_two_lines(title), ha="center", va="center", fontsize=12, linespacing=1.1)
+        axes.text(x, y - 0.09, _in_two_lines(title), ha="center", va="center", fontsize=11, linespacing=1.1)
     axes.text(
         min(columns) - 0.4, min(rows) - 0.2, "solid frame: here\ndashed frame: to come", ha="left", fontsize=13,
         color=GREY,
