@@ -14,6 +14,7 @@ from course_lib.functional.masking import causal_mask, valid_positions
 from course_lib.layers.attention import MultiHeadAttention
 
 FEWEST, MOST = 21, 210  # rounds: more where the machine is noisy or the layers are close
+SECONDS = 15.0  # after which a close race ends, once it has had the fewest rounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,19 +89,21 @@ def copy_weights(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> Non
 
 
 def measure(shape: Shape, mask: str, *, fewest: int = FEWEST, most: int = MOST) -> Timing:
-    """Lets the contestants take turns until it is clear which of the two is faster, or `most` rounds are over."""
+    """Lets the contestants take turns until it is clear who is faster, or `most` rounds or the seconds are over."""
     runs = contestants(shape, mask)
     times: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()
         run()
+    deadline = time.monotonic() + SECONDS
     for count in range(1, most + 1):
         # who follows whom changes each round: a neighbour's leftovers in the cache favour nobody
         for name in runs if count % 2 else reversed(runs):
             begin = time.perf_counter()
             runs[name]()
             times[name].append(time.perf_counter() - begin)
-        if count >= fewest and is_clear(times["ours"], times["theirs"]):
+        over = is_clear(times["ours"], times["theirs"]) or time.monotonic() > deadline
+        if over and count >= fewest:
             break
     ratios = [ours / theirs for ours, theirs in zip(times["ours"], times["theirs"], strict=True)]
     medians = {name: median(each) for name, each in times.items()}

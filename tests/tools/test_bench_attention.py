@@ -39,7 +39,14 @@ def test_the_ratio_is_that_of_typical_rounds(monkeypatch):
     assert timing.ratio == (ratios[1] + ratios[2]) / 2
 
 
-def test_a_clear_race_ends_early_and_a_close_one_goes_on():
+@pytest.mark.parametrize(("seconds", "clear", "rounds"), [(99, True, 3), (99, False, 7), (-1, False, 3)])
+def test_a_race_ends_when_it_is_clear_or_its_time_is_over(seconds, clear, rounds, monkeypatch):
+    monkeypatch.setattr(bench_attention, "SECONDS", seconds)
+    monkeypatch.setattr(bench_attention, "is_clear", lambda *_: clear)
+    assert measure(TINY, "none", fewest=3, most=7).rounds == rounds
+
+
+def test_a_race_is_clear_when_a_coin_would_hardly_give_its_outcome():
     assert is_clear([1.0] * 21, [2.0] * 21) and is_clear([2.0] * 21, [1.0] * 21)
     assert is_clear([1.0] * 18 + [3.0] * 3, [2.0] * 21)
     assert not is_clear([1.0] * 17 + [3.0] * 4, [2.0] * 21)
