@@ -7,8 +7,10 @@ from types import ModuleType
 from typing import Any
 
 from course_lib.classroom.markup import to_html
-from course_lib.classroom.output import RED, panel, present
+from course_lib.classroom.output import RED, in_notebook, panel, present
 from course_lib.classroom.store import ProgressStore
+from course_lib.classroom.waiting import notebook_line
+from course_lib.training import progress
 from course_lib.viz.style import use_style
 
 LESSONS = {
@@ -94,6 +96,8 @@ def lesson(name: str) -> None:
     content = importlib.import_module(place) if importlib.util.find_spec(place) else None
     _session = Session(lesson=name, store=ProgressStore(), content=content)
     use_style()
+    if in_notebook():
+        progress.use(notebook_line)
     _session.store.open(name)
     _session.say_notices()
 

@@ -233,7 +233,8 @@ def cost_curves(
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set(xlabel="sequence length n", title=quantity)
-        axes.legend()
+        axes.set_ylim(top=30 * axes.get_ylim()[1])  # room for the legend above the curves
+        axes.legend(loc="upper left")
     return fig
 
 

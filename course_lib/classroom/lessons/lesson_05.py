@@ -34,7 +34,8 @@ QUIZZES = {
         ],
     },
     "aer": {
-        "question": "A model translates perfectly, yet its alignment error rate is 0.5. What is the likeliest explanation?",
+        "question": "A model translates perfectly, yet its alignment error rate is 0.5. What is the likeliest "
+        "explanation?",
         "options": [
             "That is impossible: a good translation needs a good alignment",
             "Its weights fall on a neighbour of the right word, whose state knows about that word too",
@@ -43,7 +44,8 @@ QUIZZES = {
         "answer": 1,
         "why": [
             "The loss only asks for the right words. Where the model looks is its own affair.",
-            "The states of a bidirectional encoder know their neighbours, so looking one word aside can be good enough. "
+            "The states of a bidirectional encoder know their neighbours, so looking one word aside can be good "
+            "enough. "
             "Weights are a hint about what a model uses, not a proof.",
             "Then the translation would suffer first.",
         ],
@@ -61,7 +63,8 @@ QUIZZES = {
         ],
     },
     "mask-order": {
-        "question": "Someone computes the softmax first and then multiplies the hidden weights by zero. What goes wrong?",
+        "question": "Someone computes the softmax first and then multiplies the hidden weights by zero. What "
+        "goes wrong?",
         "options": [
             "Nothing: hidden is hidden",
             "The visible weights no longer sum to one, and the hidden scores still influence them",
@@ -94,7 +97,8 @@ QUIZZES = {
         "options": ["It stays the same", "It grows eightfold", "It shrinks to an eighth"],
         "answer": 0,
         "why": [
-            "Each head works with $d_k = D/H = 64$ numbers: the eight $512 \\times 64$ maps together are one $512 \\times 512$.",
+            "Each head works with $d_k = D/H = 64$ numbers: the eight $512 \\times 64$ maps together are one "
+            "$512 \\times 512$.",
             "It would if each head had the full width; heads divide it among themselves.",
             "All the heads together still need the full width.",
         ],
@@ -109,14 +113,16 @@ QUIZZES = {
         ],
         "answer": 0,
         "why": [
-            "A recurrence passes it on step by step, each convolution carries it one place, attention takes it in one step. "
+            "A recurrence passes it on step by step, each convolution carries it one place, attention takes it "
+            "in one step. "
             "The paper's $\\log_k n$ holds for dilated convolutions.",
             "Only attention connects all pairs in one layer.",
             "A convolution of kernel 3 sees one place to either side in each layer.",
         ],
     },
     "context-size": {
-        "question": "An encoder reads a sentence of 40 words with states of 128 numbers. How much can the decoder draw on, "
+        "question": "An encoder reads a sentence of 40 words with states of 128 numbers. How much can the "
+        "decoder draw on, "
         "with one fixed vector and with attention?",
         "options": [
             "128 numbers in both cases",
@@ -131,7 +137,8 @@ QUIZZES = {
         ],
     },
     "values": {
-        "question": "Two keys are identical, but their values differ. What does attention return for a query that fits "
+        "question": "Two keys are identical, but their values differ. What does attention return for a query "
+        "that fits "
         "both far better than all the others?",
         "options": [
             "The value of the first of them",
@@ -172,15 +179,18 @@ QUIZZES = {
         "why": [
             "It may look at everything; it needs no causal mask.",
             "All words are in the input at once, so it would simply copy the next one: a loss near zero, and no skill.",
-            "There the future does not exist yet, so there is nothing to see. It would fail because of how it was trained.",
+            "There the future does not exist yet, so there is nothing to see. It would fail because of how it "
+            "was trained.",
         ],
     },
 }
 
 PREDICTIONS = {
     "bottleneck": {
-        "question": "Six translators will be trained: three with one fixed vector, three with attention; same data, same "
-        "sizes, at least the same time for the fixed vector. On sentences of 20 words and more, how will they compare in BLEU "
+        "question": "Six translators will be trained: three with one fixed vector, three with attention; same "
+        "data, same "
+        "sizes, at least the same time for the fixed vector. On sentences of 20 words and more, how will they "
+        "compare in BLEU "
         "(100 is perfect)?",
         "options": [
             "About the same: the fixed vector only needs more steps",
@@ -194,11 +204,13 @@ PREDICTIONS = {
         "options": ["About 1/16", "About 0.25", "Above 0.9"],
     },
     "shuffle": {
-        "question": "Self-attention with sinusoidal position codes gets a shuffled sentence. Will the output be the old one, shuffled?",
+        "question": "Self-attention with sinusoidal position codes gets a shuffled sentence. Will the output be "
+        "the old one, shuffled?",
         "options": ["Yes, exactly", "No"],
     },
     "heads": {
-        "question": "One attention layer must tell each word both its left and its right neighbour. At equal width, parameters and "
+        "question": "One attention layer must tell each word both its left and its right neighbour. At equal "
+        "width, parameters and "
         "operations: which number of heads does best?",
         "options": ["One: a wide head is stronger", "Two or more", "It makes no difference"],
     },
@@ -218,10 +230,12 @@ EXERCISES = {
         "title": "Scaled dot-product attention",
         "checks": checks.SCALED_DOT_PRODUCT_ATTENTION + checks.QUERY_THAT_SEES_NOTHING,
         "hints": [
-            "Three steps: scores, weights, average. Write it without the mask first; `k.transpose(-2, -1)` turns the keys "
+            "Three steps: scores, weights, average. Write it without the mask first; `k.transpose(-2, -1)` "
+            "turns the keys "
             "round.",
             "The scores are divided by the root of the last dimension of `q`, before a softmax over `dim=-1`.",
-            "A mask acts on the scores: set the hidden ones to minus infinity with `masked_fill`, then take the softmax. A row "
+            "A mask acts on the scores: set the hidden ones to minus infinity with `masked_fill`, then take the "
+            "softmax. A row "
             "in which nothing is visible becomes NaN there: fill zeros in afterwards.",
         ],
         "solution": """
@@ -238,7 +252,8 @@ def my_attention(q, k, v, mask=None):
         "title": "Sinusoidal position codes",
         "checks": checks.SINUSOIDAL_POSITIONS,
         "hints": [
-            "Make a column of positions and a row of pair numbers $i = 0, 1, ...$; broadcasting gives all their angles.",
+            "Make a column of positions and a row of pair numbers $i = 0, 1, ...$; broadcasting gives all their "
+            "angles.",
             "The angle of pair $i$ is $pos / 10000^{2i/D}$: `torch.arange(0, dim, 2)` are the numbers $2i$.",
             "Sines go to the even columns and cosines to the odd ones: `codes[:, 0::2]` and `codes[:, 1::2]`.",
         ],
@@ -259,7 +274,8 @@ def my_positions(length, dim):
         "hints": [
             "The numbers of one word lie side by side in the last axis: cut that axis, and no other.",
             "First `(B, T, H, D/H)`, by `reshape` or `view`. Which two axes must then change places?",
-            '`x.reshape(B, T, H, D // H).transpose(1, 2)`. With einops: `rearrange(x, "b t (h d) -> b h t d", h=num_heads)`.',
+            '`x.reshape(B, T, H, D // H).transpose(1, 2)`. With einops: `rearrange(x, "b t (h d) -> b h t d", '
+            "h=num_heads)`.",
         ],
         "solution": """
 def my_split_heads(x, num_heads):
@@ -274,7 +290,8 @@ def my_split_heads(x, num_heads):
         "hints": [
             "What happens to a softmax when the same number is subtracted from all scores of a row?",
             "Nothing: it cancels. So subtract a number that makes every exponent harmless.",
-            "Subtract each row's own maximum (`scores.amax(dim=-1, keepdim=True)`), then exponentiate and divide by the sum.",
+            "Subtract each row's own maximum (`scores.amax(dim=-1, keepdim=True)`), then exponentiate and "
+            "divide by the sum.",
         ],
         "solution": """
 def my_softmax(scores):
