@@ -114,9 +114,6 @@ def main() -> None:
     except CannotStart as problem:
         print(f"\n{problem}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("\nStopped.", file=sys.stderr)
-        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 
 from course_lib import cli
@@ -102,6 +103,28 @@ def test_run_goes_on_after_a_failure_and_then_fails(folder, course):
     assert re.search(r"1/2  06_broken +failed", output) and re.search(r"2/2  00_start_here +ok", output)
     assert "1 failed" in output and "no [x]" in output
     assert (folder / "notebooks" / "00_start_here.ipynb").read_bytes() == before
+
+
+def test_ctrl_c_stops_a_run_with_a_word_and_takes_its_kernel_along(folder, tmp_path):
+    note = f"pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))"
+    source = f"import os, pathlib, time\n{note}\ntime.sleep(60)"
+    lesson = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    nbformat.write(lesson, folder / "notebooks" / "05_attention.ipynb")
+    program = "import sys; from course_lib import cli; cli.main()"
+    command = [sys.executable, "-c", program, "run", str(folder / "notebooks" / "05_attention.ipynb")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode == 1 and output.strip() == "Stopped."
+    wait_until(lambda: not psutil.pid_exists(int((tmp_path / "pid").read_text())))
+
+
+def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_run_without_a_lesson_runs_all(folder, course, monkeypatch):

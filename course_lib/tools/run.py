@@ -1,8 +1,11 @@
 """Run lessons from top to bottom without a browser, and say how each went."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
+from threading import Thread
 
+import psutil
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -31,13 +34,36 @@ def run_lessons(names: Sequence[str] = (), *, timeout: float = CELL_SECONDS) -> 
             def on_cell(done, total, progress=progress, task=task):
                 progress.update(task, completed=done, total=total)
 
-            report = execute_notebook(path, timeout=timeout, on_cell=on_cell)
+            report = interruptible(execute_notebook, path, timeout=timeout, on_cell=on_cell)
         reports.append(report)
         outcome = "failed" if report.error else "ok"
         line = f"{number}/{len(paths)}  {path.stem:32} {outcome:6} {report.cells:4} cells {report.seconds:7.1f} s"
         console.print(line, style="red" if report.error else "green", highlight=False)
     console.print(summary(reports))
     return int(any(report.error for report in reports))
+
+
+def interruptible(function, *arguments, **options):
+    """Call a function in a thread of its own, so that Ctrl-C reaches us: in the main thread nbclient would take it."""
+    outcome = Future()
+
+    def work():
+        try:
+            outcome.set_result(function(*arguments, **options))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    Thread(target=work, daemon=True).start()
+    while True:
+        try:
+            return outcome.result(timeout=0.2)      # Windows hears Ctrl-C only between two waits
+        except TimeoutError:
+            if outcome.done():
+                raise
+        except KeyboardInterrupt:
+            for kernel in psutil.Process().children(recursive=True):
+                kernel.kill()                       # asked to stop, it would complain at length first
+            raise CannotStart("Stopped.") from None
 
 
 def columns():
