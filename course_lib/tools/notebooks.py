@@ -321,12 +321,29 @@ def normalise(notebook: NotebookNode) -> None:
     for cell in notebook.cells:
         for key in ("execution", "collapsed", "scrolled", "ExecuteTime", "trusted"):
             cell.metadata.pop(key, None)
+    _drop_views(notebook)
     for number, cell in enumerate(code_cells(notebook), start=1):
         cell["execution_count"] = number
         for output in cell.outputs:
-            output.get("data", {}).pop(WIDGET_VIEW, None)
             if output.output_type == "execute_result":
                 output["execution_count"] = number
+
+
+def drop_widget_views(*, model: dict, **_) -> None:
+    """What `course lab` does before it saves: a pre-save hook of Jupyter's contents manager.
+
+    A widget lives as long as its kernel. Opened again with a new one, its view would be an error, so the file keeps
+    only the text and HTML beside it; the open page keeps its widgets.
+    """
+    if model.get("type") == "notebook" and model.get("content"):
+        _drop_views(model["content"])
+
+
+def _drop_views(notebook: dict) -> None:
+    notebook.get("metadata", {}).pop("widgets", None)
+    for cell in notebook.get("cells", []):
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop(WIDGET_VIEW, None)
 
 
 def differences(stored: NotebookNode, fresh: NotebookNode) -> list[str]:

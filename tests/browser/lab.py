@@ -261,6 +261,13 @@ class NotebookPage:
                 raise RuntimeError(f"{self.name} was not saved within 20 s")
             self.page.wait_for_timeout(100)
 
+    def shut_down_kernel(self) -> None:
+        """Kernel > Shut Down Kernel: the next page of this notebook starts a new one."""
+        self.page.locator(".lm-MenuBar-item", has_text=re.compile("^Kernel$")).click()
+        self.page.locator('.lm-Menu-item[data-command="kernelmenu:shutdown"]').click()
+        gone = "() => !window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel"
+        self.page.wait_for_function(gone)
+
     def screenshot(self, name: str, of: Locator | None = None) -> Path:
         """Write build/screenshots/NAME.png, of the window or of one element."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)

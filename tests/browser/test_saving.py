@@ -1,0 +1,67 @@
+"""A learner's notebook with live widgets, saved and opened again: nothing on the page is broken."""
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from playwright.sync_api import expect
+
+from course_lib.tools.notebooks import KERNELSPEC
+
+pytestmark = pytest.mark.needs("chromium")
+
+QUIZ = """\
+from course_lib.classroom import lesson, quiz
+lesson("00")
+quiz("sum", "What is $1 + 1$?",
+     options=["1", "2"], answer=1,
+     why=["One is missing.", "Count them."])"""
+
+
+@pytest.fixture(scope="module")
+def saved(start_lab, open_notebook, tmp_path_factory):
+    """A page whose quiz was answered wrong and then saved; its kernel lives."""
+    path = tmp_path_factory.mktemp("scratch") / "learner.ipynb"
+    cells = [new_code_cell(QUIZ), new_code_cell("import ipywidgets\nipywidgets.IntSlider(value=3)")]
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": KERNELSPEC}), path)
+    page = open_notebook(start_lab([path]), path.name)
+    page.run_all(seconds=120)
+    page.cell("quiz(").get_by_role("button", name="A", exact=True).click()
+    expect(page.cell("quiz(").get_by_role("alert")).to_contain_text("One is missing.")
+    page.save()
+    return page
+
+
+def test_the_file_holds_no_view_of_a_widget(saved):
+    text = (saved.lab.notebooks / saved.name).read_text()
+    assert "widget-view" not in text and "Show the answer" in text
+
+
+def test_the_page_that_was_saved_keeps_its_widgets(saved):
+    cell = saved.cell("quiz(")
+    cell.get_by_role("button", name="B", exact=True).click()
+    expect(cell.get_by_role("alert")).to_contain_text("B is right")
+    assert saved.problems == []
+
+
+def shows_what_is_stored(page):
+    """Whether the page shows the text beside each widget, and complains of nothing."""
+    expect(page.cell("quiz(").get_by_text("Show the answer")).to_be_visible()
+    expect(page.cell("IntSlider").locator(".jp-OutputArea-output")).to_contain_text("IntSlider(value=3)")
+    expect(page.page.get_by_text("Error displaying widget")).to_have_count(0)
+    return page.problems == []
+
+
+def test_a_page_opened_again_beside_its_kernel_shows_what_is_stored(saved, open_notebook):
+    assert shows_what_is_stored(open_notebook(saved.lab, saved.name))
+
+
+def test_a_page_opened_again_with_a_new_kernel_shows_what_is_stored_and_runs(saved, open_notebook):
+    saved.shut_down_kernel()
+    page = open_notebook(saved.lab, saved.name)
+    assert shows_what_is_stored(page)
+    page.screenshot("saved-and-opened-again")
+    page.run_all(seconds=120)
+    cell = page.cell("quiz(")
+    cell.get_by_role("button", name="B", exact=True).click()
+    expect(cell.get_by_role("alert")).to_contain_text("B is right")
+    assert page.problems == []
