@@ -82,6 +82,13 @@ def test_a_lesson_is_found_by_number_name_or_file(folder, name):
     assert lessons.find_lesson(name) == folder / "notebooks" / "05_attention.ipynb"
 
 
+def test_a_whole_name_wins_over_a_part_of_another(folder):
+    (folder / "notebooks" / "07_attention_again.ipynb").touch()
+    assert lessons.find_lesson("attention").stem == "05_attention"
+    with pytest.raises(lessons.CannotStart, match="More than one lesson fits 'atten'"):
+        lessons.find_lesson("atten")
+
+
 @pytest.mark.parametrize(("name", "reason"), [("9", "no lesson '9'"), ("e", "More than one"), ("_", "no lesson '_'")])
 def test_a_lesson_that_is_not_clear_gets_a_sentence_with_the_choice(folder, course, name, reason):
     code, _, error = course("run", name)
@@ -160,6 +167,7 @@ def test_test_hands_options_through_and_returns_pytests_exit_code(course):
 
 def test_test_without_its_packages_says_how_to_get_them(course, monkeypatch):
     monkeypatch.setattr(testing, "find_spec", lambda name: None if name == "nbval" else object())
+    monkeypatch.setattr(testing.subprocess, "call", lambda *command, **options: pytest.fail("pytest was started"))
     code, _, error = course("test")
     assert code == 1 and "(nbval)" in error and "python3 course.py test" in error
 
