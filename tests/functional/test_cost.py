@@ -117,7 +117,7 @@ def test_time_is_the_median_after_a_warm_up():
 
     def function():
         calls.append(None)
-        time.sleep(0.2 if len(calls) in (1, 3) else 0.001)  # the warm-up, and one interruption
+        time.sleep(0.5 if len(calls) in (1, 3) else 0.001)  # the warm-up, and one interruption
 
     assert 0.001 <= median_seconds(function, repeats=3, warmup=1) < 0.1
     assert len(calls) == 4

@@ -89,7 +89,8 @@ def test_bleu_by_length_is_the_bleu_of_each_bucket():
 
 
 def test_exact_match_counts_whole_sentences():
-    assert exact_match([["a", "b"], ["a"], ["c"]], [["a", "b"], ["a", "b"], ("c",)]) == pytest.approx(2 / 3)
+    hypotheses, references = [["a", "b"], ["a"], ["c"], ["b", "a"]], [["a", "b"], ["a", "b"], ("c",), ["a", "b"]]
+    assert exact_match(hypotheses, references) == 2 / 4
 
 
 def test_alignment_error_rate_follows_och_and_ney():
@@ -112,8 +113,8 @@ def test_a_perfect_alignment_has_no_error_and_a_disjoint_one_nothing_else():
 
 
 def test_argmax_alignment_links_each_target_word_to_its_best_source_word():
-    weights = torch.tensor([[0.1, 0.7, 0.2], [0.5, 0.4, 0.1]])  # rows: target words
-    assert argmax_alignment(weights) == {(1, 0), (0, 1)}
+    weights = torch.tensor([[0.1, 0.2, 0.7], [0.5, 0.4, 0.1]])  # rows: target words
+    assert argmax_alignment(weights) == {(2, 0), (0, 1)}
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,15 @@ def test_a_window_equals_full_attention_under_a_local_mask(causal):
     torch.testing.assert_close(masked, full, atol=1e-12, rtol=0)
 
 
+def test_a_window_holds_beside_a_mask():
+    torch.manual_seed(0)
+    attn, x = MultiHeadAttention(12, 3, window=2).double(), torch.randn(2, 7, 12, dtype=torch.float64)
+    mask = padding_mask(torch.tensor([7, 4]), 7)
+    actual = attn(x, mask=mask)
+    attn.window = None
+    torch.testing.assert_close(actual, attn(x, mask=mask & local_mask(7, window=2)), atol=1e-12, rtol=0)
+
+
 @pytest.mark.parametrize("arguments", [{}, {"window": 1}], ids=str)
 def test_the_weights_are_those_that_forward_uses(arguments):
     torch.manual_seed(0)
