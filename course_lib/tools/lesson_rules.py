@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from course_lib.tools.notebooks import KERNELSPEC, MAX_BYTES, WIDGET_VIEW, read_notebook
+from course_lib.tools.files import KERNELSPEC, MAX_BYTES, WIDGET_VIEW, read_notebook
 from course_lib.tools.stamps import NOT_COMPARED, PIXELS, code_cells, stamp_problems
 
 LESSON_PARTS = {                                        # in the order in which a lesson opens them

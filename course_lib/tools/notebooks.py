@@ -26,6 +26,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from course_lib.tools.files import KERNELSPEC, MAX_BYTES, WIDGET_VIEW, read_notebook, write_notebook
 from course_lib.tools.stamps import (
     STAMP,
     code_cells,
@@ -36,17 +37,14 @@ from course_lib.tools.stamps import (
     make_stamp,
 )
 
-MAX_BYTES = 1_500_000
 CELL_TIMEOUT = 300                                      # seconds
 
-KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {
     "file_extension": ".py",
     "mimetype": "text/x-python",
     "name": "python",
     "pygments_lexer": "ipython3",
 }
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -159,25 +157,6 @@ def reproducible_environment() -> Iterator[dict[str, str]]:
         threads = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
         ipython = str(Path(home, "ipython"))            # start-up files of the author stay out
         yield {"COURSE_HOME": home, "COURSE_PROGRESS": "off", "IPYTHONDIR": ipython} | threads
-
-
-def read_notebook(path: str | os.PathLike) -> NotebookNode:
-    """The notebook in the file. Raises ValueError if there is none."""
-    try:
-        return nbformat.read(path, as_version=4)
-    except FileNotFoundError as error:
-        raise ValueError(f"there is no notebook {str(path)!r}") from error
-    except Exception as error:
-        raise ValueError(f"{str(path)!r} is not a readable notebook: {error}") from error
-
-
-def write_notebook(notebook: NotebookNode, path: str | os.PathLike) -> None:
-    """Write the notebook as JupyterLab would, in one step: a reader never sees half a file."""
-    nbformat.validate(notebook)
-    path = Path(path)
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
-    os.replace(part, path)
 
 
 # ---------------------------------------------------------------------------------------- text and back
