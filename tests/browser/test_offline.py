@@ -35,5 +35,5 @@ def test_nothing_can_be_reached_from_the_namespace_but_loopback():
 
 @pytest.mark.parametrize("path", BROWSER_TESTS, ids=lambda path: path.stem)
 def test_every_browser_test_passes_without_a_network(path):
-    run = without_network(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path), seconds=900)
+    run = without_network(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path), seconds=1800)
     assert run.returncode == os.EX_OK, run.stdout
