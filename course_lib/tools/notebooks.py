@@ -37,7 +37,7 @@ from course_lib.tools.stamps import (
     make_stamp,
 )
 
-CELL_TIMEOUT = 300                                      # seconds
+CELL_TIMEOUT = 900                                      # seconds: a busy machine is no fault of the lesson
 
 LANGUAGE = {
     "file_extension": ".py",

@@ -12,7 +12,7 @@ from course_lib.tools.lessons import CannotStart, course_folder
 
 PACKAGES = ("pytest", "nbval", "xdist", "beartype", "hypothesis", "playwright", "sacrebleu", "jupytext")
 SANITIZE = Path(course_lib.__file__).parent / "classroom" / "nbval_sanitize.cfg"
-NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", f"--nbval-sanitize-with={SANITIZE}")
+NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout=900", f"--nbval-sanitize-with={SANITIZE}")
 # loadscope keeps the cells of a notebook, and the tests of a module, in one process.
 PROCESSES = ("-n", "2", "--dist", "loadscope")
 

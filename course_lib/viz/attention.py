@@ -139,8 +139,8 @@ def saturation_curves(
     fig, panels = figure(14, 4.4, columns=3)
     for axes, curves, label, scale in (
         (panels[0], variance, "variance of the score", "log"),
-        (panels[1], largest, "largest of 16 weights (mean)", "linear"),
-        (panels[2], gradient, "norm of d weights / d scores (mean)", "log"),
+        (panels[1], largest, "largest weight (mean)", "linear"),
+        (panels[2], gradient, "gradient (median norm)", "log"),
     ):
         for i, (name, values) in enumerate(curves.items()):
             axes.plot(widths, values, marker=MARKERS[i], label=name)
@@ -190,7 +190,7 @@ def mixing_patterns(length: int = 10, window: int = 1) -> Figure:
     own = np.random.default_rng(0).permutation(length * length).reshape(length, length) / length**2
     content = np.random.default_rng(1).dirichlet(np.full(length, 0.4), size=length)
     local = np.where(near, content, 0)
-    fig, panels = figure(15, 5.0, columns=4)
+    fig, panels = figure(15, 5.6, columns=4)
     for axes, image, title, colours in (
         (
             panels[0],
@@ -217,6 +217,7 @@ def mixing_patterns(length: int = 10, window: int = 1) -> Figure:
         strict=True,
     ):
         axes.set_xlabel(f"input position\n\n{line}")
+    fig.get_layout_engine().set(h_pad=0.2)  # inches; the two lines below the axes
     return fig
 
 
@@ -246,10 +247,17 @@ def heads_figure(accuracy: Mapping[str, Mapping[int, Sequence[float]]]) -> Figur
         axes.plot(heads, [100 * np.mean(by_heads[h]) for h in heads], marker=MARKERS[i], label=task)
         for h in heads:
             axes.plot([h] * len(by_heads[h]), 100 * np.array(by_heads[h]), ".", color=CYCLE[i], alpha=0.6)
+            axes.annotate(
+                f"{100 * np.mean(by_heads[h]):.1f}",
+                (h, 100 * np.mean(by_heads[h])),
+                (4, -18 - 16 * i),
+                textcoords="offset points",
+                fontsize=11,
+            )
     axes.set_xscale("log", base=2)
     axes.set_xticks(heads, [str(h) for h in heads])
-    axes.set(xlabel="heads (the width of all heads together is the same)", ylabel="words right (%)")
-    axes.legend()
+    axes.set(xlabel="heads (the width of all heads together is the same)", ylabel="words right (%)", ylim=(0, 105))
+    axes.legend(loc="lower right")
     return fig
 
 

@@ -7,29 +7,29 @@ QUIZZES = {
         "question": "Why does one fixed vector hurt long sentences more than short ones?",
         "options": [
             "Long sentences are rarer in the training data",
-            "The vector has one size for every sentence, so each word of a long one gets less of it",
             "The decoder cannot write long sentences",
+            "The vector has one size for every sentence, so each word of a long one gets less of it",
             "The softmax over the vocabulary becomes slower with length",
         ],
-        "answer": 1,
+        "answer": 2,
         "why": [
             "They are rarer, but attention is trained on the same data and does not suffer: rarity is not the reason.",
-            "The size of $c$ is fixed when the network is built; what must go into it grows with the sentence.",
             "It can write as long as it likes. What it lacks is knowledge of what to write.",
+            "The size of $c$ is fixed when the network is built; what must go into it grows with the sentence.",
             "Speed is not the point here, and that softmax is the same for every sentence.",
         ],
     },
     "softmax-axis": {
         "question": "$QK^\\top$ has the shape (queries, keys). Over which axis does the softmax run?",
         "options": [
-            "Over the keys: each row sums to one",
             "Over the queries: each column sums to one",
+            "Over the keys: each row sums to one",
             "Over both: the whole matrix sums to one",
         ],
-        "answer": 0,
+        "answer": 1,
         "why": [
-            "A query spreads a weight of one over the keys. In PyTorch that is `softmax(dim=-1)`.",
             "Then keys would share out queries, and a query could come away with nothing at all.",
+            "A query spreads a weight of one over the keys. In PyTorch that is `softmax(dim=-1)`.",
             "Then each query would get a smaller answer when there are more queries.",
         ],
     },
@@ -44,21 +44,25 @@ QUIZZES = {
         "answer": 1,
         "why": [
             "The loss only asks for the right words. Where the model looks is its own affair.",
-            "The states of a bidirectional encoder know their neighbours, so looking one word aside can be good "
-            "enough. "
-            "Weights are a hint about what a model uses, not a proof.",
+            "The states of a bidirectional encoder know their neighbours, so looking one word aside can be "
+            "good enough. Weights are a hint about what a model uses, not a proof.",
             "Then the translation would suffer first.",
         ],
     },
     "variance": {
         "question": "The entries of $q$ and $k$ are independent, with mean 0 and variance 1, and $d_k = 64$. "
         "What is the standard deviation of $q^\\top k$?",
-        "options": ["1", "8", "64", "4096"],
-        "answer": 1,
+        "options": [
+            "1",
+            "64",
+            "8",
+            "4096",
+        ],
+        "answer": 2,
         "why": [
             "That is what it is after the division by $\\sqrt{d_k}$.",
-            "Each of the 64 products has variance 1; the variances add to 64, and the standard deviation is its root.",
             "That is the variance, not its root.",
+            "Each of the 64 products has variance 1; the variances add to 64, and the standard deviation is its root.",
             "That would be the variance if the products were all equal instead of independent.",
         ],
     },
@@ -66,121 +70,122 @@ QUIZZES = {
         "question": "Someone computes the softmax first and then multiplies the hidden weights by zero. What "
         "goes wrong?",
         "options": [
-            "Nothing: hidden is hidden",
             "The visible weights no longer sum to one, and the hidden scores still influence them",
+            "Nothing: hidden is hidden",
             "The gradient becomes NaN",
         ],
-        "answer": 1,
+        "answer": 0,
         "why": [
-            "The hidden words have already taken their share of the softmax's denominator.",
             "The answer shrinks, and by an amount that depends on what should have been invisible: a leak.",
+            "The hidden words have already taken their share of the softmax's denominator.",
             "It stays finite, which is why this mistake can live in a program for a long time.",
         ],
     },
     "equivariance": {
-        "question": "You shuffle the words of a sentence and feed it to self-attention without position codes. "
-        "What happens to the output?",
+        "question": "You shuffle the words of a sentence and feed it to self-attention without position "
+        "codes. What happens to the output?",
         "options": [
             "It stays exactly the same",
-            "It is the old output, shuffled in the same way",
             "It changes unpredictably",
+            "It is the old output, shuffled in the same way",
         ],
-        "answer": 1,
+        "answer": 2,
         "why": [
             "That would be permutation *invariance*. Here each word keeps its own answer and takes it along.",
-            "$f(s(x)) = s(f(x))$: permutation *equivariance*. To the layer a sentence is a bag of words.",
             "Every word still sees the same set of words, so its answer cannot change.",
+            "$f(s(x)) = s(f(x))$: permutation *equivariance*. To the layer a sentence is a bag of words.",
         ],
     },
     "heads-cost": {
         "question": "A layer of width $D = 512$ goes from 1 head to 8. What happens to its number of parameters?",
-        "options": ["It stays the same", "It grows eightfold", "It shrinks to an eighth"],
-        "answer": 0,
+        "options": [
+            "It grows eightfold",
+            "It stays the same",
+            "It shrinks to an eighth",
+        ],
+        "answer": 1,
         "why": [
+            "It would if each head had the full width; heads divide it among themselves.",
             "Each head works with $d_k = D/H = 64$ numbers: the eight $512 \\times 64$ maps together are one "
             "$512 \\times 512$.",
-            "It would if each head had the full width; heads divide it among themselves.",
             "All the heads together still need the full width.",
         ],
     },
     "path": {
-        "question": "Word 1 matters for word 1,000. Through how many layers or steps must the information pass "
-        "in a recurrent, a convolutional (kernel 3, not dilated) and a self-attention network?",
+        "question": "Word 1 matters for word 1,000. Through how many steps or layers must the information "
+        "pass in a recurrent, a convolutional (kernel 3, not dilated) and a self-attention network?",
         "options": [
-            "About 1,000 steps / about 500 layers / 1 layer",
-            "1 / 1 / 1",
+            "1 step / 1 layer / 1 layer",
             "About 1,000 steps / 3 layers / 1,000 layers",
+            "About 1,000 steps / about 1,000 layers / 1 layer",
         ],
-        "answer": 0,
+        "answer": 2,
         "why": [
-            "A recurrence passes it on step by step, each convolution carries it one place, attention takes it "
-            "in one step. "
-            "The paper's $\\log_k n$ holds for dilated convolutions.",
             "Only attention connects all pairs in one layer.",
-            "A convolution of kernel 3 sees one place to either side in each layer.",
+            "A kernel of 3 does not reach 1,000 words in 3 layers, and attention needs no more than one.",
+            "A recurrence passes it on step by step, a convolution of kernel 3 carries it one place in each "
+            "layer, attention takes it in one step. The paper's $\\log_k n$ holds for dilated convolutions.",
         ],
     },
     "context-size": {
         "question": "An encoder reads a sentence of 40 words with states of 128 numbers. How much can the "
-        "decoder draw on, "
-        "with one fixed vector and with attention?",
+        "decoder draw on, with one fixed vector and with attention?",
         "options": [
-            "128 numbers in both cases",
             "128 numbers, and 40 x 128 numbers",
+            "128 numbers in both cases",
             "40 numbers, and 128 numbers",
         ],
-        "answer": 1,
+        "answer": 0,
         "why": [
-            "Each context vector has 128 numbers, but attention makes a new one for every word, from all the states.",
             "What attention can draw on grows with the sentence: one state for each word.",
+            "Each context vector has 128 numbers, but attention makes a new one for every word, from all the states.",
             "There is one state for each word, and each has 128 numbers.",
         ],
     },
     "values": {
         "question": "Two keys are identical, but their values differ. What does attention return for a query "
-        "that fits "
-        "both far better than all the others?",
+        "that fits both far better than all the others?",
         "options": [
             "The value of the first of them",
-            "About the mean of the two values",
             "One of the two at random",
+            "About the mean of the two values",
         ],
-        "answer": 1,
+        "answer": 2,
         "why": [
             "A softmax has no order: equal scores get equal weights.",
-            "Equal keys get equal scores and equal weights, here nearly 1/2 each.",
             "Nothing is drawn at random: the output is a weighted average.",
+            "Equal keys get equal scores and equal weights, here nearly 1/2 each.",
         ],
     },
     "cross-or-self": {
         "question": "In a translator's cross-attention, what are the queries and what are the keys?",
         "options": [
             "Queries from the source sentence, keys from the target sentence",
-            "Queries from the target sentence, keys from the source sentence",
             "Both from the source sentence",
             "Both from the target sentence",
+            "Queries from the target sentence, keys from the source sentence",
         ],
-        "answer": 1,
+        "answer": 3,
         "why": [
             "Then the English words would ask the French ones, which are not written yet.",
-            "The word being written asks: which of the source words do I need now?",
             "That is self-attention in an encoder.",
             "That is (masked) self-attention in a decoder.",
+            "The word being written asks: which of the source words do I need now?",
         ],
     },
     "masks-causal": {
         "question": "Which of these sees what it should not when the causal mask is forgotten during training?",
         "options": [
             "An encoder that classifies whole sentences",
-            "A decoder that predicts each next word from the words before it",
             "A decoder that writes word by word at test time",
+            "A decoder that predicts each next word from the words before it",
         ],
-        "answer": 1,
+        "answer": 2,
         "why": [
             "It may look at everything; it needs no causal mask.",
-            "All words are in the input at once, so it would simply copy the next one: a loss near zero, and no skill.",
             "There the future does not exist yet, so there is nothing to see. It would fail because of how it "
             "was trained.",
+            "All words are in the input at once, so it would simply copy the next one: a loss near zero, and no skill.",
         ],
     },
 }
@@ -194,7 +199,7 @@ PREDICTIONS = {
         "(100 is perfect)?",
         "options": [
             "About the same: the fixed vector only needs more steps",
-            "Attention is better by 10 to 30 points",
+            "Attention is better by 10 to 50 points",
             "Attention is better by more than 50 points",
         ],
     },

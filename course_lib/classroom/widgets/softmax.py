@@ -25,14 +25,14 @@ def softmax_explorer() -> Explorer:
         name="softmax",
         title="Softmax: from scores to weights",
         controls=[
-            Choice(name="d_k", label="Width d_k", options={str(d): d for d in (1, 4, 16, 64, 256, 1024)}, value=64),
+            Choice(name="d_k", label="Width d_k", options={str(d): d for d in (1, 4, 16, 64, 256, 1024)}, value=1),
             Choice(
                 name="scaled",
                 label="Divide by √d_k",
                 options={"no": False, "yes, as in the paper": True},
                 value=False,
             ),
-            Slider(name="temperature", label="Temperature T", low=-1, high=1, step=0.05, value=1.0, log=True),
+            Slider(name="temperature", label="Temperature T", low=-1, high=1.6, step=0.05, value=1.0, log=True),
             *scores,
         ],
         draw=_draw,

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -77,15 +76,18 @@ def train_reader(
     )
 
 
-def best_rate(results: Sequence[ReaderResult]) -> dict[str, dict[int, list[float]]]:
-    """Test accuracies by task, number of heads and seed, each at the learning rate that did best on validation."""
-    chosen: dict[str, dict[int, list[float]]] = {}
-    for task, heads in dict.fromkeys((r.task, r.num_heads) for r in results):
-        group = [r for r in results if (r.task, r.num_heads) == (task, heads)]
-        by_rate = {rate: [r for r in group if r.learning_rate == rate] for rate in {r.learning_rate for r in group}}
-        best = max(sorted(by_rate), key=lambda rate: np.mean([r.validation for r in by_rate[rate]]))
-        chosen.setdefault(task, {})[heads] = [r.test for r in sorted(by_rate[best], key=lambda r: r.seed)]
-    return chosen
+def accuracy_by_heads(results: Sequence[ReaderResult]) -> dict[str, dict[int, list[float]]]:
+    """Test accuracies by task and number of heads, in the order of the seeds.
+
+    Raises ValueError if the results mix several learning rates: pick one, on validation, first.
+    """
+    rates = {result.learning_rate for result in results}
+    if len(rates) > 1:
+        raise ValueError(f"These results mix the learning rates {sorted(rates)}: choose one of them first.")
+    table: dict[str, dict[int, list[float]]] = {}
+    for result in sorted(results, key=lambda result: result.seed):
+        table.setdefault(result.task, {}).setdefault(result.num_heads, []).append(result.test)
+    return table
 
 
 @lru_cache(maxsize=1)

@@ -32,14 +32,18 @@ def test_one_head_learns_to_find_one_neighbour():
     assert result.test > 0.9
 
 
-def test_the_rate_is_chosen_on_validation_and_reported_on_test():
-    def result(rate, seed, validation, test):
-        return neighbours.ReaderResult(
-            task="left only", num_heads=1, learning_rate=rate, seed=seed, validation=validation, test=test
-        )
+def result(task, heads, seed, test, rate=0.1):
+    return neighbours.ReaderResult(task=task, num_heads=heads, learning_rate=rate, seed=seed, validation=0.5, test=test)
 
-    results = [result(0.1, 1, 0.8, 0.2), result(0.1, 0, 0.8, 0.3), result(0.2, 0, 0.9, 0.1), result(0.2, 1, 0.6, 0.9)]
-    assert neighbours.best_rate(results) == {"left only": {1: [0.3, 0.2]}}
+
+def test_accuracies_are_sorted_by_task_heads_and_seed():
+    results = [result("a", 2, 1, 0.4), result("a", 1, 0, 0.1), result("b", 1, 0, 0.2), result("a", 2, 0, 0.3)]
+    assert neighbours.accuracy_by_heads(results) == {"a": {1: [0.1], 2: [0.3, 0.4]}, "b": {1: [0.2]}}
+
+
+def test_results_of_several_learning_rates_are_not_mixed():
+    with pytest.raises(ValueError, match=r"mix the learning rates \[0.1, 0.2\]"):
+        neighbours.accuracy_by_heads([result("a", 1, 0, 0.1), result("a", 1, 0, 0.1, rate=0.2)])
 
 
 def test_an_unknown_task_is_refused():
