@@ -39,7 +39,7 @@ class Exercise:
         self.checks, self.hints = list(checks), list(hints)
         self.solution = solution if isinstance(solution, str) else inspect.getsource(solution)
         self.solution = textwrap.dedent(self.solution).strip()
-        self.button = widgets.Button(layout=widgets.Layout(width="auto"))
+        self.button = widgets.Button(layout=widgets.Layout(width="auto", align_self="flex-start"))
         self.button.on_click(self.open_next)
         self.opened = widgets.HTMLMath()
 

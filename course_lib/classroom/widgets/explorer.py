@@ -131,7 +131,7 @@ class TextBox(Control):
 
     def build(self, changed):
         box = widgets.Text(
-            value=self.value, description=self.label, **_LABELLED | {"layout": {"width": "min(52em, 98%)"}}
+            value=self.value, description=self.label, **_LABELLED | {"layout": {"width": "min(64em, 98%)"}}
         )
         box.observe(lambda change: changed(change["new"]), "value")
         buttons = [_button(text, lambda _, text=text: setattr(box, "value", text)) for text in self.examples]
@@ -195,7 +195,7 @@ class PaintGrid(Control):
             for c, square in enumerate(row):
                 square.observe(partial(flipped, r, c), "value")
         presets = [_button(name, lambda _, value=value: paint(value)) for name, value in self.presets.items()]
-        names = [widgets.HTML(value=f"<small>{html.escape(text)}</small>") for text in ("", *self.columns)]
+        names = [widgets.HTML(value=_CENTRED.format(html.escape(text))) for text in ("", *self.columns)]
         lines = [[widgets.Label(value=name), *row] for name, row in zip(self.rows, squares, strict=True)]
         board = widgets.GridBox(
             [*names, *(item for line in lines for item in line)],
@@ -235,8 +235,8 @@ class Explorer:
     """A thing to play with.
 
     `draw` turns a state into a Figure, or into HTML; `alt` says in words what is to be seen, and stands below the
-    drawing, too. A ValueError of theirs is shown as the sentence it carries. Raises ValueError for two controls of
-    one name.
+    drawing, too, or above it with `words_first`. A ValueError of theirs is shown as the sentence it carries. Raises
+    ValueError for two controls of one name.
     """
 
     name: str
@@ -245,6 +245,7 @@ class Explorer:
     draw: Callable[[State], Figure | str]
     alt: Callable[[State], str]
     beside: bool = False  # the controls stand left of the drawing, not above it
+    words_first: bool = False
 
     def __post_init__(self) -> None:
         names = [control.name for control in self.controls]
@@ -274,7 +275,8 @@ class Explorer:
             reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
             alt = f"This setting cannot be drawn. {reason}"
             return Frame(state=state, html=panel(to_html(f"✗ {html.unescape(alt)}"), colour=RED), alt=alt)
-        return Frame(state=state, html=body + panel(to_html(alt), colour=GREY), alt=alt)
+        words = panel(to_html(alt), colour=GREY)
+        return Frame(state=state, html=words + body if self.words_first else body + words, alt=alt)
 
     def widget(self) -> widgets.Box:
         """Return the live form; a change of a control redraws in place."""
@@ -343,6 +345,7 @@ class _Live:
 
 _AT_START = {"align_items": "flex-start", "max_width": "26em"}
 _ROW = {"flex_flow": "row wrap", "align_items": "flex-start"}
+_CENTRED = '<small style="display:block;text-align:center">{}</small>'
 _LABELLED = {"style": {"description_width": "11em"}, "layout": {"width": "29em"}}
 
 

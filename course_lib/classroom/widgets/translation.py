@@ -49,6 +49,7 @@ def translator(
         controls=[TextBox(name="text", label="English sentence", value=examples[0], examples=list(examples))],
         draw=lambda state: _draw(result(state)) if len(result(state).target) else "",
         alt=alt,
+        words_first=True,
     )
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import re
+from dataclasses import replace
 
 import ipywidgets
 import matplotlib.image
@@ -154,6 +155,12 @@ def test_a_frame_holds_the_drawing_and_its_words(explorer):
 def test_a_drawing_may_be_html(explorer):
     plain = Explorer(name="x", title="x", controls=[], draw=lambda state: "<b>here</b>", alt=lambda state: "Words.")
     assert plain.frame().html.startswith("<b>here</b>")
+
+
+def test_the_words_stand_below_the_drawing_or_above_it(explorer):
+    for words_first in (False, True):
+        html = replace(explorer, words_first=words_first).frame().html
+        assert (html.index("2 squares.</p>") < html.index("<img")) is words_first
 
 
 def test_the_page_without_a_kernel_shows_the_first_frame(explorer, page):
