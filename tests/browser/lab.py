@@ -269,8 +269,13 @@ class NotebookPage:
         self.page.wait_for_function(gone)
 
     def screenshot(self, name: str, of: Locator | None = None) -> Path:
-        """Write build/screenshots/NAME.png, of the window or of one element."""
+        """Write build/screenshots/NAME.png, of the window or of one element, in a window high enough for it."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         path = SCREENSHOTS / f"{name}.png"
+        window = self.page.viewport_size
+        if of is not None and of.bounding_box()["height"] > window["height"] - 200:      # bars above and below
+            self.page.set_viewport_size(window | {"height": int(of.bounding_box()["height"]) + 300})
+            of.scroll_into_view_if_needed()
         (of or self.page).screenshot(path=path)
+        self.page.set_viewport_size(window)
         return path

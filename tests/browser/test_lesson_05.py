@@ -80,7 +80,9 @@ def test_the_softmax_follows_its_scores_its_width_and_its_temperature(lesson):
     cell = lesson.cell("softmax_explorer().live()")
     temperature, first = (cell.locator(".widget-slider").nth(i) for i in range(2))
     scores = np.array([1.2, 0.4, -0.3, -1.1, 0.0])
-    answers_in(cell, weights_of(8 * scores))                        # d_k = 64, not divided
+    at_the_start = cell.get_by_text("The weights of keys").inner_text()
+    cell.get_by_label("Width d_k").select_option("64")
+    answers_in(cell, weights_of(8 * scores))
     answers_in(cell, "The softmax is saturated")
     lesson.screenshot("05-softmax-saturated", of=cell)
 
@@ -94,13 +96,12 @@ def test_the_softmax_follows_its_scores_its_width_and_its_temperature(lesson):
     lesson.screenshot("05-softmax-rescued", of=cell)
 
     cell.get_by_role("button", name="Back to the start").click()
+    answers_in(cell, at_the_start)
     scores[0] = 1.2
-    answers_in(cell, weights_of(8 * scores))
-    cell.get_by_label("Divide by √d_k").select_option("yes, as in the paper")
-    answers_in(cell, weights_of(scores))
-    cell.get_by_label("Divide by √d_k").select_option("no")
     cell.get_by_label("Width d_k").select_option("4")
     answers_in(cell, weights_of(2 * scores))
+    cell.get_by_label("Divide by √d_k").select_option("yes, as in the paper")
+    answers_in(cell, weights_of(scores))
 
 
 def test_a_painted_mask_changes_who_looks_at_whom(lesson):
@@ -156,14 +157,14 @@ def test_the_translator_names_a_word_it_does_not_know_and_a_near_one(lesson):
 @pytest.mark.parametrize("name", ["mask-order", "values"])
 def test_a_wrong_answer_is_explained_and_the_right_one_praised(lesson, name):
     cell, quiz = lesson.cell(f'quiz("{name}")'), QUIZZES[name]
-    wrong = 0 if quiz["answer"] else 1
+    right, wrong = quiz["answer"], 0 if quiz["answer"] else 1
     cell.get_by_role("button", name="ABC"[wrong], exact=True).click()
     expect(cell.get_by_role("alert")).to_contain_text(f"{'ABC'[wrong]} is not right", timeout=ANSWER_TIME)
     expect(cell.get_by_role("alert")).to_contain_text(quiz["why"][wrong])
     lesson.screenshot(f"05-quiz-{name}-wrong", of=cell)
-    cell.get_by_role("button", name="ABC"[quiz["answer"]], exact=True).click()
-    expect(cell.get_by_role("alert")).to_contain_text(f"{'ABC'[quiz['answer']]} is right", timeout=ANSWER_TIME)
-    expect(cell.get_by_role("alert")).to_contain_text(quiz["why"][quiz["answer"]])
+    cell.get_by_role("button", name="ABC"[right], exact=True).click()
+    expect(cell.get_by_role("alert")).to_contain_text(f"{'ABC'[right]} is right", timeout=ANSWER_TIME)
+    expect(cell.get_by_role("alert")).to_contain_text(quiz["why"][right])
     cell.get_by_text("Why not the others?").click()
     expect(cell.get_by_role("alert")).to_contain_text(quiz["why"][wrong])
     lesson.screenshot(f"05-quiz-{name}-right", of=cell)
