@@ -16,8 +16,10 @@ from course_lib.functional.positions import sinusoidal_positions
 from course_lib.properties.core import Check, Fault, Finding, Probe, explain, unexplained
 
 WRONG_AXIS = "softmax over the wrong axis"
+WHOLE_TENSOR = "softmax over the whole tensor"
 NO_EXPONENTIAL = "no exponential in the softmax"
 OVERFLOW = "softmax overflows for large inputs"
+LARGE_INPUTS_LOST = "large inputs lose their differences"
 FOREIGN_MAXIMUM = "maximum not taken row by row"
 MISSING_SCALE = "missing scale"
 SCALED_BY_D = "divided by d instead of its square root"
@@ -32,8 +34,11 @@ MASK_INVERTED = "mask inverted"
 MASK_AFTER_SOFTMAX = "mask after the softmax"
 MASK_ZEROES_SCORES = "hidden scores set to zero"
 SEES_NOTHING = "NaN for a query that sees nothing"
+EQUAL_WEIGHTS = "equal weights for a query that sees nothing"
+READS_HIDDEN = "a query that sees nothing still reads something"
 NO_TANH = "missing tanh"
 TANH_OUTSIDE = "tanh outside of the sum"
+TANH_OF_PARTS = "tanh of each part alone"
 OTHER_ACTIVATION = "another function in place of tanh"
 PRODUCT_FOR_SUM = "product in place of the sum"
 MATRICES_SWAPPED = "W and U swapped"
@@ -59,8 +64,12 @@ SURE_NOT_POSSIBLE = "sure links not counted as possible"
 
 EXPLANATIONS: dict[str, tuple[str, str]] = {
     WRONG_AXIS: (
-        "The results do not sum to one along the last axis, but along another.",
-        "Each query shares out its attention among the keys: which axis are the keys? Use `dim=-1`.",
+        "The shares do not sum to one along the last axis, but along another.",
+        "Each row of scores is to become shares that sum to one. Along which axis does a row run? Use `dim=-1`.",
+    ),
+    WHOLE_TENSOR: (
+        "All entries together sum to one, instead of each row by itself.",
+        "Sum over the last axis only, and keep it, so that each row is divided by its own sum.",
     ),
     NO_EXPONENTIAL: (
         "The result is each number divided by the sum, without the exponential.",
@@ -70,8 +79,13 @@ EXPLANATIONS: dict[str, tuple[str, str]] = {
         "Inputs around 1000 give NaN: their exponential is infinite.",
         "Subtracting one number from a whole row changes nothing in exact arithmetic. Which number makes it safe?",
     ),
+    LARGE_INPUTS_LOST: (
+        "Adding 1000 to all scores changes the result, though only their differences should count.",
+        "A limit such as `clamp`, or a repair of NaN afterwards, forgets which of the large scores is the largest. "
+        "Subtract from each row its own maximum instead: that keeps all differences.",
+    ),
     FOREIGN_MAXIMUM: (
-        "A row far below the others gives NaN: all its exponentials are zero.",
+        "A row far below the others comes out wrong: what was subtracted from it is not its own maximum.",
         "Subtract from each row its own maximum: `x.amax(dim=-1, keepdim=True)`.",
     ),
     MISSING_SCALE: (
@@ -123,8 +137,17 @@ EXPLANATIONS: dict[str, tuple[str, str]] = {
         "Which score has the exponential 0?",
     ),
     SEES_NOTHING: (
-        "A query whose keys are all hidden gets NaN or something else that is not zero.",
+        "A query whose keys are all hidden gets NaN.",
         "softmax of nothing but -inf is 0/0: set those weights to zero afterwards.",
+    ),
+    EQUAL_WEIGHTS: (
+        "A query whose keys are all hidden gets the mean of all values, hidden as they are, instead of zeros.",
+        "A large negative number such as -1e9 in every place is the same score everywhere: equal weights. "
+        "Fill with -inf, and set the weights of hidden keys to zero afterwards.",
+    ),
+    READS_HIDDEN: (
+        "A query whose keys are all hidden gets something that is not zero.",
+        "Set the weights of hidden keys to zero after the softmax, too.",
     ),
     NO_TANH: (
         "There is no tanh between the sum and v.",
@@ -133,6 +156,10 @@ EXPLANATIONS: dict[str, tuple[str, str]] = {
     TANH_OUTSIDE: (
         "The tanh is applied to the finished score.",
         "It belongs between the sum W q + U k and the product with v.",
+    ),
+    TANH_OF_PARTS: (
+        "The tanh is applied to W q and to U k one by one, and the results are added.",
+        "Then the query cannot change which key wins. Add first: tanh(W q + U k).",
     ),
     OTHER_ACTIVATION: ("Another function stands where the paper has tanh.", "Use `torch.tanh`."),
     PRODUCT_FOR_SUM: ("W q and U k are multiplied.", "Additive attention adds them."),
@@ -222,7 +249,7 @@ def _compare(actual: Tensor, wanted: Tensor, mistakes: list[str] | None) -> list
 # softmax(x): over the last axis -----------------------------------------------------------------------------
 
 _SOFTMAX_OPTIONS = {
-    "axis": {(-1,): None, (-2,): WRONG_AXIS, (0,): WRONG_AXIS, (0, 1, 2): WRONG_AXIS},
+    "axis": {(-1,): None, (-2,): WRONG_AXIS, (0,): WRONG_AXIS, (0, 1, 2): WHOLE_TENSOR},
     "exponential": {True: None, False: NO_EXPONENTIAL},
     "maximum": {None: None, 0: FOREIGN_MAXIMUM, 1: FOREIGN_MAXIMUM},
 }
@@ -245,23 +272,36 @@ def _check_softmax(probe: Probe) -> list[Finding]:
 
 def _check_softmax_is_stable(probe: Probe) -> list[Finding]:
     x = probe.random(2, 3, 5)
-    if not probe.tensor(1000 + x, shape=x.shape, finite=False).isfinite().all():
+    # A mistake that shows with small inputs has its own name: then only NaN and infinity are news.
+    known = not _is_softmax(probe.tensor(x, shape=x.shape, finite=False), x)
+    large = probe.tensor(1000 + x, shape=x.shape, finite=False)
+    if not large.isfinite().all():
         return _findings([OVERFLOW])
+    if not (known or _is_softmax(large, 1000 + x)):
+        return _findings([LARGE_INPUTS_LOST])
     rows = torch.tensor([-1000.0, 0.0, 1000.0])[:, None]
     for apart in (rows + x, rows[:, None] + probe.random(3, 3, 5)):  # rows far apart along axis 1, along axis 0
         actual = probe.tensor(apart, shape=apart.shape, finite=False)
-        if not actual.isfinite().all():
+        if not actual.isfinite().all() or not (known or _is_softmax(actual, apart)):
             return _findings([FOREIGN_MAXIMUM])
     return []
 
 
+def _is_softmax(actual: Tensor, x: Tensor) -> bool:
+    return torch.allclose(actual, x.softmax(dim=-1), atol=1e-4)
+
+
 SOFTMAX = [
     Check(name="shares sum to one along the last axis", detects=_names(_SOFTMAX_OPTIONS), run=_check_softmax),
-    Check(name="large inputs do no harm", detects=(OVERFLOW, FOREIGN_MAXIMUM), run=_check_softmax_is_stable),
+    Check(
+        name="large inputs do no harm",
+        detects=(OVERFLOW, LARGE_INPUTS_LOST, FOREIGN_MAXIMUM),
+        run=_check_softmax_is_stable,
+    ),
 ]
 
 
-# scaled_dot_product_attention(q, k, v, mask=None): output, or (output, weights) -----------------------------
+# scaled_dot_product_attention(q, k, v, mask=None): the output alone -----------------------------------------
 
 _SCORES_OPTIONS = {"scores": {"q k^T": None, "q k": NOT_TRANSPOSED, "reshaped": RESHAPED_KEYS}}
 _ATTENTION_OPTIONS = _SCORES_OPTIONS | {
@@ -362,7 +402,12 @@ def _check_query_that_sees_nothing(probe: Probe) -> list[Finding]:
     mask = torch.ones(4, 5, dtype=torch.bool)
     mask[1] = False
     actual = probe.tensor(q, k, v, mask=mask, shape=(2, 4, 3), finite=False)
-    return [] if (actual[:, 1] == 0).all() else _findings([SEES_NOTHING])
+    blind = actual[:, 1]
+    if (blind == 0).all():
+        return []
+    if not blind.isfinite().all():
+        return _findings([SEES_NOTHING])
+    return _findings([EQUAL_WEIGHTS if torch.allclose(blind, v.mean(dim=1), atol=1e-4) else READS_HIDDEN])
 
 
 SCALED_DOT_PRODUCT_ATTENTION = [
@@ -375,7 +420,11 @@ SCALED_DOT_PRODUCT_ATTENTION = [
     Check(name="hidden keys get no weight", detects=_names(_MASK_OPTIONS), run=_check_attention_mask),
 ]
 QUERY_THAT_SEES_NOTHING = [
-    Check(name="a query that sees nothing gets zeros", detects=(SEES_NOTHING,), run=_check_query_that_sees_nothing)
+    Check(
+        name="a query that sees nothing gets zeros",
+        detects=(SEES_NOTHING, EQUAL_WEIGHTS, READS_HIDDEN),
+        run=_check_query_that_sees_nothing,
+    )
 ]
 
 
@@ -386,6 +435,7 @@ _ADDITIVE_OPTIONS = {
         "tanh": None,
         "none": NO_TANH,
         "outside": TANH_OUTSIDE,
+        "of parts": TANH_OF_PARTS,
         "sigmoid": OTHER_ACTIVATION,
         "relu": OTHER_ACTIVATION,
     },
@@ -414,6 +464,8 @@ def _additive(
     """Additive scores with the mistakes that learners make."""
     W, U = (U, W) if swapped else (W, U)
     Wq, Uk = (q @ W, k @ U) if transposed else (q @ W.T, k @ U.T)
+    if activation == "of parts":
+        Wq, Uk = Wq.tanh(), Uk.tanh()
     if layout == "diagonal":
         joint = Wq + Uk if joined == "sum" else Wq * Uk
     else:

@@ -77,22 +77,14 @@ class Probe:
         return result
 
     def tensor(self, *args: Any, shape: Sequence[int] | None = None, finite: bool = True, **kwargs: Any) -> Tensor:
-        """The returned tensor, in float32; of a tuple such as (output, weights) the first entry.
+        """The returned tensor, in float32.
 
-        A Fault if it is no tensor, or has not the wanted shape, or (unless `finite` is False) not only finite numbers.
+        A Fault if it is no tensor (a tuple of tensors is none), or has not the wanted shape, or (unless `finite` is
+        False) not only finite numbers.
         """
         result = self.call(*args, **kwargs)
-        if isinstance(result, tuple) and result:
-            result = result[0]
         if not isinstance(result, Tensor):
-            kind = type(result).__name__
-            raise Fault(
-                Finding(
-                    misconception=WRONG_TYPE,
-                    message=f"Your function returned {'nothing' if result is None else f'a value of type `{kind}`'}.",
-                    hint="Return a `torch.Tensor`; is there a `return` at the end?",
-                )
-            )
+            raise Fault(_no_tensor(result))
         result = result.detach().float()
         if shape is not None and tuple(result.shape) != tuple(shape):
             raise Fault(
@@ -226,6 +218,21 @@ def _run_one(function: Any, check: Check, seed: int) -> list[Finding]:
     except Exception as error:  # an object that only pretends to be a tensor; still no traceback
         text = f"The result could not be looked at: {type(error).__name__}: {error}"
         return [Finding(misconception=WRONG_TYPE, message=text, hint="Return a plain `torch.Tensor`.")]
+
+
+def _no_tensor(result: Any) -> Finding:
+    kind = type(result).__name__
+    if isinstance(result, tuple | list) and any(isinstance(part, Tensor) for part in result):
+        return Finding(
+            misconception=WRONG_TYPE,
+            message=f"Your function returned a {kind} of {len(result)}, but one tensor is asked for.",
+            hint="Return the result alone, without what led to it; is there a comma after `return`?",
+        )
+    return Finding(
+        misconception=WRONG_TYPE,
+        message=f"Your function returned {'nothing' if result is None else f'a value of type `{kind}`'}.",
+        hint="Return a `torch.Tensor`; is there a `return` at the end?",
+    )
 
 
 def _copy(value: Any) -> Any:

@@ -10,7 +10,7 @@ from course_lib.functional.metrics import alignment_error_rate
 from course_lib.functional.positions import sinusoidal_positions
 from course_lib.properties import attention as checks
 from course_lib.properties import run_checks
-from course_lib.properties.core import NOT_FINITE, STOPPED, UNEXPLAINED, WRONG_SHAPE
+from course_lib.properties.core import NOT_FINITE, STOPPED, UNEXPLAINED, WRONG_SHAPE, WRONG_TYPE
 
 INF = float("inf")
 SEEDS = range(3)
@@ -37,15 +37,20 @@ SOFTMAXES = [
     (lambda x: shifted(x, x.amax(-1, keepdim=True)), []),
     (lambda x: x.softmax(dim=1), [checks.WRONG_AXIS]),
     (lambda x: x.softmax(dim=0), [checks.WRONG_AXIS]),
-    (lambda x: x.flatten().softmax(0).view_as(x), [checks.WRONG_AXIS]),
+    (lambda x: x.flatten().softmax(0).view_as(x), [checks.WHOLE_TENSOR]),
     (lambda x: x / x.sum(-1, keepdim=True), [checks.NO_EXPONENTIAL]),
     (naive, [checks.OVERFLOW]),
     (lambda x: naive(x, 1), [checks.OVERFLOW, checks.WRONG_AXIS]),
+    (lambda x: naive(x.clamp(max=80)), [checks.LARGE_INPUTS_LOST]),
+    (lambda x: naive(x).nan_to_num(), [checks.LARGE_INPUTS_LOST]),
+    (lambda x: x.clamp(max=80).softmax(dim=1), [checks.WRONG_AXIS]),
+    (lambda x: shifted(x, x.max()).nan_to_num(), [checks.FOREIGN_MAXIMUM]),
     (lambda x: shifted(x, x.max()), [checks.FOREIGN_MAXIMUM]),
     (lambda x: shifted(x, x.amax(0)), [checks.FOREIGN_MAXIMUM]),
     (lambda x: shifted(x, x.amax(1, keepdim=True)), [checks.FOREIGN_MAXIMUM]),
     (lambda x: x.log_softmax(-1), [UNEXPLAINED]),
     (lambda x: x.softmax(-1).sum(-1), [WRONG_SHAPE]),
+    (lambda x: (x.softmax(-1), x), [WRONG_TYPE]),
 ]
 
 
@@ -53,6 +58,12 @@ SOFTMAXES = [
 @pytest.mark.parametrize(("function", "wanted"), SOFTMAXES)
 def test_softmax(function, wanted, seed):
     assert misconceptions(function, checks.SOFTMAX, seed) == sorted(wanted)
+
+
+def test_what_the_checks_of_softmax_say_needs_no_attention():
+    for name in {name for check in checks.SOFTMAX for name in check.detects}:
+        words = " ".join((name, *checks.EXPLANATIONS[name])).lower()
+        assert not any(word in words for word in ("quer", "key", "value", "attention")), words
 
 
 # scaled dot-product attention ---------------------------------------------------------------------
@@ -92,7 +103,8 @@ def zero_hidden(weights, mask):
 ATTENTIONS = [
     (learner(), []),
     (attention, []),
-    (readable_attention, []),
+    (lambda *tensors, **mask: readable_attention(*tensors, **mask)[0], []),
+    (readable_attention, [WRONG_TYPE]),
     (learner(hide=lambda s, m: s.masked_fill(m == 0, -1e9)), []),
     (learner(hide=lambda s, m: s + torch.where(m, 0.0, -INF)), []),
     (learner(scale=lambda q, k, v: 1), [checks.MISSING_SCALE]),
@@ -136,10 +148,12 @@ def test_scaled_dot_product_attention(function, wanted, seed):
     ("function", "wanted"),
     [
         (attention, []),
-        (readable_attention, []),
+        (lambda *tensors, **mask: readable_attention(*tensors, **mask)[0], []),
+        (readable_attention, [WRONG_TYPE]),
         (learner(hide_weights=lambda w, m: w.masked_fill(~m, 0)), []),
         (learner(), [checks.SEES_NOTHING]),
-        (learner(hide=lambda s, m: s.masked_fill(~m, -1e9)), [checks.SEES_NOTHING]),
+        (learner(hide=lambda s, m: s.masked_fill(~m, -1e9)), [checks.EQUAL_WEIGHTS]),
+        (learner(hide=lambda s, m: s + torch.where(m, 0.0, -100.0)), [checks.READS_HIDDEN]),
     ],
 )
 def test_query_that_sees_nothing(function, wanted):
@@ -157,6 +171,7 @@ ADDITIVE = [
     (additive_scores, []),
     (lambda q, k, W, U, v: joint(q, k, W, U) @ v, [checks.NO_TANH]),
     (lambda q, k, W, U, v: (joint(q, k, W, U) @ v).tanh(), [checks.TANH_OUTSIDE]),
+    (lambda q, k, W, U, v: ((q @ W.T).tanh()[:, :, None] + (k @ U.T).tanh()[:, None]) @ v, [checks.TANH_OF_PARTS]),
     (lambda q, k, W, U, v: joint(q, k, W, U).sigmoid() @ v, [checks.OTHER_ACTIVATION]),
     (lambda q, k, W, U, v: joint(q, k, W, U).relu() @ v, [checks.OTHER_ACTIVATION]),
     (lambda q, k, W, U, v: ((q @ W.T)[:, :, None] * (k @ U.T)[:, None]).tanh() @ v, [checks.PRODUCT_FOR_SUM]),
@@ -167,6 +182,7 @@ ADDITIVE = [
     (lambda q, k, W, U, v: joint(q, k, W.T, U.T).tanh() @ v, [checks.NO_W_TRANSPOSE]),
     (lambda q, k, W, U, v: joint(q, k, W, U).tanh(), [WRONG_SHAPE]),
     (lambda q, k, W, U, v: q @ k, [STOPPED]),
+    (lambda q, k, W, U, v: (additive_scores(q, k, W, U, v), v), [WRONG_TYPE]),
     (lambda q, k, W, U, v: joint(q, k, W, U).sin() @ v, [UNEXPLAINED]),
 ]
 
@@ -328,7 +344,8 @@ def test_every_misconception_that_a_check_promises_to_detect_is_tested_alone():
 
 def test_every_misconception_comes_with_a_message_and_a_hint():
     promised = {name for given, _ in LISTS for check in given for name in check.detects}
-    assert promised | {checks.SEES_NOTHING} == set(checks.EXPLANATIONS)
+    promised |= {name for check in checks.QUERY_THAT_SEES_NOTHING for name in check.detects}
+    assert promised == set(checks.EXPLANATIONS)
     for message, hint in checks.EXPLANATIONS.values():
         assert message.endswith(".") and hint
 
