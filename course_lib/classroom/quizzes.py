@@ -245,12 +245,17 @@ def predict(name: str, question: str | None = None, *, options: Sequence[str] = 
     present(plain, panel(to_html(plain), colour=GREY), widget=item.widget() if in_notebook() else None)
 
 
-def reveal(name: str, text: str, *, answer: int | None = None) -> None:
+def reveal(name: str, text: str | None = None, *, answer: int | None = None) -> None:
     """Say what happened, beside the learner's own prediction; `answer` is the number of the option that came true.
 
-    The stored text never holds the prediction. Raises ValueError if there is no such prediction or option.
+    With its name alone, text and answer come from the OUTCOMES of the lesson's content. The stored text never holds
+    the prediction. Raises ValueError if there is no such prediction, outcome or option.
     """
-    item: Prediction = current_session().find("predictions", name, "predict")
+    session = current_session()
+    item: Prediction = session.find("predictions", name, "predict")
+    if text is None:
+        written = session.written("outcomes", name)
+        text, answer = written["text"], written.get("answer") if answer is None else answer
     if answer is not None and not 0 <= answer < len(item.options):
         raise ValueError(f"{name!r} has options 0 to {len(item.options) - 1}, but answer={answer}.")
     outcome = "" if answer is None else f"**{letter(answer)}** came true: {item.options[answer]}\n\n"

@@ -37,7 +37,8 @@ LESSONS = {
 class Session:
     """One open lesson; `items` holds its quizzes, predictions and exercises by (kind, name).
 
-    `content` is the module of `course_lib.classroom.lessons` with QUIZZES, PREDICTIONS and EXERCISES, if there is one.
+    `content` is the module of `course_lib.classroom.lessons` with QUIZZES, PREDICTIONS, OUTCOMES and
+    EXERCISES, if there is one.
     """
 
     lesson: str

@@ -110,6 +110,11 @@ def test_the_button_opens_hints_one_by_one_and_the_solution_last(task, record):
     assert record("exercises", "e")["help"] == 4
 
 
+def test_the_button_is_as_wide_as_its_text_and_not_as_the_page(task):
+    assert task.button in task.widget().children
+    assert (task.button.layout.width, task.button.layout.align_self) == ("auto", "flex-start")
+
+
 def test_nothing_is_open_that_was_not_asked_for(task):
     task.widget()
     assert task.opened.value == ""

@@ -176,11 +176,21 @@ def test_a_name_alone_takes_the_question_from_the_lessons_content(page, monkeypa
     class Content:
         QUIZZES = {"sum": {"question": "1 + 1?"} | PARTS}
         PREDICTIONS = {"up": {"question": "Up?", "options": ["yes", "no"]}}
+        OUTCOMES = {"up": {"text": "It fell.", "answer": 1}}
 
     monkeypatch.setattr(session.current_session(), "content", Content)
     quiz("sum")
     predict("up")
     assert page[0]["text/plain"].startswith("Question. 1 + 1?")
     assert page[2]["text/plain"].startswith("Predict before you run. Up?")
+    reveal("up")
+    assert page[-1]["text/plain"] == "B came true: no\n\nIt fell."
+    reveal("up", answer=0)
+    assert page[-1]["text/plain"] == "A came true: yes\n\nIt fell."
+    reveal("up", "It rose.")
+    assert page[-1]["text/plain"] == "It rose."
+    predict("down", "Down?", options=["yes", "no"])
+    with pytest.raises(ValueError, match="no 'down' among its outcomes; it has 'up'"):
+        reveal("down")
     with pytest.raises(ValueError, match="no 'sums' among its quizzes; it has 'sum'"):
         quiz("sums")
