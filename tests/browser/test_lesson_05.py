@@ -176,6 +176,7 @@ def test_a_wrong_answer_is_explained_and_the_right_one_praised(lesson, name):
         ("shuffle", 0, "✗ but B came true: No", "every word now carries another position"),
         ("heads", 1, "✓ and that came true.", "Two heads keep them apart"),
     ],
+    ids=["that did not come true", "that came true"],
 )
 def test_a_prediction_stands_beside_what_happened(lesson, name, chosen, told, result):
     shown = lesson.cell(f'reveal(\n    "{name}"')
