@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 
 from course_lib.viz.style import CYCLE, GREY, LINE_STYLES, PALETTE, figure
 
@@ -191,6 +192,12 @@ def takeovers(landscape: Mapping[str, Sequence[Era]], *, first: int, last: int) 
                 start + 0.12, y, f"{era.name}\n{earlier}{era.since}", va="center", fontsize=12, linespacing=1.25,
                 color="white" if era.transformer else "black", fontweight="bold" if era.transformer else "normal",
             )  # fmt: skip
+    most = max(sum(not era.transformer for era in eras) for eras in landscape.values())
+    before = tuple(Patch(facecolor=colour, edgecolor="white") for colour in PALE[:most])
+    fig.legend(
+        [before, Patch(facecolor=PALETTE["blue"])], ["what came before", "Transformer"],
+        handler_map={tuple: HandlerTuple(ndivide=None, pad=0)}, loc="outside upper center", ncols=2, handlelength=3,
+    )  # fmt: skip
     axes.set_yticks(range(len(landscape)), list(landscape)[::-1], fontsize=13)
     axes.set(xlim=(first, last), xlabel="year")
     axes.set_xticks(range(first, last + 1, 2))
@@ -201,24 +208,32 @@ def takeovers(landscape: Mapping[str, Sequence[Era]], *, first: int, last: int) 
 
 
 def waves(lanes: Mapping[str, Sequence[Event]], *, first: int, last: int) -> Figure:
-    """Lines of events, one above the other, over the same years; what began before `first` stands at the left edge."""
+    """Lines of events, one above the other, over the same years; what began before `first` stands left of a break."""
     fig, axes = figure(11.5, 0.8 + 1.9 * len(lanes))
+    early, broken = first - 2, first - 1
+    has_early = {lane: any(event.year < first for event in events) for lane, events in lanes.items()}
+    left = early - 0.8 if any(has_early.values()) else first - 0.6
     for i, (lane, events) in enumerate(lanes.items()):
         y, colour = len(lanes) - 1 - i, CYCLE[i]
-        axes.axhline(y, color=colour, linestyle="-", linewidth=3, zorder=1)
-        axes.text(first - 0.5, y + 0.43, lane, fontsize=15, fontweight="bold")
+        axes.hlines(y, max(left, broken), last + 0.6, color=colour, linewidth=3, zorder=1)
+        if has_early[lane]:
+            axes.hlines(y, left, broken - 0.12, color=colour, linewidth=3, zorder=1)
+            for x in (broken - 0.12, broken):
+                axes.plot([x - 0.08, x + 0.08], [y - 0.1, y + 0.1], color=colour, linestyle="-", linewidth=3)
+        axes.text(left + 0.1, y + 0.43, lane, fontsize=15, fontweight="bold")
         for event in events:
             side = -1 if event.below else 1
-            x = max(event.year, first)
+            x = event.year if event.year >= first else early
             note = f"{event.name}\n" + (f"{event.year:g}" if event.until is None else f"{event.year:g}-{event.until:g}")
             if event.until is None:
-                axes.plot(x, y, marker="<" if event.year < first else MARKERS[i], ms=13, color=colour, zorder=3)
+                axes.plot(x, y, marker=MARKERS[i], ms=13, color=colour, zorder=3)
             else:
                 axes.plot([x, event.until], [y, y], color=colour, linestyle="-", linewidth=14, solid_capstyle="round")
                 x = (x + event.until) / 2
             axes.text(x, y + 0.11 * side, note, ha="center", va="bottom" if side > 0 else "top", fontsize=12.5)
-    axes.set(xlim=(first - 0.6, last + 0.6), ylim=(-0.55, len(lanes) - 0.35), xlabel="year")
+    axes.set(xlim=(left, last + 0.6), ylim=(-0.55, len(lanes) - 0.35), xlabel="year")
     axes.set_xticks(range(first, last + 1))
+    axes.spines["bottom"].set_bounds(max(left, broken), last + 0.6)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.grid(visible=False)

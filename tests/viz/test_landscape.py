@@ -177,11 +177,33 @@ def test_each_community_of_the_landscape_ends_with_a_transformer():
         assert [era.transformer for era in eras] == [False] * (len(eras) - 1) + [True], community
 
 
-def test_events_are_written_with_their_years_and_early_ones_stand_at_the_edge():
+def test_the_colours_of_the_takeovers_are_named():
+    fig = landscape.takeovers(content.LANDSCAPE, first=2008, last=2025)
+    (legend,) = fig.legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names == ["what came before", "Transformer"]
+    assert to_hex(legend.legend_handles[-1].get_facecolor()) == PALETTE["blue"].lower()
+
+
+def test_only_years_that_are_drawn_to_scale_have_a_tick_and_early_events_lie_beyond_the_break():
+    axes = drawn(landscape.waves(content.WAVES, first=2011, last=2022)).axes[0]
+    assert list(axes.get_xticks()) == list(range(2011, 2023))
+    (early,) = [line for line in axes.lines if line.get_marker() == "o" and line.get_xdata()[0] < 2011]
+    assert axes.get_xlim()[0] < early.get_xdata()[0] < axes.spines["bottom"].get_bounds()[0] < 2011
+    lanes = [list(part.get_segments()[0][:, 0]) for part in axes.collections]
+    assert lanes == [pytest.approx(ends) for ends in ([2010, 2022.6], [2008.2, 2009.88], [2010, 2022.6])]
+
+
+def test_without_early_events_there_is_no_break():
+    axes = landscape.waves({"lane": [Event(name="then", year=2014)]}, first=2011, last=2022).axes[0]
+    assert axes.get_xlim() == pytest.approx((2010.4, 2022.6)) and len(axes.lines) == len(axes.collections) == 1
+
+
+def test_events_are_written_with_their_years_and_early_ones_stand_apart():
     events = [Event(name="first", year=1989), Event(name="then", year=2014, until=2015, below=True)]
     axes = landscape.waves({"lane": events}, first=2011, last=2022).axes[0]
     notes = {text.get_text(): text.get_position() for text in axes.texts}
-    assert notes["first\n1989"][0] == 2011 and notes["first\n1989"][1] > 0
+    assert notes["first\n1989"][0] < 2010 and notes["first\n1989"][1] > 0
     assert notes["then\n2014-2015"][0] == 2014.5 and notes["then\n2014-2015"][1] < 0
 
 
