@@ -51,7 +51,7 @@ class NeighbourReader(nn.Module):
 
 
 def train_reader(
-    *, task: str, num_heads: int, learning_rate: float, seed: int, steps: int = 500, dim: int = 32, progress=None
+    *, task: str, num_heads: int, learning_rate: float, seed: int, steps: int = 350, dim: int = 32, progress=None
 ) -> ReaderResult:
     """Trains one reader and scores it; `task` is a key of `TASKS`."""
     offsets = TASKS[task]
