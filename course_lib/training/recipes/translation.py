@@ -39,7 +39,7 @@ class TranslatorRecipe:
     """What two translators that are compared must share, and what may differ."""
 
     attention: str = "additive"  # "none", "additive", "dot", "general"
-    steps: int = 850
+    steps: int = 800
     learning_rate: float = 5e-3
     batch_size: int = 32  # sentences
     width: int = 96  # embeddings, decoder state, each direction of the encoder
