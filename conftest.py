@@ -6,6 +6,7 @@ Notebook kernels that nbval starts are children of pytest and inherit the enviro
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 
 # Before torch is imported: results are bit-identical for a fixed thread count only.
@@ -15,6 +16,10 @@ os.environ["COURSE_PROGRESS"] = "off"
 if "PYTEST_XDIST_WORKER" not in os.environ:  # the workers of pytest-xdist inherit this one home
     os.environ["COURSE_HOME"] = tempfile.mkdtemp(prefix="course-home-")
     atexit.register(shutil.rmtree, os.environ["COURSE_HOME"], ignore_errors=True)
+
+# Started in the background, a process ignores Ctrl-C, and so would those that the tests start and then interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from jaxtyping import install_import_hook
 

@@ -119,14 +119,7 @@ def test_ctrl_c_stops_a_run_with_a_word_and_takes_its_kernel_along(folder, tmp_p
     nbformat.write(lesson, folder / "notebooks" / "05_attention.ipynb")
     program = "import sys; from course_lib import cli; cli.main()"
     command = [sys.executable, "-c", program, "run", str(folder / "notebooks" / "05_attention.ipynb")]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        # started in the background, this test inherits that Ctrl-C is ignored; a person's terminal does not
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=20)
