@@ -325,10 +325,22 @@ def pip(*arguments):
         raise
     except NotInstalled as trouble:
         # Without a network pip may say no more than that it found no package: so we look ourselves.
-        index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple/")
-        if "--no-index" in arguments or trouble.changed or answers(index, CPU_INDEX_SECONDS):
+        index = pip_index()
+        if "--no-index" in arguments or trouble.changed or index is None or answers(index, CPU_INDEX_SECONDS):
             raise
         raise NoNetwork(no_network()) from None
+
+
+def pip_index():
+    """The address that pip asks for packages, or None where pip does not say."""
+    named = os.environ.get("PIP_INDEX_URL")
+    if named:
+        return named
+    default = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
+    try:
+        return subprocess.check_output([PYTHON, "-c", default], universal_newlines=True).strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def changed(output):

@@ -33,7 +33,7 @@ def test_no_network_with_the_real_pip(course, run):
         "PIP_RETRIES": "0",
         "PIP_CONFIG_FILE": "/dev/null",
         "PIP_FIND_LINKS": "",
-        "PIP_INDEX_URL": "https://pypi.org/simple",
+        "PIP_INDEX_URL": "https://index.example/simple",
         "PIP_EXTRA_INDEX_URL": "",
     }
     command = [course.command()[0], str(course.folder / "course.py"), "lab"]
