@@ -325,22 +325,21 @@ def pip(*arguments):
         raise
     except NotInstalled as trouble:
         # Without a network pip may say no more than that it found no package: so we look ourselves.
-        index = pip_index()
-        if "--no-index" in arguments or trouble.changed or index is None or answers(index, CPU_INDEX_SECONDS):
+        if "--no-index" in arguments or trouble.changed or index_answers():
             raise
         raise NoNetwork(no_network()) from None
 
 
-def pip_index():
-    """The address that pip asks for packages, or None where pip does not say."""
-    named = os.environ.get("PIP_INDEX_URL")
-    if named:
-        return named
-    default = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
-    try:
-        return subprocess.check_output([PYTHON, "-c", default], universal_newlines=True).strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
+def index_answers():
+    """True if the address that pip asks for packages answers, or pip does not say which it is."""
+    address = os.environ.get("PIP_INDEX_URL")
+    if not address:
+        default = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
+        try:
+            address = subprocess.check_output([PYTHON, "-c", default], universal_newlines=True).strip()
+        except (OSError, subprocess.CalledProcessError):
+            return True
+    return answers(address, CPU_INDEX_SECONDS)
 
 
 def changed(output):
