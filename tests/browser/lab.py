@@ -177,11 +177,16 @@ class NotebookPage:
             picture = self.screenshot(f"no-kernel-{Path(self.name).stem}")
             said = f"no idle kernel after 60 s: see {picture}; the server's log ends:\n{self.lab.log_tail()}"
             raise RuntimeError(said) from error
-        self.page.evaluate("() => { window.courseAnswers = 0; }")
+        self.page.evaluate("() => { window.courseAnswers = 0; window.courseRuns = []; }")
         self._notebook(
             "void panel.sessionContext.session.kernel.anyMessage.connect((_, { msg }) => {"
-            " window.courseAnswers += msg.header.msg_type === 'execute_reply' ? 1 : 0; })"
+            " window.courseAnswers += msg.header.msg_type === 'execute_reply' ? 1 : 0;"
+            " if (msg.header.msg_type === 'execute_input') window.courseRuns.push(msg.content.code); })"
         )
+
+    def executed(self) -> list[str]:
+        """The sources that the kernel says it has run since the page was opened, in their order."""
+        return self.page.evaluate("() => window.courseRuns")
 
     def _kernel_status(self) -> str:
         return self._notebook("panel.sessionContext.session.kernel.status")
