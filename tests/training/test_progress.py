@@ -144,7 +144,7 @@ def test_the_display_is_closed_when_the_training_fails():
     assert shown[-1] == ""
 
 
-@pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals")
+@pytest.mark.needs("linux")
 def test_a_script_in_a_real_terminal_shows_a_line_and_leaves_none():
     code = """
 from course_lib.training.progress import start
