@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 from einops import rearrange
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from course_lib.functional.attention import (
@@ -57,15 +57,20 @@ class KVCache:
         self.length = end
         return KeysValues(*(store[:, :, :end] for store in self._store))
 
+    def select(self, rows: Int[Tensor, " R"]) -> None:
+        """Keeps these rows of the batch, in this order; a row may be kept several times (beam search)."""
+        if self._store is not None:
+            self._store = KeysValues(*(t.index_select(0, rows) for t in self._store))
+
 
 class MultiHeadAttention(nn.Module):
     """head_i = Attention(X W_i^Q, C W_i^K, C W_i^V); output = Concat(head_1 ... head_h) W^O.
 
-    Vaswani et al. 2017, section 3.2.2, with d_k = d_v = dim / num_heads. C is `context`, of width `context_dim`, or X
-    itself when none is given. `window` limits self-attention to that many positions on either side; `dropout` is the
-    share of weights dropped in training; `scale` replaces 1/sqrt(d_k). Differs from the paper in that the
-    projections have a bias, unless `bias` is False.
-    Raises ValueError if `dim` is not a multiple of `num_heads`, or `dropout` or `window` is out of range.
+    Vaswani et al. 2017, section 3.2.2, with d_k = d_v = `head_dim`, dim / num_heads if not given. C is `context`, of
+    width `context_dim`, or X itself when none is given. `window` limits self-attention to that many positions on
+    either side; `dropout` is the share of weights dropped in training; `scale` replaces 1/sqrt(d_k). Differs from the
+    paper in that the projections have a bias, unless `bias` is False.
+    Raises ValueError if `dim` is no multiple of `num_heads` and no `head_dim` is given, or an argument is out of range.
     """
 
     def __init__(
@@ -73,6 +78,7 @@ class MultiHeadAttention(nn.Module):
         dim: int,
         num_heads: int,
         *,
+        head_dim: int | None = None,
         context_dim: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
@@ -80,18 +86,21 @@ class MultiHeadAttention(nn.Module):
         window: int | None = None,
     ):
         super().__init__()
-        if num_heads < 1 or dim < 1 or dim % num_heads:
+        if num_heads < 1 or dim < 1 or (head_dim is None and dim % num_heads):
             raise ValueError(f"dim must be a positive multiple of num_heads, got dim={dim}, num_heads={num_heads}")
+        if head_dim is not None and head_dim < 1:
+            raise ValueError(f"head_dim is the width of one head: it must be 1 or more, got {head_dim}")
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout is a probability from 0 up to, but not including, 1; got {dropout}")
         if window is not None and window < 0:
             raise ValueError(f"window counts the positions seen on either side: it must be 0 or more, got {window}")
         self.num_heads, self.dropout, self.scale, self.window = num_heads, dropout, scale, window
         context_dim = dim if context_dim is None else context_dim
-        self.q_proj = nn.Linear(dim, dim, bias=bias)
-        self.k_proj = nn.Linear(context_dim, dim, bias=bias)
-        self.v_proj = nn.Linear(context_dim, dim, bias=bias)
-        self.o_proj = nn.Linear(dim, dim, bias=bias)
+        inner_dim = dim if head_dim is None else num_heads * head_dim
+        self.q_proj = nn.Linear(dim, inner_dim, bias=bias)
+        self.k_proj = nn.Linear(context_dim, inner_dim, bias=bias)
+        self.v_proj = nn.Linear(context_dim, inner_dim, bias=bias)
+        self.o_proj = nn.Linear(inner_dim, dim, bias=bias)
         for proj in (self.q_proj, self.k_proj, self.v_proj, self.o_proj):
             nn.init.xavier_uniform_(proj.weight)
             if bias:

@@ -1,7 +1,7 @@
 """Layers that tell each token its place: fixed sinusoids or a learned table (Vaswani et al. 2017, section 3.5)."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.functional.positions import sinusoidal_positions
@@ -17,9 +17,14 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.register_buffer("table", sinusoidal_positions(max_length, dim), persistent=False)
 
-    def forward(self, x: Float[Tensor, "B T D"], *, start: int = 0) -> Float[Tensor, "B T D"]:
-        """Adds the codes of positions start, start + 1, ... (`start` is not 0 in cached decoding)."""
-        return x + _rows(self.table, start, x.shape[1])
+    def forward(
+        self, x: Float[Tensor, "B T D"], *, start: int = 0, positions: Int[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T D"]:
+        """Adds the codes of positions start, start + 1, ..., or of `positions` where each row has its own.
+
+        In cached decoding `start` is the number of tokens before; with padding at the left the rows differ.
+        """
+        return x + _rows(self.table, start, x.shape[1], positions)
 
 
 class LearnedPositions(nn.Module):
@@ -32,15 +37,21 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.table = nn.Parameter(torch.randn(max_length, dim) * std)
 
-    def forward(self, x: Float[Tensor, "B T D"], *, start: int = 0) -> Float[Tensor, "B T D"]:
-        """Adds the codes of positions start, start + 1, ... (`start` is not 0 in cached decoding)."""
-        return x + _rows(self.table, start, x.shape[1])
+    def forward(
+        self, x: Float[Tensor, "B T D"], *, start: int = 0, positions: Int[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T D"]:
+        """Adds the codes of positions start, start + 1, ..., or of `positions` where each row has its own.
+
+        In cached decoding `start` is the number of tokens before; with padding at the left the rows differ.
+        """
+        return x + _rows(self.table, start, x.shape[1], positions)
 
 
-def _rows(table: Tensor, start: int, count: int) -> Tensor:
-    if start < 0 or start + count > len(table):
+def _rows(table: Tensor, start: int, count: int, positions: Tensor | None) -> Tensor:
+    first, last = (start, start + count - 1) if positions is None else (int(positions.min()), int(positions.max()))
+    if first < 0 or last >= len(table):
         raise ValueError(
-            f"positions {start} to {start + count - 1} were asked for, the table holds 0 to {len(table) - 1}: "
+            f"positions {first} to {last} were asked for, the table holds 0 to {len(table) - 1}: "
             "raise max_length or shorten the input"
         )
-    return table[start : start + count]
+    return table[first : last + 1] if positions is None else table[positions]
