@@ -1,0 +1,33 @@
+"""Where the course's own data lie: the repository's folder data/, next to the package, or what COURSE_DATA names."""
+
+import os
+from pathlib import Path
+
+VARIABLE = "COURSE_DATA"
+
+
+def data_folder() -> Path:
+    """The folder that holds the course's data: the one in COURSE_DATA, else data/ beside the package.
+
+    It need not exist: training writes its checkpoints below it.
+    """
+    chosen = os.environ.get(VARIABLE)
+    return Path(chosen).expanduser() if chosen else Path(__file__).resolve().parents[2] / "data"
+
+
+def data_path(*parts: str) -> Path:
+    """The path of an existing file or folder of the course's data: `data_path("prose", "README.md")`.
+
+    Raises ValueError if the path leads out of the data folder, and FileNotFoundError, saying what to do, if it is
+    missing.
+    """
+    folder = data_folder()
+    path = folder.joinpath(*parts)
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"{'/'.join(parts)!r} leads out of the course's data folder {folder}: name a file inside it.")
+    if not path.exists():
+        raise FileNotFoundError(
+            f"The course's data lack {'/'.join(parts) or 'their folder'!r} (looked in {folder}). They are part of the "
+            f"repository: fetch them with `git restore data`, or set {VARIABLE} to the folder that holds them."
+        )
+    return path
