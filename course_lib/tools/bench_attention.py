@@ -2,19 +2,15 @@
 
 import os
 import platform
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
 
 import torch
 from torch import Tensor, nn
 
 from course_lib.functional.masking import causal_mask, valid_positions
 from course_lib.layers.attention import MultiHeadAttention
-
-FEWEST, MOST = 21, 210  # rounds: more where the machine is noisy or the layers are close
-SECONDS = 15.0  # after which a close race ends, once it has had the fewest rounds
+from course_lib.tools.race import FEWEST, MOST, race
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,31 +85,10 @@ def copy_weights(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> Non
 
 
 def measure(shape: Shape, mask: str, *, fewest: int = FEWEST, most: int = MOST) -> Timing:
-    """Lets the contestants take turns until it is clear who is faster, or `most` rounds or the seconds are over."""
-    runs = contestants(shape, mask)
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for run in runs.values():
-        run()
-        run()
-    deadline = time.monotonic() + SECONDS
-    for count in range(1, most + 1):
-        # who follows whom changes each round: a neighbour's leftovers in the cache favour nobody
-        for name in runs if count % 2 else reversed(runs):
-            begin = time.perf_counter()
-            runs[name]()
-            times[name].append(time.perf_counter() - begin)
-        over = is_clear(times["ours"], times["theirs"]) or time.monotonic() > deadline
-        if over and count >= fewest:
-            break
-    ratios = [ours / theirs for ours, theirs in zip(times["ours"], times["theirs"], strict=True)]
-    medians = {name: median(each) for name, each in times.items()}
-    return Timing(**medians, ratio=median(ratios), rounds=len(ratios))
-
-
-def is_clear(ours: list[float], theirs: list[float]) -> bool:
-    """Whether one of the two won more rounds than a fair coin would: three standard deviations from half of them."""
-    won = sum(a < b for a, b in zip(ours, theirs, strict=True))
-    return abs(won - len(ours) / 2) > 3 * len(ours) ** 0.5 / 2
+    """Lets the contestants race."""
+    result = race(contestants(shape, mask), fewest=fewest, most=most)
+    medians = {name: result.median(name) for name in ("ours", "theirs", "default")}
+    return Timing(**medians, ratio=result.ratio("ours", "theirs"), rounds=result.rounds)
 
 
 def main() -> int:

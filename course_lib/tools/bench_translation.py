@@ -2,8 +2,8 @@
 
     course bench translation
 
-For each kind of attention and each learning rate: how long a step takes, how many steps fit into the budget, and the BLEU
-that two seeds reach. The lesson takes the best rate of each kind, and the step counts of equal time.
+For each kind of attention and each learning rate: how long a step takes, how many steps fit into the budget, and the
+BLEU that two seeds reach. The lesson takes the best rate of each kind, and the step counts of equal time.
 """
 
 from itertools import product
