@@ -1,8 +1,8 @@
 """Translation with recurrent networks: one fixed context vector, and two ways to attend.
 
 Cho et al., "Learning phrase representations using RNN encoder-decoder", EMNLP 2014, arXiv 1406.1078.
-Bahdanau, Cho & Bengio, "Neural machine translation by jointly learning to align and translate", ICLR 2015, arXiv 1409.0473.
-Luong, Pham & Manning, "Effective approaches to attention-based neural machine translation", EMNLP 2015, arXiv 1508.04025.
+Bahdanau et al., "Neural machine translation by jointly learning to align and translate", ICLR 2015, arXiv 1409.0473.
+Luong et al., "Effective approaches to attention-based neural machine translation", EMNLP 2015, arXiv 1508.04025.
 """
 
 from dataclasses import dataclass
@@ -36,6 +36,7 @@ class Source(NamedTuple):
     annotations: Float[Tensor, "B T_k D_k"]  # h_j, one for each word
     summary: Float[Tensor, "B D_k"]  # the last state of both directions: the fixed context vector
     valid: Bool[Tensor, "B T_k"]  # real words
+    projected: Float[Tensor, "B T_k A"] | None = None  # U_a h_j, for a decoder that scores with it
 
 
 class Decoded(NamedTuple):
@@ -46,7 +47,14 @@ class Decoded(NamedTuple):
     state: Float[Tensor, "B H"]  # s after the last of the words
 
 
-class FixedContextDecoder(nn.Module):
+class Decoder(nn.Module):
+    """Writes words one after the other; `prepare` adds to a source what its steps share."""
+
+    def prepare(self, source: Source) -> Source:
+        return source
+
+
+class FixedContextDecoder(Decoder):
     """s_i = GRU(s_{i-1}, [y_{i-1}; c]) with one vector c for the whole sentence, Cho et al. 2014, section 2.2.
 
     c does not depend on the state, so all steps of a known target run in one call.
@@ -63,7 +71,7 @@ class FixedContextDecoder(nn.Module):
         return Decoded(torch.cat([states, words, context], dim=-1), None, last[0])
 
 
-class AdditiveDecoder(nn.Module):
+class AdditiveDecoder(Decoder):
     """c_i = attention(s_{i-1}, h); s_i = GRU(s_{i-1}, [y_{i-1}; c_i]), Bahdanau et al. 2015, eqs. (4)-(6).
 
     The context of a step needs the state before it: the words must be taken one after the other.
@@ -75,13 +83,15 @@ class AdditiveDecoder(nn.Module):
         self.gru = nn.GRUCell(embed_dim + source_dim, hidden_dim)
         self.feature_dim = hidden_dim + embed_dim + source_dim
 
+    def prepare(self, source: Source) -> Source:
+        return source._replace(projected=self.attention.project_keys(source.annotations))  # once for all words
+
     def forward(self, words: Float[Tensor, "B T_q E"], source: Source, state: Float[Tensor, "B H"]) -> Decoded:
-        projected_keys = self.attention.project_keys(source.annotations)  # U_a h_j, once for all words
         mask = source.valid[:, None]
         states, contexts, weights = [], [], []
         for word in words.unbind(dim=1):
             context, weight = self.attention(
-                state[:, None], source.annotations, mask=mask, projected_keys=projected_keys
+                state[:, None], source.annotations, mask=mask, projected_keys=source.projected
             )
             state = self.gru(torch.cat([word, context[:, 0]], dim=-1), state)
             states.append(state)
@@ -91,7 +101,7 @@ class AdditiveDecoder(nn.Module):
         return Decoded(features, torch.cat(weights, dim=1), state)
 
 
-class LuongDecoder(nn.Module):
+class LuongDecoder(Decoder):
     """s_i = GRU(s_{i-1}, y_{i-1}); c_i = attention(s_i, h), Luong et al. 2015, section 3.1.
 
     Attention follows the recurrence instead of feeding it, so both run over all words of a known target at once.
@@ -136,7 +146,7 @@ class Seq2Seq(nn.Module):
 
     def encode(self, source: Int[Tensor, "B T_k"], valid: Bool[Tensor, "B T_k"]) -> Source:
         annotations, summary = self.encoder(self.source_embed(source), valid)
-        return Source(annotations, summary, valid)
+        return self.decoder.prepare(Source(annotations, summary, valid))
 
     def start(self, source: Source) -> Float[Tensor, "B H"]:
         """s_0, the decoder's state before the first word."""
@@ -178,7 +188,7 @@ class Seq2Seq(nn.Module):
         return torch.stack(words, dim=1), None if weights[0] is None else torch.cat(weights, dim=1)
 
 
-def build_decoder(config: Seq2SeqConfig, source_dim: int) -> FixedContextDecoder | AdditiveDecoder | LuongDecoder:
+def build_decoder(config: Seq2SeqConfig, source_dim: int) -> Decoder:
     """The decoder that `config.attention` names; raises ValueError for another name."""
     dims = (config.embed_dim, source_dim, config.hidden_dim)
     if config.attention == "none":
