@@ -1,7 +1,6 @@
 """BERT: an encoder that learns a language by filling gaps, and then a task from a few labels.
 
-Devlin et al., "BERT: pre-training of deep bidirectional Transformers for language understanding", NAACL 2019,
-arXiv 1810.04805.
+Devlin et al., "BERT: pre-training of deep bidirectional Transformers for language understanding", 2019, arXiv 1810.04805.
 """
 
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from course_lib.functional.embedding import lookup
 from course_lib.layers.attention import MultiHeadAttention
 from course_lib.layers.initialisation import normal_weights
 from course_lib.layers.masked_lm import MaskedLMHead
@@ -43,8 +43,7 @@ class BERTConfig:
 class BERT(nn.Module):
     """Tokens to features: the sum of three embeddings, figure 2, then post-norm encoder blocks, section 3.
 
-    `pooler` adds the layer that `pool` needs. Differs from the released code in drawing weights from a normal
-    distribution that is not cut at two standard deviations.
+    `pooler` adds the layer that `pool` needs. First weights come from N(0, 0.02^2), which the released code cuts at 0.04.
     Raises ValueError for sizes that do not fit together and, when called, for more than `context_length` tokens.
     """
 
@@ -70,18 +69,19 @@ class BERT(nn.Module):
         normal_weights(self)
 
     def forward(
-        self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None
+        self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None, tied: bool = False
     ) -> Float[Tensor, "B T D"]:
-        """The features of every token; without `segments` all of them belong to sentence A."""
-        x, mask = self.embed(tokens, segments), None if valid is None else valid[:, None, None, :]
+        """The features of every token; without `segments` all belong to sentence A. On `tied` see `lookup`."""
+        x, mask = self.embed(tokens, segments, tied=tied), None if valid is None else valid[:, None, None, :]
         for block in self.blocks:
             x = block(x, mask=mask)
         return x
 
-    def embed(self, tokens: Tokens, segments: Tokens | None = None) -> Float[Tensor, "B T D"]:
+    def embed(self, tokens: Tokens, segments: Tokens | None = None, *, tied: bool = False) -> Float[Tensor, "B T D"]:
         """Token, segment and position embedding of each token: their normalised sum."""
+        words = lookup(tokens, self.token_embed.weight, tied=tied)
         segment = self.segment_embed.weight[0] if segments is None else self.segment_embed(segments)
-        return self.dropout(self.norm(self.pos_embed(self.token_embed(tokens) + segment)))
+        return self.dropout(self.norm(self.pos_embed(words + segment)))
 
     def pool(self, features: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
         """tanh(W h_[CLS] + b): the first token stands for the whole sequence.
@@ -126,7 +126,7 @@ class BERTForMaskedLM(nn.Module):
         self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None, masked: Where | None = None
     ) -> Float[Tensor, "*N V"]:
         """Logits (B, T, V), or (N, V) of the N `masked` tokens: the loss needs no others."""
-        features = self.bert(tokens, segments=segments, valid=valid)
+        features = self.bert(tokens, segments=segments, valid=valid, tied=self.config.tied)
         return self.head(features if masked is None else features[masked], self.bert.token_embed.weight)
 
 
@@ -146,7 +146,7 @@ class BERTForPreTraining(nn.Module):
         self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None, masked: Where | None = None
     ) -> PreTrainingLogits:
         """Arguments as in `BERTForMaskedLM`."""
-        features = self.bert(tokens, segments=segments, valid=valid)
+        features = self.bert(tokens, segments=segments, valid=valid, tied=self.config.tied)
         words = self.head(features if masked is None else features[masked], self.bert.token_embed.weight)
         return PreTrainingLogits(words, self.next_sentence(self.bert.pool(features)))
 
