@@ -1,6 +1,6 @@
 """BERT: an encoder that learns a language by filling gaps, and then a task from a few labels.
 
-Devlin et al., "BERT: pre-training of deep bidirectional Transformers for language understanding", 2019, arXiv 1810.04805.
+Devlin et al., "BERT: pre-training of deep bidirectional Transformers for language understanding", arXiv 1810.04805.
 """
 
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ class BERTConfig:
 class BERT(nn.Module):
     """Tokens to features: the sum of three embeddings, figure 2, then post-norm encoder blocks, section 3.
 
-    `pooler` adds the layer that `pool` needs. First weights come from N(0, 0.02^2), which the released code cuts at 0.04.
+    `pooler` adds the layer that `pool` needs. Weights start from N(0, 0.02^2), which the released code cuts at 0.04.
     Raises ValueError for sizes that do not fit together and, when called, for more than `context_length` tokens.
     """
 
