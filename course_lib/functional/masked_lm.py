@@ -48,7 +48,7 @@ def mask_tokens(
     count = (maskable.sum(dim=1) * ratio).round().clamp(min=1)  # as the released code does
     rank = choice.masked_fill(~maskable, torch.inf).argsort(dim=1).argsort(dim=1)
     masked = (rank < count[:, None]) & maskable
-    words = (first + (word * (end - first)).long()).clamp(max=end - 1)
+    words = first + (word * (end - first)).long()
     changed = torch.where(fate < hidden, mask_id, torch.where(fate < hidden + swapped, words, tokens))
     return MaskedTokens(torch.where(masked, changed, tokens), masked)
 
@@ -75,7 +75,7 @@ def next_sentence_pairs(document: Int[Tensor, " S"], noise: Float[Tensor, "2 S"]
             f"next_sentence_pairs needs two documents or more, each in one piece; got {len(names)} pieces "
             f"of {len(names.unique())} documents"
         )
-    start, size = ((sizes.cumsum(0) - sizes).repeat_interleave(sizes), sizes.repeat_interleave(sizes))
+    start, size = (per_document.repeat_interleave(sizes) for per_document in (sizes.cumsum(0) - sizes, sizes))
     elsewhere = (noise[1] * (len(document) - size)).long()  # counted among the sentences outside the document
     elsewhere = elsewhere + size * (elsewhere >= start)
     here = torch.arange(len(document), device=document.device)

@@ -20,3 +20,9 @@ def test_an_untied_table_gets_a_dense_gradient():
     table = torch.randn(7, 3, requires_grad=True)
     lookup(torch.tensor([2, 2]), table).sum().backward()
     assert table.grad.layout == torch.strided and table.grad[2].tolist() == [2, 2, 2]
+
+
+def test_a_tied_lookup_writes_only_the_rows_that_it_read():
+    table = torch.randn(7, 3, requires_grad=True)
+    lookup(torch.tensor([2, 5]), table, tied=True).sum().backward()
+    assert table.grad.layout == torch.sparse_coo and table.grad._nnz() == 2
