@@ -17,6 +17,11 @@ class Admitted(NamedTuple):
     start: int  # tokens before these
 
 
+def count_positions(valid: Bool[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+    """Where each real token stands in its row if padding is not counted; padding at the left gets 0."""
+    return (valid.cumsum(dim=1) - 1).clamp(min=0)
+
+
 class DecoderCache:
     """The keys and values of all past tokens in each of `depth` layers, for generation without gradients.
 
@@ -58,8 +63,7 @@ class DecoderCache:
             return Admitted(None, None, start)
         new = torch.ones_like(tokens, dtype=torch.bool) if valid is None else valid
         self._valid = torch.cat([self._valid, new], dim=1)
-        positions = (self._valid.cumsum(dim=1) - 1).clamp(min=0)[:, start:]
-        return Admitted(self._valid[:, None, None, :], positions, start)
+        return Admitted(self._valid[:, None, None, :], count_positions(self._valid)[:, start:], start)
 
     def select(self, rows: Int[Tensor, " R"]) -> None:
         """Keeps these rows of the batch, in this order; a row may be kept several times (beam search)."""

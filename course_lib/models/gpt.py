@@ -1,0 +1,178 @@
+"""GPT: a decoder that learns a language by predicting the next token.
+
+Radford, Narasimhan, Salimans & Sutskever, "Improving language understanding by generative pre-training", 2018 (GPT-1).
+Radford, Wu, Child, Luan, Amodei & Sutskever, "Language models are unsupervised multitask learners", 2019 (GPT-2).
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from course_lib.functional.embedding import lookup
+from course_lib.layers.attention import MultiHeadAttention
+from course_lib.layers.cache import Admitted, DecoderCache, count_positions
+from course_lib.layers.initialisation import normal_weights
+from course_lib.layers.positions import LearnedPositions
+from course_lib.layers.transformer import EncoderBlock, FeedForward
+
+HEADS = ("tied", "linear", None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPTConfig:
+    """The smallest GPT-2 of Radford et al. 2019, table 2, by default.
+
+    Raises ValueError for a `head` that is none of the options.
+    """
+
+    vocab_size: int = 50_257  # byte-level BPE tokens: 256 bytes, 50,000 merges, end of text
+    context_length: int = 1024  # tokens
+    dim: int = 768  # d_model
+    depth: int = 12  # blocks
+    num_heads: int = 12
+    mlp_dim: int | None = None  # None: 4 dim
+    activation: str = "gelu_tanh"  # of the released code; the exact "gelu" changes logits by 1e-3
+    norm_eps: float = 1e-5  # of LayerNorm
+    pre_norm: bool = True  # GPT-2; False: GPT-1, whose stack ends without a norm
+    dropout: float = 0.1  # of embeddings, attention weights and sublayers
+    head: str | None = "tied"  # logits from the token embedding, "linear": from a matrix of its own; None: features
+
+    def __post_init__(self):
+        if self.head not in HEADS:
+            raise ValueError(f"head must be one of {HEADS}, got {self.head!r}")
+
+
+class GPT(nn.Module):
+    """p(x) = prod_i p(x_i | x_<i), Radford et al. 2019, eq. (1), by causal blocks: 2018, eqs. (1)-(2).
+
+    Weights start from N(0, 0.02^2), biases from 0; the last matrix of each residual path is scaled by
+    1/sqrt(2 depth), Radford et al. 2019, section 2.3.
+    Raises ValueError for sizes that do not fit together and, when called, for more than `context_length` tokens.
+    """
+
+    def __init__(self, config: GPTConfig):
+        super().__init__()
+        self.config = config
+        norm = partial(nn.LayerNorm, config.dim, eps=config.norm_eps)
+        self.token_embed = nn.Embedding(config.vocab_size, config.dim)  # W_e
+        self.pos_embed = LearnedPositions(config.dim, config.context_length)  # W_p
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(
+            EncoderBlock(
+                MultiHeadAttention(config.dim, config.num_heads, dropout=config.dropout),
+                FeedForward(config.dim, config.mlp_dim or 4 * config.dim, activation=config.activation),
+                norm,
+                pre_norm=config.pre_norm,
+                dropout=config.dropout,
+            )
+            for _ in range(config.depth)
+        )
+        self.norm = norm() if config.pre_norm else nn.Identity()
+        self.head = None if config.head is None else nn.Linear(config.dim, config.vocab_size, bias=False)
+        if config.head == "tied":
+            self.head.weight = self.token_embed.weight
+        normal_weights(self)
+        for block in self.blocks:
+            for last in (block.attn.o_proj, block.ffn.down_proj):
+                nn.init.normal_(last.weight, std=0.02 * (2 * config.depth) ** -0.5)
+
+    def forward(
+        self, tokens: Int[Tensor, "B T"], *, valid: Bool[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T V"]:
+        """The logits of each next token, or without a head the features (B, T, D) that they are made of.
+
+        `valid` is True at real tokens. It may be left out where padding comes last: no earlier token sees it.
+        """
+        x = self.features(tokens, valid=valid, tied=self.config.head == "tied")
+        return x if self.head is None else self.head(x)
+
+    def features(
+        self,
+        tokens: Int[Tensor, "B T"],
+        *,
+        valid: Bool[Tensor, "B T"] | None = None,
+        cache: DecoderCache | None = None,
+        tied: bool = False,
+    ) -> Float[Tensor, "B T D"]:
+        """What the blocks make of each token. With a `cache` the tokens follow those in it; on `tied` see `lookup`."""
+        new = place(tokens, valid) if cache is None else cache.admit(tokens, valid)
+        layers = [None] * len(self.blocks) if cache is None else cache.layers
+        x = self.embed(tokens, new, tied=tied)
+        for block, layer in zip(self.blocks, layers, strict=True):
+            x = block(x, mask=new.mask, causal=True, cache=layer)
+        return self.norm(x)
+
+    def embed(self, tokens: Int[Tensor, "B T"], new: Admitted, *, tied: bool = False) -> Float[Tensor, "B T D"]:
+        """h_0 = U W_e + W_p, Radford et al. 2018, eq. (2), at the positions that `new` says."""
+        words = lookup(tokens, self.token_embed.weight, tied=tied)
+        return self.dropout(self.pos_embed(words, start=new.start, positions=new.positions))
+
+    @torch.no_grad()
+    def attention_maps(
+        self, tokens: Int[Tensor, "B T"], *, valid: Bool[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B L H T T"]:
+        """The weights of every head in every block, to be looked at; arguments as in `forward`."""
+        new, maps = place(tokens, valid), []
+        x = self.embed(tokens, new)
+        for block in self.blocks:
+            query = block.norm1(x) if block.pre_norm else x
+            maps.append(block.attn.weights(query, mask=new.mask, causal=True))
+            x = block(x, mask=new.mask, causal=True)
+        return torch.stack(maps, dim=1)
+
+    def new_cache(self, max_length: int) -> DecoderCache:
+        """Room for `max_length` tokens, the prompt's and new ones.
+
+        Raises ValueError for more than there are positions for (the last new token is not read, and needs none), and
+        for a model without a head.
+        """
+        if self.head is None:
+            raise ValueError("this model has head=None: it makes features, no logits to write with")
+        if max_length > self.config.context_length + 1:
+            raise ValueError(
+                f"this model reads at most {self.config.context_length} tokens, room for {max_length} was asked for: "
+                "shorten the prompt or write fewer tokens"
+            )
+        return DecoderCache(len(self.blocks), max_length)
+
+    def next_logits(
+        self, tokens: Int[Tensor, "B T"], cache: DecoderCache, *, valid: Bool[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B V"]:
+        """Appends `tokens` (`valid`: the real ones, padding at the left) and returns the logits of the next one."""
+        return self.head(self.features(tokens, valid=valid, cache=cache)[:, -1])
+
+
+def place(tokens: Int[Tensor, "B T"], valid: Bool[Tensor, "B T"] | None = None) -> Admitted:
+    """Where the tokens of whole sequences stand and what they may see: `DecoderCache.admit` without a cache."""
+    if valid is None:
+        return Admitted(None, None, 0)
+    return Admitted(valid[:, None, None, :], count_positions(valid), 0)
+
+
+def gpt2_small(**overrides) -> GPT:
+    """The smallest GPT-2, Radford et al. 2019, table 2: 124 M parameters (the table says 117 M)."""
+    return GPT(GPTConfig(**overrides))
+
+
+def gpt2_medium(**overrides) -> GPT:
+    """The second GPT-2, Radford et al. 2019, table 2: 355 M parameters (the table says 345 M)."""
+    return GPT(GPTConfig(**{"dim": 1024, "depth": 24, "num_heads": 16} | overrides))
+
+
+def gpt2_large(**overrides) -> GPT:
+    """The third GPT-2, Radford et al. 2019, table 2: 774 M parameters (the table says 762 M)."""
+    return GPT(GPTConfig(**{"dim": 1280, "depth": 36, "num_heads": 20} | overrides))
+
+
+def gpt2_xl(**overrides) -> GPT:
+    """The largest GPT-2, Radford et al. 2019, table 2: 1,558 M parameters (the table says 1,542 M)."""
+    return GPT(GPTConfig(**{"dim": 1600, "depth": 48, "num_heads": 25} | overrides))
+
+
+def gpt_lesson(vocab_size: int, **overrides) -> GPT:
+    """0.8 M parameters beside the vocabulary's: two CPU cores train it in minutes."""
+    sizes = {"context_length": 128, "dim": 128, "depth": 4, "num_heads": 4}
+    return GPT(GPTConfig(**{"vocab_size": vocab_size} | sizes | overrides))
