@@ -10,12 +10,13 @@ from course_lib.functional.positions import sinusoidal_positions
 class SinusoidalPositions(nn.Module):
     """x_pos + PE(pos) with the fixed sinusoids of Vaswani et al. 2017, section 3.5; nothing is learned.
 
+    `halves` puts all sines before all cosines.
     Raises ValueError if `dim` is odd or, in `forward`, if a position is `max_length` or more.
     """
 
-    def __init__(self, dim: int, max_length: int):
+    def __init__(self, dim: int, max_length: int, *, halves: bool = False):
         super().__init__()
-        self.register_buffer("table", sinusoidal_positions(max_length, dim), persistent=False)
+        self.register_buffer("table", sinusoidal_positions(max_length, dim, halves=halves), persistent=False)
 
     def forward(
         self, x: Float[Tensor, "B T D"], *, start: int = 0, positions: Int[Tensor, "B T"] | None = None

@@ -15,6 +15,11 @@ def test_even_columns_are_sines_and_odd_ones_cosines_of_the_same_angle():
             assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-7)
 
 
+def test_in_halves_all_sines_come_before_all_cosines():
+    paper, halves = sinusoidal_positions(9, 6), sinusoidal_positions(9, 6, halves=True)
+    assert torch.equal(halves, torch.cat([paper[:, 0::2], paper[:, 1::2]], dim=1))
+
+
 def test_far_positions_keep_their_digits():
     last = sinusoidal_positions(100_001, 6)[100_000]
     for i in range(3):
