@@ -44,10 +44,10 @@ def fused_rnn(
 def fused_lstm(
     x: Float[Tensor, "T B D"],
     state: LSTMState,
-    W_ih: Float[Tensor, "4*H D"],
-    W_hh: Float[Tensor, "4*H H"],
-    b_ih: Float[Tensor, " 4*H"] | None = None,
-    b_hh: Float[Tensor, " 4*H"] | None = None,
+    W_ih: Float[Tensor, "four_H D"],
+    W_hh: Float[Tensor, "four_H H"],
+    b_ih: Float[Tensor, " four_H"] | None = None,
+    b_hh: Float[Tensor, " four_H"] | None = None,
     *,
     valid: Bool[Tensor, "T B 1"] | None = None,
 ) -> tuple[Float[Tensor, "T B H"], LSTMState]:

@@ -69,10 +69,10 @@ def lstm_gates(
 def lstm_step(
     x: Float[Tensor, "*B D"],
     state: LSTMState,
-    W_ih: Float[Tensor, "4*H D"],
-    W_hh: Float[Tensor, "4*H H"],
-    b_ih: Float[Tensor, " 4*H"] | None = None,
-    b_hh: Float[Tensor, " 4*H"] | None = None,
+    W_ih: Float[Tensor, "four_H D"],
+    W_hh: Float[Tensor, "four_H H"],
+    b_ih: Float[Tensor, " four_H"] | None = None,
+    b_hh: Float[Tensor, " four_H"] | None = None,
 ) -> LSTMState:
     """c_t = f * c_{t-1} + i * g and h_t = o * tanh(c_t), with the gates of `lstm_gates`.
 

@@ -1,14 +1,23 @@
 """Recurrent layers over batches of unequal length.
 
+Elman 1990 (RNN). Hochreiter & Schmidhuber 1997, Gers et al. 2000 (LSTM). Graves, Mohamed & Hinton, "Speech recognition
+with deep recurrent neural networks", ICASSP 2013, arXiv 1303.5778 (layers stacked in both directions).
 Cho et al., "Learning phrase representations using RNN encoder-decoder", EMNLP 2014, arXiv 1406.1078 (the GRU).
 Schuster & Paliwal, "Bidirectional recurrent neural networks", IEEE Transactions on Signal Processing 45(11), 1997.
 """
 
+from typing import Any
+
 import torch
+import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from course_lib.functional.masking import valid_positions
+from course_lib.functional.recurrent import LSTMGates, LSTMState
+from course_lib.layers.rnn_cells import GRUCell, LSTMCell, RecurrentCell, RNNCell, State, map_state, readable_scan
 
 
 class BidirectionalGRU(nn.Module):
@@ -45,3 +54,195 @@ def check_right_padded(valid: Bool[Tensor, "B T"]) -> Tensor:
         row = int((valid != expected).any(dim=1).nonzero()[0])
         raise ValueError(f"padding must stand at the end of a row, row {row} has it before a token")
     return lengths
+
+
+class RecurrentLayer(nn.Module):
+    """A cell along time: `num_layers` on top of each other, with `bidirectional` one from each end side by side.
+
+    Each direction of each layer is one of `cells`, in the order of torch.nn: layer 0 forward, layer 0 backward, layer
+    1 forward, ... `dropout` is the share of a layer's outputs dropped in training on the way to the next layer.
+    `cell_options` (bias, activation, forget_bias, ...) go to the cells. `readable` runs the cell step by step, which
+    is slower and can be differentiated twice.
+    Raises ValueError if an argument is out of range.
+    """
+
+    cell_type: type[RecurrentCell]
+
+    def __init__(
+        self,
+        input_dim: int,
+        hidden_dim: int,
+        *,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+        readable: bool = False,
+        **cell_options: Any,
+    ):
+        super().__init__()
+        if num_layers < 1 or not 0 <= dropout < 1:
+            raise ValueError(
+                f"num_layers must be 1 or more and dropout in [0, 1), got num_layers={num_layers}, dropout={dropout}"
+            )
+        self.input_dim, self.hidden_dim, self.num_layers = input_dim, hidden_dim, num_layers
+        self.num_directions, self.dropout, self.readable = 1 + bidirectional, dropout, readable
+        self.output_dim = hidden_dim * self.num_directions
+        self.cells = nn.ModuleList(
+            self.cell_type(self.output_dim if layer else input_dim, hidden_dim, **cell_options)
+            for layer in range(num_layers)
+            for _ in range(self.num_directions)
+        )
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"] | PackedSequence,
+        state: Any = None,
+        *,
+        valid: Bool[Tensor, "B T"] | None = None,
+    ) -> tuple[Float[Tensor, "B T H"] | PackedSequence, Any]:
+        """Returns the outputs of the last layer at each step, and the final states of all `cells`.
+
+        A state is (cells, B, H), an LSTM's is LSTMState(h, c) of two of them; `state` is the one to start from, zeros
+        if not given. Padding, where `valid` is False, may stand anywhere: a state passes it unchanged, so that the
+        backward direction starts at a row's last real token; outputs are zero there. A PackedSequence comes back as
+        one.
+        Raises ValueError if x, the state or `valid` does not fit, or there is no step.
+        """
+        if isinstance(x, PackedSequence):
+            return self._forward_packed(x, state, valid)
+        self._check(x, valid)
+        state = self.initial_state(len(x)) if state is None else self._check_state(state, len(x))
+        mask = None if valid is None or valid.all() else rearrange(valid, "b t -> t b 1")
+        steps = rearrange(x, "b t d -> t b d")
+        if mask is None:
+            outputs, final = self._run(steps, state, mask, self.num_layers)
+        else:
+            outputs, final = self._run(steps.masked_fill(~mask, 0.0), state, mask, self.num_layers)
+            outputs = outputs.masked_fill(~mask, 0.0)
+        return rearrange(outputs, "t b h -> b t h"), final
+
+    def initial_state(self, batch_size: int) -> State:
+        """Zeros for all cells."""
+        return map_state(lambda *each: torch.stack(each), *(cell.initial_state(batch_size) for cell in self.cells))
+
+    def _run(self, steps: Tensor, state: State, mask: Tensor | None, num_layers: int) -> tuple[Tensor, State]:
+        finals = []
+        for layer in range(num_layers):
+            if layer > 0:
+                steps = F.dropout(steps, self.dropout, self.training)
+            outputs = []
+            for direction in range(self.num_directions):
+                number = layer * self.num_directions + direction
+                start = map_state(lambda each, number=number: each[number], state)
+                output, final = self._scan(self.cells[number], steps, start, mask, from_the_end=direction == 1)
+                outputs.append(output)
+                finals.append(final)
+            steps = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)
+        return steps, map_state(lambda *each: torch.stack(each), *finals)
+
+    def _scan(
+        self, cell: RecurrentCell, steps: Tensor, state: State, mask: Tensor | None, *, from_the_end: bool
+    ) -> tuple[Tensor, State]:
+        if from_the_end:
+            steps, mask = steps.flip(0), None if mask is None else mask.flip(0)
+        outputs, final = readable_scan(cell, steps, state, mask) if self.readable else cell.scan(steps, state, mask)
+        return outputs.flip(0) if from_the_end else outputs, final
+
+    def _forward_packed(self, packed: PackedSequence, state: Any, valid: Tensor | None) -> tuple[PackedSequence, State]:
+        if valid is not None:
+            raise ValueError("a PackedSequence knows its lengths itself: leave `valid` out")
+        x, lengths = pad_packed_sequence(packed, batch_first=True)
+        outputs, final = self(x, state, valid=valid_positions(lengths, x.shape[1]).to(x.device))
+        order = packed.sorted_indices
+        if order is not None:
+            outputs, lengths = outputs[order], lengths[order.cpu()]
+        data = pack_padded_sequence(outputs, lengths, batch_first=True).data
+        return PackedSequence(data, packed.batch_sizes, order, packed.unsorted_indices), final
+
+    def _check(self, x: Tensor, valid: Tensor | None) -> None:
+        if x.ndim != 3 or x.shape[1] == 0 or x.shape[2] != self.input_dim:
+            raise ValueError(
+                f"x must be (batch, time, {self.input_dim}) with at least one step, got shape {tuple(x.shape)}"
+            )
+        if valid is not None and (valid.dtype != torch.bool or valid.shape != x.shape[:2]):
+            raise ValueError(
+                f"valid must be boolean (True = real token) of shape {tuple(x.shape[:2])}, "
+                f"got {valid.dtype} of shape {tuple(valid.shape)}"
+            )
+
+    def _check_state(self, state: Any, batch_size: int) -> State:
+        wanted = (len(self.cells), batch_size, self.hidden_dim)
+        parts = 2 if self.cell_type is LSTMCell else 1
+        given = (state,) if isinstance(state, Tensor) else tuple(state)
+        if len(given) != parts or any(tuple(part.shape) != wanted for part in given):
+            shapes = ", ".join(str(tuple(part.shape)) for part in given)
+            raise ValueError(f"the state must be {parts} tensor(s) (cells, batch, width) = {wanted}, got {shapes}")
+        return LSTMState(*given) if parts == 2 else given[0]
+
+    def extra_repr(self) -> str:
+        return f"num_layers={self.num_layers}, bidirectional={self.num_directions == 2}, dropout={self.dropout}"
+
+
+class RNN(RecurrentLayer):
+    """h_t = tanh(W_ih x_t + W_hh h_{t-1} + b): see `RecurrentLayer`. Options: bias, activation ("tanh" or "relu")."""
+
+    cell_type = RNNCell
+
+
+class LSTM(RecurrentLayer):
+    """c_t = f * c_{t-1} + i * g, h_t = o * tanh(c_t): see `RecurrentLayer`. Options: bias, forget_bias, input_bias."""
+
+    cell_type = LSTMCell
+
+    def gates(
+        self, x: Float[Tensor, "B T D"], state: Any = None, *, valid: Bool[Tensor, "B T"] | None = None, layer: int = 0
+    ) -> LSTMGates:
+        """All gates (B, T, H) of the forward direction of one layer while it reads x: what `forward` did inside.
+
+        Raises ValueError if there is no such layer, or the arguments do not fit.
+        """
+        if not 0 <= layer < self.num_layers:
+            raise ValueError(f"layers are counted from 0 to {self.num_layers - 1}, got layer={layer}")
+        self._check(x, valid)
+        state = self.initial_state(len(x)) if state is None else self._check_state(state, len(x))
+        mask = None if valid is None else rearrange(valid, "b t -> t b 1")
+        steps = rearrange(x, "b t d -> t b d")
+        if layer > 0:
+            steps, _ = self._run(steps, state, mask, layer)
+        number = layer * self.num_directions
+        cell, start = self.cells[number], map_state(lambda each: each[number], state)
+        outputs, _ = self._scan(cell, steps, start, mask, from_the_end=False)
+        before = torch.cat([start.h[None], outputs[:-1]])
+        return LSTMGates(*(rearrange(gate, "t b h -> b t h") for gate in cell.gates(steps, before)))
+
+
+class GRU(RecurrentLayer):
+    """h_t = (1 - z) * n + z * h_{t-1}: see `RecurrentLayer` and `gru_step`. Option: bias."""
+
+    cell_type = GRUCell
+
+
+class RecurrentCache:
+    """What a recurrent model remembers between tokens: its state, whose size does not grow with the text.
+
+    `max_length` is kept for generators that ask every model for it.
+    """
+
+    def __init__(self, max_length: int, state: State | None = None):
+        self.max_length, self.length, self.state = max_length, 0, state
+
+    def advance(self, state: State, count: int) -> None:
+        """Remembers the state after `count` more tokens."""
+        self.state, self.length = state, self.length + count
+
+    def select(self, rows: Int[Tensor, " R"]) -> None:
+        """Keeps these rows of the batch, in this order; a row may be kept several times (beam search)."""
+        if self.state is not None:
+            self.state = map_state(lambda each: each.index_select(1, rows), self.state)
+
+
+def check_left_padded(valid: Bool[Tensor, "B T"] | None) -> None:
+    """Raises ValueError for a row that ends in padding: it has no last token to go on from."""
+    if valid is not None and not valid[:, -1].all():
+        row = int((~valid[:, -1]).nonzero()[0])
+        raise ValueError(f"a row's last token must be a real one, row {row} ends in padding: pad prompts at the left")

@@ -1,8 +1,15 @@
+from itertools import product
+
+import jaxtyping
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from course_lib.layers.recurrent import BidirectionalGRU
+from course_lib.functional.recurrent import LSTMState
+from course_lib.layers.recurrent import GRU, LSTM, RNN, BidirectionalGRU, RecurrentCache, check_left_padded
+from course_lib.layers.rnn_cells import GRUCell, LSTMCell, RNNCell, chrono_init, map_state
 
 VALID = torch.tensor([[True, True, True, True], [True, True, False, False]])
 
@@ -46,3 +53,351 @@ def test_the_states_are_those_of_one_gru_from_each_end():
 def test_rows_that_are_empty_or_padded_in_front_are_refused(valid, message):
     with pytest.raises(ValueError, match=message):
         BidirectionalGRU(3, 5)(torch.zeros(2, 2, 3), torch.tensor(valid))
+
+
+# Our layer, PyTorch's, and options that both know.
+KINDS = {
+    "rnn": (RNN, nn.RNN, {}, {}),
+    "relu rnn": (RNN, nn.RNN, {"activation": "relu"}, {"nonlinearity": "relu"}),
+    "lstm": (LSTM, nn.LSTM, {}, {}),
+    "gru": (GRU, nn.GRU, {}, {}),
+}
+LENGTHS = [5, 2, 7, 1]
+RIGHT = torch.arange(7) < torch.tensor(LENGTHS)[:, None]
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def make_pair(
+    kind, *, layers=1, bidirectional=False, bias=True, dropout=0.0, dtype=torch.float32, input_dim=3, width=4
+):
+    """Our layer and PyTorch's with the same weights, large enough to show faults."""
+    our_type, their_type, our_options, their_options = KINDS[kind]
+    torch.manual_seed(0)
+    sizes = {"num_layers": layers, "bidirectional": bidirectional, "bias": bias, "dropout": dropout}
+    ours = our_type(input_dim, width, **sizes, **our_options).to(dtype)
+    theirs = their_type(input_dim, width, **sizes, **their_options, batch_first=True).to(dtype)
+    for parameter in ours.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    theirs.load_state_dict({their_name(name, ours): weight for name, weight in ours.state_dict().items()})
+    return ours, theirs
+
+
+def their_name(name, ours):
+    """cells.3.weight_ih is weight_ih_l1_reverse where there are two directions."""
+    _, number, weight = name.split(".")
+    layer, direction = divmod(int(number), ours.num_directions)
+    return f"{weight}_l{layer}" + "_reverse" * direction
+
+
+def make_state(layer, batch_size):
+    drawn = map_state(lambda each: torch.randn_like(each) / 2, layer.initial_state(batch_size))
+    return map_state(lambda each: each.requires_grad_(), drawn)
+
+
+def tensors(state):
+    return [state] if isinstance(state, torch.Tensor) else list(state)
+
+
+def gradients(results, inputs):
+    """Of a mean over all results with weights that are the same for the same shapes."""
+    torch.manual_seed(1)
+    loss = sum((result * torch.randn(result.shape, dtype=result.dtype)).mean() for result in results)
+    return torch.autograd.grad(loss, inputs)
+
+
+def assert_equal(ours, theirs, atol=1e-6):
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, atol=atol, rtol=0)
+
+
+OPTIONS = list(product((1, 2), (False, True), (True, False), (False, True), (False, True)))
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float32, 1e-6), (torch.float64, 1e-13)])
+@each_kind
+def test_all_options_agree_with_pytorch(kind, dtype, atol):
+    for layers, bidirectional, bias, padded, given_state in OPTIONS:
+        ours, theirs = make_pair(kind, layers=layers, bidirectional=bidirectional, bias=bias, dtype=dtype)
+        x = torch.randn(4, 7, 3, dtype=dtype, requires_grad=True)
+        state = make_state(ours, 4) if given_state else None
+        their_state = tuple(state) if isinstance(state, LSTMState) else state
+        outputs, final = ours(x, state, valid=RIGHT if padded else None)
+        if padded:
+            packed = pack_padded_sequence(x, torch.tensor(LENGTHS), batch_first=True, enforce_sorted=False)
+            their_outputs, their_final = theirs(packed, their_state)
+            their_outputs, _ = pad_packed_sequence(their_outputs, batch_first=True)
+        else:
+            their_outputs, their_final = theirs(x, their_state)
+        results, their_results = [outputs, *tensors(final)], [their_outputs, *tensors(their_final)]
+        names = {their_name(name, ours): weight for name, weight in ours.named_parameters()}
+        shared = [x, *(tensors(state) if given_state else [])]
+        our_inputs = [*shared, *(names[name] for name, _ in theirs.named_parameters())]
+        assert_equal(results, their_results, atol)
+        assert_equal(gradients(results, our_inputs), gradients(their_results, [*shared, *theirs.parameters()]), atol)
+
+
+@each_kind
+def test_large_layers_which_use_another_product_agree_with_pytorch(kind):
+    ours, theirs = make_pair(kind, input_dim=60, width=128)
+    for ours_weight in ours.parameters():
+        ours_weight.data.mul_(0.2)
+    theirs.load_state_dict({their_name(name, ours): weight for name, weight in ours.state_dict().items()})
+    x = torch.randn(80, 3, 60, requires_grad=True)
+    outputs, their_outputs = ours(x)[0], theirs(x)[0]
+    assert_equal([outputs], [their_outputs])
+    scale = 1 / outputs.numel()
+    for a, b in zip(
+        torch.autograd.grad(outputs.square().sum() * scale, [x, *ours.parameters()]),
+        torch.autograd.grad(their_outputs.square().sum() * scale, [x, *theirs.parameters()]),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=0)
+
+
+@each_kind
+def test_dropout_between_layers_is_pytorch_s(kind):
+    ours, theirs = make_pair(kind, layers=3, bidirectional=True, dropout=0.4)
+    x = torch.randn(2, 5, 3)
+    torch.manual_seed(2)
+    dropped = ours(x)[0]
+    torch.manual_seed(2)
+    assert_equal([dropped], [theirs(x)[0]])
+    assert (dropped - ours.eval()(x)[0]).abs().max() > 0.01
+    assert_equal([ours(x)[0]], [theirs.eval()(x)[0]])
+
+
+@each_kind
+def test_a_packed_sequence_comes_back_as_pytorch_s_does(kind):
+    ours, theirs = make_pair(kind, layers=2, bidirectional=True)
+    x = torch.randn(4, 7, 3)
+    for lengths, is_sorted in (([5, 2, 7, 2], False), ([7, 6, 6, 1], True)):
+        packed = pack_padded_sequence(x, torch.tensor(lengths), batch_first=True, enforce_sorted=is_sorted)
+        outputs, final = ours(packed)
+        their_outputs, their_final = theirs(packed)
+        assert_equal([outputs.data, *tensors(final)], [their_outputs.data, *tensors(their_final)])
+        assert torch.equal(outputs.batch_sizes, their_outputs.batch_sizes)
+        padded, their_padded = (pad_packed_sequence(each, batch_first=True) for each in (outputs, their_outputs))
+        assert_equal(padded, their_padded)
+    with pytest.raises(ValueError, match="leave `valid` out"):
+        ours(packed, valid=RIGHT)
+
+
+def scattered(*shape):
+    """Padding anywhere: in front, between, at the end; one row without a token."""
+    torch.manual_seed(3)
+    valid = torch.rand(*shape) < 0.6
+    valid[0] = True
+    valid[-1] = False
+    return valid
+
+
+@each_kind
+def test_fused_and_readable_twins_are_equal_wherever_padding_stands(kind):
+    for bidirectional, valid in product((False, True), (None, scattered(4, 6))):
+        layer, _ = make_pair(kind, layers=2, bidirectional=bidirectional, dtype=torch.float64)
+        x = torch.randn(4, 6, 3, dtype=torch.float64, requires_grad=True)
+        state = make_state(layer, 4)
+        found = []
+        for layer.readable in (False, True):
+            outputs, final = layer(x, state, valid=valid)
+            results = [outputs, *tensors(final)]
+            found.append([*results, *gradients(results, [x, *tensors(state), *layer.parameters()])])
+        assert_equal(*found, atol=1e-12)
+
+
+@each_kind
+def test_a_padded_row_equals_its_tokens_alone(kind):
+    layer, _ = make_pair(kind, layers=2, bidirectional=True, dtype=torch.float64)
+    x, valid = torch.randn(4, 6, 3, dtype=torch.float64), scattered(4, 6)
+    start = make_state(layer, 4)
+    outputs, final = layer(x, start, valid=valid)
+    assert (outputs[~valid] == 0).all()
+    for row in range(3):
+        own = map_state(lambda each, row=row: each[:, row : row + 1], start)
+        alone, alone_final = layer(x[row : row + 1, valid[row]], own)
+        assert_equal([outputs[row, valid[row]]], [alone[0]], atol=1e-12)
+        assert_equal([each[:, row] for each in tensors(final)], [each[:, 0] for each in tensors(alone_final)], 1e-12)
+    assert_equal([each[:, 3] for each in tensors(final)], [each[:, 3] for each in tensors(start)], atol=0)
+
+
+@each_kind
+def test_padding_never_reaches_a_state_or_a_gradient(kind):
+    layer, _ = make_pair(kind, layers=2, bidirectional=True)
+    valid = scattered(4, 6)
+    x = torch.randn(4, 6, 3)
+    spoiled = x.masked_fill(~valid[..., None], torch.nan).requires_grad_()
+    outputs, final = layer(spoiled, valid=valid)
+    clean, clean_final = layer(x, valid=valid)
+    assert_equal([outputs, *tensors(final)], [clean, *tensors(clean_final)], atol=0)
+    grad_x, *grads = gradients([outputs, *tensors(final)], [spoiled, *layer.parameters()])
+    assert all(grad.isfinite().all() for grad in grads)
+    assert (grad_x[~valid] == 0).all() and (grad_x[valid] != 0).any()
+
+
+@each_kind
+def test_one_direction_sees_the_past_and_two_see_everything(kind):
+    for bidirectional in (False, True):
+        layer, _ = make_pair(kind, layers=2, bidirectional=bidirectional, dtype=torch.float64)
+        x = torch.randn(1, 6, 3, dtype=torch.float64, requires_grad=True)
+        layer(x)[0][0, 2].sum().backward()
+        assert (x.grad[0, :3] != 0).any(dim=-1).all()
+        assert (x.grad[0, 3:] != 0).any(dim=-1).all() == bidirectional
+        assert bidirectional or (x.grad[0, 3:] == 0).all()
+
+
+@each_kind
+def test_a_sequence_in_two_parts_ends_in_the_same_state(kind):
+    layer, _ = make_pair(kind, layers=2, dtype=torch.float64)
+    x = torch.randn(2, 7, 3, dtype=torch.float64)
+    whole, final = layer(x)
+    first, state = layer(x[:, :3])
+    second, last = layer(x[:, 3:], state)
+    assert_equal([torch.cat([first, second], dim=1), *tensors(last)], [whole, *tensors(final)], atol=1e-12)
+
+
+@each_kind
+def test_the_backward_pass_by_hand_is_the_derivative(kind):
+    layer, _ = make_pair(kind, dtype=torch.float64, width=2, input_dim=2)
+    valid = torch.tensor([[True, True, False], [False, True, True]])
+    names, weights = zip(*layer.named_parameters(), strict=True)
+    state = tensors(make_state(layer, 2))
+    x = torch.randn(2, 3, 2, dtype=torch.float64, requires_grad=True)
+
+    def run(x, *rest):
+        start, rest = rest[: len(state)], rest[len(state) :]
+        start = LSTMState(*start) if len(start) == 2 else start[0]
+        parameters = dict(zip(names, rest, strict=True))
+        outputs, final = torch.func.functional_call(layer, parameters, (x, start), {"valid": valid})
+        return outputs, *tensors(final)
+
+    assert torch.autograd.gradcheck(run, (x, *state, *weights))
+
+
+@each_kind
+def test_a_second_derivative_comes_from_the_readable_twin_and_is_refused_by_the_other(kind):
+    layer, _ = make_pair(kind, dtype=torch.float64)
+    x = torch.randn(1, 3, 3, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="readable=True"):
+        torch.autograd.grad(layer(x)[0].square().sum(), x, create_graph=True)
+    layer.readable = True
+    (slope,) = torch.autograd.grad(layer(x)[0].square().sum(), x, create_graph=True)
+    assert torch.autograd.grad(slope.sum(), x)[0].isfinite().all()
+
+
+def test_frozen_weights_and_inputs_get_no_gradient():
+    for kind in KINDS:
+        layer, _ = make_pair(kind)
+        layer.cells[0].weight_ih.requires_grad_(False)
+        layer.cells[0].bias_ih.requires_grad_(False)
+        layer(torch.randn(2, 3, 3))[0].sum().backward()
+        assert layer.cells[0].weight_ih.grad is None and layer.cells[0].bias_ih.grad is None
+        assert layer.cells[0].weight_hh.grad is not None and layer.cells[0].bias_hh.grad is not None
+
+
+@pytest.mark.parametrize("cell", [RNNCell, LSTMCell, GRUCell])
+def test_a_cell_takes_the_weights_of_pytorch_s_cell(cell):
+    torch.manual_seed(0)
+    ours, theirs = cell(3, 4), getattr(nn, cell.__name__)(3, 4)
+    ours.load_state_dict(theirs.state_dict())
+    x, state = torch.randn(2, 3), map_state(torch.randn_like, ours.initial_state(2))
+    expected = theirs(x, tuple(state) if isinstance(state, LSTMState) else state)
+    assert_equal(tensors(ours(x, state)), [expected] if cell is not LSTMCell else expected)
+    assert all(weight.abs().max() <= 0.5 and weight.std() > 0.2 for weight in cell(3, 4).parameters())
+
+
+def test_gates_are_those_of_the_run():
+    layer, _ = make_pair("lstm", layers=2, bidirectional=True, dtype=torch.float64)
+    x, valid = torch.randn(2, 4, 3, dtype=torch.float64), VALID
+    _, final = layer(x, valid=valid)
+    for index in (0, 1):
+        gates = layer.gates(x, valid=valid, layer=index)
+        c = torch.zeros(2, 4, dtype=torch.float64)
+        for i, f, g, keep in zip(*(gate.unbind(1) for gate in gates[:3]), valid.unbind(1), strict=True):
+            c = torch.where(keep[:, None], f * c + i * g, c)
+        assert_equal([c], [final.c[2 * index]], atol=1e-12)
+        assert all(((0 < gate) & (gate < 1)).all() for gate in (gates.i, gates.f, gates.o))
+    with pytest.raises(ValueError, match="counted from 0 to 1, got layer=2"):
+        layer.gates(x, layer=2)
+
+
+def test_the_forget_bias_is_the_sum_of_both_biases_in_every_cell():
+    torch.manual_seed(0)
+    layer = LSTM(3, 5, num_layers=2, bidirectional=True, forget_bias=2.5, input_bias=-1.25)
+    plain = LSTM(3, 5)
+    for cell in layer.cells:
+        i, f, g, o = (cell.bias_ih + cell.bias_hh).detach().chunk(4)
+        assert (f == 2.5).all() and (i == -1.25).all() and g.std() > 0 and o.std() > 0
+    assert (plain.cells[0].bias_ih + plain.cells[0].bias_hh).abs().max() < 1
+    with pytest.raises(ValueError, match="none to set to 1.0"):
+        LSTM(3, 5, bias=False, forget_bias=1.0)
+
+
+def test_chrono_biases_spread_the_memories_from_one_step_to_the_longest():
+    lstm, gru = LSTMCell(2, 400), GRUCell(2, 400)
+    for cell in (lstm, gru):
+        chrono_init(cell, 50, generator=torch.Generator().manual_seed(0))
+    i, f, _, _ = (lstm.bias_ih + lstm.bias_hh).detach().chunk(4)
+    assert_equal([f.exp().min(), f.exp().max(), f.exp().mean()], torch.tensor([1.0, 49.0, 25.0]), atol=1.5)
+    assert torch.equal(i, -f)
+    assert torch.equal((gru.bias_ih + gru.bias_hh).detach().chunk(3)[1], f)
+    with pytest.raises(ValueError, match="longest=2"):
+        chrono_init(lstm, 2)
+
+
+def test_a_cache_keeps_the_chosen_rows():
+    cache = RecurrentCache(9)
+    cache.select(torch.tensor([0]))
+    cache.advance(LSTMState(torch.arange(6.0).view(1, 3, 2), torch.arange(6.0).view(1, 3, 2) + 10), 4)
+    cache.select(torch.tensor([2, 2, 0]))
+    assert cache.length == 4 and cache.max_length == 9
+    assert cache.state.h[0].tolist() == [[4, 5], [4, 5], [0, 1]] and cache.state.c[0, 2].tolist() == [10, 11]
+
+
+def test_prompts_must_end_in_a_real_token():
+    check_left_padded(None)
+    check_left_padded(torch.tensor([[False, True], [True, True]]))
+    with pytest.raises(ValueError, match="row 1 ends in padding"):
+        check_left_padded(torch.tensor([[True, True], [True, False]]))
+
+
+@pytest.fixture
+def unchecked_shapes(monkeypatch):
+    """Outside of tests nobody checks the annotated shapes: the layer itself has to speak up."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RNN(3, 0), "input_dim=3, hidden_dim=0"),
+        (lambda: GRU(3, 4, num_layers=0), "num_layers=0"),
+        (lambda: LSTM(3, 4, dropout=1.0), "dropout=1.0"),
+        (lambda: RNN(3, 4, activation="gelu"), "tanh, relu, got 'gelu'"),
+        (lambda: RNN(3, 4)(torch.zeros(2, 5, 4)), r"\(batch, time, 3\) with at least one step, got shape \(2, 5, 4\)"),
+        (lambda: RNN(3, 4)(torch.zeros(2, 0, 3)), r"got shape \(2, 0, 3\)"),
+        (lambda: RNN(3, 4)(torch.zeros(2, 5, 3), valid=torch.ones(2, 5)), "boolean"),
+        (lambda: RNN(3, 4)(torch.zeros(2, 5, 3), valid=torch.ones(2, 4).bool()), r"shape \(2, 4\)"),
+        (lambda: GRU(3, 4)(torch.zeros(2, 5, 3), torch.zeros(2, 4)), r"= \(1, 2, 4\), got \(2, 4\)"),
+        (lambda: LSTM(3, 4)(torch.zeros(2, 5, 3), torch.zeros(1, 2, 4)), "must be 2 tensor"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(make, message, unchecked_shapes):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_an_lstm_with_biases_for_the_length_learns_what_came_first():
+    torch.manual_seed(0)
+    length, symbols = 20, 4
+    layer, head = LSTM(symbols, 16, forget_bias=3.5, input_bias=-1.75), nn.Linear(16, symbols)
+    optimizer = torch.optim.Adam([*layer.parameters(), *head.parameters()], lr=2e-2)
+    for _ in range(150):
+        tokens = torch.randint(symbols, (32, length))
+        outputs, _ = layer(F.one_hot(tokens, symbols).float())
+        loss = F.cross_entropy(head(outputs[:, -1]), tokens[:, 0])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    tokens = torch.randint(symbols, (500, length))
+    answers = head(layer(F.one_hot(tokens, symbols).float())[0][:, -1]).argmax(dim=-1)
+    assert (answers == tokens[:, 0]).float().mean() > 0.99
