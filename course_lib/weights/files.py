@@ -1,0 +1,235 @@
+"""Folders in the layout of the official releases: config.json beside model.safetensors.
+
+`from_pretrained` opens one in our models, `save_pretrained` writes one that Hugging Face's classes open. Each family's
+names there are a table in a module of its own (`weights/gpt2.py`, ...), imported when it is needed.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from course_lib.weights.layout import Entry, Layout, Settings, entries
+from course_lib.weights.tensors import (
+    DTYPES,
+    TensorFile,
+    complain,
+    filled,
+    open_tensors,
+    problem,
+    serialised,
+    skeleton,
+    write_files,
+)
+
+CONFIG, WEIGHTS, INDEX, PICKLED = (
+    "config.json",
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+)
+JSON_BYTES = 50_000_000  # the largest index is a few megabytes long
+
+
+class Family(NamedTuple):
+    """Where a family's table and its models are."""
+
+    layout: str
+    models: str
+
+
+FAMILIES = {  # by model_type
+    "bert": Family("course_lib.weights.bert", "course_lib.models.bert"),
+    "gpt2": Family("course_lib.weights.gpt2", "course_lib.models.gpt"),
+    "marian": Family("course_lib.weights.marian", "course_lib.models.transformer"),
+    "t5": Family("course_lib.weights.t5", "course_lib.models.t5"),
+}
+
+
+def from_pretrained(folder: Path | str) -> nn.Module:
+    """Opens a folder with config.json and model.safetensors (or its shards): our model, ready for use.
+
+    config.json's `model_type` and `architectures` say which; without `architectures` it is the bare model, which
+    returns features. Weights of 16 or 64 bits become 32-bit floats; NaN stays NaN. The model is in evaluation mode.
+    Raises FileNotFoundError for a missing folder or file, and ValueError, saying what is unknown, missing or misshapen,
+    for anything that is not such a checkpoint. Nothing in the folder is ever run.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {folder}.")
+    path = folder / CONFIG
+    config = read_json(path)
+    layout, architecture = known_family(config, path)
+    with open_checkpoint(folder) as files:
+        found = {name: file for file in files for name in file.specs}
+        settings = Settings(config, frozenset(map(layout.canonical, found)))
+
+        def build() -> nn.Module:
+            return layout.build(settings, architecture)
+
+        try:
+            outline = skeleton(build, len(found))
+        except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+            raise ValueError(f"{path} describes no model that we have: {error}.") from error
+        expected = entries(layout, outline, architecture)
+        sources = matched(layout, expected, found, settings, folder)
+        tensors: dict[str, Tensor] = {}
+        for name, entry in expected.items():
+            theirs = read_copies(sources[name], entry.ours[0].dtype)
+            for our_names, tensor in entry.read(theirs):
+                tensors |= dict.fromkeys(our_names, tensor.contiguous())
+    return filled(build, tensors)
+
+
+def save_pretrained(model: nn.Module, folder: Path | str) -> None:
+    """Writes config.json and model.safetensors, which `from_pretrained` and Hugging Face's classes open.
+
+    The folder is made if need be. An interruption leaves an older checkpoint whole.
+    Raises ValueError for a model that no official layout can hold.
+    """
+    family = next((family for family in FAMILIES.values() if family.models == type(model).__module__), None)
+    if family is None:
+        raise ValueError(
+            f"{type(model).__name__} has no official layout; those of {', '.join(FAMILIES)} are known. "
+            "Save it with course_lib.weights.own."
+        )
+    layout = import_module(family.layout).LAYOUT
+    config = layout.describe(model)
+    (architecture,) = config["architectures"]
+    tensors = {name: entry.theirs() for name, entry in entries(layout, model, architecture).items()}
+    config = {"model_type": layout.model_type, "dtype": "float32"} | config
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_files(
+        {
+            folder / WEIGHTS: serialised(tensors, {}),
+            folder / CONFIG: (json.dumps(config, indent=2, sort_keys=True) + "\n").encode(),
+        }
+    )
+
+
+def known_family(config: dict[str, Any], path: Path) -> tuple[Layout, str]:
+    """The layout and the architecture that a config.json names. Raises ValueError if we do not have them."""
+    model_type = config.get("model_type")
+    if not isinstance(model_type, str) or model_type not in FAMILIES:
+        what = "has no model_type" if model_type is None else f"says model_type={str(model_type)[:80]!r}"
+        raise ValueError(f"{path} {what}; the families that we open are {', '.join(FAMILIES)}.")
+    layout: Layout = import_module(FAMILIES[model_type].layout).LAYOUT
+    named = config.get("architectures") or layout.architectures[:1]
+    if not isinstance(named, (list, tuple)) or named[0] not in layout.architectures:
+        known = ", ".join(layout.architectures)
+        raise ValueError(f"{path} says architectures={str(named)[:80]}; those that we open are {known}.")
+    return layout, named[0]
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file. Raises FileNotFoundError without it, and ValueError if it is something else."""
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}.")
+    if not path.is_file() or path.stat().st_size > JSON_BYTES:
+        raise ValueError(f"{path} is not a JSON file of at most {JSON_BYTES // 10**6} MB.")
+    try:
+        content = json.loads(path.read_bytes().decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} must hold a JSON object, found {type(content).__name__}.")
+    return content
+
+
+@contextmanager
+def open_checkpoint(folder: Path) -> Iterator[list[TensorFile]]:
+    """The folder's safetensors file, or its shards."""
+    with ExitStack() as stack:
+        if (folder / WEIGHTS).exists() or not (folder / INDEX).exists():
+            if (folder / PICKLED).exists() and not (folder / WEIGHTS).exists():
+                raise FileNotFoundError(
+                    f"{folder} has {PICKLED} but no {WEIGHTS}. The former can run code, and is not opened. Convert it "
+                    "where you trust it: transformers.AutoModel.from_pretrained(folder).save_pretrained(folder)."
+                )
+            yield [stack.enter_context(open_tensors(folder / WEIGHTS))]
+            return
+        places = read_index(folder / INDEX)
+        files = {name: stack.enter_context(open_tensors(folder / name)) for name in sorted(set(places.values()))}
+        problems = [
+            f"{tensor} is not in {name}" for tensor, name in places.items() if tensor not in files[name].specs
+        ] + [
+            f"{tensor} is in {name}, which the index does not say"
+            for name, file in files.items()
+            for tensor in file.specs
+            if places.get(tensor) != name
+        ]
+        complain(folder / INDEX, problems)
+        yield list(files.values())
+
+
+def read_index(path: Path) -> dict[str, str]:
+    """The file of each tensor. Raises ValueError if the index does not say, or names a file outside its folder."""
+    places = read_json(path).get("weight_map")
+    if not isinstance(places, dict) or not places:
+        raise ValueError(f"{path} has no weight_map.")
+    for name in places.values():
+        if not isinstance(name, str) or not re.fullmatch(r"[\w-][\w.-]*\.safetensors", name):
+            raise ValueError(f"{path} names a shard {str(name)[:80]!r}: it must be a .safetensors file beside it.")
+    return places
+
+
+Source = tuple[TensorFile, str]
+
+
+def matched(
+    layout: Layout, expected: dict[str, Entry], found: dict[str, TensorFile], settings: Settings, folder: Path
+) -> dict[str, list[Source]]:
+    """Where each expected tensor is in the files: more than one place if tied weights are stored twice.
+
+    Raises ValueError that names what is missing, unknown, misshapen or of the wrong type.
+    """
+    full_names = {layout.canonical(name): name for name in expected}
+    sources: dict[str, list[Source]] = {name: [] for name in expected}
+    problems = []
+    for stored, file in found.items():
+        name = layout.canonical(stored)
+        if name not in full_names:
+            name = next((new for old, to in layout.aliases if (new := re.sub(old, to, name)) in full_names), name)
+        if name in full_names:
+            sources[full_names[name]].append((file, stored))
+        elif not any(re.search(pattern, name) for pattern in layout.ignored):
+            problems.append(f"{stored} is unknown")
+    for name, entry in expected.items():
+        theirs = entry.theirs()
+        if not sources[name]:
+            problems.insert(0, f"{name} {tuple(theirs.shape)} is missing")
+        for file, stored in sources[name]:
+            spec = file.specs[stored]
+            why = reason(spec.shape, tuple(theirs.shape), settings.sizes)
+            if said := problem(stored, spec, theirs, why):
+                problems.append(said)
+    complain(folder, problems)
+    return sources
+
+
+def reason(found: tuple[int, ...], expected: tuple[int, ...], sizes: dict[str, int]) -> str:
+    """Which of config.json's sizes a tensor contradicts, as far as one can see."""
+    wrong = {want for have, want in zip(found, expected, strict=False) if have != want}
+    keys = [f"{key}={size}" for key, size in sizes.items() if size in wrong]
+    return f" by config.json's {' or '.join(keys)}" if keys else ""
+
+
+def read_copies(sources: list[Source], dtype: torch.dtype) -> Tensor:
+    """A tensor that a checkpoint holds once, or several times for tied weights.
+
+    Raises ValueError if the copies differ: then the weights are not tied.
+    """
+    (file, name), *others = sources
+    tensor = file.read(name, DTYPES[file.specs[name].dtype])
+    for other_file, other in others:
+        copy = other_file.read(other, DTYPES[other_file.specs[other].dtype])
+        if not torch.equal(copy.nan_to_num(), tensor.nan_to_num()):
+            raise ValueError(f"{other} and {name} must be equal, since config.json ties them, but they differ.")
+    return tensor.to(dtype)
