@@ -1,7 +1,13 @@
-"""Position codes: what tells attention the order of its inputs (Vaswani et al. 2017, arXiv 1706.03762)."""
+"""Position codes: what tells attention the order of its inputs.
+
+Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv 1706.03762 (sinusoids). Raffel et al., "Exploring the
+limits of transfer learning with a unified text-to-text Transformer", JMLR 2020, arXiv 1910.10683 (relative positions).
+"""
+
+import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 
@@ -21,3 +27,26 @@ def sinusoidal_positions(
     # float64 up to here: in float32 the fast sines of far positions lose their last digits
     waves = [angle.sin(), angle.cos()]
     return (torch.cat(waves, dim=-1) if halves else torch.stack(waves, dim=-1).flatten(1)).float()
+
+
+def relative_buckets(
+    distance: Int[Tensor, "*S"], *, num_buckets: int = 32, max_distance: int = 128, bidirectional: bool = True
+) -> Int[Tensor, "*S"]:
+    """Sorts distances (key minus query, in tokens) into buckets that share a bias, Raffel et al. 2020, section 2.1.
+
+    Half of the buckets hold one distance each, the others grow logarithmically up to `max_distance`; all that is
+    farther falls into the last one. `bidirectional` keeps half of all buckets for keys after the query; otherwise such
+    keys count as distance 0. Raises ValueError for too few buckets, or a `max_distance` that leaves none to grow.
+    """
+    direction = num_buckets // 2 if bidirectional else num_buckets  # buckets of one direction
+    exact = direction // 2
+    if exact < 1 or max_distance <= exact:
+        raise ValueError(
+            f"relative positions need num_buckets of {4 if bidirectional else 2} or more and max_distance beyond the "
+            f"{max(exact, 1)} exact bucket(s), got num_buckets={num_buckets}, max_distance={max_distance}"
+        )
+    past = distance.abs() if bidirectional else (-distance).clamp(min=0)
+    # in float32 and in this order, as the released code: elsewhere a boundary can move by one
+    growth = torch.log(past.clamp(min=exact).float() / exact) / math.log(max_distance / exact) * (direction - exact)
+    bucket = torch.where(past < exact, past, (exact + growth.long()).clamp(max=direction - 1))
+    return bucket + direction * (distance > 0) if bidirectional else bucket
