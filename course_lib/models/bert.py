@@ -3,7 +3,7 @@
 Devlin et al., "BERT: pre-training of deep bidirectional Transformers for language understanding", arXiv 1810.04805.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -116,11 +116,8 @@ class BERTForMaskedLM(nn.Module):
 
     def __init__(self, config: BERTConfig):
         super().__init__()
-        self.config = config
-        self.bert = BERT(config, pooler=False)
-        self.head = MaskedLMHead(
-            config.dim, config.vocab_size, activation=config.activation, norm_eps=config.norm_eps, tied=config.tied
-        )
+        self.config, self.bert = config, BERT(config, pooler=False)
+        self.head = MaskedLMHead(config.dim, config.vocab_size, config.activation, config.norm_eps, tied=config.tied)
 
     def forward(
         self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None, masked: Where | None = None
@@ -135,11 +132,8 @@ class BERTForPreTraining(nn.Module):
 
     def __init__(self, config: BERTConfig):
         super().__init__()
-        self.config = config
-        self.bert = BERT(config)
-        self.head = MaskedLMHead(
-            config.dim, config.vocab_size, activation=config.activation, norm_eps=config.norm_eps, tied=config.tied
-        )
+        self.config, self.bert = config, BERT(config)
+        self.head = MaskedLMHead(config.dim, config.vocab_size, config.activation, config.norm_eps, tied=config.tied)
         self.next_sentence = normal_weights(nn.Linear(config.dim, 2))
 
     def forward(
@@ -151,42 +145,46 @@ class BERTForPreTraining(nn.Module):
         return PreTrainingLogits(words, self.next_sentence(self.bert.pool(features)))
 
 
-class Classifier(nn.Module):
-    """A linear layer on BERT's features, behind dropout: what fine-tuning adds, section 4."""
-
-    pools = True  # the whole sequence is classified, not each token
+class BERTForNextSentence(nn.Module):
+    """Section 3.1, task 2, alone: class 0 if sentence B follows A, otherwise class 1."""
 
     def __init__(self, config: BERTConfig):
         super().__init__()
-        self.config = config
-        self.bert = BERT(config, pooler=self.pools)
-        self.dropout = nn.Dropout(config.dropout)
-        self.head = normal_weights(nn.Linear(config.dim, config.num_labels))
+        self.config, self.bert = config, BERT(config)
+        self.next_sentence = normal_weights(nn.Linear(config.dim, 2))
 
     def forward(
         self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None
-    ) -> Float[Tensor, "B *T C"]:
-        """Logits (B, C) of the sequences, or (B, T, C) of the tokens."""
-        features = self.bert(tokens, segments=segments, valid=valid)
-        return self.head(self.dropout(self.bert.pool(features) if self.pools else features))
+    ) -> Float[Tensor, "B 2"]:
+        return self.next_sentence(self.bert.pool(self.bert(tokens, segments=segments, valid=valid)))
 
 
-class BERTForSequenceClassification(Classifier):
-    """One label, or `num_labels` numbers, for a sentence or a pair of them: figure 4 (a) and (b)."""
-
-
-class BERTForNextSentence(Classifier):
-    """Class 0: sentence B follows A; class 1: it does not. Section 3.1, task 2, without dropout as in pre-training."""
+class BERTForSequenceClassification(nn.Module):
+    """The logits of `num_labels` classes for a sentence or a pair of them, section 4.1, figure 4 (a) and (b)."""
 
     def __init__(self, config: BERTConfig):
-        super().__init__(replace(config, num_labels=2))
-        self.dropout = nn.Identity()
+        super().__init__()
+        self.config, self.bert, self.dropout = config, BERT(config), nn.Dropout(config.dropout)
+        self.classifier = normal_weights(nn.Linear(config.dim, config.num_labels))
+
+    def forward(
+        self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None
+    ) -> Float[Tensor, "B C"]:
+        return self.classifier(self.dropout(self.bert.pool(self.bert(tokens, segments=segments, valid=valid))))
 
 
-class BERTForTokenClassification(Classifier):
-    """A label for each token, such as its part of speech: figure 4 (d)."""
+class BERTForTokenClassification(nn.Module):
+    """The logits of `num_labels` classes for each token, such as its part of speech: figure 4 (d)."""
 
-    pools = False
+    def __init__(self, config: BERTConfig):
+        super().__init__()
+        self.config, self.bert, self.dropout = config, BERT(config, pooler=False), nn.Dropout(config.dropout)
+        self.classifier = normal_weights(nn.Linear(config.dim, config.num_labels))
+
+    def forward(
+        self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None
+    ) -> Float[Tensor, "B T C"]:
+        return self.classifier(self.dropout(self.bert(tokens, segments=segments, valid=valid)))
 
 
 def bert_base(**overrides) -> BERT:

@@ -173,12 +173,14 @@ def test_dropout_acts_in_training_only():
     assert not torch.equal(model(tokens), model(tokens))
 
 
-def test_a_next_sentence_head_has_two_classes_and_no_dropout_of_its_own():
-    model, (tokens, *_) = make(BERTForNextSentence, num_labels=7, dropout=0.9), batch()
-    assert model(tokens).shape == (2, 2) and model.config.num_labels == 2
-    features = model.bert(tokens)
-    model.head.train(), model.dropout.train()
-    assert torch.equal(model.head(model.dropout(model.bert.pool(features))), model(tokens))
+@pytest.mark.parametrize("build", (BERTForNextSentence, BERTForPreTraining))
+def test_the_next_sentence_has_two_classes_and_no_dropout_of_its_own(build):
+    model, (tokens, *_) = make(build, num_labels=7, dropout=0.9), batch()
+    logits = outputs(model, tokens)[-1]
+    assert logits.shape == (2, 2)
+    for name, part in model.named_modules():
+        part.training = not name.startswith("bert")
+    assert torch.equal(outputs(model, tokens)[-1], logits)
 
 
 @pytest.mark.parametrize("build", (BERTForPreTraining, BERTForTokenClassification, BERTForSequenceClassification))
