@@ -103,6 +103,7 @@ def save_pretrained(model: nn.Module, folder: Path | str) -> None:
     config = layout.describe(model)
     (architecture,) = config["architectures"]
     tensors = {name: entry.theirs() for name, entry in entries(layout, model, architecture).items()}
+    tensors |= {copy: tensors[name] for name, copy in layout.copies.items() if name in tensors}
     config = {"model_type": layout.model_type, "dtype": "float32"} | config
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -208,7 +209,7 @@ def matched(
         for file, stored in sources[name]:
             spec = file.specs[stored]
             why = reason(spec.shape, tuple(theirs.shape), settings.sizes)
-            if said := problem(stored, spec, theirs, why):
+            if said := problem(stored, spec, theirs, why=why):
                 problems.append(said)
     complain(folder, problems)
     return sources

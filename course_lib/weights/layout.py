@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+from course_lib.weights.tensors import tied_groups
 
 MOST = 10**8  # no size in a config.json that we know of is larger
 
@@ -55,7 +57,9 @@ class Layout:
     heads: Sequence[Row] = ()
     prefix: str = ""  # before their trunk's names where there is a head; optional in a file
     our_prefix: str = ""  # before our trunk's names where there is a head
+    options: Callable[[nn.Module], Sequence[Row]] | None = None  # our model -> more rows, which depend on its settings
     shared: Mapping[str, str] = field(default_factory=dict)  # their name -> the one it has when several parts share it
+    copies: Mapping[str, str] = field(default_factory=dict)  # their name -> another, where it is written once more
     aliases: Sequence[tuple[str, str]] = ()  # (regex, replacement): other names for the same tensor, old or tied
     ignored: Sequence[str] = ()  # regexes: tensors that a file may hold and we do not need
     build: Callable[["Settings", str], nn.Module]  # config.json and an architecture's name -> our model
@@ -95,6 +99,8 @@ def entries(layout: Layout, model: nn.Module, architecture: str) -> dict[str, En
     Raises ValueError if the table does not know a tensor of the model.
     """
     headed = architecture != layout.architectures[0]
+    if layout.options is not None:
+        layout = replace(layout, trunk=(*layout.options(model), *layout.trunk))
     result: dict[str, Entry] = {}
     for our_names, tensor in tied_groups(model).items():
         found = [their_name(layout, name, headed) for name in our_names]
@@ -111,14 +117,6 @@ def entries(layout: Layout, model: nn.Module, architecture: str) -> dict[str, En
         entry.ours.append(tensor)
         entry.our_names.append(list(our_names))
     return result
-
-
-def tied_groups(model: nn.Module) -> dict[tuple[str, ...], Tensor]:
-    """Every tensor of the model once, by all names it has there."""
-    groups: dict[int, tuple[list[str], Tensor]] = {}
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        groups.setdefault(id(tensor), ([], tensor))[0].append(name)
-    return {tuple(names): tensor for names, tensor in groups.values()}
 
 
 def their_name(layout: Layout, our_name: str, headed: bool) -> tuple[str, int, Transform]:

@@ -86,16 +86,19 @@ def translated_errors(path: Path) -> Iterator[None]:
         raise ValueError(f"{path} is not a whole safetensors file: {error}.") from error
 
 
-def problem(name: str, found: Spec, expected: Tensor, why: str = "") -> str | None:
-    """What is wrong with a tensor in a file, if anything: its shape, or a type that cannot become the model's."""
+def problem(name: str, found: Spec, expected: Tensor, *, why: str = "", exact: bool = False) -> str | None:
+    """What is wrong with a tensor in a file, if anything: its shape, or a type that cannot become the model's.
+
+    Any floating-point type can become another, unless the type must be `exact`.
+    """
     shape = tuple(expected.shape)
     if found.shape != shape:
         return f"{name} must have the shape {shape}{why}, found {found.shape}"
-    if expected.is_floating_point():
-        fits, wanted = found.dtype in FLOATS, f"one of {', '.join(FLOATS)}"
-    else:
-        fits, wanted = DTYPES.get(found.dtype) == expected.dtype, str(expected.dtype)
-    return None if fits else f"{name} must have the type {wanted}, found {found.dtype}"
+    if DTYPES.get(found.dtype) == expected.dtype:
+        return None
+    if expected.is_floating_point() and not exact:
+        return None if found.dtype in FLOATS else f"{name} must be one of {', '.join(FLOATS)}, found {found.dtype}"
+    return f"{name} must be {str(expected.dtype).removeprefix('torch.')}, found {found.dtype}"
 
 
 def complain(path: Path, problems: list[str], most: int = 6) -> None:
@@ -156,6 +159,14 @@ def filled(build: Callable[[], nn.Module], tensors: Mapping[str, Tensor]) -> nn.
         state[name] = made.setdefault(id(tensor), nn.Parameter(tensor, requires_grad=parameter.requires_grad))
     model.load_state_dict(state, assign=True)
     return model.eval()
+
+
+def tied_groups(model: nn.Module) -> dict[tuple[str, ...], Tensor]:
+    """Every tensor of the model once, by all names it has there."""
+    groups: dict[int, tuple[list[str], Tensor]] = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        groups.setdefault(id(tensor), ([], tensor))[0].append(name)
+    return {tuple(names): tensor for names, tensor in groups.values()}
 
 
 def serialised(tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> bytes:
