@@ -52,8 +52,8 @@ def f1_per_class(predicted: Labels, true: Labels) -> dict[int | str, float]:
 def f1_score(predicted: Labels, true: Labels, *, average: str = "binary", positive: int | str = 1) -> float:
     """F1, see `f1_per_class`: of the class `positive` ("binary"), the mean over classes ("macro"), or of all pooled.
 
-    "micro" adds up TP, FP and FN of all classes first, which for one label per example is the accuracy. A positive class
-    that is neither predicted nor true has F1 = 0. Raises ValueError for another average, for unequal or no labels, and
+    "micro" adds up TP, FP and FN of all classes, which for one label per example is the accuracy. A positive class that
+    is neither predicted nor true has F1 = 0. Raises ValueError for another average, for unequal or no labels, and
     for "binary" labels of more than two classes, or of two that do not include `positive`.
     """
     if average not in ("binary", "macro", "micro"):
