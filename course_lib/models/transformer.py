@@ -12,11 +12,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from course_lib.functional.embedding import lookup
 from course_lib.layers.attention import MultiHeadAttention
 from course_lib.layers.cache import DecoderCache
 from course_lib.layers.positions import LearnedPositions, SinusoidalPositions
 from course_lib.layers.transformer import DecoderBlock, EncoderBlock, FeedForward
 
+Source, Target = Int[Tensor, "B T_k"], Int[Tensor, "B T_q"]
+SourceValid, TargetValid = Bool[Tensor, "B T_k"] | None, Bool[Tensor, "B T_q"] | None  # True at real tokens
 POSITIONS = {
     "sinusoidal": SinusoidalPositions,
     "sinusoidal_halves": partial(SinusoidalPositions, halves=True),  # Marian: sines first, then cosines
@@ -41,13 +44,15 @@ class TransformerConfig:
     pre_norm: bool = False
     positions: str = "sinusoidal"  # "sinusoidal_halves": Marian's order; "learned"
     scale_embedding: bool = True  # times sqrt(d_model), section 3.4
-    dropout: float | Sequence[float] = 0.1  # of sublayers; or also of attention weights and inner units
+    dropout: float | Sequence[float] = 0.1  # of sublayers; or of sublayers, attention weights and inner units
     head: str | None = "tied"  # logits from the target's table, "linear": from a matrix of their own; None: features
 
     def __post_init__(self):
-        for name in ("vocab_size", "depth", "num_heads", "mlp_dim", "dropout"):  # a list where it comes from JSON
-            value = getattr(self, name)
-            object.__setattr__(self, name, tuple(value) if isinstance(value, Sequence) else value)
+        dropout = self.dropout if isinstance(self.dropout, Sequence) else (self.dropout, 0.0, 0.0)
+        pairs = {name: _pair(getattr(self, name)) for name in ("depth", "num_heads", "mlp_dim")}
+        vocab = self.vocab_size if isinstance(self.vocab_size, int) else tuple(self.vocab_size)
+        for name, value in (pairs | {"vocab_size": vocab, "dropout": tuple(dropout)}).items():
+            object.__setattr__(self, name, value)  # frozen; what comes from JSON are lists
         for name in ("vocab_size", "dim", "depth", "num_heads", "mlp_dim", "max_length"):
             if min(_pair(getattr(self, name))) < 1:
                 raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
@@ -67,77 +72,70 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.config = config
-        (source_vocab, target_vocab), (depth, decoder_depth) = _pair(config.vocab_size), _pair(config.depth)
-        shared = isinstance(config.vocab_size, int)
         self.scale = config.dim**0.5 if config.scale_embedding else 1.0
-        self.dropout = nn.Dropout(_dropouts(config)[0])
-        norm = partial(nn.LayerNorm, config.dim)
-
-        self.source_embed = nn.Embedding(source_vocab, config.dim)
-        self.target_embed = self.source_embed if shared else nn.Embedding(target_vocab, config.dim)
-        for table in (self.source_embed, self.target_embed):
+        sizes = [config.vocab_size] if isinstance(config.vocab_size, int) else config.vocab_size
+        tables = [nn.Embedding(size, config.dim) for size in sizes]
+        for table in tables:
             nn.init.normal_(table.weight, std=config.dim**-0.5)
+        self.source_embed, self.target_embed = tables[0], tables[-1]  # one and the same if they share
         self.source_pos, self.target_pos = (POSITIONS[config.positions](config.dim, config.max_length) for _ in "xy")
-        self.encoder = nn.ModuleList(build_block(config, decoder=False) for _ in range(depth))
-        self.decoder = nn.ModuleList(build_block(config, decoder=True) for _ in range(decoder_depth))
-        self.encoder_norm, self.decoder_norm = (norm() if config.pre_norm else nn.Identity() for _ in "xy")
-        self.head = None if config.head is None else nn.Linear(config.dim, target_vocab)
+        self.dropout = nn.Dropout(config.dropout[0])
+        self.encoder = nn.ModuleList(build_block(config, decoder=False) for _ in range(config.depth[0]))
+        self.decoder = nn.ModuleList(build_block(config, decoder=True) for _ in range(config.depth[1]))
+        final = nn.LayerNorm if config.pre_norm else nn.Identity
+        self.encoder_norm, self.decoder_norm = final(config.dim), final(config.dim)
+        self.head = None if config.head is None else nn.Linear(config.dim, sizes[-1])
         if self.head is not None:
             nn.init.zeros_(self.head.bias)
         if config.head == "tied":
             self.head.weight = self.target_embed.weight
 
     def forward(
-        self,
-        source: Int[Tensor, "B T_k"],
-        target: Int[Tensor, "B T_q"],
-        *,
-        source_valid: Bool[Tensor, "B T_k"] | None = None,
-        target_valid: Bool[Tensor, "B T_q"] | None = None,
+        self, source: Source, target: Target, *, source_valid: SourceValid = None, target_valid: TargetValid = None
     ) -> Float[Tensor, "B T_q V"]:
         """Teacher forcing: the logits of y_1 ... y_n (features without a head), given `target` = <s>, y_1 ... y_{n-1}.
 
         `target_valid` may be left out where padding comes last: no earlier token sees it.
         """
-        context = self.encode(source, source_valid)
-        x = self.decode(target, context, source_valid=source_valid, target_valid=target_valid)
+        sparse = self.config.head == "tied"
+        context = self.encode(source, source_valid, tied=sparse and self.source_embed is self.target_embed)
+        x = self.decode(target, context, source_valid=source_valid, target_valid=target_valid, tied=sparse)
         return x if self.head is None else self.head(x)
 
-    def encode(
-        self, source: Int[Tensor, "B T_k"], source_valid: Bool[Tensor, "B T_k"] | None = None
-    ) -> Float[Tensor, "B T_k D"]:
-        """Each source token in the light of all others."""
-        x = self.dropout(self.source_pos(self.source_embed(source) * self.scale))
-        mask = _mask(source_valid)
+    def encode(self, source: Source, valid: SourceValid = None, *, tied: bool = False) -> Float[Tensor, "B T_k D"]:
+        """Each source token in the light of all others; on `tied` see `lookup`."""
+        x = self.enter(source, self.source_embed, self.source_pos, tied=tied)
         for block in self.encoder:
-            x = block(x, mask=mask)
+            x = block(x, mask=_mask(valid))
         return self.encoder_norm(x)
 
     def decode(
         self,
-        target: Int[Tensor, "B T_q"],
+        target: Target,
         context: Float[Tensor, "B T_k D"],
         *,
-        source_valid: Bool[Tensor, "B T_k"] | None = None,
-        target_valid: Bool[Tensor, "B T_q"] | None = None,
+        source_valid: SourceValid = None,
+        target_valid: TargetValid = None,
+        tied: bool = False,
     ) -> Float[Tensor, "B T_q D"]:
-        """The features that the logits of each next token are made of."""
-        x = self.dropout(self.target_pos(self.target_embed(target) * self.scale))
-        context_mask, mask = _mask(source_valid), _mask(target_valid)
+        """The features that the logits of each next token are made of; on `tied` see `lookup`."""
+        x = self.enter(target, self.target_embed, self.target_pos, tied=tied)
         for block in self.decoder:
-            x = block(x, context, context_mask=context_mask, mask=mask)
+            x = block(x, context, context_mask=_mask(source_valid), mask=_mask(target_valid))
         return self.decoder_norm(x)
 
+    def enter(
+        self, tokens: Int[Tensor, "B T"], table: nn.Embedding, pos: nn.Module, *, tied: bool = False, **place
+    ) -> Float[Tensor, "B T D"]:
+        """sqrt(d_model) E[token] + PE(pos), sections 3.4 and 3.5, with dropout: what the first block is given."""
+        return self.dropout(pos(lookup(tokens, table.weight, tied=tied) * self.scale, **place))
+
     def align(
-        self,
-        source: Int[Tensor, "B T_k"],
-        target: Int[Tensor, "B T_q"],
-        *,
-        source_valid: Bool[Tensor, "B T_k"] | None = None,
+        self, source: Source, target: Target, *, source_valid: SourceValid = None
     ) -> Float[Tensor, "L B H T_q T_k"]:
         """The cross-attention behind `forward`, by layer and head: row i says where it looks while it writes y_i."""
         context, context_mask = self.encode(source, source_valid), _mask(source_valid)
-        x = self.dropout(self.target_pos(self.target_embed(target) * self.scale))
+        x = self.enter(target, self.target_embed, self.target_pos)
         maps = []
         for block in self.decoder:
             query = block.residual(x, block.norm1, partial(block.attn, causal=True))
@@ -146,35 +144,29 @@ class Transformer(nn.Module):
             x = block(x, context, context_mask=context_mask)
         return torch.stack(maps)
 
-    @torch.no_grad()
-    def given(
-        self, source: Int[Tensor, "B T_k"], source_valid: Bool[Tensor, "B T_k"] | None = None
-    ) -> "TargetLanguageModel":
-        """p(y | x) for these sources, to write y token by token; each source is encoded once."""
-        return TargetLanguageModel(self, self.encode(source, source_valid), _mask(source_valid))
+    def given(self, source: Source, source_valid: SourceValid = None) -> "TargetLanguageModel":
+        """p(y | x) for these sources, to write y token by token."""
+        return TargetLanguageModel(self, source, source_valid)
 
 
 class TargetLanguageModel:
-    """A Transformer with its source fixed, as `course_lib.generation` asks for it. Raises ValueError without a head."""
+    """A Transformer with its source fixed, for `course_lib.generation`. Raises ValueError if it has no head."""
 
-    def __init__(
-        self, model: Transformer, context: Float[Tensor, "B T_k D"], context_mask: Bool[Tensor, "B 1 1 T_k"] | None
-    ):
+    @torch.no_grad()
+    def __init__(self, model: Transformer, source: Source, source_valid: SourceValid = None):
         if model.head is None:
-            raise ValueError("this model has head=None: it makes features, no logits to write with")
-        self.model, self.context, self.context_mask = model, context, context_mask
+            raise ValueError("a model with head=None makes features, no logits to write with")
+        self.model, self.context, self.context_mask = model, model.encode(source, source_valid), _mask(source_valid)
 
     def new_cache(self, max_length: int) -> DecoderCache:
-        """Room for `max_length` tokens, and what each layer remembers of the source."""
+        """Room for `max_length` tokens, and each layer's memory of the source."""
         memories = [block.cross_attn.remember(self.context) for block in self.model.decoder]
         return DecoderCache(len(memories), max_length, memories=memories, memory_mask=self.context_mask)
 
-    def next_logits(
-        self, tokens: Int[Tensor, "B T"], cache: DecoderCache, *, valid: Bool[Tensor, "B T"] | None = None
-    ) -> Float[Tensor, "B V"]:
+    def next_logits(self, tokens: Target, cache: DecoderCache, *, valid: TargetValid = None) -> Float[Tensor, "B V"]:
         """Appends `tokens` (`valid`: the real ones, padding at the left) and returns the logits of the next one."""
         model, new = self.model, cache.admit(tokens, valid)
-        x = model.target_pos(model.target_embed(tokens) * model.scale, start=new.start, positions=new.positions)
+        x = model.enter(tokens, model.target_embed, model.target_pos, start=new.start, positions=new.positions)
         for block, memory, layer in zip(model.decoder, cache.memories, cache.layers, strict=True):
             x = block(x, memory=memory, context_mask=cache.memory_mask, mask=new.mask, cache=layer)
         return model.head(model.decoder_norm(x[:, -1]))
@@ -182,21 +174,15 @@ class TargetLanguageModel:
 
 def build_block(config: TransformerConfig, *, decoder: bool) -> EncoderBlock | DecoderBlock:
     """One block of either stack."""
-    num_heads, mlp_dim = _pair(config.num_heads)[decoder], _pair(config.mlp_dim)[decoder]
-    dropout, of_weights, of_inner = _dropouts(config)
-    attend = partial(MultiHeadAttention, config.dim, num_heads, dropout=of_weights)
-    ffn = FeedForward(config.dim, mlp_dim, activation=config.activation, dropout=of_inner)
-    parts = (attend(), attend(), ffn) if decoder else (attend(), ffn)
-    kind = DecoderBlock if decoder else EncoderBlock
-    return kind(*parts, partial(nn.LayerNorm, config.dim), pre_norm=config.pre_norm, dropout=dropout)
+    dropout, of_weights, of_inner = config.dropout
+    attend = partial(MultiHeadAttention, config.dim, config.num_heads[decoder], dropout=of_weights)
+    ffn = FeedForward(config.dim, config.mlp_dim[decoder], activation=config.activation, dropout=of_inner)
+    settings = {"norm": partial(nn.LayerNorm, config.dim), "pre_norm": config.pre_norm, "dropout": dropout}
+    return DecoderBlock(attend(), attend(), ffn, **settings) if decoder else EncoderBlock(attend(), ffn, **settings)
 
 
-def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
-    return value if isinstance(value, tuple) else (value, value)
-
-
-def _dropouts(config: TransformerConfig) -> tuple[float, float, float]:
-    return config.dropout if isinstance(config.dropout, tuple) else (config.dropout, 0.0, 0.0)
+def _pair(value: int | Sequence[int]) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else tuple(value)
 
 
 def _mask(valid: Tensor | None) -> Tensor | None:

@@ -105,6 +105,7 @@ def test_the_maps_of_align_are_the_weights_behind_forward(options):
     assert (maps[:, 1, :, :, 4:] == 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 @pytest.mark.parametrize("pre_norm", [False, True])
 def test_it_computes_what_torch_s_own_transformer_computes(pre_norm):
     options = {"depth": (2, 3), "num_heads": 2, "mlp_dim": 12, "pre_norm": pre_norm}
