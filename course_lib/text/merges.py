@@ -224,13 +224,17 @@ class MergeRules:
         if len(pieces) >= LONG:
             return self._apply_to_long(pieces)
         pieces = list(pieces)
-        while True:
-            ranks = [self.ranks.get(pair, inf) for pair in pairwise(pieces)]
-            best = min(ranks, default=inf)
-            if best is inf:
-                return pieces
+        rank_of = self.ranks.get
+        ranks = [rank_of(pair, inf) for pair in pairwise(pieces)]
+        while ranks and (best := min(ranks)) is not inf:
             i = ranks.index(best)
             pieces[i : i + 2] = [self.joined[best]]
+            del ranks[i]
+            if i > 0:
+                ranks[i - 1] = rank_of((pieces[i - 1], pieces[i]), inf)
+            if i < len(ranks):
+                ranks[i] = rank_of((pieces[i], pieces[i + 1]), inf)
+        return pieces
 
     def _apply_to_long(self, pieces: list[int]) -> list[int]:
         """`apply` in O(n log n): a heap of the pairs, and links between neighbours in place of moves."""
