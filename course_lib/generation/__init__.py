@@ -1,0 +1,18 @@
+"""Writing with a language model: greedy, by lot, by beam search, token by token."""
+
+from course_lib.generation.beam import Beams, beam_search
+from course_lib.generation.protocol import Cache, LanguageModel
+from course_lib.generation.stepwise import by_lot, greedy, likeliest, log_probs, sample, stream
+
+__all__ = [
+    "Beams",
+    "Cache",
+    "LanguageModel",
+    "beam_search",
+    "by_lot",
+    "greedy",
+    "likeliest",
+    "log_probs",
+    "sample",
+    "stream",
+]
