@@ -1,0 +1,135 @@
+import pytest
+import torch
+from torch import nn
+
+from course_lib.functional import fused_recurrent
+from course_lib.functional.fused_recurrent import fused_gru, fused_lstm, fused_rnn
+from course_lib.functional.recurrent import (
+    LSTMState,
+    gradient_norms,
+    gru_step,
+    linear_recurrence,
+    lstm_gates,
+    lstm_step,
+    recurrent_matrix,
+    rnn_step,
+)
+
+B, D, H = 3, 4, 5
+
+
+def weights_of(cell):
+    torch.manual_seed(0)
+    cell = cell.double()
+    for weight in cell.parameters():
+        nn.init.normal_(weight, std=0.5)
+    draws = torch.randn(2, B, H, dtype=torch.float64)
+    return cell, (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh), torch.randn(B, D).double(), *draws
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_a_step_of_the_rnn_is_pytorch_s(activation):
+    cell, weights, x, h, _ = weights_of(nn.RNNCell(D, H, nonlinearity=activation))
+    torch.testing.assert_close(rnn_step(x, h, *weights, activation=activation), cell(x, h))
+    with pytest.raises(ValueError, match="tanh, relu, got 'sigmoid'"):
+        rnn_step(x, h, *weights, activation="sigmoid")
+
+
+def test_a_step_of_the_lstm_is_pytorch_s_and_follows_from_its_gates():
+    cell, weights, x, h, c = weights_of(nn.LSTMCell(D, H))
+    expected_h, expected_c = cell(x, (h, c))
+    state = lstm_step(x, LSTMState(h, c), *weights)
+    torch.testing.assert_close(tuple(state), (expected_h, expected_c))
+    gates = lstm_gates(x, h, *weights)
+    torch.testing.assert_close(gates.f * c + gates.i * gates.g, expected_c)
+    torch.testing.assert_close(gates.o * expected_c.tanh(), expected_h)
+
+
+def test_a_step_of_the_gru_is_pytorch_s():
+    cell, weights, x, h, _ = weights_of(nn.GRUCell(D, H))
+    torch.testing.assert_close(gru_step(x, h, *weights), cell(x, h))
+
+
+def test_an_open_forget_gate_and_a_closed_input_gate_keep_the_cell():
+    bias = torch.cat([torch.full((H,), -50.0), torch.full((H,), 50.0), torch.zeros(2 * H)])
+    c = torch.randn(B, H)
+    state = LSTMState(torch.zeros(B, H), c)
+    for _ in range(100):
+        state = lstm_step(torch.randn(B, D), state, torch.zeros(4 * H, D), torch.zeros(4 * H, H), bias)
+    assert torch.equal(state.c, c)
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_whole_sequences_are_one_step_after_the_other(with_bias):
+    for cell, step, fused in ((nn.RNNCell, rnn_step, fused_rnn), (nn.GRUCell, gru_step, fused_gru)):
+        _, weights, _, h, _ = weights_of(cell(D, H))
+        weights = weights if with_bias else weights[:2]
+        x = torch.randn(6, B, D).double()
+        states, last = fused(x, h, *weights)
+        for x_t, state in zip(x, states, strict=True):
+            h = step(x_t, h, *weights)
+            torch.testing.assert_close(state, h)
+        torch.testing.assert_close(last, h)
+    _, weights, _, h, c = weights_of(nn.LSTMCell(D, H))
+    weights, state = weights if with_bias else weights[:2], LSTMState(h, c)
+    outputs, last = fused_lstm(x, state, *weights)
+    for x_t, output in zip(x, outputs, strict=True):
+        state = lstm_step(x_t, state, *weights)
+        torch.testing.assert_close(output, state.h)
+    torch.testing.assert_close(tuple(last), tuple(state))
+
+
+def test_the_other_product_for_large_sizes_gives_the_same(monkeypatch):
+    torch.manual_seed(0)
+    x, W, bias, term = torch.randn(5, 7, 64), torch.randn(96, 64), torch.randn(96), torch.randn(7, 96)
+    expected = x @ W.T + bias
+    used = []
+    for worth_it in (1, 10**12):
+        monkeypatch.setattr(fused_recurrent, "WORTH_IT", worth_it)
+        used.append(fused_recurrent._onednn_pays(x[0], W))
+        torch.testing.assert_close(fused_recurrent._linear(x, W, bias), expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(fused_recurrent._linear(x, W), expected - bias, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(fused_recurrent._linear_plus(term, x[0], W), term + x[0] @ W.T, atol=1e-5, rtol=1e-5)
+    assert used == [fused_recurrent.ONEDNN is not None, False]
+    assert not fused_recurrent._onednn_pays(x.double(), W.double())
+
+
+@pytest.mark.parametrize("radius", [0.9, 1.0, 1.1])
+@pytest.mark.parametrize("kind", ["symmetric", "orthogonal"])
+def test_a_recurrent_matrix_has_the_asked_radius(kind, radius):
+    matrix = recurrent_matrix(8, radius, kind=kind, generator=torch.Generator().manual_seed(0))
+    assert torch.linalg.eigvals(matrix).abs().max().item() == pytest.approx(radius, abs=1e-5)
+    if kind == "symmetric":
+        torch.testing.assert_close(matrix, matrix.T)
+    else:
+        torch.testing.assert_close(matrix @ matrix.T, radius**2 * torch.eye(8), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("arguments", "message"), [((0, 1.0), "dim=0"), ((3, -1.0), "radius=-1.0")])
+def test_impossible_matrices_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        recurrent_matrix(*arguments)
+    with pytest.raises(ValueError, match="kind='normal'"):
+        recurrent_matrix(3, 1.0, kind="normal")
+
+
+@pytest.mark.parametrize("radius", [0.9, 1.0, 1.1])
+def test_the_gradient_of_a_linear_recurrence_shrinks_or_grows_like_the_radius_to_the_distance(radius):
+    torch.manual_seed(0)
+    direction = nn.functional.normalize(torch.randn(4, 6), dim=1)
+    x = torch.randn(4, 30, 6)
+    W = recurrent_matrix(6, radius, kind="orthogonal")
+    norms = gradient_norms(lambda x: linear_recurrence(x, W), x, direction)
+    torch.testing.assert_close(norms, radius ** torch.arange(30.0), atol=0, rtol=1e-4)
+    symmetric = recurrent_matrix(6, radius)
+    norms = gradient_norms(lambda x: linear_recurrence(x, symmetric), x, direction)
+    powers = torch.stack([(direction @ torch.linalg.matrix_power(symmetric, k)).norm(dim=1).mean() for k in range(30)])
+    torch.testing.assert_close(norms, powers, atol=1e-6, rtol=1e-4)
+
+
+def test_gradient_norms_need_no_gradients_outside_and_leave_none_behind():
+    W, x = recurrent_matrix(3, 0.5).requires_grad_(), torch.randn(2, 4, 3)
+    with torch.no_grad():
+        norms = gradient_norms(lambda x: linear_recurrence(x, W), x, torch.ones(2, 3))
+    assert norms.shape == (4,) and W.grad is None and not x.requires_grad
+    assert (norms[1:] < norms[:-1]).all()
