@@ -1,0 +1,56 @@
+import pytest
+import torch
+
+from course_lib.data.sequences import delayed_echo, first_symbol
+
+
+def test_the_answer_is_the_first_symbol_and_every_symbol_occurs():
+    tokens, first = first_symbol(2000, 12, num_symbols=5)
+    assert tokens.shape == (2000, 12) and torch.equal(tokens[:, 0], first)
+    shares = first.bincount(minlength=5) / 2000
+    assert shares.shape == (5,) and (shares - 0.2).abs().max() < 0.04
+
+
+def test_later_symbols_say_nothing_of_the_first():
+    tokens, first = first_symbol(4000, 6, num_symbols=4)
+    for t in range(1, 6):
+        assert (tokens[:, t] == first).float().mean().item() == pytest.approx(0.25, abs=0.04)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3, 1.0])
+def test_noise_is_the_share_of_symbols_after_the_first(noise):
+    tokens, first = first_symbol(500, 41, num_symbols=6, noise=noise)
+    later = tokens[:, 1:]
+    assert (later != 6).float().mean().item() == pytest.approx(noise, abs=0.02)
+    assert (first < 6).all() and (tokens >= 0).all() and (tokens <= 6).all()
+
+
+def test_an_echo_comes_after_its_delay():
+    for delay in (0, 1, 5):
+        tokens, echo = delayed_echo(3, 8, delay=delay, num_symbols=4)
+        assert torch.equal(echo[:, delay:], tokens[:, : 8 - delay])
+        assert (echo[:, :delay] == 4).all() and (tokens < 4).all()
+
+
+def test_a_seed_gives_the_same_sequences_and_another_seed_others():
+    state = torch.get_rng_state()
+    for make in (lambda seed: first_symbol(9, 5, seed=seed), lambda seed: delayed_echo(9, 5, delay=2, seed=seed)):
+        assert all(torch.equal(a, b) for a, b in zip(make(3), make(3), strict=True))
+        assert not torch.equal(make(3).tokens, make(4).tokens)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: first_symbol(0, 5), "count=0"),
+        (lambda: first_symbol(3, 0), "length=0"),
+        (lambda: first_symbol(3, 5, num_symbols=1), "num_symbols=1"),
+        (lambda: first_symbol(3, 5, noise=1.5), "got 1.5"),
+        (lambda: delayed_echo(3, 5, delay=5), "length - 1 = 4, got 5"),
+        (lambda: delayed_echo(3, 5, delay=-1), "got -1"),
+    ],
+)
+def test_impossible_tasks_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
