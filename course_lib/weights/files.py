@@ -84,7 +84,9 @@ def from_pretrained(folder: Path | str) -> nn.Module:
             theirs = read_copies(sources[name], entry.ours[0].dtype)
             for our_names, tensor in entry.read(theirs):
                 tensors |= dict.fromkeys(our_names, tensor.contiguous())
-    return filled(build, tensors)
+        model = filled(build, tensors)
+        complain(folder, differences(layout, model, found))
+    return model
 
 
 def save_pretrained(model: nn.Module, folder: Path | str) -> None:
@@ -103,6 +105,8 @@ def save_pretrained(model: nn.Module, folder: Path | str) -> None:
     config = layout.describe(model)
     (architecture,) = config["architectures"]
     tensors = {name: entry.theirs() for name, entry in entries(layout, model, architecture).items()}
+    prefix = "" if architecture == layout.architectures[0] else layout.prefix
+    tensors |= {prefix + name: tensor for name, tensor in layout.computed(model).items()}
     tensors |= {copy: tensors[name] for name, copy in layout.copies.items() if name in tensors}
     config = {"model_type": layout.model_type, "dtype": "float32"} | config
     folder = Path(folder)
@@ -181,6 +185,19 @@ def read_index(path: Path) -> dict[str, str]:
     return places
 
 
+def differences(layout: Layout, model: nn.Module, found: dict[str, TensorFile]) -> list[str]:
+    """Which tensors of a checkpoint are not what the model computes in their place."""
+    problems, computed = [], layout.computed(model)
+    for stored, file in found.items():
+        ours = computed.get(layout.canonical(stored))
+        if ours is not None:
+            said = problem(stored, file.specs[stored], ours)
+            if not said and not torch.allclose(file.read(stored, ours.dtype), ours, rtol=0, atol=1e-2):  # of 16 bits
+                said = f"{stored} is not the fixed table that the model computes in its place"
+            problems += [said] if said else []
+    return problems
+
+
 Source = tuple[TensorFile, str]
 
 
@@ -193,7 +210,7 @@ def matched(
     """
     full_names = {layout.canonical(name): name for name in expected}
     sources: dict[str, list[Source]] = {name: [] for name in expected}
-    problems = []
+    missing, problems = [], []
     for stored, file in found.items():
         name = layout.canonical(stored)
         if name not in full_names:
@@ -205,13 +222,13 @@ def matched(
     for name, entry in expected.items():
         theirs = entry.theirs()
         if not sources[name]:
-            problems.insert(0, f"{name} {tuple(theirs.shape)} is missing")
+            missing.append(f"{name} {tuple(theirs.shape)} is missing")
         for file, stored in sources[name]:
             spec = file.specs[stored]
             why = reason(spec.shape, tuple(theirs.shape), settings.sizes)
             if said := problem(stored, spec, theirs, why=why):
                 problems.append(said)
-    complain(folder, problems)
+    complain(folder, missing + problems)
     return sources
 
 

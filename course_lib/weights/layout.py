@@ -61,6 +61,7 @@ class Layout:
     shared: Mapping[str, str] = field(default_factory=dict)  # their name -> the one it has when several parts share it
     copies: Mapping[str, str] = field(default_factory=dict)  # their name -> another, where it is written once more
     aliases: Sequence[tuple[str, str]] = ()  # (regex, replacement): other names for the same tensor, old or tied
+    computed: Callable[[nn.Module], Mapping[str, Tensor]] = lambda model: {}  # our model -> theirs that it computes
     ignored: Sequence[str] = ()  # regexes: tensors that a file may hold and we do not need
     build: Callable[["Settings", str], nn.Module]  # config.json and an architecture's name -> our model
     describe: Callable[[nn.Module], dict[str, Any]]  # our model -> config.json; "architectures" names one of the above
