@@ -3,7 +3,8 @@
 A checkpoint is a folder: `last.pt` (all that a run needs to go on), `previous.pt` (the one before, in case
 `last.pt` is damaged) and `best.pt` (the weights that validated best, for use elsewhere). A file is written
 under another name, forced to the disk and then renamed, so a reader sees the old file or the new one, never
-half of it. Files are read with `weights_only=True`: opening a checkpoint runs no code from it.
+half of it. On request the weights of the last few checkpoints are kept, too (`weights-00000800.pt`), to
+be averaged. Files are read with `weights_only=True`: opening a checkpoint runs no code from it.
 """
 
 import io
@@ -48,6 +49,19 @@ def save(folder: Path, state: dict[str, Any]) -> None:
 def save_best(folder: Path, state: dict[str, Any]) -> None:
     """Keeps the weights that validated best, with their step and value."""
     _rename(_write(folder, BEST, state), folder / BEST)
+
+
+def keep_weights(folder: Path, state: dict[str, Any], count: int) -> None:
+    """Keeps the weights after a step, and of those kept before only the latest, so that there are `count`."""
+    name = f"weights-{state['step']:08d}.pt"
+    _rename(_write(folder, name, state), folder / name)
+    for path in kept_weights(folder)[:-count]:
+        path.unlink()
+
+
+def kept_weights(folder: Path) -> list[Path]:
+    """The files that `keep_weights` has written, earliest step first."""
+    return sorted(folder.glob("weights-*.pt"), key=lambda path: int(path.stem.split("-")[1]))
 
 
 def load(folder: Path) -> dict[str, Any] | None:

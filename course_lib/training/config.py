@@ -20,6 +20,7 @@ class FitConfig:
     betas: tuple[float, float] = (0.9, 0.999)  # of Adam
     evaluate_every: int | None = None  # steps; None: only after the last one
     checkpoint_every: int | None = None  # steps; None: only after the last one
+    keep_weights: int = 0  # of so many last checkpoints, to be averaged
     seed: int = 0  # of dropout and everything else random inside the loop
     ema: float | None = None  # decay of a moving average of the weights
 
@@ -38,6 +39,7 @@ class FitConfig:
             "betas": (all(0 <= beta < 1 for beta in self.betas), "two numbers from 0 to below 1"),
             "evaluate_every": (self.evaluate_every is None or self.evaluate_every >= 1, optional),
             "checkpoint_every": (self.checkpoint_every is None or self.checkpoint_every >= 1, optional),
+            "keep_weights": (self.keep_weights >= 0, "0 or more"),
             "seed": (0 <= self.seed < 2**32, "between 0 and 2**32 - 1"),
             "ema": (self.ema is None or 0 < self.ema < 1, "between 0 and 1 or None"),
         }

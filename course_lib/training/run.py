@@ -115,6 +115,9 @@ class Run:
             "clock": (self.clock.wall, self.clock.cpu),
             "random": random_state(),
         }
+        if self.config.keep_weights:  # first: a run that ends in between writes the same file again
+            kept = {"step": done, "weights": state["model"]}
+            checkpoints.keep_weights(self.checkpoint, kept, self.config.keep_weights)
         checkpoints.save(self.checkpoint, state)
 
     def resume(self) -> int:
@@ -134,9 +137,9 @@ class Run:
         return state["done"]
 
     def settings(self) -> dict:
-        """What must be the same when a run goes on, in plain values; how often it is saved may change."""
+        """What must be the same when a run goes on, in plain values; how often, and how much, is saved may change."""
         settings = dataclasses.asdict(self.config)
-        del settings["checkpoint_every"]
+        del settings["checkpoint_every"], settings["keep_weights"]
         if callable(self.config.schedule):  # known by its name and by what it returns
             digest = hashlib.sha256(repr(self.factors).encode()).hexdigest()[:8]
             settings["schedule"] = f"{getattr(self.config.schedule, '__qualname__', 'function')} {digest}"
