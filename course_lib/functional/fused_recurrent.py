@@ -109,17 +109,17 @@ class FusedLSTM(Function):
 
     @staticmethod
     def forward(ctx: Any, x, h, c, W_ih, W_hh, bias, valid):
-        gates, width = _linear(x, W_ih, bias), h.shape[1]
+        # tanh(a) = 2 sigmoid(2a) - 1: with the rows of g doubled, one sigmoid serves all gates, and takes less time
+        gates, W_step = _linear(x, _double_g(W_ih), _double_g(bias)), _double_g(W_hh)
         states, cells, steps = _room_behind(h, len(x)), _room_behind(c, len(x)), _by_step(valid, len(x))
         tanh_c = torch.empty_like(states[1:])
-        for a, keep, h_old, h_new, c_old, c_new, shown in zip(
-            gates, steps, states[:-1], states[1:], cells[:-1], cells[1:], tanh_c, strict=True
+        for a, i, f, g, o, keep, h_old, h_new, c_old, c_new, shown in zip(
+            gates, *gates.chunk(4, dim=2), steps, states[:-1], states[1:], cells[:-1], cells[1:], tanh_c, strict=True
         ):
-            z = _linear_plus(a, h_old, W_hh)
-            i, f, g, o = torch.sigmoid(z, out=a).chunk(4, dim=1)
-            torch.tanh(z[:, 2 * width : 3 * width], out=g)
+            torch.sigmoid(_linear_plus(a, h_old, W_step), out=a)
+            g.mul_(2).sub_(1)
             torch.mul(f, c_old, out=c_new).addcmul_(i, g)
-            torch.tanh(c_new, out=shown)
+            torch.mul(c_new, 2, out=shown).sigmoid_().mul_(2).sub_(1)
             torch.mul(o, shown, out=h_new)
             _freeze(keep, h_new, h_old)
             _freeze(keep, c_new, c_old)
@@ -135,18 +135,21 @@ class FusedLSTM(Function):
         slope_i, slope_f, slope_g, slope_o = d_a.chunk(4, dim=2)
         torch.addcmul(i, i, i, value=-1, out=slope_i).mul_(g)
         torch.addcmul(f, f, f, value=-1, out=slope_f).mul_(cells[:-1])
-        torch.addcmul(i, i * g, g, value=-1, out=slope_g)
+        torch.addcmul(i, torch.mul(i, g, out=slope_g), g, value=-1, out=slope_g)
         torch.addcmul(o, o, o, value=-1, out=slope_o).mul_(tanh_c)
-        into_c = torch.addcmul(o, o * tanh_c, tanh_c, value=-1)
+        into_c = o * tanh_c
+        torch.addcmul(o, into_c, tanh_c, value=-1, out=into_c)
         _silence(valid, d_a, into_c)
         kept = f if valid is None else torch.where(valid, f, 1.0)
         dh, dc, W_back, width = torch.zeros_like(d_c), d_c.clone(), W_hh.t(), d_c.shape[1]
-        for d_out, d_at, c_slope, f_t, keep in _from_the_end(d_states, d_a, into_c, kept, _by_step(valid, len(x))):
+        d_ifg, d_o = d_a[:, :, : 3 * width].unflatten(2, (3, width)), d_a[:, :, 3 * width :]
+        for d_out, d_at, d_ifgt, d_ot, c_slope, f_t, keep in _from_the_end(
+            d_states, d_a, d_ifg, d_o, into_c, kept, _by_step(valid, len(x))
+        ):
             dh = dh + d_out
             dc.addcmul_(dh, c_slope)
-            d_ifg, d_o = d_at[:, : 3 * width], d_at[:, 3 * width :]
-            d_ifg.unflatten(1, (3, width)).mul_(dc[:, None])
-            d_o.mul_(dh)
+            d_ifgt.mul_(dc[:, None])
+            d_ot.mul_(dh)
             dc.mul_(f_t)
             dh = _through(d_at, W_back, dh, keep)
         dx = _linear(d_a, W_ih.t()) if ctx.needs_input_grad[0] else None
@@ -220,6 +223,15 @@ def _onednn_pays(x: Tensor, weight: Tensor) -> bool:
         and ONEDNN is not None
         and x.device.type == "cpu"
     )
+
+
+def _double_g(weight: Tensor | None) -> Tensor | None:
+    """The third of four gates' rows doubled."""
+    if weight is None:
+        return None
+    doubled = weight.clone()
+    doubled.chunk(4)[2].mul_(2)
+    return doubled
 
 
 def _outer(d_a: Tensor, x: Tensor) -> Tensor:

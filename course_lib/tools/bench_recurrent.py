@@ -2,17 +2,15 @@
 
 import os
 import platform
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from statistics import median
 
 import torch
 from torch import nn
 
 from course_lib.layers.recurrent import GRU, LSTM, RNN, RecurrentLayer
+from course_lib.tools.race import Race, race
 
-ROUNDS = 21
 LAYERS: dict[str, tuple[type[RecurrentLayer], type[nn.RNNBase]]] = {
     "LSTM": (LSTM, nn.LSTM),
     "GRU": (GRU, nn.GRU),
@@ -28,20 +26,6 @@ class Shape:
     T: int
     D: int
     layers: int = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timing:
-    """Median seconds of one forward and backward pass; `readable` is our layer step by step.
-
-    `ratio` is the median of ours / theirs within a round: both then meet the same load of the machine.
-    """
-
-    ours: float
-    theirs: float
-    readable: float
-    ratio: float
-    rounds: int
 
 
 SHAPES = (
@@ -80,28 +64,16 @@ def copy_weights(ours: RecurrentLayer, theirs: nn.RNNBase) -> None:
     theirs.load_state_dict(renamed)
 
 
-def measure(kind: str, shape: Shape, *, rounds: int = ROUNDS) -> Timing:
-    """Lets the three take turns for some rounds, after two to warm up."""
-    runs = contestants(kind, shape)
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for run in runs.values():
-        run()
-        run()
-    for count in range(rounds):
-        # who follows whom changes each round: a neighbour's leftovers in the cache favour nobody
-        for name in runs if count % 2 else reversed(runs):
-            begin = time.perf_counter()
-            runs[name]()
-            times[name].append(time.perf_counter() - begin)
-    ratios = [ours / theirs for ours, theirs in zip(times["ours"], times["theirs"], strict=True)]
-    return Timing(**{name: median(each) for name, each in times.items()}, ratio=median(ratios), rounds=rounds)
+def measure(kind: str, shape: Shape) -> Race:
+    """The race between "ours", "theirs" and "readable" at one size."""
+    return race(contestants(kind, shape))
 
 
-def rows(*, rounds: int = ROUNDS) -> Iterator[tuple[str, Shape, Timing]]:
-    """One row after the other: which layer, at which size, how long."""
+def rows() -> Iterator[tuple[str, Shape, Race]]:
+    """One row after the other: which layer, at which size, and its race."""
     for shape in SHAPES:
         for kind in LAYERS:
-            yield kind, shape, measure(kind, shape, rounds=rounds)
+            yield kind, shape, measure(kind, shape)
 
 
 def main() -> int:
@@ -112,13 +84,14 @@ def main() -> int:
     )
     print(f"{'layer':5} {'B':>4} {'T':>4} {'D':>4} {'layers':>6} {'ours':>8} {'torch':>8} {'readable':>9} {'ratio':>6}")
     worst = 0.0
-    for kind, shape, timing in rows():
-        ours, theirs, readable = (1e3 * seconds for seconds in (timing.ours, timing.theirs, timing.readable))
+    for kind, shape, run in rows():
+        ours, theirs, readable = (1e3 * run.median(name) for name in ("ours", "theirs", "readable"))
+        ratio = run.ratio("ours", "theirs")
         print(
             f"{kind:5} {shape.B:4} {shape.T:4} {shape.D:4} {shape.layers:6} {ours:8.2f} {theirs:8.2f} "
-            f"{readable:9.2f} {timing.ratio:6.3f}"
+            f"{readable:9.2f} {ratio:6.3f}"
         )
-        worst = max(worst, timing.ratio)
+        worst = max(worst, ratio)
     verdict = "holds" if worst <= 2.0 else "DOES NOT HOLD"
     print(f"\nat most twice PyTorch's time {verdict}: the largest ratio is {worst:.3f}")
     return 0 if worst <= 2.0 else 1
