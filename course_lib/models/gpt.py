@@ -37,10 +37,12 @@ class GPTConfig:
     activation: str = "gelu_tanh"  # of the released code; the exact "gelu" changes logits by 1e-3
     norm_eps: float = 1e-5  # of LayerNorm
     pre_norm: bool = True  # GPT-2; False: GPT-1, whose stack ends without a norm
-    dropout: float = 0.1  # of embeddings, attention weights and sublayers
+    dropout: float | tuple[float, float, float] = 0.1  # of embeddings, attention weights and sublayers; or of each
     head: str | None = "tied"  # logits from the token embedding, "linear": from a matrix of its own; None: features
 
     def __post_init__(self):
+        if isinstance(self.dropout, list):  # where it comes from JSON
+            object.__setattr__(self, "dropout", tuple(self.dropout))
         if self.head not in HEADS:
             raise ValueError(f"head must be one of {HEADS}, got {self.head!r}")
 
@@ -56,17 +58,19 @@ class GPT(nn.Module):
     def __init__(self, config: GPTConfig):
         super().__init__()
         self.config = config
+        dropouts = config.dropout if isinstance(config.dropout, tuple) else (config.dropout,) * 3
+        of_embedding, of_weights, of_sublayer = dropouts
         norm = partial(nn.LayerNorm, config.dim, eps=config.norm_eps)
         self.token_embed = nn.Embedding(config.vocab_size, config.dim)  # W_e
         self.pos_embed = LearnedPositions(config.dim, config.context_length)  # W_p
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = nn.Dropout(of_embedding)
         self.blocks = nn.ModuleList(
             EncoderBlock(
-                MultiHeadAttention(config.dim, config.num_heads, dropout=config.dropout),
+                MultiHeadAttention(config.dim, config.num_heads, dropout=of_weights),
                 FeedForward(config.dim, config.mlp_dim or 4 * config.dim, activation=config.activation),
                 norm,
                 pre_norm=config.pre_norm,
-                dropout=config.dropout,
+                dropout=of_sublayer,
             )
             for _ in range(config.depth)
         )

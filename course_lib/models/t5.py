@@ -18,7 +18,7 @@ from course_lib.layers.cache import DecoderCache
 from course_lib.layers.positions import RelativePositionBias
 from course_lib.layers.transformer import DecoderBlock, EncoderBlock, FeedForward
 
-HEADS = ("tied", "linear", None)
+HEADS = ("tied", "tied_unscaled", "linear", None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,9 @@ class T5Config:
     max_distance: int = 128  # tokens from which on all distances share a bucket
     norm_eps: float = 1e-6  # of RMSNorm
     dropout: float = 0.1  # of embeddings, attention weights, inner units, sublayers and both stacks' output
-    head: str | None = "tied"  # x E^T / sqrt(d_model), "linear": a matrix of its own, not scaled (1.1); None: features
+    head: str | None = (
+        "tied"  # x E^T / sqrt(d_model); "linear": a matrix of its own (1.1); "tied_unscaled"; None: features
+    )
 
     def __post_init__(self):
         if isinstance(self.depth, list):  # where it comes from JSON
@@ -59,7 +61,7 @@ class T5(nn.Module):
 
     def __init__(self, config: T5Config):
         super().__init__()
-        self.config = config
+        self.config, self.is_tied = config, config.head in ("tied", "tied_unscaled")
         depth, decoder_depth = config.depth if isinstance(config.depth, tuple) else (config.depth, config.depth)
         norm = partial(nn.RMSNorm, config.dim, eps=config.norm_eps)
         buckets = {"num_buckets": config.num_buckets, "max_distance": config.max_distance}
@@ -71,7 +73,7 @@ class T5(nn.Module):
         self.decoder = nn.ModuleList(build_block(config, decoder=True) for _ in range(decoder_depth))
         self.encoder_norm, self.decoder_norm = norm(), norm()
         self.head = None if config.head is None else nn.Linear(config.dim, config.vocab_size, bias=False)
-        if config.head == "tied":
+        if self.is_tied:
             self.head.weight = self.token_embed.weight
         self._first_weights()
 
@@ -87,9 +89,8 @@ class T5(nn.Module):
 
         `target_valid` may be left out where padding comes last: no earlier token sees it.
         """
-        tied = self.config.head == "tied"
-        context = self.encode(source, source_valid, tied=tied)
-        x = self.decode(target, context, source_valid=source_valid, target_valid=target_valid, tied=tied)
+        context = self.encode(source, source_valid, tied=self.is_tied)
+        x = self.decode(target, context, source_valid=source_valid, target_valid=target_valid, tied=self.is_tied)
         return x if self.head is None else self.logits(x)
 
     def encode(
