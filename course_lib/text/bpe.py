@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from course_lib.text.merges import Corpus, MergeRules, learn_merges
 from course_lib.text.splitting import split_at_punctuation, split_at_space, split_like_gpt2
@@ -73,7 +73,7 @@ class SubwordBPE(MergingTokenizer):
         min_frequency: int = 2,
         limit_alphabet: int | None = None,
         cut_punctuation: bool = False,
-    ) -> Self:
+    ) -> "SubwordBPE":
         """Special tokens, letters, letters at the end of a word, and merges until there are `vocab_size` tokens.
 
         Raises ValueError if `vocab_size` has no room for the letters; `limit_alphabet` keeps the most frequent.
@@ -140,7 +140,7 @@ class ByteLevelBPE(MergingTokenizer):
         *,
         specials: Iterable[str] = ("<|endoftext|>",),
         min_frequency: int = 2,
-    ) -> Self:
+    ) -> "ByteLevelBPE":
         """Special tokens, the 256 bytes, and merges until there are `vocab_size` tokens.
 
         Raises ValueError if `vocab_size` has no room for the bytes.
@@ -152,7 +152,7 @@ class ByteLevelBPE(MergingTokenizer):
         return cls(*learn_merges(corpus, vocab_size, min_frequency=min_frequency), specials=specials)
 
     @classmethod
-    def from_files(cls, folder: str | Path, *, specials: Iterable[str] = ("<|endoftext|>",)) -> Self:
+    def from_files(cls, folder: str | Path, *, specials: Iterable[str] = ("<|endoftext|>",)) -> "ByteLevelBPE":
         """Reads GPT-2's vocab.json and merges.txt. Raises ValueError where they are damaged or do not match."""
         return cls(*read_gpt2_files(folder), specials=specials)
 

@@ -1,7 +1,6 @@
 """Each character a token: the smallest vocabulary, the longest sequences."""
 
 from collections.abc import Iterable
-from typing import Self
 
 from course_lib.text.tokenizer import Tokenizer, count_words, most_frequent, room_for_words
 from course_lib.text.vocabulary import SPECIALS
@@ -14,7 +13,9 @@ class CharacterTokenizer(Tokenizer):
     """
 
     @classmethod
-    def train(cls, texts: Iterable[str], vocab_size: int | None = None, *, specials: Iterable[str] = SPECIALS) -> Self:
+    def train(
+        cls, texts: Iterable[str], vocab_size: int | None = None, *, specials: Iterable[str] = SPECIALS
+    ) -> "CharacterTokenizer":
         """The special tokens, then the characters of `texts` in the order of Unicode.
 
         With `vocab_size` only the most frequent ones. Raises ValueError if that leaves characters out and no

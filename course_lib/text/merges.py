@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from math import inf
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from course_lib.text.tokenizer import most_frequent
 
@@ -39,7 +39,7 @@ class Corpus:
         limit_alphabet: int | None = None,
         prefix: str = "",
         suffix: str = "",
-    ) -> Self:
+    ) -> "Corpus":
         """Splits words into letters, all but the first marked by `prefix`, and the last by `suffix`.
 
         The letters of `alphabet` come first into the vocabulary, used or not, then the most frequent up to
@@ -206,7 +206,7 @@ def _join_in_word(
 class MergeRules:
     """pair of ids -> the id of both joined, in the order in which merges were learned."""
 
-    def __init__(self, merges: Iterable[tuple[str, str]], ids: Mapping[str, int]):
+    def __init__(self, merges: Iterable[Sequence[str]], ids: Mapping[str, int]):
         self.ranks: dict[tuple[int, int], int] = {}
         self.joined: list[int] = []
         for merge in merges:

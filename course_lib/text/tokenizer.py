@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from inspect import isabstract
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from jaxtyping import Bool, Int
 from torch import Tensor
@@ -88,8 +88,8 @@ class Tokenizer(ABC):
             ids = [i for i in ids if i not in self._special_ids]
         return self._decode(ids)
 
-    def _checked(self, ids: Iterable[int]) -> list[int]:
-        ids = [int(i) for i in ids]
+    def _checked(self, ids: Iterable[int] | Int[Tensor, " T"]) -> list[int]:
+        ids = ids.tolist() if isinstance(ids, Tensor) else [int(i) for i in ids]
         outside = [i for i in ids if not 0 <= i < len(self)]
         if outside:
             raise ValueError(f"Ids of this vocabulary run from 0 to {len(self) - 1}, got {outside[:5]}.")
@@ -134,7 +134,7 @@ class Tokenizer(ABC):
         }
 
     @classmethod
-    def from_state_dict(cls, state: dict[str, Any]) -> Self:
+    def from_state_dict(cls, state: Any) -> "Tokenizer":
         """The tokenizer of a `state_dict`; `Tokenizer.from_state_dict` takes that of any kind.
 
         Raises ValueError if the state is another kind's, or lacks an entry.
@@ -155,7 +155,7 @@ class Tokenizer(ABC):
         Path(path).write_text(json.dumps(self.state_dict(), ensure_ascii=False), encoding="utf-8", newline="\n")
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
+    def load(cls, path: str | Path) -> "Tokenizer":
         """Reads what `save` wrote; `Tokenizer.load` opens every kind. Raises ValueError for a damaged file."""
         try:
             return cls.from_state_dict(read_json(path))

@@ -6,7 +6,7 @@ Its original training has not been released. Here, as in the `tokenizers` librar
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from course_lib.text.merges import Corpus, learn_merges
 from course_lib.text.splitting import BertSplitter
@@ -49,7 +49,7 @@ class WordPiece(Tokenizer):
         splitter: BertSplitter | None = None,
         min_frequency: int = 2,
         limit_alphabet: int | None = None,
-    ) -> Self:
+    ) -> "WordPiece":
         """Special tokens, letters, `##` letters, and joined pieces until there are `vocab_size` tokens.
 
         Raises ValueError if `vocab_size` has no room for the letters; `limit_alphabet` keeps the most frequent.
@@ -63,7 +63,7 @@ class WordPiece(Tokenizer):
     @classmethod
     def from_file(
         cls, path: str | Path, *, specials: Iterable[str] = BERT_SPECIALS, splitter: BertSplitter | None = None
-    ) -> Self:
+    ) -> "WordPiece":
         """Reads BERT's vocab.txt, a token in each line. Raises ValueError for a damaged one."""
         try:
             lines = Path(path).read_text(encoding="utf-8").split("\n")

@@ -1,7 +1,7 @@
 """Each word a token: short sequences, a large vocabulary, and no way to write an unknown word."""
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any
 
 from course_lib.text.splitting import split_at_punctuation
 from course_lib.text.tokenizer import Tokenizer, count_words, most_frequent, room_for_words
@@ -30,7 +30,7 @@ class WordTokenizer(Tokenizer):
         specials: Iterable[str] = SPECIALS,
         min_frequency: int = 1,
         lower: bool = False,
-    ) -> Self:
+    ) -> "WordTokenizer":
         """The special tokens, then the words of `texts`, the most frequent first, equals in alphabetical order.
 
         At most `vocab_size` tokens in all; words that occur fewer than `min_frequency` times are left out.

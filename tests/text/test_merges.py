@@ -1,0 +1,207 @@
+import json
+import time
+from collections import Counter
+
+import pytest
+import tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import models, pre_tokenizers, trainers
+
+import course_lib.text.merges as merges_module
+from course_lib.text import ByteLevelBPE, SubwordBPE, WordPiece
+from course_lib.text.merges import Corpus, MergeRules, learn_merges, learn_merges_naive, replace_pair
+from course_lib.text.splitting import BertSplitter
+from tests.text.samples import language
+
+WORDS = st.dictionaries(st.text("aabc#é", min_size=1, max_size=9), st.integers(1, 5), max_size=12)
+TOYS = {"low": 5, "lower": 2, "newest": 6, "widest": 3}  # Sennrich et al., fig. 1 and its program
+
+
+def vocabulary(tokenizer):
+    """The tokens of an official tokenizer in the order of their ids."""
+    ids = tokenizer.get_vocab()
+    return tuple(sorted(ids, key=ids.get))
+
+
+def trainer_options(**options):
+    return {name: value for name, value in options.items() if value is not None} | {"show_progress": False}
+
+
+def official(model, pre_tokenizer, texts, trainer):
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def official_merges(tokenizer):
+    return tuple(tuple(merge) for merge in json.loads(tokenizer.to_str())["model"]["merges"])
+
+
+def test_the_merges_of_the_paper():
+    learned = learn_merges(Corpus.from_counts(TOYS, suffix="</w>"), 100, min_frequency=2)
+    assert learned.merges[:5] == [("e", "s"), ("es", "t</w>"), ("l", "o"), ("e", "w"), ("n", "ew")]
+    assert {"low</w>", "newest</w>", "widest</w>"} <= set(learned.tokens)
+
+
+@given(WORDS, st.integers(1, 3), st.integers(0, 25), st.sampled_from([("", ""), ("##", ""), ("", "</w>")]))
+def test_the_fast_trainer_finds_the_merges_of_the_naive_one(words, min_frequency, room, marks):
+    corpus = Corpus.from_counts(words, specials=["[UNK]"], prefix=marks[0], suffix=marks[1])
+    size = len(corpus.tokens) + room
+    fast = learn_merges(corpus, size, min_frequency=min_frequency)
+    assert fast == learn_merges_naive(corpus, size, min_frequency=min_frequency)
+    assert len(fast.tokens) <= size and len(set(fast.tokens)) == len(fast.tokens)
+
+
+# At these limits no two letters are equally frequent: such a tie the official library leaves to its hash table.
+SETTINGS = pytest.mark.parametrize(
+    ("seed", "min_frequency", "limit_alphabet", "room"),
+    [(0, 1, None, 400), (1, 2, None, 150), (2, 3, None, 10_000), (3, 1, 42, 200), (4, 5, 23, 60), (5, 2, None, 0)],
+)
+
+
+@SETTINGS
+def test_subwords_are_trained_as_by_the_official_library(seed, min_frequency, limit_alphabet, room):
+    texts = language(seed)
+    corpus = Corpus.from_counts(
+        Counter(" ".join(texts).split()), specials=["<unk>"], limit_alphabet=limit_alphabet, suffix="</w>"
+    )
+    size = len(corpus.tokens) + room
+    ours = SubwordBPE.train(texts, size, specials=["<unk>"], min_frequency=min_frequency, limit_alphabet=limit_alphabet)
+    trainer = trainers.BpeTrainer(
+        **trainer_options(
+            vocab_size=size,
+            min_frequency=min_frequency,
+            limit_alphabet=limit_alphabet,
+            special_tokens=list(corpus.tokens),
+            end_of_word_suffix="</w>",
+        )
+    )
+    model = models.BPE(unk_token="<unk>", end_of_word_suffix="</w>")
+    theirs = official(model, pre_tokenizers.WhitespaceSplit(), texts, trainer)
+    assert ours.vocabulary == vocabulary(theirs)
+    assert ours.merges == official_merges(theirs)
+    assert len(ours) == size or min_frequency > 1 or room > 300
+
+
+@SETTINGS
+def test_word_pieces_are_trained_as_by_the_official_library(seed, min_frequency, limit_alphabet, room):
+    texts = language(seed)
+    counts = Counter(word for text in texts for word in BertSplitter()(text))
+    corpus = Corpus.from_counts(counts, specials=["[UNK]"], limit_alphabet=limit_alphabet, prefix="##")
+    size = len(corpus.tokens) + room
+    ours = WordPiece.train(texts, size, specials=["[UNK]"], min_frequency=min_frequency, limit_alphabet=limit_alphabet)
+    trainer = trainers.WordPieceTrainer(
+        **trainer_options(
+            vocab_size=size,
+            min_frequency=min_frequency,
+            limit_alphabet=limit_alphabet,
+            special_tokens=list(corpus.tokens),
+        )
+    )
+    words = [" ".join(BertSplitter()(text)) for text in texts]
+    theirs = official(models.WordPiece(unk_token="[UNK]"), pre_tokenizers.WhitespaceSplit(), words, trainer)
+    assert ours.vocabulary == vocabulary(theirs)
+
+
+@pytest.mark.parametrize(("seed", "min_frequency", "room"), [(0, 1, 500), (1, 2, 100), (2, 3, 10_000), (3, 2, 0)])
+def test_byte_level_merges_are_trained_as_by_the_official_library(seed, min_frequency, room):
+    texts, specials = language(seed), ["<|endoftext|>", "<pad>"]
+    ours = ByteLevelBPE.train(texts, 258 + room, specials=specials, min_frequency=min_frequency)
+    trainer = trainers.BpeTrainer(
+        **trainer_options(
+            vocab_size=258 + room,
+            min_frequency=min_frequency,
+            special_tokens=specials,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        )
+    )
+    theirs = official(models.BPE(), pre_tokenizers.ByteLevel(add_prefix_space=False), texts, trainer)
+    assert ours.vocabulary == vocabulary(theirs)
+    assert ours.merges == official_merges(theirs)
+
+
+def test_the_alphabet_stands_in_order_special_then_letters_then_marked_letters():
+    corpus = Corpus.from_counts({"ba": 2, "ab": 1}, specials=["<unk>"], alphabet="z", suffix="</w>")
+    assert corpus.tokens == ("<unk>", "a", "b", "z", "a</w>", "b</w>")
+    assert corpus.words == ((2, 4), (1, 5)) and corpus.counts == (2, 1)
+
+
+def test_a_limited_alphabet_keeps_the_frequent_letters_and_words_lose_the_others():
+    corpus = Corpus.from_counts({"abc": 3, "ad": 1, "e": 1}, limit_alphabet=3, prefix="##")
+    assert corpus.tokens == ("a", "b", "c", "##b", "##c")
+    assert corpus.words == ((0, 3, 4), (0,), ())
+
+
+def test_training_is_deterministic_and_refuses_what_it_cannot_do():
+    corpus = Corpus.from_counts(TOYS)
+    assert learn_merges(corpus, 15) == learn_merges(Corpus.from_counts(dict(reversed(TOYS.items()))), 15)
+    for learn in (learn_merges, learn_merges_naive):
+        with pytest.raises(ValueError, match="vocabulary of 9 tokens.*already 10"):
+            learn(corpus, 9)
+        with pytest.raises(ValueError, match="at least once.*min_frequency 0"):
+            learn(corpus, 20, min_frequency=0)
+
+
+def test_the_fast_trainer_takes_a_small_part_of_the_naive_ones_time():
+    texts = language(0, words=1500, sentences=800)
+    corpus = Corpus.from_counts(Counter(" ".join(texts).split()))
+    seconds = []
+    for learn in (learn_merges, learn_merges_naive):
+        begin = time.process_time()
+        learn(corpus, len(corpus.tokens) + 80)
+        seconds.append(time.process_time() - begin)
+    assert seconds[0] < seconds[1] / 5
+
+
+PIECES = {letter: i for i, letter in enumerate(["a", "b", "ab", "ba", "aab", "aa", "abab"])}
+RULES = [("a", "a"), ("a", "b"), ("b", "a"), ("a", "ab"), ("ab", "ab")]
+
+
+def test_pairs_are_joined_from_left_to_right_and_in_the_order_of_learning():
+    rules = MergeRules(RULES, PIECES)
+    assert rules.apply([0, 0, 0, 1]) == [5, 2]  # aa ab, and not a aa b or aab
+    assert rules.apply([1, 0, 1, 0, 1]) == [1, 6]
+    assert replace_pair([0, 0, 0, 0, 0], (0, 0), 5) == [5, 5, 0]
+    assert rules.apply([]) == [] and rules.apply([1]) == [1]
+
+
+@given(st.lists(st.integers(0, 1), max_size=60))
+def test_the_heap_for_long_words_joins_the_same_pairs(pieces):
+    rules = MergeRules(RULES, PIECES)
+    short = rules.apply(pieces) if len(pieces) < merges_module.LONG else None
+    long = rules._apply_to_long(pieces)
+    naive = list(pieces)
+    for pair, joined in zip(rules.ranks, rules.joined, strict=True):
+        naive = replace_pair(naive, pair, joined)
+    assert long == naive
+    assert short is None or short == naive
+
+
+def test_a_word_of_100000_letters_takes_no_quadratic_time():
+    tokenizer = ByteLevelBPE.train(language(0), 800)
+    letters = "".join(language(1, sentences=8000)).replace(" ", "")
+
+    def seconds(length):
+        begin = time.process_time()
+        ids = tokenizer._rules.apply([byte % 256 for byte in letters.encode()[:length]])
+        assert 0 < len(ids) <= length
+        return time.process_time() - begin
+
+    seconds(10_000)
+    assert seconds(100_000) < 40 * seconds(10_000)
+
+
+@pytest.mark.parametrize(
+    ("merges", "message"),
+    [
+        ([("a", "c")], "'a', 'c'.*'c'"),
+        ([("b", "b")], "'bb'"),
+        ([("a", "b", "a")], "pair of tokens"),
+        ([("a", "b"), ("a", "b")], "once.*again"),
+    ],
+)
+def test_unusable_merges_are_refused(merges, message):
+    with pytest.raises(ValueError, match=message):
+        MergeRules(merges, PIECES)

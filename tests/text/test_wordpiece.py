@@ -1,0 +1,141 @@
+from itertools import product
+
+import pytest
+import tokenizers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
+
+from course_lib.text import BertSplitter, WordPiece
+from tests.text.samples import any_text, language
+from tests.text.test_splitting import RECLASSED, existed_in_2002
+
+TEXTS = language(0)
+PIECES = WordPiece.train(TEXTS, 500)
+CASED = BertSplitter(lower=False, strip_accents=False)
+
+
+def official(ours):
+    """The official tokenizer with our vocabulary, options and special tokens."""
+    vocab = {token: i for i, token in enumerate(ours.vocabulary)}
+    model = models.WordPiece(vocab=vocab, unk_token="[UNK]", max_input_chars_per_word=ours.max_letters)
+    tokenizer = tokenizers.Tokenizer(model)
+    options = ours.splitter
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        options.clean, options.space_chinese, options.strip_accents, options.lower
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(cleanup=False)
+    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in ours.specials])
+    return tokenizer
+
+
+def known_to_all(text):
+    """Without the characters that the official library's tables for BERT (Unicode 8) class otherwise."""
+    return "".join(
+        letter
+        for letter in text
+        if letter not in RECLASSED and (existed_in_2002(letter) or "\U0001f000" <= letter < "\U00020000")
+    )
+
+
+@settings(max_examples=300)
+@given(any_text(TEXTS).map(known_to_all))
+def test_pieces_of_any_text_are_the_official_ones(text):
+    theirs = official(PIECES).encode(text)
+    assert PIECES.encode(text) == theirs.ids
+    assert PIECES.tokens(text) == theirs.tokens
+
+
+@settings(max_examples=20)
+@given(any_text(TEXTS).map(known_to_all))
+def test_pieces_are_the_official_ones_with_every_option_and_word_length(text):
+    for lower, accents, max_letters in product((True, False), (True, False), (3, 100)):
+        splitter = BertSplitter(lower=lower, strip_accents=accents)
+        ours = WordPiece(PIECES.vocabulary, splitter=splitter, max_letters=max_letters)
+        assert ours.encode(text) == official(ours).encode(text).ids
+
+
+@given(st.lists(st.integers(0, len(PIECES) - 1), max_size=20))
+def test_any_pieces_decode_as_by_the_official_library(ids):
+    assert PIECES.decode(ids) == official(PIECES).decode(ids, skip_special_tokens=False)
+    assert PIECES.decode(ids, strip_specials=True) == official(PIECES).decode(ids, skip_special_tokens=True)
+
+
+def test_the_longest_piece_wins_and_a_rest_without_a_piece_makes_the_word_unknown():
+    tokenizer = WordPiece(["[UNK]", "un", "una", "##aff", "##able", "##ffable", "##a"], specials=["[UNK]"])
+    assert tokenizer.tokens("unaffable") == ["una", "##ffable"]
+    assert tokenizer.tokens("unaffa unx una") == ["[UNK]", "[UNK]", "una"]
+    assert tokenizer.tokens("unaffaa") == ["[UNK]"] and tokenizer.tokens("unaff") == ["[UNK]"]
+    assert tokenizer.tokens("unaaff") == ["una", "##aff"]
+
+
+def test_a_word_of_more_letters_than_allowed_is_unknown():
+    tokenizer = WordPiece(["[UNK]", "a", "##a"], specials=["[UNK]"])
+    assert tokenizer.encode("a" * 100) == [1] + [2] * 99
+    assert tokenizer.encode("a" * 101) == [0]
+
+
+def test_known_text_comes_back_with_spaces_around_punctuation():
+    tokenizer = WordPiece.train(["Low, lower: new"], 60, splitter=CASED, min_frequency=1)
+    assert tokenizer.decode(tokenizer.encode("new,Low lower")) == "new , Low lower"
+
+
+def test_a_pair_has_the_signs_and_segments_of_the_paper():
+    first, second = PIECES.encode("abc"), PIECES.encode("de fg")
+    ids, segments = PIECES.encode_pair("abc", "de fg")
+    cls, sep = PIECES.token_to_id("[CLS]"), PIECES.token_to_id("[SEP]")
+    assert ids == [cls, *first, sep, *second, sep]
+    assert segments == [0] * (len(first) + 2) + [1] * (len(second) + 1)
+    assert PIECES.encode_pair("abc") == ([cls, *first, sep], [0] * (len(first) + 2))
+    assert PIECES.encode("abc", start=True, end=True) == [cls, *first, sep]
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(5, 20))
+def test_of_a_pair_that_is_too_long_the_longer_text_is_cut(m, n, max_length):
+    tokenizer = WordPiece(["[UNK]", "[CLS]", "[SEP]", "a", "b"], specials=["[UNK]", "[CLS]", "[SEP]"])
+    ids, segments = tokenizer.encode_pair("a " * m, "b " * n, max_length=max_length)
+    assert len(ids) == len(segments) == min(m + n + 3, max_length)
+    kept, other = ids.count(3), ids.count(4)
+    assert abs(kept - other) <= 1 or kept == m <= other or other == n <= kept
+    assert ids == [1] + [3] * kept + [2] + [4] * other + [2]
+
+
+def test_a_pair_without_room_or_signs_is_refused():
+    with pytest.raises(ValueError, match="max_length 4 has no room for 2 texts"):
+        PIECES.encode_pair("a", "b", max_length=4)
+    with pytest.raises(ValueError, match="[Nn]o start and end sign"):
+        WordPiece(["[UNK]", "a"], specials=["[UNK]"]).encode_pair("a", "a")
+
+
+def test_the_vocabulary_file_of_bert_is_written_for_the_official_library_and_read_back(tmp_path):
+    path = tmp_path / "vocab.txt"
+    PIECES.save_file(path)
+    assert WordPiece.from_file(path) == PIECES
+    assert models.WordPiece.read_file(str(path)) == {token: i for i, token in enumerate(PIECES.vocabulary)}
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n").removesuffix(b"\r\n"))
+    assert WordPiece.from_file(path, splitter=CASED).vocabulary == PIECES.vocabulary
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n\nb\n", "non-empty"),
+        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\na\n", "'a'"),
+        (b"a\nb\n", "MASK.*not in the vocabulary"),
+        (b"\xff\xfe\x00", "utf-8"),
+        (b"", "not in the vocabulary"),
+    ],
+)
+def test_a_damaged_vocabulary_file_is_refused(content, message, tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"vocab\.txt cannot be read.*{message}"):
+        WordPiece.from_file(path)
+
+
+def test_training_needs_room_for_the_letters_and_a_token_for_unknown_words():
+    with pytest.raises(ValueError, match="vocabulary of 7 tokens is too small.*already 8"):
+        WordPiece.train(["ab"], 7)
+    with pytest.raises(ValueError, match=r"unknown words: add \[UNK\]"):
+        WordPiece(["a"], specials=())
