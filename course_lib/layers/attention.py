@@ -4,7 +4,6 @@ arXiv 1409.0473) and multiplicative (Luong et al. 2015, arXiv 1508.04025)."""
 from typing import NamedTuple
 
 import torch
-from einops import rearrange
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
@@ -52,10 +51,10 @@ class KVCache:
                 f"the cache holds (batch, heads) = {tuple(self._store.k.shape[:2])}, got {tuple(k.shape[:2])}: "
                 "start a new cache for a new batch"
             )
-        for store, new in zip(self._store, (k, v), strict=True):
-            store[:, :, self.length : end] = new
+        keys, values = self._store
+        keys[:, :, self.length : end], values[:, :, self.length : end] = k, v
         self.length = end
-        return KeysValues(*(store[:, :, :end] for store in self._store))
+        return KeysValues(keys[:, :, :end], values[:, :, :end])
 
     def select(self, rows: Int[Tensor, " R"]) -> None:
         """Keeps these rows of the batch, in this order; a row may be kept several times (beam search)."""
@@ -129,7 +128,7 @@ class MultiHeadAttention(nn.Module):
         else:
             mask = self._restrict(mask, q, k)
             heads = attention(q, k, v, mask=mask, bias=score_bias, causal=causal, scale=self.scale, dropout=dropout)
-        return self.o_proj(rearrange(heads, "b h t d -> b t (h d)"))
+        return self.o_proj(heads.transpose(1, 2).flatten(2))  # (B, T_q, H d)
 
     def weights(
         self,
@@ -164,7 +163,8 @@ class MultiHeadAttention(nn.Module):
         return q, k, v
 
     def _split(self, x: Tensor) -> Tensor:
-        return rearrange(x, "b t (h d) -> b h t d", h=self.num_heads)
+        # as einops' "b t (h d) -> b h t d", which would take a tenth of the time of a step of a small model
+        return x.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
 
     def _restrict(self, mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
         """Adds the window, if there is one, to the mask."""
