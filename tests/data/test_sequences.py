@@ -22,7 +22,8 @@ def test_noise_is_the_share_of_symbols_after_the_first(noise):
     tokens, first = first_symbol(500, 41, num_symbols=6, noise=noise)
     later = tokens[:, 1:]
     assert (later != 6).float().mean().item() == pytest.approx(noise, abs=0.02)
-    assert (first < 6).all() and (tokens >= 0).all() and (tokens <= 6).all()
+    assert torch.equal(tokens[:, 0], first) and (first < 6).all()
+    assert (tokens >= 0).all() and (tokens <= 6).all()
 
 
 def test_an_echo_comes_after_its_delay():

@@ -79,6 +79,14 @@ def test_whole_sequences_are_one_step_after_the_other(with_bias):
     torch.testing.assert_close(tuple(last), tuple(state))
 
 
+def test_the_backward_pass_leaves_the_gradients_that_it_is_given_as_they_are():
+    _, weights, _, h, c = weights_of(nn.LSTMCell(D, H))
+    outputs, state = fused_lstm(torch.randn(6, B, D).double(), LSTMState(h, c), *weights)
+    given = [torch.ones_like(outputs), torch.ones_like(state.c)]
+    torch.autograd.grad([outputs, state.c], weights, given)
+    assert all((gradient == 1).all() for gradient in given)
+
+
 def test_the_other_product_for_large_sizes_gives_the_same(monkeypatch):
     torch.manual_seed(0)
     x, W, bias, term = torch.randn(5, 7, 64), torch.randn(96, 64), torch.randn(96), torch.randn(7, 96)
