@@ -69,19 +69,21 @@ class FineTuningRecipe:
     seed: int = 0
 
 
-# Of the pretrained and of the fresh network, each tuned on the validation split.
-TAGGING = (
-    FineTuningRecipe(steps=150, learning_rate=1e-3),
-    FineTuningRecipe(steps=300, learning_rate=2e-3, scratch=True),
-)
-SENTENCES = (
-    FineTuningRecipe(steps=120, learning_rate=3e-4),
-    FineTuningRecipe(steps=120, learning_rate=1e-3, scratch=True),
-)
-ZERO_SHOT = (
-    FineTuningRecipe(steps=60, learning_rate=1e-3),
-    FineTuningRecipe(steps=60, learning_rate=1e-3, scratch=True),
-)
+# Of the pretrained and of the fresh network; steps and rates were chosen on the validation split.
+FINE_TUNING = {
+    "tagging": (
+        FineTuningRecipe(steps=150, learning_rate=1e-3),
+        FineTuningRecipe(steps=300, learning_rate=2e-3, scratch=True),
+    ),
+    "hidden gender": (
+        FineTuningRecipe(steps=120, learning_rate=3e-4),
+        FineTuningRecipe(steps=120, learning_rate=1e-3, scratch=True),
+    ),
+    "zero-shot": (
+        FineTuningRecipe(steps=60, learning_rate=1e-3),
+        FineTuningRecipe(steps=60, learning_rate=1e-3, scratch=True),
+    ),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,7 +295,7 @@ def fine_tune(
 
 
 @torch.no_grad()
-def accuracy(model: Tagger | Classifier, batch: LabelledBatch) -> float:
+def accuracy(model: nn.Module, batch: LabelledBatch) -> float:
     """Share of the labels that the model gives right, from 0 to 1."""
     scored = batch.labels != NOT_SCORED
     right = model(batch.tokens, valid=batch.valid).argmax(dim=-1) == batch.labels
@@ -307,7 +309,6 @@ class Task(NamedTuple):
     """A few labelled examples, and what is asked afterwards: for networks as batches, for the baseline as features."""
 
     kind: type[Tagger] | type[Classifier]
-    recipes: tuple[FineTuningRecipe, FineTuningRecipe]  # of the pretrained and of the fresh network
     num_labels: int
     given: LabelledBatch
     asked: LabelledBatch
@@ -322,7 +323,6 @@ def tagging(count: int, draw: int, split: str = "test") -> Task:
     baseline = LogisticRegression(l2=0.1).fit(*windows_and_tags(examples))
     return Task(
         kind=Tagger,
-        recipes=TAGGING,
         num_labels=len(classes),
         given=tagged_batch(examples, classes),
         asked=tagged_batch(asked, classes),
@@ -337,7 +337,6 @@ def hidden_gender(count: int, draw: int, split: str = "test") -> Task:
     baseline = LogisticRegression(l2=0.1).fit(*bags_and_labels(examples))
     return Task(
         kind=Classifier,
-        recipes=SENTENCES,
         num_labels=2,
         given=labelled_batch(examples),
         asked=labelled_batch(asked),
@@ -356,7 +355,6 @@ def zero_shot(count: int, draw: int, split: str = "test") -> Task:
     baseline = MajorityClass().fit(*windows_and_tags(examples))
     return Task(
         kind=Tagger,
-        recipes=ZERO_SHOT,
         num_labels=len(PARTS_OF_SPEECH),
         given=tagged_batch(examples, PARTS_OF_SPEECH),
         asked=tagged_batch(asked, PARTS_OF_SPEECH),
@@ -377,7 +375,7 @@ def compare(
     """A task of `TASKS` learned from `count` labelled sentences, with pre-training, without it, and by the baseline."""
     posed = TASKS[task](count, draw, split)
     scores = {}
-    for recipe in posed.recipes:
+    for recipe in FINE_TUNING[task]:
         recipe = replace(recipe, seed=draw)
         model = fine_tune(posed.kind, pretrained, posed.given, recipe, num_labels=posed.num_labels, progress=progress)
         scores["scratch" if recipe.scratch else "pretrained"] = accuracy(model, posed.asked)
