@@ -1,6 +1,7 @@
 """The `course` command. Modules that take long to import are imported by the commands that need them."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -87,16 +88,36 @@ def doctor():
     raise typer.Exit(report())
 
 
+@app.command(epilog="Examples:  course train   |   course train gpt   |   course train translator --seeds 0,1,2")
+def train(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="What to train; without it: the list.")] = None,
+    seeds: Annotated[str, typer.Option(metavar="S,S,...", help="Whole numbers; the best on validation is kept.")] = "0",
+    out: Annotated[Path | None, typer.Option(help="Folder for the checkpoint, in place of data/checkpoints.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier start has trained.")] = False,
+):
+    """Train a model that a lesson shows, and write it with a card that says how good it is.
+
+    A training that was interrupted goes on where it stood, and ends with the same weights.
+    """
+    from course_lib.tools.train import list_recipes, parse_seeds
+    from course_lib.tools.train import train as train_recipe
+
+    if name is None:
+        raise typer.Exit(list_recipes())
+    raise typer.Exit(train_recipe(name, seeds=parse_seeds(seeds), out=out, fresh=fresh))
+
+
 BENCHMARKS = {
     "attention": "course_lib.tools.bench_attention",
     "heads": "course_lib.tools.bench_heads",
+    "language": "course_lib.tools.bench_language",
     "translation": "course_lib.tools.bench_translation",
 }
 
 
 @app.command(epilog="Example:  course bench attention")
 def bench(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {', '.join(BENCHMARKS)}.")]):
-    """Measure on this machine: our attention against PyTorch's, or what the settings of a lesson rest on."""
+    """Measure on this machine: our layers and models against their peers, or what a lesson's settings rest on."""
     from importlib import import_module
 
     if name not in BENCHMARKS:

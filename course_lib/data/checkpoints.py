@@ -1,0 +1,122 @@
+"""The trained models that come with the course: data/checkpoints/NAME holds the weights and the card."""
+
+import json
+import os
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from course_lib.data.files import data_folder, data_path
+from course_lib.weights import own
+
+FOLDER, MODEL, CARD, READABLE_CARD = "checkpoints", "model.safetensors", "card.json", "card.md"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedModel:
+    """A trained model of the course."""
+
+    model: nn.Module
+    extra: dict[str, Any]  # what belongs to the weights, such as a vocabulary
+    card: dict[str, Any]  # the facts of card.json
+
+
+def load_trained(name: str) -> TrainedModel:
+    """The model that the course was given under this name, in evaluation mode.
+
+    Raises FileNotFoundError, saying how to make it, if it is missing, and ValueError if its file is not the card's.
+    """
+    try:
+        folder = data_path(FOLDER, name)
+    except FileNotFoundError as problem:
+        raise FileNotFoundError(f"{problem} Or train it: course train {name}") from None
+    card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+    if checksum(folder / MODEL) != card["sha256"]:
+        raise ValueError(
+            f"{folder / MODEL} is damaged or not the file of its card: restore it with `git restore data`, or make "
+            f"it anew: course train {name}"
+        )
+    return TrainedModel(model=own.load(folder / MODEL), extra=own.load_extra(folder / MODEL), card=card)
+
+
+def checkpoint_folder(name: str) -> Path:
+    """Where the checkpoint of this name lies, or will lie."""
+    return data_folder() / FOLDER / name
+
+
+def write_trained(folder: Path, model: nn.Module, *, extra: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
+    """Writes the weights and both cards; each file is replaced whole. Returns the facts with what the file adds."""
+    own.save(model, folder / MODEL, extra=extra)
+    card = facts | {
+        "model": type(model).__name__,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "bytes": (folder / MODEL).stat().st_size,
+        "sha256": checksum(folder / MODEL),
+    }
+    replace_text(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+    replace_text(folder / READABLE_CARD, readable_card(card))
+    return card
+
+
+def readable_card(card: dict[str, Any]) -> str:
+    """A card's facts as a page of Markdown; it holds nothing else, so that the two cannot differ."""
+    settings = "\n".join(f"- {name}: {value}" for name, value in card["settings"].items())
+    names = list(card["test"])
+    header = "| seed | " + " | ".join(f"{name} (validation / test)" for name in names) + " | CPU seconds |"
+    rows = "\n".join(
+        f"| {run['seed']}{' (this one)' if run['seed'] == card['seed'] else ''} | "
+        + " | ".join(f"{shown(run['validation'].get(name))} / {shown(run['test'][name])}" for name in names)
+        + f" | {run['cpu_seconds']:.0f} |"
+        for run in card["seeds"]
+    )
+    seeds = ",".join(str(run["seed"]) for run in card["seeds"])
+    notes = f"\n{card['notes']}\n" if card["notes"] else ""
+    return f"""# {card["title"]}
+
+Of lesson {card["lesson"]}. `{card["model"]}`, {card["parameters"]:,} parameters, {card["bytes"]:,} bytes, SHA-256
+{card["sha256"]}.
+
+    from course_lib.data.checkpoints import load_trained
+    trained = load_trained("{card["name"]}")     # .model, .extra, .card
+
+## Data
+
+{card["data"]}
+
+## Training
+
+Made by `course train {card["name"]} --seeds {seeds}` with torch {card["torch"]} and {card["threads"]} thread(s),
+{card["steps"]:,} steps a seed. Seed {card["seed"]} is kept: of all it has the best validation score ({card["chosen_by"]}).
+Nothing was chosen by the test set.
+
+{settings}
+
+## Scores
+
+{header}
+|---|{"---|" * (len(names) + 1)}
+{rows}
+{notes}
+## Licence
+
+{card["licence"]}
+"""
+
+
+def shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file's content."""
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Writes a whole file or leaves the old one."""
+    written = path.with_name(path.name + ".partial")
+    written.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(written, path)
