@@ -99,7 +99,9 @@ def test_the_other_product_for_large_sizes_gives_the_same(monkeypatch):
         torch.testing.assert_close(fused_recurrent._linear(x, W), expected - bias, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(fused_recurrent._linear_plus(term, x[0], W), term + x[0] @ W.T, atol=1e-5, rtol=1e-5)
     assert used == [fused_recurrent.ONEDNN is not None, False]
-    assert not fused_recurrent._onednn_pays(x.double(), W.double())
+    monkeypatch.setattr(fused_recurrent, "WORTH_IT", 1)
+    product = fused_recurrent._linear(x.double(), W.double(), bias.double())
+    torch.testing.assert_close(product, x.double() @ W.double().T + bias.double(), atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("radius", [0.9, 1.0, 1.1])
