@@ -89,7 +89,7 @@ Of lesson {card["lesson"]}. `{card["model"]}`, {card["parameters"]:,} parameters
 ## Training
 
 Made by `course train {card["name"]} --seeds {seeds}` with torch {card["torch"]} and {card["threads"]} thread(s),
-{card["steps"]:,} steps a seed. Seed {card["seed"]} is kept: of all it has the best validation score ({card["chosen_by"]}).
+{card["steps"]:,} steps a seed. Seed {card["seed"]} is kept: it has the best validation score ({card["chosen_by"]}).
 Nothing was chosen by the test set.
 
 {settings}

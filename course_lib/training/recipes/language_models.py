@@ -1,8 +1,9 @@
 """Lessons 03, 04 and 08: language models of English prose, on equal terms: RNN, LSTM, GRU and GPT beside an n-gram."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,6 +21,8 @@ from course_lib.text.characters import CharacterTokenizer
 from course_lib.text.tokenizer import Tokenizer
 from course_lib.training.history import History
 from course_lib.training.loop import FitConfig, fit
+from course_lib.training.progress import Progress
+from course_lib.training.registry import Recipe, Trained
 from course_lib.training.seeding import seeded
 
 RECURRENT = ("rnn", "lstm", "gru")
@@ -49,9 +52,9 @@ class TokenizedProse:
     """The three splits as ids; each begins with the line feed before its first paragraph, which is not scored."""
 
     tokenizer: Tokenizer
-    train: Int[Tensor, " T"]
-    validation: Int[Tensor, " T"]
-    test: Int[Tensor, " T"]
+    train: Int[Tensor, " T_train"]
+    validation: Int[Tensor, " T_validation"]
+    test: Int[Tensor, " T_test"]
     num_bytes: dict[str, int]  # of each split, without that line feed
 
     def split(self, name: str) -> Int[Tensor, " T"]:
@@ -227,3 +230,44 @@ def window_nats(model: GPT, ids: Int[Tensor, " T"]) -> Float[Tensor, " N"]:
             nats.append(row[scored - start :])
             scored = start + length
     return torch.cat(nats)
+
+
+PROSE = (
+    "English prose of docstrings, 2.3 million characters, data/prose: byte-level text that needs no download, split by "
+    "module. Trained on its training split, tuned on its validation split, reported on its test split."
+)
+LICENCE = (
+    "MIT, as the course. The text behind it is under the BSD-, MIT- and PSF-type licences that data/prose/LICENSES.txt "
+    "holds."
+)
+SCORE = "bits per byte"
+
+
+def prose_recipe(title: str, lesson: str, settings: LanguageRecipe, *, minutes: float, notes: str) -> Recipe:
+    """A language model of the prose as a training that `course train` can run."""
+
+    def train(seed: int, checkpoint: Path, progress: Progress | None) -> Trained:
+        recipe = replace(settings, seed=seed)
+        trained = train_language_model(
+            recipe, checkpoint=checkpoint, checkpoint_every=max(1, recipe.steps // 20), progress=progress
+        )
+        return Trained(
+            model=trained.model,
+            history=trained.history,
+            validation={SCORE: score_language_model(trained.model, recipe, "validation")},
+            test={SCORE: score_language_model(trained.model, recipe, "test")},
+            extra={"tokenizer": tokenized_prose(recipe.vocab_size).tokenizer.state_dict(), "recipe": asdict(recipe)},
+        )
+
+    plain = {name: value for name, value in asdict(settings).items() if name != "seed"}
+    return Recipe(
+        title=title,
+        lesson=lesson,
+        data=PROSE,
+        licence=LICENCE,
+        minutes=minutes,
+        settings=plain,
+        train=train,
+        chosen_by=SCORE,
+        notes=notes,
+    )
