@@ -13,12 +13,10 @@ from torch import Tensor
 def temperature(logits: Float[Tensor, "*B V"], value: float) -> Float[Tensor, "*B V"]:
     """u / t, so that p_i ~ exp(u_i / t): Holtzman et al. 2020, section 3.3. Below 1 the likely gets likelier.
 
-    Raises ValueError if `value` is not positive.
+    Raises ValueError if `value` is not positive and finite.
     """
     if not 0 < value < float("inf"):
-        raise ValueError(
-            f"temperature must be positive, got {value}: near 0, take the likeliest token (greedy) instead"
-        )
+        raise ValueError(f"temperature must be positive and finite, got {value}: for the likeliest token use greedy")
     return logits / value
 
 

@@ -61,6 +61,7 @@ def beam_search(
         raise ValueError(f"early_stopping must be True, False or 'never', got {early_stopping!r}")
     found = _search(model, prompt, valid, num_beams, max_new_tokens, length_penalty, early_stopping, end_id)
     tokens, scores = found.best(num_return)
+    tokens = tokens.masked_fill(scores[..., None] == NONE, EMPTY)
     width = int((tokens != EMPTY).sum(dim=-1).max())
     return Beams(tokens[..., :width].masked_fill(tokens[..., :width] == EMPTY, pad_id), scores)
 

@@ -56,33 +56,31 @@ def stream(
     tokens than it can read.
     """
     check_request(prompt, valid, max_new_tokens)
-    # made here, outside inference mode, so that what comes back may be used in training
-    written = prompt.new_full((max_new_tokens, len(prompt)), pad_id)
-    return _write(model, prompt, valid, written, choose, end_id)
+    return _write(model, prompt, valid, max_new_tokens, choose, end_id, pad_id)
 
 
-@torch.inference_mode()  # on a generator: only while it runs, not while its reader does
 def _write(
     model: LanguageModel,
     prompt: Tensor,
     valid: Tensor | None,
-    written: Tensor,
+    max_new_tokens: int,
     choose: Choice,
     end_id: int | None,
+    pad_id: int,
 ) -> Iterator[Tensor]:
-    max_new_tokens, batch = written.shape
-    cache = model.new_cache(prompt.shape[1] + max_new_tokens)
-    logits = model.next_logits(prompt, cache, valid=valid)
-    ended = torch.zeros(batch, dtype=torch.bool, device=prompt.device)
-    for step, tokens in enumerate(written):
-        if step:
-            logits = model.next_logits(written[step - 1][:, None], cache)
-        if end_id is None:
-            tokens.copy_(choose(logits))
-            yield tokens
-        else:
-            torch.where(ended, tokens, choose(logits), out=tokens)
-            yield tokens
+    # not made in inference mode, so that what comes back may be used in training
+    written = prompt.new_full((max_new_tokens, len(prompt)), pad_id)
+    ended = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)
+    with torch.inference_mode():
+        cache = model.new_cache(prompt.shape[1] + max_new_tokens)
+    unread = prompt
+    for tokens in written:
+        with torch.inference_mode():  # left before each yield: the reader's code runs in the reader's mode
+            chosen = choose(model.next_logits(unread, cache, valid=valid))
+            tokens.copy_(chosen if end_id is None else torch.where(ended, tokens, chosen))
+            unread, valid = tokens[:, None], None
+        yield tokens
+        if end_id is not None:
             ended |= tokens == end_id
             if ended.all():
                 return
