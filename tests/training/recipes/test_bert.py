@@ -138,8 +138,13 @@ def test_every_task_compares_three_learners_on_the_same_labels(name, pretrained,
     monkeypatch.setattr(task, "tagged_sentences", lambda language: tagged)
     monkeypatch.setattr(task, "genders", lambda: genders)
     monkeypatch.setattr(task, "FINE_TUNING", {each: (QUICK, task.replace(QUICK, scratch=True)) for each in task.TASKS})
+    seeds, fine_tune = [], task.fine_tune
+    monkeypatch.setattr(
+        task, "fine_tune", lambda *args, **named: seeds.append(args[3].seed) or fine_tune(*args, **named)
+    )
     scores = [task.compare(pretrained.model, name, count=6, draw=draw, split="validation") for draw in (0, 0, 1)]
     assert scores[0] == scores[1] and scores[0].draw == 0 and scores[2].draw == 1
+    assert seeds == [0, 0, 0, 0, 1, 1]
     assert all(0 <= share <= 1 for each in scores for share in (each.pretrained, each.scratch, each.baseline))
     posed = [task.TASKS[name](6, draw, "validation").given.tokens for draw in (0, 1)]
     assert posed[0].shape != posed[1].shape or not torch.equal(*posed)
