@@ -130,6 +130,10 @@ def test_numbers_keep_their_precision(dtype):
     outputs, c, caches = lstm_forward(*inputs)
     gradients = lstm_backward(np.ones_like(outputs), np.zeros_like(c), caches)
     assert outputs.dtype == c.dtype == gradients.dx.dtype == gradients.dW_ih.dtype == dtype
+    _, arrays = make(1)
+    states, caches = rnn_forward(*(arrays[name].astype(dtype) for name in ("x", "h0", "W_ih", "W_hh", "b")))
+    gradients = rnn_backward(np.ones_like(states), caches)
+    assert states.dtype == gradients.dx.dtype == gradients.dW_ih.dtype == dtype
 
 
 def test_a_sequence_without_a_step_is_refused():

@@ -137,6 +137,13 @@ def test_the_gradient_of_a_linear_recurrence_shrinks_or_grows_like_the_radius_to
     torch.testing.assert_close(norms, powers, atol=1e-6, rtol=1e-4)
 
 
+def test_a_linear_recurrence_adds_what_each_input_has_become():
+    torch.manual_seed(0)
+    W, x = torch.randn(3, 3), torch.randn(2, 4, 3)
+    last = sum(torch.linalg.matrix_power(W, 3 - t) @ x[1, t] for t in range(4))
+    torch.testing.assert_close(linear_recurrence(x, W)[1, 3], last)
+
+
 def test_gradient_norms_need_no_gradients_outside_and_leave_none_behind():
     W, x = recurrent_matrix(3, 0.5).requires_grad_(), torch.randn(2, 4, 3)
     with torch.no_grad():
