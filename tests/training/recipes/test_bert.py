@@ -3,6 +3,7 @@ import torch
 
 from course_lib.models.bert import BERTForSequenceClassification, BERTForTokenClassification
 from course_lib.training.recipes import bert as task
+from course_lib.training.registry import find_recipe
 
 TINY = {"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80, "steps": 6, "batch_size": 8}
 QUICK = task.FineTuningRecipe(steps=3, learning_rate=1e-3)
@@ -132,12 +133,16 @@ def test_a_tag_without_an_example_is_never_right(tagged):
     assert task.accuracy(Oracle(), batch) == 0.5
 
 
-@pytest.mark.parametrize("name", task.TASKS)
-def test_every_task_compares_three_learners_on_the_same_labels(name, pretrained, monkeypatch, tagged):
+def make_quick(monkeypatch, tagged):
     genders = task.gender_splits(train=20, validation=4, test=4)
     monkeypatch.setattr(task, "tagged_sentences", lambda language: tagged)
     monkeypatch.setattr(task, "genders", lambda: genders)
     monkeypatch.setattr(task, "FINE_TUNING", {each: (QUICK, task.replace(QUICK, scratch=True)) for each in task.TASKS})
+
+
+@pytest.mark.parametrize("name", task.TASKS)
+def test_every_task_compares_three_learners_on_the_same_labels(name, pretrained, monkeypatch, tagged):
+    make_quick(monkeypatch, tagged)
     seeds, fine_tune = [], task.fine_tune
     monkeypatch.setattr(
         task, "fine_tune", lambda *args, **named: seeds.append(args[3].seed) or fine_tune(*args, **named)
@@ -148,3 +153,18 @@ def test_every_task_compares_three_learners_on_the_same_labels(name, pretrained,
     assert all(0 <= share <= 1 for each in scores for share in (each.pretrained, each.scratch, each.baseline))
     posed = [task.TASKS[name](6, draw, "validation").given.tokens for draw in (0, 1)]
     assert posed[0].shape != posed[1].shape or not torch.equal(*posed)
+
+
+def test_the_recipe_reports_mean_and_spread_over_the_draws(monkeypatch, tagged, tmp_path):
+    make_quick(monkeypatch, tagged)
+    monkeypatch.setattr(task, "PRETRAINING", task.PretrainingRecipe(**TINY))
+    monkeypatch.setattr(task, "COMPARISONS", (("tagging", 5),))
+    monkeypatch.setattr(task, "DRAWS", 2)
+    trained = find_recipe("bert").train(1, tmp_path, None)
+    draws = [task.compare(trained.model, "tagging", count=5, draw=draw) for draw in (0, 1)]
+    name = "tagging, 5 labelled sentences, pretrained"
+    assert trained.test[name] == pytest.approx(sum(each.pretrained for each in draws) / 2)
+    assert trained.test[f"{name}, spread"] == pytest.approx(abs(draws[0].pretrained - draws[1].pretrained) / 2**0.5)
+    assert len(trained.test) == 6
+    assert trained.validation[task.RECIPE.chosen_by] == trained.history.validation_values[-1]
+    assert task.Vocabulary.from_state_dict(trained.extra["vocabulary"]) == task.vocabulary()
