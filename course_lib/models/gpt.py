@@ -41,8 +41,6 @@ class GPTConfig:
     head: str | None = "tied"  # logits from the token embedding, "linear": from a matrix of its own; None: features
 
     def __post_init__(self):
-        if isinstance(self.dropout, list):  # where it comes from JSON
-            object.__setattr__(self, "dropout", tuple(self.dropout))
         if self.head not in HEADS:
             raise ValueError(f"head must be one of {HEADS}, got {self.head!r}")
 

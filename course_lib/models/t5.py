@@ -44,8 +44,6 @@ class T5Config:
     )
 
     def __post_init__(self):
-        if isinstance(self.depth, list):  # where it comes from JSON
-            object.__setattr__(self, "depth", tuple(self.depth))
         if self.head not in HEADS:
             raise ValueError(f"head must be one of {HEADS}, got {self.head!r}")
 
