@@ -1,0 +1,145 @@
+import math
+from dataclasses import asdict
+
+import pytest
+import torch
+
+from course_lib.training.recipes import transformer as task
+from course_lib.training.recipes.translation import attention_error_rate, splits, vocabularies
+from course_lib.training.registry import find_recipe
+from course_lib.weights import own
+
+TINY = {"steps": 40, "warmup": 10, "dim": 8, "depth": 1, "batch_size": 4, "train_pairs": 100}
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return task.train_transformer(task.TransformerRecipe(**TINY))
+
+
+@pytest.fixture(scope="module")
+def fluent():
+    """Twenty pairs, learned by heart."""
+    recipe = task.TransformerRecipe(
+        steps=240, warmup=40, dim=32, depth=1, batch_size=10, train_pairs=20, smoothing=0.0, averaged=3
+    )
+    return task.train_transformer(recipe).model
+
+
+def test_the_same_recipe_gives_the_same_translator_bit_for_bit(trained, tmp_path):
+    again = task.train_transformer(trained.recipe, checkpoint=tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(trained.model.parameters(), again.model.parameters(), strict=True))
+
+
+def test_what_remains_is_the_mean_of_the_last_checkpoints(trained, tmp_path):
+    last = task.train_transformer(task.TransformerRecipe(**TINY | {"averaged": 0})).model
+    means = task.train_transformer(trained.recipe, checkpoint=tmp_path).model
+    states = [torch.load(tmp_path / f"weights-{step:08d}.pt")["weights"] for step in range(36, 41)]
+    for name, tensor in means.state_dict().items():
+        expected = torch.stack([state[name] for state in states]).mean(dim=0)
+        torch.testing.assert_close(tensor, expected, rtol=0, atol=1e-6)
+    assert torch.equal(states[-1]["head.weight"], last.head.weight)
+    assert not torch.equal(means.head.weight, last.head.weight)
+
+
+def test_the_rate_is_the_paper_s():
+    config = task.fit_config(task.TransformerRecipe(steps=1000))
+    for step in (0, 100, 399, 900):
+        t = step + 1
+        expected = 64**-0.5 * min(t**-0.5, t * 400**-1.5)  # eq. (3)
+        assert config.learning_rate * config.learning_rate_factors()[step] == pytest.approx(expected, rel=1e-9)
+
+
+def test_padding_does_not_count_in_the_loss(trained):
+    pairs = sorted(splits(100).train, key=lambda pair: len(pair.french))
+    pairs = [pairs[0], pairs[-1]]
+    batch = task.encode_pairs(pairs)
+    words = batch[3][:, 1:].sum(dim=1)
+    with torch.no_grad():
+        alone = torch.stack([task.translation_loss(trained.model, task.encode_pairs([pair])) for pair in pairs])
+        together = task.translation_loss(trained.model, batch)
+    torch.testing.assert_close(together, (alone * words).sum() / words.sum(), rtol=0, atol=1e-6)
+
+
+def test_twenty_pairs_can_be_learned_by_heart_and_are_then_scored_so(fluent):
+    pairs = splits(20).train
+    scores = task.scores(fluent, pairs)
+    assert scores["bleu"] > 95 and scores["beam"] > 95 and scores["loss"] < 0.1
+    source, valid, target, _ = task.encode_pairs(pairs)
+    with torch.no_grad():
+        maps = fluent.align(source, target[:, :-1], source_valid=valid)[0].mean(dim=1)
+    assert scores["error_rate"] == pytest.approx(attention_error_rate(maps, pairs), abs=1e-12)
+
+
+def test_a_layer_that_follows_the_gold_alignment_is_the_best_one(monkeypatch):
+    pairs = [pair for pair in splits(100).train if len(pair.alignment) == len(pair.french)][:5]
+
+    def align(source, target, *, source_valid):
+        maps = torch.rand(2, len(source), 3, target.shape[1], source.shape[1]) * source_valid[:, None, None]
+        for row, pair in enumerate(pairs):
+            for i, j in pair.alignment:
+                maps[1, row, :, j, i] = 2.0
+        return maps
+
+    model = task.build_transformer(task.TransformerRecipe(depth=2))
+    monkeypatch.setattr(model, "align", align)
+    assert task.best_layer(model, pairs) == 1 and task.error_rates(model, pairs)[1] == 0
+
+
+def test_the_loss_is_a_mean_over_words_and_not_over_batches(trained, monkeypatch):
+    pairs = splits(100).validation[:7]
+    whole = task.held_out_loss(trained.model, pairs)
+    monkeypatch.setattr(task, "ROWS", 3)
+    assert task.held_out_loss(trained.model, pairs) == pytest.approx(whole, abs=1e-5)
+
+
+def test_a_translation_shows_where_one_layer_looked(fluent):
+    pair = splits(20).train[0]
+    answer = task.translate(fluent, " ".join(pair.english), layer=0)
+    assert answer.target == pair.french and answer.source == pair.english and not answer.unknown
+    source, valid, target, _ = task.encode_pairs([pair])
+    with torch.no_grad():
+        maps = fluent.align(source, target[:, :-1], source_valid=valid)[0, 0].mean(dim=0)
+    torch.testing.assert_close(answer.weights, maps[: len(pair.french)], rtol=0, atol=1e-6)
+
+
+def test_a_text_without_a_word_is_refused(fluent):
+    with pytest.raises(ValueError, match="no word"):
+        task.translate(fluent, "  ", layer=0)
+
+
+def test_each_trick_is_scored_for_each_seed(monkeypatch):
+    tricks = {name: task.TRICKS[name] for name in ("as in the paper", "pre-norm, constant rate, no warm-up")}
+    settings = {name: value for name, value in TINY.items() if name not in ("steps", "warmup")}
+    monkeypatch.setattr(task, "splits", lambda pairs: _first(splits(pairs), 6))
+    results = list(task.what_tricks_buy(steps=2, seeds=(0, 1), tricks=tricks, averaged=1, **settings))
+    assert [(r["seed"], r["trick"]) for r in results] == [(seed, trick) for seed in (0, 1) for trick in tricks]
+    assert all(math.isfinite(r["loss"]) and 0 <= r["bleu"] <= 100 for r in results)
+    assert len({r["loss"] for r in results}) == 4
+
+
+def test_every_trick_is_a_recipe_that_can_be_built():
+    for changes in task.TRICKS.values():
+        recipe = task.TransformerRecipe(**changes)
+        assert task.build_transformer(recipe).config.pre_norm == recipe.pre_norm
+        assert task.fit_config(recipe).learning_rate == pytest.approx(0.00625)
+
+
+def test_course_train_finds_it_and_what_it_returns_can_be_saved(monkeypatch, tmp_path):
+    recipe = find_recipe("translator")
+    assert recipe.settings == {k: v for k, v in asdict(task.TransformerRecipe()).items() if k != "seed"}
+    tiny = task.TransformerRecipe(**TINY)
+    monkeypatch.setattr(task, "TransformerRecipe", lambda seed: tiny)
+    monkeypatch.setattr(task, "splits", lambda pairs: _first(splits(pairs), 6))
+    result = recipe.train(0, tmp_path / "run", None)
+    assert recipe.chosen_by in result.validation and result.test.keys() == result.validation.keys()
+    own.save(result.model, tmp_path / "model.safetensors", extra=result.extra)
+    again = own.load(tmp_path / "model.safetensors")
+    assert again.config == result.model.config
+    assert all(torch.equal(a, b) for a, b in zip(again.parameters(), result.model.parameters(), strict=True))
+    french = vocabularies()[1]
+    assert type(french).from_state_dict(own.load_extra(tmp_path / "model.safetensors")["french"]) == french
+
+
+def _first(whole, count):
+    return type(whole)(**{name: getattr(whole, name)[:count] for name in ("train", "validation", "test")})
