@@ -1,0 +1,401 @@
+import json
+import os
+import pickle
+import struct
+from importlib import import_module
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from course_lib.weights import from_pretrained, save_pretrained
+from course_lib.weights.files import FAMILIES, Family
+from tests.weights.toy import Toy, ToyConfig
+
+
+@pytest.fixture(autouse=True)
+def toy_family(monkeypatch):
+    monkeypatch.setitem(FAMILIES, "toy", Family("tests.weights.toy", "tests.weights.toy"))
+
+
+def toy(**config):
+    torch.manual_seed(0)
+    model = Toy(ToyConfig(**config))
+    for tensor in model.state_dict().values():
+        if tensor.is_floating_point():
+            tensor.normal_()
+    return model
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save_pretrained(toy(), tmp_path / "toy")
+    return tmp_path / "toy"
+
+
+def change_config(folder, **changes):
+    config = json.loads((folder / "config.json").read_text()) | changes
+    config = {key: value for key, value in config.items() if value != "gone"}
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def change_weights(folder, change):
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors")
+
+
+def same(one, other):
+    first, second = one.state_dict(), other.state_dict()
+    return list(first) == list(second) and all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("head", [None, "tied", "linear"])
+def test_what_was_written_is_read_back(tmp_path, head):
+    model = toy(head=head, depth=3, activation="gelu_tanh")
+    save_pretrained(model, tmp_path)
+    opened = from_pretrained(tmp_path)
+    assert opened.config == model.config and same(opened, model)
+    assert not opened.training
+    assert all(parameter.requires_grad for parameter in opened.parameters())
+
+
+def test_tensors_have_their_official_names_and_shapes(folder):
+    model, stored = toy(), load_file(folder / "model.safetensors")
+    assert {name: tuple(tensor.shape) for name, tensor in stored.items() if "h.1." not in name} == {
+        "toy.h.0.c_attn.weight": (4, 12),
+        "toy.h.0.c_attn.bias": (12,),
+        "toy.h.0.batch_norm.weight": (4,),
+        "toy.h.0.batch_norm.bias": (4,),
+        "toy.h.0.batch_norm.running_mean": (4,),
+        "toy.h.0.batch_norm.running_var": (4,),
+        "toy.h.0.batch_norm.num_batches_tracked": (),
+        "toy.shared.weight": (7, 4),
+        "toy.table.weight": (3, 4),
+        "final_bias": (1, 7),
+    }
+    assert torch.equal(stored["toy.h.1.c_attn.weight"][:, 4:8], model.blocks[1].k_proj.weight.T)
+
+
+def test_a_model_without_a_head_has_no_prefix(tmp_path):
+    save_pretrained(toy(head=None), tmp_path)
+    assert "wte.weight" in load_file(tmp_path / "model.safetensors")
+
+
+def test_a_shared_tensor_stays_shared_and_one_of_two_does_not(tmp_path):
+    for head in ("tied", "linear"):
+        save_pretrained(toy(head=head), tmp_path / head)
+    tied, untied = from_pretrained(tmp_path / "tied"), from_pretrained(tmp_path / "linear")
+    assert tied.head.weight is tied.embed.weight
+    assert untied.head.weight is not untied.embed.weight
+    assert "toy.wte.weight" in load_file(tmp_path / "linear" / "model.safetensors")
+
+
+def test_tables_that_a_model_computes_are_there(folder):
+    assert torch.equal(from_pretrained(folder).positions, torch.arange(4.0))
+
+
+def test_no_weight_is_drawn_at_random(folder):
+    before = torch.get_rng_state()
+    from_pretrained(folder)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_model_lives_on_when_its_file_is_overwritten(folder):
+    model = from_pretrained(folder)
+    path = folder / "model.safetensors"
+    path.write_bytes(bytes(path.stat().st_size))
+    assert same(model, toy())
+
+
+def test_without_architectures_it_is_the_bare_model(folder):
+    change_config(folder, architectures="gone")
+    change_weights(folder, lambda tensors: tensors.pop("final_bias"))
+    change_weights(folder, lambda tensors: tensors.update({"toy.wte.weight": tensors.pop("toy.shared.weight")}))
+    assert from_pretrained(folder).head is None
+
+
+def test_a_headed_file_may_lack_the_prefix(folder):
+    change_weights(folder, lambda t: [t.update({name.removeprefix("toy."): t.pop(name)}) for name in list(t)])
+    assert same(from_pretrained(folder), toy())
+
+
+def test_old_spellings_copies_of_tied_weights_and_tables_of_positions_are_known(folder):
+    def change(tensors):
+        tensors["toy.h.0.batch_norm.gamma"] = tensors.pop("toy.h.0.batch_norm.weight")
+        tensors["lm_head.weight"] = tensors["toy.shared.weight"].clone()
+        tensors["toy.position_ids"] = torch.arange(5)
+
+    change_weights(folder, change)
+    assert same(from_pretrained(folder), toy())
+
+
+def test_copies_that_differ_are_refused(folder):
+    change_weights(folder, lambda tensors: tensors.update({"lm_head.weight": tensors["toy.shared.weight"] + 1}))
+    with pytest.raises(ValueError, match=r"(lm_head|toy.shared).weight must be equal"):
+        from_pretrained(folder)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_floating_point_types_become_float32(folder, dtype):
+    def change(tensors):
+        tensors.update({name: t.to(dtype) for name, t in tensors.items() if t.is_floating_point()})
+
+    change_weights(folder, change)
+    opened = from_pretrained(folder)
+    assert {parameter.dtype for parameter in opened.parameters()} == {torch.float32}
+    assert torch.equal(opened.table.weight, toy().table.weight.to(dtype).float())
+
+
+def test_nan_stays_nan(folder):
+    change_weights(folder, lambda tensors: tensors["toy.table.weight"].fill_(torch.nan))
+    assert from_pretrained(folder).table.weight.isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.pop("toy.h.1.batch_norm.bias"), r"toy\.h\.1\.batch_norm\.bias \(4,\) is missing"),
+        (lambda t: t.update({"toy.h.2.x": torch.ones(2)}), r"toy\.h\.2\.x is unknown"),
+        (
+            lambda t: t.update({"toy.shared.weight": torch.ones(8, 4)}),
+            r"toy\.shared\.weight must have the shape \(7, 4\) by config\.json's vocab_size=7, found \(8, 4\)",
+        ),
+        (
+            lambda t: t.update({"toy.table.weight": torch.ones(3, 4).int()}),
+            "must be one of F64, F32, F16, BF16, found I32",
+        ),
+        (lambda t: t.update({"toy.table.weight": torch.ones(3, 4).to(torch.float8_e4m3fn)}), "found F8_E4M3"),
+        (
+            lambda t: t.update({"toy.h.0.batch_norm.num_batches_tracked": torch.tensor(1.0)}),
+            "num_batches_tracked must be int64, found F32",
+        ),
+    ],
+)
+def test_what_is_missing_unknown_misshapen_or_mistyped_is_named(folder, change, message):
+    change_weights(folder, change)
+    with pytest.raises(ValueError, match=message):
+        from_pretrained(folder)
+
+
+def test_all_problems_are_named_up_to_six(folder):
+    change_weights(folder, lambda tensors: [tensors.update({f"x{i}": torch.ones(1)}) for i in range(8)])
+    with pytest.raises(ValueError, match=r"(?s)x0 is unknown.*x5 is unknown\n  and 2 more"):
+        from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "llama"}, "model_type='llama'; the families that we open are bert, gpt2"),
+        ({"model_type": "gone"}, "has no model_type"),
+        ({"model_type": ["toy"]}, "the families that we open are"),
+        ({"architectures": ["ToyForNothing"]}, r"ToyForNothing.*those that we open are ToyModel, ToyForSomething"),
+        ({"architectures": "ToyModel"}, "those that we open are"),
+        ({"architectures": [["ToyModel"]]}, "those that we open are"),
+        ({"architectures": {"ToyModel": 1}}, "those that we open are"),
+        ({"act": "quick_gelu"}, "act is 'quick_gelu', and we have only 'relu', 'gelu'"),
+        ({"act": ["gelu"]}, "act is .'gelu'., and we have only"),
+        ({"rotary": True}, "rotary is True, and we have only False"),
+        ({"tie_word_embeddings": 1}, "tie_word_embeddings is 1, and we have only True, False"),
+        ({"vocab_size": "gone"}, "vocab_size is missing"),
+        ({"vocab_size": "7"}, "vocab_size must be a whole number from 1 to 100000000, got '7'"),
+        ({"vocab_size": 7.0}, "vocab_size must be a whole number"),
+        ({"vocab_size": True}, "vocab_size must be a whole number"),
+        ({"vocab_size": 0}, "vocab_size must be a whole number"),
+        ({"vocab_size": 10**30}, "vocab_size must be a whole number"),
+        ({"vocab_size": 10**8}, r"must have the shape \(100000000, 4\) by config.json's vocab_size=100000000"),
+        ({"hidden_size": 10**8}, "must have the shape"),
+        ({"num_layers": 10**8}, "a model of more than 2170 parts, for 17 tensors"),
+        ({"num_layers": 1}, r"toy\.h\.1\..* is unknown"),
+    ],
+)
+def test_a_config_that_does_not_fit_is_told_key_and_value(folder, changes, message):
+    change_config(folder, **changes)
+    with pytest.raises(ValueError, match=message):
+        from_pretrained(folder)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "null", "\ufeff{}", "[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
+def test_a_config_that_is_no_json_object_is_refused(folder, text):
+    (folder / "config.json").write_text(text)
+    with pytest.raises(ValueError, match=r"config\.json"):
+        from_pretrained(folder)
+
+
+class Trap:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("kind", ["pickle", "torch.save"])
+def test_a_pickle_is_not_opened(folder, tmp_path, kind):
+    trap = Trap(tmp_path / "sprung")
+    with open(folder / "model.safetensors", "wb") as file:
+        pickle.dump(trap, file) if kind == "pickle" else torch.save(trap, file)
+    with pytest.raises(ValueError, match="could run code, and is not opened"):
+        from_pretrained(folder)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_folder_with_a_pickle_alone_is_told_how_to_convert_it(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(FileNotFoundError, match=r"Convert it where you trust it: transformers"):
+        from_pretrained(folder)
+
+
+def header(length, text):
+    return struct.pack("<Q", length) + text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"1234567",
+        header(2**63, b"{}"),
+        header(100, b"{}"),
+        header(1, b"{}"),
+        header(3, b"[1]"),
+        header(5, b'{"a":'),
+        header(62, b'{"wte.weight":{"dtype":"F32","shape":[7,4],"data_offsets":[0,9]}}'),
+        header(73, b'{"wte.weight":{"dtype":"F32","shape":[9999999999],"data_offsets":[0,4]}}  ') + bytes(4),
+    ],
+)
+def test_a_file_with_a_lying_header_is_refused(folder, content):
+    (folder / "model.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match="safetensors"):
+        from_pretrained(folder)
+
+
+def test_what_is_no_file_is_refused(folder, tmp_path):
+    path = folder / "model.safetensors"
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"model\.safetensors"):
+        from_pretrained(folder)
+    path.mkdir()
+    with pytest.raises(ValueError, match="is not a file"):
+        from_pretrained(folder)
+    path.rmdir()
+    os.mkfifo(path)
+    with pytest.raises(ValueError, match="is not a file"):
+        from_pretrained(folder)
+    (folder / "config.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"config\.json"):
+        from_pretrained(folder)
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        from_pretrained(tmp_path / "nowhere")
+
+
+def test_links_to_files_are_followed(folder, tmp_path):
+    (folder / "model.safetensors").rename(tmp_path / "blob")
+    (folder / "model.safetensors").symlink_to(tmp_path / "blob")
+    assert same(from_pretrained(folder), toy())
+
+
+def shard(folder):
+    tensors = load_file(folder / "model.safetensors")
+    places = {name: f"model-0000{1 + number % 2}-of-00002.safetensors" for number, name in enumerate(sorted(tensors))}
+    for file in set(places.values()):
+        save_file({name: tensors[name] for name in tensors if places[name] == file}, folder / file)
+    (folder / "model.safetensors").unlink()
+    write_index(folder, places)
+    return places
+
+
+def write_index(folder, places):
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
+
+
+def test_shards_are_opened(folder):
+    shard(folder)
+    assert same(from_pretrained(folder), toy())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda places: places.update(extra="model-00001-of-00002.safetensors"), "extra is not in model-00001"),
+        (lambda places: places.pop("final_bias"), "final_bias is in model-00001.*which the index does not say"),
+        (lambda places: places.update(final_bias="../x.safetensors"), r"'\.\./x\.safetensors': it must be"),
+        (lambda places: places.update(final_bias="/etc/passwd"), "names a shard"),
+        (lambda places: places.update(final_bias=3), "names a shard '3'"),
+        (lambda places: places.clear(), "has no weight_map"),
+    ],
+)
+def test_an_index_that_lies_is_refused(folder, change, message):
+    places = shard(folder)
+    change(places)
+    write_index(folder, places)
+    with pytest.raises(ValueError, match=message):
+        from_pretrained(folder)
+
+
+def test_a_missing_shard_is_named(folder):
+    shard(folder)
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match="model-00002-of-00002"):
+        from_pretrained(folder)
+
+
+@st.composite
+def damaged(draw, content):
+    """The bytes with up to three of them changed, perhaps cut off."""
+    changed = bytearray(content)
+    for place in draw(st.lists(st.integers(0, len(content) - 1), max_size=3)):
+        changed[place] ^= draw(st.integers(1, 255))
+    return bytes(changed[: draw(st.one_of(st.just(len(content)), st.integers(0, len(content))))])
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_damaged_file_gives_an_error_or_an_equal_shaped_model(name, folder):
+    content = (folder / name).read_bytes()
+    shapes = {key: tensor.shape for key, tensor in toy().state_dict().items()}
+    outcomes = set()
+
+    @given(damaged(content))
+    @settings(max_examples=200, deadline=None)
+    def check(changed):
+        (folder / name).write_bytes(changed)
+        try:
+            opened = from_pretrained(folder)
+        except ValueError:
+            outcomes.add("refused")
+        else:
+            outcomes.add("opened")
+            assert {key: tensor.shape for key, tensor in opened.state_dict().items()} == shapes
+
+    check()
+    assert outcomes == {"refused", "opened"}
+
+
+@pytest.mark.parametrize("stage", ["write", "rename"])
+def test_an_interrupted_write_leaves_the_old_checkpoint(folder, monkeypatch, stage):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync" if stage == "write" else "replace", stop)
+        with pytest.raises(KeyboardInterrupt):
+            save_pretrained(toy(depth=3), folder)
+    assert same(from_pretrained(folder), toy())
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
+
+
+def test_a_model_without_an_official_layout_is_told_where_to_go(tmp_path):
+    with pytest.raises(ValueError, match=r"Linear has no official layout; .* course_lib\.weights\.own"):
+        save_pretrained(nn.Linear(2, 2), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("model_type", [name for name in FAMILIES if name != "toy"])
+def test_every_family_has_a_table(model_type):
+    assert import_module(FAMILIES[model_type].layout).LAYOUT.model_type == model_type

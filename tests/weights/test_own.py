@@ -1,0 +1,205 @@
+import json
+import os
+import pickle
+from dataclasses import asdict, dataclass, replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from course_lib.models.bert import BERT, BERTConfig, BERTForSequenceClassification
+from course_lib.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from course_lib.models.transformer import Transformer, TransformerConfig
+from course_lib.weights import own
+
+BERT_CONFIG = BERTConfig(vocab_size=7, dim=4, depth=1, num_heads=2, mlp_dim=6, context_length=5, num_labels=3)
+MODELS = {
+    "BERT": lambda: BERT(BERT_CONFIG),
+    "BERT without its pooler": lambda: BERT(BERT_CONFIG, pooler=False),
+    "classifier": lambda: BERTForSequenceClassification(BERT_CONFIG),
+    "tied Transformer": lambda: Transformer(
+        TransformerConfig(vocab_size=7, dim=4, depth=(1, 2), num_heads=2, mlp_dim=6, max_length=9)
+    ),
+    "Seq2Seq": lambda: Seq2Seq(Seq2SeqConfig(source_vocab=5, target_vocab=6, embed_dim=3, encoder_dim=2, hidden_dim=4)),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    own.save(BERT(BERT_CONFIG), tmp_path / "model.safetensors", extra={"words": ["a", "b"]})
+    return tmp_path / "model.safetensors"
+
+
+def change_metadata(path, **changes):
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+    changes = {f"course.{key}": value for key, value in changes.items()}
+    metadata = {key: value for key, value in (metadata | changes).items() if value != "gone"}
+    save_file(load_file(path), path, metadata=metadata)
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_a_model_comes_back(tmp_path, make):
+    model = make()
+    own.save(model, tmp_path / "a" / "model.safetensors")
+    back = own.load(tmp_path / "a" / "model.safetensors")
+    assert type(back) is type(model) and back.config == model.config and not back.training
+    first, second = model.state_dict(), back.state_dict()
+    assert list(first) == list(second) and all(torch.equal(first[name], second[name]) for name in first)
+    assert len(list(back.parameters())) == len(list(model.parameters()))
+    assert all(torch.equal(*buffers) for buffers in zip(model.buffers(), back.buffers(), strict=True))
+
+
+def test_what_was_kept_beside_the_model_comes_back(path):
+    assert own.load_extra(path) == {"words": ["a", "b"]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForeignConfig:
+    dim: int = 2
+
+
+class Foreign(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config, self.layer = config, nn.Linear(2, 2)
+
+
+def test_a_model_from_elsewhere_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="Foreign' is not a model of course_lib.models"):
+        own.save(Foreign(ForeignConfig()), tmp_path / "model.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("extra", [{"a": torch.ones(1)}, {"a": {1}}, {"a": {1: 2}}, {"a": float("nan")}])
+def test_only_plain_values_are_kept(tmp_path, extra):
+    with pytest.raises(ValueError, match="only plain values"):
+        own.save(BERT(BERT_CONFIG), tmp_path / "model.safetensors", extra=extra)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os.system",
+        "os.path.join",
+        "torch.nn.modules.linear.Linear",
+        "course_lib.weights.own.load",
+        "course_lib.models.bert.partial",
+        "course_lib.models.bert.MultiHeadAttention",  # a module, but imported there
+        "course_lib.models.bert.BERTConfig",
+        "course_lib.models.bert.nn.Linear",
+        "course_lib.models.nowhere.BERT",
+        "BERT",
+        "",
+    ],
+)
+def test_no_name_outside_the_models_is_looked_up(path, name):
+    change_metadata(path, model=name)
+    with pytest.raises(ValueError, match="is not a model of course_lib.models|has no model"):
+        own.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "gone"}, "not a checkpoint of this course"),
+        ({"arguments": "gone"}, "not a checkpoint of this course"),
+        ({"arguments": "{"}, "is not JSON"),
+        ({"arguments": "[" * 100_000}, "is not JSON"),
+        ({"arguments": "[1]"}, "is not a JSON object"),
+        ({"arguments": '{"config": 3}'}, "describes no model"),
+        ({"arguments": '{"config": {"dim": 4, "size": 3}}'}, "unexpected keyword argument 'size'"),
+        ({"arguments": '{"config": {}, "evil": 1}'}, "unexpected keyword argument 'evil'"),
+        ({"arguments": json.dumps({"config": {"dim": "four"}})}, "describes no model"),
+        ({"arguments": json.dumps({"config": {"depth": 10**9}})}, "more than 2230 parts"),
+        (
+            {"arguments": json.dumps({"config": {"dim": 10**9 * 2, "num_heads": 2}})},
+            "describes no model|have the shape",
+        ),
+        ({"arguments": json.dumps({"config": asdict(replace(BERT_CONFIG, depth=2))})}, r"blocks\.1\.\S+ is missing"),
+    ],
+)
+def test_metadata_that_do_not_fit_are_refused(path, change, message):
+    change_metadata(path, **change)
+    with pytest.raises(ValueError, match=message):
+        own.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.pop("norm.bias"), "norm.bias is missing"),
+        (lambda t: t.update(more=torch.ones(1)), "more is unknown"),
+        (lambda t: t.update({"norm.bias": torch.ones(5)}), r"norm.bias must have the shape \(4,\), found \(5,\)"),
+        (lambda t: t.update({"norm.bias": torch.ones(4).half()}), "norm.bias must be float32, found F16"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(path, change, message):
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+    tensors = load_file(path)
+    change(tensors)
+    save_file(tensors, path, metadata=metadata)
+    with pytest.raises(ValueError, match=message):
+        own.load(path)
+
+
+class Trap:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_pickle_is_not_opened(path, tmp_path):
+    path.write_bytes(pickle.dumps(Trap(tmp_path / "sprung")))
+    for read in (own.load, own.load_extra):
+        with pytest.raises(ValueError, match="could run code, and is not opened"):
+            read(path)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        own.load(tmp_path / "nowhere")
+
+
+def test_a_damaged_file_gives_an_error_or_an_equal_shaped_model(path):
+    content = path.read_bytes()
+    shapes = {name: tensor.shape for name, tensor in own.load(path).state_dict().items()}
+    outcomes = set()
+
+    @given(st.integers(0, len(content) - 1), st.integers(1, 255), st.integers(0, 2 * len(content)))
+    @settings(max_examples=200, deadline=None)
+    def check(place, change, length):
+        changed = bytearray(content)
+        changed[place] ^= change
+        path.write_bytes(changed[:length])
+        try:
+            model = own.load(path)
+        except ValueError:
+            outcomes.add("refused")
+        else:
+            outcomes.add("opened")
+            assert {name: tensor.shape for name, tensor in model.state_dict().items()} == shapes
+
+    check()
+    assert outcomes == {"refused", "opened"}
+
+
+def test_an_interrupted_write_leaves_the_old_file(path, monkeypatch):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", stop)
+        with pytest.raises(KeyboardInterrupt):
+            own.save(BERT(BERT_CONFIG), path)
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
