@@ -48,17 +48,18 @@ class DecoderCache:
 
         Raises ValueError for more tokens than the cache has room for, and for a row that ends in padding.
         """
-        start, self.length = self.length, self.length + tokens.shape[1]
-        if self.length > self.max_length:
+        start, end = self.length, self.length + tokens.shape[1]
+        if end > self.max_length:
             raise ValueError(
-                f"the cache has room for {self.max_length} tokens, {self.length} were given: ask for fewer new "
-                "tokens, or a larger cache"
+                f"the cache has room for {self.max_length} tokens, {end} were given: ask for fewer new tokens, or a "
+                "larger cache"
             )
         if valid is not None and not valid.all():
             if not valid[:, -1].all():
                 raise ValueError("a row's last token must be a real one: pad prompts at the left, not at the right")
             if self._valid is None:
                 self._valid = valid.new_ones(len(valid), start)
+        self.length = end
         if self._valid is None:
             return Admitted(None, None, start)
         new = torch.ones_like(tokens, dtype=torch.bool) if valid is None else valid

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from course_lib.functional.positions import sinusoidal_positions
+from course_lib.functional.positions import relative_buckets, sinusoidal_positions
 
 
 def test_even_columns_are_sines_and_odd_ones_cosines_of_the_same_angle():
@@ -44,3 +44,34 @@ def test_similarity_depends_on_the_distance_only():
 def test_bad_sizes_are_named(length, dim):
     with pytest.raises(ValueError, match=f"length={length}, dim={dim}"):
         sinusoidal_positions(length, dim)
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize(("num_buckets", "max_distance"), [(32, 128), (8, 20), (12, 7), (5, 9), (33, 500)])
+def test_near_keys_have_buckets_of_their_own_and_far_ones_share_them(num_buckets, max_distance, bidirectional):
+    settings = {"num_buckets": num_buckets, "max_distance": max_distance, "bidirectional": bidirectional}
+    direction = num_buckets // 2 if bidirectional else num_buckets
+    past = relative_buckets(-torch.arange(1000), **settings).tolist()
+    assert past[: direction // 2] == list(range(direction // 2))
+    assert past == sorted(past) and set(past[max_distance:]) == {direction - 1}
+    future = relative_buckets(torch.arange(1, 1000), **settings).tolist()
+    assert future == ([bucket + direction for bucket in past[1:]] if bidirectional else [0] * 999)
+
+
+def test_shared_buckets_grow_logarithmically():
+    buckets = relative_buckets(-torch.arange(300)).tolist()
+    # 8 + floor(8 log(d / 8) / log(128 / 8)): at 8 * 2^(i / 2) begins bucket 8 + i
+    begins = {bucket: buckets.index(bucket) for bucket in range(16)}
+    assert begins == {bucket: bucket for bucket in range(8)} | {
+        8 + i: math.ceil(8 * 2 ** (i / 2) - 1e-9) for i in range(8)
+    }
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"num_buckets": 3}, {"num_buckets": 1, "bidirectional": False}, {"num_buckets": 32, "max_distance": 8}],
+    ids=str,
+)
+def test_buckets_that_cannot_be_are_named(settings):
+    with pytest.raises(ValueError, match=f"num_buckets={settings['num_buckets']}, max_distance="):
+        relative_buckets(torch.arange(3), **settings)

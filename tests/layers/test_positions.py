@@ -1,9 +1,10 @@
 import pytest
 import torch
 
-from course_lib.functional.positions import sinusoidal_positions
+from course_lib.functional.masking import relative_distance
+from course_lib.functional.positions import relative_buckets, sinusoidal_positions
 from course_lib.layers.attention import MultiHeadAttention
-from course_lib.layers.positions import LearnedPositions, SinusoidalPositions
+from course_lib.layers.positions import LearnedPositions, RelativePositionBias, SinusoidalPositions
 
 LAYERS = [SinusoidalPositions, LearnedPositions]
 
@@ -44,3 +45,31 @@ def test_positions_beyond_the_table_are_named(kind):
         layer(x, start=7)
     with pytest.raises(ValueError, match="positions -1 to 2"):
         layer(x, start=-1)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_each_row_can_have_positions_of_its_own(kind):
+    layer, x = kind(6, 10), torch.randn(2, 3, 6)
+    positions = torch.tensor([[0, 0, 1], [7, 8, 9]])
+    expected = torch.stack([x[0] + layer.table[[0, 0, 1]], layer(x, start=7)[1]])
+    torch.testing.assert_close(layer(x, positions=positions), expected)
+    with pytest.raises(ValueError, match="positions 0 to 10 .* 0 to 9"):
+        layer(x, positions=positions + torch.tensor([[0], [1]]))
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize(("T_q", "T_k"), [(1, 1), (6, 6), (1, 9), (4, 9), (9, 4)])
+def test_the_relative_bias_looks_up_every_pair_s_distance(T_q, T_k, bidirectional):
+    torch.manual_seed(0)
+    settings = {"num_buckets": 8, "max_distance": 5, "bidirectional": bidirectional}
+    layer = RelativePositionBias(3, **settings)
+    expected = layer.table[relative_buckets(relative_distance(T_q, T_k), **settings)].permute(2, 0, 1)[None]
+    found = layer(T_q, T_k)
+    assert torch.equal(found, expected)
+    ours, wanted = (torch.autograd.grad(bias.sin().sum(), layer.table)[0] for bias in (found, expected))
+    torch.testing.assert_close(ours, wanted)
+
+
+def test_a_relative_bias_without_buckets_is_refused_at_once():
+    with pytest.raises(ValueError, match="num_buckets=2"):
+        RelativePositionBias(3, num_buckets=2)

@@ -1,0 +1,174 @@
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from course_lib.functional.masking import causal_mask, valid_positions
+from course_lib.layers.attention import KVCache, MultiHeadAttention
+from course_lib.layers.transformer import ACTIVATIONS, DecoderBlock, EncoderBlock, FeedForward
+
+DIM, T, T_K = 12, 6, 5
+
+
+def encoder_block(seed=0, *, pre_norm=True, dropout=0.0):
+    """A block with large random weights, in double precision and evaluation mode."""
+    torch.manual_seed(seed)
+    attn, ffn = MultiHeadAttention(DIM, 3), FeedForward(DIM, 20, activation="gelu")
+    return filled(EncoderBlock(attn, ffn, partial(nn.LayerNorm, DIM), pre_norm=pre_norm, dropout=dropout))
+
+
+def decoder_block(seed=0, *, pre_norm=True):
+    torch.manual_seed(seed)
+    attn, cross_attn = MultiHeadAttention(DIM, 3), MultiHeadAttention(DIM, 3, context_dim=8)
+    norm = partial(nn.RMSNorm, DIM)
+    return filled(DecoderBlock(attn, cross_attn, FeedForward(DIM, 20), norm, pre_norm=pre_norm))
+
+
+def filled(module):
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return module.double().eval()
+
+
+def inputs(seed=0):
+    """Two sequences, two contexts of unequal length and which tokens of those are real."""
+    generator = torch.Generator().manual_seed(seed)
+    x, context = (torch.randn(2, *size, generator=generator).double() for size in ((T, DIM), (T_K, 8)))
+    return x, context, valid_positions(torch.tensor([T_K, 3]), T_K)[:, None, None, :]
+
+
+def close(a, b):
+    torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_the_feed_forward_network_follows_its_equation(activation, bias, gated):
+    torch.manual_seed(0)
+    ffn = filled(FeedForward(DIM, 20, activation=activation, gated=gated, bias=bias))
+    x = torch.randn(2, 4, DIM).double()
+    by_name = {
+        "relu": lambda z: z.clamp(min=0),
+        "gelu": lambda z: z * torch.special.ndtr(z),
+        "gelu_tanh": lambda z: z * (1 + ((2 / torch.pi) ** 0.5 * (z + 0.044715 * z**3)).tanh()) / 2,
+        "silu": lambda z: z / (1 + (-z).exp()),
+    }
+    linear = {name: lambda z, p=part: z @ p.weight.T + (p.bias if bias else 0) for name, part in ffn.named_children()}
+    act, inner = by_name[activation], linear["up_proj"](x)
+    inner = act(linear["gate_proj"](x)) * inner if gated else act(inner)
+    close(ffn(x), linear["down_proj"](inner))
+    assert sum(name.endswith("bias") for name, _ in ffn.named_parameters()) == bias * (2 + gated)
+
+
+def test_inner_units_are_dropped_in_training():
+    ffn = FeedForward(4, 1000, dropout=0.5)
+    seen = []
+    ffn.down_proj.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    ffn.up_proj.bias.data.fill_(100.0)
+    ffn(torch.randn(1, 4))
+    ffn.eval()(torch.randn(1, 4))
+    assert 0.4 < (seen[0] == 0).float().mean() < 0.6 and (seen[1] > 0).all()
+
+
+@pytest.mark.parametrize("pre_norm", [True, False], ids=["pre", "post"])
+def test_an_encoder_block_adds_its_sublayers_in_the_order_of_the_papers(pre_norm):
+    block, (x, _, _) = encoder_block(pre_norm=pre_norm), inputs()
+    if pre_norm:
+        h = x + block.attn(block.norm1(x))
+        expected = h + block.ffn(block.norm2(h))
+    else:
+        h = block.norm1(x + block.attn(x))
+        expected = block.norm2(h + block.ffn(h))
+    close(block(x), expected)
+
+
+@pytest.mark.parametrize("pre_norm", [True, False], ids=["pre", "post"])
+def test_a_decoder_block_adds_its_sublayers_in_the_order_of_the_papers(pre_norm):
+    block, (x, context, mask) = decoder_block(pre_norm=pre_norm), inputs()
+    sublayers = (
+        (block.norm1, lambda h: block.attn(h, causal=True)),
+        (block.norm2, lambda h: block.cross_attn(h, context, mask=mask)),
+        (block.norm3, block.ffn),
+    )
+    h = x
+    for norm, sublayer in sublayers:
+        h = h + sublayer(norm(h)) if pre_norm else norm(h + sublayer(h))
+    close(block(x, context, context_mask=mask), h)
+
+
+@pytest.mark.parametrize("pre_norm", [True, False], ids=["pre", "post"])
+def test_an_encoder_block_agrees_with_pytorch_s(pre_norm):
+    block = encoder_block(pre_norm=pre_norm)
+    theirs = nn.TransformerEncoderLayer(
+        DIM, 3, 20, dropout=0.0, activation="gelu", batch_first=True, norm_first=pre_norm, dtype=torch.float64
+    )
+    attn, ffn = block.attn, block.ffn
+    projections = (attn.q_proj, attn.k_proj, attn.v_proj)
+    weights = {
+        "self_attn.in_proj_weight": torch.cat([proj.weight for proj in projections]),
+        "self_attn.in_proj_bias": torch.cat([proj.bias for proj in projections]),
+    }
+    pairs = {"self_attn.out_proj": attn.o_proj, "linear1": ffn.up_proj, "linear2": ffn.down_proj}
+    for name, module in (pairs | {"norm1": block.norm1, "norm2": block.norm2}).items():
+        weights |= {f"{name}.weight": module.weight, f"{name}.bias": module.bias}
+    theirs.load_state_dict(weights)
+    x = inputs()[0].requires_grad_()
+    ours, expected = block(x, causal=True), theirs(x, src_mask=~causal_mask(T), is_causal=True)
+    close(ours, expected)
+    close(*(torch.autograd.grad(output.sin().sum(), x)[0] for output in (ours, expected)))
+
+
+@pytest.mark.parametrize("pre_norm", [True, False], ids=["pre", "post"])
+@pytest.mark.parametrize("steps", [[6], [1] * 6, [3, 1, 2]], ids=str)
+@torch.no_grad()
+def test_with_a_cache_both_blocks_give_what_they_give_without(steps, pre_norm):
+    x, context, mask = inputs()
+    encoder, decoder = encoder_block(pre_norm=pre_norm), decoder_block(pre_norm=pre_norm)
+    memory, caches = decoder.cross_attn.remember(context), (KVCache(T), KVCache(T))
+    found = [], []
+    for new in x.split(steps, dim=1):
+        found[0].append(encoder(new, causal=True, cache=caches[0]))
+        found[1].append(decoder(new, memory=memory, context_mask=mask, cache=caches[1]))
+    close(torch.cat(found[0], dim=1), encoder(x, causal=True))
+    close(torch.cat(found[1], dim=1), decoder(x, context, context_mask=mask))
+
+
+def test_masks_and_biases_reach_the_attention_that_they_are_meant_for():
+    x, context, context_mask = inputs()
+    encoder, decoder = encoder_block(), decoder_block()
+    mask, bias = valid_positions(torch.tensor([4, 6]), T)[:, None, None, :], torch.randn(1, 3, T, T).double()
+    seen = {}
+    for name, attn in (("encoder", encoder.attn), ("self", decoder.attn), ("cross", decoder.cross_attn)):
+        attn.register_forward_hook(
+            lambda _, args, kwargs, out, name=name: seen.update({name: kwargs}), with_kwargs=True
+        )
+    encoder(x, mask=mask, score_bias=bias)
+    decoder(x, context, context_mask=context_mask, mask=mask, score_bias=bias)
+    for name in ("encoder", "self"):
+        assert seen[name]["mask"] is mask and seen[name]["score_bias"] is bias
+    assert seen["cross"]["mask"] is context_mask and seen["cross"].get("score_bias") is None
+    assert not seen["encoder"]["causal"] and seen["self"]["causal"]
+
+
+def test_in_a_decoder_block_the_future_and_padding_of_the_context_do_not_leak():
+    block, (x, context, mask) = decoder_block(), inputs()
+    x.requires_grad_(), context.requires_grad_()
+    past, source = torch.autograd.grad(block(x, context, context_mask=mask)[:, 2].sum(), (x, context))
+    assert (past[:, 3:] == 0).all() and (past[:, :3] != 0).any(-1).all()
+    assert torch.equal((source != 0).any(dim=-1), mask[:, 0, 0])
+
+
+def test_each_sublayer_s_output_is_dropped_in_training():
+    block = encoder_block(dropout=0.5).train()
+    x = inputs()[0]
+    outputs = [block.residual(x, block.norm1, lambda h: torch.ones_like(h)) - x for _ in range(50)]
+    values, counts = torch.stack(outputs).round(decimals=6).unique(return_counts=True)
+    assert values.tolist() == [0.0, 2.0] and 0.4 < counts[0] / counts.sum() < 0.6
+    close(block.eval()(x), block(x))
+
+
+def test_an_unknown_activation_is_refused_by_name():
+    with pytest.raises(ValueError, match="relu, gelu, gelu_tanh, silu, got 'tanh'"):
+        FeedForward(4, 8, activation="tanh")
