@@ -1,0 +1,126 @@
+"""How fast our cached greedy generation is beside Hugging Face's `generate`: same weights and process, in turns.
+
+python -m course_lib.tools.bench_generation
+"""
+
+import os
+import platform
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from course_lib import weights
+from course_lib.generation import greedy, store_by_columns
+from course_lib.tools.race import Race, race
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A GPT-2 of random weights that writes `new_tokens` behind each of B prompts of T tokens.
+
+    `target` is the ratio of tokens per second, ours to theirs, that is aimed at; `sizes` go to GPT2Config.
+    """
+
+    name: str
+    B: int
+    T: int
+    new_tokens: int
+    target: float
+    sizes: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """Medians in tokens per second; `ratio` is the median over the rounds of ours / theirs."""
+
+    ours: float
+    theirs: float
+    ratio: float
+    rounds: int
+
+
+LESSON = {"n_embd": 128, "n_layer": 4, "n_head": 4, "vocab_size": 1000, "n_positions": 128}
+SETTINGS = (
+    Setting(name="GPT, lesson size (D 128, 4 layers)", B=1, T=16, new_tokens=100, target=2.0, sizes=LESSON),
+    Setting(name="GPT, lesson size (D 128, 4 layers)", B=8, T=16, new_tokens=100, target=2.0, sizes=LESSON),
+    Setting(name="GPT-2 124M", B=1, T=32, new_tokens=32, target=1.2, sizes={}),
+    Setting(name="GPT-2 124M", B=4, T=256, new_tokens=32, target=1.2, sizes={}),
+)
+
+
+def pair(sizes: dict[str, int]) -> tuple[nn.Module, nn.Module]:
+    """Our model and the official one with the same weights."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    ends = {"bos_token_id": None, "eos_token_id": None}
+    theirs = GPT2LMHeadModel(GPT2Config(**sizes, **ends)).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        theirs.save_pretrained(folder)
+        ours = weights.from_pretrained(folder)
+    return store_by_columns(ours), theirs
+
+
+def runs(setting: Setting, ours: nn.Module, theirs: nn.Module) -> dict[str, Callable[[], Tensor]]:
+    """One call of each, which writes all tokens of the setting and returns them.
+
+    Raises ValueError if the two begin with other tokens: then they do not compute the same.
+    """
+    from transformers import GenerationConfig
+
+    vocab_size = theirs.config.vocab_size
+    prompt = torch.randint(vocab_size, (setting.B, setting.T), generator=torch.Generator().manual_seed(1))
+    config = GenerationConfig(max_new_tokens=setting.new_tokens, do_sample=False, eos_token_id=None, pad_token_id=0)
+    everything = torch.ones_like(prompt)
+    contestants = {
+        "ours": lambda: greedy(ours, prompt, max_new_tokens=setting.new_tokens),
+        "theirs": lambda: theirs.generate(prompt, attention_mask=everything, generation_config=config)[:, setting.T :],
+    }
+    first, same = (run()[:, 0].tolist() for run in contestants.values())
+    if first != same:
+        raise ValueError(f"{setting.name}: ours goes on with {first}, theirs with {same}")
+    return contestants
+
+
+def measure(setting: Setting, ours: nn.Module, theirs: nn.Module, *, seconds: float | None = None) -> Rate:
+    """Lets the two write in turns, for about so many seconds."""
+    result: Race = race(runs(setting, ours, theirs), fewest=9, seconds=seconds, warm_up=1)
+    tokens = setting.B * setting.new_tokens
+    return Rate(
+        ours=tokens / result.median("ours"),
+        theirs=tokens / result.median("theirs"),
+        ratio=1 / result.ratio("ours", "theirs"),
+        rounds=result.rounds,
+    )
+
+
+def measurements(settings: tuple[Setting, ...] | None = None) -> Iterator[tuple[Setting, Rate]]:
+    """Every setting with its rate, one after the other; a pair of models serves all settings of its size."""
+    sizes, models = None, None
+    for setting in SETTINGS if settings is None else settings:
+        if setting.sizes != sizes:
+            models = None  # freed before the next pair is made
+            sizes, models = setting.sizes, pair(setting.sizes)
+        yield setting, measure(setting, *models)
+
+
+def main() -> int:
+    """Prints the table; returns 0 if every target was reached, otherwise 1."""
+    print("Greedy generation with a cache, float32: medians, in tokens per second; ratio = ours / theirs")
+    machine = f"{os.cpu_count()} cores, {platform.machine()}"
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} thread(s), {machine}\n")
+    print(f"{'':<36}{'rows':>6}{'prompt':>8}{'new':>6}{'ours':>10}{'theirs':>10}{'ratio':>8}{'target':>8}")
+    missed = 0
+    for setting, rate in measurements():
+        missed += rate.ratio < setting.target
+        sizes = f"{setting.B:>6}{setting.T:>8}{setting.new_tokens:>6}"
+        rates = f"{rate.ours:>10.1f}{rate.theirs:>10.1f}{rate.ratio:>8.2f}{setting.target:>8.2f}"
+        print(f"{setting.name:<36}{sizes}{rates}{'  MISSED' if rate.ratio < setting.target else ''}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
