@@ -12,13 +12,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from course_lib.functional.embedding import lookup
+from course_lib.functional.embedding import lookup_pair
 from course_lib.layers.attention import MultiHeadAttention
 from course_lib.layers.cache import DecoderCache
 from course_lib.layers.positions import LearnedPositions, SinusoidalPositions
 from course_lib.layers.transformer import DecoderBlock, EncoderBlock, FeedForward
 
 Source, Target = Int[Tensor, "B T_k"], Int[Tensor, "B T_q"]
+Context, Features = Float[Tensor, "B T_k D"], Float[Tensor, "B T_q D"]
 SourceValid, TargetValid = Bool[Tensor, "B T_k"] | None, Bool[Tensor, "B T_q"] | None  # True at real tokens
 POSITIONS = {
     "sinusoidal": SinusoidalPositions,
@@ -97,45 +98,41 @@ class Transformer(nn.Module):
 
         `target_valid` may be left out where padding comes last: no earlier token sees it.
         """
-        sparse = self.config.head == "tied"
-        context = self.encode(source, source_valid, tied=sparse and self.source_embed is self.target_embed)
-        x = self.decode(target, context, source_valid=source_valid, target_valid=target_valid, tied=sparse)
+        tables, tied = (self.source_embed.weight, self.target_embed.weight), self.config.head == "tied"
+        source_rows, target_rows = lookup_pair(source, target, *tables, tied=tied)
+        x = self._decode(target_rows, self._encode(source_rows, source_valid), source_valid, target_valid)
         return x if self.head is None else self.head(x)
 
-    def encode(self, source: Source, valid: SourceValid = None, *, tied: bool = False) -> Float[Tensor, "B T_k D"]:
-        """Each source token in the light of all others; on `tied` see `lookup`."""
-        x = self.enter(source, self.source_embed, self.source_pos, tied=tied)
+    def encode(self, source: Source, valid: SourceValid = None) -> Context:
+        """Each source token in the light of all others."""
+        return self._encode(self.source_embed(source), valid)
+
+    def _encode(self, rows: Tensor, valid: Tensor | None) -> Tensor:
+        x = self.enter(rows, self.source_pos)
         for block in self.encoder:
             x = block(x, mask=_mask(valid))
         return self.encoder_norm(x)
 
-    def decode(
-        self,
-        target: Target,
-        context: Float[Tensor, "B T_k D"],
-        *,
-        source_valid: SourceValid = None,
-        target_valid: TargetValid = None,
-        tied: bool = False,
-    ) -> Float[Tensor, "B T_q D"]:
-        """The features that the logits of each next token are made of; on `tied` see `lookup`."""
-        x = self.enter(target, self.target_embed, self.target_pos, tied=tied)
+    def decode(self, target: Target, context: Context, source_valid: SourceValid = None) -> Features:
+        """The features that the logits of each next token are made of."""
+        return self._decode(self.target_embed(target), context, source_valid)
+
+    def _decode(self, rows: Tensor, context: Tensor, source_valid: Tensor | None, valid: Tensor | None = None):
+        x = self.enter(rows, self.target_pos)
         for block in self.decoder:
-            x = block(x, context, context_mask=_mask(source_valid), mask=_mask(target_valid))
+            x = block(x, context, context_mask=_mask(source_valid), mask=_mask(valid))
         return self.decoder_norm(x)
 
-    def enter(
-        self, tokens: Int[Tensor, "B T"], table: nn.Embedding, pos: nn.Module, *, tied: bool = False, **place
-    ) -> Float[Tensor, "B T D"]:
+    def enter(self, rows: Float[Tensor, "B T D"], pos: nn.Module, **place) -> Float[Tensor, "B T D"]:
         """sqrt(d_model) E[token] + PE(pos), sections 3.4 and 3.5, with dropout: what the first block is given."""
-        return self.dropout(pos(lookup(tokens, table.weight, tied=tied) * self.scale, **place))
+        return self.dropout(pos(rows * self.scale, **place))
 
     def align(
         self, source: Source, target: Target, *, source_valid: SourceValid = None
     ) -> Float[Tensor, "L B H T_q T_k"]:
         """The cross-attention behind `forward`, by layer and head: row i says where it looks while it writes y_i."""
         context, context_mask = self.encode(source, source_valid), _mask(source_valid)
-        x = self.enter(target, self.target_embed, self.target_pos)
+        x = self.enter(self.target_embed(target), self.target_pos)
         maps = []
         for block in self.decoder:
             query = block.residual(x, block.norm1, partial(block.attn, causal=True))
@@ -166,7 +163,7 @@ class TargetLanguageModel:
     def next_logits(self, tokens: Target, cache: DecoderCache, *, valid: TargetValid = None) -> Float[Tensor, "B V"]:
         """Appends `tokens` (`valid`: the real ones, padding at the left) and returns the logits of the next one."""
         model, new = self.model, cache.admit(tokens, valid)
-        x = model.enter(tokens, model.target_embed, model.target_pos, start=new.start, positions=new.positions)
+        x = model.enter(model.target_embed(tokens), model.target_pos, start=new.start, positions=new.positions)
         for block, memory, layer in zip(model.decoder, cache.memories, cache.layers, strict=True):
             x = block(x, memory=memory, context_mask=cache.memory_mask, mask=new.mask, cache=layer)
         return model.head(model.decoder_norm(x[:, -1]))
