@@ -97,6 +97,13 @@ def test_special_tokens_in_a_text_are_signs_or_text_as_asked():
     assert BYTES.decode([0, *BYTES.encode("a"), 1], strip_specials=True) == "a"
 
 
+def test_a_special_token_of_any_letters_comes_back():
+    tokenizer = ByteLevelBPE.train(["a"], 257, specials=["<der schöne 終>"])
+    ids = tokenizer.encode("ö<der schöne 終>終")
+    assert ids.count(0) == 1 and tokenizer.decode(ids) == "ö<der schöne 終>終"
+    assert tokenizer.id_to_bytes(0) == "<der schöne 終>".encode()
+
+
 def test_an_unknown_letter_without_an_unknown_token_is_refused_by_name():
     tokenizer = SubwordBPE.train(["low low lower"], 20, specials=())
     assert tokenizer.decode(tokenizer.encode("low lower")) == "low lower"

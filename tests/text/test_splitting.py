@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from tokenizers import normalizers, pre_tokenizers
 
 from course_lib.text.splitting import BertSplitter, split_at_punctuation, split_at_space, split_like_gpt2
-from tests.text.samples import any_text, every_character, language
+from tests.text.samples import EXTRAS, any_text, every_character, language
 
 TEXTS = any_text(language(0))
 # Unicode made these of punctuation (1) and of spacing letters (3) after version 8, the `tokenizers` library's for BERT.
@@ -69,6 +69,16 @@ def test_every_combination_of_bert_options_is_the_official_one(text):
     for clean, chinese, lower, accents in product((True, False), repeat=4):
         split = BertSplitter(clean=clean, space_chinese=chinese, lower=lower, strip_accents=accents)
         assert split(text) == official_bert(split, text)
+
+
+def test_awkward_pieces_are_cut_as_by_the_official_library():
+    edges = "\U0002b81f\U0002b820\U0002b91f\U0002b920\U0002ceaf\U0002ceb0"  # of BERT's Chinese blocks
+    for text in (*EXTRAS, *(f"a{piece} b" for piece in EXTRAS), *edges):
+        assert BertSplitter()(text) == official_bert(BertSplitter(), text)
+        assert split_at_space(text) == pieces(pre_tokenizers.WhitespaceSplit(), text)
+        assert split_at_punctuation(text) == pieces(pre_tokenizers.Whitespace(), text)
+        official = pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str(text)
+        assert split_like_gpt2(text) == [text[begin:end] for _, (begin, end) in official]
 
 
 def test_bert_words_of_a_known_sentence():

@@ -128,9 +128,9 @@ def test_unusable_batches_are_refused():
     with pytest.raises(ValueError, match="max_length 2 has no room for a token beside 2 signs"):
         tokenizer.encode_batch(["abc"], max_length=2, start=True, end=True)
     bare = CharacterTokenizer.train(["abc"], specials=())
-    with pytest.raises(ValueError, match="No start and end sign"):
+    with pytest.raises(ValueError, match="no start or no end sign"):
         bare.encode("abc", start=True)
-    with pytest.raises(ValueError, match="No start and end sign"):
+    with pytest.raises(ValueError, match="no start or no end sign"):
         bare.encode_batch(["abc"], end=True)
 
 
