@@ -126,8 +126,9 @@ def known_family(config: dict[str, Any], path: Path) -> tuple[Layout, str]:
         what = "has no model_type" if model_type is None else f"says model_type={str(model_type)[:80]!r}"
         raise ValueError(f"{path} {what}; the families that we open are {', '.join(FAMILIES)}.")
     layout: Layout = import_module(FAMILIES[model_type].layout).LAYOUT
-    named = config.get("architectures") or layout.architectures[:1]
-    if not isinstance(named, (list, tuple)) or named[0] not in layout.architectures:
+    named = config.get("architectures")
+    named = list(layout.architectures[:1]) if named in (None, []) else named
+    if not isinstance(named, list) or named[0] not in layout.architectures:
         known = ", ".join(layout.architectures)
         raise ValueError(f"{path} says architectures={str(named)[:80]}; those that we open are {known}.")
     return layout, named[0]

@@ -22,7 +22,7 @@ DTYPES = {
 }  # fmt: skip
 SIGNS_OF_PICKLE = {b"PK": "a zip archive, as torch.save writes them", b"\x80": "a pickle"}
 BUFFER_BYTES = 2**30  # tables that a model computes for itself, such as position codes
-MODULES = 2000  # and ten for each tensor: more than any model of ours has
+MODULES = 200  # and ten for each tensor: more than any model of ours has
 
 
 class Spec(NamedTuple):
