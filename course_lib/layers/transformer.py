@@ -13,6 +13,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from course_lib.layers.attention import KeysValues, KVCache, MultiHeadAttention
+from course_lib.layers.linear import Linear
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -44,10 +45,10 @@ class FeedForward(nn.Module):
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
         self.activation = activation
-        self.gate_proj = nn.Linear(dim, mlp_dim, bias=bias) if gated else None
-        self.up_proj = nn.Linear(dim, mlp_dim, bias=bias)
+        self.gate_proj = Linear(dim, mlp_dim, bias=bias) if gated else None
+        self.up_proj = Linear(dim, mlp_dim, bias=bias)
         self.dropout = nn.Dropout(dropout)
-        self.down_proj = nn.Linear(mlp_dim, dim, bias=bias)
+        self.down_proj = Linear(mlp_dim, dim, bias=bias)
 
     def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         activate = ACTIVATIONS[self.activation]

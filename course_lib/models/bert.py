@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from course_lib.functional.embedding import lookup
 from course_lib.layers.attention import MultiHeadAttention
 from course_lib.layers.initialisation import normal_weights
+from course_lib.layers.linear import Linear
 from course_lib.layers.masked_lm import MaskedLMHead
 from course_lib.layers.positions import LearnedPositions
 from course_lib.layers.transformer import EncoderBlock, FeedForward
@@ -65,7 +66,7 @@ class BERT(nn.Module):
             )
             for _ in range(config.depth)
         )
-        self.pooler = nn.Linear(config.dim, config.dim) if pooler else None
+        self.pooler = Linear(config.dim, config.dim) if pooler else None
         normal_weights(self)
 
     def forward(
@@ -134,7 +135,7 @@ class BERTForPreTraining(nn.Module):
         super().__init__()
         self.config, self.bert = config, BERT(config)
         self.head = MaskedLMHead(config.dim, config.vocab_size, config.activation, config.norm_eps, tied=config.tied)
-        self.next_sentence = normal_weights(nn.Linear(config.dim, 2))
+        self.next_sentence = normal_weights(Linear(config.dim, 2))
 
     def forward(
         self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None, masked: Where | None = None
@@ -151,7 +152,7 @@ class BERTForNextSentence(nn.Module):
     def __init__(self, config: BERTConfig):
         super().__init__()
         self.config, self.bert = config, BERT(config)
-        self.next_sentence = normal_weights(nn.Linear(config.dim, 2))
+        self.next_sentence = normal_weights(Linear(config.dim, 2))
 
     def forward(
         self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None
@@ -165,7 +166,7 @@ class BERTForSequenceClassification(nn.Module):
     def __init__(self, config: BERTConfig):
         super().__init__()
         self.config, self.bert, self.dropout = config, BERT(config), nn.Dropout(config.dropout)
-        self.classifier = normal_weights(nn.Linear(config.dim, config.num_labels))
+        self.classifier = normal_weights(Linear(config.dim, config.num_labels))
 
     def forward(
         self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None
@@ -179,7 +180,7 @@ class BERTForTokenClassification(nn.Module):
     def __init__(self, config: BERTConfig):
         super().__init__()
         self.config, self.bert, self.dropout = config, BERT(config, pooler=False), nn.Dropout(config.dropout)
-        self.classifier = normal_weights(nn.Linear(config.dim, config.num_labels))
+        self.classifier = normal_weights(Linear(config.dim, config.num_labels))
 
     def forward(
         self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None

@@ -15,6 +15,7 @@ from course_lib.functional.embedding import lookup
 from course_lib.layers.attention import MultiHeadAttention
 from course_lib.layers.cache import Admitted, DecoderCache, count_positions
 from course_lib.layers.initialisation import normal_weights
+from course_lib.layers.linear import Linear
 from course_lib.layers.positions import LearnedPositions
 from course_lib.layers.transformer import EncoderBlock, FeedForward
 
@@ -73,7 +74,7 @@ class GPT(nn.Module):
             for _ in range(config.depth)
         )
         self.norm = norm() if config.pre_norm else nn.Identity()
-        self.head = None if config.head is None else nn.Linear(config.dim, config.vocab_size, bias=False)
+        self.head = None if config.head is None else Linear(config.dim, config.vocab_size, bias=False)
         if config.head == "tied":
             self.head.weight = self.token_embed.weight
         normal_weights(self)

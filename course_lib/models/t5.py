@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from course_lib.functional.embedding import lookup
 from course_lib.layers.attention import MultiHeadAttention
 from course_lib.layers.cache import DecoderCache
+from course_lib.layers.linear import Linear
 from course_lib.layers.positions import RelativePositionBias
 from course_lib.layers.transformer import DecoderBlock, EncoderBlock, FeedForward
 
@@ -70,7 +71,7 @@ class T5(nn.Module):
         self.encoder = nn.ModuleList(build_block(config, decoder=False) for _ in range(depth))
         self.decoder = nn.ModuleList(build_block(config, decoder=True) for _ in range(decoder_depth))
         self.encoder_norm, self.decoder_norm = norm(), norm()
-        self.head = None if config.head is None else nn.Linear(config.dim, config.vocab_size, bias=False)
+        self.head = None if config.head is None else Linear(config.dim, config.vocab_size, bias=False)
         if self.is_tied:
             self.head.weight = self.token_embed.weight
         self._first_weights()

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from course_lib.functional.embedding import lookup_pair
 from course_lib.layers.attention import MultiHeadAttention
 from course_lib.layers.cache import DecoderCache
+from course_lib.layers.linear import Linear
 from course_lib.layers.positions import LearnedPositions, SinusoidalPositions
 from course_lib.layers.transformer import DecoderBlock, EncoderBlock, FeedForward
 
@@ -85,7 +86,7 @@ class Transformer(nn.Module):
         self.decoder = nn.ModuleList(build_block(config, decoder=True) for _ in range(config.depth[1]))
         final = nn.LayerNorm if config.pre_norm else nn.Identity
         self.encoder_norm, self.decoder_norm = final(config.dim), final(config.dim)
-        self.head = None if config.head is None else nn.Linear(config.dim, sizes[-1])
+        self.head = None if config.head is None else Linear(config.dim, sizes[-1])
         if self.head is not None:
             nn.init.zeros_(self.head.bias)
         if config.head == "tied":
