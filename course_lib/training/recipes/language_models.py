@@ -271,3 +271,21 @@ def prose_recipe(title: str, lesson: str, settings: LanguageRecipe, *, minutes: 
         chosen_by=SCORE,
         notes=notes,
     )
+
+
+GPT_BPE = prose_recipe(
+    "GPT on the tokens of a byte-level BPE",
+    "08",
+    LanguageRecipe(
+        model="gpt",
+        vocab_size=1024,
+        dim=128,
+        depth=4,
+        context_length=128,
+        batch_size=8,
+        steps=8000,
+        learning_rate=4e-3,
+    ),
+    minutes=12,
+    notes="",
+)
