@@ -75,7 +75,9 @@ class Tokenizer(ABC):
 
     def _signs(self, start: bool, end: bool) -> tuple[list[int], list[int]]:
         if (start and self.start_id is None) or (end and self.end_id is None):
-            raise ValueError(f"The special tokens {self.specials} have no start or no end sign: encode without it, or add it.")
+            raise ValueError(
+                f"The special tokens {self.specials} have no start or no end sign: encode without it, or add it."
+            )
         return [self.start_id] * start, [self.end_id] * end
 
     def decode(self, ids: Iterable[int] | Int[Tensor, " T"], *, strip_specials: bool = False) -> str:
