@@ -336,7 +336,7 @@ def tagging(count: int, draw: int, split: str = "test") -> Task:
     splits = tagged_sentences("french")
     examples, asked = few(splits.train, count, seed=draw), getattr(splits, split)
     classes = sorted({tag for example in examples for tag in example.tags})
-    baseline = LogisticRegression(l2=0.1).fit(*windows_and_tags(examples))
+    baseline = LogisticRegression(l2=0.01).fit(*windows_and_tags(examples))
     return Task(
         kind=Tagger,
         num_labels=len(classes),
@@ -414,11 +414,13 @@ def parts_of_speech(example: TaggedSentence) -> TaggedSentence:
 
 
 def windows_and_tags(examples: Sequence[TaggedSentence]) -> tuple[list[list[str]], list[str]]:
-    """Each word with its neighbours, and its tag."""
-    return (
-        [window for example in examples for window in word_windows(example.words)],
-        [tag for example in examples for tag in example.tags],
-    )
+    """Of each word its neighbours and its last one, two and three letters; and its tag."""
+    features = [
+        window + [f"-{word[-length:]}" for length in (1, 2, 3)]
+        for example in examples
+        for word, window in zip(example.words, word_windows(example.words), strict=True)
+    ]
+    return features, [tag for example in examples for tag in example.tags]
 
 
 def bags_and_labels(examples: Sequence[LabelledSentence]) -> tuple[list[list[str]], list[int]]:

@@ -133,6 +133,14 @@ def test_a_tag_without_an_example_is_never_right(tagged):
     assert task.accuracy(Oracle(), batch) == 0.5
 
 
+def test_the_tagging_baseline_sees_neighbours_and_endings(tagged):
+    example = tagged.train[0]
+    features, tags = task.windows_and_tags([example, example])
+    word, following = example.words[:2]
+    assert features[0] == [f"0={word}", f"1={following}", f"-{word[-1:]}", f"-{word[-2:]}", f"-{word[-3:]}"]
+    assert len(features) == len(tags) == 2 * len(example.words) and tags[: len(example.tags)] == list(example.tags)
+
+
 def make_quick(monkeypatch, tagged):
     genders = task.gender_splits(train=20, validation=4, test=4)
     monkeypatch.setattr(task, "tagged_sentences", lambda language: tagged)
