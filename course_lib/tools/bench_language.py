@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_lib import weights
+from course_lib.tools import bench_generation, bench_recurrent, bench_tokenizers
 from course_lib.tools.race import Race, race
 
 CLOSE = 1e-3  # two models with the same weights must agree this well on every logit, or the race means nothing
@@ -25,18 +26,17 @@ MODELS_MEAN = 0.85  # geometric mean of the models' ratios that is aimed at
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of the table: what ran, median times of both (or rates), and their ratio with its target."""
+    """One line of the table: what ran, median milliseconds of both, and their ratio with its target."""
 
     what: str
     ours: float
     theirs: float
     ratio: float
-    target: float  # the ratio that is aimed at, at most
-    unit: str = "ms"
+    target: float | None  # the ratio that is aimed at, at most; None: for information
 
     @property
     def reached(self) -> bool:
-        return self.ratio <= self.target
+        return self.target is None or self.ratio <= self.target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +194,34 @@ def model_rows() -> Iterator[Row]:
         yield model_row(contest)
 
 
+def recurrent_rows() -> Iterator[Row]:
+    """Our LSTM and GRU against torch.nn's."""
+    for kind, shape, result in bench_recurrent.rows():
+        if kind in ("LSTM", "GRU"):
+            sizes = f"B {shape.B}, T {shape.T}, D {shape.D}, layers {shape.layers}"
+            yield row(f"{kind} ({sizes})", result, target=2.0)
+
+
+def generation_rows() -> Iterator[Row]:
+    """Greedy generation with a cache against `generate`: milliseconds for each token of a row."""
+    for setting, rate in bench_generation.measurements():
+        yield Row(
+            what=f"{setting.name}, {setting.B} row(s), prompt {setting.T}",
+            ours=1e3 / rate.ours,
+            theirs=1e3 / rate.theirs,
+            ratio=1 / rate.ratio,
+            target=1 / setting.target,
+        )
+
+
+def tokenizer_rows() -> Iterator[Row]:
+    """BPE training and encoding against the tokenizers library, which is written in Rust, and a naive trainer."""
+    for each in (*bench_tokenizers.measure(), bench_tokenizers.measure_naive()):
+        yield Row(
+            what=each.what, ours=1e3 * each.ours, theirs=1e3 * each.theirs, ratio=each.ratio, target=each.target
+        )
+
+
 def geometric_mean(ratios: list[float]) -> float:
     return math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
 
@@ -203,7 +231,7 @@ def main() -> int:
     machine = f"{os.cpu_count()} cores, {platform.machine()}"
     print(f"torch {torch.__version__}, {torch.get_num_threads()} thread(s), {machine}, float32")
     print("ratio = median over the rounds of ours / theirs; target = the largest ratio that is aimed at\n")
-    print(f"{'':<52}{'ours':>10}{'theirs':>10}     {'ratio':>8}{'target':>8}")
+    print(f"{'milliseconds':<56}{'ours':>10}{'theirs':>10}{'ratio':>8}{'target':>8}")
     missed = 0
     for title, rows in SECTIONS.items():
         print(title)
@@ -211,8 +239,9 @@ def main() -> int:
         for each in rows():
             ratios.append(each.ratio)
             missed += not each.reached
-            figures = f"{each.ours:10.2f}{each.theirs:10.2f} {each.unit:<4}{each.ratio:8.3f}{each.target:8.2f}"
-            print(f"  {each.what:<50}{figures}{'' if each.reached else '  MISSED'}", flush=True)
+            target = "       -" if each.target is None else f"{each.target:8.2f}"
+            figures = f"{each.ours:10.2f}{each.theirs:10.2f}{each.ratio:8.3f}{target}"
+            print(f"  {each.what:<54}{figures}{'' if each.reached else '  MISSED'}", flush=True)
         if rows is model_rows:
             mean = geometric_mean(ratios)
             missed += mean > MODELS_MEAN
@@ -223,4 +252,7 @@ def main() -> int:
 
 SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
     "Models, forward and backward, against Hugging Face's": model_rows,
+    "Recurrent layers, forward and backward, against torch.nn": recurrent_rows,
+    "Cached greedy generation, a token, against Hugging Face's generate": generation_rows,
+    "Tokenizers, 1 MB, against the tokenizers library and a naive trainer": tokenizer_rows,
 }
