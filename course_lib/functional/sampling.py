@@ -21,7 +21,7 @@ def temperature(logits: Float[Tensor, "*B V"], value: float) -> Float[Tensor, "*
 
 
 def top_k(logits: Float[Tensor, "*B V"], k: int) -> Float[Tensor, "*B V"]:
-    """Leaves the k likeliest tokens, and those that tie with the last of them: Fan et al. 2018, section 5.4.
+    """Leaves the k likeliest tokens, and those that tie with the last of them, Fan et al. 2018.
 
     A k of V or more leaves all. Raises ValueError if k is less than 1.
     """

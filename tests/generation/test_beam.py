@@ -150,11 +150,14 @@ def test_impossible_tokens_are_never_written():
     assert beams.scores.isfinite().all() and not (beams.tokens == 1).any()
 
 
-def test_the_search_is_over_when_nothing_can_go_on():
+@pytest.mark.parametrize("early_stopping", [True, False, "never"])
+def test_the_search_is_over_when_nothing_can_go_on(early_stopping):
     table = torch.full((STATES, 3), float("-inf"))
     table[:, 2] = 0.0
     toy = Toy(table=table)
-    beams = beam_search(toy, torch.tensor([[1]]), num_beams=3, num_return=2, max_new_tokens=100, end_id=2)
+    beams = beam_search(
+        toy, torch.tensor([[1]]), num_beams=3, num_return=2, max_new_tokens=100, end_id=2, early_stopping=early_stopping
+    )
     assert beams.tokens[0, 0].tolist() == [2] and beams.scores[0].tolist() == [0.0, float("-inf")]
     assert len(toy.calls) == 1
 
