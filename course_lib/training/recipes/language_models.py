@@ -289,3 +289,29 @@ GPT_BPE = prose_recipe(
     minutes=12,
     notes="",
 )
+
+EQUAL_TERMS = (
+    "RNN, LSTM and GPT on characters have 0.6 M parameters each, and as many steps as fit into the same CPU time; the "
+    "learning rate of each was chosen on the validation split."
+)
+RNN_CHARACTERS = prose_recipe(
+    "RNN on characters",
+    "03",
+    LanguageRecipe(model="rnn", dim=704, depth=1, steps=2540, learning_rate=2e-3),
+    minutes=3,
+    notes=EQUAL_TERMS,
+)
+LSTM_CHARACTERS = prose_recipe(
+    "LSTM on characters",
+    "04",
+    LanguageRecipe(model="lstm", dim=344, depth=1, steps=2440, learning_rate=8e-3),
+    minutes=3,
+    notes=EQUAL_TERMS,
+)
+GPT_CHARACTERS = prose_recipe(
+    "GPT on characters",
+    "08",
+    LanguageRecipe(model="gpt", dim=128, depth=3, context_length=64, steps=3830, learning_rate=4e-3),
+    minutes=3,
+    notes=EQUAL_TERMS,
+)
