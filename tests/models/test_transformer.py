@@ -146,11 +146,12 @@ def test_one_number_of_tokens_shares_one_table_for_source_target_and_logits():
     assert make(head="linear")[0].head.weight is not make(head="linear")[0].target_embed.weight
 
 
-def test_embeddings_enter_with_standard_deviation_one():
+def test_embeddings_enter_with_standard_deviation_one_and_no_token_is_favoured():
     torch.manual_seed(0)
     model = Transformer(TransformerConfig(vocab_size=400, dim=64, depth=1, num_heads=2, mlp_dim=64))
     entering = model.source_embed(torch.arange(400)) * model.scale
     assert abs(entering.std().item() - 1) < 0.02
+    assert (model.head.bias == 0).all()
 
 
 def test_without_a_head_it_makes_features():

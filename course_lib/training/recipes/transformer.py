@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -150,18 +150,37 @@ def write(model: Transformer, source: Tensor, source_valid: Tensor, *, num_beams
         return beam_search(writer, prompt, num_beams=num_beams, **settings).tokens[:, 0]
 
 
+class Place(NamedTuple):
+    """Where to look at cross-attention; both count from 0."""
+
+    layer: int  # of the decoder
+    head: int | None = None  # None: the mean of all
+
+    def of(self, maps: Float[Tensor, "L B H T_q T_k"]) -> Float[Tensor, "B T_q T_k"]:
+        """The maps at this place."""
+        return maps[self.layer].mean(dim=1) if self.head is None else maps[self.layer][:, self.head]
+
+
 @torch.no_grad()
-def error_rates(model: Transformer, pairs: Sequence[SentencePair]) -> tuple[float, ...]:
-    """The alignment error rate of each decoder layer, its heads averaged, while the references are written."""
-    links: list[list[set[Link]]] = [[] for _ in range(model.config.depth[1])]  # by layer, of each sentence
+def error_rates(model: Transformer, pairs: Sequence[SentencePair]) -> dict[Place, float]:
+    """The alignment error rate at each place, while the references are written."""
+    depth, num_heads = model.config.depth[1], model.config.num_heads[1]
+    places = [Place(layer, head) for layer in range(depth) for head in (None, *range(num_heads))]
+    links: dict[Place, list[set[Link]]] = {place: [] for place in places}  # of each sentence
     for start in range(0, len(pairs), ROWS):
         group = pairs[start : start + ROWS]
         source, source_valid, target, _ = encode_pairs(group)
-        maps = model.align(source, target[:, :-1], source_valid=source_valid).mean(dim=2)  # (L, B, T_q, T_k)
-        for found, rows in zip(links, maps, strict=True):
-            found += [argmax_alignment(r[: len(pair.french)]) for r, pair in zip(rows, group, strict=True)]
+        maps = model.align(source, target[:, :-1], source_valid=source_valid)
+        for place, found in links.items():
+            rows = zip(place.of(maps), group, strict=True)
+            found += [argmax_alignment(weights[: len(pair.french)]) for weights, pair in rows]
     gold = [pair.alignment for pair in pairs]
-    return tuple(alignment_error_rate(found, gold) for found in links)
+    return {place: alignment_error_rate(found, gold) for place, found in links.items()}
+
+
+def best_place(rates: Mapping[Place, float], *, whole_layers: bool = False) -> Place:
+    """The place of the lowest error rate; with `whole_layers`, among the means of all heads."""
+    return min((place for place in rates if place.head is None or not whole_layers), key=rates.__getitem__)
 
 
 @torch.no_grad()
@@ -176,9 +195,9 @@ def held_out_loss(model: Transformer, pairs: Sequence[SentencePair]) -> float:
 
 
 def score_transformer(
-    model: Transformer, pairs: Sequence[SentencePair], *, layer: int, num_beams: int = 1
+    model: Transformer, pairs: Sequence[SentencePair], *, place: Place, num_beams: int = 1
 ) -> TranslationScores:
-    """BLEU of the translations, and the alignment error rate of a decoder layer (0 is the first)."""
+    """BLEU of the translations, and the alignment error rate at a place."""
     french = vocabularies()[1]
     translations: list[tuple[str, ...]] = []
     for start in range(0, len(pairs), ROWS):
@@ -189,19 +208,13 @@ def score_transformer(
     return TranslationScores(
         bleu=corpus_bleu(translations, references).score,
         by_length=tuple(bleu_by_length(translations, references, [len(pair.english) for pair in pairs], LENGTH_EDGES)),
-        alignment_error_rate=error_rates(model, pairs)[layer],
+        alignment_error_rate=error_rates(model, pairs)[place],
         translations=tuple(translations),
     )
 
 
-def best_layer(model: Transformer, pairs: Sequence[SentencePair]) -> int:
-    """The decoder layer whose cross-attention aligns these pairs best."""
-    rates = error_rates(model, pairs)
-    return rates.index(min(rates))
-
-
-def translate(model: Transformer, text: str, *, layer: int, num_beams: int = 4) -> Translation:
-    """Translates one English sentence as typed, and says where a decoder layer looked, its heads averaged.
+def translate(model: Transformer, text: str, *, place: Place, num_beams: int = 4) -> Translation:
+    """Translates one English sentence as typed, and says where the model looked, seen from one place.
 
     Raises ValueError for a text without a word.
     """
@@ -213,7 +226,7 @@ def translate(model: Transformer, text: str, *, layer: int, num_beams: int = 4) 
     words = french.decode(write(model, source, valid, num_beams=num_beams)[0])
     target = torch.tensor([french.encode(words, start=True)])
     with torch.no_grad():
-        weights = model.align(source, target, source_valid=valid)[layer, 0].mean(dim=0)
+        weights = place.of(model.align(source, target, source_valid=valid))[0]
     return Translation(
         source=tuple(tokens),
         target=tuple(words),
@@ -239,33 +252,37 @@ def what_tricks_buy(
             )
 
 
-def scores(model: Transformer, pairs: Sequence[SentencePair], *, layer: int | None = None) -> dict[str, float]:
-    """The loss in nats per word, BLEU of greedy and of beam search, and the alignment error rate of a layer.
+def scores(
+    model: Transformer, pairs: Sequence[SentencePair], *, place: Place | None = None, layer: Place | None = None
+) -> dict[str, float]:
+    """The loss in nats per word, BLEU of greedy and of beam search, and alignment error rates of a place and a layer.
 
-    Without a `layer` it is the best one's.
+    A place or a layer that is not given is the best one.
     """
-    layer = best_layer(model, pairs) if layer is None else layer
-    written = score_transformer(model, pairs, layer=layer)
+    rates = error_rates(model, pairs)
+    place, layer = place or best_place(rates), layer or best_place(rates, whole_layers=True)
     return {
         "loss": held_out_loss(model, pairs),
-        "bleu": written.bleu,
-        "beam": score_transformer(model, pairs, layer=layer, num_beams=4).bleu,
-        "error_rate": written.alignment_error_rate,
+        "bleu": score_transformer(model, pairs, place=place).bleu,
+        "beam": score_transformer(model, pairs, place=place, num_beams=4).bleu,
+        "error_rate": rates[place],
+        "layer_error_rate": rates[layer],
     }
 
 
 def train(seed: int, checkpoint: Path, progress: Progress | None) -> Trained:
-    """Trains the translator that comes with the course; on validation it also chooses the layer to look at."""
+    """Trains the translator that comes with the course; on validation it also chooses the place to look at."""
     run = train_transformer(TransformerRecipe(seed=seed), checkpoint=checkpoint, progress=progress)
     pairs = splits(run.recipe.train_pairs)
-    layer = best_layer(run.model, pairs.validation)
+    rates = error_rates(run.model, pairs.validation)
+    chosen = {"place": best_place(rates), "layer": best_place(rates, whole_layers=True)}
     english, french = vocabularies()
     return Trained(
         model=run.model,
         history=run.history,
-        validation=scores(run.model, pairs.validation, layer=layer),
-        test=scores(run.model, pairs.test, layer=layer),
-        extra={"layer": layer, "english": english.state_dict(), "french": french.state_dict()},
+        validation=scores(run.model, pairs.validation, **chosen),
+        test=scores(run.model, pairs.test, **chosen),
+        extra={**chosen, "english": english.state_dict(), "french": french.state_dict()},
     )
 
 
@@ -280,6 +297,7 @@ RECIPE = Recipe(
     chosen_by="bleu",
     best=max,
     notes="`bleu` is of greedy translations, `beam` of beam search with 4 beams, both from 0 to 100; `loss` is in nats "
-    "per word, without label smoothing; `error_rate` is the alignment error rate of the cross-attention of one decoder "
-    "layer (`layer` in the file's metadata, counted from 0, chosen on validation), its heads averaged.",
+    "per word, without label smoothing. `error_rate` is the alignment error rate of the cross-attention at the best "
+    "place, one head of a decoder layer or the mean of its heads; `layer_error_rate` that of the best layer, its heads "
+    "averaged. Both are chosen on validation and kept with the weights as [layer, head], from 0 (null: the mean).",
 )

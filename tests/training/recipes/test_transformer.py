@@ -68,22 +68,29 @@ def test_twenty_pairs_can_be_learned_by_heart_and_are_then_scored_so(fluent):
     source, valid, target, _ = task.encode_pairs(pairs)
     with torch.no_grad():
         maps = fluent.align(source, target[:, :-1], source_valid=valid)[0].mean(dim=1)
-    assert scores["error_rate"] == pytest.approx(attention_error_rate(maps, pairs), abs=1e-12)
+    assert scores["layer_error_rate"] == pytest.approx(attention_error_rate(maps, pairs), abs=1e-12)
 
 
-def test_a_layer_that_follows_the_gold_alignment_is_the_best_one(monkeypatch):
+def test_the_place_that_follows_the_gold_alignment_is_the_best_one(monkeypatch):
     pairs = [pair for pair in splits(100).train if len(pair.alignment) == len(pair.french)][:5]
 
     def align(source, target, *, source_valid):
-        maps = torch.rand(2, len(source), 3, target.shape[1], source.shape[1]) * source_valid[:, None, None]
+        maps = torch.rand(2, len(source), 4, target.shape[1], source.shape[1]) * source_valid[:, None, None]
         for row, pair in enumerate(pairs):
             for i, j in pair.alignment:
-                maps[1, row, :, j, i] = 2.0
+                maps[1, row, 2, j, i] = 2.0  # enough for that head
+                maps[0, row, :, j, i] += 0.6  # for the mean of four, and for none of them
         return maps
 
+    torch.manual_seed(0)
     model = task.build_transformer(task.TransformerRecipe(depth=2))
     monkeypatch.setattr(model, "align", align)
-    assert task.best_layer(model, pairs) == 1 and task.error_rates(model, pairs)[1] == 0
+    rates = task.error_rates(model, pairs)
+    assert len(rates) == 10
+    assert task.best_place(rates) == task.Place(1, 2) and rates[task.Place(1, 2)] == 0
+    assert task.best_place(rates, whole_layers=True) == task.Place(0)
+    scores = task.scores(model, pairs, place=task.Place(1, 3), layer=task.Place(1))
+    assert 0 < scores["layer_error_rate"] < 1 and 0 < scores["error_rate"] < 1
 
 
 def test_the_loss_is_a_mean_over_words_and_not_over_batches(trained, monkeypatch):
@@ -95,17 +102,17 @@ def test_the_loss_is_a_mean_over_words_and_not_over_batches(trained, monkeypatch
 
 def test_a_translation_shows_where_one_layer_looked(fluent):
     pair = splits(20).train[0]
-    answer = task.translate(fluent, " ".join(pair.english), layer=0)
+    answer = task.translate(fluent, " ".join(pair.english), place=task.Place(0, 1))
     assert answer.target == pair.french and answer.source == pair.english and not answer.unknown
     source, valid, target, _ = task.encode_pairs([pair])
     with torch.no_grad():
-        maps = fluent.align(source, target[:, :-1], source_valid=valid)[0, 0].mean(dim=0)
+        maps = fluent.align(source, target[:, :-1], source_valid=valid)[0, 0, 1]
     torch.testing.assert_close(answer.weights, maps[: len(pair.french)], rtol=0, atol=1e-6)
 
 
 def test_a_text_without_a_word_is_refused(fluent):
     with pytest.raises(ValueError, match="no word"):
-        task.translate(fluent, "  ", layer=0)
+        task.translate(fluent, "  ", place=task.Place(0, 1))
 
 
 def test_each_trick_is_scored_for_each_seed(monkeypatch):
