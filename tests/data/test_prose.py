@@ -140,7 +140,7 @@ GOOD = "The sum of an empty array is the neutral element of addition, so that it
         "It is too short.",
         GOOD.lower(),
         GOOD.rstrip("."),
-        GOOD.replace("array", "arr\u00e4y"),
+        GOOD.replace("array", "\u00e9array"),
         GOOD.replace("neutral element", "x = f(a, b) + g_h(c)"),
         GOOD + " It is licensed under the terms of this package.",
         GOOD + " (It is open.",
