@@ -8,6 +8,8 @@ from transformers.utils import logging
 
 from course_lib.models.transformer import Transformer, TransformerConfig
 from course_lib.weights import from_pretrained, save_pretrained
+from course_lib.weights.layout import Settings
+from course_lib.weights.marian import LAYOUT
 
 logging.set_verbosity_error()
 logging.disable_progress_bar()
@@ -196,6 +198,19 @@ def test_an_option_that_we_do_not_have_is_named(key, value, tmp_path):
     named = {"encoder_attention_heads": "num_heads=5", "d_model": "dim=13"}.get(key, f"{key} .*{value}")
     with pytest.raises(ValueError, match=named):
         from_pretrained(tmp_path)
+
+
+def test_what_a_config_json_leaves_out_is_as_in_the_official_class():
+    with torch.device("meta"):
+        ours = LAYOUT.build(Settings({}), "MarianMTModel").config
+    theirs = MarianConfig()
+    assert ours.vocab_size == theirs.vocab_size == theirs.decoder_vocab_size and ours.head == "tied"
+    assert (ours.dim, ours.max_length) == (theirs.d_model, theirs.max_position_embeddings)
+    assert ours.depth == (theirs.encoder_layers, theirs.decoder_layers)
+    assert ours.num_heads == (theirs.encoder_attention_heads, theirs.decoder_attention_heads)
+    assert ours.mlp_dim == (theirs.encoder_ffn_dim, theirs.decoder_ffn_dim)
+    assert (ours.activation, ours.scale_embedding) == (theirs.activation_function, theirs.scale_embedding)
+    assert ours.dropout == (theirs.dropout, theirs.attention_dropout, theirs.activation_dropout)
 
 
 def test_a_missing_tensor_is_named(tmp_path):
