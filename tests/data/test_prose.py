@@ -143,7 +143,7 @@ GOOD = "The sum of an empty array is the neutral element of addition, so that it
         GOOD.replace("array", "\u00e9array"),
         GOOD.replace("neutral element", "x = f(a, b) + g_h(c)"),
         GOOD + " It is licensed under the terms of this package.",
-        GOOD + " (It is open.",
+        GOOD + " Everyone should remember (because otherwise nothing would.",
         "Numpy arrays, floats, integers, complex numbers, strings, objects, tuples, lists, records is all.",
         "Whether the sum of an empty array is the neutral element of addition, as it should be in all of the cases.",
     ],
