@@ -132,12 +132,12 @@ def _is_over(
     early_stopping: bool | str,
 ) -> Bool[Tensor, "B 1"]:
     best, worst = running.scores[:, :1], finished.scores[:, -1:]
-    full, none_goes_on = worst > NONE, best == NONE
+    none_goes_on = best == NONE
     if early_stopping is True:
-        return full | none_goes_on
+        return (worst > NONE) | none_goes_on
     # a positive penalty favours the long: the most that a sequence can reach is its sum at full length
     longest = max_new_tokens if early_stopping == "never" and length_penalty > 0 else length
-    return full & (best / longest**length_penalty <= worst) | none_goes_on
+    return (best / longest**length_penalty <= worst) | none_goes_on
 
 
 def _rows(tokens: Int[Tensor, "B N T"], which: Int[Tensor, "B M"]) -> Int[Tensor, "B M T"]:

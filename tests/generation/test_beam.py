@@ -131,6 +131,8 @@ def test_early_stopping_is_over_when_the_beam_is_full():
         return len(toy.calls)
 
     assert steps(True, 2.0) < steps(False, 2.0) < steps("never", 2.0)
+    # where the short are favoured, no longer continuation could win
+    assert steps(True, -1.0) < steps(False, -1.0) == steps("never", -1.0)
 
 
 def test_more_sequences_than_there_are_score_minus_infinity():
