@@ -15,6 +15,7 @@ class ToyConfig:
     depth: int = 2
     activation: str = "gelu"
     head: str | None = "tied"
+    table: bool = True
 
 
 class Block(nn.Module):
@@ -28,7 +29,8 @@ class Toy(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.config = config
-        self.embed, self.table = nn.Embedding(config.vocab_size, config.dim), nn.Embedding(3, config.dim)
+        self.embed = nn.Embedding(config.vocab_size, config.dim)
+        self.table = nn.Embedding(3, config.dim) if config.table else None
         self.blocks = nn.ModuleList(Block(config.dim) for _ in range(config.depth))
         self.register_buffer("positions", torch.arange(float(config.dim)), persistent=False)
         self.head = None if config.head is None else nn.Linear(config.dim, config.vocab_size)
@@ -45,6 +47,7 @@ def build(settings, architecture):
             dim=settings.integer("hidden_size"),
             depth=settings.integer("num_layers", 2),
             activation=settings.choice("act", ACTIVATIONS, "gelu"),
+            table="table.weight" in settings.names,
             head=None if architecture == "ToyModel" else head,
         )
     )
