@@ -50,7 +50,7 @@ def checkpoint_folder(name: str) -> Path:
 def write_trained(folder: Path, model: nn.Module, *, extra: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
     """Writes the weights and both cards; each file is replaced whole. Returns the facts with what the file adds."""
     own.save(model, folder / MODEL, extra=extra)
-    card = facts | {
+    card = json.loads(json.dumps(facts)) | {  # as it is read back: tuples are lists
         "model": type(model).__name__,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "bytes": (folder / MODEL).stat().st_size,

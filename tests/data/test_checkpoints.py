@@ -1,0 +1,34 @@
+"""The trained models that come with the course: small, complete, and what their cards say."""
+
+import json
+
+import pytest
+
+from course_lib.data.checkpoints import checkpoint_folder, load_trained, readable_card
+from course_lib.training.registry import RECIPES, find_recipe
+
+NAMES = sorted(RECIPES)
+ALL_BYTES = 20e6  # of the language lessons' files
+
+
+def test_all_files_together_are_small():
+    assert sum(path.stat().st_size for name in NAMES for path in checkpoint_folder(name).iterdir()) < ALL_BYTES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_agrees_with_its_file_and_its_recipe(name):
+    trained, recipe = load_trained(name), find_recipe(name)  # load_trained compares the checksum
+    card = trained.card
+    assert card["name"] == name and card["model"] == type(trained.model).__name__
+    assert card["parameters"] == sum(parameter.numel() for parameter in trained.model.parameters())
+    assert card["settings"] == json.loads(json.dumps(dict(recipe.settings)))
+    assert (card["data"], card["licence"], card["title"]) == (recipe.data, recipe.licence, recipe.title)
+    assert (checkpoint_folder(name) / "card.md").read_text(encoding="utf-8") == readable_card(card)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_three_seeds_or_more_were_trained_and_the_best_on_validation_kept(name):
+    card, recipe = load_trained(name).card, find_recipe(name)
+    assert len({run["seed"] for run in card["seeds"]}) >= 3
+    best = recipe.best(card["seeds"], key=lambda run: run["validation"][card["chosen_by"]])
+    assert best["seed"] == card["seed"] and best["test"] == card["test"]
