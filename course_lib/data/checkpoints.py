@@ -64,14 +64,14 @@ def write_trained(folder: Path, model: nn.Module, *, extra: dict[str, Any], fact
 def readable_card(card: dict[str, Any]) -> str:
     """A card's facts as a page of Markdown; it holds nothing else, so that the two cannot differ."""
     settings = "\n".join(f"- {name}: {value}" for name, value in card["settings"].items())
-    names = list(card["test"])
-    header = "| seed | " + " | ".join(f"{name} (validation / test)" for name in names) + " | CPU seconds |"
-    rows = "\n".join(
-        f"| {run['seed']}{' (this one)' if run['seed'] == card['seed'] else ''} | "
-        + " | ".join(f"{shown(run['validation'].get(name))} / {shown(run['test'][name])}" for name in names)
-        + f" | {run['cpu_seconds']:.0f} |"
-        for run in card["seeds"]
-    )
+    runs = card["seeds"]
+    names = dict.fromkeys(name for run in runs for name in (*run["validation"], *run["test"]))
+    kept = [f"{run['seed']}{' (this one)' if run['seed'] == card['seed'] else ''}" for run in runs]
+    rows = [["CPU seconds", *(f"{run['cpu_seconds']:.0f}" for run in runs)]]
+    for name in names:
+        rows.append([name, *(f"{shown(run['validation'], name)} / {shown(run['test'], name)}" for run in runs)])
+    table = "\n".join(f"| {' | '.join(row)} |" for row in [["validation / test, seed", *kept], *rows])
+    table = table.replace("\n", f"\n|{'---|' * (len(runs) + 1)}\n", 1)
     seeds = ",".join(str(run["seed"]) for run in card["seeds"])
     notes = f"\n{card['notes']}\n" if card["notes"] else ""
     return f"""# {card["title"]}
@@ -90,15 +90,13 @@ Of lesson {card["lesson"]}. `{card["model"]}`, {card["parameters"]:,} parameters
 
 Made by `course train {card["name"]} --seeds {seeds}` with torch {card["torch"]} and {card["threads"]} thread(s),
 {card["steps"]:,} steps a seed. Seed {card["seed"]} is kept: it has the best validation score ({card["chosen_by"]}).
-Nothing was chosen by the test set.
+Nothing was chosen by the test set, unless the notes below say so.
 
 {settings}
 
 ## Scores
 
-{header}
-|---|{"---|" * (len(names) + 1)}
-{rows}
+{table}
 {notes}
 ## Licence
 
@@ -106,8 +104,9 @@ Nothing was chosen by the test set.
 """
 
 
-def shown(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+def shown(scores: dict[str, float], name: str) -> str:
+    """A score as it stands in the table, - where there is none."""
+    return f"{scores[name]:.4g}" if name in scores else "-"
 
 
 def checksum(path: Path) -> str:
