@@ -186,6 +186,10 @@ def test_dropout_acts_in_training_only():
     assert torch.equal(model(*pair), model(*pair))
     model.train()
     assert not torch.equal(model(*pair), model(*pair))
+    dropped = []
+    model.dropout.register_forward_hook(lambda *_: dropped.append(_))
+    model(*pair)
+    assert len(dropped) == 4  # both embeddings, both stacks' output
     assert {module.p for module in model.modules() if isinstance(module, torch.nn.Dropout)} == {0.5}
     assert {block.attn.dropout for block in model.decoder} == {0.5}
 

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -7,6 +8,8 @@ from transformers import GPT2Config, GPT2LMHeadModel, GPT2Model
 
 from course_lib import weights
 from course_lib.models.gpt import GPT, GPTConfig
+from course_lib.weights.gpt2 import LAYOUT
+from course_lib.weights.layout import Settings
 
 SIZES = {"vocab_size": 23, "n_positions": 11, "n_embd": 12, "n_layer": 2, "n_head": 3}
 CONFIGURATIONS = {
@@ -103,6 +106,12 @@ def test_a_round_trip_keeps_every_bit(settings, tmp_path):
     before, after = (load_file(tmp_path / whose / "model.safetensors") for whose in ("theirs", "ours"))
     assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
     assert weights.from_pretrained(tmp_path / "ours").config == ours.config
+
+
+def test_official_defaults_are_ours():
+    with torch.device("meta"):
+        model = LAYOUT.build(Settings(GPT2Config().to_dict()), "GPT2LMHeadModel")
+    assert replace(model.config, mlp_dim=None) == GPTConfig() and model.config.mlp_dim == 3072
 
 
 def test_our_model_is_saved_and_opened_again(tmp_path):

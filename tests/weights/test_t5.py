@@ -8,6 +8,8 @@ from transformers import T5ForConditionalGeneration, T5Model
 
 from course_lib import weights
 from course_lib.models.t5 import T5, T5Config
+from course_lib.weights.layout import Settings
+from course_lib.weights.t5 import LAYOUT
 
 SIZES = {"vocab_size": 23, "d_model": 12, "d_kv": 4, "d_ff": 20, "num_layers": 2, "num_heads": 3}
 SPECIAL = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
@@ -111,6 +113,12 @@ def test_a_round_trip_keeps_every_bit(name, tmp_path):
     before, after = (load_file(tmp_path / whose / "model.safetensors") for whose in ("theirs", "ours"))
     assert before.keys() == after.keys() and all(torch.equal(before[key], after[key]) for key in before)
     assert weights.from_pretrained(tmp_path / "ours").config == ours.config
+
+
+def test_official_defaults_are_ours():
+    with torch.device("meta"):
+        model = LAYOUT.build(Settings(OfficialConfig().to_dict()), "T5ForConditionalGeneration")
+    assert model.config == T5Config()
 
 
 def test_our_model_is_saved_and_opened_again(tmp_path):
