@@ -27,7 +27,8 @@ COMMANDS = {
     "run": "run lessons from top to bottom, without a browser",
     "test": "run every test of the course",
     "doctor": "check this machine and say what to repair",
-    "bench": "measure our attention against PyTorch's",
+    "train": "train a model that a lesson shows",
+    "bench": "measure our layers and models against their peers",
 }
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_SECONDS = 4  # how long we wait for it before plain pip takes over
