@@ -18,7 +18,7 @@ def test_a_method_is_shown_without_its_indentation_and_a_module_whole(capsys):
     show_source(seq2seq.Seq2Seq.encode, seq2seq)
     shown = capsys.readouterr().out
     assert "# course_lib.models.seq2seq\ndef encode(self" in shown
-    assert "class LuongDecoder(nn.Module)" in shown
+    assert "class LuongDecoder(Decoder)" in shown
 
 
 def test_what_has_no_python_source_is_refused_with_advice():
