@@ -21,7 +21,7 @@ from course_lib.tools.race import race
 
 BYTES = 1_000_000
 VOCAB_SIZE = 8000
-NAIVE_MERGES = 100  # the naive trainer takes minutes for a whole vocabulary, and falls further behind with each merge
+NAIVE_MERGES = 200  # the naive trainer takes minutes for a whole vocabulary, and falls further behind with each merge
 
 
 @dataclass(frozen=True, kw_only=True)
