@@ -83,6 +83,8 @@ def execute_notebook(
         notebook,
         km=_kernel_of_this_interpreter(),
         timeout=max(1, round(timeout)),
+        iopub_timeout=60,  # on a busy machine a cell's last outputs come late; the default gives them up in silence
+        raise_on_iopub_timeout=True,
         extra_arguments=["--IPKernelApp.log_level=ERROR"],
         record_timing=False,
         coalesce_streams=True,
