@@ -19,7 +19,7 @@ LANGUAGES = ("english", "french")
 
 @dataclass(frozen=True, kw_only=True)
 class MinimalPair:
-    """A sentence and the same with one agreement broken: one word differs (and ne or n' before it).
+    """A sentence and the same with one agreement broken: one word differs.
 
     `features` are those of the subject and of the attractor: plural for "verb", feminine for "gender".
     """
@@ -129,8 +129,6 @@ def _broken(
     if other is None:  # English verbs show their number in the present only
         return None
     words[wrong] = other
-    if words[wrong - 1] in ("ne", "n'"):
-        words[wrong - 1] = "n'" if lexicon.french_vowel_sound(other) else "ne"
     return MinimalPair(good=tagged.words, bad=tuple(words), kind=kind, features=features)
 
 
