@@ -64,6 +64,18 @@ def test_bleu_of_one_short_sentence_equals_sacrebleu(seed, smoothing):
     assert corpus_bleu(hypotheses, references, smoothing=smoothing).score == pytest.approx(wanted, abs=1e-9)
 
 
+@pytest.mark.parametrize("smoothing", ["none", "exp"])
+def test_bleu_of_a_corpus_with_empty_lines_and_several_references_equals_sacrebleu(smoothing):
+    hypotheses, first = random_corpus(7)
+    hypotheses[3], hypotheses[8], first[12] = [], [], []
+    references = [[r, [*r[1:], "b"]] for r in first]
+    wanted = official(hypotheses, references, smoothing)
+    actual = corpus_bleu(hypotheses, references, smoothing=smoothing)
+    assert wanted.score > 10 and wanted.bp < 1
+    assert actual.score == pytest.approx(wanted.score, abs=1e-9)
+    assert (actual.hypothesis_length, actual.reference_length) == (wanted.sys_len, wanted.ref_len)
+
+
 def test_bleu_of_the_paper_s_example_is_clipped():
     hypothesis = "the the the the the the the".split()
     references = ["the cat is on the mat".split(), "there is a cat on the mat".split()]
