@@ -68,7 +68,7 @@ def test_bleu_of_one_short_sentence_equals_sacrebleu(seed, smoothing):
 def test_bleu_of_a_corpus_with_empty_lines_and_several_references_equals_sacrebleu(smoothing):
     hypotheses, first = random_corpus(7)
     hypotheses[3], hypotheses[8], first[12] = [], [], []
-    references = [[r, [*r[1:], "b"]] for r in first]
+    references = [[r, ["b", *r, "b"]] for r in first]
     wanted = official(hypotheses, references, smoothing)
     actual = corpus_bleu(hypotheses, references, smoothing=smoothing)
     assert wanted.score > 10 and wanted.bp < 1
