@@ -60,11 +60,11 @@ def test_what_was_kept_beside_the_model_comes_back(path):
 
 @dataclass(frozen=True, kw_only=True)
 class ForeignConfig:
-    dim: int = 2
+    sizes: tuple = ()
 
 
 class Foreign(nn.Module):
-    def __init__(self, config):
+    def __init__(self, config: ForeignConfig):
         super().__init__()
         self.config, self.layer = config, nn.Linear(2, 2)
 
@@ -73,6 +73,11 @@ def test_a_model_from_elsewhere_is_refused(tmp_path):
     with pytest.raises(ValueError, match="Foreign' is not a model of course_lib.models"):
         own.save(Foreign(ForeignConfig()), tmp_path / "model.safetensors")
     assert not list(tmp_path.iterdir())
+
+
+def test_tuples_in_a_config_come_back_as_tuples():
+    arguments = own.with_configs(Foreign, {"config": {"sizes": [1, [2, 3]]}})
+    assert arguments == {"config": ForeignConfig(sizes=(1, (2, 3)))}
 
 
 @pytest.mark.parametrize("extra", [{"a": torch.ones(1)}, {"a": {1}}, {"a": {1: 2}}, {"a": float("nan")}])
