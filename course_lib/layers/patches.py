@@ -1,4 +1,7 @@
-"""An image as a sequence of patches: Dosovitskiy et al., "An image is worth 16x16 words", ICLR 2021, arXiv 2010.11929."""
+"""An image as a sequence of patches.
+
+Dosovitskiy et al., "An image is worth 16x16 words", ICLR 2021, arXiv 2010.11929.
+"""
 
 from einops import rearrange
 from jaxtyping import Float

@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from torch import nn
 
@@ -117,12 +117,16 @@ def arguments_of(model: nn.Module) -> dict[str, Any]:
 def with_configs(constructor: type[nn.Module], arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments with dicts made into the configs that the constructor's signature asks for."""
     hints = get_type_hints(constructor.__init__)
-    return {
-        name: hints[name](**{key: tuples(item) for key, item in value.items()})
-        if is_dataclass(hints.get(name))
-        else tuples(value)
-        for name, value in arguments.items()
-    }
+    return {name: as_hinted(value, hints.get(name)) for name, value in arguments.items()}
+
+
+def as_hinted(value: Any, hint: Any) -> Any:
+    """A dict as the config that the hint names, with the configs inside it; anything else with tuples for lists."""
+    config = next((kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)), None)  # of `Config | None`, too
+    if config is None or not isinstance(value, dict):
+        return tuples(value)
+    hints = get_type_hints(config)
+    return config(**{name: as_hinted(item, hints.get(name)) for name, item in value.items()})
 
 
 def tuples(value: Any) -> Any:

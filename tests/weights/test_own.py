@@ -59,8 +59,14 @@ def test_what_was_kept_beside_the_model_comes_back(path):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrunkConfig:
+    depths: tuple = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class ForeignConfig:
     sizes: tuple = ()
+    trunk: TrunkConfig | None = None
 
 
 class Foreign(nn.Module):
@@ -78,6 +84,13 @@ def test_a_model_from_elsewhere_is_refused(tmp_path):
 def test_tuples_in_a_config_come_back_as_tuples():
     arguments = own.with_configs(Foreign, {"config": {"sizes": [1, [2, 3]]}})
     assert arguments == {"config": ForeignConfig(sizes=(1, (2, 3)))}
+
+
+@pytest.mark.parametrize("trunk", [None, TrunkConfig(depths=(1, 2))])
+def test_a_config_inside_a_config_comes_back(trunk):
+    foreign = Foreign(ForeignConfig(sizes=(3,), trunk=trunk))
+    arguments = json.loads(own.plain_json(own.arguments_of(foreign)))
+    assert own.with_configs(Foreign, arguments) == {"config": foreign.config}
 
 
 @pytest.mark.parametrize("extra", [{"a": torch.ones(1)}, {"a": {1}}, {"a": {1: 2}}, {"a": float("nan")}])
