@@ -5,9 +5,6 @@
 All contestants share weights, inputs, threads and process, and take turns. A ratio is our time divided by theirs.
 """
 
-import math
-import os
-import platform
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,25 +15,11 @@ from torch import Tensor, nn
 
 from course_lib import weights
 from course_lib.tools import bench_generation, bench_recurrent, bench_tokenizers
-from course_lib.tools.race import Race, race
+from course_lib.tools.bench_table import Row, Section, print_table, row
+from course_lib.tools.race import race
 
 CLOSE = 1e-3  # two models with the same weights must agree this well on every logit, or the race means nothing
 MODELS_MEAN = 0.85  # geometric mean of the models' ratios that is aimed at
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One line of the table: what ran, median milliseconds of both, and their ratio with its target."""
-
-    what: str
-    ours: float
-    theirs: float
-    ratio: float
-    target: float | None  # the ratio that is aimed at, at most; None: for information
-
-    @property
-    def reached(self) -> bool:
-        return self.target is None or self.ratio <= self.target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,9 +108,7 @@ CONTESTS = (
         vocab_size=37_000,
         encoder_decoder=True,
     ),
-    Contest(
-        name="T5-small, forward", official=t5, B=2, T=128, vocab_size=32_128, encoder_decoder=True, backward=False
-    ),
+    Contest(name="T5-small, forward", official=t5, B=2, T=128, vocab_size=32_128, encoder_decoder=True, backward=False),
 )
 
 
@@ -177,17 +158,6 @@ def model_row(contest: Contest) -> Row:
     return row(contest.name, race(runs(contest)), target=1.0)
 
 
-def row(what: str, result: Race, *, target: float) -> Row:
-    """A race between "ours" and "theirs" as a line of the table."""
-    return Row(
-        what=what,
-        ours=1e3 * result.median("ours"),
-        theirs=1e3 * result.median("theirs"),
-        ratio=result.ratio("ours", "theirs"),
-        target=target,
-    )
-
-
 def model_rows() -> Iterator[Row]:
     """Forward and backward passes of the models, one at a time: each is freed before the next is built."""
     for contest in CONTESTS:
@@ -217,42 +187,17 @@ def generation_rows() -> Iterator[Row]:
 def tokenizer_rows() -> Iterator[Row]:
     """BPE training and encoding against the tokenizers library, which is written in Rust, and a naive trainer."""
     for each in (*bench_tokenizers.measure(), bench_tokenizers.measure_naive()):
-        yield Row(
-            what=each.what, ours=1e3 * each.ours, theirs=1e3 * each.theirs, ratio=each.ratio, target=each.target
-        )
+        yield Row(what=each.what, ours=1e3 * each.ours, theirs=1e3 * each.theirs, ratio=each.ratio, target=each.target)
 
 
-def geometric_mean(ratios: list[float]) -> float:
-    return math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
+SECTIONS = (
+    Section(title="Models, forward and backward, against Hugging Face's", rows=model_rows, mean=MODELS_MEAN),
+    Section(title="Recurrent layers, forward and backward, against torch.nn", rows=recurrent_rows),
+    Section(title="Cached greedy generation, a token, against Hugging Face's generate", rows=generation_rows),
+    Section(title="Tokenizers, 1 MB, against the tokenizers library and a naive trainer", rows=tokenizer_rows),
+)
 
 
 def main() -> int:
     """Prints the table; returns 0 if every target was reached, otherwise 1."""
-    machine = f"{os.cpu_count()} cores, {platform.machine()}"
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} thread(s), {machine}, float32")
-    print("ratio = median over the rounds of ours / theirs; target = the largest ratio that is aimed at\n")
-    print(f"{'milliseconds':<56}{'ours':>10}{'theirs':>10}{'ratio':>8}{'target':>8}")
-    missed = 0
-    for title, rows in SECTIONS.items():
-        print(title)
-        ratios = []
-        for each in rows():
-            ratios.append(each.ratio)
-            missed += not each.reached
-            target = "       -" if each.target is None else f"{each.target:8.2f}"
-            figures = f"{each.ours:10.2f}{each.theirs:10.2f}{each.ratio:8.3f}{target}"
-            print(f"  {each.what:<54}{figures}{'' if each.reached else '  MISSED'}", flush=True)
-        if rows is model_rows:
-            mean = geometric_mean(ratios)
-            missed += mean > MODELS_MEAN
-            print(f"  geometric mean of the models' ratios: {mean:.3f}, at most {MODELS_MEAN} aimed at")
-    print(f"\n{'Every target was reached.' if not missed else f'{missed} target(s) missed.'}")
-    return 1 if missed else 0
-
-
-SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
-    "Models, forward and backward, against Hugging Face's": model_rows,
-    "Recurrent layers, forward and backward, against torch.nn": recurrent_rows,
-    "Cached greedy generation, a token, against Hugging Face's generate": generation_rows,
-    "Tokenizers, 1 MB, against the tokenizers library and a naive trainer": tokenizer_rows,
-}
+    return print_table(SECTIONS)
