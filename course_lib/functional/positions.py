@@ -2,6 +2,7 @@
 
 Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv 1706.03762 (sinusoids). Raffel et al., "Exploring the
 limits of transfer learning with a unified text-to-text Transformer", JMLR 2020, arXiv 1910.10683 (relative positions).
+He et al., "Masked autoencoders are scalable vision learners", CVPR 2022, arXiv 2111.06377 (two dimensions).
 """
 
 import math
@@ -27,6 +28,21 @@ def sinusoidal_positions(
     # float64 up to here: in float32 the fast sines of far positions lose their last digits
     waves = [angle.sin(), angle.cos()]
     return (torch.cat(waves, dim=-1) if halves else torch.stack(waves, dim=-1).flatten(1)).float()
+
+
+def sinusoidal_positions_2d(height: int, width: int, dim: int) -> Float[Tensor, "{height}*{width} {dim}"]:
+    """For each place of a grid, row by row, the code of its column beside that of its row, of dim/2 numbers each.
+
+    He et al. 2022, section 3, "Simple implementation". Each half is `sinusoidal_positions` with all sines first; that
+    the column comes before the row is the order of the released code.
+    Raises ValueError if `dim` is no multiple of 4 or a size is not positive.
+    """
+    if min(height, width) < 1 or dim < 4 or dim % 4:
+        raise ValueError(
+            f"height and width must be at least 1 and dim a positive multiple of 4, got {height} x {width}, dim={dim}"
+        )
+    rows, columns = (sinusoidal_positions(length, dim // 2, halves=True) for length in (height, width))
+    return torch.cat([columns.repeat(height, 1), rows.repeat_interleave(width, dim=0)], dim=-1)
 
 
 def relative_buckets(

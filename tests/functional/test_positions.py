@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from course_lib.functional.positions import relative_buckets, sinusoidal_positions
+from course_lib.functional.positions import relative_buckets, sinusoidal_positions, sinusoidal_positions_2d
 
 
 def test_even_columns_are_sines_and_odd_ones_cosines_of_the_same_angle():
@@ -75,3 +75,17 @@ def test_shared_buckets_grow_logarithmically():
 def test_buckets_that_cannot_be_are_named(settings):
     with pytest.raises(ValueError, match=f"num_buckets={settings['num_buckets']}, max_distance="):
         relative_buckets(torch.arange(3), **settings)
+
+
+def test_a_grid_has_the_code_of_the_column_beside_that_of_the_row():
+    grid = sinusoidal_positions_2d(3, 5, 8).view(3, 5, 8)
+    line = sinusoidal_positions(5, 4, halves=True)
+    for row in range(3):
+        for column in range(5):
+            assert torch.equal(grid[row, column], torch.cat([line[column], line[row]]))
+
+
+@pytest.mark.parametrize(("height", "width", "dim"), [(0, 2, 4), (2, 0, 4), (2, 3, 6), (2, 3, 0)])
+def test_bad_grids_are_named(height, width, dim):
+    with pytest.raises(ValueError, match=f"{height} x {width}, dim={dim}"):
+        sinusoidal_positions_2d(height, width, dim)
