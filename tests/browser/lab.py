@@ -98,6 +98,10 @@ class Lab:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
 
+# JupyterLab asks each new kernel for its debugger's state, and says this if the page closes before the answer.
+GIVEN_UP = "Could not restore the debugger state: Canceled future for debug_request"
+
+
 class Watch:
     """Everything that a page should not do: errors on its console, failed requests, requests to elsewhere."""
 
@@ -111,7 +115,7 @@ class Watch:
         page.on("response", self._response)
 
     def _console(self, message) -> None:
-        if message.type == "error":
+        if message.type == "error" and not message.text.startswith(GIVEN_UP):
             self.problems.append(f"console error: {message.text} ({message.location.get('url', '')})")
 
     def _host(self, url: str) -> None:
