@@ -3,11 +3,13 @@
 Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv 1706.03762 (sinusoids). Raffel et al., "Exploring the
 limits of transfer learning with a unified text-to-text Transformer", JMLR 2020, arXiv 1910.10683 (relative positions).
 He et al., "Masked autoencoders are scalable vision learners", CVPR 2022, arXiv 2111.06377 (two dimensions).
+Dosovitskiy et al., "An image is worth 16x16 words", ICLR 2021, arXiv 2010.11929 (images of other sizes).
 """
 
 import math
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -66,3 +68,17 @@ def relative_buckets(
     growth = torch.log(past.clamp(min=exact).float() / exact) / math.log(max_distance / exact) * (direction - exact)
     bucket = torch.where(past < exact, past, (exact + growth.long()).clamp(max=direction - 1))
     return bucket + direction * (distance > 0) if bidirectional else bucket
+
+
+def interpolate_positions(
+    positions: Float[Tensor, "h w D"], height: int, width: int
+) -> Float[Tensor, "{height} {width} D"]:
+    """The position embeddings of a grid of patches for an image of other size, Dosovitskiy et al. 2021, section 3.2.
+
+    Each of the D numbers is a picture, which is resized to height x width patches: bicubic, corners not aligned. The
+    class token's embedding has no place in it, and must be left out. Raises ValueError for a size that is not positive.
+    """
+    if height < 1 or width < 1:
+        raise ValueError(f"a grid has at least one patch in each direction, got {height} x {width}")
+    picture = positions.permute(2, 0, 1)[None]  # (1, D, h, w)
+    return F.interpolate(picture, (height, width), mode="bicubic", align_corners=False)[0].permute(1, 2, 0)

@@ -13,7 +13,7 @@ from course_lib.models.bert import (
     BERTForSequenceClassification,
     BERTForTokenClassification,
 )
-from course_lib.weights.layout import ACTIVATIONS, OFFICIAL_ACTIVATIONS, Layout, Settings
+from course_lib.weights.layout import ACTIVATIONS, OFFICIAL_ACTIVATIONS, Layout, Settings, label_names, num_labels
 
 MODELS: dict[str, type[nn.Module]] = {
     "BertModel": BERT,
@@ -62,21 +62,10 @@ def dropout(settings: Settings) -> float:
     return hidden
 
 
-def num_labels(settings: Settings) -> int:
-    """How many classes a classifier has; config.json names them one by one, unless there are two."""
-    names = settings.values.get("id2label")
-    if names is None:
-        return settings.integer("num_labels", 2)
-    if not isinstance(names, dict) or not names:
-        raise ValueError(f"id2label must name the classes, got {str(names)[:80]}")
-    return len(names)
-
-
 def describe(model: nn.Module) -> dict[str, Any]:
     """The config.json of a model."""
     config = model.config
     architecture = next(name for name, kind in MODELS.items() if type(model) is kind)
-    names = [f"LABEL_{i}" for i in range(config.num_labels)]
     return {
         "architectures": [architecture],
         "vocab_size": config.vocab_size,
@@ -93,9 +82,7 @@ def describe(model: nn.Module) -> dict[str, Any]:
         "tie_word_embeddings": config.tied,
         "position_embedding_type": "absolute",
         "pad_token_id": 0,
-        "id2label": {str(i): name for i, name in enumerate(names)},
-        "label2id": {name: i for i, name in enumerate(names)},
-    }
+    } | label_names(config.num_labels)
 
 
 LAYOUT = Layout(

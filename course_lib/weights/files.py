@@ -49,6 +49,7 @@ FAMILIES = {  # by model_type
     "gpt2": Family("course_lib.weights.gpt2", "course_lib.models.gpt"),
     "marian": Family("course_lib.weights.marian", "course_lib.models.transformer"),
     "t5": Family("course_lib.weights.t5", "course_lib.models.t5"),
+    "vit": Family("course_lib.weights.vit", "course_lib.models.vit"),
 }
 
 

@@ -198,6 +198,25 @@ class Settings:
         return default if value is None else value
 
 
+def num_labels(settings: Settings) -> int:
+    """How many classes a classifier has; config.json names them one by one, unless there are two."""
+    names = settings.values.get("id2label")
+    if names is None:
+        return settings.integer("num_labels", 2)
+    if not isinstance(names, dict) or not names:
+        raise ValueError(f"id2label must name the classes, got {str(names)[:80]}")
+    return len(names)
+
+
+def label_names(count: int) -> dict[str, Any]:
+    """What config.json says of so many classes, which have no names of their own here."""
+    names = [f"LABEL_{i}" for i in range(count)]
+    return {
+        "id2label": {str(i): name for i, name in enumerate(names)},
+        "label2id": {name: i for i, name in enumerate(names)},
+    }
+
+
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -15,6 +15,7 @@ from course_lib.models.bert import BERTConfig, BERTForMaskedLM
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.models.t5 import T5, T5Config
 from course_lib.models.transformer import Transformer, TransformerConfig
+from course_lib.models.vit import ViT, ViTConfig
 from course_lib.weights import from_pretrained, save_pretrained
 from course_lib.weights.files import FAMILIES, Family
 from tests.weights.toy import Toy, ToyConfig
@@ -421,6 +422,7 @@ REAL = {
         TransformerConfig(**SMALL, mlp_dim=6, max_length=9, activation="gelu", positions="sinusoidal_halves")
     ),
     "t5": lambda: T5(T5Config(**SMALL, mlp_dim=6, head_dim=3)),
+    "vit": lambda: ViT(ViTConfig(image_size=4, patch_size=2, num_classes=3, dim=4, depth=1, num_heads=2, mlp_dim=6)),
 }
 
 
@@ -444,4 +446,4 @@ def test_no_setting_of_any_family_can_do_harm(model_type, tmp_path):
             refused.add(key)
         else:
             assert sorted(tensor.shape for tensor in opened.state_dict().values()) == shapes or key == "architectures"
-    assert {"model_type", "architectures", "vocab_size"} <= refused
+    assert {"model_type", "architectures", "vocab_size" if "vocab_size" in config else "num_channels"} <= refused
