@@ -5,15 +5,14 @@ python -m course_lib.tools.bench_generation
 
 import os
 import platform
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from course_lib import weights
 from course_lib.generation import greedy, store_by_columns
+from course_lib.tools.official import ours_like
 from course_lib.tools.race import Race, race
 
 
@@ -58,10 +57,7 @@ def pair(sizes: dict[str, int]) -> tuple[nn.Module, nn.Module]:
     torch.manual_seed(0)
     ends = {"bos_token_id": None, "eos_token_id": None}
     theirs = GPT2LMHeadModel(GPT2Config(**sizes, **ends)).eval()
-    with tempfile.TemporaryDirectory() as folder:
-        theirs.save_pretrained(folder)
-        ours = weights.from_pretrained(folder)
-    return store_by_columns(ours), theirs
+    return store_by_columns(ours_like(theirs)), theirs
 
 
 def runs(setting: Setting, ours: nn.Module, theirs: nn.Module) -> dict[str, Callable[[], Tensor]]:

@@ -5,7 +5,6 @@
 All contestants share weights, inputs, threads and process, and take turns. A ratio is our time divided by theirs.
 """
 
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -13,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib import weights
 from course_lib.tools import bench_generation, bench_recurrent, bench_tokenizers
 from course_lib.tools.bench_table import Row, Section, print_table, row
+from course_lib.tools.official import ours_like
 from course_lib.tools.race import race
 
 CLOSE = 1e-3  # two models with the same weights must agree this well on every logit, or the race means nothing
@@ -39,7 +38,7 @@ def gpt2(**settings) -> nn.Module:
     """A GPT-2 of random weights; the default is the published 124M."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    return GPT2LMHeadModel(GPT2Config(**settings))
+    return GPT2LMHeadModel(GPT2Config(bos_token_id=None, eos_token_id=None, **settings))
 
 
 def bert(**settings) -> nn.Module:
@@ -116,10 +115,7 @@ def pair(contest: Contest) -> tuple[nn.Module, nn.Module]:
     """Our model and the official one, with the same weights."""
     torch.manual_seed(0)
     theirs = contest.official().eval()
-    with tempfile.TemporaryDirectory() as folder:
-        theirs.save_pretrained(folder)
-        ours = weights.from_pretrained(folder).eval()
-    return ours, theirs
+    return ours_like(theirs), theirs
 
 
 def runs(contest: Contest) -> dict[str, Callable[[], Tensor]]:
