@@ -1,0 +1,101 @@
+"""From a small map back to a large one: unpooling, and convolution turned round.
+
+Zeiler & Fergus, "Visualizing and understanding convolutional networks", ECCV 2014, arXiv 1311.2901 (unpooling).
+Long, Shelhamer & Darrell, "Fully convolutional networks for semantic segmentation", CVPR 2015, arXiv 1411.4038.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+class Pooled(NamedTuple):
+    """The maxima of the windows, and where in the image each of them stood."""
+
+    values: Float[Tensor, "B C h w"]
+    positions: Int[Tensor, "B C h w"]  # row * width + column of the image
+
+
+def max_pool(image: Float[Tensor, "B C H W"], size: int = 2, *, stride: int | None = None) -> Pooled:
+    """The maximum of every `size` x `size` window, and its position; of equal values the first one wins.
+
+    Windows are `stride` pixels apart, which is `size` if not given: then they do not overlap. Rows and columns that
+    fill no window are left out. Raises ValueError if not even one window fits.
+    """
+    stride = size if stride is None else stride
+    if size < 1 or stride < 1 or min(image.shape[-2:]) < size:
+        height, width = image.shape[-2:]
+        raise ValueError(
+            f"windows of {size} x {size} pixels at a stride of {stride} do not fit into {height} x {width} pixels"
+        )
+    return Pooled(*F.max_pool2d(image, size, stride=stride, return_indices=True))
+
+
+def max_unpool(
+    values: Float[Tensor, "B C h w"], positions: Int[Tensor, "B C h w"], height: int, width: int
+) -> Float[Tensor, "B C {height} {width}"]:
+    """Every value back at its remembered position of an image of zeros; values that share a position add up.
+
+    The positions are those of `max_pool` on an image of this height and width. Windows that overlap can remember the
+    same pixel: `torch.nn.functional.max_unpool2d` keeps one of their values there and loses the others; here all of
+    them count, which is the transpose (and so the gradient) of pooling. Where windows do not overlap the two agree.
+    Raises ValueError for positions outside the image.
+    """
+    if positions.numel() and not (0 <= int(positions.min()) and int(positions.max()) < height * width):
+        raise ValueError(
+            f"positions run from {int(positions.min())} to {int(positions.max())}, an image of {height} x {width} "
+            f"pixels has 0 to {height * width - 1}: give the size of the image that was pooled"
+        )
+    image = values.new_zeros(*values.shape[:2], height * width)
+    return image.scatter_add(2, positions.flatten(2), values.flatten(2)).unflatten(2, (height, width))
+
+
+def readable_transposed_convolution(
+    image: Float[Tensor, "B C_in h w"],
+    kernel: Float[Tensor, "C_in C_out rows columns"],
+    bias: Float[Tensor, " C_out"] | None = None,
+    *,
+    stride: int = 1,
+    padding: int = 0,
+    output_padding: int = 0,
+) -> Float[Tensor, "B C_out H W"]:
+    """Stamps the kernel once per pixel, `stride` apart, inked by the pixel's value; where stamps overlap they add.
+
+    The textbook twin of `torch.nn.functional.conv_transpose2d`: H = (h - 1) stride + rows - 2 padding + output_padding.
+    `padding` cuts a margin off on all four sides, `output_padding` adds rows below and columns to the right.
+    Raises ValueError if nothing would be left, or unless 0 <= output_padding < stride.
+    """
+    (height, width), (rows, columns) = image.shape[-2:], kernel.shape[-2:]
+    H = (height - 1) * stride + rows - 2 * padding + output_padding
+    W = (width - 1) * stride + columns - 2 * padding + output_padding
+    if stride < 1 or padding < 0 or not 0 <= output_padding < stride or min(H, W) < 1:
+        raise ValueError(
+            f"stride={stride}, padding={padding}, output_padding={output_padding} would make {H} x {W} pixels: a "
+            "stride is at least 1, a padding not negative and leaves a pixel, and output_padding is below the stride"
+        )
+    canvas = image.new_zeros(len(image), kernel.shape[1], H + 2 * padding, W + 2 * padding)
+    for row in range(height):
+        for column in range(width):
+            stamp = torch.einsum("bc,cdij->bdij", image[:, :, row, column], kernel)
+            top, left = row * stride, column * stride
+            canvas[:, :, top : top + rows, left : left + columns] += stamp
+    result = canvas[:, :, padding : padding + H, padding : padding + W]
+    return result if bias is None else result + bias[:, None, None]
+
+
+def bilinear_kernel(stride: int) -> Float[Tensor, "size size"]:
+    """The stamp with which a transposed convolution interpolates bilinearly, Long et al. 2015, section 3.3.
+
+    k(i, j) = (1 - |i - c| / stride) (1 - |j - c| / stride) around its centre c, size = 2 stride - stride mod 2. With
+    padding = (size - stride) / 2 the map grows `stride` times; away from the border it is then what
+    `torch.nn.functional.interpolate(mode="bilinear")` makes. Raises ValueError for a stride below 1.
+    """
+    if stride < 1:
+        raise ValueError(f"a map grows by a whole number of times, got stride={stride}")
+    size = 2 * stride - stride % 2
+    distance = (torch.arange(size) - (size - 1) / 2).abs()
+    tent = 1 - distance / stride
+    return tent[:, None] * tent[None, :]

@@ -1,0 +1,87 @@
+"""What networks from images to images are made of.
+
+Ronneberger, Fischer & Brox, "U-Net: convolutional networks for biomedical image segmentation", MICCAI 2015, arXiv
+1505.04597, figure 1. Long, Shelhamer & Darrell, CVPR 2015, arXiv 1411.4038, section 3.3 (learned upsampling).
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from course_lib.functional.upsampling import bilinear_kernel
+from course_lib.layers.convolution import ConvNorm
+
+
+def conv_relu(in_channels: int, out_channels: int, *, norm: bool = True) -> nn.Module:
+    """3 x 3 convolution and ReLU, with batch normalisation between them or with a bias instead; keeps height and width.
+
+    Weights start from N(0, 2 / (9 C_in)), Ronneberger et al. 2015, section 3, or as those of `ConvNorm`.
+    """
+    if norm:
+        return ConvNorm(in_channels, out_channels)
+    conv = nn.Conv2d(in_channels, out_channels, 3, padding=1)
+    nn.init.kaiming_normal_(conv.weight, nonlinearity="relu")
+    nn.init.zeros_(conv.bias)
+    return nn.Sequential(conv, nn.ReLU(inplace=True))
+
+
+def convs(in_channels: int, out_channels: int, *, count: int = 2, norm: bool = True) -> nn.Sequential:
+    """`count` 3 x 3 convolutions, each with its ReLU."""
+    sizes = [in_channels] + [out_channels] * count
+    return nn.Sequential(*(conv_relu(a, b, norm=norm) for a, b in zip(sizes, sizes[1:], strict=False)))
+
+
+class UpBlock(nn.Module):
+    """Twice the height and width, the encoder's map of that size beside it (if there is one), and two convolutions.
+
+    The map grows by a transposed convolution ("transposed"), or by interpolation and a 1 x 1 convolution ("bilinear").
+    Without a skip (`skip_channels` = 0) all that the block knows came through the smaller map.
+    Raises ValueError for another `up`.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, *, skip_channels: int, up: str = "transposed", norm: bool = True
+    ):
+        super().__init__()
+        if up == "transposed":
+            self.up = nn.ConvTranspose2d(in_channels, out_channels, 2, stride=2)
+        elif up == "bilinear":
+            enlarge = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=False)
+            self.up = nn.Sequential(
+                nn.Conv2d(in_channels, out_channels, 1), enlarge
+            )  # first on the smaller map: cheaper
+        else:
+            raise ValueError(f"up must be 'transposed' or 'bilinear', got {up!r}")
+        self.convs = convs(out_channels + skip_channels, out_channels, norm=norm)
+
+    def forward(
+        self, x: Float[Tensor, "B C_in h w"], skip: Float[Tensor, "B C_skip H W"] | None = None
+    ) -> Float[Tensor, "B C_out H W"]:
+        x = self.up(x)
+        return self.convs(x if skip is None else torch.cat([skip, x], dim=1))
+
+
+def bilinear_upsampling(channels: int, stride: int) -> nn.ConvTranspose2d:
+    """A transposed convolution that interpolates each channel bilinearly, until it has learned something better.
+
+    Height and width grow `stride` times.
+    """
+    kernel = bilinear_kernel(stride)
+    size = len(kernel)
+    layer = nn.ConvTranspose2d(channels, channels, size, stride=stride, padding=(size - stride) // 2, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.eye(channels)[:, :, None, None] * kernel)
+    return layer
+
+
+def pad_to_multiple(image: Float[Tensor, "B C H W"], multiple: int) -> Float[Tensor, "B C _ _"]:
+    """The image with its last row and column repeated until height and width are multiples; crop the result to H x W.
+
+    Raises ValueError for an image without pixels.
+    """
+    height, width = image.shape[-2:]
+    if min(height, width) < 1:
+        raise ValueError(f"an image of {height} x {width} pixels has none to repeat")
+    right, below = -width % multiple, -height % multiple
+    return F.pad(image, (0, right, 0, below), mode="replicate") if right or below else image

@@ -1,0 +1,123 @@
+"""U-Net: a contracting path that finds out what is there, an expanding one that says where, and skips between them.
+
+Ronneberger, Fischer & Brox, "U-Net: convolutional networks for biomedical image segmentation", MICCAI 2015, arXiv
+1505.04597. Batch normalisation, padding and trunks that were trained as classifiers came into use later.
+"""
+
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from course_lib.layers.convolution import channels_last
+from course_lib.layers.segmentation import UpBlock, convs, pad_to_multiple
+from course_lib.models.resnet import ResNet, ResNetConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class UNetConfig:
+    """The sizes of figure 1 by default, with batch normalisation."""
+
+    in_channels: int = 1
+    num_classes: int = 2
+    widths: tuple[int, ...] = (64, 128, 256, 512, 1024)  # channels at each resolution, fine to coarse
+    skips: bool = True  # False: an encoder and a decoder with nothing but the smallest map between them
+    up: str = "transposed"  # or "bilinear"
+    norm: bool = True  # batch normalisation; False, with biases instead, as in 2015
+    trunk: ResNetConfig | None = None  # the encoder is this ResNet, whose widths and in_channels must be the same
+
+
+class UNet(nn.Module):
+    """Figure 1, but padded, so that every pixel gets its logits: the map is as large as the image.
+
+    An image whose height or width is no multiple of the coarsest stride is padded inside, and the result cropped.
+    A trunk with the large stem begins at a quarter of the image's height and width: the decoder goes on to full size by
+    itself, with half as many channels at each doubling.
+    Raises ValueError for settings that do not fit together.
+    """
+
+    def __init__(self, config: UNetConfig):
+        super().__init__()
+        self.config = config
+        widths, trunk = config.widths, config.trunk
+        if len(widths) < 2 or min(widths) < 1:
+            raise ValueError(f"widths need two resolutions or more, each with a channel or more, got {widths}")
+        if trunk is not None and (trunk.widths, trunk.in_channels) != (widths, config.in_channels):
+            raise ValueError(
+                f"a trunk of widths {trunk.widths} and {trunk.in_channels} channels needs the same in the U-Net, got "
+                f"{widths} and {config.in_channels}"
+            )
+        extra = 0  # doublings from the trunk's finest map to the image
+        if trunk is None:
+            self.pool = nn.MaxPool2d(2)
+            ins = (config.in_channels, *widths)
+            self.encoder = nn.ModuleList(convs(a, b, norm=config.norm) for a, b in zip(ins, widths, strict=False))
+        else:
+            self.trunk = ResNet(replace(trunk, num_classes=None))
+            extra = (2 if trunk.stem == "imagenet" else 0) + trunk.stride_in_first_stage
+        outs = list(reversed(widths[:-1])) + [max(widths[0] >> i, 1) for i in range(1, extra + 1)]
+        self.num_skips = len(widths) - 1 if config.skips else 0
+        self.decoder = nn.ModuleList(
+            UpBlock(a, b, skip_channels=b if i < self.num_skips else 0, up=config.up, norm=config.norm)
+            for i, (a, b) in enumerate(zip([widths[-1], *outs], outs, strict=False))
+        )
+        self.head = nn.Conv2d(outs[-1], config.num_classes, 1)
+        self.stride = 1 << len(outs)  # of the coarsest map, in pixels
+
+    def feature_maps(self, image: Float[Tensor, "B C H W"]) -> list[Float[Tensor, "B _ _ _"]]:
+        """What the encoder makes at each resolution, fine to coarse; height and width are multiples of `stride`."""
+        if self.config.trunk is not None:
+            return self.trunk.feature_maps(image)
+        x, maps = channels_last(image), []
+        for block in self.encoder:
+            x = block(self.pool(x) if maps else x)
+            maps.append(x)
+        return maps
+
+    def forward(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B K H W"]:
+        """The logits of the classes of every pixel."""
+        height, width = image.shape[-2:]
+        *finer, x = self.feature_maps(pad_to_multiple(image, self.stride))
+        skips = finer[::-1] if self.config.skips else []
+        for i, block in enumerate(self.decoder):
+            x = block(x, skips[i] if i < len(skips) else None)
+        return self.head(x)[:, :, :height, :width]
+
+
+def unet(**overrides) -> UNet:
+    """U-Net of 2015, 31.0 M parameters: no batch normalisation."""
+    return UNet(UNetConfig(**{"norm": False} | overrides))
+
+
+def unet_from_classifier(classifier: ResNet, *, num_classes: int, **overrides) -> UNet:
+    """A U-Net whose encoder is a copy of the trained classifier without its head; the decoder is fresh."""
+    trunk = replace(classifier.config, num_classes=None)
+    config = {"in_channels": trunk.in_channels, "widths": trunk.widths, "trunk": trunk, "num_classes": num_classes}
+    model = UNet(UNetConfig(**config | overrides))
+    weights = {name: tensor for name, tensor in classifier.state_dict().items() if not name.startswith("head.")}
+    model.trunk.load_state_dict(weights)
+    return model
+
+
+def with_equal_parameters(config: UNetConfig, num_parameters: int) -> UNetConfig:
+    """This config with all widths scaled by one factor, the smallest with which it has `num_parameters` or more.
+
+    For fair comparisons: without skips the same widths make a smaller net. Raises ValueError for a config with a trunk,
+    and for more parameters than 16 times these widths have.
+    """
+    if config.trunk is not None:
+        raise ValueError("the widths of a trunk are fixed: compare nets without one")
+    widest = max(config.widths)
+
+    def scaled(width: int) -> UNetConfig:
+        return replace(config, widths=tuple(max(1, round(w * width / widest)) for w in config.widths))
+
+    def count(width: int) -> int:
+        with torch.device("meta"):
+            return sum(p.numel() for p in UNet(scaled(width)).parameters())
+
+    if not 0 < num_parameters <= count(16 * widest):
+        raise ValueError(f"{num_parameters:,} parameters are out of reach for widths like {config.widths}: give others")
+    return scaled(bisect_left(range(16 * widest), num_parameters, lo=1, key=count))
