@@ -1,0 +1,236 @@
+"""How good are features? Freeze them, and ask how well a simple classifier does with few labels.
+
+Alain & Bengio, "Understanding intermediate layers using linear classifier probes", 2016, arXiv 1610.01644.
+Wu et al., "Unsupervised feature learning via non-parametric instance discrimination", CVPR 2018, arXiv 1805.01978
+(nearest neighbours). Every probe is fitted to convergence: the same features and labels give the same probe.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from course_lib.functional.pixels import standardise
+
+STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # of the L2 penalty, for `tuned_probe` to choose from
+NEIGHBOURS = (1, 3, 5, 10)  # for `tuned_neighbours`
+NEWTON_STEPS = 100  # at most; about ten are enough
+
+
+class Labelled(NamedTuple):
+    """Features and their labels, to fit a probe or to score it."""
+
+    features: Float[Tensor, "N D"]
+    labels: Int[Tensor, " N"]
+
+
+class Probe:
+    """A classifier of features: what linear and nearest-neighbour probes have in common."""
+
+    def predict(self, features: Float[Tensor, "N D"]) -> Int[Tensor, " N"]:
+        raise NotImplementedError
+
+    def accuracy(self, features: Float[Tensor, "N D"], labels: Int[Tensor, " N"]) -> float:
+        """Share of the labels that are predicted right, from 0 to 1."""
+        return (self.predict(features) == labels).double().mean().item()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearProbe(Probe):
+    """p(class | x) = softmax(W x + b): W and b are for features as they come, the standardisation is part of them."""
+
+    weight: Float[Tensor, "K D"]
+    bias: Float[Tensor, " K"]
+    classes: Int[Tensor, " K"]  # those that training showed, in rising order
+    l2: float
+
+    def logits(self, features: Float[Tensor, "N D"]) -> Float[Tensor, "N K"]:
+        return features.double() @ self.weight.T + self.bias
+
+    def predict(self, features: Float[Tensor, "N D"]) -> Int[Tensor, " N"]:
+        return self.classes[self.logits(features).argmax(dim=-1)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NeighbourProbe(Probe):
+    """The commonest label among the k stored examples whose features point most nearly the same way."""
+
+    directions: Float[Tensor, "M D"]  # unit vectors
+    labels: Int[Tensor, " M"]
+    k: int
+
+    def predict(self, features: Float[Tensor, "N D"]) -> Int[Tensor, " N"]:
+        """Of equally common labels the smallest."""
+        nearest = (F.normalize(features.double(), dim=-1) @ self.directions.T).topk(self.k, dim=-1).indices
+        classes, number = self.labels.unique(return_inverse=True)
+        return classes[F.one_hot(number[nearest], len(classes)).sum(dim=1).argmax(dim=-1)]
+
+
+def logistic_regression(features: Float[Tensor, "N D"], labels: Int[Tensor, " N"], *, l2: float = 1.0) -> LinearProbe:
+    """Minimises sum_i -ln p(label_i | x_i) + l2 / 2 |W|^2, where W looks at standardised features (mean 0, spread 1).
+
+    `l2` is the 1/C of scikit-learn; the bias is free. Newton's method in double precision, to convergence.
+    Raises ValueError without two classes, for features that are not finite, or if `l2` is not positive.
+    """
+    return _fit(_check(features, labels), (l2,))[0]
+
+
+def nearest_neighbours(features: Float[Tensor, "N D"], labels: Int[Tensor, " N"], *, k: int = 5) -> NeighbourProbe:
+    """k nearest neighbours by the cosine of the angle between features. Raises ValueError unless 1 <= k <= N."""
+    _check(features, labels)
+    if not 1 <= k <= len(features):
+        raise ValueError(f"k must be from 1 to the number of examples, {len(features)}, got {k}")
+    return NeighbourProbe(directions=F.normalize(features.double(), dim=-1), labels=labels, k=k)
+
+
+def tuned_probe(train: Labelled, validation: Labelled, *, strengths: Sequence[float] = STRENGTHS) -> LinearProbe:
+    """The logistic regression, of those with `strengths`, that does best on `validation`; of equals the strongest."""
+    probes = _fit(_check(*train), sorted(strengths, reverse=True))
+    return max(probes, key=lambda probe: probe.accuracy(*validation))
+
+
+def tuned_neighbours(
+    train: Labelled, validation: Labelled, *, neighbours: Sequence[int] = NEIGHBOURS
+) -> NeighbourProbe:
+    """The k of `neighbours`, as far as there are so many examples, that does best on `validation`."""
+    probes = [nearest_neighbours(*train, k=k) for k in sorted(neighbours) if k <= len(train.labels)]
+    return max(probes, key=lambda probe: probe.accuracy(*validation))
+
+
+def label_draw(labels: Int[Tensor, " N"], per_class: int, *, seed: int) -> Int[Tensor, " M"]:
+    """Indices of `per_class` examples of each class, drawn without replacement: M = classes times per_class.
+
+    With one seed a larger draw contains the smaller ones. Raises ValueError if a class has too few examples.
+    """
+    drawn = []
+    for name in labels.unique().tolist():
+        members = (labels == name).nonzero().flatten()
+        if not 1 <= per_class <= len(members):
+            raise ValueError(f"class {name} has {len(members)} examples: {per_class} of them cannot be drawn")
+        order = np.random.default_rng([seed, name]).permutation(len(members))[:per_class]
+        drawn.append(members[torch.from_numpy(order)])
+    return torch.cat(drawn)
+
+
+def few_label_accuracies(
+    train: Labelled,
+    validation: Labelled,
+    test: Labelled,
+    *,
+    per_class: int,
+    draws: int = 5,
+    tuned: Callable[[Labelled, Labelled], Probe] = tuned_probe,
+) -> list[float]:
+    """Accuracy on `test`, for each draw of `per_class` labels out of `train`, of the probe tuned on `validation`."""
+    accuracies = []
+    for draw in range(draws):
+        chosen = label_draw(train.labels, per_class, seed=draw)
+        probe = tuned(Labelled(train.features[chosen], train.labels[chosen]), validation)
+        accuracies.append(probe.accuracy(*test))
+    return accuracies
+
+
+@torch.no_grad()
+def features_of(
+    model: nn.Module,
+    pixels: Float[Tensor, "N C H W"],
+    *,
+    encode: Callable[[Tensor], Tensor] | None = None,
+    batch_size: int = 500,
+) -> Float[Tensor, "N D"]:
+    """What `encode` (the model itself, if not given) makes of pixels from 0 to 1, in evaluation mode, flattened."""
+    was_training = model.training
+    model.eval()
+    try:
+        return torch.cat([(encode or model)(standardise(part)).flatten(1) for part in pixels.split(batch_size)])
+    finally:
+        model.train(was_training)
+
+
+def _fit(train: Labelled, strengths: Sequence[float]) -> list[LinearProbe]:
+    """One probe for each strength, each begun from the one before.
+
+    With a penalty W is a sum of training examples: it is sought among their principal axes, at most N of them.
+    """
+    if min(strengths) <= 0:
+        raise ValueError(f"l2 must be positive, got {min(strengths)}: without it separable data have no solution")
+    features, (classes, targets) = train.features.double(), train.labels.unique(return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"a probe needs examples of two classes or more, got {classes.tolist()}")
+    mean, spread = features.mean(dim=0), features.std(dim=0, correction=0)
+    varies = spread > 1e-6 * features.abs().amax(dim=0)  # less is rounding: such a feature gets no weight
+    spread = torch.where(varies, spread, torch.inf)
+    left, sizes, axes = torch.linalg.svd((features - mean) / spread, full_matrices=False)
+    inputs = torch.cat([left * sizes, torch.ones_like(left[:, :1])], dim=1)  # the last one carries the bias
+    penalised = F.pad(torch.ones_like(sizes), (0, 1))
+    weights, probes = inputs.new_zeros(inputs.shape[1], len(classes)), []
+    for l2 in strengths:
+        weights = _minimise(inputs, F.one_hot(targets).double(), l2 * penalised[:, None], weights)
+        weight = weights[:-1].T @ axes / spread
+        probes.append(LinearProbe(weight=weight, bias=weights[-1] - weight @ mean, classes=classes, l2=l2))
+    return probes
+
+
+def _minimise(
+    inputs: Float[Tensor, "N R"], targets: Float[Tensor, "N K"], l2: Float[Tensor, "R 1"], weights: Float[Tensor, "R K"]
+) -> Float[Tensor, "R K"]:
+    """The W with the least sum_i -ln softmax(x_i W)_label + sum_r l2_r / 2 |W_r|^2, by Newton's method.
+
+    Nocedal & Wright, "Numerical optimization", 2006, algorithm 7.1: each step is solved for by conjugate gradients.
+    """
+
+    def loss(weights: Tensor) -> Tensor:
+        return (l2 * weights.square()).sum() / 2 - (targets * (inputs @ weights).log_softmax(dim=-1)).sum()
+
+    enough = 1e-10 * (inputs.T @ (targets - 1 / targets.shape[1])).norm()  # of the gradient at W = 0
+    for _ in range(NEWTON_STEPS):
+        probs = (inputs @ weights).softmax(dim=-1)
+        gradient = inputs.T @ (probs - targets) + l2 * weights
+        if gradient.norm() <= enough:
+            break
+
+        def curved(direction: Tensor, probs: Tensor = probs) -> Tensor:  # the second derivative times a direction
+            change = probs * (inputs @ direction)
+            return inputs.T @ (change - probs * change.sum(dim=-1, keepdim=True)) + l2 * direction
+
+        diagonal = inputs.square().T @ (probs * (1 - probs)) + l2
+        step = _conjugate_gradients(curved, -gradient, diagonal, within=0.01 * gradient.norm())
+        now, slope, length = loss(weights), (gradient * step).sum(), 1.0
+        rounding = 1e-13 * now
+        while loss(weights + length * step) > now + 1e-4 * length * slope + rounding and length > 1e-6:
+            length /= 2  # too far: the loss has not fallen as its slope promised
+        weights = weights + length * step
+    return weights - weights.mean(dim=-1, keepdim=True)  # the same for all classes, a bias changes nothing
+
+
+def _conjugate_gradients(
+    matrix: Callable[[Tensor], Tensor], target: Tensor, diagonal: Tensor, *, within: Tensor
+) -> Tensor:
+    """x with |target - matrix(x)| <= within: Nocedal & Wright 2006, algorithm 5.3, preconditioned by the diagonal."""
+    x, rest, scaled = torch.zeros_like(target), target, target / diagonal
+    direction = scaled
+    for _ in range(target.numel()):
+        if rest.norm() <= within:
+            break
+        product = matrix(direction)
+        old = (rest * scaled).sum()
+        length = old / (direction * product).sum()
+        x, rest = x + length * direction, rest - length * product
+        scaled = rest / diagonal
+        direction = scaled + (rest * scaled).sum() / old * direction
+    return x
+
+
+def _check(features: Tensor, labels: Tensor) -> Labelled:
+    if len(features) != len(labels) or not len(labels):
+        raise ValueError(
+            f"a probe needs an example, and one label for each, got {len(features)} examples and {len(labels)} labels"
+        )
+    if not features.isfinite().all():
+        raise ValueError("features must be finite: some are NaN or infinite")
+    return Labelled(features, labels)
