@@ -1,0 +1,99 @@
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from course_lib.functional.attention_maps import (
+    attention_distance,
+    attention_rollout,
+    patch_distances,
+    position_similarity,
+)
+
+
+def random_weights(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).mul(2).softmax(dim=-1)
+
+
+def distance_by_loops(weights, height, width, patch_size, extra):
+    """Of one head: the definition, with a loop over queries and keys."""
+    places = [(row * patch_size, column * patch_size) for row in range(height) for column in range(width)]
+    total = 0.0
+    for q, here in enumerate(places):
+        row = weights[q + extra, extra:].tolist()
+        total += sum(weight * math.dist(here, there) for weight, there in zip(row, places, strict=True)) / sum(row)
+    return total / len(places)
+
+
+def test_distances_of_a_hand_worked_grid():
+    assert patch_distances(2, 3, 4.0)[0].tolist() == pytest.approx([0, 4, 8, 4, 32**0.5, 80**0.5])
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_attention_distance_equals_its_definition(extra):
+    height, width = 3, 4
+    weights = random_weights(2, 5, height * width + extra, height * width + extra)
+    found = attention_distance(weights, height, width, 8)
+    assert found.shape == (2, 5)
+    for b in range(2):
+        for h in range(5):
+            assert found[b, h].item() == pytest.approx(distance_by_loops(weights[b, h], height, width, 8, extra))
+
+
+def test_attention_distance_of_hand_worked_heads():
+    itself, uniform = torch.eye(2), torch.full((2, 2), 0.5)
+    other = itself.flip(0)
+    assert attention_distance(torch.stack([itself, uniform, other]), 1, 2, 16).tolist() == [0, 8, 16]
+
+
+def test_what_a_patch_gives_to_the_class_token_has_no_distance():
+    weights = random_weights(7, 7)
+    half = weights.clone()
+    half[1:, 0], half[1:, 1:] = 0.5, weights[1:, 1:] / weights[1:, 1:].sum(-1, keepdim=True) * 0.5
+    torch.testing.assert_close(attention_distance(half, 2, 3), attention_distance(weights, 2, 3))
+
+
+def test_attention_distance_needs_the_patches_of_the_grid():
+    with pytest.raises(ValueError, match=r"2 x 3 patches and at most one class token .* got 8 tokens"):
+        attention_distance(random_weights(8, 8), 2, 3)
+    with pytest.raises(ValueError, match=r"sizes must be positive, got 0 x 3 patches of 1.0 pixels"):
+        attention_distance(random_weights(1, 1), 0, 3)
+
+
+def test_rollout_of_a_hand_worked_example():
+    first = torch.tensor([[1.0, 0.0], [0.5, 0.5]])  # with the identity: [[1, 0], [.25, .75]]
+    second = torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # with the identity: [[.5, .5], [0, 1]]
+    rollout = attention_rollout(torch.stack([first, second])[:, None, None])
+    assert rollout[0].tolist() == [[0.625, 0.375], [0.25, 0.75]]
+
+
+def test_rollout_equals_the_sum_over_all_paths():
+    weights = random_weights(3, 1, 4, 5, 5).double()
+    mixed = [0.7 * layer[0].mean(dim=0) + 0.3 * torch.eye(5) for layer in weights]
+    found = attention_rollout(weights, residual=0.3)[0]
+    for out in range(5):
+        for start in range(5):
+            paths = (mixed[2][out, b] * mixed[1][b, a] * mixed[0][a, start] for a in range(5) for b in range(5))
+            assert found[out, start].item() == pytest.approx(sum(paths).item())
+    torch.testing.assert_close(found.sum(dim=-1), torch.ones(5).double())
+
+
+def test_rollout_without_attention_is_the_identity_and_without_residual_the_product():
+    weights = random_weights(2, 3, 1, 4, 4)
+    torch.testing.assert_close(attention_rollout(weights, residual=1.0), torch.eye(4).expand(3, 4, 4))
+    torch.testing.assert_close(attention_rollout(weights, residual=0.0), weights[1, :, 0] @ weights[0, :, 0])
+    with pytest.raises(ValueError, match=r"from 0 to 1; got 1.5"):
+        attention_rollout(weights, residual=1.5)
+
+
+def test_position_similarity_is_the_cosine_of_every_pair():
+    positions = torch.randn(3, 2, 5, generator=torch.Generator().manual_seed(0)) * 4
+    found = position_similarity(positions)
+    for i in range(3):
+        for j in range(2):
+            for k in range(3):
+                for m in range(2):
+                    cosine = F.cosine_similarity(positions[i, j], positions[k, m], dim=0)
+                    torch.testing.assert_close(found[i, j, k, m], cosine)
+    torch.testing.assert_close(found[1, 1, 1, 1], torch.tensor(1.0))
