@@ -22,7 +22,7 @@ FOLDER, FILE = "images", "digits.npz"
 SPLITS = {"train": slice(0, 1100), "validation": slice(1100, 1400), "test": slice(1400, 1797)}
 INK = 0.4  # of 1: from here on a pixel belongs to the digit
 SHARPNESS = 2  # how much steeper than the 8 x 8 digit's its edges are drawn
-CHUNK = 256  # images that are drawn at once: more do not fit into the processor's cache
+CACHE = 2**18  # numbers: images are drawn in parts of this size, which fit into the processor's cache
 
 
 class LabelledImages(NamedTuple):
@@ -75,7 +75,7 @@ class CleanDigits:
         shapes, labels = digit_shapes(self.split, self.classes)
         rows = torch.rand(count, 6, generator=generator("clean digits", seed))
         chosen, parts = [], []
-        for part in rows.split(CHUNK):
+        for part in rows.split(part_size(1, self.size)):
             draws = Draws(part)
             chosen.append(draws.whole(len(labels)))
             centre = torch.stack([0.5 + draws.uniform(-self.shift, self.shift) for _ in "xy"], dim=1)
@@ -108,11 +108,18 @@ def draw_digits(
     angle = degrees * (math.pi / 180)
     # from the image's coordinates, -1 to 1, back to the shape's: the inverse of turning and scaling
     cosine, sine = angle.cos() * (size / side), angle.sin() * (size / side)
-    matrix = torch.stack([cosine + slant * -sine, sine + slant * cosine, -sine, cosine], dim=1).view(-1, 2, 2)
-    offset = -(matrix @ (2 * centre / size - 1)[:, :, None])
-    grid = F.affine_grid(torch.cat([matrix, offset], dim=2), [len(shapes), 1, size, size], align_corners=False)
-    ink = F.grid_sample(shapes, grid, align_corners=False)
-    return ((ink - INK) * SHARPNESS + INK).clamp(0, 1)
+    matrix = torch.stack([cosine - slant * sine, sine + slant * cosine, -sine, cosine], dim=1).view(-1, 2, 2)
+    offset = matrix @ (2 * centre / size - 1)[:, :, None]
+    place = (torch.arange(size) * 2 + 1) / size - 1
+    # (B, 2, S, S); affine_grid would do the same by a matrix product, eight times as slowly
+    grid = matrix[:, :, :1, None] * place + (matrix[:, :, 1:] * place - offset)[:, :, :, None]
+    ink = F.grid_sample(shapes, grid.permute(0, 2, 3, 1), align_corners=False)
+    return ink.sub_(INK).mul_(SHARPNESS).add_(INK).clamp_(0, 1)
+
+
+def part_size(channels: int, size: int) -> int:
+    """How many images of this size to draw at once."""
+    return max(1, CACHE // (channels * size * size))
 
 
 @cache

@@ -5,6 +5,8 @@ every machine, while normal ones depend on the machine's mathematics and on how 
 """
 
 import hashlib
+import math
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -34,3 +36,14 @@ class Draws:
     def coin(self) -> Bool[Tensor, " B"]:
         """True half of the time."""
         return next(self._columns) < 0.5
+
+
+def uniform_noise(shape: Sequence[int], deviation: float, generator: torch.Generator) -> Float[Tensor, "*shape"]:
+    """Even noise of mean 0 and this standard deviation, in 256 steps, for images of the shape (B, ...).
+
+    A number of 64 bits gives eight pixels their noise, in a tenth of the time of drawing one for each.
+    """
+    count, pixels = shape[0], math.prod(shape[1:])
+    drawn = torch.empty(count, -(-pixels // 8), dtype=torch.int64).random_(-(2**63), None, generator=generator)
+    levels = drawn.view(torch.uint8)[:, :pixels].reshape(shape).float()
+    return levels.sub_(127.5).mul_(deviation * 12**0.5 / 256)

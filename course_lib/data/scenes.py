@@ -12,7 +12,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from course_lib.data.digits import (
-    CHUNK,
     INK,
     LabelledImages,
     check_classes,
@@ -21,8 +20,9 @@ from course_lib.data.digits import (
     check_split,
     digit_shapes,
     draw_digits,
+    part_size,
 )
-from course_lib.data.draws import Draws, generator
+from course_lib.data.draws import Draws, generator, uniform_noise
 from course_lib.data.photographs import photograph
 
 TEXTURES = {
@@ -32,6 +32,7 @@ TEXTURES = {
 }
 TEXTURE_SIZE = 192  # pixels: the sides that the pictures are scaled to before a piece is cut out
 ABSENT = -100  # the label where there is no digit; cross-entropy leaves it out
+CROWDED = 2 / 3  # how fast digits get smaller when there are more of them
 PLACES = 12  # that are tried for each digit
 APART = (0.7, 1.0)  # of two digits' mean side: so far, across or down, their middles should be from each other
 
@@ -67,7 +68,7 @@ class DigitScenes:
     colour: bool = False
     classes: tuple[int, ...] | None = None  # which digits; None: all ten
     contrast: float = 0.35  # of the range from black to white
-    scale: tuple[float, float] = (0.55, 0.9)  # a digit's side, of the image's side divided by sqrt(number of digits)
+    scale: tuple[float, float] = (0.55, 0.9)  # of a digit's side, of the image's; n digits: divided by n ** CROWDED
     rotation: float = 20.0  # degrees, at most, to both sides
     noise: float = 0.03  # standard deviation of what each pixel is off
 
@@ -98,7 +99,7 @@ class DigitScenes:
         columns = 5 + most * (3 + 2 * PLACES + self.channels)
         rows = torch.rand(count, columns, generator=generator("scenes", seed))
         noise = generator("noise of scenes", seed)
-        parts = [self._draw(Draws(part), noise) for part in rows.split(CHUNK)]
+        parts = [self._draw(Draws(part), noise) for part in rows.split(part_size(self.channels, self.size))]
         return Scenes(*map(torch.cat, zip(*parts, strict=True)))
 
     @property
@@ -115,7 +116,7 @@ class DigitScenes:
         for index in range(most):
             is_there = index < number
             chosen = draws.whole(len(digit_of))
-            side = draws.uniform(*self.scale) * self.size / number.sqrt()
+            side = draws.uniform(*self.scale) * self.size / number**CROWDED
             centre = _free_place(draws, side, self.size, placed)
             ink = draw_digits(
                 shapes[chosen],
@@ -130,11 +131,10 @@ class DigitScenes:
             placed.append((centre, side))
             present.append(is_there)
             labels.append(digit_of[chosen].masked_fill(~is_there, ABSENT))
-        width = self.noise * 12**0.5  # of uniform numbers with this standard deviation
-        pixels = (pixels + (torch.rand(pixels.shape, generator=noise) - 0.5) * width).clamp(0, 1)
+        pixels += uniform_noise(pixels.shape, self.noise, noise)
         labels = torch.stack(labels, dim=1)
         return Scenes(
-            pixels=pixels,
+            pixels=pixels.clamp_(0, 1),
             labels=labels,
             present=torch.stack(present, dim=1),
             semantic=_classes_of(instances, labels),
