@@ -3,7 +3,12 @@ import math
 import pytest
 import torch
 
-from course_lib.functional.positions import relative_buckets, sinusoidal_positions, sinusoidal_positions_2d
+from course_lib.functional.positions import (
+    interpolate_positions,
+    relative_buckets,
+    sinusoidal_positions,
+    sinusoidal_positions_2d,
+)
 
 
 def test_even_columns_are_sines_and_odd_ones_cosines_of_the_same_angle():
@@ -89,3 +94,35 @@ def test_a_grid_has_the_code_of_the_column_beside_that_of_the_row():
 def test_bad_grids_are_named(height, width, dim):
     with pytest.raises(ValueError, match=f"{height} x {width}, dim={dim}"):
         sinusoidal_positions_2d(height, width, dim)
+
+
+def keys_cubic(distance):
+    """The weight of a sample in bicubic interpolation (Keys 1981, a = -3/4), by its distance."""
+    a, s = -0.75, abs(distance)
+    if s <= 1:
+        return (a + 2) * s**3 - (a + 3) * s**2 + 1
+    return a * s**3 - 5 * a * s**2 + 8 * a * s - 4 * a if s < 2 else 0.0
+
+
+def resized(length, new):
+    """The matrix that resizes a row of numbers: sample i stands at i + 1/2, and the ends go on for ever."""
+    matrix = torch.zeros(new, length, dtype=torch.float64)
+    for out in range(new):
+        centre = (out + 0.5) * length / new - 0.5
+        for i in range(math.floor(centre) - 1, math.floor(centre) + 3):
+            matrix[out, min(max(i, 0), length - 1)] += keys_cubic(centre - i)
+    return matrix
+
+
+@pytest.mark.parametrize(("height", "width"), [(5, 7), (2, 9), (3, 4), (1, 1)])
+def test_interpolated_positions_are_bicubic_in_both_directions(height, width):
+    positions = torch.randn(3, 4, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    expected = torch.einsum("ai,bj,ijd->abd", resized(3, height), resized(4, width), positions)
+    torch.testing.assert_close(interpolate_positions(positions, height, width), expected)
+
+
+def test_positions_of_the_same_size_stay_and_none_are_refused():
+    positions = torch.randn(3, 4, 6, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(interpolate_positions(positions, 3, 4), positions)
+    with pytest.raises(ValueError, match=r"at least one patch in each direction, got 0 x 4"):
+        interpolate_positions(positions, 0, 4)
