@@ -1,12 +1,13 @@
 """Folders in the layout of the official releases: config.json beside model.safetensors.
 
 `from_pretrained` opens one in our models, `save_pretrained` writes one that Hugging Face's classes open. Each family's
-names there are a table in a module of its own (`weights/gpt2.py`, ...), imported when it is needed.
+names there are a table in a module of its own (`weights/gpt2.py`, ...), imported when it is needed. Where a layout has
+no config.json (torchvision's), the tensors' names and shapes say what the model is.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -48,27 +49,39 @@ FAMILIES = {  # by model_type
     "bert": Family("course_lib.weights.bert", "course_lib.models.bert"),
     "gpt2": Family("course_lib.weights.gpt2", "course_lib.models.gpt"),
     "marian": Family("course_lib.weights.marian", "course_lib.models.transformer"),
+    "resnet": Family("course_lib.weights.resnet", "course_lib.models.resnet"),
+    "swin": Family("course_lib.weights.swin", "course_lib.models.swin"),
     "t5": Family("course_lib.weights.t5", "course_lib.models.t5"),
     "vit": Family("course_lib.weights.vit", "course_lib.models.vit"),
 }
+
+BARE = {
+    "torchvision": Family("course_lib.weights.torchvision_resnet", "course_lib.models.resnet")
+}  # without config.json
 
 
 def from_pretrained(folder: Path | str) -> nn.Module:
     """Opens a folder with config.json and model.safetensors (or its shards): our model, ready for use.
 
     config.json's `model_type` and `architectures` say which; without `architectures` it is the bare model, which
-    returns features. Weights of 16 or 64 bits become 32-bit floats; NaN stays NaN. The model is in evaluation mode.
+    returns features. A folder without config.json, or the path of a single .safetensors file, must be in a layout that
+    has none: torchvision's of ResNet. Weights of 16 or 64 bits become 32-bit floats; NaN stays NaN. The model is in
+    evaluation mode.
     Raises FileNotFoundError for a missing folder or file, and ValueError, saying what is unknown, missing or misshapen,
     for anything that is not such a checkpoint. Nothing in the folder is ever run.
     """
     folder = Path(folder)
-    if not folder.is_dir():
+    if not folder.is_dir() and not folder.is_file():
         raise FileNotFoundError(f"There is no folder {folder}.")
     path = folder / CONFIG
-    config = read_json(path)
-    layout, architecture = known_family(config, path)
+    bare = folder.is_file() or (not path.exists() and (folder / WEIGHTS).is_file())
+    config = {} if bare else read_json(path)
+    if not bare:
+        layout, architecture = known_family(config, path)
     with open_checkpoint(folder) as files:
         found = {name: file for file in files for name in file.specs}
+        if bare:
+            layout, architecture, config = known_names(found, folder)
         settings = Settings(config, frozenset(map(layout.canonical, found)))
 
         def build() -> nn.Module:
@@ -77,12 +90,12 @@ def from_pretrained(folder: Path | str) -> nn.Module:
         try:
             outline = skeleton(build, len(found))
         except (ValueError, TypeError, RuntimeError, OverflowError) as error:
-            raise ValueError(f"{path} describes no model that we have: {error}.") from error
+            raise ValueError(f"{folder if bare else path} describes no model that we have: {error}.") from error
         expected = entries(layout, outline, architecture)
         sources = matched(layout, expected, found, settings, folder)
         tensors: dict[str, Tensor] = {}
         for name, entry in expected.items():
-            theirs = read_copies(sources[name], entry.ours[0].dtype)
+            theirs = read_copies(sources[name], entry.ours[0].dtype) if sources[name] else filling(layout, name, entry)
             for our_names, tensor in entry.read(theirs):
                 tensors |= dict.fromkeys(our_names, tensor.contiguous())
         model = filled(build, tensors)
@@ -90,12 +103,17 @@ def from_pretrained(folder: Path | str) -> nn.Module:
     return model
 
 
-def save_pretrained(model: nn.Module, folder: Path | str) -> None:
+def save_pretrained(model: nn.Module, folder: Path | str, *, layout: str | None = None) -> None:
     """Writes config.json and model.safetensors, which `from_pretrained` and Hugging Face's classes open.
 
+    With `layout="torchvision"` it writes model.safetensors alone, with torchvision's names, for
+    `load_state_dict(safetensors.torch.load_file(...))` of torchvision's model.
     The folder is made if need be. An interruption leaves an older checkpoint whole.
-    Raises ValueError for a model that no official layout can hold.
+    Raises ValueError for a model that the layout cannot hold, or if config.json of another layout is in the folder.
     """
+    if layout is not None:
+        save_bare(model, Path(folder), layout)
+        return
     family = next((family for family in FAMILIES.values() if family.models == type(model).__module__), None)
     if family is None:
         raise ValueError(
@@ -118,6 +136,48 @@ def save_pretrained(model: nn.Module, folder: Path | str) -> None:
             folder / CONFIG: (json.dumps(config, indent=2, sort_keys=True) + "\n").encode(),
         }
     )
+
+
+def save_bare(model: nn.Module, folder: Path, name: str) -> None:
+    """Writes model.safetensors in a layout that has no config.json."""
+    family = BARE.get(name)
+    if family is None or family.models != type(model).__module__:
+        known = ", ".join(repr(each) for each, family in BARE.items() if family.models == type(model).__module__)
+        raise ValueError(f"{type(model).__name__} has no layout {name!r}: {known or 'None'} is possible here.")
+    if (folder / CONFIG).exists():
+        raise ValueError(f"{folder} holds {CONFIG}, which the layout {name!r} does not have: choose another folder.")
+    layout: Layout = import_module(family.layout).LAYOUT
+    (architecture,) = layout.describe(model)["architectures"]
+    tensors = {name: entry.theirs() for name, entry in entries(layout, model, architecture).items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_files({folder / WEIGHTS: serialised(tensors, {})})
+
+
+def known_names(found: Mapping[str, TensorFile], path: Path) -> tuple[Layout, str, dict[str, Any]]:
+    """Layout, architecture and settings that the tensors' names and shapes tell.
+
+    Raises FileNotFoundError if they do not, since config.json is missing then.
+    """
+    specs = {name: file.specs[name] for name, file in found.items()}
+    for family in BARE.values():
+        layout: Layout = import_module(family.layout).LAYOUT
+        try:
+            config = layout.read_off(specs)
+        except ValueError as error:
+            raise ValueError(f"{path} does not fit: {error}.") from error
+        if config is not None:
+            return layout, config["architectures"][0], config
+    raise FileNotFoundError(
+        f"There is no {CONFIG} beside the tensors of {path}, and their names are not those of a layout without it: "
+        f"{', '.join(BARE)}."
+    )
+
+
+def filling(layout: Layout, name: str, entry: Entry) -> Tensor:
+    """What stands for a tensor that a checkpoint may lack."""
+    theirs = entry.theirs()
+    value = next(value for pattern, value in layout.absent if re.search(pattern, name))
+    return torch.full(theirs.shape, value, dtype=theirs.dtype)
 
 
 def known_family(config: dict[str, Any], path: Path) -> tuple[Layout, str]:
@@ -152,8 +212,16 @@ def read_json(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def open_checkpoint(folder: Path) -> Iterator[list[TensorFile]]:
-    """The folder's safetensors file, or its shards."""
+    """The folder's safetensors file, or its shards; or the file itself."""
     with ExitStack() as stack:
+        if folder.suffix in (".pth", ".pt") and folder.is_file():
+            raise ValueError(
+                f"{folder} is pickled: it can run code, and is not opened. If it is a ResNet of torchvision's, rewrite it "
+                f"where you trust it: course_lib.weights.torchvision_resnet.convert({folder.name!r}, folder)."
+            )
+        if folder.is_file():
+            yield [stack.enter_context(open_tensors(folder))]
+            return
         if (folder / WEIGHTS).exists() or not (folder / INDEX).exists():
             if (folder / PICKLED).exists() and not (folder / WEIGHTS).exists():
                 raise FileNotFoundError(
@@ -223,7 +291,7 @@ def matched(
             problems.append(f"{stored} is unknown")
     for name, entry in expected.items():
         theirs = entry.theirs()
-        if not sources[name]:
+        if not sources[name] and not any(re.search(pattern, name) for pattern, _ in layout.absent):
             missing.append(f"{name} {tuple(theirs.shape)} is missing")
         for file, stored in sources[name]:
             spec = file.specs[stored]
