@@ -42,6 +42,7 @@ class ConvNorm(nn.Module):
         self.norm = nn.BatchNorm2d(out_channels)
         self.activation = activation
         nn.init.kaiming_normal_(self.conv.weight, mode="fan_out", nonlinearity="relu")
+        self.to(memory_format=torch.channels_last)  # the order that suits `channels_last` images
 
     def forward(self, x: Float[Tensor, "B C_in height width"]) -> Float[Tensor, "B C_out h w"]:
         x = self.norm(self.conv(x))

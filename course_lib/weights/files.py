@@ -55,9 +55,9 @@ FAMILIES = {  # by model_type
     "vit": Family("course_lib.weights.vit", "course_lib.models.vit"),
 }
 
-BARE = {
-    "torchvision": Family("course_lib.weights.torchvision_resnet", "course_lib.models.resnet")
-}  # without config.json
+BARE = {  # by name: layouts without config.json
+    "torchvision": Family("course_lib.weights.torchvision_resnet", "course_lib.models.resnet"),
+}
 
 
 def from_pretrained(folder: Path | str) -> nn.Module:
@@ -214,10 +214,10 @@ def read_json(path: Path) -> dict[str, Any]:
 def open_checkpoint(folder: Path) -> Iterator[list[TensorFile]]:
     """The folder's safetensors file, or its shards; or the file itself."""
     with ExitStack() as stack:
-        if folder.suffix in (".pth", ".pt") and folder.is_file():
+        if folder.is_file() and folder.suffix in (".pth", ".pt"):
             raise ValueError(
-                f"{folder} is pickled: it can run code, and is not opened. If it is a ResNet of torchvision's, rewrite it "
-                f"where you trust it: course_lib.weights.torchvision_resnet.convert({folder.name!r}, folder)."
+                f"{folder} is pickled: it can run code, and is not opened. Rewrite a ResNet of torchvision's by "
+                f"course_lib.weights.torchvision_resnet.convert({folder.name!r}, folder)."
             )
         if folder.is_file():
             yield [stack.enter_context(open_tensors(folder))]

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from course_lib.weights.tensors import tied_groups
+from course_lib.weights.tensors import Spec, tied_groups
 
 MOST = 10**8  # no size in a config.json that we know of is larger
+MOST_STAGES = 100  # nor is a list of them longer
 
 ACTIVATIONS = {  # official name -> ours
     "relu": "relu",
@@ -63,8 +64,11 @@ class Layout:
     aliases: Sequence[tuple[str, str]] = ()  # (regex, replacement): other names for the same tensor, old or tied
     computed: Callable[[nn.Module], Mapping[str, Tensor]] = lambda model: {}  # our model -> theirs that it computes
     ignored: Sequence[str] = ()  # regexes: tensors that a file may hold and we do not need
+    absent: Sequence[tuple[str, float]] = ()  # (regex, value): tensors that a file may lack, and what stands for them
     build: Callable[["Settings", str], nn.Module]  # config.json and an architecture's name -> our model
     describe: Callable[[nn.Module], dict[str, Any]]  # our model -> config.json; "architectures" names one of the above
+    read_off: Callable[[Mapping[str, Spec]], dict[str, Any] | None] | None = None  # names and shapes of tensors -> what
+    # config.json would say, in a layout that has none; None if they are another layout's
 
     def canonical(self, name: str) -> str:
         """Their name without the prefix, which files of the same model have or have not."""
@@ -166,6 +170,19 @@ class Settings:
             raise ValueError(f"{key} must be a whole number from {at_least} to {at_most}, got {_short(value)}")
         self.sizes[key] = value
         return value
+
+    def integers(
+        self, key: str, default: Sequence[int] | None = None, *, at_least: int = 1, at_most: int = MOST
+    ) -> tuple[int, ...]:
+        """A list of whole numbers, such as the size of each stage."""
+        values = self._value(key, default)
+        if not isinstance(values, (list, tuple)) or not 1 <= len(values) <= MOST_STAGES:
+            raise ValueError(f"{key} must be a list of 1 to {MOST_STAGES} whole numbers, got {_short(values)}")
+        limits = {"at_least": at_least, "at_most": at_most}
+        each = {f"{key}[{i}]": value for i, value in enumerate(values)}
+        result = tuple(Settings(each).integer(name, **limits) for name in each)
+        self.sizes |= {name: value for name, value in zip(each, result, strict=True)}
+        return result
 
     def number(self, key: str, default: float | None = None, *, at_least: float = 0.0, at_most: float = 1.0) -> float:
         """A number, such as a probability."""

@@ -158,7 +158,7 @@ def filled(build: Callable[[], nn.Module], tensors: Mapping[str, Tensor]) -> nn.
         tensor = tensors[name]
         state[name] = made.setdefault(id(tensor), nn.Parameter(tensor, requires_grad=parameter.requires_grad))
     model.load_state_dict(state, assign=True)
-    return model.eval()
+    return model.to(memory_format=torch.channels_last).eval()  # of convolutions' weights: faster in this order
 
 
 def tied_groups(model: nn.Module) -> dict[tuple[str, ...], Tensor]:

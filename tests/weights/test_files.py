@@ -13,6 +13,7 @@ from torch import nn
 
 from course_lib.models.bert import BERTConfig, BERTForMaskedLM
 from course_lib.models.gpt import GPT, GPTConfig
+from course_lib.models.resnet import ResNet, ResNetConfig
 from course_lib.models.swin import Swin, SwinConfig
 from course_lib.models.t5 import T5, T5Config
 from course_lib.models.transformer import Transformer, TransformerConfig
@@ -421,6 +422,9 @@ REAL = {
     "gpt2": lambda: GPT(GPTConfig(**SMALL, context_length=5)),
     "marian": lambda: Transformer(
         TransformerConfig(**SMALL, mlp_dim=6, max_length=9, activation="gelu", positions="sinusoidal_halves")
+    ),
+    "resnet": lambda: ResNet(
+        ResNetConfig(in_channels=1, num_classes=3, stem_channels=2, widths=(2, 4), depths=(1, 1), block="basic")
     ),
     "swin": lambda: Swin(
         SwinConfig(image_size=8, patch_size=2, num_classes=3, dim=4, depths=(1, 1), num_heads=(1, 2), window_size=2)
