@@ -4,6 +4,7 @@ Dosovitskiy et al., "An image is worth 16x16 words", ICLR 2021, arXiv 2010.11929
 autoencoders are scalable vision learners", CVPR 2022, arXiv 2111.06377, whose released code orders a patch like this.
 """
 
+import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
@@ -33,6 +34,15 @@ def unpatchify(patches: Float[Tensor, "B N P"], patch_size: int, height: int, wi
             f"{area} numbers each, got {patches.shape[1]} patches with {patches.shape[2]} numbers"
         )
     return rearrange(patches, "b (h w) (p q c) -> b c (h p) (w q)", h=rows, p=patch_size, q=patch_size)
+
+
+def patch_statistics(patches: Float[Tensor, "B N P"]) -> tuple[Float[Tensor, "B N 1"], Float[Tensor, "B N 1"]]:
+    """Mean and spread of the numbers in each patch: He et al. 2022, section 3, "Reconstruction target".
+
+    As in the released code the variance is the unbiased one, over P - 1, and 1e-6 is added to it before the root.
+    """
+    variance, mean = torch.var_mean(patches, dim=-1, keepdim=True)
+    return mean, (variance + 1e-6).sqrt()
 
 
 def _check_size(height: int, width: int, patch_size: int) -> None:

@@ -33,3 +33,8 @@ def random_mask(noise: Float[Tensor, "B N"], ratio: float) -> RandomMask:
     shuffle = noise.argsort(dim=1)
     restore = shuffle.argsort(dim=1)
     return RandomMask(shuffle[:, :num_keep], restore, masked=restore >= num_keep)
+
+
+def take_patches(patches: Float[Tensor, "B M D"], places: Int[Tensor, "B K"]) -> Float[Tensor, "B K D"]:
+    """The patches at these places, in each image others."""
+    return patches.gather(1, places[..., None].expand(-1, -1, patches.shape[-1]))

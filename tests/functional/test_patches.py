@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.functional.patches import patchify, unpatchify
+from course_lib.functional.patches import patch_statistics, patchify, unpatchify
 from course_lib.layers.patches import PatchEmbed
 
 sizes = st.integers(1, 4)
@@ -45,3 +45,10 @@ def test_a_size_that_is_no_whole_number_of_patches_is_named(height, width, patch
 def test_patches_of_another_image_are_refused(count, length):
     with pytest.raises(ValueError, match=f"has 6 patches .* 4 numbers each, got {count} patches with {length}"):
         unpatchify(torch.zeros(1, count, length), 2, 4, 6)
+
+
+def test_a_patchs_spread_is_the_unbiased_one():
+    patches = torch.tensor([[[1.0, 2.0, 6.0], [5.0, 5.0, 5.0]]])
+    mean, spread = patch_statistics(patches)
+    assert mean.flatten().tolist() == [3.0, 5.0]
+    torch.testing.assert_close(spread.flatten(), torch.tensor([(14 / 2 + 1e-6) ** 0.5, 1e-3]))

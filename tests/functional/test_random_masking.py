@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from course_lib.functional.random_masking import random_mask
+from course_lib.functional.random_masking import random_mask, take_patches
 
 COUNTS = [(49, 0.75, 12), (16, 0.5, 8), (9, 0.6, 3), (196, 0.75, 49), (5, 0.0, 5)]
 
@@ -40,3 +40,9 @@ def test_the_same_noise_hides_the_same_patches_and_all_are_hidden_equally_often(
 def test_a_ratio_that_leaves_nothing_to_see_or_to_hide_is_named(ratio, visible):
     with pytest.raises(ValueError, match=f"ratio of {ratio:g} leaves {visible} of 9 patches .* from 0 to 0.888"):
         random_mask(torch.rand(2, 9), ratio)
+
+
+def test_each_image_gives_the_patches_at_its_own_places():
+    patches = torch.arange(12.0).view(2, 3, 2)
+    taken = take_patches(patches, torch.tensor([[2, 0], [1, 1]]))
+    assert taken.tolist() == [[[4.0, 5.0], [0.0, 1.0]], [[8.0, 9.0], [8.0, 9.0]]]
