@@ -7,7 +7,7 @@ beside it (`extra`: a vocabulary, scores). A class is looked up among those in `
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -122,9 +122,10 @@ def with_configs(constructor: type[nn.Module], arguments: dict[str, Any]) -> dic
 
 def as_hinted(value: Any, hint: Any) -> Any:
     """A dict as the config that the hint names, with the configs inside it; anything else with tuples for lists."""
-    config = next((kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)), None)  # of `Config | None`, too
-    if config is None or not isinstance(value, dict):
+    configs = [kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)]  # of `Config | OtherConfig | None`, too
+    if not configs or not isinstance(value, dict):
         return tuples(value)
+    config = next((kind for kind in configs if value.keys() <= {field.name for field in fields(kind)}), configs[0])
     hints = get_type_hints(config)
     return config(**{name: as_hinted(item, hints.get(name)) for name, item in value.items()})
 

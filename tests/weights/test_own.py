@@ -64,9 +64,14 @@ class TrunkConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OtherTrunkConfig:
+    widths: tuple = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class ForeignConfig:
     sizes: tuple = ()
-    trunk: TrunkConfig | None = None
+    trunk: TrunkConfig | OtherTrunkConfig | None = None
 
 
 class Foreign(nn.Module):
@@ -86,7 +91,7 @@ def test_tuples_in_a_config_come_back_as_tuples():
     assert arguments == {"config": ForeignConfig(sizes=(1, (2, 3)))}
 
 
-@pytest.mark.parametrize("trunk", [None, TrunkConfig(depths=(1, 2))])
+@pytest.mark.parametrize("trunk", [None, TrunkConfig(depths=(1, 2)), OtherTrunkConfig(widths=(3,))])
 def test_a_config_inside_a_config_comes_back(trunk):
     foreign = Foreign(ForeignConfig(sizes=(3,), trunk=trunk))
     arguments = json.loads(own.plain_json(own.arguments_of(foreign)))
