@@ -76,9 +76,11 @@ def test_units_of_the_features_do_not_matter():
     )
 
 
-def test_a_feature_that_is_constant_in_training_gets_no_weight():
+def test_a_feature_that_is_constant_in_training_but_for_rounding_gets_no_weight():
     train = blobs(40, 4, 3, 0)
-    features = torch.cat([train.features, torch.full((40, 1), 0.1), torch.zeros(40, 1)], dim=1)
+    rounded = 1000.1 + 1e-4 * torch.rand(40, 1, generator=torch.Generator().manual_seed(0))
+    assert len(rounded.unique()) > 1
+    features = torch.cat([train.features, rounded, torch.zeros(40, 1)], dim=1)
     probe = logistic_regression(features, train.labels)
     assert (probe.weight[:, 4:] == 0).all()
     torch.testing.assert_close(probe.weight[:, :4], logistic_regression(*train).weight)
@@ -107,6 +109,11 @@ def test_the_tuned_probe_is_the_one_that_validation_likes_best():
     assert tuned.accuracy(*validation) == max(by_strength.values()) > min(by_strength.values())
     assert tuned.l2 == max(l2 for l2, accuracy in by_strength.items() if accuracy == max(by_strength.values()))
     torch.testing.assert_close(tuned.weight, logistic_regression(*train, l2=tuned.l2).weight, rtol=0, atol=1e-8)
+
+
+def test_of_equally_good_probes_the_strongest_penalty_is_chosen():
+    train, validation = blobs(30, 40, 4, 0, noise=0.1), blobs(50, 40, 4, 1, noise=0.1)
+    assert probes.tuned_probe(train, validation, strengths=(1.0, 3.0, 0.1)).l2 == 3.0
 
 
 def test_the_tuned_neighbours_are_the_ones_that_validation_likes_best():
