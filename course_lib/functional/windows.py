@@ -4,10 +4,11 @@ Liu et al., "Swin Transformer: hierarchical vision Transformer using shifted win
 """
 
 import torch
-import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
+
+from course_lib.functional.attention import attention
 
 
 def window_partition(x: Shaped[Tensor, "B H W D"], size: int) -> Shaped[Tensor, "B nW M2 D"]:
@@ -81,8 +82,11 @@ def window_attention(
 ) -> Float[Tensor, "B nW heads M2 d"]:
     """softmax(Q K^T / sqrt(d) + B) V in each window, eq. (4); B is -inf where a query may not see a key.
 
-    The twin of `functional.attention.attention`. A fused product cannot learn B, and on a CPU gains nothing at the
-    size of a window.
+    A fused product cannot learn B: it is taken where B is not being learned.
     """
+    if not (torch.is_grad_enabled() and bias.requires_grad):
+        bias = bias if len(bias) == 1 else bias.repeat(len(q), 1, 1, 1)
+        heads = attention(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), bias=bias)
+        return heads.unflatten(0, q.shape[:2])
     scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)
-    return F.softmax(scores + bias, dim=-1) @ v
+    return scores.add_(bias).softmax(dim=-1) @ v  # in place: no gradient needs the products alone
