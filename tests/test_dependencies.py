@@ -71,9 +71,9 @@ def top_level_imports(folder):
 
 
 def test_the_package_imports_only_what_the_core_installs():
-    """Directly listed, or brought along by a listed package; an author's tool and the benchmarks' peers come late."""
+    """Directly listed, or brought along by a listed package; what authors and the benchmarks' peers need comes late."""
     core = {canonicalize_name(name) for name in constraints()} - {canonicalize_name(r.name) for r in DEV}
-    core |= {"jupytext", "tokenizers", "transformers"}
+    core |= {"jupytext", "scikit-image", "scikit-learn", "tokenizers", "transformers"}
     distributions = packages_distributions()
     third_party = set(top_level_imports(ROOT / "course_lib")) - sys.stdlib_module_names - {"course_lib"}
     unlisted = {

@@ -149,7 +149,7 @@ PHOTOGRAPHS = {
         original="rocket",
     ),
     "text": Photograph(
-        title="A page of text, from Wikipedia's article on corner detection",
+        title="Handwriting, to find corners in",
         credit="Wikipedia",
         licence=PUBLIC_DOMAIN,
         source="https://en.wikipedia.org/wiki/File:Corner.png",
