@@ -1,4 +1,3 @@
-import copy
 import json
 
 import pytest
@@ -20,10 +19,22 @@ CONFIGS = {  # settings, and the size of the images
     "basic": ({"layer_type": "basic"}, (33, 47)),
     "bottleneck": ({"layer_type": "bottleneck"}, (40, 32)),
     "stride on the first 1 x 1": ({"layer_type": "bottleneck", "downsample_in_bottleneck": True}, (37, 45)),
-    "first stage halves, grey": ({"layer_type": "basic", "downsample_in_first_stage": True, "num_channels": 1}, (65, 33)),
-    "two stages, gelu": ({"layer_type": "bottleneck", "hidden_sizes": [8, 20], "depths": [1, 3], "hidden_act": "gelu"}, (31, 29)),
+    "first stage halves, grey": (
+        {"layer_type": "basic", "downsample_in_first_stage": True, "num_channels": 1},
+        (65, 33),
+    ),
+    "two stages, gelu": (
+        {"layer_type": "bottleneck", "hidden_sizes": [8, 20], "depths": [1, 3], "hidden_act": "gelu"},
+        (31, 29),
+    ),
     "four stages, silu, one class": (
-        {"layer_type": "basic", "hidden_sizes": [6, 6, 8, 10], "depths": [1] * 4, "hidden_act": "silu", "num_labels": 1},
+        {
+            "layer_type": "basic",
+            "hidden_sizes": [6, 6, 8, 10],
+            "depths": [1] * 4,
+            "hidden_act": "silu",
+            "num_labels": 1,
+        },
         (64, 81),
     ),
     "everything early, a channel more": (
@@ -81,10 +92,11 @@ def run_ours(model, image):
     return outputs
 
 
-def outputs_and_gradient(outputs, image):
-    """The outputs, and the gradient of a fixed sum of them with respect to the image."""
+def outputs_and_gradient(outputs, image, training):
+    """The outputs, and the gradient, of about one in size, of a fixed sum of them with respect to the image."""
     generator = torch.Generator().manual_seed(3)
-    sum((each * torch.randn(each.shape, generator=generator)).sum() for each in outputs).backward()
+    total = sum((each * torch.randn(each.shape, generator=generator)).sum() for each in outputs)
+    (0.1 * total if training else total).backward()
     return [*(each.detach() for each in outputs), image.grad]
 
 
@@ -92,15 +104,10 @@ def assert_same(theirs, ours, size):
     generator = torch.Generator().manual_seed(2)
     image = torch.randn(3, theirs.config.num_channels, *size, generator=generator)
     one, other = (image.clone().requires_grad_() for _ in range(2))
-    expected = outputs_and_gradient(run_official(theirs, one), one)
-    given = outputs_and_gradient(run_ours(ours, other), other)
+    expected = outputs_and_gradient(run_official(theirs, one), one, theirs.training)
+    given = outputs_and_gradient(run_ours(ours, other), other, ours.training)
     for ours_, theirs_ in zip(given, expected, strict=True):
         torch.testing.assert_close(ours_, theirs_, rtol=0, atol=1e-5)
-
-
-def remembered(model):
-    """All running means, variances and counts, in the order in which both models have their norms."""
-    return {name.rpartition(".")[-1] + str(tuple(b.shape)) + str(i): b for i, (name, b) in enumerate(model.named_buffers())}
 
 
 @each_head
@@ -124,3 +131,68 @@ def test_training_gives_the_same_outputs_gradients_and_statistics(settings, size
     for name, tensor in ours.state_dict().items():
         torch.testing.assert_close(tensor, after[name], rtol=0, atol=1e-5)
     assert ours.stem.norm.num_batches_tracked == 8
+
+
+@each_head
+@each_config
+def test_what_we_write_is_opened_by_the_official_class_without_a_missing_key(official, settings, size, tmp_path):
+    official_model(official, **settings).save_pretrained(tmp_path / "theirs")
+    ours = from_pretrained(tmp_path / "theirs")
+    save_pretrained(ours, tmp_path / "ours")
+    theirs, report = official.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not any(report.values()), report
+    assert_same(theirs.eval(), ours, size)
+    again = from_pretrained(tmp_path / "ours")
+    assert again.config == ours.config
+    assert all(torch.equal(again.state_dict()[name], tensor) for name, tensor in ours.state_dict().items())
+
+
+def test_convolutions_keep_the_order_in_memory_that_suits_them(tmp_path):
+    official_model().save_pretrained(tmp_path)
+    weight = from_pretrained(tmp_path).stem.conv.weight
+    assert weight.is_contiguous(memory_format=torch.channels_last) and not weight.is_contiguous()
+
+
+def test_files_from_before_batches_were_counted_are_opened(tmp_path):
+    theirs = official_model()
+    theirs.save_pretrained(tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    save_file({n: t for n, t in tensors.items() if "num_batches" not in n}, tmp_path / "model.safetensors")
+    ours = from_pretrained(tmp_path)
+    assert ours.stem.norm.num_batches_tracked == 0 and ours.stem.norm.num_batches_tracked.dtype == torch.int64
+    assert_same(theirs, ours, (32, 32))
+
+
+def change_config(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"layer_type": "wide"}, "layer_type is 'wide'"),
+        ({"hidden_act": "mish"}, "hidden_act is 'mish'"),
+        ({"hidden_sizes": [8, 12]}, "widths \\(8, 12\\) and depths \\(2, 1, 2\\)"),
+        ({"hidden_sizes": 8}, "hidden_sizes must be a list"),
+        ({"depths": [2, 1, 0]}, r"depths\[2\] must be a whole number from 1"),
+        ({"depths": [2, 1, 3]}, r"stages.2.layers.2.layer.0.convolution.weight \(4, 16, 1, 1\) is missing"),
+        ({"hidden_sizes": [8, 12, 18]}, "multiple of 4, got 18"),
+        ({"embedding_size": 7}, r"must have the shape \(7, 3, 7, 7\) by config.json's embedding_size=7"),
+        ({"architectures": ["ResNetBackbone"]}, "ResNetBackbone"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_settings_that_we_do_not_have_are_refused_by_name(changes, message, tmp_path):
+    official_model().save_pretrained(tmp_path)
+    change_config(tmp_path, **changes)
+    with pytest.raises(ValueError, match=message):
+        from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("changes", [{"stem": "small"}, {"shortcut": "padding"}, {"residual": False}], ids=str)
+def test_models_that_are_no_official_ones_are_not_written(changes, tmp_path):
+    official = {"stem": "imagenet", "shortcut": "projection"}
+    with pytest.raises(ValueError, match="own"):
+        save_pretrained(resnet8(**official | changes), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
