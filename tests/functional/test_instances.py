@@ -1,0 +1,144 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import ndimage
+
+from course_lib.functional.instances import (
+    Instances,
+    average_precision,
+    connected_components,
+    mask_boxes,
+    mask_iou,
+    match_instances,
+)
+
+
+def scipy_components(labels, connectivity):
+    """Areas of each label apart, numbered together by their first pixels."""
+    structure = np.ones((3, 3)) if connectivity == 8 else None
+    result, firsts = np.zeros(labels.shape, dtype=int), []
+    for label in np.unique(labels[labels != 0]):
+        areas, count = ndimage.label(labels == label, structure)
+        firsts += [(int(np.flatnonzero(areas == i)[0]), areas == i) for i in range(1, count + 1)]
+    for number, (_, area) in enumerate(sorted(firsts, key=lambda pair: pair[0]), start=1):
+        result[area] = number
+    return result
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**16), st.integers(1, 12), st.integers(1, 12), st.sampled_from([4, 8]), st.integers(2, 4))
+def test_components_equal_scipy_s(seed, height, width, connectivity, classes):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(classes, (3, height, width), generator=generator)
+    ours = connected_components(labels, connectivity=connectivity)
+    assert np.array_equal(ours.numpy(), np.stack([scipy_components(each, connectivity) for each in labels.numpy()]))
+
+
+def test_a_long_spiral_is_one_component():
+    spiral, (r, c), (i, j) = torch.zeros(41, 41, dtype=torch.long), (0, 0), (0, 1)
+    spiral[0, 0], turns = 1, 0
+    while turns < 2:  # straight on while the pixel after the next is free, else turn right
+        ahead = (r + 2 * i, c + 2 * j)
+        if not (0 <= r + i < 41 and 0 <= c + j < 41) or (all(0 <= a < 41 for a in ahead) and spiral[ahead]):
+            (i, j), turns = (j, -i), turns + 1
+            continue
+        (r, c), turns = (r + i, c + j), 0
+        spiral[r, c] = 1
+    assert spiral.sum() > 700 and ndimage.label(spiral.numpy())[1] == 1
+    assert torch.equal(connected_components(spiral[None])[0], spiral)
+
+
+def test_corners_connect_with_eight_neighbours_only():
+    labels = torch.tensor([[[0, 3], [3, 0]]])
+    assert connected_components(labels)[0].tolist() == [[0, 1], [2, 0]]
+    assert connected_components(labels, connectivity=8)[0].tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_box_ends_just_behind_its_mask():
+    masks = torch.zeros(3, 5, 6, dtype=torch.bool)
+    masks[0, 1:3, 2:6] = masks[1, 4, 0] = masks[2] = True
+    assert mask_boxes(masks).tolist() == [[2, 1, 6, 3], [0, 4, 1, 5], [0, 0, 6, 5]]
+    assert mask_boxes(masks[:0]).shape == (0, 4)
+
+
+def squares(*places, size=2, classes=None, scores=None):
+    """Things of size x size pixels with their upper left corners at these places of an 8 x 8 image."""
+    masks = torch.zeros(len(places), 8, 8, dtype=torch.bool)
+    for mask, (row, column) in zip(masks, places, strict=True):
+        mask[row : row + size, column : column + size] = True
+    return Instances(
+        masks=masks,
+        classes=torch.tensor(classes or [1] * len(places), dtype=torch.long),
+        scores=torch.tensor(scores or [1.0] * len(places), dtype=torch.float32),
+    )
+
+
+def test_overlap_is_intersection_over_union():
+    overlap = mask_iou(squares((0, 0), (4, 4)).masks, squares((0, 1), (4, 4), (6, 0)).masks)
+    assert overlap.tolist() == [pytest.approx([1 / 3, 0, 0]), pytest.approx([0, 1, 0])]
+    assert mask_iou(torch.zeros(1, 2, 2).bool(), torch.zeros(1, 2, 2).bool()).item() == 0
+
+
+def test_a_second_guess_at_the_same_thing_is_wrong_and_the_surer_one_comes_first():
+    true = squares((0, 0), (4, 4))
+    guesses = squares((0, 0), (0, 0), (4, 4), scores=[0.5, 0.9, 0.1])
+    assert match_instances(guesses, true).tolist() == [False, True, True]
+
+
+def test_a_guess_must_name_the_class_and_overlap_enough():
+    true = squares((0, 0), size=4, classes=[3])
+    assert not match_instances(squares((0, 0), size=4, classes=[4]), true).any()
+    half = squares((0, 0), size=3, classes=[3])  # 9 of 16 pixels
+    assert match_instances(half, true, threshold=9 / 16).all() and not match_instances(half, true, threshold=0.57).any()
+    assert not match_instances(half, squares()).any() and match_instances(squares(), true).shape == (0,)
+
+
+def brute_force_area(right, count):
+    """Of right and wrong guesses, from the surest down: each step of recall at the best precision from there on."""
+    points = [(sum(right[:n]) / count, sum(right[:n]) / n) for n in range(1, len(right) + 1)]
+    area, before = 0.0, 0.0
+    for recall, _ in points:
+        if recall > before:
+            area += (recall - before) * max(p for r, p in points if r >= recall)
+            before = recall
+    return area
+
+
+@given(st.lists(st.booleans(), max_size=12), st.integers(0, 5))
+def test_average_precision_equals_the_area_by_brute_force(right, missed):
+    count = sum(right) + missed
+    places = [(0, 0)] if count else []
+    true = [squares(*places) for _ in range(count)]
+    hit = iter(range(count))
+    predicted = [squares() for _ in range(count)]
+    wrong = []
+    for rank, is_right in enumerate(right):  # one guess per image, so that ranks run over images
+        score = [1 - rank / 100]
+        if is_right:
+            predicted[next(hit)] = squares((0, 0), scores=score)
+        else:
+            wrong.append(squares((4, 4), scores=score))
+    areas = average_precision(predicted + wrong, true + [squares()] * len(wrong))
+    assert areas == ({1: pytest.approx(brute_force_area(right, count))} if count else {})
+
+
+def test_classes_have_their_own_areas_and_one_that_is_true_nowhere_has_none():
+    true = [squares((0, 0), (4, 4), classes=[2, 5])]
+    guess = squares((0, 0), (4, 4), (0, 4), classes=[2, 7, 2], scores=[0.6, 0.9, 0.8])
+    assert average_precision([guess], true) == {2: pytest.approx(1 / 2), 5: 0}
+    assert average_precision([], []) == {}
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: connected_components(torch.zeros(1, 2, 2).long(), connectivity=6), "got 6"),
+        (lambda: mask_boxes(torch.zeros(1, 2, 2).bool()), "without a pixel"),
+        (lambda: average_precision([], [squares()]), "got 0 predicted and 1 true"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_reason(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()

@@ -1,0 +1,114 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib.functional.upsampling import (
+    bilinear_kernel,
+    max_pool,
+    max_unpool,
+    readable_transposed_convolution,
+)
+
+IMAGE = torch.tensor([[[[120.0, 150, 120], [100, 50, 110], [25, 25, 10]]]])
+
+
+def test_pooling_and_unpooling_give_the_worked_numbers():
+    values, positions = max_pool(IMAGE, 2, stride=1)
+    assert values[0, 0].tolist() == [[150, 150], [100, 110]]
+    assert positions[0, 0].tolist() == [[1, 1], [3, 5]]
+    image = max_unpool(torch.tensor([[[[300.0, 450], [100, 250]]]]), positions, 3, 3)
+    assert image[0, 0].tolist() == [[0, 300 + 450, 0], [100, 0, 250], [0, 0, 0]]
+
+
+def test_torch_s_own_unpooling_loses_values_where_windows_overlap():
+    _, positions = max_pool(IMAGE, 2, stride=1)
+    theirs = F.max_unpool2d(torch.tensor([[[[300.0, 450], [100, 250]]]]), positions, 2, stride=1, output_size=(3, 3))
+    assert theirs[0, 0, 0, 1] in (300, 450)
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+def test_without_overlaps_unpooling_equals_torch_s_at_odd_sizes_too(memory_format):
+    image = torch.randn(2, 3, 7, 9, generator=torch.Generator().manual_seed(0)).to(memory_format=memory_format)
+    values, positions = max_pool(image)
+    assert torch.equal(max_unpool(values, positions, 7, 9), F.max_unpool2d(values, positions, 2, output_size=(7, 9)))
+    assert torch.equal(values, F.max_pool2d(image, 2))
+
+
+def test_unpooling_is_the_gradient_of_pooling():
+    generator = torch.Generator().manual_seed(1)
+    image = torch.randn(2, 3, 8, 6, dtype=torch.float64, generator=generator).requires_grad_()
+    values, positions = max_pool(image, 3, stride=2)
+    flowing_back = torch.randn(values.shape, dtype=torch.float64, generator=generator)
+    (gradient,) = torch.autograd.grad(values, image, flowing_back)
+    torch.testing.assert_close(max_unpool(flowing_back, positions, 8, 6), gradient, rtol=0, atol=1e-12)
+
+
+def test_gradients_flow_through_unpooling_to_every_value():
+    values = torch.randn(1, 2, 2, 2, dtype=torch.float64, requires_grad=True)
+    _, positions = max_pool(IMAGE.expand(1, 2, 3, 3), 2, stride=1)
+    assert torch.autograd.gradcheck(lambda v: max_unpool(v, positions, 3, 3), values)
+
+
+def test_of_equal_values_the_first_is_remembered():
+    assert max_pool(torch.ones(1, 1, 4, 4)).positions[0, 0].tolist() == [[0, 2], [8, 10]]
+
+
+def test_stamping_gives_the_worked_numbers():
+    kernel = torch.tensor([[[[1.0, -1], [2, -2]]]])
+    stamped = readable_transposed_convolution(torch.tensor([[[[120.0, 150]]]]), kernel)
+    assert stamped[0, 0].tolist() == [[120, -120 + 150, -150], [240, -240 + 300, -300]]
+    apart = readable_transposed_convolution(torch.tensor([[[[120.0, 150]]]]), kernel, stride=2)
+    assert apart[0, 0].tolist() == [[120, -120, 150, -150], [240, -240, 300, -300]]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.tuples(*[st.integers(1, 3)] * 5, st.integers(1, 4), st.integers(1, 4)),
+    st.integers(1, 3),
+    st.integers(0, 2),
+    st.integers(0, 2),
+)
+def test_stamping_equals_torch_s_transposed_convolution(sizes, stride, padding, output_padding):
+    B, C_in, C_out, h, w, rows, columns = sizes
+    generator = torch.Generator().manual_seed(sum(sizes))
+    image = torch.randn(B, C_in, h, w, dtype=torch.float64, generator=generator)
+    kernel = torch.randn(C_in, C_out, rows, columns, dtype=torch.float64, generator=generator)
+    bias = torch.randn(C_out, dtype=torch.float64, generator=generator)
+    how = {"stride": stride, "padding": padding, "output_padding": output_padding}
+    smallest = min((h - 1) * stride + rows, (w - 1) * stride + columns) - 2 * padding + output_padding
+    if output_padding >= stride or smallest < 1:
+        with pytest.raises(ValueError, match=f"stride={stride}, padding={padding}, output_padding={output_padding}"):
+            readable_transposed_convolution(image, kernel, bias, **how)
+        return
+    for each in (bias, None):
+        ours = readable_transposed_convolution(image, kernel, each, **how)
+        torch.testing.assert_close(ours, F.conv_transpose2d(image, kernel, each, **how), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 4])
+def test_the_bilinear_kernel_interpolates(stride):
+    image = torch.randn(1, 1, 6, 5, generator=torch.Generator().manual_seed(2))
+    kernel = bilinear_kernel(stride)
+    padding = (len(kernel) - stride) // 2
+    ours = F.conv_transpose2d(image, kernel[None, None], stride=stride, padding=padding)
+    wanted = F.interpolate(image, scale_factor=stride, mode="bilinear", align_corners=False)
+    assert ours.shape == wanted.shape
+    inside = slice(stride, -stride)  # at the border interpolation repeats the last pixel, stamping ends
+    torch.testing.assert_close(ours[..., inside, inside], wanted[..., inside, inside], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: max_pool(IMAGE, 4), "4 x 4 pixels at a stride of 4 do not fit into 3 x 3"),
+        (lambda: max_pool(IMAGE, 2, stride=0), "stride of 0"),
+        (lambda: max_unpool(torch.ones(1, 1, 1, 1), torch.tensor([[[[9]]]]), 3, 3), "9 to 9.* 0 to 8"),
+        (lambda: max_unpool(torch.ones(1, 1, 1, 1), torch.tensor([[[[-1]]]]), 3, 3), "-1 to -1"),
+        (lambda: bilinear_kernel(0), "stride=0"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_reason(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()

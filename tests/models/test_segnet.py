@@ -1,0 +1,55 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_lib.models.segnet import SegNet, SegNetConfig, segnet
+from course_lib.weights import own
+
+TINY = SegNetConfig(in_channels=2, num_classes=3, widths=(4, 6), depths=(1, 2))
+
+
+def test_it_mirrors_vgg_16_with_14_7_million_parameters_on_each_side():
+    with torch.device("meta"):
+        model = segnet()
+    convolutions = [[m for m in part.modules() if isinstance(m, nn.Conv2d)] for part in (model.encoder, model.decoder)]
+    down, up = ([(m.in_channels, m.out_channels) for m in part] for part in convolutions)
+    assert len(down) == 13 and up[:-1] == [(b, a) for a, b in reversed(down[1:])] and up[-1] == (64, 64)
+    assert sum(p.numel() for p in model.encoder.parameters()) == 14_718_912
+    assert sum(p.numel() for p in model.parameters()) == 29_472_779
+
+
+def test_the_decoder_unpools_to_the_remembered_positions():
+    torch.manual_seed(0)
+    model, image = SegNet(TINY).eval(), torch.randn(2, 2, 13, 9)
+    fine = model.encoder[0](image)
+    pooled, where = F.max_pool2d(fine, 2, return_indices=True)
+    coarse = model.encoder[1](pooled)
+    smallest, coarse_where = F.max_pool2d(coarse, 2, return_indices=True)
+    x = model.decoder[0](F.max_unpool2d(smallest, coarse_where, 2, output_size=coarse.shape[-2:]))
+    x = model.decoder[1](F.max_unpool2d(x, where, 2, output_size=fine.shape[-2:]))
+    torch.testing.assert_close(model(image), model.head(x), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [(8, 8), (4, 4), (13, 7), (5, 22)])
+def test_every_pixel_of_any_image_gets_its_logits(size):
+    assert SegNet(TINY)(torch.randn(2, 2, *size)).shape == (2, 3, *size)
+
+
+def test_a_saved_net_comes_back(tmp_path):
+    model, image = SegNet(TINY).eval(), torch.randn(1, 2, 8, 8)
+    own.save(model, tmp_path / "segnet.safetensors")
+    assert torch.equal(own.load(tmp_path / "segnet.safetensors")(image), model(image))
+
+
+def test_all_parts_learn():
+    model = SegNet(TINY)
+    model(torch.randn(2, 2, 8, 8)).square().sum().backward()
+    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.parameters())
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match=r"\(4, 6\) and depths \(1,\)"):
+        SegNet(SegNetConfig(widths=(4, 6), depths=(1,)))
+    with pytest.raises(ValueError, match="3 x 8 pixels cannot be halved 2 times: it needs 4"):
+        SegNet(TINY)(torch.randn(1, 2, 3, 8))
