@@ -70,9 +70,7 @@ class MAEEncoder(ViT):
         """The features of the patches with the smallest `noise`, such as torch.rand(B, N); see `random_mask`."""
         mask, patches = random_mask(noise, self.mask_ratio), self.embed(image)
         if noise.shape[1] != patches.shape[1]:
-            raise ValueError(
-                f"each patch needs a number of noise: {patches.shape[1]} patches, {noise.shape[1]} numbers"
-            )
+            raise ValueError(f"noise has a number for each of {patches.shape[1]} patches, got {noise.shape[1]}")
         return VisibleFeatures(self.encode(take_patches(patches, mask.keep)), mask)
 
 

@@ -53,6 +53,7 @@ FAMILIES = {  # by model_type
     "swin": Family("course_lib.weights.swin", "course_lib.models.swin"),
     "t5": Family("course_lib.weights.t5", "course_lib.models.t5"),
     "vit": Family("course_lib.weights.vit", "course_lib.models.vit"),
+    "vit_mae": Family("course_lib.weights.vit_mae", "course_lib.models.mae"),
 }
 
 BARE = {  # by name: layouts without config.json

@@ -13,6 +13,7 @@ from torch import nn
 
 from course_lib.models.bert import BERTConfig, BERTForMaskedLM
 from course_lib.models.gpt import GPT, GPTConfig
+from course_lib.models.mae import mae_base
 from course_lib.models.resnet import ResNet, ResNetConfig
 from course_lib.models.swin import Swin, SwinConfig
 from course_lib.models.t5 import T5, T5Config
@@ -431,6 +432,10 @@ REAL = {
     ),
     "t5": lambda: T5(T5Config(**SMALL, mlp_dim=6, head_dim=3)),
     "vit": lambda: ViT(ViTConfig(image_size=4, patch_size=2, num_classes=3, dim=4, depth=1, num_heads=2, mlp_dim=6)),
+    "vit_mae": lambda: mae_base(
+        **{"image_size": 4, "patch_size": 2, "dim": 4, "depth": 1, "num_heads": 2, "mlp_dim": 6},
+        **{"decoder_dim": 4, "decoder_depth": 1, "decoder_num_heads": 2, "decoder_mlp_dim": 6},
+    ),
 }
 
 
