@@ -112,6 +112,7 @@ BENCHMARKS = {
     "heads": "course_lib.tools.bench_heads",
     "language": "course_lib.tools.bench_language",
     "translation": "course_lib.tools.bench_translation",
+    "vision": "course_lib.tools.bench_vision",
 }
 
 
