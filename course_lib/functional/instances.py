@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -87,6 +88,40 @@ def mask_iou(first: Bool[Tensor, "N H W"], second: Bool[Tensor, "M H W"]) -> Flo
     a, b = first.flatten(1).double(), second.flatten(1).double()
     intersection = a @ b.T
     return intersection / (a.sum(dim=1)[:, None] + b.sum(dim=1) - intersection).clamp(min=1)
+
+
+def instances_of(
+    areas: Int[Tensor, "B H W"], evidence: Float[Tensor, "B K H W"], *, smallest: int = 1
+) -> list[Instances]:
+    """The numbered areas of every image as things; their class is put to the vote.
+
+    Every pixel of an area says how much it is for each class (`evidence`); class 0, the background, cannot be chosen.
+    The score is the winner's mean. Areas of fewer than `smallest` pixels are left out.
+    """
+    found = []
+    for area, votes in zip(areas, evidence, strict=True):
+        numbers, sizes = area[area > 0].unique(return_counts=True)
+        numbers, sizes = numbers[sizes >= smallest], sizes[sizes >= smallest]
+        masks = area == numbers[:, None, None]
+        means = masks.flatten(1).to(votes.dtype) @ votes[1:].flatten(1).T / sizes[:, None]
+        scores, winners = means.max(dim=1)
+        found.append(Instances(masks=masks, classes=winners + 1, scores=scores))
+    return found
+
+
+def find_instances(logits: Float[Tensor, "B K H W"], *, smallest: int = 1) -> list[Instances]:
+    """The things in a semantic segmentation: every connected area that is not background, however its classes mix.
+
+    Simple and honest, and blind: things that touch are one thing here, whatever their classes, a thing in two parts is
+    two, and of things that cover each other only what is seen has a mask. See `instances_of` for class and score.
+    """
+    foreground = logits.argmax(dim=1) != 0
+    return instances_of(connected_components(foreground.long()), logits.softmax(dim=1), smallest=smallest)
+
+
+def true_instances(numbered: Int[Tensor, "B H W"], semantic: Int[Tensor, "B H W"], num_classes: int) -> list[Instances]:
+    """The things of numbered masks, 0 being background, with the class that `semantic` gives to their pixels."""
+    return instances_of(numbered, F.one_hot(semantic, num_classes).movedim(-1, 1).float())
 
 
 def match_instances(predicted: Instances, true: Instances, *, threshold: float = 0.5) -> Bool[Tensor, " N"]:

@@ -23,7 +23,7 @@ def conv_relu(in_channels: int, out_channels: int, *, norm: bool = True) -> nn.M
     conv = nn.Conv2d(in_channels, out_channels, 3, padding=1)
     nn.init.kaiming_normal_(conv.weight, nonlinearity="relu")
     nn.init.zeros_(conv.bias)
-    return nn.Sequential(conv, nn.ReLU(inplace=True))
+    return nn.Sequential(conv, nn.ReLU(inplace=True)).to(memory_format=torch.channels_last)
 
 
 def convs(in_channels: int, out_channels: int, *, count: int = 2, norm: bool = True) -> nn.Sequential:
@@ -53,6 +53,7 @@ class UpBlock(nn.Module):
             )  # first on the smaller map: cheaper
         else:
             raise ValueError(f"up must be 'transposed' or 'bilinear', got {up!r}")
+        self.up.to(memory_format=torch.channels_last)  # as the maps that come through here
         self.convs = convs(out_channels + skip_channels, out_channels, norm=norm)
 
     def forward(

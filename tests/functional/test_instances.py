@@ -5,13 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
+from course_lib.data.scenes import DigitScenes
 from course_lib.functional.instances import (
     Instances,
     average_precision,
     connected_components,
+    find_instances,
     mask_boxes,
     mask_iou,
     match_instances,
+    true_instances,
 )
 
 
@@ -93,6 +96,38 @@ def test_a_guess_must_name_the_class_and_overlap_enough():
     half = squares((0, 0), size=3, classes=[3])  # 9 of 16 pixels
     assert match_instances(half, true, threshold=9 / 16).all() and not match_instances(half, true, threshold=0.57).any()
     assert not match_instances(half, squares()).any() and match_instances(squares(), true).shape == (0,)
+
+
+def test_a_vote_of_the_pixels_names_each_area_and_small_ones_are_left_out():
+    logits = torch.zeros(2, 4, 5, 6)
+    logits[:, 0] = 1  # background
+    logits[0, 2, 0, :3], logits[0, 3, 0, 3] = 3, 9  # three pixels for class 2 beside one that is surer of class 3
+    logits[0, 1, 3:, 4:] = 5
+    logits[0, 3, 4, 0] = 5  # a single pixel
+    first, second = find_instances(logits, smallest=2)
+    assert len(second) == 0 and first.classes.tolist() == [2, 1]
+    assert mask_boxes(first.masks).tolist() == [[0, 0, 4, 1], [4, 3, 6, 5]]
+    shares = logits[0].softmax(dim=0)
+    expected = [shares[2, 0, :4].mean().item(), shares[1, 3, 4].item()]
+    assert first.scores.tolist() == pytest.approx(expected)
+    assert find_instances(logits)[0].classes.tolist() == [2, 1, 3]
+
+
+def test_things_that_touch_are_one_thing():
+    logits = torch.zeros(1, 3, 4, 4)
+    logits[0, 1, :, :2], logits[0, 2, :, 2:] = 5, 4
+    (found,) = find_instances(logits)
+    assert len(found) == 1 and found.classes.tolist() == [1]
+
+
+def test_the_true_things_of_scenes_have_their_masks_classes_and_boxes():
+    scenes = DigitScenes(split="test", size=48, digits=(1, 3), clutter=0.0).batch(20, seed=0)
+    for index, image in enumerate(true_instances(scenes.instances, scenes.semantic, 11)):
+        seen = scenes.boxes[index, :, 2] > 0
+        assert image.classes.tolist() == (scenes.labels[index, seen] + 1).tolist()
+        assert mask_boxes(image.masks).tolist() == scenes.boxes[index, seen].tolist()
+        for mask, class_id in zip(image.masks, image.classes, strict=True):
+            assert (scenes.semantic[index][mask] == class_id).all()
 
 
 def brute_force_area(right, count):
