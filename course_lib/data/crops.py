@@ -17,7 +17,7 @@ from course_lib.data.draws import Draws, generator
 from course_lib.data.photographs import PHOTOGRAPHS, photograph
 
 CLASSES = tuple(name for name in PHOTOGRAPHS if name != "clock")  # of the labels 0, 1, ...; the clock is but a blur
-TILE, GAP = 72, 8  # pixels
+TILE, GAP = 60, 4  # pixels
 TURN = ("train", "validation", "train", "test", "train")  # whose is the tile, by (row + 2 * column) modulo 5
 BLANK = 0.015  # spread below which a quarter of a tile shows nothing: such tiles, of dark sky, say, are left out
 
@@ -32,7 +32,7 @@ class PhotoCrops:
     split: str
     size: int = 32  # pixels
     colour: bool = False  # with colours, those of the 7 grey pictures are three equal channels, which tells them apart
-    zoom: tuple[float, float] = (0.9, 1.8)
+    zoom: tuple[float, float] = (0.9, 1.75)
     brightness: float = 0.1  # at most so much is added or taken away
     contrast: float = 0.2  # the differences between pixels grow or shrink by at most this share
 
