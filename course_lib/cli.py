@@ -110,6 +110,7 @@ def train(
 BENCHMARKS = {
     "attention": "course_lib.tools.bench_attention",
     "heads": "course_lib.tools.bench_heads",
+    "images": "course_lib.tools.bench_images",
     "language": "course_lib.tools.bench_language",
     "translation": "course_lib.tools.bench_translation",
     "vision": "course_lib.tools.bench_vision",
