@@ -131,8 +131,11 @@ def check_config(config: SwinConfig) -> None:
             f"depths={config.depths} and num_heads={config.num_heads} must have a number for each stage, depths of at "
             "least 1"
         )
-    if config.window_size < 1 or config.patch_size < 1:
-        raise ValueError(f"window_size={config.window_size} and patch_size={config.patch_size} must be at least 1")
+    if config.window_size < 1 or config.patch_size < 1 or config.mlp_ratio * config.dim < 1:
+        raise ValueError(
+            f"window_size={config.window_size} and patch_size={config.patch_size} must be at least 1, and so must "
+            f"mlp_ratio={config.mlp_ratio} times dim={config.dim}"
+        )
     if config.grid is not None:
         height, width = (patches * config.patch_size for patches in config.grid)
         if config.image_size not in (height, (height, width)) or 0 in (height, width):

@@ -46,10 +46,12 @@ def sizes(settings: Settings, key: str, default: tuple[int, ...]) -> tuple[int, 
 
 def image_size(settings: Settings) -> int | tuple[int, int]:
     """The side of a square image, or its height and width."""
-    if isinstance(settings.values.get("image_size"), (list, tuple)):
-        height, width = sizes(settings, "image_size", ())
-        return height, width
-    return settings.integer("image_size", 224)
+    if not isinstance(settings.values.get("image_size"), list):
+        return settings.integer("image_size", 224)
+    pixels = sizes(settings, "image_size", ())
+    if len(pixels) != 2:
+        raise ValueError(f"image_size must be a number of pixels or two of them, got {str(pixels)[:80]}")
+    return pixels
 
 
 def describe(model: Swin) -> dict[str, Any]:
@@ -109,6 +111,15 @@ LAYOUT = Layout(
         ("layernorm", "norm"),
     ],
     heads=[("classifier", "head")],
+    aliases=[  # what Hugging Face's class calls them inside
+        (r"attention\.q_proj", "attention.self.query"),
+        (r"attention\.k_proj", "attention.self.key"),
+        (r"attention\.v_proj", "attention.self.value"),
+        (r"attention\.o_proj", "attention.output.dense"),
+        (r"attention\.relative_position_bias\.relative", "attention.self.relative"),
+        (r"mlp\.fc1", "intermediate.dense"),
+        (r"mlp\.fc2", "output.dense"),
+    ],
     computed=index_tables,
     ignored=[r"relative_position_index$", r"^embeddings\.mask_token$"],  # checked apart; of another head
     build=build,
