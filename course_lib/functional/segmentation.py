@@ -1,7 +1,9 @@
-"""How good is a segmentation: by its areas, and by its outlines.
+"""How good is a segmentation: by its areas, and by its outlines. And a loss that asks for areas.
 
 Everingham et al., "The Pascal visual object classes challenge: a retrospective", IJCV 111, 2015 (intersection over
 union). Csurka et al., "What is a good evaluation measure for semantic segmentation?", BMVC 2013 (outlines).
+Milletari, Navab & Ahmadi, "V-Net: fully convolutional neural networks for volumetric medical image segmentation", 3DV
+2016, arXiv 1606.04797 (the loss).
 """
 
 import torch
@@ -90,3 +92,17 @@ def boundary_f_score(
     precision, recall = num_precise / num_guessed.clamp(min=1), num_recalled / num_actual.clamp(min=1)
     score = 2 * precision * recall / (precision + recall).clamp(min=torch.finfo(torch.float64).tiny)
     return score.masked_fill((num_guessed == 0) & (num_actual == 0), 1.0).mean().item()
+
+
+def dice_loss(logits: Float[Tensor, "B K H W"], true: Int[Tensor, "B H W"]) -> Float[Tensor, ""]:
+    """1 - the mean over classes of 2 sum(p t) / (sum p + sum t), all pixels of the batch together, from 0 to 1.
+
+    p is the softmax, t 1 at the pixels of the class and else 0. A small class weighs as much as the background. Differs
+    from Milletari et al. 2016, section 3: nothing in the denominator is squared, and 1 is added to numerator and
+    denominator, so that a class that is nowhere asks for no probability and is not undefined.
+    """
+    shares = logits.softmax(dim=1)
+    targets = F.one_hot(true, logits.shape[1]).movedim(-1, 1).to(shares.dtype)
+    common = (shares * targets).sum(dim=(0, 2, 3))
+    total = shares.sum(dim=(0, 2, 3)) + targets.sum(dim=(0, 2, 3))
+    return 1 - ((2 * common + 1) / (total + 1)).mean()

@@ -19,6 +19,7 @@ RECIPES: dict[str, str] = {  # name -> module and attribute that hold its Recipe
     "gpt": "course_lib.training.recipes.language_models:GPT_BPE",
     "translator": "course_lib.training.recipes.transformer:RECIPE",
     "bert": "course_lib.training.recipes.bert:RECIPE",
+    "unet": "course_lib.training.recipes.unet:RECIPE",
 }
 
 

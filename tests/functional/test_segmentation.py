@@ -10,6 +10,7 @@ from sklearn import metrics
 from course_lib.functional.segmentation import (
     boundary_f_score,
     confusion_matrix,
+    dice_loss,
     intersection_over_union,
     mean_iou,
     outlines,
@@ -107,6 +108,26 @@ def test_the_outline_s_score_does_not_ask_for_the_class_but_for_the_place():
     assert boundary_f_score(square * 2, square) == 1
     scores = [boundary_f_score(moved, square, tolerance=tolerance) for tolerance in (0, 1, 2)]
     assert scores[0] < scores[1] < scores[2] == 1
+
+
+def test_the_dice_loss_of_sure_predictions_counts_pixels():
+    true = torch.tensor([[[0, 0, 1], [2, 2, 2]]])
+    predicted = torch.tensor([[[0, 1, 1], [2, 2, 0]]])
+    logits = 100 * torch.nn.functional.one_hot(predicted, 4).movedim(-1, 1).double()
+    dice = [(2 * 1 + 1) / (2 + 2 + 1), (2 * 1 + 1) / (2 + 1 + 1), (2 * 2 + 1) / (2 + 3 + 1), 1]
+    assert dice_loss(logits, true).item() == pytest.approx(1 - sum(dice) / 4)
+    assert dice_loss(100 * torch.nn.functional.one_hot(true, 4).movedim(-1, 1).double(), true).item() < 1e-12
+
+
+def test_the_dice_loss_pools_a_batch_and_follows_the_gradient_to_larger_overlap():
+    torch.manual_seed(0)
+    logits, true = torch.randn(3, 4, 5, 5, dtype=torch.float64, requires_grad=True), torch.randint(4, (3, 5, 5))
+    loss = dice_loss(logits, true)
+    p = logits.softmax(1)
+    wanted = [(2 * p[:, k][true == k].sum() + 1) / (p[:, k].sum() + (true == k).sum() + 1) for k in range(4)]
+    assert loss.item() == pytest.approx(1 - (sum(wanted) / 4).item())
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert dice_loss(logits - 10 * gradient, true) < loss
 
 
 @pytest.mark.parametrize(

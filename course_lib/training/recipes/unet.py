@@ -1,0 +1,284 @@
+"""Lesson 14: which pixel belongs to which digit? U-Net with and without skips, SegNet and FCN at equal parameters.
+
+Ronneberger, Fischer & Brox 2015, arXiv 1505.04597; Badrinarayanan, Kendall & Cipolla 2017, arXiv 1511.00561; Long,
+Shelhamer & Darrell 2015, arXiv 1411.4038. And what a trunk is worth that learned to classify first, when masks are few.
+"""
+
+import statistics
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from course_lib.data.scenes import DigitScenes, Scenes
+from course_lib.functional.instances import average_precision, find_instances, true_instances
+from course_lib.functional.pixels import standardise
+from course_lib.functional.segmentation import boundary_f_score, dice_loss, mean_iou
+from course_lib.models.cnn import CNNConfig
+from course_lib.models.fcn import FCN, FCNConfig
+from course_lib.models.resnet import ResNet, ResNetConfig
+from course_lib.models.segnet import SegNet, SegNetConfig
+from course_lib.models.unet import UNet, UNetConfig, unet_from_classifier
+from course_lib.training.history import History
+from course_lib.training.loop import FitConfig, fit
+from course_lib.training.progress import Progress
+from course_lib.training.registry import Recipe, Trained
+from course_lib.training.seeding import seeded
+from course_lib.training.vision import accuracy, classification_loss, predictions
+
+NUM_CLASSES = 11  # background, and ten digits
+WIDTHS = (8, 16, 64, 192)  # little where a convolution sees 32 x 32 pixels, much where it sees the whole digit
+NETS: dict[str, UNetConfig | SegNetConfig | FCNConfig] = {  # about as many parameters each, U-Net the fewest
+    "U-Net": UNetConfig(num_classes=NUM_CLASSES, widths=WIDTHS),
+    "U-Net without skips": UNetConfig(num_classes=NUM_CLASSES, widths=(8, 17, 66, 199), skips=False),
+    "SegNet": SegNetConfig(in_channels=1, num_classes=NUM_CLASSES, widths=(8, 16, 64, 152), depths=(2, 2, 2, 2)),
+    "FCN": FCNConfig(
+        trunk=CNNConfig(widths=(8, 16, 64, 232), depths=(2, 2, 2, 2), num_classes=None),
+        window=4,
+        num_classes=NUM_CLASSES,
+        num_skips=2,
+    ),
+}
+TRUNK = ResNetConfig(
+    in_channels=1, num_classes=10, stem="small", stem_channels=8, block="basic", widths=WIDTHS, depths=(1, 1, 1, 1)
+)
+CLUTTER = (0.0, 1.0)  # each image draws its own, from a plain background to the texture as it is
+VALIDATION_SCENES, TEST_SCENES = 1000, 2000
+SMALLEST = 12  # pixels: smaller areas are no digits
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentationRecipe:
+    """A net of `NETS`, and its training on new scenes at every step."""
+
+    net: str = "U-Net"
+    steps: int = 2000
+    batch_size: int = 32
+    learning_rate: float = 3e-3
+    background: float = 0.1  # weight of its pixels in the cross-entropy; those of digits have 1
+    ema: float = 0.99
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FewMasksRecipe:
+    """How a U-Net on the trunk learns from a few labelled images."""
+
+    steps: int
+    learning_rate: float
+    scratch: bool = False  # with a fresh trunk instead of the classifier's
+    batch_size: int = 16
+    seed: int = 0
+
+
+class Scores(NamedTuple):
+    """Of a segmentation, from 0 to 1."""
+
+    mean_iou: float  # over the classes
+    boundary_f: float  # at a tolerance of one pixel
+
+
+# Steps were chosen so that all take the same CPU time, rates and the few-mask trainings on the validation scenes.
+TRAININGS = {name: SegmentationRecipe(net=name) for name in NETS}
+PRETRAINING_STEPS = 2000
+FEW_MASKS = (FewMasksRecipe(steps=300, learning_rate=2e-3), FewMasksRecipe(steps=300, learning_rate=3e-3, scratch=True))
+MASK_COUNTS, DRAWS = (20, 100), 2
+
+
+def scenes(split: str, **settings) -> DigitScenes:
+    """Images of 32 x 32 pixels with one digit of 18 to 29 pixels, clean or cluttered; digits and textures by split."""
+    return DigitScenes(split=split, **{"size": 32, "clutter": CLUTTER} | settings)
+
+
+def build(name: str, *, seed: int) -> UNet | SegNet | FCN:
+    """A fresh net of `NETS`."""
+    config = NETS[name]
+    kind = {UNetConfig: UNet, SegNetConfig: SegNet, FCNConfig: FCN}[type(config)]
+    with seeded(seed):
+        return kind(config)
+
+
+def segmentation_loss(model: nn.Module, batch: Scenes, *, background: float = 0.1) -> Float[Tensor, ""]:
+    """Cross-entropy in nats per pixel, the background's pixels weighing less, plus the Dice loss."""
+    logits = model(standardise(batch.pixels))
+    weights = logits.new_ones(logits.shape[1])
+    weights[0] = background
+    return F.cross_entropy(logits, batch.semantic, weight=weights) + dice_loss(logits, batch.semantic)
+
+
+def segment(model: nn.Module, pixels: Float[Tensor, "B C H W"]) -> Int[Tensor, "B H W"]:
+    """The likeliest class of every pixel; pixels from 0 to 1."""
+    return predictions(model, pixels, batch_size=250).argmax(dim=1)
+
+
+def score(model: nn.Module, asked: Scenes) -> Scores:
+    """How well the model segments these scenes."""
+    predicted = segment(model, asked.pixels)
+    return Scores(mean_iou(predicted, asked.semantic, NUM_CLASSES), boundary_f_score(predicted, asked.semantic))
+
+
+def train_net(
+    recipe: SegmentationRecipe, *, checkpoint: Path | None = None, progress: Progress | None = None
+) -> tuple[nn.Module, History]:
+    """Trains a net on scenes that it has never seen before, at every step."""
+    model, source = build(recipe.net, seed=recipe.seed), scenes("train")
+    asked = held_out("validation")
+    config = FitConfig(
+        steps=recipe.steps,
+        learning_rate=recipe.learning_rate,
+        warmup=min(100, recipe.steps),
+        weight_decay=1e-2,
+        ema=recipe.ema,
+        evaluate_every=max(1, recipe.steps // 4),
+        checkpoint_every=400,
+        seed=recipe.seed,
+    )
+    history = fit(
+        model,
+        lambda step: source.batch(recipe.batch_size, seed=batch_seed(recipe.seed, step)),
+        lambda model, batch: segmentation_loss(model, batch, background=recipe.background),
+        config=config,
+        validate=lambda model: score(model, asked).mean_iou,
+        best=max,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+    return model, history
+
+
+def batch_seed(seed: int, step: int) -> int:
+    """A number of its own for each step of each seed; none is that of the held-out scenes, 0."""
+    return 1_000_000 * (seed + 1) + step
+
+
+@lru_cache(maxsize=2)
+def held_out(split: str) -> Scenes:
+    """The scenes that all nets are asked about."""
+    return scenes(split).batch({"validation": VALIDATION_SCENES, "test": TEST_SCENES}[split], seed=0)
+
+
+# --------------------------------------------------------------------------------------------- few masks
+
+
+def pretrain_trunk(
+    *, seed: int, steps: int = PRETRAINING_STEPS, checkpoint: Path | None = None, progress: Progress | None = None
+) -> ResNet:
+    """A classifier of scenes: it knows the digit of every training image, but the mask of none."""
+    with seeded(seed):
+        model = ResNet(TRUNK)
+    source = scenes("train")
+    config = FitConfig(
+        steps=steps, learning_rate=3e-3, warmup=min(100, steps), weight_decay=1e-2, ema=0.99, checkpoint_every=500
+    )
+    fit(
+        model,
+        lambda step: source.batch(32, seed=batch_seed(seed, step)).classification(),
+        classification_loss,
+        config=config,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+    return model
+
+
+def learn_from_few(
+    classifier: ResNet, labelled: Scenes, recipe: FewMasksRecipe, *, progress: Progress | None = None
+) -> UNet:
+    """A U-Net trained on these scenes alone, on a copy of the classifier or, from scratch, on a fresh trunk."""
+    with seeded(recipe.seed):
+        trunk = ResNet(TRUNK) if recipe.scratch else classifier
+        model = unet_from_classifier(trunk, num_classes=NUM_CLASSES)
+    count = len(labelled.pixels)
+
+    def batch_at(step: int) -> Scenes:
+        generator = torch.Generator().manual_seed(batch_seed(recipe.seed, step))
+        chosen = torch.randperm(count, generator=generator)[: recipe.batch_size]
+        return Scenes(*(values[chosen] for values in labelled))
+
+    config = FitConfig(
+        steps=recipe.steps,
+        learning_rate=recipe.learning_rate,
+        warmup=min(20, recipe.steps),
+        weight_decay=1e-2,
+        ema=0.98,
+        seed=recipe.seed,
+    )
+    fit(model, batch_at, segmentation_loss, config=config, progress=progress)
+    return model
+
+
+def few_mask_scores(classifier: ResNet, *, split: str = "test", progress: Progress | None = None) -> dict[str, float]:
+    """Mean and spread (standard deviation) of the mean IoU over draws of the labelled images, for both trunks."""
+    asked, scores = held_out(split), {}
+    for count in MASK_COUNTS:
+        for recipe in FEW_MASKS:
+            values = []
+            for draw in range(DRAWS):
+                labelled = scenes("train").batch(count, seed=500 + draw)
+                model = learn_from_few(classifier, labelled, replace(recipe, seed=draw), progress=progress)
+                values.append(score(model, asked).mean_iou)
+            name = f"{count} masks, {'scratch' if recipe.scratch else 'pretrained trunk'}, mean IoU"
+            scores[name] = statistics.mean(values)
+            scores[f"{name}, spread"] = statistics.stdev(values)
+    return scores
+
+
+# --------------------------------------------------------------------------------------------- instances
+
+
+def instance_scores(model: nn.Module, *, split: str = "test", count: int = 300) -> dict[str, float]:
+    """Average precision at IoU 0.5, the mean over digits: four digits in images four times as large as in training."""
+    asked = scenes(split, size=64, digits=(4, 4)).batch(count, seed=1)
+    found = find_instances(predictions(model, asked.pixels, batch_size=100), smallest=SMALLEST)
+    areas = average_precision(found, true_instances(asked.instances, asked.semantic, NUM_CLASSES))
+    return {"average precision, four digits": statistics.mean(areas.values())}
+
+
+# -------------------------------------------------------------------------------------- for `course train`
+
+
+def train(seed: int, checkpoint: Path, progress: Progress | None) -> Trained:
+    """Trains all nets of `NETS`, then a trunk, and U-Nets on it from a few masks."""
+    validation, test, runs = {}, {}, {}
+    for name, recipe in TRAININGS.items():
+        runs[name] = train_net(replace(recipe, seed=seed), checkpoint=checkpoint / name, progress=progress)
+        model, history = runs[name]
+        for split, scores in (("validation", validation), ("test", test)):
+            areas, outlines = score(model, held_out(split))
+            scores |= {f"{name}, mean IoU": areas, f"{name}, boundary F": outlines}
+        test[f"{name}, CPU seconds"] = float(history.cpu_seconds[-1])
+    classifier = pretrain_trunk(seed=seed, checkpoint=checkpoint / "trunk", progress=progress)
+    model, history = runs["U-Net"]
+    for split, scores in (("validation", validation), ("test", test)):
+        asked = held_out(split)
+        scores["trunk as a classifier, accuracy"] = accuracy(classifier, asked.pixels, asked.labels[:, 0])
+        scores |= instance_scores(model, split=split)
+    test |= few_mask_scores(classifier, progress=progress)
+    return Trained(model=model, history=history, validation=validation, test=test)
+
+
+RECIPE = Recipe(
+    title="U-Net for digits in scenes",
+    lesson="14",
+    data="scenes of course_lib.data.scenes, 32 x 32 pixels, one real handwritten digit each on a piece of a photograph,"
+    " clutter from 0 to 1; digits and photographs of training, validation and test are disjoint",
+    licence="MIT",
+    minutes=10,
+    settings={
+        "nets": {name: asdict(config) for name, config in NETS.items()},
+        "trainings": {name: asdict(recipe) for name, recipe in TRAININGS.items()},
+        "trunk": asdict(TRUNK),
+        "steps of the trunk": PRETRAINING_STEPS,
+        "few masks": [asdict(recipe) for recipe in FEW_MASKS],
+        "draws": DRAWS,
+    },
+    train=train,
+    chosen_by="U-Net, mean IoU",
+    best=max,
+    notes="",
+)
