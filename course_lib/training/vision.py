@@ -19,8 +19,8 @@ def classification_loss(
 @torch.no_grad()
 def predictions(
     model: nn.Module, pixels: Float[Tensor, "B C H W"], *, batch_size: int = 500
-) -> Float[Tensor, "B classes"]:
-    """The model's logits, in evaluation mode; pixels from 0 to 1."""
+) -> Float[Tensor, "B classes *map"]:
+    """The model's logits, of each image or each pixel, in evaluation mode; pixels from 0 to 1."""
     was_training = model.training
     model.eval()
     try:
