@@ -19,6 +19,8 @@ RECIPES: dict[str, str] = {  # name -> module and attribute that hold its Recipe
     "gpt": "course_lib.training.recipes.language_models:GPT_BPE",
     "translator": "course_lib.training.recipes.transformer:RECIPE",
     "bert": "course_lib.training.recipes.bert:RECIPE",
+    "resnet": "course_lib.training.recipes.resnet:RECIPE",
+    "depth": "course_lib.training.recipes.depth:RECIPE",
     "unet": "course_lib.training.recipes.unet:RECIPE",
 }
 

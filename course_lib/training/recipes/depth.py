@@ -1,0 +1,157 @@
+"""Lesson 01: a plain network gets worse with depth where a residual one does not, trained to the end.
+
+He et al., "Deep residual learning for image recognition", CVPR 2016, arXiv 1512.03385, figures 1 and 6: the deeper
+plain net has the higher *training* error, so it is not overfitting.
+"""
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from course_lib.data.digits import CleanDigits, LabelledImages
+from course_lib.models.resnet import ResNet, small_resnet
+from course_lib.training.history import History
+from course_lib.training.loop import FitConfig, fit
+from course_lib.training.progress import Progress
+from course_lib.training.registry import Recipe, Trained
+from course_lib.training.seeding import seeded
+from course_lib.training.vision import accuracy, classification_loss
+
+DEPTHS = (8, 20, 44)  # layers, 6n + 2
+KINDS = ("plain", "residual")
+SPLIT_IMAGES = {"train": 2000, "validation": 2000, "test": 4000}  # by which a net is scored
+SEED_OF_SCORES, STEPS_OF_A_SEED = 0, 10**6  # images to learn from have seeds from 10**6 on
+LAST = 0.1  # of the steps: their mean loss is the one reported, and those before them say whether it still fell
+CHOSEN_BY = "residual, 44 layers, accuracy"
+# chosen on the validation split among 1e-3, 3e-3 and 1e-2
+LEARNING_RATES = {"plain": {8: 3e-3, 20: 3e-3, 44: 3e-3}, "residual": {8: 3e-3, 20: 3e-3, 44: 3e-3}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthRecipe:
+    """A net of a given depth, and how it is trained; all have equal numbers of parameters, plain or residual."""
+
+    kind: str = "residual"  # of `KINDS`
+    num_layers: int = 44
+    width: int = 8  # channels of the first of three stages
+    size: int = 12  # pixels
+    steps: int = 1500
+    batch_size: int = 64
+    learning_rate: float = 3e-3
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedNet:
+    """A finished training: its recipe, its model and what happened."""
+
+    recipe: DepthRecipe
+    model: ResNet
+    history: History
+
+    def last_losses(self) -> tuple[float, float]:
+        """Mean training loss, in nats, of the last tenth of the steps and of the tenth before."""
+        losses, tenth = self.history.losses, max(1, round(LAST * self.recipe.steps))
+        return float(losses[-tenth:].mean()), float(losses[-2 * tenth : -tenth].mean())
+
+
+def build(recipe: DepthRecipe) -> ResNet:
+    """A fresh net; its first weights depend on the seed alone. Raises ValueError for an unknown `kind`."""
+    if recipe.kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {recipe.kind!r}")
+    widths = tuple(recipe.width * 2**stage for stage in range(3))
+    with seeded(recipe.seed):
+        return small_resnet(
+            recipe.num_layers,
+            in_channels=1,
+            stem_channels=recipe.width,
+            widths=widths,
+            residual=recipe.kind == "residual",
+        )
+
+
+def digits(recipe: DepthRecipe, split: str, count: int, seed: int) -> LabelledImages:
+    """`count` clean digits of the recipe's size."""
+    return CleanDigits(split=split, size=recipe.size).batch(count, seed)
+
+
+def train_net(recipe: DepthRecipe, *, checkpoint: Path | None = None, progress: Progress | None = None) -> TrainedNet:
+    """Trains on digits that are drawn afresh in each step; with a folder `checkpoint` it can go on, see `fit`."""
+    model = build(recipe)
+
+    def batch_at(step: int) -> tuple[Float[Tensor, "B 1 S S"], Int[Tensor, " B"]]:
+        return tuple(digits(recipe, "train", recipe.batch_size, (recipe.seed + 1) * STEPS_OF_A_SEED + step))
+
+    config = FitConfig(
+        steps=recipe.steps,
+        learning_rate=recipe.learning_rate,
+        warmup=min(50, recipe.steps // 10),
+        checkpoint_every=max(1, recipe.steps // 4),
+        seed=recipe.seed,
+    )
+    history = fit(model, batch_at, classification_loss, config=config, checkpoint=checkpoint, progress=progress)
+    return TrainedNet(recipe=recipe, model=model, history=history)
+
+
+def score(net: TrainedNet, split: str) -> float:
+    """Share of a split's digits that the net names right, from 0 to 1."""
+    images = digits(net.recipe, split, SPLIT_IMAGES[split], SEED_OF_SCORES)
+    return accuracy(net.model, images.pixels, images.labels)
+
+
+# -------------------------------------------------------------------------------------------- course train
+
+SETTINGS = DepthRecipe()
+
+
+def train(seed: int, checkpoint: Path, progress: Progress | None) -> Trained:
+    """Plain and residual nets of all depths, on the same digits, for as many steps."""
+    validation, test, deepest = {}, {}, None
+    for kind in KINDS:
+        for layers in DEPTHS:
+            recipe = replace(
+                SETTINGS, kind=kind, num_layers=layers, seed=seed, learning_rate=LEARNING_RATES[kind][layers]
+            )
+            name = f"{kind}, {layers} layers"
+            net = train_net(recipe, checkpoint=checkpoint / f"{kind}-{layers}", progress=progress)
+            loss, loss_before = net.last_losses()
+            validation[f"{name}, accuracy"] = score(net, "validation")
+            test |= {
+                f"{name}, accuracy": score(net, "test"),
+                f"{name}, accuracy on training digits": score(net, "train"),
+                f"{name}, training loss": loss,
+                f"{name}, training loss, a tenth of the steps before": loss_before,
+            }
+            deepest = net
+    return Trained(
+        model=deepest.model,
+        history=deepest.history,
+        validation=validation,
+        test=test,
+        extra={"recipe": asdict(deepest.recipe)},
+    )
+
+
+RECIPE = Recipe(
+    title="Depth with and without shortcuts",
+    lesson="01",
+    data=(
+        f"clean digits, {SETTINGS.size} x {SETTINGS.size} grey pixels, drawn afresh in each step by "
+        f"course_lib.data.digits; validation {SPLIT_IMAGES['validation']:,}, test {SPLIT_IMAGES['test']:,} images, of "
+        "handwritten digits of their own"
+    ),
+    licence="MIT",
+    minutes=3,
+    settings={
+        name: value
+        for name, value in asdict(SETTINGS).items()
+        if name not in ("seed", "kind", "num_layers", "learning_rate")
+    }
+    | {"depths": DEPTHS, "learning_rates": {kind: list(rates.values()) for kind, rates in LEARNING_RATES.items()}},
+    train=train,
+    chosen_by=CHOSEN_BY,
+    best=max,
+    notes="",
+)

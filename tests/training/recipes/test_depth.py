@@ -1,0 +1,78 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from course_lib.training.history import History
+from course_lib.training.recipes import depth as task
+from course_lib.training.recipes.depth import DepthRecipe, TrainedNet, build, score, train_net
+from course_lib.training.registry import find_recipe
+
+TINY = DepthRecipe(num_layers=8, width=4, steps=20, batch_size=8)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(task, "SETTINGS", replace(TINY, steps=4))
+    monkeypatch.setattr(task, "DEPTHS", (8, 14))
+    monkeypatch.setattr(task, "LEARNING_RATES", {kind: {8: 1e-3, 14: 2e-3} for kind in task.KINDS})
+    monkeypatch.setattr(task, "CHOSEN_BY", "residual, 14 layers, accuracy")
+    monkeypatch.setattr(task, "SPLIT_IMAGES", dict.fromkeys(task.SPLIT_IMAGES, 50))
+
+
+@pytest.mark.parametrize("layers", task.DEPTHS)
+def test_plain_and_residual_nets_differ_in_their_shortcuts_alone(layers):
+    plain, residual = (build(replace(task.SETTINGS, kind=kind, num_layers=layers)) for kind in task.KINDS)
+    assert not plain.config.residual and residual.config.residual
+    assert plain.state_dict().keys() == residual.state_dict().keys()
+    assert all(torch.equal(tensor, residual.state_dict()[name]) for name, tensor in plain.state_dict().items())
+
+
+def test_every_net_has_its_learning_rate():
+    assert task.LEARNING_RATES.keys() == set(task.KINDS)
+    assert all(rates.keys() == set(task.DEPTHS) for rates in task.LEARNING_RATES.values())
+
+
+def test_an_unknown_kind_is_named():
+    with pytest.raises(ValueError, match="kind must be one of plain, residual, got 'dense'"):
+        build(replace(TINY, kind="dense"))
+
+
+def test_digits_to_learn_from_are_drawn_afresh_and_are_not_those_of_the_scores(monkeypatch):
+    seen = []
+
+    def fit(model, batch_at, *arguments, config, **others):
+        seen.extend(batch_at(step)[0] for step in range(config.steps))
+        assert config.steps < task.STEPS_OF_A_SEED
+        return History.blank(config.steps, [])
+
+    monkeypatch.setattr(task, "fit", fit)
+    for seed in (0, 1):
+        train_net(replace(TINY, seed=seed))
+    seen.append(task.digits(TINY, "train", 100, task.SEED_OF_SCORES).pixels)
+    pixels = torch.cat(seen).flatten(1)
+    assert len(pixels) == 2 * 20 * 8 + 100 == len(pixels.unique(dim=0))
+
+
+def test_last_losses_are_those_of_the_last_tenth_and_of_the_tenth_before():
+    history = History.blank(20, [])
+    history.losses[:] = np.arange(20)
+    assert TrainedNet(recipe=TINY, model=build(TINY), history=history).last_losses() == (18.5, 16.5)
+
+
+def test_the_recipe_scores_every_net_and_ships_the_deepest_residual_one(few, tmp_path):
+    trained = find_recipe("depth").train(2, tmp_path, None)
+    names = {f"{kind}, {layers} layers" for kind in task.KINDS for layers in (8, 14)}
+    assert set(trained.validation) == {f"{name}, accuracy" for name in names}
+    assert (
+        len(trained.test) == 4 * len(names)
+        and {name.rsplit(" layers")[0] + " layers" for name in trained.test} == names
+    )
+    recipe = DepthRecipe(**trained.extra["recipe"])
+    assert (recipe.kind, recipe.num_layers, recipe.learning_rate, recipe.seed) == ("residual", 14, 2e-3, 2)
+    assert trained.model.config.residual and trained.model.config.depths == (2, 2, 2)
+    net = TrainedNet(recipe=recipe, model=trained.model, history=trained.history)
+    assert trained.test["residual, 14 layers, accuracy"] == score(net, "test")
+    assert trained.test["residual, 14 layers, accuracy on training digits"] == score(net, "train")
+    assert trained.test["residual, 14 layers, training loss"] == net.last_losses()[0]
