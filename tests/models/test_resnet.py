@@ -1,3 +1,5 @@
+from itertools import product
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -110,9 +112,10 @@ def test_gradients_reach_the_stem_of_a_deep_residual_net_better_than_of_a_plain_
     assert norms[True] > 100 * norms[False]
 
 
-def test_the_order_in_memory_is_one_and_the_same_for_grey_and_colour():
-    for channels in (1, 3):
-        for each in tiny(in_channels=channels).feature_maps(torch.randn(2, channels, 8, 8)):
+def test_maps_have_one_order_in_memory_whatever_that_of_image_and_weights():
+    for channels, order in product((1, 3), (torch.contiguous_format, torch.channels_last)):
+        model, image = tiny(in_channels=channels).to(memory_format=order), torch.randn(2, channels, 8, 8)
+        for each in model.feature_maps(image.to(memory_format=order)):
             assert each.is_contiguous(memory_format=torch.channels_last)
 
 
