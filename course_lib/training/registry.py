@@ -20,6 +20,7 @@ RECIPES: dict[str, str] = {  # name -> module and attribute that hold its Recipe
     "translator": "course_lib.training.recipes.transformer:RECIPE",
     "bert": "course_lib.training.recipes.bert:RECIPE",
     "resnet": "course_lib.training.recipes.resnet:RECIPE",
+    "transfer": "course_lib.training.recipes.transfer:RECIPE",
     "depth": "course_lib.training.recipes.depth:RECIPE",
     "unet": "course_lib.training.recipes.unet:RECIPE",
 }
