@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from course_lib.functional.pixels import standardise
 
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # of the L2 penalty, for `tuned_probe` to choose from
+SCALES = ("each", "all")  # what becomes 1: the spread of each feature, or the mean spread of all of them
 NEIGHBOURS = (1, 3, 5, 10)  # for `tuned_neighbours`
 NEWTON_STEPS = 100  # at most; about ten are enough
 
@@ -48,6 +49,7 @@ class LinearProbe(Probe):
     bias: Float[Tensor, " K"]
     classes: Int[Tensor, " K"]  # those that training showed, in rising order
     l2: float
+    scale: str
 
     def logits(self, features: Float[Tensor, "N D"]) -> Float[Tensor, "N K"]:
         return features.double() @ self.weight.T + self.bias
@@ -71,13 +73,18 @@ class NeighbourProbe(Probe):
         return classes[F.one_hot(number[nearest], len(classes)).sum(dim=1).argmax(dim=-1)]
 
 
-def logistic_regression(features: Float[Tensor, "N D"], labels: Int[Tensor, " N"], *, l2: float = 1.0) -> LinearProbe:
+def logistic_regression(
+    features: Float[Tensor, "N D"], labels: Int[Tensor, " N"], *, l2: float = 1.0, scale: str = "each"
+) -> LinearProbe:
     """Minimises sum_i -ln p(label_i | x_i) + l2 / 2 |W|^2, where W looks at standardised features (mean 0, spread 1).
 
-    `l2` is the 1/C of scikit-learn; the bias is free. Newton's method in double precision, to convergence.
-    Raises ValueError without two classes, for features that are not finite, or if `l2` is not positive.
+    `l2` is the 1/C of scikit-learn; the bias is free. `scale="all"` divides all features by the same number, so that
+    those which vary little, such as pixels at the border, stay small. Newton's method in double precision, to
+    convergence.
+    Raises ValueError without two classes, for features that are not finite, another `scale`, or if `l2` is not
+    positive.
     """
-    return _fit(_check(features, labels), (l2,))[0]
+    return _fit(_check(features, labels), (l2,), scale)[0]
 
 
 def nearest_neighbours(features: Float[Tensor, "N D"], labels: Int[Tensor, " N"], *, k: int = 5) -> NeighbourProbe:
@@ -88,9 +95,19 @@ def nearest_neighbours(features: Float[Tensor, "N D"], labels: Int[Tensor, " N"]
     return NeighbourProbe(directions=F.normalize(features.double(), dim=-1), labels=labels, k=k)
 
 
-def tuned_probe(train: Labelled, validation: Labelled, *, strengths: Sequence[float] = STRENGTHS) -> LinearProbe:
-    """The logistic regression, of those with `strengths`, that does best on `validation`; of equals the strongest."""
-    probes = _fit(_check(*train), sorted(strengths, reverse=True))
+def tuned_probe(
+    train: Labelled,
+    validation: Labelled,
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+    scales: Sequence[str] = SCALES,
+) -> LinearProbe:
+    """The logistic regression, of those with `strengths` and `scales`, that does best on `validation`.
+
+    Of equally good ones the first scale and the strongest penalty.
+    """
+    _check(*train)
+    probes = [probe for scale in scales for probe in _fit(train, sorted(strengths, reverse=True), scale)]
     return max(probes, key=lambda probe: probe.accuracy(*validation))
 
 
@@ -152,18 +169,22 @@ def features_of(
         model.train(was_training)
 
 
-def _fit(train: Labelled, strengths: Sequence[float]) -> list[LinearProbe]:
+def _fit(train: Labelled, strengths: Sequence[float], scale: str) -> list[LinearProbe]:
     """One probe for each strength, each begun from the one before.
 
     With a penalty W is a sum of training examples: it is sought among their principal axes, at most N of them.
     """
     if min(strengths) <= 0:
         raise ValueError(f"l2 must be positive, got {min(strengths)}: without it separable data have no solution")
+    if scale not in SCALES:
+        raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}")
     features, (classes, targets) = train.features.double(), train.labels.unique(return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"a probe needs examples of two classes or more, got {classes.tolist()}")
     mean, spread = features.mean(dim=0), features.std(dim=0, correction=0)
     varies = spread > 1e-6 * features.abs().amax(dim=0)  # less is rounding: such a feature gets no weight
+    if scale == "all":
+        spread = spread.square().mean().sqrt().expand_as(spread)
     spread = torch.where(varies, spread, torch.inf)
     left, sizes, axes = torch.linalg.svd((features - mean) / spread, full_matrices=False)
     inputs = torch.cat([left * sizes, torch.ones_like(left[:, :1])], dim=1)  # the last one carries the bias
@@ -172,7 +193,7 @@ def _fit(train: Labelled, strengths: Sequence[float]) -> list[LinearProbe]:
     for l2 in strengths:
         weights = _minimise(inputs, F.one_hot(targets).double(), l2 * penalised[:, None], weights)
         weight = weights[:-1].T @ axes / spread
-        probes.append(LinearProbe(weight=weight, bias=weights[-1] - weight @ mean, classes=classes, l2=l2))
+        probes.append(LinearProbe(weight=weight, bias=weights[-1] - weight @ mean, classes=classes, l2=l2, scale=scale))
     return probes
 
 

@@ -10,21 +10,24 @@ from course_lib.training import probes
 from course_lib.training.probes import Labelled, label_draw, logistic_regression, nearest_neighbours
 
 
-def blobs(count, dim, classes, seed, *, noise=1.0):
-    """Features in units of very different sizes, around one centre for each class."""
+def blobs(count, dim, classes, seed, *, noise=1.0, units=2.0):
+    """Features in units from 10^-units to 10^units, around one centre for each class."""
     centres = torch.randn(classes, dim, generator=torch.Generator().manual_seed(99))
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(classes, (count,), generator=generator)
     features = centres[labels] + noise * torch.randn(count, dim, generator=generator)
-    return Labelled(3.0 + features * torch.logspace(-2, 2, dim), labels)
+    return Labelled(3.0 + features * torch.logspace(-units, units, dim), labels)
 
 
+@pytest.mark.parametrize("scale", ["each", "all"])
 @pytest.mark.parametrize("l2", [0.03, 1.0, 300.0])
 @pytest.mark.parametrize(("count", "dim", "classes"), [(40, 6, 3), (25, 60, 4), (30, 5, 2)])
-def test_logistic_regression_equals_scikit_learn(count, dim, classes, l2):
+def test_logistic_regression_equals_scikit_learn(count, dim, classes, l2, scale):
     train, new = blobs(count, dim, classes, 0), blobs(50, dim, classes, 1)
-    probe = logistic_regression(*train, l2=l2)
+    probe = logistic_regression(*train, l2=l2, scale=scale)
     scaler = StandardScaler().fit(train.features.double().numpy())
+    if scale == "all":
+        scaler.scale_ = np.full(dim, np.sqrt(scaler.var_.mean()))
     # two classes have two weight vectors here and one there: w = w_1 - w_0 costs half as much
     strength = l2 / 2 if classes == 2 else l2
     official = LogisticRegression(C=1 / strength, solver="newton-cg", tol=1e-11, max_iter=1000)
@@ -105,15 +108,26 @@ def test_the_tuned_probe_is_the_one_that_validation_likes_best():
     train, validation = blobs(30, 40, 4, 0, noise=3.0), blobs(300, 40, 4, 1, noise=3.0)
     strengths = (0.01, 1.0, 100.0, 1e4)
     by_strength = {l2: logistic_regression(*train, l2=l2).accuracy(*validation) for l2 in strengths}
-    tuned = probes.tuned_probe(train, validation, strengths=strengths)
+    tuned = probes.tuned_probe(train, validation, strengths=strengths, scales=("each",))
     assert tuned.accuracy(*validation) == max(by_strength.values()) > min(by_strength.values())
     assert tuned.l2 == max(l2 for l2, accuracy in by_strength.items() if accuracy == max(by_strength.values()))
     torch.testing.assert_close(tuned.weight, logistic_regression(*train, l2=tuned.l2).weight, rtol=0, atol=1e-8)
 
 
+def test_the_scale_is_tuned_too():
+    sets = [blobs(count, 60, 4, seed, noise=2.0, units=0.5) for seed, count in enumerate((12, 300))]
+    # features that are nothing but noise and vary little: to be kept small
+    noise = [0.3 * torch.randn(len(s.labels), 200, generator=torch.Generator().manual_seed(5)) for s in sets]
+    sets = [Labelled(torch.cat([s.features, n], dim=1), s.labels) for s, n in zip(sets, noise, strict=True)]
+    each, together = (probes.tuned_probe(*sets, scales=(scale,)).accuracy(*sets[1]) for scale in ("each", "all"))
+    tuned = probes.tuned_probe(*sets)
+    assert tuned.scale == "all" and tuned.accuracy(*sets[1]) == together > each
+
+
 def test_of_equally_good_probes_the_strongest_penalty_is_chosen():
     train, validation = blobs(30, 40, 4, 0, noise=0.1), blobs(50, 40, 4, 1, noise=0.1)
-    assert probes.tuned_probe(train, validation, strengths=(1.0, 3.0, 0.1)).l2 == 3.0
+    tuned = probes.tuned_probe(train, validation, strengths=(1.0, 3.0, 0.1))
+    assert tuned.l2 == 3.0 and tuned.scale == "each"
 
 
 def test_the_tuned_neighbours_are_the_ones_that_validation_likes_best():
@@ -161,6 +175,8 @@ def test_bad_arguments_are_named():
     features, labels = blobs(10, 3, 2, 0)
     with pytest.raises(ValueError, match="l2 must be positive, got 0"):
         logistic_regression(features, labels, l2=0.0)
+    with pytest.raises(ValueError, match="scale must be one of each, all, got 'none'"):
+        logistic_regression(features, labels, scale="none")
     with pytest.raises(ValueError, match=r"two classes or more, got \[1\]"):
         logistic_regression(features, torch.ones(10, dtype=torch.long))
     with pytest.raises(ValueError, match="NaN or infinite"):
