@@ -19,6 +19,7 @@ RECIPES: dict[str, str] = {  # name -> module and attribute that hold its Recipe
     "gpt": "course_lib.training.recipes.language_models:GPT_BPE",
     "translator": "course_lib.training.recipes.transformer:RECIPE",
     "bert": "course_lib.training.recipes.bert:RECIPE",
+    "simclr": "course_lib.training.recipes.simclr:RECIPE",
     "swin": "course_lib.training.recipes.swin:RECIPE",
     "shifted_windows": "course_lib.training.recipes.swin:SHIFTED_WINDOWS",
     "mae": "course_lib.training.recipes.mae:RECIPE",
@@ -26,6 +27,9 @@ RECIPES: dict[str, str] = {  # name -> module and attribute that hold its Recipe
     "transfer": "course_lib.training.recipes.transfer:RECIPE",
     "depth": "course_lib.training.recipes.depth:RECIPE",
     "unet": "course_lib.training.recipes.unet:RECIPE",
+    "vit": "course_lib.training.recipes.vit:VIT",
+    "vit_digits": "course_lib.training.recipes.vit:VIT_DIGITS",
+    "vit_data": "course_lib.training.recipes.vit:VIT_DATA",
 }
 
 
