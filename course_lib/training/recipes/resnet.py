@@ -34,9 +34,9 @@ class SceneRecipe:
     width: int = 16  # channels of the first of three stages; each has twice as many as the one before
     size: int = 32  # pixels
     clutter: float = 1.0  # of `DigitScenes`: textures as they are
-    steps: int = 2400
+    steps: int = 1500
     batch_size: int = 64
-    learning_rate: float = 3e-3
+    learning_rate: float = 8e-3  # chosen on the validation split for both nets, among this one and 3e-3
     weight_decay: float = 0.01
     ema: float = 0.99
     seed: int = 0
@@ -144,7 +144,7 @@ RECIPE = Recipe(
         "digits and textures of their own"
     ),
     licence="MIT",
-    minutes=4,
+    minutes=2,
     settings={name: value for name, value in asdict(SETTINGS).items() if name not in ("seed", "net")},
     train=train,
     chosen_by=SCORE,
