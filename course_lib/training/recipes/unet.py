@@ -32,13 +32,13 @@ from course_lib.training.seeding import seeded
 from course_lib.training.vision import accuracy, classification_loss, predictions
 
 NUM_CLASSES = 11  # background, and ten digits
-WIDTHS = (8, 16, 64, 192)  # little where a convolution sees 32 x 32 pixels, much where it sees the whole digit
+WIDTHS = (8, 16, 64, 128)  # little where a convolution sees 32 x 32 pixels, much where it sees the whole digit
 NETS: dict[str, UNetConfig | SegNetConfig | FCNConfig] = {  # about as many parameters each, U-Net the fewest
     "U-Net": UNetConfig(num_classes=NUM_CLASSES, widths=WIDTHS),
-    "U-Net without skips": UNetConfig(num_classes=NUM_CLASSES, widths=(8, 17, 66, 199), skips=False),
-    "SegNet": SegNetConfig(in_channels=1, num_classes=NUM_CLASSES, widths=(8, 16, 64, 152), depths=(2, 2, 2, 2)),
+    "U-Net without skips": UNetConfig(num_classes=NUM_CLASSES, widths=(8, 17, 68, 135), skips=False),
+    "SegNet": SegNetConfig(in_channels=1, num_classes=NUM_CLASSES, widths=(8, 16, 64, 108), depths=(2, 2, 2, 2)),
     "FCN": FCNConfig(
-        trunk=CNNConfig(widths=(8, 16, 64, 232), depths=(2, 2, 2, 2), num_classes=None),
+        trunk=CNNConfig(widths=(8, 16, 64, 176), depths=(2, 2, 2, 2), num_classes=None),
         window=4,
         num_classes=NUM_CLASSES,
         num_skips=2,
@@ -57,10 +57,10 @@ class SegmentationRecipe:
     """A net of `NETS`, and its training on new scenes at every step."""
 
     net: str = "U-Net"
-    steps: int = 2000
+    steps: int = 1800
     batch_size: int = 32
     learning_rate: float = 3e-3
-    background: float = 0.1  # weight of its pixels in the cross-entropy; those of digits have 1
+    background: float = 0.3  # weight of its pixels in the cross-entropy; those of digits have 1
     ema: float = 0.99
     seed: int = 0
 
@@ -71,7 +71,7 @@ class FewMasksRecipe:
 
     steps: int
     learning_rate: float
-    scratch: bool = False  # with a fresh trunk instead of the classifier's
+    trunk: str = "frozen"  # the classifier's, as it is; "tuned": it learns on; "scratch": a fresh one
     batch_size: int = 16
     seed: int = 0
 
@@ -84,9 +84,17 @@ class Scores(NamedTuple):
 
 
 # Steps were chosen so that all take the same CPU time, rates and the few-mask trainings on the validation scenes.
-TRAININGS = {name: SegmentationRecipe(net=name) for name in NETS}
-PRETRAINING_STEPS = 2000
-FEW_MASKS = (FewMasksRecipe(steps=300, learning_rate=2e-3), FewMasksRecipe(steps=300, learning_rate=3e-3, scratch=True))
+TRAININGS = {
+    "U-Net": SegmentationRecipe(net="U-Net", steps=1800),
+    "U-Net without skips": SegmentationRecipe(net="U-Net without skips", steps=1680),
+    "SegNet": SegmentationRecipe(net="SegNet", steps=2020),
+    "FCN": SegmentationRecipe(net="FCN", steps=2700),
+}
+PRETRAINING_STEPS = 1500
+FEW_MASKS = (
+    FewMasksRecipe(steps=300, learning_rate=3e-3),
+    FewMasksRecipe(steps=300, learning_rate=3e-3, trunk="scratch"),
+)
 MASK_COUNTS, DRAWS = (20, 100), 2
 
 
@@ -103,7 +111,7 @@ def build(name: str, *, seed: int) -> UNet | SegNet | FCN:
         return kind(config)
 
 
-def segmentation_loss(model: nn.Module, batch: Scenes, *, background: float = 0.1) -> Float[Tensor, ""]:
+def segmentation_loss(model: nn.Module, batch: Scenes, *, background: float = 0.3) -> Float[Tensor, ""]:
     """Cross-entropy in nats per pixel, the background's pixels weighing less, plus the Dice loss."""
     logits = model(standardise(batch.pixels))
     weights = logits.new_ones(logits.shape[1])
@@ -166,7 +174,7 @@ def held_out(split: str) -> Scenes:
 
 
 def pretrain_trunk(
-    *, seed: int, steps: int = PRETRAINING_STEPS, checkpoint: Path | None = None, progress: Progress | None = None
+    *, seed: int, steps: int, checkpoint: Path | None = None, progress: Progress | None = None
 ) -> ResNet:
     """A classifier of scenes: it knows the digit of every training image, but the mask of none."""
     with seeded(seed):
@@ -191,8 +199,11 @@ def learn_from_few(
 ) -> UNet:
     """A U-Net trained on these scenes alone, on a copy of the classifier or, from scratch, on a fresh trunk."""
     with seeded(recipe.seed):
-        trunk = ResNet(TRUNK) if recipe.scratch else classifier
-        model = unet_from_classifier(trunk, num_classes=NUM_CLASSES)
+        model = unet_from_classifier(
+            ResNet(TRUNK) if recipe.trunk == "scratch" else classifier, num_classes=NUM_CLASSES
+        )
+    if recipe.trunk == "frozen":
+        model.trunk.freeze()
     count = len(labelled.pixels)
 
     def batch_at(step: int) -> Scenes:
@@ -222,7 +233,7 @@ def few_mask_scores(classifier: ResNet, *, split: str = "test", progress: Progre
                 labelled = scenes("train").batch(count, seed=500 + draw)
                 model = learn_from_few(classifier, labelled, replace(recipe, seed=draw), progress=progress)
                 values.append(score(model, asked).mean_iou)
-            name = f"{count} masks, {'scratch' if recipe.scratch else 'pretrained trunk'}, mean IoU"
+            name = f"{count} masks, {recipe.trunk} trunk, mean IoU"
             scores[name] = statistics.mean(values)
             scores[f"{name}, spread"] = statistics.stdev(values)
     return scores
@@ -252,7 +263,7 @@ def train(seed: int, checkpoint: Path, progress: Progress | None) -> Trained:
             areas, outlines = score(model, held_out(split))
             scores |= {f"{name}, mean IoU": areas, f"{name}, boundary F": outlines}
         test[f"{name}, CPU seconds"] = float(history.cpu_seconds[-1])
-    classifier = pretrain_trunk(seed=seed, checkpoint=checkpoint / "trunk", progress=progress)
+    classifier = pretrain_trunk(seed=seed, steps=PRETRAINING_STEPS, checkpoint=checkpoint / "trunk", progress=progress)
     model, history = runs["U-Net"]
     for split, scores in (("validation", validation), ("test", test)):
         asked = held_out(split)
