@@ -44,9 +44,9 @@ class PretrainingRecipe:
     decoder_depth: int = 1
     decoder_num_heads: int = 2
     patch_size: int = 4  # pixels: an image of 28 x 28 has 49 patches
-    mask_ratio: float = 0.6
+    mask_ratio: float = 0.75
     normalised: bool = False
-    steps: int = 8000
+    steps: int = 18_000
     batch_size: int = 32
     learning_rate: float = 2e-3
     seed: int = 0

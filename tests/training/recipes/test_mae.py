@@ -30,6 +30,18 @@ def test_a_batch_depends_on_the_seed_and_the_split_alone():
     assert one.pixels.shape == (5, 1, 28, 28) and one.noise.shape == (5, 49)
     for split, seed in (("train", 4), ("test", 3)):
         assert not torch.equal(task.hidden_batch(TINY, split, 5, seed=seed).pixels, one.pixels)
+    assert not torch.equal(task.hidden_batch(TINY, "train", 5, seed=4).noise, one.noise)
+
+
+def test_no_batch_is_seen_twice_by_one_seed_or_by_two(monkeypatch):
+    seen, hidden_batch = [], task.hidden_batch
+    monkeypatch.setattr(
+        task, "hidden_batch", lambda *args, seed: seen.append((args[1], seed)) or hidden_batch(*args, seed=seed)
+    )
+    for seed in (0, 1):
+        task.pretrain(replace(TINY, seed=seed))
+    seeds = [seed for split, seed in seen if split == "train"]
+    assert len(seeds) == len(set(seeds)) == 12
 
 
 def test_no_digit_of_one_split_is_drawn_in_another():
