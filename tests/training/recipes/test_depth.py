@@ -14,14 +14,15 @@ TINY = DepthRecipe(num_layers=8, width=4, steps=20, batch_size=8)
 
 @pytest.fixture
 def few(monkeypatch):
-    monkeypatch.setattr(task, "SETTINGS", replace(TINY, steps=4))
-    monkeypatch.setattr(task, "DEPTHS", (8, 14))
-    monkeypatch.setattr(task, "LEARNING_RATES", {kind: {8: 1e-3, 14: 2e-3} for kind in task.KINDS})
-    monkeypatch.setattr(task, "CHOSEN_BY", "residual, 14 layers, accuracy")
+    nets = {
+        "plain, 8 layers": replace(TINY, kind="plain", steps=4),
+        task.SHIPPED: replace(TINY, num_layers=14, steps=5),
+    }
+    monkeypatch.setattr(task, "NETS", nets)
     monkeypatch.setattr(task, "SPLIT_IMAGES", dict.fromkeys(task.SPLIT_IMAGES, 50))
 
 
-@pytest.mark.parametrize("layers", task.DEPTHS)
+@pytest.mark.parametrize("layers", (8, 20, 44))
 def test_plain_and_residual_nets_differ_in_their_shortcuts_alone(layers):
     plain, residual = (build(replace(task.SETTINGS, kind=kind, num_layers=layers)) for kind in task.KINDS)
     assert not plain.config.residual and residual.config.residual
@@ -29,9 +30,12 @@ def test_plain_and_residual_nets_differ_in_their_shortcuts_alone(layers):
     assert all(torch.equal(tensor, residual.state_dict()[name]) for name, tensor in plain.state_dict().items())
 
 
-def test_every_net_has_its_learning_rate():
-    assert task.LEARNING_RATES.keys() == set(task.KINDS)
-    assert all(rates.keys() == set(task.DEPTHS) for rates in task.LEARNING_RATES.values())
+def test_nets_are_what_their_names_say_and_else_differ_in_the_learning_rate_alone():
+    for name, recipe in task.NETS.items():
+        kind, layers, *twice = name.split(", ")
+        rate = {"learning_rate": recipe.learning_rate}
+        expected = replace(task.SETTINGS, kind=kind, num_layers=int(layers.split()[0]), **rate)
+        assert recipe == (replace(expected, steps=2 * expected.steps) if twice else expected)
 
 
 def test_an_unknown_kind_is_named():
@@ -63,16 +67,16 @@ def test_last_losses_are_those_of_the_last_tenth_and_of_the_tenth_before():
 
 def test_the_recipe_scores_every_net_and_ships_the_deepest_residual_one(few, tmp_path):
     trained = find_recipe("depth").train(2, tmp_path, None)
-    names = {f"{kind}, {layers} layers" for kind in task.KINDS for layers in (8, 14)}
-    assert set(trained.validation) == {f"{name}, accuracy" for name in names}
-    assert (
-        len(trained.test) == 4 * len(names)
-        and {name.rsplit(" layers")[0] + " layers" for name in trained.test} == names
-    )
+    assert set(trained.validation) == {f"{name}, accuracy" for name in task.NETS}
+    assert len(trained.test) == 4 * len(task.NETS)
     recipe = DepthRecipe(**trained.extra["recipe"])
-    assert (recipe.kind, recipe.num_layers, recipe.learning_rate, recipe.seed) == ("residual", 14, 2e-3, 2)
+    assert recipe == replace(task.NETS[task.SHIPPED], seed=2)
     assert trained.model.config.residual and trained.model.config.depths == (2, 2, 2)
     net = TrainedNet(recipe=recipe, model=trained.model, history=trained.history)
-    assert trained.test["residual, 14 layers, accuracy"] == score(net, "test")
-    assert trained.test["residual, 14 layers, accuracy on training digits"] == score(net, "train")
-    assert trained.test["residual, 14 layers, training loss"] == net.last_losses()[0]
+    name = task.SHIPPED
+    assert trained.test[f"{name}, accuracy"] == score(net, "test")
+    assert trained.test[f"{name}, accuracy on training digits"] == score(net, "train")
+    assert trained.test[f"{name}, training loss"] == net.last_losses()[0]
+    assert trained.validation[find_recipe("depth").chosen_by] == score(net, "validation")
+    again = find_recipe("depth").train(2, tmp_path, None)  # goes on where it ended
+    assert again.test == trained.test and again.history.cpu_seconds[-1] == trained.history.cpu_seconds[-1]
