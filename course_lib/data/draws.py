@@ -31,7 +31,7 @@ class Draws:
 
     def whole(self, count: int) -> Int[Tensor, " B"]:
         """One of 0 ... count - 1."""
-        return (next(self._columns) * count).long().clamp(max=count - 1)
+        return (next(self._columns) * count).long()
 
     def coin(self) -> Bool[Tensor, " B"]:
         """True half of the time."""

@@ -111,6 +111,8 @@ def test_slant_moves_the_top_to_the_right():
     ink = drawn(bar, slant=0.3)[0, 0]
     middles = (ink * torch.arange(32)).sum(1) / ink.sum(1)
     assert middles[2] - middles[29] == pytest.approx(0.3 * 27, abs=0.5)
+    turned = drawn(bar, slant=0.3, degrees=90.0)  # first slanted, then turned
+    torch.testing.assert_close(turned[0, 0], ink.rot90(-1), atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,10 @@ def test_columns_are_handed_out_once_each_in_the_ranges_asked_for():
         draws.uniform()
 
 
-def test_a_whole_number_is_below_the_count_even_for_the_largest_draw():
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 1000, 2**20 - 1, 10**9])
+def test_a_whole_number_is_below_the_count_even_for_the_largest_draw(count):
     largest = torch.full((1, 1), 1 - 2**-24)
-    assert Draws(largest).whole(10**9).item() <= 10**9 - 1
+    assert count // 2 <= Draws(largest).whole(count).item() < count
 
 
 @pytest.mark.parametrize("shape", [(40, 1, 32, 32), (40, 3, 9, 11)])
