@@ -7,6 +7,7 @@ Wu et al., "Unsupervised feature learning via non-parametric instance discrimina
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -204,22 +205,15 @@ def _minimise(
 
     Nocedal & Wright, "Numerical optimization", 2006, algorithm 7.1: each step is solved for by conjugate gradients.
     """
-
-    def loss(weights: Tensor) -> Tensor:
-        return (l2 * weights.square()).sum() / 2 - (targets * (inputs @ weights).log_softmax(dim=-1)).sum()
-
+    loss = partial(_loss, inputs, targets, l2)
     enough = 1e-10 * (inputs.T @ (targets - 1 / targets.shape[1])).norm()  # of the gradient at W = 0
     for _ in range(NEWTON_STEPS):
         probs = (inputs @ weights).softmax(dim=-1)
         gradient = inputs.T @ (probs - targets) + l2 * weights
         if gradient.norm() <= enough:
             break
-
-        def curved(direction: Tensor, probs: Tensor = probs) -> Tensor:  # the second derivative times a direction
-            change = probs * (inputs @ direction)
-            return inputs.T @ (change - probs * change.sum(dim=-1, keepdim=True)) + l2 * direction
-
         diagonal = inputs.square().T @ (probs * (1 - probs)) + l2
+        curved = partial(_curvature, inputs, probs, l2)
         step = _conjugate_gradients(curved, -gradient, diagonal, within=0.01 * gradient.norm())
         now, slope, length = loss(weights), (gradient * step).sum(), 1.0
         rounding = 1e-13 * now
@@ -227,6 +221,16 @@ def _minimise(
             length /= 2  # too far: the loss has not fallen as its slope promised
         weights = weights + length * step
     return weights - weights.mean(dim=-1, keepdim=True)  # the same for all classes, a bias changes nothing
+
+
+def _loss(inputs: Tensor, targets: Tensor, l2: Tensor, weights: Tensor) -> Tensor:
+    return (l2 * weights.square()).sum() / 2 - (targets * (inputs @ weights).log_softmax(dim=-1)).sum()
+
+
+def _curvature(inputs: Tensor, probs: Tensor, l2: Tensor, direction: Tensor) -> Tensor:
+    """The second derivative of the loss times a direction."""
+    change = probs * (inputs @ direction)
+    return inputs.T @ (change - probs * change.sum(dim=-1, keepdim=True)) + l2 * direction
 
 
 def _conjugate_gradients(
