@@ -141,6 +141,7 @@ def brute_force_area(right, count):
     return area
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.booleans(), max_size=12), st.integers(0, 5))
 def test_average_precision_equals_the_area_by_brute_force(right, missed):
     count = sum(right) + missed

@@ -26,6 +26,7 @@ def maps(seed, *shape, classes=4):
     return torch.randint(kinds, shape, generator=generator)
 
 
+@settings(max_examples=60, deadline=None)
 @given(SEEDS, SEEDS)
 def test_the_scores_of_areas_equal_scikit_learn(first, second):
     predicted, true = maps(first, 2, 3, 4), maps(second, 2, 3, 4)
