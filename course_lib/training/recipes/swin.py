@@ -141,19 +141,33 @@ RECIPE = Recipe(
     lesson="12",
     data=DATA.format(size=SETTINGS.size),
     licence="MIT",
-    minutes=2,
+    minutes=1,
     settings=settings_of(SETTINGS, "shifted"),
     train=train,
     chosen_by=SCORE,
     best=max,
-    notes="",
+    notes=(
+        "Chosen on 1,000 validation images, one seed: absolute positions, with which 1,000 steps reached 0.945, "
+        "and 0.920 without; a learning rate of 0.002 (0.920) and not 0.005 (0.911). That was without stochastic "
+        "depth, with weight decay 0.01; stochastic depth 0.1 with decay 0.05 was tried at 2,500 steps only: 0.976. "
+        "The other data tried, photo crops, gave 0.536 of 16 classes after 600 steps without positions."
+    ),
 )
 
 
 # Windows of 8 x 8 pixels, smaller than a digit, and nothing but the shifts leads from one to the next before the head:
 # no merging. Learning rates were chosen for each of the two, see the notes.
-COMPARED = DigitRecipe(window_size=2, dim=48, depths=(4,), num_heads=(3,), positions=False, drop_path=0.0)
-CONTESTANTS = {"shifted": 1.5e-3, "unshifted": 1.5e-3}  # name -> learning rate
+COMPARED = DigitRecipe(
+    window_size=2,
+    dim=48,
+    depths=(4,),
+    num_heads=(3,),
+    positions=False,
+    drop_path=0.0,
+    weight_decay=0.01,
+    steps=2500,
+)
+CONTESTANTS = {"shifted": 2e-3, "unshifted": 2e-3}  # name -> learning rate
 
 
 def train_compared(seed: int, checkpoint: Path, progress: Progress | None) -> Trained:
@@ -186,10 +200,17 @@ SHIFTED_WINDOWS = Recipe(
     lesson="12",
     data=DATA.format(size=COMPARED.size),
     licence="MIT",
-    minutes=4,
+    minutes=3,
     settings=settings_of(COMPARED, "shifted", "learning_rate") | {"learning_rates": CONTESTANTS},
     train=train_compared,
     chosen_by=f"{SCORE}, shifted",
     best=max,
-    notes="",
+    notes=(
+        "The same first weights, images and steps for both; chance is 0.1. Learning rates were chosen for each on "
+        "1,000 validation images after 700 steps, one seed; 0.001, 0.002 and 0.003 gave 0.471, 0.542 and 0.409 "
+        "shifted, 0.332, 0.382 and 0.368 unshifted. The set-up was chosen so that the shifts matter: windows of 16 "
+        "x 16 pixels, which show a quarter of the image each, did about as well without (0.778 against 0.775, at "
+        "width 32 after 700 steps), and so did windows of 8 x 8 pixels with absolute positions (0.660 against "
+        "0.665 after 1,000 steps)."
+    ),
 )
