@@ -149,5 +149,11 @@ RECIPE = Recipe(
     train=train,
     chosen_by=SCORE,
     best=max,
-    notes="",
+    notes=(
+        "Learning rate: after 1,000 steps of seed 0 the validation accuracy was 0.9425 at 3e-3 and 0.9625 at 8e-3, the "
+        "plain CNN's 0.956 and 0.9715. The plain CNN has 72,666 parameters, pools where the ResNet has strides, and "
+        "takes two thirds of its time: with eight layers it needs no shortcuts, and is at least as good. What "
+        "shortcuts are good for shows in deeper nets (the training `depth`). Validation scenes, on three "
+        "textures, are easier than test scenes."
+    ),
 )
