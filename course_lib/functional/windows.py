@@ -85,7 +85,7 @@ def window_attention(
     A fused product cannot learn B: it is taken where B is not being learned.
     """
     if not (torch.is_grad_enabled() and bias.requires_grad):
-        bias = bias if len(bias) == 1 else bias.repeat(len(q), 1, 1, 1)
+        bias = bias if len(bias) == 1 else bias.expand(len(q), *bias.shape).flatten(0, 1)
         heads = attention(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), bias=bias)
         return heads.unflatten(0, q.shape[:2])
     scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)
