@@ -43,6 +43,11 @@ NETS: dict[str, UNetConfig | SegNetConfig | FCNConfig] = {  # about as many para
         num_classes=NUM_CLASSES,
         num_skips=2,
     ),
+    "FCN without skips": FCNConfig(
+        trunk=CNNConfig(widths=(8, 16, 64, 168), depths=(2, 2, 2, 2), num_classes=None),
+        window=4,
+        num_classes=NUM_CLASSES,
+    ),
 }
 TRUNK = ResNetConfig(
     in_channels=1, num_classes=10, stem="small", stem_channels=8, block="basic", widths=WIDTHS, depths=(1, 1, 1, 1)
@@ -89,11 +94,12 @@ TRAININGS = {
     "U-Net without skips": SegmentationRecipe(net="U-Net without skips", steps=1680),
     "SegNet": SegmentationRecipe(net="SegNet", steps=2020),
     "FCN": SegmentationRecipe(net="FCN", steps=2700),
+    "FCN without skips": SegmentationRecipe(net="FCN without skips", steps=2700),
 }
 PRETRAINING_STEPS = 1500
 FEW_MASKS = (
-    FewMasksRecipe(steps=300, learning_rate=3e-3),
-    FewMasksRecipe(steps=300, learning_rate=3e-3, trunk="scratch"),
+    FewMasksRecipe(steps=400, learning_rate=3e-3),
+    FewMasksRecipe(steps=400, learning_rate=3e-3, trunk="scratch"),
 )
 MASK_COUNTS, DRAWS = (20, 100), 2
 
