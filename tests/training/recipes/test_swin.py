@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from course_lib.data.checkpoints import load_trained
 from course_lib.models.swin import Swin
 from course_lib.training.history import History
 from course_lib.training.recipes import swin as task
@@ -100,3 +101,10 @@ def test_the_comparison_scores_both_and_ships_the_shifted_one(few, tmp_path):
         "CPU seconds, unshifted",
     }
     assert len(trained.validation) == 2 and len(trained.test) == 4
+
+
+def test_the_shipped_model_reads_digits_that_nothing_was_chosen_by():
+    trained = load_trained("swin")
+    images = task.CleanDigits(split="test", size=trained.extra["recipe"]["size"]).batch(500, seed=1)
+    assert task.accuracy(trained.model, images.pixels, images.labels) >= 0.95
+    assert all(seed["test"]["accuracy"] >= 0.95 for seed in trained.card["seeds"])
