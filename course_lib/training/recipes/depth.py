@@ -152,5 +152,13 @@ RECIPE = Recipe(
     train=train,
     chosen_by=f"{SHIPPED}, accuracy",
     best=max,
-    notes="",
+    notes=(
+        "Training losses are means over the last tenth of the steps, while the learning rate goes to zero, and over "
+        "the tenth before. Learning rates, by validation accuracy of seed 0: the plain net of 44 layers reached 0.907 "
+        "at 1e-3 and 0.8245 at 1e-2 after 1,200 steps, 0.933 at 3e-3 after 1,500; the others, after 600 steps, were "
+        "best at 1e-2 (plain, 8 layers, 0.961 at 1e-3 and 0.9825 at 1e-2; 20 layers 0.9555, 0.972 and 0.9855 at 1e-3, "
+        "3e-3 and 1e-2; residual, 8 layers 0.9685, 0.977 and 0.9855; 20 layers 0.977, 0.9815 and 0.9845; 44 layers "
+        "0.9755 at 1e-3 and 0.985 at 1e-2). At 20 layers the plain net still learns its task, with two to four times "
+        "the residual net's training loss; at 44 it does not, not even in twice the steps."
+    ),
 )
