@@ -44,6 +44,13 @@ def test_a_convolutional_stem_doubles_its_channels_up_to_the_width():
     ]
 
 
+def test_a_convolutional_stem_reads_its_map_row_by_row():
+    stem, picture = ConvStem(2, 1, 4).eval(), image(2, 1, 4, 6)
+    features, tokens = stem.proj(stem.convs(picture)), stem(picture)
+    for n, (row, column) in enumerate((r, c) for r in range(2) for c in range(3)):
+        assert torch.equal(tokens[:, n], features[:, :, row, column])
+
+
 def test_a_convolutional_stem_sees_beyond_its_patch_and_a_patch_does_not():
     picture = image(1, 1, 16, 16).requires_grad_()
     for embed, beyond in ((ConvStem(4, 1, 8).eval(), True), (PatchEmbed(4, 1, 8), False)):

@@ -173,10 +173,10 @@ SCENES = {
 DIGITS = {"ViT": ImageRecipe(), "Mixer": ImageRecipe(net="mixer")}
 FEW, MANY = 500, 20_000  # training images
 BY_DATA = {
-    f"ViT, {FEW} images": ImageRecipe(images=FEW, steps=1000),
-    f"ResNet, {FEW} images": ImageRecipe(net="resnet", images=FEW, steps=600, learning_rate=3e-3),
+    f"ViT, {FEW} images": ImageRecipe(images=FEW, steps=800),
+    f"ResNet, {FEW} images": ImageRecipe(net="resnet", images=FEW, steps=400, learning_rate=3e-3),
     f"ViT, {MANY:,} images": ImageRecipe(images=MANY, steps=2000),
-    f"ResNet, {MANY:,} images": ImageRecipe(net="resnet", images=MANY, steps=1000, learning_rate=3e-3),
+    f"ResNet, {MANY:,} images": ImageRecipe(net="resnet", images=MANY, steps=800, learning_rate=3e-3),
 }
 
 HELD_OUT = f"validation {VALIDATION_IMAGES:,}, test {TEST_IMAGES:,} images"
