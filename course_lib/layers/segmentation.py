@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from course_lib.functional.upsampling import bilinear_kernel
 from course_lib.layers.convolution import ConvNorm
 
+WIDE = 512  # channels
+
 
 def conv_relu(in_channels: int, out_channels: int, *, norm: bool = True) -> nn.Module:
     """3 x 3 convolution and ReLU, with batch normalisation between them or with a bias instead; keeps height and width.
@@ -23,13 +25,31 @@ def conv_relu(in_channels: int, out_channels: int, *, norm: bool = True) -> nn.M
     conv = nn.Conv2d(in_channels, out_channels, 3, padding=1)
     nn.init.kaiming_normal_(conv.weight, nonlinearity="relu")
     nn.init.zeros_(conv.bias)
-    return nn.Sequential(conv, nn.ReLU(inplace=True)).to(memory_format=torch.channels_last)
+    return nn.Sequential(conv, nn.ReLU(inplace=True))
 
 
-def convs(in_channels: int, out_channels: int, *, count: int = 2, norm: bool = True) -> nn.Sequential:
+class ConvStack(nn.Sequential):
+    """Convolutions one after the other, in the order of memory in which their width is faster."""
+
+    def __init__(self, *layers: nn.Module, width: int):
+        super().__init__(*layers)
+        self.order = memory_order(width)
+        self.to(memory_format=self.order)
+
+    def forward(self, x: Float[Tensor, "B C_in H W"]) -> Float[Tensor, "B C_out H W"]:
+        return super().forward(x.contiguous(memory_format=self.order))
+
+
+def memory_order(width: int) -> torch.memory_format:
+    """channels_last, except where weights outweigh the maps: bringing large weights' gradients into it costs more."""
+    return torch.contiguous_format if width >= WIDE else torch.channels_last
+
+
+def convs(in_channels: int, out_channels: int, *, count: int = 2, norm: bool = True) -> ConvStack:
     """`count` 3 x 3 convolutions, each with its ReLU."""
     sizes = [in_channels] + [out_channels] * count
-    return nn.Sequential(*(conv_relu(a, b, norm=norm) for a, b in zip(sizes, sizes[1:], strict=False)))
+    layers = (conv_relu(a, b, norm=norm) for a, b in zip(sizes, sizes[1:], strict=False))
+    return ConvStack(*layers, width=out_channels)
 
 
 class UpBlock(nn.Module):
@@ -53,7 +73,7 @@ class UpBlock(nn.Module):
             )  # first on the smaller map: cheaper
         else:
             raise ValueError(f"up must be 'transposed' or 'bilinear', got {up!r}")
-        self.up.to(memory_format=torch.channels_last)  # as the maps that come through here
+        self.up.to(memory_format=memory_order(in_channels))  # as the map that comes in
         self.convs = convs(out_channels + skip_channels, out_channels, norm=norm)
 
     def forward(

@@ -60,8 +60,8 @@ class FCN(nn.Module):
     def score_map(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B K h w"]:
         """What the classifier says of every window of its own size, `stride` pixels apart; one answer at that size.
 
-        Windows at the image's border see beyond their edge what the classifier saw as zeros there, and the trunk's
-        padding lies at the image's border instead: it is the same net, not the same as cutting the image up.
+        The same net, but not quite the same as cutting the image up: where the classifier's convolutions saw the zeros
+        around their image, they see here what lies beside the window.
         Raises ValueError for an image smaller than one window.
         """
         last, size = self.trunk.feature_maps(image)[-1], self.config.window

@@ -3,6 +3,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from course_lib.layers import segmentation
 from course_lib.layers.segmentation import UpBlock, bilinear_upsampling, convs, pad_to_multiple
 
 
@@ -26,6 +27,19 @@ def test_an_up_block_is_twice_as_large_and_uses_its_skip(up):
     assert not torch.allclose(result, block(x, skip.roll(1, dims=-1)))
     torch.testing.assert_close(result, block.convs(torch.cat([skip, block.up(x)], dim=1)))
     assert UpBlock(6, 4, skip_channels=0, up=up)(x).shape == (1, 4, 6, 10)
+
+
+def test_wide_layers_compute_the_same_in_another_order_of_memory(monkeypatch):
+    results, x, skip = [], torch.randn(2, 6, 4, 5), torch.randn(2, 3, 8, 10)
+    for wide in (512, 4):
+        monkeypatch.setattr(segmentation, "WIDE", wide)
+        torch.manual_seed(0)
+        block = UpBlock(6, 4, skip_channels=3)
+        results.append(block(x, skip))
+        order = torch.channels_last if wide == 512 else torch.contiguous_format
+        assert all(p.is_contiguous(memory_format=order) for p in block.parameters() if p.ndim == 4)
+        assert results[-1].is_contiguous(memory_format=order)
+    torch.testing.assert_close(results[0], results[1])
 
 
 def test_bilinear_upsampling_starts_as_interpolation_of_each_channel():

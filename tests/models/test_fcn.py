@@ -54,15 +54,20 @@ def test_at_its_own_size_it_answers_as_the_classifier_and_on_larger_images_with_
 
 def test_a_map_is_what_the_classifier_says_of_every_window():
     classifier = CNN(replace(PLACE_BY_PLACE, widths=(4,), depths=(1,), image_size=5)).eval()  # one 3 x 3 convolution
-    model = fcn_from_classifier(classifier).eval()
-    image = torch.zeros(1, 1, 9, 12)
-    image[:, :, 3:6, 4:8] = torch.randn(3, 4)
-    blank_round = image[:, :, 2:7, 3:8]  # zeros at its border on the left, above and below, and one more column
-    answers = model.score_map(image)
+    model, image = fcn_from_classifier(classifier).eval(), torch.randn(1, 1, 9, 12)
+    answers, features = model.score_map(image), classifier.feature_maps(image)[-1]
     assert answers.shape == (1, 10, 5, 8)
-    seen = classifier.head(classifier.feature_maps(image)[-1][:, :, 2:7, 3:8].flatten(1))
-    torch.testing.assert_close(answers[:, :, 2, 3], seen, rtol=0, atol=1e-6)
-    assert blank_round.shape[-2:] == (5, 5)
+    for row, column in ((0, 0), (2, 3), (4, 7)):
+        window = features[:, :, row : row + 5, column : column + 5]
+        torch.testing.assert_close(answers[:, :, row, column], classifier.head(window.flatten(1)), rtol=0, atol=1e-6)
+
+
+def test_a_window_with_nothing_around_it_gets_the_answer_to_the_window_cut_out():
+    classifier = CNN(replace(PLACE_BY_PLACE, widths=(4,), depths=(1,), image_size=5)).eval()
+    image, window = torch.zeros(1, 1, 9, 12), torch.randn(1, 1, 5, 5)
+    image[:, :, 2:7, 3:8] = window
+    answers = fcn_from_classifier(classifier).eval().score_map(image)
+    torch.testing.assert_close(answers[:, :, 2, 3], classifier(window), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
