@@ -94,6 +94,15 @@ def test_crops_are_mirrored_and_scaled_within_the_zoom(made_of):
     assert batch.pixels.min() < 0.05 and batch.pixels.max() > 0.95  # from one end of the tile to the other
 
 
+def test_a_large_crop_is_zoomed_no_further_than_its_tile_reaches(made_of):
+    made_of(lambda index: torch.linspace(0, 1, TILE).expand(1, TILE, TILE))
+    batch = PhotoCrops(split="train", size=48, zoom=(1.0, 5.0), brightness=0.0, contrast=0.0).batch(200, 0)
+    steps = batch.pixels[:, 0, 0, 1:-1].diff(dim=1)
+    torch.testing.assert_close(steps, steps[:, :1].expand_as(steps), atol=1e-4, rtol=0)  # the rim is not repeated
+    zoom = steps[:, 0].abs() * (TILE - 1)
+    assert zoom.min() >= 1.0 - 1e-3 and 1.22 < zoom.max() <= TILE / 48 + 1e-3
+
+
 def test_brightness_and_contrast_change_within_their_range(made_of):
     made_of(lambda index: torch.linspace(0.35, 0.65, TILE).expand(1, TILE, TILE))
     settings = {"split": "train", "size": 32, "zoom": (1.0, 1.0)}
