@@ -108,3 +108,15 @@ def test_the_shipped_model_reads_digits_that_nothing_was_chosen_by():
     images = task.CleanDigits(split="test", size=trained.extra["recipe"]["size"]).batch(500, seed=1)
     assert task.accuracy(trained.model, images.pixels, images.labels) >= 0.95
     assert all(seed["test"]["accuracy"] >= 0.95 for seed in trained.card["seeds"])
+
+
+def test_shifts_paid_with_every_seed_and_both_contestants_had_learned():
+    for seed in load_trained("shifted_windows").card["seeds"]:
+        shifted, unshifted = (seed["test"][f"accuracy, {name}"] for name in ("shifted", "unshifted"))
+        assert shifted > unshifted + 0.05 and unshifted > 0.5  # chance is 0.1
+
+
+def test_the_shipped_contestant_scores_what_its_card_says():
+    trained = load_trained("shifted_windows")
+    recipe = DigitRecipe(**trained.extra["recipe"])
+    assert score(trained.model, recipe, "test") == pytest.approx(trained.card["test"]["accuracy, shifted"], abs=0.002)
