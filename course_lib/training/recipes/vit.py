@@ -221,7 +221,9 @@ VIT_DIGITS = recipe_of(
     data=f"new images in each step: {CLEAN}",
     minutes=2,
     chosen_by="accuracy, ViT",
-    notes="Both have 16 patches, 64 channels and 4 blocks, the same images, steps and learning rate, which were chosen for the ViT.",
+    notes=(
+        "Both have 16 patches, 64 channels and 4 blocks, the same images, steps and learning rate, chosen for the ViT."
+    ),
 )
 VIT_DATA = recipe_of(
     BY_DATA,
