@@ -308,5 +308,17 @@ RECIPE = Recipe(
     train=train,
     chosen_by=SOURCE_SCORE,
     best=max,
-    notes="",
+    notes="The seconds are those of the source task; the sixty trainings on the target task and their scores take "
+    "about 230 more. Accuracies are means, spreads standard deviations, over five draws of the labels. "
+    "Frozen: a new head, logistic regression, its penalty chosen on the validation scenes. In each training "
+    "of the whole network the best of four lengths is kept, by the validation scenes; rates and the longest "
+    "lengths were chosen by them with seed 0 out of a few: at 8 labels a rate of .001 gave .583, .003 gave "
+    ".557, and .003 falling from layer to layer .632; from scratch with 400 labels .003 and .01 gave .503 and "
+    ".744 after 400 steps, and .01 gave .783 after 800, where it hardly rises any more (one draw); with fewer "
+    "labels scratch stays near chance at every length. There are more validation scenes than labels: what is "
+    "compared is how far each way can go when it is well tuned. With 8 labels the frozen trunk beats plain "
+    "fine-tuning in the mean of each seed (test .550 against .513 over the three) and in ten of fifteen "
+    "draws, by less than the spread over draws; fine-tuning with rates that fall from layer to layer does as "
+    "well as the frozen trunk there (.567). From 40 labels on both kinds of fine-tuning are ahead of it in "
+    "every seed, and scratch is behind all others everywhere.",
 )
