@@ -256,6 +256,11 @@ RECIPE = Recipe(
         "validation; the number of nearest neighbours is, too. The same probes see the pixels, an encoder with its "
         "first weights (random) and one that learned the labels of all the same views, for as many steps "
         "(supervised). Validation is larger than the draws of labels: it helps all of them alike. The short trainings "
-        f"have {SHORT:g} of the steps, one with all changes of the images and one without each of them."
+        f"have {SHORT:g} of the steps, one with all changes of the images and one without each of them (light: "
+        "brightness and contrast). Crops matter by far the most; without light, rotation, cutout or blur a probe loses "
+        "a few points at most, about the spread over draws. Unlike in the paper, the projection serves a probe as well "
+        "as the features before it, or slightly better. Width, temperature and changes were chosen after five short "
+        "trainings of one seed, by the probes' accuracy on validation. The CPU seconds are those of SimCLR alone; all "
+        "trainings of a seed together take five times as long."
     ),
 )
