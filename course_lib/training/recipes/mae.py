@@ -57,7 +57,7 @@ class FineTuningRecipe:
     """How a classifier learns from a few labelled images."""
 
     learning_rate: float
-    steps: int = 150
+    steps: int = 300
     batch_size: int = 32
     weight_decay: float = 0.05
     seed: int = 0
@@ -65,7 +65,7 @@ class FineTuningRecipe:
 
 PRETRAINING = PretrainingRecipe()
 # of the pretrained and of the fresh network: learning rates were chosen on the validation split
-FINE_TUNING = {"fine-tuned": FineTuningRecipe(learning_rate=1e-3), "scratch": FineTuningRecipe(learning_rate=1e-3)}
+FINE_TUNING = {"fine-tuned": FineTuningRecipe(learning_rate=2e-3), "scratch": FineTuningRecipe(learning_rate=1e-3)}
 
 
 class HiddenBatch(NamedTuple):
@@ -250,12 +250,17 @@ RECIPE = Recipe(
     data="digits of course_lib.data.digits (UCI, CC BY 4.0), 28 x 28 pixels, white on black, scaled, turned, slanted "
     "and moved; digits disjoint between training, validation and test",
     licence="MIT",
-    minutes=5,
+    minutes=7,
     settings={name: value for name, value in asdict(PRETRAINING).items() if name != "seed"}
     | GEOMETRY
     | {name: asdict(recipe) for name, recipe in FINE_TUNING.items()}
     | {"counts": COUNTS, "draws": DRAWS},
     train=train,
     chosen_by=CHOSEN_BY,
-    notes="",
+    notes="Accuracies are means, spreads standard deviations, over draws of the labelled images. The network from scratch "
+    "is the same, with the same positions, trained for as many steps. On validation images were chosen: the penalties "
+    "of logistic regression; the learning rates, with 150 steps, from 3e-4, 1e-3 and 2e-3 (pretrained) and 5e-4, 1e-3 "
+    "and 2e-3 (scratch, all much alike); the share of hidden patches, after pre-trainings of equal time, 50 CPU seconds: "
+    "linear probes reached 0.46 and 0.58 from 50 and 100 labels with 0.75 hidden, 0.40 and 0.52 with 0.6. Normalised "
+    "pixels were no better there (0.39 and 0.52 with 0.6 hidden). After 187 seconds it was 0.72 and 0.80.",
 )
