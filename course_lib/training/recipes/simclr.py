@@ -258,9 +258,9 @@ RECIPE = Recipe(
         "(supervised). Validation is larger than the draws of labels: it helps all of them alike. The short trainings "
         f"have {SHORT:g} of the steps, one with all changes of the images and one without each of them (light: "
         "brightness and contrast). Crops matter by far the most, then, at 10 labels, light; without rotation, cutout "
-        "or blur a probe loses about the spread over draws or less. Unlike in the paper, the projection serves a probe as well "
-        "as the features before it, or slightly better. Width, temperature and changes were chosen after five short "
-        "trainings of one seed, by the probes' accuracy on validation. The CPU seconds are those of SimCLR alone; all "
-        "trainings of a seed together take five times as long."
+        "or blur a probe loses about the spread over draws or less. Unlike in the paper, the projection serves a "
+        "probe as well as the features before it, or slightly better. Width, temperature and changes were chosen after "
+        "five short trainings of one seed, by the probes' accuracy on validation. The CPU seconds are those of SimCLR "
+        "alone; all trainings of a seed together take five times as long."
     ),
 )
