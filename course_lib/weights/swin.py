@@ -6,7 +6,7 @@ from torch import Tensor
 
 from course_lib.functional.windows import relative_position_index
 from course_lib.models.swin import Swin, SwinConfig
-from course_lib.weights.layout import MOST, Layout, Settings, label_names, num_labels
+from course_lib.weights.layout import Layout, Settings, label_names, num_labels
 
 BARE, HEADED = "SwinModel", "SwinForImageClassification"
 
@@ -14,7 +14,6 @@ BARE, HEADED = "SwinModel", "SwinForImageClassification"
 def build(settings: Settings, architecture: str) -> Swin:
     """The model that a config.json describes."""
     settings.only(hidden_act="gelu", layer_norm_eps=1e-5, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    depths = sizes(settings, "depths", (2, 2, 6, 2))
     return Swin(
         SwinConfig(
             image_size=image_size(settings) if settings.flag("use_absolute_embeddings", False) else None,
@@ -22,8 +21,8 @@ def build(settings: Settings, architecture: str) -> Swin:
             in_channels=settings.integer("num_channels", 3),
             num_classes=None if architecture == BARE else num_labels(settings),
             dim=settings.integer("embed_dim", 96),
-            depths=depths,
-            num_heads=sizes(settings, "num_heads", (3, 6, 12, 24)),
+            depths=settings.integers("depths", (2, 2, 6, 2)),
+            num_heads=settings.integers("num_heads", (3, 6, 12, 24)),
             window_size=settings.integer("window_size", 7),
             mlp_ratio=settings.number("mlp_ratio", 4.0, at_most=1000.0),
             qkv_bias=settings.flag("qkv_bias", True),
@@ -32,23 +31,11 @@ def build(settings: Settings, architecture: str) -> Swin:
     )
 
 
-def sizes(settings: Settings, key: str, default: tuple[int, ...]) -> tuple[int, ...]:
-    """A list of whole numbers from 1 on. Raises ValueError if it is something else."""
-    values = settings.values.get(key, default)
-    if (
-        not isinstance(values, (list, tuple))
-        or not 1 <= len(values) <= 100
-        or not all(type(value) is int and 1 <= value <= MOST for value in values)
-    ):
-        raise ValueError(f"{key} must be a list of whole numbers from 1 to {MOST}, got {str(values)[:80]}")
-    return tuple(values)
-
-
 def image_size(settings: Settings) -> int | tuple[int, int]:
     """The side of a square image, or its height and width."""
     if not isinstance(settings.values.get("image_size"), list):
         return settings.integer("image_size", 224)
-    pixels = sizes(settings, "image_size", ())
+    pixels = settings.integers("image_size")
     if len(pixels) != 2:
         raise ValueError(f"image_size must be a number of pixels or two of them, got {str(pixels)[:80]}")
     return pixels

@@ -174,7 +174,7 @@ def test_a_trunk_trained_on_hidden_patches_is_opened(tmp_path):
         ({"num_heads": [4, 4]}, "dim=6, num_heads=4"),
         ({"depths": [2, 2, 2]}, r"depths=\(2, 2, 2\)"),
         ({"depths": 4}, "depths must be a list"),
-        ({"depths": [2, -1]}, "depths must be a list"),
+        ({"depths": [2, -1]}, r"depths\[1\] must be a whole number"),
         ({"image_size": [16, 16, 16], "use_absolute_embeddings": True}, "image_size must be"),
         ({"use_absolute_embeddings": True}, "position_embeddings .* is missing"),
         ({"window_size": 4}, r"bias_table must have the shape \(49, 2\)"),
