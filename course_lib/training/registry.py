@@ -13,23 +13,23 @@ from course_lib.training.history import History
 from course_lib.training.progress import Progress
 
 RECIPES: dict[str, str] = {  # name -> module and attribute that hold its Recipe
+    "resnet": "course_lib.training.recipes.resnet:RECIPE",
+    "depth": "course_lib.training.recipes.depth:RECIPE",
+    "transfer": "course_lib.training.recipes.transfer:RECIPE",
+    "simclr": "course_lib.training.recipes.simclr:RECIPE",
     "rnn_characters": "course_lib.training.recipes.language_models:RNN_CHARACTERS",
     "lstm_characters": "course_lib.training.recipes.language_models:LSTM_CHARACTERS",
-    "gpt_characters": "course_lib.training.recipes.language_models:GPT_CHARACTERS",
-    "gpt": "course_lib.training.recipes.language_models:GPT_BPE",
     "translator": "course_lib.training.recipes.transformer:RECIPE",
     "bert": "course_lib.training.recipes.bert:RECIPE",
-    "simclr": "course_lib.training.recipes.simclr:RECIPE",
-    "swin": "course_lib.training.recipes.swin:RECIPE",
-    "shifted_windows": "course_lib.training.recipes.swin:SHIFTED_WINDOWS",
-    "mae": "course_lib.training.recipes.mae:RECIPE",
-    "resnet": "course_lib.training.recipes.resnet:RECIPE",
-    "transfer": "course_lib.training.recipes.transfer:RECIPE",
-    "depth": "course_lib.training.recipes.depth:RECIPE",
-    "unet": "course_lib.training.recipes.unet:RECIPE",
+    "gpt": "course_lib.training.recipes.language_models:GPT_BPE",
+    "gpt_characters": "course_lib.training.recipes.language_models:GPT_CHARACTERS",
     "vit": "course_lib.training.recipes.vit:VIT",
     "vit_digits": "course_lib.training.recipes.vit:VIT_DIGITS",
     "vit_data": "course_lib.training.recipes.vit:VIT_DATA",
+    "swin": "course_lib.training.recipes.swin:RECIPE",
+    "shifted_windows": "course_lib.training.recipes.swin:SHIFTED_WINDOWS",
+    "mae": "course_lib.training.recipes.mae:RECIPE",
+    "unet": "course_lib.training.recipes.unet:RECIPE",
 }
 
 
