@@ -7,7 +7,6 @@ import torch.nn.functional as F
 from course_lib.functional.segmentation import boundary_f_score, dice_loss, mean_iou
 from course_lib.models.unet import UNet, with_equal_parameters
 from course_lib.training.recipes import unet as task
-from course_lib.training.registry import find_recipe
 
 TINY = task.SegmentationRecipe(steps=3, batch_size=4)
 
@@ -120,7 +119,7 @@ def test_only_the_few_labelled_images_are_seen(few_scenes, monkeypatch):
 
 
 def test_the_recipe_scores_every_net_and_trunk_and_goes_on_where_it_was(few_scenes, tmp_path):
-    recipe = find_recipe("unet")
+    recipe = task.RECIPE
     first = recipe.train(0, tmp_path, None)
     assert recipe.chosen_by in first.validation and recipe.best([0, 1]) == 1
     assert isinstance(first.model, UNet) and first.model.config == task.NETS["U-Net"]
