@@ -5,6 +5,7 @@ Wu et al., "Unsupervised feature learning via non-parametric instance discrimina
 (nearest neighbours). Every probe is fitted to convergence: the same features and labels give the same probe.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,11 +32,12 @@ class Labelled(NamedTuple):
     labels: Int[Tensor, " N"]
 
 
-class Probe:
+class Probe(ABC):
     """A classifier of features: what linear and nearest-neighbour probes have in common."""
 
+    @abstractmethod
     def predict(self, features: Float[Tensor, "N D"]) -> Int[Tensor, " N"]:
-        raise NotImplementedError
+        """The class of each row."""
 
     def accuracy(self, features: Float[Tensor, "N D"], labels: Int[Tensor, " N"]) -> float:
         """Share of the labels that are predicted right, from 0 to 1."""
