@@ -68,9 +68,7 @@ class UpBlock(nn.Module):
             self.up = nn.ConvTranspose2d(in_channels, out_channels, 2, stride=2)
         elif up == "bilinear":
             enlarge = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=False)
-            self.up = nn.Sequential(
-                nn.Conv2d(in_channels, out_channels, 1), enlarge
-            )  # first on the smaller map: cheaper
+            self.up = nn.Sequential(nn.Conv2d(in_channels, out_channels, 1), enlarge)  # cheaper on the smaller map
         else:
             raise ValueError(f"up must be 'transposed' or 'bilinear', got {up!r}")
         self.up.to(memory_format=memory_order(in_channels))  # as the map that comes in

@@ -23,9 +23,7 @@ from course_lib.layers.windows import PatchMerging, SwinBlock, WindowAttention
 class SwinConfig:
     """Swin-T by default, section 3.3."""
 
-    image_size: int | tuple[int, int] | None = (
-        None  # H, W in pixels of learned absolute positions; None: there are none
-    )
+    image_size: int | tuple[int, int] | None = None  # H, W in pixels of learned absolute positions; None: without them
     patch_size: int = 4  # pixels
     in_channels: int = 3
     num_classes: int | None = 1000  # None: no head
