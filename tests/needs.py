@@ -46,6 +46,14 @@ def namespace_command(kind, *, prepare):
     return None
 
 
+@functools.cache
+def sandbox_works():
+    """Whether bubblewrap can make the sandbox that assignments are judged in."""
+    from course_lib.grading.sandbox import sandbox_problem
+
+    return sandbox_problem() is None
+
+
 def with_system_tools():
     """The environment with /usr/sbin on the path, where Debian hides `ip` from ordinary users."""
     return {
@@ -70,5 +78,10 @@ NEEDS = {
         kind="full-disk",
         remedy="they run on Linux with mount namespaces: sudo apt-get install util-linux mount",
         available=lambda: mount_namespace_command() is not None,
+    ),
+    "sandbox": Need(
+        kind="sandbox",
+        remedy="they run on Linux with bubblewrap: sudo apt-get install bubblewrap",
+        available=sandbox_works,
     ),
 }

@@ -1,0 +1,1 @@
+"""Assignments: release, submission, judging in a sandbox, gradebook, feedback, export."""
