@@ -28,8 +28,12 @@ COMMANDS = {
     "test": "run every test of the course",
     "doctor": "check this machine and say what to repair",
     "train": "train a model that a lesson shows",
+    "assign": "assignments: fetch, validate and submit one; release, collect and prove one",
+    "grade": "grade the submissions of an assignment",
     "bench": "measure our layers and models against their peers",
 }
+EXTRAS = {"dev": "the tests", "instructor": "grading", "dask": "a cluster"}  # of pyproject.toml, and what they are for
+STUDENTS = ([], ["fetch"], ["validate"], ["submit"], ["list"], ["--help"])  # of `course assign`: nothing more is needed
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_SECONDS = 4  # how long we wait for it before plain pip takes over
 DISK_BYTES = {"cpu": 3e9, "plain": 9e9}  # the installed packages and the room that pip needs to unpack them
@@ -248,7 +252,7 @@ def install(extras, earlier):
         new_torch = install_torch()
         say(
             "3/3 Installing the course and its packages{}".format(
-                " (with those for the tests)" if extras else ""
+                " (with those for {})".format(" and ".join(EXTRAS[extra] for extra in extras)) if extras else ""
             )
         )
         pip("install", "--constraint", "constraints.txt", "--editable", target)
@@ -534,6 +538,15 @@ def start(arguments):
             pass  # the child has heard Ctrl-C too, and ends in its own way
 
 
+def extras(arguments):
+    """What these arguments need besides the course itself; the names are those of pyproject.toml."""
+    if arguments[0] == "test":
+        return ["dev"]
+    instructor = arguments[0] == "grade" or (arguments[0] == "assign" and arguments[1:2] not in STUDENTS)
+    cluster = any(argument.split("=")[0] == "--cluster" for argument in arguments[1:])
+    return ["instructor"] * instructor + ["dask"] * cluster
+
+
 def usage():
     lines = ["  python3 course.py {:8} {}".format(name, text) for name, text in COMMANDS.items()]
     return "\n".join(
@@ -556,7 +569,7 @@ def main(arguments):
             raise Trouble(
                 "There is no command {!r}. The commands are: {}.".format(arguments[0], ", ".join(COMMANDS))
             )
-        set_up(extras=["dev"] if arguments[0] == "test" else [])
+        set_up(extras=extras(arguments))
         return start(arguments)
     except Trouble as trouble:
         message = str(trouble)

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CORE = [Requirement(line) for line in PROJECT["dependencies"]]
 DEV = [Requirement(line) for line in PROJECT["optional-dependencies"]["dev"]]
+EXTRAS = {name: set(lines) for name, lines in PROJECT["optional-dependencies"].items()}
 ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))["dependencies"]
 
 
@@ -30,6 +31,10 @@ def test_conda_installs_what_pip_installs():
     packages = [line for line in pip if not line.startswith("-")]
     assert packages == PROJECT["dependencies"]
     assert "--editable ." in pip and "--constraint constraints.txt" in pip
+
+
+def test_the_tests_run_with_every_extra():
+    assert all(lines <= EXTRAS["dev"] for lines in EXTRAS.values())
 
 
 def test_conda_takes_the_same_pythons():
@@ -74,6 +79,7 @@ def test_the_package_imports_only_what_the_core_installs():
     """Directly listed, or brought along by a listed package; what authors and the benchmarks' peers need comes late."""
     core = {canonicalize_name(name) for name in constraints()} - {canonicalize_name(r.name) for r in DEV}
     core |= {"jupytext", "scikit-image", "scikit-learn", "tokenizers", "transformers"}
+    core |= {"dask", "distributed", "filelock", "nbgrader"}
     distributions = packages_distributions()
     third_party = set(top_level_imports(ROOT / "course_lib")) - sys.stdlib_module_names - {"course_lib"}
     unlisted = {

@@ -1,4 +1,5 @@
 import http.server
+import importlib.util
 import json
 import os
 import shutil
@@ -124,3 +125,12 @@ def index():
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def module():
+    """course.py, imported."""
+    spec = importlib.util.spec_from_file_location("course_set_up", ROOT / "course.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,5 +1,4 @@
 import ast
-import importlib.util
 import socket
 import time
 from pathlib import Path
@@ -50,14 +49,6 @@ def test_the_file_imports_the_standard_library_only():
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
     assert {alias.name.split(".")[0] for node in imports for alias in node.names} <= sys.stdlib_module_names
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-
-
-@pytest.fixture
-def module():
-    spec = importlib.util.spec_from_file_location("course_set_up", ROOT / "course.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
