@@ -1,27 +1,11 @@
-"""Where the course lies on this machine, and which notebook a person means by "5" or "attention"."""
+"""Which notebook a person means by "5" or "attention"."""
 
 import re
 from pathlib import Path
 
-import course_lib
+from course_lib.data.place import CannotStart, course_folder
 
-
-class CannotStart(Exception):
-    """A sentence for the terminal that says what is wrong and what to do; the `course` command shows it alone."""
-
-
-def course_folder() -> Path:
-    """The folder that holds notebooks/, tests/ and pyproject.toml.
-
-    Raises CannotStart where the package was installed without its notebooks.
-    """
-    folder = Path(course_lib.__file__).resolve().parents[1]
-    if not (folder / "notebooks").is_dir():
-        raise CannotStart(
-            f"There are no notebooks in {folder}: this course_lib was installed without them. Fetch the whole course "
-            "and start it there with: python3 course.py lab"
-        )
-    return folder
+__all__ = ["CannotStart", "course_folder", "find_lesson", "lessons"]
 
 
 def lessons() -> list[Path]:
