@@ -107,8 +107,182 @@ def train(
     raise typer.Exit(train_recipe(name, seeds=parse_seeds(seeds), out=out, fresh=fresh))
 
 
+Assignment = Annotated[str, typer.Argument(metavar="ASSIGNMENT", help="Its name, such as 05.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option(help="The instructor's course directory, in place of notebooks/assignments or COURSE_ASSIGNMENTS."),
+]
+Student = Annotated[str | None, typer.Option(metavar="NAME", help="This one alone.")]
+
+
+@app.command(epilog="Examples:  course grade 05   |   course grade 05 --student ada   |   course grade 05 --again")
+def grade(
+    assignment: Assignment,
+    student: Student = None,
+    again: Annotated[bool, typer.Option("--again", help="Judge those, too, that are graded already.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Without it: one for each core.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Of a Dask scheduler, such as tcp://10.0.0.1:8786.")
+    ] = None,
+    trusted_students: Annotated[
+        bool, typer.Option("--trusted-students", help="Judge without a sandbox; stamped into every report.")
+    ] = False,
+    folder: Folder = None,
+):
+    """Grade all submissions of an assignment with its hidden checks, each in a sandbox.
+
+    What is graded already is left as it is; a run that was stopped goes on where it stood.
+    """
+    from course_lib.grading.batch import grade as grade_submissions
+
+    raise typer.Exit(
+        grade_submissions(
+            assignment,
+            folder=folder,
+            student=student,
+            again=again,
+            workers=workers,
+            cluster=cluster,
+            trusted=trusted_students,
+        )
+    )
+
+
+assign = typer.Typer(
+    name="assign",
+    help="Assignments: fetch, validate and submit one; or release, collect, prove one and send its results.",
+    epilog="For students:  course assign fetch 05, validate 05, submit 05",
+    no_args_is_help=True,
+)
+app.add_typer(assign)
+
+STUDENTS, INSTRUCTORS = "For students", "For instructors"
+
+
+@assign.command(name="list", rich_help_panel=STUDENTS, epilog="Example:  course assign list")
+def list_assignments(folder: Folder = None):
+    """Name the assignments that there are."""
+    from course_lib.grading.student import list_assignments
+
+    raise typer.Exit(list_assignments(folder=folder))
+
+
+@assign.command(rich_help_panel=STUDENTS, epilog="Example:  course assign fetch 05")
+def fetch(
+    assignment: Assignment,
+    to: Annotated[Path | None, typer.Option(help="The folder for your copy.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="A fresh copy, beside the one that you work on.")] = False,
+):
+    """Get your copy of an assignment. Nothing that you wrote is ever overwritten."""
+    from course_lib.grading.student import fetch
+
+    raise typer.Exit(fetch(assignment, to=to, again=again))
+
+
+@assign.command(rich_help_panel=STUDENTS, epilog="Example:  course assign validate 05")
+def validate(
+    assignment: Assignment,
+    notebook: Annotated[Path | None, typer.Option(help="Your notebook, where it lies in an unusual place.")] = None,
+):
+    """Run the visible checks as the grader would, and say what would cost points."""
+    from course_lib.grading.student import validate
+
+    raise typer.Exit(validate(assignment, notebook=notebook))
+
+
+@assign.command(rich_help_panel=STUDENTS, epilog="Example:  course assign submit 05")
+def submit(
+    assignment: Assignment,
+    notebook: Annotated[Path | None, typer.Option(help="Your notebook, where it lies in an unusual place.")] = None,
+    student: Annotated[str | None, typer.Option(metavar="NAME", help="Your name in the course.")] = None,
+):
+    """Hand your notebook in, and get a receipt."""
+    from course_lib.grading.student import submit
+
+    raise typer.Exit(submit(assignment, notebook=notebook, student=student))
+
+
+@assign.command(rich_help_panel=STUDENTS, epilog="Example:  course assign verify receipt.json")
+def verify(receipt: Annotated[Path, typer.Argument(help="As `course assign submit` wrote it.")]):
+    """Tell whether a submission is the one of its receipt."""
+    from course_lib.grading.student import verify
+
+    raise typer.Exit(verify(receipt))
+
+
+@assign.command(rich_help_panel=INSTRUCTORS, epilog="Example:  course assign prove 05")
+def prove(assignment: Assignment, folder: Folder = None):
+    """Prove the grader: the reference earns all points, the stub none, each known-wrong answer what it should."""
+    from course_lib.grading.prove import prove
+
+    raise typer.Exit(prove(assignment, folder=folder))
+
+
+@assign.command(rich_help_panel=INSTRUCTORS, epilog="Example:  course assign release 05")
+def release(assignment: Assignment, folder: Folder = None):
+    """Make the students' version: no solution, no hidden check, no output."""
+    from course_lib.grading.release import release
+
+    raise typer.Exit(release(assignment, folder=folder))
+
+
+@assign.command(
+    rich_help_panel=INSTRUCTORS,
+    epilog="Examples:  course assign collect 05   |   course assign collect 05 --from canvas.zip",
+)
+def collect(
+    assignment: Assignment,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="A folder or .zip of notebooks, as Canvas and Moodle export them.")
+    ] = None,
+    folder: Folder = None,
+):
+    """Take in what students have handed in."""
+    from course_lib.grading.collect import collect
+
+    raise typer.Exit(collect(assignment, source=source, folder=folder))
+
+
+@assign.command(rich_help_panel=INSTRUCTORS, epilog="Example:  course assign formgrader")
+def formgrader(
+    folder: Folder = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Listen there.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser, or not.")] = True,
+):
+    """Open nbgrader's formgrader: read answers, give points and comments by hand."""
+    from course_lib.grading.formgrader import formgrader
+
+    raise typer.Exit(formgrader(folder=folder, port=port, browser=browser))
+
+
+@assign.command(rich_help_panel=INSTRUCTORS, epilog="Example:  course assign feedback 05")
+def feedback(assignment: Assignment, student: Student = None, folder: Folder = None):
+    """Write a page of feedback for each student."""
+    from course_lib.grading.feedback import feedback
+
+    raise typer.Exit(feedback(assignment, folder=folder, student=student))
+
+
+@assign.command(
+    rich_help_panel=INSTRUCTORS,
+    epilog="Examples:  course assign export 05   |   course assign export 05 --layout moodle",
+)
+def export(
+    assignment: Assignment,
+    layout: Annotated[str, typer.Option(help="canvas, moodle or plain.")] = "canvas",
+    roster: Annotated[Path | None, typer.Option(help="The CSV file of students, as downloaded from there.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write.")] = None,
+    folder: Folder = None,
+):
+    """Write the marks as a CSV file that Canvas or Moodle imports."""
+    from course_lib.grading.export import export
+
+    raise typer.Exit(export(assignment, folder=folder, layout=layout, roster=roster, out=out))
+
+
 BENCHMARKS = {
     "attention": "course_lib.tools.bench_attention",
+    "grading": "course_lib.tools.bench_grading",
     "heads": "course_lib.tools.bench_heads",
     "images": "course_lib.tools.bench_images",
     "language": "course_lib.tools.bench_language",

@@ -63,18 +63,24 @@ def test_help_comes_within_a_second_and_without_torch():
 def test_help_names_every_command_and_where_to_start(course):
     code, output, _ = course("--help")
     assert code == 0 and "course lab" in output
-    assert all(name in output for name in ("lab", "run", "test", "doctor", "bench"))
+    assert all(name in output for name in ("lab", "run", "test", "doctor", "assign", "grade", "bench"))
 
 
-@pytest.mark.parametrize("command", ["lab", "run", "test", "doctor", "bench"])
+COMMANDS = ["lab", "run", "test", "doctor", "train", "grade", "bench"]
+COMMANDS += [f"assign {info.name or info.callback.__name__}" for info in cli.assign.registered_commands]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_each_command_gives_an_example(course, command):
-    code, output, _ = course(command, "--help")
+    code, output, _ = course(*command.split(), "--help")
     assert code == 0 and f"course {command}" in output.split("Example")[1]
 
 
 def test_course_py_knows_the_same_commands():
     listed = re.findall(r'^    "(\w+)": "', (ROOT / "course.py").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert listed == [info.name or info.callback.__name__ for info in cli.app.registered_commands]
+    commands = [info.name or info.callback.__name__ for info in cli.app.registered_commands]
+    groups = [info.typer_instance.info.name for info in cli.app.registered_groups]
+    assert sorted(listed) == sorted(commands + groups)
 
 
 @pytest.mark.parametrize("name", ["5", "05", "attention", "Attention", "05_attention", "05_attention.ipynb"])
