@@ -1,0 +1,197 @@
+"""Where things lie in a course directory, how its files are written whole, and the instructor's key."""
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_lib.data.place import CannotStart, course_folder
+
+VARIABLE = "COURSE_ASSIGNMENTS"
+KEY_BYTES = 32
+TIMESTAMP = "timestamp.txt"
+TIMESTAMP_BYTES = 200
+NAME_LENGTH = 128  # what the gradebook's columns hold
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folders:
+    """The places in an nbgrader course directory whose root is `root`."""
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        return self.root / "nbgrader_config.py"
+
+    @property
+    def gradebook(self) -> Path:
+        return self.root / "gradebook.db"
+
+    @property
+    def key(self) -> Path:
+        return self.root / "instructor.key"
+
+    @property
+    def lock(self) -> Path:
+        return self.root / ".grading.lock"
+
+    @property
+    def exports(self) -> Path:
+        return self.root / "exports"
+
+    def source(self, assignment: str) -> Path:
+        return self.root / "source" / assignment
+
+    def hidden(self, assignment: str) -> Path:
+        return self.root / "hidden" / assignment
+
+    def release(self, assignment: str) -> Path:
+        return self.root / "release" / assignment
+
+    def submitted(self, student: str, assignment: str) -> Path:
+        return self.root / "submitted" / student / assignment
+
+    def autograded(self, student: str, assignment: str) -> Path:
+        return self.root / "autograded" / student / assignment
+
+    def feedback(self, student: str, assignment: str) -> Path:
+        return self.root / "feedback" / student / assignment
+
+    def verdict(self, student: str, assignment: str) -> Path:
+        return self.root / "verdicts" / assignment / f"{student}.json"
+
+    def assignments(self) -> list[str]:
+        """The names of all assignments that have a source, in order."""
+        return _folder_names(self.root / "source")
+
+    def students(self, assignment: str) -> list[str]:
+        """Who has submitted this assignment, in order; a symbolic link is no submission."""
+        return [name for name in _folder_names(self.root / "submitted") if _is_folder(self.submitted(name, assignment))]
+
+
+def assignments_folder(chosen: str | os.PathLike | None = None) -> Folders:
+    """The course directory: the one asked for, else COURSE_ASSIGNMENTS, else notebooks/assignments of the course.
+
+    Raises CannotStart if it is no folder.
+    """
+    asked = chosen if chosen is not None else os.environ.get(VARIABLE)
+    root = Path(asked).expanduser().absolute() if asked else course_folder() / "notebooks" / "assignments"
+    if not root.is_dir():
+        raise CannotStart(
+            f"There is no course directory {root}. Name the folder that holds source/ and nbgrader_config.py with "
+            f"--folder or in the environment variable {VARIABLE}."
+        )
+    return Folders(root=root)
+
+
+def instructor_key(folders: Folders) -> bytes:
+    """The secret that seeds the hidden inputs, for the owner's eyes only (mode 0600); made on first use.
+
+    Raises CannotStart if the file holds anything else: with a new key the inputs, and so some scores, would change.
+    """
+    if not folders.key.exists():
+        _make_key(folders.key)
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(folders.key, flags), "rb") as file:
+        if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+            os.fchmod(file.fileno(), 0o600)
+        text = file.read(10 * KEY_BYTES)
+    try:
+        key = bytes.fromhex(text.decode("ascii"))
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise CannotStart(
+            f"{folders.key} does not hold the instructor's key ({2 * KEY_BYTES} hexadecimal digits). Restore it from a "
+            "copy; only if there is none, delete it: a new one is made, and hidden inputs are drawn anew."
+        )
+    return key
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Writes a whole file or leaves the old one, and makes the folders it lies in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    os.replace(part, path)
+
+
+def read_small(path: Path, limit: int) -> bytes | None:
+    """The content of a regular file of at most `limit` bytes; None for anything else, such as a link or a device."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            content = file.read(limit + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+    except OSError:
+        return None
+    return None if content is None or len(content) > limit else content
+
+
+def submitted_at(folders: Folders, student: str, assignment: str) -> str | None:
+    """The text of the submission's timestamp.txt, None where there is none of a few characters."""
+    content = read_small(folders.submitted(student, assignment) / TIMESTAMP, TIMESTAMP_BYTES)
+    return None if content is None else content.decode("utf-8", errors="replace").strip() or None
+
+
+@contextmanager
+def grading_lock(folders: Folders, *, seconds: float = 0) -> Iterator[None]:
+    """Keeps other graders off this course directory; waits so many seconds for one that is at work.
+
+    The operating system gives the lock back when its holder ends, however it ends. Raises CannotStart if another
+    grader still holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folders.lock, timeout=seconds)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise CannotStart(
+            f"Another grader is at work in {folders.root}. Wait until it has ended, then start again: what is graded "
+            "by then is not graded twice."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def storable(name: str) -> bool:
+    """Whether the gradebook can hold this as a student's name."""
+    return 0 < len(name) <= NAME_LENGTH and name.isprintable()
+
+
+def _make_key(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(secrets.token_hex(KEY_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(part, path)  # fails where another process was faster: the first key counts
+    except FileExistsError:
+        pass
+    finally:
+        part.unlink()
+
+
+def _folder_names(folder: Path) -> list[str]:
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return []
+    return sorted(
+        entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
+    )
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except OSError:
+        return False
