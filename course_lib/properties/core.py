@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 STOPPED = "stopped with an error"
 WRONG_TYPE = "wrong kind of result"
@@ -19,6 +19,7 @@ WRONG_SHAPE = "wrong shape"
 NOT_FINITE = "NaN or infinity in the result"
 CHANGES_INPUT = "changes its input"
 UNEXPLAINED = "result differs from the formula"
+OTHER_PARAMETERS = "parameters of other names or shapes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +123,41 @@ class Probe:
             raise Fault(Finding(misconception=NOT_FINITE, message=f"Your function returned {number}."))
         return number
 
+    def make(self, name: str, *args: Any, **kwargs: Any) -> "ModuleProbe":
+        """The module that a class makes, or that a function trains; `name` is what the task calls it.
+
+        A Fault if something else comes back.
+        """
+        module = self.call(*args, **kwargs)
+        if not isinstance(module, nn.Module):
+            kind = "nothing" if module is None else f"a value of type `{type(module).__name__}`"
+            raise Fault(
+                Finding(
+                    misconception=WRONG_TYPE,
+                    message=f"`{name}` gave {kind}, but a `torch.nn.Module` is needed.",
+                    hint="A layer is a class that begins with `class Name(nn.Module):`; a function has to return one.",
+                )
+            )
+        return ModuleProbe(module)
+
+
+class ModuleProbe(Probe):
+    """A learner's module, called with the same safety net; its parameters can be read and set."""
+
+    def parameters(self) -> dict[str, Tensor]:
+        """The module's parameters by name, as copies."""
+        return {name: value.detach().clone() for name, value in self._function.named_parameters()}
+
+    def set_parameters(self, values: Mapping[str, Tensor]) -> None:
+        """Replaces all parameters; a Fault if the module's own have other names or shapes."""
+        own = {name: tuple(value.shape) for name, value in self.parameters().items()}
+        wanted = {name: tuple(value.shape) for name, value in values.items()}
+        if own != wanted:
+            raise Fault(other_parameters(own, wanted))
+        with torch.no_grad():
+            for name, parameter in self._function.named_parameters():
+                parameter.copy_(values[name])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
@@ -207,6 +243,25 @@ def unexplained(actual: Tensor, wanted: Tensor) -> Finding:
         misconception=UNEXPLAINED,
         message=f"The result is off by up to {difference:.2g}.",
         hint="Compare with the formula term by term, on an input small enough to work out by hand.",
+    )
+
+
+def other_parameters(own: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> Finding:
+    """The finding for a module whose parameters, given as shapes by name, are not those that were asked for."""
+    missing = [name for name in wanted if name not in own]
+    extra = [name for name in own if name not in wanted]
+    if missing:
+        there = ", ".join(f"`{name}`" for name in own) or "none"
+        message = f"Your module has no parameter `{missing[0]}`; it has {there}."
+    elif extra:
+        message = f"Your module has a parameter `{extra[0]}` that was not asked for."
+    else:
+        name = next(name for name in wanted if own[name] != wanted[name])
+        message = f"The parameter `{name}` has shape {own[name]}, but {wanted[name]} is needed."
+    return Finding(
+        misconception=OTHER_PARAMETERS,
+        message=message,
+        hint="Use the names and sizes of the task, and make each layer in `__init__`, after `super().__init__()`.",
     )
 
 

@@ -5,9 +5,11 @@ from course_lib.properties import Check, Finding, run_checks
 from course_lib.properties.core import (
     CHANGES_INPUT,
     NOT_FINITE,
+    OTHER_PARAMETERS,
     STOPPED,
     WRONG_SHAPE,
     WRONG_TYPE,
+    Fault,
     Probe,
     explain,
 )
@@ -140,3 +142,32 @@ def test_a_probe_gives_copies():
     x = torch.ones(3)
     Probe(lambda t: t).call(x).add_(1)
     assert (x == 1).all()
+
+
+def test_a_module_is_called_with_the_parameters_it_was_given():
+    layer = Probe(torch.nn.Linear).make("Linear", 3, 2)
+    assert {name: value.shape for name, value in layer.parameters().items()} == {"weight": (2, 3), "bias": (2,)}
+    layer.set_parameters({"weight": torch.ones(2, 3), "bias": torch.tensor([0.0, 1.0])})
+    assert layer.tensor(torch.ones(4, 3), shape=(4, 2))[0].tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"weight": torch.ones(2, 3)}, "`bias` that was not asked for"),
+        ({"W": torch.ones(2, 3), "bias": torch.ones(2)}, "no parameter `W`; it has `weight`, `bias`"),
+        ({"weight": torch.ones(3, 2), "bias": torch.ones(2)}, r"`weight` has shape \(2, 3\), but \(3, 2\)"),
+    ],
+)
+def test_parameters_of_other_names_or_shapes_are_a_finding(values, said):
+    layer = Probe(torch.nn.Linear).make("Linear", 3, 2)
+    with pytest.raises(Fault, match=said) as fault:
+        layer.set_parameters(values)
+    assert fault.value.finding.misconception == OTHER_PARAMETERS
+
+
+@pytest.mark.parametrize("result", [None, torch.ones(2), torch.nn.Linear])
+def test_what_is_no_module_is_a_finding(result):
+    with pytest.raises(Fault, match="`make_layer` gave .* `torch.nn.Module` is needed") as fault:
+        Probe(lambda: result).make("make_layer")
+    assert fault.value.finding.misconception == WRONG_TYPE
