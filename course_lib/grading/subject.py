@@ -1,0 +1,306 @@
+"""The student's answer behind the wall, as checks see it: a probe whose calls go through the box.
+
+What comes out of the box is plain tensors and plain values. What students read about it is a sentence of ours: the kind
+of an error and never its text, because an answer can put hidden inputs into whatever it returns, raises or prints.
+"""
+
+import hashlib
+import hmac
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from course_lib.properties.core import (
+    CHANGES_INPUT,
+    NOT_FINITE,
+    OTHER_PARAMETERS,
+    STOPPED,
+    UNEXPLAINED,
+    WRONG_SHAPE,
+    WRONG_TYPE,
+    Fault,
+    Finding,
+    Probe,
+)
+
+if TYPE_CHECKING:
+    from course_lib.grading.sandbox import Box, Gradients, Handle
+
+T = TypeVar("T")
+SHORTEST_WAIT = 0.01  # seconds; what a call gets when the time of its task is used up: the box then ends for "time"
+
+
+@dataclass(kw_only=True)
+class Talk:
+    """What all checks of one task share: the box, the time left in it, and what was made there once.
+
+    `seed(label)` gives the seed of the inputs with this label; `deadline` is in seconds of `time.monotonic`.
+    """
+
+    box: "Box"
+    seed: Callable[[str], int]
+    deadline: float = math.inf
+    asked: int = 0  # how often anything was asked of the box
+    error: str | None = None  # the kind of the last error there
+    returned: str = ""  # the kind of the last result, in words
+    made: dict[str, Any] = field(default_factory=dict)
+
+
+class Subject(Probe):
+    """A function or class of the student's answer: called like a probe, asked through the box.
+
+    `name` is what the answer calls it, `seconds` the wall time of one call.
+    """
+
+    def __init__(self, name: str, talk: Talk, *, label: str, seconds: float = 5.0):
+        super().__init__(self._call, seed=talk.seed(label))
+        self.name, self.talk, self.seconds = name, talk, seconds
+        self._target: str | Handle = name
+
+    @property
+    def box(self) -> "Box":
+        return self.talk.box
+
+    def integers(self, low: int, high: int, *shape: int) -> Tensor:
+        """Whole numbers from `low` up to, but not including, `high`, the same for the same seed."""
+        return torch.randint(low, high, shape, generator=self._generator)
+
+    def draw(self, like: nn.Module | Mapping[str, Tensor], *, std: float = 0.2) -> dict[str, Tensor]:
+        """Seeded normal numbers for each parameter of a module, by name; given a module, it gets them, too."""
+        named = dict(like.named_parameters()) if isinstance(like, nn.Module) else like
+        values = {name: std * self.random(*value.shape) for name, value in named.items()}
+        if isinstance(like, nn.Module):
+            with torch.no_grad():
+                for name, parameter in named.items():
+                    parameter.copy_(values[name])
+        return values
+
+    def function(self, name: str) -> "Subject":
+        """Another function of the same answer, with the same inputs to draw from."""
+        return self._sibling(Subject, name, name)
+
+    def tensor(self, *args: Any, shape: Sequence[int] | None = None, finite: bool = True, **kwargs: Any) -> Tensor:
+        """As `Probe.tensor`; a Fault, too, for a tensor that does not hold floating-point numbers."""
+        result = super().tensor(*args, shape=shape, finite=finite, **kwargs)
+        if self.talk.returned != FLOATS:
+            raise Fault(self._found(WRONG_TYPE))
+        return result
+
+    def make(self, name: str, *args: Any, seconds: float | None = None, **kwargs: Any) -> "RemoteModule":
+        """The module that the class `name` makes, or that the function `name` trains; it stays in the box.
+
+        A Fault if it stops with an error. `seconds` is the wall time for this one call.
+        """
+        handle = self._ask(lambda wait: self.box.call(name, *args, keep=True, seconds=wait, **kwargs), seconds)
+        return self._sibling(RemoteModule, name, handle)
+
+    def gradients(self, *args: Any, output_gradient: Tensor, **kwargs: Any) -> "Gradients":
+        """The gradients that reach the tensors among `args` (None where none does), and the parameters."""
+        return self._ask(
+            lambda wait: self.box.gradients(self._target, *args, output_gradient=output_gradient, **kwargs)
+        )
+
+    def once(self, label: str, work: Callable[["Subject"], T]) -> T:
+        """What `work` gives, done once for all checks of the task, with inputs that depend on `label` alone.
+
+        For work that costs much, such as a training whose result several checks look at. A Fault in it is a Fault for
+        each of them.
+        """
+        if label not in self.talk.made:
+            try:
+                self.talk.made[label] = work(
+                    Subject(self.name, self.talk, label=f"once: {label}", seconds=self.seconds)
+                )
+            except Fault as fault:
+                self.talk.made[label] = fault
+        self.talk.asked += 1
+        if isinstance(self.talk.made[label], Fault):
+            raise self.talk.made[label]
+        return self.talk.made[label]
+
+    def _sibling(self, kind: type["Subject"], name: str, target: "str | Handle") -> Any:
+        sibling = kind(name, self.talk, label="", seconds=self.seconds)
+        sibling._target, sibling._generator = target, self._generator
+        return sibling
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        result = self._wait(lambda wait: self.box.call(self._target, *args, seconds=wait, **kwargs))
+        self.talk.returned = kind_of(result)
+        return result
+
+    def _ask(self, question: Callable[[float], T], seconds: float | None = None) -> T:
+        """As `_wait`, with a Fault in place of an error."""
+        try:
+            return self._wait(question, seconds)
+        except Exception as error:
+            if self.talk.error is None:
+                raise
+            raise Fault(self._found(STOPPED)) from error
+
+    def _wait(self, question: Callable[[float], T], seconds: float | None = None) -> T:
+        from course_lib.grading.sandbox import StudentError
+
+        self.talk.asked += 1
+        self.talk.error = None
+        left = self.talk.deadline - time.monotonic()
+        try:
+            return question(max(SHORTEST_WAIT, min(self.seconds if seconds is None else seconds, left)))
+        except StudentError as error:
+            self.talk.error = error.kind
+            raise
+
+    def _found(self, misconception: str) -> Finding:
+        return in_words(Finding(misconception=misconception, message=""), self.talk)
+
+
+class RemoteModule(Subject):
+    """A module that lives in the box; calling it runs its `forward`, its parameters can be read and set."""
+
+    def method(self, name: str, *args: Any, seconds: float | None = None, **kwargs: Any) -> Any:
+        """What another method than `forward` returns."""
+        result = self._ask(
+            lambda wait: self.box.call(self._target, *args, method=name, seconds=wait, **kwargs), seconds
+        )
+        self.talk.returned = kind_of(result)
+        return result
+
+    def parameters(self) -> dict[str, Tensor]:
+        """The module's parameters by name."""
+        return self._ask(lambda wait: self.box.parameters(self._target))
+
+    def set_parameters(self, values: Mapping[str, Tensor]) -> None:
+        """Replaces all parameters; a Fault if the module's own have other names or shapes."""
+        try:
+            self._wait(lambda wait: self.box.set_parameters(self._target, dict(values)))
+        except Exception as error:
+            if self.talk.error is None:
+                raise
+            raise Fault(self._found(OTHER_PARAMETERS)) from error
+
+
+FLOATS = "a tensor of floating-point numbers"
+
+
+def kind_of(value: Any) -> str:
+    """What kind of value came out of the box, in words of ours: one of a dozen."""
+    if isinstance(value, Tensor):
+        if value.is_floating_point():
+            return FLOATS
+        return "a tensor of " + ("truth values" if value.dtype == torch.bool else "numbers that are not floating point")
+    for kinds, words in (
+        (type(None), "nothing"),
+        (bool, "a truth value"),
+        (int | float, "a number"),
+        (str, "text"),
+        (list | tuple, "a list or tuple"),
+        (dict, "a dictionary"),
+    ):
+        if isinstance(value, kinds):
+            return words
+    return "a NumPy array" if type(value).__module__ == "numpy" else "an object of another kind"
+
+
+def in_words(finding: Finding, talk: Talk) -> Finding:
+    """The finding as a student may read it: what a probe saw is said in general, without any number or name seen."""
+    words = {
+        STOPPED: _error_words(talk.error),
+        WRONG_TYPE: (
+            f"Your code returned {talk.returned or 'something else'} where something else is needed.",
+            "Look up in the task what is to be returned; is there a `return` at the end, a comma behind it?",
+        ),
+        WRONG_SHAPE: (
+            "The result has not the shape that is needed.",
+            "Name each axis of each intermediate result, try sizes that all differ, and see which axis goes astray.",
+        ),
+        NOT_FINITE: (
+            "The result holds NaN or infinity.",
+            "Look for 0/0, for the exponential of a large number, for a softmax over nothing but -inf.",
+        ),
+        CHANGES_INPUT: (
+            "Your code overwrites a tensor that it was given.",
+            "Use `masked_fill` instead of `masked_fill_`, and `x = x + y` instead of `x += y`.",
+        ),
+        UNEXPLAINED: (
+            "The numbers differ from what the formula gives.",
+            "Compare with the formula term by term, on an input small enough to work out by hand.",
+        ),
+        OTHER_PARAMETERS: (
+            "The parameters of your module have not the names and shapes that the task asks for.",
+            "Use the names and sizes of the task, and make each layer in `__init__`, after `super().__init__()`.",
+        ),
+    }.get(finding.misconception)
+    return finding if words is None else Finding(misconception=finding.misconception, message=words[0], hint=words[1])
+
+
+def _error_words(kind: str | None) -> tuple[str, str]:
+    said, hint = ERRORS.get(kind or "", ("an error", ""))
+    return (
+        f"Your code stopped with {said}.",
+        hint or "Run it on inputs of other sizes than the example's.",
+    )
+
+
+_LAST_LINE = "Run your cell after restarting the kernel, with nothing but the cells above it."
+_FILES = "Answers are judged without files and without a network: compute what you need in the cell itself."
+ERRORS = {
+    "NotImplementedError": (
+        "`NotImplementedError`: a part is not written yet",
+        "Write what is asked for in its place.",
+    ),
+    "NameError": ("a `NameError`: it uses a name that is not defined", _LAST_LINE),
+    "UnboundLocalError": ("an `UnboundLocalError`: it reads a variable before that has a value", _LAST_LINE),
+    "SyntaxError": ("a `SyntaxError`: it is no valid Python", _LAST_LINE),
+    "IndentationError": ("an `IndentationError`: its lines are not indented as Python needs it", _LAST_LINE),
+    "TabError": ("a `TabError`: tabs and spaces are mixed", _LAST_LINE),
+    "TypeError": (
+        "a `TypeError`: a value of the wrong type, or a call with other arguments than the function takes",
+        "Compare names and order of the arguments with those in the task.",
+    ),
+    "AttributeError": (
+        "an `AttributeError`: something was asked for an attribute that it does not have",
+        "Is it a tensor where a module is meant, or `None`?",
+    ),
+    "IndexError": (
+        "an `IndexError`: an index or axis that is not there",
+        "Try inputs with other sizes and lengths.",
+    ),
+    "KeyError": ("a `KeyError`: a key that is not in a dictionary", ""),
+    "ValueError": ("a `ValueError`: a value that cannot be used there", ""),
+    "RuntimeError": (
+        "a `RuntimeError`: often shapes or types of tensors that do not fit",
+        "Write down the shape after each line, with sizes that all differ, and look for the first that is wrong.",
+    ),
+    "ZeroDivisionError": ("a `ZeroDivisionError`: a division by zero", ""),
+    "OverflowError": ("an `OverflowError`: a number too large for its type", ""),
+    "AssertionError": ("an `AssertionError`: an `assert` of yours does not hold", ""),
+    "RecursionError": ("a `RecursionError`: a function that calls itself without end", ""),
+    "StopIteration": ("`StopIteration`: there was nothing left to take", ""),
+    "MemoryError": (
+        "a `MemoryError`: more memory than allowed",
+        "Look for a tensor much larger than needed.",
+    ),
+    "OutOfMemoryError": ("`OutOfMemoryError`: more memory than allowed", "Look for a tensor much larger than needed."),
+    "ImportError": ("an `ImportError`: something to import is not there", "Use what the first cell imports."),
+    "ModuleNotFoundError": (
+        "a `ModuleNotFoundError`: a package that is not there when answers are judged",
+        "Use what the first cell imports.",
+    ),
+    "OSError": ("an `OSError`: a file, a process or a connection that is not to be had", _FILES),
+    "FileNotFoundError": ("a `FileNotFoundError`: a file that is not there", _FILES),
+    "PermissionError": ("a `PermissionError`: something that is not allowed there", _FILES),
+    "ConnectionError": ("a `ConnectionError`: there is no network", _FILES),
+    "SystemExit": ("`SystemExit`: it ends Python", "Leave out `exit()`, `quit()` and `sys.exit()`."),
+    "KeyboardInterrupt": ("`KeyboardInterrupt`", ""),
+}
+
+
+def seed_for(key: bytes, *labels: str, answers: Mapping[str, str]) -> int:
+    """The seed of hidden inputs: HMAC-SHA256 under the instructor's key of the labels and all answers, 63 bits."""
+    message = json.dumps([labels, sorted(answers.items())]).encode("ascii")
+    return int.from_bytes(hmac.digest(key, message, hashlib.sha256)[:8], "big") >> 1
