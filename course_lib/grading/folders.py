@@ -176,8 +176,10 @@ def _make_key(path: Path) -> None:
         os.link(part, path)  # fails where another process was faster: the first key counts
     except FileExistsError:
         pass
+    except OSError:  # a file system without hard links
+        os.replace(part, path)
     finally:
-        part.unlink()
+        part.unlink(missing_ok=True)
 
 
 def _folder_names(folder: Path) -> list[str]:
