@@ -29,6 +29,7 @@ RECIPES: dict[str, str] = {  # name -> module and attribute that hold its Recipe
     "swin": "course_lib.training.recipes.swin:RECIPE",
     "shifted_windows": "course_lib.training.recipes.swin:SHIFTED_WINDOWS",
     "mae": "course_lib.training.recipes.mae:RECIPE",
+    "unet": "course_lib.training.recipes.unet:RECIPE",
 }
 
 
