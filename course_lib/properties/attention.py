@@ -1,4 +1,5 @@
-"""Checks of a learner's own attention: softmax, scaled dot products, additive scores, heads, positions, alignment.
+"""Checks of a learner's own attention: softmax, scaled dot products, additive scores, heads, positions, alignment,
+look-up.
 
 Each list of checks belongs to one function, whose signature stands above it. Tensors are batch first; masks are
 boolean, True = may attend.
@@ -8,12 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
 from course_lib.functional.metrics import alignment_error_rate
 from course_lib.functional.positions import sinusoidal_positions
-from course_lib.properties.core import Check, Fault, Finding, Probe, explain, unexplained
+from course_lib.properties.core import Check, Fault, Finding, ModuleProbe, Probe, explain, unexplained
 
 WRONG_AXIS = "softmax over the wrong axis"
 WHOLE_TENSOR = "softmax over the whole tensor"
@@ -50,6 +52,16 @@ HEADS_MIXED = "heads mixed up by a reshape"
 HEADS_INTERLEAVED = "features of the heads interleaved"
 TIME_BEFORE_HEADS = "head axis behind the time axis"
 WIDTH_FOR_HEADS = "number of heads and width of a head swapped"
+SCALED_BY_WIDTH = "scaled by the width of all heads"
+HEADS_AMONG_THEMSELVES = "heads attend to each other"
+MAPS_SWAPPED = "maps of queries, keys and values mixed up"
+OUTPUT_NOT_MAPPED = "no map behind the heads"
+NOT_NORMALISED = "no softmax"
+PROJECTED_VALUES = "projected annotations used as values"
+NOT_LEARNED = "answers without looking"
+LEARNED_BY_HEART = "learned by heart"
+ONE_LENGTH = "only dictionaries of one length"
+RULE_BUILT_IN = "rule not learned from the data"
 HALVES = "sines and cosines in halves"
 SINE_COSINE_SWAPPED = "sine and cosine swapped"
 OWN_FREQUENCY = "cosine with a frequency of its own"
@@ -195,6 +207,49 @@ EXPLANATIONS: dict[str, tuple[str, str]] = {
     WIDTH_FOR_HEADS: (
         "The number of heads was used as the width of a head.",
         "There are `num_heads` heads, each D / num_heads wide.",
+    ),
+    SCALED_BY_WIDTH: (
+        "The dot products are divided by the square root of D, the width of all heads together.",
+        "A head's dot product is a sum of D / H terms, its own width.",
+    ),
+    HEADS_AMONG_THEMSELVES: (
+        "Within each position, the heads attend to each other; no position sees another.",
+        "The last two axes must be positions and width: move the head axis before the time axis, `transpose(1, 2)`.",
+    ),
+    MAPS_SWAPPED: (
+        "Queries, keys and values do not come from the maps of their names.",
+        "Queries come from `q_proj`, keys from `k_proj`, values from `v_proj`.",
+    ),
+    OUTPUT_NOT_MAPPED: (
+        "The heads' outputs are returned as they stand side by side.",
+        "One map is still to come: `o_proj` mixes what the heads have found.",
+    ),
+    NOT_NORMALISED: (
+        "The annotations are added up with the scores themselves as weights.",
+        "Scores become weights through a softmax over the annotations.",
+    ),
+    PROJECTED_VALUES: (
+        "The output is a weighted sum of U h.",
+        "U h is only for the scores; what is read are the annotations h themselves.",
+    ),
+    NOT_LEARNED: (
+        "Even the examples of the training are answered about as well as by picking one of the values blindly.",
+        "Does the loss fall from step to step? Compare the question with the keys, and only then read the values; "
+        "`zero_grad`, `backward` and `step` must all be there.",
+    ),
+    LEARNED_BY_HEART: (
+        "The examples of the training are answered much better than new ones.",
+        "A large layer over all rows can remember examples. Let each entry be treated by the same maps, and let a "
+        "product of question and key decide which value counts.",
+    ),
+    ONE_LENGTH: (
+        "Dictionaries of the length of the training are answered well, longer ones are not.",
+        "Nothing in the module may depend on the number of entries or on their places.",
+    ),
+    RULE_BUILT_IN: (
+        "When the questions are in a secret code, the answers are wrong.",
+        "Give the question a table of vectors of its own, apart from that of the keys, so that training can find out "
+        "which question belongs to which key.",
     ),
     HALVES: (
         "All sines come first, then all cosines.",
@@ -353,15 +408,19 @@ def _attention(
         "sqrt T_q": q.shape[-2] ** 0.5,
         "sqrt d_v": v.shape[-1] ** 0.5,
     }[scale]
-    logits = q @ right / divisor
+    return _weights(q @ right / divisor, mask, masking, axis) @ {"v": v, "k": k, "q": q}[read]
+
+
+def _weights(scores: Tensor, mask: Tensor | None, masking: str, axis: int | None) -> Tensor:
+    """Scores to weights, with the mistakes that learners make; without an axis there is no softmax."""
     if mask is not None and masking in ("before", "inverted"):
-        logits = logits.masked_fill(mask if masking == "inverted" else ~mask, float("-inf"))
+        scores = scores.masked_fill(mask if masking == "inverted" else ~mask, float("-inf"))
     if mask is not None and masking == "zeroed":
-        logits = logits.masked_fill(~mask, 0.0)
-    weights = logits.softmax(dim=axis)
+        scores = scores.masked_fill(~mask, 0.0)
+    weights = scores if axis is None else scores.softmax(dim=axis)
     if mask is not None and masking in ("after", "inverted after"):
         weights = weights.masked_fill(mask if masking == "inverted after" else ~mask, 0.0)
-    return weights @ {"v": v, "k": k, "q": q}[read]
+    return weights
 
 
 def _check_attention(probe: Probe) -> list[Finding]:
@@ -389,25 +448,35 @@ def _explain_square_attention(probe: Probe) -> list[str] | None:
     return explain(actual, lambda **choice: _attention(q, k, v, **choice), _ATTENTION_OPTIONS)
 
 
+_MASK = torch.tensor([[1, 1, 1, 0, 0], [1, 0, 1, 0, 1], [0, 1, 1, 1, 0], [0, 0, 0, 0, 1]], dtype=torch.bool)
+
+
 def _check_attention_mask(probe: Probe) -> list[Finding]:
     q, k, v = probe.random(2, 4, 6), probe.random(2, 5, 6), probe.random(2, 5, 3)
-    mask = torch.tensor([[1, 1, 1, 0, 0], [1, 0, 1, 0, 1], [0, 1, 1, 1, 0], [0, 0, 0, 0, 1]], dtype=torch.bool)
-    actual = probe.tensor(q, k, v, mask=mask, shape=(2, 4, 3))
-    mistakes = explain(actual, lambda **choice: _attention(q, k, v, mask, **choice), _MASK_OPTIONS | _ATTENTION_OPTIONS)
-    return _compare(actual, _attention(q, k, v, mask), mistakes)
+    actual = probe.tensor(q, k, v, mask=_MASK, shape=(2, 4, 3))
+    options = _MASK_OPTIONS | _ATTENTION_OPTIONS
+    mistakes = explain(actual, lambda **choice: _attention(q, k, v, _MASK, **choice), options)
+    return _compare(actual, _attention(q, k, v, _MASK), mistakes)
 
 
 def _check_query_that_sees_nothing(probe: Probe) -> list[Finding]:
     q, k, v = probe.random(2, 4, 6), probe.random(2, 5, 6), probe.random(2, 5, 3)
-    mask = torch.ones(4, 5, dtype=torch.bool)
-    mask[1] = False
-    actual = probe.tensor(q, k, v, mask=mask, shape=(2, 4, 3), finite=False)
-    blind = actual[:, 1]
-    if (blind == 0).all():
-        return []
+    actual = probe.tensor(q, k, v, mask=_blind(4, 5), shape=(2, 4, 3), finite=False)
+    return _blind_findings(actual[:, 1], nothing=torch.zeros(3), everything=v.mean(dim=1))
+
+
+def _blind(num_queries: int, num_keys: int) -> Tensor:
+    """A mask that hides everything from the second query, and from the others nothing."""
+    return (torch.arange(num_queries) != 1)[:, None].expand(num_queries, num_keys).clone()
+
+
+def _blind_findings(blind: Tensor, *, nothing: Tensor, everything: Tensor) -> list[Finding]:
+    """What is wrong with the result of a query that sees nothing; `everything` is the result of equal weights."""
     if not blind.isfinite().all():
         return _findings([SEES_NOTHING])
-    return _findings([EQUAL_WEIGHTS if torch.allclose(blind, v.mean(dim=1), atol=1e-4) else READS_HIDDEN])
+    if torch.allclose(blind, nothing.expand_as(blind), atol=1e-6):
+        return []
+    return _findings([EQUAL_WEIGHTS if torch.allclose(blind, everything, atol=1e-4) else READS_HIDDEN])
 
 
 SCALED_DOT_PRODUCT_ATTENTION = [
@@ -512,6 +581,91 @@ ADDITIVE_SCORES = [
 ]
 
 
+# additive_attention(q, h, W, U, v, mask=None): the contexts; h are keys and values in one ---------------------
+
+_CONTEXT_OPTIONS = {part: _ADDITIVE_OPTIONS[part] for part in ("activation", "joined", "swapped", "transposed")} | {
+    "axis": {-1: None, -2: WRONG_AXIS, None: NOT_NORMALISED},
+    "read": {"h": None, "U h": PROJECTED_VALUES},
+}
+
+
+def _context(
+    q: Tensor,
+    h: Tensor,
+    W: Tensor,
+    U: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    *,
+    axis: int | None = -1,
+    read: str = "h",
+    masking: str = "before",
+    **scoring: Any,
+) -> Tensor:
+    """Additive attention with the mistakes that learners make."""
+    scores = _additive(q, h, W, U, v, **scoring)
+    return _weights(scores, mask, masking, axis) @ (h if read == "h" else h @ U.T)
+
+
+_ADDITIVE_SIZES = [(2, 4, 3), (2, 5, 6), (7, 3), (7, 6), (7,)]
+_SQUARE_SIZES = [(2, 6, 6), (2, 6, 6), (6, 6), (6, 6), (6,)]
+
+
+def _check_context(probe: Probe) -> list[Finding]:
+    inputs = [probe.random(*size) for size in _ADDITIVE_SIZES]
+    try:
+        actual = probe.tensor(*inputs)
+        mistakes = explain(actual, lambda **choice: _context(*inputs, **choice), _CONTEXT_OPTIONS)
+        if mistakes is None:
+            actual = probe.tensor(*inputs, shape=(2, 4, 6))
+    except Fault:
+        # Some mistakes need square matrices to show themselves as what they are.
+        square = _explain_square_context(probe)
+        if square:
+            return _findings(square)
+        raise
+    return _compare(actual, _context(*inputs), mistakes)
+
+
+def _explain_square_context(probe: Probe) -> list[str] | None:
+    inputs = [probe.random(*size) for size in _SQUARE_SIZES]
+    try:
+        actual = probe.tensor(*inputs, shape=(2, 6, 6))
+    except Fault:
+        return None
+    return explain(actual, lambda **choice: _context(*inputs, **choice), _CONTEXT_OPTIONS)
+
+
+def _check_context_mask(probe: Probe) -> list[Finding]:
+    inputs = [probe.random(*size) for size in _ADDITIVE_SIZES]
+    actual = probe.tensor(*inputs, mask=_MASK, shape=(2, 4, 6))
+    options = _MASK_OPTIONS | _CONTEXT_OPTIONS
+    mistakes = explain(actual, lambda **choice: _context(*inputs, _MASK, **choice), options)
+    return _compare(actual, _context(*inputs, _MASK), mistakes)
+
+
+def _check_context_of_nothing(probe: Probe) -> list[Finding]:
+    inputs = [probe.random(*size) for size in _ADDITIVE_SIZES]
+    actual = probe.tensor(*inputs, mask=_blind(4, 5), shape=(2, 4, 6), finite=False)
+    return _blind_findings(actual[:, 1], nothing=torch.zeros(6), everything=inputs[1].mean(dim=1))
+
+
+ADDITIVE_ATTENTION = [
+    Check(
+        name="contexts: annotations weighted by softmax(v^T tanh(W q + U h))",
+        detects=_names(_CONTEXT_OPTIONS),
+        run=_check_context,
+        gate=True,
+    ),
+    Check(name="hidden annotations get no weight", detects=_names(_MASK_OPTIONS), run=_check_context_mask),
+    Check(
+        name="a query that sees nothing gets zeros",
+        detects=(SEES_NOTHING, EQUAL_WEIGHTS, READS_HIDDEN),
+        run=_check_context_of_nothing,
+    ),
+]
+
+
 # split_heads(x, num_heads): (B, T, D) to (B, H, T, d); merge_heads(x): back ---------------------------------
 
 _SPLIT_OPTIONS = {
@@ -563,6 +717,115 @@ SPLIT_HEADS = [
     Check(name="head h holds features h d to (h+1) d", detects=_names(_SPLIT_OPTIONS), run=_check_split_heads)
 ]
 MERGE_HEADS = [Check(name="the heads stand side by side again", detects=_names(_MERGE_OPTIONS), run=_check_merge_heads)]
+
+
+# MultiHeadAttention(dim, num_heads): a module with q_proj, k_proj, v_proj, o_proj; forward(x, mask=None) ------
+
+_HEADS_OPTIONS = {
+    "heads": {
+        "right": None,
+        "reshape": HEADS_MIXED,
+        "split by reshape": HEADS_MIXED,
+        "joined by reshape": HEADS_MIXED,
+        "interleaved": HEADS_INTERLEAVED,
+        "split interleaved": HEADS_INTERLEAVED,
+        "joined interleaved": HEADS_INTERLEAVED,
+        "among themselves": HEADS_AMONG_THEMSELVES,
+    },
+    "scale": {"sqrt d": None, "none": MISSING_SCALE, "sqrt D": SCALED_BY_WIDTH, "d": SCALED_BY_D},
+    "axis": {-1: None, -2: WRONG_AXIS},
+    "maps": {"qkv": None, "kqv": MAPS_SWAPPED, "qvk": MAPS_SWAPPED, "vkq": MAPS_SWAPPED, "qqq": MAPS_SWAPPED},
+    "mapped": {True: None, False: OUTPUT_NOT_MAPPED},
+}
+_WIDTH, _NUM_HEADS = 12, 3
+
+
+def projections(probe: Probe, dim: int) -> dict[str, Tensor]:
+    """Random weights and biases of the four maps of a layer of this width, by parameter name."""
+    shapes = {f"{letter}_proj.{part}": (dim, dim)[:size] for letter in "qkvo" for part, size in _PARTS.items()}
+    return {name: dim**-0.5 * probe.random(*shape) for name, shape in shapes.items()}
+
+
+_PARTS = {"weight": 2, "bias": 1}
+
+
+def _multi_head(
+    x: Tensor,
+    parameters: Mapping[str, Tensor],
+    num_heads: int,
+    mask: Tensor | None = None,
+    *,
+    heads: str = "right",
+    scale: str = "sqrt d",
+    axis: int = -1,
+    maps: str = "qkv",
+    mapped: bool = True,
+    masking: str = "before",
+) -> Tensor:
+    """Multi-head attention with the mistakes that learners make."""
+
+    def mapping(letter: str, x: Tensor) -> Tensor:
+        return F.linear(x, parameters[f"{letter}_proj.weight"], parameters[f"{letter}_proj.bias"])
+
+    way = {"reshape": "reshape", "split by reshape": "reshape", "among themselves": "time first"}.get(heads, "right")
+    way = "interleaved" if heads in ("interleaved", "split interleaved") else way
+    q, k, v = (_split(mapping(letter, x), num_heads, way) for letter in maps)
+    width, dim = q.shape[-1], x.shape[-1]
+    divisor = {"sqrt d": width**0.5, "none": 1.0, "sqrt D": dim**0.5, "d": float(width)}[scale]
+    found = _weights(q @ k.transpose(-2, -1) / divisor, mask, masking, axis) @ v
+    if heads == "among themselves":
+        joined = found.flatten(2)
+    else:
+        way = "reshape" if heads in ("reshape", "joined by reshape") else "right"
+        joined = _merge(found, "interleaved" if heads in ("interleaved", "joined interleaved") else way)
+    return mapping("o", joined) if mapped else joined
+
+
+def _make_layer(probe: Probe) -> tuple[ModuleProbe, dict[str, Tensor], Tensor]:
+    layer = probe.make("MultiHeadAttention", _WIDTH, _NUM_HEADS)
+    parameters = projections(probe, _WIDTH)
+    layer.set_parameters(parameters)
+    return layer, parameters, probe.random(2, 5, _WIDTH)
+
+
+def _check_heads(probe: Probe) -> list[Finding]:
+    layer, parameters, x = _make_layer(probe)
+    actual = layer.tensor(x, shape=x.shape)
+    mistakes = explain(actual, lambda **choice: _multi_head(x, parameters, _NUM_HEADS, **choice), _HEADS_OPTIONS)
+    return _compare(actual, _multi_head(x, parameters, _NUM_HEADS), mistakes)
+
+
+def _check_heads_mask(probe: Probe) -> list[Finding]:
+    layer, parameters, x = _make_layer(probe)
+    mask = torch.eye(5, dtype=torch.bool) | (torch.arange(25).view(5, 5) % 3 == 0)
+    actual = layer.tensor(x, mask=mask, shape=x.shape)
+    options = _MASK_OPTIONS | _HEADS_OPTIONS
+    mistakes = explain(actual, lambda **choice: _multi_head(x, parameters, _NUM_HEADS, mask, **choice), options)
+    return _compare(actual, _multi_head(x, parameters, _NUM_HEADS, mask), mistakes)
+
+
+def _check_heads_that_see_nothing(probe: Probe) -> list[Finding]:
+    layer, parameters, x = _make_layer(probe)
+    actual = layer.tensor(x, mask=_blind(5, 5), shape=x.shape, finite=False)
+    values = F.linear(x.mean(dim=1), parameters["v_proj.weight"], parameters["v_proj.bias"])
+    everything = F.linear(values, parameters["o_proj.weight"], parameters["o_proj.bias"])
+    return _blind_findings(actual[:, 1], nothing=parameters["o_proj.bias"], everything=everything)
+
+
+MULTI_HEAD_ATTENTION = [
+    Check(
+        name="each head attends in its own slice of the width",
+        detects=_names(_HEADS_OPTIONS),
+        run=_check_heads,
+        gate=True,
+    ),
+    Check(name="hidden words get no weight, in any head", detects=_names(_MASK_OPTIONS), run=_check_heads_mask),
+    Check(
+        name="a word that sees nothing gets zeros from every head",
+        detects=(SEES_NOTHING, EQUAL_WEIGHTS, READS_HIDDEN),
+        run=_check_heads_that_see_nothing,
+    ),
+]
 
 
 # sinusoidal_positions(length, dim) --------------------------------------------------------------------------
@@ -666,4 +929,71 @@ def _check_alignment_error_rate(probe: Probe) -> list[Finding]:
 
 ALIGNMENT_ERROR_RATE = [
     Check(name="1 - (|A & S| + |A & P|) / (|A| + |S|)", detects=_names(_RATE_OPTIONS), run=_check_alignment_error_rate)
+]
+
+
+# train(inputs, targets): a module that looks up answers in small dictionaries -------------------------------
+
+SYMBOLS = 8
+_ENTRIES, _EXAMPLES, _QUESTIONS = 5, 300, 500
+
+
+def dictionaries(
+    probe: Probe, count: int, entries: int = _ENTRIES, *, code: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Dictionaries with a question, (count, 1 + entries, 2), and their answers, (count,).
+
+    Row 0 holds the question and an 8, the other rows a key and its value. Keys of one dictionary differ; `code` maps
+    each key to the symbol that asks for it, itself if left out.
+    """
+    keys = probe.random(count, SYMBOLS).argsort(dim=1)[:, :entries]
+    values = probe.integers(0, SYMBOLS, count, entries)
+    asked = probe.integers(0, entries, count, 1)
+    questions = keys.gather(1, asked)
+    questions = questions if code is None else code[questions]
+    head = torch.stack([questions, torch.full_like(questions, SYMBOLS)], dim=2)
+    return torch.cat([head, torch.stack([keys, values], dim=2)], dim=1), values.gather(1, asked)[:, 0]
+
+
+def secret_code(probe: Probe) -> Tensor:
+    """For each key the symbol that asks for it, never the key itself."""
+    ring = probe.random(SYMBOLS).argsort()
+    return torch.empty_like(ring).scatter(0, ring, ring.roll(1))
+
+
+def share_right(model: ModuleProbe, inputs: Tensor, targets: Tensor) -> float:
+    """The share of examples whose largest score stands at the target, from 0 to 1; a Fault for no such scores."""
+    scores = model.tensor(inputs, shape=(len(inputs), SYMBOLS))
+    return (scores.argmax(dim=1) == targets).float().mean().item()
+
+
+def _check_look_up(probe: Probe) -> list[Finding]:
+    examples = dictionaries(probe, _EXAMPLES)
+    model = probe.make("train", *examples)
+    new = share_right(model, *dictionaries(probe, _QUESTIONS))
+    if new < 0.95:
+        known = share_right(model, *examples)
+        return _findings([LEARNED_BY_HEART if known > new + 0.2 else NOT_LEARNED])
+    try:
+        longer = share_right(model, *dictionaries(probe, _QUESTIONS, SYMBOLS))
+    except Fault:
+        longer = 0.0
+    return _findings([ONE_LENGTH] if longer < 0.9 else [])
+
+
+def _check_rule_is_learned(probe: Probe) -> list[Finding]:
+    code = secret_code(probe)
+    model = probe.make("train", *dictionaries(probe, _EXAMPLES, code=code))
+    new = share_right(model, *dictionaries(probe, _QUESTIONS, code=code))
+    return _findings([RULE_BUILT_IN] if new < 0.95 else [])
+
+
+LOOK_UP = [
+    Check(
+        name="new dictionaries are answered, longer ones too",
+        detects=(NOT_LEARNED, LEARNED_BY_HEART, ONE_LENGTH),
+        run=_check_look_up,
+        gate=True,
+    ),
+    Check(name="the rule comes from the data", detects=(RULE_BUILT_IN,), run=_check_rule_is_learned),
 ]

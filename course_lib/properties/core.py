@@ -20,6 +20,7 @@ NOT_FINITE = "NaN or infinity in the result"
 CHANGES_INPUT = "changes its input"
 UNEXPLAINED = "result differs from the formula"
 OTHER_PARAMETERS = "parameters of other names or shapes"
+NOT_AS_BY_HAND = "another result than by hand"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,10 @@ class Probe:
     def random(self, *shape: int) -> Tensor:
         """Numbers from the standard normal distribution, the same for the same seed."""
         return torch.randn(*shape, generator=self._generator)
+
+    def integers(self, low: int, high: int, *shape: int) -> Tensor:
+        """Whole numbers from `low` up to, but not including, `high`, the same for the same seed."""
+        return torch.randint(low, high, shape, generator=self._generator)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Whatever the function returns; a Fault if it raises or writes into its inputs."""
@@ -236,6 +241,28 @@ def explain(
     return None
 
 
+def worked_example(compute: Callable[[Probe], Tensor], wanted: Sequence[Any], *, tolerance: float = 1e-4) -> Check:
+    """The check of an example that the task works out by hand: its message shows both results.
+
+    `compute` gets the probe and returns what the learner's function makes of the example.
+    """
+    by_hand = torch.tensor(wanted)
+
+    def run(probe: Probe) -> list[Finding]:
+        actual = compute(probe)
+        if actual.shape == by_hand.shape and torch.allclose(actual, by_hand, atol=tolerance, rtol=tolerance):
+            return []
+        return [
+            Finding(
+                misconception=NOT_AS_BY_HAND,
+                message=f"For the example your result is {_numbers(actual)}; by hand it is {_numbers(by_hand)}.",
+                hint="Print what your code has after each line, and compare with the steps of the example.",
+            )
+        ]
+
+    return Check(name="the example worked out by hand", detects=(NOT_AS_BY_HAND,), run=run)
+
+
 def unexplained(actual: Tensor, wanted: Tensor) -> Finding:
     """The finding for a result of the right shape that is wrong in no way we know."""
     difference = (actual - wanted).abs().max().item()
@@ -263,6 +290,13 @@ def other_parameters(own: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tu
         message=message,
         hint="Use the names and sizes of the task, and make each layer in `__init__`, after `super().__init__()`.",
     )
+
+
+def _numbers(values: Tensor) -> str:
+    if values.numel() > 16:
+        return f"a tensor of shape {tuple(values.shape)}"
+    rounded = [f"{value:.4g}" for value in values.flatten().tolist()]
+    return f"({', '.join(rounded)})" + (f" in the shape {tuple(values.shape)}" if values.dim() != 1 else "")
 
 
 def _run_one(function: Any, check: Check, seed: int) -> list[Finding]:
