@@ -1,0 +1,41 @@
+"""The students' version of an assignment, made from the instructor's source; nbgrader makes the same for a release.
+
+For those who learn alone and have no nbgrader, and as a second opinion on what nbgrader has released.
+"""
+
+import nbformat
+from nbformat import NotebookNode
+
+from course_lib.grading.spec import STUB, WRITTEN_STUB, clear_solution
+
+KEPT_METADATA = ("kernelspec", "language_info")
+
+
+def student_version(source: bytes, place: str) -> NotebookNode:
+    """The notebook without solutions, outputs and execution counts.
+
+    Raises ValueError, naming `place`, if it cannot be read, or a solution has no end or stands in another cell.
+    """
+    try:
+        notebook = nbformat.reads(source.decode("utf-8"), as_version=4)
+    except Exception as error:
+        raise ValueError(f"{place} cannot be read as a notebook: {type(error).__name__}: {error}") from error
+    notebook.metadata = NotebookNode({key: notebook.metadata[key] for key in KEPT_METADATA if key in notebook.metadata})
+    for number, cell in enumerate(notebook.cells, start=1):
+        tags = cell.metadata.get("nbgrader", {})
+        cell.metadata = NotebookNode({"nbgrader": tags} if tags else {})
+        solution = bool(tags.get("solution"))
+        if not solution and ("BEGIN SOLUTION" in cell.source or "END SOLUTION" in cell.source):
+            raise ValueError(f"{place}: cell {number} holds a solution, but is no solution cell.")
+        if solution:
+            try:
+                cell.source = clear_solution(cell.source, stub=STUB if cell.cell_type == "code" else WRITTEN_STUB)
+            except ValueError as problem:
+                raise ValueError(f"{place}, cell {tags.get('grade_id')!r}: {problem}.") from None
+        if tags:
+            cell.metadata["deletable"] = False
+            if not solution and (tags.get("grade") or tags.get("locked")):
+                cell.metadata["editable"] = False
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return notebook
