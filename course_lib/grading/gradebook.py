@@ -39,7 +39,8 @@ from sqlalchemy.exc import DatabaseError
 from traitlets.config import Config
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.graded import CHECK_CELL, task_in_words
+from course_lib.grading.graded import task_in_words
+from course_lib.grading.spec import CHECK_PREFIX
 
 SECONDS_TO_WAIT = 30  # for another program, such as formgrader, that is writing into the gradebook
 
@@ -78,6 +79,8 @@ class Score:
     points: dict[str, float]  # by grade_id
     possible: dict[str, float]  # by grade_id, in the order of the notebook
     comments: dict[str, str] = field(default_factory=dict)  # by grade_id; a person's comment stands before the judge's
+    remarks: dict[str, str] = field(default_factory=dict)  # by grade_id; those of a person alone
+    by_hand: tuple[str, ...] = ()  # grade_ids whose points a person gave or added to
     penalty: float
     needs_manual_grade: bool
     unread: tuple[str, ...]  # grade_ids that wait for a person
@@ -151,20 +154,17 @@ class Gradebook:
         self._db.rollback()
         return {name: Recorded(submission=sha, spec=spec, sandbox=mode) for name, sha, spec, mode in rows}
 
-    def record(self, verdict: Mapping[str, Any], answers: Mapping[str, str], *, submitted_at: str | None) -> str | None:
+    def record(self, verdict: Mapping[str, Any], written: Mapping[str, str], *, submitted: datetime | None) -> None:
         """Puts a verdict and the student's written answers into the gradebook, all of it or nothing.
 
-        `submitted_at` is the text of timestamp.txt, None where there is none: then an earlier time stands. Returns a
-        note if that text is no time.
+        `submitted` is in UTC; None where nobody knows it: then an earlier time stands.
         """
         try:
-            moment, note = _parse_time(submitted_at)
-            self._record(verdict, answers, moment)
+            self._record(verdict, written, submitted)
             self._db.commit()
         except BaseException:
             self._db.rollback()
             raise
-        return note
 
     def update_penalties(self) -> None:
         """Applies today's due date, extensions and penalty method to everyone, those graded earlier, too."""
@@ -207,11 +207,11 @@ class Gradebook:
         self._released = {name: source or "" for name, source in sources}
         self._db.rollback()
 
-    def _record(self, verdict: Mapping[str, Any], answers: Mapping[str, str], moment: datetime | None) -> None:
+    def _record(self, verdict: Mapping[str, Any], written: Mapping[str, str], moment: datetime | None) -> None:
         submission, notebook = self._find_or_add(verdict["student"])
         if moment is not None:
             submission.timestamp = moment
-        given = {cell.name: self._written_answer(cell.name, answers) for cell in self._graded if cell.written}
+        given = {cell.name: self._written_answer(cell.name, written) for cell in self._graded if cell.written}
         now = {name: _fingerprint(text) for name, text in given.items()}
         row = self._db.execute(select(VERDICTS.c.written).where(VERDICTS.c.notebook_id == notebook.id)).first()
         before = json.loads(row.written) if row else {}
@@ -275,9 +275,9 @@ class Gradebook:
             self._db.add(found[missing])
         return found
 
-    def _written_answer(self, name: str, answers: Mapping[str, str]) -> str | None:
+    def _written_answer(self, name: str, written: Mapping[str, str]) -> str | None:
         """The student's words, None if the cell is as it was released, empty or missing."""
-        text = answers.get(name, "").strip()
+        text = written.get(name, "").strip()
         return None if text in ("", self._released.get(name, "").strip()) else text
 
     def _seconds_late(self, submission: SubmittedAssignment) -> float:
@@ -307,6 +307,14 @@ def scores(database: Path, assignment: str) -> list[Score]:
         return _scores(book.db, found)
 
 
+def parse_time(text: str) -> datetime | None:
+    """The moment, in UTC, that a timestamp of nbgrader's names; None if it names none."""
+    try:
+        return utils.parse_utc(text)
+    except (ValueError, OverflowError, TypeError, AttributeError):
+        return None
+
+
 def _scores(db: Any, assignment: Assignment) -> list[Score]:
     possible = dict(
         db.query(GradeCell.name, GradeCell.max_score)
@@ -327,6 +335,7 @@ def _scores(db: Any, assignment: Assignment) -> list[Score]:
     to_submission = SubmittedAssignment.id == SubmittedNotebook.assignment_id
     points: dict[str, dict[str, float]] = defaultdict(dict)
     unread: dict[str, list[str]] = defaultdict(list)
+    by_hand: dict[str, list[str]] = defaultdict(list)
     rows = (
         db.query(
             SubmittedAssignment.id,
@@ -345,7 +354,10 @@ def _scores(db: Any, assignment: Assignment) -> list[Score]:
         points[submission][cell] = _counted(auto, manual, extra)
         if waits:
             unread[submission].append(cell)
+        if manual is not None or extra:
+            by_hand[submission].append(cell)
     comments: dict[str, dict[str, str]] = defaultdict(dict)
+    remarks: dict[str, dict[str, str]] = defaultdict(dict)
     rows = (
         db.query(SubmittedAssignment.id, SolutionCell.name, Comment.manual_comment, Comment.auto_comment)
         .join(SubmittedNotebook, SubmittedNotebook.id == Comment.notebook_id)
@@ -353,10 +365,12 @@ def _scores(db: Any, assignment: Assignment) -> list[Score]:
         .join(SolutionCell, SolutionCell.id == Comment.cell_id)
         .filter(of_assignment)
     )
-    for submission, cell, by_hand, by_judge in rows:
-        text = by_hand if by_hand is not None else by_judge
+    for submission, cell, by_person, by_judge in rows:
+        text = by_person if by_person is not None else by_judge
         if text:
             comments[submission][cell] = text
+        if by_person:
+            remarks[submission][cell] = by_person
     penalties: dict[str, float] = defaultdict(float)
     rows = (
         db.query(SubmittedAssignment.id, SubmittedNotebook.late_submission_penalty)
@@ -392,6 +406,8 @@ def _scores(db: Any, assignment: Assignment) -> list[Score]:
             points={name: points[submission].get(name, 0.0) for name in possible},
             possible=possible,
             comments=comments[submission],
+            remarks=remarks[submission],
+            by_hand=tuple(name for name in possible if name in by_hand[submission]),
             penalty=penalties[submission],
             needs_manual_grade=bool(unread[submission]),
             unread=tuple(name for name in possible if name in unread[submission]),
@@ -422,15 +438,6 @@ def _late_plugin(config: Config, folder: Path) -> Any:
     return preprocessor.plugin_inst
 
 
-def _parse_time(text: str | None) -> tuple[datetime | None, str | None]:
-    if text is None:
-        return None, None
-    try:
-        return utils.parse_utc(text), None
-    except (ValueError, OverflowError, TypeError, AttributeError):
-        return None, "The submission's timestamp is no time, so lateness was not counted."
-
-
 def _seconds_late(moment: datetime | None, due: datetime | None, extension: Any) -> float:
     if moment is None or due is None:
         return 0.0
@@ -445,7 +452,7 @@ def _counted(auto: float | None, manual: float | None, extra: float | None) -> f
 
 def _judged(verdict: Mapping[str, Any], cell: _Cell) -> float:
     """The judge's points for a check cell, within 0 and what was released; 0 for a cell that no task belongs to."""
-    task = verdict["tasks"].get(cell.name.removeprefix(CHECK_CELL), {})
+    task = verdict["tasks"].get(cell.name.removeprefix(CHECK_PREFIX), {})
     points = float(task.get("points", 0.0))
     return min(max(points, 0.0), cell.max_score) if math.isfinite(points) else 0.0
 
