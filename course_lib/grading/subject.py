@@ -40,16 +40,18 @@ SHORTEST_WAIT = 0.01  # seconds; what a call gets when the time of its task is u
 class Talk:
     """What all checks of one task share: the box, the time left in it, and what was made there once.
 
-    `seed(label)` gives the seed of the inputs with this label; `deadline` is in seconds of `time.monotonic`.
+    `seed(label)` gives the seed of the inputs with this label; `seconds` is the wall time for all answers together.
     """
 
     box: "Box"
     seed: Callable[[str], int]
-    deadline: float = math.inf
+    seconds: float = math.inf
     asked: int = 0  # how often anything was asked of the box
     error: str | None = None  # the kind of the last error there
     returned: str = ""  # the kind of the last result, in words
+    limit: float = 0.0  # the limit that the last question had to keep: its own, or that of all together
     made: dict[str, Any] = field(default_factory=dict)
+    started: float = field(default_factory=time.monotonic)
 
 
 class Subject(Probe):
@@ -148,9 +150,11 @@ class Subject(Probe):
 
         self.talk.asked += 1
         self.talk.error = None
-        left = self.talk.deadline - time.monotonic()
+        allowed = self.seconds if seconds is None else seconds
+        left = self.talk.started + self.talk.seconds - time.monotonic()
+        self.talk.limit = allowed if allowed <= left else self.talk.seconds
         try:
-            return question(max(SHORTEST_WAIT, min(self.seconds if seconds is None else seconds, left)))
+            return question(max(SHORTEST_WAIT, min(allowed, left)))
         except StudentError as error:
             self.talk.error = error.kind
             raise
@@ -209,7 +213,7 @@ def kind_of(value: Any) -> str:
 def in_words(finding: Finding, talk: Talk) -> Finding:
     """The finding as a student may read it: what a probe saw is said in general, without any number or name seen."""
     words = {
-        STOPPED: _error_words(talk.error),
+        STOPPED: error_words(talk.error),
         WRONG_TYPE: (
             f"Your code returned {talk.returned or 'something else'} where something else is needed.",
             "Look up in the task what is to be returned; is there a `return` at the end, a comma behind it?",
@@ -238,7 +242,8 @@ def in_words(finding: Finding, talk: Talk) -> Finding:
     return finding if words is None else Finding(misconception=finding.misconception, message=words[0], hint=words[1])
 
 
-def _error_words(kind: str | None) -> tuple[str, str]:
+def error_words(kind: str | None) -> tuple[str, str]:
+    """What to say of an error of this kind, and what to try."""
     said, hint = ERRORS.get(kind or "", ("an error", ""))
     return (
         f"Your code stopped with {said}.",

@@ -1,0 +1,213 @@
+"""What is taken from a submitted notebook: the source text of known cells, and nothing else.
+
+The file is another person's. It is opened without following links and without waiting, read once up to a limit, and
+whatever is wrong with it becomes a note; metadata, outputs, the order of cells and all other cells never matter.
+"""
+
+import codecs
+import errno
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from course_lib.grading.folders import storable
+from course_lib.grading.spec import AssignmentFiles, load
+
+FILE_BYTES = 20_000_000
+ANSWER_BYTES = 100_000
+WRITTEN_BYTES = 1_000_000  # a written answer may hold a drawing
+NESTED = 1_000_000  # opening brackets; more of them would take gigabytes to parse
+SAVE_AGAIN = "Open it in JupyterLab, see that your answers are there, save it, and submit it again."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """What one student handed in: `answers` by task, `written` answers by grade_id; `sha256` is that of the file.
+
+    `notes` say what was wrong and what to do; `readable` is False if there was no notebook to take anything from.
+    """
+
+    student: str
+    assignment: str
+    sha256: str
+    answers: Mapping[str, str] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    readable: bool = True
+
+
+class _Unreadable(Exception):
+    """There is nothing to take; the message says why and what to do."""
+
+
+def take_in(path: Path, files: AssignmentFiles, *, student: str | None = None) -> Submission:
+    """The submission in a notebook file; never raises for what the file holds or is.
+
+    The student is the folder's name in `submitted/<student>/<assignment>/<notebook>.ipynb`, and neither of the two
+    folders may be a link; with `student` given, `path` may lie anywhere.
+    """
+    path = Path(path)
+    in_course = student is None
+    if student is None:
+        student = path.parts[-3] if len(path.parts) >= 3 else ""
+    content = b""
+    try:
+        if not storable(student) or student in (".", "..") or set(student) & set("/\\"):
+            raise _Unreadable(
+                "The name of the student's folder cannot be used: it is too long, or holds /, \\ or characters that "
+                "cannot be printed. Rename the folder."
+            )
+        content = _read(path, folders=2 if in_course else 0)
+        answers, written, notes = _take_cells(_cells(_parse(content)), files)
+    except _Unreadable as problem:
+        digest = hashlib.sha256(content or f"unreadable: {problem}".encode()).hexdigest()
+        return Submission(student=student, assignment=files.name, sha256=digest, notes=(str(problem),), readable=False)
+    return Submission(
+        student=student,
+        assignment=files.name,
+        sha256=hashlib.sha256(content).hexdigest(),
+        answers=answers,
+        written=written,
+        notes=tuple(notes),
+    )
+
+
+def _read(path: Path, *, folders: int) -> bytes:
+    """The bytes of a regular file of at most FILE_BYTES; the last `folders` of its path must be no links, either."""
+    try:
+        descriptor = _open(path, folders)
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(descriptor)
+            raise _Unreadable(f"The notebook is no ordinary file. {SAVE_AGAIN}")
+        with os.fdopen(descriptor, "rb") as file:
+            content = b"" if status.st_size > FILE_BYTES else file.read(FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise _Unreadable(
+            f"There is no notebook {path.name}. Submit it under the name it was handed out with."
+        ) from None
+    except OSError as error:
+        raise _Unreadable(
+            f"The notebook cannot be opened ({error.strerror}): a link, a folder in its place, or a file that is not "
+            "readable. Submit the notebook file itself."
+        ) from None
+    if max(status.st_size, len(content)) > FILE_BYTES:
+        raise _Unreadable(
+            f"The notebook is larger than {FILE_BYTES // 1_000_000} MB. Clear its outputs (Edit, Clear Outputs of All "
+            "Cells), save it, and submit it again."
+        )
+    return content
+
+
+def _open(path: Path, folders: int) -> int:
+    """A descriptor of the file, reached through folders that are no links; never waits for a pipe or a device."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if os.open not in os.supports_dir_fd:  # Windows
+        if any(part.is_symlink() for part in (path, *path.parents[:folders])):
+            raise OSError(errno.ELOOP, "it is a link")
+        return os.open(path, flags)
+    here = os.open(path.parents[folders], os.O_RDONLY | os.O_DIRECTORY)
+    for step in path.parts[len(path.parts) - 1 - folders :]:
+        try:
+            inner = os.open(step, flags, dir_fd=here)
+        finally:
+            os.close(here)
+        here = inner
+    return here
+
+
+def _parse(content: bytes) -> Any:
+    """The JSON in the file; numbers are not kept: none of them ever counts, and some are too large to read."""
+    if content.count(b"[") + content.count(b"{") > NESTED:
+        raise _Unreadable(f"The notebook holds millions of nested values, as no notebook does. {SAVE_AGAIN}")
+    try:
+        return json.loads(_decode(content), parse_int=_small, parse_float=_nothing, parse_constant=_nothing)
+    except (ValueError, RecursionError):
+        raise _Unreadable(f"The file is no notebook, or only a part of one. {SAVE_AGAIN}") from None
+
+
+def _decode(content: bytes) -> str:
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
+    encoding = json.detect_encoding(content) if wide or b"\0" in content[:4] else "utf-8-sig"
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError:
+        return content.decode("latin-1").removeprefix("ï»¿")
+
+
+def _small(digits: str) -> int:
+    return int(digits) if len(digits) <= 6 else 0
+
+
+def _nothing(_: str) -> None:
+    return None
+
+
+def _cells(notebook: Any) -> list[Any]:
+    if isinstance(notebook, dict) and isinstance(notebook.get("cells"), list):
+        return notebook["cells"]
+    if isinstance(notebook, dict) and "worksheets" in notebook:
+        raise _Unreadable(f"The notebook is saved in an old format (version 3). {SAVE_AGAIN}")
+    raise _Unreadable(f"The file is no notebook: it has no list of cells. {SAVE_AGAIN}")
+
+
+def _take_cells(cells: list[Any], files: AssignmentFiles) -> tuple[dict[str, str], dict[str, str], list[str]]:
+    loaded = load(files)
+    tasks = [cell.grade_id for cell in loaded.cells if cell.kind == "solution"]
+    first: dict[str, Any] = {}
+    notes = []
+    for grade_id, cell in _known(cells, {*tasks, *loaded.manual_cells}):
+        if first.setdefault(grade_id, cell) is not cell:
+            notes.append(f"The cell {grade_id!r} is there more than once; the first counts. Delete the others.")
+    answers = _texts(tasks, first, ("code",), ANSWER_BYTES, notes)
+    written = _texts(list(loaded.manual_cells), first, ("markdown", "code"), WRITTEN_BYTES, notes)
+    return answers, written, list(dict.fromkeys(notes))
+
+
+def _known(cells: list[Any], wanted: set[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for cell in cells:
+        metadata = cell.get("metadata") if isinstance(cell, dict) else None
+        tags = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+        grade_id = tags.get("grade_id") if isinstance(tags, dict) else None
+        if isinstance(grade_id, str) and grade_id in wanted:
+            yield grade_id, cell
+
+
+def _texts(
+    names: list[str], cells: Mapping[str, Mapping[str, Any]], kinds: tuple[str, ...], limit: int, notes: list[str]
+) -> dict[str, str]:
+    """The text of each named cell that is there, of one of these kinds and not too long; a note for each other."""
+    texts = {}
+    for name in names:
+        if name not in cells:
+            notes.append(
+                f"The cell {name!r} is missing: it was deleted, or its metadata were lost, as when a cell is copied by "
+                "its text. Fetch the assignment again, and write your answer into the cell that belongs there."
+            )
+            continue
+        text = _source(cells[name].get("source"))
+        if cells[name].get("cell_type") not in kinds:
+            notes.append(
+                f"The cell {name!r} is no {kinds[0]} cell any more, so nothing was taken from it. Change it back."
+            )
+        elif text is None:
+            notes.append(f"The cell {name!r} holds no text. {SAVE_AGAIN}")
+        elif len(text.encode()) > limit:
+            notes.append(
+                f"The cell {name!r} is longer than {limit // 1000} kB, so nothing was taken from it. Shorten it."
+            )
+        else:
+            texts[name] = text
+    return texts
+
+
+def _source(source: Any) -> str | None:
+    """A cell's text; halves of surrogate pairs, which no file can hold, become question marks."""
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    return source.encode("utf-8", errors="replace").decode() if isinstance(source, str) else None

@@ -1,0 +1,221 @@
+"""The judge: asks a student's code in the box, compares with what it knows itself, and says how many points that earns.
+
+Scores start at 0, and only a check here adds to them. What the code returns is data: nothing that it returns, raises
+or prints can give points, and none of its words reach the findings that students read.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from course_lib.grading.intake import Submission
+from course_lib.grading.sandbox import Box, BoxEnded, Zygote
+from course_lib.grading.spec import AssignmentFiles, Cell, HiddenCheck, LoadedAssignment, Task, load
+from course_lib.grading.subject import Subject, Talk, error_words, in_words, seed_for
+from course_lib.grading.wording import visible
+from course_lib.properties.core import STOPPED, Fault, Finding
+
+SCHEMA = 1
+GRADED, ATTENTION = "graded", "needs attention"
+SANDBOXED, TRUSTED = "bubblewrap", "none: trusted students"
+LOAD_SECONDS = 10.0
+PRINTED = 2000  # characters
+NO_ANSWER = "no answer"
+ENDED = "your code was ended"
+NOT_YET = "not looked at"
+NOT_JUDGED = "could not be judged"
+
+_ENDINGS = {
+    "time": "ran longer than {seconds:g} s",
+    "cpu": "used more computing time than allowed",
+    "memory": "used more memory than allowed",
+    "exit": "ended the process",
+    "protocol": "disturbed the connection to the judge",
+}
+_SEED_BOX = "__import__('random').seed({0}), __import__('numpy').random.seed({0}), __import__('torch').manual_seed({0})"
+
+
+def judge(submission: Submission, files: AssignmentFiles, *, key: bytes, zygote: Zygote) -> dict[str, Any]:
+    """The verdict on one submission, as plain JSON values: points, findings and notes for each task.
+
+    Equal submissions get equal verdicts under the same key, apart from "seconds". Raises ValueError for an empty key,
+    and SandboxError if no box can be had.
+    """
+    if not key:
+        raise ValueError("the instructor's key is empty: hidden inputs could be foreseen")
+    start = time.monotonic()
+    sitting = _Sitting(submission=submission, loaded=load(files), key=key, zygote=zygote)
+    tasks = {task.name: sitting.judge_task(task) for task in sitting.loaded.assignment.tasks}
+    return {
+        "schema": SCHEMA,
+        "assignment": files.name,
+        "student": submission.student,
+        "submission": submission.sha256,
+        "spec": files.hash,
+        "sandbox": TRUSTED if zygote.trusted else SANDBOXED,
+        "status": ATTENTION if sitting.attention or not submission.readable else GRADED,
+        "notes": [*submission.notes, *dict.fromkeys(sitting.attention)],
+        "tasks": tasks,
+        "seconds": round(time.monotonic() - start, 3),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ending:
+    """How a cell ended its box: the reason, what to tell the student, what had been printed."""
+
+    reason: str
+    finding: Finding
+    printed: str
+
+
+@dataclass(kw_only=True)
+class _Sitting:
+    """The judging of one submission: a fresh box for each task; cells that end a box are left out from then on."""
+
+    submission: Submission
+    loaded: LoadedAssignment
+    key: bytes
+    zygote: Zygote
+    deadly: dict[str, _Ending] = field(default_factory=dict)
+    attention: list[str] = field(default_factory=list)
+
+    def judge_task(self, task: Task) -> dict[str, Any]:
+        if _bare(self.submission.answers.get(task.name, "")) in ("", _bare(self.loaded.stubs[task.name])):
+            finding = Finding(misconception=NO_ANSWER, message="The cell is missing, empty or as it was handed out.")
+            return _verdict(task, [[finding]] * len(task.checks), answered=False)
+        box, stopped = self._loaded_box(task)
+        if box is None:
+            ending = self.deadly[task.name]
+            findings = [[ending.finding]] * len(task.checks)
+            return _verdict(task, findings, answered=True, ended=ending.reason, printed=ending.printed)
+        with box:
+            findings = list(self._judge_checks(task, box))
+        if stopped is not None and (failed := next(filter(None, findings), None)):
+            failed.insert(0, stopped)
+        return _verdict(task, findings, answered=True, ended=box.ended, printed=_printed(box))
+
+    def _loaded_box(self, task: Task) -> tuple[Box | None, Finding | None]:
+        """A box in which the cells up to the task's own have run, and what is to be said of that one.
+
+        No box if the task's own cell ends it. A cell that ends the box is left out of the next.
+        """
+        while task.name not in self.deadly:
+            box, stopped = self.zygote.box(task.limits), None
+            try:
+                for cell in self._cells(task):
+                    stopped = self._run_cell(box, cell)
+                return box, stopped
+            except BoxEnded:
+                box.close()
+                finding = _ended_finding(box.ended, LOAD_SECONDS, "While the cell was run, your code")
+                self.deadly[cell.grade_id] = _Ending(reason=str(box.ended), finding=finding, printed=_printed(box))
+                if cell.kind == "setup":
+                    self.attention.append(f"The assignment's own cell {cell.grade_id!r} was ended ({box.ended}).")
+            except BaseException:
+                box.close()
+                raise
+        return None, None
+
+    def _cells(self, task: Task) -> Iterator[Cell]:
+        """What goes into the box: fixed random numbers, then setup and answers up to the task's own."""
+        yield Cell(grade_id="", kind="setup", source=_SEED_BOX.format(self._seed(task, "box") % 2**32))
+        for cell in self.loaded.cells:
+            if cell.grade_id not in self.deadly:
+                text = cell.source if cell.kind == "setup" else self.submission.answers.get(cell.grade_id, "")
+                yield Cell(grade_id=cell.grade_id, kind=cell.kind, source=text)
+            if cell.grade_id == task.name:
+                return
+
+    def _run_cell(self, box: Box, cell: Cell) -> Finding | None:
+        kind = box.load(cell.source, seconds=LOAD_SECONDS)
+        if kind is None:
+            return None
+        if cell.kind == "setup":
+            self.attention.append(f"The assignment's own cell {cell.grade_id!r} stopped with an error ({kind}).")
+        message, hint = error_words(kind)
+        return Finding(misconception=STOPPED, message=f"Already when the cell is run: {message}", hint=hint)
+
+    def _judge_checks(self, task: Task, box: Box) -> Iterator[list[Finding]]:
+        """What each check of a task found; after the end of the box, only how that came."""
+        talk = Talk(box=box, seed=lambda label: self._seed(task, "check", label), seconds=task.seconds)
+        passed: set[str] = set()
+        ended = None
+        for check in task.checks:
+            missing = [name for name in check.needs if name not in passed]
+            if ended is not None:
+                found = [ended]
+            elif missing:
+                found = [Finding(misconception=NOT_YET, message=f"This counts only together with: {missing[0]}")]
+            else:
+                found = self._judge_check(task, check, talk)
+                if box.ended is not None:
+                    ended = _ended_finding(box.ended, talk.limit, "Your code")
+                    found = [ended]
+            if not found:
+                passed.add(check.name)
+            yield found
+
+    def _judge_check(self, task: Task, check: HiddenCheck, talk: Talk) -> list[Finding]:
+        asked = talk.asked
+        subject = Subject(check.function or task.function or task.name, talk, label=check.name, seconds=check.seconds)
+        try:
+            found = list(check.run(subject))
+            if not all(isinstance(finding, Finding) for finding in found):
+                raise TypeError("a check gives findings only")
+            if not found and talk.asked == asked:
+                raise RuntimeError("a check that asks nothing cannot be passed")
+        except Fault as fault:
+            found = [fault.finding]
+        except Exception as error:
+            if talk.box.ended is None:
+                name = f"{type(error).__name__} in the check {check.name!r} of task {task.name!r}"
+                self.attention.append(f"A check could not be carried out: {name}.")
+            message = "This check could not be carried out on your answer; your instructor is told."
+            found = [Finding(misconception=NOT_JUDGED, message=message)]
+        return [in_words(finding, talk) for finding in found]
+
+    def _seed(self, task: Task, *labels: str) -> int:
+        return seed_for(self.key, self.loaded.assignment.name, task.name, *labels, answers=self.submission.answers)
+
+
+def _verdict(
+    task: Task, findings: list[list[Finding]], *, answered: bool, ended: str | None = None, printed: str = ""
+) -> dict[str, Any]:
+    checks = [
+        {
+            "name": check.name,
+            "points": 0.0 if found else float(check.points),
+            "possible": float(check.points),
+            "passed": not found,
+            "findings": [asdict(finding) for finding in found],
+        }
+        for check, found in zip(task.checks, findings, strict=True)
+    ]
+    return {
+        "points": sum(check["points"] for check in checks),
+        "possible": float(task.points),
+        "checks": checks,
+        "answered": answered,
+        "ended": ended,
+        "printed": printed,
+    }
+
+
+def _ended_finding(reason: str | None, seconds: float, who: str) -> Finding:
+    how = _ENDINGS.get(str(reason), "was stopped by the sandbox").format(seconds=seconds)
+    return Finding(
+        misconception=ENDED,
+        message=f"{who} {how}. What comes after that in this task could not be looked at.",
+        hint="Look for a loop without end, for far too large tensors, for anything that ends Python.",
+    )
+
+
+def _printed(box: Box) -> str:
+    return visible(bytes(box.log[: 4 * PRINTED]).decode("utf-8", errors="replace")[:PRINTED])
+
+
+def _bare(source: str) -> str:
+    """The text without what changes nothing: spaces at the ends of lines, empty lines around it."""
+    return "\n".join(line.rstrip() for line in source.strip().splitlines())
