@@ -1,11 +1,56 @@
-"""What the trainings of image models share: their loss on a labelled batch, and how many labels they get right."""
+"""What the trainings of image models share: how a classifier is trained, and how many labels it gets right."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from course_lib.functional.pixels import standardise
+from course_lib.training.history import History
+from course_lib.training.loop import FitConfig, fit
+from course_lib.training.progress import Progress
+
+STEPS_OF_A_SEED = 10**6  # more than any training has
+
+
+def seed_of_step(seed: int, step: int) -> int:
+    """By which a step's images are drawn: no two steps have the same, nor have two seeds of a training."""
+    return seed * STEPS_OF_A_SEED + step
+
+
+def fit_classifier(
+    model: nn.Module,
+    batch_at: Callable[[int], tuple[Float[Tensor, "B C H W"], Int[Tensor, " B"]]],
+    *,
+    steps: int,
+    parts: int = 1,
+    validate: Callable[[nn.Module], float] | None = None,
+    optimizer: Optimizer | None = None,
+    checkpoint: Path | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> History:
+    """`fit` to labelled images; `settings` are those of `FitConfig`.
+
+    After each of so many equal `parts`, and at the end, the model is saved and, by `validate`, scored: more is better.
+    """
+    every = max(1, steps // parts)
+    return fit(
+        model,
+        batch_at,
+        classification_loss,
+        config=FitConfig(steps=steps, evaluate_every=every, checkpoint_every=every, **settings),
+        validate=validate,
+        best=max,
+        optimizer=optimizer,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
 
 
 def classification_loss(

@@ -7,21 +7,17 @@ plain net has the higher *training* error, so it is not overfitting.
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from jaxtyping import Float, Int
-from torch import Tensor
-
 from course_lib.data.digits import CleanDigits, LabelledImages
 from course_lib.models.resnet import ResNet, small_resnet
 from course_lib.training.history import History
-from course_lib.training.loop import FitConfig, fit
 from course_lib.training.progress import Progress
 from course_lib.training.registry import Recipe, Trained
 from course_lib.training.seeding import seeded
-from course_lib.training.vision import accuracy, classification_loss
+from course_lib.training.vision import accuracy, fit_classifier, seed_of_step
 
 KINDS = ("plain", "residual")
 SPLIT_IMAGES = {"train": 2000, "validation": 2000, "test": 4000}  # by which a net is scored
-SEED_OF_SCORES, STEPS_OF_A_SEED = 0, 10**6  # images to learn from have seeds from 10**6 on
+SEED_OF_SCORES = 0
 LAST = 0.1  # of the steps: their mean loss is the one reported, and those before them say whether it still fell
 
 
@@ -76,18 +72,18 @@ def digits(recipe: DepthRecipe, split: str, count: int, seed: int) -> LabelledIm
 def train_net(recipe: DepthRecipe, *, checkpoint: Path | None = None, progress: Progress | None = None) -> TrainedNet:
     """Trains on digits that are drawn afresh in each step; with a folder `checkpoint` it can go on, see `fit`."""
     model = build(recipe)
-
-    def batch_at(step: int) -> tuple[Float[Tensor, "B 1 S S"], Int[Tensor, " B"]]:
-        return tuple(digits(recipe, "train", recipe.batch_size, (recipe.seed + 1) * STEPS_OF_A_SEED + step))
-
-    config = FitConfig(
+    numbers = recipe.seed + 1  # so that training digits scored by `SEED_OF_SCORES` are none of them
+    history = fit_classifier(
+        model,
+        lambda step: digits(recipe, "train", recipe.batch_size, seed_of_step(numbers, step)),
         steps=recipe.steps,
+        parts=4,
         learning_rate=recipe.learning_rate,
         warmup=min(50, recipe.steps // 10),
-        checkpoint_every=max(1, recipe.steps // 4),
         seed=recipe.seed,
+        checkpoint=checkpoint,
+        progress=progress,
     )
-    history = fit(model, batch_at, classification_loss, config=config, checkpoint=checkpoint, progress=progress)
     return TrainedNet(recipe=recipe, model=model, history=history)
 
 

@@ -23,7 +23,7 @@ from course_lib.training.probes import Labelled, features_of, label_draw, tuned_
 from course_lib.training.progress import Progress
 from course_lib.training.registry import Recipe, Trained
 from course_lib.training.seeding import seeded
-from course_lib.training.vision import accuracy, classification_loss
+from course_lib.training.vision import accuracy, fit_classifier
 
 CLASSES = 10
 GEOMETRY = {"scale": (0.65, 0.85), "rotation": 15.0, "slant": 0.15, "shift": 0.1}  # of `CleanDigits`: not quite centred
@@ -178,14 +178,16 @@ def fine_tune(model: ViT, given: LabelledImages, recipe: FineTuningRecipe, *, pr
         rows = indices_at(step)
         return given.pixels[rows], given.labels[rows]
 
-    config = FitConfig(
+    fit_classifier(
+        model,
+        batch_at,
         steps=recipe.steps,
         learning_rate=recipe.learning_rate,
         warmup=recipe.steps // 10,
         weight_decay=recipe.weight_decay,
         seed=recipe.seed,
+        progress=progress,
     )
-    fit(model, batch_at, classification_loss, config=config, progress=progress)
     return model
 
 

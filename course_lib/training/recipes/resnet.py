@@ -6,22 +6,19 @@ He et al., "Deep residual learning for image recognition", CVPR 2016, arXiv 1512
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import nn
 
 from course_lib.data.scenes import DigitScenes
 from course_lib.models.cnn import CNN, CNNConfig
 from course_lib.models.resnet import small_resnet
 from course_lib.training.history import History
-from course_lib.training.loop import FitConfig, fit
 from course_lib.training.progress import Progress
 from course_lib.training.registry import Recipe, Trained
 from course_lib.training.seeding import seeded
-from course_lib.training.vision import accuracy, classification_loss
+from course_lib.training.vision import accuracy, fit_classifier, seed_of_step
 
 NETS = ("resnet", "cnn")
 VALIDATION_SCENES, TEST_SCENES = 2000, 4000
-STEPS_OF_A_SEED = 10**6  # more than any training has: no two seeds see the same scenes
 SCORE = "accuracy"
 
 
@@ -72,28 +69,17 @@ def train_classifier(
 ) -> TrainedClassifier:
     """Trains on scenes that are drawn afresh in each step; with a folder `checkpoint` it can go on, see `fit`."""
     model, source = build(recipe), scenes(recipe, "train")
-
-    def batch_at(step: int) -> tuple[Float[Tensor, "B 1 S S"], Int[Tensor, " B"]]:
-        drawn = source.batch(recipe.batch_size, seed=recipe.seed * STEPS_OF_A_SEED + step)
-        return tuple(drawn.classification())
-
-    config = FitConfig(
+    history = fit_classifier(
+        model,
+        lambda step: source.batch(recipe.batch_size, seed_of_step(recipe.seed, step)).classification(),
         steps=recipe.steps,
+        parts=6,
         learning_rate=recipe.learning_rate,
         warmup=min(50, recipe.steps // 10),
         weight_decay=recipe.weight_decay,
         ema=recipe.ema,
-        evaluate_every=max(1, recipe.steps // 6),
-        checkpoint_every=max(1, recipe.steps // 6),
         seed=recipe.seed,
-    )
-    history = fit(
-        model,
-        batch_at,
-        classification_loss,
-        config=config,
         validate=lambda trained: score(trained, recipe, "validation"),
-        best=max,
         checkpoint=checkpoint,
         progress=progress,
     )

@@ -35,7 +35,7 @@ from course_lib.training.probes import (
 from course_lib.training.progress import Progress
 from course_lib.training.registry import Recipe, Trained
 from course_lib.training.seeding import seeded
-from course_lib.training.vision import classification_loss
+from course_lib.training.vision import classification_loss, seed_of_step
 
 CLASSES = 10
 COUNTS = (10, 50)  # labels, as many of each class
@@ -53,7 +53,6 @@ CHANGES = {  # settings of `Augmentation` that are switched off, one group at a 
     "cutout": ("cutout",),
 }
 SHORT = 0.4  # of the steps: trainings that leave a change out
-STEPS_OF_A_SEED = 10**6  # more than any training has: no two seeds see the same images
 SCORE = "linear probe, 50 labels, SimCLR"
 
 
@@ -111,7 +110,7 @@ def build(recipe: ContrastiveRecipe) -> SimCLR:
 
 def views_at(recipe: ContrastiveRecipe, step: int) -> Views:
     """The batch of a step: new images, two views of each."""
-    number = recipe.seed * STEPS_OF_A_SEED + step
+    number = seed_of_step(recipe.seed, step)
     images = digits("train").batch(recipe.batch_size, seed=number)
     views = two_views(images.pixels, generator("views", number), recipe.augmentation)
     return Views(torch.cat(views), images.labels.repeat(2))

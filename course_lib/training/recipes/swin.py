@@ -7,20 +7,17 @@ table 4: shifted windows against unshifted ones.
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import nn
 
 from course_lib.data.digits import CleanDigits
 from course_lib.models.swin import Swin, SwinConfig
 from course_lib.training.history import History
-from course_lib.training.loop import FitConfig, fit
 from course_lib.training.progress import Progress
 from course_lib.training.registry import Recipe, Trained
 from course_lib.training.seeding import seeded
-from course_lib.training.vision import accuracy, classification_loss
+from course_lib.training.vision import accuracy, fit_classifier, seed_of_step
 
 SPLIT_IMAGES = {"validation": 2000, "test": 4000}  # by which a model is scored
-STEPS_OF_A_SEED = 10**6  # more than any training has: no two seeds see the same images
 SCORE = "accuracy"
 
 
@@ -75,27 +72,17 @@ def build(recipe: DigitRecipe) -> Swin:
 def train_swin(recipe: DigitRecipe, *, checkpoint: Path | None = None, progress: Progress | None = None) -> TrainedSwin:
     """Trains on digits that are drawn afresh in each step; with a folder `checkpoint` it can go on, see `fit`."""
     model, source = build(recipe), CleanDigits(split="train", size=recipe.size)
-
-    def batch_at(step: int) -> tuple[Float[Tensor, "B 1 S S"], Int[Tensor, " B"]]:
-        return tuple(source.batch(recipe.batch_size, seed=recipe.seed * STEPS_OF_A_SEED + step))
-
-    config = FitConfig(
+    history = fit_classifier(
+        model,
+        lambda step: source.batch(recipe.batch_size, seed_of_step(recipe.seed, step)),
         steps=recipe.steps,
+        parts=6,
         learning_rate=recipe.learning_rate,
         warmup=min(100, recipe.steps // 10),
         weight_decay=recipe.weight_decay,
         ema=recipe.ema,
-        evaluate_every=max(1, recipe.steps // 6),
-        checkpoint_every=max(1, recipe.steps // 6),
         seed=recipe.seed,
-    )
-    history = fit(
-        model,
-        batch_at,
-        classification_loss,
-        config=config,
         validate=lambda trained: score(trained, recipe, "validation"),
-        best=max,
         checkpoint=checkpoint,
         progress=progress,
     )

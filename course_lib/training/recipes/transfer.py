@@ -18,19 +18,17 @@ from course_lib.data.scenes import DigitScenes
 from course_lib.models.resnet import ResNet, small_resnet
 from course_lib.training.batches import shuffled_batches
 from course_lib.training.history import History
-from course_lib.training.loop import FitConfig, fit
 from course_lib.training.probes import Labelled, features_of, label_draw, tuned_probe
 from course_lib.training.progress import Progress
 from course_lib.training.registry import Recipe, Trained
 from course_lib.training.seeding import seeded
-from course_lib.training.vision import accuracy, classification_loss
+from course_lib.training.vision import accuracy, fit_classifier, seed_of_step
 
 SOURCE, TARGET = (0, 1, 2, 3, 4, 5), (6, 7, 8, 9)  # the digits of either task
 POOL, VALIDATION_SCENES, TEST_SCENES = 1000, 600, 2000  # of the target task; labels are drawn from the pool
 PER_CLASS = (2, 10, 30, 100)  # labels of each of the four digits
 DRAWS = 5
 LENGTHS = 4  # of a training on the target task: so often it is validated, and its best weights are kept
-STEPS_OF_A_SEED = 10**6  # more than any training has: no two seeds see the same scenes
 FROZEN, SOURCE_SCORE = "frozen", "accuracy on the source task"
 
 
@@ -127,21 +125,19 @@ def train_source(
     """Trains on scenes of the source digits that are drawn afresh in each step."""
     model = build(recipe, len(SOURCE), recipe.seed)
     scenes = DigitScenes(split="train", classes=SOURCE)
-
-    def batch_at(step: int) -> tuple:
-        drawn = scenes.batch(recipe.batch_size, seed=recipe.seed * STEPS_OF_A_SEED + step)
-        return tuple(drawn.classification())
-
-    config = FitConfig(
+    history = fit_classifier(
+        model,
+        lambda step: scenes.batch(recipe.batch_size, seed_of_step(recipe.seed, step)).classification(),
         steps=recipe.steps,
+        parts=4,
         learning_rate=recipe.learning_rate,
         warmup=min(50, recipe.steps),
         weight_decay=recipe.weight_decay,
         ema=recipe.ema,
-        checkpoint_every=400,
         seed=recipe.seed,
+        checkpoint=checkpoint,
+        progress=progress,
     )
-    history = fit(model, batch_at, classification_loss, config=config, checkpoint=checkpoint, progress=progress)
     return TrainedSource(recipe=recipe, model=model, history=history)
 
 
@@ -195,22 +191,16 @@ def train_target(
     def batch_at(step: int) -> tuple:
         return pixels[indices_at(step)], labels[indices_at(step)]
 
-    config = FitConfig(
-        steps=recipe.steps,
-        learning_rate=recipe.learning_rate,
-        warmup=min(10, recipe.steps),
-        weight_decay=recipe.weight_decay,
-        evaluate_every=max(1, recipe.steps // LENGTHS),
-        seed=seed,
-    )
-    history = fit(
+    history = fit_classifier(
         model,
         batch_at,
-        classification_loss,
-        config=config,
+        steps=recipe.steps,
+        parts=LENGTHS,
+        learning_rate=recipe.learning_rate,
+        warmup=min(10, recipe.steps),
+        seed=seed,
         optimizer=rates_by_layer(model, recipe),
         validate=lambda model: accuracy(model, *target_scenes("validation")),
-        best=max,
         checkpoint=checkpoint,
         progress=progress,
     )

@@ -18,16 +18,14 @@ from course_lib.models.resnet import resnet8
 from course_lib.models.vit import ViT, ViTConfig
 from course_lib.training.batches import shuffled_batches
 from course_lib.training.history import History
-from course_lib.training.loop import FitConfig, fit
 from course_lib.training.progress import Progress
 from course_lib.training.registry import Recipe, Trained
 from course_lib.training.seeding import seeded
-from course_lib.training.vision import accuracy, classification_loss
+from course_lib.training.vision import accuracy, fit_classifier, seed_of_step
 
 NETS = ("vit", "hybrid", "mixer", "resnet")
 CLUTTER = {"plain": 0.0, "weak": 0.3, "full": 1.0}  # what scenes are scored on
 VALIDATION_IMAGES, TEST_IMAGES = 2000, 4000
-STEPS_OF_A_SEED = 10**6  # more than any training has: no two seeds see the same images
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +82,9 @@ def source(recipe: ImageRecipe, split: str, clutter: float | None = None) -> Cal
 def batches(recipe: ImageRecipe) -> Callable[[int], tuple[Float[Tensor, "B 1 S S"], Int[Tensor, " B"]]]:
     """`batch_at(step)`, from new images in each step or from a fixed set; each seed has its own."""
     draw = source(recipe, "train")
-    first = recipe.seed * STEPS_OF_A_SEED
     if recipe.images is None:
-        return lambda step: tuple(draw(recipe.batch_size, first + step))
-    pixels, labels = draw(recipe.images, first)
+        return lambda step: tuple(draw(recipe.batch_size, seed_of_step(recipe.seed, step)))
+    pixels, labels = draw(recipe.images, seed_of_step(recipe.seed, 0))
     indices_at = shuffled_batches(recipe.images, recipe.batch_size, recipe.seed)
     return lambda step: (pixels[indices_at(step)], labels[indices_at(step)])
 
@@ -97,23 +94,17 @@ def train_classifier(
 ) -> TrainedClassifier:
     """Trains one network, which is left with the weights that validated best; with `checkpoint` it can go on."""
     model = build(recipe)
-    config = FitConfig(
+    history = fit_classifier(
+        model,
+        batches(recipe),
         steps=recipe.steps,
+        parts=10,
         learning_rate=recipe.learning_rate,
         warmup=min(100, recipe.steps // 10),
         weight_decay=0.05,
         ema=0.995,
-        evaluate_every=max(1, recipe.steps // 10),
-        checkpoint_every=max(1, recipe.steps // 5),
         seed=recipe.seed,
-    )
-    history = fit(
-        model,
-        batches(recipe),
-        classification_loss,
-        config=config,
         validate=lambda trained: mean(score(trained, recipe, "validation")),
-        best=max,
         checkpoint=checkpoint,
         progress=progress,
     )

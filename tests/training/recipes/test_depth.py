@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from course_lib.training import vision
 from course_lib.training.history import History
 from course_lib.training.recipes import depth as task
 from course_lib.training.recipes.depth import DepthRecipe, TrainedNet, build, score, train_net
@@ -46,12 +47,12 @@ def test_an_unknown_kind_is_named():
 def test_digits_to_learn_from_are_drawn_afresh_and_are_not_those_of_the_scores(monkeypatch):
     seen = []
 
-    def fit(model, batch_at, *arguments, config, **others):
-        seen.extend(batch_at(step)[0] for step in range(config.steps))
-        assert config.steps < task.STEPS_OF_A_SEED
-        return History.blank(config.steps, [])
+    def fit(model, batch_at, *, steps, **others):
+        seen.extend(batch_at(step)[0] for step in range(steps))
+        assert vision.STEPS_OF_A_SEED > steps
+        return History.blank(steps, [])
 
-    monkeypatch.setattr(task, "fit", fit)
+    monkeypatch.setattr(task, "fit_classifier", fit)
     for seed in (0, 1):
         train_net(replace(TINY, seed=seed))
     seen.append(task.digits(TINY, "train", 100, task.SEED_OF_SCORES).pixels)

@@ -5,6 +5,7 @@ import torch
 
 from course_lib.models.cnn import CNN
 from course_lib.models.resnet import ResNet
+from course_lib.training import vision
 from course_lib.training.history import History
 from course_lib.training.recipes import resnet as task
 from course_lib.training.recipes.resnet import SceneRecipe, build, score, train_classifier
@@ -45,12 +46,12 @@ def test_an_unknown_network_is_named():
 def test_no_scene_is_seen_twice_nor_by_two_seeds(few, monkeypatch):
     seen = []
 
-    def fit(model, batch_at, *arguments, config, **others):
-        seen.extend(batch_at(step) for step in range(config.steps))
-        assert task.STEPS_OF_A_SEED > config.steps
-        return History.blank(config.steps, [])
+    def fit(model, batch_at, *, steps, **others):
+        seen.extend(batch_at(step) for step in range(steps))
+        assert vision.STEPS_OF_A_SEED > steps
+        return History.blank(steps, [])
 
-    monkeypatch.setattr(task, "fit", fit)
+    monkeypatch.setattr(task, "fit_classifier", fit)
     for seed in (0, 1):
         train_classifier(replace(TINY, seed=seed))
     pixels = torch.cat([pixels for pixels, _ in seen]).flatten(1)

@@ -7,6 +7,7 @@ import torch
 from course_lib.functional.contrastive import nt_xent
 from course_lib.models.resnet import ResNet, ResNetConfig
 from course_lib.models.simclr import SimCLR
+from course_lib.training import vision
 from course_lib.training.probes import Labelled, few_label_accuracies
 from course_lib.training.recipes import simclr as task
 from course_lib.training.registry import find_recipe
@@ -54,7 +55,7 @@ def test_no_image_is_seen_twice_nor_by_two_seeds():
     recipes = [replace(TINY, seed=seed, augmentation=plain) for seed in (0, 1)]
     seen = torch.cat([task.views_at(recipe, step).pixels[:6] for recipe in recipes for step in range(3)])
     assert len(seen.flatten(1).unique(dim=0)) == 2 * 3 * 6
-    assert task.STEPS_OF_A_SEED > task.ContrastiveRecipe().steps
+    assert vision.STEPS_OF_A_SEED > task.ContrastiveRecipe().steps
 
 
 def test_the_loss_compares_the_two_views_of_each_image():

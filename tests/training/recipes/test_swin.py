@@ -5,6 +5,7 @@ import torch
 
 from course_lib.data.checkpoints import load_trained
 from course_lib.models.swin import Swin
+from course_lib.training import vision
 from course_lib.training.history import History
 from course_lib.training.recipes import swin as task
 from course_lib.training.recipes.swin import DigitRecipe, build, score, train_swin
@@ -52,12 +53,12 @@ def test_first_weights_depend_on_the_seed_alone():
 def test_no_image_is_seen_twice_nor_by_two_seeds(few, monkeypatch):
     seen = []
 
-    def fit(model, batch_at, *arguments, config, **others):
-        seen.extend(batch_at(step) for step in range(config.steps))
-        assert task.STEPS_OF_A_SEED > config.steps
-        return History.blank(config.steps, [])
+    def fit(model, batch_at, *, steps, **others):
+        seen.extend(batch_at(step) for step in range(steps))
+        assert vision.STEPS_OF_A_SEED > steps
+        return History.blank(steps, [])
 
-    monkeypatch.setattr(task, "fit", fit)
+    monkeypatch.setattr(task, "fit_classifier", fit)
     for seed in (0, 1):
         train_swin(replace(TINY, seed=seed))
     pixels = torch.cat([pixels for pixels, _ in seen]).flatten(1)

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from course_lib.training import vision
 from course_lib.training.recipes import transfer as task
 from course_lib.training.registry import find_recipe
 
@@ -66,7 +67,7 @@ def test_without_decay_all_parts_learn_at_the_same_rate(source):
 def test_only_the_drawn_labels_are_trained_on(source, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        task, "classification_loss", lambda model, batch: (seen.append(batch[0]), model(batch[0]).sum() * 0)[1]
+        vision, "classification_loss", lambda model, batch: (seen.append(batch[0]), model(batch[0]).sum() * 0)[1]
     )
     task.train_target(replace(QUICK, steps=6, batch_size=5), source, per_class=3, draw=1)
     shown = torch.cat(seen).unique(dim=0)
@@ -77,9 +78,11 @@ def test_only_the_drawn_labels_are_trained_on(source, monkeypatch):
 
 def test_fine_tuning_begins_where_the_source_ended_and_scratch_does_not(source, monkeypatch):
     begun = []
-    fit = task.fit
+    fit = task.fit_classifier
     monkeypatch.setattr(
-        task, "fit", lambda model, *a, **s: (begun.append(model.stem.conv.weight.clone()), fit(model, *a, **s))[1]
+        task,
+        "fit_classifier",
+        lambda model, *a, **s: (begun.append(model.stem.conv.weight.clone()), fit(model, *a, **s))[1],
     )
     task.train_target(QUICK, source, per_class=3, draw=0)
     task.train_target(replace(QUICK, scratch=True), source, per_class=3, draw=0)
@@ -90,14 +93,14 @@ def test_fine_tuning_begins_where_the_source_ended_and_scratch_does_not(source, 
 def test_the_best_length_on_the_validation_scenes_is_kept(source, monkeypatch):
     values = iter([0.2, 0.9, 0.3, 0.1, 0.0])
     monkeypatch.setattr(task, "accuracy", lambda *_: next(values))
-    weights, fit = [], task.fit
+    weights, fit = [], task.fit_classifier
 
-    def spy(model, batch_at, loss, **settings):
+    def spy(model, batch_at, **settings):
         validate = settings.pop("validate")
         keep = lambda model: (weights.append(model.head.weight.clone()), validate(model))[1]  # noqa: E731
-        return fit(model, batch_at, loss, validate=keep, **settings)
+        return fit(model, batch_at, validate=keep, **settings)
 
-    monkeypatch.setattr(task, "fit", spy)
+    monkeypatch.setattr(task, "fit_classifier", spy)
     model, history = task.train_target(replace(QUICK, steps=5), source, per_class=3, draw=0)
     assert history.best_step == 2 and torch.equal(model.head.weight, weights[1])
 
