@@ -1,0 +1,474 @@
+"""Boxes: processes in which a student's code answers the judge, and can do nothing else.
+
+A `Zygote` is a process with torch loaded in a sandbox made by bubblewrap. It forks a `Box` in some hundredths of a
+second; each box has its own walls (see `boxed.confine`). Requests and replies go through two pipes (see `boxed.wire`).
+"""
+
+import contextlib
+import functools
+import json
+import os
+import queue
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+import psutil
+from torch import Tensor
+
+from course_lib.grading import bubblewrap
+from course_lib.grading.boxed.limits import Limits
+from course_lib.grading.boxed.wire import Handle, WireError, arrays_in, pack, receive
+from course_lib.grading.boxed.worker import ERROR_NAMES, OWN_ERROR, TOO_LARGE, reader, writer
+
+__all__ = [
+    "Box",
+    "BoxEnded",
+    "Gradients",
+    "Handle",
+    "Limits",
+    "SandboxError",
+    "StudentError",
+    "Zygote",
+    "sandbox_problem",
+]
+
+START_SECONDS = 120  # at most for loading torch
+END_SECONDS = 20  # at most until the processes of a box are gone
+
+INSTALL = "install bubblewrap: sudo apt-get install bubblewrap"
+ALLOW = (
+    "allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 (Debian), "
+    "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), "
+    "sudo sysctl user.max_user_namespaces=10000 (Red Hat); in a container, start it so that it may make them"
+)
+
+
+class SandboxError(Exception):
+    """There is no sandbox here, or it broke; no student's fault."""
+
+
+class StudentError(Exception):
+    """The student's code raised; what it said stays in the box, since it may hold hidden inputs."""
+
+    def __init__(self, kind: str):
+        super().__init__(kind)
+        self.kind = kind
+
+
+class BoxEnded(StudentError):
+    """The box is gone: `reason` is "time", "cpu", "memory", "processes", "exit", "protocol" or "closed"."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"the box ended: {reason}")
+        self.reason = reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gradients:
+    """With respect to each positional argument (None: not differentiable, or unused) and each parameter."""
+
+    inputs: list[Tensor | None]
+    parameters: dict[str, Tensor]
+
+
+class Body(Protocol):
+    """The process of a box as the judge sees it: three pipes, and an end."""
+
+    requests: BinaryIO
+    replies: BinaryIO
+    log: BinaryIO
+
+    def end(self) -> str:
+        """Ends all its processes, waits until they are gone, and says why it had ended if it had."""
+
+
+class Zygote:
+    """Makes boxes. With `trusted=True` they are plain processes without walls.
+
+    `hidden` names folders that no box may see even if they lie where Python's libraries do.
+    Raises SandboxError, with what to do, where there is no sandbox.
+    """
+
+    def __init__(self, *, trusted: bool = False, hidden: Sequence[Path] = ()):
+        self.trusted = trusted
+        self._hidden = tuple(hidden)
+        self._lock = threading.Lock()
+        self._process: SandboxProcess | None = None
+        if not trusted:
+            if (problem := sandbox_problem()) is not None:
+                raise SandboxError(problem)
+            self._process = SandboxProcess.start("worker", "zygote", hidden=self._hidden)
+
+    def box(self, limits: Limits | None = None) -> "Box":
+        """A fresh box. Raises SandboxError if there cannot be one."""
+        limits = Limits() if limits is None else limits
+        return Box(self._plain(limits) if self.trusted else self._walled(limits), limits)
+
+    def close(self) -> None:
+        """Ends all boxes, too."""
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+
+    def __enter__(self) -> "Zygote":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _plain(self, limits: Limits) -> "PlainBody":
+        return PlainBody(limits)
+
+    def _walled(self, limits: Limits) -> "WalledBody":
+        with self._lock:
+            if self._process is None:
+                raise SandboxError("this zygote is closed")
+            try:
+                return WalledBody(self._process, limits)
+            except OSError:  # something ended it, such as the system when memory ran out: a new one, once
+                self._process.end()
+                self._process = SandboxProcess.start("worker", "zygote", hidden=self._hidden)
+            try:
+                return WalledBody(self._process, limits)
+            except OSError as problem:
+                raise SandboxError(f"the sandbox makes no box: {self._process.complaint() or problem}") from None
+
+
+class Box:
+    """One student's code behind walls, or what is left of it.
+
+    Every method raises BoxEnded once the box has ended, and StudentError if the student's code raises.
+    """
+
+    def __init__(self, body: Body, limits: Limits):
+        self.ended: str | None = None
+        self._body = body
+        self._limits = limits
+        self._log = bytearray()
+        self._questions: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=_drain, args=(body.log, self._log, limits.log_bytes), daemon=True),
+            threading.Thread(target=_talk, args=(body, limits, self._questions, self._answers), daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def log(self) -> bytes:
+        """What the student's code printed, up to the limit; all of it once the box is closed."""
+        return bytes(self._log)
+
+    def load(self, source: str, *, seconds: float = 10) -> str | None:
+        """Runs a cell's code; returns the kind of error that it raised, or None."""
+        try:
+            self._ask("load", seconds, source=source)
+        except BoxEnded:
+            raise
+        except StudentError as error:
+            return error.kind
+        return None
+
+    def call(
+        self,
+        target: str | Handle,
+        *args: Any,
+        method: str | None = None,
+        keep: bool = False,
+        seconds: float = 5,
+        **kwargs: Any,
+    ) -> Any:
+        """What a function of the student's returns, or a handle on it if it shall stay in the box (`keep`).
+
+        Handles may be among the arguments. Arrays that the function overwrites are overwritten here, too.
+        """
+        reply = self._ask("call", seconds, target=target, method=method, keep=keep, args=list(args), kwargs=kwargs)
+        self._overwrite(list(arrays_in([list(args), kwargs])), reply.get("changed"))
+        if keep and not isinstance(reply.get("value"), Handle):
+            raise self._end("protocol")
+        return reply.get("value")
+
+    def parameters(self, handle: Handle, *, seconds: float = 5) -> dict[str, Tensor]:
+        """The parameters and buffers of a module in the box, by name."""
+        value = self._ask("parameters", seconds, handle=handle).get("value")
+        if not _is_named_tensors(value):
+            raise StudentError(OWN_ERROR)
+        return value
+
+    def set_parameters(self, handle: Handle, values: Mapping[str, Tensor], *, seconds: float = 5) -> None:
+        """Overwrites them all; names and shapes must be the module's own."""
+        self._ask("set_parameters", seconds, handle=handle, values=dict(values))
+
+    def gradients(
+        self,
+        target: str | Handle,
+        *args: Any,
+        output_gradient: Tensor,
+        seconds: float = 5,
+        **kwargs: Any,
+    ) -> Gradients:
+        """Gradients of <output, output_gradient> with respect to the arguments and, of a module, the parameters."""
+        value = self._ask(
+            "gradients", seconds, target=target, args=list(args), kwargs=kwargs, output_gradient=output_gradient
+        ).get("value")
+        match value:
+            case {"inputs": list(inputs), "parameters": dict(parameters)}:
+                fits = len(inputs) == len(args) and all(map(_is_gradient, args, inputs))
+                if fits and _is_named_tensors(parameters):
+                    return Gradients(inputs=inputs, parameters=parameters)
+        raise StudentError(OWN_ERROR)
+
+    def close(self) -> None:
+        """Ends all its processes and waits until they are gone."""
+        if self.ended is None:
+            self._end("closed")
+        for thread in self._threads:
+            thread.join(timeout=END_SECONDS)
+
+    def __enter__(self) -> "Box":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _ask(self, operation: str, seconds: float, **request: Any) -> dict[str, Any]:
+        if self.ended is not None:
+            raise BoxEnded(self.ended)
+        self._questions.put(pack({"operation": operation, **request}))
+        try:
+            reply = self._answers.get(timeout=seconds)
+        except queue.Empty:
+            raise self._end("time") from None
+        if isinstance(reply, EOFError | OSError):
+            raise self._end(None)
+        match reply:
+            case {"error": str(name), **rest} if not rest:
+                raise StudentError(name if name in ERROR_KINDS else OWN_ERROR)
+            case {"value": _, **rest} if rest.keys() <= {"changed"}:
+                return reply
+        raise self._end("protocol")
+
+    def _overwrite(self, given: list[Tensor | np.ndarray], changed: Any) -> None:
+        for index, value in changed.items() if isinstance(changed, dict) else ():
+            if not (type(index) is int and 0 <= index < len(given) and type(value) is type(given[index])):
+                raise self._end("protocol")
+            if value.dtype != given[index].dtype:
+                raise self._end("protocol")
+            if isinstance(value, Tensor):
+                given[index].data = value
+            elif value.shape == given[index].shape:
+                given[index][...] = value
+
+    def _end(self, reason: str | None) -> BoxEnded:
+        found = self._body.end()
+        self._questions.put(None)
+        self.ended = reason or found
+        return BoxEnded(self.ended)
+
+
+ERROR_KINDS = frozenset([*ERROR_NAMES.values(), TOO_LARGE])
+
+
+def _talk(body: Body, limits: Limits, questions: queue.SimpleQueue, answers: queue.SimpleQueue) -> None:
+    """Carries questions into the box and answers out; whoever asked need not wait for ever."""
+    read, write = reader(body.replies), writer(body.requests)
+    while (question := questions.get()) is not None:
+        try:
+            write(question)
+            answers.put(receive(read, most=limits.reply_bytes))
+        except (EOFError, OSError, ValueError) as end:  # ValueError: the pipe was closed here
+            answers.put(end if isinstance(end, EOFError | OSError) else EOFError())
+            return
+        except WireError:
+            answers.put(None)  # nothing that means anything
+            return
+
+
+def _drain(stream: BinaryIO, log: bytearray, most: int) -> None:
+    """Keeps the beginning of what a box prints and throws the rest away, so that it never waits for us."""
+    try:
+        while part := stream.read(1 << 16):
+            log += part[: most - len(log)]
+    except (OSError, ValueError):
+        return
+
+
+def _is_named_tensors(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(name, str) and isinstance(part, Tensor) for name, part in value.items()
+    )
+
+
+def _is_gradient(of: Any, gradient: Any) -> bool:
+    if gradient is None:
+        return True
+    return isinstance(of, Tensor) and isinstance(gradient, Tensor) and gradient.shape == of.shape
+
+
+class WalledBody:
+    """A box in the sandbox; its warden holds the other end of `lifeline` and ends it when this end closes."""
+
+    def __init__(self, zygote: "SandboxProcess", limits: Limits):
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+            ends = []
+            for direction in ("w", "r", "r"):
+                reading, writing = os.pipe()
+                mine, other = (writing, reading) if direction == "w" else (reading, writing)
+                theirs.callback(os.close, other)
+                ends.append((ours.enter_context(open(mine, f"{direction}b", buffering=0)), other))
+            self.lifeline, lifeline = socket.socketpair()
+            ours.enter_context(self.lifeline)
+            theirs.enter_context(lifeline)
+            (self.requests, _), (self.replies, _), (self.log, _) = ends
+            zygote.ask(json.dumps(asdict(limits)).encode(), [*(other for _, other in ends), lifeline.fileno()])
+            theirs.close()
+            self.lifeline.settimeout(END_SECONDS)
+            if self.lifeline.recv(64) != b"closed":
+                raise OSError("the box could not be closed")
+            ours.pop_all()
+        _close_in_children(self.lifeline)
+        self._zygote = zygote
+
+    def end(self) -> str:
+        """Ends all processes of the box and waits until they are gone."""
+        try:
+            with contextlib.suppress(OSError):
+                self.lifeline.shutdown(socket.SHUT_WR)
+            reason = b""
+            while part := self.lifeline.recv(64):
+                reason += part
+        except OSError:  # the warden does not answer: with the zygote all its boxes end
+            self._zygote.end()
+            reason = b""
+        self.lifeline.close()
+        return reason.decode() or "exit"
+
+
+class PlainBody:
+    """A process without walls, for students who are trusted."""
+
+    def __init__(self, limits: Limits):
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "course_lib.grading.boxed.worker", "plain", json.dumps(asdict(limits))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+            cwd=tempfile.gettempdir(),
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **bubblewrap.SETTINGS},
+        )
+        self.requests, self.replies, self.log = self._process.stdin, self._process.stdout, self._process.stderr
+
+    def end(self) -> str:
+        """Ends the process and what it started, as far as that can be found."""
+        ended = self._process.poll()
+        with contextlib.suppress(psutil.Error):
+            for process in psutil.Process(self._process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+        if os.name == "posix":
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+        return "cpu" if os.name == "posix" and ended == -signal.SIGKILL else "exit"
+
+
+class SandboxProcess:
+    """A Python process of ours in bubblewrap, asked by a socket; it ends when the socket's other end closes."""
+
+    def __init__(self, process: subprocess.Popen, control: socket.socket, errors: BinaryIO):
+        self.process, self.control, self.errors = process, control, errors
+
+    @classmethod
+    def start(cls, module: str, *arguments: str, hidden: Iterable[Path] = ()) -> "SandboxProcess":
+        """Raises SandboxError if it does not come up, with what it said."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        errors = tempfile.TemporaryFile()
+        with theirs:
+            process = subprocess.Popen(
+                bubblewrap.command(module, *arguments, str(theirs.fileno()), hidden=hidden),
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # Ctrl-C is for the judge
+                env={},
+            )
+        started = cls(process, ours, errors)
+        _close_in_children(ours)
+        ours.settimeout(START_SECONDS)
+        try:
+            ready = ours.recv(64) == b"ready"
+        except OSError:
+            ready = False
+        if not ready:
+            started.end()
+            raise SandboxError(explain_failure(started.complaint()))
+        return started
+
+    def ask(self, message: bytes, descriptors: Sequence[int]) -> None:
+        socket.send_fds(self.control, [message], descriptors)
+
+    def complaint(self) -> str:
+        """The last line of what it wrote to standard error."""
+        self.errors.seek(0)
+        lines = self.errors.read()[-2000:].decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def end(self) -> None:
+        """Ends it and all its boxes."""
+        self.control.close()
+        try:
+            self.process.wait(timeout=END_SECONDS)
+        except subprocess.TimeoutExpired:
+            for child in psutil.Process(self.process.pid).children():  # the first of its process namespace
+                child.kill()
+            self.process.kill()
+            self.process.wait()
+
+
+_lifelines: "weakref.WeakSet[socket.socket]" = weakref.WeakSet()
+
+
+def _close_in_children(line: socket.socket) -> None:
+    """A forked child must not hold a lifeline, or nothing would end when its parent dies."""
+    _lifelines.add(line)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: [line.close() for line in list(_lifelines)])
+
+
+@functools.cache
+def sandbox_problem() -> str | None:
+    """Why there can be no sandbox here, in one sentence that says what to do; None if there can."""
+    if sys.platform != "linux":
+        return f"The sandbox needs Linux, and this is {sys.platform}."
+    if shutil.which("bwrap") is None:
+        return f"There is no bubblewrap here; {INSTALL}"
+    try:
+        SandboxProcess.start("trial").end()
+    except SandboxError as problem:
+        return str(problem)
+    return None
+
+
+def explain_failure(complaint: str) -> str:
+    """What to do about what bubblewrap, or our process in it, said."""
+    denied = ("namespace", "Operation not permitted", "uid map", "unshare", "Permission denied")
+    if any(sign in complaint for sign in denied):
+        return f"This system denies what the sandbox needs ({complaint}); {ALLOW}"
+    return f"The sandbox does not start: {complaint or 'it ended without a word'}"
