@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 import numpy as np
 import psutil
@@ -82,6 +82,7 @@ class Gradients:
     parameters: dict[str, Tensor]
 
 
+@runtime_checkable
 class Body(Protocol):
     """The process of a box as the judge sees it: three pipes, and an end."""
 
