@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "course_lib"
-FLOORS = "functional text layers models weights generation data training viz properties classroom grading tools cli".split()
+FLOORS = (
+    "functional text layers models weights generation data training viz properties classroom grading tools cli"
+).split()
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 MODEL_LINES = 200
 BACKBONES = {  # models of papers that build on another one

@@ -226,7 +226,7 @@ def cost_curves(
     curves: Mapping[str, Mapping[str, Sequence[float]]],
     slopes: Mapping[str, Mapping[str, float]],
 ) -> Figure:
-    """Cost against sequence length on log axes, one panel a quantity, one line a layer, its fitted slope in the legend."""
+    """Cost against sequence length on log axes: a panel a quantity, a line a layer, its fitted slope in the legend."""
     fig, panels = figure(15, 5.0, columns=len(curves), squeeze=False)
     for axes, (quantity, layers) in zip(panels[0], curves.items(), strict=True):
         for i, (layer, values) in enumerate(layers.items()):
