@@ -179,20 +179,24 @@ def check(name: str, function: Any) -> None:
         present(text, panel(to_html(f"✓ **All right**: your code passes {count}."), colour=GREEN))
     else:
         session.store.change(session.lesson, item.kind, name, _count_attempt)
-        plain, body = ["✗ Not yet. This is what the checks saw:"], ""
-        for finding in report.findings:
-            plain.append(f"  - {to_plain(finding.misconception)}: {to_plain(finding.message)}")
-            plain += [f"    Hint: {to_plain(finding.hint)}"] if finding.hint else []
-            advice = f"<br><em>Hint:</em> {inline_html(finding.hint)}" if finding.hint else ""
-            body += (
-                f"<li><strong>{inline_html(finding.misconception)}</strong>: "
-                f"{inline_html(finding.message)}{advice}</li>"
-            )
-        present(
-            "\n".join(plain),
-            panel(to_html("✗ **Not yet.** This is what the checks saw:") + f"<ul>{body}</ul>", colour=RED),
-        )
+        say_findings(report.findings)
     session.say_notices()
+
+
+def say_findings(findings: Sequence[properties.Finding]) -> None:
+    """Tell the learner what the checks saw, with a hint for each."""
+    plain, body = ["✗ Not yet. This is what the checks saw:"], ""
+    for finding in findings:
+        plain.append(f"  - {to_plain(finding.misconception)}: {to_plain(finding.message)}")
+        plain += [f"    Hint: {to_plain(finding.hint)}"] if finding.hint else []
+        advice = f"<br><em>Hint:</em> {inline_html(finding.hint)}" if finding.hint else ""
+        body += (
+            f"<li><strong>{inline_html(finding.misconception)}</strong>: {inline_html(finding.message)}{advice}</li>"
+        )
+    present(
+        "\n".join(plain),
+        panel(to_html("✗ **Not yet.** This is what the checks saw:") + f"<ul>{body}</ul>", colour=RED),
+    )
 
 
 def hint(name: str) -> None:

@@ -1,0 +1,61 @@
+"""Assignment 05, Attention: what its check cells ask, in the learner's own kernel and with public numbers.
+
+The examples are those that the tasks work out by hand. The grader asks more, and with numbers of its own.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from course_lib.properties import attention as checks
+from course_lib.properties.core import ModuleProbe, Probe, worked_example
+
+LN_2, LN_3 = math.log(2), math.log(3)
+
+
+def _softmax(probe: Probe) -> Tensor:
+    return probe.tensor(torch.tensor([0.0, LN_2, 0.0]), shape=(3,))
+
+
+def _attention(probe: Probe) -> Tensor:
+    """The answers to one query that may see both keys, only the first, none."""
+    q = torch.tensor([[2.0, 0.0, 0.0, 0.0]])
+    k = torch.tensor([[LN_3, 1.0, 0.0, 0.0], [0.0, 5.0, 0.0, 0.0]])
+    v = torch.tensor([[4.0, 0.0], [0.0, 8.0]])
+    masks = [torch.tensor([row]) for row in ([True, True], [True, False], [False, False])]
+    return torch.cat([probe.tensor(q, k, v, mask=mask, shape=(1, 2)) for mask in masks])
+
+
+def _additive(probe: Probe) -> Tensor:
+    h = torch.tensor([[[0.0], [20.0]]])
+    return probe.tensor(torch.zeros(1, 1, 1), h, torch.ones(1, 1), torch.ones(1, 1), torch.tensor([LN_3]))[0, 0]
+
+
+def _heads(probe: Probe) -> Tensor:
+    layer: ModuleProbe = probe.make("MultiHeadAttention", 2, 2)
+    factors = {"q": LN_3, "k": 1.0, "v": 1.0, "o": 1.0}
+    weights = {f"{letter}_proj.weight": factor * torch.eye(2) for letter, factor in factors.items()}
+    layer.set_parameters(weights | {f"{letter}_proj.bias": torch.zeros(2) for letter in factors})
+    return layer.tensor(torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), shape=(1, 2, 2))[0]
+
+
+def _positions(probe: Probe) -> Tensor:
+    return probe.tensor(2, 4, shape=(2, 4))
+
+
+CHECKS = {
+    "softmax": [*checks.SOFTMAX, worked_example(_softmax, [0.25, 0.5, 0.25])],
+    "attention": [
+        *checks.SCALED_DOT_PRODUCT_ATTENTION,
+        *checks.QUERY_THAT_SEES_NOTHING,
+        worked_example(_attention, [[3.0, 2.0], [4.0, 0.0], [0.0, 0.0]]),
+    ],
+    "additive_attention": [*checks.ADDITIVE_ATTENTION, worked_example(_additive, [15.0])],
+    "MultiHeadAttention": [*checks.MULTI_HEAD_ATTENTION, worked_example(_heads, [[0.5, 0.75], [0.75, 0.5]])],
+    "position_codes": [
+        *checks.SINUSOIDAL_POSITIONS,
+        worked_example(_positions, [[0.0, 1.0, 0.0, 1.0], [0.8415, 0.5403, 0.01, 0.99995]]),
+    ],
+    "train": checks.LOOK_UP,
+}
