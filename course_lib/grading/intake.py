@@ -51,7 +51,6 @@ def take_in(path: Path, files: AssignmentFiles, *, student: str | None = None) -
     The student is the folder's name in `submitted/<student>/<assignment>/<notebook>.ipynb`, and neither of the two
     folders may be a link; with `student` given, `path` may lie anywhere.
     """
-    path = Path(path)
     in_course = student is None
     if student is None:
         student = path.parts[-3] if len(path.parts) >= 3 else ""

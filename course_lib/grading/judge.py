@@ -30,10 +30,10 @@ _ENDINGS = {
     "time": "ran longer than {seconds:g} s",
     "cpu": "used more computing time than allowed",
     "memory": "used more memory than allowed",
+    "processes": "started more processes or threads than allowed",
     "exit": "ended the process",
     "protocol": "disturbed the connection to the judge",
 }
-_SEED_BOX = "__import__('random').seed({0}), __import__('numpy').random.seed({0}), __import__('torch').manual_seed({0})"
 
 
 def judge(submission: Submission, files: AssignmentFiles, *, key: bytes, zygote: Zygote) -> dict[str, Any]:
@@ -92,9 +92,10 @@ class _Sitting:
             return _verdict(task, findings, answered=True, ended=ending.reason, printed=ending.printed)
         with box:
             findings = list(self._judge_checks(task, box))
+            ended = box.ended
         if stopped is not None and (failed := next(filter(None, findings), None)):
             failed.insert(0, stopped)
-        return _verdict(task, findings, answered=True, ended=box.ended, printed=_printed(box))
+        return _verdict(task, findings, answered=True, ended=ended, printed=_printed(box))
 
     def _loaded_box(self, task: Task) -> tuple[Box | None, Finding | None]:
         """A box in which the cells up to the task's own have run, and what is to be said of that one.
@@ -108,7 +109,7 @@ class _Sitting:
                     stopped = self._run_cell(box, cell)
                 return box, stopped
             except BoxEnded:
-                box.close()
+                box.close()  # after that the log is complete
                 finding = _ended_finding(box.ended, LOAD_SECONDS, "While the cell was run, your code")
                 self.deadly[cell.grade_id] = _Ending(reason=str(box.ended), finding=finding, printed=_printed(box))
                 if cell.kind == "setup":
@@ -119,8 +120,7 @@ class _Sitting:
         return None, None
 
     def _cells(self, task: Task) -> Iterator[Cell]:
-        """What goes into the box: fixed random numbers, then setup and answers up to the task's own."""
-        yield Cell(grade_id="", kind="setup", source=_SEED_BOX.format(self._seed(task, "box") % 2**32))
+        """What goes into the box: setup and answers up to the task's own."""
         for cell in self.loaded.cells:
             if cell.grade_id not in self.deadly:
                 text = cell.source if cell.kind == "setup" else self.submission.answers.get(cell.grade_id, "")
@@ -139,7 +139,7 @@ class _Sitting:
 
     def _judge_checks(self, task: Task, box: Box) -> Iterator[list[Finding]]:
         """What each check of a task found; after the end of the box, only how that came."""
-        talk = Talk(box=box, seed=lambda label: self._seed(task, "check", label), seconds=task.seconds)
+        talk = Talk(box=box, seed=lambda label: self._seed(task, label), seconds=task.seconds)
         passed: set[str] = set()
         ended = None
         for check in task.checks:
@@ -176,8 +176,8 @@ class _Sitting:
             found = [Finding(misconception=NOT_JUDGED, message=message)]
         return [in_words(finding, talk) for finding in found]
 
-    def _seed(self, task: Task, *labels: str) -> int:
-        return seed_for(self.key, self.loaded.assignment.name, task.name, *labels, answers=self.submission.answers)
+    def _seed(self, task: Task, label: str) -> int:
+        return seed_for(self.key, self.loaded.assignment.name, task.name, label, answers=self.submission.answers)
 
 
 def _verdict(
@@ -213,7 +213,7 @@ def _ended_finding(reason: str | None, seconds: float, who: str) -> Finding:
 
 
 def _printed(box: Box) -> str:
-    return visible(bytes(box.log[: 4 * PRINTED]).decode("utf-8", errors="replace")[:PRINTED])
+    return visible(box.log[: 4 * PRINTED].decode("utf-8", errors="replace")[:PRINTED])
 
 
 def _bare(source: str) -> str:

@@ -21,18 +21,16 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from course_lib import properties
 from course_lib.grading.folders import Folders
+from course_lib.grading.sandbox import Limits
 from course_lib.grading.subject import RemoteModule, Subject, kind_of
 from course_lib.properties.core import NOT_FINITE, WRONG_SHAPE, WRONG_TYPE, Finding
-
-if TYPE_CHECKING:
-    from course_lib.grading.sandbox import Limits
 
 DIFFERS = "result differs from the reference"
 GRADIENT_DIFFERS = "gradient differs from the reference"
@@ -88,7 +86,7 @@ class Task:
     title: str
     checks: tuple[HiddenCheck, ...]
     function: str = ""
-    limits: "Limits | None" = None
+    limits: Limits = Limits()
     seconds: float = 60.0
 
     def __post_init__(self) -> None:
@@ -526,9 +524,7 @@ def _check_fit(assignment: Assignment, cells: list[Cell], points: dict[str, floa
     solutions = {cell.grade_id for cell in cells if cell.kind == "solution"}
     tasks = {task.name for task in assignment.tasks}
     if missing := sorted(tasks - solutions):
-        raise ValueError(
-            f"{place} has no solution cell with the grade_id {missing[0]!r}, which is a task of checks.py."
-        )
+        raise ValueError(f"{place} has no solution cell {missing[0]!r}, but checks.py has a task of that name.")
     if extra := sorted(solutions - tasks):
         raise ValueError(f"{place} has a solution cell {extra[0]!r}, but checks.py has no task of that name.")
     if extra := sorted(points.keys() - {check_cell(task) for task in tasks}):

@@ -11,11 +11,13 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from course_lib.grading.boxed.worker import TOO_LARGE
+from course_lib.grading.sandbox import Box, Gradients, Handle, StudentError
 from course_lib.properties.core import (
     CHANGES_INPUT,
     NOT_FINITE,
@@ -29,9 +31,6 @@ from course_lib.properties.core import (
     Probe,
 )
 
-if TYPE_CHECKING:
-    from course_lib.grading.sandbox import Box, Gradients, Handle
-
 T = TypeVar("T")
 SHORTEST_WAIT = 0.01  # seconds; what a call gets when the time of its task is used up: the box then ends for "time"
 
@@ -43,7 +42,7 @@ class Talk:
     `seed(label)` gives the seed of the inputs with this label; `seconds` is the wall time for all answers together.
     """
 
-    box: "Box"
+    box: Box
     seed: Callable[[str], int]
     seconds: float = math.inf
     asked: int = 0  # how often anything was asked of the box
@@ -66,7 +65,7 @@ class Subject(Probe):
         self._target: str | Handle = name
 
     @property
-    def box(self) -> "Box":
+    def box(self) -> Box:
         return self.talk.box
 
     def integers(self, low: int, high: int, *shape: int) -> Tensor:
@@ -102,10 +101,12 @@ class Subject(Probe):
         handle = self._ask(lambda wait: self.box.call(name, *args, keep=True, seconds=wait, **kwargs), seconds)
         return self._sibling(RemoteModule, name, handle)
 
-    def gradients(self, *args: Any, output_gradient: Tensor, **kwargs: Any) -> "Gradients":
+    def gradients(self, *args: Any, output_gradient: Tensor, **kwargs: Any) -> Gradients:
         """The gradients that reach the tensors among `args` (None where none does), and the parameters."""
         return self._ask(
-            lambda wait: self.box.gradients(self._target, *args, output_gradient=output_gradient, **kwargs)
+            lambda wait: self.box.gradients(
+                self._target, *args, output_gradient=output_gradient, seconds=wait, **kwargs
+            )
         )
 
     def once(self, label: str, work: Callable[["Subject"], T]) -> T:
@@ -126,7 +127,7 @@ class Subject(Probe):
             raise self.talk.made[label]
         return self.talk.made[label]
 
-    def _sibling(self, kind: type["Subject"], name: str, target: "str | Handle") -> Any:
+    def _sibling(self, kind: type["Subject"], name: str, target: str | Handle) -> Any:
         sibling = kind(name, self.talk, label="", seconds=self.seconds)
         sibling._target, sibling._generator = target, self._generator
         return sibling
@@ -140,14 +141,10 @@ class Subject(Probe):
         """As `_wait`, with a Fault in place of an error."""
         try:
             return self._wait(question, seconds)
-        except Exception as error:
-            if self.talk.error is None:
-                raise
+        except StudentError as error:
             raise Fault(self._found(STOPPED)) from error
 
     def _wait(self, question: Callable[[float], T], seconds: float | None = None) -> T:
-        from course_lib.grading.sandbox import StudentError
-
         self.talk.asked += 1
         self.talk.error = None
         allowed = self.seconds if seconds is None else seconds
@@ -175,17 +172,18 @@ class RemoteModule(Subject):
         return result
 
     def parameters(self) -> dict[str, Tensor]:
-        """The module's parameters by name."""
-        return self._ask(lambda wait: self.box.parameters(self._target))
+        """The module's parameters, and buffers if it has any, by name."""
+        return self._ask(lambda wait: self.box.parameters(self._target, seconds=wait))
 
     def set_parameters(self, values: Mapping[str, Tensor]) -> None:
-        """Replaces all parameters; a Fault if the module's own have other names or shapes."""
-        try:
-            self._wait(lambda wait: self.box.set_parameters(self._target, dict(values)))
-        except Exception as error:
-            if self.talk.error is None:
-                raise
-            raise Fault(self._found(OTHER_PARAMETERS)) from error
+        """Replaces the parameters of these names; a Fault if the module has none of one name, or of another shape.
+
+        What else it has, such as buffers of its own, stays.
+        """
+        own = self.parameters()
+        if any(name not in own or own[name].shape != value.shape for name, value in values.items()):
+            raise Fault(self._found(OTHER_PARAMETERS))
+        self._ask(lambda wait: self.box.set_parameters(self._target, {**own, **values}, seconds=wait))
 
 
 FLOATS = "a tensor of floating-point numbers"
@@ -252,13 +250,14 @@ def error_words(kind: str | None) -> tuple[str, str]:
 
 
 _LAST_LINE = "Run your cell after restarting the kernel, with nothing but the cells above it."
+_NAMES = "Is the function called as in the task? " + _LAST_LINE
 _FILES = "Answers are judged without files and without a network: compute what you need in the cell itself."
 ERRORS = {
     "NotImplementedError": (
         "`NotImplementedError`: a part is not written yet",
         "Write what is asked for in its place.",
     ),
-    "NameError": ("a `NameError`: it uses a name that is not defined", _LAST_LINE),
+    "NameError": ("a `NameError`: it uses a name that is not defined", _NAMES),
     "UnboundLocalError": ("an `UnboundLocalError`: it reads a variable before that has a value", _LAST_LINE),
     "SyntaxError": ("a `SyntaxError`: it is no valid Python", _LAST_LINE),
     "IndentationError": ("an `IndentationError`: its lines are not indented as Python needs it", _LAST_LINE),
@@ -302,6 +301,7 @@ ERRORS = {
     "ConnectionError": ("a `ConnectionError`: there is no network", _FILES),
     "SystemExit": ("`SystemExit`: it ends Python", "Leave out `exit()`, `quit()` and `sys.exit()`."),
     "KeyboardInterrupt": ("`KeyboardInterrupt`", ""),
+    TOO_LARGE: ("a result that is too large to be looked at", "Is it a tensor much larger than asked for?"),
 }
 
 

@@ -1,0 +1,201 @@
+import codecs
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from course_lib.grading.intake import ANSWER_BYTES, FILE_BYTES, take_in
+from course_lib.grading.spec import read_assignment
+from tests.grading.courses import answer_cells, cell, hand_in, notebook, small_course
+
+GOOD = {"double": "def double(x):\n    return 2 * x", "halve": "def halve(x):\n    return x / factor"}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return read_assignment(small_course(tmp_path_factory.mktemp("course")), "01")
+
+
+@pytest.fixture
+def taken(tmp_path, files):
+    """Takes in what a student handed in: bytes, or cells."""
+    return lambda content, **changes: take_in(hand_in(tmp_path, content, **changes), files)
+
+
+def test_the_text_of_the_known_cells_is_taken(taken):
+    submission = taken(answer_cells())
+    assert (submission.student, submission.assignment, submission.readable) == ("ada", "01", True)
+    assert (submission.answers, submission.written, submission.notes) == (GOOD, {"why": "So."}, ())
+
+
+def test_a_text_in_lines_is_joined(taken):
+    cells = answer_cells(double=["def double(x):\n", "    return 2 * x"])
+    assert taken(cells).answers == GOOD
+
+
+def test_metadata_outputs_order_and_other_cells_do_not_matter(taken):
+    cells = answer_cells()
+    for made in cells:
+        made["outputs"], made["execution_count"] = [{"output_type": "nonsense"}], -7
+        made["metadata"]["nbgrader"] |= {"points": 1000, "grade": True, "locked": "yes", "schema_version": 99}
+        made["metadata"]["tags"] = {"deep": [[]]}
+    strange = [cell("check-double", grade=True, points=9), cell("unknown"), {"cell_type": "code"}, 7, None, [], "x"]
+    strange += [{"metadata": metadata, "source": "1"} for metadata in (3, [], {"nbgrader": 3}, {"nbgrader": []})]
+    strange += [{"metadata": {"nbgrader": {"grade_id": name}}, "source": "1"} for name in ([], {}, 1, None)]
+    submission = taken([*strange, *reversed(cells), *strange])
+    assert (submission.answers, submission.notes) == (GOOD, ())
+
+
+def test_the_first_of_two_cells_counts(taken):
+    submission = taken([*answer_cells(), cell("double", source="stolen", solution=True)])
+    assert submission.answers == GOOD
+    assert len(submission.notes) == 1 and "'double' is there more than once" in submission.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "note"),
+    [
+        (answer_cells(double=None), "'double' is missing"),
+        ([*answer_cells(double=None), cell("doubel", source="1", solution=True)], "'double' is missing"),
+        ([*answer_cells(double=None), {"cell_type": "code", "metadata": {}, "source": "1"}], "'double' is missing"),
+        ([*answer_cells(double=None), cell("double", source="1", kind="markdown")], "no code cell any more"),
+        ([*answer_cells(double=None), cell("double", source="1", kind="raw"), cell("double")], "no code cell"),
+        (answer_cells(double=7), "holds no text"),
+        (answer_cells(double={"a": 1}), "holds no text"),
+        (answer_cells(double=["a", 1]), "holds no text"),
+        (answer_cells(double="é" * (ANSWER_BYTES // 2 + 1)), "longer than 100 kB"),
+    ],
+)
+def test_a_cell_that_cannot_be_taken_costs_itself_only(taken, cells, note):
+    submission = taken(cells)
+    assert submission.readable and submission.answers == {"halve": GOOD["halve"]}
+    assert any(note in one for one in submission.notes)
+
+
+def test_halves_of_surrogate_pairs_can_be_stored(taken):
+    submission = taken(notebook(answer_cells(double="x = '\ud800'")))
+    assert submission.answers["double"] == "x = '?'"
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        lambda text: codecs.BOM_UTF8 + text.encode(),
+        lambda text: text.encode("utf-16"),
+        lambda text: text.encode("utf-16-le"),
+        lambda text: text.encode("utf-32"),
+        lambda text: text.encode("latin-1"),
+    ],
+)
+def test_every_encoding_is_understood(taken, encoded):
+    answer = GOOD["double"] + "  # é"
+    text = json.dumps(json.loads(notebook(answer_cells(double=answer))), ensure_ascii=False)
+    assert taken(encoded(text)).answers == GOOD | {"double": answer}
+
+
+def test_numbers_too_large_to_read_do_not_matter(taken):
+    text = notebook(answer_cells()).decode()
+    for number in ("9" * 10_000, "1e999999", "NaN", "-Infinity"):
+        assert taken(text.replace('"nbformat": 4', f'"nbformat": {number}').encode()).answers == GOOD
+
+
+@pytest.mark.parametrize(
+    ("content", "note"),
+    [
+        (b"", "no notebook, or only a part"),
+        (b"\0" * 1000, "no notebook, or only a part"),
+        (os.urandom(1000), "no notebook, or only a part"),
+        (notebook(answer_cells())[:-20], "no notebook, or only a part"),
+        (b"[" * 100_000, "no notebook, or only a part"),
+        (b'{"cells":' * 50_000 + b"1" + b"}" * 50_000, "no notebook, or only a part"),
+        (b"[" + b"[]," * 1_000_001 + b"[]]", "millions of nested values"),
+        (b"7", "no list of cells"),
+        (b"[]", "no list of cells"),
+        (b"{}", "no list of cells"),
+        (b'{"cells": {"a": 1}}', "no list of cells"),
+        (b'{"cells": "abc"}', "no list of cells"),
+        (b'{"nbformat": 3, "worksheets": [{"cells": []}]}', "old format"),
+        (b"x" * (FILE_BYTES + 1), "larger than 20 MB"),
+    ],
+)
+def test_what_is_no_notebook_is_said_in_words(taken, content, note):
+    submission = taken(content)
+    assert not submission.readable and submission.answers == {}
+    assert len(submission.notes) == 1 and note in submission.notes[0]
+
+
+def test_two_different_files_have_different_hashes(taken):
+    assert taken(b"").sha256 != taken(b"1").sha256
+    assert taken(answer_cells()).sha256 == taken(answer_cells()).sha256 != taken(answer_cells(why="No.")).sha256
+
+
+def replaced(path, make):
+    path.unlink()
+    make(path)
+    return path
+
+
+def sparse(path):
+    with path.open("wb") as file:
+        file.truncate(500_000_000)
+
+
+@pytest.mark.needs("linux")
+@pytest.mark.parametrize(
+    ("make", "note"),
+    [
+        (lambda path: path.symlink_to("/etc/passwd"), "a link"),
+        (lambda path: path.symlink_to("/dev/zero"), "a link"),
+        (lambda path: path.symlink_to(path), "a link"),
+        (os.mkfifo, "no ordinary file"),
+        (lambda path: path.mkdir(), "no ordinary file"),
+        (lambda path: path.parent.rmdir(), "There is no notebook"),
+        (sparse, "larger than 20 MB"),
+    ],
+)
+def test_what_stands_in_the_place_of_a_file_is_not_followed(tmp_path, files, make, note):
+    start = time.monotonic()
+    submission = take_in(replaced(hand_in(tmp_path, b"{}"), make), files)
+    assert time.monotonic() - start < 1
+    assert not submission.readable and note in submission.notes[0]
+
+
+@pytest.mark.needs("linux")
+def test_a_device_is_not_read(files, tmp_path):
+    submission = take_in(Path("/dev/zero"), files, student="ada")
+    assert not submission.readable and "no ordinary file" in submission.notes[0]
+
+
+@pytest.mark.needs("linux")
+@pytest.mark.parametrize("level", [1, 2])
+def test_a_linked_folder_is_not_entered(tmp_path, files, level):
+    hand_in(tmp_path, answer_cells(), student="ada")
+    copy = tmp_path / "submitted" / "eve" / "01" / "small.ipynb"
+    link = copy.parents[level - 1]
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(tmp_path / "submitted" / "ada" / ("01" if level == 1 else ""), target_is_directory=True)
+    assert copy.is_file()
+    submission = take_in(copy, files)
+    assert (submission.student, submission.readable, submission.answers) == ("eve", False, {})
+
+
+def test_a_learners_own_file_may_lie_anywhere(tmp_path, files, monkeypatch):
+    hand_in(tmp_path, answer_cells())
+    (tmp_path / "home").symlink_to(tmp_path / "submitted" / "ada" / "01", target_is_directory=True)
+    assert take_in(tmp_path / "home" / "small.ipynb", files, student="you").answers == GOOD
+    monkeypatch.chdir(tmp_path / "home")
+    assert take_in(Path("small.ipynb"), files, student="you").answers == GOOD
+
+
+@pytest.mark.parametrize("student", ["..", "a\\b", "a\nb", "a\0b", "x" * 200, "\u202eada"])
+def test_a_students_name_that_could_lead_elsewhere_is_refused(tmp_path, files, student):
+    submission = take_in(tmp_path / "submitted" / student / "01" / "small.ipynb", files)
+    assert not submission.readable and "name of the student's folder" in submission.notes[0]
+
+
+@pytest.mark.parametrize("student", ["", ".", "../eve", "a/b"])
+def test_a_students_name_with_a_path_in_it_is_refused(tmp_path, files, student):
+    submission = take_in(hand_in(tmp_path, answer_cells()), files, student=student)
+    assert not submission.readable and submission.answers == {}
