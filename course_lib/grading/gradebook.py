@@ -10,7 +10,8 @@ import json
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -35,7 +36,7 @@ from nbgrader.api import Gradebook as NbGraderGradebook
 from nbgrader.preprocessors import AssignLatePenalties
 from sqlalchemy import Column, MetaData, String, Table, Text, delete, insert, select
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy.exc import DatabaseError, OperationalError
 from traitlets.config import Config
 
 from course_lib.data.place import CannotStart
@@ -159,16 +160,12 @@ class Gradebook:
 
         `submitted` is in UTC; None where nobody knows it: then an earlier time stands.
         """
-        try:
+        with self._transaction():
             self._record(verdict, written, submitted)
-            self._db.commit()
-        except BaseException:
-            self._db.rollback()
-            raise
 
     def update_penalties(self) -> None:
         """Applies today's due date, extensions and penalty method to everyone, those graded earlier, too."""
-        try:
+        with self._transaction():
             rows = self._db.execute(
                 select(SubmittedAssignment, SubmittedNotebook)
                 .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
@@ -181,14 +178,25 @@ class Gradebook:
                 if notebook.late_submission_penalty is not None or self._seconds_late(submission) > 0:
                     grades = self._of_cells(Grade, notebook.id, self._graded)
                     notebook.late_submission_penalty = self._penalty(submission, grades.values())
-            self._db.commit()
-        except BaseException:
-            self._db.rollback()
-            raise
 
     @property
     def _db(self):
         return self._nbgrader.db
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of it or nothing. Raises CannotStart where the file cannot be written."""
+        try:
+            yield
+            self._db.commit()
+        except BaseException as error:
+            self._db.rollback()
+            if isinstance(error, OperationalError):
+                raise CannotStart(
+                    f"The gradebook cannot be written ({error.orig}). Is another program busy with it, such as "
+                    "formgrader, or the disk full? What was graded so far is kept; start again."
+                ) from error
+            raise
 
     def _prepare(self, assignment: str, notebook: str) -> None:
         """Reads once what is the same for all submissions."""

@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from course_lib.grading.spec import CHECK_PREFIX
 from course_lib.grading.wording import points
 
-CHECK_CELL = "check-"  # and the task's name: the cell that carries the task's points
 NO_ANSWER = "No answer."
 
 
@@ -44,12 +44,12 @@ def task_in_words(task: Mapping[str, Any]) -> str:
 
 def _check_in_words(check: Mapping[str, Any]) -> str:
     line = f"[{'passed' if check['passed'] else 'failed'}] {check['name']} ({points(check['possible'])})"
-    found = [" ".join(filter(None, (finding["message"], finding["hint"]))) for finding in check["findings"]]
+    found = [" ".join(filter(None, (finding["message"], finding.get("hint", "")))) for finding in check["findings"]]
     return "\n".join([line, *(f"    {text}" for text in dict.fromkeys(found))])
 
 
 def _outputs(verdict: Mapping[str, Any], grade_id: str) -> list[dict[str, Any]]:
-    task = verdict["tasks"].get(grade_id.removeprefix(CHECK_CELL))
+    task = verdict["tasks"].get(grade_id.removeprefix(CHECK_PREFIX))
     if task is None:
         return [_stream("The judge knows no such task: 0 points.\n"), _result(0.0)]
     notes = [f"Needs attention: {note}" for note in verdict["notes"]] if verdict["status"] == "needs attention" else []

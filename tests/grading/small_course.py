@@ -94,8 +94,8 @@ ASSIGNMENT = Assignment(
 
 def released():
     """The students' version, as `nbgrader generate_assignment` makes it."""
-    from nbgrader.utils import compute_checksum
     from nbformat import from_dict
+    from nbgrader.utils import compute_checksum
 
     cells = []
     for cell in SOURCE["cells"]:
