@@ -17,7 +17,6 @@ import errno
 import os
 import re
 import stat
-import unicodedata
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ from pathlib import Path, PurePosixPath
 
 from course_lib.data.place import CannotStart
 from course_lib.grading import exchange as exchanges
-from course_lib.grading.exchange import Exchange, find_exchange, handed_in, is_plain_name, parse_time
+from course_lib.grading.exchange import Exchange, find_exchange, handed_in, is_plain_name, parse_time, plain
 from course_lib.grading.folders import (
     TIMESTAMP,
     Folders,
@@ -274,7 +273,7 @@ def from_export(source: Path, name: str, notebook: str, notes: list[str]) -> Ite
     for number, (path, moment, read) in enumerate(entries, start=1):
         if number > MAX_FILES:
             raise CannotStart(f"{source} holds more than {MAX_FILES:,} files. Name this assignment's folder alone.")
-        if path.name.startswith(".") or "__MACOSX" in path.parts or path.name == TIMESTAMP:
+        if any(part.startswith(".") or part == "__MACOSX" for part in path.parts) or path.name == TIMESTAMP:
             continue
         if path.suffix != ".ipynb":
             notes.append(f"{path}: is no notebook; left out.")
@@ -320,12 +319,6 @@ def recognise(path: PurePosixPath, assignment: str, notebook: str) -> tuple[str,
     repeated = r"(?:[ _-]?\(?\d+\)?)?"          # attention-1, attention (2)
     as_released = re.fullmatch(re.escape(notebook) + repeated, parts["file"]) is not None
     return student, as_released, bool(parts.get("late"))
-
-
-def plain(name: str) -> str:
-    """A person's name as the name of a folder: letters of any alphabet stay, blanks become hyphens."""
-    composed = unicodedata.normalize("NFC", name)
-    return re.sub(r"[^\w.@-]+", "-", composed).strip("-.")
 
 
 def _in_folder(source: Path) -> Iterator[tuple[PurePosixPath, datetime, Callable[[], bytes]]]:

@@ -11,6 +11,7 @@ import re
 import secrets
 import shutil
 import sys
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -98,6 +99,11 @@ def read_config(course_directory: Path | None):
 def is_plain_name(text: str) -> bool:
     """Whether this can name a course or a student in a path: letters, digits and . _ - @, no leading dot."""
     return storable(text) and re.fullmatch(r"\w[\w.@-]*", text) is not None
+
+
+def plain(name: str) -> str:
+    """A person's name as it can stand in a path: letters of any alphabet stay, blanks become hyphens."""
+    return re.sub(r"[^\w.@-]+", "-", unicodedata.normalize("NFC", name)).strip("-.")
 
 
 def publish(exchange: Exchange, assignment: str, files: dict[str, bytes]) -> Path:
