@@ -212,6 +212,17 @@ def check_home() -> Finding:
     return Finding(name="your progress", ok=True, found=f"kept in {home}")
 
 
+def check_sandbox() -> Finding:
+    """Which of the two ways of judging assignments this machine has; learners do without a sandbox."""
+    from course_lib.grading.sandbox import sandbox_problem
+
+    problem = sandbox_problem()
+    if problem is None:
+        return Finding(name="assignments", ok=True, found="judged in a sandbox (bubblewrap)")
+    found = f"no sandbox: `course grade` refuses without --trusted-students. {problem}"
+    return Finding(name="assignments", ok=True, found=found)
+
+
 def check_model_step() -> Finding:
     """A small attention model of the course learns for a second."""
     import torch
@@ -248,5 +259,6 @@ CHECKS = [
     check_memory,
     check_disk,
     check_home,
+    check_sandbox,
     check_model_step,
 ]

@@ -1,0 +1,25 @@
+"""Which packages a command brings along besides the course's own."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extras"),
+    [
+        ("lab", []),
+        ("test -k attention", ["dev"]),
+        ("assign", []),
+        ("assign --help", []),
+        ("assign fetch 05", []),
+        ("assign validate 05", []),
+        ("assign submit 05", []),
+        ("assign list", []),
+        ("assign release 05", ["instructor"]),
+        ("assign prove 05", ["instructor"]),
+        ("grade 05", ["instructor"]),
+        ("grade 05 --cluster tcp://10.0.0.1:8786", ["instructor", "dask"]),
+        ("grade 05 --cluster=tcp://10.0.0.1:8786", ["instructor", "dask"]),
+    ],
+)
+def test_only_those_who_grade_install_what_grading_needs(module, arguments, extras):
+    assert module.extras(arguments.split()) == extras
