@@ -137,6 +137,21 @@ class Batch:
             )
         return [only]
 
+    def grade_here(self, student: str) -> tuple[Submission, dict[str, Any]]:
+        """Judges and records one student's submission in this process, whether or not it is graded already.
+
+        Raises CannotStart without a sandbox, and if the student's name cannot be recorded.
+        """
+        submission = self.take_in(student)
+        if not storable(student):
+            raise CannotStart(" ".join(submission.notes))
+        _hide(self.folders.root)
+        try:
+            verdict = self.judge_one(submission, self.files, self.key, self.trusted)
+        except SandboxError as problem:
+            raise CannotStart(f"{problem}.") from problem
+        return submission, self._store(submission, verdict)
+
     def run(self, students: list[str], pool: "Pool") -> bool:
         """Judges and records them all; False if Ctrl-C ended it."""
         display = progress.start(f"Grading {self.files.name}")
@@ -231,8 +246,11 @@ class Batch:
                 "start the workers anew, and grade again: what was graded is kept."
             )
 
-    def _store(self, submission: Submission, verdict: dict[str, Any]) -> None:
-        """Writes verdict and graded notebook, then the gradebook: when that is done, the submission is."""
+    def _store(self, submission: Submission, verdict: dict[str, Any]) -> dict[str, Any]:
+        """Writes verdict and graded notebook, then the gradebook: when that is done, the submission is.
+
+        Returns the verdict with what there was to add.
+        """
         moment, note = self._submitted_at(submission.student)
         if note and note not in verdict["notes"]:
             verdict = verdict | {"notes": [*verdict["notes"], note]}
@@ -244,6 +262,7 @@ class Batch:
                 "kept; make room or set the permissions right, then start again."
             ) from error
         self._remember(verdict)
+        return verdict
 
     def _submitted_at(self, student: str) -> tuple[datetime | None, str | None]:
         from course_lib.grading.gradebook import parse_time
@@ -342,7 +361,7 @@ _hidden: tuple[Path, ...] = ()  # folders that no box may see, wherever they lie
 
 
 def judge_one(submission: Submission, files: AssignmentFiles, key: bytes, trusted: bool) -> dict[str, Any]:
-    """The verdict on one submission, in this process or any other; the sandbox's zygote is kept for the next.
+    """The verdict on one submission; what executors run, here or elsewhere. The sandbox is kept for the next.
 
     Raises SandboxError if there is no sandbox; any other error is a matter of this submission and becomes a note.
     """
@@ -559,11 +578,15 @@ class Cluster(Pool):
 def _begin_worker(ends: Any, hidden: tuple[Path, ...]) -> None:
     import torch
 
-    global _hidden
-    _hidden = hidden
+    _hide(*hidden)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of the terminal; one of them answers
     torch.set_num_threads(1)
     threading.Thread(target=_end_with, args=(ends,), daemon=True).start()
+
+
+def _hide(*folders: Path) -> None:
+    global _hidden
+    _hidden = folders
 
 
 def _end_with(pipe: Any) -> None:

@@ -6,14 +6,12 @@ c = get_config()  # noqa: F821 (nbgrader defines it)
 c.CourseDirectory.course_id = "deep-learning"
 
 # Autograde (nbgrader's command, and the button in formgrader) never runs a student's code in a kernel. The judge takes
-# the place of nbgrader's Execute: it rebuilds the answers, runs them in a sandbox and writes its scores.
+# the place of nbgrader's Execute: it rebuilds the answers, runs them in a sandbox and records scores, comments and late
+# penalties, as `course grade` does. (SaveAutoGrades after it would take its comments away.)
 # It is named as text on purpose: where it cannot be imported, autograding stops. If an import failed here, nbgrader
 # would only warn, and go on with Execute.
 c.Autograde.autograde_preprocessors = [
     "course_lib.grading.nbgrader_plugin.JudgeSubmission",
-    "nbgrader.preprocessors.LimitOutput",
-    "nbgrader.preprocessors.SaveAutoGrades",
-    "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 
