@@ -15,13 +15,15 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.amp import custom_bwd, custom_fwd
 from torch.autograd import Function
 
+from course_lib.functional.linear import linear, linear_plus
 from course_lib.functional.recurrent import ACTIVATIONS, LSTMState, check_activation
 
-# oneDNN's product beats the one behind torch.mm by up to 2x on some processors, but takes 10 microseconds to begin.
-ONEDNN = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if torch.backends.mkldnn.is_available() else None
-WORTH_IT = 2**20  # multiplications
+# Under autocast, too, a pass keeps to single precision: its steps write into memory that was made before them.
+forward_in_single = custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+backward_in_single = custom_bwd(device_type="cpu")
 
 
 def fused_rnn(
@@ -75,16 +77,18 @@ class FusedRNN(Function):
     """Pascanu et al. 2013, eqs. (3)-(5): d_a = d_h * slope, and d_h of the step before gains W_hh^T d_a."""
 
     @staticmethod
+    @forward_in_single
     def forward(ctx: Any, x, h, W_ih, W_hh, bias, valid, activation):
-        inputs, states, steps = _linear(x, W_ih, bias), _room_behind(h, len(x)), _by_step(valid, len(x))
+        inputs, states, steps = _at_all_steps(x, W_ih, bias), _room_behind(h, len(x)), _by_step(valid, len(x))
         for a, keep, old, new in zip(inputs, steps, states[:-1], states[1:], strict=True):
-            new.copy_(ACTIVATIONS[activation](_linear_plus(a, old, W_hh)))
+            new.copy_(ACTIVATIONS[activation](linear_plus(a, old, W_hh)))
             _freeze(keep, new, old)
         ctx.save_for_backward(x, W_ih, W_hh, states, valid)
         ctx.activation = activation
         return states[1:]
 
     @staticmethod
+    @backward_in_single
     def backward(ctx: Any, d_states):
         _refuse_second_derivative()
         x, W_ih, W_hh, states, valid = ctx.saved_tensors
@@ -96,7 +100,7 @@ class FusedRNN(Function):
             dh = dh + d_out
             d_at.mul_(dh)
             dh = _through(d_at, W_back, dh, keep)
-        dx = _linear(d_a, W_ih.t()) if ctx.needs_input_grad[0] else None
+        dx = _at_all_steps(d_a, W_ih.t()) if ctx.needs_input_grad[0] else None
         return dx, dh, _outer(d_a, x), _outer(d_a, states[:-1]), _total(ctx, 4, d_a), None, None
 
 
@@ -108,15 +112,16 @@ class FusedLSTM(Function):
     """
 
     @staticmethod
+    @forward_in_single
     def forward(ctx: Any, x, h, c, W_ih, W_hh, bias, valid):
         # tanh(a) = 2 sigmoid(2a) - 1: with the rows of g doubled, one sigmoid serves all gates, and takes less time
-        gates, W_step = _linear(x, _double_g(W_ih), _double_g(bias)), _double_g(W_hh)
+        gates, W_step = _at_all_steps(x, _double_g(W_ih), _double_g(bias)), _double_g(W_hh)
         states, cells, steps = _room_behind(h, len(x)), _room_behind(c, len(x)), _by_step(valid, len(x))
         tanh_c = torch.empty_like(states[1:])
         for a, i, f, g, o, keep, h_old, h_new, c_old, c_new, shown in zip(
             gates, *gates.chunk(4, dim=2), steps, states[:-1], states[1:], cells[:-1], cells[1:], tanh_c, strict=True
         ):
-            torch.sigmoid(_linear_plus(a, h_old, W_step), out=a)
+            torch.sigmoid(linear_plus(a, h_old, W_step), out=a)
             g.mul_(2).sub_(1)
             torch.mul(f, c_old, out=c_new).addcmul_(i, g)
             torch.mul(c_new, 2, out=shown).sigmoid_().mul_(2).sub_(1)
@@ -127,6 +132,7 @@ class FusedLSTM(Function):
         return states[1:], cells[-1]
 
     @staticmethod
+    @backward_in_single
     def backward(ctx: Any, d_states, d_c):
         _refuse_second_derivative()
         x, W_ih, W_hh, gates, states, cells, tanh_c, valid = ctx.saved_tensors
@@ -152,7 +158,7 @@ class FusedLSTM(Function):
             d_ot.mul_(dh)
             dc.mul_(f_t)
             dh = _through(d_at, W_back, dh, keep)
-        dx = _linear(d_a, W_ih.t()) if ctx.needs_input_grad[0] else None
+        dx = _at_all_steps(d_a, W_ih.t()) if ctx.needs_input_grad[0] else None
         return dx, dh, dc, _outer(d_a, x), _outer(d_a, states[:-1]), _total(ctx, 5, d_a), None
 
 
@@ -163,12 +169,13 @@ class FusedGRU(Function):
     """
 
     @staticmethod
+    @forward_in_single
     def forward(ctx: Any, x, h, W_ih, W_hh, b_ih, b_hh, valid):
-        gates, width = _linear(x, W_ih, b_ih), h.shape[1]
+        gates, width = _at_all_steps(x, W_ih, b_ih), h.shape[1]
         states, steps = _room_behind(h, len(x)), _by_step(valid, len(x))
         from_h = torch.empty_like(states[1:])  # U_n h_{t-1} + b_n
         for a, keep, old, new, h_n in zip(gates, steps, states[:-1], states[1:], from_h, strict=True):
-            z_h = _linear(old, W_hh, b_hh)
+            z_h = linear(old, W_hh, b_hh)
             h_n.copy_(z_h[:, 2 * width :])
             r_z, n = a[:, : 2 * width], a[:, 2 * width :]
             r, z = r_z.add_(z_h[:, : 2 * width]).sigmoid_().chunk(2, dim=1)
@@ -179,6 +186,7 @@ class FusedGRU(Function):
         return states[1:]
 
     @staticmethod
+    @backward_in_single
     def backward(ctx: Any, d_states):
         _refuse_second_derivative()
         x, W_ih, W_hh, gates, states, from_h, valid = ctx.saved_tensors
@@ -191,38 +199,17 @@ class FusedGRU(Function):
             dh = dh + d_out
             d_ut.unflatten(1, (3, width)).mul_(dh[:, None])
             d_n.mul_(dh)
-            back = _linear_plus(dh * z_t, d_ut, W_back)
+            back = linear_plus(dh * z_t, d_ut, W_back)
             dh = back if keep is None else torch.where(keep, back, dh)
         d_a = torch.cat([d_u[:, :, : 2 * width], slope_n], dim=2)
-        dx = _linear(d_a, W_ih.t()) if ctx.needs_input_grad[0] else None
+        dx = _at_all_steps(d_a, W_ih.t()) if ctx.needs_input_grad[0] else None
         weights = _outer(d_a, x), _outer(d_u, states[:-1])
         return dx, dh, *weights, _total(ctx, 4, d_a), _total(ctx, 5, d_u), None
 
 
-def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W^T + b."""
-    rows = x.reshape(-1, x.shape[-1])
-    if _onednn_pays(rows, weight):
-        product = ONEDNN.default(rows, weight, bias, "none", [], "")
-    else:
-        product = rows @ weight.t() if bias is None else torch.addmm(bias, rows, weight.t())
-    return product.view(*x.shape[:-1], len(weight))
-
-
-def _linear_plus(term: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """term + x W^T."""
-    if _onednn_pays(x, weight):
-        return ONEDNN.binary(x, term, weight, None, "add")
-    return torch.addmm(term, x, weight.t())
-
-
-def _onednn_pays(x: Tensor, weight: Tensor) -> bool:
-    return (
-        x.dtype == torch.float32
-        and len(x) * weight.numel() >= WORTH_IT
-        and ONEDNN is not None
-        and x.device.type == "cpu"
-    )
+def _at_all_steps(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x W^T + b of all steps in one product."""
+    return linear(x.flatten(0, 1), weight, bias).view(*x.shape[:2], len(weight))
 
 
 def _double_g(weight: Tensor | None) -> Tensor | None:
@@ -236,7 +223,7 @@ def _double_g(weight: Tensor | None) -> Tensor | None:
 
 def _outer(d_a: Tensor, x: Tensor) -> Tensor:
     """A weight's gradient: the sum over time and batch of d_a x^T."""
-    return _linear(x.flatten(0, 1).t(), d_a.flatten(0, 1).t()).t()
+    return linear(x.flatten(0, 1).t(), d_a.flatten(0, 1).t()).t()
 
 
 def _total(ctx: Any, position: int, d_a: Tensor) -> Tensor | None:
@@ -280,7 +267,7 @@ def _silence(valid: Tensor | None, *slopes: Tensor) -> None:
 
 def _through(d_a: Tensor, W_back: Tensor, dh: Tensor, keep: Tensor | None) -> Tensor:
     """The gradient of the state before; a state that stayed as it was passes its own on."""
-    back = _linear(d_a, W_back)
+    back = linear(d_a, W_back)
     return back if keep is None else torch.where(keep, back, dh)
 
 

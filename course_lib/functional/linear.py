@@ -29,6 +29,15 @@ def linear(
     return onednn_product(x, weight, bias)
 
 
+def linear_plus(
+    term: Float[Tensor, "B D_out"], x: Float[Tensor, "B D_in"], weight: Float[Tensor, "D_out D_in"]
+) -> Float[Tensor, "B D_out"]:
+    """term + x W^T at once, for backward passes written by hand: it may lack a derivative of its own."""
+    if onednn_pays(x, weight):
+        return ONEDNN.binary(x, term, weight, None, "add")
+    return torch.addmm(term, x, weight.t())
+
+
 def onednn_pays(x: Tensor, weight: Tensor) -> bool:
     """Whether oneDNN can compute x W^T, and is worth its start."""
     return (
@@ -42,10 +51,11 @@ def onednn_pays(x: Tensor, weight: Tensor) -> bool:
 
 def onednn_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x W^T + b by oneDNN."""
-    rows = x.reshape(-1, x.shape[-1])
+    rows = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
     if 0 in rows.stride():  # an expanded gradient: one number in the place of many
         rows = rows.contiguous()
-    return ONEDNN.default(rows, weight, bias, "none", [], "").view(*x.shape[:-1], len(weight))
+    product = ONEDNN.default(rows, weight, bias, "none", [], "")
+    return product if x.ndim == 2 else product.view(*x.shape[:-1], len(weight))
 
 
 class OneDNNLinear(Function):
@@ -71,6 +81,6 @@ class OneDNNLinear(Function):
 if ONEDNN is not None:
 
     @register_flop_formula(ONEDNN)
-    def count_operations(x_shape: tuple[int, ...], weight_shape: tuple[int, ...], *_: Any, **__: Any) -> int:
+    def count_operations(x_shape: tuple[int, ...], *_: Any, out_shape: tuple[int, ...], **__: Any) -> int:
         """A multiplication and an addition for each pair of a row and a column, as PyTorch counts its own products."""
-        return 2 * x_shape[0] * x_shape[1] * weight_shape[0]
+        return 2 * x_shape[0] * x_shape[1] * out_shape[1]

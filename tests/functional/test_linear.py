@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from course_lib.functional import linear as module
-from course_lib.functional.linear import linear, onednn_pays
+from course_lib.functional.linear import ONEDNN, linear, linear_plus, onednn_pays
 
 LARGE, SMALL = 128, 8  # rows: above and below what oneDNN is worth
 
@@ -76,6 +76,26 @@ def test_double_precision_and_small_products_stay_with_torch():
     assert not onednn_pays(x.double(), weight.double()) and not onednn_pays(x[:, :4], weight)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert not onednn_pays(x, weight) and linear(x, weight).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("worth_it", [1, 10**12])
+def test_a_term_is_added_by_either_product(worth_it, monkeypatch):
+    monkeypatch.setattr(module, "WORTH_IT", worth_it)
+    x, weight, _ = (t.detach() for t in tensors())
+    term = torch.randn(LARGE // 2, 120, generator=torch.Generator().manual_seed(2))
+    assert onednn_pays(x[0], weight) == (worth_it == 1 and ONEDNN is not None)
+    torch.testing.assert_close(linear_plus(term, x[0], weight), term + x[0] @ weight.T, atol=1e-4, rtol=1e-5)
+    double = linear_plus(term.double(), x[0].double(), weight.double())
+    torch.testing.assert_close(double, term.double() + x[0].double() @ weight.double().T, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("worth_it", [1, 10**12])
+def test_operations_of_a_product_with_a_term_are_those_of_the_product(worth_it, monkeypatch):
+    monkeypatch.setattr(module, "WORTH_IT", worth_it)
+    x, weight, _ = (t.detach() for t in tensors())
+    with FlopCounterMode(display=False) as counter:
+        linear_plus(torch.zeros(LARGE // 2, 120), x[0], weight)
+    assert counter.get_total_flops() == 2 * (LARGE // 2) * 96 * 120
 
 
 def test_its_operations_are_counted_as_those_of_torch():

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.functional import fused_recurrent
+from course_lib.functional import linear
 from course_lib.functional.fused_recurrent import fused_gru, fused_lstm, fused_rnn
 from course_lib.functional.recurrent import (
     LSTMState,
@@ -87,21 +87,37 @@ def test_the_backward_pass_leaves_the_gradients_that_it_is_given_as_they_are():
     assert all((gradient == 1).all() for gradient in given)
 
 
-def test_the_other_product_for_large_sizes_gives_the_same(monkeypatch):
-    torch.manual_seed(0)
-    x, W, bias, term = torch.randn(5, 7, 64), torch.randn(96, 64), torch.randn(96), torch.randn(7, 96)
-    expected = x @ W.T + bias
-    used = []
-    for worth_it in (1, 10**12):
-        monkeypatch.setattr(fused_recurrent, "WORTH_IT", worth_it)
-        used.append(fused_recurrent._onednn_pays(x[0], W))
-        torch.testing.assert_close(fused_recurrent._linear(x, W, bias), expected, atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(fused_recurrent._linear(x, W), expected - bias, atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(fused_recurrent._linear_plus(term, x[0], W), term + x[0] @ W.T, atol=1e-5, rtol=1e-5)
-    assert used == [fused_recurrent.ONEDNN is not None, False]
-    monkeypatch.setattr(fused_recurrent, "WORTH_IT", 1)
-    product = fused_recurrent._linear(x.double(), W.double(), bias.double())
-    torch.testing.assert_close(product, x.double() @ W.double().T + bias.double(), atol=1e-12, rtol=0)
+def both_passes(fused, gates, dtype=torch.float32):
+    """All states of a layer of 12 units, and the gradients of everything that it takes."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = (6, 4, 10), (4, 12), (gates * 12, 10), (gates * 12, 12), (gates * 12,), (gates * 12,)
+    x, h, *weights = given = [(torch.randn(shape, generator=generator) / 3).to(dtype) for shape in shapes]
+    for tensor in given:
+        tensor.requires_grad_()
+    states = fused(x, LSTMState(h, h) if fused is fused_lstm else h, *weights)[0]
+    return [states, *torch.autograd.grad(states.sin().sum(), given)]
+
+
+each_layer = pytest.mark.parametrize(("fused", "gates"), [(fused_rnn, 1), (fused_lstm, 4), (fused_gru, 3)])
+
+
+@each_layer
+@pytest.mark.parametrize("worth_it", [1, 10**12])
+def test_whole_sequences_are_the_same_by_either_matrix_product(fused, gates, worth_it, monkeypatch):
+    monkeypatch.setattr(linear, "WORTH_IT", worth_it)
+    for single, double in zip(both_passes(fused, gates), both_passes(fused, gates, torch.float64), strict=True):
+        torch.testing.assert_close(single.double(), double, atol=1e-5, rtol=1e-5)
+
+
+@each_layer
+@pytest.mark.parametrize("worth_it", [1, 10**12])
+def test_under_autocast_whole_sequences_stay_in_single_precision(fused, gates, worth_it, monkeypatch):
+    monkeypatch.setattr(linear, "WORTH_IT", worth_it)
+    expected = both_passes(fused, gates)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = both_passes(fused, gates)
+    for one, other in zip(found, expected, strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("radius", [0.9, 1.0, 1.1])
