@@ -4,6 +4,7 @@ import json
 
 CHECKS = """
 from course_lib.grading.spec import *
+from course_lib.grading.spec import Mistake
 from course_lib.properties import Check, Finding
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.grading.sandbox import Box, BoxEnded, Gradients, StudentError, Zygote
+from course_lib.grading.sandbox import Box, BoxEnded, Gradients, Handle, StudentError, Zygote
 
 
 class FakeBox(Box):
@@ -10,7 +10,7 @@ class FakeBox(Box):
 
     def __init__(self):
         self.ended, self.printed = None, b""
-        self.names = {"print": self._print}
+        self.names, self.kept = {"print": self._print}, []
 
     @property
     def log(self):
@@ -29,26 +29,32 @@ class FakeBox(Box):
 
     def call(self, target, *args, method=None, keep=False, seconds=5, **kwargs):
         def work():
-            function = self.names[target] if isinstance(target, str) else target
-            return (getattr(function, method) if method else function)(*args, **kwargs)
+            function = self._find(target)
+            result = (getattr(function, method) if method else function)(*args, **kwargs)
+            if keep:
+                self.kept.append(result)
+            return Handle(len(self.kept) - 1) if keep else result
 
-        return self._do(work)  # what is kept is its own handle
+        return self._do(work)
 
     def parameters(self, handle, *, seconds=5):
-        return self._do(handle.state_dict)
+        return self._do(lambda: self._find(handle).state_dict())
 
     def set_parameters(self, handle, values, *, seconds=5):
-        self._do(lambda: handle.load_state_dict(values))
+        self._do(lambda: self._find(handle).load_state_dict(values))
 
     def gradients(self, target, *args, output_gradient, seconds=5, **kwargs):
         def work():
-            leaves = [value.detach().requires_grad_() for value in args]
-            target.zero_grad()
-            target(*leaves, **kwargs).backward(output_gradient)
-            named = {name: value.grad for name, value in target.named_parameters() if value.grad is not None}
+            module, leaves = self._find(target), [value.detach().requires_grad_() for value in args]
+            module.zero_grad()
+            module(*leaves, **kwargs).backward(output_gradient)
+            named = {name: value.grad for name, value in module.named_parameters() if value.grad is not None}
             return Gradients(inputs=[leaf.grad for leaf in leaves], parameters=named)
 
         return self._do(work)
+
+    def _find(self, target):
+        return self.names[target] if isinstance(target, str) else self.kept[target.number]
 
     def _print(self, *values):
         self.printed += " ".join(map(str, values)).encode() + b"\n"

@@ -1,0 +1,513 @@
+import json
+import re
+
+import pytest
+
+from course_lib.grading.intake import Submission, take_in
+from course_lib.grading.judge import judge
+from course_lib.grading.sandbox import Zygote
+from course_lib.grading.spec import read_assignment
+from course_lib.properties.core import (
+    CHANGES_INPUT,
+    NOT_FINITE,
+    OTHER_PARAMETERS,
+    STOPPED,
+    WRONG_SHAPE,
+    WRONG_TYPE,
+)
+from tests.grading.courses import CHECKS, DOUBLE, HALVE, SETUP, cell, hand_in, notebook, small_course
+from tests.grading.fakes import FakeZygote
+
+KEY = b"the instructor's key"
+GOOD = {"double": "def double(x):\n    return 2 * x", "halve": "def halve(x):\n    return x / factor"}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return read_assignment(small_course(tmp_path_factory.mktemp("course")), "01")
+
+
+def handed_in(**answers):
+    return Submission(student="ada", assignment="01", sha256="0" * 64, answers=GOOD | answers)
+
+
+def verdict_on(files, *, key=KEY, zygote=None, **answers):
+    return judge(handed_in(**answers), files, key=key, zygote=zygote or FakeZygote())
+
+
+def points(verdict):
+    return {name: task["points"] for name, task in verdict["tasks"].items()}
+
+
+def findings(verdict, task="double", check=0):
+    return [finding["misconception"] for finding in verdict["tasks"][task]["checks"][check]["findings"]]
+
+
+def said(verdict):
+    """All that a student may read of a verdict."""
+    return json.dumps([verdict["notes"], [task | {"printed": ""} for task in verdict["tasks"].values()]])
+
+
+# Scores -----------------------------------------------------------------------------------------------------
+
+
+def test_a_right_answer_gets_all_points(files):
+    verdict = verdict_on(files)
+    assert json.loads(json.dumps(verdict)) == verdict
+    assert {name: verdict[name] for name in ("schema", "assignment", "student", "submission", "status", "notes")} == {
+        "schema": 1,
+        "assignment": "01",
+        "student": "ada",
+        "submission": "0" * 64,
+        "status": "graded",
+        "notes": [],
+    }
+    assert (verdict["spec"], verdict["sandbox"]) == (files.hash, "bubblewrap")
+    assert verdict["tasks"]["double"] == {
+        "points": 3.0,
+        "possible": 3.0,
+        "answered": True,
+        "ended": None,
+        "printed": "",
+        "checks": [
+            {"name": "doubles small numbers", "points": 2.0, "possible": 2.0, "passed": True, "findings": []},
+            {"name": "doubles large numbers", "points": 1.0, "possible": 1.0, "passed": True, "findings": []},
+        ],
+    }
+    assert points(verdict) == {"double": 3, "halve": 1}
+
+
+@pytest.mark.parametrize(
+    "stub",
+    [
+        "",
+        "  \n\n",
+        "def double(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()",
+        "\n\ndef double(x):  \n    # YOUR CODE HERE\n    raise NotImplementedError()\n\n",
+    ],
+)
+def test_no_answer_gets_nothing_and_needs_no_box(files, stub):
+    zygote = FakeZygote()
+    verdict = verdict_on(files, double=stub, zygote=zygote)
+    assert points(verdict) == {"double": 0, "halve": 1} and len(zygote.boxes) == 1
+    assert not verdict["tasks"]["double"]["answered"] and findings(verdict) == ["no answer"]
+
+
+def test_a_submission_that_cannot_be_read_gets_nothing_and_a_persons_attention(files, tmp_path):
+    verdict = judge(take_in(hand_in(tmp_path, b"{"), files), files, key=KEY, zygote=FakeZygote())
+    assert points(verdict) == {"double": 0, "halve": 0}
+    assert verdict["status"] == "needs attention" and "no notebook" in verdict["notes"][0]
+
+
+def test_each_check_counts_by_itself(files):
+    verdict = verdict_on(files, double="def double(x):\n    return (2 * x).clamp(-100, 100)")
+    assert points(verdict)["double"] == 2
+    assert [check["passed"] for check in verdict["tasks"]["double"]["checks"]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("answer", "misconception"),
+    [
+        ("def double(x):\n    return x", "not doubled"),
+        ("def double(x):\n    return (2 * x)[None]", WRONG_SHAPE),
+        ("def double(x):\n    return (2 * x).int()", WRONG_TYPE),
+        ("def double(x):\n    return (2 * x).numpy()", WRONG_TYPE),
+        ("def double(x):\n    return 2 * x, 1", WRONG_TYPE),
+        ("def double(x):\n    pass", WRONG_TYPE),
+        ("def double(x):\n    return x / 0", NOT_FINITE),
+        ("def double(x):\n    x *= 2\n    return x", CHANGES_INPUT),
+        ("def double(x):\n    return nothing", STOPPED),
+        ("def twice(x):\n    return 2 * x", STOPPED),
+        ("double = 3", STOPPED),
+        ("def double(x):", STOPPED),
+    ],
+)
+def test_what_is_wrong_is_named_and_costs_its_points(files, answer, misconception):
+    verdict = verdict_on(files, double=answer)
+    assert points(verdict) == {"double": 0, "halve": 1} and verdict["status"] == "graded"
+    assert findings(verdict)[-1] == misconception
+
+
+def test_what_a_cell_defines_before_its_error_is_judged(files):
+    verdict = verdict_on(files, double=GOOD["double"] + "\n1 / 0")
+    assert points(verdict)["double"] == 3
+    verdict = verdict_on(files, double="1 / 0\n" + GOOD["double"])
+    first = verdict["tasks"]["double"]["checks"][0]["findings"]
+    assert points(verdict)["double"] == 0
+    assert "Already when the cell is run" in first[0]["message"] and "`ZeroDivisionError`" in first[0]["message"]
+
+
+def test_an_error_in_another_cell_is_that_cells(files):
+    assert points(verdict_on(files, double="1 / 0")) == {"double": 0, "halve": 1}
+
+
+# Boxes ------------------------------------------------------------------------------------------------------
+
+
+def test_each_task_has_a_box_of_its_own_and_all_are_closed(files):
+    zygote = FakeZygote()
+    verdict_on(files, zygote=zygote)
+    assert [sorted(set(box.names) & {"double", "halve"}) for box in zygote.boxes] == [["double"], ["double", "halve"]]
+    assert all(box.ended for box in zygote.boxes)
+
+
+def test_a_cell_that_ends_the_box_costs_its_own_task_only_and_its_time_only_once(files):
+    zygote = FakeZygote()
+    verdict = verdict_on(files, double="print('bye')\nraise SystemExit('time')", zygote=zygote)
+    assert points(verdict) == {"double": 0, "halve": 1} and len(zygote.boxes) == 2
+    task = verdict["tasks"]["double"]
+    assert (task["ended"], task["printed"], verdict["status"]) == ("time", "bye\n", "graded")
+    assert "While the cell was run, your code ran longer than 10 s" in task["checks"][1]["findings"][0]["message"]
+
+
+def test_a_cell_that_was_left_out_once_is_not_tried_again_for_its_own_task(tmp_path):
+    # Tasks in another order than their cells: the deadly cell is met first in another task.
+    backwards = CHECKS.replace("ASSIGNMENT = Assignment", "_A = Assignment") + (
+        '\nASSIGNMENT = Assignment(name="01", notebook="small", title="Small", tasks=_A.tasks[::-1])\n'
+    )
+    zygote = FakeZygote()
+    verdict = verdict_on(
+        read_assignment(small_course(tmp_path, checks=backwards), "01"),
+        double="raise SystemExit('memory')",
+        zygote=zygote,
+    )
+    assert points(verdict) == {"halve": 1, "double": 0} and len(zygote.boxes) == 2
+    assert "used more memory than allowed" in said(verdict)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("time", "ran longer than 5 s"),
+        ("cpu", "used more computing time than allowed"),
+        ("memory", "used more memory than allowed"),
+        ("processes", "started more processes or threads than allowed"),
+        ("exit", "ended the process"),
+        ("protocol", "disturbed the connection to the judge"),
+        ("something new", "was stopped by the sandbox"),
+    ],
+)
+def test_the_end_of_the_box_costs_that_check_and_all_later_ones(files, reason, words):
+    answer = f"def double(x):\n    if x.ndim == 1: raise SystemExit({reason!r})\n    return 2 * x"
+    verdict = verdict_on(files, double=answer)
+    assert points(verdict) == {"double": 2, "halve": 1} and verdict["tasks"]["double"]["ended"] == reason
+    assert f"Your code {words}." in verdict["tasks"]["double"]["checks"][1]["findings"][0]["message"]
+    verdict = verdict_on(files, double=f"def double(x):\n    raise SystemExit({reason!r})")
+    assert points(verdict) == {"double": 0, "halve": 1}
+    assert findings(verdict) == findings(verdict, check=1) == ["your code was ended"]
+
+
+def test_an_end_that_a_check_overlooks_still_costs_it(tmp_path):
+    checks = CHECKS.replace("wrong = (probe.tensor", "wrong = _careless(probe, x) or (probe.tensor") + (
+        "\ndef _careless(probe, x):\n    try:\n        probe.call(x)\n    except Exception:\n        pass\n"
+    )
+    checks = checks.replace(
+        "    wrong = _careless", "    if _careless(probe, x) is None: return []\n    wrong = _careless"
+    )
+    files = read_assignment(small_course(tmp_path, checks=checks), "01")
+    assert points(verdict_on(files, double="def double(x):\n    raise SystemExit('exit')"))["double"] == 0
+
+
+def test_the_assignments_own_error_asks_for_a_persons_attention(tmp_path):
+    cells = [cell("setup", source="1 / 0", locked=True), cell("double", source=DOUBLE, solution=True)]
+    cells += [cell("check-double", grade=True, points=3), cell("halve", source=HALVE, solution=True)]
+    broken = notebook([*cells, cell("check-halve", grade=True, points=1)]).decode()
+    verdict = verdict_on(read_assignment(small_course(tmp_path, source=broken), "01"))
+    assert verdict["status"] == "needs attention" and points(verdict) == {"double": 3, "halve": 0}
+    assert verdict["notes"] == ["The assignment's own cell 'setup' stopped with an error (ZeroDivisionError)."]
+
+
+def test_trusted_students_are_stamped_into_the_verdict(files):
+    assert verdict_on(files, zygote=FakeZygote(trusted=True))["sandbox"] == "none: trusted students"
+
+
+def test_an_empty_key_is_refused(files):
+    with pytest.raises(ValueError, match="key is empty"):
+        verdict_on(files, key=b"")
+
+
+# Hidden inputs ----------------------------------------------------------------------------------------------
+
+SPY = "def double(x):\n    print(x.tolist())\n    return 2 * x"
+
+
+def seen(verdict, task="double"):
+    return verdict["tasks"][task]["printed"]
+
+
+def test_the_same_submission_gets_the_same_verdict(files):
+    first, second = (verdict_on(files, double=SPY) | {"seconds": 0} for _ in range(2))
+    assert first == second and len(seen(first)) > 50
+
+
+def test_inputs_depend_on_the_key_and_on_all_answers(files):
+    inputs = [seen(verdict_on(files, double=SPY)), seen(verdict_on(files, double=SPY, key=b"another"))]
+    inputs += [seen(verdict_on(files, double=SPY + "\n")), seen(verdict_on(files, double=SPY, halve="1"))]
+    assert len(set(inputs)) == 4
+
+
+def test_inputs_do_not_depend_on_the_student_and_on_the_order_of_checks(files, tmp_path):
+    submission = Submission(student="bob", assignment="01", sha256="1" * 64, answers=GOOD | {"double": SPY})
+    first = seen(judge(submission, files, key=KEY, zygote=FakeZygote()))
+    assert first == seen(verdict_on(files, double=SPY))
+    turned = CHECKS.replace("property_check(DOUBLES, points=2),\n", "").replace(
+        "(1e6 * subject.random(3))),\n", "(1e6 * subject.random(3))), property_check(DOUBLES, points=2),\n"
+    )
+    second = seen(verdict_on(read_assignment(small_course(tmp_path, checks=turned), "01"), double=SPY))
+    assert first.splitlines() == second.splitlines()[::-1]
+
+
+CARRIERS = [
+    "raise ValueError(repr(x.tolist()))",
+    "raise type('N' + '_'.join(str(v) for v in x.flatten().tolist()), (Exception,), {})(x.tolist())",
+    "return type('N' + '_'.join(str(v) for v in x.flatten().tolist()), (), {})()",
+    "return torch.zeros([int(abs(v) * 1000) % 999 + 1001 for v in x.flatten().tolist()[:2]])",
+    "return torch.zeros(int(abs(x.flatten()[0]) * 1000) % 999 + 1001).long()",
+    "return repr(x.tolist())",
+    "return [x, x]",
+    "return x + 1",
+    "return {str(x.tolist()): x}",
+    "return float(x.flatten()[0])",
+    "return x * float('nan')",
+    "x.copy_(7 * x)\n    return x",
+    "raise SystemExit('exit ' + repr(x.tolist()))",
+    "print(x.tolist())\n    return 2 * x * (1 + (x.ndim == 1))",
+]
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_nothing_of_the_hidden_inputs_reaches_what_students_read(files, carrier):
+    spied = f"def double(x):\n    print(x.tolist())\n    {carrier}"
+    verdict = verdict_on(files, double=spied)
+    numbers = re.findall(r"\d+\.\d+", seen(verdict))
+    assert len(numbers) >= 6 or "exit" in carrier
+    words = said(verdict)
+    words = words.replace(verdict["tasks"]["double"]["ended"] or "-", "")  # a real box ends for reasons of ours only
+    for number in numbers:
+        assert number not in words and f"{float(number):.2g}" not in re.findall(r"\d+\.\d+", words)
+        assert str(int(float(number) * 1000) % 999 + 1001) not in words
+    assert points(verdict)["double"] in (0, 2)
+
+
+def test_texts_do_not_depend_on_the_inputs(files):
+    for carrier in CARRIERS:
+        answer = f"def double(x):\n    {carrier}"
+        one, other = (verdict_on(files, double=answer, key=key) for key in (b"1", b"2"))
+        if "exit" not in carrier:
+            assert said(one) == said(other)
+
+
+def test_what_was_printed_is_cut_and_made_visible(files):
+    verdict = verdict_on(files, double="print('\\x1b[31m\\u202e' + 'a' * 5000)\n" + GOOD["double"])
+    assert seen(verdict).startswith("⟨U+001B⟩[31m⟨U+202E⟩aaa") and seen(verdict).count("a") < 2000
+
+
+# Checks at fault --------------------------------------------------------------------------------------------
+
+
+def judged_by(tmp_path, double_checks, *, zygote=None, extra="", tags_points=None, **answers):
+    """The verdict where the task "double" has other checks; its points are made to fit."""
+    lines = CHECKS.replace(
+        CHECKS[CHECKS.index("        property_check(") : CHECKS.index('    )),\n    Task(name="halve')],
+        double_checks + "\n",
+    )
+    lines = lines.replace("ASSIGNMENT =", extra + "\nASSIGNMENT =")
+    text = json.loads(notebook([]))
+    text["cells"] = [
+        cell("setup", source=SETUP, locked=True),
+        cell("double", source=DOUBLE, solution=True),
+        cell("check-double", grade=True, points=tags_points or 3),
+        cell("halve", source=HALVE, solution=True),
+        cell("check-halve", grade=True, points=1),
+    ]
+    files = read_assignment(small_course(tmp_path, checks=lines, source=json.dumps(text)), "01")
+    return verdict_on(files, zygote=zygote, **answers)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["1 / 0", "return []", "subject.call(subject.random(2)); return None", "subject.call(1); return ['x']", "return 1"],
+)
+def test_a_check_that_fails_itself_gives_nothing_and_asks_for_a_person(tmp_path, body):
+    faulty = f"def _faulty(subject):\n    {body}\n"
+    checks = "HiddenCheck(name='faulty', points=2, run=_faulty), property_check(DOUBLES, points=1),"
+    verdict = judged_by(tmp_path, checks, extra=faulty)
+    assert verdict["status"] == "needs attention" and points(verdict) == {"double": 1, "halve": 1}
+    assert findings(verdict) == ["could not be judged"] and "'faulty' of task 'double'" in verdict["notes"][0]
+
+
+@pytest.mark.parametrize("reference", ["torch.zeros_like", "lambda x: x[:0]", "lambda x: x / 0 * 0"])
+def test_a_reference_that_a_shape_alone_would_match_gives_no_points(tmp_path, reference):
+    extra = f"import torch\nREFERENCE = {reference}\n"
+    checks = "agrees('a', points=3, inputs=lambda s: (s.random(3),), reference=REFERENCE),"
+    verdict = judged_by(tmp_path, checks, extra=extra, double="def double(x):\n    return REFERENCE(x)")
+    assert points(verdict)["double"] == 0 and verdict["status"] == "needs attention"
+
+
+def test_a_check_waits_for_those_that_it_needs(tmp_path):
+    checks = (
+        "property_check(DOUBLES, points=1),"
+        "HiddenCheck(name='any', points=2, needs=('doubles small numbers',), run=lambda s: s.call(s.random(1)) and []),"
+    )
+    extra = "from course_lib.grading.spec import HiddenCheck"
+    checks = checks.replace("s.call(s.random(1)) and []", "[s.call(s.random(1)), []][1]")
+    assert points(judged_by(tmp_path, checks, extra=extra))["double"] == 3
+    verdict = judged_by(tmp_path, checks, extra=extra, double="def double(x):\n    return x")
+    assert points(verdict)["double"] == 0 and findings(verdict, check=1) == ["not looked at"]
+
+
+def test_an_answer_that_agrees_with_a_known_mistake_is_told_so(tmp_path):
+    checks = (
+        "agrees('a', points=3, inputs=lambda s: given(s.random(3)), reference=lambda x: 2 * x,"
+        "mistakes=(Mistake(misconception='squared', formula=lambda x: x * x, message='It is squared.'),)),"
+    )
+    verdict = judged_by(tmp_path, checks, double="def double(x):\n    return x ** 2")
+    assert findings(verdict) == ["squared"] and points(verdict)["double"] == 0
+
+
+# Modules and training ---------------------------------------------------------------------------------------
+
+LINEAR = """
+import torch
+from torch import nn
+
+
+class Twice(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.proj = nn.Linear(size, 2)
+
+    def forward(self, x):
+        return 2 * self.proj(x)
+"""
+MODULE = """module_agrees("With your parameters it computes 2 (W x + b)", points=3, build=(4,), reference=Twice,
+              inputs=lambda s: (s.random(3, 4),), gradients=True, function="Twice"),"""
+
+
+@pytest.mark.parametrize(
+    ("change", "misconception"),
+    [
+        (("", ""), None),
+        (("2 * ", ""), "result differs from the reference"),
+        (("self.proj(x)", "self.proj(x).detach()"), STOPPED),
+        (
+            ("self.proj(x)", "(self.proj(x) - self.proj.bias + self.proj.bias.detach())"),
+            "gradient differs from the reference",
+        ),
+        (("self.proj", "self.lin"), OTHER_PARAMETERS),
+        (("nn.Linear(size, 2)", "nn.Linear(size, 2, bias=False)"), OTHER_PARAMETERS),
+        (("nn.Linear(size, 2)", "nn.Linear(size, 3)"), OTHER_PARAMETERS),
+        (("        super().__init__()\n", ""), STOPPED),
+        (("2 * self.proj(x)", "torch.zeros(3, 2)"), "result differs from the reference"),
+        (("nn.Linear(size, 2)", "nn.Linear(size, 2)\n        self.register_buffer('mine', torch.ones(3))"), None),
+    ],
+)
+def test_a_module_is_judged_with_the_judges_own_parameters(tmp_path, change, misconception):
+    verdict = judged_by(tmp_path, MODULE, extra=LINEAR, double=LINEAR.replace(*change))
+    assert findings(verdict) == ([misconception] if misconception else [])
+    assert points(verdict)["double"] == (0 if misconception else 3)
+
+
+TRAINING = """
+import torch
+
+
+def _train(subject):
+    x = subject.random(64, 2)
+    return subject.make("fit", x, (x[:, 0] > 0).long(), seconds=20)
+
+
+def _score(subject, model):
+    x = subject.random(200, 2)
+    return (model.tensor(x, shape=(200, 2)).argmax(dim=1) == (x[:, 0] > 0)).float().mean()
+"""
+LEVELS = 'learns("At least {level:.0%} are right", levels={0.7: 1, 0.95: 2}, train=_train, score=_score)'
+FIT = """
+import torch
+print("training")
+
+
+def fit(x, y):
+    print("one training")
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return model
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (FIT.replace("STEPS", "150"), 3),
+        ("def fit(x, y):\n    return lambda x: torch.stack([-x[:, 0] - 0.4, x[:, 0] - 0.4 * x[:, 0].abs()], 1)", 1),
+        ("def fit(x, y):\n    return lambda x: torch.zeros(len(x), 2)", 0),
+        ("def fit(x, y):\n    return lambda x: torch.zeros(len(x), 2) * float('nan')", 0),
+        ("def fit(x, y):\n    return None", 0),
+        ("def fit(x, y):\n    raise ValueError", 0),
+    ],
+)
+def test_a_training_is_scored_on_held_out_inputs_by_levels(tmp_path, answer, expected):
+    verdict = judged_by(tmp_path, f"*{LEVELS},", extra=TRAINING, double=answer)
+    assert points(verdict)["double"] == expected and verdict["status"] == "graded"
+    assert seen(verdict).count("one training") <= 1
+
+
+# The real box -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def zygote():
+    with Zygote() as made:
+        yield made
+
+
+@pytest.mark.needs("sandbox")
+@pytest.mark.parametrize(
+    ("answer", "expected", "ended"),
+    [
+        (GOOD["double"], 3, None),
+        ("import os\nos._exit(0)", 0, "exit"),
+        ("def double(x):\n    import os\n    os._exit(0)", 0, "exit"),
+        ("def double(x):\n    if x.ndim == 1: import os; os.abort()\n    return 2 * x", 2, "exit"),
+        ("def double(x):\n    return torch.zeros(10 ** 12)", 0, None),
+        ("def double(x):\n    x *= 2\n    return x", 0, None),
+    ],
+)
+def test_in_the_real_box_too(files, zygote, answer, expected, ended):
+    verdict = verdict_on(files, zygote=zygote, double=answer)
+    assert points(verdict) == {"double": expected, "halve": 1}
+    assert verdict["tasks"]["double"]["ended"] == ended
+
+
+@pytest.mark.needs("sandbox")
+def test_a_module_and_its_gradients_come_through_the_real_wall(tmp_path, zygote):
+    assert points(judged_by(tmp_path, MODULE, extra=LINEAR, double=LINEAR, zygote=zygote))["double"] == 3
+
+
+@pytest.mark.needs("sandbox")
+def test_a_training_in_the_real_box_is_repeated_to_the_last_check(tmp_path, zygote):
+    answer = FIT.replace("STEPS", "150")
+    first, second = (
+        judged_by(tmp_path, f"*{LEVELS},", extra=TRAINING, double=answer, zygote=zygote) | {"seconds": 0}
+        for _ in range(2)
+    )
+    assert first == second and points(first)["double"] == 3
+
+
+@pytest.mark.needs("sandbox")
+def test_time_that_a_task_uses_up_ends_its_box(tmp_path, zygote):
+    slow = "def double(x):\n    import time\n    time.sleep(0.8)\n    return 2 * x"
+    verdict = judged_by(
+        tmp_path,
+        "property_check(DOUBLES, points=2, seconds=5), property_check(DOUBLES, name='again', points=1),"
+        "), seconds=1, limits=Limits(memory=1 << 30",
+        extra="from course_lib.grading.sandbox import Limits",
+        double=slow,
+        zygote=zygote,
+    )
+    assert points(verdict) == {"double": 2, "halve": 1} and verdict["tasks"]["double"]["ended"] == "time"
+    assert "ran longer than 1 s" in said(verdict)
