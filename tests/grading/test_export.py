@@ -1,0 +1,282 @@
+"""Marks as CSV: the columns that Canvas and Moodle read, exact numbers, nobody lost, no formula."""
+
+import csv
+import io
+import json
+from datetime import datetime
+
+import pytest
+
+from course_lib.data.place import CannotStart
+from course_lib.grading.export import csv_text, export, harmless, match, read_roster
+from course_lib.grading.gradebook import Gradebook
+from tests.grading.small_course import NAME, NOTEBOOK, make_course, submit, verdict
+from tests.grading.test_summary import score
+
+CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,07 Sums (4711),Assignments Current Score
+    Points Possible,,,,,9,(read only)
+"Lovelace, Ada",12345,S1,ada,"Group 1, Monday",,
+"Noether, Emmy",12346,S2,emmy@uni.example,Group 2,,
+"Student, Test",99999,,1f2e,Group 1,,
+"""
+MOODLE = """"First name","Last name","ID number","Email address","Assignment: 07 Sums (Real)"
+Ada,Lovelace,0042,ada@uni.example,-
+Émilie,du Châtelet,0043,emilie@uni.example,-
+"""
+
+
+@pytest.fixture
+def course(tmp_path):
+    """record(student, ...): a graded submission; the course's folders are `record.folders`."""
+    folders = make_course(tmp_path / "course")
+
+    def record(student, *, written=None, late=False, **more):
+        submit(folders, student, **(written or {}))
+        found = verdict(student, **more)
+        place = folders.verdict(student, NAME)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps(found))
+        with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK) as book:
+            book.record(found, written or {}, submitted=datetime(2026, 3, 1 + late, 11))
+
+    record.folders = folders
+    return record
+
+
+@pytest.fixture
+def roster(tmp_path):
+    def write(text, encoding="utf-8"):
+        path = tmp_path / "roster.csv"
+        path.write_bytes(text.encode(encoding))
+        return path
+
+    return write
+
+
+def table(course, layout, name=None):
+    content = (course.folders.exports / (name or f"{NAME}-{layout}.csv")).read_bytes()
+    assert content.startswith(b"\xef\xbb\xbf")
+    return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+
+
+def in_book(course, change):
+    from nbgrader.api import Gradebook as Book
+
+    with Book(f"sqlite:///{course.folders.gradebook}") as book:
+        change(book)
+        book.db.commit()
+
+
+# layouts ----------------------------------------------------------------------------------------------------
+
+
+def test_canvas_gets_its_columns_in_their_order_and_the_points_possible(course, roster):
+    course("ada", add=0.1 + 0.2)
+    course("emmy")
+    assert export(NAME, course.folders.root, roster=roster(CANVAS)) == 0
+    assert table(course, "canvas") == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "07 Sums (4711)"],
+        ["    Points Possible", "", "", "", "", "9"],
+        ["Lovelace, Ada", "12345", "S1", "ada", "Group 1, Monday", "2.3"],
+        ["Noether, Emmy", "12346", "S2", "emmy@uni.example", "Group 2", "5"],
+    ]
+
+
+def test_canvas_without_a_roster_is_told_the_login(course, capsys):
+    course("ada")
+    in_book(course, lambda book: book.update_or_create_student("ada", first_name="Ada", last_name="Lovelace"))
+    assert export(NAME, course.folders.root) == 0
+    assert table(course, "canvas")[2] == ["Lovelace, Ada", "", "", "ada", "", "5"]
+    assert table(course, "canvas")[0][5] == "07 Sums" and "Without --roster, Canvas" in capsys.readouterr().out
+
+
+def test_a_name_cannot_pass_for_the_row_of_points_possible(course, roster):
+    course("ada")
+    export(NAME, course.folders.root, roster=roster(CANVAS.replace("Lovelace, Ada", "x Points Possible")))
+    assert [row[:2] for row in table(course, "canvas")[1:]] == [["    Points Possible", ""], ["", "12345"]]
+
+
+def test_moodle_gets_identifiers_grade_and_feedback(course, roster):
+    course("ada@uni.example", written={"why": "So."})
+    assert export(NAME, course.folders.root, layout="moodle", roster=roster(MOODLE)) == 0
+    head, ada = table(course, "moodle")
+    assert head == [
+        "First name",
+        "Last name",
+        "ID number",
+        "Email address",
+        "Assignment: 07 Sums (Real)",
+        "Assignment: 07 Sums (Real) feedback",
+    ]
+    assert ada[:5] == ["Ada", "Lovelace", "0042", "ada@uni.example", "5"]
+    assert ada[5] == "add: 3 of 3; double: 2 of 2; why: not graded yet"
+
+
+def test_moodle_without_a_roster_is_told_the_user_name(course):
+    course("ada@uni.example")
+    export(NAME, course.folders.root, layout="moodle")
+    assert table(course, "moodle")[0][:2] == ["Username", "Email address"]
+    assert table(course, "moodle")[1][:3] == ["ada@uni.example", "ada@uni.example", "5"]
+
+
+def test_the_plain_layout_has_every_number(course):
+    course("ada", late=True)
+    export(NAME, course.folders.root, layout="plain")
+    row = dict(zip(*table(course, "plain"), strict=True))
+    assert row["hours late"] == "23" and row["handed in (UTC)"] == "2026-03-02 11:00:00"
+    assert (row["check-add"], row["check-double"], row["why"]) == ("3", "2", "0")
+    assert (row["points"], row["total"], row["out of"], row["status"], row["sandbox"]) == (
+        "5",
+        "5",
+        "9",
+        "graded",
+        "bubblewrap",
+    )
+
+
+def test_points_by_hand_and_lateness_count(course):
+    course("ada", written={"why": "So."}, late=True)
+
+    def by_hand(book):
+        grade = book.find_grade("why", NOTEBOOK, NAME, "ada")
+        grade.manual_score, grade.needs_manual_grade = 3.25, False
+        book.find_submission_notebook(NOTEBOOK, NAME, "ada").late_submission_penalty = 1.5
+
+    in_book(course, by_hand)
+    export(NAME, course.folders.root)
+    assert table(course, "canvas")[2][-1] == "6.75"
+
+
+# who is who -------------------------------------------------------------------------------------------------
+
+
+def who(roster, text, *students):
+    found = match([score(student) for student in students], read_roster(roster(text)))
+    return {student: line.get("ID") or line["ID number"] for student, line in found.lines.items()}, found
+
+
+@pytest.mark.parametrize(
+    ("student", "number"),
+    [
+        ("ada", "12345"),
+        ("ADA", "12345"),
+        ("s1", "12345"),
+        ("12345", "12345"),
+        ("emmy@uni.example", "12346"),
+        ("emmy", "12346"),
+        ("lovelaceada_12345", "12345"),
+        ("Ada-Lovelace_777", "12345"),
+    ],
+)
+def test_students_are_found_by_login_number_address_and_name(roster, student, number):
+    assert who(roster, CANVAS, student)[0] == {student: number}
+
+
+@pytest.mark.parametrize("student", ["noetheremmy_12345", "emmynoether_99998_12345", "zoe", "emm", "Daa-Lovelace", "uni.example"])
+def test_nobody_is_taken_for_somebody_else(roster, student):
+    lines, found = who(roster, CANVAS, student)
+    assert lines == {} and "of the roster fit" in found.unknown[student]
+
+
+def test_accents_and_order_of_names_do_not_matter_but_two_of_a_name_do(roster):
+    assert who(roster, MOODLE, "E\u0301milie-du-Cha\u0302telet_8")[0] == {"E\u0301milie-du-Cha\u0302telet_8": "0043"}
+    twice = MOODLE + "Ada,Lovelace,0099,ada2@uni.example,-\n"
+    lines, found = who(roster, twice, "Ada-Lovelace_3")
+    assert lines == {} and "2 lines" in found.unknown["Ada-Lovelace_3"]
+
+
+def test_a_line_that_two_students_claim_goes_to_neither(roster):
+    lines, found = who(roster, CANVAS, "emmy", "emmy@uni.example", "ada")
+    assert lines == {"ada": "12345"}
+    assert found.unknown["emmy"] == "the same line of the roster fits emmy@uni.example"
+
+
+def test_moodles_grading_worksheet_is_a_roster_by_its_participant_numbers(roster):
+    worksheet = "Identifier,Full name,Email address,Status\nParticipant 12345,Ada Lovelace,ada@uni.example,Submitted\n"
+    found = match([score("Ada-Lovelace_12345")], read_roster(roster(worksheet)))
+    assert found.lines["Ada-Lovelace_12345"]["Email address"] == "ada@uni.example"
+
+
+def test_who_is_not_in_the_roster_is_named_and_kept(course, roster, capsys):
+    course("ada")
+    course("zoe")
+    assert export(NAME, course.folders.root, roster=roster(CANVAS)) == 1
+    out = capsys.readouterr().out
+    assert "Not in the roster: 1 student" in out and "zoe: no line of the roster fits" in out
+    assert [row[0] for row in table(course, "canvas", f"{NAME}-canvas-not-in-roster.csv")] == ["student", "zoe"]
+    assert [row[3] for row in table(course, "canvas")[2:]] == ["ada"]
+
+
+def test_who_handed_nothing_in_is_named_and_keeps_the_mark_of_the_platform(course, roster, capsys):
+    course("ada")
+    export(NAME, course.folders.root, roster=roster(CANVAS))
+    out = capsys.readouterr().out
+    assert "nothing handed in" in out and "Noether, Emmy" in out
+    assert len(table(course, "canvas")) == 3
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_rosters_are_read_as_excel_and_the_platforms_write_them(roster, encoding, delimiter):
+    text = "Student,ID,SIS Login ID,Section\r\nÉmilie,7,emilie,A\r\n".replace(",", delimiter)
+    (line,) = read_roster(roster(text, encoding)).lines
+    assert (line["Student"], line["ID"]) == ("Émilie", "7")
+
+
+@pytest.mark.parametrize("text", ["", "Vorname,Nachname\nAda,Lovelace\n", "Student,ID\n    Points Possible,\n"])
+def test_a_roster_that_lists_nobody_is_refused(roster, text):
+    with pytest.raises(CannotStart):
+        read_roster(roster(text))
+
+
+# warnings and cells -----------------------------------------------------------------------------------------
+
+
+def test_what_is_not_final_is_said(course, capsys):
+    course("ada", written={"why": "So."})
+    course("bob", status="needs attention", sandbox="none: trusted students")
+    submit(course.folders, "cy")
+    export(NAME, course.folders.root, layout="moodle")
+    out = capsys.readouterr().out
+    for words in ("written answers are not graded", "need your attention", "not graded; not in", "without a sandbox"):
+        (line,) = [line for line in out.splitlines() if words in line]
+        assert line.endswith((": ada.", ": bob.", ": cy."))
+    assert "judged without a sandbox (trusted students)" in table(course, "moodle")[2][-1]
+
+
+def test_another_number_of_points_in_canvas_is_said(course, roster, capsys):
+    course("ada")
+    export(NAME, course.folders.root, roster=roster(CANVAS.replace(",9,", ",100,")))
+    assert "in Canvas this assignment is out of 100 points" in capsys.readouterr().out
+
+
+def test_a_column_that_canvas_does_not_have_is_said(course, roster, capsys):
+    course("ada")
+    export(NAME, course.folders.root, roster=roster(CANVAS.replace("07 Sums", "06 Products")))
+    assert table(course, "canvas")[0][5] == "07 Sums" and "no column '07 Sums'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "＝1", "a;=1", "a,\n=1", "a\t=1"])
+def test_no_cell_begins_like_a_formula(formula):
+    (row,) = list(csv.reader(io.StringIO(csv_text([[formula]]).decode("utf-8-sig"), newline="")))
+    parts = [part.strip() for line in row[0].split("\n") for piece in line.split(";") for part in piece.split("\t")]
+    assert all(not part.startswith(tuple("=+-@＝")) for part in parts)
+    assert harmless("anna-maria, o'neil @ home; 1 = 1") == "anna-maria, o'neil @ home; 1 = 1"
+
+
+def test_an_identifier_that_had_to_be_changed_is_said(course, roster, capsys):
+    course("ada")
+    export(NAME, course.folders.root, roster=roster(CANVAS.replace("S1", "=S1")))
+    assert table(course, "canvas")[2][2] == "'=S1" and "begins like a formula" in capsys.readouterr().out
+
+
+def test_bad_requests_get_a_sentence(course, tmp_path):
+    with pytest.raises(CannotStart, match="no layout 'excel'"):
+        export(NAME, course.folders.root, layout="excel")
+    with pytest.raises(CannotStart, match="course grade 07"):
+        export(NAME, course.folders.root)
+    course("ada")
+    with pytest.raises(CannotStart, match="not a file"):
+        export(NAME, course.folders.root, roster=tmp_path)
+    out = tmp_path / "deep" / "marks.csv"
+    assert export(NAME, course.folders.root, out=out) == 0 and out.is_file()
