@@ -165,8 +165,7 @@ def _candidates(row: "Score", roster: Roster) -> Iterable[set[int]]:
     own = {key.casefold() for key in (row.student, row.email, row.lms_user_id) if key}
     keys = [{line[column].casefold() for column in IDENTIFIERS if line.get(column)} for line in roster.lines]
     yield {index for index, there in enumerate(keys) if own & there}
-    before = {key.split("@")[0] for key in own}
-    yield {index for index, there in enumerate(keys) if before & {key.split("@")[0] for key in there}}
+    yield {index for index, there in enumerate(keys) if own & _before_at(there) or _before_at(own) & there}
     numbered = _NUMBERED.fullmatch(row.student)
     spellings = _spellings(numbered[1] if numbered else row.student)
     spellings |= _spellings(f"{row.first_name or ''} {row.last_name or ''}")
@@ -178,6 +177,10 @@ def _candidates(row: "Score", roster: Roster) -> Iterable[set[int]]:
         if by_name and by_number:
             yield by_name | by_number       # they contradict each other: no line fits for certain
     yield by_name
+
+
+def _before_at(keys: set[str]) -> set[str]:
+    return {key.split("@")[0] for key in keys if "@" in key}
 
 
 def _name(line: Mapping[str, str]) -> str:

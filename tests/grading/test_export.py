@@ -172,7 +172,10 @@ def test_students_are_found_by_login_number_address_and_name(roster, student, nu
     assert who(roster, CANVAS, student)[0] == {student: number}
 
 
-@pytest.mark.parametrize("student", ["noetheremmy_12345", "emmynoether_99998_12345", "zoe", "emm", "Daa-Lovelace", "uni.example"])
+@pytest.mark.parametrize(
+    "student",
+    ["noetheremmy_12345", "emmynoether_99998_12345", "zoe", "emm", "Daa-Lovelace", "uni.example", "emmy@evil.example"],
+)
 def test_nobody_is_taken_for_somebody_else(roster, student):
     lines, found = who(roster, CANVAS, student)
     assert lines == {} and "of the roster fit" in found.unknown[student]
