@@ -90,6 +90,33 @@ def test_fine_tuning_begins_where_the_source_ended_and_scratch_does_not(source, 
     assert torch.equal(begun[0], stem) and not torch.equal(begun[1], stem)
 
 
+def test_every_draw_and_every_source_gets_a_head_of_its_own(source, monkeypatch):
+    begun = []
+    fit = task.fit_classifier
+    monkeypatch.setattr(
+        task, "fit_classifier", lambda model, *a, **s: (begun.append(model.head.weight.clone()), fit(model, *a, **s))[1]
+    )
+    for seed in (0, 1):
+        for draw in (0, 1, task.DRAWS - 1):
+            task.train_target(QUICK, replace(source, recipe=replace(TINY, seed=seed)), per_class=2, draw=draw)
+    assert len(torch.stack(begun).unique(dim=0)) == len(begun) == 6
+
+
+def test_all_contestants_get_the_same_draws_of_labels(source, monkeypatch):
+    drawn = []
+    draw = task.label_draw
+    monkeypatch.setattr(task, "label_draw", lambda *a, **s: (drawn.append(draw(*a, **s)), drawn[-1])[1])
+    monkeypatch.setattr(task, "PER_CLASS", (2, 3))
+    monkeypatch.setattr(task, "DRAWS", 2)
+    monkeypatch.setattr(task, "CONTESTANTS", {"fine-tuned": {2: QUICK, 3: QUICK}})
+    list(task.frozen_scores(source))
+    list(task.trained_scores(source))
+    frozen, trained = drawn[:4], drawn[4:]
+    assert all(torch.equal(a, b) for a, b in zip(frozen, trained, strict=True))
+    assert [len(chosen) for chosen in frozen] == [8, 8, 12, 12]
+    assert not torch.equal(frozen[0], frozen[1]) and not torch.equal(frozen[2], frozen[3])
+
+
 def test_the_best_length_on_the_validation_scenes_is_kept(source, monkeypatch):
     values = iter([0.2, 0.9, 0.3, 0.1, 0.0])
     monkeypatch.setattr(task, "accuracy", lambda *_: next(values))

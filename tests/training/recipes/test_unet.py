@@ -46,7 +46,8 @@ def test_the_loss_is_weighted_cross_entropy_and_dice():
 def test_the_same_recipe_gives_the_same_net_and_another_seed_another(few_scenes):
     nets = [task.train_net(replace(TINY, seed=seed))[0].state_dict() for seed in (0, 0, 1)]
     assert all(torch.equal(nets[0][name], nets[1][name]) for name in nets[0])
-    assert not torch.equal(nets[0]["head.weight"], nets[2]["head.weight"])
+    steps_can_move = 2 * TINY.steps * TINY.learning_rate  # by Adam, in both nets; the rest is from the first weights
+    assert (nets[0]["head.weight"] - nets[2]["head.weight"]).abs().max() > 5 * steps_can_move
 
 
 def test_training_scenes_are_new_at_every_step_and_seed_and_never_the_held_out_ones():
