@@ -37,13 +37,14 @@ from course_lib.grading.judge import ATTENTION, SANDBOXED, SCHEMA, TRUSTED, judg
 from course_lib.grading.sandbox import SandboxError, Zygote, sandbox_problem
 from course_lib.grading.spec import AssignmentFiles, check_cell, load, read_assignment
 from course_lib.grading.verdicts import read_verdict
-from course_lib.grading.wording import counted, one_line, points
+from course_lib.grading.wording import counted, one_line
 from course_lib.training import progress
 
 if TYPE_CHECKING:
     from course_lib.grading.gradebook import Gradebook, Recorded, Score
 
 INTERRUPTED = 130  # exit code after Ctrl-C
+MOST_NAMES = 20  # of students in one line
 CRASHED = "Judging this submission ended the grading process twice. Look at it by hand, or judge it again with --again."
 NO_TIME = "The submission's timestamp.txt holds no time, so lateness was not counted."
 
@@ -108,8 +109,9 @@ class Batch:
     judge_one: JudgeOne = field(default_factory=lambda: judge_one)
     skipped: int = 0
     judged: int = 0
-    remarks: dict[str, list[str]] = field(default_factory=dict)  # by student, for the summary
-    attention: set[str] = field(default_factory=set)
+    verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)  # by student
+    refused: dict[str, tuple[str, ...]] = field(default_factory=dict)  # why a student's folder could not be used
+    attention: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.loaded = load(self.files)
@@ -129,8 +131,8 @@ class Batch:
         if only is None:
             return students
         if only not in students:
-            known = ", ".join(one_line(name, 40) for name in students[:20])
-            more = f" and {len(students) - 20} more" if len(students) > 20 else ""
+            known = ", ".join(one_line(name, 40) for name in students[:MOST_NAMES])
+            more = f" and {len(students) - MOST_NAMES} more" if len(students) > MOST_NAMES else ""
             raise CannotStart(
                 f"There is no submission of {only!r} for assignment {self.files.name}. These have submitted: "
                 f"{known}{more}."
@@ -186,8 +188,7 @@ class Batch:
         for student in students:
             submission = self.take_in(student)
             if not storable(student):
-                self.attention.add(student)
-                self.remarks[student] = list(submission.notes)
+                self.refused[student] = submission.notes
                 done.append(student)
                 continue
             verdict = None if self.again else self.known_verdict(submission)
@@ -224,14 +225,14 @@ class Batch:
         return TRUSTED if self.trusted else SANDBOXED
 
     def _stands(self, submission: Submission) -> bool:
-        """Whether the gradebook and the graded notebook have this submission already."""
+        """Whether the gradebook has this submission, and its time, already, and the graded notebook is there."""
         there = self.recorded.get(submission.student)
-        same = there is not None and (there.submission, there.spec, there.sandbox) == (
-            submission.sha256,
-            self.files.hash,
-            self.mode,
-        )
-        return same and self._graded(submission.student).is_file()
+        if there is None or not self._graded(submission.student).is_file():
+            return False
+        moment, _ = self._submitted_at(submission.student)
+        same_time = moment is None or moment == there.submitted
+        wanted = (submission.sha256, self.files.hash, self.mode)
+        return same_time and (there.submission, there.spec, there.sandbox) == wanted
 
     def _graded(self, student: str) -> Path:
         return self.folders.autograded(student, self.files.name) / f"{self.files.notebook}.ipynb"
@@ -273,10 +274,10 @@ class Batch:
         moment = parse_time(text)
         return moment, NO_TIME if moment is None else None
 
-    def _remember(self, verdict: Mapping[str, Any]) -> None:
-        self.remarks[verdict["student"]] = list(verdict["notes"])
+    def _remember(self, verdict: dict[str, Any]) -> None:
+        self.verdicts[verdict["student"]] = verdict
         if verdict["status"] == ATTENTION:
-            self.attention.add(verdict["student"])
+            self.attention.append(verdict["student"])
 
     def _crashed(self, submission: Submission) -> dict[str, Any]:
         return lost_verdict(submission, self.files, trusted=self.trusted, note=CRASHED)
@@ -299,19 +300,14 @@ class Batch:
 
     def print_summary(self, students: list[str]) -> None:
         """The table of points, and what is left for a person to do."""
-        from rich.console import Console
-
         from course_lib.grading.gradebook import scores
+        from course_lib.grading.summary import print_summary
 
         rows = {row.student: row for row in scores(self.folders.gradebook, self.files.name)}
         chosen = [rows[student] for student in students if student in rows]
-        titles = {check_cell(task.name): task.name for task in self.loaded.assignment.tasks}
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            console.width = 160
-        console.print(summary_table(chosen, self.remarks, self.attention, titles))
+        print_summary(chosen, self.verdicts)
         for line in self._closing_lines(students, chosen):
-            console.print(line, markup=False, soft_wrap=True)
+            print(line)
 
     def _closing_lines(self, students: list[str], rows: list["Score"]) -> Iterator[str]:
         yield (
@@ -320,14 +316,13 @@ class Batch:
         )
         if self.trusted:
             yield "Judged WITHOUT a sandbox (trusted students): every verdict and report says so."
-        for student in students:
-            if student not in {row.student for row in rows}:
-                yield f"Not graded: {one_line(student)!r}: {' '.join(self.remarks.get(student, []))}"
-        if attention := [student for student in students if student in self.attention]:
-            verb = "needs" if len(attention) == 1 else "need"
-            names = ", ".join(one_line(student, 40) for student in attention[:20])
-            more = f" and {len(attention) - 20} more" if len(attention) > 20 else ""
-            yield f"{counted(len(attention), 'submission')} {verb} attention: {names}{more}."
+        for student, why in self.refused.items():
+            yield f"Not graded: {one_line(student)}. {' '.join(why)}"
+        if self.attention:
+            names = ", ".join(one_line(student, 40) for student in sorted(self.attention)[:MOST_NAMES])
+            more = f" and {len(self.attention) - MOST_NAMES} more" if len(self.attention) > MOST_NAMES else ""
+            verb = "needs" if len(self.attention) == 1 else "need"
+            yield f"{counted(len(self.attention), 'submission')} {verb} attention: {names}{more}."
         if unread := sum(len(row.unread) for row in rows):
             verb = "waits" if unread == 1 else "wait"
             yield f"{counted(unread, 'answer')} {verb} for points by hand: course assign formgrader"
@@ -606,43 +601,6 @@ def _sentence(problem: Exception) -> str:
     if isinstance(problem, SandboxError):
         return f"{problem}."
     return f"A submission could not be given to a worker, or its verdict not be taken: {problem!r}."
-
-
-# words ------------------------------------------------------------------------------------------------------
-
-
-def summary_table(
-    rows: list["Score"], remarks: Mapping[str, list[str]], attention: set[str], titles: Mapping[str, str]
-) -> Any:
-    """A rich table: a line for each student, a column for each graded cell."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(show_edge=False, pad_edge=False)
-    table.add_column("Student")
-    cells = list(rows[0].possible) if rows else []
-    for cell in cells:
-        table.add_column(f"{titles.get(cell, cell)} /{points(rows[0].possible[cell])}", justify="right")
-    table.add_column("Total" if not rows else f"Total /{points(rows[0].maximum)}", justify="right")
-    table.add_column("Late", justify="right")
-    table.add_column("Notes", overflow="fold")
-    for row in rows:
-        numbers = [f"{points(row.points[cell])}{'?' if cell in row.unread else ''}" for cell in cells]
-        late = _late_in_words(row)
-        notes = [*(["needs attention"] if row.student in attention else []), *remarks.get(row.student, [])]
-        text = one_line("; ".join(notes))
-        table.add_row(Text(one_line(row.student, 40)), *numbers, points(row.total), late, Text(text))
-    return table
-
-
-def _late_in_words(row: "Score") -> str:
-    if row.seconds_late <= 0:
-        return ""
-    minutes = max(1, round(row.seconds_late / 60))
-    days, minutes = divmod(minutes, 24 * 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [f"{number} {unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "min")) if number][:2]
-    return " ".join(parts) + (f", -{points(row.penalty)}" if row.penalty else "")
 
 
 def _read(folders: Folders, name: str) -> AssignmentFiles:

@@ -7,7 +7,6 @@ with which checks, in the same transaction.
 
 import hashlib
 import json
-import math
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -64,6 +63,7 @@ class Recorded:
     submission: str
     spec: str
     sandbox: str
+    submitted: datetime | None  # UTC
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,13 +147,22 @@ class Gradebook:
     def recorded(self) -> dict[str, Recorded]:
         """What stands in the gradebook for this assignment, by student."""
         rows = self._db.execute(
-            select(SubmittedAssignment.student_id, VERDICTS.c.submission, VERDICTS.c.spec, VERDICTS.c.sandbox)
+            select(
+                SubmittedAssignment.student_id,
+                VERDICTS.c.submission,
+                VERDICTS.c.spec,
+                VERDICTS.c.sandbox,
+                SubmittedAssignment.timestamp,
+            )
             .join(SubmittedNotebook, SubmittedNotebook.id == VERDICTS.c.notebook_id)
             .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
             .where(SubmittedAssignment.assignment_id == self._assignment_id)
         ).all()
         self._db.rollback()
-        return {name: Recorded(submission=sha, spec=spec, sandbox=mode) for name, sha, spec, mode in rows}
+        return {
+            student: Recorded(submission=submission, spec=spec, sandbox=sandbox, submitted=moment)
+            for student, submission, spec, sandbox, moment in rows
+        }
 
     def record(self, verdict: Mapping[str, Any], written: Mapping[str, str], *, submitted: datetime | None) -> None:
         """Puts a verdict and the student's written answers into the gradebook, all of it or nothing.
@@ -461,8 +470,7 @@ def _counted(auto: float | None, manual: float | None, extra: float | None) -> f
 def _judged(verdict: Mapping[str, Any], cell: _Cell) -> float:
     """The judge's points for a check cell, within 0 and what was released; 0 for a cell that no task belongs to."""
     task = verdict["tasks"].get(cell.name.removeprefix(CHECK_PREFIX), {})
-    points = float(task.get("points", 0.0))
-    return min(max(points, 0.0), cell.max_score) if math.isfinite(points) else 0.0
+    return min(max(float(task.get("points", 0.0)), 0.0), cell.max_score)
 
 
 def _set_judged(grade: Grade, points: float) -> None:

@@ -1,0 +1,294 @@
+"""What the gradebook takes from a verdict, and what a person's hand has written there and stays."""
+
+import json
+import sqlite3
+from datetime import datetime, timedelta
+
+import pytest
+from nbgrader import api
+from nbgrader.apps import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.plugins import BasePlugin
+from traitlets.config import Config
+
+from course_lib.data.place import CannotStart
+from course_lib.grading.folders import write_whole
+from course_lib.grading.gradebook import Gradebook, parse_time, scores
+from course_lib.grading.graded import graded_notebook
+from tests.grading.small_course import NAME, NOTEBOOK, POINTS, make_course, released, verdict
+
+ON_TIME = datetime(2026, 2, 28, 12)
+TWO_DAYS_LATE = datetime(2026, 3, 3, 12)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return make_course(tmp_path / "course")
+
+
+@pytest.fixture
+def book(folders):
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK) as book:
+        yield book
+
+
+def row(folders, student="ada"):
+    return next(row for row in scores(folders.gradebook, NAME) if row.student == student)
+
+
+def by_hand(folders, student="ada", **values):
+    """Sets what a person sets in formgrader: `by_hand(folders, check_add={"manual_score": 1})`."""
+    with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+        for cell, changes in values.items():
+            cell = cell.replace("_", "-")
+            find = theirs.find_comment if "manual_comment" in changes else theirs.find_grade
+            entry = find(cell, NOTEBOOK, NAME, student)
+            for name, value in changes.items():
+                setattr(entry, name, value)
+        theirs.db.commit()
+
+
+def late(**settings):
+    config = Config()
+    config.AssignLatePenalties.plugin_class = f"{__name__}.PointADay"
+    config.PointADay.update(settings)
+    return config
+
+
+class PointADay(BasePlugin):
+    def late_submission_penalty(self, student_id, score, total_seconds_late):
+        return total_seconds_late / 86400
+
+
+class Negative(BasePlugin):
+    def late_submission_penalty(self, student_id, score, total_seconds_late):
+        return -5
+
+
+def test_nbgraders_own_tools_see_points_time_and_comments(folders, book):
+    book.record(verdict("ada", add=1.0), {"why": "Because."}, submitted=ON_TIME)
+    with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+        found = theirs.find_submission_notebook(NOTEBOOK, NAME, "ada")
+        assert (found.code_score, found.max_score, found.assignment.timestamp) == (3.0, 9.0, ON_TIME)
+        assert {grade.name: grade.auto_score for grade in found.grades} == {
+            "check-add": 1.0,
+            "check-double": 2.0,
+            "why": None,
+        }
+        comment = theirs.find_comment("add", NOTEBOOK, NAME, "ada").comment
+    assert "[failed] add is right" in comment and "Look again." in comment
+    write_whole(folders.autograded("ada", NAME) / f"{NOTEBOOK}.ipynb", b"{}")
+    config = Config()
+    config.CourseDirectory.root = str(folders.root)
+    submission = NbGraderAPI(CourseDirectory(config=config), config=config).get_submission(NAME, "ada")
+    assert (submission["score"], submission["needs_manual_grade"]) == (3.0, True)
+
+
+def test_a_submission_is_recorded_once_however_often_it_is_judged(folders, book):
+    for points in (1.0, 3.0, 2.0):
+        book.record(verdict("ada", add=points), {}, submitted=ON_TIME)
+    with sqlite3.connect(folders.gradebook) as db:
+        counts = [
+            db.execute(f"select count(*) from {table}").fetchone()[0]
+            for table in ("student", "submitted_assignment", "submitted_notebook", "grade", "comment", "course_verdict")
+        ]
+    assert counts == [1, 1, 1, 3, 3, 1]
+    assert row(folders).points["check-add"] == 2.0
+
+
+def test_a_record_that_fails_midway_leaves_nothing(folders, book, monkeypatch):
+    book.record(verdict("ada", add=1.0), {}, submitted=ON_TIME)
+    monkeypatch.setattr(book, "_penalty", lambda *_: 1 / 0)
+    for student in ("ada", "bob"):
+        with pytest.raises(ZeroDivisionError):
+            book.record(verdict(student, add=3.0), {}, submitted=ON_TIME)
+    rows = scores(folders.gradebook, NAME)
+    assert [(row.student, row.points["check-add"]) for row in rows] == [("ada", 1.0)]
+
+
+def test_points_by_hand_extra_credit_and_comments_survive_regrading(folders, book):
+    book.record(verdict("ada", add=0.0), {"why": "Because."}, submitted=ON_TIME)
+    by_hand(folders, check_add={"manual_score": 2.5, "extra_credit": 0.5}, add={"manual_comment": "Nearly!"})
+    by_hand(folders, why={"manual_score": 3.0, "needs_manual_grade": False})
+    book.record(verdict("ada", add=1.0, submission="c" * 64), {"why": "Because."}, submitted=ON_TIME)
+    found = row(folders)
+    assert found.points == {"check-add": 3.0, "check-double": 2.0, "why": 3.0}
+    assert found.comments["add"] == "Nearly!"
+    assert found.unread == ("check-add",)  # the judge changed its mind behind the person's back
+
+
+def test_a_person_is_asked_again_only_when_the_written_answer_changed(folders, book):
+    book.record(verdict("ada"), {"why": "Because."}, submitted=ON_TIME)
+    assert row(folders).unread == ("why",)
+    by_hand(folders, why={"manual_score": 3.0, "needs_manual_grade": False})
+    book.record(verdict("ada", add=0.0), {"why": "Because. "}, submitted=ON_TIME)
+    assert row(folders).unread == ()
+    book.record(verdict("ada"), {"why": "For another reason."}, submitted=ON_TIME)
+    assert (row(folders).unread, row(folders).points["why"]) == (("why",), 3.0)
+
+
+@pytest.mark.parametrize("text", ["YOUR ANSWER HERE", "", None])
+def test_no_written_answer_is_0_and_asks_nobody(folders, book, text):
+    book.record(verdict("ada"), {} if text is None else {"why": text}, submitted=ON_TIME)
+    found = row(folders)
+    assert (found.points["why"], found.unread, found.comments["why"]) == (0.0, (), "No response.")
+
+
+def test_a_verdict_cannot_give_more_points_than_were_released(folders, book):
+    book.record(verdict("ada", add=1e9, double=7.0), {}, submitted=ON_TIME)
+    book.record(verdict("bob", add=-1.0), {}, submitted=ON_TIME)
+    found = [row(folders, student).points for student in ("ada", "bob")]
+    assert [(points["check-add"], points["check-double"]) for points in found] == [(3.0, 2.0), (0.0, 2.0)]
+
+
+def test_a_task_that_the_verdict_does_not_know_earns_nothing(folders, book):
+    empty = verdict("ada")
+    del empty["tasks"]["add"]
+    book.record(verdict("ada"), {}, submitted=ON_TIME)
+    book.record(empty, {}, submitted=ON_TIME)
+    assert row(folders).points["check-add"] == 0.0
+
+
+def test_lateness_costs_what_nbgraders_plugin_says(folders):
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=late()) as book:
+        book.record(verdict("ada"), {}, submitted=TWO_DAYS_LATE)
+        book.record(verdict("bob", add=1.0, double=0.0), {}, submitted=TWO_DAYS_LATE)
+        book.record(verdict("cy"), {}, submitted=ON_TIME)
+    found = {row.student: (row.seconds_late, row.penalty, row.total) for row in scores(folders.gradebook, NAME)}
+    assert found == {"ada": (172800.0, 2.0, 3.0), "bob": (172800.0, 1.0, 0.0), "cy": (0.0, 0.0, 5.0)}
+
+
+def test_a_penalty_is_never_a_present(folders):
+    config = late()
+    config.AssignLatePenalties.plugin_class = f"{__name__}.Negative"
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=config) as book:
+        book.record(verdict("ada"), {}, submitted=TWO_DAYS_LATE)
+    assert row(folders).penalty == 0.0
+
+
+def test_an_extension_takes_a_penalty_back_without_regrading(folders):
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=late()) as book:
+        book.record(verdict("ada"), {}, submitted=TWO_DAYS_LATE)
+        with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+            theirs.grant_extension(NAME, "ada", days=1)
+        book.update_penalties()
+        assert row(folders).penalty == 1.0
+        with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+            theirs.grant_extension(NAME, "ada", days=7)
+        book.update_penalties()
+        assert row(folders).penalty == 0.0
+
+
+def test_without_a_time_an_earlier_one_stands(folders, book):
+    book.record(verdict("ada"), {}, submitted=ON_TIME)
+    book.record(verdict("ada"), {}, submitted=None)
+    assert row(folders).submitted == ON_TIME
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-02-28 12:00:00 UTC", ON_TIME),
+        ("2026-02-28 13:00:00 Europe/Berlin", ON_TIME),
+        ("2026-02-28T12:00:00", ON_TIME),
+        ("yesterday, I think", None),
+        ("9" * 190, None),
+        ("", None),
+    ],
+)
+def test_timestamps_are_read_as_nbgrader_writes_them_and_nothing_else_hurts(text, moment):
+    assert parse_time(text) == moment
+
+
+def test_recorded_says_which_submission_checks_and_mode_stand(book):
+    book.record(verdict("ada", sandbox="none: trusted students"), {}, submitted=ON_TIME)
+    there = book.recorded()["ada"]
+    assert (there.submission, there.spec, there.sandbox) == ("a" * 64, "b" * 64, "none: trusted students")
+
+
+def test_an_unreleased_assignment_says_what_to_run(folders, tmp_path):
+    with pytest.raises(CannotStart, match="course assign release 08"):
+        Gradebook(folders.gradebook, assignment="08", notebook=NOTEBOOK)
+    with pytest.raises(CannotStart, match="course assign release 07"):
+        Gradebook(tmp_path / "none.db", assignment=NAME, notebook=NOTEBOOK)
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_file_that_is_no_gradebook_is_refused_and_kept(tmp_path):
+    path = tmp_path / "gradebook.db"
+    path.write_bytes(b"not a database" * 100)
+    with pytest.raises(CannotStart, match="cannot be read as a gradebook"):
+        Gradebook(path, assignment=NAME, notebook=NOTEBOOK)
+    assert path.read_bytes() == b"not a database" * 100
+
+
+def test_another_program_that_holds_the_gradebook_is_named(folders, book, monkeypatch):
+    book._db.execute(api.text("pragma busy_timeout = 100"))
+    with sqlite3.connect(folders.gradebook) as other:
+        other.execute("begin exclusive")
+        with pytest.raises(CannotStart, match="Is another program busy"):
+            book.record(verdict("ada"), {}, submitted=ON_TIME)
+        other.rollback()
+
+
+def test_a_record_asks_the_gradebook_nothing_that_grows_with_the_class(folders, book):
+    """SQLite's own plan for each query: it looks rows up by an index, or reads tables as small as the assignment."""
+    for number in range(3):
+        book.record(verdict(f"s{number}"), {}, submitted=TWO_DAYS_LATE)
+    asked = []
+    connection = book._db.connection().connection.dbapi_connection
+    connection.set_trace_callback(asked.append)
+    book.record(verdict("s1", add=0.0), {"why": "x"}, submitted=TWO_DAYS_LATE)
+    book.record(verdict("new"), {}, submitted=TWO_DAYS_LATE)
+    connection.set_trace_callback(None)
+    grows = ("student", "submitted_assignment", "submitted_notebook", "grade", "comment", "course_verdict")
+    with sqlite3.connect(folders.gradebook) as db:
+        queries = [query for query in asked if query.split()[0] in ("SELECT", "UPDATE", "DELETE", "INSERT")]
+        plans = [step[3] for query in queries for step in db.execute(f"explain query plan {query}")]
+    assert len(queries) > 15
+    assert not [step for step in plans for table in grows if step == f"SCAN {table}"]
+
+
+def test_scores_come_in_the_order_of_the_notebook(folders, book):
+    book.record(verdict("ada"), {}, submitted=ON_TIME)
+    assert list(row(folders).possible.items()) == list(POINTS.items())
+
+
+def test_the_graded_notebook_is_the_release_with_answers_and_words(folders):
+    judged = verdict("ada", add=1.0)
+    text = graded_notebook(
+        json.dumps(released()).encode(), {"add": "def add(): ...", "why": "So.", "setup": "x"}, judged
+    )
+    cells = {cell["metadata"]["nbgrader"]["grade_id"]: cell for cell in json.loads(text)["cells"]}
+    assert (cells["add"]["source"], cells["why"]["source"]) == ("def add(): ...", "So.")
+    assert cells["setup"]["source"] == "import torch"  # only answers are the student's
+    said, points = cells["check-add"]["outputs"]
+    assert "[failed] add is right" in said["text"] and points["data"]["text/plain"] == "1.0"
+    assert "trusted" not in said["text"]
+
+
+def test_a_graded_notebook_says_that_there_was_no_sandbox():
+    judged = verdict("ada", sandbox="none: trusted students")
+    text = graded_notebook(json.dumps(released()).encode(), {}, judged).decode()
+    assert text.count("Judged without a sandbox") == 2
+
+
+def test_nbgrader_reads_the_judges_points_from_the_graded_notebook():
+    from nbformat import reads
+    from nbgrader.utils import determine_grade, is_grade
+
+    text = graded_notebook(json.dumps(released()).encode(), {"why": "So."}, verdict("ada", add=1.0)).decode()
+    grades = [determine_grade(cell) for cell in reads(text, as_version=4).cells if is_grade(cell)]
+    assert grades == [(1.0, 3.0), (2.0, 2.0), (None, 4.0)]
+
+
+def test_half_a_surrogate_pair_in_an_answer_can_be_stored(folders, book):
+    text = graded_notebook(json.dumps(released()).encode(), {"add": "x = '\ud800'"}, verdict("ada"))
+    assert "x = '?'" in text.decode("utf-8")
+    book.record(verdict("ada", status="needs attention", notes=["odd \udfff"]), {"why": "\ud800"}, submitted=ON_TIME)
+    assert "odd ?" in row(folders).comments["add"]
+
+
+def test_a_due_date_counts_to_the_second(folders, book):
+    book.record(verdict("ada"), {}, submitted=datetime(2026, 3, 1, 12) + timedelta(seconds=1))
+    assert row(folders).seconds_late == 1.0
