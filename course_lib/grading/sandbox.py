@@ -43,7 +43,9 @@ __all__ = [
     "sandbox_problem",
 ]
 
+ATTEMPTS = 3  # at making a box
 START_SECONDS = 120  # at most for loading torch
+GRACE = 3  # seconds between the end of a box's pipes and its own
 END_SECONDS = 20  # at most until the processes of a box are gone
 
 INSTALL = "install bubblewrap: sudo apt-get install bubblewrap"
@@ -90,8 +92,12 @@ class Body(Protocol):
     replies: BinaryIO
     log: BinaryIO
 
-    def end(self) -> str:
-        """Ends all its processes, waits until they are gone, and says why it had ended if it had."""
+    def end(self, *, seconds: float = 0) -> str:
+        """Ends all its processes, waits until they are gone, and says why.
+
+        One that seems to be ending by itself is given these `seconds` for it. The reason is "protocol" for one that
+        was still alive then.
+        """
 
 
 class Zygote:
@@ -135,15 +141,15 @@ class Zygote:
         with self._lock:
             if self._process is None:
                 raise SandboxError("this zygote is closed")
-            try:
-                return WalledBody(self._process, limits)
-            except OSError:  # something ended it, such as the system when memory ran out: a new one, once
-                self._process.end()
-                self._process = SandboxProcess.start("worker", "zygote", hidden=self._hidden)
-            try:
-                return WalledBody(self._process, limits)
-            except OSError as problem:
-                raise SandboxError(f"the sandbox makes no box: {self._process.complaint() or problem}") from None
+            for _ in range(ATTEMPTS):
+                try:
+                    return WalledBody(self._process, limits)
+                except OSError as problem:
+                    complaint = self._process.complaint() or str(problem)
+                    if not self._process.alive():  # the system ended it, such as when memory ran out
+                        self._process.end()
+                        self._process = SandboxProcess.start("worker", "zygote", hidden=self._hidden)
+            raise SandboxError(f"The sandbox makes no box: {complaint}")
 
 
 class Box:
@@ -236,6 +242,9 @@ class Box:
             self._end("closed")
         for thread in self._threads:
             thread.join(timeout=END_SECONDS)
+        if not any(thread.is_alive() for thread in self._threads):
+            for pipe in (self._body.requests, self._body.replies, self._body.log):
+                pipe.close()
 
     def __enter__(self) -> "Box":
         return self
@@ -262,22 +271,24 @@ class Box:
 
     def _overwrite(self, given: list[Tensor | np.ndarray], changed: Any) -> None:
         for index, value in changed.items() if isinstance(changed, dict) else ():
-            if not (type(index) is int and 0 <= index < len(given) and type(value) is type(given[index])):
+            if not (type(index) is int and 0 <= index < len(given) and _is_like(value, given[index])):
                 raise self._end("protocol")
-            if value.dtype != given[index].dtype:
-                raise self._end("protocol")
-            if isinstance(value, Tensor):
-                given[index].data = value
-            elif value.shape == given[index].shape:
-                given[index][...] = value
+            old = given[index]
+            if isinstance(old, np.ndarray):
+                old[...] = value
+            elif old.shape == value.shape:
+                old.detach().copy_(value)
+            else:
+                old.data = value
 
     def _end(self, reason: str | None) -> BoxEnded:
-        found = self._body.end()
+        found = self._body.end(seconds=0 if reason else GRACE)
         self._questions.put(None)
         self.ended = reason or found
         return BoxEnded(self.ended)
 
 
+REASONS = {signal.SIGKILL: "memory", signal.SIGXCPU: "cpu"} if os.name == "posix" else {}
 ERROR_KINDS = frozenset([*ERROR_NAMES.values(), TOO_LARGE])
 
 
@@ -288,8 +299,8 @@ def _talk(body: Body, limits: Limits, questions: queue.SimpleQueue, answers: que
         try:
             write(question)
             answers.put(receive(read, most=limits.reply_bytes))
-        except (EOFError, OSError, ValueError) as end:  # ValueError: the pipe was closed here
-            answers.put(end if isinstance(end, EOFError | OSError) else EOFError())
+        except (EOFError, OSError) as end:
+            answers.put(end)
             return
         except WireError:
             answers.put(None)  # nothing that means anything
@@ -301,8 +312,15 @@ def _drain(stream: BinaryIO, log: bytearray, most: int) -> None:
     try:
         while part := stream.read(1 << 16):
             log += part[: most - len(log)]
-    except (OSError, ValueError):
+    except OSError:
         return
+
+
+def _is_like(new: Any, old: Tensor | np.ndarray) -> bool:
+    """Whether it can be what became of an array: a tensor, but no array, can be given another shape."""
+    if isinstance(old, np.ndarray):
+        return isinstance(new, np.ndarray) and new.dtype == old.dtype and new.shape == old.shape
+    return isinstance(new, Tensor) and new.dtype == old.dtype
 
 
 def _is_named_tensors(value: Any) -> bool:
@@ -341,19 +359,30 @@ class WalledBody:
         _close_in_children(self.lifeline)
         self._zygote = zygote
 
-    def end(self) -> str:
-        """Ends all processes of the box and waits until they are gone."""
-        try:
-            with contextlib.suppress(OSError):
+    def end(self, *, seconds: float = 0) -> str:
+        """Ends all processes of the box, waits until they are gone, and says why; see `Body`."""
+        reason = self._warden_says(seconds) if seconds else None
+        if reason is None:
+            with contextlib.suppress(OSError):  # the warden has just ended
                 self.lifeline.shutdown(socket.SHUT_WR)
-            reason = b""
-            while part := self.lifeline.recv(64):
-                reason += part
-        except OSError:  # the warden does not answer: with the zygote all its boxes end
+            reason = self._warden_says(END_SECONDS)
+        if reason is None:  # it does not answer: with the zygote all its boxes end
             self._zygote.end()
-            reason = b""
         self.lifeline.close()
-        return reason.decode() or "exit"
+        return {"closed": "protocol", "": "exit", None: "exit"}.get(reason, reason)
+
+    def _warden_says(self, seconds: float) -> str | None:
+        """Its last word, once it is gone; None if it still lives after so many seconds."""
+        self.lifeline.settimeout(seconds)
+        words = b""
+        try:
+            while part := self.lifeline.recv(64):
+                words += part
+        except TimeoutError:
+            return None
+        except OSError:
+            pass
+        return words.decode()
 
 
 class PlainBody:
@@ -361,7 +390,7 @@ class PlainBody:
 
     def __init__(self, limits: Limits):
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "course_lib.grading.boxed.worker", "plain", json.dumps(asdict(limits))],
+            [sys.executable, "-P", "-m", "course_lib.grading.boxed.worker", "plain", json.dumps(asdict(limits))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -372,8 +401,10 @@ class PlainBody:
         )
         self.requests, self.replies, self.log = self._process.stdin, self._process.stdout, self._process.stderr
 
-    def end(self) -> str:
+    def end(self, *, seconds: float = 0) -> str:
         """Ends the process and what it started, as far as that can be found."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=seconds)
         ended = self._process.poll()
         with contextlib.suppress(psutil.Error):
             for process in psutil.Process(self._process.pid).children(recursive=True):
@@ -384,7 +415,7 @@ class PlainBody:
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
-        return "cpu" if os.name == "posix" and ended == -signal.SIGKILL else "exit"
+        return "protocol" if ended is None else REASONS.get(-ended, "exit")
 
 
 class SandboxProcess:
@@ -422,6 +453,12 @@ class SandboxProcess:
 
     def ask(self, message: bytes, descriptors: Sequence[int]) -> None:
         socket.send_fds(self.control, [message], descriptors)
+
+    def alive(self) -> bool:
+        """Also waits a moment for one that is about to end."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=0.2)
+        return self.process.returncode is None
 
     def complaint(self) -> str:
         """The last line of what it wrote to standard error."""

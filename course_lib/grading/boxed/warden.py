@@ -88,29 +88,30 @@ def excess(usage: Usage, limits: Limits) -> str | None:
 def watch(box: int, lifeline: socket.socket, limits: Limits) -> NoReturn:
     """Waits until the box ends or must be ended, tells the judge why, and ends itself.
 
-    Its end is the judge's sign that no process of the box is left: the kernel ends them all with their first, and
-    waiting for that one waits for all.
+    The end of the lifeline is the judge's sign that no process of the box is left: the kernel ends them all with their
+    first, and waiting for that one waits for all.
     """
     meter = Meter(box)
     signs = select.poll()
     signs.register(lifeline, select.POLLIN)
-    signs.register(os.pidfd_open(box), select.POLLIN)
+    end = os.pidfd_open(box)
+    signs.register(end, select.POLLIN)
     reason = None
     while reason is None:
-        if signs.poll(INTERVAL * 1000):
-            break
-        reason = excess(meter.read(), limits)
+        happened = dict(signs.poll(INTERVAL * 1000))
+        if end in happened:
+            reason = "exit"
+        elif happened:
+            reason = "closed"
+        else:
+            reason = excess(meter.read(), limits)
     os.kill(box, signal.SIGKILL)
     _, status = os.waitpid(box, 0)
+    if reason == "exit" and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+        reason = "memory"  # nobody in the box can kill its first process, so the kernel did, short of memory
     try:
-        lifeline.send((reason or reason_of_end(status, meter, limits)).encode())
+        lifeline.send(reason.encode())
     except OSError:
         pass  # the judge is gone
+    lifeline.close()
     os._exit(0)
-
-
-def reason_of_end(status: int, meter: Meter, limits: Limits) -> str:
-    """Why a box ended that nobody ended: killed by the kernel it used too much, of which CPU time can be told."""
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
-        return "cpu" if sum(meter.seen.values()) > limits.cpu_seconds - 1 else "memory"
-    return "exit"

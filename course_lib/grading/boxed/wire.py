@@ -90,7 +90,11 @@ def receive(read_exactly: Callable[[int], bytes], *, most: int = MOST_BODY) -> A
     header, body = read_exactly(header_length), read_exactly(body_length)
     try:
         tree = json.loads(
-            header.decode("utf-8"), object_pairs_hook=_plain_object, parse_constant=_refuse, parse_int=_integer
+            header.decode("utf-8"),
+            object_pairs_hook=_plain_object,
+            parse_constant=_refuse,
+            parse_int=_integer,
+            parse_float=_fraction,
         )
     except (ValueError, RecursionError) as problem:
         raise WireError(f"the header is no JSON: {type(problem).__name__}") from None
@@ -276,6 +280,12 @@ def _plain_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _integer(digits: str) -> int:
     if len(digits) > 20 or abs(number := int(digits)) >= MOST_INTEGER:
         raise ValueError("an integer of more than 64 bits")
+    return number
+
+
+def _fraction(digits: str) -> float:
+    if len(digits) > 40 or not math.isfinite(number := float(digits)):
+        raise ValueError("a number that no float of ours is written as")
     return number
 
 

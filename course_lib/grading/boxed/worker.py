@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO, NoReturn
 
+import einops
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -22,8 +23,10 @@ from .limits import Limits, limit_process
 from .wire import Handle, WireError, arrays_in, pack, receive
 
 ERROR_NAMES: dict[type, str] = {
-    kind: name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
-} | {np.linalg.LinAlgError: "LinAlgError", torch.linalg.LinAlgError: "LinAlgError"}
+    kind: kind.__name__.lstrip("_")
+    for kind in (*vars(builtins).values(), einops.EinopsError, np.linalg.LinAlgError, torch.linalg.LinAlgError)
+    if isinstance(kind, type) and issubclass(kind, BaseException)
+}
 OWN_ERROR = "an error of its own"
 TOO_LARGE = "an answer that is too large"
 SEED = 0
@@ -125,7 +128,7 @@ class Box:
 
 
 def error_name(error: BaseException) -> str:
-    """The name of an error of Python or torch; never its message, and nothing that the error itself could compute."""
+    """The name of an error of Python, torch or einops; never its message, and nothing that the error itself could compute."""
     try:
         return ERROR_NAMES.get(type(error), OWN_ERROR)
     except BaseException:  # a class can have a hostile hash
@@ -148,9 +151,6 @@ def is_real(value: Tensor) -> bool:
 
 def serve(requests: BinaryIO, replies: BinaryIO, *, most: int) -> NoReturn:
     """Answers requests until there are no more; an answer has at most `most` bytes of arrays and texts."""
-    random.seed(SEED)
-    np.random.seed(SEED)
-    torch.manual_seed(SEED)
     box = Box()
     read, write = reader(requests), writer(replies)
     while True:
@@ -204,7 +204,7 @@ def writer(stream: BinaryIO) -> Callable[[bytes], None]:
 
 
 def preload() -> None:
-    """Imports and runs once what boxes need, so that none of them pays for it."""
+    """Imports and runs once what boxes need, so that none of them pays for it; all start from the same seeds."""
     import einops.layers.torch  # noqa: F401
     import torch._dynamo  # noqa: F401 (the first optimizer would import it)
 
@@ -213,6 +213,9 @@ def preload() -> None:
     optimizer = torch.optim.Adam(model.parameters())
     einops.rearrange(model(torch.ones(1, 2)), "a b -> b a").sum().backward()
     optimizer.step()
+    random.seed(SEED)
+    np.random.seed(SEED)
+    torch.manual_seed(SEED)
 
 
 def run_zygote(descriptor: int) -> NoReturn:
