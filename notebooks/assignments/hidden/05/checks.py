@@ -202,12 +202,21 @@ def blind_query(subject: Subject) -> list[Finding]:
     return blind_findings(subject.tensor(q, k, v, mask=blind, shape=(2, 4, 5), finite=False), expected)
 
 
+UNASKED = Finding(
+    misconception="the queries do not matter",
+    message="Other queries get the same answer.",
+    hint="The weights come from the dot products of queries and keys.",
+)
+
+
 def axes_in_front(subject: Subject) -> list[Finding]:
     q, k, v = queries_keys_values(subject, 2, 3, queries=4, keys=6)
     together = subject.tensor(q, k, v, shape=(2, 3, 4, 5))
     alone = subject.tensor(q[1, 2], k[1, 2], v[1, 2], shape=(4, 5))
-    wrong = difference(together[1, 2], alone, 1e-5)
-    return [plainly(wrong)] if wrong else []
+    if wrong := difference(together[1, 2], alone, 1e-5):
+        return [plainly(wrong)]
+    asked_differently = subject.tensor(q[0, 0], k[1, 2], v[1, 2], shape=(4, 5))
+    return [] if difference(asked_differently, alone, 1e-5) else [UNASKED]
 
 
 AVERAGE = "The values' average, weighted by how well each key fits"
@@ -226,9 +235,7 @@ ATTENTION = Task(
             detects=(properties.SEES_NOTHING, properties.READS_HIDDEN),
             needs=(HIDDEN,),
         ),
-        HiddenCheck(
-            name="A batch with heads gives the same as each part alone", points=3, run=axes_in_front, needs=(HIDDEN,)
-        ),
+        HiddenCheck(name="A batch with heads gives the same as each part alone", points=3, run=axes_in_front),
         agrees(
             "Each sentence of a batch has a mask of its own",
             points=2,
