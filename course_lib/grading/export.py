@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from course_lib.data.place import CannotStart
 from course_lib.grading.folders import Folders, assignments_folder, read_small, write_whole
-from course_lib.grading.verdicts import NEEDS_ATTENTION, is_trusted, read_verdict
+from course_lib.grading.judge import ATTENTION
+from course_lib.grading.verdicts import is_trusted, read_verdict
 from course_lib.grading.wording import counted, one_line, points, visible
 
 if TYPE_CHECKING:
@@ -354,7 +355,7 @@ def _remarks(
         "Warning: written answers are not graded yet, and count 0 points so far (grade them with: course assign "
         "formgrader)": [row.student for row in rows if row.unread],
         "Warning: these need your attention before their marks are final": [
-            row.student for row in rows if (verdicts[row.student] or {}).get("status") == NEEDS_ATTENTION
+            row.student for row in rows if (verdicts[row.student] or {}).get("status") == ATTENTION
         ],
         f"Warning: handed in, but not graded; not in the file (run: course grade {name})": [
             student for student in folders.students(name) if student not in graded

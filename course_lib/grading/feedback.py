@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 from course_lib.classroom.markup import inline_html
 from course_lib.data.place import CannotStart
 from course_lib.grading.folders import Folders, assignments_folder, read_small, write_whole
-from course_lib.grading.verdicts import NEEDS_ATTENTION, is_trusted, read_verdict
+from course_lib.grading.judge import ATTENTION, NOT_YET
+from course_lib.grading.verdicts import is_trusted, read_verdict
 from course_lib.grading.wording import counted, one_line, points, visible
 from course_lib.properties import Finding
 
@@ -165,14 +166,14 @@ def _sheet(row: "Score", folders: Folders, files: "AssignmentFiles") -> tuple[Sh
     graded = read_small(folders.autograded(row.student, files.name) / f"{files.notebook}.ipynb", LARGEST_NOTEBOOK)
     loaded = load(files)
     tasks = {check_cell(task.name): task for task in loaded.assignment.tasks}
-    headings = _headings(files.source_notebook)
+    headings, places = _headings(files.source_notebook)
     try:
         answers = _answers(graded, verdict["submission"])
         parts = tuple(
             _task_of(tasks[cell], cell, row, verdict, answers)
             if cell in tasks
             else _written_of(cell, headings.get(cell, cell), row, answers)
-            for cell in row.possible
+            for cell in sorted(row.possible, key=lambda cell: places.get(cell, len(places)))
         )
         sheet = Sheet(
             assignment=files.name,
@@ -184,7 +185,7 @@ def _sheet(row: "Score", folders: Folders, files: "AssignmentFiles") -> tuple[Sh
             seconds_late=row.seconds_late,
             submission=verdict["submission"],
             notes=tuple(verdict["notes"]),
-            needs_attention=verdict["status"] == NEEDS_ATTENTION,
+            needs_attention=verdict["status"] == ATTENTION,
             trusted=is_trusted(verdict),
         )
         return sheet, verdict["spec"] == files.hash
@@ -256,17 +257,18 @@ def _answers(notebook: bytes | None, submission: str) -> dict[str, str]:
 
 
 @cache
-def _headings(notebook: bytes) -> dict[str, str]:
-    """Titles of the cells for written answers: the heading that stands above each, without its points."""
-    titles, heading = {}, ""
-    for cell in json.loads(notebook)["cells"]:
+def _headings(notebook: bytes) -> tuple[dict[str, str], dict[str, int]]:
+    """The heading above each cell that a person grades, without its points; and the place of each cell by grade_id."""
+    headings, places, heading = {}, {}, ""
+    for place, cell in enumerate(json.loads(notebook)["cells"]):
         facts = cell["metadata"].get("nbgrader", {})
-        source = "".join(cell["source"])
+        grade_id = facts.get("grade_id", "")
+        places[grade_id] = place
         if facts.get("grade") and facts.get("solution"):
-            titles[facts["grade_id"]] = heading or facts["grade_id"].replace("-", " ").replace("_", " ")
-        elif cell["cell_type"] == "markdown" and (found := _HEADING.search(source)):
+            headings[grade_id] = heading or grade_id.replace("-", " ").replace("_", " ")
+        elif cell["cell_type"] == "markdown" and (found := _HEADING.search("".join(cell["source"]))):
             heading = found[1]
-    return titles
+    return headings, places
 
 
 def page(sheet: Sheet) -> str:
@@ -444,7 +446,7 @@ def _first_step(part: TaskResult) -> str:
     if not part.answered:
         return "it has no answer yet. Even a first version can earn some of the points."
     missed = [check for check in part.checks if not check.passed]
-    findings = [finding for check in missed for finding in check.findings]
+    findings = [finding for check in missed for finding in check.findings if finding.misconception != NOT_YET]
     if findings:
         step = findings[0].hint or findings[0].message
         return f"<strong>{_markup(findings[0].misconception)}</strong>. {_markup(step)}"

@@ -33,7 +33,7 @@ from nbgrader.api import (
 )
 from nbgrader.api import Gradebook as NbGraderGradebook
 from nbgrader.preprocessors import AssignLatePenalties
-from sqlalchemy import Column, MetaData, String, Table, Text, delete, insert, select, text
+from sqlalchemy import Column, MetaData, String, Table, Text, delete, insert, literal_column, select
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DatabaseError, OperationalError
 from traitlets.config import Config
@@ -345,7 +345,7 @@ def _scores(db: Any, assignment: Assignment) -> list[Score]:
         for (name,) in db.query(SourceCell.name)
         .join(Notebook, Notebook.id == SourceCell.notebook_id)
         .filter(Notebook.assignment_id == assignment.id)
-        .order_by(text("source_cell.rowid"))  # the order in which they were released
+        .order_by(literal_column("source_cell.rowid"))  # the order in which they were released
     ]
     place = {name: index for index, name in enumerate(order)}
     possible = {name: float(possible[name]) for name in sorted(possible, key=lambda name: place.get(name, len(place)))}

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
+from course_lib.grading.judge import ATTENTION, NOT_YET
 from course_lib.grading.spec import CHECK_PREFIX
-from course_lib.grading.verdicts import NEEDS_ATTENTION, is_trusted
+from course_lib.grading.verdicts import is_trusted
 from course_lib.grading.wording import counted, one_line, points
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _notes(row: "Score", verdict: Mapping[str, Any] | None) -> list[str]:
     """What a person should know of one submission."""
     if verdict is None:
         return ["no verdict"]
-    notes = ["needs attention"] if verdict["status"] == NEEDS_ATTENTION else []
+    notes = ["needs attention"] if verdict["status"] == ATTENTION else []
     notes += ["judged without a sandbox"] if is_trusted(verdict) else []
     return notes + [one_line(note) for note in verdict["notes"]]
 
@@ -125,6 +126,7 @@ def _most_common(tasks: Sequence[Mapping[str, Any]]) -> str:
         for task in tasks
         if task["answered"]
         for misconception in {found["misconception"] for check in task["checks"] for found in check["findings"]}
+        if misconception != NOT_YET
     )
     common = sorted(shown.items(), key=lambda item: (-item[1], item[0]))[:MOST_COMMON]
     return ", ".join(f"{misconception} ({number})" for misconception, number in common)

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from course_lib.grading.folders import Folders, read_small
+from course_lib.grading.judge import SANDBOXED
 
 LARGEST = 50_000_000    # bytes
-IN_SANDBOX = "bubblewrap"
-NEEDS_ATTENTION = "needs attention"
 
 
 def read_verdict(folders: Folders, student: str, assignment: str) -> dict[str, Any] | None:
@@ -23,4 +22,4 @@ def read_verdict(folders: Folders, student: str, assignment: str) -> dict[str, A
 
 def is_trusted(verdict: Mapping[str, Any] | None) -> bool:
     """Whether the submission was judged without a sandbox."""
-    return verdict is not None and verdict.get("sandbox") != IN_SANDBOX
+    return verdict is not None and verdict.get("sandbox") != SANDBOXED
