@@ -26,7 +26,8 @@ def test_a_card_agrees_with_its_file_and_its_recipe(name):
     assert card["name"] == name and card["model"] == type(trained.model).__name__
     assert card["parameters"] == sum(parameter.numel() for parameter in trained.model.parameters())
     assert card["settings"] == json.loads(json.dumps(dict(recipe.settings)))
-    assert (card["data"], card["licence"], card["title"]) == (recipe.data, recipe.licence, recipe.title)
+    for fact in ("title", "lesson", "data", "licence", "notes", "chosen_by"):
+        assert card[fact] == getattr(recipe, fact)
     assert (checkpoint_folder(name) / "card.md").read_text(encoding="utf-8") == readable_card(card)
 
 
