@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from course_lib.grading.error_words import error_words
 from course_lib.grading.intake import Submission
 from course_lib.grading.sandbox import Box, BoxEnded, Zygote
 from course_lib.grading.spec import AssignmentFiles, Cell, HiddenCheck, LoadedAssignment, Task, load
-from course_lib.grading.subject import Subject, Talk, error_words, in_words, seed_for
+from course_lib.grading.subject import Subject, Talk, in_words, seed_for
 from course_lib.grading.wording import visible
 from course_lib.properties.core import STOPPED, Fault, Finding
 

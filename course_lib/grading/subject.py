@@ -9,14 +9,15 @@ import hmac
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from course_lib.grading.boxed.worker import TOO_LARGE
+from course_lib.grading.error_words import error_words
 from course_lib.grading.sandbox import Box, Gradients, Handle, StudentError
 from course_lib.properties.core import (
     CHANGES_INPUT,
@@ -33,6 +34,10 @@ from course_lib.properties.core import (
 
 T = TypeVar("T")
 SHORTEST_WAIT = 0.01  # seconds; what a call gets when the time of its task is used up: the box then ends for "time"
+
+
+class Told(Finding):
+    """A finding in words of ours."""
 
 
 @dataclass(kw_only=True)
@@ -86,12 +91,23 @@ class Subject(Probe):
         """Another function of the same answer, with the same inputs to draw from."""
         return self._sibling(Subject, name, name)
 
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """As `Probe.call`, with texts that students may read."""
+        with self._own_words():
+            return super().call(*args, **kwargs)
+
     def tensor(self, *args: Any, shape: Sequence[int] | None = None, finite: bool = True, **kwargs: Any) -> Tensor:
         """As `Probe.tensor`; a Fault, too, for a tensor that does not hold floating-point numbers."""
-        result = super().tensor(*args, shape=shape, finite=finite, **kwargs)
+        with self._own_words():
+            result = super().tensor(*args, shape=shape, finite=finite, **kwargs)
         if self.talk.returned != FLOATS:
             raise Fault(self._found(WRONG_TYPE))
         return result
+
+    def number(self, *args: Any, **kwargs: Any) -> float:
+        """As `Probe.number`, with texts that students may read."""
+        with self._own_words():
+            return super().number(*args, **kwargs)
 
     def make(self, name: str, *args: Any, seconds: float | None = None, **kwargs: Any) -> "RemoteModule":
         """The module that the class `name` makes, or that the function `name` trains; it stays in the box.
@@ -156,6 +172,13 @@ class Subject(Probe):
             self.talk.error = error.kind
             raise
 
+    @contextmanager
+    def _own_words(self) -> Iterator[None]:
+        try:
+            yield
+        except Fault as fault:
+            raise Fault(in_words(fault.finding, self.talk)) from None
+
     def _found(self, misconception: str) -> Finding:
         return in_words(Finding(misconception=misconception, message=""), self.talk)
 
@@ -210,6 +233,8 @@ def kind_of(value: Any) -> str:
 
 def in_words(finding: Finding, talk: Talk) -> Finding:
     """The finding as a student may read it: what a probe saw is said in general, without any number or name seen."""
+    if isinstance(finding, Told):  # what was said of this error; the last one may be another
+        return finding
     words = {
         STOPPED: error_words(talk.error),
         WRONG_TYPE: (
@@ -237,72 +262,7 @@ def in_words(finding: Finding, talk: Talk) -> Finding:
             "Use the names and sizes of the task, and make each layer in `__init__`, after `super().__init__()`.",
         ),
     }.get(finding.misconception)
-    return finding if words is None else Finding(misconception=finding.misconception, message=words[0], hint=words[1])
-
-
-def error_words(kind: str | None) -> tuple[str, str]:
-    """What to say of an error of this kind, and what to try."""
-    said, hint = ERRORS.get(kind or "", ("an error", ""))
-    return (
-        f"Your code stopped with {said}.",
-        hint or "Run it on inputs of other sizes than the example's.",
-    )
-
-
-_LAST_LINE = "Run your cell after restarting the kernel, with nothing but the cells above it."
-_NAMES = "Is the function called as in the task? " + _LAST_LINE
-_FILES = "Answers are judged without files and without a network: compute what you need in the cell itself."
-ERRORS = {
-    "NotImplementedError": (
-        "`NotImplementedError`: a part is not written yet",
-        "Write what is asked for in its place.",
-    ),
-    "NameError": ("a `NameError`: it uses a name that is not defined", _NAMES),
-    "UnboundLocalError": ("an `UnboundLocalError`: it reads a variable before that has a value", _LAST_LINE),
-    "SyntaxError": ("a `SyntaxError`: it is no valid Python", _LAST_LINE),
-    "IndentationError": ("an `IndentationError`: its lines are not indented as Python needs it", _LAST_LINE),
-    "TabError": ("a `TabError`: tabs and spaces are mixed", _LAST_LINE),
-    "TypeError": (
-        "a `TypeError`: a value of the wrong type, or a call with other arguments than the function takes",
-        "Compare names and order of the arguments with those in the task.",
-    ),
-    "AttributeError": (
-        "an `AttributeError`: something was asked for an attribute that it does not have",
-        "Is it a tensor where a module is meant, or `None`?",
-    ),
-    "IndexError": (
-        "an `IndexError`: an index or axis that is not there",
-        "Try inputs with other sizes and lengths.",
-    ),
-    "KeyError": ("a `KeyError`: a key that is not in a dictionary", ""),
-    "ValueError": ("a `ValueError`: a value that cannot be used there", ""),
-    "RuntimeError": (
-        "a `RuntimeError`: often shapes or types of tensors that do not fit",
-        "Write down the shape after each line, with sizes that all differ, and look for the first that is wrong.",
-    ),
-    "ZeroDivisionError": ("a `ZeroDivisionError`: a division by zero", ""),
-    "OverflowError": ("an `OverflowError`: a number too large for its type", ""),
-    "AssertionError": ("an `AssertionError`: an `assert` of yours does not hold", ""),
-    "RecursionError": ("a `RecursionError`: a function that calls itself without end", ""),
-    "StopIteration": ("`StopIteration`: there was nothing left to take", ""),
-    "MemoryError": (
-        "a `MemoryError`: more memory than allowed",
-        "Look for a tensor much larger than needed.",
-    ),
-    "OutOfMemoryError": ("`OutOfMemoryError`: more memory than allowed", "Look for a tensor much larger than needed."),
-    "ImportError": ("an `ImportError`: something to import is not there", "Use what the first cell imports."),
-    "ModuleNotFoundError": (
-        "a `ModuleNotFoundError`: a package that is not there when answers are judged",
-        "Use what the first cell imports.",
-    ),
-    "OSError": ("an `OSError`: a file, a process or a connection that is not to be had", _FILES),
-    "FileNotFoundError": ("a `FileNotFoundError`: a file that is not there", _FILES),
-    "PermissionError": ("a `PermissionError`: something that is not allowed there", _FILES),
-    "ConnectionError": ("a `ConnectionError`: there is no network", _FILES),
-    "SystemExit": ("`SystemExit`: it ends Python", "Leave out `exit()`, `quit()` and `sys.exit()`."),
-    "KeyboardInterrupt": ("`KeyboardInterrupt`", ""),
-    TOO_LARGE: ("a result that is too large to be looked at", "Is it a tensor much larger than asked for?"),
-}
+    return finding if words is None else Told(misconception=finding.misconception, message=words[0], hint=words[1])
 
 
 def seed_for(key: bytes, *labels: str, answers: Mapping[str, str]) -> int:
