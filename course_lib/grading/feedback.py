@@ -424,7 +424,7 @@ def _next_steps(sheet: Sheet) -> str:
     steps = [
         (number, part.title, step)
         for number, part in enumerate(sheet.parts, 1)
-        if isinstance(part, TaskResult) and (step := _first_step(part))
+        if (step := _first_step(part))
     ]
     if not steps:
         return ""
@@ -442,14 +442,17 @@ def _next_steps(sheet: Sheet) -> str:
     )
 
 
-def _first_step(part: TaskResult) -> str:
+def _first_step(part: TaskResult | WrittenResult) -> str:
+    """What to do first about a task; nothing if there is nothing to do."""
+    if isinstance(part, WrittenResult):
+        return "you wrote no answer yet." if part.points is not None and not part.answer.strip() else ""
     if not part.answered:
         return "it has no answer yet. Even a first version can earn some of the points."
     missed = [check for check in part.checks if not check.passed]
     findings = [finding for check in missed for finding in check.findings if finding.misconception != NOT_YET]
     if findings:
-        step = findings[0].hint or findings[0].message
-        return f"<strong>{_markup(findings[0].misconception)}</strong>. {_markup(step)}"
+        first = findings[0]
+        return f"<strong>{_markup(first.misconception)}</strong>. {_markup(f'{first.message} {first.hint}')}"
     return _markup(missed[0].name) if missed else ""
 
 
@@ -483,9 +486,13 @@ def _task(part: TaskResult) -> str:
 
 def _check(check: CheckResult, answered: bool, said: set[Finding]) -> str:
     """One line of a task's checks; what was `said` of an earlier one is not said again in full."""
-    kind, sign, word = ("passed", "✓", "Passed") if check.passed else ("missed", "✗", "Not yet")
-    if not answered:
+    waits = not answered or any(finding.misconception == NOT_YET for finding in check.findings)
+    if check.passed:
+        kind, sign, word = "passed", "✓", "Passed"
+    elif waits:
         kind, sign, word = "open", "–", "Open"
+    else:
+        kind, sign, word = "missed", "✗", "Not yet"
     findings = ""
     if answered and not check.passed:
         findings = "".join(_finding(finding, again=finding in said) for finding in check.findings)
@@ -500,6 +507,8 @@ def _check(check: CheckResult, answered: bool, said: set[Finding]) -> str:
 
 
 def _finding(finding: Finding, *, again: bool) -> str:
+    if finding.misconception == NOT_YET:
+        return f'<p class="later">{_markup(finding.message)}</p>'
     title = _markup(finding.misconception[:1].upper() + finding.misconception[1:])
     if again:
         return f'<div class="finding"><p><strong>{title}</strong>, as above.</p></div>'

@@ -14,6 +14,7 @@ from course_lib.data.place import CannotStart
 from course_lib.grading.feedback import CheckResult, Sheet, TaskResult, WrittenResult, code_html, feedback, page
 from course_lib.grading.gradebook import Gradebook
 from course_lib.grading.graded import graded_notebook
+from course_lib.grading.judge import NOT_YET
 from course_lib.grading.spec import read_assignment
 from course_lib.properties import Finding
 from tests.grading.small_course import NAME, NOTEBOOK, make_course, released, submit, verdict
@@ -123,7 +124,7 @@ def test_a_page_says_points_expectation_misconception_hint_and_comment():
 def test_the_next_step_names_the_task_the_misconception_and_the_hint():
     text = Outline(page(sheet())).text
     steps = text[text.index("What to do next") : text.index("What was expected")]
-    assert "Softmax: wrong axis. Use dim=-1." in steps and "course assign validate 05" in steps
+    assert "Softmax: wrong axis. Columns sum to one. Use dim=-1." in steps and "course assign validate 05" in steps
     done = sheet(parts=(TaskResult(title="S", points=1, possible=1, checks=(sheet().parts[0].checks[1],), answer="x"),))
     assert "What to do next" not in page(done) and "All checks passed" in page(done)
 
@@ -153,6 +154,17 @@ def test_the_same_finding_is_explained_once_a_task():
     )
     text = Outline(page(sheet(parts=(TaskResult(title="T", points=0, possible=2, checks=checks, answer="x"),)))).text
     assert text.count("Columns sum to one.") == 1 and "Wrong axis, as above." in text
+
+
+def test_a_check_that_waits_for_another_is_open_and_never_the_next_step():
+    waits = Finding(misconception=NOT_YET, message="This counts only together with: Rows sum to one")
+    checks = (
+        CheckResult(name="Masked", points=0, possible=1, passed=False, findings=(waits,)),
+        CheckResult(name="Rows sum to one", points=0, possible=1, passed=False, findings=(WRONG,)),
+    )
+    text = Outline(page(sheet(parts=(TaskResult(title="T", points=0, possible=2, checks=checks, answer="x"),)))).text
+    assert "Open Masked 0 of 1 This counts only together with: Rows sum to one ✗ Not yet Rows" in text
+    assert "T: wrong axis" in text
 
 
 def test_what_a_student_wrote_cannot_become_part_of_the_page():
