@@ -4,7 +4,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import course_lib
@@ -19,8 +18,8 @@ FILTER = "course_lib.grading.safe_markdown.safe_markdown"
 SETTINGS = Path(course_lib.__file__).parent / "tools" / "jupyter"  # no news, no update check, no look-up of extensions
 # What students use, and a button that would run a notebook, a submission included, in a kernel without walls.
 LEFT_OUT = ("validate_assignment", "assignment_list", "course_list")
-# Pages may fetch from this server and nowhere else: not MathJax from its usual place, nor a picture that tells a
-# student when the answer is read. Formulas are shown as they are written.
+TEMPLATES = Path(__file__).parent / "jupyter"   # nbconvert/templates/: a page without MathJax from the network
+# Pages fetch from this server and nowhere else, no picture, either, that tells a student when the answer is read.
 FROM_HERE = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-ancestors 'self'"
 
 
@@ -98,13 +97,10 @@ def formgrader_command(root: Path, *, port: int | None, browser: bool) -> list[s
 
 def formgrader_environment() -> dict[str, str]:
     """This process's environment, with the course's JupyterLab settings and nbgrader's own programs within reach."""
-    settings = _joined([SETTINGS, os.environ.get("JUPYTER_CONFIG_PATH")])
-    programs = _joined([Path(sys.executable).parent, os.environ.get("PATH")])
-    return os.environ | {"JUPYTER_CONFIG_PATH": settings, "PATH": programs}
-
-
-def _joined(paths: Iterable[Path | str | None]) -> str:
-    return os.pathsep.join(str(path) for path in paths if path)
+    first = {"JUPYTER_CONFIG_PATH": SETTINGS, "JUPYTER_PATH": TEMPLATES, "PATH": Path(sys.executable).parent}
+    return os.environ | {
+        name: os.pathsep.join(filter(None, [str(path), os.environ.get(name)])) for name, path in first.items()
+    }
 
 
 def _name(step: object) -> str:
