@@ -8,52 +8,35 @@ import shlex
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
 import nbformat
 
 from course_lib.data.place import CannotStart, course_folder
-from course_lib.grading.exchange import Exchange, find_exchange, hand_in, is_plain_name, plain
-from course_lib.grading.folders import Folders, assignments_folder, read_small, write_whole
+from course_lib.grading.exchange import Exchange, hand_in, is_plain_name, plain
+from course_lib.grading.folders import read_small, write_whole
+from course_lib.grading.handout import (
+    Release,
+    available,
+    find_release,
+    only_notebook,
+    origin,
+    read_notebook,
+    student_places,
+    title,
+)
 from course_lib.grading.intake import FILE_BYTES, Submission, take_in
+from course_lib.grading.receipts import RECEIPT, SCHEMA, Receipt, read_receipt, receipt_path
 from course_lib.grading.sandbox import SandboxError
 from course_lib.grading.spec import AssignmentFiles, load
-from course_lib.grading.stripped import student_version
 from course_lib.grading.validation import TaskResult, run_visible_checks, stray_names
 from course_lib.grading.visible import visible_files
 from course_lib.grading.wording import counted, one_line
 
 FETCHED = ".fetched"            # beside the student's copy: the release as it was, to see what has changed
 SUBMISSIONS = "submissions"
-RECEIPT = ".receipt.json"
-RECEIPT_BYTES = 100_000
-SCHEMA = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Release:
-    """An assignment as students get it; `origin` says in words where it comes from."""
-
-    name: str
-    notebook: str               # without .ipynb
-    content: bytes
-    origin: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Receipt:
-    """What was handed in, by whom and when; `sha256` and `bytes` are those of the notebook file."""
-
-    schema: int
-    assignment: str
-    student: str
-    submitted: str              # with the time zone
-    file: str
-    sha256: str
-    bytes: int
-    exchange: str | None        # where it was put; None: the file itself is to be handed in
 
 
 # ------------------------------------------------------------------------------------------------ which there are
@@ -64,7 +47,7 @@ def list_assignments(folder: Path | None = None) -> int:
     folders, exchange = student_places(folder)
     names = available(folders, exchange)
     if not names:
-        print(f"There is no assignment yet in {_origin(folders, exchange)}.")
+        print(f"There is no assignment yet in {origin(folders, exchange)}.")
         return 0
     for name in names:
         try:
@@ -83,83 +66,6 @@ def list_assignments(folder: Path | None = None) -> int:
             last = max(receipt.submitted for receipt in receipts)
             print(f"      Submitted {counted(len(receipts), 'time')}, last at {last}.")
     return 0
-
-
-def title(release: Release) -> str:
-    """The first heading of the notebook."""
-    cells = nbformat.reads(release.content.decode("utf-8"), as_version=4).cells
-    lines = [line for cell in cells if cell.cell_type == "markdown" for line in cell.source.splitlines()]
-    return next((line.lstrip("# ") for line in lines if line.startswith("# ")), release.notebook)
-
-
-def student_places(folder: Path | None = None) -> tuple[Folders | None, Exchange | None]:
-    """The course directory, if this machine has one, and the exchange, if there is one."""
-    try:
-        folders = assignments_folder(folder)
-    except CannotStart:
-        if folder is not None:
-            raise
-        folders = None
-    return folders, find_exchange(folders.root if folders else None)
-
-
-def available(folders: Folders | None, exchange: Exchange | None) -> list[str]:
-    """The names of all assignments that can be fetched."""
-    if exchange is not None:
-        place = exchange.outbound("x").parent
-        return sorted(entry.name for entry in place.iterdir() if entry.is_dir()) if place.is_dir() else []
-    if folders is None:
-        return []
-    released = [path.name for path in (folders.root / "release").glob("*") if path.is_dir() and path.name[0] != "."]
-    return sorted({*folders.assignments(), *released})
-
-
-def find_release(name: str, folder: Path | None = None) -> Release:
-    """The assignment from the exchange if there is one, else from the course itself, without its solutions.
-
-    Raises CannotStart if there is no such assignment.
-    """
-    folders, exchange = student_places(folder)
-    if is_plain_name(name):
-        if exchange is not None:
-            found, where = _only_notebook(exchange.outbound(name)), f"the exchange ({exchange.outbound(name)})"
-        elif folders is not None and (found := _only_notebook(folders.source(name))):
-            return _stripped(name, found)
-        elif folders is not None:
-            found, where = _only_notebook(folders.release(name)), str(folders.release(name))
-        else:
-            found = None
-        if found is not None:
-            return Release(name=name, notebook=found.stem, content=_read(found), origin=where)
-    there = ", ".join(available(folders, exchange)) or "none yet"
-    raise CannotStart(f"There is no assignment {name!r} in {_origin(folders, exchange)}. There are: {there}.")
-
-
-def _origin(folders: Folders | None, exchange: Exchange | None) -> str:
-    if exchange is not None:
-        return f"the exchange {exchange.root}"
-    return str(folders.root) if folders else "this installation of the course"
-
-
-def _only_notebook(folder: Path) -> Path | None:
-    found = sorted(path for path in folder.glob("*.ipynb") if not path.name.startswith("."))
-    return found[0] if len(found) == 1 else None
-
-
-def _stripped(name: str, source: Path) -> Release:
-    try:
-        notebook = student_version(_read(source), str(source))
-    except ValueError as problem:
-        raise CannotStart(f"Assignment {name} cannot be handed out: {problem}") from None
-    content = (nbformat.writes(notebook) + "\n").encode("utf-8")
-    return Release(name=name, notebook=source.stem, content=content, origin=f"the course ({source.parents[2]})")
-
-
-def _read(path: Path) -> bytes:
-    content = read_small(path, FILE_BYTES)
-    if content is None:
-        raise CannotStart(f"{path} cannot be read: no ordinary file, not readable, or larger than 20 MB.")
-    return content
 
 
 # ------------------------------------------------------------------------------------------------ fetch
@@ -401,7 +307,7 @@ def own_copy(name: str, notebook: Path | None, folder: Path | None = None) -> tu
     if notebook is not None:
         path = Path(notebook).expanduser().absolute()
         named = path / f"{release.notebook}.ipynb" if release else path
-        found = path if path.is_file() else named if named.is_file() else _only_notebook(path)
+        found = path if path.is_file() else named if named.is_file() else only_notebook(path)
         looked = [path]
     else:
         here = [Path.cwd()] if (Path.cwd() / FETCHED).is_dir() else []
@@ -414,10 +320,10 @@ def own_copy(name: str, notebook: Path | None, folder: Path | None = None) -> tu
             f"Get it with: course assign fetch {name}   or name yours: --notebook FILE"
         )
     if release is None:
-        kept = _only_notebook(found.parent / FETCHED)
+        kept = only_notebook(found.parent / FETCHED)
         if kept is None:
             raise CannotStart(f"The assignment {name} as it was handed out is not to be had: fetch it again first.")
-        release = Release(name=name, notebook=kept.stem, content=_read(kept), origin=str(kept))
+        release = Release(name=name, notebook=kept.stem, content=read_notebook(kept), origin=str(kept))
     try:
         return found, visible_files(name, release.notebook, release.content)
     except ValueError as problem:
@@ -492,24 +398,3 @@ def verify(receipt: Path, file: Path | None = None, *, folder: Path | None = Non
     if not all(same):
         print("A file that was opened and saved again is another file. Compare the one that was handed in.")
     return 0 if all(same) else 1
-
-
-def receipt_path(file: Path) -> Path:
-    """Where the receipt of a submitted file lies."""
-    return file.with_name(file.stem + RECEIPT)
-
-
-def read_receipt(path: Path) -> Receipt:
-    """The receipt in a file. Raises CannotStart if it holds none."""
-    content = read_small(Path(path), RECEIPT_BYTES)
-    try:
-        receipt = Receipt(**json.loads(content or b""))
-        kinds = {field: type(value) for field, value in asdict(receipt).items() if field != "exchange"}
-        if kinds != {field: Receipt.__annotations__[field] for field in kinds} or receipt.schema != SCHEMA:
-            raise ValueError("other fields")
-        return replace(receipt, file=Path(receipt.file).name)
-    except (ValueError, TypeError) as error:
-        raise CannotStart(
-            f"{path} is no receipt: `course assign submit` writes one, NAME{RECEIPT}, into submissions/ beside your "
-            "notebook."
-        ) from error
