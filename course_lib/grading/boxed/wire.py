@@ -164,7 +164,8 @@ class _Packer:
         name = str(tensor.dtype).removeprefix("torch.")
         if name not in TENSOR_TYPES or tensor.layout != torch.strided or tensor.dim() > MOST_AXES:
             return {"unknown": "Tensor"}
-        plain = tensor.detach().as_subclass(Tensor).cpu().resolve_conj().resolve_neg().contiguous()
+        plain = tensor.detach().as_subclass(Tensor).cpu().resolve_conj().resolve_neg()
+        plain = plain.clone(memory_format=torch.contiguous_format)  # contiguous() keeps odd strides of axes of length 1
         self.body.append(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
         return {"tensor": name, "shape": list(plain.shape)}
 

@@ -128,7 +128,7 @@ class Box:
 
 
 def error_name(error: BaseException) -> str:
-    """The name of an error of Python, torch or einops; never its message, and nothing that the error itself could compute."""
+    """The name of an error of Python, torch or einops; never its message, nor anything that it could compute."""
     try:
         return ERROR_NAMES.get(type(error), OWN_ERROR)
     except BaseException:  # a class can have a hostile hash
@@ -234,7 +234,12 @@ def run_zygote(descriptor: int) -> NoReturn:
         message, descriptors, *_ = socket.recv_fds(control, 4096, 4)
         if not message:
             os._exit(0)
-        if os.fork() == 0:
+        try:
+            child = os.fork()
+        except OSError as problem:  # no memory now; the judge sees the lifeline end
+            print(f"no process for a box: {problem}", file=sys.stderr, flush=True)
+            child = None
+        if child == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             control.close()
             try:

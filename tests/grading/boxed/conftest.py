@@ -1,0 +1,41 @@
+"""What the walls do is tried one by one, each in a child that nothing else shuts in."""
+
+import os
+import signal
+import time
+
+import pytest
+
+
+@pytest.fixture
+def in_child():
+    """Runs a function in a forked child and returns the text that it returned; one that hangs is ended."""
+    children = []
+
+    def run(function, *arguments):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.write(writing, str(function(*arguments)).encode())
+            except BaseException as problem:
+                os.write(writing, f"{type(problem).__name__}: {problem}".encode())
+            finally:
+                os._exit(0)
+        children.append(child)
+        os.close(writing)
+        with os.fdopen(reading) as stream:
+            return stream.read()
+
+    yield run
+    for child in children:
+        end(child)
+
+
+def end(child, seconds=10):
+    """Waits for a child, and ends it if that takes too long."""
+    deadline = time.monotonic() + seconds
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.01)

@@ -1,0 +1,215 @@
+import mmap
+import os
+import signal
+import socket
+import time
+
+import pytest
+
+from course_lib.grading.boxed import warden
+from course_lib.grading.boxed.limits import Limits
+from course_lib.grading.boxed.warden import Meter, Usage, excess
+
+pytestmark = pytest.mark.needs("linux")
+
+
+@pytest.fixture
+def start():
+    """Starts a function in a process that leads a group of its own, so that all it starts can be ended."""
+    leaders = []
+
+    def begin(function):
+        leader = os.fork()
+        if leader == 0:
+            os.setpgid(0, 0)
+            try:
+                function()
+            finally:
+                os._exit(0)
+        leaders.append(leader)
+        return leader
+
+    yield begin
+    for leader in leaders:
+        try:
+            os.killpg(leader, signal.SIGKILL)
+            os.waitpid(leader, 0)
+        except OSError:
+            pass
+
+
+def work(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def family_of(number):
+    def begin():
+        for _ in range(number - 1):
+            if os.fork() == 0:
+                signal.pause()
+        signal.pause()
+
+    return begin
+
+
+def test_all_descendants_are_counted(start):
+    meter = Meter(start(family_of(4)))
+    wait_until(lambda: meter.read().processes == 4)
+
+
+def test_memory_of_all_processes_is_added_up(start):
+    def hoard():
+        if os.fork() == 0:
+            pass
+        keep = mmap.mmap(-1, 32 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        keep.write(b"x" * (32 << 20))
+        signal.pause()
+
+    alone = Meter(start(signal.pause))
+    two = Meter(start(hoard))
+    wait_until(lambda: two.read().memory - 2 * alone.read().memory > 60 << 20)
+
+
+def test_cpu_time_of_all_processes_is_added_up(start):
+    def both():
+        os.fork()
+        work(0.2)
+        signal.pause()
+
+    meter = Meter(start(both))
+    wait_until(lambda: meter.read().cpu_seconds >= 0.38)
+    assert meter.read().cpu_seconds < 1
+
+
+def test_cpu_time_of_children_that_are_gone_and_that_nobody_waited_for_counts(start):
+    def leave_it_to_a_child():
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        if os.fork() == 0:
+            work(0.4)
+            os._exit(0)
+        signal.pause()
+
+    meter = Meter(start(leave_it_to_a_child))
+    wait_until(lambda: meter.read().processes == 2)
+    wait_until(lambda: meter.read().processes == 1)
+    assert meter.read().cpu_seconds > 0.2
+
+
+def test_cpu_time_of_short_children_that_somebody_waited_for_counts(start):
+    def one_after_the_other():
+        for _ in range(10):
+            if os.fork() == 0:
+                work(0.03)
+                os._exit(0)
+            os.wait()
+        signal.pause()
+
+    meter = Meter(start(one_after_the_other))
+    wait_until(lambda: meter.read().cpu_seconds >= 0.28)
+
+
+def test_a_process_may_have_any_name(start):
+    def rename():
+        with open("/proc/self/comm", "w") as stream:
+            stream.write(") R 1 2 (")
+        signal.pause()
+
+    process = start(rename)
+    wait_until(lambda: Meter(process).family().keys() == {process} and name_of(process) == ") R 1 2 (")
+
+
+def name_of(process):
+    with open(f"/proc/{process}/comm") as stream:
+        return stream.read().rstrip("\n")
+
+
+def test_what_is_gone_uses_nothing():
+    assert Meter(2**22 + 1).read() == Usage(processes=0, memory=0, cpu_seconds=0)
+
+
+LIMITS = Limits(memory=100, cpu_seconds=10, processes=5)
+
+
+@pytest.mark.parametrize(
+    ("usage", "wanted"),
+    [
+        (Usage(processes=5, memory=100, cpu_seconds=10), None),
+        (Usage(processes=6, memory=100, cpu_seconds=10), "processes"),
+        (Usage(processes=5, memory=101, cpu_seconds=10), "memory"),
+        (Usage(processes=5, memory=100, cpu_seconds=10.1), "cpu"),
+    ],
+)
+def test_a_limit_is_broken_by_more_than_it(usage, wanted):
+    assert excess(usage, LIMITS) == wanted
+
+
+def watched(function, limits, in_group):
+    """The judge's end of the lifeline of a process that a warden watches."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(20)
+
+    def be_warden():
+        ours.close()
+        box = os.fork()
+        if box == 0:
+            theirs.close()
+            try:
+                function()
+            finally:
+                os._exit(0)
+        warden.watch(box, theirs, limits)
+
+    in_group(be_warden)
+    theirs.close()
+    return ours
+
+
+def last_words(line):
+    words = b""
+    while part := line.recv(64):
+        words += part
+    return words.decode()
+
+
+@pytest.mark.parametrize(
+    ("function", "limits", "reason"),
+    [
+        (lambda: None, Limits(), "exit"),
+        (lambda: os.kill(os.getpid(), signal.SIGTERM), Limits(), "exit"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), Limits(), "memory"),
+        (lambda: work(100), Limits(cpu_seconds=0.2), "cpu"),
+        (family_of(4), Limits(memory=1 << 40, processes=3), "processes"),
+    ],
+    ids=["end", "signal", "killed by the kernel", "work", "processes"],
+)
+def test_the_judge_learns_why_a_box_ended(start, function, limits, reason):
+    assert last_words(watched(function, limits, start)) == reason
+
+
+def test_a_box_with_too_much_memory_is_ended(start):
+    def hoard():
+        keep = mmap.mmap(-1, 96 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        keep.write(b"x" * (96 << 20))
+        signal.pause()
+
+    before = warden.anonymous_memory(os.getpid())
+    line = watched(hoard, Limits(memory=before + (48 << 20)), start)
+    assert last_words(line) == "memory"
+
+
+def test_the_box_ends_when_the_judge_closes_the_lifeline(start):
+    reading, writing = os.pipe()
+    line = watched(lambda: work(100), Limits(), start)
+    line.shutdown(socket.SHUT_WR)
+    assert last_words(line) == "closed"
+    os.close(writing)
+    assert os.read(reading, 1) == b""  # the end of the pipe: the box, which held it too, is gone
