@@ -112,9 +112,9 @@ class Subject(Probe):
     def make(self, name: str, *args: Any, seconds: float | None = None, **kwargs: Any) -> "RemoteModule":
         """The module that the class `name` makes, or that the function `name` trains; it stays in the box.
 
-        A Fault if it stops with an error. `seconds` is the wall time for this one call.
+        A Fault if it stops with an error or overwrites what it was given. `seconds` is the wall time for this one call.
         """
-        handle = self._ask(lambda wait: self.box.call(name, *args, keep=True, seconds=wait, **kwargs), seconds)
+        handle = self._once_called(name, args, kwargs, seconds=seconds, keep=True)
         return self._sibling(RemoteModule, name, handle)
 
     def gradients(self, *args: Any, output_gradient: Tensor, **kwargs: Any) -> Gradients:
@@ -153,6 +153,26 @@ class Subject(Probe):
         self.talk.returned = kind_of(result)
         return result
 
+    def _once_called(
+        self,
+        target: str | Handle,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        seconds: float | None,
+        method: str | None = None,
+        keep: bool = False,
+    ) -> Any:
+        """One call beside the probe's own function, with the same net: the judge's tensors stay as they are."""
+
+        def question(*given: Any, **named: Any) -> Any:
+            return self._wait(
+                lambda wait: self.box.call(target, *given, method=method, keep=keep, seconds=wait, **named), seconds
+            )
+
+        with self._own_words():
+            return Probe(question).call(*args, **kwargs)
+
     def _ask(self, question: Callable[[float], T], seconds: float | None = None) -> T:
         """As `_wait`, with a Fault in place of an error."""
         try:
@@ -187,10 +207,8 @@ class RemoteModule(Subject):
     """A module that lives in the box; calling it runs its `forward`, its parameters can be read and set."""
 
     def method(self, name: str, *args: Any, seconds: float | None = None, **kwargs: Any) -> Any:
-        """What another method than `forward` returns."""
-        result = self._ask(
-            lambda wait: self.box.call(self._target, *args, method=name, seconds=wait, **kwargs), seconds
-        )
+        """What another method than `forward` returns; a Fault if it overwrites what it was given."""
+        result = self._once_called(self._target, args, kwargs, seconds=seconds, method=name)
         self.talk.returned = kind_of(result)
         return result
 

@@ -1,8 +1,11 @@
 """Replies that the worker never gave: raw bytes in the pipe to the judge, at the wrong time, of the wrong kind."""
 
 import pytest
+import torch
 
-from tests.grading.attacks.course import HONEST, POINTS, WRONG, points
+from course_lib.grading.subject import Subject, Talk
+from course_lib.properties.core import CHANGES_INPUT, Fault
+from tests.grading.attacks.course import HONEST, POINTS, SETUP, WRONG, points
 
 pytestmark = pytest.mark.needs("sandbox")
 
@@ -224,3 +227,39 @@ def test_a_module_that_is_forged_earns_nothing(course, what):
     source = f"{TOOLS}\n{HONEST['affine']}".replace("super().__init__()", f"super().__init__(); {MODULES[what]}")
     verdict = course.judge(course.submit("mallory", {"affine": source}))
     assert points(verdict) == POINTS | {"affine": 0}
+
+
+OVERWRITES = """
+class Model(nn.Module):
+    def __init__(self, x):
+        super().__init__()
+        x.zero_()
+
+    def predict(self, x):
+        x.zero_()
+        return torch.zeros(2)
+
+class Plain(nn.Module):
+    predict = Model.predict
+    forward = Model.predict
+"""
+
+
+@pytest.mark.parametrize("way", ["make", "method", "call"])
+def test_a_call_that_overwrites_its_input_does_not_reach_the_judge_s_tensors(course, way):
+    """An answer that could replace the judge's inputs would be compared with a reference on inputs of its choice."""
+    with course.zygote.box() as box:
+        assert box.load(SETUP) is None
+        assert box.load(OVERWRITES) is None
+        subject = Subject("Plain", Talk(box=box, seed=len), label="")
+        x = subject.random(3)
+        before = x.clone()
+        with pytest.raises(Fault) as fault:
+            if way == "make":
+                subject.make("Model", x)
+            elif way == "method":
+                subject.make("Plain").method("predict", x)
+            else:
+                subject.make("Plain").call(x)
+        assert fault.value.finding.misconception == CHANGES_INPUT
+        assert torch.equal(x, before)
