@@ -639,8 +639,7 @@ def _explain_square_context(probe: Probe) -> list[str] | None:
 def _check_context_mask(probe: Probe) -> list[Finding]:
     inputs = [probe.random(*size) for size in _ADDITIVE_SIZES]
     actual = probe.tensor(*inputs, mask=_MASK, shape=(2, 4, 6))
-    options = _MASK_OPTIONS | _CONTEXT_OPTIONS
-    mistakes = explain(actual, lambda **choice: _context(*inputs, _MASK, **choice), options)
+    mistakes = explain(actual, lambda masking: _context(*inputs, _MASK, masking=masking), _MASK_OPTIONS)
     return _compare(actual, _context(*inputs, _MASK), mistakes)
 
 
@@ -791,7 +790,11 @@ def _make_layer(probe: Probe) -> tuple[ModuleProbe, dict[str, Tensor], Tensor]:
 def _check_heads(probe: Probe) -> list[Finding]:
     layer, parameters, x = _make_layer(probe)
     actual = layer.tensor(x, shape=x.shape)
-    mistakes = explain(actual, lambda **choice: _multi_head(x, parameters, _NUM_HEADS, **choice), _HEADS_OPTIONS)
+
+    def build(**choice: Any) -> Tensor:
+        return _multi_head(x, parameters, _NUM_HEADS, **choice)
+
+    mistakes = explain(actual, build, _HEADS_OPTIONS, at_most=2)  # trying all would take a second
     return _compare(actual, _multi_head(x, parameters, _NUM_HEADS), mistakes)
 
 
@@ -799,9 +802,11 @@ def _check_heads_mask(probe: Probe) -> list[Finding]:
     layer, parameters, x = _make_layer(probe)
     mask = torch.eye(5, dtype=torch.bool) | (torch.arange(25).view(5, 5) % 3 == 0)
     actual = layer.tensor(x, mask=mask, shape=x.shape)
-    options = _MASK_OPTIONS | _HEADS_OPTIONS
-    mistakes = explain(actual, lambda **choice: _multi_head(x, parameters, _NUM_HEADS, mask, **choice), options)
-    return _compare(actual, _multi_head(x, parameters, _NUM_HEADS, mask), mistakes)
+
+    def build(masking: str = "before") -> Tensor:
+        return _multi_head(x, parameters, _NUM_HEADS, mask, masking=masking)
+
+    return _compare(actual, build(), explain(actual, build, _MASK_OPTIONS))
 
 
 def _check_heads_that_see_nothing(probe: Probe) -> list[Finding]:

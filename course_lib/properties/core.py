@@ -218,12 +218,13 @@ def explain(
     options: Mapping[str, Mapping[Any, str | None]],
     *,
     tolerance: float = 1e-4,
+    at_most: int | None = None,
 ) -> list[str] | None:
     """Which misconceptions turn the formula into what the learner's function returned.
 
     `build(**choice)` computes the result of one choice among the `options`, whose values map each alternative to the
-    misconception behind it, None for the right one. Choices with fewer misconceptions are tried first. Returns their
-    names, [] if the result is right, and None if no choice explains it.
+    misconception behind it, None for the right one. Choices with fewer misconceptions are tried first, and none with
+    more than `at_most`. Returns their names, [] if the result is right, and None if no choice explains it.
     """
     choices = [dict(zip(options, picked, strict=True)) for picked in product(*options.values())]
 
@@ -232,6 +233,8 @@ def explain(
         return list(dict.fromkeys(name for name in named if name is not None))
 
     for choice in sorted(choices, key=lambda choice: len(mistakes(choice))):
+        if at_most is not None and len(mistakes(choice)) > at_most:
+            break
         try:
             candidate = build(**choice)
         except RuntimeError:  # this mistake cannot be made with tensors of these shapes

@@ -8,9 +8,18 @@ from einops import rearrange
 from course_lib.functional.attention import additive_scores, attention, readable_attention
 from course_lib.functional.metrics import alignment_error_rate
 from course_lib.functional.positions import sinusoidal_positions
+from course_lib.layers.attention import MultiHeadAttention
 from course_lib.properties import attention as checks
 from course_lib.properties import run_checks
-from course_lib.properties.core import NOT_FINITE, STOPPED, UNEXPLAINED, WRONG_SHAPE, WRONG_TYPE
+from course_lib.properties.core import (
+    NOT_FINITE,
+    OTHER_PARAMETERS,
+    STOPPED,
+    UNEXPLAINED,
+    WRONG_SHAPE,
+    WRONG_TYPE,
+    Probe,
+)
 
 INF = float("inf")
 SEEDS = range(3)
@@ -193,6 +202,76 @@ def test_additive_scores(function, wanted, seed):
     assert misconceptions(function, checks.ADDITIVE_SCORES, seed) == wanted
 
 
+# additive attention -------------------------------------------------------------------------------
+
+
+def contexts(*, score=lambda joint, v: joint.tanh() @ v, axis=-1, hide=None, hide_weights=None, read=lambda h, Uh: h):
+    """An additive attention as a learner writes it; each part can be replaced by a mistake."""
+    hide = hide or (lambda scores, mask: scores.masked_fill(~mask, -INF))
+    hide_weights = hide_weights or (lambda weights, mask: weights.masked_fill(~mask, 0))
+
+    def additive_attention(q, h, W, U, v, mask=None):
+        scores = score(joint(q, h, W, U), v)
+        if mask is not None:
+            scores = hide(scores, mask)
+        weights = scores.softmax(dim=axis) if axis is not None else scores
+        if mask is not None:
+            weights = hide_weights(weights, mask)
+        return weights @ read(h, h @ U.T)
+
+    return additive_attention
+
+
+def keep(weights, mask):
+    return weights
+
+
+def no_blind(weights, mask):
+    """Zeros for queries that see nothing, and for nobody else."""
+    return weights * mask.any(dim=-1, keepdim=True)
+
+
+CONTEXTS = [
+    (contexts(), []),
+    (contexts(hide=lambda s, m: s.masked_fill(~m, -1e9)), []),
+    (contexts(score=lambda joint, v: joint @ v), [checks.NO_TANH]),
+    (contexts(score=lambda joint, v: (joint @ v).tanh()), [checks.TANH_OUTSIDE]),
+    (
+        lambda q, h, W, U, v, mask=None: (
+            (((q @ W.T).tanh()[:, :, None] + (h @ U.T).tanh()[:, None]) @ v).softmax(dim=-1) @ h
+        ),
+        [checks.TANH_OF_PARTS],
+    ),
+    (contexts(score=lambda joint, v: joint.sigmoid() @ v), [checks.OTHER_ACTIVATION]),
+    (
+        lambda q, h, W, U, v, mask=None: (((q @ W.T)[:, :, None] * (h @ U.T)[:, None]).tanh() @ v).softmax(dim=-1) @ h,
+        [checks.PRODUCT_FOR_SUM],
+    ),
+    (lambda q, h, W, U, v, mask=None: contexts()(q, h, U, W, v, mask), [checks.MATRICES_SWAPPED]),
+    (lambda q, h, W, U, v, mask=None: contexts()(q, h, W.T, U.T, v, mask), [checks.NO_W_TRANSPOSE]),
+    (contexts(axis=-2), [checks.WRONG_AXIS]),
+    (contexts(axis=None), [checks.NOT_NORMALISED]),
+    (contexts(read=lambda h, Uh: Uh), [checks.PROJECTED_VALUES]),
+    (contexts(hide=keep, hide_weights=keep), [checks.READS_HIDDEN, checks.MASK_IGNORED]),
+    (contexts(hide=keep, hide_weights=no_blind), [checks.MASK_IGNORED]),
+    (contexts(hide=lambda s, m: s.masked_fill(m, -INF), hide_weights=no_blind), [checks.MASK_INVERTED]),
+    (contexts(hide=keep), [checks.MASK_AFTER_SOFTMAX]),
+    (contexts(hide=lambda s, m: s * m, hide_weights=no_blind), [checks.MASK_ZEROES_SCORES]),
+    (contexts(hide_weights=keep), [checks.SEES_NOTHING]),
+    (contexts(hide=lambda s, m: s.masked_fill(~m, -1e9), hide_weights=keep), [checks.EQUAL_WEIGHTS]),
+    (contexts(hide=lambda s, m: s + torch.where(m, 0.0, -100.0), hide_weights=keep), [checks.READS_HIDDEN]),
+    (lambda q, h, W, U, v, mask=None: additive_scores(q, h, W, U, v), [WRONG_SHAPE]),
+    (lambda q, h, W, U, v, mask=None: 2 * contexts()(q, h, W, U, v, mask), [UNEXPLAINED]),
+    (lambda q, h, W, U, v: contexts()(q, h, W, U, v), [STOPPED]),
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("function", "wanted"), CONTEXTS)
+def test_additive_attention(function, wanted, seed):
+    assert misconceptions(function, checks.ADDITIVE_ATTENTION, seed) == sorted(wanted)
+
+
 # heads --------------------------------------------------------------------------------------------
 
 SPLITS = [
@@ -224,6 +303,114 @@ def test_split_heads(function, wanted):
 @pytest.mark.parametrize(("function", "wanted"), MERGES)
 def test_merge_heads(function, wanted):
     assert misconceptions(function, checks.MERGE_HEADS) == wanted
+
+
+# a multi-head module ------------------------------------------------------------------------------
+
+
+class Heads(MultiHeadAttention):
+    """Multi-head attention as a learner writes it; each part can be replaced by a mistake."""
+
+    split = "b t (h d) -> b h t d"
+    joined = "b h t d -> b t (h d)"
+    maps = "qkv"
+
+    def forward(self, x, mask=None):
+        q, k, v = (self.to_heads(getattr(self, f"{letter}_proj")(x)) for letter in self.maps)
+        scores = q @ k.mT / self.root(x.shape[-1], q.shape[-1])
+        if mask is not None:
+            scores = self.hide(scores, mask)
+        weights = self.normalise(scores)
+        if mask is not None:
+            weights = self.hide_weights(weights, mask)
+        return self.output(self.from_heads(weights @ v))
+
+    def to_heads(self, x):
+        return rearrange(x, self.split, h=self.num_heads)
+
+    def from_heads(self, x):
+        return rearrange(x, self.joined)
+
+    def root(self, width, head_width):
+        return head_width**0.5
+
+    def normalise(self, scores):
+        return scores.softmax(dim=-1)
+
+    def hide(self, scores, mask):
+        return scores.masked_fill(~mask, -INF)
+
+    def hide_weights(self, weights, mask):
+        return weights.masked_fill(~mask, 0)
+
+    def output(self, x):
+        return self.o_proj(x)
+
+
+def heads(**parts):
+    """A class of heads with these parts replaced."""
+    return type("Heads", (Heads,), parts)
+
+
+def unsplit(self, x):
+    return x.reshape(x.shape[0], self.num_heads, x.shape[1], -1)
+
+
+def unjoin(self, x):
+    return x.reshape(x.shape[0], x.shape[2], -1)
+
+
+def unhidden(self, scores, mask):
+    return scores
+
+
+def kept(self, weights, mask):
+    return weights
+
+
+INTERLEAVED, BACK = "b t (d h) -> b h t d", "b h t d -> b t (d h)"
+LAYERS = [
+    (MultiHeadAttention, []),
+    (Heads, []),
+    (heads(hide=lambda self, s, m: s + torch.where(m, 0.0, -1e9)), []),
+    (heads(to_heads=unsplit, from_heads=unjoin), [checks.HEADS_MIXED]),
+    (heads(to_heads=unsplit), [checks.HEADS_MIXED]),
+    (heads(from_heads=unjoin), [checks.HEADS_MIXED]),
+    (heads(split=INTERLEAVED, joined=BACK), [checks.HEADS_INTERLEAVED]),
+    (heads(split=INTERLEAVED), [checks.HEADS_INTERLEAVED]),
+    (heads(joined=BACK), [checks.HEADS_INTERLEAVED]),
+    (heads(split="b t (h d) -> b t h d", joined="b t h d -> b t (h d)"), [checks.HEADS_AMONG_THEMSELVES]),
+    (heads(root=lambda self, width, head_width: 1), [checks.MISSING_SCALE]),
+    (heads(root=lambda self, width, head_width: width**0.5), [checks.SCALED_BY_WIDTH]),
+    (heads(root=lambda self, width, head_width: head_width), [checks.SCALED_BY_D]),
+    (heads(normalise=lambda self, scores: scores.softmax(dim=-2)), [checks.WRONG_AXIS]),
+    (heads(maps="kqv"), [checks.MAPS_SWAPPED]),
+    (heads(maps="qvk"), [checks.MAPS_SWAPPED]),
+    (heads(maps="qqq"), [checks.MAPS_SWAPPED]),
+    (heads(output=lambda self, x: x), [checks.OUTPUT_NOT_MAPPED]),
+    (heads(hide=unhidden, hide_weights=kept), [checks.MASK_IGNORED, checks.READS_HIDDEN]),
+    (heads(hide=unhidden, hide_weights=lambda self, w, m: no_blind(w, m)), [checks.MASK_IGNORED]),
+    (
+        heads(hide=lambda self, s, m: s.masked_fill(m, -INF), hide_weights=lambda self, w, m: no_blind(w, m)),
+        [checks.MASK_INVERTED],
+    ),
+    (heads(hide=unhidden), [checks.MASK_AFTER_SOFTMAX]),
+    (heads(hide=lambda self, s, m: s * m, hide_weights=lambda self, w, m: no_blind(w, m)), [checks.MASK_ZEROES_SCORES]),
+    (heads(hide_weights=kept), [checks.SEES_NOTHING]),
+    (heads(hide=lambda self, s, m: s.masked_fill(~m, -1e9), hide_weights=kept), [checks.EQUAL_WEIGHTS]),
+    (heads(hide=lambda self, s, m: s + torch.where(m, 0.0, -100.0), hide_weights=kept), [checks.READS_HIDDEN]),
+    (heads(output=lambda self, x: 2 * self.o_proj(x)), [UNEXPLAINED]),
+    (lambda dim, num_heads: MultiHeadAttention(dim, num_heads, bias=False), [OTHER_PARAMETERS]),
+    (lambda dim, num_heads: torch.nn.MultiheadAttention(dim, num_heads), [OTHER_PARAMETERS]),
+    (lambda dim, num_heads: MultiHeadAttention(num_heads, dim), [STOPPED]),
+    (lambda dim, num_heads: None, [WRONG_TYPE]),
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("layer", "wanted"), LAYERS)
+def test_multi_head_attention(layer, wanted, seed):
+    assert misconceptions(layer, checks.MULTI_HEAD_ATTENTION, seed) == sorted(wanted)
 
 
 # positions ----------------------------------------------------------------------------------------
@@ -281,6 +468,108 @@ def test_sinusoidal_positions(function, wanted):
     assert misconceptions(function, checks.SINUSOIDAL_POSITIONS) == sorted(wanted)
 
 
+# look-up ------------------------------------------------------------------------------------------
+
+
+class LookUp(torch.nn.Module):
+    """Finds the question among the keys; each part can be replaced by a mistake."""
+
+    def __init__(self):
+        super().__init__()
+        self.queries, self.keys, self.values = (torch.nn.Embedding(8, 16) for _ in range(3))
+        self.head = torch.nn.Linear(16, 8)
+
+    def forward(self, inputs):
+        weights = (self.queries(inputs[:, :1, 0]) @ self.look_at(inputs).mT / 4).softmax(dim=-1)
+        return self.head(weights @ self.values(inputs[:, 1:, 1]))[:, 0]
+
+    def look_at(self, inputs):
+        return self.keys(inputs[:, 1:, 0])
+
+
+class WithPlaces(LookUp):
+    def __init__(self):
+        super().__init__()
+        self.places = torch.nn.Parameter(torch.zeros(5, 16))
+
+    def look_at(self, inputs):
+        return super().look_at(inputs) + self.places
+
+
+class LosesItself(LookUp):
+    """Longer dictionaries are taken, and answered wrong."""
+
+    def look_at(self, inputs):
+        return super().look_at(inputs) * (inputs.shape[1] == 6)
+
+
+class Average(LookUp):
+    def look_at(self, inputs):
+        return 0 * super().look_at(inputs)
+
+
+class ByHeart(torch.nn.Sequential):
+    def __init__(self):
+        super().__init__(torch.nn.Linear(108, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+
+    def forward(self, inputs):
+        return super().forward(F.one_hot(inputs, 9).float().flatten(1))
+
+
+class BuiltIn(torch.nn.Module):
+    def forward(self, inputs):
+        fits = inputs[:, 1:, 0] == inputs[:, :1, 0]
+        return (F.one_hot(inputs[:, 1:, 1], 8) * fits[:, :, None]).sum(dim=1).float()
+
+
+def trains(build, *, steps=40, learning_rate=0.1, give=lambda model: model):
+    def train(inputs, targets):
+        torch.manual_seed(0)
+        model = build()
+        optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate) if steps else None
+        for _ in range(steps):
+            loss = F.cross_entropy(model(inputs), targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        return give(model)
+
+    return train
+
+
+LOOK_UPS = [
+    (trains(LookUp), []),
+    (trains(LookUp, steps=0), [checks.NOT_LEARNED]),
+    (trains(Average), [checks.NOT_LEARNED]),
+    (trains(ByHeart, learning_rate=0.01), [checks.LEARNED_BY_HEART]),
+    (trains(WithPlaces), [checks.ONE_LENGTH]),
+    (trains(LosesItself), [checks.ONE_LENGTH]),
+    (trains(BuiltIn, steps=0), [checks.RULE_BUILT_IN]),
+    (trains(LookUp, give=lambda model: model.state_dict()), [WRONG_TYPE]),
+    (trains(LookUp, give=lambda model: torch.nn.Sequential(model, torch.nn.Linear(8, 9))), [WRONG_SHAPE]),
+    (lambda inputs: None, [STOPPED]),
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("function", "wanted"), LOOK_UPS)
+def test_look_up(function, wanted, seed):
+    assert misconceptions(function, checks.LOOK_UP, seed) == wanted
+
+
+def test_dictionaries_hold_the_answer_and_a_secret_code_moves_every_symbol():
+    probe = Probe(None, seed=3)
+    code = checks.secret_code(probe)
+    assert sorted(code.tolist()) == list(range(8)) and (code != torch.arange(8)).all()
+    inputs, answers = checks.dictionaries(probe, 50, 7, code=code)
+    assert inputs.shape == (50, 8, 2)
+    for (question, unknown), *entries in inputs.tolist():
+        values = dict(entries)
+        assert len(values) == 7 and unknown == 8 and question in code[list(values)]
+    inputs[:, 0, 0] = code.argsort()[inputs[:, 0, 0]]
+    assert BuiltIn()(inputs).argmax(dim=1).equal(answers)
+
+
 # alignment error rate -----------------------------------------------------------------------------
 
 
@@ -329,9 +618,12 @@ LISTS = [
     (checks.SOFTMAX, SOFTMAXES),
     (checks.SCALED_DOT_PRODUCT_ATTENTION, ATTENTIONS),
     (checks.ADDITIVE_SCORES, ADDITIVE),
+    (checks.ADDITIVE_ATTENTION, CONTEXTS),
     (checks.SPLIT_HEADS, SPLITS),
     (checks.MERGE_HEADS, MERGES),
+    (checks.MULTI_HEAD_ATTENTION, LAYERS),
     (checks.SINUSOIDAL_POSITIONS, POSITIONS),
+    (checks.LOOK_UP, LOOK_UPS),
     (checks.ALIGNMENT_ERROR_RATE, RATES),
 ]
 

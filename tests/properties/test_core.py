@@ -4,6 +4,7 @@ import torch
 from course_lib.properties import Check, Finding, run_checks
 from course_lib.properties.core import (
     CHANGES_INPUT,
+    NOT_AS_BY_HAND,
     NOT_FINITE,
     OTHER_PARAMETERS,
     STOPPED,
@@ -12,6 +13,7 @@ from course_lib.properties.core import (
     Fault,
     Probe,
     explain,
+    worked_example,
 )
 
 
@@ -131,6 +133,8 @@ def test_explain_prefers_the_fewest_mistakes():
     assert explain(torch.tensor([2.0]), build, options) == ["size"]
     assert explain(torch.tensor([-2.0]), build, options) == ["other", "size"]
     assert explain(torch.tensor([7.0]), build, options) is None
+    assert explain(torch.tensor([-2.0]), build, options, at_most=1) is None
+    assert explain(torch.tensor([2.0]), build, options, at_most=1) == ["size"]
 
 
 def test_no_check_is_no_pass():
@@ -171,3 +175,20 @@ def test_what_is_no_module_is_a_finding(result):
     with pytest.raises(Fault, match="`make_layer` gave .* `torch.nn.Module` is needed") as fault:
         Probe(lambda: result).make("make_layer")
     assert fault.value.finding.misconception == WRONG_TYPE
+
+
+def test_whole_numbers_are_the_same_for_the_same_seed_and_stay_in_their_range():
+    numbers = Probe(None, seed=1).integers(2, 5, 100)
+    assert numbers.equal(Probe(None, seed=1).integers(2, 5, 100))
+    assert not numbers.equal(Probe(None, seed=2).integers(2, 5, 100))
+    assert sorted(set(numbers.tolist())) == [2, 3, 4]
+
+
+def test_a_worked_example_shows_both_results():
+    example = worked_example(lambda probe: probe.tensor(torch.ones(2)), [2.0, 2.0])
+    assert run_checks(lambda x: 2 * x, [example]).passed
+    (finding,) = run_checks(lambda x: 2 * x + 0.01, [example]).findings
+    assert finding.misconception == NOT_AS_BY_HAND
+    assert "your result is (2.01, 2.01); by hand it is (2, 2)." in finding.message
+    (finding,) = run_checks(lambda x: torch.ones(20, 1), [example]).findings
+    assert "a tensor of shape (20, 1)" in finding.message

@@ -1013,7 +1013,7 @@ def train(inputs, targets):
     torch.manual_seed(0)
     model = Average()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
-    for _ in range(50):
+    for _ in range(40):
         loss = F.cross_entropy(model(inputs), targets)
         optimizer.zero_grad()
         loss.backward()
@@ -1038,7 +1038,7 @@ def train(inputs, targets):
     torch.manual_seed(0)
     model = Table()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(50):
+    for _ in range(40):
         loss = F.cross_entropy(model(inputs), targets)
         optimizer.zero_grad()
         loss.backward()
@@ -1068,7 +1068,7 @@ def train(inputs, targets):
     torch.manual_seed(0)
     model = LookUp()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
-    for _ in range(50):
+    for _ in range(40):
         loss = F.cross_entropy(model(inputs), targets)
         optimizer.zero_grad()
         loss.backward()
@@ -1100,7 +1100,7 @@ def train(inputs, targets):
     torch.manual_seed(0)
     model = LookUp()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
-    for _ in range(50):
+    for _ in range(40):
         loss = F.cross_entropy(model(inputs), targets)
         optimizer.zero_grad()
         loss.backward()
@@ -1130,7 +1130,7 @@ def train(inputs, targets):
     torch.manual_seed(0)
     model = LookUp()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
-    for _ in range(50):
+    for _ in range(40):
         loss = F.cross_entropy(model(inputs), targets)
         optimizer.zero_grad()
         loss.backward()
@@ -1160,7 +1160,7 @@ def train(inputs, targets):
     torch.manual_seed(0)
     model = LookUp()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
-    for _ in range(50):
+    for _ in range(40):
         loss = F.cross_entropy(model(inputs), targets)
         optimizer.zero_grad()
         loss.backward()
