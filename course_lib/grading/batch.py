@@ -243,8 +243,8 @@ class Batch:
     def _check(self, verdict: Mapping[str, Any]) -> None:
         if verdict["spec"] != self.files.hash:
             raise CannotStart(
-                "A worker judges with another version of course_lib than this one. Install the same version there, "
-                "start the workers anew, and grade again: what was graded is kept."
+                "A worker judges with another version of course_lib than this process: it is another one there, or its "
+                "files were changed just now. Start the workers anew and grade again: what was graded is kept."
             )
 
     def _store(self, submission: Submission, verdict: dict[str, Any]) -> dict[str, Any]:
