@@ -16,10 +16,10 @@ from course_lib.data.place import CannotStart
 from course_lib.grading.exchange import CONFIG, VARIABLE, find_exchange, publish, read_config
 from course_lib.grading.folders import Folders, assignments_folder, grading_lock
 from course_lib.grading.spec import AssignmentFiles, load, read_assignment
-from course_lib.grading.stripped import student_version
+from course_lib.grading.stripped import NOT_OURS, student_version
 from course_lib.grading.wording import counted, points
 
-MARKS = [f"{edge} {what}" for what in ("SOLUTION", "HIDDEN TESTS", "MARK SCHEME") for edge in ("BEGIN", "END")]
+MARKS = ("BEGIN SOLUTION", "END SOLUTION", *NOT_OURS)
 TELLING = 20            # characters: a shorter line, such as `return x`, can stand anywhere by chance
 LEFT_OUT = {".ipynb_checkpoints", "__pycache__"}
 
@@ -122,7 +122,10 @@ def refuse_leaks(folders: Folders, files: AssignmentFiles, made: Path) -> dict[s
         for path in sorted(made.rglob("*"))
         if path.is_file() and not LEFT_OUT & set(path.relative_to(made).parts)
     }
-    problems = release_problems(files, released)
+    try:
+        problems = release_problems(files, released)
+    except ValueError as problem:
+        problems = [str(problem)]
     if problems:
         listed = "".join(f"\n  - {problem}" for problem in problems[:10])
         raise CannotStart(
@@ -166,12 +169,8 @@ def release_problems(files: AssignmentFiles, released: Mapping[str, bytes]) -> l
 def secret_lines(files: AssignmentFiles, expected: nbformat.NotebookNode) -> Iterator[tuple[str, str]]:
     """Lines of solutions and hidden checks, blanks squeezed, that the students' version has no reason to hold."""
     visible = "\n".join(_squeeze(line) for cell in expected.cells for line in cell.source.splitlines())
-    given = "\n".join(
-        _squeeze(line)
-        for cell in expected.cells
-        if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("locked")
-        for line in cell.source.splitlines()
-    )
+    setup = [cell for cell in expected.cells if _is_setup(cell)]
+    given = "\n".join(_squeeze(line) for cell in setup for line in cell.source.splitlines())
     source = nbformat.reads(files.source_notebook.decode("utf-8"), as_version=4)
     for cell in source.cells:
         tags = cell.metadata.get("nbgrader", {})
@@ -199,6 +198,11 @@ def put_in_place(made: Path, place: Path) -> None:
             raise
     finally:
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _is_setup(cell: nbformat.NotebookNode) -> bool:
+    tags = cell.metadata.get("nbgrader", {})
+    return cell.cell_type == "code" and bool(tags.get("locked")) and not tags.get("grade")
 
 
 def _is_telling(line: str) -> bool:

@@ -8,13 +8,15 @@ from nbformat import NotebookNode
 
 from course_lib.grading.spec import STUB, WRITTEN_STUB, clear_solution
 
+NOT_OURS = ("BEGIN HIDDEN TESTS", "END HIDDEN TESTS", "BEGIN MARK SCHEME", "END MARK SCHEME")
 KEPT_METADATA = ("kernelspec", "language_info")
 
 
 def student_version(source: bytes, place: str) -> NotebookNode:
     """The notebook without solutions, outputs and execution counts.
 
-    Raises ValueError, naming `place`, if it cannot be read, or a solution has no end or stands in another cell.
+    Raises ValueError, naming `place`, if it cannot be read, if a solution has no end or stands in another cell, or if
+    there are hidden tests in it.
     """
     try:
         notebook = nbformat.reads(source.decode("utf-8"), as_version=4)
@@ -25,6 +27,11 @@ def student_version(source: bytes, place: str) -> NotebookNode:
         tags = cell.metadata.get("nbgrader", {})
         cell.metadata = NotebookNode({"nbgrader": tags} if tags else {})
         solution = bool(tags.get("solution"))
+        if mark := next((mark for mark in NOT_OURS if mark in cell.source), None):
+            raise ValueError(
+                f"{place}: cell {number} holds nbgrader's mark {mark!r}. The judge does not look into cells: hidden "
+                "checks belong into hidden/, and what a written answer is marked for into its solution."
+            )
         if not solution and ("BEGIN SOLUTION" in cell.source or "END SOLUTION" in cell.source):
             raise ValueError(f"{place}: cell {number} holds a solution, but is no solution cell.")
         if solution:

@@ -1,0 +1,323 @@
+"""Releases: they give nothing away, register points, leave grades alone, and are made whole or not at all."""
+
+import json
+import os
+import shutil
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+from nbgrader.auth import Authenticator
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.exchange import ExchangeError
+from nbgrader.exchange.default import ExchangeFetchAssignment
+from traitlets.config import Config
+
+from course_lib.data.place import CannotStart
+from course_lib.grading import release as releasing
+from course_lib.grading.exchange import read_config
+from course_lib.grading.folders import Folders
+from course_lib.grading.release import release, release_problems
+from course_lib.grading.spec import STUB, WRITTEN_STUB, read_assignment
+from course_lib.grading.stripped import student_version
+from tests.grading.small_course import CHECKS, NAME, NOTEBOOK, POINTS, STUBS
+from tests.grading.unreleased import CONFIG, unreleased_course, write_source
+
+ROOT = Path(__file__).parents[2]
+FILE = f"{NOTEBOOK}.ipynb"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """One released course for all: nbgrader takes its time for a new gradebook."""
+    folders = unreleased_course(tmp_path_factory.mktemp("model"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COURSE_EXCHANGE", raising=False)
+        patch.setenv("PATH", "/usr/bin:/bin")           # as without an activated environment: alembic is not there
+        assert release(NAME, folder=folders.root) == 0
+    return folders
+
+
+@pytest.fixture
+def course(model, tmp_path, monkeypatch):
+    monkeypatch.delenv("COURSE_EXCHANGE", raising=False)
+    return Folders(root=Path(shutil.copytree(model.root, tmp_path / "course")))
+
+
+def cells(path):
+    return json.loads(path.read_text())["cells"]
+
+
+def grade_id(cell):
+    return cell["metadata"].get("nbgrader", {}).get("grade_id")
+
+
+def source(folders):
+    return json.loads((folders.source(NAME) / FILE).read_text())
+
+
+def everything(folders):
+    """All bytes below a folder, to see that nothing has changed."""
+    return {path: path.read_bytes() for path in sorted(folders.root.rglob("*")) if path.is_file()}
+
+
+# ------------------------------------------------------------------------------------------------ what it holds
+
+
+@pytest.fixture(scope="module")
+def attention(tmp_path_factory):
+    """Assignment 05, as it is, released."""
+    folders = Folders(root=tmp_path_factory.mktemp("attention") / "course")
+    for part in ("source", "hidden"):
+        shutil.copytree(ROOT / "notebooks" / "assignments" / part / "05", folders.root / part / "05")
+    shutil.copy(CONFIG, folders.config)
+    release("05", folder=folders.root)
+    return folders
+
+
+def test_assignment_05_is_released_without_solutions_hidden_checks_and_outputs(attention):
+    path = attention.release("05") / "attention.ipynb"
+    text = "\n".join("".join(cell["source"]) for cell in cells(path))
+    whole = path.read_text()
+    assert [file.name for file in attention.release("05").iterdir()] == ["attention.ipynb"]
+    for cell in cells(path):
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == [] and cell["execution_count"] is None
+    solutions, inside, written = [], False, []
+    for cell in cells(attention.source("05") / "attention.ipynb"):
+        facts = cell["metadata"].get("nbgrader", {})
+        if facts.get("grade") and facts.get("solution"):
+            written += "".join(cell["source"]).splitlines()
+        for line in "".join(cell["source"]).splitlines():
+            inside = (inside or "BEGIN SOLUTION" in line) and "END SOLUTION" not in line
+            solutions += [line.strip()] if inside and "BEGIN SOLUTION" not in line else []
+    hidden = (attention.hidden("05") / "checks.py").read_text().splitlines()
+    long = [line.strip() for line in [*solutions, *written, *hidden] if len(line.strip()) > 30]
+    assert len(solutions) > 20 and len(written) > 5 and len(long) > 100
+    helper = next("".join(cell["source"]) for cell in cells(path) if grade_id(cell) == "dictionaries")
+    assert [line for line in long if line in text and line not in helper] == []
+    assert not any(mark in whole for mark in ("SOLUTION", "HIDDEN", "hidden/05", "checks.py"))
+
+
+def test_every_task_of_assignment_05_is_left_to_be_written(attention):
+    released = cells(attention.release("05") / "attention.ipynb")
+    stubs = [cell for cell in released if "NotImplementedError" in "".join(cell["source"])]
+    assert len({grade_id(cell) for cell in stubs}) == 6
+    assert all(cell["metadata"]["nbgrader"]["solution"] for cell in stubs)
+
+
+def test_a_release_holds_the_stubs_and_nothing_else_in_place_of_answers(course):
+    found = {grade_id(cell): "".join(cell["source"]) for cell in cells(course.release(NAME) / FILE)}
+    assert {name: found[name] for name in STUBS} == STUBS
+    assert found["setup"] == "import torch"
+
+
+def test_who_learns_alone_gets_the_same_cells_without_nbgrader(course):
+    ours = student_version((course.source(NAME) / FILE).read_bytes(), FILE)
+    released = cells(course.release(NAME) / FILE)
+    assert [(cell.cell_type, cell.source) for cell in ours.cells] == [
+        (cell["cell_type"], "".join(cell["source"])) for cell in released
+    ]
+    locks = [{key: cell["metadata"].get(key) for key in ("editable", "deletable")} for cell in released]
+    assert [{key: cell.metadata.get(key) for key in ("editable", "deletable")} for cell in ours.cells] == locks
+
+
+def test_the_gradebook_knows_the_points_of_each_cell(course):
+    with Gradebook(f"sqlite:///{course.gradebook}") as book:
+        cells = book.find_notebook(NOTEBOOK, NAME).grade_cells
+        assert {cell.name: cell.max_score for cell in cells} == POINTS
+        assert len(book.db.connection().exec_driver_sql("SELECT version_num FROM alembic_version").all()) == 1
+
+
+def test_it_says_where_the_release_is_and_what_comes_next(course, capsys):
+    release(NAME, folder=course.root)
+    said = capsys.readouterr().out
+    assert str(course.release(NAME) / FILE) in said and f"course assign collect {NAME}" in said
+    assert "2 tasks judged by checks, 1 written answer graded by hand; 9 points" in said
+
+
+# ------------------------------------------------------------------------------------------------ again
+
+
+def test_grades_stay_when_an_assignment_is_released_again(course):
+    url = f"sqlite:///{course.gradebook}"
+    with Gradebook(url) as book:
+        book.add_student("ada")
+        book.add_submission(NAME, "ada")
+        grade = book.find_grade("why", NOTEBOOK, NAME, "ada")
+        grade.manual_score = 3.5
+        book.find_comment("why", NOTEBOOK, NAME, "ada").manual_comment = "Well said."
+        book.db.commit()
+    notebook = source(course)
+    notebook["cells"][0]["source"] = "import torch  # and nothing else"
+    write_source(course, notebook)
+    release(NAME, folder=course.root)
+    assert "nothing else" in (course.release(NAME) / FILE).read_text()
+    with Gradebook(url) as book:
+        assert book.find_grade("why", NOTEBOOK, NAME, "ada").manual_score == 3.5
+        assert book.find_comment("why", NOTEBOOK, NAME, "ada").comment == "Well said."
+
+
+def test_a_cell_more_is_refused_once_there_are_submissions(course):
+    with Gradebook(f"sqlite:///{course.gradebook}") as book:
+        book.add_student("ada")
+        book.add_submission(NAME, "ada")
+    before = (course.release(NAME) / FILE).read_bytes()
+    notebook = source(course)
+    more = json.loads(json.dumps(notebook["cells"][0]))
+    more["metadata"]["nbgrader"]["grade_id"] = "more"
+    notebook["cells"].append(more | {"id": "more"})
+    write_source(course, notebook)
+    with pytest.raises(CannotStart, match="nothing was released. It says: .*there are submissions associated"):
+        release(NAME, folder=course.root)
+    assert (course.release(NAME) / FILE).read_bytes() == before
+
+
+# ------------------------------------------------------------------------------------------------ refused
+
+
+def in_metadata(folders):
+    notebook = source(folders)
+    notebook["cells"][0]["metadata"]["note"] = "    return (a.clone() + b.clone())"
+    solution = "    ### BEGIN SOLUTION\n    return (a.clone() + b.clone())\n    ### END SOLUTION"
+    notebook["cells"][1]["source"] = f"def add(a, b):\n{solution}"
+    write_source(folders, notebook)
+
+
+def hidden_check(folders):
+    notebook = source(folders)
+    notebook["cells"][2]["source"] = CHECKS.splitlines()[13]
+    write_source(folders, notebook)
+
+
+def hidden_tests_of_nbgraders(folders):
+    notebook = source(folders)
+    notebook["cells"].append({"cell_type": "markdown", "id": "m", "metadata": {}, "source": "See END HIDDEN TESTS"})
+    write_source(folders, notebook)
+
+
+def second_notebook(folders):
+    shutil.copy(folders.source(NAME) / FILE, folders.source(NAME) / "answers.ipynb")
+
+
+def beside_the_notebook(folders):
+    shutil.copy(folders.hidden(NAME) / "checks.py", folders.source(NAME) / "helpers.py")
+
+
+@pytest.mark.parametrize(
+    ("leak", "said"),
+    [
+        (in_metadata, "holds a line of the solution of 'add'"),
+        (hidden_check, "holds a line of the hidden checks"),
+        (hidden_tests_of_nbgraders, "cell 7 holds nbgrader's mark 'END HIDDEN TESTS'"),
+        (second_notebook, "answers.ipynb is a second notebook"),
+        (beside_the_notebook, "helpers.py holds a line of the hidden checks"),
+    ],
+)
+def test_a_release_that_would_give_something_away_is_refused_and_nothing_changes(course, leak, said):
+    leak(course)
+    before = everything(course)
+    with pytest.raises(CannotStart, match=said):
+        release(NAME, folder=course.root)
+    assert everything(course) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda cell: cell.update(outputs=[{"output_type": "stream", "name": "stdout", "text": "42"}]), "an output"),
+        (lambda cell: cell.update(execution_count=3), "an execution count"),
+        (lambda cell: cell.update(source="def add(a, b):\n    return a + b"), "is not the source with its solutions"),
+    ],
+)
+def test_outputs_counts_and_answers_in_a_release_are_found(course, change, said):
+    files = read_assignment(course.root, NAME)
+    notebook = json.loads((course.release(NAME) / FILE).read_text())
+    assert release_problems(files, {FILE: json.dumps(notebook).encode()}) == []
+    change(notebook["cells"][1])
+    (problem,) = release_problems(files, {FILE: json.dumps(notebook).encode()})
+    assert said in problem and "'add'" in problem.replace("(add)", "'add'")
+
+
+def test_points_that_do_not_agree_are_refused_before_anything_is_made(tmp_path):
+    folders = unreleased_course(tmp_path)
+    notebook = source(folders)
+    notebook["cells"][2]["metadata"]["nbgrader"]["points"] = 5
+    write_source(folders, notebook)
+    before = everything(folders)
+    with pytest.raises(CannotStart, match="give 3 points, but the cell 'check-add' .* says 5.* Nothing was released"):
+        release(NAME, folder=folders.root)
+    assert everything(folders) == before
+
+
+def test_an_unknown_assignment_is_refused_with_those_that_there_are(course):
+    with pytest.raises(CannotStart, match=f"There is no assignment '8' .* there is: {NAME}"):
+        release("8", folder=course.root)
+
+
+def test_a_release_that_cannot_be_put_in_place_leaves_the_old_one(course, monkeypatch):
+    before = (course.release(NAME) / FILE).read_bytes()
+    rename = os.rename
+
+    def full_disk(old, new):
+        if Path(new) == course.release(NAME) and Path(old).parent.name == "made":
+            raise OSError(28, "No space left on device")
+        rename(old, new)
+
+    monkeypatch.setattr(releasing.os, "rename", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        release(NAME, folder=course.root)
+    assert (course.release(NAME) / FILE).read_bytes() == before
+    assert [path.name for path in course.release(NAME).parent.iterdir()] == [NAME]
+
+
+def test_without_nbgrader_it_says_how_to_install_it(course, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nbgrader", None)
+    with pytest.raises(CannotStart, match=f"python3 course.py assign release {NAME}"):
+        release(NAME, folder=course.root)
+
+
+# ------------------------------------------------------------------------------------------------ the exchange
+
+
+def test_the_exchange_gets_the_release_as_nbgrader_lays_it_out(course, tmp_path, monkeypatch, capsys):
+    exchange = tmp_path / "exchange"
+    monkeypatch.setenv("COURSE_EXCHANGE", str(exchange))
+    for _ in range(2):                                  # again is safe
+        release(NAME, folder=course.root)
+    place = exchange / "deep-learning" / "outbound" / NAME
+    assert str(place) in capsys.readouterr().out
+    assert (place / FILE).read_bytes() == (course.release(NAME) / FILE).read_bytes()
+    assert stat.S_IMODE((exchange / "deep-learning" / "inbound").stat().st_mode) & 0o777 == 0o733
+    monkeypatch.chdir(tmp_path)
+    config = Config({"Exchange": {"root": str(exchange), "assignment_dir": str(tmp_path)}})
+    directory = CourseDirectory(course_id="deep-learning", assignment_id=NAME, config=config)
+    ExchangeFetchAssignment(coursedir=directory, authenticator=Authenticator(), config=config).start()
+    assert (tmp_path / NAME / FILE).read_bytes() == (place / FILE).read_bytes()
+    directory.assignment_id = "08"
+    with pytest.raises(ExchangeError):
+        ExchangeFetchAssignment(coursedir=directory, authenticator=Authenticator(), config=config).start()
+
+
+def test_the_exchange_can_be_named_in_the_settings(model, tmp_path):
+    exchange = tmp_path / "there"
+    folders = Folders(root=Path(shutil.copytree(model.root, tmp_path / "course")))
+    folders.config.write_text(folders.config.read_text() + f"\nc.Exchange.root = {str(exchange)!r}\n")
+    release(NAME, folder=folders.root)
+    assert (exchange / "deep-learning" / "outbound" / NAME / FILE).exists()
+
+
+# ------------------------------------------------------------------------------------------------ the settings
+
+
+def test_nbgrader_makes_the_stubs_that_the_judge_knows():
+    config = read_config(CONFIG.parent)
+    assert config.ClearSolutions.code_stub == {"python": STUB} and config.ClearSolutions.text_stub == WRITTEN_STUB
+
+
+def test_settings_that_cannot_be_read_are_an_error_and_not_left_out(course):
+    course.config.write_text("c = get_config()\nc.Exchange.root = undefined\n")
+    with pytest.raises(CannotStart, match="nbgrader_config.py cannot be read: NameError"):
+        release(NAME, folder=course.root)

@@ -1,0 +1,50 @@
+"""A course directory with one small assignment that is not released yet, and what students make of it."""
+
+import json
+import shutil
+from pathlib import Path
+
+from course_lib.grading.folders import Folders
+from tests.grading.small_course import CHECKS, NAME, NOTEBOOK, SOURCE
+
+CONFIG = Path(__file__).parents[2] / "notebooks" / "assignments" / "nbgrader_config.py"
+SOLVED = {
+    "add": "def add(a, b):\n    return a + b",
+    "double": "def double(x):\n    return x + x",
+    "why": "Because I say so.",
+}
+
+
+def unreleased_course(root, *, checks=CHECKS, settings=""):
+    """Writes the instructor's files of the small assignment, with the course's own settings for nbgrader."""
+    folders = Folders(root=Path(root))
+    write_source(folders, json.loads(json.dumps(SOURCE)))
+    folders.hidden(NAME).mkdir(parents=True)
+    (folders.hidden(NAME) / "checks.py").write_text(checks)
+    shutil.copy(CONFIG, folders.config)
+    folders.config.write_text(folders.config.read_text() + settings)
+    return folders
+
+
+def write_source(folders, notebook):
+    folders.source(NAME).mkdir(parents=True, exist_ok=True)
+    (folders.source(NAME) / f"{NOTEBOOK}.ipynb").write_text(json.dumps(notebook))
+
+
+def answer(path, **answers):
+    """Fills in answers as a student does in JupyterLab, who also runs the cells."""
+    notebook = json.loads(path.read_text())
+    for cell in notebook["cells"]:
+        grade_id = cell["metadata"].get("nbgrader", {}).get("grade_id")
+        cell["source"] = answers.get(grade_id, cell["source"])
+        if cell["cell_type"] == "code":
+            cell["execution_count"] = 7
+    path.write_text(json.dumps(notebook, indent=2))
+
+
+def add_cell(path, source):
+    """Adds a cell of the student's own at the top."""
+    notebook = json.loads(path.read_text())
+    cell = {"cell_type": "code", "id": "mine", "metadata": {}, "source": source, "outputs": [], "execution_count": 1}
+    notebook["cells"].insert(0, cell)
+    path.write_text(json.dumps(notebook))
