@@ -1,0 +1,146 @@
+"""The pages for instructors: commands, options, files and examples that they name exist and work."""
+
+import json
+import re
+import shlex
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+import typer
+
+from course_lib import cli
+from course_lib.grading.folders import Folders
+from course_lib.grading.gradebook import Gradebook, scores
+from course_lib.grading.intake import Submission
+from course_lib.grading.judge import judge
+from course_lib.grading.prove import read_wrong_solutions, trials
+from course_lib.grading.spec import load, read_assignment
+from tests.grading import small_course as small
+from tests.grading.fakes import FakeZygote
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "docs" / name for name in ("grading.md", "security.md")]
+MADE = ("release", "submitted", "autograded", "verdicts", "feedback", "exports", "gradebook.db", "instructor.key")
+EXAMPLES = ("source/06/", "hidden/06/", "late.py", "submissions.zip", "grades.csv", "RECEIPT.json")
+
+
+def pieces(page):
+    """All code of a page: inline, and the lines of its blocks."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^ *```\n(.*?)^ *```$", text, flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"`([^`]+)`", prose) + [line.strip() for block in blocks for line in block.splitlines()]
+
+
+def commands():
+    found = {piece.split("   ")[0] for page in PAGES for piece in pieces(page)}
+    found = {re.sub(r"^python3 course\.py ", "course ", piece) for piece in found}
+    return sorted(piece for piece in found if piece.startswith("course "))
+
+
+def example(language, holds):
+    """The one block of grading.md with this text in it."""
+    text = PAGES[0].read_text(encoding="utf-8")
+    blocks = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", text, flags=re.DOTALL | re.MULTILINE)
+    (block,) = [re.sub(f"^{indent}", "", code, flags=re.MULTILINE) for indent, code in blocks if holds in code]
+    return block
+
+
+def test_there_are_commands_to_check():
+    assert len(commands()) > 15 and "course grade 05 --cluster tcp://10.0.0.1:8786" in commands()
+
+
+@pytest.mark.parametrize("line", commands())
+def test_each_command_and_option_exists(line):
+    command = typer.main.get_command(cli.app)
+    words = shlex.split(line)[1:]
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    if words and "--help" not in words:  # the name alone is no call
+        assert command.make_context(line, words).command is command
+
+
+def files():
+    for page in PAGES:
+        for piece in pieces(page):
+            if re.fullmatch(r"[\w./-]+(?:/|\.(?:py|ipynb|md|db|key|csv|html|css))", piece) and not piece.startswith(
+                "/"
+            ):
+                yield page.name, piece
+
+
+@pytest.mark.parametrize(("page", "name"), sorted(set(files())))
+def test_each_file_exists_or_is_made_at_work(page, name):
+    if name.startswith(EXAMPLES):
+        return
+    top = name.split("/")[0]
+    if top in MADE:
+        at_work = Folders(root=Path("."))
+        places = [at_work.release("05"), at_work.feedback("STUDENT", "05"), at_work.exports, at_work.gradebook]
+        places += [at_work.key, at_work.root / "submitted", at_work.root / "autograded", at_work.root / "verdicts"]
+        assert any(
+            Path(name) == place or place in Path(name).parents or Path(name) in place.parents for place in places
+        )
+    else:
+        assert (ROOT / name).exists() or (ROOT / "notebooks" / "assignments" / name).exists()
+
+
+def test_links_between_the_pages_lead_somewhere():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        anchors = {
+            re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in re.findall("^#+ (.+)$", text, re.M)
+        }
+        for target in re.findall(r"\]\(([^)]+)\)", text):
+            assert target[1:] in anchors if target.startswith("#") else (page.parent / target).exists()
+
+
+# the examples ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def own_assignment(tmp_path_factory):
+    """A course directory with the assignment that grading.md shows."""
+    root = tmp_path_factory.mktemp("own")
+    answer = "def rms_norm(x):\n    ### BEGIN SOLUTION\n    return x / x.pow(2).mean(-1, keepdim=True).sqrt()\n"
+    cells = small.notebook(
+        small.setup("setup", "import torch"),
+        small.solution("rms_norm", answer + "    ### END SOLUTION"),
+        small.check("check-rms_norm", "rms_norm(torch.ones(2, 3))", 5),
+    )
+    for place, content in {
+        "source/06/norms.ipynb": json.dumps(cells),
+        "hidden/06/checks.py": example("python", "ASSIGNMENT = "),
+        "hidden/06/wrong_solutions.py": example("python", "WRONG = "),
+    }.items():
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        (root / place).write_text(content, encoding="utf-8")
+    return Folders(root=root)
+
+
+def test_the_example_of_checks_gives_what_its_answers_deserve(own_assignment):
+    files = read_assignment(own_assignment.root, "06")
+    planned = trials(load(files), read_wrong_solutions(own_assignment, "06"))
+    assert [trial.name for trial in planned] == ["the reference", "the release", "one scale for all rows"]
+    for trial in planned:
+        handed_in = Submission(student="ada", assignment="06", sha256="0" * 64, answers=trial.answers)
+        verdict = judge(handed_in, files, key=b"key", zygote=FakeZygote())
+        (task,) = verdict["tasks"].values()
+        assert (task["points"], verdict["status"]) == (trial.deserves, "graded")
+        assert {check["name"] for check in task["checks"] if not check["passed"]} == trial.failing
+        assert trial.says in {"", *(found["misconception"] for found in task["checks"][0]["findings"])}
+
+
+def test_the_example_of_lateness_takes_a_point_for_each_hour_begun(tmp_path):
+    folders = small.make_course(tmp_path / "course")
+    (folders.root / "late.py").write_text(example("python", "OnePointAnHour"))
+    (line,) = [piece for piece in pieces(PAGES[0]) if piece.startswith("c.AssignLatePenalties")]
+    from traitlets.config import Config
+
+    config = Config()
+    exec(line, {"c": config})
+    with Gradebook(folders.gradebook, assignment=small.NAME, notebook=small.NOTEBOOK, config=config) as book:
+        book.record(small.verdict("ada"), {}, submitted=datetime(2026, 3, 1, 13, 30))
+        book.record(small.verdict("bob"), {}, submitted=datetime(2026, 3, 4))
+    assert [row.penalty for row in scores(folders.gradebook, small.NAME)] == [2.0, 5.0]
