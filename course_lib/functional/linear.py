@@ -32,7 +32,7 @@ def linear(
 def linear_plus(
     term: Float[Tensor, "B D_out"], x: Float[Tensor, "B D_in"], weight: Float[Tensor, "D_out D_in"]
 ) -> Float[Tensor, "B D_out"]:
-    """term + x W^T at once, for backward passes written by hand: it may lack a derivative of its own."""
+    """term + x W^T at once, for passes written by hand: it may lack a derivative of its own."""
     if onednn_pays(x, weight):
         return ONEDNN.binary(x, term, weight, None, "add")
     return torch.addmm(term, x, weight.t())

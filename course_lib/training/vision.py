@@ -19,7 +19,7 @@ STEPS_OF_A_SEED = 10**6  # more than any training has
 
 
 def seed_of_step(seed: int, step: int) -> int:
-    """By which a step's images are drawn: no two steps have the same, nor have two seeds of a training."""
+    """The number by which a step's images are drawn: each step of each seed has its own."""
     return seed * STEPS_OF_A_SEED + step
 
 
