@@ -29,6 +29,7 @@ from course_lib.properties.core import (
     WRONG_TYPE,
     Fault,
     Finding,
+    ModuleProbe,
     Probe,
 )
 
@@ -203,7 +204,7 @@ class Subject(Probe):
         return in_words(Finding(misconception=misconception, message=""), self.talk)
 
 
-class RemoteModule(Subject):
+class RemoteModule(Subject, ModuleProbe):
     """A module that lives in the box; calling it runs its `forward`, its parameters can be read and set."""
 
     def method(self, name: str, *args: Any, seconds: float | None = None, **kwargs: Any) -> Any:
