@@ -37,6 +37,7 @@ from course_lib.grading.folders import (
     write_whole,
 )
 from course_lib.grading.intake import FILE_BYTES
+from course_lib.grading.release import need_nbgrader
 from course_lib.grading.wording import counted, one_line
 
 MAX_FILES = 20_000          # in one folder or .zip
@@ -75,6 +76,7 @@ def collect(name: str, *, source: Path | None = None, folder: Path | None = None
     Without a `source` they come from the exchange. Doing it again changes nothing but for what is newer. Raises
     CannotStart if there is nothing to collect from.
     """
+    need_nbgrader(f"assign collect {name}")
     folders = assignments_folder(folder)
     notebook = released_notebook(folders, name)
     result = Result()
@@ -244,6 +246,8 @@ def _bearable(content: bytes) -> bytes:
 def _why(error: OSError, what: str) -> str:
     if error.errno in (errno.ELOOP, errno.EMLINK) or (error.errno == errno.ENOTDIR and what == "folder"):
         return f"is a link or no {what}; refused."
+    if error.errno == errno.EISDIR:
+        return "is no ordinary file; refused."
     if error.errno == errno.ENOENT:
         return "is missing."
     return f"cannot be read: {error.strerror}."
@@ -273,6 +277,9 @@ def from_export(source: Path, name: str, notebook: str, notes: list[str]) -> Ite
     for number, (path, moment, read) in enumerate(entries, start=1):
         if number > MAX_FILES:
             raise CannotStart(f"{source} holds more than {MAX_FILES:,} files. Name this assignment's folder alone.")
+        if ".." in path.parts:
+            notes.append(f"{path}: leads out of the .zip; refused.")
+            continue
         if any(part.startswith(".") or part == "__MACOSX" for part in path.parts) or path.name == TIMESTAMP:
             continue
         if path.suffix != ".ipynb":
@@ -301,18 +308,15 @@ def recognise(path: PurePosixPath, assignment: str, notebook: str) -> tuple[str,
         handed_in_as,
         r"(?P<name>.+?)_(?P<number>\d+)_(?P<file>.+)",
     ]
-    for pattern in patterns:
-        if found := re.fullmatch(pattern, file):
-            parts = found.groupdict()
-            break
-    else:
-        parts = {"name": folder, "file": file}
-        if found := re.fullmatch(r"(?P<name>.+)_(?P<number>\d+)_assignsubmission_file_?", folder):
-            parts |= found.groupdict()
-        elif folder == assignment:              # STUDENT/05/attention.ipynb
-            parts["name"] = path.parent.parent.name
-    student = "_".join(filter(None, [plain(parts["name"]), parts.get("number")]))
-    if not is_plain_name(student):
+    if found := re.fullmatch(r"(?P<name>.+)_(?P<number>\d+)_assignsubmission_file_?", folder):
+        parts = found.groupdict() | {"file": file}
+    elif found := next(filter(None, (re.fullmatch(pattern, file) for pattern in patterns)), None):
+        parts = found.groupdict()
+    else:                                       # STUDENT/attention.ipynb or STUDENT/05/attention.ipynb
+        parts = {"name": path.parent.parent.name if folder == assignment else folder, "file": file}
+    name = plain(parts["name"])
+    student = "_".join(filter(None, [name, parts.get("number")]))
+    if not name or not is_plain_name(student):
         return None
     if found := re.fullmatch(handed_in_as, parts["file"]):
         parts["file"] = found["file"]

@@ -1,0 +1,342 @@
+"""Collecting: each student's newest notebook, from an exchange that students write to or from a platform's export."""
+
+import json
+import os
+import pwd
+import sys
+import zipfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path, PurePosixPath
+
+import pytest
+from nbgrader.auth import Authenticator
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.exchange.default import ExchangeSubmit
+from traitlets.config import Config
+
+from course_lib.data.place import CannotStart
+from course_lib.grading import collect as collecting
+from course_lib.grading.collect import collect, recognise
+from course_lib.grading.exchange import Exchange, hand_in, parse_time, publish
+from course_lib.grading.folders import grading_lock
+from tests.grading.small_course import NAME, NOTEBOOK
+from tests.grading.unreleased import unreleased_course
+
+FILE = f"{NOTEBOOK}.ipynb"
+ME = pwd.getpwuid(os.getuid()).pw_name
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    monkeypatch.delenv("COURSE_EXCHANGE", raising=False)
+    return unreleased_course(tmp_path / "course")
+
+
+@pytest.fixture
+def exchange(course, tmp_path, monkeypatch):
+    """An exchange in which everyone is the same account, as on a hub of containers."""
+    monkeypatch.setenv("COURSE_EXCHANGE", str(tmp_path / "exchange"))
+    course.config.write_text(course.config.read_text() + "\nc.ExchangeCollect.check_owner = False\n")
+    exchange = Exchange(root=tmp_path / "exchange", course="deep-learning", check_owner=False)
+    publish(exchange, NAME, {FILE: b"{}"})
+    return exchange
+
+
+def collected(course):
+    return {
+        student: (course.submitted(student, NAME) / FILE).read_text() for student in course.students(NAME)
+    }
+
+
+def put(exchange, student, text, moment=NOON, name=NAME):
+    return hand_in(exchange, name, student, moment, {FILE: text.encode()})
+
+
+# ------------------------------------------------------------------------------------------------ the exchange
+
+
+def test_the_newest_of_each_student_is_taken_with_its_time(course, exchange, capsys):
+    put(exchange, "ada", "old")
+    put(exchange, "ada", "new", NOON + timedelta(seconds=1))
+    put(exchange, "bob", "only")
+    put(exchange, "bob", "of another assignment", NOON + timedelta(days=1), name="08")
+    assert collect(NAME, folder=course.root) == 0
+    assert collected(course) == {"ada": "new", "bob": "only"}
+    assert (course.submitted("ada", NAME) / "timestamp.txt").read_text() == "2026-03-01 12:00:01.000000 UTC\n"
+    said = capsys.readouterr().out
+    assert "2 new, 0 newer than before, 0 here already" in said and f"course grade {NAME}" in said
+
+
+def test_collecting_again_changes_nothing_and_takes_what_is_newer(course, exchange, capsys):
+    put(exchange, "ada", "first")
+    put(exchange, "bob", "only")
+    collect(NAME, folder=course.root)
+    before = {path: path.stat().st_mtime_ns for path in course.root.rglob("*") if path.suffix in (".ipynb", ".txt")}
+    collect(NAME, folder=course.root)
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    put(exchange, "ada", "second", NOON + timedelta(minutes=1))
+    collect(NAME, folder=course.root)
+    assert collected(course) == {"ada": "second", "bob": "only"}
+    assert "0 new, 1 newer than before, 1 here already" in capsys.readouterr().out
+
+
+def test_the_same_notebook_handed_in_once_more_keeps_its_earlier_time(course, exchange):
+    put(exchange, "ada", "same")
+    collect(NAME, folder=course.root)
+    put(exchange, "ada", "same", NOON + timedelta(days=1))
+    collect(NAME, folder=course.root)
+    assert "2026-03-01" in (course.submitted("ada", NAME) / "timestamp.txt").read_text()
+
+
+def test_a_run_that_ends_between_notebook_and_time_is_made_good_by_the_next(course, exchange, monkeypatch):
+    put(exchange, "ada", "first")
+    collect(NAME, folder=course.root)
+    put(exchange, "ada", "second", NOON + timedelta(days=1))
+
+    def ends(path, content):
+        if path.name == "timestamp.txt":
+            raise KeyboardInterrupt
+        path.write_bytes(content)
+
+    monkeypatch.setattr(collecting, "write_whole", ends)
+    with pytest.raises(KeyboardInterrupt):
+        collect(NAME, folder=course.root)
+    monkeypatch.undo()
+    monkeypatch.setenv("COURSE_EXCHANGE", str(exchange.root))
+    collect(NAME, folder=course.root)
+    assert collected(course) == {"ada": "second"}
+    assert "2026-03-02" in (course.submitted("ada", NAME) / "timestamp.txt").read_text()
+
+
+def link_to_a_secret(place, secret):
+    (place / FILE).unlink()
+    (place / FILE).symlink_to(secret)
+
+
+def folder_that_is_a_link(place, secret):
+    other = place.with_name(".elsewhere")
+    place.rename(other)
+    place.symlink_to(other)
+
+
+def named_pipe(place, secret):
+    (place / FILE).unlink()
+    os.mkfifo(place / FILE)
+
+
+def folder_in_its_place(place, secret):
+    (place / FILE).unlink()
+    (place / FILE).mkdir()
+
+
+def missing(place, secret):
+    (place / FILE).unlink()
+
+
+def huge(place, secret):
+    os.truncate(place / FILE, collecting.FILE_BYTES + 1)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (link_to_a_secret, "is a link"),
+        (folder_that_is_a_link, "is a link"),
+        (named_pipe, "no ordinary file"),
+        (folder_in_its_place, "no ordinary file"),
+        (missing, "is missing"),
+        (huge, "larger than 20 MB"),
+    ],
+)
+def test_what_is_no_plain_file_is_refused_and_the_one_before_counts(course, exchange, tmp_path, capsys, spoil, said):
+    secret = tmp_path / "secret"
+    secret.write_text("the key")
+    put(exchange, "ada", "good")
+    put(exchange, "bob", "good, too")
+    spoil(put(exchange, "ada", "odd", NOON + timedelta(minutes=1)), secret)
+    assert collect(NAME, folder=course.root) == 0
+    assert collected(course) == {"ada": "good", "bob": "good, too"}
+    note = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("  - ada+"))
+    assert said in note
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ada",
+        f"..+{NAME}+2026-03-01 12:00:00 UTC+x",
+        f".hidden+{NAME}+2026-03-01 12:00:00 UTC+x",
+        f"a\nb+{NAME}+2026-03-01 12:00:00 UTC+x",
+        f"ada+{NAME}+yesterday+x",
+        f"{'a' * 129}+{NAME}+2026-03-01 12:00:00 UTC+x",
+    ],
+)
+def test_an_odd_name_in_the_exchange_is_noted_and_harms_nobody(course, exchange, capsys, name):
+    put(exchange, "bob", "good")
+    (exchange.inbound / name).mkdir()
+    (exchange.inbound / name / FILE).write_text("{}")
+    collect(NAME, folder=course.root)
+    assert collected(course) == {"bob": "good"}
+    assert name.startswith(".") or "has no name of the kind" in capsys.readouterr().out
+
+
+def test_who_hands_in_under_another_name_is_refused(course, exchange, capsys):
+    course.config.write_text(course.config.read_text().replace("check_owner = False", "check_owner = True"))
+    put(exchange, ME, "mine")
+    put(exchange, "ada", "mine, under another name")
+    collect(NAME, folder=course.root)
+    assert collected(course) == {ME: "mine"}
+    assert f"says that it is by ada, but belongs to {ME}; refused" in capsys.readouterr().out
+
+
+def test_a_time_set_back_is_noted(course, exchange, capsys):
+    put(exchange, "ada", "late", datetime.now(UTC) - timedelta(days=2))
+    put(exchange, "bob", "in time", datetime.now(UTC))
+    collect(NAME, folder=course.root)
+    notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  - ")]
+    assert len(notes) == 1 and notes[0].startswith("  - ada+") and "but was put there at" in notes[0]
+
+
+def test_what_nbgraders_own_submit_hands_in_is_collected(course, exchange, tmp_path, monkeypatch):
+    mine = tmp_path / "home" / NAME
+    mine.mkdir(parents=True)
+    (mine / FILE).write_text("by nbgrader")
+    config = Config({"Exchange": {"root": str(exchange.root), "assignment_dir": str(mine.parent)}})
+    config.Exchange.cache = str(tmp_path / "cache")
+    directory = CourseDirectory(course_id="deep-learning", assignment_id=NAME, config=config)
+    ExchangeSubmit(coursedir=directory, authenticator=Authenticator(), config=config).start()
+    collect(NAME, folder=course.root)
+    assert collected(course) == {ME: "by nbgrader"}
+
+
+def test_without_an_exchange_it_says_where_submissions_can_come_from(course):
+    with pytest.raises(CannotStart, match="--from.*c.Exchange.root"):
+        collect(NAME, folder=course.root)
+
+
+def test_nothing_there_is_said_and_told_by_the_exit_code(course, exchange, capsys):
+    assert collect(NAME, folder=course.root) == 1
+    assert "Nothing was collected" in capsys.readouterr().out
+
+
+def test_it_does_not_write_while_a_grader_reads(course, exchange):
+    put(exchange, "ada", "good")
+    with grading_lock(course), pytest.raises(CannotStart, match="Another grader is at work"):
+        collect(NAME, folder=course.root)
+    assert collected(course) == {}
+
+
+# ------------------------------------------------------------------------------------------------ exports
+
+
+@pytest.mark.parametrize(
+    ("path", "student"),
+    [
+        ("lovelaceada_12345_67890_sums.ipynb", "lovelaceada_12345"),
+        ("lovelaceada_LATE_12345_67890_sums.ipynb", "lovelaceada_12345"),
+        ("lovelaceada_12345_67890_sums-2.ipynb", "lovelaceada_12345"),
+        ("lovelaceada_12345_67890_ada_07_20260301T120000Z_sums.ipynb", "lovelaceada_12345"),
+        ("Ada Lovelace_12345_assignsubmission_file_/sums.ipynb", "Ada-Lovelace_12345"),
+        ("Ada Lovelace_12345_assignsubmission_file_/ada_07_20260301T120000Z_sums.ipynb", "Ada-Lovelace_12345"),
+        ("Ada Lovelace_12345_assignsubmission_file_sums.ipynb", "Ada-Lovelace_12345"),
+        ("Łukasz Ünal-O'Neil_9_assignsubmission_file_sums.ipynb", "Łukasz-Ünal-O-Neil_9"),
+        ("lovelace_12345_sums.ipynb", "lovelace_12345"),
+        ("ada_07_20260301T120000Z_sums.ipynb", "ada"),
+        ("export/ada/sums.ipynb", "ada"),
+        ("ada/07/sums.ipynb", "ada"),
+    ],
+)
+def test_the_name_of_an_exported_file_says_whose_it_is(path, student):
+    assert recognise(PurePosixPath(path), NAME, NOTEBOOK)[:2] == (student, True)
+
+
+@pytest.mark.parametrize("path", ["sums.ipynb", "../sums.ipynb", "!!_12_sums.ipynb"])
+def test_a_name_that_says_nothing_is_no_students(path):
+    assert recognise(PurePosixPath(path), NAME, NOTEBOOK) is None
+
+
+def pack(path, files, when=(2026, 3, 1, 12, 0, 0)):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name, when), content)
+    return path
+
+
+def test_a_zip_of_canvas_is_collected(course, tmp_path, capsys):
+    files = {
+        "lovelaceada_1_11_sums.ipynb": "ada's",
+        "hopper_LATE_2_22_sums-1.ipynb": "grace's",
+        "hopper_2_23_notes.ipynb": "other notes",
+        "noether_3_33_report.pdf": "no notebook",
+        "__MACOSX/._lovelaceada_1_11_sums.ipynb": "rubbish",
+        "../../evil_4_44_sums.ipynb": "stays outside",
+    }
+    assert collect(NAME, source=pack(tmp_path / "canvas.zip", files), folder=course.root) == 0
+    assert collected(course) == {"lovelaceada_1": "ada's", "hopper_2": "grace's"}
+    said = capsys.readouterr().out
+    assert "noether_3_33_report.pdf: is no notebook" in said and "hopper_LATE_2_22_sums-1.ipynb: marked late" in said
+    assert "dates of the files" in said and "evil_4_44_sums.ipynb: leads out of the .zip" in said
+    local = datetime(2026, 3, 1, 12).astimezone(UTC)
+    assert parse_time((course.submitted("hopper_2", NAME) / "timestamp.txt").read_text()) == local
+
+
+def test_a_folder_of_moodle_is_collected_and_links_in_it_are_not(course, tmp_path, capsys):
+    export = tmp_path / "moodle"
+    for student in ("Ada Lovelace_1", "Grace Hopper_2"):
+        (export / f"{student}_assignsubmission_file_").mkdir(parents=True)
+    (export / "Ada Lovelace_1_assignsubmission_file_" / FILE).write_text("ada's")
+    (export / "Grace Hopper_2_assignsubmission_file_" / FILE).symlink_to(course.config)
+    (export / "Emmy Noether_3_assignsubmission_file_").symlink_to(export / "Ada Lovelace_1_assignsubmission_file_")
+    collect(NAME, source=export, folder=course.root)
+    assert collected(course) == {"Ada-Lovelace_1": "ada's"}
+    assert "Grace Hopper_2_assignsubmission_file_/sums.ipynb: sums.ipynb is a link" in capsys.readouterr().out
+
+
+def test_a_file_that_unpacks_to_more_than_it_says_is_refused(course, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(collecting, "FILE_BYTES", 1_000_000)
+    archive = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("ada_1_2_sums.ipynb", bytes(3_000_000))
+        packed.writestr("bob_2_3_sums.ipynb", "good")
+    collect(NAME, source=archive, folder=course.root)
+    assert collected(course) == {"bob_2": "good"}
+    assert "larger than 1 MB" in capsys.readouterr().out
+
+
+def test_an_older_file_that_differs_does_not_replace_a_newer_one(course, tmp_path, capsys):
+    archive = pack(tmp_path / "new.zip", {"ada_1_2_sums.ipynb": "new"})
+    older = pack(tmp_path / "old.zip", {"ada_1_1_sums.ipynb": "old"}, when=(2026, 2, 1, 12, 0, 0))
+    for source in (archive, older):
+        collect(NAME, source=source, folder=course.root)
+    assert collected(course) == {"ada_1": "new"}
+    assert "is no newer; left out. To take it, delete" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("make", "said"), [(False, "does not exist"), (True, "neither a folder nor a .zip")])
+def test_what_is_no_export_is_refused(course, tmp_path, make, said):
+    source = tmp_path / "export.zip"
+    if make:
+        source.write_text(json.dumps({}))
+    with pytest.raises(CannotStart, match=said):
+        collect(NAME, source=source, folder=course.root)
+
+
+@pytest.mark.parametrize("name", ["8", "../07", "", ".."])
+def test_an_unknown_assignment_is_refused_with_those_that_there_are(course, tmp_path, name):
+    with pytest.raises(CannotStart, match=f"There are: {NAME}"):
+        collect(name, source=tmp_path, folder=course.root)
+
+
+def test_a_download_of_the_wrong_folder_is_refused_in_time(course, tmp_path, monkeypatch):
+    monkeypatch.setattr(collecting, "MAX_FILES", 3)
+    for number in range(4):
+        (tmp_path / f"a_{number}_sums.ipynb").write_text("{}")
+    with pytest.raises(CannotStart, match="more than 3 files"):
+        collect(NAME, source=tmp_path, folder=course.root)
+
+
+def test_without_nbgrader_it_says_how_to_install_it(course, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "filelock", None)
+    with pytest.raises(CannotStart, match=f"python3 course.py assign collect {NAME}"):
+        collect(NAME, source=Path(tmp_path), folder=course.root)
