@@ -155,6 +155,7 @@ RECIPE = Recipe(
         "best at 1e-2 (plain, 8 layers, 0.961 at 1e-3 and 0.9825 at 1e-2; 20 layers 0.9555, 0.972 and 0.9855 at 1e-3, "
         "3e-3 and 1e-2; residual, 8 layers 0.9685, 0.977 and 0.9855; 20 layers 0.977, 0.9815 and 0.9845; 44 layers "
         "0.9755 at 1e-3 and 0.985 at 1e-2). At 20 layers the plain net still learns its task, with two to four times "
-        "the residual net's training loss; at 44 it does not, not even in twice the steps."
+        "the residual net's training loss; at 44 layers its training loss is more than thirty times as high, even "
+        "after twice the steps, and its accuracy lower in every seed."
     ),
 )
