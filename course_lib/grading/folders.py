@@ -15,6 +15,7 @@ KEY_BYTES = 32
 TIMESTAMP = "timestamp.txt"
 TIMESTAMP_BYTES = 200
 NAME_LENGTH = 128  # what the gradebook's columns hold
+NAME_BYTES = 240  # a file's name has 255, and "." and ".json.part" are added to a student's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,8 +162,8 @@ def grading_lock(folders: Folders, *, seconds: float = 0) -> Iterator[None]:
 
 
 def storable(name: str) -> bool:
-    """Whether the gradebook can hold this as a student's name."""
-    return 0 < len(name) <= NAME_LENGTH and name.isprintable()
+    """Whether the gradebook can hold this as a student's name, and the course directory a file of that name."""
+    return 0 < len(name) <= NAME_LENGTH and name.isprintable() and len(name.encode()) <= NAME_BYTES
 
 
 def _make_key(path: Path) -> None:
