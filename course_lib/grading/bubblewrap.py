@@ -67,6 +67,11 @@ def command(module: str, *arguments: str, hidden: Iterable[Path] = ()) -> list[s
     return [str(shutil.which("bwrap")), *options, "--", *as_nobody(), *run]
 
 
+def misplaced() -> Path | None:
+    """A folder of Python's that lies in /tmp, where a box has its own files and would not see it."""
+    return next((path for path in [interpreter(), *library_folders()] if path.is_relative_to("/tmp")), None)
+
+
 def interpreter() -> Path:
     """The file of the interpreter itself, behind all links and virtual environments."""
     return Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()

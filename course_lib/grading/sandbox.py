@@ -497,6 +497,8 @@ def sandbox_problem() -> str | None:
         return f"The sandbox needs Linux, and this is {sys.platform}."
     if shutil.which("bwrap") is None:
         return f"There is no bubblewrap here; {INSTALL}"
+    if (folder := bubblewrap.misplaced()) is not None:
+        return f"Python lies in {folder}, and no box sees the machine's /tmp: set the course up in another folder."
     try:
         SandboxProcess.start("trial").end()
     except SandboxError as problem:

@@ -20,7 +20,8 @@ class Limits:
 def limit_process(limits: Limits, *, own_user: bool) -> None:
     """Sets the kernel's limits of this process and of those that it starts.
 
-    The number of processes counts by user, so it is limited only in a box that has its own (`own_user`).
+    The number of processes counts by user, so it is limited only in a box that has its own (`own_user`), as which its
+    warden runs, too.
     """
     import resource  # there is none on Windows
 
@@ -33,7 +34,11 @@ def limit_process(limits: Limits, *, own_user: bool) -> None:
         "RLIMIT_NOFILE": limits.open_files,
     }
     if own_user:
-        amounts |= {"RLIMIT_NPROC": limits.processes, "RLIMIT_SIGPENDING": 4 * limits.processes, "RLIMIT_MSGQUEUE": 0}
+        amounts |= {
+            "RLIMIT_NPROC": limits.processes + 1,
+            "RLIMIT_SIGPENDING": 4 * limits.processes,
+            "RLIMIT_MSGQUEUE": 0,
+        }
     for name, amount in amounts.items():
         if hasattr(resource, name):
             kind = getattr(resource, name)

@@ -228,9 +228,11 @@ class _Unpacker:
         return result
 
     def tensor(self, dtype: torch.dtype, shape: list[Any]) -> Tensor:
-        data = bytearray(self.numbers(shape, dtype.itemsize, truth=dtype == torch.bool))
-        flat = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
-        return flat.reshape(shape)
+        data = self.numbers(shape, dtype.itemsize, truth=dtype == torch.bool)
+        if not data:
+            return torch.empty(shape, dtype=dtype)
+        borrowed = torch.frombuffer(bytearray(data), dtype=dtype)
+        return borrowed.clone().reshape(shape)  # the clone owns its memory, as a tensor in a notebook does
 
     def array(self, dtype: np.dtype, shape: list[Any]) -> np.ndarray:
         data = bytearray(self.numbers(shape, dtype.itemsize, truth=dtype == np.bool_))

@@ -151,6 +151,7 @@ def is_real(value: Tensor) -> bool:
 
 def serve(requests: BinaryIO, replies: BinaryIO, *, most: int) -> NoReturn:
     """Answers requests until there are no more; an answer has at most `most` bytes of arrays and texts."""
+    random.seed(SEED)  # Python draws a new seed in each forked process
     box = Box()
     read, write = reader(requests), writer(replies)
     while True:
@@ -213,7 +214,6 @@ def preload() -> None:
     optimizer = torch.optim.Adam(model.parameters())
     einops.rearrange(model(torch.ones(1, 2)), "a b -> b a").sum().backward()
     optimizer.step()
-    random.seed(SEED)
     np.random.seed(SEED)
     torch.manual_seed(SEED)
 

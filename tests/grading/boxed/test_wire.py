@@ -255,6 +255,7 @@ def test_what_arrives_can_be_written_to():
     tensor += 1
     array += 1
     assert tensor.tolist() == array.tolist() == [2, 2]
+    assert tensor.resize_(3).shape == (3,)
 
 
 def test_numbers_of_numpy_arrive_as_arrays_of_no_axes():

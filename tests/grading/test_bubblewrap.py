@@ -1,0 +1,103 @@
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import course_lib
+from course_lib.grading import bubblewrap
+
+ORDINARY = 60_901  # a user that is not root
+
+
+def test_outermost_folders_hold_the_others(tmp_path):
+    for name in ("a/b/c", "ab", "d"):
+        (tmp_path / name).mkdir(parents=True)
+    paths = [tmp_path / name for name in ("a/b", "a", "a/b/c", "ab", "missing", "a")]
+    assert bubblewrap.outermost(paths) == [tmp_path / "a", tmp_path / "ab"]
+
+
+def test_a_link_stays_one(tmp_path):
+    (tmp_path / "lib").symlink_to("usr/lib")
+    assert bubblewrap.bind(tmp_path / "lib") == ["--symlink", "usr/lib", str(tmp_path / "lib")]
+
+
+def test_folders_above_are_open_to_all():
+    assert bubblewrap.parents(Path("/a/b/c")) == ["--perms", "0755", "--dir", "/a", "--perms", "0755", "--dir", "/a/b"]
+
+
+def test_what_is_ours_or_the_instructors_is_covered_where_it_would_be_visible(tmp_path, monkeypatch):
+    visible, elsewhere = tmp_path / "lib", tmp_path / "home"
+    folders = {name: visible / name for name in ("course_lib", "assignments", "exchange", "hidden")}
+    for folder in (*folders.values(), elsewhere):
+        folder.mkdir(parents=True)
+    (folders["course_lib"] / "__init__.py").touch()
+    link = tmp_path / "link"
+    link.symlink_to(folders["hidden"])
+    monkeypatch.setattr(course_lib, "__file__", str(folders["course_lib"] / "__init__.py"))
+    monkeypatch.setattr(bubblewrap, "EXCHANGES", [str(folders["exchange"])])
+    monkeypatch.setenv("COURSE_ASSIGNMENTS", str(folders["assignments"]))
+    assert set(bubblewrap.covered([link, elsewhere, tmp_path / "missing"], [visible])) == set(folders.values())
+
+
+def test_a_folder_above_what_is_visible_is_not_covered(tmp_path):
+    visible = tmp_path / "course" / ".venv" / "lib"
+    visible.mkdir(parents=True)
+    assert tmp_path / "course" not in bubblewrap.covered([tmp_path / "course"], [visible])
+
+
+def test_what_is_covered_comes_after_what_shows_it(tmp_path, monkeypatch):
+    torch_folder = bubblewrap.library_folders()[0]
+    options = bubblewrap.command("trial", "3", hidden=[torch_folder / "torch"])
+    cover = options.index(str(torch_folder / "torch"))
+    assert options[cover - 1] == "--tmpfs"
+    assert "--ro-bind" not in options[cover:]
+
+
+def test_nothing_of_the_disk_is_writable_inside():
+    options = bubblewrap.command("trial", "3")
+    assert not {"--bind", "--bind-try", "--dev", "--overlay"} & set(options)
+    assert options[options.index("--dev-bind") + 1] == "/dev/null"
+    shown = {options[at + 1] for at, option in enumerate(options) if option in ("--ro-bind", "--dev-bind")}
+    assert not shown & {"/", "/usr", "/etc", "/home", "/root", "/var", "/tmp", "/usr/local", "/sys", "/dev"}
+
+
+def test_root_gives_its_privileges_up(monkeypatch):
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    options = bubblewrap.command("trial", "3")
+    assert "--unshare-user-try" not in options
+    inside = options[options.index("--") + 1 :]
+    assert inside[0].endswith("/setpriv") and {"--no-new-privs", "--bounding-set=-all", "--clear-groups"} < set(inside)
+    assert int(inside[inside.index("--reuid") + 1]) >= bubblewrap.FIRST_USER
+
+
+def test_a_python_in_tmp_is_told(monkeypatch):
+    assert bubblewrap.misplaced() is None
+    monkeypatch.setattr(bubblewrap, "library_folders", lambda: [Path("/usr/lib"), Path("/tmp/venv/lib")])
+    assert bubblewrap.misplaced() == Path("/tmp/venv/lib")
+
+
+@pytest.mark.needs("sandbox")
+def test_an_ordinary_user_gets_the_same_sandbox(monkeypatch):
+    user = {}
+    if os.getuid() == 0:  # otherwise we are one
+        monkeypatch.setattr(os, "getuid", lambda: ORDINARY)
+        user = {"user": ORDINARY, "group": ORDINARY, "extra_groups": []}
+        monkeypatch.setattr(bubblewrap, "interpreter", readable_interpreter)
+        monkeypatch.setattr(bubblewrap, "standard_library", lambda: Path("/usr/lib"))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        number = theirs.fileno()
+        command = bubblewrap.command("trial", str(number))
+        run = subprocess.run(command, env={}, pass_fds=[number], capture_output=True, text=True, timeout=60, **user)
+        theirs.close()
+        assert ours.recv(64) == b"ready", run.stderr
+
+
+def readable_interpreter():
+    """The system's: the one that runs the tests may lie in root's home."""
+    system = Path("/usr/bin/python3").resolve()
+    if not system.exists():
+        pytest.skip("root's own Python cannot be read by others, and the system has none")
+    return system
