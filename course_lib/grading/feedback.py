@@ -10,6 +10,7 @@ import hashlib
 import html
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -160,9 +161,10 @@ def _sheet(row: "Score", folders: Folders, files: "AssignmentFiles") -> tuple[Sh
     """What a student's page says, and whether it comes from today's checks."""
     from course_lib.grading.spec import check_cell, load
 
+    again = f"course grade {files.name} --student {shlex.quote(one_line(row.student))} --again"
     verdict = read_verdict(folders, row.student, files.name)
     if verdict is None:
-        raise _NoPage(f"there is no verdict. Run: course grade {files.name} --student {row.student} --again")
+        raise _NoPage(f"there is no verdict. Run: {again}")
     graded = read_small(folders.autograded(row.student, files.name) / f"{files.notebook}.ipynb", LARGEST_NOTEBOOK)
     loaded = load(files)
     tasks = {check_cell(task.name): task for task in loaded.assignment.tasks}
@@ -191,8 +193,7 @@ def _sheet(row: "Score", folders: Folders, files: "AssignmentFiles") -> tuple[Sh
         return sheet, verdict["spec"] == files.hash
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _NoPage(
-            f"its grading was interrupted, or a file of it was changed ({type(error).__name__}). "
-            f"Run: course grade {files.name} --student {row.student} --again"
+            f"its grading was interrupted, or a file of it was changed ({type(error).__name__}). Run: {again}"
         ) from error
 
 
@@ -458,10 +459,11 @@ def _first_step(part: TaskResult | WrittenResult) -> str:
 
 def _part(number: int, part: TaskResult | WrittenResult) -> str:
     inside = _written(part) if isinstance(part, WrittenResult) else _task(part)
+    score = f"{points(part.possible)} points, not graded yet" if part.points is None else f"{_score(part)} points"
     return (
         f'<section class="task" id="task-{number}" aria-labelledby="title-{number}">'
         f'<div class="head"><h2 id="title-{number}">{_line(part.title)}</h2>'
-        f"<p>{_score(part)} points</p></div>\n{inside}\n</section>"
+        f"<p>{score}</p></div>\n{inside}\n</section>"
     )
 
 
@@ -519,7 +521,7 @@ def _finding(finding: Finding, *, again: bool) -> str:
 def _written(part: WrittenResult) -> str:
     pieces = []
     if part.points is None:
-        pieces.append("<p>A person reads this answer. It has not been graded yet.</p>")
+        pieces.append("<p>A person reads this answer, and gives points for it later.</p>")
     pieces += _comment(part.comment)
     if part.answer.strip():
         text, left_out = _shortened(part.answer)

@@ -20,6 +20,7 @@ from course_lib.properties import Finding
 from tests.grading.small_course import NAME, NOTEBOOK, make_course, released, submit, verdict
 
 HOSTILE = "</pre></code><script>alert(1)</script><img src=x onerror=alert(2)> & \"' \u202eevil\x00\x1b[31m \ud800"
+HOSTILE_CODE = f"x = '<script>alert(3)</script>'  # <img src=x onerror=alert(4)>\n{HOSTILE}"
 WRONG = Finding(misconception="wrong axis", message="Columns sum to one.", hint="Use `dim=-1`.")
 
 
@@ -185,7 +186,7 @@ def test_what_a_student_wrote_cannot_become_part_of_the_page():
                 ),
                 sheet().parts[0].checks[1],
             ),
-            answer=HOSTILE,
+            answer=HOSTILE_CODE,
             comment=HOSTILE,
         ),
         WrittenResult(title=HOSTILE, points=1, possible=2, answer=HOSTILE, comment=HOSTILE),
