@@ -40,7 +40,7 @@ def read_receipt(path: Path) -> Receipt:
         if kinds != {field: Receipt.__annotations__[field] for field in kinds} or receipt.schema != SCHEMA:
             raise ValueError("other fields")
         return replace(receipt, file=Path(receipt.file).name)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise CannotStart(
             f"{path} is no receipt: `course assign submit` writes one, NAME{RECEIPT}, into submissions/ beside your "
             "notebook."

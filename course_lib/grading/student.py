@@ -178,6 +178,8 @@ def validate(name: str, *, notebook: Path | None = None, folder: Path | None = N
     if found:
         print("This would cost points:")
         print("\n".join(f"  - {one_line(warning, 400)}" for warning in found))
+    if unchecked := [task.name for task in result.tasks if task.answered and not task.checks]:
+        print(f"Nobody has looked at: {', '.join(unchecked)}. Test that yourself.")
     hand_in_with = _command("submit", name, copy)
     good = not found and all(task.passed == task.checks for task in result.tasks)
     print(

@@ -1,0 +1,437 @@
+"""A student's side: get an assignment, check it, hand it in, prove it; nothing that was written is lost."""
+
+import hashlib
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from contextlib import nullcontext
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from course_lib.data.place import CannotStart
+from course_lib.grading import student, validation, visible
+from course_lib.grading.collect import collect
+from course_lib.grading.exchange import publish
+from course_lib.grading.handout import student_places
+from course_lib.grading.receipts import read_receipt
+from course_lib.grading.spec import load
+from course_lib.grading.student import fetch, list_assignments, submit, validate, verify
+from course_lib.properties import Check, Finding
+from tests.grading.small_course import NAME, NOTEBOOK, SOURCE
+from tests.grading.unreleased import SOLVED, add_cell, answer, unreleased_course, write_source
+
+FILE = f"{NOTEBOOK}.ipynb"
+ME = pwd.getpwuid(os.getuid()).pw_name
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    """A course for one who learns alone; the student works in an empty folder."""
+    folders = unreleased_course(tmp_path / "course")
+    (tmp_path / "home").mkdir()
+    monkeypatch.delenv("COURSE_EXCHANGE", raising=False)
+    monkeypatch.setenv("COURSE_ASSIGNMENTS", str(folders.root))
+    monkeypatch.chdir(tmp_path / "home")
+    monkeypatch.setattr(student, "course_folder", lambda: tmp_path / "nowhere")
+    return folders
+
+
+@pytest.fixture
+def copy(course):
+    """The student's copy, fetched."""
+    assert fetch(NAME) == 0
+    return Path.cwd() / f"assignment_{NAME}" / FILE
+
+
+@pytest.fixture
+def exchange(course, tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_EXCHANGE", str(tmp_path / "exchange"))
+    _, exchange = student_places()
+    publish(exchange, NAME, {FILE: json.dumps(SOURCE).replace("return a + b", "pass").encode()})
+    return exchange
+
+
+def change_assignment(course):
+    notebook = json.loads((course.source(NAME) / FILE).read_text())
+    notebook["cells"][0]["source"] = "import torch  # new"
+    write_source(course, notebook)
+
+
+def submissions(copy):
+    return sorted(path for path in (copy.parent / "submissions").glob("*.ipynb"))
+
+
+# ------------------------------------------------------------------------------------------------ fetch
+
+
+def test_a_fetched_assignment_has_no_solutions_and_lies_beside_the_lessons(course, tmp_path, monkeypatch, capsys):
+    (tmp_path / "course-itself" / "notebooks").mkdir(parents=True)
+    monkeypatch.setattr(student, "course_folder", lambda: tmp_path / "course-itself")
+    assert fetch(NAME) == 0
+    copy = tmp_path / "course-itself" / "notebooks" / f"assignment_{NAME}" / FILE
+    assert "SOLUTION" not in copy.read_text() and "return a + b" not in copy.read_text()
+    said = capsys.readouterr().out
+    assert str(copy) in said and f"course assign validate {NAME}\n" in said and f"course assign submit {NAME}\n" in said
+
+
+def test_a_copy_elsewhere_is_named_in_what_to_type_next(course, tmp_path, capsys):
+    fetch(NAME, to=tmp_path / "my work")
+    assert f"course assign submit {NAME} --notebook '{tmp_path / 'my work' / FILE}'" in capsys.readouterr().out
+
+
+def test_written_work_is_never_overwritten(copy, course, capsys):
+    answer(copy, add=SOLVED["add"])
+    before = copy.read_bytes()
+    assert fetch(NAME) == 1
+    change_assignment(course)
+    assert fetch(NAME) == 1
+    assert copy.read_bytes() == before
+    said = capsys.readouterr().out
+    assert "holds your work" in said and "--again" in said and "has changed since you fetched it" in said
+
+
+def test_again_puts_a_new_copy_beside_each_earlier_one(copy):
+    answer(copy, add=SOLVED["add"])
+    before = copy.read_bytes()
+    for number in (2, 3):
+        assert fetch(NAME, again=True) == 0
+        assert "SOLUTION" not in (copy.parent / f"{NOTEBOOK}-{number}.ipynb").read_text()
+    assert copy.read_bytes() == before
+
+
+def test_a_copy_that_was_only_run_gives_way_to_a_newer_assignment(copy, course):
+    answer(copy)                                        # runs the cells, as JupyterLab saves it
+    change_assignment(course)
+    assert fetch(NAME) == 0
+    assert "# new" in copy.read_text()
+
+
+def test_fetching_what_is_up_to_date_changes_nothing(copy, capsys):
+    answer(copy)
+    before = copy.read_bytes()
+    assert fetch(NAME) == 0
+    assert copy.read_bytes() == before and "up to date" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"not a notebook"])
+def test_a_copy_that_cannot_be_read_is_left_alone(copy, damage):
+    copy.write_bytes(damage)
+    assert fetch(NAME) == 1
+    assert copy.read_bytes() == damage
+
+
+def test_the_exchange_comes_before_the_course_itself(exchange):
+    fetch(NAME)
+    assert "pass" in (Path.cwd() / f"assignment_{NAME}" / FILE).read_text()
+
+
+@pytest.mark.parametrize("name", ["8", "../07", "", "07/../07"])
+def test_an_unknown_assignment_is_refused_with_those_that_there_are(course, name):
+    with pytest.raises(CannotStart, match=f"There are: {NAME}"):
+        fetch(name)
+    assert list(Path.cwd().iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_said(course, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotStart, match="cannot be written.*--to FOLDER"):
+        fetch(NAME, to=tmp_path / "file" / "below")
+
+
+def test_the_list_says_what_there_is_and_what_was_submitted(copy, capsys):
+    submit(NAME)
+    capsys.readouterr()
+    assert list_assignments() == 0
+    said = capsys.readouterr().out
+    assert NAME in said and str(copy) in said and "Submitted 1 time, last at 20" in said
+
+
+# ------------------------------------------------------------------------------------------------ submit
+
+
+def test_a_submission_is_the_notebook_as_saved_with_a_receipt(copy, capsys):
+    answer(copy, **SOLVED)
+    assert submit(NAME, student="Ada Lovelace") == 0
+    (file,) = submissions(copy)
+    assert file.read_bytes() == copy.read_bytes()
+    (receipt_file,) = file.parent.glob("*.receipt.json")
+    receipt = read_receipt(receipt_file)
+    assert receipt.sha256 == hashlib.sha256(copy.read_bytes()).hexdigest()
+    assert (receipt.student, receipt.assignment, receipt.bytes) == ("Ada-Lovelace", NAME, copy.stat().st_size)
+    assert datetime.fromisoformat(receipt.submitted).tzinfo is not None
+    said = capsys.readouterr().out
+    assert all(text in said for text in (str(file), receipt.sha256, str(receipt_file), "Hand in this file"))
+    assert "This would cost points" not in said
+
+
+def test_earlier_submissions_stay(copy):
+    for add in ("first", "second", "third"):
+        answer(copy, add=f"def add(a, b):\n    return '{add}'")
+        submit(NAME)
+    assert [("first" in f.read_text(), "third" in f.read_text()) for f in submissions(copy)].count((False, False)) == 1
+    assert len(submissions(copy)) == 3 and len(list((copy.parent / "submissions").glob("*.receipt.json"))) == 3
+
+
+def test_a_file_handed_in_is_collected_under_the_name_it_bears(copy, course):
+    answer(copy, **SOLVED)
+    submit(NAME, student="ada")
+    collect(NAME, source=copy.parent / "submissions", folder=course.root)
+    assert (course.submitted("ada", NAME) / FILE).read_bytes() == copy.read_bytes()
+
+
+def drop(copy, grade_id):
+    notebook = json.loads(copy.read_text())
+    notebook["cells"] = [c for c in notebook["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") != grade_id]
+    copy.write_text(json.dumps(notebook))
+
+
+def double(copy, grade_id):
+    notebook = json.loads(copy.read_text())
+    notebook["cells"] += [c for c in notebook["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") == grade_id]
+    copy.write_text(json.dumps(notebook))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda copy: None, "The cell 'double' is as it was handed out"),
+        (lambda copy: answer(copy, double="  \n "), "The cell 'double' is as it was handed out"),
+        (lambda copy: drop(copy, "double"), "The cell 'double' is missing"),
+        (lambda copy: double(copy, "add"), "The cell 'add' is there more than once"),
+        (lambda copy: answer(copy, double="x = 1\n" * 20_000), "The cell 'double' is longer than 100 kB"),
+    ],
+)
+def test_what_would_cost_points_is_said_and_submitted_all_the_same(copy, capsys, spoil, said):
+    answer(copy, add=SOLVED["add"], why=SOLVED["why"])
+    spoil(copy)
+    assert submit(NAME) == 0
+    output = capsys.readouterr().out
+    assert said in output and "'why'" not in output and len(submissions(copy)) == 1
+
+
+def grow(copy):
+    copy.write_text(copy.read_text() + " " * 20_000_000)
+
+
+def replace_by_link(copy):
+    copy.rename(copy.with_name("other"))
+    copy.symlink_to(copy.with_name("other"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda copy: copy.write_text("{"), "is no notebook, or only a part of one"),
+        (lambda copy: copy.write_text("[1, 2]"), "has no list of cells"),
+        (grow, "larger than 20 MB"),
+        (replace_by_link, "a link"),
+    ],
+)
+def test_what_is_no_notebook_is_not_submitted(copy, spoil, said):
+    spoil(copy)
+    with pytest.raises(CannotStart, match=f"Nothing was submitted.*{said}"):
+        submit(NAME)
+    assert not (copy.parent / "submissions").exists()
+
+
+def test_a_missing_notebook_is_said_with_what_to_do(course):
+    with pytest.raises(CannotStart, match=f"course assign fetch {NAME}"):
+        submit(NAME)
+
+
+def test_a_notebook_of_another_name_is_submitted_when_named(copy, tmp_path):
+    other = Path(shutil.copy(copy, tmp_path / "my answers.ipynb"))
+    submit(NAME, notebook=other)
+    assert submissions(other)[0].name.endswith(f"_{FILE}")
+
+
+@pytest.mark.parametrize("name", ["", "///", "a" * 200])
+def test_a_name_that_no_folder_can_have_is_refused(copy, name):
+    with pytest.raises(CannotStart, match="cannot be a student's name"):
+        submit(NAME, student=name)
+
+
+# ------------------------------------------------------------------------------------------------ the exchange
+
+
+def test_the_exchange_gets_a_whole_copy_in_nbgraders_layout(exchange, course):
+    fetch(NAME)
+    copy = Path.cwd() / f"assignment_{NAME}" / FILE
+    submit(NAME)
+    submit(NAME)
+    first, second = sorted(exchange.inbound.iterdir())
+    for place in (first, second):
+        who, what, when, _ = place.name.split("+")
+        assert (who, what) == (ME, NAME) and when.endswith(" UTC")
+        assert (place / FILE).read_bytes() == copy.read_bytes()
+        assert (place / "timestamp.txt").read_text() == when
+    receipts = [read_receipt(path) for path in (copy.parent / "submissions").glob("*.receipt.json")]
+    assert {receipt.exchange for receipt in receipts} == {str(first), str(second)}
+    assert collect(NAME, folder=course.root) == 0
+    assert (course.submitted(ME, NAME) / FILE).read_bytes() == copy.read_bytes()
+
+
+def test_nobody_submits_to_the_exchange_under_another_name(exchange):
+    fetch(NAME)
+    with pytest.raises(CannotStart, match=f"under the name of your account, '{ME}'"):
+        submit(NAME, student="bob")
+    assert list(exchange.inbound.iterdir()) == []
+
+
+def test_an_exchange_that_takes_nothing_leaves_no_receipt(exchange, monkeypatch):
+    fetch(NAME)
+    copy = Path.cwd() / f"assignment_{NAME}" / FILE
+    exchange.inbound.rmdir()
+    exchange.inbound.write_text("")
+    with pytest.raises(CannotStart, match="Nothing was submitted: the exchange .* does not take it"):
+        submit(NAME)
+    assert not (copy.parent / "submissions").exists()
+
+
+def test_a_copy_that_ends_midway_is_no_submission(exchange, monkeypatch):
+    fetch(NAME)
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("course_lib.grading.exchange.os.fsync", full)
+    with pytest.raises(CannotStart, match="No space left"):
+        submit(NAME)
+    assert list(exchange.inbound.iterdir()) == []
+
+
+# ------------------------------------------------------------------------------------------------ receipts
+
+
+@pytest.fixture
+def receipt(copy):
+    submit(NAME, student="ada")
+    return next((copy.parent / "submissions").glob("*.receipt.json"))
+
+
+def test_a_receipt_knows_its_file(receipt, capsys):
+    assert verify(receipt) == 0
+    assert "the same: " in capsys.readouterr().out
+
+
+def test_one_changed_byte_is_another_file(receipt, copy, capsys):
+    (file,) = submissions(copy)
+    file.write_bytes(file.read_bytes().replace(b"torch", b"Torch", 1))
+    assert verify(receipt) == 1
+    assert "ANOTHER FILE" in capsys.readouterr().out
+
+
+def test_an_instructor_sees_whether_it_is_what_was_collected(receipt, copy, course, tmp_path, capsys):
+    collect(NAME, source=copy.parent / "submissions", folder=course.root)
+    alone = Path(shutil.copy(receipt, tmp_path / receipt.name))     # the student sends the receipt, not the file
+    assert verify(alone) == 0
+    (course.submitted("ada", NAME) / FILE).write_text("{}")
+    assert verify(alone) == 1
+
+
+def test_a_receipt_without_its_file_is_said(receipt, tmp_path):
+    with pytest.raises(CannotStart, match="does not lie beside the receipt"):
+        verify(Path(shutil.copy(receipt, tmp_path)))
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"\xff", b'{"schema": 2}', b"[" * 100_000])
+def test_what_is_no_receipt_is_refused(tmp_path, content):
+    path = tmp_path / "x.receipt.json"
+    path.write_bytes(content)
+    with pytest.raises(CannotStart, match="is no receipt"):
+        verify(path)
+
+
+def test_a_receipt_cannot_lead_to_a_file_elsewhere(receipt, tmp_path):
+    said = json.loads(receipt.read_text()) | {"file": "../../secret.ipynb", "student": "../..", "assignment": "."}
+    receipt.write_text(json.dumps(said))
+    (receipt.parents[2] / "secret.ipynb").write_text("{}")
+    with pytest.raises(CannotStart, match="secret.ipynb does not lie beside"):
+        verify(receipt)
+
+
+# ------------------------------------------------------------------------------------------------ validate
+
+
+def right_sum(probe):
+    x = probe.random(2, 3)
+    good = (probe.tensor(x, x, shape=(2, 3)) - 2 * x).abs().max() < 1e-6
+    return [] if good else [Finding(misconception="no sum", message="That is not the sum.", hint="Use +.")]
+
+
+@pytest.fixture
+def checks(monkeypatch):
+    """Visible checks of the small assignment: one for `add`, none for `double`."""
+    adds = Check(name="adds", detects=("no sum",), run=right_sum)
+    monkeypatch.setattr(visible, "visible_checks", lambda name: {"add": [adds]})
+    load.cache_clear()                                  # it keeps what the same files held before
+    yield
+    load.cache_clear()
+
+
+@pytest.fixture
+def in_the_sandbox(zygote, monkeypatch):
+    """The zygote of all tests, in place of a new one for each."""
+    monkeypatch.setattr(validation, "Zygote", lambda *, trusted: nullcontext(None if trusted else zygote))
+
+
+@pytest.mark.needs("sandbox")
+def test_a_good_notebook_is_validated_in_the_sandbox(copy, checks, in_the_sandbox, capsys):
+    answer(copy, **SOLVED)
+    assert validate(NAME) == 0
+    said = capsys.readouterr().out
+    assert "ok add: 1 visible check passed" in said and "Nobody has looked at: double" in said
+    assert "sandbox is not to be had" not in said and f"Hand it in: course assign submit {NAME}\n" in said
+
+
+@pytest.mark.needs("sandbox")
+def test_validate_names_what_would_cost_points(copy, checks, in_the_sandbox, capsys):
+    add_cell(copy, "import scipy\n\ndef helper(x):\n    return x\n\nfactor = 2")
+    body = "    from antigravity_of_mine import fly\n    return helper(a) * factor"
+    answer(copy, add=f"import json\nimport course_lib\n\ndef add(a, b):\n{body}", why="Because.")
+    assert validate(NAME) == 1
+    said = capsys.readouterr().out
+    assert "NO add: 0 of 1 visible check passed" in said
+    assert "'add' uses 'helper', which a cell of your own defines" in said and "'add' uses 'factor'" in said
+    assert "imports course_lib, which is not there" in said and "imports antigravity_of_mine, which is not" in said
+    assert "imports json" not in said and "scipy" not in said
+    assert "The cell 'double' is as it was handed out" in said and "'why'" not in said
+    assert "double: no answer yet" in said
+
+
+def test_without_a_sandbox_it_says_so_and_validates_all_the_same(copy, checks, monkeypatch, capsys):
+    monkeypatch.setattr(validation, "sandbox_problem", lambda: "install bubblewrap: sudo apt-get install bubblewrap")
+    answer(copy, **SOLVED | {"add": "def add(a, b):\n    return a - b"})
+    assert validate(NAME) == 1
+    said = capsys.readouterr().out
+    assert "sandbox is not to be had here: install bubblewrap" in said and "on your own machine" in said
+    assert "NO add: 0 of 1" in said and "That is not the sum. Use +." in said
+
+
+def test_what_is_no_notebook_is_not_validated(copy):
+    copy.write_text("{")
+    with pytest.raises(CannotStart, match="is no notebook"):
+        validate(NAME)
+
+
+# ------------------------------------------------------------------------------------------------ without nbgrader
+
+
+def test_a_student_needs_nothing_of_the_instructors(course, copy):
+    answer(copy, **SOLVED)
+    code = (
+        "import sys\n"
+        "for name in ('nbgrader', 'filelock', 'sqlalchemy', 'distributed', 'rapidfuzz'): sys.modules[name] = None\n"
+        "from course_lib.grading.student import *\n"
+        f"assert fetch({NAME!r}, to={str(copy.parent)!r}) == 1 and list_assignments() == 0\n"
+        f"assert submit({NAME!r}, notebook={str(copy)!r}) == 0\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert len(submissions(copy)) == 1
