@@ -7,11 +7,13 @@ from course_lib.grading.intake import Submission, take_in
 from course_lib.grading.judge import judge
 from course_lib.grading.sandbox import Zygote
 from course_lib.grading.spec import read_assignment
+from course_lib.grading.subject import seed_for
 from course_lib.properties.core import (
     CHANGES_INPUT,
     NOT_FINITE,
     OTHER_PARAMETERS,
     STOPPED,
+    UNEXPLAINED,
     WRONG_SHAPE,
     WRONG_TYPE,
 )
@@ -126,6 +128,7 @@ def test_what_is_wrong_is_named_and_costs_its_points(files, answer, misconceptio
     verdict = verdict_on(files, double=answer)
     assert points(verdict) == {"double": 0, "halve": 1} and verdict["status"] == "graded"
     assert findings(verdict)[-1] == misconception
+    assert all(finding["message"] for check in verdict["tasks"]["double"]["checks"] for finding in check["findings"])
 
 
 def test_what_a_cell_defines_before_its_error_is_judged(files):
@@ -257,6 +260,12 @@ def test_inputs_do_not_depend_on_the_student_and_on_the_order_of_checks(files, t
     assert first.splitlines() == second.splitlines()[::-1]
 
 
+def test_each_check_has_inputs_of_its_own():
+    seeds = {seed_for(KEY, *labels, answers=GOOD) for labels in (("a", "b"), ("a", "c"), ("d", "b"), ("ab",))}
+    assert len(seeds) == 4
+    assert seed_for(KEY, "a", "b", answers=dict(reversed(GOOD.items()))) in seeds
+
+
 CARRIERS = [
     "raise ValueError(repr(x.tolist()))",
     "raise type('N' + '_'.join(str(v) for v in x.flatten().tolist()), (Exception,), {})(x.tolist())",
@@ -295,6 +304,26 @@ def test_texts_do_not_depend_on_the_inputs(files):
         one, other = (verdict_on(files, double=answer, key=key) for key in (b"1", b"2"))
         if "exit" not in carrier:
             assert said(one) == said(other)
+
+
+@pytest.mark.parametrize(
+    ("answer", "misconception"),
+    [
+        ("return x ** 2 + 1", UNEXPLAINED),
+        ("return x.exp() / x.exp().sum(dim=0)", "softmax over the wrong axis"),
+        ("return x.double().numpy()", WRONG_TYPE),
+        ("return x[0]", WRONG_SHAPE),
+        ("raise LookupError(x)", STOPPED),
+    ],
+)
+def test_a_property_check_of_the_course_says_nothing_of_its_inputs(tmp_path, answer, misconception):
+    extra = "from course_lib.properties.attention import SOFTMAX"
+    checks = "property_check(SOFTMAX[0], points=3),"
+    (finding,) = (
+        judged_by(tmp_path, checks, extra=extra, double=f"def double(x):\n    {answer}")["tasks"]["double"]["checks"][0]
+    )["findings"]
+    assert finding["misconception"] == misconception
+    assert finding["message"] and not re.search(r"[0-9]", finding["message"] + finding["hint"].replace("dim=-1", ""))
 
 
 def test_what_was_printed_is_cut_and_made_visible(files):
@@ -354,6 +383,23 @@ def test_a_check_waits_for_those_that_it_needs(tmp_path):
     assert points(judged_by(tmp_path, checks, extra=extra))["double"] == 3
     verdict = judged_by(tmp_path, checks, extra=extra, double="def double(x):\n    return x")
     assert points(verdict)["double"] == 0 and findings(verdict, check=1) == ["not looked at"]
+
+
+def test_a_finding_speaks_of_its_own_error_and_not_of_the_last(tmp_path):
+    extra = """
+from course_lib.properties.core import Fault
+
+def _asks_again(subject):
+    try:
+        return [subject.tensor(subject.random(3)), []][1]
+    except Fault:
+        subject.call(1)
+        raise
+"""
+    checks = "HiddenCheck(name='asks again', points=3, run=_asks_again),"
+    answer = "def double(x):\n    return {}[x] if torch.is_tensor(x) else 2"
+    (found,) = judged_by(tmp_path, checks, extra=extra, double=answer)["tasks"]["double"]["checks"][0]["findings"]
+    assert "`KeyError`" in found["message"]
 
 
 def test_an_answer_that_agrees_with_a_known_mistake_is_told_so(tmp_path):
@@ -454,6 +500,11 @@ def test_a_training_is_scored_on_held_out_inputs_by_levels(tmp_path, answer, exp
     verdict = judged_by(tmp_path, f"*{LEVELS},", extra=TRAINING, double=answer)
     assert points(verdict)["double"] == expected and verdict["status"] == "graded"
     assert seen(verdict).count("one training") <= 1
+
+
+def test_a_score_that_is_no_number_reaches_no_level(tmp_path):
+    levels = LEVELS.replace("score=_score", "score=lambda *_: float('nan')") + ","
+    assert points(judged_by(tmp_path, f"*{levels}", extra=TRAINING, double=FIT.replace("STEPS", "1")))["double"] == 0
 
 
 # The real box -----------------------------------------------------------------------------------------------
