@@ -60,6 +60,8 @@ def test_nothing_of_the_disk_is_writable_inside():
     assert not {"--bind", "--bind-try", "--dev", "--overlay"} & set(options)
     assert options[options.index("--dev-bind") + 1] == "/dev/null"
     shown = {options[at + 1] for at, option in enumerate(options) if option in ("--ro-bind", "--dev-bind")}
+    sealed = {options[at + 1] for at, option in enumerate(options) if option == "--remount-ro"}
+    assert {"/", "/dev"} <= sealed and "--clearenv" in options
     assert not shown & {"/", "/usr", "/etc", "/home", "/root", "/var", "/tmp", "/usr/local", "/sys", "/dev"}
 
 
