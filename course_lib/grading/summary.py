@@ -38,27 +38,32 @@ def print_summary(rows: Sequence["Score"], verdicts: Verdicts) -> None:
         console.print(students_table(chosen, verdicts))
     if len(chosen) < len(rows):
         console.print(f"{counted(len(rows) - len(chosen), 'further student')}, graded and without remarks, not shown.")
-    if len(rows) > 1:
-        console.print(tasks_table(rows, verdicts))
+    console.print()
+    console.print(tasks_table(rows, verdicts))
+    console.print()
     console.print(Text(totals(rows)), soft_wrap=True)
 
 
 def students_table(rows: Sequence["Score"], verdicts: Verdicts) -> "Table":
-    """A line for each student, a column for each cell that carries points."""
+    """A line for each student, a column for each cell that carries points, numbered as in `tasks_table`."""
     from rich.table import Table
     from rich.text import Text
 
+    notes = {row.student: "; ".join(_notes(row, verdicts.get(row.student))) for row in rows}
+    late, remarkable = any(row.penalty for row in rows), any(notes.values())
     table = Table(show_edge=False, pad_edge=False)
-    table.add_column("Student", overflow="fold")
-    for cell, possible in rows[0].possible.items():
-        table.add_column(Text(f"{_task(cell)} /{points(possible)}"), justify="right")
-    table.add_column(f"Late, total /{points(rows[0].maximum)}", justify="right")
-    table.add_column("Remarks", overflow="fold")
+    table.add_column("Student", overflow="fold", min_width=12)
+    for number, possible in enumerate(rows[0].possible.values(), 1):
+        table.add_column(f"{number}\n/{points(possible)}", justify="right", no_wrap=True)
+    for column in [*(["Late"] if late else []), f"Total\n/{points(rows[0].maximum)}"]:
+        table.add_column(column, justify="right", no_wrap=True)
+    if remarkable:
+        table.add_column("Remarks", overflow="fold")
     for row in rows:
-        numbers = [f"{points(row.points[cell])}{'?' if cell in row.unread else ''}" for cell in row.possible]
-        late = f"−{points(row.penalty)}  " if row.penalty else ""
-        remarks = "; ".join(_notes(row, verdicts.get(row.student)))
-        table.add_row(Text(one_line(row.student, 40)), *numbers, f"{late}{points(row.total)}", Text(remarks))
+        cells = [f"{points(row.points[cell])}{'?' if cell in row.unread else ''}" for cell in row.possible]
+        cells += [f"−{points(row.penalty)}" if row.penalty else ""] if late else []
+        remarks = [Text(notes[row.student])] if remarkable else []
+        table.add_row(Text(one_line(row.student, 40)), *cells, points(row.total), *remarks)
     if any(row.unread for row in rows):
         table.caption = "? waits for points by hand: course assign formgrader"
         table.caption_justify = "left"
@@ -72,18 +77,16 @@ def tasks_table(rows: Sequence["Score"], verdicts: Verdicts) -> "Table":
 
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("Task", overflow="fold")
-    for column in ("mean", "all points", "no answer"):
+    for column in ("Mean", "All points", "No answer"):
         table.add_column(column, justify="right")
     table.add_column("Most often found", overflow="fold")
-    for cell, possible in rows[0].possible.items():
+    for number, (cell, possible) in enumerate(rows[0].possible.items(), 1):
         graded = [row for row in rows if cell not in row.unread]
-        if not graded:
-            continue
         judged = [task for row in graded if (task := _judged(verdicts.get(row.student), cell))]
         full = sum(points(row.points[cell]) == points(possible) for row in graded)
         table.add_row(
-            Text(_task(cell)),
-            f"{points(mean(row.points[cell] for row in graded))} of {points(possible)}",
+            Text(f"{number} {one_line(cell.removeprefix(CHECK_PREFIX), 40)}"),
+            f"{points(mean(row.points[cell] for row in graded))} of {points(possible)}" if graded else "not graded",
             f"{full} of {len(graded)}",
             str(sum(not task["answered"] for task in judged)) if judged else "",
             Text(one_line(_most_common(judged))),
@@ -100,10 +103,6 @@ def totals(rows: Sequence["Score"]) -> str:
         f"{counted(len(rows), 'student')}: mean {points(mean(marks))}, median {points(median(marks))}, "
         f"from {points(min(marks))} to {points(max(marks))} of {points(rows[0].maximum)} points."
     )
-
-
-def _task(cell: str) -> str:
-    return one_line(cell.removeprefix(CHECK_PREFIX), 40)
 
 
 def _notes(row: "Score", verdict: Mapping[str, Any] | None) -> list[str]:
