@@ -231,7 +231,8 @@ def f():
 import ctypes
 def f():
     libc, header, sets = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)(*[1] * 6)
-    return libc.capget(header, sets), list(sets), [n for n in range(64) if libc.prctl(23, n, 0, 0, 0) == 1], libc.prctl(39, 0, 0, 0, 0)
+    bounding = [number for number in range(64) if libc.prctl(23, number, 0, 0, 0) == 1]
+    return libc.capget(header, sets), list(sets), bounding, libc.prctl(39, 0, 0, 0, 0)
 """
         # capget(2): effective, permitted, inheritable; prctl(2): the bounding set; no_new_privs
         assert run(box, source) == (0, [0] * 6, [], 1)
