@@ -52,4 +52,4 @@ def check_task(assignment: str, task: str, answer: Any) -> None:
 
 def _unwritten(report: properties.Report) -> bool:
     """Whether the answer is still as it was handed out: it stops with the error that stands there."""
-    return report.misconceptions == [STOPPED] and "NotImplementedError" in report.findings[0].message
+    return report.misconceptions == [STOPPED] and report.findings[0].message.endswith(" NotImplementedError")

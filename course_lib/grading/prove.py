@@ -5,11 +5,11 @@ exactly the checks that it should. All are judged as submissions are, in the san
 """
 
 import os
+import threading
 import types
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from queue import SimpleQueue
 from typing import Any
 
 from rich.console import Console
@@ -24,6 +24,7 @@ from course_lib.grading.spec import AssignmentFiles, LoadedAssignment, Task, loa
 
 FILE = "wrong_solutions.py"
 FEWEST = 6  # wrong solutions of a task
+MOST_WORKERS = 8  # each holds a process with torch
 KEYS = tuple(bytes([number]) * 32 for number in range(1, 4))  # three draws of hidden inputs
 
 
@@ -179,24 +180,20 @@ def gaps(loaded: LoadedAssignment, wrong: Mapping[str, tuple[WrongSolution, ...]
 def run_trials(planned: list[Trial], files: AssignmentFiles, *, workers: int | None = None) -> list[Outcome]:
     """Judges each trial, several at a time, the reference with every key; raises SandboxError without a sandbox."""
     jobs = [(trial, key) for trial in planned for key in (KEYS if not trial.failing else KEYS[:1])]
-    workers = min(len(jobs), workers or os.cpu_count() or 1)
-    free: SimpleQueue[Zygote] = SimpleQueue()
-    zygotes = [Zygote() for _ in range(workers)]
+    own = threading.local()
+    made: list[Zygote] = []
+
+    def work(job: tuple[Trial, bytes]) -> Outcome:
+        if not hasattr(own, "zygote"):
+            own.zygote = Zygote()
+            made.append(own.zygote)
+        return examine(*job, files, own.zygote)
+
     try:
-        for zygote in zygotes:
-            free.put(zygote)
-
-        def work(job: tuple[Trial, bytes]) -> Outcome:
-            zygote = free.get()
-            try:
-                return examine(*job, files, zygote)
-            finally:
-                free.put(zygote)
-
-        with ThreadPoolExecutor(workers) as pool:
+        with ThreadPoolExecutor(min(len(jobs), workers or os.cpu_count() or 1, MOST_WORKERS)) as pool:
             return list(pool.map(work, jobs))
     finally:
-        for zygote in zygotes:
+        for zygote in made:
             zygote.close()
 
 

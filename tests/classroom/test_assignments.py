@@ -80,6 +80,18 @@ def test_an_answer_as_it_was_handed_out_is_not_written_yet(task, page):
     assert page[-1]["text/plain"].startswith("○ Not written yet")
 
 
+def test_half_an_answer_is_not_taken_for_none(page):
+    class WithoutForward(torch.nn.Module):
+        def __init__(self, dim, num_heads):
+            super().__init__()
+            self.q_proj, self.k_proj = torch.nn.Linear(dim, dim), torch.nn.Linear(dim, dim)
+            self.v_proj, self.o_proj = torch.nn.Linear(dim, dim), torch.nn.Linear(dim, dim)
+
+    with pytest.raises(NotPassed, match="MultiHeadAttention: stopped with an error"):
+        check_task("05", "MultiHeadAttention", WithoutForward)
+    assert 'missing the required "forward" function' in page[-1]["text/plain"]
+
+
 @pytest.mark.parametrize("nothing", [None, 3, "softmax"])
 def test_what_is_no_function_does_not_pass(nothing, page):
     with pytest.raises(NotPassed):
