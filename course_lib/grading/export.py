@@ -81,11 +81,12 @@ def export(
     title = _title(folders, name)
     known = [row for row in rows if matches is None or row.student in matches.lines]
     target = Path(out) if out is not None else folders.exports / f"{name}-{layout}.csv"
-    table = _table(layout, title, known, matches, listed, verdicts)
+    lines = {row.student: matches.lines[row.student] if matches else _by_gradebook(row) for row in known}
+    table = _table(layout, title, known, lines, listed, verdicts)
     write_whole(target, csv_text(table))
     print(f"{target}: {counted(len(known), 'student')}, out of {points(rows[0].maximum)} points.")
-    for line in _remarks(folders, name, title, layout, rows, listed, matches, verdicts):
-        print(line)
+    for remark in _remarks(folders, name, title, layout, rows, lines, listed, matches, verdicts):
+        print(remark)
     if matches is None or not matches.unknown:
         return 0
     left = [row for row in rows if row.student in matches.unknown]
@@ -224,14 +225,13 @@ def _table(
     layout: str,
     title: str,
     rows: Sequence["Score"],
-    matches: Matches | None,
+    lines: Mapping[str, Mapping[str, str]],
     roster: Roster | None,
     verdicts: Mapping[str, Mapping | None],
 ) -> list[list[str]]:
     if layout == "plain":
         return _plain(rows, verdicts)
     heading = _heading(title, roster) or title
-    lines = {row.student: matches.lines[row.student] if matches else _by_gradebook(row) for row in rows}
     if layout == "canvas":
         return _canvas(heading, rows, lines, roster)
     return _moodle(heading, rows, lines, verdicts)
@@ -345,6 +345,7 @@ def _remarks(
     title: str,
     layout: str,
     rows: Sequence["Score"],
+    lines: Mapping[str, Mapping[str, str]],
     roster: Roster | None,
     matches: Matches | None,
     verdicts: Mapping[str, Mapping | None],
@@ -369,7 +370,7 @@ def _remarks(
         ],
         "Warning: an identifier begins like a formula and got an apostrophe, so the platform will not know it": [
             student
-            for student, line in (matches.lines.items() if matches and layout != "plain" else [])
+            for student, line in (lines.items() if layout != "plain" else ())
             if any(harmless(line.get(column, "")) != line.get(column, "") for column in IDENTIFIERS)
         ],
     }

@@ -309,7 +309,7 @@ def test_neither_prints_nor_other_students_nor_places_of_this_machine_get_in(cou
 def test_a_cell_without_an_answer_says_so(course):
     course("ada", answers={})
     feedback(NAME, course.folders.root)
-    assert "You wrote no answer here." in written(course, "ada")
+    assert "You wrote no answer here." in written(course, "ada") and "’s comment" not in written(course, "ada")
 
 
 def test_a_page_is_refused_where_the_answers_are_not_those_that_were_judged(course, capsys):
