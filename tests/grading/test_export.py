@@ -273,7 +273,7 @@ def test_an_identifier_that_had_to_be_changed_is_said(course, roster, capsys):
     assert table(course, "canvas")[2][2] == "'=S1" and "begins like a formula" in capsys.readouterr().out
     course("-ada")
     export(NAME, course.folders.root)
-    assert table(course, "canvas")[2][3] == "'-ada" and "the platform will not know it: -ada." in capsys.readouterr().out
+    assert table(course, "canvas")[2][3] == "'-ada" and "will not know it: -ada." in capsys.readouterr().out
 
 
 def test_bad_requests_get_a_sentence(course, tmp_path):

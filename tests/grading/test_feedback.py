@@ -306,6 +306,17 @@ def test_neither_prints_nor_other_students_nor_places_of_this_machine_get_in(cou
     assert not course.folders.feedback("zaphod", NAME).exists()
 
 
+def test_what_the_verdict_says_of_the_whole_submission_gets_in(course):
+    notes = ["The cell 'add' is there more than once."]
+    course("ada", status="needs attention", sandbox="none: trusted students", notes=notes)
+    course("bob", when="2026-03-02 13:00:00 UTC")
+    feedback(NAME, course.folders.root)
+    text = Outline(written(course, "ada")).text
+    assert "Needs attention." in text and "(trusted students)" in text and notes[0] in text and "a" * 64 in text
+    text = Outline(written(course, "bob")).text
+    assert "Needs attention" not in text and "trusted" not in text and "About your file" not in text
+
+
 def test_a_cell_without_an_answer_says_so(course):
     course("ada", answers={})
     feedback(NAME, course.folders.root)
