@@ -1,0 +1,79 @@
+"""The command that opens formgrader: safe settings or none, and a sentence for what is missing."""
+
+import socket
+import sys
+
+import pytest
+
+from course_lib.data.place import CannotStart
+from course_lib.grading import formgrader as opening
+from course_lib.grading.folders import Folders
+from course_lib.grading.formgrader import check_settings, formgrader, formgrader_command
+from tests.grading.unreleased import CONFIG, unreleased_course
+
+
+@pytest.fixture
+def course(tmp_path):
+    folders = unreleased_course(tmp_path)
+    folders.gradebook.write_bytes(b"")
+    return folders
+
+
+def test_the_courses_own_settings_are_safe():
+    check_settings(Folders(root=CONFIG.parent))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "c.Autograde.autograde_preprocessors = ['nbgrader.preprocessors.Execute']",
+        "c.Autograde.autograde_preprocessors.append('nbgrader.preprocessors.Execute')",
+        "from nbgrader.preprocessors import Execute\nc.Autograde.autograde_preprocessors.insert(0, Execute)",
+        "del c.Autograde.autograde_preprocessors",
+        "c.HTMLExporter.filters = {}",
+        "del c.HTMLExporter.filters",
+    ],
+)
+def test_settings_that_would_let_students_run_code_or_scripts_are_refused(course, settings):
+    course.config.write_text(f"{course.config.read_text()}\n{settings}\n")
+    with pytest.raises(CannotStart, match="nbgrader_config.py lets .* Copy c\\."):
+        formgrader(folder=course.root)
+
+
+def test_a_course_directory_without_settings_is_refused(course):
+    course.config.unlink()
+    with pytest.raises(CannotStart, match="lets the Autograde button"):
+        formgrader(folder=course.root)
+
+
+def test_before_the_first_release_it_says_what_to_do(course):
+    course.gradebook.unlink()
+    with pytest.raises(CannotStart, match="no gradebook .* course assign release 07"):
+        formgrader(folder=course.root)
+
+
+def test_a_taken_port_is_refused_before_anything_starts(course):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(CannotStart, match=f"Port {port} is taken.*--port {port + 1}"):
+            formgrader(folder=course.root, port=port)
+
+
+def test_without_nbgrader_it_says_how_to_install_it(course, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nbgrader", None)
+    with pytest.raises(CannotStart, match="python3 course.py assign formgrader"):
+        formgrader(folder=course.root)
+
+
+def test_the_server_listens_on_this_machine_alone(course):
+    command = formgrader_command(course.root, port=9999, browser=False)
+    assert "--ServerApp.ip=127.0.0.1" in command and "--ServerApp.port=9999" in command and "--no-browser" in command
+
+
+def test_it_stays_until_the_server_ends_and_hands_on_its_exit_code(course, monkeypatch):
+    code = "import os, sys; sys.exit(7 if os.getcwd() == sys.argv[1] else 1)"
+    command = [sys.executable, "-c", code, str(course.root)]
+    monkeypatch.setattr(opening, "formgrader_command", lambda root, **options: command)
+    assert formgrader(folder=course.root) == 7
