@@ -1,7 +1,7 @@
 """Hidden checks: what an answer must do, written in a few lines; see `spec` for the tasks that they belong to."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -172,7 +172,8 @@ def module_agrees(
             wanted.backward(arrived)
             found = theirs.gradients(*arguments.args, output_gradient=arrived, **arguments.kwargs)
             pairs = [(found.parameters.get(name), value.grad) for name, value in ours.named_parameters()]
-            pairs += [(own, arg.grad) for own, arg in zip(found.inputs, _tensors(args), strict=False)]
+            given_args = zip(found.inputs, args, strict=True)
+            pairs += [(own, arg.grad) for own, arg in given_args if isinstance(arg, Tensor)]
             if any(difference(own, grad, tolerance) for own, grad in pairs if grad is not None):
                 return [
                     Finding(
@@ -284,10 +285,6 @@ def _given(arguments: Given | tuple) -> Given:
 
 def _leaf(value: Any) -> Any:
     return value.clone().requires_grad_() if isinstance(value, Tensor) and value.is_floating_point() else value
-
-
-def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
-    return (value for value in values if isinstance(value, Tensor))
 
 
 def _worth_points(wanted: Any) -> Any:

@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from course_lib.grading.boxed.wire import arrays_in
 from course_lib.grading.error_words import error_words
 from course_lib.grading.sandbox import Box, Gradients, Handle, StudentError
 from course_lib.properties.core import (
@@ -93,9 +95,8 @@ class Subject(Probe):
         return self._sibling(Subject, name, name)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """As `Probe.call`, with texts that students may read."""
-        with self._own_words():
-            return super().call(*args, **kwargs)
+        """As `Probe.call`, with texts that students may read; arrays in lists and dictionaries are guarded, too."""
+        return self._guarded(super().call, args, kwargs)
 
     def tensor(self, *args: Any, shape: Sequence[int] | None = None, finite: bool = True, **kwargs: Any) -> Tensor:
         """As `Probe.tensor`; a Fault, too, for a tensor that does not hold floating-point numbers."""
@@ -171,8 +172,17 @@ class Subject(Probe):
                 lambda wait: self.box.call(target, *given, method=method, keep=keep, seconds=wait, **named), seconds
             )
 
+        return self._guarded(Probe(question).call, args, kwargs)
+
+    def _guarded(self, ask: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> T:
+        """Asks with copies, so that nothing of the judge's own can be overwritten; a Fault where a copy was."""
+        given = [list(args), dict(kwargs)]
+        sent_args, sent_kwargs = sent = _copied(given)
         with self._own_words():
-            return Probe(question).call(*args, **kwargs)
+            result = ask(*sent_args, **sent_kwargs)
+        if not all(map(_same, arrays_in(given), arrays_in(sent))):
+            raise Fault(self._found(CHANGES_INPUT))
+        return result
 
     def _ask(self, question: Callable[[float], T], seconds: float | None = None) -> T:
         """As `_wait`, with a Fault in place of an error."""
@@ -282,6 +292,18 @@ def in_words(finding: Finding, talk: Talk) -> Finding:
         ),
     }.get(finding.misconception)
     return finding if words is None else Told(misconception=finding.misconception, message=words[0], hint=words[1])
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Tensor | np.ndarray):
+        return value.clone() if isinstance(value, Tensor) else value.copy()
+    if isinstance(value, list | tuple):
+        return type(value)(map(_copied, value))
+    return {key: _copied(part) for key, part in value.items()} if isinstance(value, dict) else value
+
+
+def _same(old: Tensor | np.ndarray, new: Tensor | np.ndarray) -> bool:
+    return torch.equal(old, new) if isinstance(old, Tensor) else np.array_equal(old, new)
 
 
 def seed_for(key: bytes, *labels: str, answers: Mapping[str, str]) -> int:

@@ -45,11 +45,12 @@ class FakeBox(Box):
 
     def gradients(self, target, *args, output_gradient, seconds=5, **kwargs):
         def work():
-            module, leaves = self._find(target), [value.detach().requires_grad_() for value in args]
+            module = self._find(target)
+            leaves = [value.detach().requires_grad_() if torch.is_tensor(value) else value for value in args]
             module.zero_grad()
             module(*leaves, **kwargs).backward(output_gradient)
             named = {name: value.grad for name, value in module.named_parameters() if value.grad is not None}
-            return Gradients(inputs=[leaf.grad for leaf in leaves], parameters=named)
+            return Gradients(inputs=[getattr(leaf, "grad", None) for leaf in leaves], parameters=named)
 
         return self._do(work)
 

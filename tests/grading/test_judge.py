@@ -411,6 +411,30 @@ def test_an_answer_that_agrees_with_a_known_mistake_is_told_so(tmp_path):
     assert findings(verdict) == ["squared"] and points(verdict)["double"] == 0
 
 
+@pytest.mark.parametrize("pack", ["[x]", "(x, 1)", "{'a': [x]}", "x.numpy()"])
+@pytest.mark.parametrize("ask", ["subject.call(given)", "subject.make('double', given)"])
+def test_an_answer_cannot_overwrite_the_judges_own_inputs(tmp_path, pack, ask):
+    extra = f"""
+import torch
+
+def _trusts(subject):
+    x = subject.random(3)
+    before, given = x.clone(), {pack}
+    try:
+        {ask}
+        raise RuntimeError("not noticed")
+    finally:
+        if not torch.equal(x, before):
+            raise RuntimeError("overwritten")
+"""
+    answer = """def double(x):
+    while not hasattr(x, "shape"):
+        x = x["a"] if isinstance(x, dict) else x[0]
+    x[:] = 0"""
+    checks = "HiddenCheck(name='trusts', points=3, run=_trusts),"
+    assert findings(judged_by(tmp_path, checks, extra=extra, double=answer)) == [CHANGES_INPUT]
+
+
 # Modules and training ---------------------------------------------------------------------------------------
 
 LINEAR = """
@@ -452,6 +476,22 @@ def test_a_module_is_judged_with_the_judges_own_parameters(tmp_path, change, mis
     verdict = judged_by(tmp_path, MODULE, extra=LINEAR, double=LINEAR.replace(*change))
     assert findings(verdict) == ([misconception] if misconception else [])
     assert points(verdict)["double"] == (0 if misconception else 3)
+
+
+def test_gradients_are_compared_argument_by_argument(tmp_path):
+    checks = """module_agrees("Gradients", points=3, build=(), reference=Scaled, gradients=True, function="Scaled",
+                             inputs=lambda s: (3, s.random(2), s.random(2))),"""
+    module = """
+import torch
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, times, x, y):
+        return times * x * y
+"""
+    assert points(judged_by(tmp_path, checks, extra=module, double=module))["double"] == 3
+    detached = module.replace("* y", "* y.detach()")
+    assert points(judged_by(tmp_path, checks, extra=module, double=detached))["double"] == 0
 
 
 TRAINING = """
