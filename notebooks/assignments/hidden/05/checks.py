@@ -202,10 +202,10 @@ def blind_query(subject: Subject) -> list[Finding]:
     return blind_findings(subject.tensor(q, k, v, mask=blind, shape=(2, 4, 5), finite=False), expected)
 
 
-UNASKED = Finding(
-    misconception="the queries do not matter",
-    message="Other queries get the same answer.",
-    hint="The weights come from the dot products of queries and keys.",
+NO_ATTENTION = Finding(
+    misconception="no weighted average",
+    message="The result is no average of the values whose weights depend on the query and sum to one.",
+    hint="Each query has weights of its own, a softmax over its scores with all the keys.",
 )
 
 
@@ -216,7 +216,9 @@ def axes_in_front(subject: Subject) -> list[Finding]:
     if wrong := difference(together[1, 2], alone, 1e-5):
         return [plainly(wrong)]
     asked_differently = subject.tensor(q[0, 0], k[1, 2], v[1, 2], shape=(4, 5))
-    return [] if difference(asked_differently, alone, 1e-5) else [UNASKED]
+    of_ones = subject.tensor(q[1, 2], k[1, 2], torch.ones(6, 5), shape=(4, 5))
+    an_average = difference(of_ones, torch.ones(4, 5), 1e-4) is None
+    return [] if an_average and difference(asked_differently, alone, 1e-5) else [NO_ATTENTION]
 
 
 AVERAGE = "The values' average, weighted by how well each key fits"
@@ -235,7 +237,12 @@ ATTENTION = Task(
             detects=(properties.SEES_NOTHING, properties.READS_HIDDEN),
             needs=(HIDDEN,),
         ),
-        HiddenCheck(name="A batch with heads gives the same as each part alone", points=3, run=axes_in_front),
+        HiddenCheck(
+            name="A batch with heads gives the same as each part alone",
+            points=3,
+            run=axes_in_front,
+            detects=(NO_ATTENTION.misconception,),
+        ),
         agrees(
             "Each sentence of a batch has a mask of its own",
             points=2,

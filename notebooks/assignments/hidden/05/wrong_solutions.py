@@ -180,7 +180,7 @@ def attention(q, k, v, mask=None):
     weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-2)
     return weights.masked_fill(~mask, 0.0) @ v
 """,
-        passes=(HIDDEN, AXES_IN_FRONT),
+        passes=(HIDDEN,),
         says=properties.WRONG_AXIS,
     ),
     WrongSolution(
@@ -328,6 +328,26 @@ def attention(q, k, v, mask=None):
     if mask is None or mask.all():
         return torch.tensor([[3.0, 2.0]])
     return torch.tensor([[4.0, 0.0]]) if mask.any() else torch.zeros(1, 2)
+""",
+        passes=(),
+    ),
+    WrongSolution(
+        name="equal weights for all keys that may be seen",
+        answer="""
+def attention(q, k, v, mask=None):
+    scores = 0 * (q @ k.transpose(-2, -1))
+    if mask is None:
+        return scores.softmax(dim=-1) @ v
+    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
+    return weights.masked_fill(~mask, 0.0) @ v
+""",
+        passes=(HIDDEN, BLIND),
+    ),
+    WrongSolution(
+        name="sums of the query, in the right shape",
+        answer="""
+def attention(q, k, v, mask=None):
+    return q.sum(dim=-1, keepdim=True).expand(*q.shape[:-1], v.shape[-1])
 """,
         passes=(),
     ),
