@@ -2,15 +2,16 @@
 
 In nbgrader_config.py:
 
+    c.Autograde.sanitize_preprocessors = ["course_lib.grading.nbgrader_plugin.StartFromRelease"]
     c.Autograde.autograde_preprocessors = [
         "course_lib.grading.nbgrader_plugin.JudgeSubmission",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
 
 No student's code runs in a kernel then, and verdicts are those of `course grade`: the judge reads the file in
-submitted/ itself, since nbgrader has changed the notebook that it hands over (of cells that are there twice it keeps
-the last). The judge records scores, comments and penalties as `course grade` does; SaveAutoGrades and
-AssignLatePenalties are not needed, and would take its comments away.
+submitted/ itself, and records scores, comments and penalties. nbgrader's own clean-up is not needed (it keeps the last
+of cells that are there twice, and gives up the whole class then), nor are SaveAutoGrades and AssignLatePenalties, which
+would take the judge's comments away.
 """
 
 from pathlib import Path
@@ -28,6 +29,22 @@ from course_lib.grading.graded import graded_notebook
 from course_lib.grading.spec import read_assignment
 
 SECONDS_TO_WAIT = 10  # for another grader
+
+
+class StartFromRelease(NbGraderPreprocessor):
+    """Puts the notebook as it was released in place of the submitted one: no odd cell of it reaches nbgrader."""
+
+    def preprocess(self, nb: nbformat.NotebookNode, resources: dict[str, Any]) -> tuple[nbformat.NotebookNode, dict]:
+        """The released notebook. Raises CannotStart for an assignment that is not released."""
+        asked = resources["nbgrader"]
+        folders = _course_directory(Path(resources["metadata"]["path"]), asked)
+        path = folders.release(asked["assignment"]) / f"{asked['notebook']}.ipynb"
+        if not path.is_file():
+            raise CannotStart(
+                f"Assignment {asked['assignment']} is not released yet. Run first: course assign release "
+                f"{asked['assignment']}"
+            )
+        return nbformat.read(path, as_version=4), resources
 
 
 class JudgeSubmission(NbGraderPreprocessor):
@@ -75,10 +92,11 @@ class JudgeSubmission(NbGraderPreprocessor):
 
 
 def _course_directory(place: Path, asked: dict[str, Any]) -> Folders:
-    """The course directory in which nbgrader keeps the graded notebook. Raises CannotStart for another layout."""
+    """The course directory that the notebook's folder belongs to. Raises CannotStart for another layout."""
     place = place.absolute()
     folders = Folders(root=place.parents[2])
-    if folders.autograded(asked["student"], asked["assignment"]) != place:
+    names = asked["student"], asked["assignment"]
+    if place not in (folders.submitted(*names), folders.autograded(*names)):
         raise CannotStart(
             f"{place} is not where the judge expects it: leave CourseDirectory.directory_structure and the names of "
             "the folders in nbgrader_config.py as nbgrader has them."

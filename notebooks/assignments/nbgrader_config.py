@@ -10,6 +10,7 @@ c.CourseDirectory.course_id = "deep-learning"
 # penalties, as `course grade` does. (SaveAutoGrades after it would take its comments away.)
 # It is named as text on purpose: where it cannot be imported, autograding stops. If an import failed here, nbgrader
 # would only warn, and go on with Execute.
+c.Autograde.sanitize_preprocessors = ["course_lib.grading.nbgrader_plugin.StartFromRelease"]
 c.Autograde.autograde_preprocessors = [
     "course_lib.grading.nbgrader_plugin.JudgeSubmission",
     "nbgrader.preprocessors.CheckCellMetadata",

@@ -1,0 +1,210 @@
+"""nbgrader's own autograde, as its command and formgrader's button call it, with the judge in place of a kernel."""
+
+import json
+import threading
+
+import nbformat
+import pytest
+from nbgrader import api
+from nbgrader.apps import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import Execute
+from traitlets.config import Config
+
+from course_lib.data.place import course_folder
+from course_lib.grading import batch, nbgrader_plugin
+from course_lib.grading.batch import grade
+from course_lib.grading.exchange import read_config
+from course_lib.grading.folders import grading_lock
+from course_lib.grading.gradebook import scores
+from course_lib.grading.sandbox import SandboxError, Zygote
+from tests.grading.small_course import NAME, NOTEBOOK, make_course, submit
+
+GOOD = {"add": "def add(a, b):\n    return a + b", "double": "def double(x):\n    return 2 * x", "why": "So."}
+WRONG = GOOD | {"double": "def double(x):\n    return x"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_zygote():
+    """The plugin keeps its zygote for the process; these tests leave none behind."""
+    kept = threading.local()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "_of_this_thread", kept)
+        yield
+        for zygote in kept.__dict__.get("zygotes", {}).values():
+            zygote.close()
+
+
+@pytest.fixture(autouse=True)
+def no_kernel(monkeypatch):
+    monkeypatch.setattr(Execute, "preprocess", lambda *_, **__: pytest.fail("a kernel was to be started"))
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return make_course(tmp_path / "course")
+
+
+def nbgrader(folders, **settings):
+    """nbgrader's API with the settings of the course's own nbgrader_config.py."""
+    config = read_config(course_folder() / "notebooks" / "assignments")
+    config.CourseDirectory.root = str(folders.root)
+    config.CourseDirectory.course_id = ""
+    config.merge(Config(settings))
+    return NbGraderAPI(CourseDirectory(config=config), config=config)
+
+
+def row(folders, student="ada"):
+    return next(row for row in scores(folders.gradebook, NAME) if row.student == student)
+
+
+def verdict_of(folders, student="ada"):
+    return json.loads(folders.verdict(student, NAME).read_text()) | {"seconds": None}
+
+
+def graded(folders, student="ada"):
+    return folders.autograded(student, NAME) / f"{NOTEBOOK}.ipynb"
+
+
+def outcome(folders, student="ada", **settings):
+    return nbgrader(folders, **settings).autograde(NAME, student)
+
+
+def test_autograde_judges_in_the_sandbox_and_records_as_course_grade_does(folders):
+    submit(folders, "ada", **WRONG)
+    said = outcome(folders)
+    assert said["success"], said
+    found = row(folders)
+    assert found.points == {"check-add": 3.0, "check-double": 0.0, "why": 0.0}
+    assert "[failed] Each number is doubled" in found.comments["double"]
+    assert found.unread == ("why",)
+    cells = nbformat.read(graded(folders), as_version=4).cells
+    assert "return x" in cells[3].source and "[failed] Each number is doubled" in cells[4].outputs[0].text
+    by_plugin, notebook = verdict_of(folders), json.loads(graded(folders).read_text())["cells"]
+    grade(NAME, folder=folders.root, again=True, workers=1)
+    assert verdict_of(folders) == by_plugin
+    again = json.loads(graded(folders).read_text())["cells"]
+    assert [cell["source"] for cell in again] == ["".join(cell["source"]) for cell in notebook]
+
+
+def test_course_grade_takes_what_autograde_recorded_for_done(folders, capsys):
+    submit(folders, "ada", **GOOD)
+    assert outcome(folders)["success"]
+    grade(NAME, folder=folders.root, workers=1)
+    assert "0 graded now, 1 graded before" in capsys.readouterr().out
+
+
+def test_of_cells_that_are_there_twice_the_first_counts_as_in_course_grade(folders):
+    """nbgrader's own clean-up keeps the last one; the judge reads the file itself."""
+    submit(folders, "ada", **GOOD)
+    path = folders.submitted("ada", NAME) / f"{NOTEBOOK}.ipynb"
+    notebook = json.loads(path.read_text())
+    second = json.loads(json.dumps(notebook["cells"][3])) | {"id": "second", "source": "def double(x):\n    return 7"}
+    notebook["cells"].append(second)
+    path.write_text(json.dumps(notebook))
+    assert outcome(folders)["success"]
+    assert row(folders).points["check-double"] == 2.0
+    assert "more than once" in " ".join(verdict_of(folders)["notes"])
+
+
+def test_points_and_comments_by_hand_survive_the_button(folders):
+    submit(folders, "ada", **WRONG)
+    assert outcome(folders)["success"]
+    with api.Gradebook(f"sqlite:///{folders.gradebook}") as book:
+        book.find_grade("check-double", NOTEBOOK, NAME, "ada").manual_score = 1.5
+        book.find_comment("double", NOTEBOOK, NAME, "ada").manual_comment = "Nearly!"
+        why = book.find_grade("why", NOTEBOOK, NAME, "ada")
+        why.manual_score, why.needs_manual_grade = 4.0, False
+        book.db.commit()
+    assert outcome(folders)["success"]
+    found = row(folders)
+    assert (found.points["check-double"], found.comments["double"], found.total) == (1.5, "Nearly!", 8.5)
+    assert found.unread == ()
+
+
+def test_code_that_would_run_in_a_kernel_runs_nowhere(folders, tmp_path):
+    """A cell that is no answer is never run, and an answer has no way to this machine's files."""
+    marker = tmp_path / "marker"
+    submit(folders, "ada", add=f"open({str(marker)!r}, 'w')\n{GOOD['add']}", double=GOOD["double"])
+    path = folders.submitted("ada", NAME) / f"{NOTEBOOK}.ipynb"
+    notebook = json.loads(path.read_text())
+    own = {"cell_type": "code", "id": "own", "metadata": {}, "outputs": [], "execution_count": None}
+    notebook["cells"].insert(0, own | {"source": f"open({str(marker)!r}, 'w')"})
+    path.write_text(json.dumps(notebook))
+    assert outcome(folders)["success"]
+    assert not marker.exists()
+    assert row(folders).points["check-double"] == 2.0
+
+
+def test_feedback_and_formgraders_list_work_on_what_was_graded(folders):
+    submit(folders, "ada", **GOOD)
+    tools = nbgrader(folders)
+    assert tools.autograde(NAME, "ada")["success"]
+    assert tools.generate_feedback(NAME, "ada")["success"]
+    assert "Two matrices are added" in (folders.feedback("ada", NAME) / f"{NOTEBOOK}.html").read_text()
+    (submission,) = tools.get_submissions(NAME)
+    assert (submission["score"], submission["autograded"], submission["needs_manual_grade"]) == (5.0, True, True)
+
+
+def no_sandbox(monkeypatch):
+    def refuse(*_, **__):
+        raise SandboxError("there is no bubblewrap here")
+
+    monkeypatch.setattr(batch, "_zygote", refuse)
+
+
+def no_gradebook(monkeypatch):
+    monkeypatch.setattr(nbgrader_plugin.Gradebook, "record", lambda *_, **__: 1 / 0)
+
+
+def no_judge(monkeypatch):
+    monkeypatch.setattr(batch, "take_in", lambda *_, **__: 1 / 0)
+
+
+@pytest.mark.parametrize("broken", [no_sandbox, no_gradebook, no_judge])
+def test_whatever_goes_wrong_is_an_error_without_points(folders, monkeypatch, broken):
+    submit(folders, "ada", **GOOD)
+    broken(monkeypatch)
+    said = outcome(folders)
+    assert not said["success"]
+    assert row(folders).total == 0.0
+    assert not graded(folders).exists()
+
+
+def test_changed_checks_that_do_not_fit_are_an_error_without_points(folders):
+    submit(folders, "ada", **GOOD)
+    (folders.hidden(NAME) / "checks.py").write_text("ASSIGNMENT = None")
+    said = outcome(folders)
+    assert not said["success"] and "ASSIGNMENT" in said["log"]
+    assert row(folders).total == 0.0
+
+
+def test_switched_off_it_is_an_error_and_not_left_out(folders):
+    submit(folders, "ada", **GOOD)
+    said = outcome(folders, JudgeSubmission={"enabled": False})
+    assert not said["success"] and "switched off" in said["log"]
+    assert row(folders).total == 0.0
+
+
+def test_while_another_grader_is_at_work_it_waits_and_then_says_so(folders, monkeypatch):
+    submit(folders, "ada", **GOOD)
+    monkeypatch.setattr(nbgrader_plugin, "SECONDS_TO_WAIT", 0.2)
+    with grading_lock(folders):
+        said = outcome(folders)
+    assert not said["success"] and "Another grader is at work" in said["log"]
+    assert row(folders).total == 0.0
+
+
+def test_another_layout_of_folders_is_refused(folders):
+    submit(folders, "ada", **GOOD)
+    said = outcome(folders, CourseDirectory={"autograded_directory": "elsewhere"})
+    assert not said["success"] and "leave CourseDirectory.directory_structure" in said["log"]
+
+
+def test_trusted_students_are_a_setting_that_is_stamped(folders, monkeypatch):
+    submit(folders, "ada", **GOOD)
+    asked = []
+    monkeypatch.setattr(batch, "Zygote", lambda trusted, hidden: asked.append(trusted) or Zygote(trusted=trusted))
+    assert outcome(folders, JudgeSubmission={"trusted_students": True})["success"]
+    assert asked == [True] and verdict_of(folders)["sandbox"] == "none: trusted students"
+    assert "Judged without a sandbox" in graded(folders).read_text()
