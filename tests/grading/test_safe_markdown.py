@@ -52,11 +52,11 @@ def test_what_could_act_is_gone(source):
 
 def test_words_formulas_code_tables_and_links_stay():
     html = safe_markdown(
-        "# Why\n\nIt is **a product** of $a_1 < b$ and `x < y`: [the paper](https://arxiv.org/abs/1706.03762).\n\n"
+        "# Why\n\n**A product** of $a_1 < b$ and `x < y`: [the paper](https://arxiv.org/abs/1706.03762).\n\n"
         "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nreturn 1 < 2\n```\n\n![dot](data:image/png;base64,iVBORw0KGgo=)\n"
     )
     text = re.sub(r"<[^>]*>", "", html)
-    assert "<h1>Why</h1>" in html and "<strong>a product</strong>" in html and "<td>1</td>" in html
+    assert "<h1>Why</h1>" in html and "<strong>A product</strong>" in html and "<td>1</td>" in html
     assert "$a_1 &lt; b$" in text and "x &lt; y" in text and "return 1 &lt; 2" in text
     assert '<a href="https://arxiv.org/abs/1706.03762">the paper</a>' in html
     assert 'src="data:image/png;base64,iVBORw0KGgo="' in html
