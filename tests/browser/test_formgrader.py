@@ -102,6 +102,7 @@ def open_submission(page, lab, number):
 
 def screenshot(page, name):
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.wait_for_timeout(800)                          # formgrader scrolls softly
     page.screenshot(path=SCREENSHOTS / f"formgrader-{name}.png")
 
 
