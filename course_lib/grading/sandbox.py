@@ -508,7 +508,7 @@ def sandbox_problem() -> str | None:
 
 def explain_failure(complaint: str) -> str:
     """What to do about what bubblewrap, or our process in it, said."""
-    denied = ("namespace", "Operation not permitted", "uid map", "unshare", "Permission denied")
-    if any(sign in complaint for sign in denied):
+    denied = ("namespace", "uid map", "Operation not permitted", "Permission denied")
+    if any(sign in complaint for sign in denied) and "source path" not in complaint:  # a file that cannot be shown
         return f"This system denies what the sandbox needs ({complaint}); {ALLOW}"
     return f"The sandbox does not start: {complaint or 'it ended without a word'}"

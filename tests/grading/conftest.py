@@ -1,5 +1,6 @@
 """One zygote for all grading tests of a process: starting it takes seconds, a box of its own some hundredths."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ HIDDEN = Path(pytest.__file__).parent  # stands for an instructor's folder that 
 
 @pytest.fixture(scope="session")
 def zygote():
-    with Zygote(hidden=[HIDDEN]) as zygote:
+    with ThreadPoolExecutor() as pool:  # it must outlive the thread that made it
+        made = pool.submit(Zygote, hidden=[HIDDEN]).result()
+    with made as zygote:
         yield zygote
 
 

@@ -511,12 +511,14 @@ class TestProblems:
         [
             ("bwrap: No permissions to create new namespace, likely because ...", "allow user namespaces: sudo sysctl"),
             ("bwrap: setting up uid map: Permission denied", "allow user namespaces: sudo sysctl"),
+            ("unshare: Operation not permitted", "allow user namespaces: sudo sysctl"),
+            ("bwrap: Can't find source path /lib: Permission denied", "The sandbox does not start: bwrap: Can't find"),
             ("bwrap: Unknown option --perms", "The sandbox does not start: bwrap: Unknown option --perms"),
         ],
     )
     def test_what_bubblewrap_says(self, problem, monkeypatch, tmp_path, said, wanted):
         fake = tmp_path / "bwrap"
-        fake.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+        fake.write_text(f'#!/bin/sh\necho "{said}" >&2\nexit 1\n')
         fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setattr(shutil, "which", lambda name: str(fake) if name == "bwrap" else "/usr/bin/setpriv")
         assert wanted in problem() and said in problem()

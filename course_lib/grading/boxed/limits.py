@@ -25,11 +25,11 @@ def limit_process(limits: Limits, *, own_user: bool) -> None:
     """
     import resource  # there is none on Windows
 
-    cpu = math.ceil(limits.cpu_seconds) + 1  # the warden comes first: it counts all processes together
+    cpu = max(1, math.ceil(limits.cpu_seconds))  # the kernel warns then, and kills a second later
     amounts = {
         "RLIMIT_AS": limits.memory,
         "RLIMIT_CORE": 0,
-        "RLIMIT_CPU": cpu,
+        "RLIMIT_CPU": cpu + 1,
         "RLIMIT_FSIZE": limits.disk,
         "RLIMIT_NOFILE": limits.open_files,
     }
@@ -45,4 +45,4 @@ def limit_process(limits: Limits, *, own_user: bool) -> None:
             _, hardest = resource.getrlimit(kind)
             if hardest != resource.RLIM_INFINITY:
                 amount = min(amount, hardest)
-            resource.setrlimit(kind, (amount, amount))
+            resource.setrlimit(kind, (min(cpu, amount) if name == "RLIMIT_CPU" else amount, amount))

@@ -292,7 +292,7 @@ def run_plain(limits: Limits) -> NoReturn:
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
-    if os.name == "posix":
+    if sys.platform == "linux":  # others count address space that is only reserved
         limit_process(limits, own_user=False)
     preload()
     serve(requests, replies, most=limits.reply_bytes)
