@@ -3,6 +3,7 @@
 import pytest
 
 from course_lib.grading.gradebook import Score
+from course_lib.grading.judge import NOT_YET
 from course_lib.grading.summary import MOST_ROWS, print_summary
 from tests.grading.small_course import verdict
 
@@ -52,6 +53,17 @@ def test_what_the_class_found_hard_is_counted_once_a_submission(printed):
     line = next(line for line in text.splitlines() if line.startswith("1 add"))
     assert [cell.strip() for cell in line.split("│")] == ["1 add", "1 of 3", "1 of 3", "1", "wrong (1)"]
     assert "3 students: mean 3, median 2, from 2 to 5 of 9 points." in text
+
+
+def test_an_unread_answer_is_no_zero_and_a_check_that_waits_no_misconception(printed):
+    found = verdict("bob", add=0.0)
+    found["tasks"]["add"]["checks"][0]["findings"][0]["misconception"] = NOT_YET
+    rows = [score("ada", why=2.5), score("bob", unread=("why",))]
+    lines = printed(rows, {"ada": verdict("ada"), "bob": found}).splitlines()
+    add, why = (
+        [cell.strip() for cell in next(x for x in lines if x.startswith(n)).split("│")] for n in ("1 add", "3 w")
+    )
+    assert add[-1] == "" and why[:3] == ["3 why", "2.5 of 4", "0 of 1"]
 
 
 def test_remarks_name_attention_trust_and_what_was_wrong_with_the_file(printed):
