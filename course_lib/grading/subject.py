@@ -76,18 +76,12 @@ class Subject(Probe):
     def box(self) -> Box:
         return self.talk.box
 
-    def integers(self, low: int, high: int, *shape: int) -> Tensor:
-        """Whole numbers from `low` up to, but not including, `high`, the same for the same seed."""
-        return torch.randint(low, high, shape, generator=self._generator)
-
-    def draw(self, like: nn.Module | Mapping[str, Tensor], *, std: float = 0.2) -> dict[str, Tensor]:
-        """Seeded normal numbers for each parameter of a module, by name; given a module, it gets them, too."""
-        named = dict(like.named_parameters()) if isinstance(like, nn.Module) else like
-        values = {name: std * self.random(*value.shape) for name, value in named.items()}
-        if isinstance(like, nn.Module):
-            with torch.no_grad():
-                for name, parameter in named.items():
-                    parameter.copy_(values[name])
+    def draw(self, module: nn.Module, *, std: float = 0.2) -> dict[str, Tensor]:
+        """Gives a module of the judge's own seeded normal numbers for parameters, and returns them by name."""
+        values = {name: std * self.random(*value.shape) for name, value in module.named_parameters()}
+        with torch.no_grad():
+            for name, parameter in module.named_parameters():
+                parameter.copy_(values[name])
         return values
 
     def function(self, name: str) -> "Subject":

@@ -435,6 +435,48 @@ def _trusts(subject):
     assert findings(judged_by(tmp_path, checks, extra=extra, double=answer)) == [CHANGES_INPUT]
 
 
+def test_a_check_can_ask_for_other_functions_methods_and_numbers(tmp_path):
+    extra = """
+def _asks(subject):
+    kept = subject.make("Kept", 3)
+    assert subject.function("three").number() == 3.0
+    assert kept.method("double_it", 2) == 12
+    assert all(0 <= n < 5 for n in subject.integers(0, 5, 20).tolist())
+    return []
+"""
+    answer = """
+import torch
+
+
+def three():
+    return torch.tensor(3)
+
+
+class Kept:
+    def __init__(self, size):
+        self.size = size
+
+    def double_it(self, times):
+        return 2 * times * self.size
+"""
+    verdict = judged_by(tmp_path, "HiddenCheck(name='a', points=3, run=_asks),", extra=extra, double=answer)
+    assert points(verdict)["double"] == 3
+
+
+def test_what_is_made_once_does_not_depend_on_who_asks_first(tmp_path):
+    extra = """
+def _once(subject):
+    subject.once("shared", lambda shared: shared.call(shared.random(2)))
+    return []
+
+ONE, TWO = (HiddenCheck(name=name, points=1.5, run=_once) for name in ("one", "two"))
+"""
+    first, second = (
+        seen(judged_by(tmp_path, checks, extra=extra, double=SPY)) for checks in ("ONE, TWO,", "TWO, ONE,")
+    )
+    assert first == second and len(first.splitlines()) == 1
+
+
 # Modules and training ---------------------------------------------------------------------------------------
 
 LINEAR = """
