@@ -204,18 +204,23 @@ def writer(stream: BinaryIO) -> Callable[[bytes], None]:
     return write_all
 
 
+def settle() -> None:
+    """One thread, and the seeds from which every box starts."""
+    torch.set_num_threads(1)
+    np.random.seed(SEED)
+    torch.manual_seed(SEED)
+
+
 def preload() -> None:
-    """Imports and runs once what boxes need, so that none of them pays for it; all start from the same seeds."""
+    """Imports and runs once what boxes need, so that none of them pays for it."""
     import einops.layers.torch  # noqa: F401
     import torch._dynamo  # noqa: F401 (the first optimizer would import it)
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # before anything makes threads, which would not survive the fork
     model = nn.Linear(2, 2)
     optimizer = torch.optim.Adam(model.parameters())
     einops.rearrange(model(torch.ones(1, 2)), "a b -> b a").sum().backward()
     optimizer.step()
-    np.random.seed(SEED)
-    torch.manual_seed(SEED)
 
 
 def run_zygote(descriptor: int) -> NoReturn:
@@ -226,6 +231,7 @@ def run_zygote(descriptor: int) -> NoReturn:
 
     control = socket.socket(fileno=descriptor)
     preload()
+    settle()
     gc.collect()
     gc.freeze()  # a collection in a box would copy the pages that it shares with us
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for wardens
@@ -294,7 +300,7 @@ def run_plain(limits: Limits) -> NoReturn:
     os.dup2(2, 1)
     if sys.platform == "linux":  # others count address space that is only reserved
         limit_process(limits, own_user=False)
-    preload()
+    settle()
     serve(requests, replies, most=limits.reply_bytes)
 
 
