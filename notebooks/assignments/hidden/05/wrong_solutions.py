@@ -936,6 +936,16 @@ def position_codes(length, dim):
         says=properties.OWN_FREQUENCY,
     ),
     WrongSolution(
+        name="the first pair only",
+        answer="""
+def position_codes(length, dim):
+    codes = torch.zeros(length, dim)
+    codes[:, 0], codes[:, 1] = torch.arange(length).sin(), torch.arange(length).cos()
+    return codes
+""",
+        passes=(),
+    ),
+    WrongSolution(
         name="right for width 12 only",
         answer="""
 def position_codes(length, dim):
