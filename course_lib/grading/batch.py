@@ -6,6 +6,7 @@ submission counts as done once the gradebook has it, so that a run that ends any
 the next: a verdict that is there is not judged again, and one that is recorded is not recorded again.
 """
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -75,25 +76,22 @@ def grade(
     files = _read(folders, name)
     if not trusted and cluster is None and (problem := sandbox_problem()):
         raise CannotStart(f"{problem}. For students whom you trust, judge without a sandbox: --trusted-students")
-    from course_lib.grading.gradebook import Gradebook
+    pool = Cluster(cluster) if cluster is not None else Processes(workers or _cores(), hidden=folders.root)
+    with contextlib.closing(pool):
+        from course_lib.grading.gradebook import Gradebook  # takes its time, in which the processes start
 
-    with (
-        grading_lock(folders),
-        Gradebook(
-            folders.gradebook, assignment=name, notebook=files.notebook, config=read_config(folders.root)
-        ) as book,
-    ):
-        batch = Batch(folders=folders, files=files, book=book, trusted=trusted, again=again)
-        students = batch.find_students(student)
-        pool = Cluster(cluster) if cluster is not None else Processes(workers or _cores(), hidden=folders.root)
-        try:
-            finished = batch.run(students, pool)
-        finally:
-            pool.close()
-        if not finished:
-            return INTERRUPTED
-        book.update_penalties()
-        batch.print_summary(students)
+        with (
+            grading_lock(folders),
+            Gradebook(
+                folders.gradebook, assignment=name, notebook=files.notebook, config=read_config(folders.root)
+            ) as book,
+        ):
+            batch = Batch(folders=folders, files=files, book=book, trusted=trusted, again=again)
+            students = batch.find_students(student)
+            if not batch.run(students, pool):
+                return INTERRUPTED
+            book.update_penalties()
+            batch.print_summary(students)
     return 0
 
 
@@ -517,7 +515,7 @@ class Processes(Pool):
         method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
         self._context = multiprocessing.get_context(method)
         if method == "forkserver":
-            self._context.set_forkserver_preload([__name__])  # torch is imported once for all workers
+            _start_fork_server(self._context)
         self._executor: ProcessPoolExecutor | None = None
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
@@ -568,6 +566,18 @@ class Cluster(Pool):
 
     def close(self) -> None:
         self._executor.shutdown(cancel_futures=True)
+
+
+def _start_fork_server(context: Any) -> None:
+    """Begins to import torch once for all workers, in the background; Ctrl-C is no matter of theirs."""
+    from multiprocessing import forkserver
+
+    context.set_forkserver_preload([__name__])
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin_worker(ends: Any, hidden: tuple[Path, ...]) -> None:

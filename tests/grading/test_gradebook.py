@@ -15,7 +15,7 @@ from course_lib.data.place import CannotStart
 from course_lib.grading.folders import write_whole
 from course_lib.grading.gradebook import Gradebook, parse_time, scores
 from course_lib.grading.graded import graded_notebook
-from tests.grading.small_course import NAME, NOTEBOOK, POINTS, make_course, released, verdict
+from tests.grading.small_course import NAME, NOTEBOOK, POINTS, make_course, released, submit, verdict
 
 ON_TIME = datetime(2026, 2, 28, 12)
 TWO_DAYS_LATE = datetime(2026, 3, 3, 12)
@@ -77,6 +77,7 @@ def test_nbgraders_own_tools_see_points_time_and_comments(folders, book):
         }
         comment = theirs.find_comment("add", NOTEBOOK, NAME, "ada").comment
     assert "[failed] add is right" in comment and "Look again." in comment
+    submit(folders, "ada")
     write_whole(folders.autograded("ada", NAME) / f"{NOTEBOOK}.ipynb", b"{}")
     config = Config()
     config.CourseDirectory.root = str(folders.root)
