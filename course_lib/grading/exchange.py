@@ -69,6 +69,8 @@ def find_exchange(course_directory: Path | None) -> Exchange | None:
     if sys.platform == "win32":
         raise CannotStart(f"An exchange ({root}) works on Linux and macOS only. Without one, hand in the file itself.")
     course = str(config.CourseDirectory.get("course_id", "")).strip()
+    if not course and len(found := [path.parent.name for path in Path(root).expanduser().glob("*/outbound")]) == 1:
+        course = found[0]       # a student has no course directory, and here is only one course
     if not is_plain_name(course):
         raise CannotStart(
             f"The exchange {root} needs the course's name, letters and digits: set c.CourseDirectory.course_id in "

@@ -276,6 +276,17 @@ def test_the_exchange_gets_a_whole_copy_in_nbgraders_layout(exchange, course):
     assert (course.submitted(ME, NAME) / FILE).read_bytes() == copy.read_bytes()
 
 
+def test_a_student_without_a_course_directory_needs_only_the_exchange(exchange, monkeypatch):
+    monkeypatch.delenv("COURSE_ASSIGNMENTS")
+    monkeypatch.setattr("course_lib.grading.folders.course_folder", lambda: Path.cwd())
+    fetch(NAME)
+    submit(NAME)
+    assert len(list(exchange.inbound.iterdir())) == 1
+    (exchange.root / "another-course" / "outbound").mkdir(parents=True)
+    with pytest.raises(CannotStart, match="needs the course's name"):
+        submit(NAME)
+
+
 def test_nobody_submits_to_the_exchange_under_another_name(exchange):
     fetch(NAME)
     with pytest.raises(CannotStart, match=f"under the name of your account, '{ME}'"):
