@@ -155,7 +155,8 @@ class Zygote:
 class Box:
     """One student's code behind walls, or what is left of it.
 
-    Every method raises BoxEnded once the box has ended, and StudentError if the student's code raises.
+    Every method raises BoxEnded once the box has ended, and StudentError if the student's code raises; WireError for an
+    argument that cannot be sent.
     """
 
     def __init__(self, body: Body, limits: Limits):
@@ -255,7 +256,7 @@ class Box:
     def _ask(self, operation: str, seconds: float, **request: Any) -> dict[str, Any]:
         if self.ended is not None:
             raise BoxEnded(self.ended)
-        self._questions.put(pack({"operation": operation, **request}))
+        self._questions.put(pack({"operation": operation, **request}, strict=True))
         try:
             reply = self._answers.get(timeout=seconds)
         except queue.Empty:

@@ -69,10 +69,10 @@ def send(write: Callable[[bytes], object], value: Any, *, most: int = MOST_BODY)
     write(pack(value, most=most))
 
 
-def pack(value: Any, *, most: int = MOST_BODY) -> bytes:
-    """A value as one frame. Raises WireError if it is too large."""
+def pack(value: Any, *, most: int = MOST_BODY, strict: bool = False) -> bytes:
+    """A value as one frame. Raises WireError if it is too large or, if `strict`, where it would become `Unknown`."""
     body: list[bytes] = []
-    header = json.dumps(_Packer(body).tree(value, 0), allow_nan=False, separators=(",", ":")).encode()
+    header = json.dumps(_Packer(body, strict).tree(value, 0), allow_nan=False, separators=(",", ":")).encode()
     size = sum(map(len, body))
     if len(header) > MOST_HEADER or size > most:
         raise WireError(f"a value of {len(header)} + {size} bytes is too large: {MOST_HEADER} + {most} bytes at most")
@@ -120,8 +120,8 @@ def arrays_in(value: Any) -> Iterator[Tensor | np.ndarray]:
 class _Packer:
     """Turns a value into a JSON tree; arrays and long texts are appended to the body."""
 
-    def __init__(self, body: list[bytes]):
-        self.body = body
+    def __init__(self, body: list[bytes], strict: bool):
+        self.body, self.strict = body, strict
         self.nodes = 0
 
     def tree(self, value: Any, depth: int) -> Any:
@@ -132,7 +132,7 @@ class _Packer:
         if value is None or kind is bool:
             return value
         if kind is int:
-            return value if abs(value) < MOST_INTEGER else {"unknown": "int"}
+            return value if abs(value) < MOST_INTEGER else self.unknown("int")
         if kind is float:
             return value if math.isfinite(value) else {"float": str(value)}
         if kind is str:
@@ -140,7 +140,7 @@ class _Packer:
         if kind is Handle:
             return {"handle": value.number}
         if kind is Unknown:
-            return {"unknown": value.type_name if value.type_name in TYPE_NAMES else NAMELESS}
+            return self.unknown(value.type_name)
         if isinstance(value, Tensor):
             return self.tensor(value)
         if isinstance(value, np.ndarray | np.generic):
@@ -151,7 +151,12 @@ class _Packer:
             return {"tuple": [self.tree(part, depth + 1) for part in value]}
         if isinstance(value, dict) and all(_is_key(key) for key in value):
             return {"dict": [[key, self.tree(part, depth + 1)] for key, part in value.items()]}
-        return {"unknown": kind.__name__ if kind.__name__ in TYPE_NAMES else NAMELESS}
+        return self.unknown(kind.__name__)
+
+    def unknown(self, type_name: str) -> Any:
+        if self.strict:
+            raise WireError(f"a value of type {type_name} cannot be sent")
+        return {"unknown": type_name if type_name in TYPE_NAMES else NAMELESS}
 
     def text(self, text: str) -> Any:
         data = text.encode("utf-8", errors="replace")
@@ -163,7 +168,7 @@ class _Packer:
     def tensor(self, tensor: Tensor) -> Any:
         name = str(tensor.dtype).removeprefix("torch.")
         if name not in TENSOR_TYPES or tensor.layout != torch.strided or tensor.dim() > MOST_AXES:
-            return {"unknown": "Tensor"}
+            return self.unknown("Tensor")
         plain = tensor.detach().as_subclass(Tensor).cpu().resolve_conj().resolve_neg()
         plain = plain.clone(memory_format=torch.contiguous_format)  # contiguous() keeps odd strides of axes of length 1
         self.body.append(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
@@ -171,7 +176,7 @@ class _Packer:
 
     def array(self, array: np.ndarray) -> Any:
         if array.dtype.name not in ARRAY_TYPES or array.ndim > MOST_AXES:
-            return {"unknown": "ndarray"}
+            return self.unknown("ndarray")
         self.body.append(array.astype(ARRAY_TYPES[array.dtype.name], copy=False).tobytes())
         return {"array": array.dtype.name, "shape": list(array.shape)}
 

@@ -298,6 +298,14 @@ def test_other_types_arrive_as_unknown_and_their_names_carry_no_message(value, n
     assert round_trip(value) == Unknown(name)
 
 
+@pytest.mark.parametrize(
+    "value", [object(), 10**30, {(1, 2): 3}, torch.ones(2).to_sparse(), np.array(["text"])], ids=repr
+)
+def test_the_judge_cannot_send_what_would_arrive_as_unknown(value):
+    with pytest.raises(WireError, match="cannot be sent"):
+        pack([value], strict=True)
+
+
 def test_a_forged_type_name_carries_no_message():
     assert receive(reading(frame({"unknown": "the answer is 42"}))) == Unknown(wire.NAMELESS)
 
