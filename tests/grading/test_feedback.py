@@ -76,7 +76,7 @@ def course(tmp_path):
     folders = make_course(tmp_path / "course")
     files = read_assignment(folders.root, NAME)
 
-    def record(student, *, answers=None, when="2026-02-28 12:00:00 UTC", **more):
+    def record(student, *, answers=None, when="2026-02-28 12:00:00 UTC", submitted=datetime(2026, 2, 28, 12), **more):
         answers = answers or {}
         submit(folders, student, when=when, **answers)
         found = verdict(student, **{"spec": files.hash} | more)
@@ -87,7 +87,7 @@ def course(tmp_path):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(graded_notebook(json.dumps(released()).encode(), answers, found))
         with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK) as book:
-            book.record(found, answers, submitted=when and datetime(2026, 2, 28, 12))
+            book.record(found, answers, submitted=submitted)
 
     record.folders = folders
     return record
@@ -315,6 +315,19 @@ def test_what_the_verdict_says_of_the_whole_submission_gets_in(course):
     assert "Needs attention." in text and "(trusted students)" in text and notes[0] in text and "a" * 64 in text
     text = Outline(written(course, "bob")).text
     assert "Needs attention" not in text and "trusted" not in text and "About your file" not in text
+
+
+def test_lateness_and_what_it_costs_get_in(course):
+    from nbgrader.api import Gradebook as Book
+
+    course("ada", submitted=datetime(2026, 3, 1, 13, 30))
+    with Book(f"sqlite:///{course.folders.gradebook}") as book:
+        book.find_submission_notebook(NOTEBOOK, NAME, "ada").late_submission_penalty = 1.5
+        book.db.commit()
+    feedback(NAME, course.folders.root)
+    text = Outline(written(course, "ada")).text
+    assert "on 1 March 2026 at 13:30 UTC, 1 hour and 30 minutes after the deadline." in text
+    assert "3.5 of 9 points" in text and "Late −1.5" in text
 
 
 def test_a_cell_without_an_answer_says_so(course):
