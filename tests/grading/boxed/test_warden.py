@@ -52,10 +52,12 @@ def wait_until(condition, seconds=20):
 
 
 def family_of(number):
+    """So many generations of one process each."""
+
     def begin():
         for _ in range(number - 1):
-            if os.fork() == 0:
-                signal.pause()
+            if os.fork():
+                break
         signal.pause()
 
     return begin
@@ -105,16 +107,20 @@ def test_cpu_time_of_children_that_are_gone_and_that_nobody_waited_for_counts(st
 
 
 def test_cpu_time_of_short_children_that_somebody_waited_for_counts(start):
+    reading, writing = os.pipe()
+
     def one_after_the_other():
         for _ in range(10):
             if os.fork() == 0:
                 work(0.03)
                 os._exit(0)
             os.wait()
+        os.write(writing, b"done")
         signal.pause()
 
-    meter = Meter(start(one_after_the_other))
-    wait_until(lambda: meter.read().cpu_seconds >= 0.28)
+    process = start(one_after_the_other)
+    os.read(reading, 4)
+    assert Meter(process).read().cpu_seconds >= 0.28
 
 
 def test_a_process_may_have_any_name(start):
