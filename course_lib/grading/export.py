@@ -87,10 +87,11 @@ def export(
     print(f"{target}: {counted(len(known), 'student')}, out of {points(rows[0].maximum)} points.")
     for remark in _remarks(folders, name, title, layout, rows, lines, listed, matches, verdicts):
         print(remark)
+    rest = target.with_name(f"{target.stem}-not-in-roster.csv")
     if matches is None or not matches.unknown:
+        rest.unlink(missing_ok=True)    # of an earlier export
         return 0
     left = [row for row in rows if row.student in matches.unknown]
-    rest = target.with_name(f"{target.stem}-not-in-roster.csv")
     write_whole(rest, csv_text(_plain(left, verdicts)))
     print(f"Not in the roster: {counted(len(left), 'student')}, kept in {rest}:")
     for student, reason in matches.unknown.items():
@@ -376,7 +377,7 @@ def _remarks(
     }
     for words, students in groups.items():
         if students:
-            listed = ", ".join(one_line(student, 60) for student in students[:NAMED])
+            listed = "; ".join(one_line(student, 60) for student in students[:NAMED])
             more = f" and {len(students) - NAMED} more" if len(students) > NAMED else ""
             yield f"{words}: {listed}{more}."
     if layout == "plain":

@@ -208,6 +208,8 @@ def test_who_is_not_in_the_roster_is_named_and_kept(course, roster, capsys):
     assert "Not in the roster: 1 student" in out and "zoe: no line of the roster fits" in out
     assert [row[0] for row in table(course, "canvas", f"{NAME}-canvas-not-in-roster.csv")] == ["student", "zoe"]
     assert [row[3] for row in table(course, "canvas")[2:]] == ["ada"]
+    assert export(NAME, course.folders.root, roster=roster(CANVAS.replace("1f2e", "zoe"))) == 0
+    assert [path.name for path in course.folders.exports.iterdir()] == [f"{NAME}-canvas.csv"]
 
 
 def test_who_handed_nothing_in_is_named_and_keeps_the_mark_of_the_platform(course, roster, capsys):
