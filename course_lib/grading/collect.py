@@ -40,8 +40,8 @@ from course_lib.grading.intake import FILE_BYTES
 from course_lib.grading.release import need_nbgrader
 from course_lib.grading.wording import counted, one_line
 
-MAX_FILES = 20_000          # in one folder or .zip
-MAX_DEPTH = 4               # folders below the one that is named
+MAX_FILES = 20_000  # in one folder or .zip
+MAX_DEPTH = 4  # folders below the one that is named
 BACKDATED = timedelta(minutes=10)
 
 
@@ -51,7 +51,7 @@ class Candidate:
 
     student: str
     moment: datetime
-    place: str                                  # for messages
+    place: str  # for messages
     read: Callable[[], bytes]
     named_as_released: bool = True
 
@@ -126,9 +126,7 @@ def take_newest(folders: Folders, name: str, notebook: str, candidates: list[Can
                 break
 
 
-def store(
-    folders: Folders, name: str, notebook: str, candidate: Candidate, content: bytes, result: Result
-) -> None:
+def store(folders: Folders, name: str, notebook: str, candidate: Candidate, content: bytes, result: Result) -> None:
     """Writes one submission, unless it is there already or an equally new one is."""
     student, place = candidate.student, folders.submitted(candidate.student, name)
     time = candidate.moment.strftime(exchanges.TIME_FORMAT)
@@ -143,7 +141,7 @@ def store(
                     f"take it, delete {place} and collect again."
                 )
             return
-        (place / TIMESTAMP).unlink()            # interrupted from here on, the next run finds no time and writes again
+        (place / TIMESTAMP).unlink()  # interrupted from here on, the next run finds no time and writes again
     write_whole(place / notebook, content)
     write_whole(place / TIMESTAMP, time + "\n")
     (result.new if there is None else result.newer).append(student)
@@ -210,7 +208,7 @@ def read_handed(exchange: Exchange, handed: exchanges.Handed, notebook: str, not
             f"says that it is by {handed.student}, but belongs to {_account(owned.st_uid)}; refused. Where accounts "
             f"are not the students' names, set c.ExchangeCollect.check_owner = False in {exchanges.CONFIG}."
         )
-    changed = datetime.fromtimestamp(max(owned.st_ctime, status.st_ctime), UTC)    # set by the system alone
+    changed = datetime.fromtimestamp(max(owned.st_ctime, status.st_ctime), UTC)  # set by the system alone
     if changed - handed.moment > BACKDATED:
         notes.append(
             f"{handed.folder}: says {handed.moment:%Y-%m-%d %H:%M} UTC, but was put there at {changed:%Y-%m-%d %H:%M} "
@@ -302,7 +300,7 @@ def recognise(path: PurePosixPath, assignment: str, notebook: str) -> tuple[str,
     """Whose notebook this is, whether it is named as it was released, and whether the platform says late; or None."""
     handed_in_as = rf"(?P<name>.+)_{re.escape(assignment)}_\d{{8}}T\d{{6}}Z_(?P<file>.+)"
     file, folder = path.stem, path.parent.name
-    patterns = [                                # the platform's word on whose it is comes before the student's own
+    patterns = [  # the platform's word on whose it is comes before the student's own
         r"(?P<name>.+)_(?P<number>\d+)_assignsubmission_file_(?P<file>.+)",
         r"(?P<name>[^_]+)(?P<late>_LATE)?_(?P<number>\d+)_\d+_(?P<file>.+)",
         handed_in_as,
@@ -312,7 +310,7 @@ def recognise(path: PurePosixPath, assignment: str, notebook: str) -> tuple[str,
         parts = found.groupdict() | {"file": file}
     elif found := next(filter(None, (re.fullmatch(pattern, file) for pattern in patterns)), None):
         parts = found.groupdict()
-    else:                                       # STUDENT/attention.ipynb or STUDENT/05/attention.ipynb
+    else:  # STUDENT/attention.ipynb or STUDENT/05/attention.ipynb
         parts = {"name": path.parent.parent.name if folder == assignment else folder, "file": file}
     name = plain(parts["name"])
     student = "_".join(filter(None, [name, parts.get("number")]))
@@ -320,7 +318,7 @@ def recognise(path: PurePosixPath, assignment: str, notebook: str) -> tuple[str,
         return None
     if found := re.fullmatch(handed_in_as, parts["file"]):
         parts["file"] = found["file"]
-    repeated = r"(?:[ _-]?\(?\d+\)?)?"          # attention-1, attention (2)
+    repeated = r"(?:[ _-]?\(?\d+\)?)?"  # attention-1, attention (2)
     as_released = re.fullmatch(re.escape(notebook) + repeated, parts["file"]) is not None
     return student, as_released, bool(parts.get("late"))
 
@@ -356,13 +354,13 @@ def _read_packed(source: Path, entry: zipfile.ZipInfo) -> bytes:
         raise Refused("is no ordinary file; refused.")
     try:
         with zipfile.ZipFile(source) as archive, archive.open(entry) as file:
-            return _bearable(file.read(FILE_BYTES + 1))      # what it unpacks to, not what it says
+            return _bearable(file.read(FILE_BYTES + 1))  # what it unpacks to, not what it says
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
         raise Refused(f"cannot be unpacked ({type(error).__name__}).") from None
 
 
 def _packed_moment(entry: zipfile.ZipInfo) -> datetime:
     try:
-        return datetime(*entry.date_time).astimezone(UTC)   # a .zip holds local time
+        return datetime(*entry.date_time).astimezone(UTC)  # a .zip holds local time
     except (ValueError, OverflowError, OSError):
         return datetime.fromtimestamp(0, UTC)

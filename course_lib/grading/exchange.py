@@ -23,10 +23,10 @@ from course_lib.grading.folders import NAME_LENGTH, TIMESTAMP, storable
 
 VARIABLE = "COURSE_EXCHANGE"
 CONFIG = "nbgrader_config.py"
-TIME_FORMAT = "%Y-%m-%d %H:%M:%S.%f UTC"    # as nbgrader writes it
+TIME_FORMAT = "%Y-%m-%d %H:%M:%S.%f UTC"  # as nbgrader writes it
 
 EVERYONE_FETCHES = 0o755
-EVERYONE_ADDS = 0o2733                      # add, but not list: nobody sees who else has submitted
+EVERYONE_ADDS = 0o2733  # add, but not list: nobody sees who else has submitted
 READABLE = 0o644
 
 
@@ -36,7 +36,7 @@ class Exchange:
 
     root: Path
     course: str
-    check_owner: bool = True    # a submission must belong to the account that its name says
+    check_owner: bool = True  # a submission must belong to the account that its name says
 
     @property
     def inbound(self) -> Path:
@@ -70,7 +70,7 @@ def find_exchange(course_directory: Path | None) -> Exchange | None:
         raise CannotStart(f"An exchange ({root}) works on Linux and macOS only. Without one, hand in the file itself.")
     course = str(config.CourseDirectory.get("course_id", "")).strip()
     if not course and len(found := [path.parent.name for path in Path(root).expanduser().glob("*/outbound")]) == 1:
-        course = found[0]       # a student has no course directory, and here is only one course
+        course = found[0]  # a student has no course directory, and here is only one course
     if not is_plain_name(course):
         raise CannotStart(
             f"The exchange {root} needs the course's name, letters and digits: set c.CourseDirectory.course_id in "
@@ -180,7 +180,7 @@ def handed_in(exchange: Exchange, assignment: str) -> Iterator[Handed | str]:
     for name in names:
         parts = name.rsplit("+", 3)
         if name.startswith(".") or (len(parts) == 4 and parts[1] != assignment):
-            continue        # on its way, or of another assignment
+            continue  # on its way, or of another assignment
         handed = parse_handed(name) if len(name) < 3 * NAME_LENGTH else None
         if handed is not None and handed.assignment == assignment:
             yield handed
@@ -215,4 +215,4 @@ def parse_time(text: str) -> datetime | None:
 def _make_folder(path: Path, mode: int) -> None:
     if not path.is_dir():
         path.mkdir(parents=True)
-        path.chmod(mode)    # mkdir's own mode is cut by the umask
+        path.chmod(mode)  # mkdir's own mode is cut by the umask

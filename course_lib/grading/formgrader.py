@@ -18,7 +18,7 @@ FILTER = "course_lib.grading.safe_markdown.safe_markdown"
 SETTINGS = Path(course_lib.__file__).parent / "tools" / "jupyter"  # no news, no update check, no look-up of extensions
 # What students use, and a button that would run a notebook, a submission included, in a kernel without walls.
 LEFT_OUT = ("validate_assignment", "assignment_list", "course_list")
-TEMPLATES = Path(__file__).parent / "jupyter"   # nbconvert/templates/: a page without MathJax from the network
+TEMPLATES = Path(__file__).parent / "jupyter"  # nbconvert/templates/: a page without MathJax from the network
 # Pages fetch from this server and nowhere else, no picture, either, that tells a student when the answer is read.
 FROM_HERE = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-ancestors 'self'"
 
@@ -52,7 +52,7 @@ def formgrader(*, folder: Path | None = None, port: int | None = None, browser: 
         try:
             return server.wait()
         except KeyboardInterrupt:
-            pass                                # the server has heard Ctrl-C too, and asks its own question
+            pass  # the server has heard Ctrl-C too, and asks its own question
 
 
 def check_settings(folders: Folders) -> None:
@@ -91,7 +91,7 @@ def formgrader_command(root: Path, *, port: int | None, browser: bool) -> list[s
     if not browser:
         command += ["--no-browser"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        command += ["--allow-root"]             # in a container everyone is root; the server listens locally only
+        command += ["--allow-root"]  # in a container everyone is root; the server listens locally only
     return command
 
 
@@ -109,7 +109,7 @@ def _name(step: object) -> str:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as listener:
-        if os.name != "nt":                     # where it would share a port that is in use
+        if os.name != "nt":  # where it would share a port that is in use
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))

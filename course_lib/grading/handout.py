@@ -17,7 +17,7 @@ class Release:
     """An assignment as students get it; `origin` says in words where it comes from."""
 
     name: str
-    notebook: str               # without .ipynb
+    notebook: str  # without .ipynb
     content: bytes
     origin: str
 

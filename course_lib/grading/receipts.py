@@ -19,11 +19,11 @@ class Receipt:
     schema: int
     assignment: str
     student: str
-    submitted: str              # with the time zone
+    submitted: str  # with the time zone
     file: str
     sha256: str
     bytes: int
-    exchange: str | None        # where it was put; None: the file itself is to be handed in
+    exchange: str | None  # where it was put; None: the file itself is to be handed in
 
 
 def receipt_path(file: Path) -> Path:

@@ -20,7 +20,7 @@ from course_lib.grading.stripped import NOT_OURS, student_version
 from course_lib.grading.wording import counted, points
 
 MARKS = ("BEGIN SOLUTION", "END SOLUTION", *NOT_OURS)
-TELLING = 20            # characters: a shorter line, such as `return x`, can stand anywhere by chance
+TELLING = 20  # characters: a shorter line, such as `return x`, can stand anywhere by chance
 LEFT_OUT = {".ipynb_checkpoints", "__pycache__"}
 
 
@@ -95,7 +95,7 @@ def generate(folders: Folders, name: str, into: Path, *, gradebook: bool) -> Non
         outcome = capture_log(converter)
     if not outcome["success"]:
         if new_gradebook:
-            folders.gradebook.unlink(missing_ok=True)       # without its version, later nbgraders could not upgrade it
+            folders.gradebook.unlink(missing_ok=True)  # without its version, later nbgraders could not upgrade it
         said = (outcome.get("log") or outcome["error"]).strip().splitlines()
         told = [line for line in said if re.match(r"\s*[\w.]*(Error|Exception)\b", line)] or said[-1:]
         raise CannotStart(f"nbgrader could not make the release, and nothing was released. It says: {told[-1].strip()}")

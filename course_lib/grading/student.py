@@ -35,7 +35,7 @@ from course_lib.grading.validation import TaskResult, run_visible_checks, stray_
 from course_lib.grading.visible import visible_files
 from course_lib.grading.wording import counted, one_line
 
-FETCHED = ".fetched"            # beside the student's copy: the release as it was, to see what has changed
+FETCHED = ".fetched"  # beside the student's copy: the release as it was, to see what has changed
 SUBMISSIONS = "submissions"
 
 
@@ -205,9 +205,7 @@ def _validated(task: TaskResult) -> Iterator[str]:
 # ------------------------------------------------------------------------------------------------ submit
 
 
-def submit(
-    name: str, *, notebook: Path | None = None, student: str | None = None, folder: Path | None = None
-) -> int:
+def submit(name: str, *, notebook: Path | None = None, student: str | None = None, folder: Path | None = None) -> int:
     """Hands in a checked copy of the student's notebook, and writes a receipt. Earlier submissions stay.
 
     It goes into the exchange if there is one; else the copy in submissions/ is the file to hand in. Cells that are
@@ -219,7 +217,7 @@ def submit(
     student = student_name(student, exchange)
     saved = datetime.fromtimestamp(copy.stat().st_mtime).astimezone()
     with tempfile.TemporaryDirectory(prefix="course-submit-") as scratch:
-        draft = Path(scratch) / copy.name       # what is looked at is what is handed in, whatever is saved meanwhile
+        draft = Path(scratch) / copy.name  # what is looked at is what is handed in, whatever is saved meanwhile
         content = read_small(copy, FILE_BYTES)
         if content is not None:
             draft.write_bytes(content)
@@ -353,7 +351,7 @@ def _account() -> str:
     try:
         import pwd
 
-        name = pwd.getpwuid(os.getuid()).pw_name    # not the environment: it can say anything
+        name = pwd.getpwuid(os.getuid()).pw_name  # not the environment: it can say anything
     except (ImportError, KeyError):
         name = getpass.getuser()
     return os.environ.get("JUPYTERHUB_USER", name) if name == "jovyan" else name

@@ -14,7 +14,7 @@ from course_lib.grading.spec import AssignmentFiles, load
 from course_lib.grading.visible import NO_CHECK
 
 KEY = b"visible checks have no secret"
-IN_THE_BOX = {"torch", "numpy", "einops"}       # what every box has; some have more
+IN_THE_BOX = {"torch", "numpy", "einops"}  # what every box has; some have more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ def import_problems(answers: Mapping[str, str], zygote: Zygote) -> Iterator[str]
     unsure = [package for package in wanted if package not in sys.stdlib_module_names | IN_THE_BOX]
     if not unsure:
         return
-    if zygote.trusted:                          # here all that is installed can be imported
+    if zygote.trusted:  # here all that is installed can be imported
         missing = unsure
     else:
         with zygote.box() as box:
@@ -115,7 +115,7 @@ def _own_cells(content: bytes) -> Iterator[str]:
             if cell["cell_type"] == "code" and not cell["metadata"].get("nbgrader"):
                 yield "".join(cell["source"])
         except (TypeError, KeyError, AttributeError):
-            continue                            # of no kind that a grader takes
+            continue  # of no kind that a grader takes
 
 
 def defined(text: str) -> set[str]:
@@ -150,4 +150,4 @@ def _parse(text: str) -> ast.Module:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module(body=[], type_ignores=[])     # the judge says what is wrong with it
+        return ast.Module(body=[], type_ignores=[])  # the judge says what is wrong with it

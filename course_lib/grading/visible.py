@@ -39,7 +39,7 @@ def visible_assignment(name: str, notebook: str, points: Mapping[str, float]) ->
     """The assignment whose tasks have these points, with the visible checks of each."""
     try:
         known = visible_checks(name)
-    except ValueError:                          # the course has none for this assignment
+    except ValueError:  # the course has none for this assignment
         known = {}
     tasks = tuple(
         Task(name=task, title=task, checks=_as_hidden(known.get(task, ()), worth)) for task, worth in points.items()

@@ -100,10 +100,10 @@ def open_submission(page, lab, number):
     expect(page.locator("#check-attention")).to_have_attribute("placeholder", re.compile("."))  # grades have arrived
 
 
-def screenshot(page, name):
+def screenshot(page, name, of=None):
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.wait_for_timeout(800)                          # formgrader scrolls softly
-    page.screenshot(path=SCREENSHOTS / f"formgrader-{name}.png")
+    page.wait_for_timeout(800)  # formgrader scrolls softly
+    (of or page).screenshot(path=SCREENSHOTS / f"formgrader-{name}.png")
 
 
 def test_it_opens_on_the_course_with_the_assignment_and_its_submissions(page, lab):
@@ -145,8 +145,7 @@ def test_a_task_shows_its_points_and_what_was_wrong_in_words(page, bob):
     assert 0 <= float(lost) < 10
     comment = page.locator("#softmax-comment").get_attribute("placeholder")
     assert f"{lost} of 10 points" in comment and "[failed]" in comment
-    page.locator("#softmax-comment").scroll_into_view_if_needed()
-    screenshot(page, "task")
+    screenshot(page, "task", of=page.locator(".nbgrader_cell", has=page.locator("#softmax-comment")))
 
 
 def test_html_in_a_written_answer_can_do_nothing(page, bob):

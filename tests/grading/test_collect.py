@@ -44,9 +44,7 @@ def exchange(course, tmp_path, monkeypatch):
 
 
 def collected(course):
-    return {
-        student: (course.submitted(student, NAME) / FILE).read_text() for student in course.students(NAME)
-    }
+    return {student: (course.submitted(student, NAME) / FILE).read_text() for student in course.students(NAME)}
 
 
 def put(exchange, student, text, moment=NOON, name=NAME):

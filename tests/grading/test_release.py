@@ -35,7 +35,7 @@ def model(tmp_path_factory):
     folders = unreleased_course(tmp_path_factory.mktemp("model"))
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("COURSE_EXCHANGE", raising=False)
-        patch.setenv("PATH", "/usr/bin:/bin")           # as without an activated environment: alembic is not there
+        patch.setenv("PATH", "/usr/bin:/bin")  # as without an activated environment: alembic is not there
         assert release(NAME, folder=folders.root) == 0
     return folders
 
@@ -285,7 +285,7 @@ def test_without_nbgrader_it_says_how_to_install_it(course, monkeypatch):
 def test_the_exchange_gets_the_release_as_nbgrader_lays_it_out(course, tmp_path, monkeypatch, capsys):
     exchange = tmp_path / "exchange"
     monkeypatch.setenv("COURSE_EXCHANGE", str(exchange))
-    for _ in range(2):                                  # again is safe
+    for _ in range(2):  # again is safe
         release(NAME, folder=course.root)
     place = exchange / "deep-learning" / "outbound" / NAME
     assert str(place) in capsys.readouterr().out

@@ -105,7 +105,7 @@ def test_again_puts_a_new_copy_beside_each_earlier_one(copy):
 
 
 def test_a_copy_that_was_only_run_gives_way_to_a_newer_assignment(copy, course):
-    answer(copy)                                        # runs the cells, as JupyterLab saves it
+    answer(copy)  # runs the cells, as JupyterLab saves it
     change_assignment(course)
     assert fetch(NAME) == 0
     assert "# new" in copy.read_text()
@@ -339,7 +339,7 @@ def test_one_changed_byte_is_another_file(receipt, copy, capsys):
 
 def test_an_instructor_sees_whether_it_is_what_was_collected(receipt, copy, course, tmp_path, capsys):
     collect(NAME, source=copy.parent / "submissions", folder=course.root)
-    alone = Path(shutil.copy(receipt, tmp_path / receipt.name))     # the student sends the receipt, not the file
+    alone = Path(shutil.copy(receipt, tmp_path / receipt.name))  # the student sends the receipt, not the file
     assert verify(alone) == 0
     (course.submitted("ada", NAME) / FILE).write_text("{}")
     assert verify(alone) == 1
@@ -380,7 +380,7 @@ def checks(monkeypatch):
     """Visible checks of the small assignment: one for `add`, none for `double`."""
     adds = Check(name="adds", detects=("no sum",), run=right_sum)
     monkeypatch.setattr(visible, "visible_checks", lambda name: {"add": [adds]})
-    load.cache_clear()                                  # it keeps what the same files held before
+    load.cache_clear()  # it keeps what the same files held before
     yield
     load.cache_clear()
 
