@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from course_lib.grading.gradebook import Score
 
-MOST_ROWS = 60          # of students; in a larger class those that need a person are shown
-MOST_COMMON = 3         # misconceptions named for a task
-OFF_SCREEN = 160        # columns where the output is not a terminal
+MOST_ROWS = 60  # of students; in a larger class those that need a person are shown
+MOST_COMMON = 3  # misconceptions named for a task
+OFF_SCREEN = 160  # columns where the output is not a terminal
 
 Verdicts = Mapping[str, Mapping[str, Any] | None]
 

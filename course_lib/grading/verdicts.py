@@ -7,7 +7,7 @@ from typing import Any
 from course_lib.grading.folders import Folders, read_small
 from course_lib.grading.judge import SANDBOXED
 
-LARGEST = 50_000_000    # bytes
+LARGEST = 50_000_000  # bytes
 
 
 def read_verdict(folders: Folders, student: str, assignment: str) -> dict[str, Any] | None:

@@ -31,7 +31,7 @@ def points(number: float) -> str:
 
     Halves are rounded up, as by hand. Raises ValueError for NaN and infinity.
     """
-    exact = Decimal(repr(round(float(number), 9)))      # 9 digits: what is left of 0.1 + 0.2 goes, 0.125 stays
+    exact = Decimal(repr(round(float(number), 9)))  # 9 digits: what is left of 0.1 + 0.2 goes, 0.125 stays
     if not exact.is_finite():
         raise ValueError(f"{number} is no number of points")
     text = f"{exact.quantize(Decimal('0.01'), ROUND_HALF_UP):f}".rstrip("0").rstrip(".")

@@ -3,13 +3,15 @@
 import csv
 import io
 import json
+import sys
 from datetime import datetime
 
 import pytest
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.export import csv_text, export, harmless, match, read_roster
+from course_lib.grading.export import csv_text, export, harmless
 from course_lib.grading.gradebook import Gradebook
+from course_lib.grading.roster import match, read_roster
 from tests.grading.small_course import NAME, NOTEBOOK, make_course, submit, verdict
 from tests.grading.test_summary import score
 
@@ -288,3 +290,9 @@ def test_bad_requests_get_a_sentence(course, tmp_path):
         export(NAME, course.folders.root, roster=tmp_path)
     out = tmp_path / "deep" / "marks.csv"
     assert export(NAME, course.folders.root, out=out) == 0 and out.is_file()
+
+
+def test_without_nbgrader_a_sentence_says_how_to_install_it(course, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nbgrader", None)
+    with pytest.raises(CannotStart, match=f"nbgrader is not installed.*course.py assign export {NAME}"):
+        export(NAME, course.folders.root)

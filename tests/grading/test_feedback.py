@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 import time
 from datetime import datetime
 from html.parser import HTMLParser
@@ -11,7 +12,8 @@ from html.parser import HTMLParser
 import pytest
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.feedback import CheckResult, Sheet, TaskResult, WrittenResult, code_html, feedback, page
+from course_lib.grading.feedback import feedback
+from course_lib.grading.feedback_page import CheckResult, Sheet, TaskResult, WrittenResult, code_html, page
 from course_lib.grading.gradebook import Gradebook
 from course_lib.grading.graded import graded_notebook
 from course_lib.grading.judge import NOT_YET
@@ -370,3 +372,9 @@ def test_pages_of_a_grading_with_other_checks_are_announced(course, capsys):
     course("ada", spec="0" * 64)
     assert feedback(NAME, course.folders.root) == 0
     assert "1 tell of a grading with other checks" in capsys.readouterr().out
+
+
+def test_without_nbgrader_a_sentence_says_how_to_install_it(course, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nbgrader", None)
+    with pytest.raises(CannotStart, match=f"nbgrader is not installed.*course.py assign feedback {NAME}"):
+        feedback(NAME, course.folders.root)
