@@ -115,7 +115,7 @@ class Zygote:
         if not trusted:
             if (problem := sandbox_problem()) is not None:
                 raise SandboxError(problem)
-            self._process = SandboxProcess.start("worker", "zygote", hidden=self._hidden)
+            self._process = SandboxProcess.start("zygote", hidden=self._hidden)
 
     def box(self, limits: Limits | None = None) -> "Box":
         """A fresh box. Raises SandboxError if there cannot be one."""
@@ -148,7 +148,7 @@ class Zygote:
                     complaint = self._process.complaint() or str(problem)
                     if not self._process.alive():  # the system ended it, such as when memory ran out
                         self._process.end()
-                        self._process = SandboxProcess.start("worker", "zygote", hidden=self._hidden)
+                        self._process = SandboxProcess.start("zygote", hidden=self._hidden)
             raise SandboxError(f"The sandbox makes no box: {complaint}")
 
 
@@ -391,7 +391,7 @@ class PlainBody:
 
     def __init__(self, limits: Limits):
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "course_lib.grading.boxed.worker", "plain", json.dumps(asdict(limits))],
+            [sys.executable, "-P", "-m", "course_lib.grading.boxed.worker", json.dumps(asdict(limits))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -426,13 +426,13 @@ class SandboxProcess:
         self.process, self.control, self.errors = process, control, errors
 
     @classmethod
-    def start(cls, module: str, *arguments: str, hidden: Iterable[Path] = ()) -> "SandboxProcess":
-        """Raises SandboxError if it does not come up, with what it said."""
+    def start(cls, module: str, *, hidden: Iterable[Path] = ()) -> "SandboxProcess":
+        """Runs a module of `boxed`. Raises SandboxError if it does not come up, with what it said."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         errors = tempfile.TemporaryFile()
         with theirs:
             process = subprocess.Popen(
-                bubblewrap.command(module, *arguments, str(theirs.fileno()), hidden=hidden),
+                bubblewrap.command(module, str(theirs.fileno()), hidden=hidden),
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,

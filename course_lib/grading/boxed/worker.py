@@ -1,7 +1,6 @@
 """What answers the judge's questions with a student's code; it knows no check and no answer.
 
-`python -m boxed.worker zygote FD` loads torch once and forks a box for each request that comes by the socket FD;
-`python -m boxed.worker plain` is one box without walls, for students who are trusted: requests come by standard input.
+`python -m boxed.worker LIMITS` is a box without walls, for students who are trusted; `zygote` makes those with walls.
 """
 
 import builtins
@@ -11,7 +10,7 @@ import os
 import random
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn
 
 import einops
@@ -211,87 +210,6 @@ def settle() -> None:
     torch.manual_seed(SEED)
 
 
-def preload() -> None:
-    """Imports and runs once what boxes need, so that none of them pays for it."""
-    import einops.layers.torch  # noqa: F401
-    import torch._dynamo  # noqa: F401 (the first optimizer would import it)
-
-    torch.set_num_threads(1)  # before anything makes threads, which would not survive the fork
-    model = nn.Linear(2, 2)
-    optimizer = torch.optim.Adam(model.parameters())
-    einops.rearrange(model(torch.ones(1, 2)), "a b -> b a").sum().backward()
-    optimizer.step()
-
-
-def run_zygote(descriptor: int) -> NoReturn:
-    """Forks boxes until the judge closes the socket, or dies."""
-    import gc
-    import signal
-    import socket
-
-    control = socket.socket(fileno=descriptor)
-    preload()
-    settle()
-    gc.collect()
-    gc.freeze()  # a collection in a box would copy the pages that it shares with us
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for wardens
-    control.send(b"ready")
-    while True:
-        message, descriptors, *_ = socket.recv_fds(control, 4096, 4)
-        if not message:
-            os._exit(0)
-        try:
-            child = os.fork()
-        except OSError as problem:  # no memory now; the judge sees the lifeline end
-            print(f"no process for a box: {problem}", file=sys.stderr, flush=True)
-            child = None
-        if child == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            control.close()
-            try:
-                run_box(Limits(**json.loads(message)), *descriptors)
-            except BaseException as problem:
-                print(f"a box could not be made: {problem}", file=sys.stderr, flush=True)
-            finally:
-                os._exit(1)
-        for number in descriptors:
-            os.close(number)
-
-
-def run_box(limits: Limits, requests: int, replies: int, log: int, lifeline: int) -> NoReturn:
-    """Becomes the warden of a new box. Raises OSError if there cannot be one."""
-    import socket
-
-    from .confine import confine, leave_namespaces
-    from .warden import watch
-
-    leave_namespaces()
-    closed_in, closed_out = os.pipe()
-    box = os.fork()
-    if box == 0:
-        try:
-            os.close(closed_in)
-            os.close(lifeline)
-            confine(limits)
-        except BaseException as problem:
-            print(f"a box could not be closed: {problem}", file=sys.stderr, flush=True)
-            os._exit(1)
-        os.write(closed_out, b"closed")
-        os.close(closed_out)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        os.close(log)
-        serve(io.FileIO(requests), io.FileIO(replies, "w"), most=limits.reply_bytes)
-    for number in (requests, replies, log, closed_out):
-        os.close(number)
-    with socket.socket(fileno=lifeline) as line:
-        if os.read(closed_in, 16) != b"closed":
-            os.waitpid(box, 0)
-            os._exit(1)
-        line.send(b"closed")
-        watch(box, line, limits)
-
-
 def run_plain(limits: Limits) -> NoReturn:
     """Serves by standard input and output; what the student prints goes to standard error."""
     requests, replies = io.FileIO(os.dup(0)), io.FileIO(os.dup(1), "w")
@@ -304,16 +222,5 @@ def run_plain(limits: Limits) -> NoReturn:
     serve(requests, replies, most=limits.reply_bytes)
 
 
-def main(arguments: Iterable[str]) -> NoReturn:
-    """Runs what the command line names."""
-    match list(arguments):
-        case ["zygote", descriptor]:
-            run_zygote(int(descriptor))
-        case ["plain", limits]:
-            run_plain(Limits(**json.loads(limits)))
-        case other:
-            raise SystemExit(f"zygote FD or plain LIMITS, not {other}")
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_plain(Limits(**json.loads(sys.argv[1])))
