@@ -2,13 +2,20 @@
 
 import os
 import shutil
+import subprocess
+import sys
 import time
+from pathlib import Path
 
+import psutil
 import pytest
 
+from course_lib.grading.sandbox import Limits, StudentError
 from tests.grading.attacks.course import HONEST, POINTS, points, printed
 
 pytestmark = pytest.mark.needs("sandbox")
+
+ROOT = Path(__file__).parents[3]
 
 # Each bomb eats until it is stopped, and says how far it came.
 BOMBS = {
@@ -95,6 +102,7 @@ def bomb():
     assert "tried" in task["printed"]
     assert "through" not in task["printed"] or bomb in THROUGH
     assert bomb not in REFUSED or "stopped: OSError" in task["printed"] or "stopped: BlockingIOError" in task["printed"]
+    assert task["ended"] == ENDED.get(bomb, task["ended"])
     assert len(task["printed"]) <= 2000
     assert shutil.disk_usage("/dev/shm").free > free[0] - (32 << 20)
     assert shutil.disk_usage(course.folder).free > free[1] - (512 << 20)  # others write on this disk, too
@@ -110,7 +118,24 @@ REFUSED = {
     "a file with a large hole",
     "a file in shared memory",
 }
+ENDED = {"memory spread over processes": "memory"}  # what no limit of a single process could see
 THROUGH = {"two gigabytes of output", "memory spread over processes"}  # harmless, or ended by a watchdog
+
+
+@pytest.mark.parametrize("amount", ["cpu", "processes"])
+def test_what_all_processes_of_a_box_use_is_added_up(course, amount):
+    limits = Limits(cpu_seconds=0.5) if amount == "cpu" else Limits(processes=8)
+    work = "while True: pass" if amount == "cpu" else "__import__('time').sleep(60)"
+    count = 4 if amount == "cpu" else 30
+    source = f"import os\ndef spread():\n    for _ in range({count}):\n        if os.fork() == 0:\n            {work}\n"
+    with course.zygote.box(limits) as box:
+        assert box.load(source + "    __import__('time').sleep(60)\n") is None
+        with pytest.raises(StudentError) as error:
+            box.call("spread", seconds=15)
+        if amount == "cpu":
+            assert box.ended == "cpu"
+        else:
+            assert error.value.kind == "BlockingIOError" or box.ended == "processes"
 
 
 def test_a_bomb_in_a_cell_costs_its_own_task_only(course):
@@ -158,6 +183,44 @@ def test_a_daemon_that_keeps_the_log_open_does_not_keep_the_judge(course):
     start = time.monotonic()
     course.judge(course.submit("mallory", {"softmax": DAEMON.format(depth=1, close=False) + HONEST["softmax"]}))
     assert time.monotonic() - start < 8
+
+
+# A box that wants to outlive everything: it takes back that it dies with its parent, and leaves its group.
+SURVIVOR = """
+import ctypes, os, signal, time
+ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)
+for number in (1, 2, 13, 15, 17):
+    signal.signal(number, signal.SIG_IGN)
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)
+        while True:
+            time.sleep(0.05)
+"""
+JUDGE = f"""
+from course_lib.grading.sandbox import Zygote
+zygote = Zygote()
+box = zygote.box()
+assert box.load({SURVIVOR!r}) is None
+print("ready", flush=True)
+import time
+time.sleep(600)
+"""
+
+
+def test_no_process_of_a_box_outlives_a_judge_that_is_killed():
+    judge = subprocess.Popen([sys.executable, "-c", JUDGE], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert judge.stdout.readline() == "ready\n"
+        family = psutil.Process(judge.pid).children(recursive=True)
+        assert len(family) >= 5  # the zygote, the warden, the box and its daemons
+    finally:
+        judge.kill()
+        judge.wait()
+        judge.stdout.close()
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert alive == []
 
 
 def test_no_descriptor_stays_open_in_the_judge(course):

@@ -27,7 +27,7 @@ HONEST = {"add": ADD, "double": "def double(x):\n    return 2 * x\n", "why": "Be
 FULL = {"add": 3.0, "double": 2.0}
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>[link](javascript:alert(3)) {{7*7}} [bold red]"
 
-# What stands before the right function in a student's cell for `add`, and the points that `add` then earns.
+# What stands before the right function in a student's cell for `add`, or in its place, and the points that it earns.
 CELLS = {
     "ends its process": ("import os; os._exit(0)\n", 0),
     "forks without end": ("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n", 0),
@@ -50,7 +50,12 @@ CELLS = {
         "import os\nfor pipe in range(3, 20):\n    try: os.write(pipe, b'x' * 99)\n    except OSError: pass\n",
         0,
     ),
-    "stops with markup": (f"print({MARKUP!r})\ndef add(a, b):\n    raise Exception({MARKUP!r})\ndef add2():\n    ", 0),
+    "carries inputs out": (
+        "def add(a, b):\n    code = str(int(abs(float(a[0, 0])) * 1e6) + 10**7)\n    print('CODE', code)\n"
+        "    raise type('E' + code, (ValueError,), {})(code)\n",
+        0,
+    ),
+    "stops with markup": (f"print({MARKUP!r})\ndef add(a, b):\n    raise Exception({MARKUP!r})\n", 0),
 }
 
 NAMES = {
@@ -122,8 +127,8 @@ def hashes(folders):
 def make_class(folders):
     submit(folders, "alice", **HONEST)
     submit(folders, "zoe", **HONEST | {"double": "def double(x):\n    return x\n", "why": MARKUP})
-    for student, (before, _) in CELLS.items():
-        submit(folders, student, **HONEST | {"add": before + ADD})
+    for student, (source, _) in CELLS.items():
+        submit(folders, student, **HONEST | {"add": source if "def add(" in source else source + ADD})
     for name in [*NAMES.values(), *REFUSED.values()]:
         submit(folders, name, **HONEST)
     for kind, text in TIMES.items():
@@ -245,6 +250,21 @@ def test_feedback_holds_no_live_markup(graded, capsys):
         assert "<img src=x" not in page
         assert "<b onmouseover" not in page
         assert 'href="javascript' not in page
+
+
+def test_what_a_hostile_cell_printed_and_raised_is_not_in_its_feedback(graded):
+    """Hidden inputs that it carried out so far stay with the instructor."""
+    student = "carries inputs out"
+    printed = graded.verdict(student)["tasks"]["add"]["printed"].split()
+    codes = [code for code in printed if code.isdecimal()]
+    assert codes
+    feedback(NAME, folder=graded.folders.root, student=student)
+    page = (graded.folders.feedback(student, NAME) / f"{NOTEBOOK}.html").read_text()
+    notebook = (graded.folders.autograded(student, NAME) / f"{NOTEBOOK}.ipynb").read_text()
+    assert "With" in page or "stopped" in page
+    for code in codes:
+        assert code not in page
+        assert code not in notebook
 
 
 def test_an_export_holds_no_formula(graded, capsys):

@@ -117,6 +117,7 @@ WAYS = {
     "ptrace of its parent": "check(libc.ptrace(16, os.getppid(), None, None))",
     "ptrace of the first process": "check(libc.ptrace(16, 1, None, None))",
     "ptrace by seizing": "check(libc.ptrace(0x4206, os.getppid(), None, None))",
+    "a list of processes": "some([name for name in os.listdir('/proc') if name.isdigit()])",
     "memory of the first process": "open('/proc/1/mem', 'r+b', 0)",
     "memory of another process": "read_memory_of(1 if os.getpid() != 1 else os.getppid() or 2)",
     "a descriptor of another process": "call('pidfd_getfd', call('pidfd_open', 1 if os.getpid() != 1 else 2, 0), 3, 0)",
@@ -218,6 +219,10 @@ def read_memory_of(pid):
     here = (ctypes.c_void_p * 2)(ctypes.addressof(buffer), 8)
     there = (ctypes.c_void_p * 2)(id(None), 8)
     return call("process_vm_readv", pid, here, 1, there, 1, 0)
+def some(names):
+    if not names:
+        raise OSError(1, "there is none")
+    return names
 def perf():
     attributes = ctypes.create_string_buffer(struct.pack("IIQ", 1, 112, 0), 112)
     return call("perf_event_open", attributes, 0, -1, -1, 0)

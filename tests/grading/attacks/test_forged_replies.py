@@ -236,7 +236,8 @@ class Model(nn.Module):
         x.zero_()
 
     def predict(self, x):
-        x.zero_()
+        x = x[0] if isinstance(x, list) else x
+        x[:] = 0
         return torch.zeros(2)
 
 class Plain(nn.Module):
@@ -245,7 +246,7 @@ class Plain(nn.Module):
 """
 
 
-@pytest.mark.parametrize("way", ["make", "method", "call"])
+@pytest.mark.parametrize("way", ["make", "method", "call", "in a list", "as an array"])
 def test_a_call_that_overwrites_its_input_does_not_reach_the_judge_s_tensors(course, way):
     """An answer that could replace the judge's inputs would be compared with a reference on inputs of its choice."""
     with course.zygote.box() as box:
@@ -259,7 +260,11 @@ def test_a_call_that_overwrites_its_input_does_not_reach_the_judge_s_tensors(cou
                 subject.make("Model", x)
             elif way == "method":
                 subject.make("Plain").method("predict", x)
-            else:
+            elif way == "call":
                 subject.make("Plain").call(x)
+            elif way == "in a list":
+                subject.make("Plain").call([x])
+            else:
+                subject.make("Plain").call(x.numpy())  # the same memory
         assert fault.value.finding.misconception == CHANGES_INPUT
         assert torch.equal(x, before)
