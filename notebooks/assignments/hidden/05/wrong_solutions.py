@@ -294,6 +294,21 @@ def attention(q, k, v, mask=None):
         says=STOPPED,
     ),
     WrongSolution(
+        name="all heads get the answer of the first",
+        answer="""
+def attention(q, k, v, mask=None):
+    if q.dim() == 4:
+        first = attention(q[:, 0], k[:, 0], v[:, 0])
+        return first[:, None].expand(*q.shape[:-1], v.shape[-1])
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is None:
+        return scores.softmax(dim=-1) @ v
+    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
+    return weights.masked_fill(~mask, 0.0) @ v
+""",
+        fails=(AXES_IN_FRONT,),
+    ),
+    WrongSolution(
         name="one mask for all sentences",
         answer="""
 def attention(q, k, v, mask=None):
