@@ -158,7 +158,6 @@ MALFORMED = {
     "a shape that is no list": {"tensor": "float32", "shape": 0},
     "a negative axis": {"tensor": "float32", "shape": [-1]},
     "two negative axes": {"tensor": "float32", "shape": [-2, -2]},
-    "a truth value for an axis": {"tensor": "uint8", "shape": [True]},
     "a float for an axis": {"tensor": "float32", "shape": [0.0]},
     "too many axes": {"tensor": "float32", "shape": [0] * (wire.MOST_AXES + 1)},
     "axes whose product overflows beside an empty one": {"tensor": "float32", "shape": [1 << 28, 1 << 28, 1 << 28, 0]},
@@ -182,6 +181,13 @@ def test_malformed_frames_are_refused(tree):
         receive(
             reading(frame(tree, b"\x00" * 8 if tree in (MALFORMED["more numbers than bytes"], {"text": 9}) else b""))
         )
+
+
+@pytest.mark.parametrize("length", [True, 1.0, "1", [1], None])
+def test_the_length_of_an_axis_is_a_whole_number(length):
+    assert receive(reading(frame({"tensor": "uint8", "shape": [1]}, b"x"))).shape == (1,)
+    with pytest.raises(WireError, match="length"):
+        receive(reading(frame({"tensor": "uint8", "shape": [length]}, b"x")))
 
 
 @pytest.mark.parametrize("kind", ["tensor", "array"])
