@@ -438,6 +438,7 @@ def gone(pid, *, seconds=10):
     return not alive(pid)
 
 
+@pytest.mark.needs("linux")
 def test_a_worker_killed_with_kill_9_is_noticed_and_a_new_pool_works():
     pool = Processes(1)
     try:
@@ -452,6 +453,7 @@ def test_a_worker_killed_with_kill_9_is_noticed_and_a_new_pool_works():
         pool.close()
 
 
+@pytest.mark.needs("linux")
 def test_closing_a_pool_ends_its_workers_whatever_they_do():
     pool = Processes(1)
     pid = pool.submit(os.getpid).result()
@@ -461,6 +463,7 @@ def test_closing_a_pool_ends_its_workers_whatever_they_do():
     assert gone(pid) and time.monotonic() - start < 10
 
 
+@pytest.mark.needs("linux")
 def test_an_interrupt_from_the_terminal_does_not_reach_the_workers():
     pool = Processes(1)
     try:
@@ -475,6 +478,7 @@ def test_an_interrupt_from_the_terminal_does_not_reach_the_workers():
 # the grader itself, killed ----------------------------------------------------------------------------------
 
 
+@pytest.mark.needs("linux")
 def test_a_grader_killed_at_any_moment_loses_nothing_and_grades_nothing_twice(folders, here, tmp_path):
     """kill -9 at random moments, many times; what stands in the end is what a run in peace gives."""
     for number in range(10):
@@ -498,6 +502,7 @@ def test_a_grader_killed_at_any_moment_loses_nothing_and_grades_nothing_twice(fo
     assert without_seconds(folders) == without_seconds(undisturbed)
 
 
+@pytest.mark.needs("sandbox")
 def test_the_command_killed_with_kill_9_takes_its_workers_along_and_resumes(folders):
     for number in range(30):
         submit(folders, f"s{number:02}", **GOOD)

@@ -78,6 +78,7 @@ def test_a_scheduler_without_workers_says_how_to_start_one(dask):
         dask_executor(dask.address)
 
 
+@pytest.mark.needs("sandbox")
 def test_a_worker_lost_midway_costs_nothing_and_nothing_is_graded_twice(dask, folders, monkeypatch):
     for number in range(12):
         submit(folders, f"s{number:02}", **SLOW)
@@ -101,6 +102,7 @@ def test_a_worker_lost_midway_costs_nothing_and_nothing_is_graded_twice(dask, fo
     assert {verdict["status"] for verdict in verdicts} == {"graded"}
 
 
+@pytest.mark.needs("sandbox")
 def test_a_cluster_gives_the_same_verdicts_as_this_machine(dask, folders):
     for student, answers in (("ada", GOOD), ("bob", GOOD | {"double": "def double(x):\n    return x"}), ("cy", {})):
         submit(folders, student, **answers)

@@ -20,6 +20,8 @@ from course_lib.grading.gradebook import scores
 from course_lib.grading.sandbox import SandboxError, Zygote
 from tests.grading.small_course import NAME, NOTEBOOK, make_course, submit
 
+pytestmark = pytest.mark.needs("sandbox")
+
 GOOD = {"add": "def add(a, b):\n    return a + b", "double": "def double(x):\n    return 2 * x", "why": "So."}
 WRONG = GOOD | {"double": "def double(x):\n    return x"}
 
