@@ -104,6 +104,7 @@ def test_a_forged_reply_earns_nothing(course, kind):
     assert points(verdict) == POINTS | {"softmax": 0}
     assert "tried" in verdict["tasks"]["softmax"]["printed"] or kind == "nothing but an end"
     assert "hidden" not in str(verdict["tasks"]["softmax"]["checks"])
+    assert verdict["tasks"]["softmax"]["ended"] in (("protocol",) if "4 GB" in kind else ("protocol", "exit"))
     assert verdict["status"] == "graded"
 
 

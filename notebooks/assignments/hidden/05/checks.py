@@ -13,6 +13,7 @@ from torch import Tensor
 from course_lib.functional.attention import additive_scores, masked_softmax, readable_attention
 from course_lib.functional.masking import causal_mask
 from course_lib.functional.positions import sinusoidal_positions
+from course_lib.grading.boxed.limits import Limits
 from course_lib.grading.spec import (
     DIFFERS,
     GRADIENT_DIFFERS,
@@ -465,6 +466,7 @@ POSITIONS = Task(
 # 6 training -------------------------------------------------------------------------------------------------
 
 EXAMPLES, QUESTIONS, LONGEST = 300, 500, 8
+LONGEST_WAIT = 20  # seconds of wall time for a training: students are promised 5, on a machine that does nothing else
 
 
 def trained(subject: Subject, label: str, *, coded: bool) -> tuple[RemoteModule, Tensor | None]:
@@ -472,7 +474,8 @@ def trained(subject: Subject, label: str, *, coded: bool) -> tuple[RemoteModule,
 
     def work(trainer: Subject) -> tuple[RemoteModule, Tensor | None]:
         code = properties.secret_code(trainer) if coded else None
-        return trainer.make("train", *properties.dictionaries(trainer, EXAMPLES, code=code)), code
+        examples = properties.dictionaries(trainer, EXAMPLES, code=code)
+        return trainer.make("train", *examples, seconds=LONGEST_WAIT), code
 
     return subject.once(label, work)
 
@@ -502,6 +505,7 @@ def answers(
 TRAINING = Task(
     name="train",
     title="A network that looks things up",
+    limits=Limits(cpu_seconds=15),  # for both trainings and all questions
     checks=(
         answers("At least 95 % of new dictionaries are answered right", points=3, level=0.95, coded=False),
         answers("With questions in a secret code, at least 70 % are answered right", points=4, level=0.7),
