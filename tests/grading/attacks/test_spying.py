@@ -379,17 +379,19 @@ def texts_for_the_student(verdict):
 
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_no_hidden_number_comes_out_through(course, channel):
-    verdict = course.judge(course.submit("mallory", {"softmax": CODE + CHANNELS[channel]}))
-    out = verdict["tasks"]["softmax"]["printed"]
-    codes = [line.split()[1] for line in out.splitlines() if line.startswith("CODE")]
-    assert codes
+    leak = CODE + CHANNELS[channel]
+    module = leak.replace("def softmax(x)", "def leak(x)")
+    module += HONEST["affine"].replace("return x * self.weight + self.bias", "return leak(x)")
+    verdict = course.judge(course.submit("mallory", {"softmax": leak, "affine": module}))
+    codes = [word for word in printed(verdict).split() if word.isdecimal()]
+    assert len(codes) >= 2
     shown = texts_for_the_student(verdict)
     for code in codes:
         digits = "".join(character for character in shown if character.isdigit())
         assert code not in shown
         assert code[-5:] not in digits
         assert str(list(map(int, code)))[1:-1] not in shown
-    assert points(verdict)["softmax"] == 0
+    assert points(verdict) == POINTS | {"softmax": 0, "affine": 0}
 
 
 # Between two boxes ----------------------------------------------------------------------------------------------
