@@ -19,6 +19,13 @@ def course(tmp_path):
     return folders
 
 
+@pytest.fixture(autouse=True)
+def no_server(monkeypatch):
+    """What is not refused ends at once, with an exit code that tells."""
+    command = [sys.executable, "-c", "raise SystemExit(99)"]
+    monkeypatch.setattr(opening, "formgrader_command", lambda root, **options: command)
+
+
 def test_the_courses_own_settings_are_safe():
     check_settings(Folders(root=CONFIG.parent))
 
