@@ -203,11 +203,14 @@ def submit(
 
 
 @assign.command(rich_help_panel=STUDENTS, epilog="Example:  course assign verify receipt.json")
-def verify(receipt: Annotated[Path, typer.Argument(help="As `course assign submit` wrote it.")]):
+def verify(
+    receipt: Annotated[Path, typer.Argument(help="As `course assign submit` wrote it.")],
+    file: Annotated[Path | None, typer.Option(help="The notebook in question, where it lies elsewhere.")] = None,
+):
     """Tell whether a submission is the one of its receipt."""
     from course_lib.grading.student import verify
 
-    raise typer.Exit(verify(receipt))
+    raise typer.Exit(verify(receipt, file))
 
 
 @assign.command(rich_help_panel=INSTRUCTORS, epilog="Example:  course assign prove 05")

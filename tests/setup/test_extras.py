@@ -13,6 +13,7 @@ import pytest
         ("assign fetch 05", []),
         ("assign validate 05", []),
         ("assign submit 05", []),
+        ("assign verify receipt.json", []),
         ("assign list", []),
         ("assign release 05", ["instructor"]),
         ("assign prove 05", ["instructor"]),
