@@ -38,8 +38,8 @@ def export(
 ) -> int:
     """Writes exports/NAME-LAYOUT.csv, or `out`, and says who is missing and what is not graded yet.
 
-    Returns 1 if a student of the gradebook is not in the roster, else 0. Raises CannotStart for an unknown layout, a
-    roster that cannot be read, or where nobody has been graded.
+    Returns 1 if a student of the gradebook is not in the roster, else 0. Raises CannotStart for an unknown layout or
+    assignment, a roster that cannot be read or is another platform's, or where nobody has been graded.
     """
     from course_lib.grading.release import need_nbgrader
 
@@ -49,13 +49,19 @@ def export(
     if layout not in LAYOUTS:
         raise CannotStart(f"There is no layout {layout!r}. There are: {', '.join(LAYOUTS)}.")
     folders = assignments_folder(folder)
+    title = _title(folders, name)
     rows = scores(folders.gradebook, name)
     if not rows:
         raise CannotStart(f"Nobody has been graded in assignment {name} yet. Run first: course grade {name}")
     verdicts = {row.student: read_verdict(folders, row.student, name) for row in rows}
     listed = read_roster(roster) if roster is not None else None
+    if listed and layout != "plain" and listed.platform not in (layout, None):
+        theirs = listed.platform.title()
+        raise CannotStart(
+            f"{roster} looks like {theirs}'s list of students, and {layout.title()} was asked for. Name the list of "
+            f"{layout.title()}, or ask for --layout {listed.platform}."
+        )
     matches = match(rows, listed) if listed else None
-    title = _title(folders, name)
     known = [row for row in rows if matches is None or row.student in matches.lines]
     target = Path(out) if out is not None else folders.exports / f"{name}-{layout}.csv"
     lines = {row.student: matches.lines[row.student] if matches else _by_gradebook(row) for row in known}

@@ -34,6 +34,13 @@ class Roster:
     lines: tuple[Mapping[str, str], ...]
     possible: Mapping[str, str] = field(default_factory=dict)  # Canvas's row of points possible, by column
 
+    @property
+    def platform(self) -> str | None:
+        """Whose list this looks like: "canvas", "moodle", or None where the columns do not tell."""
+        of_canvas = any(column in self.columns for column in CANVAS)
+        of_moodle = any(column in self.columns for column in (*MOODLE, "Full name", "Identifier"))
+        return None if of_canvas == of_moodle else "canvas" if of_canvas else "moodle"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Matches:
@@ -52,6 +59,8 @@ def read_roster(path: Path) -> Roster:
     content = read_small(path, LARGEST_ROSTER)
     if content is None:
         raise CannotStart(f"{path} is not a file that can be read. Name the CSV file that you downloaded.")
+    if b"\0" in content[:1000] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise CannotStart(f"{path} is no CSV file. Name the list of students, as you downloaded it from the platform.")
     encoding = "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
         text = content.decode(encoding)
@@ -82,9 +91,10 @@ def read_roster(path: Path) -> Roster:
 
 
 def match(rows: Sequence["Score"], roster: Roster) -> Matches:
-    """Finds each student's line: by an identifier, by the part of an address before @, by number or by full name.
+    """Finds each student's line: by an identifier, by the part of an address before @, by number and name.
 
-    A line that more than one student would get goes to none of them.
+    Where both sides have a number, the name alone decides nothing: the line may be a namesake's. A line that more than
+    one student would get goes to none of them.
     """
     found: dict[str, int] = {}
     unknown: dict[str, str] = {}
@@ -97,7 +107,7 @@ def match(rows: Sequence["Score"], roster: Roster) -> Matches:
             if candidates or row.student in found:
                 break
         else:
-            unknown[row.student] = "no line of the roster fits"
+            unknown[row.student] = _why_nobody(row, roster)
     claims = Counter(found.values())
     for student, line in list(found.items()):
         if claims[line] > 1:
@@ -114,17 +124,57 @@ def _candidates(row: "Score", roster: Roster) -> Iterable[set[int]]:
     keys = [{line[column].casefold() for column in IDENTIFIERS if line.get(column)} for line in roster.lines]
     yield {index for index, there in enumerate(keys) if own & there}
     yield {index for index, there in enumerate(keys) if own & _before_at(there) or _before_at(own) & there}
+    by_name, by_number = _by_name(row, roster), _by_number(row, roster)
+    yield by_name & by_number
+    if by_name and by_number:
+        yield by_name | by_number  # they contradict each other: no line fits for certain
+    yield {index for index in by_number if _share_a_word(row, roster.lines[index])}
+    yield {index for index in by_name if not (_numbers(row) and _number(roster.lines[index]))}
+
+
+def _by_name(row: "Score", roster: Roster) -> set[int]:
+    own = set().union(*map(_spellings, _names(row)))
+    return {index for index, line in enumerate(roster.lines) if own & _spellings(full_name(line))}
+
+
+def _by_number(row: "Score", roster: Roster) -> set[int]:
+    own = _numbers(row)
+    return {index for index, line in enumerate(roster.lines) if _number(line) in own}
+
+
+def _why_nobody(row: "Score", roster: Roster) -> str:
+    """Why no line fits: with what would fit but for a contradiction."""
+    nobody = "no line of the roster fits"
+    for index in sorted(_by_number(row, roster)):
+        line = roster.lines[index]
+        return f"{nobody}: the number {_number(line)} is that of {one_line(full_name(line), 60)}, another name"
+    for index in sorted(_by_name(row, roster)):
+        line = roster.lines[index]
+        return f"{nobody}: {one_line(full_name(line), 60)} has another number there, {one_line(_number(line), 60)}"
+    return nobody
+
+
+def _names(row: "Score") -> tuple[str, str]:
+    """What the student may be called: as in the name of a file, and as in the gradebook."""
     numbered = _NUMBERED.fullmatch(row.student)
-    spellings = _spellings(numbered[1] if numbered else row.student)
-    spellings |= _spellings(f"{row.first_name or ''} {row.last_name or ''}")
-    by_name = {index for index, line in enumerate(roster.lines) if spellings & _spellings(full_name(line))}
-    if numbered:
-        places = [(line.get("ID"), line.get("Identifier", "").removeprefix("Participant ")) for line in roster.lines]
-        by_number = {index for index, numbers in enumerate(places) if numbered[2] in numbers}
-        yield by_name & by_number
-        if by_name and by_number:
-            yield by_name | by_number  # they contradict each other: no line fits for certain
-    yield by_name
+    return numbered[1] if numbered else row.student, f"{row.first_name or ''} {row.last_name or ''}"
+
+
+def _numbers(row: "Score") -> set[str]:
+    """The platform's numbers for the student: in the name of a file, and in the gradebook."""
+    numbered = _NUMBERED.fullmatch(row.student)
+    return set(filter(None, (numbered and numbered[2], row.lms_user_id)))
+
+
+def _number(line: Mapping[str, str]) -> str:
+    """The number that the platform puts into names of files: Canvas's ID of a user, Moodle's of a participant."""
+    return line.get("ID") or line.get("Identifier", "").removeprefix("Participant ")
+
+
+def _share_a_word(row: "Score", line: Mapping[str, str]) -> bool:
+    """Whether a part of the platform's name occurs in the student's: enough where the number is the same."""
+    own = ["".join(_words(name)) for name in _names(row)]
+    return any(len(word) > 1 and word in name for word in _words(full_name(line)) for name in own)
 
 
 def _before_at(keys: set[str]) -> set[str]:
@@ -139,5 +189,9 @@ def full_name(line: Mapping[str, str]) -> str:
 
 def _spellings(name: str) -> set[tuple[str, ...]]:
     """What a name may look like in the name of a file: its words in any order, or run together."""
-    words = re.findall(r"\w+", unicodedata.normalize("NFKC", name).casefold().replace("_", " "))
+    words = _words(name)
     return {tuple(sorted(words)), ("".join(words),)} if words else set()
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"\w+", unicodedata.normalize("NFKC", name).casefold().replace("_", " "))

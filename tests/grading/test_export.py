@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sys
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -167,7 +168,9 @@ def who(roster, text, *students):
         ("emmy@uni.example", "12346"),
         ("emmy", "12346"),
         ("lovelaceada_12345", "12345"),
-        ("Ada-Lovelace_777", "12345"),
+        ("Ada-Lovelace", "12345"),
+        ("ada_12345", "12345"),
+        ("a-lovelace_12345", "12345"),
     ],
 )
 def test_students_are_found_by_login_number_address_and_name(roster, student, number):
@@ -176,11 +179,33 @@ def test_students_are_found_by_login_number_address_and_name(roster, student, nu
 
 @pytest.mark.parametrize(
     "student",
-    ["noetheremmy_12345", "emmynoether_99998_12345", "zoe", "emm", "Daa-Lovelace", "uni.example", "emmy@evil.example"],
+    [
+        "noetheremmy_12345",
+        "Ada-Lovelace_777",
+        "zoe_12345",
+        "emmynoether_99998_12345",
+        "zoe",
+        "emm",
+        "Daa-Lovelace",
+        "uni.example",
+        "emmy@evil.example",
+    ],
 )
 def test_nobody_is_taken_for_somebody_else(roster, student):
     lines, found = who(roster, CANVAS, student)
     assert lines == {} and "of the roster fit" in found.unknown[student]
+
+
+def test_a_contradiction_of_name_and_number_is_said(roster):
+    said = who(roster, CANVAS, "Ada-Lovelace_777", "zoe_12346")[1].unknown
+    assert said["Ada-Lovelace_777"].endswith("Lovelace, Ada has another number there, 12345")
+    assert said["zoe_12346"].endswith("the number 12346 is that of Noether, Emmy, another name")
+
+
+def test_the_number_in_the_gradebook_keeps_a_namesake_off(roster):
+    namesake = replace(score("al"), first_name="Ada", last_name="Lovelace", lms_user_id="777")
+    assert match([namesake], read_roster(roster(CANVAS))).lines == {}
+    assert match([replace(namesake, lms_user_id=None)], read_roster(roster(CANVAS))).lines["al"]["ID"] == "12345"
 
 
 def test_accents_and_order_of_names_do_not_matter_but_two_of_a_name_do(roster):
@@ -236,6 +261,18 @@ def test_a_roster_that_lists_nobody_is_refused(roster, text):
         read_roster(roster(text))
 
 
+def test_what_is_no_list_at_all_is_said_without_its_bytes(roster):
+    with pytest.raises(CannotStart, match="roster.csv is no CSV file. Name the list of students"):
+        read_roster(roster("PK\3\4\0\0\0\0ada.ipynb"))
+
+
+@pytest.mark.parametrize(("layout", "text", "theirs"), [("moodle", CANVAS, "Canvas"), ("canvas", MOODLE, "Moodle")])
+def test_the_list_of_another_platform_is_recognised(course, roster, layout, text, theirs):
+    course("ada")
+    with pytest.raises(CannotStart, match=f"looks like {theirs}'s list.*--layout {theirs.lower()}"):
+        export(NAME, course.folders.root, layout=layout, roster=roster(text))
+
+
 # warnings and cells -----------------------------------------------------------------------------------------
 
 
@@ -288,6 +325,8 @@ def test_bad_requests_get_a_sentence(course, tmp_path):
     course("ada")
     with pytest.raises(CannotStart, match="not a file"):
         export(NAME, course.folders.root, roster=tmp_path)
+    with pytest.raises(CannotStart, match="There is no assignment '99'"):
+        export("99", course.folders.root)
     out = tmp_path / "deep" / "marks.csv"
     assert export(NAME, course.folders.root, out=out) == 0 and out.is_file()
 
