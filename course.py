@@ -33,7 +33,7 @@ COMMANDS = {
     "bench": "measure our layers and models against their peers",
 }
 EXTRAS = {"dev": "the tests", "instructor": "grading", "dask": "a cluster"}  # of pyproject.toml, and what they are for
-STUDENTS = ([], ["fetch"], ["validate"], ["submit"], ["verify"], ["list"], ["--help"])  # of `course assign`: nothing more is needed
+STUDENTS = ([], ["fetch"], ["validate"], ["submit"], ["verify"], ["list"], ["--help"])  # `course assign` needs no extra
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_SECONDS = 4  # how long we wait for it before plain pip takes over
 DISK_BYTES = {"cpu": 3e9, "plain": 9e9}  # the installed packages and the room that pip needs to unpack them
