@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from course_lib.grading.spec import AssignmentFiles, Task
 
 LARGEST_NOTEBOOK = 50_000_000  # bytes
+MOST_NAMES = 20  # graded students named where the one asked for is not among them
 FOR_RELEASE = ("timestamp.txt", "submission_secret.txt")  # what nbgrader's release_feedback looks for beside a page
 
 _HEADING = re.compile(r"^#+ +(?:\d+ *[·.:] *)?(.+?)(?: *\(\d+(?:\.\d+)? points?\))? *$", re.MULTILINE)
@@ -48,11 +49,13 @@ def feedback(name: str, folder: Path | None = None, student: str | None = None) 
     except ValueError as problem:
         raise CannotStart(str(problem)) from problem
     rows = scores(folders.gradebook, name)
-    if student is not None:
-        rows = [row for row in rows if row.student == student]
     if not rows:
-        who = "Nobody" if student is None else f"{student!r}"
-        raise CannotStart(f"{who} has not been graded in assignment {name} yet. Run first: course grade {name}")
+        raise CannotStart(f"Nobody has been graded in assignment {name} yet. Run first: course grade {name}")
+    if student is not None:
+        graded = [row.student for row in rows]
+        rows = [row for row in rows if row.student == student]
+        if not rows:
+            raise CannotStart(_not_graded(student, graded, folders, name))
     problems, old, unread = [], 0, 0
     for row in rows:
         try:
@@ -73,10 +76,22 @@ def feedback(name: str, folder: Path | None = None, student: str | None = None) 
     if unread:
         print(f"On {unread} of them a written answer is not graded yet. Grade it with: course assign formgrader")
     if old:
-        print(f"{old} tell of a grading with other checks than today's. Grade again with: course grade {name}")
+        print(
+            f"{old} tell of a grading with other checks, or another version of the judge. Grade again with: "
+            f"course grade {name}"
+        )
     for problem in problems:
         print(f"No page for {problem}")
     return int(bool(problems))
+
+
+def _not_graded(student: str, graded: list[str], folders: Folders, name: str) -> str:
+    """Why there is no page for one student, and for whom there are some."""
+    if student in folders.students(name):
+        return f"{student!r} has not been graded in assignment {name} yet. Run first: course grade {name}"
+    known = ", ".join(one_line(other, 40) for other in graded[:MOST_NAMES])
+    more = f" and {len(graded) - MOST_NAMES} more" if len(graded) > MOST_NAMES else ""
+    return f"There is no submission of {student!r} for assignment {name}. These have been graded: {known}{more}."
 
 
 class _NoPage(Exception):
@@ -100,7 +115,7 @@ def _sheet(row: "Score", folders: Folders, files: "AssignmentFiles") -> tuple[Sh
         parts = tuple(
             _task_of(tasks[cell], cell, row, verdict, answers)
             if cell in tasks
-            else _written_of(cell, headings.get(cell, cell), row, answers)
+            else _written_of(cell, headings.get(cell, cell), row, answers, readable=verdict.get("readable", True))
             for cell in sorted(row.possible, key=lambda cell: places.get(cell, len(places)))
         )
         sheet = Sheet(
@@ -150,10 +165,11 @@ def _task_of(
         answered=judged["answered"],
         answer=answers.get(task.name, ""),
         comment=row.remarks.get(task.name, ""),
+        readable=verdict.get("readable", True),
     )
 
 
-def _written_of(cell: str, title: str, row: "Score", answers: Mapping[str, str]) -> WrittenResult:
+def _written_of(cell: str, title: str, row: "Score", answers: Mapping[str, str], *, readable: bool) -> WrittenResult:
     """What the page says on an answer in words; the grader itself gives 0 to a cell that is as it was released."""
     waits = cell in row.unread
     return WrittenResult(
@@ -162,6 +178,7 @@ def _written_of(cell: str, title: str, row: "Score", answers: Mapping[str, str])
         possible=row.possible[cell],
         answer=answers.get(cell, "") if waits or cell in row.by_hand else "",
         comment=row.remarks.get(cell, ""),
+        readable=readable,
     )
 
 

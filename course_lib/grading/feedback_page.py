@@ -46,6 +46,7 @@ class TaskResult:
     answered: bool = True
     answer: str = ""
     comment: str = ""
+    readable: bool = True  # False: nothing could be taken from the file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,7 @@ class WrittenResult:
     possible: float
     answer: str = ""
     comment: str = ""
+    readable: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +85,11 @@ class Sheet:
     @property
     def possible(self) -> float:
         return sum(part.possible for part in self.parts)
+
+    @property
+    def readable(self) -> bool:
+        """Whether there was a notebook to take anything from."""
+        return all(part.readable for part in self.parts)
 
     @property
     def unread(self) -> list[WrittenResult]:
@@ -164,7 +171,9 @@ def _header(sheet: Sheet, heading: str) -> str:
 def _verdict_in_words(sheet: Sheet) -> str:
     checks = [check for part in sheet.parts if isinstance(part, TaskResult) for check in part.checks]
     passed = sum(check.passed for check in checks)
-    if not checks:
+    if not sheet.readable:
+        words = ["Your file could not be read."]
+    elif not checks:
         words = ["There was nothing that could be checked."]
     elif passed == len(checks):
         words = ["All checks passed: well done."]
@@ -188,13 +197,20 @@ def _duration(seconds: float) -> str:
 
 
 def _notices(sheet: Sheet) -> Iterable[str]:
-    if sheet.needs_attention:
+    if not sheet.readable:
+        wrong = " ".join(_markup(one_line(note, 500)) for note in sheet.notes)
+        yield (
+            '<div class="note"><p><strong>Your file could not be read, so nothing in it was judged.</strong> '
+            f"{wrong}</p><p>The points below stay as they are until you have submitted a file that can be read, and "
+            "your instructor has graded again.</p></div>"
+        )
+    elif sheet.needs_attention:
         yield _note(
             "Needs attention",
             "Something about this submission could not be judged by the program. Your instructor will look at it; "
             "the points below may still change, and you need not do anything unless you are asked.",
         )
-    if sheet.notes:
+    if sheet.notes and sheet.readable:
         items = "".join(f"<li>{_markup(one_line(note, 500))}</li>" for note in sheet.notes)
         yield f'<div class="note"><p><strong>About your file</strong></p><ul>{items}</ul></div>'
     if sheet.trusted:
@@ -225,6 +241,8 @@ def _table(sheet: Sheet) -> str:
 
 
 def _state(part: TaskResult | WrittenResult) -> str:
+    if not part.readable:
+        return "graded by hand" if part.points else "could not be read"
     if isinstance(part, WrittenResult):
         if part.points is None:
             return "not graded yet"
@@ -259,6 +277,8 @@ def _next_steps(sheet: Sheet) -> str:
 
 def _first_step(part: TaskResult | WrittenResult) -> str:
     """What to do first about a task; nothing if there is nothing to do."""
+    if not part.readable:
+        return ""
     if isinstance(part, WrittenResult):
         return "you wrote no answer yet." if part.points is not None and not part.answer.strip() else ""
     if not part.answered:
@@ -283,7 +303,9 @@ def _part(number: int, part: TaskResult | WrittenResult) -> str:
 
 def _task(part: TaskResult) -> str:
     pieces = []
-    if not part.answered:
+    if not part.readable:
+        pieces.append("<p>Your file could not be read, so nothing was checked.</p>")
+    elif not part.answered:
         pieces.append("<p>There is no answer to this task in your notebook, so nothing was checked.</p>")
     if part.checks:
         said: set[Finding] = set()
@@ -341,7 +363,8 @@ def _written(part: WrittenResult) -> str:
         text, left_out = _shortened(part.answer)
         pieces += ["<h3>Your answer</h3>", f'<pre class="written">{html.escape(visible(text))}</pre>{left_out}']
     else:
-        pieces.append("<p>You wrote no answer here.</p>")
+        missing = "You wrote no answer here." if part.readable else "Your file could not be read."
+        pieces.append(f"<p>{missing}</p>")
     return "\n".join(pieces)
 
 

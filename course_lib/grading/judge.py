@@ -56,6 +56,7 @@ def judge(submission: Submission, files: AssignmentFiles, *, key: bytes, zygote:
         "spec": files.hash,
         "sandbox": TRUSTED if zygote.trusted else SANDBOXED,
         "status": ATTENTION if sitting.attention or not submission.readable else GRADED,
+        "readable": submission.readable,
         "notes": [*submission.notes, *dict.fromkeys(sitting.attention)],
         "tasks": tasks,
         "seconds": round(time.monotonic() - start, 3),

@@ -87,7 +87,7 @@ def tasks_table(rows: Sequence["Score"], verdicts: Verdicts) -> "Table":
         table.add_row(
             Text(f"{number} {one_line(cell.removeprefix(CHECK_PREFIX), 40)}"),
             f"{points(mean(row.points[cell] for row in graded))} of {points(possible)}" if graded else "not graded",
-            f"{full} of {len(graded)}",
+            f"{full} of {len(graded)}" if graded else "–",
             str(sum(not task["answered"] for task in judged)) if judged else "",
             Text(one_line(_most_common(judged))),
         )

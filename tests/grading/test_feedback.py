@@ -319,6 +319,26 @@ def test_what_the_verdict_says_of_the_whole_submission_gets_in(course):
     assert "Needs attention" not in text and "trusted" not in text and "About your file" not in text
 
 
+def test_a_file_that_cannot_be_read_is_said_once_with_what_to_do(course):
+    found = verdict("ada", add=0.0, double=0.0)["tasks"]
+    for task in found.values():
+        task["answered"] = False
+    course("ada", status="needs attention", readable=False, notes=["It is no notebook. Submit it again."], tasks=found)
+    feedback(NAME, course.folders.root)
+    text = Outline(written(course, "ada")).text
+    assert text.count("It is no notebook. Submit it again.") == 1 and text.count("stay as they are until") == 1
+    assert text[text.index("Result") : text.index("Total")].count("could not be read") == 3
+    for words in ("need not do anything", "About your file", "What to do next", "no answer", "checks passed"):
+        assert words not in text
+
+
+def test_points_by_hand_for_a_file_that_cannot_be_read_are_said(course):
+    course("ada", status="needs attention", readable=False, notes=["It is no notebook."])
+    by_hand(course, "ada", "check-add", points=2.5)
+    feedback(NAME, course.folders.root)
+    assert "graded by hand 2.5 of 3" in Outline(written(course, "ada")).text
+
+
 def test_lateness_and_what_it_costs_get_in(course):
     from nbgrader.api import Gradebook as Book
 
@@ -362,7 +382,10 @@ def test_nobody_graded_and_unknown_assignments_get_a_sentence(course):
     with pytest.raises(CannotStart, match="course grade 07"):
         feedback(NAME, course.folders.root)
     course("ada")
-    with pytest.raises(CannotStart, match="'zoe' has not been graded"):
+    with pytest.raises(CannotStart, match="no submission of 'zoe'.*These have been graded: ada."):
+        feedback(NAME, course.folders.root, student="zoe")
+    submit(course.folders, "zoe")
+    with pytest.raises(CannotStart, match="'zoe' has not been graded.*course grade 07"):
         feedback(NAME, course.folders.root, student="zoe")
     with pytest.raises(CannotStart, match="no assignment '99'"):
         feedback("99", course.folders.root)
@@ -371,7 +394,7 @@ def test_nobody_graded_and_unknown_assignments_get_a_sentence(course):
 def test_pages_of_a_grading_with_other_checks_are_announced(course, capsys):
     course("ada", spec="0" * 64)
     assert feedback(NAME, course.folders.root) == 0
-    assert "1 tell of a grading with other checks" in capsys.readouterr().out
+    assert "1 tell of a grading with other checks, or another version of the judge." in capsys.readouterr().out
 
 
 def test_without_nbgrader_a_sentence_says_how_to_install_it(course, monkeypatch):

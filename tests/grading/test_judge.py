@@ -99,6 +99,7 @@ def test_a_submission_that_cannot_be_read_gets_nothing_and_a_persons_attention(f
     verdict = judge(take_in(hand_in(tmp_path, b"{"), files), files, key=KEY, zygote=FakeZygote())
     assert points(verdict) == {"double": 0, "halve": 0}
     assert verdict["status"] == "needs attention" and "no notebook" in verdict["notes"][0]
+    assert not verdict["readable"] and verdict_on(files)["readable"]
 
 
 def test_each_check_counts_by_itself(files):

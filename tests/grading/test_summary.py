@@ -66,6 +66,12 @@ def test_an_unread_answer_is_no_zero_and_a_check_that_waits_no_misconception(pri
     assert add[-1] == "" and why[:3] == ["3 why", "2.5 of 4", "0 of 1"]
 
 
+def test_an_answer_that_nobody_has_read_yet_has_no_numbers(printed):
+    lines = printed([score("bob", unread=("why",))], {"bob": verdict("bob")}).splitlines()
+    (why,) = [line for line in lines if line.startswith("3 why")]
+    assert [cell.strip() for cell in why.split("│")][1:3] == ["not graded", "–"]
+
+
 def test_remarks_name_attention_trust_and_what_was_wrong_with_the_file(printed):
     strange = verdict("ada", status="needs attention", sandbox="none: trusted students", notes=["Cell missing."])
     text = printed([score("ada"), score("bob")], {"ada": strange, "bob": None})
