@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from course_lib import properties
 from course_lib.grading.subject import RemoteModule, Subject, kind_of
-from course_lib.properties.core import NOT_FINITE, WRONG_SHAPE, WRONG_TYPE, Finding
+from course_lib.properties.core import NOT_FINITE, NUMBER_TYPE, WRONG_SHAPE, WRONG_TYPE, Finding, other_type
 
 DIFFERS = "result differs from the reference"
 GRADIENT_DIFFERS = "gradient differs from the reference"
@@ -96,6 +96,7 @@ def agrees(
     inputs: Callable[[Subject], Given | tuple],
     reference: Callable[..., Any],
     tolerance: float = 1e-5,
+    same_type: bool = False,
     message: str = "The numbers differ from what the formula gives.",
     hint: str = "Compare with the formula term by term, on an input small enough to work out by hand.",
     misconception: str = DIFFERS,
@@ -105,10 +106,10 @@ def agrees(
     needs: tuple[str, ...] = (),
     seconds: float = 5.0,
 ) -> HiddenCheck:
-    """The answer gives what the reference gives on seeded inputs: same type, shape and values.
+    """The answer gives what the reference gives on seeded inputs: same kind of result, shape and values.
 
-    `tolerance` is absolute and relative. An answer that agrees with one of the `mistakes` is told so; any other gets
-    `message`, which must hold nothing of the inputs.
+    `tolerance` is absolute and relative; with `same_type` the numbers must have as many bits, too. An answer that
+    agrees with one of the `mistakes` is told so; any other gets `message`, which must hold nothing of the inputs.
     """
     _check_tolerance(name, tolerance)
 
@@ -118,13 +119,16 @@ def agrees(
         actual = subject.call(*arguments.args, **arguments.kwargs)
         wrong = difference(actual, wanted, tolerance)
         if wrong != DIFFERS:
-            return [] if wrong is None else [Finding(misconception=wrong, message="")]
+            if wrong is None:
+                return other_type(actual, wanted.dtype) if same_type else []
+            return [Finding(misconception=wrong, message="")]
         for mistake in mistakes:
             if difference(actual, mistake.formula(*arguments.args, **arguments.kwargs), tolerance) is None:
                 return [Finding(misconception=mistake.misconception, message=mistake.message, hint=mistake.hint)]
         return [Finding(misconception=misconception, message=message, hint=hint)]
 
-    named = tuple(dict.fromkeys((*detects, *(mistake.misconception for mistake in mistakes), misconception)))
+    typed = (NUMBER_TYPE,) if same_type else ()
+    named = tuple(dict.fromkeys((*detects, *(mistake.misconception for mistake in mistakes), *typed, misconception)))
     return HiddenCheck(
         name=name, points=points, run=run, detects=named, function=function, needs=needs, seconds=seconds
     )

@@ -23,6 +23,7 @@ NO_EXPONENTIAL = "no exponential in the softmax"
 OVERFLOW = "softmax overflows for large inputs"
 LARGE_INPUTS_LOST = "large inputs lose their differences"
 FOREIGN_MAXIMUM = "maximum not taken row by row"
+NOT_THE_MAXIMUM = "another number than the maximum subtracted"
 MISSING_SCALE = "missing scale"
 SCALED_BY_D = "divided by d instead of its square root"
 MULTIPLIED = "multiplied by the square root of d"
@@ -35,6 +36,7 @@ MASK_IGNORED = "mask ignored"
 MASK_INVERTED = "mask inverted"
 MASK_AFTER_SOFTMAX = "mask after the softmax"
 MASK_ZEROES_SCORES = "hidden scores set to zero"
+LARGE_SCORES = "large scores break the softmax"
 SEES_NOTHING = "NaN for a query that sees nothing"
 EQUAL_WEIGHTS = "equal weights for a query that sees nothing"
 READS_HIDDEN = "a query that sees nothing still reads something"
@@ -100,6 +102,11 @@ EXPLANATIONS: dict[str, tuple[str, str]] = {
         "A row far below the others comes out wrong: what was subtracted from it is not its own maximum.",
         "Subtract from each row its own maximum: `x.amax(dim=-1, keepdim=True)`.",
     ),
+    NOT_THE_MAXIMUM: (
+        "A row that holds -1000, 0 and 1000 comes out wrong: what was subtracted is not the row's maximum.",
+        "The mean, the smallest and the first number leave others that are far larger, and their exponential is "
+        "infinite. After the right subtraction no number of the row is greater than 0.",
+    ),
     MISSING_SCALE: (
         "The dot products go into the softmax as they are.",
         "What is the variance of q·k for d_k independent terms of variance 1? Divide by its square root.",
@@ -147,6 +154,10 @@ EXPLANATIONS: dict[str, tuple[str, str]] = {
     MASK_ZEROES_SCORES: (
         "Hidden keys still get weight: their score is 0, and exp(0) = 1.",
         "Which score has the exponential 0?",
+    ),
+    LARGE_SCORES: (
+        "With small scores the result is right, with scores of some thousands it is not.",
+        "The exponential of 1000 is infinite: subtract from each row of scores its maximum, or call `torch.softmax`.",
     ),
     SEES_NOTHING: (
         "A query whose keys are all hidden gets NaN.",
@@ -339,7 +350,18 @@ def _check_softmax_is_stable(probe: Probe) -> list[Finding]:
         actual = probe.tensor(apart, shape=apart.shape, finite=False)
         if not actual.isfinite().all() or not (known or _is_softmax(actual, apart)):
             return _findings([FOREIGN_MAXIMUM])
+    mixed = _mixed_rows(probe)
+    actual = probe.tensor(mixed, shape=mixed.shape, finite=False)
+    if not actual.isfinite().all() or not (known or _is_softmax(actual, mixed)):
+        return _findings([NOT_THE_MAXIMUM])
     return []
+
+
+def _mixed_rows(probe: Probe) -> Tensor:
+    """Rows of -1000, 0 and 1000 twice each, about; in every column there is each of them in some row."""
+    places = torch.tensor([-1000.0, 0.0, 1000.0]).repeat(2)[probe.random(6).argsort()]
+    rows = torch.stack([places.roll(steps) for steps in range(6)])
+    return rows.view(2, 3, 6) + probe.random(2, 3, 6)
 
 
 def _is_softmax(actual: Tensor, x: Tensor) -> bool:
@@ -350,7 +372,7 @@ SOFTMAX = [
     Check(name="shares sum to one along the last axis", detects=_names(_SOFTMAX_OPTIONS), run=_check_softmax),
     Check(
         name="large inputs do no harm",
-        detects=(OVERFLOW, LARGE_INPUTS_LOST, FOREIGN_MAXIMUM),
+        detects=(OVERFLOW, LARGE_INPUTS_LOST, FOREIGN_MAXIMUM, NOT_THE_MAXIMUM),
         run=_check_softmax_is_stable,
     ),
 ]
@@ -459,6 +481,16 @@ def _check_attention_mask(probe: Probe) -> list[Finding]:
     return _compare(actual, _attention(q, k, v, _MASK), mistakes)
 
 
+def _check_large_scores(probe: Probe) -> list[Finding]:
+    q, k, v = probe.random(2, 4, 6), probe.random(2, 5, 6), probe.random(2, 5, 3)
+    small = probe.tensor(q, k, v, shape=(2, 4, 3), finite=False)
+    large = probe.tensor(1000 * q, k, v, shape=(2, 4, 3), finite=False)
+    # 32 bits know scores of some thousands to about 0.001, and the weights of two that are almost the same no better
+    right = torch.allclose(large, _attention(1000 * q, k, v), atol=1e-2)
+    known = not torch.allclose(small, _attention(q, k, v), atol=1e-4)  # then only NaN and infinity are news
+    return [] if right or (known and large.isfinite().all()) else _findings([LARGE_SCORES])
+
+
 def _check_query_that_sees_nothing(probe: Probe) -> list[Finding]:
     q, k, v = probe.random(2, 4, 6), probe.random(2, 5, 6), probe.random(2, 5, 3)
     actual = probe.tensor(q, k, v, mask=_blind(4, 5), shape=(2, 4, 3), finite=False)
@@ -488,6 +520,7 @@ SCALED_DOT_PRODUCT_ATTENTION = [
     ),
     Check(name="hidden keys get no weight", detects=_names(_MASK_OPTIONS), run=_check_attention_mask),
 ]
+LARGE_SCORES_OF_ATTENTION = [Check(name="large scores do no harm", detects=(LARGE_SCORES,), run=_check_large_scores)]
 QUERY_THAT_SEES_NOTHING = [
     Check(
         name="a query that sees nothing gets zeros",

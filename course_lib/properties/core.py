@@ -21,6 +21,7 @@ CHANGES_INPUT = "changes its input"
 UNEXPLAINED = "result differs from the formula"
 OTHER_PARAMETERS = "parameters of other names or shapes"
 NOT_AS_BY_HAND = "another result than by hand"
+NUMBER_TYPE = "numbers of another type"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,6 +265,34 @@ def worked_example(compute: Callable[[Probe], Tensor], wanted: Sequence[Any], *,
         ]
 
     return Check(name="the example worked out by hand", detects=(NOT_AS_BY_HAND,), run=run)
+
+
+def has_type(compute: Callable[[Probe], Iterable[tuple[Any, torch.dtype]]], *, name: str) -> Check:
+    """The check of number types: `compute` gives what the learner's function returned, each with the wanted type."""
+
+    def run(probe: Probe) -> list[Finding]:
+        for actual, wanted in compute(probe):
+            if not isinstance(actual, Tensor):
+                raise Fault(_no_tensor(actual))
+            if found := other_type(actual, wanted):
+                return found
+        return []
+
+    return Check(name=name, detects=(NUMBER_TYPE,), run=run)
+
+
+def other_type(actual: Tensor, wanted: torch.dtype) -> list[Finding]:
+    """The finding for numbers of another type than the wanted one; none if they are right."""
+    if actual.dtype == wanted:
+        return []
+    return [
+        Finding(
+            misconception=NUMBER_TYPE,
+            message=f"The result holds numbers of type `{actual.dtype}`, but `{wanted}` is needed.",
+            hint="What you make yourself can be given a type: `torch.arange(n, dtype=x.dtype)`; `y.to(x.dtype)` "
+            "changes it afterwards. NumPy makes numbers of 64 bits unless told otherwise.",
+        )
+    ]
 
 
 def unexplained(actual: Tensor, wanted: Tensor) -> Finding:

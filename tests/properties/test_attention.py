@@ -57,6 +57,11 @@ SOFTMAXES = [
     (lambda x: shifted(x, x.max()), [checks.FOREIGN_MAXIMUM]),
     (lambda x: shifted(x, x.amax(0)), [checks.FOREIGN_MAXIMUM]),
     (lambda x: shifted(x, x.amax(1, keepdim=True)), [checks.FOREIGN_MAXIMUM]),
+    (lambda x: shifted(x, x.mean(-1, keepdim=True)), [checks.NOT_THE_MAXIMUM]),
+    (lambda x: shifted(x, x.amin(-1, keepdim=True)), [checks.NOT_THE_MAXIMUM]),
+    (lambda x: shifted(x, x[..., :1]), [checks.NOT_THE_MAXIMUM]),
+    (lambda x: shifted(x, x[..., -1:]), [checks.NOT_THE_MAXIMUM]),
+    (lambda x: shifted(x, x.mean(-1, keepdim=True)).nan_to_num(), [checks.NOT_THE_MAXIMUM]),
     (lambda x: x.log_softmax(-1), [UNEXPLAINED]),
     (lambda x: x.softmax(-1).sum(-1), [WRONG_SHAPE]),
     (lambda x: (x.softmax(-1), x), [WRONG_TYPE]),
@@ -167,6 +172,26 @@ def test_scaled_dot_product_attention(function, wanted, seed):
 )
 def test_query_that_sees_nothing(function, wanted):
     assert misconceptions(function, checks.QUERY_THAT_SEES_NOTHING) == wanted
+
+
+def attention_with(softmax):
+    return lambda q, k, v, mask=None: softmax(q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5) @ v
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("function", "wanted"),
+    [
+        (attention, []),
+        (attention_with(naive), [checks.LARGE_SCORES]),
+        (attention_with(lambda s: shifted(s, s.mean(-1, keepdim=True))), [checks.LARGE_SCORES]),
+        (attention_with(lambda s: naive(s.clamp(max=80))), [checks.LARGE_SCORES]),
+        (learner(axis=-2), []),  # that mistake has its own name
+        (lambda q, k, v, mask=None: naive(q @ k.transpose(-2, -1)) @ v, [checks.LARGE_SCORES]),
+    ],
+)
+def test_large_scores(function, wanted, seed):
+    assert misconceptions(function, checks.LARGE_SCORES_OF_ATTENTION, seed) == wanted
 
 
 # additive scores ----------------------------------------------------------------------------------
@@ -636,7 +661,8 @@ def test_every_misconception_that_a_check_promises_to_detect_is_tested_alone():
 
 def test_every_misconception_comes_with_a_message_and_a_hint():
     promised = {name for given, _ in LISTS for check in given for name in check.detects}
-    promised |= {name for check in checks.QUERY_THAT_SEES_NOTHING for name in check.detects}
+    more = [*checks.LARGE_SCORES_OF_ATTENTION, *checks.QUERY_THAT_SEES_NOTHING]
+    promised |= {name for check in more for name in check.detects}
     assert promised == set(checks.EXPLANATIONS)
     for message, hint in checks.EXPLANATIONS.values():
         assert message.endswith(".") and hint
@@ -647,5 +673,5 @@ def test_every_misconception_comes_with_a_message_and_a_hint():
     [lambda *a, **k: None, lambda *a, **k: 1 / 0, lambda *a, **k: torch.nan, lambda *a, **k: torch.full((2, 3), INF)],
 )
 def test_nonsense_is_never_passed_and_never_raises(nonsense):
-    for given, _ in [*LISTS, (checks.QUERY_THAT_SEES_NOTHING, None)]:
+    for given in [*(given for given, _ in LISTS), checks.LARGE_SCORES_OF_ATTENTION, checks.QUERY_THAT_SEES_NOTHING]:
         assert not run_checks(nonsense, given).passed

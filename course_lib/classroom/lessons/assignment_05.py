@@ -4,12 +4,14 @@ The examples are those that the tasks work out by hand. The grader asks more, an
 """
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from course_lib.properties import attention as checks
-from course_lib.properties.core import ModuleProbe, Probe, worked_example
+from course_lib.properties.core import Check, ModuleProbe, Probe, has_type, worked_example
 
 LN_2, LN_3 = math.log(2), math.log(3)
 
@@ -44,17 +46,34 @@ def _positions(probe: Probe) -> Tensor:
     return probe.tensor(2, 4, shape=(2, 4))
 
 
+def _same_type(*shapes: tuple[int, ...]) -> Check:
+    """Inputs of these shapes, of 32 and of 64 bits, give results of their own type."""
+
+    def compute(probe: Probe) -> Iterator[tuple[Any, torch.dtype]]:
+        for number_type in (torch.float32, torch.float64):
+            yield probe.call(*(probe.random(*shape).to(number_type) for shape in shapes)), number_type
+
+    return has_type(compute, name="numbers of the type of the inputs")
+
+
 CHECKS = {
-    "softmax": [*checks.SOFTMAX, worked_example(_softmax, [0.25, 0.5, 0.25])],
+    "softmax": [
+        *checks.SOFTMAX,
+        _same_type((2, 5)),
+        worked_example(_softmax, [0.25, 0.5, 0.25]),
+    ],
     "attention": [
         *checks.SCALED_DOT_PRODUCT_ATTENTION,
+        *checks.LARGE_SCORES_OF_ATTENTION,
         *checks.QUERY_THAT_SEES_NOTHING,
+        _same_type((2, 4, 3), (2, 5, 3), (2, 5, 6)),
         worked_example(_attention, [[3.0, 2.0], [4.0, 0.0], [0.0, 0.0]]),
     ],
     "additive_attention": [*checks.ADDITIVE_ATTENTION, worked_example(_additive, [15.0])],
     "MultiHeadAttention": [*checks.MULTI_HEAD_ATTENTION, worked_example(_heads, [[0.5, 0.75], [0.75, 0.5]])],
     "position_codes": [
         *checks.SINUSOIDAL_POSITIONS,
+        has_type(lambda probe: [(probe.call(3, 4), torch.float32)], name="numbers of 32 bits"),
         worked_example(_positions, [[0.0, 1.0, 0.0, 1.0], [0.8415, 0.5403, 0.01, 0.99995]]),
     ],
     "train": checks.LOOK_UP,

@@ -31,6 +31,7 @@ from course_lib.grading.subject import RemoteModule, Subject
 from course_lib.layers.attention import MultiHeadAttention
 from course_lib.properties import Finding
 from course_lib.properties import attention as properties
+from course_lib.properties.core import NUMBER_TYPE, other_type
 
 EXACT = 1e-9  # only numbers of 64 bits can be that close
 
@@ -120,6 +121,26 @@ def plainly(wrong: str) -> Finding:
     return Finding(misconception=wrong, message=message)
 
 
+def keeps_type(
+    name: str, *, points: float, inputs: Callable[[Subject], list[Tensor]], reference: Callable[..., Tensor]
+) -> HiddenCheck:
+    """Numbers of 32 bits give numbers of 32 bits, and those of 64 bits full precision."""
+
+    def run(subject: Subject) -> list[Finding]:
+        arguments = inputs(subject)
+        for number_type, tolerance in ((torch.float32, 1e-5), (torch.float64, EXACT)):
+            typed = [value.to(number_type) for value in arguments]
+            actual = subject.call(*typed)
+            wrong = difference(actual, reference(*typed), tolerance)
+            if wrong in (None, DIFFERS) and (other := other_type(actual, number_type)):
+                return other
+            if wrong:
+                return [plainly(wrong)]
+        return []
+
+    return HiddenCheck(name=name, points=points, run=run, detects=(DIFFERS, NUMBER_TYPE))
+
+
 def gradients_agree(
     *, points: float, inputs: Callable[[Subject], list[Tensor]], reference: Callable[..., Tensor], needs: str
 ) -> HiddenCheck:
@@ -169,12 +190,11 @@ SOFTMAX = Task(
             inputs=lambda subject: given(subject.random(2, 1, 4, 3)),
             reference=softmax,
         ),
-        agrees(
-            "Numbers of 64 bits keep their precision",
+        keeps_type(
+            "Numbers of 32 bits stay what they are, those of 64 bits keep their precision",
             points=1,
-            inputs=lambda subject: given(subject.random(4, 9).double()),
+            inputs=lambda subject: [subject.random(4, 9)],
             reference=softmax,
-            tolerance=EXACT,
         ),
         gradients_agree(points=1, inputs=lambda subject: [subject.random(3, 4, 6)], reference=softmax, needs=ROWS),
     ),
@@ -227,9 +247,12 @@ ATTENTION = Task(
     name="attention",
     title="Scaled dot-product attention",
     checks=(
-        property_check(properties.SCALED_DOT_PRODUCT_ATTENTION[0], name=AVERAGE, points=6),
+        property_check(properties.SCALED_DOT_PRODUCT_ATTENTION[0], name=AVERAGE, points=5),
+        property_check(
+            properties.LARGE_SCORES_OF_ATTENTION[0], name="Large scores do no harm", points=2, needs=(AVERAGE,)
+        ),
         HiddenCheck(
-            name=HIDDEN, points=4, run=hidden_keys, detects=(properties.MASK_IGNORED, properties.MASK_INVERTED)
+            name=HIDDEN, points=3, run=hidden_keys, detects=(properties.MASK_IGNORED, properties.MASK_INVERTED)
         ),
         HiddenCheck(
             name=BLIND,
@@ -253,12 +276,11 @@ ATTENTION = Task(
             reference=attention,
             needs=(AVERAGE,),
         ),
-        agrees(
-            "One query of 64 bits is answered with full precision",
+        keeps_type(
+            "One query gets an answer of its own type: of 32 bits, or of 64 with full precision",
             points=1,
-            inputs=lambda subject: given(*(t.double() for t in queries_keys_values(subject, 1, queries=1, keys=9))),
+            inputs=lambda subject: queries_keys_values(subject, 1, queries=1, keys=9),
             reference=attention,
-            tolerance=EXACT,
         ),
         gradients_agree(
             points=1,
@@ -453,8 +475,9 @@ POSITIONS = Task(
         HiddenCheck(name="Each pair turns at an even pace", points=2, run=even_pace),
         HiddenCheck(name="Any length and any even width will do", points=2, run=other_sizes),
         agrees(
-            "Far positions have codes of ordinary 32-bit precision",
+            "The codes are ordinary 32-bit numbers, those of far positions, too",
             points=2,
+            same_type=True,
             inputs=lambda subject: given(3000, 32),
             reference=sinusoidal_positions,
             tolerance=2e-3,

@@ -5,7 +5,7 @@ Each is the whole text of a cell, and stands on its own. `course assign prove 05
 
 from course_lib.grading.prove import WrongSolution
 from course_lib.properties import attention as properties
-from course_lib.properties.core import CHANGES_INPUT, OTHER_PARAMETERS, STOPPED, WRONG_SHAPE
+from course_lib.properties.core import CHANGES_INPUT, NUMBER_TYPE, OTHER_PARAMETERS, STOPPED, WRONG_SHAPE
 
 GRADIENT = "The gradients that flow back through it are right"
 HIDDEN = "Hiding keys is like leaving them out"
@@ -17,7 +17,7 @@ ROWS = "Each row becomes shares that sum to one"
 LARGE = "Large numbers do no harm, wherever they stand"
 SINGLE_ROW = "A single row is turned into shares, too"
 MANY_AXES = "Any number of axes in front of the rows will do"
-BITS = "Numbers of 64 bits keep their precision"
+BITS = "Numbers of 32 bits stay what they are, those of 64 bits keep their precision"
 
 SOFTMAX = (
     WrongSolution(
@@ -68,6 +68,46 @@ def softmax(x):
 """,
         fails=(LARGE,),
         says=properties.FOREIGN_MAXIMUM,
+    ),
+    WrongSolution(
+        name="the mean subtracted",
+        answer="""
+def softmax(x):
+    powers = (x - x.mean(dim=-1, keepdim=True)).exp()
+    return powers / powers.sum(dim=-1, keepdim=True)
+""",
+        fails=(LARGE,),
+        says=properties.NOT_THE_MAXIMUM,
+    ),
+    WrongSolution(
+        name="the smallest number subtracted",
+        answer="""
+def softmax(x):
+    powers = (x - x.amin(dim=-1, keepdim=True)).exp()
+    return powers / powers.sum(dim=-1, keepdim=True)
+""",
+        fails=(LARGE,),
+        says=properties.NOT_THE_MAXIMUM,
+    ),
+    WrongSolution(
+        name="the first number subtracted",
+        answer="""
+def softmax(x):
+    powers = (x - x[..., :1]).exp()
+    return powers / powers.sum(dim=-1, keepdim=True)
+""",
+        fails=(LARGE,),
+        says=properties.NOT_THE_MAXIMUM,
+    ),
+    WrongSolution(
+        name="always numbers of 64 bits",
+        answer="""
+def softmax(x):
+    powers = (x - x.amax(dim=-1, keepdim=True)).double().exp()
+    return powers / powers.sum(dim=-1, keepdim=True)
+""",
+        fails=(BITS,),
+        says=NUMBER_TYPE,
     ),
     WrongSolution(
         name="large numbers cut off",
@@ -132,6 +172,7 @@ def softmax(x):
     return powers / powers.sum(dim=-1, keepdim=True)
 """,
         fails=(BITS,),
+        says=NUMBER_TYPE,
     ),
 )
 
@@ -140,7 +181,8 @@ def softmax(x):
 AVERAGE = "The values' average, weighted by how well each key fits"
 AXES_IN_FRONT = "A batch with heads gives the same as each part alone"
 OWN_MASK = "Each sentence of a batch has a mask of its own"
-ONE_QUERY = "One query of 64 bits is answered with full precision"
+ONE_QUERY = "One query gets an answer of its own type: of 32 bits, or of 64 with full precision"
+LARGE_SCORES = "Large scores do no harm"
 
 ATTENTION = (
     WrongSolution(
@@ -190,7 +232,7 @@ def attention(q, k, v, mask=None):
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     return scores.softmax(dim=-1) @ v
 """,
-        passes=(AVERAGE, AXES_IN_FRONT, ONE_QUERY),
+        passes=(AVERAGE, LARGE_SCORES, AXES_IN_FRONT, ONE_QUERY),
         says=properties.MASK_IGNORED,
     ),
     WrongSolution(
@@ -201,7 +243,7 @@ def attention(q, k, v, mask=None):
     weights = scores.softmax(dim=-1)
     return (weights if mask is None else weights * mask) @ v
 """,
-        passes=(AVERAGE, AXES_IN_FRONT, ONE_QUERY),
+        passes=(AVERAGE, LARGE_SCORES, AXES_IN_FRONT, ONE_QUERY),
         says="hidden keys still count",
     ),
     WrongSolution(
@@ -214,7 +256,7 @@ def attention(q, k, v, mask=None):
     weights = scores.masked_fill(mask, -math.inf).softmax(dim=-1)
     return weights.masked_fill(mask, 0.0) @ v
 """,
-        passes=(AVERAGE, AXES_IN_FRONT, ONE_QUERY),
+        passes=(AVERAGE, LARGE_SCORES, AXES_IN_FRONT, ONE_QUERY),
         says=properties.MASK_INVERTED,
     ),
     WrongSolution(
@@ -226,7 +268,7 @@ def attention(q, k, v, mask=None):
         scores = scores.masked_fill(~mask, 0.0)
     return scores.softmax(dim=-1) @ v
 """,
-        passes=(AVERAGE, AXES_IN_FRONT, ONE_QUERY),
+        passes=(AVERAGE, LARGE_SCORES, AXES_IN_FRONT, ONE_QUERY),
         says="hidden keys still count",
     ),
     WrongSolution(
@@ -252,6 +294,32 @@ def attention(q, k, v, mask=None):
 """,
         fails=(BLIND,),
         says=properties.SEES_NOTHING,
+    ),
+    WrongSolution(
+        name="a softmax that large scores break",
+        answer="""
+def attention(q, k, v, mask=None):
+    powers = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).exp()
+    if mask is not None:
+        powers = powers.masked_fill(~mask, 0.0)
+    return powers @ v / powers.sum(dim=-1, keepdim=True).clamp(min=1e-30)
+""",
+        fails=(LARGE_SCORES,),
+        says=properties.LARGE_SCORES,
+    ),
+    WrongSolution(
+        name="always numbers of 64 bits",
+        answer="""
+def attention(q, k, v, mask=None):
+    q, k, v = q.double(), k.double(), v.double()
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is None:
+        return scores.softmax(dim=-1) @ v
+    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
+    return weights.masked_fill(~mask, 0.0) @ v
+""",
+        fails=(ONE_QUERY,),
+        says=NUMBER_TYPE,
     ),
     WrongSolution(
         name="keys reshaped instead of transposed",
@@ -398,6 +466,7 @@ def attention(q, k, v, mask=None):
     return weights.masked_fill(~mask, 0.0) @ v
 """,
         fails=(ONE_QUERY,),
+        says=NUMBER_TYPE,
     ),
 )
 
@@ -885,7 +954,7 @@ class MultiHeadAttention(nn.Module):
 WAVES = "A sine and a cosine for each pair of columns, each pair slower than the one before"
 PACE = "Each pair turns at an even pace"
 ANY_SIZE = "Any length and any even width will do"
-FAR = "Far positions have codes of ordinary 32-bit precision"
+FAR = "The codes are ordinary 32-bit numbers, those of far positions, too"
 
 POSITIONS = (
     WrongSolution(
@@ -968,6 +1037,16 @@ def position_codes(length, dim):
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
 """,
         passes=(WAVES, PACE),
+    ),
+    WrongSolution(
+        name="numbers of 64 bits",
+        answer="""
+def position_codes(length, dim):
+    angles = torch.arange(length).double()[:, None] / 10_000 ** (torch.arange(0, dim, 2).double() / dim)
+    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
+""",
+        fails=(FAR,),
+        says=NUMBER_TYPE,
     ),
     WrongSolution(
         name="a table that ends at position 511",
