@@ -29,7 +29,7 @@ from torch import Tensor
 from course_lib.grading import bubblewrap
 from course_lib.grading.boxed.limits import Limits
 from course_lib.grading.boxed.wire import Handle, WireError, arrays_in, pack, receive
-from course_lib.grading.boxed.worker import ERROR_NAMES, OWN_ERROR, TOO_LARGE, reader, writer
+from course_lib.grading.boxed.worker import CUT_OFF, ERROR_NAMES, OWN_ERROR, TOO_LARGE, reader, writer
 
 __all__ = [
     "Box",
@@ -290,7 +290,7 @@ class Box:
 
 
 REASONS = {signal.SIGKILL: "memory", signal.SIGXCPU: "cpu"} if os.name == "posix" else {}
-ERROR_KINDS = frozenset([*ERROR_NAMES.values(), TOO_LARGE])
+ERROR_KINDS = frozenset([*ERROR_NAMES.values(), TOO_LARGE, CUT_OFF])
 
 
 def _talk(body: Body, limits: Limits, questions: queue.SimpleQueue, answers: queue.SimpleQueue) -> None:

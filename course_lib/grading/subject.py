@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.grading.boxed.wire import arrays_in
+from course_lib.grading.boxed.worker import CUT_OFF
 from course_lib.grading.error_words import error_words
 from course_lib.grading.sandbox import Box, Gradients, Handle, StudentError
 from course_lib.properties.core import (
@@ -33,6 +34,7 @@ from course_lib.properties.core import (
     Finding,
     ModuleProbe,
     Probe,
+    cut_off,
 )
 
 T = TypeVar("T")
@@ -114,12 +116,20 @@ class Subject(Probe):
         return self._sibling(RemoteModule, name, handle)
 
     def gradients(self, *args: Any, output_gradient: Tensor, **kwargs: Any) -> Gradients:
-        """The gradients that reach the tensors among `args` (None where none does), and the parameters."""
-        return self._ask(
-            lambda wait: self.box.gradients(
-                self._target, *args, output_gradient=output_gradient, seconds=wait, **kwargs
-            )
-        )
+        """The gradients that reach the tensors among `args` (None where none does), and the parameters.
+
+        A Fault if it stops with an error, or none can flow back from its result.
+        """
+
+        def question(wait: float) -> Gradients:
+            return self.box.gradients(self._target, *args, output_gradient=output_gradient, seconds=wait, **kwargs)
+
+        try:
+            return self._ask(question)
+        except Fault:
+            if self.talk.error == CUT_OFF:
+                raise Fault(cut_off()) from None
+            raise
 
     def once(self, label: str, work: Callable[["Subject"], T]) -> T:
         """What `work` gives, done once for all checks of the task, with inputs that depend on `label` alone.

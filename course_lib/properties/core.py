@@ -22,6 +22,8 @@ UNEXPLAINED = "result differs from the formula"
 OTHER_PARAMETERS = "parameters of other names or shapes"
 NOT_AS_BY_HAND = "another result than by hand"
 NUMBER_TYPE = "numbers of another type"
+CUT_OFF = "cut off from its inputs"
+GRADIENT_LOST = "gradient lost on the way"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +155,10 @@ class ModuleProbe(Probe):
     def parameters(self) -> dict[str, Tensor]:
         """The module's parameters by name, as copies."""
         return {name: value.detach().clone() for name, value in self._function.named_parameters()}
+
+    def learnable(self) -> dict[str, Tensor]:
+        """The module's own parameters by name, no copies: gradients can be asked for."""
+        return dict(self._function.named_parameters())
 
     def set_parameters(self, values: Mapping[str, Tensor]) -> None:
         """Replaces all parameters; a Fault if the module's own have other names or shapes."""
@@ -293,6 +299,47 @@ def other_type(actual: Tensor, wanted: torch.dtype) -> list[Finding]:
             "changes it afterwards. NumPy makes numbers of 64 bits unless told otherwise.",
         )
     ]
+
+
+def lets_gradients_through(compute: Callable[[Probe], tuple[Any, Mapping[str, Tensor]]]) -> Check:
+    """The check that gradients flow back, for a function that runs in this process.
+
+    `compute` returns what the function gave, and the tensors, by name, that gradients have to reach.
+    """
+
+    def run(probe: Probe) -> list[Finding]:
+        try:
+            result, sources = compute(probe)
+        except Fault as fault:
+            if "call numpy()" in fault.finding.message:  # torch refuses it where gradients are wanted
+                return [cut_off()]
+            raise
+        if not isinstance(result, Tensor):
+            raise Fault(_no_tensor(result))
+        if not result.requires_grad:
+            return [cut_off()]
+        found = torch.autograd.grad(result.sum(), list(sources.values()), allow_unused=True)
+        lost = [f"`{name}`" for name, gradient in zip(sources, found, strict=True) if gradient is None]
+        if not lost:
+            return []
+        return [
+            Finding(
+                misconception=GRADIENT_LOST,
+                message=f"The result is there, but no gradient flows back from it to {', '.join(lost)}.",
+                hint="Is something detached, computed under `no_grad`, or copied through `.data` or `.item()`?",
+            )
+        ]
+
+    return Check(name="gradients flow back", detects=(CUT_OFF, GRADIENT_LOST), run=run)
+
+
+def cut_off() -> Finding:
+    """The finding for a result that does not remember what it was computed from."""
+    return Finding(
+        misconception=CUT_OFF,
+        message="The result is cut off from its inputs: no gradient flows back.",
+        hint="Stay in torch: NumPy, `.tolist()`, `.item()`, `.detach()`, `.data` and `no_grad` cut it off.",
+    )
 
 
 def unexplained(actual: Tensor, wanted: Tensor) -> Finding:

@@ -4,8 +4,11 @@ import torch
 from course_lib.properties import Check, Finding, run_checks
 from course_lib.properties.core import (
     CHANGES_INPUT,
+    CUT_OFF,
+    GRADIENT_LOST,
     NOT_AS_BY_HAND,
     NOT_FINITE,
+    NUMBER_TYPE,
     OTHER_PARAMETERS,
     STOPPED,
     WRONG_SHAPE,
@@ -13,6 +16,8 @@ from course_lib.properties.core import (
     Fault,
     Probe,
     explain,
+    has_type,
+    lets_gradients_through,
     worked_example,
 )
 
@@ -182,6 +187,50 @@ def test_whole_numbers_are_the_same_for_the_same_seed_and_stay_in_their_range():
     assert numbers.equal(Probe(None, seed=1).integers(2, 5, 100))
     assert not numbers.equal(Probe(None, seed=2).integers(2, 5, 100))
     assert sorted(set(numbers.tolist())) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("number_type", [torch.float32, torch.float64])
+def test_numbers_of_another_type_are_a_finding_that_names_both_types(number_type):
+    check = has_type(lambda probe: [(probe.call(torch.ones(2)), number_type)], name="type")
+    assert run_checks(lambda x: x.to(number_type), [check]).passed
+    other = torch.float16
+    (finding,) = run_checks(lambda x: x.to(other), [check]).findings
+    assert finding.misconception == NUMBER_TYPE
+    assert "`torch.float16`" in finding.message and f"`{number_type}`" in finding.message
+
+
+def test_each_of_several_results_has_its_own_type():
+    kinds = (torch.float32, torch.float64)
+    check = has_type(lambda probe: [(probe.call(torch.ones(2, dtype=kind)), kind) for kind in kinds], name="types")
+    assert run_checks(lambda x: 2 * x, [check]).passed
+    assert run_checks(lambda x: x.float(), [check]).misconceptions == [NUMBER_TYPE]
+    assert run_checks(lambda x: x.tolist(), [check]).misconceptions == [WRONG_TYPE]
+
+
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [
+        (lambda x, y: x * y, []),
+        (lambda x, y: 0 * x + y, []),
+        (lambda x, y: x * y.detach(), [GRADIENT_LOST]),
+        (lambda x, y: x + torch.tensor(y.tolist()), [GRADIENT_LOST]),
+        (lambda x, y: torch.tensor((x * y).tolist()), [CUT_OFF]),
+        (lambda x, y: (x * y).detach(), [CUT_OFF]),
+        (torch.no_grad()(lambda x, y: x * y), [CUT_OFF]),
+        (lambda x, y: torch.from_numpy(x.numpy() * y.numpy()), [CUT_OFF]),
+        (lambda x, y: None, [WRONG_TYPE]),
+        (lambda x, y: x @ torch.ones(7), [STOPPED]),
+    ],
+)
+def test_gradients_that_do_not_flow_back_are_a_finding(function, found):
+    def compute(probe):
+        given = {"x": torch.ones(3, requires_grad=True), "y": torch.ones(3, requires_grad=True)}
+        return probe.call(*given.values()), given
+
+    report = run_checks(function, [lets_gradients_through(compute)])
+    assert report.misconceptions == found
+    if found == [GRADIENT_LOST]:
+        assert "`y`" in report.findings[0].message and "`x`" not in report.findings[0].message
 
 
 def test_a_worked_example_shows_both_results():

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from course_lib.properties import attention as checks
-from course_lib.properties.core import Check, ModuleProbe, Probe, has_type, worked_example
+from course_lib.properties.core import Check, ModuleProbe, Probe, has_type, lets_gradients_through, worked_example
 
 LN_2, LN_3 = math.log(2), math.log(3)
 
@@ -56,10 +56,26 @@ def _same_type(*shapes: tuple[int, ...]) -> Check:
     return has_type(compute, name="numbers of the type of the inputs")
 
 
+def _gradients(**shapes: tuple[int, ...]) -> Check:
+    """Gradients reach all inputs of a function, given by name with their shapes."""
+
+    def compute(probe: Probe) -> tuple[Any, dict[str, Tensor]]:
+        inputs = {name: probe.random(*shape).requires_grad_() for name, shape in shapes.items()}
+        return probe.call(*inputs.values()), inputs
+
+    return lets_gradients_through(compute)
+
+
+def _heads_with_gradients(probe: Probe) -> tuple[Any, dict[str, Tensor]]:
+    layer, x = probe.make("MultiHeadAttention", 6, 2), probe.random(2, 4, 6).requires_grad_()
+    return layer.call(x), {"x": x, **layer.learnable()}
+
+
 CHECKS = {
     "softmax": [
         *checks.SOFTMAX,
         _same_type((2, 5)),
+        _gradients(x=(2, 5)),
         worked_example(_softmax, [0.25, 0.5, 0.25]),
     ],
     "attention": [
@@ -67,10 +83,19 @@ CHECKS = {
         *checks.LARGE_SCORES_OF_ATTENTION,
         *checks.QUERY_THAT_SEES_NOTHING,
         _same_type((2, 4, 3), (2, 5, 3), (2, 5, 6)),
+        _gradients(q=(2, 4, 3), k=(2, 5, 3), v=(2, 5, 6)),
         worked_example(_attention, [[3.0, 2.0], [4.0, 0.0], [0.0, 0.0]]),
     ],
-    "additive_attention": [*checks.ADDITIVE_ATTENTION, worked_example(_additive, [15.0])],
-    "MultiHeadAttention": [*checks.MULTI_HEAD_ATTENTION, worked_example(_heads, [[0.5, 0.75], [0.75, 0.5]])],
+    "additive_attention": [
+        *checks.ADDITIVE_ATTENTION,
+        _gradients(q=(2, 3, 4), h=(2, 5, 6), W=(7, 4), U=(7, 6), v=(7,)),
+        worked_example(_additive, [15.0]),
+    ],
+    "MultiHeadAttention": [
+        *checks.MULTI_HEAD_ATTENTION,
+        lets_gradients_through(_heads_with_gradients),
+        worked_example(_heads, [[0.5, 0.75], [0.75, 0.5]]),
+    ],
     "position_codes": [
         *checks.SINUSOIDAL_POSITIONS,
         has_type(lambda probe: [(probe.call(3, 4), torch.float32)], name="numbers of 32 bits"),
@@ -78,3 +103,4 @@ CHECKS = {
     ],
     "train": checks.LOOK_UP,
 }
+SECONDS = {"train": 5.0}  # what the task promises for one training

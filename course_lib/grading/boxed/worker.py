@@ -28,6 +28,7 @@ ERROR_NAMES: dict[type, str] = {
 }
 OWN_ERROR = "an error of its own"
 TOO_LARGE = "an answer that is too large"
+CUT_OFF = "a result that no gradient can flow back from"
 SEED = 0
 
 
@@ -91,7 +92,14 @@ class Box:
         named = dict(nn.Module.named_parameters(function)) if isinstance(function, nn.Module) else {}
         named = {name: value for name, value in named.items() if value.requires_grad}
         wanted = [*inputs.values(), *named.values()]
-        output = function(*args, **self.unpack(kwargs))
+        try:
+            output = function(*args, **self.unpack(kwargs))
+        except RuntimeError as error:
+            if "call numpy()" in str(error):  # torch refuses it where gradients are wanted
+                return {"error": CUT_OFF}
+            raise
+        if isinstance(output, Tensor) and not output.requires_grad:
+            return {"error": CUT_OFF}
         found = torch.autograd.grad(output, wanted, output_gradient, allow_unused=True)
         by_input = dict(zip(inputs, found, strict=False))
         by_name = zip(named, found[len(inputs) :], strict=True)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from course_lib.grading.boxed.wire import Handle
-from course_lib.grading.boxed.worker import OWN_ERROR, Box, error_name
+from course_lib.grading.boxed.worker import CUT_OFF, OWN_ERROR, Box, error_name
 
 
 @pytest.fixture
@@ -94,9 +94,24 @@ def test_gradients_of_a_module_are_by_the_names_of_its_parameters(box):
     assert {name: value.tolist() for name, value in found["parameters"].items()} == {"weight": [[3, 4]]}
 
 
-def test_gradients_of_what_has_none_are_an_error(box):
-    load(box, "def f(x): return x.detach()")
-    assert gradients(box, "f", torch.ones(1), output_gradient=torch.ones(1)) == {"error": "RuntimeError"}
+@pytest.mark.parametrize(
+    "result",
+    [
+        "x.detach()",
+        "torch.tensor(x.tolist())",
+        "torch.ones(1)",
+        "torch.from_numpy(x.numpy())",
+        "torch.tensor(np.exp(x))",
+    ],
+)
+def test_a_result_that_no_gradient_can_flow_back_from_is_told_apart_from_other_errors(box, result):
+    load(box, f"import numpy as np, torch\ndef f(x): return {result}")
+    assert gradients(box, "f", torch.ones(1), output_gradient=torch.ones(1)) == {"error": CUT_OFF}
+
+
+def test_other_errors_of_gradients_keep_their_names(box):
+    load(box, "import torch\ndef f(x): return x @ torch.ones(3)")
+    assert gradients(box, "f", torch.ones(2), output_gradient=torch.ones(1)) == {"error": "RuntimeError"}
 
 
 @pytest.mark.parametrize(

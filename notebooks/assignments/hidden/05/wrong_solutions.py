@@ -5,7 +5,7 @@ Each is the whole text of a cell, and stands on its own. `course assign prove 05
 
 from course_lib.grading.prove import WrongSolution
 from course_lib.properties import attention as properties
-from course_lib.properties.core import CHANGES_INPUT, NUMBER_TYPE, OTHER_PARAMETERS, STOPPED, WRONG_SHAPE
+from course_lib.properties.core import CHANGES_INPUT, CUT_OFF, NUMBER_TYPE, OTHER_PARAMETERS, STOPPED, WRONG_SHAPE
 
 GRADIENT = "The gradients that flow back through it are right"
 HIDDEN = "Hiding keys is like leaving them out"
@@ -163,6 +163,29 @@ def softmax(x):
     return powers / powers.sum(dim=-1, keepdim=True)
 """,
         fails=(GRADIENT,),
+        says=CUT_OFF,
+    ),
+    WrongSolution(
+        name="by way of NumPy",
+        answer="""
+def softmax(x):
+    powers = np.exp(x.numpy() - x.numpy().max(axis=-1, keepdims=True))
+    return torch.from_numpy(powers / powers.sum(axis=-1, keepdims=True))
+""",
+        fails=(GRADIENT,),
+        says=CUT_OFF,
+    ),
+    WrongSolution(
+        name="by way of lists",
+        answer="""
+def softmax(x):
+    rows = x.reshape(-1, x.shape[-1]).tolist()
+    powers = [[math.exp(number - max(row)) for number in row] for row in rows]
+    shares = [[power / sum(row) for power in row] for row in powers]
+    return torch.tensor(shares, dtype=x.dtype).reshape(x.shape)
+""",
+        fails=(GRADIENT,),
+        says=CUT_OFF,
     ),
     WrongSolution(
         name="rounded to 32 bits",
@@ -441,6 +464,20 @@ def attention(q, k, v, mask=None):
     return q.new_zeros(*q.shape[:-1], v.shape[-1])
 """,
         passes=(),
+    ),
+    WrongSolution(
+        name="without gradients",
+        answer="""
+@torch.no_grad()
+def attention(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is None:
+        return scores.softmax(dim=-1) @ v
+    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
+    return weights.masked_fill(~mask, 0.0) @ v
+""",
+        fails=(GRADIENT,),
+        says=CUT_OFF,
     ),
     WrongSolution(
         name="weights detached from queries and keys",
@@ -928,6 +965,26 @@ class MultiHeadAttention(nn.Module):
 """,
         passes=(),
         says=OTHER_PARAMETERS,
+    ),
+    WrongSolution(
+        name="nothing can learn",
+        answer="""
+class MultiHeadAttention(nn.Module):
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.q_proj, self.k_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
+        self.v_proj, self.o_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
+
+    @torch.no_grad()
+    def forward(self, x, mask=None):
+        maps = (self.q_proj, self.k_proj, self.v_proj)
+        q, k, v = (rearrange(m(x), "b t (h d) -> b h t d", h=self.num_heads) for m in maps)
+        heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return self.o_proj(rearrange(heads, "b h t d -> b t (h d)"))
+""",
+        fails=(GRADIENTS,),
+        says=CUT_OFF,
     ),
     WrongSolution(
         name="queries and keys cannot learn",
