@@ -37,6 +37,9 @@ _ENDINGS = {
 }
 
 
+_TOO_LONG = "Look for a loop without end, for far too large tensors; a training needs fewer steps, a smaller network."
+
+
 def judge(submission: Submission, files: AssignmentFiles, *, key: bytes, zygote: Zygote) -> dict[str, Any]:
     """The verdict on one submission, as plain JSON values: points, findings and notes for each task.
 
@@ -210,7 +213,9 @@ def _ended_finding(reason: str | None, seconds: float, who: str) -> Finding:
     return Finding(
         misconception=ENDED,
         message=f"{who} {how}. What comes after that in this task could not be looked at.",
-        hint="Look for a loop without end, for far too large tensors, for anything that ends Python.",
+        hint=_TOO_LONG
+        if reason in ("time", "cpu")
+        else "Look for far too large tensors, for processes that are started, for anything that ends Python.",
     )
 
 

@@ -1,5 +1,7 @@
 """Check cells answer in sentences and stop the notebook; their numbers are those that the tasks work out by hand."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -61,6 +63,39 @@ def test_a_wrong_answer_is_told_what_is_wrong_and_stops_the_notebook(page):
         check_task("05", "softmax", lambda x: x.softmax(dim=0))
     assert "Use dim=-1" in page[-1]["text/plain"]
     assert stopped.value._render_traceback_() == [str(stopped.value)]
+
+
+def trained(steps_that_take):
+    """A `train` whose rule is learned by counting; `steps_that_take` turns the clock forward."""
+
+    class LookUp(torch.nn.Module):
+        def __init__(self, code):
+            super().__init__()
+            self.code = code
+
+        def forward(self, inputs):
+            fits = inputs[:, 1:, 0] == self.code[inputs[:, :1, 0]]
+            return (torch.nn.functional.one_hot(inputs[:, 1:, 1], 8) * fits[:, :, None]).sum(dim=1).float()
+
+    def train(inputs, targets):
+        steps_that_take()
+        agree = torch.zeros(8, 8)
+        for example, target in zip(inputs, targets, strict=True):
+            keys = example[1:, 0][example[1:, 1] == target]
+            agree[example[0, 0], keys] += 1 / len(keys)
+        return LookUp(agree.argmax(dim=1))
+
+    return train
+
+
+def test_a_training_that_the_grader_would_stop_does_not_pass(page, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("course_lib.classroom.assignments.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    check_task("05", "train", trained(lambda: now.append(now.pop() + 4.9)))
+    assert page[-1]["text/plain"].startswith("✓ All right: train")
+    with pytest.raises(NotPassed, match="train: too slow"):
+        check_task("05", "train", trained(lambda: now.append(now.pop() + 7.2)))
+    assert "Your answer is right, but it took 7 s; the grader stops after 5." in page[-1]["text/plain"]
 
 
 class Unwritten(torch.nn.Module):
