@@ -51,7 +51,9 @@ ERRORS = {
 }
 
 
-def error_words(kind: str | None) -> tuple[str, str]:
-    """What to say of an error of this kind, and what to try."""
+def error_words(kind: str | None, missing: tuple[str, str] | None = None) -> tuple[str, str]:
+    """What to say of an error of this kind, and what to try; `missing` says it of a name that is not defined."""
+    if kind == "NameError" and missing is not None:
+        return f"Your code stopped with a `NameError`: it uses {missing[0]}.", missing[1]
     said, hint = ERRORS.get(kind or "", ("an error", ""))
     return f"Your code stopped with {said}.", hint or "Run it on inputs of other sizes than the example's."

@@ -4,14 +4,17 @@ Scores start at 0, and only a check here adds to them. What the code returns is 
 or prints can give points, and none of its words reach the findings that students read.
 """
 
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from course_lib.grading import names
 from course_lib.grading.error_words import error_words
 from course_lib.grading.intake import Submission
-from course_lib.grading.sandbox import Box, BoxEnded, Zygote
+from course_lib.grading.sandbox import Box, BoxEnded, StudentError, Zygote
 from course_lib.grading.spec import AssignmentFiles, Cell, HiddenCheck, LoadedAssignment, Task, load
 from course_lib.grading.subject import Subject, Talk, in_words, seed_for
 from course_lib.grading.wording import visible
@@ -22,6 +25,7 @@ GRADED, ATTENTION = "graded", "needs attention"
 SANDBOXED, TRUSTED = "bubblewrap", "none: trusted students"
 LOAD_SECONDS = 10.0
 PRINTED = 2000  # characters
+LONGEST_NAME = 40  # characters of a name that a student is told
 NO_ANSWER = "no answer"
 ENDED = "your code was ended"
 NOT_YET = "not looked at"
@@ -84,6 +88,8 @@ class _Sitting:
     key: bytes
     zygote: Zygote
     deadly: dict[str, _Ending] = field(default_factory=dict)
+    stopped: set[str] = field(default_factory=set)  # cells that stopped with an error when they were run
+    missing: dict[str, tuple[str, str] | None] = field(default_factory=dict)  # by task, once asked for
     attention: list[str] = field(default_factory=list)
 
     def judge_task(self, task: Task) -> dict[str, Any]:
@@ -139,12 +145,68 @@ class _Sitting:
             return None
         if cell.kind == "setup":
             self.attention.append(f"The assignment's own cell {cell.grade_id!r} stopped with an error ({kind}).")
-        message, hint = error_words(kind)
+        self.stopped.add(cell.grade_id)
+        message, hint = error_words(kind, self._missing(cell.grade_id) if kind == "NameError" else None)
         return Finding(misconception=STOPPED, message=f"Already when the cell is run: {message}", hint=hint)
+
+    def _missing(self, name: str) -> tuple[str, str] | None:
+        """A name that the answer uses and that nothing defines, in words, and what to try; None if all have one.
+
+        Found in the student's text alone: what the error says of it may be made up.
+        """
+        if name not in self.missing:
+            self.missing[name] = self._find_missing(name)
+        return self.missing[name]
+
+    def _find_missing(self, name: str) -> tuple[str, str] | None:
+        task = next((task for task in self.loaded.assignment.tasks if task.name == name), None)
+        if task is None:
+            return None
+        cells = list(self._cells(task))
+        whole = [cell for cell in cells if cell.grade_id == name or cell.grade_id not in self.stopped]
+        for known in (cells, whole):
+            if found := self._undefined([cell.source for cell in known]):
+                return self._where(found[0], task)
+        return None
+
+    def _undefined(self, texts: Sequence[str]) -> list[str]:
+        """The names that the last of these texts uses and none defines; read in a box, where it may take its time."""
+        try:
+            with self.zygote.box() as box:
+                box.load(Path(names.__file__).read_text(encoding="utf-8"))
+                found = box.call("missing", list(texts))
+        except StudentError:
+            return []
+        words = set(re.findall(r"\w+", texts[-1]))
+        told = [word for word in found if isinstance(word, str)] if isinstance(found, list) else []
+        return [word for word in told if word in words and len(word) <= LONGEST_NAME]
+
+    def _where(self, word: str, task: Task) -> tuple[str, str]:
+        """What to say of a name that is not there when the task's cell is run."""
+        defines = re.compile(rf"^(?:(?:def|class)\s+{word}\b|{word}\s*=[^=])", re.MULTILINE)
+        before = True
+        for other in self.loaded.assignment.tasks:
+            if other.name == task.name:
+                before = False
+            elif defines.search(self.submission.answers.get(other.name, "")):
+                what = f"`{word}`, which the answer to “{other.title}” defines"
+                if before:
+                    return f"{what}, but that cell did not run to its end", "Repair that answer first."
+                return f"{what}, and that comes later", "Define it where it is needed first."
+        return (
+            f"`{word}`, which is not defined",
+            "The grader takes the cells that were handed out and no others: is it in a cell of your own? Move it into "
+            "the answer.",
+        )
 
     def _judge_checks(self, task: Task, box: Box) -> Iterator[list[Finding]]:
         """What each check of a task found; after the end of the box, only how that came."""
-        talk = Talk(box=box, seed=lambda label: self._seed(task, label), seconds=task.seconds)
+        talk = Talk(
+            box=box,
+            seed=lambda label: self._seed(task, label),
+            seconds=task.seconds,
+            missing=lambda: self._missing(task.name),
+        )
         passed: set[str] = set()
         ended = None
         for check in task.checks:

@@ -72,7 +72,17 @@ __all__ = [  # all that a checks.py needs, from one place
 STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
 WRITTEN_STUB = "YOUR ANSWER HERE"
 CHECK_PREFIX = "check-"
-DECIDES_SCORES = ("checks.py", "intake.py", "judge.py", "sandbox.py", "spec.py", "subject.py", "boxed")
+DECIDES_SCORES = (
+    "checks.py",
+    "error_words.py",
+    "intake.py",
+    "judge.py",
+    "names.py",
+    "sandbox.py",
+    "spec.py",
+    "subject.py",
+    "boxed",
+)
 _GRADE_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 

@@ -59,6 +59,7 @@ class Talk:
     error: str | None = None  # the kind of the last error there
     returned: str = ""  # the kind of the last result, in words
     limit: float = 0.0  # the limit that the last question had to keep: its own, or that of all together
+    missing: Callable[[], tuple[str, str] | None] = lambda: None  # of a NameError: which name, and what to try
     made: dict[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
@@ -269,7 +270,7 @@ def in_words(finding: Finding, talk: Talk) -> Finding:
     if isinstance(finding, Told):  # what was said of this error; the last one may be another
         return finding
     words = {
-        STOPPED: error_words(talk.error),
+        STOPPED: error_words(talk.error, talk.missing() if talk.error == "NameError" else None),
         WRONG_TYPE: (
             f"Your code returned {talk.returned or 'something else'} where something else is needed.",
             "Look up in the task what is to be returned; is there a `return` at the end, a comma behind it?",

@@ -9,6 +9,7 @@ from typing import Any
 
 from course_lib.grading.intake import Submission
 from course_lib.grading.judge import NO_ANSWER, judge
+from course_lib.grading.names import defined, used
 from course_lib.grading.sandbox import Zygote, sandbox_problem
 from course_lib.grading.spec import AssignmentFiles, load
 from course_lib.grading.visible import NO_CHECK
@@ -116,34 +117,6 @@ def _own_cells(content: bytes) -> Iterator[str]:
                 yield "".join(cell["source"])
         except (TypeError, KeyError, AttributeError):
             continue  # of no kind that a grader takes
-
-
-def defined(text: str) -> set[str]:
-    """The names that a cell binds outside of functions and classes."""
-    names: set[str] = set()
-    for node in _outermost(_parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-    return names
-
-
-def used(text: str) -> set[str]:
-    """The names that a cell reads and does not bind itself anywhere."""
-    names = [node for node in ast.walk(_parse(text)) if isinstance(node, ast.Name)]
-    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-    bound |= {node.arg for node in ast.walk(_parse(text)) if isinstance(node, ast.arg)}
-    return {node.id for node in names if isinstance(node.ctx, ast.Load)} - bound
-
-
-def _outermost(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        yield child
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            yield from _outermost(child)
 
 
 def _parse(text: str) -> ast.Module:

@@ -18,7 +18,7 @@ from course_lib.properties.core import (
     WRONG_TYPE,
 )
 from tests.grading.courses import CHECKS, DOUBLE, HALVE, SETUP, cell, hand_in, notebook, small_course
-from tests.grading.fakes import FakeZygote
+from tests.grading.fakes import FakeBox, FakeZygote
 
 KEY = b"the instructor's key"
 GOOD = {"double": "def double(x):\n    return 2 * x", "halve": "def halve(x):\n    return x / factor"}
@@ -48,6 +48,10 @@ def findings(verdict, task="double", check=0):
 def said(verdict):
     """All that a student may read of a verdict."""
     return json.dumps([verdict["notes"], [task | {"printed": ""} for task in verdict["tasks"].values()]])
+
+
+def stopped(verdict, task):
+    return verdict["tasks"][task]["checks"][0]["findings"][0]["message"]
 
 
 # Scores -----------------------------------------------------------------------------------------------------
@@ -645,3 +649,54 @@ def test_time_that_a_task_uses_up_ends_its_box(tmp_path, zygote):
     )
     assert points(verdict) == {"double": 2, "halve": 1} and verdict["tasks"]["double"]["ended"] == "time"
     assert "ran longer than 1 s" in said(verdict)
+
+
+# Names that are not defined ---------------------------------------------------------------------------------
+
+
+def test_a_name_that_nothing_defines_is_told(files):
+    halve = (
+        "def halve(x):\n    try:\n        return helper(x, factor)\n    except ValueError as e:\n        return str(e)"
+    )
+    verdict = verdict_on(files, halve=halve)
+    assert "it uses `helper`, which is not defined." in stopped(verdict, "halve")
+    assert "Move it into the answer." in said(verdict) and points(verdict) == {"double": 3, "halve": 0}
+    verdict = verdict_on(files, halve="half = 1 / faktor\n\n" + GOOD["halve"])
+    assert "Already when the cell is run: Your code stopped with a `NameError`: it uses `faktor`" in said(verdict)
+
+
+@pytest.mark.parametrize(
+    ("double", "told"),
+    [
+        ("def double(x)\n    return 2 * x", "did not run to its end"),
+        ("1 / 0\ndef double(x):\n    return 2 * x", "did not run to its end"),
+        ("raise SystemExit('time')\ndef double(x):\n    return 2 * x", "did not run to its end"),
+    ],
+)
+def test_a_name_of_another_answer_that_did_not_run_leads_there(files, double, told):
+    verdict = verdict_on(files, double=double, halve="def halve(x):\n    return double(x) / 4")
+    assert f"`double`, which the answer to “Double” defines, but that cell {told}" in stopped(verdict, "halve")
+
+
+def test_a_name_that_a_later_answer_defines_is_told_as_such(files):
+    verdict = verdict_on(files, double="def double(x):\n    return 4 * halve(x)")
+    assert "`halve`, which the answer to “Halve” defines, and that comes later." in stopped(verdict, "double")
+
+
+def test_the_errors_own_name_is_never_told(files):
+    halve = "def halve(x):\n    raise NameError(f'name {x.sum()} is not defined', name=str(float(x.sum())))"
+    verdict = verdict_on(files, halve=halve)
+    assert "it uses a name that is not defined" in stopped(verdict, "halve")
+
+
+def test_what_is_told_of_names_is_a_word_of_the_answer(files, monkeypatch):
+    real, lies = FakeBox.call, ["secret", "x" * 99, 7, [], "halve"]
+    monkeypatch.setattr(FakeBox, "call", lambda box, to, *a, **b: lies if to == "missing" else real(box, to, *a, **b))
+    verdict = verdict_on(files, halve="def halve(x):\n    raise NameError  # " + "x" * 99)
+    assert "it uses `halve`, which" in stopped(verdict, "halve")
+
+
+@pytest.mark.needs("sandbox")
+def test_names_are_looked_up_in_the_sandbox(files, zygote):
+    verdict = verdict_on(files, halve="def halve(x):\n    return helper(x)", zygote=zygote)
+    assert "it uses `helper`, which is not defined." in stopped(verdict, "halve")
