@@ -55,6 +55,7 @@ HEADS_INTERLEAVED = "features of the heads interleaved"
 TIME_BEFORE_HEADS = "head axis behind the time axis"
 WIDTH_FOR_HEADS = "number of heads and width of a head swapped"
 SCALED_BY_WIDTH = "scaled by the width of all heads"
+ONE_HEAD = "one head, however many are asked for"
 HEADS_AMONG_THEMSELVES = "heads attend to each other"
 MAPS_SWAPPED = "maps of queries, keys and values mixed up"
 OUTPUT_NOT_MAPPED = "no map behind the heads"
@@ -222,6 +223,10 @@ EXPLANATIONS: dict[str, tuple[str, str]] = {
     SCALED_BY_WIDTH: (
         "The dot products are divided by the square root of D, the width of all heads together.",
         "A head's dot product is a sum of D / H terms, its own width.",
+    ),
+    ONE_HEAD: (
+        "The whole width is one head: there is one set of weights for all numbers.",
+        "Each of the `num_heads` heads is D / num_heads wide and has weights of its own: split the width first.",
     ),
     HEADS_AMONG_THEMSELVES: (
         "Within each position, the heads attend to each other; no position sees another.",
@@ -763,6 +768,7 @@ _HEADS_OPTIONS = {
         "split interleaved": HEADS_INTERLEAVED,
         "joined interleaved": HEADS_INTERLEAVED,
         "among themselves": HEADS_AMONG_THEMSELVES,
+        "one": ONE_HEAD,
     },
     "scale": {"sqrt d": None, "none": MISSING_SCALE, "sqrt D": SCALED_BY_WIDTH, "d": SCALED_BY_D},
     "axis": {-1: None, -2: WRONG_AXIS},
@@ -801,7 +807,7 @@ def _multi_head(
 
     way = {"reshape": "reshape", "split by reshape": "reshape", "among themselves": "time first"}.get(heads, "right")
     way = "interleaved" if heads in ("interleaved", "split interleaved") else way
-    q, k, v = (_split(mapping(letter, x), num_heads, way) for letter in maps)
+    q, k, v = (_split(mapping(letter, x), 1 if heads == "one" else num_heads, way) for letter in maps)
     width, dim = q.shape[-1], x.shape[-1]
     divisor = {"sqrt d": width**0.5, "none": 1.0, "sqrt D": dim**0.5, "d": float(width)}[scale]
     found = _weights(q @ k.transpose(-2, -1) / divisor, mask, masking, axis) @ v

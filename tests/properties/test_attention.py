@@ -405,6 +405,7 @@ LAYERS = [
     (heads(split=INTERLEAVED), [checks.HEADS_INTERLEAVED]),
     (heads(joined=BACK), [checks.HEADS_INTERLEAVED]),
     (heads(split="b t (h d) -> b t h d", joined="b t h d -> b t (h d)"), [checks.HEADS_AMONG_THEMSELVES]),
+    (heads(split="b t (h d) -> b 1 t (h d)"), [checks.ONE_HEAD]),
     (heads(root=lambda self, width, head_width: 1), [checks.MISSING_SCALE]),
     (heads(root=lambda self, width, head_width: width**0.5), [checks.SCALED_BY_WIDTH]),
     (heads(root=lambda self, width, head_width: head_width), [checks.SCALED_BY_D]),

@@ -788,6 +788,7 @@ class MultiHeadAttention(nn.Module):
         return self.o_proj(F.scaled_dot_product_attention(q, k, v, attn_mask=mask)[:, 0])
 """,
         passes=(HIDDEN, BLIND, SINGLE_HEAD),
+        says=properties.ONE_HEAD,
     ),
     WrongSolution(
         name="the heads attend to each other",
