@@ -36,6 +36,7 @@ from course_lib.grading.folders import (
     submitted_at,
     write_whole,
 )
+from course_lib.grading.handout import only_notebook
 from course_lib.grading.intake import FILE_BYTES
 from course_lib.grading.release import need_nbgrader
 from course_lib.grading.wording import counted, one_line
@@ -164,7 +165,9 @@ def summary(folders: Folders, name: str, origin: str, result: Result, *, dated_b
             "  The times are the dates of the files, as the platform set them: compare some before points go off for "
             "lateness."
         )
-    if there:
+    if there and only_notebook(folders.release(name)) is None:
+        lines.append(f"Next: course assign release {name}, which grading builds on; then course grade {name}")
+    elif there:
         lines.append(f"Next: course grade {name}")
     else:
         lines.append("Nothing was collected.")

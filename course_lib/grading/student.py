@@ -214,6 +214,7 @@ def submit(name: str, *, notebook: Path | None = None, student: str | None = Non
     """
     folders, exchange = student_places(folder)
     copy, files = own_copy(name, notebook, folder)
+    guessed = student is None and (exchange is None or not exchange.check_owner)
     student = student_name(student, exchange)
     saved = datetime.fromtimestamp(copy.stat().st_mtime).astimezone()
     with tempfile.TemporaryDirectory(prefix="course-submit-") as scratch:
@@ -240,11 +241,14 @@ def submit(name: str, *, notebook: Path | None = None, student: str | None = Non
         exchange=None if place is None else str(place),
     )
     write_whole(receipt_path(file), json.dumps(asdict(receipt), indent=2, ensure_ascii=False) + "\n")
-    print("\n".join(_submitted(receipt, copy, saved, file, warnings(submission, files))))
+    print("\n".join(_submitted(receipt, copy, saved, file, warnings(submission, files), guessed=guessed)))
     return 0
 
 
-def _submitted(receipt: Receipt, copy: Path, saved: datetime, file: Path, found: list[str]) -> Iterator[str]:
+def _submitted(
+    receipt: Receipt, copy: Path, saved: datetime, file: Path, found: list[str], *, guessed: bool
+) -> Iterator[str]:
+    """What a student reads after submitting; `guessed`: the name is that of the account, and may be another."""
     if receipt.exchange is None:
         yield f"Assignment {receipt.assignment}: your notebook is ready to be handed in."
         yield f"  Hand in this file   {file}"
@@ -255,6 +259,8 @@ def _submitted(receipt: Receipt, copy: Path, saved: datetime, file: Path, found:
     yield f"  taken from          {copy}"
     yield f"                      as saved at {saved:%H:%M:%S}; what JupyterLab has not saved by then is not in it"
     yield f"  student             {receipt.student}"
+    if guessed:
+        yield "                      your account's name; not you? Submit again with --student NAME"
     yield f"  time                {receipt.submitted}"
     yield f"  size                {receipt.bytes:,} bytes"
     yield f"  SHA-256             {receipt.sha256}"

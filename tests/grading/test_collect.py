@@ -66,6 +66,16 @@ def test_the_newest_of_each_student_is_taken_with_its_time(course, exchange, cap
     assert "2 new, 0 newer than before, 0 here already" in said and f"course grade {NAME}" in said
 
 
+def test_what_comes_next_is_the_release_where_there_is_none(course, exchange, capsys):
+    put(exchange, "ada", "first")
+    collect(NAME, folder=course.root)
+    assert f"Next: course assign release {NAME}, which" in capsys.readouterr().out
+    course.release(NAME).mkdir(parents=True)
+    (course.release(NAME) / FILE).write_text("{}")
+    collect(NAME, folder=course.root)
+    assert f"Next: course grade {NAME}\n" in capsys.readouterr().out
+
+
 def test_collecting_again_changes_nothing_and_takes_what_is_newer(course, exchange, capsys):
     put(exchange, "ada", "first")
     put(exchange, "bob", "only")

@@ -169,6 +169,20 @@ def test_a_submission_is_the_notebook_as_saved_with_a_receipt(copy, capsys):
     assert "This would cost points" not in said
 
 
+def test_a_name_that_was_not_given_is_pointed_out(copy, capsys):
+    submit(NAME, student="ada")
+    assert "not you?" not in capsys.readouterr().out
+    submit(NAME)
+    said = capsys.readouterr().out
+    assert f"student             {ME}\n" in said and "not you? Submit again with --student NAME" in said
+
+
+def test_where_the_account_is_the_student_no_other_name_is_offered(exchange, copy, capsys):
+    assert exchange.check_owner
+    submit(NAME)
+    assert f"student             {ME}\n" in (said := capsys.readouterr().out) and "not you?" not in said
+
+
 def test_earlier_submissions_stay(copy):
     for add in ("first", "second", "third"):
         answer(copy, add=f"def add(a, b):\n    return '{add}'")
