@@ -10,7 +10,15 @@ from torch import Tensor, nn
 
 from course_lib import properties
 from course_lib.grading.subject import RemoteModule, Subject, kind_of
-from course_lib.properties.core import NOT_FINITE, NUMBER_TYPE, WRONG_SHAPE, WRONG_TYPE, Finding, other_type
+from course_lib.properties.core import (
+    NOT_FINITE,
+    NUMBER_TYPE,
+    WRONG_SHAPE,
+    WRONG_TYPE,
+    Finding,
+    other_type,
+    random_parts,
+)
 
 DIFFERS = "result differs from the reference"
 GRADIENT_DIFFERS = "gradient differs from the reference"
@@ -109,7 +117,8 @@ def agrees(
     """The answer gives what the reference gives on seeded inputs: same kind of result, shape and values.
 
     `tolerance` is absolute and relative; with `same_type` the numbers must have as many bits, too. An answer that
-    agrees with one of the `mistakes` is told so; any other gets `message`, which must hold nothing of the inputs.
+    agrees with one of the `mistakes`, or gives another result when asked again, is told so; any other gets `message`,
+    which must hold nothing of the inputs.
     """
     _check_tolerance(name, tolerance)
 
@@ -125,6 +134,9 @@ def agrees(
         for mistake in mistakes:
             if difference(actual, mistake.formula(*arguments.args, **arguments.kwargs), tolerance) is None:
                 return [Finding(misconception=mistake.misconception, message=mistake.message, hint=mistake.hint)]
+        again = subject.call(*arguments.args, **arguments.kwargs)
+        if difference(again, actual, tolerance) == DIFFERS:
+            return [random_parts()]
         return [Finding(misconception=misconception, message=message, hint=hint)]
 
     typed = (NUMBER_TYPE,) if same_type else ()
@@ -169,6 +181,10 @@ def module_agrees(
         wanted = _worth_points(ours(*args, **arguments.kwargs))
         actual = theirs.call(*arguments.args, **arguments.kwargs)
         wrong = difference(actual, wanted, tolerance)
+        if wrong == DIFFERS:
+            again = theirs.call(*arguments.args, **arguments.kwargs)
+            if difference(again, actual, tolerance) == DIFFERS:
+                return [random_parts()]
         if wrong is not None:
             return [Finding(misconception=misconception if wrong == DIFFERS else wrong, message=message, hint=hint)]
         if gradients:

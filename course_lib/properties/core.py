@@ -24,6 +24,7 @@ NOT_AS_BY_HAND = "another result than by hand"
 NUMBER_TYPE = "numbers of another type"
 CUT_OFF = "cut off from its inputs"
 GRADIENT_LOST = "gradient lost on the way"
+RANDOM = "another result each time"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,6 +332,32 @@ def lets_gradients_through(compute: Callable[[Probe], tuple[Any, Mapping[str, Te
         ]
 
     return Check(name="gradients flow back", detects=(CUT_OFF, GRADIENT_LOST), run=run)
+
+
+def repeats(compute: Callable[[Probe], tuple[Any, Any]]) -> Check:
+    """The check that the same inputs give the same: `compute` asks twice. A gate, as all else would only be noise."""
+
+    def run(probe: Probe) -> list[Finding]:
+        try:
+            first, second = compute(probe)
+        except Fault:  # other checks say so, and more about it
+            return []
+        if not (isinstance(first, Tensor) and isinstance(second, Tensor) and first.shape == second.shape):
+            return []
+        same = torch.allclose(first.double(), second.double(), atol=1e-4, equal_nan=True)
+        return [] if same else [random_parts()]
+
+    return Check(name="the same result each time", detects=(RANDOM,), run=run, gate=True)
+
+
+def random_parts() -> Finding:
+    """The finding for a function that gives another result when it is called again."""
+    return Finding(
+        misconception=RANDOM,
+        message="Called again with the same inputs, your code gives another result: random parts?",
+        hint="Look for `rand`, for dropout, for a tensor made with `empty` and not filled, for a value kept from call "
+        "to call.",
+    )
 
 
 def cut_off() -> Finding:

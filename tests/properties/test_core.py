@@ -10,6 +10,7 @@ from course_lib.properties.core import (
     NOT_FINITE,
     NUMBER_TYPE,
     OTHER_PARAMETERS,
+    RANDOM,
     STOPPED,
     WRONG_SHAPE,
     WRONG_TYPE,
@@ -18,6 +19,7 @@ from course_lib.properties.core import (
     explain,
     has_type,
     lets_gradients_through,
+    repeats,
     worked_example,
 )
 
@@ -187,6 +189,27 @@ def test_whole_numbers_are_the_same_for_the_same_seed_and_stay_in_their_range():
     assert numbers.equal(Probe(None, seed=1).integers(2, 5, 100))
     assert not numbers.equal(Probe(None, seed=2).integers(2, 5, 100))
     assert sorted(set(numbers.tolist())) == [2, 3, 4]
+
+
+def twice(probe):
+    x = probe.random(3)
+    return probe.call(x), probe.call(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [
+        (lambda x: 2 * x, []),
+        (lambda x: x / 0 * 0, []),  # NaN both times
+        (lambda x: x + torch.rand(3), [RANDOM]),
+        (lambda x: torch.dropout(x, 0.9, train=True) + torch.rand(1), [RANDOM]),
+        (lambda x: None, []),  # for other checks to say
+        (lambda x: 1 / 0, []),
+    ],
+)
+def test_a_result_that_is_another_each_time_is_a_finding_and_ends_the_checks(function, found):
+    report = run_checks(function, [repeats(twice), ALWAYS])
+    assert report.misconceptions == (found or ["always"])
 
 
 @pytest.mark.parametrize("number_type", [torch.float32, torch.float64])

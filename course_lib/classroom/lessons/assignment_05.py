@@ -11,7 +11,15 @@ import torch
 from torch import Tensor
 
 from course_lib.properties import attention as checks
-from course_lib.properties.core import Check, ModuleProbe, Probe, has_type, lets_gradients_through, worked_example
+from course_lib.properties.core import (
+    Check,
+    ModuleProbe,
+    Probe,
+    has_type,
+    lets_gradients_through,
+    repeats,
+    worked_example,
+)
 
 LN_2, LN_3 = math.log(2), math.log(3)
 
@@ -71,14 +79,31 @@ def _heads_with_gradients(probe: Probe) -> tuple[Any, dict[str, Tensor]]:
     return layer.call(x), {"x": x, **layer.learnable()}
 
 
+def _repeats(*inputs: tuple[int, ...] | int) -> Check:
+    """The same inputs, tensors of these shapes or whole numbers, give the same result twice."""
+
+    def compute(probe: Probe) -> tuple[Any, Any]:
+        given = [probe.random(*value) if isinstance(value, tuple) else value for value in inputs]
+        return probe.call(*given), probe.call(*given)
+
+    return repeats(compute)
+
+
+def _heads_asked_twice(probe: Probe) -> tuple[Any, Any]:
+    layer, x = probe.make("MultiHeadAttention", 6, 2), probe.random(2, 4, 6)
+    return layer.call(x), layer.call(x)
+
+
 CHECKS = {
     "softmax": [
+        _repeats((2, 5)),
         *checks.SOFTMAX,
         _same_type((2, 5)),
         _gradients(x=(2, 5)),
         worked_example(_softmax, [0.25, 0.5, 0.25]),
     ],
     "attention": [
+        _repeats((2, 4, 3), (2, 5, 3), (2, 5, 6)),
         *checks.SCALED_DOT_PRODUCT_ATTENTION,
         *checks.LARGE_SCORES_OF_ATTENTION,
         *checks.QUERY_THAT_SEES_NOTHING,
@@ -87,16 +112,19 @@ CHECKS = {
         worked_example(_attention, [[3.0, 2.0], [4.0, 0.0], [0.0, 0.0]]),
     ],
     "additive_attention": [
+        _repeats((2, 3, 4), (2, 5, 6), (7, 4), (7, 6), (7,)),
         *checks.ADDITIVE_ATTENTION,
         _gradients(q=(2, 3, 4), h=(2, 5, 6), W=(7, 4), U=(7, 6), v=(7,)),
         worked_example(_additive, [15.0]),
     ],
     "MultiHeadAttention": [
+        repeats(_heads_asked_twice),
         *checks.MULTI_HEAD_ATTENTION,
         lets_gradients_through(_heads_with_gradients),
         worked_example(_heads, [[0.5, 0.75], [0.75, 0.5]]),
     ],
     "position_codes": [
+        _repeats(5, 6),
         *checks.SINUSOIDAL_POSITIONS,
         has_type(lambda probe: [(probe.call(3, 4), torch.float32)], name="numbers of 32 bits"),
         worked_example(_positions, [[0.0, 1.0, 0.0, 1.0], [0.8415, 0.5403, 0.01, 0.99995]]),

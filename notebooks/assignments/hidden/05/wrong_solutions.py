@@ -5,7 +5,15 @@ Each is the whole text of a cell, and stands on its own. `course assign prove 05
 
 from course_lib.grading.prove import WrongSolution
 from course_lib.properties import attention as properties
-from course_lib.properties.core import CHANGES_INPUT, CUT_OFF, NUMBER_TYPE, OTHER_PARAMETERS, STOPPED, WRONG_SHAPE
+from course_lib.properties.core import (
+    CHANGES_INPUT,
+    CUT_OFF,
+    NUMBER_TYPE,
+    OTHER_PARAMETERS,
+    RANDOM,
+    STOPPED,
+    WRONG_SHAPE,
+)
 
 GRADIENT = "The gradients that flow back through it are right"
 HIDDEN = "Hiding keys is like leaving them out"
@@ -968,6 +976,25 @@ class MultiHeadAttention(nn.Module):
         says=OTHER_PARAMETERS,
     ),
     WrongSolution(
+        name="weights left out at random",
+        answer="""
+class MultiHeadAttention(nn.Module):
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.q_proj, self.k_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
+        self.v_proj, self.o_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
+
+    def forward(self, x, mask=None):
+        maps = (self.q_proj, self.k_proj, self.v_proj)
+        q, k, v = (rearrange(m(x), "b t (h d) -> b h t d", h=self.num_heads) for m in maps)
+        heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=0.5)
+        return self.o_proj(rearrange(heads, "b h t d -> b t (h d)"))
+""",
+        passes=(),
+        says=RANDOM,
+    ),
+    WrongSolution(
         name="nothing can learn",
         answer="""
 class MultiHeadAttention(nn.Module):
@@ -1131,6 +1158,7 @@ def position_codes(length, dim):
     return torch.randn(length, dim)
 """,
         passes=(),
+        says=RANDOM,
     ),
 )
 
