@@ -12,6 +12,7 @@ from course_lib.data.place import CannotStart, course_folder
 
 VARIABLE = "COURSE_ASSIGNMENTS"
 KEY_BYTES = 32
+FILE_BYTES = 20_000_000  # of a notebook
 TIMESTAMP = "timestamp.txt"
 TIMESTAMP_BYTES = 200
 NAME_LENGTH = 128  # what the gradebook's columns hold

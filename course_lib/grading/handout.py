@@ -7,8 +7,7 @@ import nbformat
 
 from course_lib.data.place import CannotStart
 from course_lib.grading.exchange import Exchange, find_exchange, is_plain_name
-from course_lib.grading.folders import Folders, assignments_folder, read_small
-from course_lib.grading.intake import FILE_BYTES
+from course_lib.grading.folders import FILE_BYTES, Folders, assignments_folder, read_small
 from course_lib.grading.stripped import student_version
 
 

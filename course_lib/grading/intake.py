@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from course_lib.grading.folders import storable
+from course_lib.grading.folders import FILE_BYTES, storable
 from course_lib.grading.spec import AssignmentFiles, load
 
-FILE_BYTES = 20_000_000
 ANSWER_BYTES = 100_000
 WRITTEN_BYTES = 1_000_000  # a written answer may hold a drawing
 NESTED = 1_000_000  # opening brackets; more of them would take gigabytes to parse

@@ -40,6 +40,7 @@ from course_lib.grading.checks import (
 )
 from course_lib.grading.folders import Folders
 from course_lib.grading.sandbox import Limits
+from course_lib.grading.stubs import STUB, WRITTEN_STUB, clear_solution
 
 __all__ = [  # all that a checks.py needs, from one place
     "CHECK_PREFIX",
@@ -69,8 +70,6 @@ __all__ = [  # all that a checks.py needs, from one place
     "read_assignment",
 ]
 
-STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
-WRITTEN_STUB = "YOUR ANSWER HERE"
 CHECK_PREFIX = "check-"
 DECIDES_SCORES = (
     "checks.py",
@@ -80,6 +79,7 @@ DECIDES_SCORES = (
     "names.py",
     "sandbox.py",
     "spec.py",
+    "stubs.py",
     "subject.py",
     "boxed",
 )
@@ -187,29 +187,6 @@ class LoadedAssignment:
 def check_cell(task: str) -> str:
     """The grade_id of the cell that carries a task's points."""
     return CHECK_PREFIX + task
-
-
-def clear_solution(source: str, *, stub: str = STUB) -> str:
-    """The cell as it is released: each region from BEGIN SOLUTION to END SOLUTION replaced by the indented stub.
-
-    As nbgrader does it: without such a region the whole cell becomes the stub. Raises ValueError for a region that
-    begins twice or does not end.
-    """
-    released, inside, cleared = [], False, False
-    for line in source.split("\n"):
-        if "BEGIN SOLUTION" in line:
-            if inside:
-                raise ValueError("a second BEGIN SOLUTION stands before the END SOLUTION of the first")
-            inside = cleared = True
-            indent = line[: len(line) - len(line.lstrip())]
-            released += [indent + part for part in stub.split("\n")]
-        elif "END SOLUTION" in line:
-            inside = False
-        elif not inside:
-            released.append(line)
-    if inside:
-        raise ValueError("a BEGIN SOLUTION has no END SOLUTION")
-    return "\n".join(released) if cleared else stub
 
 
 def read_assignment(folder: Path, name: str) -> AssignmentFiles:

@@ -6,7 +6,7 @@ For those who learn alone and have no nbgrader, and as a second opinion on what 
 import nbformat
 from nbformat import NotebookNode
 
-from course_lib.grading.spec import STUB, WRITTEN_STUB, clear_solution
+from course_lib.grading.stubs import STUB, WRITTEN_STUB, clear_solution
 
 NOT_OURS = ("BEGIN HIDDEN TESTS", "END HIDDEN TESTS", "BEGIN MARK SCHEME", "END MARK SCHEME")
 KEPT_METADATA = ("kernelspec", "language_info")

@@ -1,4 +1,7 @@
-"""`course assign list | fetch | validate | submit | verify`: a student's side. Works without nbgrader."""
+"""`course assign list | fetch | validate | submit | verify`: a student's side. Works without nbgrader.
+
+What needs torch is imported where it is used: to list and to fetch shall take no seconds.
+"""
 
 import getpass
 import hashlib
@@ -11,12 +14,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nbformat
 
 from course_lib.data.place import CannotStart, course_folder
 from course_lib.grading.exchange import Exchange, hand_in, is_plain_name, plain
-from course_lib.grading.folders import read_small, write_whole
+from course_lib.grading.folders import FILE_BYTES, read_small, write_whole
 from course_lib.grading.handout import (
     Release,
     available,
@@ -27,13 +31,13 @@ from course_lib.grading.handout import (
     student_places,
     title,
 )
-from course_lib.grading.intake import FILE_BYTES, Submission, take_in
 from course_lib.grading.receipts import RECEIPT, SCHEMA, Receipt, read_receipt, receipt_path
-from course_lib.grading.sandbox import SandboxError
-from course_lib.grading.spec import AssignmentFiles, load
-from course_lib.grading.validation import TaskResult, run_visible_checks, stray_names
-from course_lib.grading.visible import visible_files
 from course_lib.grading.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from course_lib.grading.intake import Submission
+    from course_lib.grading.spec import AssignmentFiles
+    from course_lib.grading.validation import TaskResult
 
 FETCHED = ".fetched"  # beside the student's copy: the release as it was, to see what has changed
 SUBMISSIONS = "submissions"
@@ -155,6 +159,10 @@ def validate(name: str, *, notebook: Path | None = None, folder: Path | None = N
     Where there is no sandbox they run in a process without walls, which says so. Raises CannotStart if there is no
     notebook that can be read.
     """
+    from course_lib.grading.intake import take_in
+    from course_lib.grading.sandbox import SandboxError
+    from course_lib.grading.validation import run_visible_checks, stray_names
+
     copy, files = own_copy(name, notebook, folder)
     content = read_small(copy, FILE_BYTES)
     submission = take_in(copy, files, student=student_name(None, None))
@@ -190,7 +198,7 @@ def validate(name: str, *, notebook: Path | None = None, folder: Path | None = N
     return 0 if good else 1
 
 
-def _validated(task: TaskResult) -> Iterator[str]:
+def _validated(task: "TaskResult") -> Iterator[str]:
     if not task.answered:
         yield f"  -  {task.name}: no answer yet"
     elif task.checks == 0:
@@ -212,7 +220,9 @@ def submit(name: str, *, notebook: Path | None = None, student: str | None = Non
     missing or untouched are named, and it is handed in all the same. Raises CannotStart, and hands in nothing, if the
     notebook cannot be read.
     """
-    folders, exchange = student_places(folder)
+    from course_lib.grading.intake import take_in
+
+    _, exchange = student_places(folder)
     copy, files = own_copy(name, notebook, folder)
     guessed = student is None and (exchange is None or not exchange.check_owner)
     student = student_name(student, exchange)
@@ -271,8 +281,10 @@ def _submitted(
     yield "You can submit again at any time: the newest counts, the earlier ones stay."
 
 
-def warnings(submission: Submission, files: AssignmentFiles) -> list[str]:
+def warnings(submission: "Submission", files: "AssignmentFiles") -> list[str]:
     """What in a submission would cost points and can be seen without running it."""
+    from course_lib.grading.spec import load
+
     loaded = load(files)
     missing = unanswered(submission, files)
     cells = [*(task.name for task in loaded.assignment.tasks), *loaded.manual_cells]
@@ -282,7 +294,7 @@ def warnings(submission: Submission, files: AssignmentFiles) -> list[str]:
     ]
 
 
-def unanswered(submission: Submission, files: AssignmentFiles) -> set[str]:
+def unanswered(submission: "Submission", files: "AssignmentFiles") -> set[str]:
     """The cells that are there and hold no answer."""
     released = _released_texts(files)
     answers = {**submission.answers, **submission.written}
@@ -294,16 +306,18 @@ def untouched(answer: str, released: str) -> bool:
     return "".join(answer.split()) in ("", "".join(released.split()))
 
 
-def _released_texts(files: AssignmentFiles) -> dict[str, str]:
+def _released_texts(files: "AssignmentFiles") -> dict[str, str]:
     cells = nbformat.reads(files.source_notebook.decode("utf-8"), as_version=4).cells
     return {cell.metadata["nbgrader"]["grade_id"]: cell.source for cell in cells if "nbgrader" in cell.metadata}
 
 
-def own_copy(name: str, notebook: Path | None, folder: Path | None = None) -> tuple[Path, AssignmentFiles]:
+def own_copy(name: str, notebook: Path | None, folder: Path | None = None) -> tuple[Path, "AssignmentFiles"]:
     """The student's notebook, and the release that it is compared with.
 
     Looked for at `notebook`, in the current folder, and where `fetch` puts it. Raises CannotStart if it is nowhere.
     """
+    from course_lib.grading.visible import visible_files
+
     release = None
     try:
         release = find_release(name, folder)
@@ -363,7 +377,7 @@ def _account() -> str:
     return os.environ.get("JUPYTERHUB_USER", name) if name == "jovyan" else name
 
 
-def _keep(folder: Path, student: str, files: AssignmentFiles, moment: datetime, content: bytes) -> Path:
+def _keep(folder: Path, student: str, files: "AssignmentFiles", moment: datetime, content: bytes) -> Path:
     """Writes a file that is not there yet, whole or not at all."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(moment.timestamp()))
     names = [f"{student}_{files.name}_{stamp}_{files.notebook}{suffix}.ipynb" for suffix in ("", "-2", "-3", "-4")]

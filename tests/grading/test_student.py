@@ -151,6 +151,19 @@ def test_the_list_says_what_there_is_and_what_was_submitted(copy, capsys):
     assert NAME in said and str(copy) in said and "Submitted 1 time, last at 20" in said
 
 
+def test_listing_and_fetching_import_nothing_that_takes_seconds(copy):
+    code = (
+        "import sys\n"
+        "for name in ('torch', 'numpy', 'scipy', 'matplotlib', 'IPython'): sys.modules[name] = None\n"
+        "from course_lib.grading.student import *\n"
+        f"assert list_assignments() == 0 and fetch({NAME!r}, to='elsewhere') == 0\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert (Path("elsewhere") / FILE).is_file()
+
+
 # ------------------------------------------------------------------------------------------------ submit
 
 
