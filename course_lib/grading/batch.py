@@ -463,7 +463,7 @@ def judge_all(
             begin(alone)
         if not waiting:
             return
-        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+        for future in sorted(wait(waiting, return_when=FIRST_COMPLETED).done, key=_went_wrong):  # verdicts first
             submission = waiting.pop(future)
             try:
                 verdict = future.result()
@@ -480,6 +480,10 @@ def judge_all(
             if submission is alone:
                 alone = None
             yield submission, verdict
+
+
+def _went_wrong(done: Future) -> bool:
+    return done.cancelled() or done.exception() is not None
 
 
 class Pool:

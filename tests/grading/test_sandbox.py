@@ -53,7 +53,14 @@ def expect_end(box, reason, source, seconds=20, **options):
 def processes(zygote):
     """The processes of all boxes and their wardens."""
     everything = psutil.Process(zygote._process.process.pid).children(recursive=True)
-    return [process for process in everything[2:] if process.status() != psutil.STATUS_ZOMBIE]
+    return [process for process in everything[2:] if is_alive(process)]
+
+
+def is_alive(process):
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def wait_for(condition, seconds=20):
