@@ -200,6 +200,8 @@ def test_the_end_of_the_box_costs_that_check_and_all_later_ones(files, reason, w
     verdict = verdict_on(files, double=answer)
     assert points(verdict) == {"double": 2, "halve": 1} and verdict["tasks"]["double"]["ended"] == reason
     assert f"Your code {words}." in verdict["tasks"]["double"]["checks"][1]["findings"][0]["message"]
+    hint = verdict["tasks"]["double"]["checks"][1]["findings"][0]["hint"]
+    assert ("fewer steps, a smaller network" in hint) == (reason in ("time", "cpu"))
     verdict = verdict_on(files, double=f"def double(x):\n    raise SystemExit({reason!r})")
     assert points(verdict) == {"double": 0, "halve": 1}
     assert findings(verdict) == findings(verdict, check=1) == ["your code was ended"]
