@@ -309,7 +309,7 @@ def softmax(x):
 
 
 def test_the_clock_tells_nothing_about_the_check(course):
-    """The answer is right at even calls only: the judge notices at which check it was wrong."""
+    """The answer is wrong when it is first asked, also when it is asked again: the judge notices at which check."""
     source = """
 import time
 start, calls = time.monotonic(), 0
@@ -317,7 +317,7 @@ def softmax(x):
     global calls
     calls += 1
     os.write(1, f"tried {time.monotonic() - start}".encode())
-    return x.softmax(dim=-1) if calls % 2 == 0 else torch.zeros_like(x)
+    return x.softmax(dim=-1) if calls > 2 else torch.zeros_like(x)
 """
     course.attack(Attack(name="clock", source=source, task="softmax", points=1))
 
