@@ -78,6 +78,7 @@ def grade(
         raise CannotStart(f"{problem}. For students whom you trust, judge without a sandbox: --trusted-students")
     pool = Cluster(cluster) if cluster is not None else Processes(workers or _cores(), hidden=folders.root)
     with contextlib.closing(pool):
+        pool.prepare(trusted=trusted)
         from course_lib.grading.gradebook import Gradebook  # takes its time, in which the processes start
 
         with (
@@ -497,6 +498,9 @@ class Pool:
     deadly: tuple[type[BaseException], ...]
     retries: bool
 
+    def prepare(self, *, trusted: bool) -> None:
+        """Begins to start what judging needs, and does not wait for it."""
+
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
         raise NotImplementedError(f"{type(self).__name__} must say where it judges.")
 
@@ -521,33 +525,49 @@ class Processes(Pool):
         if method == "forkserver":
             _start_fork_server(self._context)
         self._executor: ProcessPoolExecutor | None = None
+        self._starting: Future | None = None  # done when the workers are there
+        self._trusted: bool | None = None  # whether the workers need walls; None: not known before they are asked
+
+    def prepare(self, *, trusted: bool) -> None:
+        self._trusted = trusted
+        self._starting = Future()
+        threading.Thread(target=self._launch, args=(self._starting,), daemon=True).start()
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        if self._executor is None:
-            self._start()
+        if self._starting is None:
+            self._starting = Future()
+            self._launch(self._starting)
+        try:
+            self._starting.result()
+        except BrokenExecutor as error:
+            raise CannotStart(
+                "The processes that judge submissions end as soon as they start. Check this machine with: course doctor"
+            ) from error
         return self._executor.submit(function, *arguments)
 
     def restart(self) -> None:
         self.close()
 
     def close(self) -> None:
-        if self._executor is not None:
+        if self._starting is not None:
+            wait([self._starting])
             self._alive.close()  # whatever they are doing, the workers end now
             self._executor.shutdown(wait=True, cancel_futures=True)
             self._ends.close()
-            self._executor = None
+            self._executor = self._starting = None
 
-    def _start(self) -> None:
+    def _launch(self, starting: Future) -> None:
         self._ends, self._alive = self._context.Pipe(duplex=False)
         self._executor = ProcessPoolExecutor(
-            self._workers, mp_context=self._context, initializer=_begin_worker, initargs=(self._ends, self._hidden)
+            self._workers,
+            mp_context=self._context,
+            initializer=_begin_worker,
+            initargs=(self._ends, self._hidden, self._trusted),
         )
         try:
-            self._executor.submit(os.getpid).result()
-        except BrokenExecutor as error:
-            raise CannotStart(
-                "The processes that judge submissions end as soon as they start. Check this machine with: course doctor"
-            ) from error
+            starting.set_result(self._executor.submit(os.getpid).result())
+        except BaseException as error:
+            starting.set_exception(error)
 
 
 class Cluster(Pool):
@@ -584,13 +604,16 @@ def _start_fork_server(context: Any) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin_worker(ends: Any, hidden: tuple[Path, ...]) -> None:
+def _begin_worker(ends: Any, hidden: tuple[Path, ...], trusted: bool | None) -> None:
     import torch
 
     _hide(*hidden)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of the terminal; one of them answers
     torch.set_num_threads(1)
     threading.Thread(target=_end_with, args=(ends,), daemon=True).start()
+    if trusted is not None:
+        with contextlib.suppress(SandboxError):  # the first submission says it
+            _zygote(trusted)
 
 
 def _hide(*folders: Path) -> None:
