@@ -48,7 +48,7 @@ def command(module: str, *arguments: str, hidden: Iterable[Path] = ()) -> list[s
     for path in [*programs, *([HUGE_PAGES] if HUGE_PAGES.exists() else [])]:
         options += bind(path)
     options += [*parents(Path(INSIDE) / "boxed"), "--ro-bind", str(BOXED), f"{INSIDE}/boxed"]
-    for path in covered(hidden, visible):
+    for path in map(inside, covered(hidden, visible)):
         options += ["--tmpfs", str(path), "--remount-ro", str(path)]
     options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
     environment = SETTINGS | {
@@ -58,7 +58,7 @@ def command(module: str, *arguments: str, hidden: Iterable[Path] = ()) -> list[s
         "LC_ALL": "C.UTF-8",
         "PATH": "/usr/bin",
         "PYTHONMALLOC": "malloc",
-        "PYTHONPATH": ":".join([INSIDE, *map(str, libraries)]),
+        "PYTHONPATH": ":".join([INSIDE, *(str(inside(path)) for path in libraries)]),
         "USER": "student",  # torch asks for a name, and there is no list of users
     }
     for name, value in environment.items():
@@ -69,8 +69,13 @@ def command(module: str, *arguments: str, hidden: Iterable[Path] = ()) -> list[s
 
 
 def misplaced() -> Path | None:
-    """A folder of Python's that lies in /tmp, where a box has its own files and would not see it."""
-    return next((path for path in [interpreter(), *library_folders()] if path.is_relative_to("/tmp")), None)
+    """What of Python itself lies in /tmp, where a box has its own files and would not see it."""
+    return next((path for path in [interpreter(), standard_library()] if path.is_relative_to("/tmp")), None)
+
+
+def inside(path: Path) -> Path:
+    """Where a folder of the machine is found inside: under its own name, unless that is in /tmp."""
+    return Path(INSIDE, "tmp", path.relative_to("/tmp")) if path.is_relative_to("/tmp") else path
 
 
 def interpreter() -> Path:
@@ -96,10 +101,10 @@ def outermost(paths: Iterable[Path]) -> list[Path]:
 
 
 def bind(path: Path) -> list[str]:
-    """Options that show a file or folder inside, read-only, under its own name."""
+    """Options that show a file or folder inside, read-only."""
     if path.is_symlink():  # /lib is one on most systems
         return ["--symlink", os.readlink(path), str(path)]
-    return [*parents(path), "--ro-bind", str(path), str(path)]
+    return [*parents(inside(path)), "--ro-bind", str(path), str(inside(path))]
 
 
 def parents(path: Path) -> list[str]:

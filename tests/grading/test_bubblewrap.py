@@ -1,12 +1,15 @@
 import os
 import socket
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 import course_lib
 from course_lib.grading import bubblewrap
+from course_lib.grading.sandbox import Zygote
 
 ORDINARY = 60_901  # a user that is not root
 
@@ -76,8 +79,25 @@ def test_root_gives_its_privileges_up(monkeypatch):
 
 def test_a_python_in_tmp_is_told(monkeypatch):
     assert bubblewrap.misplaced() is None
-    monkeypatch.setattr(bubblewrap, "library_folders", lambda: [Path("/usr/lib"), Path("/tmp/venv/lib")])
-    assert bubblewrap.misplaced() == Path("/tmp/venv/lib")
+    monkeypatch.setattr(bubblewrap, "interpreter", lambda: Path("/tmp/python/bin/python3"))
+    assert bubblewrap.misplaced() == Path("/tmp/python/bin/python3")
+
+
+@pytest.mark.needs("sandbox")
+def test_a_virtual_environment_in_tmp_is_shown_under_another_name():
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        packages = Path(folder, "site-packages")
+        (packages / "answer").mkdir(parents=True)
+        (packages / "answer" / "__init__.py").write_text("ANSWER = 42")
+        secret = packages / "secret"
+        secret.mkdir()
+        (secret / "__init__.py").touch()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "path", [*sys.path, str(packages)])
+            with Zygote(hidden=[secret]) as zygote, zygote.box() as box:
+                assert box.load("from answer import ANSWER") is None
+                assert box.load("from secret import anything") == "ImportError"
+                assert box.load(f"import os; assert not os.path.exists({folder!r})") is None
 
 
 @pytest.mark.needs("sandbox")
