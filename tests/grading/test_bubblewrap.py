@@ -53,7 +53,7 @@ def test_a_folder_above_what_is_visible_is_not_covered(tmp_path):
 def test_what_is_covered_comes_after_what_shows_it(tmp_path, monkeypatch):
     torch_folder = bubblewrap.library_folders()[0]
     options = bubblewrap.command("trial", "3", hidden=[torch_folder / "torch"])
-    cover = options.index(str(torch_folder / "torch"))
+    cover = options.index(str(bubblewrap.inside(torch_folder / "torch")))
     assert options[cover - 1] == "--tmpfs"
     assert "--ro-bind" not in options[cover:]
 
