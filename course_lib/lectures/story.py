@@ -191,13 +191,10 @@ def compose(notebook: NotebookNode, *, path: int = 90, keep_code: bool = False) 
 def _cells_of(slide: Slide, cell: NotebookNode, section: str) -> Iterator[NotebookNode]:
     about = {"name": slide.name, "paths": list(slide.paths), "minutes": slide.minutes, "section": section}
     body = "\n\n".join([slide.text, *_shown_source(slide, cell)])
-    items = []
-    if slide.steps:
-        items = ITEM.findall(body)
-        body = ITEM.sub("", body).strip()
-    yield _markdown_cell(slide.name, body, "slide", about)
-    for number, item in enumerate(items, start=1):
-        yield _markdown_cell(f"{slide.name}-{number}", item, "fragment", {})
+    first, *later = _steps(body) if slide.steps else [body]
+    yield _markdown_cell(slide.name, first, "slide", about)
+    for number, step in enumerate(later, start=1):
+        yield _markdown_cell(f"{slide.name}-{number}", step, "fragment", {})
     if slide.parts:
         kept = [i for i, output in enumerate(cell.get("outputs", [])) if _wanted(output, slide.parts)]
         if not kept:
@@ -205,6 +202,12 @@ def _cells_of(slide: Slide, cell: NotebookNode, section: str) -> Iterator[Notebo
         shown = {"show": list(slide.parts), "outputs": kept}
         yield _code_cell(cell, "fragment" if slide.steps else "-", shown, [cell.outputs[i] for i in kept])
     yield _markdown_cell(f"{slide.name}-notes", slide.notes, "notes", {"minutes": slide.minutes})
+
+
+def _steps(body: str) -> list[str]:
+    """What stands above the first item of a list, each item, and what stands below or between them."""
+    above, *rest = re.split(f"({ITEM.pattern})", body, flags=re.MULTILINE)
+    return [above.strip(), *(piece.strip() for piece in rest if piece.strip())]
 
 
 def _markdown_cell(name: str, source: str, slide_type: str, about: dict) -> NotebookNode:

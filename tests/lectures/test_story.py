@@ -110,6 +110,13 @@ def test_steps_come_one_by_one_with_the_outputs_last():
     assert [cell.source for cell in notebook.cells[:3]] == ["## Look back", "- one", "- two"]
 
 
+def test_what_stands_below_a_list_comes_after_its_steps():
+    notebook = compose(
+        lesson(slide("## Look back\n\n- one\n- two, so", show=["math"], steps=True), cell=new_markdown_cell(PROSE))
+    )
+    assert [cell.source for cell in notebook.cells[1:4]] == ["- one", "- two, so", "$$a^2 +\nb^2$$"]
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
