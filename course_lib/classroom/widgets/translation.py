@@ -50,6 +50,7 @@ def translator(
         draw=lambda state: _draw(result(state)) if len(result(state).target) else "",
         alt=alt,
         words_first=True,
+        steps={"text": tuple(examples)},
     )
 
 
