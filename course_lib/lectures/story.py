@@ -23,6 +23,7 @@ FROM_CODE = ("code", "text", "figure", "question", "answer", "html", "widget")
 FROM_MARKDOWN = ("math", "table", "list")
 
 FORMULA = re.compile(r"\$\$.+?\$\$", re.DOTALL)
+COMMA = re.compile(r"\s*[.,;]\s*\$\$$")  # the sentence that a formula ends in the lesson is not on the slide
 TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
 LIST = re.compile(r"(?:^(?:-|\d+\.) .*\n?(?:^ +\S.*\n?)*)+", re.MULTILINE)
 ITEM = re.compile(r"^(?:-|\d+\.) .*(?:\n +\S.*)*", re.MULTILINE)
@@ -238,7 +239,7 @@ def _shown_source(slide: Slide, cell: NotebookNode) -> Iterator[str]:
             found = {"math": FORMULA, "table": TABLE, "list": LIST}[kind].findall(cell.source)
             if not found:
                 raise ValueError(f"the slide {slide.heading!r} shows a {kind}, but its cell has none")
-            yield "\n\n".join(part.strip() for part in found)
+            yield "\n\n".join(COMMA.sub("$$", part.strip()) for part in found)
 
 
 def _lines(slide: Slide, source: str) -> str:

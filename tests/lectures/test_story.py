@@ -6,7 +6,7 @@ from course_lib.lectures.story import compose, fold, output_kind, slides_of, unf
 
 FIGURE = new_output("display_data", {"text/html": "<img alt='Waves.' src=''>", "text/plain": "Figure: Waves."})
 PRINTED = new_output("stream", name="stdout", text="42\n")
-PROSE = "Then\n\n$$a^2 +\nb^2$$\n\n- one thing,\n  at length\n- another\n\n| a | b |\n|---|---|\n| 1 | 2 |\nEnd."
+PROSE = "Then\n\n$$a^2 +\nb^2 .$$\n\n- one thing,\n  at length\n- another\n\n| a | b |\n|---|---|\n| 1 | 2 |\nEnd."
 
 
 def slide(text="## Look back", **fields):
