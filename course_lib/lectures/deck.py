@@ -1,0 +1,153 @@
+"""The slides of a lesson as one HTML file that opens from a stick: nothing is fetched, nothing else is needed.
+
+`build_deck` turns the slideshow notebook of `course_lib.lectures.story.compose` into a page with reveal.js, MathJax and
+fonts inside it. Widgets step through the frames that the lesson stored (`Explorer.stepper`).
+"""
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from course_lib.data.place import CannotStart
+from course_lib.lectures.assets import MATHJAX, REVEAL, asset, fetch
+from course_lib.lectures.fonts import font_css
+from course_lib.lectures.rendering import fill, inline_script, markdown_html, outputs_html, template_text
+from course_lib.lectures.story import compose
+
+THEMES = ("light", "dark")
+MAX_BYTES = 15_000_000
+DENSE_LINES = 17  # of code and output together, above which both are set smaller
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """One slide as it stands in the deck; `head`, `body` and `notes` are HTML."""
+
+    name: str
+    heading: str
+    kind: str
+    minutes: float
+    head: str
+    body: str
+    notes: str
+
+
+def build_deck(notebook: NotebookNode, *, theme: str = "light") -> str:
+    """The deck of a slideshow notebook, as HTML.
+
+    Raises ValueError for a theme that does not exist, or a notebook without slides; CannotStart if reveal.js, MathJax
+    or the fonts cannot be had.
+    """
+    if theme not in THEMES:
+        raise ValueError(f"a deck is {' or '.join(THEMES)}, not {theme!r}")
+    pages = list(_pages(notebook))
+    if not pages:
+        raise ValueError("this notebook has no slides")
+    return fill(
+        "deck.html.j2",
+        title=html.escape(str(notebook.metadata.get("lecture", {}).get("title") or pages[0].heading)),
+        theme=theme,
+        slides=pages,
+        fonts=font_css(),
+        reveal_css=asset(REVEAL, "dist/reveal.css").decode(),
+        css=template_text("deck.css"),
+        mathjax=inline_script(asset(MATHJAX, "es5/tex-svg-full.js").decode()),
+        reveal=inline_script(asset(REVEAL, "dist/reveal.js").decode()),
+        js=template_text("deck.js"),
+    )
+
+
+def write_deck(lesson: NotebookNode, to: Path, *, path: int = 90, theme: str = "light") -> int:
+    """Write the deck of a lesson; returns its size in bytes.
+
+    Raises CannotStart if the lesson has no slides, the deck is too large or the file cannot be written.
+    """
+    slideshow = compose(lesson, path=path)
+    if not slideshow.cells:
+        raise CannotStart(f"There are no slides of {path} minutes in this lesson yet.")
+    fetch()
+    data = build_deck(slideshow, theme=theme).encode()
+    if len(data) > MAX_BYTES:
+        raise CannotStart(f"The deck has {len(data) / 1e6:.1f} MB; {MAX_BYTES / 1e6:.0f} MB is the most.")
+    write_file(to, data)
+    return len(data)
+
+
+def write_file(to: Path, data: bytes) -> None:
+    """Write a file as a whole. Raises CannotStart where that is not possible."""
+    part = to.with_name(f".{to.name}.part")
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(data)
+        part.replace(to)
+    except OSError as error:
+        raise CannotStart(f"{to} cannot be written: {error.strerror}. Name another place with --to.") from error
+
+
+def _pages(notebook: NotebookNode) -> Iterator[Page]:
+    cells: list[NotebookNode] = []
+    for cell in notebook.cells:
+        kind = _slide_type(cell)
+        if kind == "skip":
+            continue
+        if kind == "slide" and cells:
+            yield _page(cells)
+            cells = []
+        cells.append(cell)
+    if cells:
+        yield _page(cells)
+
+
+def _slide_type(cell: NotebookNode) -> str:
+    return cell.metadata.get("slideshow", {}).get("slide_type", "-")
+
+
+def _page(cells: Sequence[NotebookNode]) -> Page:
+    first = cells[0]
+    about = first.metadata.get("lecture", {})
+    heading = re.match(r"#+ +(.+)", first.source)
+    body, notes = [], []
+    for cell in cells[1:]:
+        if _slide_type(cell) == "notes":
+            notes.append(markdown_html(cell.source))
+            continue
+        shown = outputs_html(cell) if cell.cell_type == "code" else markdown_html(cell.source)
+        body.append(f'<div class="fragment {cell.cell_type}">{shown}</div>' if _slide_type(cell) == "fragment" else shown)
+    return Page(
+        name=html.escape(about.get("name", first.get("id", ""))),
+        heading=html.escape(re.sub(r"[$*`\\]", "", heading[1]) if heading else ""),
+        kind=_kind(cells),
+        minutes=about.get("minutes", 0),
+        head=_joined_items(markdown_html(first.source)),
+        body=_joined_items("\n".join(body)),
+        notes="\n".join(notes),
+    )
+
+
+def _kind(cells: Sequence[NotebookNode]) -> str:
+    """The CSS classes of a slide: what it mainly shows, and whether it is dense."""
+    shown = [kind for cell in cells for kind in cell.metadata.get("lecture", {}).get("show", ())]
+    source = cells[0].source
+    if source.startswith("# "):
+        return "title"
+    for kind in ("widget", "figure", "question"):
+        if kind in shown:
+            return kind
+    code = re.findall(r"^```\w*\n(.*?)^```", source, re.DOTALL | re.MULTILINE)
+    texts = [output.get("text", "") for cell in cells for output in cell.get("outputs", ())]
+    lines = sum(text.strip("\n").count("\n") + 1 for text in code + texts)
+    if not code and not texts:
+        return "table" if re.search(r"^\|", source, re.MULTILINE) else "words"
+    return "code dense" if lines > DENSE_LINES else "code"
+
+
+def _joined_items(text: str) -> str:
+    """Points that appear one by one are one list: the fragments go from the lists to their items."""
+    text = re.sub(r'<div class="fragment markdown"><ul>\s*<li>', '<ul><li class="fragment">', text)
+    text = re.sub(r'<div class="fragment markdown"><ol(?: start="\d+")?>\s*<li>', '<ol><li class="fragment">', text)
+    text = re.sub(r"(</[uo]l>)\s*</div>", r"\1", text)
+    return re.sub(r"</([uo])l>\s*<\1l>", "", text)
