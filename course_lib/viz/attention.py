@@ -1,6 +1,7 @@
 """Figures of lesson 05: what attention is, where it looks and what it costs. Data in, Figure out."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 
 import numpy as np
 from jaxtyping import Float
@@ -238,7 +239,8 @@ def cost_curves(
             axes.plot(lengths, values, marker=MARKERS[i], label=f"{layer}: n^{slopes[quantity][layer]:.1f}")
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        axes.set(xlabel="sequence length n", title=quantity)
+        lines = (fill(part, 24) for part in quantity.replace(" (", "\n(").splitlines())
+        axes.set(xlabel="sequence length n", title="\n".join(lines))
         axes.set_ylim(top=30 * axes.get_ylim()[1])  # room for the legend above the curves
         axes.legend(loc="upper left")
     return fig
