@@ -117,7 +117,8 @@ def test_head_maps_draw_one_panel_a_head():
 
 
 def test_titles_of_the_costs_are_broken_where_a_bracket_opens():
-    curves = {"operations (forward and backward)": {"layer": [1, 4, 16]}, "bytes kept for the backward pass": {}}
+    quantities = ("operations (forward and backward)", "bytes kept for the backward pass")
+    curves = {quantity: {"layer": [1, 4, 16]} for quantity in quantities}
     fig = figures.cost_curves([1, 2, 4], curves, dict.fromkeys(curves, {"layer": 2.0}))
     titles = [axes.get_title() or axes.get_title(loc="left") for axes in fig.axes]
     assert titles == ["operations\n(forward and backward)", "bytes kept for the\nbackward pass"]
