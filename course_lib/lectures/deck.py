@@ -20,17 +20,18 @@ from course_lib.lectures.story import compose
 
 THEMES = ("light", "dark")
 MAX_BYTES = 15_000_000
-DENSE_LINES = 17  # of code and output together, above which both are set smaller
+ROOMY_LINES, DENSE_LINES = 11, 17  # of code and output together, up to and above which they are set larger and smaller
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """One slide as it stands in the deck; `head`, `body` and `notes` are HTML."""
+    """One slide as it stands in the deck; all texts are HTML."""
 
     name: str
     heading: str
     kind: str
     minutes: float
+    section: str
     head: str
     body: str
     notes: str
@@ -109,20 +110,23 @@ def _slide_type(cell: NotebookNode) -> str:
 def _page(cells: Sequence[NotebookNode]) -> Page:
     first = cells[0]
     about = first.metadata.get("lecture", {})
-    heading = re.match(r"#+ +(.+)", first.source)
-    body, notes = [], []
+    head, _, rest = first.source.partition("\n")
+    body, notes = [markdown_html(rest)], []
     for cell in cells[1:]:
         if _slide_type(cell) == "notes":
             notes.append(markdown_html(cell.source))
             continue
         shown = outputs_html(cell) if cell.cell_type == "code" else markdown_html(cell.source)
-        body.append(f'<div class="fragment {cell.cell_type}">{shown}</div>' if _slide_type(cell) == "fragment" else shown)
+        if _slide_type(cell) == "fragment":
+            shown = f'<div class="fragment {cell.cell_type}">{shown}</div>'
+        body.append(shown)
     return Page(
         name=html.escape(about.get("name", first.get("id", ""))),
-        heading=html.escape(re.sub(r"[$*`\\]", "", heading[1]) if heading else ""),
+        heading=html.escape(re.sub(r"[$*`\\]", "", head.lstrip("# "))),
         kind=_kind(cells),
         minutes=about.get("minutes", 0),
-        head=_joined_items(markdown_html(first.source)),
+        section=html.escape(about.get("section", "")),
+        head=markdown_html(head),
         body=_joined_items("\n".join(body)),
         notes="\n".join(notes),
     )
@@ -142,7 +146,7 @@ def _kind(cells: Sequence[NotebookNode]) -> str:
     lines = sum(text.strip("\n").count("\n") + 1 for text in code + texts)
     if not code and not texts:
         return "table" if re.search(r"^\|", source, re.MULTILINE) else "words"
-    return "code dense" if lines > DENSE_LINES else "code"
+    return "code dense" if lines > DENSE_LINES else "code roomy" if lines <= ROOMY_LINES else "code"
 
 
 def _joined_items(text: str) -> str:

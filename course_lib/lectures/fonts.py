@@ -44,7 +44,7 @@ def _rule(family: str, woff: bytes, weight: int, style: str) -> str:
 def _subset(name: str, characters: list[int]) -> bytes:
     """A font that comes with matplotlib, cut down to some characters, as WOFF."""
     font = TTFont(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name)
-    options = subset.Options(hinting=False, layout_features=[], notdef_outline=True)
+    options = subset.Options(hinting=False, layout_features=[], notdef_outline=True, drop_tables=["FFTM"])
     cutter = subset.Subsetter(options)
     cutter.populate(unicodes=characters)
     cutter.subset(font)

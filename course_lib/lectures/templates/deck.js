@@ -18,7 +18,7 @@
     const start = at.slice();
     const inputs = [];
     const bar = document.createElement("div");
-    bar.className = "controls";
+    bar.className = "moves";
 
     function show(places) {
       at = places.map((place, i) => Math.max(0, Math.min(controls[i][1].length - 1, place)));
@@ -38,7 +38,7 @@
 
     controls.forEach(([label, words], i) => {
       const line = document.createElement("div");
-      line.className = words.every((text) => text.length < 8) ? "control short" : "control";
+      line.className = words.every((text) => text.length < 8) ? "move" : "move long";
       const name = document.createElement("label");
       const range = document.createElement("input");
       const value = document.createElement("output");
@@ -61,7 +61,13 @@
       bar.append(line);
     });
     box.prepend(bar);
-    box.classList.add("moving");
+    frames.forEach((frame) => {
+      const inside = document.createElement("div");
+      const picture = frame.querySelector("img");
+      inside.className = picture && picture.getAttribute("width") < 2 * picture.getAttribute("height") ? "frame tall" : "frame";
+      inside.append(...[...frame.childNodes].filter((node) => node.nodeName !== "SUMMARY"));
+      frame.append(inside);
+    });
 
     /* The way of a clicker: the first control to its end, then the second, and so on. */
     const way = [start];
@@ -178,8 +184,18 @@
     document.querySelectorAll(".fragment").forEach((mark) => mark.classList.remove("fragment"));
   }
 
+  /* A formula that is wider than its slide becomes as much smaller. */
+  function fitFormulas() {
+    document.querySelectorAll(".page mjx-container[display=true]").forEach((box) => {
+      const wide = box.querySelector("svg").getBoundingClientRect().width, room = box.getBoundingClientRect().width;
+      if (wide > room) box.style.fontSize = Math.floor(100 * room / wide) + "%";
+    });
+  }
+
   /* The mathematics first, while every slide has a size: a formula in a hidden slide would be measured as nothing. */
-  MathJax.startup.promise.then(() => MathJax.typesetPromise()).then(() => document.fonts.ready).then(() => {
+  MathJax.startup.promise.then(() => MathJax.typesetPromise()).then(fitFormulas).then(() => document.fonts.ready).then(() => {
+    root.dataset.measured = "yes";
+    Reveal.on("pdf-ready", () => { root.dataset.ready = "yes"; });
     Reveal.initialize({
       width: 1280, height: 720, margin: 0, center: false, minScale: 0.1, maxScale: 4,
       controls: true, progress: true, hash: true, transition: "none", backgroundTransition: "none",
@@ -201,7 +217,7 @@
       Reveal.on("fragmentshown", (event) => { event.fragments.forEach((mark) => fragmentChanged(mark, true)); refresh(); });
       Reveal.on("fragmenthidden", (event) => { event.fragments.forEach((mark) => fragmentChanged(mark, false)); refresh(); });
       setInterval(tick, 1000);
-      root.dataset.ready = "yes";
+      if (!printing) root.dataset.ready = "yes";
     });
   });
 })();
