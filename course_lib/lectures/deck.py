@@ -20,7 +20,8 @@ from course_lib.lectures.story import compose
 
 THEMES = ("light", "dark")
 MAX_BYTES = 15_000_000
-ROOMY_LINES, DENSE_LINES = 11, 17  # of code and output together, up to and above which they are set larger and smaller
+ROOMY = (11, 66)  # lines of code and output together, and characters in a line, up to which they are set larger
+NORMAL = (17, 80)  # above which they are set smaller
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,7 @@ def build_deck(notebook: NotebookNode, *, theme: str = "light") -> str:
         raise ValueError("this notebook has no slides")
     return fill(
         "deck.html.j2",
-        title=html.escape(str(notebook.metadata.get("lecture", {}).get("title") or pages[0].heading)),
+        title=pages[0].heading,
         theme=theme,
         slides=pages,
         fonts=font_css(),
@@ -122,7 +123,7 @@ def _page(cells: Sequence[NotebookNode]) -> Page:
         body.append(shown)
     return Page(
         name=html.escape(about.get("name", first.get("id", ""))),
-        heading=html.escape(re.sub(r"[$*`\\]", "", head.lstrip("# "))),
+        heading=html.escape(_plain(head)),
         kind=_kind(cells),
         minutes=about.get("minutes", 0),
         section=html.escape(about.get("section", "")),
@@ -130,6 +131,12 @@ def _page(cells: Sequence[NotebookNode]) -> Page:
         body=_joined_items("\n".join(body)),
         notes="\n".join(notes),
     )
+
+
+def _plain(heading: str) -> str:
+    """A heading as a window's title can show it: 'Why divide by √d_k?'."""
+    text = re.sub(r"\\sqrt\{(.*?)\}", r"√\1", heading.lstrip("# "))
+    return re.sub(r"[$*`{}]|\\(?:mathrm|text|[,;!])?", "", text)
 
 
 def _kind(cells: Sequence[NotebookNode]) -> str:
@@ -143,10 +150,13 @@ def _kind(cells: Sequence[NotebookNode]) -> str:
             return kind
     code = re.findall(r"^```\w*\n(.*?)^```", source, re.DOTALL | re.MULTILINE)
     texts = [output.get("text", "") for cell in cells for output in cell.get("outputs", ())]
-    lines = sum(text.strip("\n").count("\n") + 1 for text in code + texts)
+    lines = [line for text in code + texts for line in text.strip("\n").split("\n")]
+    size = (len(lines), max(map(len, lines), default=0))
     if not code and not texts:
         return "table" if re.search(r"^\|", source, re.MULTILINE) else "words"
-    return "code dense" if lines > DENSE_LINES else "code roomy" if lines <= ROOMY_LINES else "code"
+    if all(here <= most for here, most in zip(size, ROOMY, strict=True)):
+        return "code roomy"
+    return "code" if all(here <= most for here, most in zip(size, NORMAL, strict=True)) else "code dense"
 
 
 def _joined_items(text: str) -> str:

@@ -182,6 +182,11 @@
   if (printing) {
     root.dataset.theme = "light";
     document.querySelectorAll(".fragment").forEach((mark) => mark.classList.remove("fragment"));
+    document.querySelectorAll(".slides > section").forEach((slide, i) => {
+      const title = document.createElement("h2");
+      title.textContent = (i + 1) + " · " + slide.getAttribute("aria-label") + " (" + slide.dataset.minutes + " min)";
+      slide.querySelector("aside.notes").prepend(title);
+    });
   }
 
   /* A formula that is wider than its slide becomes as much smaller. */
