@@ -28,6 +28,8 @@ COMMANDS = {
     "test": "run every test of the course",
     "doctor": "check this machine and say what to repair",
     "train": "train a model that a lesson shows",
+    "slides": "write the slides of a lesson as one file",
+    "handout": "write the hand-outs of a lesson",
     "assign": "assignments: fetch, validate and submit one; release, collect and prove one",
     "grade": "grade the submissions of an assignment",
     "bench": "measure our layers and models against their peers",

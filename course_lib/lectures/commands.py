@@ -22,8 +22,8 @@ def write_slides(lesson: Path, *, path: int = 90, theme: str = "light", to: Path
     chosen = slides_of(notebook, path)
     minutes = sum(slide.minutes for slide in chosen)
     print(
-        f"{file}\n{len(chosen)} slides, {minutes:g} minutes, {size / 1e6:.1f} MB. Open it in any browser, with or without "
-        "a network: S shows the notes, T changes the theme, ? names all keys."
+        f"{file}\n{len(chosen)} slides, {minutes:g} minutes, {size / 1e6:.1f} MB. Open it in any browser, with or "
+        "without a network: S shows the notes, T changes the theme, ? names all keys."
     )
     return 0
 

@@ -23,6 +23,8 @@ MAX_BYTES = 15_000_000
 ROOMY = (11, 66)  # lines of code and output together, and characters in a line, up to which they are set larger
 NORMAL = (17, 80)  # above which they are set smaller
 
+ITEM = re.compile(r'<div class="fragment markdown"><([uo]l)[^>]*>\s*<li>(.*?)</\1>\s*</div>', re.DOTALL)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
@@ -161,7 +163,5 @@ def _kind(cells: Sequence[NotebookNode]) -> str:
 
 def _joined_items(text: str) -> str:
     """Points that appear one by one are one list: the fragments go from the lists to their items."""
-    text = re.sub(r'<div class="fragment markdown"><ul>\s*<li>', '<ul><li class="fragment">', text)
-    text = re.sub(r'<div class="fragment markdown"><ol(?: start="\d+")?>\s*<li>', '<ol><li class="fragment">', text)
-    text = re.sub(r"(</[uo]l>)\s*</div>", r"\1", text)
-    return re.sub(r"</([uo])l>\s*<\1l>", "", text)
+    text = ITEM.sub(r'<\1><li class="fragment">\2</\1>', text)
+    return re.sub(r"</([uo]l)>\s*<\1>", "", text)

@@ -85,7 +85,7 @@ def _draw(result: Any):
             "source words."
         )
     left, top = 1.7, 1.15
-    width, height = left + 0.3 + max(0.66 * columns, 3.8), top + 0.5 + max(0.31 * rows, 0.8)
+    width, height = left + 0.3 + max(0.66 * columns, 3.8), top + 0.5 + max(0.3 * rows, 0.8)
     fig, axes = figure(width, height, layout=None)
     fig.subplots_adjust(left=left / width, right=1 - 0.8 / width, top=1 - top / height, bottom=0.35 / height)
     axes.imshow(weights, cmap=SEQUENTIAL, vmin=0, vmax=1, aspect="auto")
