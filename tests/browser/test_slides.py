@@ -163,7 +163,7 @@ OPEN_FRAME = """
         ("p.textContent = 'so many words '.repeat(400)", "overflows"),
         ("p.style = 'font-size: 15px'; p.textContent = 'small print'", "15 px"),
         ("p.outerHTML = '<pre style=\"font-size: 19px\">code</pre>'", "19 px"),
-        ("p.innerHTML = '<img width=2000 src=\"' + document.querySelector('img').src + '\" style=\"width:20px\">'", "shrunk"),
+        ("p.innerHTML = '<img width=2000 src=\"' + document.images[0].src + '\" style=\"width:20px\">'", "shrunk"),
     ],
 )  # fmt: skip
 def test_the_measurement_sees_a_fault(open_deck, fault, found):
