@@ -130,6 +130,25 @@ def slides(
     raise typer.Exit(write_slides(find_lesson(lesson), path=minutes, theme=theme, to=to))
 
 
+@app.command(epilog="Examples:  course lecture 05   |   course lecture 05 --minutes 60 --port 9000")
+def lecture(
+    lesson: Lesson,
+    minutes: Minutes = 90,
+    theme: Annotated[str, typer.Option(help="light or dark; the key T switches.")] = "light",
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Listen there.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser, or not.")] = True,
+):
+    """Teach from slides whose widgets recompute. Press Ctrl-C in the terminal to stop.
+
+    The slides stand there at once; the lesson runs meanwhile, and then the widgets come to life. Only this machine
+    can open the page.
+    """
+    from course_lib.lectures.commands import teach
+    from course_lib.tools.lessons import find_lesson
+
+    raise typer.Exit(teach(find_lesson(lesson), path=minutes, theme=theme, port=port, browser=browser))
+
+
 @app.command(epilog="Examples:  course handout 05   |   course handout 05 --minutes 60 --to handouts")
 def handout(lesson: Lesson, minutes: Minutes = 90, to: To = None):
     """Write what a lecture leaves behind: slides with notes as PDF, and the lesson for reading as HTML and PDF.

@@ -1,4 +1,4 @@
-"""`course slides` and `course handout`: which files they write, and what they say."""
+"""`course slides`, `course handout` and `course lecture`: which files they write, and what they say."""
 
 from pathlib import Path
 
@@ -8,13 +8,13 @@ from nbformat import NotebookNode
 from course_lib.data.place import CannotStart, course_folder
 from course_lib.lectures.deck import THEMES, write_deck
 from course_lib.lectures.handout import write_handout
+from course_lib.lectures.live import lecture
 from course_lib.lectures.story import PATHS, slides_of
 
 
 def write_slides(lesson: Path, *, path: int = 90, theme: str = "light", to: Path | None = None) -> int:
     """Write the deck of a lesson; returns an exit code. Raises CannotStart with a sentence that says what is wrong."""
-    if theme not in THEMES:
-        raise CannotStart(f"A deck is {' or '.join(THEMES)}, not {theme!r}.")
+    _check_theme(theme)
     notebook, name = _lesson(lesson, path)
     place = to or course_folder() / "build" / "lectures"
     file = place if place.suffix == ".html" else place / f"{name}.slides.html"
@@ -34,6 +34,18 @@ def write_handouts(lesson: Path, *, path: int = 90, to: Path | None = None) -> i
     for file in write_handout(notebook, to or course_folder() / "build" / "lectures", name, path=path):
         print(file)
     return 0
+
+
+def teach(lesson: Path, *, path: int = 90, theme: str = "light", port: int | None = None, browser: bool = True) -> int:
+    """Serve the live slides of a lesson until they are stopped; returns an exit code. Raises CannotStart, as above."""
+    _check_theme(theme)
+    notebook, name = _lesson(lesson, path)
+    return lecture(notebook, name, path=path, theme=theme, port=port, browser=browser)
+
+
+def _check_theme(theme: str) -> None:
+    if theme not in THEMES:
+        raise CannotStart(f"A deck is {' or '.join(THEMES)}, not {theme!r}.")
 
 
 def _lesson(file: Path, path: int) -> tuple[NotebookNode, str]:
