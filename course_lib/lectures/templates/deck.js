@@ -198,7 +198,11 @@
   }
 
   /* The mathematics first, while every slide has a size: a formula in a hidden slide would be measured as nothing. */
-  MathJax.startup.promise.then(() => MathJax.typesetPromise()).then(fitFormulas).then(() => document.fonts.ready).then(() => {
+  const FONTS = ["30px 'Source Sans Pro'", "600 30px 'Source Sans Pro'", "italic 30px 'Source Sans Pro'", "24px 'Course Mono'"];
+  Promise.all([window.mathjaxReady, ...FONTS.map((font) => document.fonts.load(font))]).then(() => {
+    MathJax.typeset([document.querySelector(".slides")]);
+    fitFormulas();
+  }).then(() => {
     root.dataset.measured = "yes";
     Reveal.on("pdf-ready", () => { root.dataset.ready = "yes"; });
     Reveal.initialize({
