@@ -35,12 +35,8 @@ COMMANDS = {
     "grade": "grade the submissions of an assignment",
     "bench": "measure our layers and models against their peers",
 }
-EXTRAS = {  # of pyproject.toml, and what they are for
-    "dev": "the tests",
-    "instructor": "grading",
-    "dask": "a cluster",
-    "lectures": "live lectures",
-}
+# The extras of pyproject.toml, and what they are for
+EXTRAS = {"dev": "the tests", "instructor": "grading", "dask": "a cluster", "lectures": "live lectures"}
 STUDENTS = ([], ["fetch"], ["validate"], ["submit"], ["list"], ["--help"])  # of `course assign`: nothing more is needed
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_SECONDS = 4  # how long we wait for it before plain pip takes over
