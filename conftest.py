@@ -8,11 +8,17 @@ import os
 import shutil
 import signal
 import tempfile
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+ASSETS = Path(os.environ.get("COURSE_HOME") or user_data_path("course_lib", appauthor=False)) / "lectures"
 
 # Before torch is imported: results are bit-identical for a fixed thread count only.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["MKL_NUM_THREADS"] = "1"
 os.environ["COURSE_PROGRESS"] = "off"
+os.environ.setdefault("COURSE_ASSETS", str(ASSETS))  # kept from run to run
 if "PYTEST_XDIST_WORKER" not in os.environ:  # the workers of pytest-xdist inherit this one home
     os.environ["COURSE_HOME"] = tempfile.mkdtemp(prefix="course-home-")
     atexit.register(shutil.rmtree, os.environ["COURSE_HOME"], ignore_errors=True)

@@ -28,11 +28,15 @@ COMMANDS = {
     "test": "run every test of the course",
     "doctor": "check this machine and say what to repair",
     "train": "train a model that a lesson shows",
+    "slides": "write the slides of a lesson as one file",
+    "handout": "write the hand-outs of a lesson",
+    "lecture": "teach from slides whose widgets recompute",
     "assign": "assignments: fetch, validate and submit one; release, collect and prove one",
     "grade": "grade the submissions of an assignment",
     "bench": "measure our layers and models against their peers",
 }
-EXTRAS = {"dev": "the tests", "instructor": "grading", "dask": "a cluster"}  # of pyproject.toml, and what they are for
+# The extras of pyproject.toml, and what they are for
+EXTRAS = {"dev": "the tests", "instructor": "grading", "dask": "a cluster", "lectures": "live lectures"}
 STUDENTS = ([], ["fetch"], ["validate"], ["submit"], ["verify"], ["list"], ["--help"])  # `course assign` needs no extra
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_SECONDS = 4  # how long we wait for it before plain pip takes over
@@ -544,7 +548,8 @@ def extras(arguments):
         return ["dev"]
     instructor = arguments[0] == "grade" or (arguments[0] == "assign" and arguments[1:2] not in STUDENTS)
     cluster = any(argument.split("=")[0] == "--cluster" for argument in arguments[1:])
-    return ["instructor"] * instructor + ["dask"] * cluster
+    live = arguments[0] == "lecture"
+    return ["instructor"] * instructor + ["dask"] * cluster + ["lectures"] * live
 
 
 def usage():

@@ -107,6 +107,60 @@ def train(
     raise typer.Exit(train_recipe(name, seeds=parse_seeds(seeds), out=out, fresh=fresh))
 
 
+Minutes = Annotated[int, typer.Option(help="30, 60 or 90: the lecture of that length.")]
+To = Annotated[Path | None, typer.Option(help="Write there, in place of build/lectures.")]
+
+
+@app.command(
+    epilog="Examples:  course slides 05   |   course slides 05 --minutes 30   |   course slides 05 --theme dark"
+)
+def slides(
+    lesson: Lesson,
+    minutes: Minutes = 90,
+    theme: Annotated[str, typer.Option(help="light or dark; the key T switches.")] = "light",
+    to: To = None,
+):
+    """Write the slides of a lesson as one file, which opens in any browser and needs no network.
+
+    In it: arrow keys or a clicker; S for the notes in a window of their own, T for the theme, ? for all keys.
+    """
+    from course_lib.lectures.commands import write_slides
+    from course_lib.tools.lessons import find_lesson
+
+    raise typer.Exit(write_slides(find_lesson(lesson), path=minutes, theme=theme, to=to))
+
+
+@app.command(epilog="Examples:  course lecture 05   |   course lecture 05 --minutes 60 --port 9000")
+def lecture(
+    lesson: Lesson,
+    minutes: Minutes = 90,
+    theme: Annotated[str, typer.Option(help="light or dark; the key T switches.")] = "light",
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Listen there.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser, or not.")] = True,
+):
+    """Teach from slides whose widgets recompute. Press Ctrl-C in the terminal to stop.
+
+    The slides stand there at once; the lesson runs meanwhile, and then the widgets come to life. Only this machine
+    can open the page.
+    """
+    from course_lib.lectures.commands import teach
+    from course_lib.tools.lessons import find_lesson
+
+    raise typer.Exit(teach(find_lesson(lesson), path=minutes, theme=theme, port=port, browser=browser))
+
+
+@app.command(epilog="Examples:  course handout 05   |   course handout 05 --minutes 60 --to handouts")
+def handout(lesson: Lesson, minutes: Minutes = 90, to: To = None):
+    """Write what a lecture leaves behind: slides with notes as PDF, and the lesson for reading as HTML and PDF.
+
+    It needs Chromium, Chrome or Edge to print with.
+    """
+    from course_lib.lectures.commands import write_handouts
+    from course_lib.tools.lessons import find_lesson
+
+    raise typer.Exit(write_handouts(find_lesson(lesson), path=minutes, to=to))
+
+
 Assignment = Annotated[str, typer.Argument(metavar="ASSIGNMENT", help="Its name, such as 05.")]
 Folder = Annotated[
     Path | None,
@@ -308,7 +362,7 @@ def main() -> None:
     """Run the `course` command with the arguments of this process."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")    # a terminal that cannot show a letter must not stop us
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a letter must not stop us
     try:
         app(prog_name="course")
     except CannotStart as problem:

@@ -54,6 +54,20 @@ def sandbox_works():
     return sandbox_problem() is None
 
 
+@functools.cache
+def lecture_assets_are_there():
+    """Whether reveal.js, MathJax and axe-core are on this machine, or could be fetched just now."""
+    from course_lib.data.place import CannotStart
+    from course_lib.lectures.assets import PACKAGES, fetch
+    from tests.axe import AXE
+
+    try:
+        fetch([*PACKAGES, AXE], say=lambda words: None)
+    except CannotStart:
+        return False
+    return True
+
+
 def with_system_tools():
     """The environment with /usr/sbin on the path, where Debian hides `ip` from ordinary users."""
     return {
@@ -68,6 +82,11 @@ NEEDS = {
         kind="browser",
         remedy="install Chromium: sudo apt-get install chromium (or name one in COURSE_CHROMIUM)",
         available=lambda: find_chromium() is not None,
+    ),
+    "lecture_assets": Need(
+        kind="lecture",
+        remedy="run them once with a network, and with npm: sudo apt-get install npm",
+        available=lecture_assets_are_there,
     ),
     "network_namespace": Need(
         kind="offline",

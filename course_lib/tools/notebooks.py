@@ -26,6 +26,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from course_lib.lectures.story import fold, unfold
 from course_lib.tools.files import KERNELSPEC, MAX_BYTES, WIDGET_VIEW, read_notebook, write_notebook
 from course_lib.tools.stamps import (
     STAMP,
@@ -165,8 +166,12 @@ def reproducible_environment() -> Iterator[dict[str, str]]:
 
 
 def notebook_to_text(notebook: NotebookNode) -> str:
-    """The notebook's cells, tags and course metadata as a Python script in jupytext's percent format."""
+    """The notebook's cells, tags and course metadata as a Python script in jupytext's percent format.
+
+    The slides of its lecture stand above the cells that carry them (`course_lib.lectures.story`).
+    """
     notebook = nbformat.from_dict(notebook)
+    notebook["cells"] = unfold(notebook.cells)
     notebook.metadata.pop(STAMP, None)
     notebook.metadata["jupytext"] = {"notebook_metadata_filter": "course,-all", "cell_metadata_filter": "all"}
     return _jupytext().writes(notebook, fmt="py:percent")
@@ -178,9 +183,10 @@ def text_to_notebook(
     """A notebook without outputs from a script in percent format.
 
     Equal cells keep the ids they had in `previous`; the ids of new cells follow from `name` and their source,
-    so the same text always gives the same file.
+    so the same text always gives the same file. Raises ValueError for a slide that is not as it should be.
     """
     notebook = _jupytext().reads(text, fmt="py:percent")
+    notebook["cells"] = fold(notebook.cells)
     old = previous.cells if previous is not None else []
     ids = _kept_ids(notebook.cells, old)
     taken = {cell_id for cell_id in ids if cell_id}

@@ -1,6 +1,7 @@
 """Figures of lesson 05: what attention is, where it looks and what it costs. Data in, Figure out."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 
 import numpy as np
 from jaxtyping import Float
@@ -20,10 +21,10 @@ def bottleneck_diagram(source: Sequence[str], target: Sequence[str], weights: Fl
 
     On the right the arrows into each target word are as strong as its row of `weights`.
     """
-    fig, (left, right) = figure(16, 5.2, columns=2)
+    fig, (left, right) = figure(12, 5.2, columns=2)
     for axes, title in ((left, "One fixed vector"), (right, "Attention")):
         axes.set_title(title)
-        _blank(axes, (-0.8, max(len(source), len(target)) - 0.3), (-0.6, 4.3))
+        _blank(axes, (-0.55, max(len(source), len(target)) - 0.45), (-0.6, 4.3))
         _boxes(axes, source, 0.2, PALETTE["sky"], "encoder reads")
         _boxes(axes, target, 3.4, PALETTE["orange"], "decoder writes")
     middle = (len(source) - 1) / 2
@@ -31,7 +32,7 @@ def bottleneck_diagram(source: Sequence[str], target: Sequence[str], weights: Fl
         _arrow(left, (i, 0.5), (middle, 1.6), alpha=0.7)
     left.add_patch(FancyBboxPatch((middle - 0.5, 1.6), 1.0, 0.5, boxstyle="round,pad=0.05", fc=PALETTE["vermilion"]))
     left.text(middle, 1.85, "c", ha="center", va="center", color="white", fontsize=16, style="italic")
-    left.text(middle + 0.8, 1.85, "everything must\nfit in here", va="center", fontsize=12, color=GREY)
+    left.text(middle + 0.8, 1.85, "everything must\nfit in here", va="center", fontsize=13, color=GREY)
     for j in range(len(target)):
         _arrow(left, (middle, 2.15), (j, 3.1), alpha=0.7)
         for i in range(len(source)):
@@ -47,23 +48,28 @@ def bottleneck_diagram(source: Sequence[str], target: Sequence[str], weights: Fl
 
 
 def word_links(source: Sequence[str], target: Sequence[str], links: Sequence[tuple[int, int]]) -> Figure:
-    """A sentence above its translation, each gold link a line; lines that cross another are drawn strong."""
+    """A sentence above its translation, each gold link a line; lines that cross another are drawn strong.
+
+    In long sentences every second word stands further out, so that neighbours have room.
+    """
     links = sorted(links)
+    longest = max(len(source), len(target))
+    outward = 0.32 if longest > 8 else 0.0
     crossing = {a for a in links for b in links if (a[0] - b[0]) * (a[1] - b[1]) < 0}
-    fig, axes = figure(1.35 * max(len(source), len(target)), 3.0)
-    _blank(axes, (-0.7, max(len(source), len(target)) - 0.3), (-0.25, 2.25))
+    fig, axes = figure(min(12, 1.35 * longest), 3.4 + 2 * outward)
+    _blank(axes, (-0.7, longest - 0.3), (-0.25 - outward, 2.25 + outward))
     for i, j in links:
         strong = (i, j) in crossing
         axes.plot(
             [i, j],
-            [1.75, 0.3],
+            [1.75 + outward * (i % 2), 0.3 - outward * (j % 2)],
             color=PALETTE["vermilion"] if strong else GREY,
             linestyle="-" if strong else ":",
             linewidth=2.5 if strong else 1.5,
         )
-    for words, y in ((source, 2.0), (target, 0.05)):
+    for words, y, away in ((source, 2.0, outward), (target, 0.05, -outward)):
         for x, word in enumerate(words):
-            axes.text(x, y, word, ha="center", va="center", fontsize=14)
+            axes.text(x, y + away * (x % 2), word, ha="center", va="center", fontsize=14)
     return fig
 
 
@@ -77,7 +83,7 @@ def alignment_map(
 ) -> Figure:
     """Attention weights of each target word (row) over the source words (columns); gold links as rings."""
     weights = np.asarray(weights)
-    fig, axes = figure(2.4 + 0.62 * len(source), 1.6 + 0.45 * len(target))
+    fig, axes = figure(2.4 + 0.62 * len(source), 1.5 + 0.32 * len(target))
     _weight_image(axes, weights, source, target)
     axes.set(xlabel="source word", ylabel="word being written", title=title)
     if gold is not None:
@@ -136,7 +142,7 @@ def saturation_curves(
     gradient: Mapping[str, Sequence[float]],
 ) -> Figure:
     """Against d_k, with and without the division: variance of q.k, largest weight and gradient through the softmax."""
-    fig, panels = figure(14, 4.4, columns=3)
+    fig, panels = figure(12, 4.6, columns=3)
     for axes, curves, label, scale in (
         (panels[0], variance, "variance of the score", "log"),
         (panels[1], largest, "largest weight (mean)", "linear"),
@@ -155,7 +161,7 @@ def saturation_curves(
 def position_figure(codes: Float[Tensor, "N D"]) -> Figure:
     """The sinusoidal codes themselves, and the cosine similarity of each two positions."""
     codes = np.asarray(codes)
-    fig, (left, right) = figure(13, 4.8, columns=2)
+    fig, (left, right) = figure(12, 4.9, columns=2)
     unit = codes / np.linalg.norm(codes, axis=1, keepdims=True)
     for axes, image, colours, limits in (
         (left, codes, DIVERGING, (-1, 1)),
@@ -227,13 +233,14 @@ def cost_curves(
     slopes: Mapping[str, Mapping[str, float]],
 ) -> Figure:
     """Cost against sequence length on log axes: a panel a quantity, a line a layer, its fitted slope in the legend."""
-    fig, panels = figure(15, 5.0, columns=len(curves), squeeze=False)
+    fig, panels = figure(12, 5.4, columns=len(curves), squeeze=False)
     for axes, (quantity, layers) in zip(panels[0], curves.items(), strict=True):
         for i, (layer, values) in enumerate(layers.items()):
             axes.plot(lengths, values, marker=MARKERS[i], label=f"{layer}: n^{slopes[quantity][layer]:.1f}")
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        axes.set(xlabel="sequence length n", title=quantity)
+        lines = (fill(part, 24) for part in quantity.replace(" (", "\n(").splitlines())
+        axes.set(xlabel="sequence length n", title="\n".join(lines))
         axes.set_ylim(top=30 * axes.get_ylim()[1])  # room for the legend above the curves
         axes.legend(loc="upper left")
     return fig
@@ -276,9 +283,9 @@ def _blank(axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, flo
 
 def _boxes(axes: Axes, words: Sequence[str], y: float, colour: str, label: str) -> None:
     for x, word in enumerate(words):
-        axes.add_patch(FancyBboxPatch((x - 0.42, y - 0.25), 0.84, 0.5, boxstyle="round,pad=0.03", fc=colour, ec="none"))
-        axes.text(x, y, word, ha="center", va="center", fontsize=11.5)
-    axes.text(-0.75, y + (-0.6 if y < 1 else 0.6), label, color=GREY, fontsize=12, va="center")
+        axes.add_patch(FancyBboxPatch((x - 0.44, y - 0.25), 0.88, 0.5, boxstyle="round,pad=0.03", fc=colour, ec="none"))
+        axes.text(x, y, word, ha="center", va="center", fontsize=12)
+    axes.text(-0.47, y + (-0.6 if y < 1 else 0.6), label, color=GREY, fontsize=13, va="center")
 
 
 def _arrow(

@@ -18,6 +18,8 @@ import pytest
         ("assign release 05", ["instructor"]),
         ("assign prove 05", ["instructor"]),
         ("grade 05", ["instructor"]),
+        ("lecture 05", ["lectures"]),
+        ("slides 05", []),
         ("grade 05 --cluster tcp://10.0.0.1:8786", ["instructor", "dask"]),
         ("grade 05 --cluster=tcp://10.0.0.1:8786", ["instructor", "dask"]),
     ],

@@ -134,6 +134,26 @@ def test_cells_keep_their_ids_when_others_change_or_come_between():
     assert ids[:2] == ["kept0", "kept1"] and ids[3] == "kept2" and not ids[2].startswith("kept")
 
 
+SLIDE = """# %% [markdown] slide="30 90" minutes=2 show="text" code=["print", "print"] steps=true
+# ## A thought
+#
+# - a point
+#
+# **Notes**
+#
+# Ask: why?
+
+"""
+
+
+def test_slides_stand_above_their_cells_in_the_text_and_in_no_cell_of_the_notebook():
+    text = SCRIPT.replace("# %%\n", SLIDE + "# %%\n", 1)
+    notebook = text_to_notebook(text)
+    assert text != SCRIPT and notebook_to_text(notebook) == text
+    plain = text_to_notebook(SCRIPT)
+    assert [(cell.id, cell.source) for cell in notebook.cells] == [(cell.id, cell.source) for cell in plain.cells]
+
+
 def test_equal_cells_get_different_ids():
     cells = text_to_notebook("# %%\nprint(1)\n\n# %%\nprint(1)\n").cells
     assert len({cell.id for cell in cells}) == 2

@@ -114,3 +114,22 @@ def test_head_maps_draw_one_panel_a_head():
     fig = figures.head_maps(torch.stack([weights(), weights() / 2]), SOURCE, ["first", "second"])
     np.testing.assert_allclose(fig.axes[1].images[0].get_array(), weights() / 2)
     assert fig.axes[0].get_title(loc="left") == "first" or fig.axes[0].get_title() == "first"
+
+
+def test_titles_of_the_costs_are_broken_where_a_bracket_opens():
+    quantities = ("operations (forward and backward)", "bytes kept for the backward pass")
+    curves = {quantity: {"layer": [1, 4, 16]} for quantity in quantities}
+    fig = figures.cost_curves([1, 2, 4], curves, dict.fromkeys(curves, {"layer": 2.0}))
+    titles = [axes.get_title() or axes.get_title(loc="left") for axes in fig.axes]
+    assert titles == ["operations\n(forward and backward)", "bytes kept for the\nbackward pass"]
+
+
+@pytest.mark.parametrize("words", [4, 14])
+def test_figures_of_sentences_fit_a_slide(words):
+    sentence, links = [f"word{i}" for i in range(words)], [(i, i) for i in range(words)]
+    for fig in (
+        figures.word_links(sentence, sentence, links),
+        figures.alignment_map(weights(words, words), sentence, sentence, gold=links),
+    ):
+        width, height = fig.get_size_inches() * fig.dpi
+        assert width <= 1200 and height <= 620

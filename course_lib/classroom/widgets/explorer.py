@@ -4,6 +4,8 @@
 """
 
 import html
+import itertools
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
@@ -235,8 +237,11 @@ class Explorer:
     """A thing to play with.
 
     `draw` turns a state into a Figure, or into HTML; `alt` says in words what is to be seen, and stands below the
-    drawing, too, or above it with `words_first`. A ValueError of theirs is shown as the sentence it carries. Raises
-    ValueError for two controls of one name.
+    drawing, too, or above it with `words_first`. A ValueError of theirs is shown as the sentence it carries.
+
+    `steps` names, for some controls, the values that a page without a kernel steps through: all their combinations are
+    drawn in advance. Raises ValueError for two controls of one name, or for steps that a control cannot take or that
+    leave out the value it starts with.
     """
 
     name: str
@@ -246,11 +251,16 @@ class Explorer:
     alt: Callable[[State], str]
     beside: bool = False  # the controls stand left of the drawing, not above it
     words_first: bool = False
+    steps: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [control.name for control in self.controls]
         if len(set(names)) < len(names):
             raise ValueError(f"The controls of {self.name!r} need different names, but are called {names}.")
+        start = self.state()
+        for name, values in self.steps.items():
+            if start[name] not in [self.state(**{name: value})[name] for value in values]:
+                raise ValueError(f"The steps of {name!r} must hold the value it starts with, {start[name]!r}.")
 
     def state(self, **changes: Any) -> State:
         """Return the state at the start, with some values changed.
@@ -278,17 +288,39 @@ class Explorer:
         words = panel(to_html(alt), colour=GREY)
         return Frame(state=state, html=words + body if self.words_first else body + words, alt=alt)
 
+    def stepper(self) -> str:
+        """Return HTML with a frame for each combination of the steps, of which one is open: for pages without a kernel.
+
+        Each frame is a <details> that any browser can open. A deck turns them into controls: `data-controls` holds
+        their labels and the words of their values, `data-at` the place of a frame among them.
+        """
+        moved = [control for control in self.controls if control.name in self.steps]
+        values = [[control.check(value) for value in self.steps[control.name]] for control in moved]
+        labels = [
+            [to_plain(c.label), [c.words(value) for value in options]] for c, options in zip(moved, values, strict=True)
+        ]
+        start, frames = self.state(), []
+        for places in itertools.product(*(range(len(options)) for options in values)):
+            chosen = {c.name: options[i] for c, options, i in zip(moved, values, places, strict=True)}
+            words = "; ".join(f"{label}: {texts[i]}" for (label, texts), i in zip(labels, places, strict=True))
+            is_open = " open" if start | chosen == start else ""
+            at = " ".join(map(str, places))
+            summary = f"<summary>{html.escape(words)}</summary>"
+            frames.append(f'<details data-at="{at}"{is_open}>{summary}{self.frame(start | chosen).html}</details>')
+        controls = html.escape(json.dumps(labels, ensure_ascii=False))
+        return f'<div class="course-stepper" data-controls="{controls}">{"".join(frames)}</div>'
+
     def widget(self) -> widgets.Box:
         """Return the live form; a change of a control redraws in place."""
         return _Live(self).box
 
     def live(self) -> None:
-        """Show the live form; where there is no kernel the page shows the first frame."""
+        """Show the live form; where there is no kernel the page shows the first frame, or the steps."""
         first = self.frame()
         settings = [f"{to_plain(c.label)}: {c.words(c.start)}" for c in self.controls]
         plain = "\n".join([to_plain(self.title), *(f"  {setting}" for setting in settings), to_plain(first.alt)])
         heading = f"<p><strong>{inline_html(self.title)}</strong></p>"
-        static = f"{heading}<p>{inline_html('; '.join(settings))}</p>{first.html}"
+        static = f"{heading}<p>{inline_html('; '.join(settings))}</p>{self.stepper() if self.steps else first.html}"
         present(plain, static, widget=self.widget() if in_notebook() else None)
 
 

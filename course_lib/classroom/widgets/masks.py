@@ -54,6 +54,7 @@ def mask_painter() -> Explorer:
         draw=_draw,
         alt=_alt,
         beside=True,
+        steps={"mask": tuple(grids.values())},
     )
 
 

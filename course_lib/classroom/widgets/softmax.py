@@ -37,6 +37,7 @@ def softmax_explorer() -> Explorer:
         ],
         draw=_draw,
         alt=_alt,
+        steps={"d_k": (1, 16, 64), "temperature": (1.0, 4.0, 8.0)},  # T = sqrt(d_k) gives the same weights each time
     )
 
 

@@ -50,6 +50,7 @@ def translator(
         draw=lambda state: _draw(result(state)) if len(result(state).target) else "",
         alt=alt,
         words_first=True,
+        steps={"text": tuple(examples)},
     )
 
 
@@ -83,17 +84,17 @@ def _draw(result: Any):
             f"The weights have shape {(rows, columns)}, but there are {len(result.target)} target and {len(source)} "
             "source words."
         )
-    left, top = 1.6, 1.05
-    width, height = left + 0.3 + max(0.62 * columns, 3.4), top + 0.5 + max(0.42 * rows, 0.8)
+    left, top = 1.7, 1.15
+    width, height = left + 0.3 + max(0.66 * columns, 3.8), top + 0.5 + max(0.3 * rows, 0.8)
     fig, axes = figure(width, height, layout=None)
     fig.subplots_adjust(left=left / width, right=1 - 0.8 / width, top=1 - top / height, bottom=0.35 / height)
     axes.imshow(weights, cmap=SEQUENTIAL, vmin=0, vmax=1, aspect="auto")
     axes.grid(visible=False)
-    axes.set_xticks(range(columns), source, rotation=40, ha="left", rotation_mode="anchor")
-    axes.set_yticks(range(rows), result.target)
+    axes.set_xticks(range(columns), source, rotation=40, ha="left", rotation_mode="anchor", fontsize=14)
+    axes.set_yticks(range(rows), result.target, fontsize=14)
     axes.xaxis.tick_top()
-    axes.set_xlabel("English word; a bright square = much attention (0 to 1)", fontsize=11)
+    axes.set_xlabel("English word; a bright square = much attention (0 to 1)", fontsize=14)
     for i, best in enumerate(weights.argmax(axis=1)):
         colour = "black" if weights[i, best] > 0.45 else "white"
-        axes.text(best, i, f"{weights[i, best]:.2f}".lstrip("0"), ha="center", va="center", color=colour, fontsize=11)
+        axes.text(best, i, f"{weights[i, best]:.2f}".lstrip("0"), ha="center", va="center", color=colour, fontsize=14)
     return fig

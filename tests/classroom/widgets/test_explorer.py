@@ -201,3 +201,24 @@ def test_two_controls_of_one_name_are_refused():
     twice = [TextBox(name="t", label="T", value="") for _ in range(2)]
     with pytest.raises(ValueError, match="different names"):
         Explorer(name="x", title="x", controls=twice, draw=str, alt=str)
+
+
+def test_a_page_without_a_kernel_steps_through_the_combinations(explorer, page):
+    stepped = replace(explorer, steps={"slope": (1.0, 2.0), "text": ("good", "better", "best")})
+    stepped.live()
+    text = page[0]["text/html"]
+    assert text.count("<details") == 6 and text.count("<details data-at=\"0 0\" open>") == 1 == text.count(" open>")
+    assert "<summary>Slope: 2.00; Text: best</summary>" in text
+    assert stepped.frame(stepped.state(slope=2.0, text="best")).html in text
+
+
+@pytest.mark.parametrize(
+    ("steps", "sentence"),
+    [
+        ({"slope": (2.0, 3.0)}, "steps of 'slope' must hold the value it starts with, 1.0"),
+        ({"slope": (1.0, 9.0)}, "Slope must lie between 0 and 4"),
+    ],
+)
+def test_steps_that_cannot_be_are_refused(explorer, steps, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        replace(explorer, steps=steps)

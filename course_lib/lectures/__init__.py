@@ -1,0 +1,1 @@
+"""Lectures: slides, notes and hand-outs from the cells of a lesson."""

@@ -1,0 +1,167 @@
+"""The slides of a lesson as one HTML file that opens from a stick: nothing is fetched, nothing else is needed.
+
+`build_deck` turns the slideshow notebook of `course_lib.lectures.story.compose` into a page with reveal.js, MathJax and
+fonts inside it. Widgets step through the frames that the lesson stored (`Explorer.stepper`).
+"""
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from course_lib.data.place import CannotStart
+from course_lib.lectures.assets import MATHJAX, REVEAL, asset, fetch
+from course_lib.lectures.fonts import font_css
+from course_lib.lectures.rendering import fill, inline_script, markdown_html, outputs_html, template_text
+from course_lib.lectures.story import compose
+
+THEMES = ("light", "dark")
+MAX_BYTES = 15_000_000
+ROOMY = (11, 66)  # lines of code and output together, and characters in a line, up to which they are set larger
+NORMAL = (17, 80)  # above which they are set smaller
+
+ITEM = re.compile(r'<div class="fragment markdown"><([uo]l)[^>]*>\s*<li>(.*?)</\1>\s*</div>', re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """One slide as it stands in the deck; all texts are HTML."""
+
+    name: str
+    heading: str
+    kind: str
+    minutes: float
+    section: str
+    head: str
+    body: str
+    notes: str
+
+
+def build_deck(notebook: NotebookNode, *, theme: str = "light") -> str:
+    """The deck of a slideshow notebook, as HTML.
+
+    Raises ValueError for a theme that does not exist, or a notebook without slides; CannotStart if reveal.js, MathJax
+    or the fonts cannot be had.
+    """
+    if theme not in THEMES:
+        raise ValueError(f"a deck is {' or '.join(THEMES)}, not {theme!r}")
+    pages = list(_pages(notebook))
+    if not pages:
+        raise ValueError("this notebook has no slides")
+    return fill(
+        "deck.html.j2",
+        title=pages[0].heading,
+        theme=theme,
+        slides=pages,
+        fonts=font_css(),
+        reveal_css=asset(REVEAL, "dist/reveal.css").decode(),
+        css=template_text("deck.css"),
+        mathjax=inline_script(asset(MATHJAX, "es5/tex-svg-full.js").decode()),
+        reveal=inline_script(asset(REVEAL, "dist/reveal.js").decode()),
+        js=template_text("deck.js"),
+    )
+
+
+def write_deck(lesson: NotebookNode, to: Path, *, path: int = 90, theme: str = "light") -> int:
+    """Write the deck of a lesson; returns its size in bytes.
+
+    Raises CannotStart if the lesson has no slides, the deck is too large or the file cannot be written.
+    """
+    slideshow = compose(lesson, path=path)
+    if not slideshow.cells:
+        raise CannotStart(f"There are no slides of {path} minutes in this lesson yet.")
+    fetch()
+    data = build_deck(slideshow, theme=theme).encode()
+    if len(data) > MAX_BYTES:
+        raise CannotStart(f"The deck has {len(data) / 1e6:.1f} MB; {MAX_BYTES / 1e6:.0f} MB is the most.")
+    write_file(to, data)
+    return len(data)
+
+
+def write_file(to: Path, data: bytes) -> None:
+    """Write a file as a whole. Raises CannotStart where that is not possible."""
+    part = to.with_name(f".{to.name}.part")
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(data)
+        part.replace(to)
+    except OSError as error:
+        raise CannotStart(f"{to} cannot be written: {error.strerror}. Name another place with --to.") from error
+
+
+def _pages(notebook: NotebookNode) -> Iterator[Page]:
+    cells: list[NotebookNode] = []
+    for cell in notebook.cells:
+        kind = _slide_type(cell)
+        if kind == "skip":
+            continue
+        if kind == "slide" and cells:
+            yield _page(cells)
+            cells = []
+        cells.append(cell)
+    if cells:
+        yield _page(cells)
+
+
+def _slide_type(cell: NotebookNode) -> str:
+    return cell.metadata.get("slideshow", {}).get("slide_type", "-")
+
+
+def _page(cells: Sequence[NotebookNode]) -> Page:
+    first = cells[0]
+    about = first.metadata.get("lecture", {})
+    head, _, rest = first.source.partition("\n")
+    body, notes = [markdown_html(rest)], []
+    for cell in cells[1:]:
+        if _slide_type(cell) == "notes":
+            notes.append(markdown_html(cell.source))
+            continue
+        shown = outputs_html(cell) if cell.cell_type == "code" else markdown_html(cell.source)
+        if _slide_type(cell) == "fragment":
+            shown = f'<div class="fragment {cell.cell_type}">{shown}</div>'
+        body.append(shown)
+    return Page(
+        name=html.escape(about.get("name", first.get("id", ""))),
+        heading=html.escape(_plain(head)),
+        kind=_kind(cells),
+        minutes=about.get("minutes", 0),
+        section=html.escape(about.get("section", "")),
+        head=markdown_html(head),
+        body=_joined_items("\n".join(body)),
+        notes="\n".join(notes),
+    )
+
+
+def _plain(heading: str) -> str:
+    """A heading as a window's title can show it: 'Why divide by √d_k?'."""
+    text = re.sub(r"\\sqrt\{(.*?)\}", r"√\1", heading.lstrip("# "))
+    return re.sub(r"[$*`{}]|\\(?:mathrm|text|[,;!])?", "", text)
+
+
+def _kind(cells: Sequence[NotebookNode]) -> str:
+    """The CSS classes of a slide: what it mainly shows, and whether it is dense."""
+    shown = [kind for cell in cells for kind in cell.metadata.get("lecture", {}).get("show", ())]
+    source = cells[0].source
+    if source.startswith("# "):
+        return "title"
+    for kind in ("widget", "figure", "question"):
+        if kind in shown:
+            return kind
+    code = re.findall(r"^```\w*\n(.*?)^```", source, re.DOTALL | re.MULTILINE)
+    texts = [output.get("text", "") for cell in cells for output in cell.get("outputs", ())]
+    lines = [line for text in code + texts for line in text.strip("\n").split("\n")]
+    size = (len(lines), max(map(len, lines), default=0))
+    if not code and not texts:
+        return "table" if re.search(r"^\|", source, re.MULTILINE) else "words"
+    if all(here <= most for here, most in zip(size, ROOMY, strict=True)):
+        return "code roomy"
+    return "code" if all(here <= most for here, most in zip(size, NORMAL, strict=True)) else "code dense"
+
+
+def _joined_items(text: str) -> str:
+    """Points that appear one by one are one list: the fragments go from the lists to their items."""
+    text = ITEM.sub(r'<\1><li class="fragment">\2</\1>', text)
+    return re.sub(r"</([uo]l)>\s*<\1>", "", text)

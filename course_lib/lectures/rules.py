@@ -1,0 +1,94 @@
+"""What the slides of every lesson keep: their number, their timing, notes, code that a hall can read."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from nbformat import NotebookNode
+
+from course_lib.lectures.story import PATHS, Slide, compose, slides_of
+
+FULL = max(PATHS)
+SLIDES = (35, 45)  # in the full path, both included
+TIMING = 0.10  # by how much the minutes of a path may differ from its name, as a part of them
+CODE_LINES, CODE_WIDTH = 12, 60
+OUTPUT_LINES, OUTPUT_WIDTH = 24, 90  # of printed text: what fits at 20 px beside a heading
+NOTE_WORDS = 15
+
+FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PICTURE = re.compile(r"<img\b[^>]*>")
+ALT = re.compile(r'\balt="[^"]*\w[^"]*"')
+
+
+def lecture_problems(lesson: NotebookNode) -> list[str]:
+    """What is wrong with the slides of a lesson, a sentence each; nothing for a lesson without slides."""
+    try:
+        slides = slides_of(lesson)
+        composed = {path: compose(lesson, path=path) for path in PATHS} if slides else {}
+    except ValueError as error:
+        return [str(error)]
+    if not slides:
+        return []
+    return [
+        *_of_paths(slides),
+        *(problem for slide in slides for problem in _of_slide(slide, lesson)),
+        *_of_cells(composed[FULL]),
+    ]
+
+
+def _of_paths(slides: list[Slide]) -> Iterator[str]:
+    full = [slide for slide in slides if FULL in slide.paths]
+    if not SLIDES[0] <= len(full) <= SLIDES[1]:
+        yield f"the lecture of {FULL} minutes has {len(full)} slides; {SLIDES[0]} to {SLIDES[1]} are asked for"
+    for path in PATHS:
+        minutes = sum(slide.minutes for slide in slides if path in slide.paths)
+        if abs(minutes - path) > TIMING * path:
+            yield f"the slides of the lecture of {path} minutes take {minutes:g} minutes"
+    for name, number in Counter(slide.name for slide in slides).items():
+        if number > 1:
+            yield f"{number} slides have the name {name!r}; give each a heading of its own"
+    if not slides[0].text.startswith("# ") or set(slides[0].paths) != set(PATHS):
+        yield f"a lecture opens with a title slide ('# ...') in every path, not with {slides[0].heading!r}"
+
+
+def _of_slide(slide: Slide, lesson: NotebookNode) -> Iterator[str]:
+    named = f"the slide {slide.heading!r}"
+    if len(slide.notes.split()) < NOTE_WORDS:
+        yield f"{named} has notes of {len(slide.notes.split())} words; they say what to say and what to ask"
+    if FULL not in slide.paths:
+        yield f"{named} is not in the full lecture, from which the shorter ones are taken"
+    if "widget" in slide.show:
+        others = [kind for kind in slide.show if kind != "widget"]
+        if others or len(slide.text.strip().splitlines()) > 1:
+            yield f"{named} holds a widget; nothing but its heading stands beside it"
+        if not any("course-stepper" in html for html in _html_of(lesson.cells[slide.cell])):
+            yield f"{named} holds a widget that states no steps: nothing moves without a kernel"
+
+
+def _of_cells(slideshow: NotebookNode) -> Iterator[str]:
+    heading = ""
+    for cell in slideshow.cells:
+        if cell.cell_type == "markdown" and cell.metadata.slideshow.slide_type == "slide":
+            heading = cell.source.partition("\n")[0].lstrip("# ")
+            for code in FENCE.findall(cell.source):
+                yield from _of_lines(heading, "code", code, CODE_LINES, CODE_WIDTH)
+        for output in cell.get("outputs", []):
+            if output["output_type"] == "stream":
+                yield from _of_lines(heading, "output", output["text"], OUTPUT_LINES, OUTPUT_WIDTH)
+            if output["output_type"] == "error":
+                yield f"the slide {heading!r} shows an error"
+        for html in _html_of(cell):
+            if any(not ALT.search(picture) for picture in PICTURE.findall(html)):
+                yield f"the slide {heading!r} has a figure without alt text"
+
+
+def _of_lines(heading: str, what: str, text: str, most: int, widest: int) -> Iterator[str]:
+    lines = text.rstrip("\n").split("\n")
+    if len(lines) > most:
+        yield f"the slide {heading!r} shows {len(lines)} lines of {what}; {most} are the most"
+    if (width := max(map(len, lines))) > widest:
+        yield f"the slide {heading!r} shows a line of {what} of {width} characters; {widest} are the most"
+
+
+def _html_of(cell: NotebookNode) -> list[str]:
+    return [output["data"]["text/html"] for output in cell.get("outputs", []) if "text/html" in output.get("data", {})]

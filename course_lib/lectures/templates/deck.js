@@ -1,0 +1,232 @@
+/* What a deck does: typeset the mathematics, step through frames, show the notes. Plain JavaScript, no request. */
+(function () {
+  "use strict";
+
+  const printing = /print-pdf/.test(location.search);
+  const root = document.documentElement;
+  const CONTROLS = "input, select, textarea, summary, button, [role=slider]";
+
+  /* ------------------------------------------------------------------------------------------------- steppers */
+
+  const steppers = [];
+
+  function stepper(box) {
+    const controls = JSON.parse(box.dataset.controls);
+    const frames = new Map();
+    box.querySelectorAll(":scope > details").forEach((frame) => frames.set(frame.dataset.at, frame));
+    let at = box.querySelector(":scope > details[open]").dataset.at.split(" ").map(Number);
+    const start = at.slice();
+    const inputs = [];
+    const bar = document.createElement("div");
+    bar.className = "moves";
+
+    function show(places) {
+      at = places.map((place, i) => Math.max(0, Math.min(controls[i][1].length - 1, place)));
+      const open = frames.get(at.join(" "));
+      frames.forEach((frame) => { frame.open = frame === open; });
+      inputs.forEach(({ range, value }, i) => {
+        const words = controls[i][1][at[i]];
+        range.value = at[i];
+        range.setAttribute("aria-valuetext", words);
+        value.textContent = words;
+      });
+    }
+
+    function move(i, place) {
+      show(at.map((old, k) => (k === i ? place : old)));
+    }
+
+    controls.forEach(([label, words], i) => {
+      const line = document.createElement("div");
+      line.className = words.every((text) => text.length < 8) ? "move" : "move long";
+      const name = document.createElement("label");
+      const range = document.createElement("input");
+      const value = document.createElement("output");
+      range.id = box.id + "-" + i;
+      Object.assign(range, { type: "range", min: 0, max: words.length - 1, step: 1 });
+      name.htmlFor = range.id;
+      name.textContent = label;
+      value.className = "value";
+      value.setAttribute("for", range.id);
+      range.addEventListener("input", () => move(i, +range.value));
+      const button = (sign, what, by) => {
+        const made = document.createElement("button");
+        Object.assign(made, { type: "button", textContent: sign });
+        made.setAttribute("aria-label", what + ": " + label);
+        made.addEventListener("click", () => move(i, at[i] + by));
+        return made;
+      };
+      line.append(name, button("◀", "back", -1), range, button("▶", "on", 1), value);
+      inputs.push({ range, value });
+      bar.append(line);
+    });
+    box.prepend(bar);
+    frames.forEach((frame) => {
+      const inside = document.createElement("div");
+      const picture = frame.querySelector("img");
+      inside.className = picture && picture.getAttribute("width") < 2 * picture.getAttribute("height") ? "frame tall" : "frame";
+      inside.append(...[...frame.childNodes].filter((node) => node.nodeName !== "SUMMARY"));
+      frame.append(inside);
+    });
+
+    /* The way of a clicker: the first control to its end, then the second, and so on. */
+    const way = [start];
+    controls.forEach(([, words], i) => {
+      for (let place = start[i] + 1; place < words.length; place += 1) {
+        way.push(way[way.length - 1].map((old, k) => (k === i ? place : old)));
+      }
+      for (let place = 0; place < start[i] && controls.length === 1; place += 1) way.push([place]);
+    });
+    way.slice(1).forEach((places, number) => {
+      const mark = document.createElement("span");
+      mark.className = "fragment unseen";
+      mark.setAttribute("aria-hidden", "true");
+      mark.dataset.step = number + 1;
+      box.append(mark);
+    });
+    show(at);
+    steppers.push({ box, walk: (number) => show(way[number]) });
+  }
+
+  function fragmentChanged(mark, shown) {
+    if (mark.dataset.opens) mark.parentElement.querySelector("details").open = shown;
+    if (mark.dataset.step) {
+      const found = steppers.find((one) => one.box.contains(mark));
+      if (found) found.walk(+mark.dataset.step - (shown ? 0 : 1));
+    }
+  }
+
+  /* -------------------------------------------------------------------------------------------- presenter's view */
+
+  let view = null;
+  let begun = null;
+
+  function minutesUntil(slides, last) {
+    return slides.slice(0, last).reduce((sum, slide) => sum + Number(slide.dataset.minutes || 0), 0);
+  }
+
+  function clock(seconds) {
+    const minutes = Math.floor(seconds / 60);
+    return minutes + ":" + String(Math.floor(seconds % 60)).padStart(2, "0");
+  }
+
+  function tick() {
+    if (!view || view.closed) return;
+    const page = view.document;
+    const planned = minutesUntil(Reveal.getSlides(), Reveal.getSlidePastCount() + 1);
+    page.getElementById("time").textContent = new Date().toTimeString().slice(0, 5);
+    page.getElementById("spent").textContent =
+      clock((Date.now() - begun) / 1000) + " gone; after this slide: " + planned + ":00";
+  }
+
+  function refresh() {
+    if (!view || view.closed) return;
+    const page = view.document, slides = Reveal.getSlides(), here = Reveal.getSlidePastCount();
+    const slide = slides[here], next = slides[here + 1];
+    page.title = "Notes: " + document.title;
+    page.documentElement.dataset.theme = root.dataset.theme;
+    page.getElementById("number").textContent = "Slide " + (here + 1) + " of " + slides.length;
+    page.getElementById("heading").textContent = slide.getAttribute("aria-label");
+    page.getElementById("minutes").textContent = slide.dataset.minutes + " min";
+    page.getElementById("next").textContent = next ? "Next: " + next.getAttribute("aria-label") : "The last slide";
+    page.getElementById("notes").innerHTML = slide.querySelector("aside.notes").innerHTML;
+    const left = slide.querySelectorAll(".fragment:not(.visible)").length;
+    page.getElementById("left").textContent = left ? left + " more on this slide" : "";
+    tick();
+  }
+
+  function openNotes() {
+    if (view && !view.closed) { view.focus(); return; }
+    view = window.open("", "course-notes", "width=820,height=680");
+    if (!view) { say("The browser holds the notes window back: allow pop-ups for this page, then press S again."); return; }
+    begun = begun || Date.now();
+    const page = view.document;
+    page.documentElement.lang = "en";
+    page.head.innerHTML = "<style></style>";
+    page.head.firstChild.textContent = [...document.querySelectorAll("style")].map((s) => s.textContent)
+      .filter((text) => /--paper/.test(text) || /font-face/.test(text)).join("\n") +
+      "html,body{height:auto}body{font-size:22px;margin:24px}header{border-bottom:4px solid var(--rule);margin-bottom:12px}" +
+      "h1{font-size:28px}footer{border-top:1px solid var(--line);margin-top:16px;color:var(--quiet)}.row{display:flex;gap:24px;flex-wrap:wrap}";
+    page.body.innerHTML =
+      '<header><div class="row"><strong id="number"></strong><span id="minutes"></span><span id="time"></span>' +
+      '<span id="spent"></span></div><h1 id="heading"></h1></header><main id="notes"></main>' +
+      '<footer><p id="left"></p><p id="next"></p></footer>';
+    page.addEventListener("keydown", (event) => {
+      const keys = { ArrowRight: "next", PageDown: "next", " ": "next", ArrowLeft: "prev", PageUp: "prev" };
+      if (keys[event.key]) { event.preventDefault(); Reveal[keys[event.key]](); }
+    });
+    refresh();
+  }
+
+  function say(words) {
+    document.getElementById("said").textContent = words;
+  }
+
+  function switchTheme() {
+    root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+    say(root.dataset.theme + " theme");
+    refresh();
+  }
+
+  /* --------------------------------------------------------------------------------------------------- beginning */
+
+  document.querySelectorAll(".course-stepper").forEach((box, i) => { box.id = "stepper-" + i; stepper(box); });
+  document.querySelectorAll(".question .output details").forEach((details) => {
+    const mark = document.createElement("span");
+    mark.className = "fragment unseen";
+    mark.setAttribute("aria-hidden", "true");
+    mark.dataset.opens = "1";
+    details.after(mark);
+    if (printing) details.open = true;
+  });
+  if (printing) {
+    root.dataset.theme = "light";
+    document.querySelectorAll(".fragment").forEach((mark) => mark.classList.remove("fragment"));
+    document.querySelectorAll(".slides > section").forEach((slide, i) => {
+      const title = document.createElement("h2");
+      title.textContent = (i + 1) + " · " + slide.getAttribute("aria-label") + " (" + slide.dataset.minutes + " min)";
+      slide.querySelector("aside.notes").prepend(title);
+    });
+  }
+
+  /* A formula that is wider than its slide becomes as much smaller. */
+  function fitFormulas() {
+    document.querySelectorAll(".page mjx-container[display=true]").forEach((box) => {
+      const wide = box.querySelector("svg").getBoundingClientRect().width, room = box.getBoundingClientRect().width;
+      if (wide > room) box.style.fontSize = Math.floor(100 * room / wide) + "%";
+    });
+  }
+
+  /* The mathematics first, while every slide has a size: a formula in a hidden slide would be measured as nothing. */
+  const FONTS = ["30px 'Source Sans Pro'", "600 30px 'Source Sans Pro'", "italic 30px 'Source Sans Pro'", "24px 'Course Mono'"];
+  Promise.all([window.mathjaxReady, ...FONTS.map((font) => document.fonts.load(font))]).then(() => {
+    MathJax.typeset([document.querySelector(".slides")]);
+    fitFormulas();
+  }).then(() => {
+    root.dataset.measured = "yes";
+    Reveal.on("pdf-ready", () => { root.dataset.ready = "yes"; });
+    Reveal.initialize({
+      width: 1280, height: 720, margin: 0, center: false, minScale: 0.1, maxScale: 4,
+      controls: true, progress: true, hash: true, transition: "none", backgroundTransition: "none",
+      slideNumber: printing ? false : "c/t", pdfSeparateFragments: false, pdfMaxPagesPerSlide: 1, help: true,
+      showNotes: /showNotes=separate-page/.test(location.search) ? "separate-page" : false,
+      keyboardCondition: (event) => {
+        if (/^Page/.test(event.key)) return true;                 /* a clicker's keys always change the slide */
+        const control = event.target.closest && event.target.closest(CONTROLS);
+        if (control && event.key === "Escape") { control.blur(); return false; }
+        return !control;
+      },
+    }).then(() => {
+      Reveal.addKeyBinding({ keyCode: 83, key: "S", description: "Notes in a window of their own" }, openNotes);
+      Reveal.addKeyBinding({ keyCode: 84, key: "T", description: "Dark or light theme" }, switchTheme);
+      Reveal.on("slidechanged", () => {
+        if (document.activeElement && document.activeElement.closest(CONTROLS)) document.activeElement.blur();
+        refresh();
+      });
+      Reveal.on("fragmentshown", (event) => { event.fragments.forEach((mark) => fragmentChanged(mark, true)); refresh(); });
+      Reveal.on("fragmenthidden", (event) => { event.fragments.forEach((mark) => fragmentChanged(mark, false)); refresh(); });
+      setInterval(tick, 1000);
+      if (!printing) root.dataset.ready = "yes";
+    });
+  });
+})();

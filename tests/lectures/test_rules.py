@@ -1,0 +1,86 @@
+"""Every lesson that is taught keeps the rules of a lecture, and each rule can be broken."""
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from course_lib.lectures.rules import lecture_problems
+from course_lib.lectures.story import slides_of
+from course_lib.tools.files import read_notebook
+from course_lib.tools.lessons import lessons
+
+NOTES = "**Say.** " + "word " * 20
+FIGURE = new_output("display_data", {"text/html": "<img alt='' src=''>", "text/plain": "Figure: Waves."})
+STEPPER = new_output("display_data", {"text/html": '<div class="course-stepper"></div>', "text/plain": "A demo"})
+
+
+@pytest.mark.parametrize("path", lessons(), ids=lambda path: path.stem)
+def test_every_lecture_keeps_the_rules(path):
+    assert lecture_problems(read_notebook(path)) == []
+
+
+def test_lesson_05_is_taught():
+    [path] = [path for path in lessons() if path.stem == "05_attention"]
+    assert slides_of(read_notebook(path))
+
+
+def lecture():
+    """A small lecture that keeps every rule: 40 slides, 14 of them in 30 minutes and 28 in 60."""
+    cells = []
+    for number in range(40):
+        cell = new_code_cell("print(1)", outputs=[new_output("stream", name="stdout", text="1\n")])
+        paths = [30, 60, 90] if number < 14 else [60, 90] if number < 28 else [90]
+        text = "# A lecture" if number == 0 else f"## Slide {number}"
+        minutes = 2.2 if number < 28 else 2.3
+        cell.metadata["lecture"] = {"slides": [{"text": text, "notes": NOTES, "paths": paths, "minutes": minutes}]}
+        cells.append(cell)
+    return new_notebook(cells=cells)
+
+
+def test_a_lecture_that_keeps_the_rules_has_no_problem():
+    assert lecture_problems(lecture()) == []
+    assert lecture_problems(new_notebook(cells=[new_markdown_cell("# No lecture")])) == []
+
+
+def broken(number=1, cell=None, **fields):
+    notebook = lecture()
+    old = notebook.cells[number]
+    if cell is not None:
+        cell.metadata["lecture"] = old.metadata["lecture"]
+        notebook.cells[number] = cell
+    notebook.cells[number].metadata["lecture"]["slides"][0] |= fields
+    return notebook
+
+
+def test_too_few_slides():
+    notebook = lecture()
+    notebook.cells = notebook.cells[:34]
+    assert "has 34 slides; 35 to 45" in lecture_problems(notebook)[0]
+
+
+@pytest.mark.parametrize(
+    ("notebook", "sentence"),
+    [
+        (broken(minutes=20), "the lecture of 30 minutes take 48.6 minutes"),
+        (broken(text="## Slide 2"), "2 slides have the name 'slide-2'"),
+        (broken(0, text="## No title"), "opens with a title slide"),
+        (broken(notes="Hello."), "'Slide 1' has notes of 1 words"),
+        (broken(paths=[30, 60]), "'Slide 1' is not in the full lecture"),
+        (broken(cell=new_code_cell("x = 1\n" * 13), show=["code"]), "13 lines of code; 12"),
+        (broken(cell=new_code_cell("x" * 61), show=["code"]), "a line of code of 61 characters; 60"),
+        (
+            broken(cell=new_code_cell("", outputs=[new_output("stream", text="\n" * 25 + "1")]), show=["text"]),
+            "26 lines of output",
+        ),
+        (broken(cell=new_code_cell("", outputs=[FIGURE]), show=["figure"]), "a figure without alt text"),
+        (broken(cell=new_code_cell("", outputs=[FIGURE]), show=["widget"]), "states no steps"),
+        (
+            broken(cell=new_code_cell("1", outputs=[STEPPER]), show=["widget", "code"]),
+            "nothing but its heading stands beside it",
+        ),
+        (broken(show=["figure"]), "its cell has no such output"),
+        (broken(minutes=0), "takes 0 minutes"),
+    ],
+)
+def test_a_rule_that_is_broken_is_named(notebook, sentence):
+    assert any(sentence in problem for problem in lecture_problems(nbformat.from_dict(notebook)))
