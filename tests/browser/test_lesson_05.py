@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from course_lib.classroom.lessons.lesson_05 import EXERCISES, PREDICTIONS, QUIZZES
+from course_lib.tools.files import WIDGET_VIEW
 from tests.browser.lab import ROOT, SECOND
 
 pytestmark = pytest.mark.needs("chromium")
@@ -50,11 +51,16 @@ def test_every_cell_runs_and_each_exercise_waits_to_be_written(lesson):
         answers_in(lesson.cell(f'check("{name}"'), "Not written yet")
 
 
+def pictures_shown(data):
+    """A widget shows one of the pictures that its page for readers without a kernel holds."""
+    count = str(data.get("text/html", "")).count("<img")
+    return min(count, 1) if WIDGET_VIEW in data else count
+
+
 def test_every_picture_is_there_and_says_what_it_shows(lesson):
     seen = 0
     for cell in lesson.code_cells():
-        markup = [str(output.get("data", {}).get("text/html", "")) for output in cell["outputs"]]
-        pictures = sum(text.count("<img") for text in markup)
+        pictures = sum(pictures_shown(output.get("data", {})) for output in cell["outputs"])
         if not pictures:
             continue
         images = lesson.cell(cell["source"]).locator(".jp-OutputArea img")

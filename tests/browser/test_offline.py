@@ -12,7 +12,8 @@ from tests.needs import network_namespace_command, with_system_tools
 pytestmark = pytest.mark.needs("chromium", "network_namespace")
 
 HERE = Path(__file__).parent
-BROWSER_TESTS = sorted(set(HERE.glob("test_*.py")) - {Path(__file__)})
+# Formgrader's students are judged in a sandbox, which cannot be made in this namespace; its own test watches requests.
+BROWSER_TESTS = sorted(set(HERE.glob("test_*.py")) - {Path(__file__), HERE / "test_formgrader.py"})
 REACH_OUT = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=5)"
 
 
