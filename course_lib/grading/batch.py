@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import signal
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
@@ -487,7 +488,7 @@ def _went_wrong(done: Future) -> bool:
     return done.cancelled() or done.exception() is not None
 
 
-class Pool:
+class Pool(ABC):
     """Where submissions are judged: an executor, and how to begin anew.
 
     `width` submissions are sent there at a time. An error of a `deadly` kind says that a worker died of one; a pool
@@ -501,14 +502,17 @@ class Pool:
     def prepare(self, *, trusted: bool) -> None:
         """Begins to start what judging needs, and does not wait for it."""
 
+    @abstractmethod
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        raise NotImplementedError(f"{type(self).__name__} must say where it judges.")
+        """Has a function called by a worker."""
 
+    @abstractmethod
     def restart(self) -> None:
-        raise NotImplementedError(f"{type(self).__name__} must say how it begins anew.")
+        """Begins anew after a worker died."""
 
+    @abstractmethod
     def close(self) -> None:
-        raise NotImplementedError(f"{type(self).__name__} must say how it ends.")
+        """Ends the workers, whatever they are doing."""
 
 
 class Processes(Pool):

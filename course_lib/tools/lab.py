@@ -18,22 +18,13 @@ def open_lab(lesson: str = "00", *, port: int | None = None, browser: bool = Tru
     Without `port` it takes the first free one from 8888 on. Raises CannotStart if the port asked for is taken.
     """
     command = lab_command(find_lesson(lesson), port=port, browser=browser)
-    if port is not None and not is_free(port):
-        raise CannotStart(
-            f"Port {port} is taken by another program. Leave out --port to use the next free one, or name another: "
-            f"course lab --port {port + 1}"
-        )
+    require_free(port, "lab")
     environment = os.environ | {"JUPYTER_CONFIG_PATH": config_path()}
     print("Opening the course in JupyterLab. To stop it, press Ctrl-C here twice.", flush=True)
     if os.name != "nt":
         os.chdir(course_folder())
         os.execve(sys.executable, command, environment)
-    server = subprocess.Popen(command, cwd=course_folder(), env=environment)
-    while True:
-        try:
-            return server.wait()
-        except KeyboardInterrupt:
-            pass                                # the server has heard Ctrl-C too, and asks its own question
+    return serve(command, folder=course_folder(), environment=environment)
 
 
 def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]:
@@ -44,12 +35,15 @@ def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]
     place = notebook.resolve()
     if not place.is_relative_to(folder):
         raise CannotStart(f"{notebook} lies outside of the course in {folder}. Open it with: jupyter lab {notebook}")
+    page = f"/lab/tree/{place.relative_to(folder).as_posix()}"
+    settings = [f"--ServerApp.root_dir={folder}", f"--LabApp.default_url={page}"]
+    return server_command(settings, port=port, browser=browser)
+
+
+def server_command(settings: list[str], *, port: int | None, browser: bool) -> list[str]:
+    """The command line that starts JupyterLab with these settings."""
     command = [
-        sys.executable, "-m", "jupyterlab",
-        f"--ServerApp.root_dir={folder}",
-        f"--LabApp.default_url=/lab/tree/{place.relative_to(folder).as_posix()}",
-        "--ServerApp.log_level=WARN",
-        "--LabApp.log_level=WARN",
+        sys.executable, "-m", "jupyterlab", *settings, "--ServerApp.log_level=WARN", "--LabApp.log_level=WARN",
     ]  # fmt: skip
     if port is not None:
         command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
@@ -58,6 +52,25 @@ def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command += ["--allow-root"]             # in a container everyone is root; the server listens locally only
     return command
+
+
+def serve(command: list[str], *, folder: Path, environment: dict[str, str]) -> int:
+    """Run a server in a folder until it is stopped; returns its exit code."""
+    server = subprocess.Popen(command, cwd=folder, env=environment)
+    while True:
+        try:
+            return server.wait()
+        except KeyboardInterrupt:
+            pass                                # the server has heard Ctrl-C too, and asks its own question
+
+
+def require_free(port: int | None, command: str) -> None:
+    """Raise CannotStart if the port that was asked for is taken; `command` is what `course` was called with."""
+    if port is not None and not is_free(port):
+        raise CannotStart(
+            f"Port {port} is taken by another program. Leave out --port to use the next free one, or name another: "
+            f"course {command} --port {port + 1}"
+        )
 
 
 def config_path() -> str:

@@ -10,9 +10,9 @@ from playwright.sync_api import expect
 
 from course_lib.grading.batch import grade
 from course_lib.grading.folders import Folders
-from course_lib.grading.formgrader import formgrader_command, formgrader_environment
 from course_lib.grading.gradebook import scores
 from course_lib.grading.release import release
+from course_lib.tools.formgrader import formgrader_command, formgrader_environment
 from tests.browser.lab import ROOT, SCREENSHOTS, SECOND, Lab, Watch
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.needs("sandbox")]

@@ -1,8 +1,6 @@
 """`course assign formgrader`: nbgrader's formgrader in JupyterLab, on this machine alone and without the network."""
 
 import os
-import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,14 +9,16 @@ from course_lib.data.place import CannotStart
 from course_lib.grading.exchange import CONFIG, read_config
 from course_lib.grading.folders import Folders, assignments_folder
 from course_lib.grading.release import need_nbgrader
+from course_lib.tools.lab import CONFIG as SETTINGS
+from course_lib.tools.lab import require_free, serve, server_command
 
 JUDGE = "course_lib.grading.nbgrader_plugin.JudgeSubmission"
 EXECUTE = "Execute"
 FILTER = "course_lib.grading.safe_markdown.safe_markdown"
-SETTINGS = Path(course_lib.__file__).parent / "tools" / "jupyter"  # no news, no update check, no look-up of extensions
 # What students use, and a button that would run a notebook, a submission included, in a kernel without walls.
 LEFT_OUT = ("validate_assignment", "assignment_list", "course_list")
-TEMPLATES = Path(__file__).parent / "jupyter"  # nbconvert/templates/: a page without MathJax from the network
+# nbconvert/templates/: a page without MathJax from the network
+TEMPLATES = Path(course_lib.__file__).parent / "grading" / "jupyter"
 # Pages fetch from this server and nowhere else, no picture, either, that tells a student when the answer is read.
 FROM_HERE = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-ancestors 'self'"
 
@@ -38,21 +38,11 @@ def formgrader(*, folder: Path | None = None, port: int | None = None, browser: 
             f"There is no gradebook in {folders.root} yet. It is made by: course assign release "
             + (known[0] if known else "ASSIGNMENT")
         )
-    if port is not None and not _is_free(port):
-        raise CannotStart(
-            f"Port {port} is taken by another program. Leave out --port to use the next free one, or name another: "
-            f"course assign formgrader --port {port + 1}"
-        )
+    require_free(port, "assign formgrader")
     print(f"Opening formgrader on {folders.root}. To stop it, press Ctrl-C here twice.")
     print("Points and comments that you give there stay when you grade again.", flush=True)
-    server = subprocess.Popen(
-        formgrader_command(folders.root, port=port, browser=browser), cwd=folders.root, env=formgrader_environment()
-    )
-    while True:
-        try:
-            return server.wait()
-        except KeyboardInterrupt:
-            pass  # the server has heard Ctrl-C too, and asks its own question
+    command = formgrader_command(folders.root, port=port, browser=browser)
+    return serve(command, folder=folders.root, environment=formgrader_environment())
 
 
 def check_settings(folders: Folders) -> None:
@@ -76,23 +66,14 @@ def formgrader_command(root: Path, *, port: int | None, browser: bool) -> list[s
     """The command line that starts JupyterLab on a course directory, with formgrader in front."""
     headers = {"headers": {"Content-Security-Policy": FROM_HERE}}
     extensions = {f"nbgrader.server_extensions.{name}": False for name in LEFT_OUT}
-    command = [
-        sys.executable, "-m", "jupyterlab",
+    settings = [
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.root_dir={root}",
         f"--ServerApp.jpserver_extensions={extensions}",
         f"--ServerApp.tornado_settings={headers}",
         "--LabApp.default_url=/formgrader",
-        "--ServerApp.log_level=WARN",
-        "--LabApp.log_level=WARN",
-    ]  # fmt: skip
-    if port is not None:
-        command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
-    if not browser:
-        command += ["--no-browser"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        command += ["--allow-root"]  # in a container everyone is root; the server listens locally only
-    return command
+    ]
+    return server_command(settings, port=port, browser=browser)
 
 
 def formgrader_environment() -> dict[str, str]:
@@ -105,14 +86,3 @@ def formgrader_environment() -> dict[str, str]:
 
 def _name(step: object) -> str:
     return step if isinstance(step, str) else f"{step.__module__}.{step.__qualname__}"
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as listener:
-        if os.name != "nt":  # where it would share a port that is in use
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from course_lib.data.place import CannotStart
-from course_lib.grading import formgrader as opening
 from course_lib.grading.folders import Folders
-from course_lib.grading.formgrader import check_settings, formgrader, formgrader_command
+from course_lib.tools import formgrader as opening
+from course_lib.tools.formgrader import check_settings, formgrader, formgrader_command
 from tests.grading.unreleased import CONFIG, unreleased_course
 
 
