@@ -307,7 +307,7 @@ def formgrader(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser, or not.")] = True,
 ):
     """Open nbgrader's formgrader: read answers, give points and comments by hand."""
-    from course_lib.grading.formgrader import formgrader
+    from course_lib.tools.formgrader import formgrader
 
     raise typer.Exit(formgrader(folder=folder, port=port, browser=browser))
 

@@ -499,6 +499,7 @@ class Pool(ABC):
     deadly: tuple[type[BaseException], ...]
     retries: bool
 
+    @abstractmethod
     def prepare(self, *, trusted: bool) -> None:
         """Begins to start what judging needs, and does not wait for it."""
 
@@ -588,6 +589,9 @@ class Cluster(Pool):
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
         return self._executor.submit(function, *arguments)
+
+    def prepare(self, *, trusted: bool) -> None:
+        """The workers are there."""
 
     def restart(self) -> None:
         """The scheduler has done so."""
