@@ -312,6 +312,12 @@ class InThisProcess(batch.Pool):
     def __init__(self, workers, *, hidden):
         pass
 
+    def prepare(self, *, trusted):
+        """It is ready."""
+
+    def restart(self):
+        """No worker of it can die alone."""
+
     def submit(self, function, *arguments):
         from concurrent.futures import Future
 
