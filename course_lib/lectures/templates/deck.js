@@ -5,6 +5,7 @@
   const printing = /print-pdf/.test(location.search);
   const root = document.documentElement;
   const CONTROLS = "input, select, textarea, summary, button, [role=slider]";
+  const SMALLEST_WORDS = 30, SMALLEST_CODE = 20;  /* pixels on a slide of 1280 x 720 */
 
   /* ------------------------------------------------------------------------------------------------- steppers */
 
@@ -116,7 +117,7 @@
     const planned = minutesUntil(Reveal.getSlides(), Reveal.getSlidePastCount() + 1);
     page.getElementById("time").textContent = new Date().toTimeString().slice(0, 5);
     page.getElementById("spent").textContent =
-      clock((Date.now() - begun) / 1000) + " gone; after this slide: " + planned + ":00";
+      clock((Date.now() - begun) / 1000) + " gone; after this slide: " + clock(60 * planned);
   }
 
   function refresh() {
@@ -144,7 +145,7 @@
     page.documentElement.lang = "en";
     page.head.innerHTML = "<style></style>";
     page.head.firstChild.textContent = [...document.querySelectorAll("style")].map((s) => s.textContent)
-      .filter((text) => /--paper/.test(text) || /font-face/.test(text)).join("\n") +
+      .filter((text) => /--paper|font-face|mjx-assistive-mml/.test(text)).join("\n") +
       "html,body{height:auto}body{font-size:22px;margin:24px}header{border-bottom:4px solid var(--rule);margin-bottom:12px}" +
       "h1{font-size:28px}footer{border-top:1px solid var(--line);margin-top:16px;color:var(--quiet)}.row{display:flex;gap:24px;flex-wrap:wrap}";
     page.body.innerHTML =
@@ -197,10 +198,21 @@
     });
   }
 
+  /* Words and code that do not fit become smaller, as far as a hall can read them; the rest is for the author. */
+  function fitText() {
+    const overflows = (box) => box.scrollHeight > box.clientHeight || box.scrollWidth > box.clientWidth;
+    document.querySelectorAll(".words .body, .code.dense .body").forEach((body) => {
+      const least = body.matches(".words *") ? SMALLEST_WORDS : SMALLEST_CODE;
+      let size = parseFloat(getComputedStyle(body).fontSize);
+      while (size > least && [body, ...body.querySelectorAll("pre")].some(overflows)) body.style.fontSize = --size + "px";
+    });
+  }
+
   /* The mathematics first, while every slide has a size: a formula in a hidden slide would be measured as nothing. */
   const FONTS = ["30px 'Source Sans Pro'", "600 30px 'Source Sans Pro'", "italic 30px 'Source Sans Pro'", "24px 'Course Mono'"];
   Promise.all([window.mathjaxReady, ...FONTS.map((font) => document.fonts.load(font))]).then(() => {
     MathJax.typeset([document.querySelector(".slides")]);
+    fitText();
     fitFormulas();
   }).then(() => {
     root.dataset.measured = "yes";
