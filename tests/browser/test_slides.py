@@ -1,4 +1,4 @@
-"""The slides of every lesson in a real browser, from a file and without a network."""
+"""The slides and hand-outs of every lesson in a real browser, from a file and without a network."""
 
 import json
 import re
@@ -6,14 +6,18 @@ import re
 import pytest
 
 from course_lib.lectures.deck import MAX_BYTES, write_deck
-from course_lib.lectures.story import slides_of
-from course_lib.tools.files import read_notebook
+from course_lib.lectures.handout import lesson_page
+from course_lib.lectures.story import PATHS, slides_of
+from course_lib.tools.files import read_notebook, write_notebook
 from course_lib.tools.lessons import lessons
 from tests.axe import axe_script
+from tests.lectures.small_lesson import small_lesson
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
 TAUGHT = [path for path in lessons() if slides_of(read_notebook(path))]
+SHORTER = [path for path in PATHS if path != max(PATHS)]
+THEMES = ("light", "dark")
 WIDTH, HEIGHT = 1280, 720
 SMALLEST = 16  # CSS pixels of any text
 SMALLEST_CODE = 20
@@ -43,9 +47,11 @@ MEASURE = (
   }
   const page = slide.querySelector(".page").getBoundingClientRect();
   const place = slide.querySelector(".place").getBoundingClientRect();
+  const head = slide.querySelector(".top").getBoundingClientRect();
   for (const shown of slide.querySelectorAll(".body > *, .course-stepper .frame > *")) {
     const box = shown.getBoundingClientRect();
     if (box.height && place.height && box.bottom > place.top + 2) problems.push("covers the foot: " + shown.className);
+    if (box.height && box.top < head.bottom - 1) problems.push("covers the heading: " + shown.className);
   }
   return problems;
 }
@@ -89,6 +95,12 @@ class Deck:
         self.page.evaluate("([n, f]) => Reveal.slide(n, 0, f)", [number, fragments])
         self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
+    def theme(self, name):
+        self.page.evaluate("(name) => { document.documentElement.dataset.theme = name; }", name)
+
+    def numbers(self):
+        return range(self.page.evaluate("Reveal.getTotalSlides()"))
+
     def name(self):
         return self.page.evaluate("Reveal.getCurrentSlide().id")
 
@@ -119,9 +131,10 @@ def files(tmp_path_factory):
 def open_deck(browser, files):
     decks = []
 
-    def open_it(lesson, **options):
-        deck = Deck(browser, files(lesson), **options)
-        decks.append((deck, files(lesson)))
+    def open_it(lesson, minutes=90, **options):
+        file = files(lesson, minutes)
+        deck = Deck(browser, file, **options)
+        decks.append((deck, file))
         return deck
 
     yield open_it
@@ -133,22 +146,55 @@ def open_deck(browser, files):
         }
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    file = tmp_path_factory.mktemp("lesson") / "99_waves.ipynb"
+    write_notebook(small_lesson(), file)
+    return file
+
+
 each_lesson = pytest.mark.parametrize("lesson", TAUGHT, ids=lambda path: path.stem)
+each_path = pytest.mark.parametrize("minutes", PATHS)
 
 
+@each_path
 @each_lesson
-def test_nothing_overflows_and_all_text_can_be_read(open_deck, lesson):
-    deck = open_deck(lesson)
+def test_nothing_overflows_and_all_text_can_be_read(open_deck, lesson, minutes):
+    assert measured(open_deck(lesson, minutes)) == {}
+
+
+def measured(deck):
     wrong = {}
-    for number in range(deck.page.evaluate("Reveal.getTotalSlides()")):
-        deck.go(number)
-        if found := deck.page.evaluate(MEASURE):
-            wrong[deck.name()] = found
-        for place in range(deck.page.locator("section.present .course-stepper > details").count()):
-            deck.page.evaluate(OPEN_FRAME, place)
+    for theme in THEMES:
+        deck.theme(theme)
+        for number in deck.numbers():
+            deck.go(number)
             if found := deck.page.evaluate(MEASURE):
-                wrong[f"{deck.name()}, frame {place + 1}"] = found
-    assert wrong == {}
+                wrong[f"{deck.name()}, {theme}"] = found
+            for place in range(deck.page.locator("section.present .course-stepper > details").count()):
+                deck.page.evaluate(OPEN_FRAME, place)
+                if found := deck.page.evaluate(MEASURE):
+                    wrong[f"{deck.name()}, frame {place + 1}, {theme}"] = found
+    return wrong
+
+
+@each_path
+def test_a_lesson_needs_nothing_but_its_metadata(open_deck, small, minutes):
+    deck = open_deck(small, minutes)
+    slides = slides_of(read_notebook(small), minutes)
+    assert len(deck.numbers()) == len(slides) > 2
+    assert measured(deck) == {}
+    for number, slide in zip(deck.numbers(), slides, strict=True):
+        deck.go(number)
+        shown = deck.page.locator("section.present .page")
+        for kind in slide.show:
+            assert shown.locator(SHOWN[kind]).first.is_visible()
+
+
+SHOWN = {
+    "code": ".highlight", "text": ".output pre", "figure": ".output img", "question": "ol", "answer": "details",
+    "widget": ".course-stepper img >> visible=true", "math": "mjx-container[display=true]", "table": "table",
+}  # fmt: skip
 
 
 OPEN_FRAME = """
@@ -164,11 +210,14 @@ OPEN_FRAME = """
         ("p.style = 'font-size: 15px'; p.textContent = 'small print'", "15 px"),
         ("p.outerHTML = '<pre style=\"font-size: 19px\">code</pre>'", "19 px"),
         ("p.innerHTML = '<img width=2000 src=\"' + document.images[0].src + '\" style=\"width:20px\">'", "shrunk"),
+        ("p.outerHTML = '<pre>' + 'x'.repeat(200) + '</pre>'", "cut off"),
+        ("p.style = 'position: absolute; top: 40px'; p.textContent = 'too high'", "covers the heading"),
+        ("p.style = 'position: absolute; top: 650px'; p.textContent = 'too low'", "covers the foot"),
     ],
 )  # fmt: skip
 def test_the_measurement_sees_a_fault(open_deck, fault, found):
     deck = open_deck(TAUGHT[0])
-    deck.go(1)
+    deck.go(2)
     assert deck.page.evaluate(MEASURE) == []
     deck.page.evaluate(
         "() => { const p = document.createElement('p'); Reveal.getCurrentSlide().querySelector('.body').append(p); "
@@ -182,12 +231,28 @@ def test_axe_finds_nothing_serious(open_deck, lesson):
     deck = open_deck(lesson)
     deck.page.evaluate(axe_script())
     wrong = {"the page": deck.page.evaluate(AXE)}
-    for theme in ("light", "dark"):
-        deck.page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
-        for number in range(deck.page.evaluate("Reveal.getTotalSlides()")):
+    for theme in THEMES:
+        deck.theme(theme)
+        for number in deck.numbers():
             deck.go(number)
             wrong[f"{deck.name()}, {theme}"] = deck.page.evaluate(AXE, "section.present")
     assert {place: found for place, found in wrong.items() if found} == {}
+
+
+@pytest.mark.parametrize("minutes", SHORTER)
+@each_lesson
+def test_a_shorter_path_is_made_of_slides_of_the_full_one(open_deck, files, lesson, minutes):
+    """So that what axe-core finds out about those of the full path holds for it, too."""
+    full, shorter = sections(files(lesson)), sections(files(lesson, minutes))
+    assert len(shorter) == len(slides_of(read_notebook(lesson), minutes)) < len(full)
+    assert [section for section in full if section in set(shorter)] == shorter
+    deck = open_deck(lesson, minutes)
+    deck.page.evaluate(axe_script())
+    assert deck.page.evaluate(AXE) == []
+
+
+def sections(file):
+    return re.findall(r"<section .*?</section>", file.read_text(encoding="utf-8"), re.DOTALL)
 
 
 def test_axe_sees_a_fault(open_deck):
@@ -203,9 +268,10 @@ def test_axe_sees_a_fault(open_deck):
     }
 
 
+@each_path
 @each_lesson
-def test_every_figure_has_its_alt_text_and_every_formula_is_typeset(open_deck, lesson):
-    deck = open_deck(lesson)
+def test_every_figure_has_its_alt_text_and_every_formula_is_typeset(open_deck, lesson, minutes):
+    deck = open_deck(lesson, minutes)
     alts = deck.page.locator(".slides img").evaluate_all("(images) => images.map((image) => image.alt)")
     assert alts and all(len(alt) > 20 for alt in alts)
     assert deck.page.locator("mjx-container").count() > 0
@@ -242,7 +308,7 @@ def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck):
 
 def test_all_frames_of_all_widgets_can_be_reached_with_their_own_words(open_deck):
     deck = open_deck(TAUGHT[0])
-    for number in range(deck.page.evaluate("Reveal.getTotalSlides()")):
+    for number in deck.numbers():
         deck.go(number, -1)
         stepper = deck.page.locator("section.present .course-stepper")
         if stepper.count() == 0:
@@ -278,6 +344,27 @@ def test_the_notes_stand_in_a_window_of_their_own_that_follows(open_deck):
     assert notes.evaluate(AXE) == []
 
 
+@each_path
+@each_lesson
+def test_the_notes_of_each_slide_can_be_read(open_deck, lesson, minutes):
+    deck = open_deck(lesson, minutes)
+    with deck.page.expect_popup() as opened:
+        deck.page.keyboard.press("s")
+    notes, planned = opened.value, 0
+    for number, slide in zip(deck.numbers(), slides_of(read_notebook(lesson), minutes), strict=True):
+        deck.go(number)
+        planned += slide.minutes
+        assert len(notes.locator("#notes").inner_text()) > 40
+        heading = deck.page.locator("section.present").get_attribute("aria-label")
+        assert notes.locator("#heading").inner_text() == heading
+        assert f"after this slide: {int(planned)}:{60 * planned % 60:02.0f}" in notes.locator("#spent").inner_text()
+        formulas = notes.locator("#notes mjx-container")
+        assert formulas.count() == notes.locator("#notes mjx-container > svg").count()
+        spoken = notes.locator("#notes mjx-assistive-mml")  # for screen readers: unseen, or each stands there twice
+        clips = spoken.evaluate_all("(all) => all.map((one) => getComputedStyle(one).clip)")
+        assert len(clips) == formulas.count() and set(clips) <= {"rect(1px, 1px, 1px, 1px)"}
+
+
 def test_the_theme_changes_by_key(open_deck):
     deck = open_deck(TAUGHT[0])
     colour = "getComputedStyle(document.body).backgroundColor"
@@ -303,3 +390,52 @@ def test_without_javascript_all_slides_and_frames_are_there(open_deck):
     summaries = deck.page.locator(".course-stepper summary")
     assert summaries.count() > 4
     assert summaries.nth(1).is_visible()
+
+
+@pytest.fixture(scope="module")
+def printed(browser, tmp_path_factory):
+    """The first lesson for reading, laid out as on paper: as wide as its lines there."""
+    file = tmp_path_factory.mktemp("lesson") / "lesson.html"
+    file.write_text(lesson_page(read_notebook(TAUGHT[0])), encoding="utf-8")
+    context = browser.new_context(viewport={"width": round(178 / 25.4 * 96), "height": 1000}, offline=True)
+    page = context.new_page()
+    page.goto(file.as_uri())
+    page.wait_for_selector("html[data-ready]")
+    page.emulate_media(media="print")
+    yield page
+    context.close()
+
+
+def test_on_paper_no_line_of_code_is_broken_or_cut_off(printed):
+    wrong = """(blocks) => blocks.filter((block) => block.checkVisibility())
+      .filter((block) => block.scrollWidth > block.clientWidth || getComputedStyle(block).whiteSpace !== "pre")
+      .map((block) => block.textContent.slice(0, 60))"""
+    code = printed.locator(".highlight pre, .output pre:has(> code)")
+    longest = max(len(line) for text in code.all_text_contents() for line in text.split("\n"))
+    assert longest > 100 and code.evaluate_all(wrong) == []
+    sizes = code.evaluate_all("(blocks) => blocks.map((block) => parseFloat(getComputedStyle(block).fontSize))")
+    assert min(sizes) * 72 / 96 > 6.5  # points
+
+
+@pytest.mark.parametrize("selector", [".highlight", ".output", ".output img", "table", "h2", "h3"])
+def test_no_page_break_runs_through_figures_code_or_tables(printed, selector):
+    breaks = printed.locator(selector).evaluate_all("(all) => all.map((one) => getComputedStyle(one).breakInside)")
+    assert set(breaks) == {"avoid"}
+
+
+def test_on_paper_figures_have_room_for_what_belongs_to_them(printed):
+    wide, most = round(178 / 25.4 * 96), 100 / 25.4 * 96  # px
+    boxes = [box for image in printed.locator(".output img").all() if (box := image.bounding_box())]
+    assert len(boxes) > 8 and all(box["height"] < most and box["x"] + box["width"] <= wide for box in boxes)
+
+
+def test_on_paper_answers_and_hints_are_open_and_solutions_closed(printed):
+    printed.evaluate("dispatchEvent(new Event('beforeprint'))")
+    folds = printed.locator("details:not(.course-stepper *)").evaluate_all(
+        "(all) => all.map((fold) => [fold.querySelector('summary').textContent, fold.open])"
+    )
+    assert {"Show the answer", "Hint 1 of 3", "Show the solution"} <= {words for words, _ in folds}
+    assert [words for words, is_open in folds if is_open == ("solution" in words)] == []
+    assert printed.locator(".course-stepper > details").count() > printed.locator(
+        ".course-stepper > details >> visible=true"
+    ).count() == printed.locator(".course-stepper").count()
