@@ -4,7 +4,7 @@ import ast
 import importlib.util
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -80,9 +80,35 @@ def test_the_package_imports_only_what_the_core_installs():
     core = {canonicalize_name(name) for name in constraints()} - {canonicalize_name(r.name) for r in DEV}
     core |= {"jupytext", "scikit-image", "scikit-learn", "tokenizers", "transformers"}
     core |= {"dask", "distributed", "filelock", "nbgrader"}
+    core |= {"fonttools", "jinja2", "nbconvert", "websocket-client"}  # see the next two tests
     distributions = packages_distributions()
     third_party = set(top_level_imports(ROOT / "course_lib")) - sys.stdlib_module_names - {"course_lib"}
     unlisted = {
         name for name in third_party if not {canonicalize_name(d) for d in distributions.get(name, [name])} & core
     }
     assert not unlisted
+
+
+def used_by_lectures():
+    distributions = packages_distributions()
+    third_party = set(top_level_imports(ROOT / "course_lib" / "lectures")) - sys.stdlib_module_names - {"course_lib"}
+    return {canonicalize_name(name) for module in third_party for name in distributions[module]}
+
+
+def test_what_lectures_import_is_listed():
+    listed = {canonicalize_name(r.name) for r in CORE + [Requirement(line) for line in EXTRAS["lectures"]]}
+    assert used_by_lectures() <= listed
+
+
+def test_slides_and_hand_outs_are_made_with_what_a_learner_has():
+    """All that they import comes along with the core, so that only the live lecture needs its extra."""
+    installed, waiting = set(), list(CORE)
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        marker = requirement.marker
+        if name in installed or (marker and not any(marker.evaluate({"extra": e}) for e in ["", *requirement.extras])):
+            continue
+        installed.add(name)
+        waiting += [Requirement(line) for line in requires(name) or ()]
+    assert {"fonttools", "nbconvert"} <= used_by_lectures() <= installed

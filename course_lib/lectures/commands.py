@@ -54,9 +54,14 @@ def _lesson(file: Path, path: int) -> tuple[NotebookNode, str]:
         raise CannotStart(f"A lecture takes {', '.join(map(str, PATHS))} minutes, not {path}.")
     try:
         notebook = nbformat.read(file, as_version=4)
-        found = slides_of(notebook, path)
+        slides = slides_of(notebook)
     except Exception as error:  # whatever is wrong with a file, the terminal shows a sentence
         raise CannotStart(f"The slides of {file.name} cannot be read: {error}") from error
-    if not found:
-        raise CannotStart(f"{file.stem} has no slides yet.")
+    if not slides:
+        raise CannotStart(
+            f"{file.stem} has no slides yet. An author gives a lesson its slides in the metadata of its cells: "
+            'docs/lecturing.md, "Writing the lecture of another lesson".'
+        )
+    if not any(path in slide.paths for slide in slides):
+        raise CannotStart(f"{file.stem} has slides, but none of {path} minutes.")
     return notebook, file.stem if path == max(PATHS) else f"{file.stem}.{path}"

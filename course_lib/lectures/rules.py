@@ -17,6 +17,7 @@ NOTE_WORDS = 15
 
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PICTURE = re.compile(r"<img\b[^>]*>")
+LINK = re.compile(r"\]\(#/?([^)]*)\)")  # to another slide
 ALT = re.compile(r'\balt="[^"]*\w[^"]*"')
 
 
@@ -33,6 +34,7 @@ def lecture_problems(lesson: NotebookNode) -> list[str]:
         *_of_paths(slides),
         *(problem for slide in slides for problem in _of_slide(slide, lesson)),
         *_of_cells(composed[FULL]),
+        *(problem for path in PATHS for problem in _of_links(path, composed[path])),
     ]
 
 
@@ -80,6 +82,13 @@ def _of_cells(slideshow: NotebookNode) -> Iterator[str]:
         for html in _html_of(cell):
             if any(not ALT.search(picture) for picture in PICTURE.findall(html)):
                 yield f"the slide {heading!r} has a figure without alt text"
+
+
+def _of_links(path: int, slideshow: NotebookNode) -> Iterator[str]:
+    markdown = [cell for cell in slideshow.cells if cell.cell_type == "markdown"]
+    names = {cell.metadata.get("lecture", {}).get("name") for cell in markdown}
+    for name in {name for cell in markdown for name in LINK.findall(cell.source)} - names:
+        yield f"a slide of the lecture of {path} minutes links to {name!r}, which is not in it"
 
 
 def _of_lines(heading: str, what: str, text: str, most: int, widest: int) -> Iterator[str]:

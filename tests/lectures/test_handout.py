@@ -12,6 +12,7 @@ from course_lib.lectures.commands import write_handouts, write_slides
 from course_lib.lectures.handout import lesson_page
 from course_lib.lectures.story import slides_of
 from course_lib.tools.files import read_notebook, write_notebook
+from tests.lectures.small_lesson import small_lesson
 from tests.needs import find_chromium
 
 LESSON = course_folder() / "notebooks" / "05_attention.ipynb"
@@ -81,8 +82,15 @@ def test_what_cannot_be_written_is_said(tmp_path):
         write_slides(LESSON, theme="pink")
     empty, broken = tmp_path / "07_empty.ipynb", tmp_path / "08_broken.ipynb"
     write_notebook(new_notebook(), empty)
+    short = small_lesson()
+    for cell in short.cells:
+        for slide in cell.metadata.get("lecture", {}).get("slides", ()):
+            slide["paths"] = [30]
     broken.write_text("{")
-    with pytest.raises(CannotStart, match="07_empty has no slides yet"):
+    with pytest.raises(CannotStart, match="07_empty has no slides yet.* docs/lecturing.md"):
         write_slides(empty)
+    write_notebook(short, tmp_path / "09_short.ipynb")
+    with pytest.raises(CannotStart, match="09_short has slides, but none of 90 minutes"):
+        write_slides(tmp_path / "09_short.ipynb")
     with pytest.raises(CannotStart, match="08_broken.ipynb cannot be read"):
         write_handouts(broken)

@@ -52,6 +52,10 @@ def broken(number=1, cell=None, **fields):
     return notebook
 
 
+def test_a_link_may_lead_to_a_slide_of_each_path_that_has_it():
+    assert lecture_problems(broken(30, notes=f"{NOTES} [Before](#/slide-29), [first](#slide-1).")) == []
+
+
 def test_too_few_slides():
     notebook = lecture()
     notebook.cells = notebook.cells[:34]
@@ -78,6 +82,7 @@ def test_too_few_slides():
             broken(cell=new_code_cell("1", outputs=[STEPPER]), show=["widget", "code"]),
             "nothing but its heading stands beside it",
         ),
+        (broken(notes=f"{NOTES} [Before](#/slide-30)."), "of 30 minutes links to 'slide-30', which is not in it"),
         (broken(show=["figure"]), "its cell has no such output"),
         (broken(minutes=0), "takes 0 minutes"),
     ],
