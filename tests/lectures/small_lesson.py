@@ -1,11 +1,14 @@
 """A second lesson, as small as one can be: its metadata alone give it a lecture, with something of each kind."""
 
+import html
+import json
+from functools import cache
+
 from matplotlib.figure import Figure
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_lib.classroom.output import picture_html
-from course_lib.classroom.widgets import softmax_explorer
 from course_lib.lectures.story import fold
 
 PROSE = """## 1 · The idea
@@ -42,7 +45,7 @@ def small_lesson() -> NotebookNode:
         slide("## Step by step\n\n- it counts\n- it prints", paths="90", show="code text", steps=True),
         new_code_cell("for t in range(2):\n    print(t)", outputs=[new_output("stream", name="stdout", text="0\n1\n")]),
         slide("## Play", paths="60 90", show="widget"),
-        new_code_cell("softmax_explorer().live()", outputs=[shown("Softmax", softmax_explorer().stepper())]),
+        new_code_cell("explorer.live()", outputs=[shown("Periods", stepper())]),
     ]
     return new_notebook(cells=fold(cells))
 
@@ -53,10 +56,21 @@ def slide(text, *, paths, **metadata):
     return new_markdown_cell(f"{text}\n\n**Notes**\n\n{notes}", metadata={"slide": paths, "minutes": 1.5, **metadata})
 
 
-def shown(plain, html):
-    return new_output("display_data", {"text/plain": plain, "text/html": html})
+def shown(plain, as_html):
+    return new_output("display_data", {"text/plain": plain, "text/html": as_html})
 
 
+def stepper() -> str:
+    """What `Explorer.stepper` writes, with two frames."""
+    controls = html.escape(json.dumps([["Period", ["2 s", "8 s"]]]))
+    frames = [
+        f'<details data-at="{at}"{is_open}><summary>Period: {words}</summary>{wave()}</details>'
+        for at, words, is_open in ((0, "2 s", " open"), (1, "8 s", ""))
+    ]
+    return f'<div class="course-stepper" data-controls="{controls}">{"".join(frames)}</div>'
+
+
+@cache
 def wave() -> str:
     figure = Figure(figsize=(8, 4), layout="constrained")
     figure.subplots().plot([0, 1, 2], [0, 1, 0])

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from nbformat.v4 import new_notebook
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 from course_lib.data.place import CannotStart, course_folder
 from course_lib.lectures import browser
@@ -12,7 +12,6 @@ from course_lib.lectures.commands import write_handouts, write_slides
 from course_lib.lectures.handout import lesson_page
 from course_lib.lectures.story import slides_of
 from course_lib.tools.files import read_notebook, write_notebook
-from tests.lectures.small_lesson import small_lesson
 from tests.needs import find_chromium
 
 LESSON = course_folder() / "notebooks" / "05_attention.ipynb"
@@ -82,10 +81,8 @@ def test_what_cannot_be_written_is_said(tmp_path):
         write_slides(LESSON, theme="pink")
     empty, broken = tmp_path / "07_empty.ipynb", tmp_path / "08_broken.ipynb"
     write_notebook(new_notebook(), empty)
-    short = small_lesson()
-    for cell in short.cells:
-        for slide in cell.metadata.get("lecture", {}).get("slides", ()):
-            slide["paths"] = [30]
+    slides = [{"text": "# Short", "notes": "Say.", "paths": [30], "minutes": 1}]
+    short = new_notebook(cells=[new_markdown_cell("# Short", metadata={"lecture": {"slides": slides}})])
     broken.write_text("{")
     with pytest.raises(CannotStart, match="07_empty has no slides yet.* docs/lecturing.md"):
         write_slides(empty)
