@@ -58,6 +58,7 @@ def test_npm_gets_it_else_pip_and_only_once(machine, kind, asked):
     has, calls = machine
     has[kind] = GOOD
     assert asset(PACKAGE, "dist/thing.js") == asset(PACKAGE, "dist/thing.js") == GOOD
+    fetch([PACKAGE])
     assert calls == asked
 
 
