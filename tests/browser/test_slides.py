@@ -294,6 +294,11 @@ def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck):
     assert slider.get_attribute("aria-valuetext") == stepper.locator("output").first.inner_text()
     stepper.get_by_role("button", name="back").first.click()
     assert frame.locator("img").get_attribute("alt") == first
+    stepper.get_by_role("button", name="on").first.focus()
+    deck.page.keyboard.press("Space")
+    assert slider.input_value() == "1" and deck.page.locator("section.present .fragment.visible").count() == 0
+    slider.press("Home")
+    assert frame.locator("img").get_attribute("alt") == first
     deck.page.keyboard.press("Escape")
     seen = [first]
     for _ in range(20):
@@ -306,8 +311,10 @@ def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck):
     assert deck.name() == slide and frame.locator("img").get_attribute("alt") == seen[-1]
 
 
-def test_all_frames_of_all_widgets_can_be_reached_with_their_own_words(open_deck):
-    deck = open_deck(TAUGHT[0])
+@pytest.mark.parametrize(("minutes", "widgets"), [(60, 1), (90, 3)])
+def test_all_frames_of_all_widgets_can_be_reached_with_their_own_words(open_deck, minutes, widgets):
+    deck = open_deck(TAUGHT[0], minutes)
+    assert deck.page.locator(".course-stepper").count() == widgets
     for number in deck.numbers():
         deck.go(number, -1)
         stepper = deck.page.locator("section.present .course-stepper")
