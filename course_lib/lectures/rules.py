@@ -87,7 +87,7 @@ def _of_cells(slideshow: NotebookNode) -> Iterator[str]:
 def _of_links(path: int, slideshow: NotebookNode) -> Iterator[str]:
     markdown = [cell for cell in slideshow.cells if cell.cell_type == "markdown"]
     names = {cell.metadata.get("lecture", {}).get("name") for cell in markdown}
-    for name in {name for cell in markdown for name in LINK.findall(cell.source)} - names:
+    for name in sorted({name for cell in markdown for name in LINK.findall(cell.source)} - names):
         yield f"a slide of the lecture of {path} minutes links to {name!r}, which is not in it"
 
 
