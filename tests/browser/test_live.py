@@ -4,106 +4,129 @@ import os
 import re
 import signal
 import subprocess
+import sys
+import time
+from contextlib import contextmanager
 
+import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
+from playwright.sync_api import expect
 
-from course_lib.data.place import CannotStart
-from course_lib.lectures import live
-from course_lib.lectures.live import environment, prepare, server_command
+from course_lib.lectures.live import environment, free_port, prepare, server_command
+from course_lib.lectures.story import slides_of
 from course_lib.tools.files import read_notebook
 from course_lib.tools.lessons import find_lesson
-from tests.browser.lab import HOME
+from tests.axe import axe_script
+from tests.browser.lab import HOME, ROOT, SECOND
+from tests.browser.test_slides import AXE, MEASURE
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
-WIDGETS = ("softmax_explorer().live()", "mask_painter().live()")
+LESSON = read_notebook(find_lesson("05"))
+TRANSLATOR, SOFTMAX, MASK = WIDGETS = ["talk-to-it", "play-width-and-temperature", "play-paint-a-mask"]
+
+# What lesson 05's widgets need of the cells above them; a translator that is trained already takes no minutes.
+# Voila tells a kernel how the page was asked for, so that one server has pages of several kinds.
+FIRST = """
+import os, time
+from types import SimpleNamespace
+from course_lib.data.checkpoints import load_trained
+from course_lib.training.recipes import transformer
+
+translator = load_trained("translator").model
+task = SimpleNamespace(
+    vocabularies=transformer.vocabularies,
+    translate=lambda model, text: transformer.translate(model, text, place=transformer.Place(1, 2)),
+)
+asked = os.environ["QUERY_STRING"]
+if "slowly" in asked:
+    time.sleep(600)
+if "in-vain" in asked:
+    raise FileNotFoundError("no such data")
+"""
 
 
 def short_lesson():
-    """The two widgets of lesson 05 that need no training, and what they import."""
-    lesson = read_notebook(find_lesson("05"))
-    cells = [cell for cell in lesson.cells if cell.source in WIDGETS]
-    assert len(cells) == 2
-    first = new_code_cell(
-        "import time\nfrom course_lib.classroom.widgets import mask_painter, softmax_explorer\ntime.sleep(5)"
-    )
-    return new_notebook(cells=[first, *cells], metadata=lesson.metadata)
+    """Lesson 05's cells with widgets, its first slides and its last, and one cell that stands for the others."""
+    shown = [cell for cell in LESSON.cells if "lecture" in cell.metadata]
+    widgets = [cell for cell in shown if ".live()" in cell.source]
+    assert len(widgets) == 3
+    return new_notebook(cells=[shown[0], new_code_cell(FIRST), *widgets, shown[-1]], metadata=LESSON.metadata)
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
+def server(tmp_path_factory):
+    """The address of a server of the short lesson, and its process."""
     folder = tmp_path_factory.mktemp("lecture")
-    command = server_command(prepare(short_lesson(), "05", folder), port=None, browser=False)
-    process = subprocess.Popen(
-        [*command, "--Voila.port_retries=50"],
-        env=environment(folder),
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    for line in process.stderr:
-        if found := re.search(r"http://\S+", line):
-            break
-    yield found[0]
-    os.killpg(process.pid, signal.SIGTERM)
-    process.communicate()
+    command = server_command(prepare(short_lesson(), "05", folder), port=(port := free_port()))
+    process = psutil.Popen(command, env=environment(folder), stderr=subprocess.PIPE, text=True)
+    yield f"http://127.0.0.1:{port}/", process
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=30)[1] is not None
+
+
+class Lecture:
+    """A page of a live lecture, with a record of what it asked for and what went wrong."""
+
+    def __init__(self, browser, address):
+        self.asked, self.problems = [], []
+        self.context = browser.new_context(viewport={"width": 1280, "height": 720})
+        self.context.set_default_timeout(60 * SECOND)
+        self.context.on("page", self.watch)
+        self.page = self.context.new_page()
+        for _ in range(100):
+            try:
+                self.page.goto(address, wait_until="commit")
+                break
+            except Exception:
+                time.sleep(0.2)
+        self.page.wait_for_selector("html[data-ready]")
+
+    def watch(self, page):
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", lambda line: self.problems.append(line.text) if line.type == "error" else None)
+
+    def wait_until_it_lives(self):
+        self.page.wait_for_function(f"document.querySelectorAll('section.alive').length === {len(WIDGETS)}")
+
+    def go(self, name):
+        self.page.evaluate("(name) => Reveal.slide(Reveal.getSlides().findIndex((slide) => slide.id === name))", name)
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def slide(self):
+        return self.page.evaluate("Reveal.getCurrentSlide().id")
+
+    def here(self, selector):
+        return self.page.locator(f"section.present .live {selector}")
+
+    def drawn(self):
+        """What the present widget's drawing says."""
+        return self.here(".widget-htmlmath-content").inner_text()
+
+    @contextmanager
+    def new_drawing(self):
+        """Fails unless what is done meanwhile makes a new drawing, on the same slide."""
+        slide, before = self.slide(), self.drawn()
+        yield
+        expect(self.here(".widget-htmlmath-content")).not_to_have_text(before, use_inner_text=True)
+        self.page.wait_for_timeout(150)  # whatever still comes of it comes now
+        assert self.slide() == slide
 
 
 @pytest.fixture
-def page(browser, address):
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    context.set_default_timeout(60_000)
-    page, asked, problems = context.new_page(), [], []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
-    page.goto(address, wait_until="commit")
-    page.wait_for_selector("html[data-ready]")
-    yield page
-    context.close()
-    assert problems == []
-    outside = [url for url in asked if not url.startswith(("data:", "blob:", *(f"http://{name}:" for name in HOME)))]
-    assert asked and outside == []
+def open_lecture(browser, server):
+    lectures = []
 
+    def open_it(query=""):
+        lectures.append(Lecture(browser, server[0] + query))
+        return lectures[-1]
 
-def test_the_widgets_of_a_lecture_recompute_on_their_slides(page):
-    assert "The lesson runs" in page.locator(".live-line").inner_text() or not page.locator("section.alive").count()
-    assert page.locator("section.present .course-stepper").is_visible()  # the deck does not wait for the run
-    page.wait_for_selector("section.present.alive .jupyter-widgets")
-    page.wait_for_function("document.querySelector('.live-line').textContent === ''")
-    assert not page.locator("section.present .course-stepper").is_visible()
-    slide = page.evaluate("Reveal.getCurrentSlide().id")
-    picture = page.locator("section.present .live img")
-    before = picture.get_attribute("alt")
-    handle = page.locator("section.present .live [role=slider]").nth(1)
-    handle.press("ArrowRight")
-    page.wait_for_function("(old) => document.querySelector('section.present .live img').alt !== old", arg=before)
-    after = picture.get_attribute("alt")
-    box = handle.bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.down()
-    page.mouse.move(box["x"] - 60, box["y"] + box["height"] / 2, steps=4)
-    page.mouse.up()
-    page.wait_for_function("(old) => document.querySelector('section.present .live img').alt !== old", arg=after)
-    assert page.evaluate("Reveal.getCurrentSlide().id") == slide
-    page.keyboard.press("PageDown")
-    assert page.evaluate("Reveal.getCurrentSlide().id") != slide
-    page.locator("section.present .live button", has_text="nothing").click()
-    page.wait_for_function("document.querySelector('section.present .live img').alt.includes('not NaN')")
-
-
-def test_the_notes_window_works_beside_a_kernel(page):
-    with page.expect_popup() as opened:
-        page.keyboard.press("s")
-    assert opened.value.locator("#number").inner_text() == "Slide 1 of 2"
-
-
-def test_without_voila_a_sentence_says_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setattr(live, "find_spec", lambda name: None)
-    with pytest.raises(CannotStart, match="Voila, which is not installed here. Install it with"):
-        server_command(tmp_path, port=None, browser=False)
-
-
-def test_the_server_listens_on_this_machine_alone(tmp_path):
-    assert "--Voila.ip=127.0.0.1" in server_command(tmp_path, port=8899, browser=False)
+    yield open_it
+    for lecture in lectures:
+        lecture.context.close()
+        outside = [
+            url for url in lecture.asked if not url.startswith(("data:", "blob:", *(f"http://{name}:" for name in HOME)))
+        ]
+        assert lecture.asked and outside == []

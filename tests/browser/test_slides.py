@@ -33,7 +33,10 @@ MEASURE = (
     if (element.scrollWidth > element.clientWidth + 1 && element.matches("pre, .output, .body")) {
       problems.push("is cut off: " + name);
     }
-    const least = element.closest(".course-stepper") ? WIDGET : FIGURE;
+    if (element.scrollHeight > element.clientHeight + 1 && element.matches(".widget-htmlmath-content > *")) {
+      problems.push("is cut off: " + name);
+    }
+    const least = element.closest(".course-stepper, .live") ? WIDGET : FIGURE;
     if (element.matches("img") && box.width / element.naturalWidth < least) problems.push("a figure is shrunk");
     const text = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
     if (text || element.matches("mjx-container")) {
@@ -43,7 +46,7 @@ MEASURE = (
   }
   const page = slide.querySelector(".page").getBoundingClientRect();
   const place = slide.querySelector(".place").getBoundingClientRect();
-  for (const shown of slide.querySelectorAll(".body > *, .course-stepper .frame > *")) {
+  for (const shown of slide.querySelectorAll(".body > *, .course-stepper .frame > *, .live .lm-Widget, .live img")) {
     const box = shown.getBoundingClientRect();
     if (box.height && place.height && box.bottom > place.top + 2) problems.push("covers the foot: " + shown.className);
   }

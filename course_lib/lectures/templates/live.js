@@ -1,31 +1,118 @@
-/* The live page: a line says how far the run of the lesson is; widgets that are alive take the place of their frames. */
+/* The live page: a line says how far the run of the lesson is; widgets that are alive take the place of their frames,
+   and give it back when the process that computes them is gone. */
 window.voila_process = window.voila_finish = window.voila_heartbeat = function () {};
 window.courseLive = (function () {
   "use strict";
+  const SECONDS_BETWEEN_LOOKS = 3;
+  const DRAWING = ".widget-htmlmath-content";
+  const FRAMES = "Widgets step through frames. ";
   const line = document.createElement("p");
   line.className = "live-line";
   line.setAttribute("role", "status");
   document.body.append(line);
+  let failure = "";
+
+  /* Words that concern the widgets alone are "quiet": they stand on the slides of those that do not live. */
+  function tell(words, quiet) {
+    line.textContent = words;
+    line.classList.toggle("quiet", quiet);
+  }
+
+  function fail(words, more) {
+    if (failure) return;
+    failure = words;
+    tell(FRAMES + words, true);
+    line.title = more || "";
+  }
+
+  function allLive() {
+    return [...document.querySelectorAll(".live")].every((holder) => holder.closest(".alive"));
+  }
+
+  /* While a slide is alive, a clicker does not go through the steps of its frames. */
+  function setAlive(slide, alive) {
+    slide.classList.toggle("alive", alive);
+    slide.querySelectorAll(".course-stepper [data-step]").forEach((mark) => mark.classList.toggle("fragment", !alive));
+    if (window.Reveal && Reveal.isReady()) Reveal.sync();
+  }
+
+  /* What ipywidgets leaves out: names for sliders and squares, and for a drawing the shape that its size follows. */
+  function dress(holder) {
+    holder.querySelectorAll(".widget-inline-hbox [role=slider]").forEach((handle) => {
+      const row = handle.closest(".widget-inline-hbox");
+      handle.setAttribute("aria-label", row.querySelector(".widget-label").textContent);
+      handle.setAttribute("aria-valuetext", row.querySelector(".widget-readout").textContent);
+    });
+    holder.querySelectorAll(".widget-readout").forEach((value) => {
+      const label = value.closest(".widget-inline-hbox").querySelector(".widget-label");
+      value.setAttribute("role", "textbox");
+      value.setAttribute("aria-label", label.textContent + ", typed");
+    });
+    holder.querySelectorAll(".widget-toggle-button").forEach((square) => {
+      square.setAttribute("aria-pressed", square.classList.contains("mod-active"));
+      if (square.title) square.setAttribute("aria-label", square.title);
+    });
+    holder.querySelectorAll(DRAWING).forEach((drawing) => {
+      const picture = drawing.querySelector("img");
+      if (!picture) return;
+      const wide = picture.getAttribute("width"), high = picture.getAttribute("height");
+      drawing.style.setProperty("--wide", wide);
+      drawing.style.setProperty("--high", high);
+      drawing.classList.toggle("tall", wide < 2 * high);
+    });
+  }
 
   function adopt(holder) {
     const slide = document.getElementById(holder.dataset.slide);
+    holder.dataset.preventSwipe = "";
     slide.querySelector(".body").append(holder);
     const watch = new MutationObserver(() => {
-      if (!holder.querySelector(".jupyter-widgets img, .jupyter-widgets canvas, .widget-html-content > *")) return;
-      watch.disconnect();
-      slide.classList.add("alive");
-      slide.querySelectorAll(".course-stepper .fragment").forEach((mark) => mark.remove());
-      if (window.Reveal && Reveal.isReady()) Reveal.sync();
-      const waiting = [...document.querySelectorAll(".live")].filter((one) => !one.closest(".alive"));
-      if (!waiting.length) line.textContent = "";
+      if (!holder.querySelector(DRAWING + " > *")) return;
+      dress(holder);
+      if (holder.dataset.living) return;
+      holder.dataset.living = "yes";
+      setAlive(slide, true);
+      if (!failure && allLive()) tell("", true);
     });
-    watch.observe(holder, { childList: true, subtree: true });
+    watch.observe(holder, { childList: true, characterData: true, subtree: true, attributes: true, attributeFilter: ["title"] });
   }
 
-  function step(number, count) {
-    document.querySelectorAll("body > .live").forEach(adopt);
-    line.textContent = "The lesson runs: " + number + " of " + count + ". Until it is done, widgets show their frames.";
+  /* Does the process still run that computes? If not, the frames come back: a lecture goes on with them. */
+  function watchKernel(address) {
+    let silent = 0;
+    const looking = setInterval(async () => {
+      const answer = await fetch(address, { cache: "no-store" }).catch(() => null);
+      silent = answer ? 0 : silent + 1;
+      if (answer && answer.status !== 404 || silent === 1) return;
+      clearInterval(looking);
+      failure = "";
+      fail(answer ? "The process behind them has ended: reload the page to run the lesson again."
+        : "The lecture was stopped in the terminal: start it again, then reload the page.");
+      document.querySelectorAll("section.alive").forEach((slide) => setAlive(slide, false));
+    }, 1000 * SECONDS_BETWEEN_LOOKS);
   }
-  step.finished = () => { line.textContent = "Widgets are starting ..."; };
-  return step;
+
+  /* Until JupyterLab's widgets are here, which do the same: a page that is left takes its kernel with it. */
+  let leave = function () {};
+
+  return {
+    begin(baseUrl, kernelId) {
+      watchKernel(baseUrl + "api/kernels/" + kernelId);
+      leave = () => {
+        const form = new FormData(), cookie = document.cookie.match("\\b_xsrf=([^;]*)\\b");
+        form.append("_xsrf", cookie ? cookie[1] : "");
+        navigator.sendBeacon(baseUrl + "voila/api/shutdown/" + kernelId, form);
+      };
+      addEventListener("beforeunload", leave);
+    },
+    ran(number, count, error) {
+      document.querySelectorAll("body > .live").forEach(adopt);
+      if (error) fail("The lesson stopped at cell " + number + " of " + count + "; the terminal says why.", error);
+      if (!failure) tell("The lesson runs: " + number + " of " + count + ". Until it is done, widgets show their frames.", false);
+    },
+    finished() {
+      removeEventListener("beforeunload", leave);
+      if (!failure) tell(allLive() ? "" : "This widget is starting ...", true);
+    },
+  };
 })();
