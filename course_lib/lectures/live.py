@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -135,9 +135,9 @@ def _serve(command: Sequence[str], environment: dict[str, str], port: int, *, br
     server = subprocess.Popen(command, env=environment)
     while True:
         try:
-            if not announced and _answers(server, port):
+            if not announced and answers(port, running=lambda: server.poll() is None):
                 announced = True
-                print(f"The lecture is at {address}, for this machine alone. To stop it, press Ctrl-C here.", flush=True)
+                print(f"The lecture is at {address} for this machine alone. To stop it, press Ctrl-C here.", flush=True)
                 if browser and not webbrowser.open(address):
                     print("No browser could be opened: open this address in one.", flush=True)
             return server.wait()
@@ -145,9 +145,9 @@ def _serve(command: Sequence[str], environment: dict[str, str], port: int, *, br
             pass  # the server has heard Ctrl-C too, and stops
 
 
-def _answers(server: subprocess.Popen, port: int) -> bool:
-    """Wait until the server listens; False if it ends before."""
-    while server.poll() is None:
+def answers(port: int, *, running: Callable[[], bool]) -> bool:
+    """Wait until a server listens on this port of this machine; False if it stops running before."""
+    while running():
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             return True
         time.sleep(0.1)

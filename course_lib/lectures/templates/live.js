@@ -92,15 +92,25 @@ window.courseLive = (function () {
     }, 1000 * SECONDS_BETWEEN_LOOKS);
   }
 
-  /* Until JupyterLab's widgets are here, which do the same: a page that is left takes its kernel with it. */
+  /* A page that is left takes its kernel with it. Until JupyterLab's widgets are here, which see to it, we do. The server
+     heeds only a page that knows the cookie `_xsrf`, and sets none for a page like this. */
   let leave = function () {};
+
+  function provideCookie() {
+    const found = document.cookie.match("\\b_xsrf=([^;]*)\\b");
+    if (found) return found[1];
+    const token = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    document.cookie = "_xsrf=" + token + "; path=/; SameSite=Strict";
+    return token;
+  }
 
   return {
     begin(baseUrl, kernelId) {
       watchKernel(baseUrl + "api/kernels/" + kernelId);
+      provideCookie();
       leave = () => {
-        const form = new FormData(), cookie = document.cookie.match("\\b_xsrf=([^;]*)\\b");
-        form.append("_xsrf", cookie ? cookie[1] : "");
+        const form = new FormData();
+        form.append("_xsrf", provideCookie());
         navigator.sendBeacon(baseUrl + "voila/api/shutdown/" + kernelId, form);
       };
       addEventListener("beforeunload", leave);
