@@ -129,9 +129,9 @@ class Lecture:
         slide, drawing = self.slide(), self.here(DRAWING)
         before = drawing.inner_html()
         yield
-        same = "([one, before]) => one.innerHTML !== before"
+        other = "([one, before]) => one.innerHTML !== before"
         try:
-            self.page.wait_for_function(same, arg=[drawing.element_handle(), before])
+            self.page.wait_for_function(other, arg=[drawing.element_handle(), before])
         except TimeoutError:
             pytest.fail(f"{what} draws nothing new")
         assert self.slide() == slide, f"{what} leaves the slide"
@@ -170,9 +170,13 @@ def open_lecture(browser, server):
 
 @pytest.fixture(scope="module")
 def shared(browser, server):
-    lecture = Lecture(browser, server.address)
+    """One page for many tests, and what each of its widgets draws at the start."""
+    lecture, drawings = Lecture(browser, server.address), {}
     lecture.wait_until_alive()
-    yield lecture
+    for widget in WIDGETS:
+        lecture.go(widget)
+        drawings[widget] = lecture.here(DRAWING).inner_html()
+    yield lecture, drawings
     lecture.context.close()
     assert lecture.problems == [] and lecture.asked and lecture.outside() == []
 
@@ -180,12 +184,16 @@ def shared(browser, server):
 @pytest.fixture
 def lecture(shared):
     """A page whose widgets live, each at its start."""
-    shared.page.set_viewport_size({"width": 1280, "height": 720})
-    shared.page.wait_for_function("Reveal.getScale() === 1")
-    for widget in WIDGETS:
-        shared.go(widget)
-        shared.here("button", has_text="Back to the start").click()
-    return shared
+    lecture, drawings = shared
+    lecture.page.set_viewport_size({"width": 1280, "height": 720})
+    lecture.page.wait_for_function("Reveal.getScale() === 1")
+    for widget, start in drawings.items():
+        lecture.go(widget)
+        if lecture.here(DRAWING).inner_html() != start:
+            lecture.preset("Back to the start").click()
+            same = "([one, start]) => one.innerHTML === start"
+            lecture.page.wait_for_function(same, arg=[lecture.here(DRAWING).element_handle(), start])
+    return lecture
 
 
 # ---------------------------------------------------------------------------------------------- widgets that live
