@@ -29,6 +29,7 @@ TRANSLATOR, SOFTMAX, MASK = WIDGETS = ["talk-to-it", "play-width-and-temperature
 NEXT = {SOFTMAX: MASK, MASK: "to-take-home", TRANSLATOR: SOFTMAX}  # in the short lesson
 DRAWING = ".widget-htmlmath-content"
 ANSWER_TIME = 60 * SECOND  # for one answer of a kernel on a busy machine
+START_TIME = 240 * SECOND  # for a kernel that loads PyTorch there
 VALUE = "(one) => one.getAttribute('aria-valuenow') || one.value || one.textContent"
 
 # What lesson 05's widgets need of the cells above them; a translator that is trained already takes no minutes.
@@ -107,7 +108,8 @@ class Lecture:
         return [url for url in self.asked if not url.startswith(home)]
 
     def wait_until_alive(self):
-        self.page.wait_for_function(f"document.querySelectorAll('section.alive').length === {len(WIDGETS)}")
+        alive = f"document.querySelectorAll('section.alive').length === {len(WIDGETS)}"
+        self.page.wait_for_function(alive, timeout=START_TIME)
         expect(self.line).to_have_text("")
 
     def go(self, name):
