@@ -36,9 +36,7 @@ def free(taken):
 
 def test_without_voila_a_sentence_says_what_to_do(monkeypatch):
     monkeypatch.setattr(live, "find_spec", lambda name: None)
-    with pytest.raises(
-        CannotStart, match="Voila, which is not installed here. Install it with: python3 course.py"
-    ):
+    with pytest.raises(CannotStart, match="Voila, which is not installed here. Install it with: python3 course.py"):
         teach(LESSON)
 
 
