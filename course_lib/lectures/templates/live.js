@@ -5,24 +5,18 @@ window.courseLive = (function () {
   "use strict";
   const SECONDS_BETWEEN_LOOKS = 3;
   const DRAWING = ".widget-htmlmath-content";
-  const FRAMES = "Widgets step through frames. ";
   const line = document.createElement("p");
   line.className = "live-line";
   line.setAttribute("role", "status");
   document.body.append(line);
-  let failure = "";
+  let failed = "";
+  let gone = false;
 
   /* Words that concern the widgets alone are "quiet": they stand on the slides of those that do not live. */
   function tell(words, quiet) {
+    if (gone) return;
     line.textContent = words;
     line.classList.toggle("quiet", quiet);
-  }
-
-  function fail(words, more) {
-    if (failure) return;
-    failure = words;
-    tell(FRAMES + words, true);
-    line.title = more || "";
   }
 
   function allLive() {
@@ -72,7 +66,7 @@ window.courseLive = (function () {
       if (holder.dataset.living) return;
       holder.dataset.living = "yes";
       setAlive(slide, true);
-      if (!failure && allLive()) tell("", true);
+      if (allLive()) tell(failed, true);
     });
     watch.observe(holder, { childList: true, characterData: true, subtree: true, attributes: true, attributeFilter: ["title"] });
   }
@@ -85,9 +79,10 @@ window.courseLive = (function () {
       silent = answer ? 0 : silent + 1;
       if (answer && answer.status !== 404 || silent === 1) return;
       clearInterval(looking);
-      failure = "";
-      fail(answer ? "The process behind them has ended: reload the page to run the lesson again."
-        : "The lecture was stopped in the terminal: start it again, then reload the page.");
+      tell("Widgets step through frames. " + (answer
+        ? "The process behind them has ended: reload the page to run the lesson again."
+        : "The lecture was stopped in the terminal: start it again, then reload the page."), true);
+      gone = true;
       document.querySelectorAll("section.alive").forEach((slide) => setAlive(slide, false));
     }, 1000 * SECONDS_BETWEEN_LOOKS);
   }
@@ -117,12 +112,12 @@ window.courseLive = (function () {
     },
     ran(number, count, error) {
       document.querySelectorAll("body > .live").forEach(adopt);
-      if (error) fail("The lesson stopped at cell " + number + " of " + count + "; the terminal says why.", error);
-      if (!failure) tell("The lesson runs: " + number + " of " + count + ". Until it is done, widgets show their frames.", false);
+      if (error && !failed) failed = "Cell " + number + " failed, and widgets that need it step through frames. " + error;
+      tell("The lesson runs: " + number + " of " + count + ". Until it is done, widgets show their frames.", false);
     },
     finished() {
       removeEventListener("beforeunload", leave);
-      if (!failure) tell(allLive() ? "" : "This widget is starting ...", true);
+      tell(failed || (allLive() ? "" : "This widget is starting ..."), true);
     },
   };
 })();
