@@ -4,13 +4,17 @@ The deck stands there at once, with its frames. Meanwhile the lesson runs; then 
 frames. Voila's own template of reveal.js asks other servers for parts of the page, hence one of ours.
 """
 
+import contextlib
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+import webbrowser
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,6 +27,7 @@ from course_lib.lectures.rendering import template_text
 from course_lib.lectures.story import compose
 
 TEMPLATE = "course"
+FIRST_PORT, PORTS = 8866, 50
 POLICY = (
     "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self' ws://127.0.0.1:* ws://localhost:*"
 )
@@ -57,23 +62,47 @@ def live_template(deck: str) -> str:
     return f"{{% raw %}}{slides}{script}{{% endraw %}}{template_text('live.html.j2')}</body>{end}"
 
 
-def server_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]:
+def server_command(notebook: Path, *, port: int) -> list[str]:
     """The command line that serves a lecture. Raises CannotStart if Voila is not installed."""
     if find_spec("voila") is None:
         raise CannotStart(
             "A live lecture is served by Voila, which is not installed here. Install it with: python3 course.py "
             "lecture, or: pip install 'voila>=0.5.13,<0.6'. The slides work without it: course slides"
         )
-    command = [
-        sys.executable, "-m", "voila", str(notebook), f"--template={TEMPLATE}", "--Voila.ip=127.0.0.1",
+    return [
+        sys.executable, "-m", "voila", str(notebook), f"--template={TEMPLATE}", "--no-browser",
+        "--Voila.ip=127.0.0.1", f"--Voila.port={port}", "--Voila.port_retries=0", "--Voila.log_level=ERROR",
         "--VoilaConfiguration.show_tracebacks=True",
-        f"--VoilaConfiguration.extension_allowlist={json.dumps(list(OURS))}",
+        "--VoilaExecutor.allow_errors=True",  # a claim that fails on a busy machine does not stop the lecture
+        *(f"--VoilaConfiguration.extension_allowlist={name}" for name in OURS),
+        "--KernelRestarter.restart_limit=0",  # a new process would know nothing of the lesson's widgets
     ]  # fmt: skip
+
+
+def free_port(port: int | None = None) -> int:
+    """The port that a lecture listens on: the one asked for, else the first free one from FIRST_PORT on.
+
+    Raises CannotStart if it is taken, or none is free.
+    """
     if port is not None:
-        command += [f"--port={port}"]
-    if not browser:
-        command += ["--no-browser"]
-    return command
+        if not _is_free(port):
+            raise CannotStart(
+                f"Port {port} is taken by another program, perhaps by a lecture that still runs. Leave out --port to "
+                f"use the next free one, or name another: --port {port + 1 if port < 65535 else FIRST_PORT}"
+            )
+        return port
+    found = next(filter(_is_free, range(FIRST_PORT, FIRST_PORT + PORTS)), None)
+    if found is None:
+        raise CannotStart(f"No port from {FIRST_PORT} to {FIRST_PORT + PORTS - 1} is free. Name another with --port.")
+    return found
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -91,21 +120,39 @@ def lecture(
     port: int | None = None,
     browser: bool = True,
 ) -> int:
-    """Serve a lecture on this machine until it is stopped; returns the exit code of the server."""
+    """Serve a lecture on this machine until it is stopped; returns the exit code of the server.
+
+    Raises CannotStart if Voila is not installed, the port is taken, or the lecture has no slides.
+    """
     with tempfile.TemporaryDirectory(prefix="course-lecture-", ignore_cleanup_errors=True) as temporary:
-        notebook = prepare(lesson, name, Path(temporary), path=path, theme=theme)
-        command = server_command(notebook, port=port, browser=browser)
-        print("The lecture opens in the browser. To stop it, press Ctrl-C here.", flush=True)
-        return _serve(command, environment(Path(temporary)))
+        port = free_port(port)
+        command = server_command(Path(temporary) / f"{name}.ipynb", port=port)
+        prepare(lesson, name, Path(temporary), path=path, theme=theme)
+        return _serve(command, environment(Path(temporary)), port, browser=browser)
 
 
-def _serve(command: Sequence[str], environment: dict[str, str]) -> int:
+def _serve(command: Sequence[str], environment: dict[str, str], port: int, *, browser: bool) -> int:
+    address, announced = f"http://127.0.0.1:{port}/", False
     server = subprocess.Popen(command, env=environment)
     while True:
         try:
+            if not announced and answers(port, running=lambda: server.poll() is None):
+                announced = True
+                print(f"The lecture is at {address} for this machine alone. To stop it, press Ctrl-C here.", flush=True)
+                if browser and not webbrowser.open(address):
+                    print("No browser could be opened: open this address in one.", flush=True)
             return server.wait()
         except KeyboardInterrupt:
             pass  # the server has heard Ctrl-C too, and stops
+
+
+def answers(port: int, *, running: Callable[[], bool]) -> bool:
+    """Wait until a server listens on this port of this machine; False if it stops running before."""
+    while running():
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def _has_widget(cell: NotebookNode) -> bool:

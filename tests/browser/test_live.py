@@ -1,109 +1,429 @@
 """A live lecture: the deck is there at once, its widgets come to life and recompute, and nothing else is asked."""
 
+import json
 import os
 import re
 import signal
 import subprocess
+import sys
+from contextlib import contextmanager
 
+import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
+from playwright.sync_api import TimeoutError, expect
 
-from course_lib.data.place import CannotStart
-from course_lib.lectures import live
-from course_lib.lectures.live import environment, prepare, server_command
+from course_lib.lectures.live import answers, environment, free_port, prepare, server_command
+from course_lib.lectures.story import slides_of
 from course_lib.tools.files import read_notebook
 from course_lib.tools.lessons import find_lesson
-from tests.browser.lab import HOME
+from tests.axe import axe_script
+from tests.browser.lab import HOME, ROOT, SECOND
+from tests.browser.test_slides import AXE, MEASURE
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
-WIDGETS = ("softmax_explorer().live()", "mask_painter().live()")
+LESSON = read_notebook(find_lesson("05"))
+TRANSLATOR, SOFTMAX, MASK = WIDGETS = ["talk-to-it", "play-width-and-temperature", "play-paint-a-mask"]
+
+NEXT = {SOFTMAX: MASK, MASK: "to-take-home", TRANSLATOR: SOFTMAX}  # in the short lesson
+DRAWING = ".widget-htmlmath-content"
+ANSWER_TIME = 60 * SECOND  # for one answer of a kernel on a busy machine
+START_TIME = 240 * SECOND  # for a kernel that loads PyTorch there
+VALUE = "(one) => one.getAttribute('aria-valuenow') || one.value || one.textContent"
+
+# What lesson 05's widgets need of the cells above them; a translator that is trained already takes no minutes.
+# Voila tells a kernel how the page was asked for, so that one server has pages of several kinds.
+FIRST = """
+import os, time
+from types import SimpleNamespace
+from course_lib.data.checkpoints import load_trained
+from course_lib.training.recipes import transformer
+
+asked = os.environ["QUERY_STRING"]
+if "in-vain" in asked:
+    raise FileNotFoundError("no such data\\nand more of it")
+translator = load_trained("translator").model
+task = SimpleNamespace(
+    vocabularies=transformer.vocabularies,
+    translate=lambda model, text: transformer.translate(model, text, place=transformer.Place(1, 2)),
+)
+if "slowly" in asked:
+    time.sleep(600)
+"""
 
 
 def short_lesson():
-    """The two widgets of lesson 05 that need no training, and what they import."""
-    lesson = read_notebook(find_lesson("05"))
-    cells = [cell for cell in lesson.cells if cell.source in WIDGETS]
-    assert len(cells) == 2
-    first = new_code_cell(
-        "import time\nfrom course_lib.classroom.widgets import mask_painter, softmax_explorer\ntime.sleep(5)"
-    )
-    return new_notebook(cells=[first, *cells], metadata=lesson.metadata)
+    """Lesson 05's cells with widgets, its first slides and its last, and one cell that stands for the others."""
+    shown = [cell for cell in LESSON.cells if "lecture" in cell.metadata]
+    widgets = [cell for cell in shown if ".live()" in cell.source]
+    assert len(widgets) == 3
+    return new_notebook(cells=[shown[0], new_code_cell(FIRST), *widgets, shown[-1]], metadata=LESSON.metadata)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patience():
+    expect.set_options(timeout=ANSWER_TIME)
+    yield
+    expect.set_options(timeout=None)
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
+def server(tmp_path_factory):
+    """A server of the short lesson: its process, with its address."""
     folder = tmp_path_factory.mktemp("lecture")
-    command = server_command(prepare(short_lesson(), "05", folder), port=None, browser=False)
-    process = subprocess.Popen(
-        [*command, "--Voila.port_retries=50"],
-        env=environment(folder),
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    for line in process.stderr:
-        if found := re.search(r"http://\S+", line):
-            break
-    yield found[0]
-    os.killpg(process.pid, signal.SIGTERM)
-    process.communicate()
+    port = free_port()
+    command = server_command(prepare(short_lesson(), "05", folder), port=port)
+    process = psutil.Popen(command, env=environment(folder))
+    process.address = f"http://127.0.0.1:{port}/"
+    try:
+        assert answers(port, running=process.is_running)
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+class Lecture:
+    """A page of a live lecture, with a record of what it asked for and what went wrong."""
+
+    def __init__(self, browser, address):
+        self.asked, self.problems = [], []
+        self.context = browser.new_context(viewport={"width": 1280, "height": 720})
+        self.context.set_default_timeout(ANSWER_TIME)
+        self.context.on("page", self.watch)
+        self.page = self.context.new_page()
+        self.page.goto(address, wait_until="commit")
+        self.page.wait_for_selector("html[data-ready]")
+        self.line = self.page.locator(".live-line")
+
+    def watch(self, page):
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", lambda line: self.problems.append(line.text) if line.type == "error" else None)
+
+    def outside(self):
+        """What it asked for elsewhere."""
+        home = ("data:", "blob:", *(f"http://{name}:" for name in HOME))
+        return [url for url in self.asked if not url.startswith(home)]
+
+    def wait_until_alive(self):
+        alive = f"document.querySelectorAll('section.alive').length === {len(WIDGETS)}"
+        self.page.wait_for_function(alive, timeout=START_TIME)
+        expect(self.line).to_have_text("")
+
+    def go(self, name):
+        self.page.evaluate("(name) => Reveal.slide(Reveal.getSlides().findIndex((slide) => slide.id === name))", name)
+        self.settle()
+
+    def settle(self):
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def slide(self):
+        return self.page.evaluate("Reveal.getCurrentSlide().id")
+
+    def here(self, selector, **options):
+        return self.page.locator(f"section.present .live {selector}", **options)
+
+    @contextmanager
+    def drawn_anew(self, what):
+        """Fails unless what is done meanwhile makes a new drawing, on the same slide."""
+        slide, drawing = self.slide(), self.here(DRAWING)
+        before = drawing.inner_html()
+        yield
+        other = "([one, before]) => one.innerHTML !== before"
+        try:
+            self.page.wait_for_function(other, arg=[drawing.element_handle(), before])
+        except TimeoutError:
+            pytest.fail(f"{what} draws nothing new")
+        assert self.slide() == slide, f"{what} leaves the slide"
+
+    def preset(self, words):
+        return self.here("button", has_text=words).first
+
+    def drag(self, handle, *, by):
+        box = handle.bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        self.page.mouse.move(x, y)
+        self.page.mouse.down()
+        self.page.mouse.move(x + by, y, steps=3)
+        self.page.mouse.up()
+
+    def kernel(self, server):
+        """The process that runs this page's lesson."""
+        name = json.loads(self.page.locator("#jupyter-config-data").text_content())["kernelId"]
+        return next(process for process in server.children() if any(name in word for word in process.cmdline()))
 
 
 @pytest.fixture
-def page(browser, address):
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    context.set_default_timeout(60_000)
-    page, asked, problems = context.new_page(), [], []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
-    page.goto(address, wait_until="commit")
-    page.wait_for_selector("html[data-ready]")
-    yield page
-    context.close()
-    assert problems == []
-    outside = [url for url in asked if not url.startswith(("data:", "blob:", *(f"http://{name}:" for name in HOME)))]
-    assert asked and outside == []
+def open_lecture(browser, server):
+    """open_lecture(query): a page of its own, with a kernel of its own."""
+    lectures = []
+
+    def open_it(query=""):
+        lectures.append(Lecture(browser, server.address + query))
+        return lectures[-1]
+
+    yield open_it
+    for lecture in lectures:
+        lecture.context.close()
+        assert lecture.asked and lecture.outside() == []
 
 
-def test_the_widgets_of_a_lecture_recompute_on_their_slides(page):
-    assert "The lesson runs" in page.locator(".live-line").inner_text() or not page.locator("section.alive").count()
-    assert page.locator("section.present .course-stepper").is_visible()  # the deck does not wait for the run
-    page.wait_for_selector("section.present.alive .jupyter-widgets")
-    page.wait_for_function("document.querySelector('.live-line').textContent === ''")
-    assert not page.locator("section.present .course-stepper").is_visible()
-    slide = page.evaluate("Reveal.getCurrentSlide().id")
-    picture = page.locator("section.present .live img")
-    before = picture.get_attribute("alt")
-    handle = page.locator("section.present .live [role=slider]").nth(1)
-    handle.press("ArrowRight")
-    page.wait_for_function("(old) => document.querySelector('section.present .live img').alt !== old", arg=before)
-    after = picture.get_attribute("alt")
-    box = handle.bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.down()
-    page.mouse.move(box["x"] - 60, box["y"] + box["height"] / 2, steps=4)
-    page.mouse.up()
-    page.wait_for_function("(old) => document.querySelector('section.present .live img').alt !== old", arg=after)
-    assert page.evaluate("Reveal.getCurrentSlide().id") == slide
-    page.keyboard.press("PageDown")
-    assert page.evaluate("Reveal.getCurrentSlide().id") != slide
-    page.locator("section.present .live button", has_text="nothing").click()
-    page.wait_for_function("document.querySelector('section.present .live img').alt.includes('not NaN')")
+@pytest.fixture(scope="module")
+def shared(browser, server):
+    """One page for many tests, and what each of its widgets draws at the start."""
+    lecture, drawings = Lecture(browser, server.address), {}
+    lecture.wait_until_alive()
+    for widget in WIDGETS:
+        lecture.go(widget)
+        drawings[widget] = lecture.here(DRAWING).inner_html()
+    yield lecture, drawings
+    lecture.context.close()
+    assert lecture.problems == [] and lecture.asked and lecture.outside() == []
 
 
-def test_the_notes_window_works_beside_a_kernel(page):
-    with page.expect_popup() as opened:
-        page.keyboard.press("s")
-    assert opened.value.locator("#number").inner_text() == "Slide 1 of 2"
+@pytest.fixture
+def lecture(shared):
+    """A page whose widgets live, each at its start."""
+    lecture, drawings = shared
+    lecture.page.set_viewport_size({"width": 1280, "height": 720})
+    lecture.page.wait_for_function("Reveal.getScale() === 1")
+    for widget, start in drawings.items():
+        lecture.go(widget)
+        if lecture.here(DRAWING).inner_html() != start:
+            lecture.preset("Back to the start").click()
+            same = "([one, start]) => one.innerHTML === start"
+            lecture.page.wait_for_function(same, arg=[lecture.here(DRAWING).element_handle(), start])
+    return lecture
 
 
-def test_without_voila_a_sentence_says_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setattr(live, "find_spec", lambda name: None)
-    with pytest.raises(CannotStart, match="Voila, which is not installed here. Install it with"):
-        server_command(tmp_path, port=None, browser=False)
+# ---------------------------------------------------------------------------------------------- widgets that live
 
 
-def test_the_server_listens_on_this_machine_alone(tmp_path):
-    assert "--Voila.ip=127.0.0.1" in server_command(tmp_path, port=8899, browser=False)
+def test_the_slides_do_not_wait_for_the_run(open_lecture):
+    lecture = open_lecture("?slowly")
+    expect(lecture.line).to_contain_text("The lesson runs: ")
+    lecture.page.keyboard.press("End")
+    assert lecture.slide() == slides_of(LESSON)[-1].name
+    lecture.go(SOFTMAX)
+    assert lecture.page.locator("section.present .course-stepper").is_visible()
+
+
+def test_each_control_recomputes_by_keyboard_and_keeps_the_focus(lecture):
+    lecture.go(SOFTMAX)
+    assert not lecture.page.locator("section.present .course-stepper").is_visible()
+    sliders, choices = lecture.here("[role=slider]"), lecture.here("select")
+    assert (sliders.count(), choices.count()) == (6, 2)
+    keys = [*((slider, "ArrowRight") for slider in sliders.all()), *((choice, "ArrowDown") for choice in choices.all())]
+    for control, key in keys:
+        with lecture.drawn_anew(control.get_attribute("aria-label") or "a choice"):
+            control.press(key)
+        expect(control).to_be_focused()
+    lecture.go(MASK)
+    for button, key in [(lecture.here(".widget-toggle-button").nth(7), "Space"), (lecture.preset("nothing"), "Enter")]:
+        with lecture.drawn_anew(button.inner_text()):
+            button.press(key)
+        expect(button).to_be_focused()
+    lecture.go(TRANSLATOR)
+    box = lecture.here("input")
+    with lecture.drawn_anew("an example"):
+        lecture.preset("She doesn't").press("Enter")
+    with lecture.drawn_anew("a sentence"):
+        box.press("Control+a")
+        box.press_sequentially("They see the street")  # letters that are shortcuts of the slides among them
+    expect(box).to_have_value("They see the street")
+    expect(lecture.here(DRAWING)).to_contain_text("I do not know the word “street”")
+
+
+def test_each_widget_recomputes_by_mouse(lecture):
+    lecture.go(SOFTMAX)
+    for place in (0, 5):
+        with lecture.drawn_anew(f"slider {place}"):
+            lecture.drag(lecture.here("[role=slider]").nth(place), by=-60)
+    lecture.go(MASK)
+    with lecture.drawn_anew("a square"):
+        lecture.here(".widget-toggle-button").nth(1).click()
+    with lecture.drawn_anew("a preset"):
+        lecture.preset("nothing").click()
+    expect(lecture.here(DRAWING)).to_contain_text("not NaN")
+    lecture.go(TRANSLATOR)
+    with lecture.drawn_anew("an example"):
+        lecture.preset("The rich actress").click()
+    expect(lecture.here(DRAWING)).to_contain_text("actrice")
+
+
+def test_a_slider_follows_the_mouse_at_the_size_of_any_screen(lecture):
+    lecture.page.set_viewport_size({"width": 1728, "height": 972})
+    lecture.page.wait_for_function("Reveal.getScale() === 1.35")
+    lecture.go(SOFTMAX)
+    handle = lecture.here("[role=slider]").nth(1)
+    track = lecture.here(".noUi-base").nth(1).bounding_box()
+    start = handle.bounding_box()
+    with lecture.drawn_anew("the slider"):
+        lecture.drag(handle, by=track["x"] + track["width"] / 2 - start["x"] - start["width"] / 2)
+    expect(handle).to_have_attribute("aria-valuetext", re.compile(r"^.?0\.[01]0$"))  # of -3 to 3
+
+
+@pytest.mark.parametrize(
+    ("slide", "selector"),
+    [
+        (SOFTMAX, "[role=slider]"),
+        (SOFTMAX, ".widget-readout"),
+        (SOFTMAX, "select"),
+        (MASK, ".widget-toggle-button"),
+        (TRANSLATOR, "input"),
+    ],
+)
+def test_a_clicker_leaves_each_control_and_does_not_move_it(lecture, slide, selector):
+    lecture.go(slide)
+    control = lecture.here(selector).first
+    control.focus()
+    before = control.evaluate(VALUE)
+    lecture.page.keyboard.press("PageDown")
+    lecture.settle()
+    assert lecture.slide() == NEXT[slide]
+    lecture.page.keyboard.press("PageUp")
+    assert lecture.slide() == slide
+    assert control.evaluate(VALUE) == before
+
+
+def test_after_a_click_on_a_button_the_arrows_still_change_the_slide(lecture):
+    lecture.go(MASK)
+    lecture.here(".widget-toggle-button").nth(1).click()
+    lecture.page.keyboard.press("ArrowRight")
+    assert lecture.slide() == NEXT[MASK]
+
+
+# ---------------------------------------------------------------------------------------------- seen and heard
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_overflows_all_text_can_be_read_and_axe_finds_nothing_serious(lecture, theme):
+    lecture.page.evaluate(axe_script())
+    lecture.page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
+    wrong = {}
+    for slide, presets in ((TRANSLATOR, ["She"]), (SOFTMAX, []), (MASK, ["nothing", "full"])):
+        lecture.go(slide)
+        for preset in [None, *presets]:
+            if preset:
+                with lecture.drawn_anew(preset):
+                    lecture.preset(preset).click()
+            wrong[slide, preset] = lecture.page.evaluate(MEASURE)
+        wrong[slide, "axe"] = lecture.page.evaluate(AXE, "section.present")
+    wrong["the page"] = lecture.page.evaluate(AXE)
+    assert {place: found for place, found in wrong.items() if found} == {}
+
+
+def test_each_control_has_a_name_and_says_its_value(lecture):
+    lecture.go(SOFTMAX)
+    temperature = lecture.page.get_by_role("slider", name="Temperature T")
+    assert temperature.get_attribute("aria-valuetext") == "1.00"  # not the exponent, which the slider itself would say
+    temperature.press("ArrowRight")
+    expect(temperature).to_have_attribute("aria-valuetext", "1.12")
+    lecture.go(MASK)
+    square = lecture.here(".widget-toggle-button").nth(1)
+    expect(square).to_have_accessible_name("'the' may not look at 'cat'")
+    square.click()
+    expect(square).to_have_accessible_name("'the' may look at 'cat'")
+    expect(square).to_have_attribute("aria-pressed", "true")
+
+
+def test_the_notes_stand_in_a_window_of_their_own_that_follows(lecture):
+    lecture.go(slides_of(LESSON)[0].name)
+    with lecture.page.expect_popup() as opened:
+        lecture.page.keyboard.press("s")
+    notes = opened.value
+    assert notes.locator("#number").inner_text() == "Slide 1 of 7"
+    assert len(notes.locator("#notes").inner_text()) > 40
+    notes.keyboard.press("PageDown")
+    assert notes.locator("#number").inner_text() == "Slide 2 of 7" and lecture.slide() != slides_of(LESSON)[0].name
+    lecture.go(SOFTMAX)
+    with lecture.drawn_anew("a slider beside the notes"):
+        lecture.here("[role=slider]").first.press("ArrowRight")
+    assert notes.locator("#heading").inner_text() == "Play: width and temperature"
+    notes.close()
+
+
+# ---------------------------------------------------------------------------------------------- when it goes wrong
+
+
+def test_when_the_kernel_dies_the_frames_come_back_and_the_lecture_goes_on(open_lecture, server):
+    lecture = open_lecture()
+    lecture.wait_until_alive()
+    lecture.go(SOFTMAX)
+    with lecture.page.expect_popup() as opened:
+        lecture.page.keyboard.press("s")
+    lecture.kernel(server).kill()
+    expect(lecture.line).to_contain_text("The process behind them has ended: reload the page")
+    expect(opened.value.locator("#live")).to_contain_text("The process behind them has ended")
+    stepper = lecture.page.locator("section.present .course-stepper")
+    first = stepper.locator("details[open] img").get_attribute("alt")
+    lecture.page.bring_to_front()
+    lecture.page.keyboard.press("PageDown")
+    assert lecture.slide() == SOFTMAX and stepper.locator("details[open] img").get_attribute("alt") != first
+    assert lecture.line.is_visible() and not lecture.here("").is_visible()
+    lecture.go(slides_of(LESSON)[0].name)
+    assert not lecture.line.is_visible()  # a slide without a widget does not complain
+
+
+def test_a_cell_that_fails_is_named_and_stops_no_widget_but_those_that_need_it(open_lecture):
+    lecture = open_lecture("?in-vain")
+    failed = r"^Cell \d failed, and widgets that need it step through frames. FileNotFoundError: no such data$"
+    expect(lecture.line).to_have_text(re.compile(failed), timeout=START_TIME)
+    lecture.go(TRANSLATOR)
+    assert lecture.line.is_visible() and lecture.page.locator("section.present .course-stepper").is_visible()
+    for widget in (SOFTMAX, MASK):
+        lecture.go(widget)
+        expect(lecture.here(DRAWING)).to_be_visible()
+        assert not lecture.line.is_visible()
+
+
+def test_a_page_that_is_left_during_the_run_takes_its_kernel_with_it(open_lecture, server):
+    lecture = open_lecture("?slowly")
+    kernel = lecture.kernel(server)
+    lecture.page.reload(wait_until="commit")
+    kernel.wait(timeout=ANSWER_TIME / SECOND)
+    lecture.page.wait_for_selector("html[data-ready]")
+    assert lecture.kernel(server).pid != kernel.pid
+
+
+def test_course_lecture_serves_the_whole_lesson_until_ctrl_c(browser):
+    port = free_port()
+    command = [sys.executable, "-m", "course_lib.cli", "lecture", "05", "--no-browser", f"--port={port}"]
+    process = psutil.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert process.stdout.readline() == (
+            f"The lecture is at http://127.0.0.1:{port}/ for this machine alone. To stop it, press Ctrl-C here.\n"
+        )
+        lecture = Lecture(browser, f"http://127.0.0.1:{port}/")
+        names = lecture.page.evaluate("Reveal.getSlides().map((slide) => slide.id)")
+        assert names == [slide.name for slide in slides_of(LESSON)]
+        started = process.children(recursive=True)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(timeout=ANSWER_TIME / SECOND) == 0
+        assert psutil.wait_procs(started, timeout=30)[1] == [] and len(started) >= 2  # Voila and a kernel
+        lecture.go(MASK)
+        expect(lecture.line).to_contain_text("The lecture was stopped in the terminal: start it again")
+        lecture.context.close()
+        assert lecture.outside() == []
+    finally:
+        for left in [*process.children(recursive=True), process] if process.is_running() else []:
+            left.kill()
+
+
+def test_a_lecture_without_widgets_says_nothing_of_them(browser, tmp_path):
+    port = free_port()
+    command = server_command(prepare(LESSON, "05", tmp_path, path=30), port=port)
+    server = psutil.Popen(command, env=environment(tmp_path))
+    try:
+        assert answers(port, running=server.is_running)
+        lecture = Lecture(browser, f"http://127.0.0.1:{port}/")
+        lecture.page.wait_for_load_state("load")
+        assert lecture.page.evaluate("Reveal.getTotalSlides()") == len(slides_of(LESSON, 30))
+        assert lecture.line.text_content() == ""
+        lecture.context.close()
+        assert lecture.problems == []
+    finally:
+        server.terminate()
+        server.wait(timeout=60)

@@ -4,7 +4,7 @@
 
   const printing = /print-pdf/.test(location.search);
   const root = document.documentElement;
-  const CONTROLS = "input, select, textarea, summary, button, [role=slider]";
+  const CONTROLS = "input, select, textarea, summary, button, [role=slider], [contenteditable]";
   const SMALLEST_WORDS = 30, SMALLEST_CODE = 20;  /* pixels on a slide of 1280 x 720 */
 
   /* ------------------------------------------------------------------------------------------------- steppers */
@@ -20,6 +20,7 @@
     const inputs = [];
     const bar = document.createElement("div");
     bar.className = "moves";
+    bar.dataset.preventSwipe = "";
 
     function show(places) {
       at = places.map((place, i) => Math.max(0, Math.min(controls[i][1].length - 1, place)));
@@ -118,6 +119,8 @@
     page.getElementById("time").textContent = new Date().toTimeString().slice(0, 5);
     page.getElementById("spent").textContent =
       clock((Date.now() - begun) / 1000) + " gone; after this slide: " + clock(60 * planned);
+    const live = document.querySelector(".live-line");
+    page.getElementById("live").textContent = live ? live.textContent : "";
   }
 
   function refresh() {
@@ -151,12 +154,23 @@
     page.body.innerHTML =
       '<header><div class="row"><strong id="number"></strong><span id="minutes"></span><span id="time"></span>' +
       '<span id="spent"></span></div><h1 id="heading"></h1></header><main id="notes"></main>' +
-      '<footer><p id="left"></p><p id="next"></p></footer>';
+      '<footer><p id="left"></p><p id="next"></p><p id="live" role="status"></p></footer>';
     page.addEventListener("keydown", (event) => {
       const keys = { ArrowRight: "next", PageDown: "next", " ": "next", ArrowLeft: "prev", PageUp: "prev" };
       if (keys[event.key]) { event.preventDefault(); Reveal[keys[event.key]](); }
     });
     refresh();
+  }
+
+  /* A clicker's keys always change the slide: a control that has the focus loses it, and does not hear the key. */
+  function clicked(event) {
+    const way = { PageDown: "next", PageUp: "prev" }[event.key];
+    const control = document.activeElement && document.activeElement.closest(CONTROLS);
+    if (!way || !control) return;
+    control.blur();
+    event.preventDefault();
+    event.stopPropagation();
+    Reveal[way]();
   }
 
   function say(words) {
@@ -223,10 +237,9 @@
       slideNumber: printing ? false : "c/t", pdfSeparateFragments: false, pdfMaxPagesPerSlide: 1, help: true,
       showNotes: /showNotes=separate-page/.test(location.search) ? "separate-page" : false,
       keyboardCondition: (event) => {
-        if (/^Page/.test(event.key)) return true;                 /* a clicker's keys always change the slide */
         const control = event.target.closest && event.target.closest(CONTROLS);
         if (control && event.key === "Escape") { control.blur(); return false; }
-        return !control;
+        return !control || control.matches("button, summary") && /^Arrow/.test(event.key);
       },
     }).then(() => {
       Reveal.addKeyBinding({ keyCode: 83, key: "S", description: "Notes in a window of their own" }, openNotes);
@@ -237,6 +250,7 @@
       });
       Reveal.on("fragmentshown", (event) => { event.fragments.forEach((mark) => fragmentChanged(mark, true)); refresh(); });
       Reveal.on("fragmenthidden", (event) => { event.fragments.forEach((mark) => fragmentChanged(mark, false)); refresh(); });
+      document.addEventListener("keydown", clicked, true);
       setInterval(tick, 1000);
       if (!printing) root.dataset.ready = "yes";
     });

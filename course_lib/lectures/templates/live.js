@@ -1,31 +1,123 @@
-/* The live page: a line says how far the run of the lesson is; widgets that are alive take the place of their frames. */
+/* The live page: a line says how far the run of the lesson is; widgets that are alive take the place of their frames,
+   and give it back when the process that computes them is gone. */
 window.voila_process = window.voila_finish = window.voila_heartbeat = function () {};
 window.courseLive = (function () {
   "use strict";
+  const SECONDS_BETWEEN_LOOKS = 3;
+  const DRAWING = ".widget-htmlmath-content";
   const line = document.createElement("p");
   line.className = "live-line";
   line.setAttribute("role", "status");
   document.body.append(line);
+  let failed = "";
+  let gone = false;
+
+  /* Words that concern the widgets alone are "quiet": they stand on the slides of those that do not live. */
+  function tell(words, quiet) {
+    if (gone) return;
+    line.textContent = words;
+    line.classList.toggle("quiet", quiet);
+  }
+
+  function allLive() {
+    return [...document.querySelectorAll(".live")].every((holder) => holder.closest(".alive"));
+  }
+
+  /* While a slide is alive, a clicker does not go through the steps of its frames. */
+  function setAlive(slide, alive) {
+    slide.classList.toggle("alive", alive);
+    slide.querySelectorAll(".course-stepper [data-step]").forEach((mark) => mark.classList.toggle("fragment", !alive));
+    if (window.Reveal && Reveal.isReady()) Reveal.sync();
+  }
+
+  /* What ipywidgets leaves out: names for sliders and squares, and for a drawing the shape that its size follows. */
+  function dress(holder) {
+    holder.querySelectorAll(".widget-inline-hbox [role=slider]").forEach((handle) => {
+      const row = handle.closest(".widget-inline-hbox");
+      handle.setAttribute("aria-label", row.querySelector(".widget-label").textContent);
+      handle.setAttribute("aria-valuetext", row.querySelector(".widget-readout").textContent);
+    });
+    holder.querySelectorAll(".widget-readout").forEach((value) => {
+      const label = value.closest(".widget-inline-hbox").querySelector(".widget-label");
+      value.setAttribute("role", "textbox");
+      value.setAttribute("aria-label", label.textContent + ", typed");
+    });
+    holder.querySelectorAll(".widget-toggle-button").forEach((square) => {
+      square.setAttribute("aria-pressed", square.classList.contains("mod-active"));
+      if (square.title) square.setAttribute("aria-label", square.title);
+    });
+    holder.querySelectorAll(DRAWING).forEach((drawing) => {
+      const picture = drawing.querySelector("img");
+      if (!picture) return;
+      const wide = picture.getAttribute("width"), high = picture.getAttribute("height");
+      drawing.style.setProperty("--wide", wide);
+      drawing.style.setProperty("--high", high);
+      drawing.classList.toggle("tall", wide < 2 * high);
+    });
+  }
 
   function adopt(holder) {
     const slide = document.getElementById(holder.dataset.slide);
+    holder.dataset.preventSwipe = "";
     slide.querySelector(".body").append(holder);
     const watch = new MutationObserver(() => {
-      if (!holder.querySelector(".jupyter-widgets img, .jupyter-widgets canvas, .widget-html-content > *")) return;
-      watch.disconnect();
-      slide.classList.add("alive");
-      slide.querySelectorAll(".course-stepper .fragment").forEach((mark) => mark.remove());
-      if (window.Reveal && Reveal.isReady()) Reveal.sync();
-      const waiting = [...document.querySelectorAll(".live")].filter((one) => !one.closest(".alive"));
-      if (!waiting.length) line.textContent = "";
+      if (!holder.querySelector(DRAWING + " > *")) return;
+      dress(holder);
+      if (holder.dataset.living) return;
+      holder.dataset.living = "yes";
+      setAlive(slide, true);
+      if (allLive()) tell(failed, true);
     });
-    watch.observe(holder, { childList: true, subtree: true });
+    watch.observe(holder, { childList: true, characterData: true, subtree: true, attributes: true, attributeFilter: ["title"] });
   }
 
-  function step(number, count) {
-    document.querySelectorAll("body > .live").forEach(adopt);
-    line.textContent = "The lesson runs: " + number + " of " + count + ". Until it is done, widgets show their frames.";
+  /* Does the process still run that computes? If not, the frames come back: a lecture goes on with them. */
+  function watchKernel(address) {
+    let silent = 0;
+    const looking = setInterval(async () => {
+      const answer = await fetch(address, { cache: "no-store" }).catch(() => null);
+      silent = answer ? 0 : silent + 1;
+      if (answer && answer.status !== 404 || silent === 1) return;
+      clearInterval(looking);
+      tell("Widgets step through frames. " + (answer
+        ? "The process behind them has ended: reload the page to run the lesson again."
+        : "The lecture was stopped in the terminal: start it again, then reload the page."), true);
+      gone = true;
+      document.querySelectorAll("section.alive").forEach((slide) => setAlive(slide, false));
+    }, 1000 * SECONDS_BETWEEN_LOOKS);
   }
-  step.finished = () => { line.textContent = "Widgets are starting ..."; };
-  return step;
+
+  /* A page that is left takes its kernel with it. Until JupyterLab's widgets are here, which see to it, we do. The server
+     heeds only a page that knows the cookie `_xsrf`, and sets none for a page like this. */
+  let leave = function () {};
+
+  function provideCookie() {
+    const found = document.cookie.match("\\b_xsrf=([^;]*)\\b");
+    if (found) return found[1];
+    const token = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    document.cookie = "_xsrf=" + token + "; path=/; SameSite=Strict";
+    return token;
+  }
+
+  return {
+    begin(baseUrl, kernelId) {
+      watchKernel(baseUrl + "api/kernels/" + kernelId);
+      provideCookie();
+      leave = () => {
+        const form = new FormData();
+        form.append("_xsrf", provideCookie());
+        navigator.sendBeacon(baseUrl + "voila/api/shutdown/" + kernelId, form);
+      };
+      addEventListener("beforeunload", leave);
+    },
+    ran(number, count, error) {
+      document.querySelectorAll("body > .live").forEach(adopt);
+      if (error && !failed) failed = "Cell " + number + " failed, and widgets that need it step through frames. " + error;
+      tell("The lesson runs: " + number + " of " + count + ". Until it is done, widgets show their frames.", false);
+    },
+    finished() {
+      removeEventListener("beforeunload", leave);
+      tell(failed || (allLive() ? "" : "This widget is starting ..."), true);
+    },
+  };
 })();

@@ -1,0 +1,128 @@
+"""What `course lecture` says where it cannot serve, and how it serves."""
+
+import os
+import socket
+import sys
+
+import pytest
+
+from course_lib.data.place import CannotStart, course_folder
+from course_lib.lectures import live
+from course_lib.lectures.commands import teach
+from course_lib.lectures.live import FIRST_PORT, _serve, answers, free_port, prepare, server_command
+from course_lib.lectures.story import slides_of
+from course_lib.tools.files import read_notebook
+
+LESSON = course_folder() / "notebooks" / "05_attention.ipynb"
+
+
+@pytest.fixture
+def taken():
+    """A port on which somebody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture
+def free(taken):
+    """A port on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    return port
+
+
+# ------------------------------------------------------------------------------------------- what it cannot do
+
+
+def test_without_voila_a_sentence_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(live, "find_spec", lambda name: None)
+    with pytest.raises(CannotStart, match="Voila, which is not installed here. Install it with: python3 course.py"):
+        teach(LESSON)
+
+
+def test_a_port_that_is_taken_is_named_with_a_way_out(taken):
+    with pytest.raises(CannotStart, match=rf"Port {taken} is taken by another program.* --port {taken + 1}"):
+        teach(LESSON, port=taken)
+
+
+def test_without_a_port_the_next_free_one_is_taken(monkeypatch):
+    monkeypatch.setattr(live, "_is_free", lambda port: port > FIRST_PORT + 1)
+    assert free_port() == FIRST_PORT + 2
+    monkeypatch.setattr(live, "_is_free", lambda port: False)
+    with pytest.raises(CannotStart, match=r"No port from 8866 to 8915 is free. Name another with --port"):
+        free_port()
+
+
+def test_a_port_is_free_until_somebody_listens(taken, free):
+    assert free_port(free) == free
+    assert not live._is_free(taken)
+
+
+def test_a_lesson_without_slides_says_so():
+    with pytest.raises(CannotStart, match="00_start_here has no slides yet"):
+        teach(course_folder() / "notebooks" / "00_start_here.ipynb")
+
+
+def test_a_theme_or_a_length_that_does_not_exist_is_named():
+    with pytest.raises(CannotStart, match="light or dark, not 'pink'"):
+        teach(LESSON, theme="pink")
+    with pytest.raises(CannotStart, match="30, 60, 90 minutes, not 45"):
+        teach(LESSON, path=45)
+
+
+# ------------------------------------------------------------------------------------------- how it serves
+
+
+def serve(code, port, **options):
+    """Serve with a server of a few lines in place of Voila."""
+    command = [sys.executable, "-c", f"import socket, time, sys; port = {port}\n{code}"]
+    return _serve(command, dict(os.environ), port, **options)
+
+
+ANSWERS_ONCE = "socket.create_server(('127.0.0.1', port)).accept()"
+
+
+def test_the_address_is_said_and_opened_when_the_server_answers(free, capfd, monkeypatch):
+    opened = []
+    monkeypatch.setattr(live.webbrowser, "open", lambda address: opened.append(address) or True)
+    assert serve(f"time.sleep(0.5)\nprint('up', flush=True)\n{ANSWERS_ONCE}", free, browser=True) == 0
+    said = capfd.readouterr().out.splitlines()
+    assert said == [
+        "up",
+        f"The lecture is at http://127.0.0.1:{free}/ for this machine alone. To stop it, press Ctrl-C here.",
+    ]
+    assert opened == [f"http://127.0.0.1:{free}/"]
+
+
+def test_where_no_browser_opens_the_address_is_enough(free, capfd, monkeypatch):
+    monkeypatch.setattr(live.webbrowser, "open", lambda address: False)
+    assert serve(ANSWERS_ONCE, free, browser=True) == 0
+    assert "No browser could be opened: open this address in one." in capfd.readouterr().out
+
+
+def test_a_server_that_ends_at_once_opens_nothing(free, capfd, monkeypatch):
+    monkeypatch.setattr(live.webbrowser, "open", lambda address: pytest.fail("opened a browser for nothing"))
+    assert serve("sys.exit(3)", free, browser=True) == 3
+    assert capfd.readouterr().out == ""
+
+
+def test_waiting_ends_when_the_server_does(free):
+    assert not answers(free, running=iter([True, True, False]).__next__)
+
+
+def test_the_server_listens_on_this_machine_alone_and_restarts_nothing(tmp_path):
+    command = server_command(tmp_path, port=8899)
+    assert {"--Voila.ip=127.0.0.1", "--Voila.port=8899", "--KernelRestarter.restart_limit=0"} <= set(command)
+
+
+@pytest.mark.needs("lecture_assets")
+def test_only_what_the_widgets_need_is_run_but_every_slide_is_there(tmp_path):
+    lesson = read_notebook(LESSON)
+    for path, widgets in ((30, 0), (60, 1), (90, 3)):
+        folder = tmp_path / str(path)
+        folder.mkdir()
+        cells = read_notebook(prepare(lesson, "05", folder, path=path)).cells
+        assert sum(".live()" in cell.source for cell in cells) == widgets
+        assert not cells or ".live()" in cells[-1].source
+        page = next(folder.rglob("index.html.j2")).read_text(encoding="utf-8")
+        assert all(f'<section id="{slide.name}"' in page for slide in slides_of(lesson, path))
