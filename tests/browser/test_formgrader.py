@@ -62,7 +62,7 @@ def course(tmp_path_factory):
 
 
 class Formgrader(Lab):
-    """`course assign formgrader` as typed into a terminal; `url` and `token` are those of the address that it prints."""
+    """`course assign formgrader` as typed into a terminal; `url` and `token` are from the address that it prints."""
 
     def __init__(self, folder, course):
         super().__init__(folder, [])
