@@ -40,10 +40,11 @@ class Accounts:
             os.chown(folder / name, number, number)
 
     def run(self, account, *command, cwd=None, env=()):
-        """Runs a command as this account; what it printed, after its exit code."""
+        """Runs a command as this account; its exit code, and what it printed."""
         number, home = NUMBERS[account], self.folder / account
         become = ["setpriv", f"--reuid={number}", f"--regid={number}", "--clear-groups", "--no-new-privs"]
-        script = f'{prepare(self.folder / "passwd")}\ncd {shlex.quote(str(cwd or home))}\numask 022\nexec {shlex.join(become)} "$@"'
+        steps = [*prepare(self.folder / "passwd"), f"cd {quoted(cwd or home)}", "umask 022"]
+        script = "\n".join([*steps, f'exec {shlex.join(become)} "$@"'])
         environment = {
             "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(home), "COURSE_HOME": f"{home}/.course",
             "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COURSE_EXCHANGE": str(self.folder / "exchange"),
@@ -54,27 +55,41 @@ class Accounts:
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr
 
-    def course(self, account, *command, expect=0, **more):
-        code, said = self.run(account, sys.executable, "-m", "course_lib.cli", *command, **more)
+    def course(self, account, *commands, expect=0):
+        """Runs `course` with each of these arguments, in one process: to start one takes seconds."""
+        code, said = self.run(account, sys.executable, "-c", IN_ONE_PROCESS, *commands)
         assert code == expect, said
         return said
 
 
+IN_ONE_PROCESS = """
+import shlex, sys
+from course_lib import cli
+for line in sys.argv[1:]:
+    sys.argv = ["course", *shlex.split(line)]
+    try:
+        cli.main()
+    except SystemExit as end:
+        if end.code:
+            raise
+"""
+
+
 def prepare(passwd):
-    """A shell script: names for the accounts, and a way to this Python, which may lie in a home that is root's alone."""
+    """Shell commands: names for the accounts, and a way to this Python, which may lie in a home of root's alone."""
     needed = {ROOT, Path(sys.prefix), Path(sys.base_prefix), Path(sysconfig.get_path("purelib"))}
     hidden = {place: closed for place in needed if (closed := first_closed(place)) is not None}
-    lines = [f"mount --bind {shlex.quote(str(passwd))} /etc/passwd"]
-    lines += [
-        f"hold{number}=$(mktemp -d); mount --bind {shlex.quote(str(place))} $hold{number}"
-        for number, place in enumerate(hidden)
-    ]
-    lines += [f"mount -t tmpfs -o mode=755 tmpfs {shlex.quote(str(closed))}" for closed in set(hidden.values())]
-    lines += [
-        f"mkdir -p {shlex.quote(str(place))}; mount --move $hold{number} {shlex.quote(str(place))}; rmdir $hold{number}"
-        for number, place in enumerate(hidden)
-    ]
-    return "\n".join(lines)
+    yield f"mount --bind {quoted(passwd)} /etc/passwd"
+    for number, place in enumerate(hidden):
+        yield f"hold{number}=$(mktemp -d); mount --bind {quoted(place)} $hold{number}"
+    for closed in set(hidden.values()):
+        yield f"mount -t tmpfs -o mode=755 tmpfs {quoted(closed)}"
+    for number, place in enumerate(hidden):
+        yield f"mkdir -p {quoted(place)}; mount --move $hold{number} {quoted(place)}; rmdir $hold{number}"
+
+
+def quoted(path):
+    return shlex.quote(str(path))
 
 
 def first_closed(place):
@@ -102,7 +117,7 @@ def course(accounts):
     for path in (exchange, root, *root.rglob("*")):
         os.chown(path, NUMBERS["prof"], NUMBERS["prof"])
     root.chmod(0o700)
-    said = accounts.course("prof", "assign", "release", NAME, "--folder", root)
+    said = accounts.course("prof", f"assign release {NAME} --folder {quoted(root)}")
     assert "In the exchange, for `course assign fetch" in said
     return root
 
@@ -112,9 +127,9 @@ def handed_in(accounts, course):
     """What each student has handed in: the folders in the exchange, from the receipts."""
     places = {}
     for student in ("ada", "bob"):
-        accounts.course(student, "assign", "fetch", NAME, "--to", "mine")
+        accounts.course(student, f"assign fetch {NAME} --to mine")
         answer(accounts.folder / student / "mine" / FILE, **(SOLVED if student == "ada" else {"why": "I do not know."}))
-        said = accounts.course(student, "assign", "submit", NAME, "--notebook", "mine")
+        said = accounts.course(student, f"assign submit {NAME} --notebook mine")
         assert "submitted." in said
         (receipt,) = (accounts.folder / student / "mine" / "submissions").glob("*.receipt.json")
         places[student] = Path(read_receipt(receipt).exchange)
@@ -122,15 +137,14 @@ def handed_in(accounts, course):
 
 
 @pytest.fixture(scope="module")
-def returned(accounts, course, handed_in):
-    """Collected, graded, and feedback put into the exchange; without a sandbox, which is not what is tried here."""
-    collected = accounts.course("prof", "assign", "collect", NAME, "--folder", course)
-    assert "2 submissions" in collected and "note" not in collected
-    accounts.course("prof", "grade", NAME, "--folder", course, "--workers", "1", "--trusted-students")
-    accounts.course("prof", "assign", "feedback", NAME, "--folder", course)
-    code, said = accounts.run("prof", sys.executable, "-m", "nbgrader", "release_feedback", NAME, cwd=course)
-    assert code == 0, said
-    return course
+def graded(accounts, course, handed_in):
+    """What the instructor reads on collecting and grading; without a sandbox, which is not what is tried here."""
+    at = f"--folder {quoted(course)}"
+    grade = f"grade {NAME} {at} --workers 1 --trusted-students"
+    said = accounts.course("prof", f"assign collect {NAME} {at}", grade, f"assign feedback {NAME} {at}")
+    code, released = accounts.run("prof", sys.executable, "-m", "nbgrader", "release_feedback", NAME, cwd=course)
+    assert code == 0, released
+    return said
 
 
 def shell(accounts, account, script, **names):
@@ -138,11 +152,9 @@ def shell(accounts, account, script, **names):
     return accounts.run(account, "sh", "-c", script, env={name: str(value) for name, value in names.items()})
 
 
-def test_a_student_has_a_receipt_for_what_lies_in_the_exchange(accounts, handed_in):
+def test_what_lies_in_the_exchange_is_what_its_student_handed_in(accounts, handed_in):
     for student, place in handed_in.items():
-        (receipt,) = (accounts.folder / student / "mine" / "submissions").glob("*.receipt.json")
         assert place.name.startswith(f"{student}+{NAME}+") and place.stat().st_uid == NUMBERS[student]
-        assert "the same" in accounts.course(student, "assign", "verify", receipt)
         assert (place / FILE).read_bytes() == (accounts.folder / student / "mine" / FILE).read_bytes()
 
 
@@ -194,37 +206,43 @@ def test_a_student_cannot_change_what_others_fetch_nor_the_exchange(accounts, ha
     assert (place / "outbound" / NAME / FILE).exists()
 
 
-@pytest.mark.parametrize(
-    "what", ["hidden", "source", "gradebook.db", "submitted", "feedback", "instructor.key", "exports"]
-)
-def test_a_student_can_read_nothing_in_the_course_directory(accounts, returned, what):
-    code, said = shell(accounts, "ada", 'ls -R "$what" || cat "$what"', what=returned / what)
+PRIVATE = ["hidden", "source", "gradebook.db", "submitted", "feedback", "instructor.key", "verdicts"]
+
+
+@pytest.mark.parametrize("what", PRIVATE)
+def test_a_student_can_read_nothing_in_the_course_directory(accounts, course, graded, what):
+    assert (course / what).exists()
+    code, said = shell(accounts, "ada", 'ls -R "$what" || cat "$what"', what=course / what)
     assert code != 0 and re.search(NO, said), said
 
 
-def test_the_instructor_collects_and_grades_each_under_the_right_name(accounts, returned):
-    said = accounts.course("prof", "grade", NAME, "--folder", returned, "--workers", "1", "--trusted-students")
-    rows = {line.split()[0]: line for line in said.splitlines() if line.startswith(("ada", "bob"))}
-    assert sorted(rows) == ["ada", "bob"] and "0 graded now, 2 graded before" in said
+def test_the_instructor_collects_and_grades_each_under_the_right_name(graded):
+    assert "2 new, 0 newer than before" in graded and "refused" not in graded
+    rows = {line.split()[0]: line for line in graded.splitlines() if line.startswith(("ada ", "bob "))}
+    assert sorted(rows) == ["ada", "bob"]
     assert re.search(r"│ +3 │ +2 │", rows["ada"]) and re.search(r"│ +0 │ +0 │", rows["bob"])
 
 
-def test_a_submission_under_another_name_is_refused_on_the_way_in_and_on_the_way_out(accounts, returned, handed_in):
-    command = ("assign", "submit", NAME, "--notebook", "mine", "--student", "ada")
-    assert "under the name of your account, 'bob'" in accounts.course("bob", *command, expect=1)
-    forged = handed_in["bob"].parent / f"ada+{NAME}+2030-01-01 12:00:00.000000 UTC+forged"
-    code, said = shell(accounts, "bob", 'mkdir "$forged" && cp "mine/$FILE" "$forged"', forged=forged, FILE=FILE)
-    assert code == 0, said
-    said = accounts.course("prof", "assign", "collect", NAME, "--folder", returned)
-    assert "says that it is by ada, but belongs to bob; refused" in said
-    assert (returned / "submitted" / "ada" / NAME / FILE).read_bytes() == (handed_in["ada"] / FILE).read_bytes()
-
-
-def test_each_student_gets_the_own_feedback_and_nobody_elses(accounts, returned, handed_in):
+def test_each_student_gets_the_own_feedback_and_nobody_elses(accounts, course, graded, handed_in):
     for student in ("ada", "bob"):
-        accounts.course(student, "assign", "results", NAME, "--notebook", "mine")
+        (receipt,) = (accounts.folder / student / "mine" / "submissions").glob("*.receipt.json")
+        results = f"assign results {NAME} --notebook mine"
+        assert "the same" in accounts.course(student, results, f"assign verify {quoted(receipt)}")
         (page,) = (accounts.folder / student / "mine" / "feedback").glob("*.html")
-        assert page.read_bytes() == (returned / "feedback" / student / NAME / PAGE).read_bytes()
+        assert page.read_bytes() == (course / "feedback" / student / NAME / PAGE).read_bytes()
     place = handed_in["ada"].parents[1] / "feedback"
     code, said = shell(accounts, "bob", 'ls "$place"', place=place)
     assert code != 0 and re.search(NO, said)
+
+
+def test_a_submission_under_another_name_is_refused_on_the_way_in_and_on_the_way_out(
+    accounts, course, graded, handed_in
+):
+    said = accounts.course("bob", f"assign submit {NAME} --notebook mine --student ada", expect=1)
+    assert "under the name of your account, 'bob'" in said
+    forged = handed_in["bob"].parent / f"ada+{NAME}+2030-01-01 12:00:00.000000 UTC+forged"
+    code, said = shell(accounts, "bob", 'mkdir "$forged" && cp "mine/$FILE" "$forged"', forged=forged, FILE=FILE)
+    assert code == 0, said
+    said = accounts.course("prof", f"assign collect {NAME} --folder {quoted(course)}")
+    assert "says that it is by ada, but belongs to bob; refused" in said
+    assert (course / "submitted" / "ada" / NAME / FILE).read_bytes() == (handed_in["ada"] / FILE).read_bytes()
