@@ -216,6 +216,17 @@ def test_a_student_can_read_nothing_in_the_course_directory(accounts, course, gr
     assert code != 0 and re.search(NO, said), said
 
 
+def test_to_a_student_a_closed_course_directory_is_as_good_as_none(accounts, course):
+    list_assignments = [sys.executable, "-m", "course_lib.cli", "assign", "list"]
+    code, said = accounts.run("bob", *list_assignments, env={"COURSE_ASSIGNMENTS": str(course)})
+    assert code == 0 and re.search(rf"^  {NAME}  ", said, re.MULTILINE), said
+    code, said = accounts.run("bob", *list_assignments, "--folder", course)
+    assert (
+        code == 1
+        and said == f"\nThe course directory {course} is closed to your account. Name your own with --folder.\n"
+    )
+
+
 def test_the_instructor_collects_and_grades_each_under_the_right_name(graded):
     assert "2 new, 0 newer than before" in graded and "refused" not in graded
     rows = {line.split()[0]: line for line in graded.splitlines() if line.startswith(("ada ", "bob "))}
