@@ -217,14 +217,11 @@ def test_a_student_can_read_nothing_in_the_course_directory(accounts, course, gr
 
 
 def test_to_a_student_a_closed_course_directory_is_as_good_as_none(accounts, course):
-    list_assignments = [sys.executable, "-m", "course_lib.cli", "assign", "list"]
-    code, said = accounts.run("bob", *list_assignments, env={"COURSE_ASSIGNMENTS": str(course)})
+    command = [sys.executable, "-m", "course_lib.cli", "assign"]
+    code, said = accounts.run("bob", *command, "list", env={"COURSE_ASSIGNMENTS": str(course)})
     assert code == 0 and re.search(rf"^  {NAME}  ", said, re.MULTILINE), said
-    code, said = accounts.run("bob", *list_assignments, "--folder", course)
-    assert (
-        code == 1
-        and said == f"\nThe course directory {course} is closed to your account. Name your own with --folder.\n"
-    )
+    code, said = accounts.run("bob", *command, "collect", NAME, env={"COURSE_ASSIGNMENTS": str(course)})
+    assert code == 1 and f"The course directory {course} is closed to your account." in said
 
 
 def test_the_instructor_collects_and_grades_each_under_the_right_name(graded):
