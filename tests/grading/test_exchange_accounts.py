@@ -20,7 +20,7 @@ from course_lib.grading.receipts import read_receipt
 from tests.grading.small_course import NAME, NOTEBOOK
 from tests.grading.unreleased import SOLVED, answer, unreleased_course
 
-pytestmark = pytest.mark.needs("linux")
+pytestmark = pytest.mark.needs("mount_namespace")
 
 ROOT = Path(__file__).parents[2]
 FILE, PAGE = f"{NOTEBOOK}.ipynb", f"{NOTEBOOK}.html"
