@@ -256,6 +256,17 @@ def submit(
     raise typer.Exit(submit(assignment, notebook=notebook, student=student))
 
 
+@assign.command(rich_help_panel=STUDENTS, epilog="Example:  course assign results 05")
+def results(
+    assignment: Assignment,
+    notebook: Annotated[Path | None, typer.Option(help="Your notebook, where it lies in an unusual place.")] = None,
+):
+    """Get the feedback on what you submitted, where the class has an exchange."""
+    from course_lib.grading.results import results
+
+    raise typer.Exit(results(assignment, notebook=notebook))
+
+
 @assign.command(rich_help_panel=STUDENTS, epilog="Example:  course assign verify receipt.json")
 def verify(
     receipt: Annotated[Path, typer.Argument(help="As `course assign submit` wrote it.")],

@@ -26,7 +26,16 @@ from pathlib import Path, PurePosixPath
 
 from course_lib.data.place import CannotStart
 from course_lib.grading import exchange as exchanges
-from course_lib.grading.exchange import Exchange, find_exchange, handed_in, is_plain_name, parse_time, plain
+from course_lib.grading.exchange import (
+    SECRET,
+    SECRET_BYTES,
+    Exchange,
+    find_exchange,
+    handed_in,
+    is_plain_name,
+    parse_time,
+    plain,
+)
 from course_lib.grading.folders import (
     TIMESTAMP,
     Folders,
@@ -47,13 +56,21 @@ BACKDATED = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, kw_only=True)
+class Content:
+    """The bytes of a notebook; `secret` names its feedback in the exchange, None where it has no such name."""
+
+    notebook: bytes
+    secret: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A notebook that may become a student's submission; `read` raises Refused, or gives its bytes."""
+    """A notebook that may become a student's submission; `read` raises Refused, or gives what it holds."""
 
     student: str
     moment: datetime
     place: str  # for messages
-    read: Callable[[], bytes]
+    read: Callable[[], Content]
     named_as_released: bool = True
 
 
@@ -127,23 +144,27 @@ def take_newest(folders: Folders, name: str, notebook: str, candidates: list[Can
                 break
 
 
-def store(folders: Folders, name: str, notebook: str, candidate: Candidate, content: bytes, result: Result) -> None:
+def store(folders: Folders, name: str, notebook: str, candidate: Candidate, content: Content, result: Result) -> None:
     """Writes one submission, unless it is there already or an equally new one is."""
     student, place = candidate.student, folders.submitted(candidate.student, name)
     time = candidate.moment.strftime(exchanges.TIME_FORMAT)
     before = parse_time(submitted_at(folders, student, name) or "")
     there = read_small(place / notebook, FILE_BYTES)
     if there is not None and before is not None:
-        if there == content or before >= candidate.moment:
+        if there == content.notebook or before >= candidate.moment:
             result.same.append(student)
-            if there != content:
+            if there != content.notebook:
                 result.notes.append(
                     f"{candidate.place}: differs from what was collected of {student}, but is no newer; left out. To "
                     f"take it, delete {place} and collect again."
                 )
             return
         (place / TIMESTAMP).unlink()  # interrupted from here on, the next run finds no time and writes again
-    write_whole(place / notebook, content)
+    write_whole(place / notebook, content.notebook)
+    if content.secret is not None:
+        write_whole(place / SECRET, content.secret)
+    else:
+        (place / SECRET).unlink(missing_ok=True)  # of an earlier submission
     write_whole(place / TIMESTAMP, time + "\n")
     (result.new if there is None else result.newer).append(student)
 
@@ -184,14 +205,14 @@ def from_exchange(exchange: Exchange, name: str, notebook: str, notes: list[str]
             notes.append(handed)
             continue
 
-        def read(handed=handed) -> bytes:
+        def read(handed=handed) -> Content:
             return read_handed(exchange, handed, notebook, notes)
 
         yield Candidate(student=handed.student, moment=handed.moment, place=handed.folder, read=read)
 
 
-def read_handed(exchange: Exchange, handed: exchanges.Handed, notebook: str, notes: list[str]) -> bytes:
-    """The notebook in a folder of inbound/, opened so that no link leads elsewhere; Refused if anything is odd.
+def read_handed(exchange: Exchange, handed: exchanges.Handed, notebook: str, notes: list[str]) -> Content:
+    """What lies in a folder of inbound/, opened so that no link leads elsewhere; Refused if anything is odd.
 
     The student owns that folder and may change it at any moment: what is checked is what was opened, not a path.
     """
@@ -202,6 +223,7 @@ def read_handed(exchange: Exchange, handed: exchanges.Handed, notebook: str, not
     try:
         owned = os.fstat(folder)
         content, status = _read_open(notebook, folder)
+        secret = _read_secret(folder, owned.st_uid)
     finally:
         os.close(folder)
     if status.st_uid != owned.st_uid:
@@ -217,7 +239,17 @@ def read_handed(exchange: Exchange, handed: exchanges.Handed, notebook: str, not
             f"{handed.folder}: says {handed.moment:%Y-%m-%d %H:%M} UTC, but was put there at {changed:%Y-%m-%d %H:%M} "
             "UTC. Was the exchange copied from elsewhere, or the time set back by hand? Taken in with the time it says."
         )
-    return content
+    return Content(notebook=content, secret=secret)
+
+
+def _read_secret(folder: int, owner: int) -> str | None:
+    """What the student's own file says, if it can be the name of a feedback."""
+    try:
+        content, status = _read_open(SECRET, folder)
+    except Refused:
+        return None
+    text = content[:SECRET_BYTES].decode("ascii", errors="replace")
+    return text if status.st_uid == owner and re.fullmatch(r"[\w-]{16,}", text, re.ASCII) else None
 
 
 def read_regular(path: Path) -> bytes:
@@ -281,7 +313,7 @@ def from_export(source: Path, name: str, notebook: str, notes: list[str]) -> Ite
         if ".." in path.parts:
             notes.append(f"{path}: leads out of the .zip; refused.")
             continue
-        if any(part.startswith(".") or part == "__MACOSX" for part in path.parts) or path.name == TIMESTAMP:
+        if any(part.startswith(".") or part == "__MACOSX" for part in path.parts) or path.name in (TIMESTAMP, SECRET):
             continue
         if path.suffix != ".ipynb":
             notes.append(f"{path}: is no notebook; left out.")
@@ -326,7 +358,7 @@ def recognise(path: PurePosixPath, assignment: str, notebook: str) -> tuple[str,
     return student, as_released, bool(parts.get("late"))
 
 
-def _in_folder(source: Path) -> Iterator[tuple[PurePosixPath, datetime, Callable[[], bytes]]]:
+def _in_folder(source: Path) -> Iterator[tuple[PurePosixPath, datetime, Callable[[], Content]]]:
     for place, folders, files in os.walk(source):
         depth = len(Path(place).relative_to(source).parts)
         folders[:] = sorted(folders) if depth < MAX_DEPTH else []
@@ -334,19 +366,19 @@ def _in_folder(source: Path) -> Iterator[tuple[PurePosixPath, datetime, Callable
             path = Path(place) / file
             moment = datetime.fromtimestamp(path.lstat().st_mtime, UTC)
 
-            def read(path=path) -> bytes:
-                return read_regular(path)
+            def read(path=path) -> Content:
+                return Content(notebook=read_regular(path))
 
             yield PurePosixPath(path.relative_to(source).as_posix()), moment, read
 
 
-def _in_zip(source: Path) -> Iterator[tuple[PurePosixPath, datetime, Callable[[], bytes]]]:
+def _in_zip(source: Path) -> Iterator[tuple[PurePosixPath, datetime, Callable[[], Content]]]:
     with zipfile.ZipFile(source) as archive:
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     for entry in entries:
 
-        def read(entry=entry) -> bytes:
-            return _read_packed(source, entry)
+        def read(entry=entry) -> Content:
+            return Content(notebook=_read_packed(source, entry))
 
         yield PurePosixPath(entry.filename), _packed_moment(entry), read
 

@@ -2,7 +2,9 @@
 
     ROOT/COURSE/outbound/05/attention.ipynb                                   what students fetch
     ROOT/COURSE/inbound/STUDENT+05+TIME+RANDOM/attention.ipynb, timestamp.txt   what they hand in
+    ROOT/COURSE/feedback/HASH.html                                            what nbgrader release_feedback returns
 
+HASH comes from submission_secret.txt beside the notebook, which its student and the instructor can read.
 Nothing here needs nbgrader: students have none.
 """
 
@@ -10,6 +12,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -25,9 +28,12 @@ VARIABLE = "COURSE_EXCHANGE"
 CONFIG = "nbgrader_config.py"
 TIME_FORMAT = "%Y-%m-%d %H:%M:%S.%f UTC"  # as nbgrader writes it
 
+SECRET = "submission_secret.txt"
+SECRET_BYTES = 200
 EVERYONE_FETCHES = 0o755
-EVERYONE_ADDS = 0o2733  # add, but not list: nobody sees who else has submitted
+EVERYONE_ADDS = 0o3733  # add, but not list nor remove: nobody sees who else has submitted; what is added gets our group
 READABLE = 0o644
+OWNER_AND_GROUP = 0o750
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,15 +117,22 @@ def plain(name: str) -> str:
 def publish(exchange: Exchange, assignment: str, files: dict[str, bytes]) -> Path:
     """Put a release where students fetch it; each file is replaced whole, files of an earlier release go.
 
-    Raises CannotStart where that is not allowed.
+    Raises CannotStart where that is not allowed, or where students could put something else in its place.
     """
     place = exchange.outbound(assignment)
+    course = exchange.root / exchange.course
     try:
-        _make_folder(exchange.root, 0o777)
-        _make_folder(exchange.root / exchange.course, EVERYONE_FETCHES)
+        _make_folder(exchange.root, EVERYONE_FETCHES)
+        _make_folder(course, EVERYONE_FETCHES)
         _make_folder(place.parent, EVERYONE_FETCHES)
         _make_folder(exchange.inbound, EVERYONE_ADDS)
         _make_folder(place, EVERYONE_FETCHES)
+        for folder in (exchange.root, course, place.parent, place):
+            _refuse_open(folder)
+        for folder in (course, place.parent, place, exchange.inbound):
+            _refuse_foreign(folder)
+        if (mode := stat.S_IMODE(exchange.inbound.stat().st_mode)) & EVERYONE_ADDS != EVERYONE_ADDS:
+            exchange.inbound.chmod(mode | EVERYONE_ADDS)  # made by nbgrader
         for name, content in files.items():
             path = place / name
             _make_folder(path.parent, EVERYONE_FETCHES)
@@ -141,20 +154,24 @@ def publish(exchange: Exchange, assignment: str, files: dict[str, bytes]) -> Pat
 def hand_in(exchange: Exchange, assignment: str, student: str, moment: datetime, files: dict[str, bytes]) -> Path:
     """Put a submission into inbound/, whole or not at all, beside the earlier ones; returns its folder.
 
-    Raises CannotStart where that is not possible.
+    Where inbound/ hands on its group, the instructor's, only that and the student can read it. Raises CannotStart where
+    handing in is not possible.
     """
     time = moment.astimezone(UTC).strftime(TIME_FORMAT)
     place = exchange.inbound / f"{student}+{assignment}+{time}+{secrets.token_urlsafe(9)}"
     part = exchange.inbound / f".{secrets.token_hex(12)}.part"
     try:
         part.mkdir(mode=0o700)
-        for name, content in (files | {TIMESTAMP: time.encode("ascii")}).items():
+        inbound = exchange.inbound.stat()
+        ours = bool(inbound.st_mode & stat.S_ISGID) and part.stat().st_gid == inbound.st_gid
+        beside = {TIMESTAMP: time.encode("ascii"), SECRET: secrets.token_hex(32).encode("ascii")}
+        for name, content in (files | beside).items():
             with (part / name).open("xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             (part / name).chmod(READABLE)
-        part.chmod(EVERYONE_FETCHES)
+        part.chmod(OWNER_AND_GROUP if ours else EVERYONE_FETCHES)
         os.rename(part, place)
     except OSError as error:
         shutil.rmtree(part, ignore_errors=True)
@@ -210,6 +227,27 @@ def parse_time(text: str) -> datetime | None:
         return parsed.astimezone(UTC)
     except (ValueError, OverflowError, ZoneInfoNotFoundError):
         return None
+
+
+def _refuse_open(path: Path) -> None:
+    """Raises CannotStart for a folder in which anybody can put one thing in place of another."""
+    mode = path.stat().st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise CannotStart(
+            f"Every account of this machine can rename and replace what lies in {path}, a whole course, too. Its owner "
+            f"types: chmod o-w {path}   (or, where students use nbgrader's own commands: chmod +t {path}). Then "
+            "release again."
+        )
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raises CannotStart for a folder of another account, which could replace what lies in it."""
+    owner = path.stat().st_uid
+    if owner not in (0, os.geteuid()):
+        raise CannotStart(
+            f"{path} belongs to another account ({owner}), which could replace what lies in it. The exchange must "
+            "belong to you: rename that folder or choose another, then release again."
+        )
 
 
 def _make_folder(path: Path, mode: int) -> None:

@@ -78,7 +78,7 @@ class Folders:
 def assignments_folder(chosen: str | os.PathLike | None = None) -> Folders:
     """The course directory: the one asked for, else COURSE_ASSIGNMENTS, else notebooks/assignments of the course.
 
-    Raises CannotStart if it is no folder.
+    Raises CannotStart if it is no folder, or one that this account may not look into.
     """
     asked = chosen if chosen is not None else os.environ.get(VARIABLE)
     root = Path(asked).expanduser().absolute() if asked else course_folder() / "notebooks" / "assignments"
@@ -87,6 +87,8 @@ def assignments_folder(chosen: str | os.PathLike | None = None) -> Folders:
             f"There is no course directory {root}. Name the folder that holds source/ and nbgrader_config.py with "
             f"--folder or in the environment variable {VARIABLE}."
         )
+    if not os.access(root, os.R_OK | os.X_OK):
+        raise CannotStart(f"The course directory {root} is closed to your account. Name your own with --folder.")
     return Folders(root=root)
 
 

@@ -29,7 +29,7 @@ def title(release: Release) -> str:
 
 
 def student_places(folder: Path | None = None) -> tuple[Folders | None, Exchange | None]:
-    """The course directory, if this machine has one, and the exchange, if there is one."""
+    """The course directory, if this machine has one that is open to this account, and the exchange, if there is one."""
     try:
         folders = assignments_folder(folder)
     except CannotStart:

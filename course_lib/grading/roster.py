@@ -77,6 +77,8 @@ def read_roster(path: Path) -> Roster:
     lines, possible = [], {}
     for cells in body:
         line = {column: cell.strip() for column, cell in zip(columns, cells, strict=False)}
+        if "LastName" in line:  # Canvas, asked for names in two columns
+            line["Student"] = ", ".join(filter(None, (line["LastName"], line.get("FirstName"))))
         if line.get("Student") == "Points Possible" and not line.get("ID"):
             possible = line
         elif any(line.get(column) for column in (*IDENTIFIERS, "Identifier")):

@@ -132,6 +132,16 @@ class Subject(Probe):
                 raise Fault(cut_off()) from None
             raise
 
+    def reached(self, inputs: Mapping[str, Tensor], parameters: Sequence[str] = ()) -> dict[str, bool]:
+        """As `Probe.reached`, asked through the box: there the student's code runs, and there gradients flow."""
+        result = self.call(*inputs.values())
+        if kind_of(result) != FLOATS:
+            raise Fault(self._found(WRONG_TYPE))
+        found = self.gradients(*inputs.values(), output_gradient=torch.ones_like(result))
+        reached = {name: gradient is not None for name, gradient in zip(inputs, found.inputs, strict=True)}
+        own = self.parameters() if parameters else {}
+        return reached | {name: name in found.parameters for name in parameters if name in own}
+
     def once(self, label: str, work: Callable[["Subject"], T]) -> T:
         """What `work` gives, done once for all checks of the task, with inputs that depend on `label` alone.
 

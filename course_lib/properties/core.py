@@ -132,6 +132,28 @@ class Probe:
             raise Fault(Finding(misconception=NOT_FINITE, message=f"Your function returned {number}."))
         return number
 
+    def reached(self, inputs: Mapping[str, Tensor], parameters: Sequence[str] = ()) -> dict[str, bool]:
+        """Whether gradients flow back to each input, given by name in their order, and to parameters of a module.
+
+        A Fault if no gradient can flow back from the result.
+        """
+        sources = {name: value.clone().requires_grad_() for name, value in inputs.items()}
+        try:
+            result = self.call(*sources.values())
+        except Fault as fault:
+            if "call numpy()" in fault.finding.message:  # torch refuses it where gradients are wanted
+                raise Fault(cut_off()) from None
+            raise
+        if not isinstance(result, Tensor):
+            raise Fault(_no_tensor(result))
+        if not result.requires_grad:
+            raise Fault(cut_off())
+        own = dict(self._function.named_parameters()) if parameters else {}
+        sources |= {name: own[name] for name in parameters if name in own and own[name].requires_grad}
+        found = torch.autograd.grad(result.sum(), list(sources.values()), allow_unused=True)
+        flowed = {name for name, gradient in zip(sources, found, strict=True) if gradient is not None}
+        return {name: name in flowed for name in [*inputs, *(name for name in parameters if name in own)]}
+
     def make(self, name: str, *args: Any, **kwargs: Any) -> "ModuleProbe":
         """The module that a class makes, or that a function trains; `name` is what the task calls it.
 
@@ -156,10 +178,6 @@ class ModuleProbe(Probe):
     def parameters(self) -> dict[str, Tensor]:
         """The module's parameters by name, as copies."""
         return {name: value.detach().clone() for name, value in self._function.named_parameters()}
-
-    def learnable(self) -> dict[str, Tensor]:
-        """The module's own parameters by name, no copies: gradients can be asked for."""
-        return dict(self._function.named_parameters())
 
     def set_parameters(self, values: Mapping[str, Tensor]) -> None:
         """Replaces all parameters; a Fault if the module's own have other names or shapes."""
@@ -302,25 +320,17 @@ def other_type(actual: Tensor, wanted: torch.dtype) -> list[Finding]:
     ]
 
 
-def lets_gradients_through(compute: Callable[[Probe], tuple[Any, Mapping[str, Tensor]]]) -> Check:
-    """The check that gradients flow back, for a function that runs in this process.
+def lets_gradients_through(
+    compute: Callable[[Probe], tuple[Probe, Mapping[str, Tensor]]], *, parameters: Sequence[str] = ()
+) -> Check:
+    """The check that gradients flow back to all inputs and to the parameters of these names.
 
-    `compute` returns what the function gave, and the tensors, by name, that gradients have to reach.
+    `compute` returns whom to ask, the probe or a module that it makes, and the inputs by name, in their order.
     """
 
     def run(probe: Probe) -> list[Finding]:
-        try:
-            result, sources = compute(probe)
-        except Fault as fault:
-            if "call numpy()" in fault.finding.message:  # torch refuses it where gradients are wanted
-                return [cut_off()]
-            raise
-        if not isinstance(result, Tensor):
-            raise Fault(_no_tensor(result))
-        if not result.requires_grad:
-            return [cut_off()]
-        found = torch.autograd.grad(result.sum(), list(sources.values()), allow_unused=True)
-        lost = [f"`{name}`" for name, gradient in zip(sources, found, strict=True) if gradient is None]
+        asked, inputs = compute(probe)
+        lost = [f"`{name}`" for name, reached in asked.reached(inputs, parameters).items() if not reached]
         if not lost:
             return []
         return [

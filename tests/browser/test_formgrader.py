@@ -1,18 +1,25 @@
 """Formgrader as an instructor meets it: the judge's scores and words, points by hand, and students who write HTML."""
 
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
+import time
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
 from course_lib.grading.batch import grade
+from course_lib.grading.export import export
+from course_lib.grading.feedback import feedback
 from course_lib.grading.folders import Folders
 from course_lib.grading.gradebook import scores
 from course_lib.grading.release import release
-from course_lib.tools.formgrader import formgrader_command, formgrader_environment
+from course_lib.tools.lab import is_free
 from tests.browser.lab import ROOT, SCREENSHOTS, SECOND, Lab, Watch
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.needs("sandbox")]
@@ -54,32 +61,51 @@ def course(tmp_path_factory):
     return folders
 
 
-class FormgraderLab(Lab):
-    """The server that `course assign formgrader` starts, with homes of its own."""
+class Formgrader(Lab):
+    """`course assign formgrader` as typed into a terminal; `url` and `token` are from the address that it prints."""
 
     def __init__(self, folder, course):
         super().__init__(folder, [])
         self.course = course
-        settings = formgrader_environment()
-        self.env |= {name: settings[name] for name in ("JUPYTER_CONFIG_PATH", "JUPYTER_PATH", "PATH")}
+        del self.env["JUPYTER_CONFIG_PATH"]  # the command itself has to see to it
 
     def __enter__(self):
-        command = formgrader_command(self.course.root, port=None, browser=False)
-        command += ["--ServerApp.port=0", f"--IdentityProvider.token={self.token}"]
-        self.process = subprocess.Popen(
-            command, env=self.env, cwd=self.course.root, stdout=self.log.open("w"), stderr=subprocess.STDOUT
-        )
+        self.terminal, screen = os.openpty()  # the server asks what is typed there before it stops
+        command = [sys.executable, "-m", "course_lib.cli", "assign", "formgrader", "--no-browser"]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [*command, "--folder", str(self.course.root)],
+                env=self.env, cwd=ROOT, stdin=screen, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        os.close(screen)
         try:
-            self.url = self._wait_for_server(seconds=60)
+            self.url, self.token = self._printed_address(seconds=90)
         except BaseException:
             self.__exit__()
             raise
         return self
 
+    def _printed_address(self, *, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.process.poll() is None:
+            if found := re.search(r"(http://127\.0\.0\.1:\d+/)formgrader\?token=(\w+)\s", self.log.read_text()):
+                return found.groups()
+            time.sleep(0.1)
+        raise RuntimeError(f"no address within {seconds} s; it said:\n{self.log_tail()}")
+
+    def press_ctrl_c(self):
+        os.killpg(self.process.pid, signal.SIGINT)  # a terminal sends it to all that was started there
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGTERM)
+            self.process.wait(timeout=20)
+        os.close(self.terminal)
+
 
 @pytest.fixture(scope="module")
 def lab(course, tmp_path_factory):
-    with FormgraderLab(tmp_path_factory.mktemp("lab"), course) as lab:
+    with Formgrader(tmp_path_factory.mktemp("lab"), course) as lab:
         yield lab
 
 
@@ -177,6 +203,19 @@ def test_points_and_comments_by_hand_outlive_another_grading(page, bob, course, 
     assert after.points == before.points and after.total == before.total
 
 
+def test_feedback_and_export_tell_of_points_and_comments_by_hand(page, bob, course, lab):
+    total = f"{scores(course.gradebook, NAME)[1].total:g}"
+    assert feedback(NAME, folder=course.root) == 0
+    told = page.context.new_page()
+    told.goto((course.feedback("bob", NAME) / "attention.html").as_uri())
+    expect(told.get_by_text(f"{total} of 100 points")).to_be_visible()
+    expect(told.locator("tr", has_text="In your own words")).to_contain_text("7.5 of 10")
+    expect(told.get_by_text("Right, but say why.")).to_be_visible()
+    told.close()
+    assert export(NAME, folder=course.root) == 0
+    assert f"\nbob,,,bob,,{total}" in (course.exports / f"{NAME}-canvas.csv").read_text().replace("\r", "")
+
+
 def test_the_autograde_button_uses_the_judge_and_keeps_points_by_hand(page, bob, course, lab):
     before = scores(course.gradebook, NAME)[1]
     page.goto(f"{lab.url}formgrader/manage_submissions/{NAME}")
@@ -190,3 +229,15 @@ def test_the_autograde_button_uses_the_judge_and_keeps_points_by_hand(page, bob,
 
 def test_nothing_was_fetched_from_elsewhere_and_nothing_failed(page, lab):
     assert page.watch.problems == []
+
+
+def test_ctrl_c_twice_ends_it_cleanly(page, lab):
+    page.goto("about:blank")
+    lab.press_ctrl_c()
+    end = time.monotonic() + 20
+    while "Shut down this Jupyter server" not in lab.log.read_text() and time.monotonic() < end:
+        time.sleep(0.1)
+    lab.press_ctrl_c()
+    assert lab.process.wait(timeout=20) == 0
+    assert "Traceback" not in lab.log.read_text()
+    assert is_free(urlsplit(lab.url).port)

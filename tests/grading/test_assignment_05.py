@@ -12,9 +12,15 @@ from nbclient import NotebookClient
 from course_lib.classroom.assignments import NotPassed, check_task, visible_checks
 from course_lib.data.place import course_folder
 from course_lib.grading.folders import Folders
+from course_lib.grading.intake import Submission
+from course_lib.grading.judge import GRADED, judge
 from course_lib.grading.prove import KEYS, examine, gaps, read_wrong_solutions, trials
 from course_lib.grading.spec import load, read_assignment
+from course_lib.grading.stripped import student_version
+from course_lib.grading.validation import KEY
+from course_lib.grading.visible import visible_files
 from course_lib.properties import run_checks
+from course_lib.properties.core import CUT_OFF
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "05")
@@ -81,6 +87,36 @@ def test_the_visible_checks_find_what_they_can_and_name_it(trial):
     nameable = {name for check in checks for name in check.detects}
     if trial.says in nameable - {"a query that sees nothing still reads something"}:  # that has a closer name here
         assert trial.says in report.misconceptions
+
+
+@pytest.fixture(scope="module")
+def visible_checks_as_files():
+    """What `course assign validate` gives to the judge in place of the hidden checks."""
+    released = nbformat.writes(student_version(FILES.source_notebook, "source"))
+    return visible_files("05", FILES.notebook, released.encode())
+
+
+def validated(answers, files, zygote):
+    """What the visible checks find in each of these answers when the judge runs them in the sandbox."""
+    submission = Submission(student="ada", assignment="05", sha256="0" * 64, answers=answers)
+    verdict = judge(submission, files, key=KEY, zygote=zygote)
+    assert verdict["status"] == GRADED
+    checked = {name: verdict["tasks"][name]["checks"] for name in answers}
+    return {name: [found for check in checks for found in check["findings"]] for name, checks in checked.items()}
+
+
+@pytest.mark.needs("sandbox")
+def test_validate_finds_nothing_in_the_reference(visible_checks_as_files, zygote):
+    assert validated(REFERENCE.answers, visible_checks_as_files, zygote) == {name: [] for name in TASKS}
+
+
+@pytest.mark.needs("sandbox")
+@pytest.mark.parametrize("trial", MISTAKES, ids=lambda trial: f"{trial.task}: {trial.name}")
+def test_validate_says_no_where_the_notebook_does(trial, visible_checks_as_files, zygote):
+    found = validated(trial.answers, visible_checks_as_files, zygote)[trial.task]
+    assert (not found) == (trial.name in ONLY_THE_GRADER_SEES)
+    if trial.says == CUT_OFF:
+        assert CUT_OFF in [finding["misconception"] for finding in found]
 
 
 def test_each_task_has_visible_checks():

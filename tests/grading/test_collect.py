@@ -18,7 +18,7 @@ from course_lib.data.place import CannotStart
 from course_lib.grading import collect as collecting
 from course_lib.grading.collect import collect, recognise
 from course_lib.grading.exchange import Exchange, hand_in, parse_time, publish
-from course_lib.grading.folders import grading_lock
+from course_lib.grading.folders import grading_lock, write_whole
 from tests.grading.small_course import NAME, NOTEBOOK
 from tests.grading.unreleased import unreleased_course
 
@@ -105,7 +105,7 @@ def test_a_run_that_ends_between_notebook_and_time_is_made_good_by_the_next(cour
     def ends(path, content):
         if path.name == "timestamp.txt":
             raise KeyboardInterrupt
-        path.write_bytes(content)
+        write_whole(path, content)
 
     monkeypatch.setattr(collecting, "write_whole", ends)
     with pytest.raises(KeyboardInterrupt):

@@ -85,6 +85,20 @@ def test_canvas_gets_its_columns_in_their_order_and_the_points_possible(course, 
     ]
 
 
+def test_canvas_with_names_in_two_columns_gets_them_in_one(course, roster):
+    course("Emmy-Noether_12346")
+    two = """LastName,FirstName,ID,SIS User ID,SIS Login ID,Section,07 Sums (4711)
+    Points Possible,,,,,,9
+Noether,Emmy,12346,S2,emmy@uni.example,Group 2,
+"""
+    assert export(NAME, course.folders.root, roster=roster(two)) == 0
+    assert table(course, "canvas") == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "07 Sums (4711)"],
+        ["    Points Possible", "", "", "", "", "9"],
+        ["Noether, Emmy", "12346", "S2", "emmy@uni.example", "Group 2", "5"],
+    ]
+
+
 def test_canvas_without_a_roster_is_told_the_login(course, capsys):
     course("ada")
     in_book(course, lambda book: book.update_or_create_student("ada", first_name="Ada", last_name="Lovelace"))

@@ -22,6 +22,7 @@ from course_lib.properties.core import (
 )
 
 LN_2, LN_3 = math.log(2), math.log(3)
+MAPS = tuple(f"{letter}_proj.{part}" for letter in "qkvo" for part in ("weight", "bias"))
 
 
 def _softmax(probe: Probe) -> Tensor:
@@ -67,16 +68,14 @@ def _same_type(*shapes: tuple[int, ...]) -> Check:
 def _gradients(**shapes: tuple[int, ...]) -> Check:
     """Gradients reach all inputs of a function, given by name with their shapes."""
 
-    def compute(probe: Probe) -> tuple[Any, dict[str, Tensor]]:
-        inputs = {name: probe.random(*shape).requires_grad_() for name, shape in shapes.items()}
-        return probe.call(*inputs.values()), inputs
+    def compute(probe: Probe) -> tuple[Probe, dict[str, Tensor]]:
+        return probe, {name: probe.random(*shape) for name, shape in shapes.items()}
 
     return lets_gradients_through(compute)
 
 
-def _heads_with_gradients(probe: Probe) -> tuple[Any, dict[str, Tensor]]:
-    layer, x = probe.make("MultiHeadAttention", 6, 2), probe.random(2, 4, 6).requires_grad_()
-    return layer.call(x), {"x": x, **layer.learnable()}
+def _heads_and_input(probe: Probe) -> tuple[Probe, dict[str, Tensor]]:
+    return probe.make("MultiHeadAttention", 6, 2), {"x": probe.random(2, 4, 6)}
 
 
 def _repeats(*inputs: tuple[int, ...] | int) -> Check:
@@ -120,7 +119,7 @@ CHECKS = {
     "MultiHeadAttention": [
         repeats(_heads_asked_twice),
         *checks.MULTI_HEAD_ATTENTION,
-        lets_gradients_through(_heads_with_gradients),
+        lets_gradients_through(_heads_and_input, parameters=MAPS),
         worked_example(_heads, [[0.5, 0.75], [0.75, 0.5]]),
     ],
     "position_codes": [
