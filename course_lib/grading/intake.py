@@ -170,8 +170,8 @@ def _take_cells(cells: list[Any], files: AssignmentFiles) -> tuple[dict[str, str
     if not any(found.values()):
         raise _Unreadable(_of_another(others, files))
     notes: list[str] = []
-    answers = _texts(tasks, found, ("code",), ANSWER_BYTES, notes)
-    written = _texts(list(loaded.manual_cells), found, ("markdown", "code"), WRITTEN_BYTES, notes)
+    answers = _texts(files.name, tasks, found, ("code",), ANSWER_BYTES, notes)
+    written = _texts(files.name, list(loaded.manual_cells), found, ("markdown", "code"), WRITTEN_BYTES, notes)
     if others and not all(found.values()):
         notes.append(
             f"The notebook also has a cell {one_line(others[0], LONGEST_NAME)!r}, which assignment {files.name} does "
@@ -204,6 +204,7 @@ def _tagged(cells: list[Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[
 
 
 def _texts(
+    assignment: str,
     names: list[str],
     cells: Mapping[str, list[Mapping[str, Any]]],
     kinds: tuple[str, ...],
@@ -219,7 +220,8 @@ def _texts(
         if not cells[name]:
             notes.append(
                 f"The cell {name!r} is missing: it was deleted, or its metadata were lost, as when a cell is copied by "
-                "its text. Fetch the assignment again, and write your answer into the cell that belongs there."
+                f"its text. Get a new copy with “course assign fetch {assignment} --again”, and put your answer into "
+                "the cell that belongs there."
             )
             continue
         fitting = [cell for kind in kinds for cell in cells[name] if cell.get("cell_type") == kind]

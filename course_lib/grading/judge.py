@@ -26,7 +26,7 @@ GRADED, ATTENTION = "graded", "needs attention"
 SANDBOXED, TRUSTED = "bubblewrap", "none: trusted students"
 LOAD_SECONDS = 10.0  # at most, each time a cell is run
 QUICK_SECONDS = 1.0  # a cell that takes longer is slow: it is run again only for tasks that need it
-AGAIN_SECONDS = 30.0  # what running slow cells again may take altogether
+AGAIN_SECONDS = 60.0  # what running slow cells again may take altogether: as long as the questions of one task
 PRINTED = 2000  # characters
 LONGEST_NAME = 40  # characters of a name that a student is told
 NO_ANSWER = "no answer"
@@ -255,7 +255,7 @@ class _Sitting:
             elif defines.search(self.submission.answers.get(other.name, "")):
                 what = f"`{word}`, which the answer to “{other.title}” defines"
                 if other.name in self.left_out.get(task.name, ()):
-                    return f"{what}, but that cell takes too long to be run for this task, too", "Make it quick first."
+                    return f"{what}, but that cell took too long to be run again here", "Make it quick first."
                 if before:
                     return f"{what}, but that cell did not run to its end", "Repair that answer first."
                 return f"{what}, and that comes later", "Define it where it is needed first."

@@ -40,8 +40,8 @@ def needs(texts: list[str]) -> list[list[int]]:
 
     Where it imports all of a module, or one of those before it does, these are all.
     """
-    defines = [defined(text) for text in texts]
-    leads = [{place for place, names in enumerate(defines) if names & used(text)} for text in texts]
+    defines, uses = [defined(text) for text in texts], [used(text) for text in texts]
+    leads = [{place for place, names in enumerate(defines) if names & read} for read in uses]
     found = []
     for last in range(len(texts)):
         needed = {last}

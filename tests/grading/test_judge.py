@@ -250,7 +250,7 @@ def test_running_slow_cells_again_has_an_end_that_is_told(four):
     first, second = verdict["tasks"]["three"]["checks"][0]["findings"]
     assert first["misconception"] == "a slow cell was left out" and "the one to “One”" in first["message"]
     assert "Take out of that cell what takes its time" in first["hint"]
-    assert "`one`, which the answer to “One” defines, but that cell takes too long" in second["message"]
+    assert "`one`, which the answer to “One” defines, but that cell took too long" in second["message"]
     assert json.dumps(four(one=SLOW, again=9, **uses)[0]["tasks"]) == json.dumps(verdict["tasks"])
 
 
