@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +198,7 @@ class _Sitting:
         if cell.kind == "setup":
             self.attention.append(f"The assignment's own cell {cell.grade_id!r} stopped with an error ({kind}).")
         self.stopped.add(cell.grade_id)
-        message, hint = error_words(kind, self._missing(cell.grade_id) if kind == "NameError" else None)
+        message, hint = error_words(kind, self._missing(cell.grade_id) if kind == "NameError" else None, running=True)
         return Finding(misconception=STOPPED, message=f"Already when the cell is run: {message}", hint=hint)
 
     def _count(self, cell: Cell, seconds: float) -> None:
@@ -210,7 +210,7 @@ class _Sitting:
         self.taken[cell.grade_id] = max(before or 0.0, seconds)
 
     def _missing(self, name: str) -> tuple[str, str] | None:
-        """A name that the answer uses and that nothing defines, in words, and what to try; None if all have one.
+        """What to say of a name that the answer uses and that nothing defines, and what to try; None if all have one.
 
         Found in the student's text alone: what the error says of it may be made up.
         """
@@ -253,16 +253,30 @@ class _Sitting:
             if other.name == task.name:
                 before = False
             elif defines.search(self.submission.answers.get(other.name, "")):
-                what = f"`{word}`, which the answer to “{other.title}” defines"
+                what = f"it uses `{word}`, which the answer to “{other.title}” defines"
                 if other.name in self.left_out.get(task.name, ()):
                     return f"{what}, but that cell took too long to be run again here", "Make it quick first."
                 if before:
                     return f"{what}, but that cell did not run to its end", "Repair that answer first."
                 return f"{what}, and that comes later", "Define it where it is needed first."
+        if word in ("exit", "quit"):
+            return f"it uses `{word}`, which is not there", "Leave it out: an answer must not end Python."
         return (
-            f"`{word}`, which is not defined",
+            f"it uses `{word}`, which is not defined",
             "The grader takes the cells that were handed out and no others: is it in a cell of your own? Move it into "
             "the answer.",
+        )
+
+    def _not_there(self, task: Task) -> tuple[str, str] | None:
+        """What to say where the task's own function is not there, and what to try; None if the cell defines it."""
+        function = task.function or task.name
+        if task.name in self.stopped:
+            return "the cell stopped before all its names were defined", "Repair what stops the cell first."
+        if not self._undefined([self.submission.answers[task.name], function]):
+            return None
+        return (
+            f"the task asks for `{function}`, which the cell does not define",
+            "Give your function or class the name that it has in the task, letter for letter.",
         )
 
     def _judge_checks(self, task: Task, box: Box) -> Iterator[list[Finding]]:
@@ -271,7 +285,7 @@ class _Sitting:
             box=box,
             seed=lambda label: self._seed(task, label),
             seconds=task.seconds,
-            missing=lambda: self._missing(task.name),
+            missing=cache(lambda: self._missing(task.name) or self._not_there(task)),
         )
         passed: set[str] = set()
         ended = None

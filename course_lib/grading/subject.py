@@ -24,6 +24,7 @@ from course_lib.grading.error_words import error_words
 from course_lib.grading.sandbox import Box, Gradients, Handle, StudentError
 from course_lib.properties.core import (
     CHANGES_INPUT,
+    GRADIENT_LOST,
     NOT_FINITE,
     OTHER_PARAMETERS,
     STOPPED,
@@ -158,7 +159,29 @@ class Subject(Probe):
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         result = self._wait(lambda wait: self.box.call(self._target, *args, seconds=wait, **kwargs))
         self.talk.returned = kind_of(result)
-        return result
+        return self._with_gradients(result, args, kwargs)
+
+    def _with_gradients(self, result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """The result, such that gradients flow back from it where one of the inputs wants them: the box is asked."""
+        places = [place for place, arg in enumerate(args) if isinstance(arg, Tensor) and arg.requires_grad]
+        if not (places and isinstance(result, Tensor) and result.is_floating_point()):
+            return result
+        learnable = self._fresh_parameters()
+
+        def back(arrived: Tensor) -> list[Tensor | None]:
+            found = self.gradients(*args, output_gradient=arrived, **kwargs)
+            reached = [found.parameters.get(name) for name in learnable]
+            fit = [
+                gradient if gradient is not None and gradient.shape == value.shape else None
+                for gradient, value in zip(reached, learnable.values(), strict=True)
+            ]
+            return [*(found.inputs[place] for place in places), *fit]
+
+        return _ThroughTheBox.apply(back, result, *(args[place] for place in places), *learnable.values())
+
+    def _fresh_parameters(self) -> dict[str, Tensor]:
+        """What else than inputs gradients can flow to."""
+        return {}
 
     def _once_called(
         self,
@@ -228,6 +251,26 @@ class RemoteModule(Subject, ModuleProbe):
         self.talk.returned = kind_of(result)
         return result
 
+    _learnable: Mapping[str, Tensor] = {}
+
+    def learnable(self) -> dict[str, Tensor]:
+        """The module's parameters in its last call with an input that wants gradients: these reach them, too."""
+        return dict(self._learnable)
+
+    def _fresh_parameters(self) -> dict[str, Tensor]:
+        def question(wait: float) -> Any:
+            self.box.load(_PARAMETER_NAMES, seconds=wait)
+            return self.box.call("_parameter_names", self._target, seconds=wait)
+
+        names = self._ask(question)
+        named = set(names) if isinstance(names, list) and all(isinstance(name, str) for name in names) else set()
+        self._learnable = {
+            name: value.requires_grad_()
+            for name, value in self.parameters().items()
+            if name in named and value.is_floating_point()
+        }
+        return dict(self._learnable)
+
     def parameters(self) -> dict[str, Tensor]:
         """The module's parameters, and buffers if it has any, by name."""
         return self._ask(lambda wait: self.box.parameters(self._target, seconds=wait))
@@ -241,6 +284,22 @@ class RemoteModule(Subject, ModuleProbe):
         if any(name not in own or own[name].shape != value.shape for name, value in values.items()):
             raise Fault(self._found(OTHER_PARAMETERS))
         self._ask(lambda wait: self.box.set_parameters(self._target, {**own, **values}, seconds=wait))
+
+
+_PARAMETER_NAMES = "def _parameter_names(module):\n    return [name for name, _ in module.named_parameters()]\n"
+
+
+class _ThroughTheBox(torch.autograd.Function):
+    """Joins a result of the box to what it was computed from: `back` asks the box for the gradients of these."""
+
+    @staticmethod
+    def forward(ctx: Any, back: Callable[[Tensor], list[Tensor | None]], result: Tensor, *sources: Tensor) -> Tensor:
+        ctx.back = back
+        return result.clone()
+
+    @staticmethod
+    def backward(ctx: Any, arrived: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *ctx.back(arrived)
 
 
 FLOATS = "a tensor of floating-point numbers"
@@ -286,6 +345,10 @@ def in_words(finding: Finding, talk: Talk) -> Finding:
         CHANGES_INPUT: (
             "Your code overwrites a tensor that it was given.",
             "Use `masked_fill` instead of `masked_fill_`, and `x = x + y` instead of `x += y`.",
+        ),
+        GRADIENT_LOST: (
+            "The result is there, but from it no gradient flows back to all inputs and parameters.",
+            "Is something detached, computed under `no_grad`, or copied through `.data` or `.item()`?",
         ),
         UNEXPLAINED: (
             "The numbers differ from what the formula gives.",

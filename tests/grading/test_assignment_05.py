@@ -12,8 +12,11 @@ from nbclient import NotebookClient
 from course_lib.classroom.assignments import NotPassed, check_task, visible_checks
 from course_lib.data.place import course_folder
 from course_lib.grading.folders import Folders
+from course_lib.grading.intake import Submission
+from course_lib.grading.judge import judge
 from course_lib.grading.prove import KEYS, examine, gaps, read_wrong_solutions, trials
 from course_lib.grading.spec import load, read_assignment
+from course_lib.grading.visible import visible_files
 from course_lib.properties import run_checks
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
@@ -81,6 +84,16 @@ def test_the_visible_checks_find_what_they_can_and_name_it(trial):
     nameable = {name for check in checks for name in check.detects}
     if trial.says in nameable - {"a query that sees nothing still reads something"}:  # that has a closer name here
         assert trial.says in report.misconceptions
+
+
+@pytest.mark.needs("sandbox")
+def test_the_visible_checks_pass_the_reference_in_the_sandbox_too(zygote):
+    files = visible_files("05", FILES.notebook, FILES.source_notebook)
+    submission = Submission(student="ada", assignment="05", sha256="0" * 64, answers=REFERENCE.answers)
+    verdict = judge(submission, files, key=KEYS[0], zygote=zygote)
+    checks = [check for task in verdict["tasks"].values() for check in task["checks"]]
+    assert [check["findings"] for check in checks if not check["passed"]] == []
+    assert verdict["status"] == "graded" and list(verdict["tasks"]) == TASKS
 
 
 def test_each_task_has_visible_checks():

@@ -13,6 +13,8 @@ from course_lib.grading.spec import read_assignment
 from course_lib.grading.subject import seed_for
 from course_lib.properties.core import (
     CHANGES_INPUT,
+    CUT_OFF,
+    GRADIENT_LOST,
     NOT_FINITE,
     OTHER_PARAMETERS,
     STOPPED,
@@ -743,6 +745,53 @@ def test_a_module_and_its_gradients_come_through_the_real_wall(tmp_path, zygote)
     assert points(judged_by(tmp_path, MODULE, extra=LINEAR, double=LINEAR, zygote=zygote))["double"] == 3
 
 
+FLOWS = """
+from course_lib.properties.core import lets_gradients_through
+
+
+def _through(probe):
+    x = probe.random(2, 3).requires_grad_()
+    return probe.call(x), {"x": x}
+
+
+def _through_module(probe):
+    layer, x = probe.make("double", 3), probe.random(2, 3).requires_grad_()
+    return layer.call(x), {"x": x, **layer.learnable()}
+"""
+LAYER = """
+class double(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.lin = torch.nn.Linear(size, 2)
+        self.register_buffer("scale", torch.ones(2))
+
+    def forward(self, x):
+        return self.lin(x) * self.scale
+"""
+
+
+@pytest.mark.needs("sandbox")
+@pytest.mark.parametrize(
+    ("compute", "answer", "misconception"),
+    [
+        ("_through", GOOD["double"], None),
+        ("_through", "def double(x):\n    return torch.tensor((2 * x).tolist())", CUT_OFF),
+        ("_through", "def double(x):\n    return torch.from_numpy(2 * x.numpy())", CUT_OFF),
+        ("_through", "def double(x):\n    return 2 * x.detach() + torch.ones(3, requires_grad=True)", GRADIENT_LOST),
+        ("_through", "def double(x):\n    return 2 * nothing", STOPPED),
+        ("_through_module", LAYER, None),
+        ("_through_module", LAYER.replace("self.lin(x) *", "self.lin(x).detach() *"), CUT_OFF),
+        ("_through_module", LAYER.replace("self.lin(x)", "x @ self.lin.weight.T"), GRADIENT_LOST),
+        ("_through_module", LAYER.replace("self.lin(x)", "x[:, :2] + 0 * self.lin(x).detach()"), GRADIENT_LOST),
+    ],
+)
+def test_a_property_check_follows_gradients_through_the_wall(tmp_path, zygote, compute, answer, misconception):
+    check = f"property_check(lets_gradients_through({compute}), points=3),"
+    verdict = judged_by(tmp_path, check, extra=FLOWS, double=answer, zygote=zygote)
+    assert findings(verdict) == ([misconception] if misconception else []) and verdict["status"] == "graded"
+    assert points(verdict) == {"double": 0 if misconception else 3, "halve": 1}
+
+
 @pytest.mark.needs("sandbox")
 def test_a_training_in_the_real_box_is_repeated_to_the_last_check(tmp_path, zygote):
     answer = FIT.replace("STEPS", "150")
@@ -798,6 +847,33 @@ def test_a_name_of_another_answer_that_did_not_run_leads_there(files, double, to
 def test_a_name_that_a_later_answer_defines_is_told_as_such(files):
     verdict = verdict_on(files, double="def double(x):\n    return 4 * halve(x)")
     assert "`halve`, which the answer to “Halve” defines, and that comes later." in stopped(verdict, "double")
+
+
+def test_a_function_that_is_not_called_as_in_the_task_is_told(files):
+    verdict = verdict_on(files, double="def twice(x):\n    return 2 * x")
+    assert "the task asks for `double`, which the cell does not define." in stopped(verdict, "double")
+    assert "letter for letter" in said(verdict)
+
+
+def test_a_function_behind_an_error_of_its_cell_is_not_taken_for_a_missing_one(files):
+    verdict = verdict_on(files, double="1 / 0\n" + GOOD["double"])
+    first, second = verdict["tasks"]["double"]["checks"][0]["findings"]
+    assert "`ZeroDivisionError`" in first["message"] and "after restarting the kernel" in first["hint"]
+    assert "the cell stopped before all its names were defined." in second["message"]
+    assert second["hint"] == "Repair what stops the cell first."
+
+
+@pytest.mark.needs("sandbox")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("%matplotlib inline", "lines that begin with `%` or `!` are no Python"),
+        ("raise EOFError", "Leave out `input()`"),
+        ("exit()", "an answer must not end Python"),
+    ],
+)
+def test_what_works_in_a_notebook_alone_is_told(files, zygote, line, words):
+    assert words in said(verdict_on(files, double=f"{line}\n1 / 0", zygote=zygote))
 
 
 def test_the_errors_own_name_is_never_told(files):
