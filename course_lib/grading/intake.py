@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,13 +18,13 @@ from typing import Any
 
 from course_lib.grading.folders import FILE_BYTES, storable
 from course_lib.grading.spec import AssignmentFiles, load
-from course_lib.grading.wording import one_line
 
 ANSWER_BYTES = 100_000
 WRITTEN_BYTES = 1_000_000  # a written answer may hold a drawing
 NESTED = 1_000_000  # opening brackets; more of them would take gigabytes to parse
-LONGEST_NAME = 40  # characters of a cell's name that is told
 SAVE_AGAIN = "Open it in JupyterLab, see that your answers are there, save it, and submit it again."
+
+_GRADE_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,8 +175,8 @@ def _take_cells(cells: list[Any], files: AssignmentFiles) -> tuple[dict[str, str
     written = _texts(files.name, list(loaded.manual_cells), found, ("markdown", "code"), WRITTEN_BYTES, notes)
     if others and not all(found.values()):
         notes.append(
-            f"The notebook also has a cell {one_line(others[0], LONGEST_NAME)!r}, which assignment {files.name} does "
-            "not have: was its name changed, or is it the notebook of another assignment?"
+            f"The notebook also has {_named(others)} that assignment {files.name} does not have: was its name changed, "
+            "or is it the notebook of another assignment?"
         )
     return answers, written, list(dict.fromkeys(notes))
 
@@ -183,7 +184,7 @@ def _take_cells(cells: list[Any], files: AssignmentFiles) -> tuple[dict[str, str
 def _of_another(others: list[str], files: AssignmentFiles) -> str:
     """What to say of a notebook that has none of the cells for answers."""
     why = (
-        f"it is the notebook of another one, with a cell {one_line(others[0], LONGEST_NAME)!r}"
+        f"it is the notebook of another one, with {_named(others)}"
         if others
         else "it is another notebook, or its cells were copied by their text"
     )
@@ -191,6 +192,11 @@ def _of_another(others: list[str], files: AssignmentFiles) -> str:
         f"The notebook has none of the cells for answers to assignment {files.name}: {why}. Submit the notebook "
         f"{files.notebook}.ipynb that you fetched for assignment {files.name}, with your answers in its own cells."
     )
+
+
+def _named(others: list[str]) -> str:
+    """The first of these cells; by its name, which is the student's, if that is one as nbgrader gives them."""
+    return f"a cell {others[0]!r}" if _GRADE_ID.fullmatch(others[0]) else "a cell"
 
 
 def _tagged(cells: list[Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:

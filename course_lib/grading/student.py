@@ -212,7 +212,7 @@ def _validated(task: "TaskResult") -> Iterator[str]:
         yield f"  ok {task.name}: {counted(task.checks, 'visible check')} passed"
     else:
         yield f"  NO {task.name}: {task.passed} of {counted(task.checks, 'visible check')} passed"
-    yield from (f"       {one_line(finding.replace('`', ''), 300)}" for finding in task.findings)
+    yield from (f"       {one_line(finding.replace('`', ''), 600)}" for finding in task.findings)
 
 
 # ------------------------------------------------------------------------------------------------ submit

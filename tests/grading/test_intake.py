@@ -102,21 +102,22 @@ def test_a_written_answer_in_a_code_cell_alone_is_taken(taken):
         ([{"cell_type": "code", "metadata": {}, "source": GOOD["double"]}], "it is another notebook"),
         ([cell("setup", locked=True), cell("check-double", grade=True, points=3)], "it is another notebook"),
         ([cell("rms_norm", solution=True), cell("setup", locked=True)], "another one, with a cell 'rms_norm'"),
-        ([cell("x" * 999 + "\u202e", solution=True)], "another one, with a cell 'xxx"),
+        ([cell("x" * 999, solution=True)], "another one, with a cell. "),
+        ([cell("<b>\u202e", solution=True)], "another one, with a cell. "),
     ],
 )
 def test_a_notebook_without_any_cell_for_an_answer_is_not_taken_for_one_without_answers(taken, cells, why):
     submission = taken(cells)
     assert not submission.readable and submission.answers == {} and len(submission.notes) == 1
     (note,) = submission.notes
-    assert "none of the cells for answers to assignment 01" in note and why in note and "\u202e" not in note
+    assert "none of the cells for answers to assignment 01" in note and why in note and "<b>" not in note
     assert "Submit the notebook small.ipynb that you fetched for assignment 01" in note and len(note) < 400
 
 
 def test_a_notebook_that_shares_a_cell_with_this_one_is_suspected_of_being_another(taken):
     submission = taken([cell("double", source=GOOD["double"]), cell("rms_norm", solution=True)])
     assert submission.readable and submission.answers == {"double": GOOD["double"]}
-    assert "a cell 'rms_norm', which assignment 01 does not have" in submission.notes[-1]
+    assert "a cell 'rms_norm' that assignment 01 does not have" in submission.notes[-1]
     assert taken([*answer_cells(), cell("rms_norm", solution=True)]).notes == ()
 
 
