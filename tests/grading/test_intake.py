@@ -102,8 +102,8 @@ def test_a_written_answer_in_a_code_cell_alone_is_taken(taken):
         ([{"cell_type": "code", "metadata": {}, "source": GOOD["double"]}], "it is another notebook"),
         ([cell("setup", locked=True), cell("check-double", grade=True, points=3)], "it is another notebook"),
         ([cell("rms_norm", solution=True), cell("setup", locked=True)], "another one, with a cell 'rms_norm'"),
-        ([cell("x" * 999, solution=True)], "another one, with a cell. "),
-        ([cell("<b>\u202e", solution=True)], "another one, with a cell. "),
+        ([cell("x" * 999, solution=True)], "another one, with other cells. "),
+        ([cell("<b>\u202e", solution=True)], "another one, with other cells. "),
     ],
 )
 def test_a_notebook_without_any_cell_for_an_answer_is_not_taken_for_one_without_answers(taken, cells, why):

@@ -216,7 +216,7 @@ def four(tmp_path, monkeypatch):
     cells += [cell(f"check-{name}", grade=True, points=1) for name in names]
     files = read_assignment(small_course(tmp_path, checks=FOUR, source=notebook(cells).decode()), "01")
 
-    def judged(*, again=None, **answers):
+    def judged(*, again=None, files=files, **answers):
         if again is not None:
             monkeypatch.setattr(judge_module, "AGAIN_SECONDS", again)
         zygote = FakeZygote()
@@ -268,6 +268,14 @@ def test_a_slow_cell_counts_for_its_own_task_whatever_was_used_up(four):
     assert points(verdict) == dict.fromkeys(("one", "two", "three", "four"), 1)
 
 
+def test_a_slow_cell_that_was_met_in_another_task_still_counts_for_its_own(four, tmp_path):
+    backwards = FOUR.replace('("one", "two", "three", "four")', '("four", "three", "two", "one")')
+    source = (tmp_path / "source" / "01" / "small.ipynb").read_text()
+    files = read_assignment(small_course(tmp_path, checks=backwards, source=source), "01")
+    verdict, runs = four(files=files, one=SLOW)
+    assert points(verdict) == dict.fromkeys(("one", "two", "three", "four"), 1) and runs == 2
+
+
 def test_a_cell_that_gets_slow_later_is_left_out_from_then_on(four):
     changing = "import sys, time\ntime.sleep(5 * hasattr(sys, 'seen'))\nsys.seen = 1\n" + PLUS.format(name="one")
     try:
@@ -278,7 +286,8 @@ def test_a_cell_that_gets_slow_later_is_left_out_from_then_on(four):
 
 
 def test_a_cell_that_never_ends_is_not_called_slow(four):
-    verdict, _ = four(one="import time\ntime.sleep(5)\nraise SystemExit('time')", two=USES.format(name="two"))
+    ends = "import time\ntime.sleep(5)\nraise SystemExit('time')"
+    verdict, _ = four(again=4, one=ends, two=USES.format(name="two"))
     assert points(verdict) == {"one": 0, "two": 0, "three": 1, "four": 1}
     assert "left out" not in said(verdict) and "ran longer than 10 s" in said(verdict)
 
