@@ -196,7 +196,7 @@ def _of_another(others: list[str], files: AssignmentFiles) -> str:
 
 def _named(others: list[str]) -> str:
     """The first of these cells; by its name, which is the student's, if that is one as nbgrader gives them."""
-    return f"a cell {others[0]!r}" if _GRADE_ID.fullmatch(others[0]) else "a cell"
+    return f"a cell {others[0]!r}" if _GRADE_ID.fullmatch(others[0]) else "other cells"
 
 
 def _tagged(cells: list[Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
