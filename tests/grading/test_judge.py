@@ -286,7 +286,7 @@ def test_a_cell_that_gets_slow_later_is_left_out_from_then_on(four):
 
 
 def test_a_cell_that_never_ends_is_not_called_slow(four):
-    ends = "import time\ntime.sleep(5)\nraise SystemExit('time')"
+    ends = SLOW + "raise SystemExit('time')"
     verdict, _ = four(again=4, one=ends, two=USES.format(name="two"))
     assert points(verdict) == {"one": 0, "two": 0, "three": 1, "four": 1}
     assert "left out" not in said(verdict) and "ran longer than 10 s" in said(verdict)
