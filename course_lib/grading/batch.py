@@ -403,6 +403,7 @@ def lost_verdict(submission: Submission, files: AssignmentFiles, *, trusted: boo
         "sandbox": TRUSTED if trusted else SANDBOXED,
         "status": ATTENTION,
         "notes": [*submission.notes, note],
+        "student_notes": list(submission.notes),
         "tasks": tasks,
         "seconds": 0.0,
     }

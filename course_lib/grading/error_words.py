@@ -3,6 +3,7 @@
 from course_lib.grading.boxed.worker import TOO_LARGE
 
 _LAST_LINE = "Run your cell after restarting the kernel, with nothing but the cells above it."
+_OTHER_SIZES = "Run it on inputs of other sizes than the example's."
 _NAMES = "Is the function called as in the task? " + _LAST_LINE
 _FILES = "Answers are judged without files and without a network: compute what you need in the cell itself."
 ERRORS = {
@@ -12,7 +13,10 @@ ERRORS = {
     ),
     "NameError": ("a `NameError`: it uses a name that is not defined", _NAMES),
     "UnboundLocalError": ("an `UnboundLocalError`: it reads a variable before that has a value", _LAST_LINE),
-    "SyntaxError": ("a `SyntaxError`: it is no valid Python", _LAST_LINE),
+    "SyntaxError": (
+        "a `SyntaxError`: it is no valid Python",
+        "Does the cell run in JupyterLab? If it does: lines that begin with `%` or `!` are no Python, leave them out.",
+    ),
     "IndentationError": ("an `IndentationError`: its lines are not indented as Python needs it", _LAST_LINE),
     "TabError": ("a `TabError`: tabs and spaces are mixed", _LAST_LINE),
     "TypeError": (
@@ -27,7 +31,7 @@ ERRORS = {
     "KeyError": ("a `KeyError`: a key that is not in a dictionary", ""),
     "ValueError": ("a `ValueError`: a value that cannot be used there", ""),
     "RuntimeError": (
-        "a `RuntimeError`: often shapes or types of tensors that do not fit",
+        "a `RuntimeError`: often shapes or types of tensors that do not fit, or a tensor too large for the memory",
         "Write down the shape after each line, with sizes that all differ, and look for the first that is wrong.",
     ),
     "ZeroDivisionError": ("a `ZeroDivisionError`: a division by zero", ""),
@@ -36,6 +40,7 @@ ERRORS = {
     "RecursionError": ("a `RecursionError`: a function that calls itself without end", ""),
     "StopIteration": ("`StopIteration`: there was nothing left to take", ""),
     "MemoryError": ("a `MemoryError`: more memory than allowed", "Look for a tensor much larger than needed."),
+    "EOFError": ("an `EOFError`: it waits for something to be typed in", "Leave out `input()`: nobody types there."),
     "ImportError": ("an `ImportError`: something to import is not there", "Use what the first cell imports."),
     "ModuleNotFoundError": (
         "a `ModuleNotFoundError`: a package that is not there when answers are judged",
@@ -51,9 +56,13 @@ ERRORS = {
 }
 
 
-def error_words(kind: str | None, missing: tuple[str, str] | None = None) -> tuple[str, str]:
-    """What to say of an error of this kind, and what to try; `missing` says it of a name that is not defined."""
+def error_words(kind: str | None, missing: tuple[str, str] | None = None, *, running: bool = False) -> tuple[str, str]:
+    """What to say of an error of this kind, and what to try.
+
+    `missing` says it of a name that is not defined; `running`: it came when the cell was run, before anything was
+    asked of it.
+    """
     if kind == "NameError" and missing is not None:
-        return f"Your code stopped with a `NameError`: it uses {missing[0]}.", missing[1]
+        return f"Your code stopped with a `NameError`: {missing[0]}.", missing[1]
     said, hint = ERRORS.get(kind or "", ("an error", ""))
-    return f"Your code stopped with {said}.", hint or "Run it on inputs of other sizes than the example's."
+    return f"Your code stopped with {said}.", hint or (_LAST_LINE if running else _OTHER_SIZES)

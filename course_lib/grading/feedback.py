@@ -127,7 +127,7 @@ def _sheet(row: "Score", folders: Folders, files: "AssignmentFiles") -> tuple[Sh
             submitted=row.submitted,
             seconds_late=row.seconds_late,
             submission=verdict["submission"],
-            notes=tuple(verdict["notes"]),
+            notes=tuple(verdict.get("student_notes", verdict["notes"])),  # the others are for the instructor
             needs_attention=verdict["status"] == ATTENTION,
             trusted=is_trusted(verdict),
         )

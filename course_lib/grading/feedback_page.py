@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files as package_files
 
 from course_lib.classroom.markup import inline_html
-from course_lib.grading.judge import NOT_YET
+from course_lib.grading.judge import NOT_JUDGED, NOT_YET
 from course_lib.grading.wording import counted, one_line, points, visible
 from course_lib.properties import Finding
 
@@ -33,6 +33,12 @@ class CheckResult:
     passed: bool
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def judged(self) -> bool:
+        """Whether the judge could carry it out; what it found wrong it always says."""
+        reasons = {finding.misconception for finding in self.findings}
+        return self.passed or bool(reasons - {NOT_JUDGED})
+
 
 @dataclass(frozen=True, kw_only=True)
 class TaskResult:
@@ -47,6 +53,16 @@ class TaskResult:
     answer: str = ""
     comment: str = ""
     readable: bool = True  # False: nothing could be taken from the file
+
+    @property
+    def unjudged(self) -> int:
+        """How many checks of an answer the judge could not carry out."""
+        return sum(not check.judged for check in self.checks) if self.answered and self.readable else 0
+
+    @property
+    def open_checks(self) -> int:
+        """How many of them wait for a person, who has given no points for the task yet."""
+        return 0 if self.by_hand else self.unjudged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +106,29 @@ class Sheet:
     def readable(self) -> bool:
         """Whether there was a notebook to take anything from."""
         return all(part.readable for part in self.parts)
+
+    @property
+    def answered(self) -> bool:
+        """Whether any cell holds an answer."""
+        return any(
+            part.answered if isinstance(part, TaskResult) else part.points is None or part.answer.strip()
+            for part in self.parts
+        )
+
+    @property
+    def open_checks(self) -> int:
+        """How many checks the judge could not carry out, in tasks that nobody has given points for yet."""
+        return sum(part.open_checks for part in self.tasks)
+
+    @property
+    def unjudged(self) -> int:
+        """How many checks the judge could not carry out, whoever has given points since."""
+        return sum(part.unjudged for part in self.tasks)
+
+    @property
+    def tasks(self) -> list[TaskResult]:
+        """What was judged by checks."""
+        return [part for part in self.parts if isinstance(part, TaskResult)]
 
     @property
     def unread(self) -> list[WrittenResult]:
@@ -152,7 +191,7 @@ def _header(sheet: Sheet, heading: str) -> str:
     when = "" if sheet.submitted is None else f" on {sheet.submitted.day} {sheet.submitted:%B %Y at %H:%M} UTC"
     late = f", {_duration(sheet.seconds_late)} after the deadline" if sheet.seconds_late > 0 else ""
     share = sheet.points / sheet.possible if sheet.possible else 0.0
-    so_far = " so far" if sheet.unread else ""
+    so_far = " so far" if sheet.unread or sheet.open_checks else ""
     lines = [
         f'<p class="for">Feedback for <bdi>{_line(sheet.student)}</bdi></p>',
         f"<h1>{heading}</h1>",
@@ -169,16 +208,20 @@ def _header(sheet: Sheet, heading: str) -> str:
 
 
 def _verdict_in_words(sheet: Sheet) -> str:
-    checks = [check for part in sheet.parts if isinstance(part, TaskResult) for check in part.checks]
+    checks = [check for part in sheet.tasks for check in part.checks if check.judged or not part.by_hand]
     passed = sum(check.passed for check in checks)
     if not sheet.readable:
-        words = ["Your file could not be read."]
+        words = ["No answer could be taken from your file."]
+    elif not sheet.answered:
+        words = ["There is no answer in the notebook that you handed in."]
     elif not checks:
-        words = ["There was nothing that could be checked."]
+        words = ["Graded by hand."]
     elif passed == len(checks):
         words = ["All checks passed: well done."]
+    elif sheet.open_checks == len(checks):
+        words = ["Your submission has not been judged yet."]
     else:
-        words = [f"{passed} of {counted(len(checks), 'check')} passed."]
+        words = [f"{passed} of {counted(len(checks), 'check')} passed{_waits(sheet.open_checks, ', and')}."]
     if sheet.unread:
         possible = points(sum(part.possible for part in sheet.unread))
         noun = "answer is" if len(sheet.unread) == 1 else "answers are"
@@ -200,21 +243,37 @@ def _notices(sheet: Sheet) -> Iterable[str]:
     if not sheet.readable:
         wrong = " ".join(_markup(one_line(note, 500)) for note in sheet.notes)
         yield (
-            '<div class="note"><p><strong>Your file could not be read, so nothing in it was judged.</strong> '
-            f"{wrong}</p><p>The points below stay as they are until you have submitted a file that can be read, and "
-            "your instructor has graded again.</p></div>"
+            f'<div class="note"><p><strong>Nothing in your file could be judged.</strong> {wrong}</p><p>The points '
+            "below stay as they are until you have submitted another file, and your instructor has graded again.</p>"
+            "</div>"
         )
-    elif sheet.needs_attention:
+    elif not sheet.answered:
+        yield _note(
+            "No answers",
+            "All cells for answers are as they were handed out, empty or missing. Did you write any? Then save the "
+            f"notebook in JupyterLab, and hand it in again: course assign submit {one_line(sheet.assignment)}",
+        )
+    elif sheet.open_checks:
         yield _note(
             "Needs attention",
-            "Something about this submission could not be judged by the program. Your instructor will look at it; "
-            "the points below may still change, and you need not do anything unless you are asked.",
+            "The program could not judge everything in this submission. Your instructor looks at what is left, and "
+            "the points may still rise; it is nothing that you have to repair.",
+        )
+    elif sheet.needs_attention and not sheet.unjudged:
+        yield _note(
+            "Needs attention",
+            "Something went wrong when this submission was judged. Your instructor looks at it, and the points below "
+            "may still change.",
         )
     if sheet.notes and sheet.readable:
         items = "".join(f"<li>{_markup(one_line(note, 500))}</li>" for note in sheet.notes)
         yield f'<div class="note"><p><strong>About your file</strong></p><ul>{items}</ul></div>'
     if sheet.trusted:
-        yield _note("Trusted students", "This submission was judged without a sandbox (trusted students).")
+        yield _note(
+            "Trusted students",
+            "This submission was judged without a sandbox (trusted students): your code ran without walls on your "
+            "instructor’s machine. That changes nothing about your points.",
+        )
 
 
 def _note(title: str, text: str) -> str:
@@ -242,14 +301,23 @@ def _table(sheet: Sheet) -> str:
 
 def _state(part: TaskResult | WrittenResult) -> str:
     if not part.readable:
-        return "graded by hand" if part.points else "could not be read"
+        return "graded by hand" if part.points else "not judged"
     if isinstance(part, WrittenResult):
         if part.points is None:
             return "not graded yet"
         return "graded by hand" if part.answer.strip() else "no answer"
+    if part.by_hand:
+        return "graded by hand"
     if not part.answered:
         return "no answer"
-    return f"{sum(check.passed for check in part.checks)} of {len(part.checks)} passed"
+    if part.open_checks == len(part.checks):
+        return "waits for your instructor"
+    passed = sum(check.passed for check in part.checks)
+    return f"{passed} of {len(part.checks)} passed{_waits(part.open_checks, ',')}"
+
+
+def _waits(number: int, before: str) -> str:
+    return f"{before} {number} {'waits' if number == 1 else 'wait'} for your instructor" if number else ""
 
 
 def _score(part: TaskResult | WrittenResult) -> str:
@@ -277,13 +345,13 @@ def _next_steps(sheet: Sheet) -> str:
 
 def _first_step(part: TaskResult | WrittenResult) -> str:
     """What to do first about a task; nothing if there is nothing to do."""
-    if not part.readable:
+    if not part.readable or part.points == part.possible:
         return ""
     if isinstance(part, WrittenResult):
         return "you wrote no answer yet." if part.points is not None and not part.answer.strip() else ""
     if not part.answered:
         return "it has no answer yet. Even a first version can earn some of the points."
-    missed = [check for check in part.checks if not check.passed]
+    missed = [check for check in part.checks if check.judged and not check.passed]
     findings = [finding for check in missed for finding in check.findings if finding.misconception != NOT_YET]
     if findings:
         first = findings[0]
@@ -304,17 +372,20 @@ def _part(number: int, part: TaskResult | WrittenResult) -> str:
 def _task(part: TaskResult) -> str:
     pieces = []
     if not part.readable:
-        pieces.append("<p>Your file could not be read, so nothing was checked.</p>")
+        pieces.append("<p>Nothing could be taken from your file, so nothing was checked.</p>")
     elif not part.answered:
         pieces.append("<p>There is no answer to this task in your notebook, so nothing was checked.</p>")
+    elif part.checks and part.open_checks == len(part.checks):
+        pieces.append("<p>This task has not been judged yet. Your instructor looks at it.</p>")
     if part.checks:
         said: set[Finding] = set()
-        items = "".join(_check(check, part.answered, said) for check in part.checks)
+        items = "".join(_check(check, part, said) for check in part.checks)
         pieces += ["<h3>What was expected</h3>", f'<ul class="checks">{items}</ul>']
     if part.by_hand:
+        alone = f"; the checks alone gave {points(sum(check.points for check in part.checks))}"
+        known = any(check.judged for check in part.checks)
         pieces.append(
-            f"<p>Your instructor gave {points(part.points)} points for this task by hand; the checks alone gave "
-            f"{points(sum(check.points for check in part.checks))}.</p>"
+            f"<p>Your instructor gave {points(part.points)} points for this task by hand{alone if known else ''}.</p>"
         )
     pieces += _comment(part.comment)
     if part.answered and part.answer.strip():
@@ -322,17 +393,18 @@ def _task(part: TaskResult) -> str:
     return "\n".join(pieces)
 
 
-def _check(check: CheckResult, answered: bool, said: set[Finding]) -> str:
+def _check(check: CheckResult, part: TaskResult, said: set[Finding]) -> str:
     """One line of a task's checks; what was `said` of an earlier one is not said again in full."""
-    waits = not answered or any(finding.misconception == NOT_YET for finding in check.findings)
     if check.passed:
         kind, sign, word = "passed", "✓", "Passed"
-    elif waits:
+    elif part.open_checks and not check.judged:
+        kind, sign, word = "open", "–", "Waits"
+    elif not (part.answered and check.judged) or any(found.misconception == NOT_YET for found in check.findings):
         kind, sign, word = "open", "–", "Open"
     else:
         kind, sign, word = "missed", "✗", "Not yet"
     findings = ""
-    if answered and not check.passed:
+    if part.answered and not check.passed:
         findings = "".join(_finding(finding, again=finding in said) for finding in check.findings)
         said.update(check.findings)
     return (
@@ -345,7 +417,7 @@ def _check(check: CheckResult, answered: bool, said: set[Finding]) -> str:
 
 
 def _finding(finding: Finding, *, again: bool) -> str:
-    if finding.misconception == NOT_YET:
+    if finding.misconception in (NOT_YET, NOT_JUDGED):
         return f'<p class="later">{_markup(finding.message)}</p>'
     title = _markup(finding.misconception[:1].upper() + finding.misconception[1:])
     if again:
@@ -363,7 +435,7 @@ def _written(part: WrittenResult) -> str:
         text, left_out = _shortened(part.answer)
         pieces += ["<h3>Your answer</h3>", f'<pre class="written">{html.escape(visible(text))}</pre>{left_out}']
     else:
-        missing = "You wrote no answer here." if part.readable else "Your file could not be read."
+        missing = "You wrote no answer here." if part.readable else "Nothing could be taken from your file."
         pieces.append(f"<p>{missing}</p>")
     return "\n".join(pieces)
 

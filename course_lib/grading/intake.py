@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,12 +24,15 @@ WRITTEN_BYTES = 1_000_000  # a written answer may hold a drawing
 NESTED = 1_000_000  # opening brackets; more of them would take gigabytes to parse
 SAVE_AGAIN = "Open it in JupyterLab, see that your answers are there, save it, and submit it again."
 
+_GRADE_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
     """What one student handed in: `answers` by task, `written` answers by grade_id; `sha256` is that of the file.
 
-    `notes` say what was wrong and what to do; `readable` is False if there was no notebook to take anything from.
+    `notes` say what was wrong and what to do; `readable` is False if there was nothing to take an answer from: no
+    notebook, or none of this assignment.
     """
 
     student: str
@@ -157,43 +161,87 @@ def _cells(notebook: Any) -> list[Any]:
 def _take_cells(cells: list[Any], files: AssignmentFiles) -> tuple[dict[str, str], dict[str, str], list[str]]:
     loaded = load(files)
     tasks = [cell.grade_id for cell in loaded.cells if cell.kind == "solution"]
-    first: dict[str, Any] = {}
-    notes = []
-    for grade_id, cell in _known(cells, {*tasks, *loaded.manual_cells}):
-        if first.setdefault(grade_id, cell) is not cell:
-            notes.append(f"The cell {grade_id!r} is there more than once; the first counts. Delete the others.")
-    answers = _texts(tasks, first, ("code",), ANSWER_BYTES, notes)
-    written = _texts(list(loaded.manual_cells), first, ("markdown", "code"), WRITTEN_BYTES, notes)
+    found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in (*tasks, *loaded.manual_cells)}
+    others = []
+    for grade_id, tags, cell in _tagged(cells):
+        if grade_id in found:
+            found[grade_id].append(cell)
+        elif tags.get("solution") is True:
+            others.append(grade_id)
+    if not any(found.values()):
+        raise _Unreadable(_of_another(others, files))
+    notes: list[str] = []
+    answers = _texts(files.name, tasks, found, ("code",), ANSWER_BYTES, notes)
+    written = _texts(files.name, list(loaded.manual_cells), found, ("markdown", "code"), WRITTEN_BYTES, notes)
+    if others and not all(found.values()):
+        notes.append(
+            f"The notebook also has {_named(others)} that assignment {files.name} does not have: was its name changed, "
+            "or is it the notebook of another assignment?"
+        )
     return answers, written, list(dict.fromkeys(notes))
 
 
-def _known(cells: list[Any], wanted: set[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _of_another(others: list[str], files: AssignmentFiles) -> str:
+    """What to say of a notebook that has none of the cells for answers."""
+    why = (
+        f"it is the notebook of another one, with {_named(others)}"
+        if others
+        else "it is another notebook, or its cells were copied by their text"
+    )
+    return (
+        f"The notebook has none of the cells for answers to assignment {files.name}: {why}. Submit the notebook "
+        f"{files.notebook}.ipynb that you fetched for assignment {files.name}, with your answers in its own cells."
+    )
+
+
+def _named(others: list[str]) -> str:
+    """The first of these cells; by its name, which is the student's, if that is one as nbgrader gives them."""
+    return f"a cell {others[0]!r}" if _GRADE_ID.fullmatch(others[0]) else "other cells"
+
+
+def _tagged(cells: list[Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    """The cells that nbgrader has given a grade_id, with that and its other tags."""
     for cell in cells:
         metadata = cell.get("metadata") if isinstance(cell, dict) else None
         tags = metadata.get("nbgrader") if isinstance(metadata, dict) else None
         grade_id = tags.get("grade_id") if isinstance(tags, dict) else None
-        if isinstance(grade_id, str) and grade_id in wanted:
-            yield grade_id, cell
+        if isinstance(grade_id, str):
+            yield grade_id, tags, cell
 
 
 def _texts(
-    names: list[str], cells: Mapping[str, Mapping[str, Any]], kinds: tuple[str, ...], limit: int, notes: list[str]
+    assignment: str,
+    names: list[str],
+    cells: Mapping[str, list[Mapping[str, Any]]],
+    kinds: tuple[str, ...],
+    limit: int,
+    notes: list[str],
 ) -> dict[str, str]:
-    """The text of each named cell that is there, of one of these kinds and not too long; a note for each other."""
+    """The text of each named cell that is there, of one of these kinds and not too long; a note for each other.
+
+    Of several cells with one name the first of the first kind counts.
+    """
     texts = {}
     for name in names:
-        if name not in cells:
+        if not cells[name]:
             notes.append(
                 f"The cell {name!r} is missing: it was deleted, or its metadata were lost, as when a cell is copied by "
-                "its text. Fetch the assignment again, and write your answer into the cell that belongs there."
+                f"its text. Get a new copy with “course assign fetch {assignment} --again”, and put your answer into "
+                "the cell that belongs there."
             )
             continue
-        text = _source(cells[name].get("source"))
-        if cells[name].get("cell_type") not in kinds:
+        fitting = [cell for kind in kinds for cell in cells[name] if cell.get("cell_type") == kind]
+        if not fitting:
             notes.append(
-                f"The cell {name!r} is no {kinds[0]} cell any more, so nothing was taken from it. Change it back."
+                f"The cell {name!r} is no {kinds[0]} cell any more, so nothing was taken from it. Change it back: "
+                f"click it, and choose {kinds[0].capitalize()} in the list at the top of the notebook."
             )
-        elif text is None:
+            continue
+        if len(cells[name]) > 1:
+            kind = fitting[0]["cell_type"]
+            notes.append(f"The cell {name!r} is there more than once; the first {kind} cell counts. Delete the others.")
+        text = _source(fitting[0].get("source"))
+        if text is None:
             notes.append(f"The cell {name!r} holds no text. {SAVE_AGAIN}")
         elif len(text.encode()) > limit:
             notes.append(

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,14 @@ from course_lib.properties.core import STOPPED, Fault, Finding
 SCHEMA = 1
 GRADED, ATTENTION = "graded", "needs attention"
 SANDBOXED, TRUSTED = "bubblewrap", "none: trusted students"
-LOAD_SECONDS = 10.0
+LOAD_SECONDS = 10.0  # at most, each time a cell is run
+QUICK_SECONDS = 1.0  # a cell that takes longer is slow: it is run again only for tasks that need it
+AGAIN_SECONDS = 60.0  # what running slow cells again may take altogether: as long as the questions of one task
 PRINTED = 2000  # characters
 LONGEST_NAME = 40  # characters of a name that a student is told
 NO_ANSWER = "no answer"
 ENDED = "your code was ended"
+LEFT_OUT = "a slow cell was left out"
 NOT_YET = "not looked at"
 NOT_JUDGED = "could not be judged"
 
@@ -65,6 +69,7 @@ def judge(submission: Submission, files: AssignmentFiles, *, key: bytes, zygote:
         "status": ATTENTION if sitting.attention or not submission.readable else GRADED,
         "readable": submission.readable,
         "notes": [*submission.notes, *dict.fromkeys(sitting.attention)],
+        "student_notes": list(submission.notes),
         "tasks": tasks,
         "seconds": round(time.monotonic() - start, 3),
     }
@@ -91,6 +96,9 @@ class _Sitting:
     stopped: set[str] = field(default_factory=set)  # cells that stopped with an error when they were run
     missing: dict[str, tuple[str, str] | None] = field(default_factory=dict)  # by task, once asked for
     attention: list[str] = field(default_factory=list)
+    taken: dict[str, float] = field(default_factory=dict)  # seconds: the longest that running an answer took
+    again: float = field(default_factory=lambda: AGAIN_SECONDS)  # seconds left for running slow answers again
+    left_out: dict[str, set[str]] = field(default_factory=dict)  # by task, slow answers that were not run for it
 
     def judge_task(self, task: Task) -> dict[str, Any]:
         if _bare(self.submission.answers.get(task.name, "")) in ("", _bare(self.loaded.stubs[task.name])):
@@ -104,8 +112,8 @@ class _Sitting:
         with box:
             findings = list(self._judge_checks(task, box))
             ended = box.ended
-        if stopped is not None and (failed := next(filter(None, findings), None)):
-            failed.insert(0, stopped)
+        if failed := next(filter(None, findings), None):
+            failed[:0] = [*self._lacks(task), *([] if stopped is None else [stopped])]
         return _verdict(task, findings, answered=True, ended=ended, printed=_printed(box))
 
     def _loaded_box(self, task: Task) -> tuple[Box | None, Finding | None]:
@@ -114,6 +122,7 @@ class _Sitting:
         No box if the task's own cell ends it. A cell that ends the box is left out of the next.
         """
         while task.name not in self.deadly:
+            self.left_out[task.name] = self._too_slow(task)
             box, stopped = self.zygote.box(task.limits), None
             try:
                 for cell in self._cells(task):
@@ -132,25 +141,76 @@ class _Sitting:
 
     def _cells(self, task: Task) -> Iterator[Cell]:
         """What goes into the box: setup and answers up to the task's own."""
+        left_out = self.deadly.keys() | self.left_out.get(task.name, set())
         for cell in self.loaded.cells:
-            if cell.grade_id not in self.deadly:
+            if cell.grade_id not in left_out:
                 text = cell.source if cell.kind == "setup" else self.submission.answers.get(cell.grade_id, "")
                 yield Cell(grade_id=cell.grade_id, kind=cell.kind, source=text)
             if cell.grade_id == task.name:
                 return
 
+    def _too_slow(self, task: Task) -> set[str]:
+        """Slow answers to other tasks that are not run again for this one: it does without, or no time is left."""
+        left, found = self.again, set()
+        for name, seconds in self.taken.items():
+            if seconds <= QUICK_SECONDS or name == task.name or name in self.deadly:
+                continue
+            if name not in self._needs[task.name] or seconds > left:
+                found.add(name)
+            else:
+                left -= seconds
+        return found
+
+    @cached_property
+    def _needs(self) -> dict[str, set[str]]:
+        """For each answer those that it needs; found in a box, where it may take its time, and all if it is not."""
+        known = [cell.grade_id for cell in self.loaded.cells if cell.kind == "solution"]
+        found = self._ask_names("needs", [self.submission.answers.get(name, "") for name in known])
+        if not isinstance(found, list) or len(found) != len(known):
+            return dict.fromkeys(known, set(known))
+        return {name: {known[place] for place in places} for name, places in zip(known, found, strict=True)}
+
+    def _lacks(self, task: Task) -> list[Finding]:
+        """What to say of slow answers that the task needs and was judged without."""
+        left_out = self.left_out[task.name]
+        lacking = left_out & self._needs[task.name] if left_out else left_out
+        return [
+            Finding(
+                misconception=LEFT_OUT,
+                message=f"This answer uses the one to “{other.title}”, whose cell takes more than {QUICK_SECONDS:g} s "
+                f"to run. Such cells are run again for other tasks until {AGAIN_SECONDS:g} s are used up, as they "
+                "were here: this task was judged without that cell.",
+                hint="Take out of that cell what takes its time when it is run, such as a training or a test of your "
+                "own, and leave the functions.",
+            )
+            for other in self.loaded.assignment.tasks
+            if other.name in lacking
+        ]
+
     def _run_cell(self, box: Box, cell: Cell) -> Finding | None:
-        kind = box.load(cell.source, seconds=LOAD_SECONDS)
+        start = time.monotonic()
+        try:
+            kind = box.load(cell.source, seconds=LOAD_SECONDS)
+        finally:
+            self._count(cell, time.monotonic() - start)
         if kind is None:
             return None
         if cell.kind == "setup":
             self.attention.append(f"The assignment's own cell {cell.grade_id!r} stopped with an error ({kind}).")
         self.stopped.add(cell.grade_id)
-        message, hint = error_words(kind, self._missing(cell.grade_id) if kind == "NameError" else None)
+        message, hint = error_words(kind, self._missing(cell.grade_id) if kind == "NameError" else None, running=True)
         return Finding(misconception=STOPPED, message=f"Already when the cell is run: {message}", hint=hint)
 
+    def _count(self, cell: Cell, seconds: float) -> None:
+        if cell.kind == "setup":
+            return
+        before = self.taken.get(cell.grade_id)
+        if before is not None and seconds > QUICK_SECONDS:
+            self.again -= seconds
+        self.taken[cell.grade_id] = max(before or 0.0, seconds)
+
     def _missing(self, name: str) -> tuple[str, str] | None:
-        """A name that the answer uses and that nothing defines, in words, and what to try; None if all have one.
+        """What to say of a name that the answer uses and that nothing defines, and what to try; None if all have one.
 
         Found in the student's text alone: what the error says of it may be made up.
         """
@@ -171,15 +231,19 @@ class _Sitting:
 
     def _undefined(self, texts: Sequence[str]) -> list[str]:
         """The names that the last of these texts uses and none defines; read in a box, where it may take its time."""
-        try:
-            with self.zygote.box() as box:
-                box.load(Path(names.__file__).read_text(encoding="utf-8"))
-                found = box.call("missing", list(texts))
-        except StudentError:
-            return []
+        found = self._ask_names("missing", texts)
         words = set(re.findall(r"\w+", texts[-1]))
         told = [word for word in found if isinstance(word, str)] if isinstance(found, list) else []
         return [word for word in told if word in words and len(word) <= LONGEST_NAME]
+
+    def _ask_names(self, question: str, texts: Sequence[str]) -> Any:
+        """What a function of `names` says of these texts, read in a box; None if it does not come to an answer."""
+        try:
+            with self.zygote.box() as box:
+                box.load(Path(names.__file__).read_text(encoding="utf-8"))
+                return box.call(question, list(texts))
+        except StudentError:
+            return None
 
     def _where(self, word: str, task: Task) -> tuple[str, str]:
         """What to say of a name that is not there when the task's cell is run."""
@@ -189,14 +253,30 @@ class _Sitting:
             if other.name == task.name:
                 before = False
             elif defines.search(self.submission.answers.get(other.name, "")):
-                what = f"`{word}`, which the answer to “{other.title}” defines"
+                what = f"it uses `{word}`, which the answer to “{other.title}” defines"
+                if other.name in self.left_out.get(task.name, ()):
+                    return f"{what}, but that cell took too long to be run again here", "Make it quick first."
                 if before:
                     return f"{what}, but that cell did not run to its end", "Repair that answer first."
                 return f"{what}, and that comes later", "Define it where it is needed first."
+        if word in ("exit", "quit"):
+            return f"it uses `{word}`, which is not there", "Leave it out: an answer must not end Python."
         return (
-            f"`{word}`, which is not defined",
+            f"it uses `{word}`, which is not defined",
             "The grader takes the cells that were handed out and no others: is it in a cell of your own? Move it into "
             "the answer.",
+        )
+
+    def _not_there(self, task: Task) -> tuple[str, str] | None:
+        """What to say where the task's own function is not there, and what to try; None if the cell defines it."""
+        function = task.function or task.name
+        if task.name in self.stopped:
+            return "the cell stopped before all its names were defined", "Repair what stops the cell first."
+        if not self._undefined([self.submission.answers[task.name], function]):
+            return None
+        return (
+            f"the task asks for `{function}`, which the cell does not define",
+            "Give your function or class the name that it has in the task, letter for letter.",
         )
 
     def _judge_checks(self, task: Task, box: Box) -> Iterator[list[Finding]]:
@@ -205,7 +285,7 @@ class _Sitting:
             box=box,
             seed=lambda label: self._seed(task, label),
             seconds=task.seconds,
-            missing=lambda: self._missing(task.name),
+            missing=cache(lambda: self._missing(task.name) or self._not_there(task)),
         )
         passed: set[str] = set()
         ended = None

@@ -35,6 +35,24 @@ def missing(texts: list[str]) -> list[str]:
     return sorted(used(texts[-1]) - there.union(*map(defined, texts)))
 
 
+def needs(texts: list[str]) -> list[list[int]]:
+    """For each cell the places of those before it that it needs: they define what it, or another one it needs, uses.
+
+    Where it imports all of a module, or one of those before it does, these are all.
+    """
+    defines, uses = [defined(text) for text in texts], [used(text) for text in texts]
+    leads = [{place for place, names in enumerate(defines) if names & read} for read in uses]
+    found = []
+    for last in range(len(texts)):
+        needed = {last}
+        if any(_IMPORTS_ALL.search(before) for before in texts[: last + 1]):
+            needed.update(range(last))
+        while more := {place for one in needed for place in leads[one] if place < last} - needed:
+            needed |= more
+        found.append(sorted(needed - {last}))
+    return found
+
+
 def _bound(scopes: list[symtable.SymbolTable]) -> set[str]:
     return {symbol.get_name() for scope in scopes for symbol in scope.get_symbols() if _is_bound_global(scope, symbol)}
 

@@ -167,7 +167,10 @@ def validate(name: str, *, notebook: Path | None = None, folder: Path | None = N
     content = read_small(copy, FILE_BYTES)
     submission = take_in(copy, files, student=student_name(None, None))
     if content is None or not submission.readable:
-        raise CannotStart(f"{copy}: {' '.join(submission.notes)}")
+        raise CannotStart(
+            f"{copy}: {' '.join(submission.notes)} Where that does not work, an earlier state may lie beside it, in "
+            f".ipynb_checkpoints or {SUBMISSIONS}; a new copy comes with: course assign fetch {name} --again"
+        )
     missing = unanswered(submission, files)
     found = [*warnings(submission, files), *stray_names(content, submission, files)]
     print(f"{copy}, as saved at {datetime.fromtimestamp(copy.stat().st_mtime):%H:%M:%S}", flush=True)
@@ -186,6 +189,8 @@ def validate(name: str, *, notebook: Path | None = None, folder: Path | None = N
     if found:
         print("This would cost points:")
         print("\n".join(f"  - {one_line(warning, 400)}" for warning in found))
+    if missing >= {**submission.answers, **submission.written}.keys():
+        print("No cell holds an answer. If you wrote any, save the notebook in JupyterLab (Ctrl+S) and validate again.")
     if unchecked := [task.name for task in result.tasks if task.answered and not task.checks]:
         print(f"Nobody has looked at: {', '.join(unchecked)}. Test that yourself.")
     hand_in_with = _command("submit", name, copy)
@@ -207,7 +212,7 @@ def _validated(task: "TaskResult") -> Iterator[str]:
         yield f"  ok {task.name}: {counted(task.checks, 'visible check')} passed"
     else:
         yield f"  NO {task.name}: {task.passed} of {counted(task.checks, 'visible check')} passed"
-    yield from (f"       {one_line(finding.replace('`', ''), 300)}" for finding in task.findings)
+    yield from (f"       {one_line(finding.replace('`', ''), 600)}" for finding in task.findings)
 
 
 # ------------------------------------------------------------------------------------------------ submit

@@ -24,6 +24,7 @@ from course_lib.grading.error_words import error_words
 from course_lib.grading.sandbox import Box, Gradients, Handle, StudentError
 from course_lib.properties.core import (
     CHANGES_INPUT,
+    GRADIENT_LOST,
     NOT_FINITE,
     OTHER_PARAMETERS,
     STOPPED,
@@ -296,6 +297,10 @@ def in_words(finding: Finding, talk: Talk) -> Finding:
         CHANGES_INPUT: (
             "Your code overwrites a tensor that it was given.",
             "Use `masked_fill` instead of `masked_fill_`, and `x = x + y` instead of `x += y`.",
+        ),
+        GRADIENT_LOST: (
+            "The result is there, but from it no gradient flows back to all inputs and parameters.",
+            "Is something detached, computed under `no_grad`, or copied through `.data` or `.item()`?",
         ),
         UNEXPLAINED: (
             "The numbers differ from what the formula gives.",

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from course_lib.grading.intake import Submission
-from course_lib.grading.judge import NO_ANSWER, judge
+from course_lib.grading.judge import NO_ANSWER, NOT_JUDGED, judge
 from course_lib.grading.names import defined, used
 from course_lib.grading.sandbox import Zygote, sandbox_problem
 from course_lib.grading.spec import AssignmentFiles, load
 from course_lib.grading.visible import NO_CHECK
 
 KEY = b"visible checks have no secret"
+NOT_ASKED = "A visible check could not be carried out on this answer. Run the check below the task in the notebook."
 IN_THE_BOX = {"torch", "numpy", "einops"}  # what every box has; some have more
 
 
@@ -55,11 +56,7 @@ def run_visible_checks(submission: Submission, files: AssignmentFiles, unanswere
 def _in_words(name: str, task: Mapping[str, Any]) -> TaskResult:
     findings = [finding for check in task["checks"] for finding in check["findings"]]
     there = not any(finding["misconception"] == NO_CHECK for finding in findings)
-    said = [
-        " ".join(filter(None, [finding["message"], finding["hint"]]))
-        for finding in findings
-        if finding["misconception"] not in (NO_CHECK, NO_ANSWER)
-    ]
+    said = [_said(finding) for finding in findings if finding["misconception"] not in (NO_CHECK, NO_ANSWER)]
     return TaskResult(
         name=name,
         answered=task["answered"],
@@ -67,6 +64,12 @@ def _in_words(name: str, task: Mapping[str, Any]) -> TaskResult:
         passed=sum(check["passed"] for check in task["checks"]),
         findings=tuple(dict.fromkeys(said)),
     )
+
+
+def _said(finding: Mapping[str, str]) -> str:
+    if finding["misconception"] == NOT_JUDGED:
+        return NOT_ASKED
+    return " ".join(filter(None, [finding["message"], finding["hint"]]))
 
 
 def import_problems(answers: Mapping[str, str], zygote: Zygote) -> Iterator[str]:

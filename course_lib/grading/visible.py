@@ -4,7 +4,8 @@ A student has no hidden checks. What takes their place here is made of the relea
 release's own cells run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import nbformat
 
@@ -12,7 +13,7 @@ from course_lib.classroom.assignments import visible_checks
 from course_lib.grading.spec import CHECK_PREFIX, Assignment, AssignmentFiles, HiddenCheck, Task, load, property_check
 from course_lib.grading.subject import Subject
 from course_lib.properties import Check
-from course_lib.properties.core import Fault, Finding
+from course_lib.properties.core import STOPPED, Fault, Finding
 
 NO_CHECK = "no visible check"
 
@@ -51,7 +52,22 @@ def _as_hidden(checks: Sequence[Check], worth: float) -> tuple[HiddenCheck, ...]
     """Checks that share a task's points evenly; without any, one that says so."""
     if not checks:
         return (HiddenCheck(name=NO_CHECK, points=worth, run=_none_to_ask),)
-    return tuple(property_check(check, points=worth / len(checks)) for check in checks)
+    return tuple(
+        property_check(replace(check, run=_asked(check)) if check.gate else check, points=worth / len(checks))
+        for check in checks
+    )
+
+
+def _asked(gate: Check) -> Callable[[Subject], list[Finding]]:
+    """A gate that leaves an error to the checks behind it, with the error as its finding: here each check counts."""
+
+    def run(subject: Subject) -> list[Finding]:
+        found = list(gate.run(subject))
+        if not found and subject.talk.error is not None:
+            return [Finding(misconception=STOPPED, message="")]
+        return found
+
+    return run
 
 
 def _none_to_ask(subject: Subject) -> list[Finding]:

@@ -55,6 +55,8 @@ class FakeBox(Box):
         return self._do(work)
 
     def _find(self, target):
+        if isinstance(target, str) and target not in self.names:
+            raise NameError(target)
         return self.names[target] if isinstance(target, str) else self.kept[target.number]
 
     def _print(self, *values):

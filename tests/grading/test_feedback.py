@@ -12,11 +12,13 @@ from html.parser import HTMLParser
 import pytest
 
 from course_lib.data.place import CannotStart
+from course_lib.grading.batch import lost_verdict
 from course_lib.grading.feedback import feedback
 from course_lib.grading.feedback_page import CheckResult, Sheet, TaskResult, WrittenResult, code_html, page
 from course_lib.grading.gradebook import Gradebook
 from course_lib.grading.graded import graded_notebook
-from course_lib.grading.judge import NOT_YET
+from course_lib.grading.intake import Submission
+from course_lib.grading.judge import NOT_JUDGED, NOT_YET
 from course_lib.grading.spec import read_assignment
 from course_lib.properties import Finding
 from tests.grading.small_course import NAME, NOTEBOOK, make_course, released, submit, verdict
@@ -327,9 +329,70 @@ def test_a_file_that_cannot_be_read_is_said_once_with_what_to_do(course):
     feedback(NAME, course.folders.root)
     text = Outline(written(course, "ada")).text
     assert text.count("It is no notebook. Submit it again.") == 1 and text.count("stay as they are until") == 1
-    assert text[text.index("Result") : text.index("Total")].count("could not be read") == 3
+    assert text[text.index("Result") : text.index("Total")].count("not judged") == 3
     for words in ("need not do anything", "About your file", "What to do next", "no answer", "checks passed"):
         assert words not in text
+
+
+def lost(course, **more):
+    """What the grader writes where judging ended it."""
+    answers = {"add": "def add(a, b):\n    return a + b", "double": "double = 1"}
+    submission = Submission(student="ada", assignment=NAME, sha256="a" * 64, answers=answers, **more)
+    files = read_assignment(course.folders.root, NAME)
+    found = lost_verdict(submission, files, trusted=False, note="Look at it by hand.")
+    return {name: value for name, value in found.items() if name != "student"}
+
+
+def test_a_submission_that_could_not_be_judged_waits_and_asks_nothing_of_the_student(course):
+    course("ada", answers={"add": "a = 1", "why": "So."}, **lost(course, notes=("A cell is missing.",)))
+    feedback(NAME, course.folders.root)
+    text = Outline(written(course, "ada")).text
+    assert "0 of 9 points so far Your submission has not been judged yet." in text
+    assert text.count("waits for your instructor") == 2 and text.count("– Waits") == 3
+    assert "nothing that you have to repair" in text and "A cell is missing." in text
+    for words in ("What to do next", "checks passed", "Not yet", "by hand"):
+        assert words not in text
+
+
+def test_points_by_hand_end_the_wait_for_them(course):
+    course("ada", answers={"add": "a = 1"}, **lost(course))
+    by_hand(course, "ada", "check-add", points=3.0)
+    by_hand(course, "ada", "check-double", points=1.5)
+    by_hand(course, "ada", "why", points=0.0)
+    feedback(NAME, course.folders.root)
+    text = Outline(written(course, "ada")).text
+    assert "4.5 of 9 points Graded by hand." in text and "so far." not in text and "Waits" not in text
+    assert "Needs attention" not in text
+    assert "Add graded by hand 3 of 3 Double graded by hand 1.5 of 2" in text
+    assert "Your instructor gave 3 points for this task by hand." in text and "What to do next" not in text
+
+
+def test_what_a_check_could_not_judge_waits_and_the_rest_is_said(course):
+    tasks = verdict("ada", add=0.0, double=0.0)["tasks"]
+    message = "This check could not be carried out on your answer; your instructor is told."
+    tasks["add"]["checks"][0]["findings"] = [{"misconception": NOT_JUDGED, "message": message, "hint": ""}]
+    notes = ["A check could not be carried out: ValueError in the check 'x' of task 'add'."]
+    course("ada", status="needs attention", notes=notes, student_notes=[], tasks=tasks)
+    feedback(NAME, course.folders.root)
+    text = Outline(written(course, "ada")).text
+    assert "0 of 2 checks passed, and 1 waits for your instructor." in text
+    assert f"Waits add is right 0 of 3 {message}" in text
+    steps = text[text.index("What to do next") : text.index("Work in your notebook")]
+    assert "Double: wrong. double is off." in steps and "Add" not in steps
+    assert "ValueError" not in text and "About your file" not in text
+
+
+def test_who_handed_in_no_answer_is_asked_whether_the_notebook_was_saved(course):
+    tasks = verdict("ada", add=0.0, double=0.0)["tasks"]
+    for task in tasks.values():
+        task["answered"] = False
+    course("ada", answers={}, tasks=tasks)
+    course("bob", answers={"why": "So."}, tasks=tasks)
+    feedback(NAME, course.folders.root)
+    text = Outline(written(course, "ada")).text
+    assert "There is no answer in the notebook that you handed in." in text and "course assign submit 07" in text
+    text = Outline(written(course, "bob")).text
+    assert "0 of 2 checks passed" in text and "No answers." not in text
 
 
 def test_points_by_hand_for_a_file_that_cannot_be_read_are_said(course):

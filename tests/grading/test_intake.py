@@ -61,7 +61,7 @@ def test_the_first_of_two_cells_counts(taken):
         ([*answer_cells(double=None), cell("doubel", source="1", solution=True)], "'double' is missing"),
         ([*answer_cells(double=None), {"cell_type": "code", "metadata": {}, "source": "1"}], "'double' is missing"),
         ([*answer_cells(double=None), cell("double", source="1", kind="markdown")], "no code cell any more"),
-        ([*answer_cells(double=None), cell("double", source="1", kind="raw"), cell("double")], "no code cell"),
+        ([*answer_cells(double=None), cell("double", source="1", kind="raw")], "no code cell any more"),
         (answer_cells(double=7), "holds no text"),
         (answer_cells(double={"a": 1}), "holds no text"),
         (answer_cells(double=["a", 1]), "holds no text"),
@@ -72,6 +72,53 @@ def test_a_cell_that_cannot_be_taken_costs_itself_only(taken, cells, note):
     submission = taken(cells)
     assert submission.readable and submission.answers == {"halve": GOOD["halve"]}
     assert any(note in one for one in submission.notes)
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("kind", ["markdown", "raw"])
+def test_of_cells_with_one_name_the_first_code_cell_holds_the_answer(taken, kind, turn):
+    pair = [cell("double", source="words", kind=kind), cell("double", source=GOOD["double"], solution=True)]
+    submission = taken([*answer_cells(double=None), *pair[::turn]])
+    assert submission.answers == GOOD and len(submission.notes) == 1
+    assert "'double' is there more than once; the first code cell counts" in submission.notes[0]
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_of_cells_with_one_name_the_first_text_cell_holds_the_written_answer(taken, turn):
+    pair = [cell("why", source="1 + 1"), cell("why", source="Since.", kind="markdown")]
+    submission = taken([*answer_cells()[:-1], *pair[::turn]])
+    assert submission.written == {"why": "Since."} and "the first markdown cell counts" in submission.notes[0]
+
+
+def test_a_written_answer_in_a_code_cell_alone_is_taken(taken):
+    submission = taken([*answer_cells()[:-1], cell("why", source="# Since.")])
+    assert (submission.written, submission.notes) == ({"why": "# Since."}, ())
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        ([], "it is another notebook, or its cells were copied by their text"),
+        ([{"cell_type": "code", "metadata": {}, "source": GOOD["double"]}], "it is another notebook"),
+        ([cell("setup", locked=True), cell("check-double", grade=True, points=3)], "it is another notebook"),
+        ([cell("rms_norm", solution=True), cell("setup", locked=True)], "another one, with a cell 'rms_norm'"),
+        ([cell("x" * 999, solution=True)], "another one, with other cells. "),
+        ([cell("<b>\u202e", solution=True)], "another one, with other cells. "),
+    ],
+)
+def test_a_notebook_without_any_cell_for_an_answer_is_not_taken_for_one_without_answers(taken, cells, why):
+    submission = taken(cells)
+    assert not submission.readable and submission.answers == {} and len(submission.notes) == 1
+    (note,) = submission.notes
+    assert "none of the cells for answers to assignment 01" in note and why in note and "<b>" not in note
+    assert "Submit the notebook small.ipynb that you fetched for assignment 01" in note and len(note) < 400
+
+
+def test_a_notebook_that_shares_a_cell_with_this_one_is_suspected_of_being_another(taken):
+    submission = taken([cell("double", source=GOOD["double"]), cell("rms_norm", solution=True)])
+    assert submission.readable and submission.answers == {"double": GOOD["double"]}
+    assert "a cell 'rms_norm' that assignment 01 does not have" in submission.notes[-1]
+    assert taken([*answer_cells(), cell("rms_norm", solution=True)]).notes == ()
 
 
 def test_halves_of_surrogate_pairs_can_be_stored(taken):

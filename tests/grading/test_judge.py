@@ -1,8 +1,11 @@
 import json
 import re
+import sys
+import time
 
 import pytest
 
+from course_lib.grading import judge as judge_module
 from course_lib.grading.intake import Submission, take_in
 from course_lib.grading.judge import judge
 from course_lib.grading.sandbox import Zygote
@@ -10,6 +13,8 @@ from course_lib.grading.spec import read_assignment
 from course_lib.grading.subject import seed_for
 from course_lib.properties.core import (
     CHANGES_INPUT,
+    CUT_OFF,
+    GRADIENT_LOST,
     NOT_FINITE,
     OTHER_PARAMETERS,
     STOPPED,
@@ -181,6 +186,127 @@ def test_a_cell_that_was_left_out_once_is_not_tried_again_for_its_own_task(tmp_p
     )
     assert points(verdict) == {"halve": 1, "double": 0} and len(zygote.boxes) == 2
     assert "used more memory than allowed" in said(verdict)
+
+
+# Slow cells -------------------------------------------------------------------------------------------------
+
+FOUR = """
+from course_lib.grading.spec import *
+
+ASSIGNMENT = Assignment(name="01", notebook="small", title="Small", tasks=tuple(
+    Task(name=name, title=name.title(), checks=(
+        agrees("adds one", points=1, reference=lambda x: x + 1, inputs=lambda subject: (subject.random(3),)),
+    ))
+    for name in ("one", "two", "three", "four")
+))
+"""
+PLUS = "def {name}(x):\n    return x + 1\n"
+SLOW = "import time\ntime.sleep(5)\n" + PLUS.format(name="one")
+USES = "def {name}(x):\n    return one(x)\n"
+
+
+@pytest.fixture
+def four(tmp_path, monkeypatch):
+    """Judges an assignment of four tasks by a clock that sleeping alone moves; answers are right if not given."""
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: clock.append(clock.pop() + seconds))
+    names = ("one", "two", "three", "four")
+    cells = [cell(name, solution=True) for name in names]
+    cells += [cell(f"check-{name}", grade=True, points=1) for name in names]
+    files = read_assignment(small_course(tmp_path, checks=FOUR, source=notebook(cells).decode()), "01")
+
+    def judged(*, again=None, files=files, **answers):
+        if again is not None:
+            monkeypatch.setattr(judge_module, "AGAIN_SECONDS", again)
+        zygote = FakeZygote()
+        answers = {name: PLUS.format(name=name) for name in names} | answers
+        submission = Submission(student="ada", assignment="01", sha256="0" * 64, answers=answers)
+        verdict = judge(submission, files, key=KEY, zygote=zygote)
+        runs = sum("one" in box.names for box in zygote.boxes)
+        return verdict, runs
+
+    return judged
+
+
+def test_a_slow_cell_earns_its_points_and_is_run_once_where_no_other_needs_it(four):
+    verdict, runs = four(one=SLOW)
+    assert points(verdict) == dict.fromkeys(("one", "two", "three", "four"), 1) and runs == 1
+
+
+def test_a_slow_cell_is_run_again_for_the_tasks_that_need_it_alone(four):
+    through = "def {name}(x):\n    return two(x)\n"
+    verdict, runs = four(one=SLOW, two=USES.format(name="two"), four=through.format(name="four"))
+    assert points(verdict) == dict.fromkeys(("one", "two", "three", "four"), 1) and runs == 3
+
+
+def test_a_quick_cell_is_run_for_all_tasks_behind_it(four):
+    verdict, runs = four()
+    assert points(verdict) == dict.fromkeys(("one", "two", "three", "four"), 1) and runs == 4
+
+
+def test_running_slow_cells_again_has_an_end_that_is_told(four):
+    uses = {name: USES.format(name=name) for name in ("two", "three", "four")}
+    verdict, runs = four(one=SLOW, again=9, **uses)
+    assert points(verdict) == {"one": 1, "two": 1, "three": 0, "four": 0} and runs == 2
+    first, second = verdict["tasks"]["three"]["checks"][0]["findings"]
+    assert first["misconception"] == "a slow cell was left out" and "the one to “One”" in first["message"]
+    assert "Take out of that cell what takes its time" in first["hint"]
+    assert "`one`, which the answer to “One” defines, but that cell took too long" in second["message"]
+    assert json.dumps(four(one=SLOW, again=9, **uses)[0]["tasks"]) == json.dumps(verdict["tasks"])
+
+
+def test_a_task_that_is_right_without_the_slow_cell_loses_nothing(four):
+    safe = "def two(x):\n    try:\n        return one(x)\n    except NameError:\n        return x + 1"
+    verdict, runs = four(one=SLOW, two=safe, again=0)
+    assert points(verdict)["two"] == 1 and verdict["tasks"]["two"]["checks"][0]["findings"] == [] and runs == 1
+
+
+def test_a_slow_cell_counts_for_its_own_task_whatever_was_used_up(four):
+    slow = {name: SLOW + PLUS.format(name=name) for name in ("two", "three", "four")}
+    verdict, _ = four(one=SLOW, again=0, **slow)
+    assert points(verdict) == dict.fromkeys(("one", "two", "three", "four"), 1)
+
+
+def test_a_slow_cell_that_was_met_in_another_task_still_counts_for_its_own(four, tmp_path):
+    backwards = FOUR.replace('("one", "two", "three", "four")', '("four", "three", "two", "one")')
+    source = (tmp_path / "source" / "01" / "small.ipynb").read_text()
+    files = read_assignment(small_course(tmp_path, checks=backwards, source=source), "01")
+    verdict, runs = four(files=files, one=SLOW)
+    assert points(verdict) == dict.fromkeys(("one", "two", "three", "four"), 1) and runs == 2
+
+
+def test_a_cell_that_gets_slow_later_is_left_out_from_then_on(four):
+    changing = "import sys, time\ntime.sleep(5 * hasattr(sys, 'seen'))\nsys.seen = 1\n" + PLUS.format(name="one")
+    try:
+        verdict, runs = four(one=changing, four=USES.format(name="four"), again=4)
+    finally:
+        vars(sys).pop("seen", None)
+    assert points(verdict) == {"one": 1, "two": 1, "three": 1, "four": 0} and runs == 2
+
+
+def test_a_cell_that_never_ends_is_not_called_slow(four):
+    ends = SLOW + "raise SystemExit('time')"
+    verdict, _ = four(again=4, one=ends, two=USES.format(name="two"))
+    assert points(verdict) == {"one": 0, "two": 0, "three": 1, "four": 1}
+    assert "left out" not in said(verdict) and "ran longer than 10 s" in said(verdict)
+
+
+def test_cells_whose_names_cannot_be_found_are_taken_to_need_all(four, monkeypatch):
+    real = FakeBox.call
+    monkeypatch.setattr(FakeBox, "call", lambda box, to, *a, **b: 7 if to == "needs" else real(box, to, *a, **b))
+    verdict, runs = four(one=SLOW, four=USES.format(name="four"))
+    assert points(verdict)["four"] == 1 and runs == 4
+
+
+@pytest.mark.needs("sandbox")
+def test_what_needs_a_slow_cell_is_found_in_the_sandbox(files, zygote, monkeypatch):
+    monkeypatch.setattr(judge_module, "QUICK_SECONDS", 0.2)
+    slow = "import time\ntime.sleep(0.3)\nprint('run')\n" + GOOD["double"]
+    verdict = verdict_on(files, double=slow, zygote=zygote)
+    assert points(verdict) == {"double": 3, "halve": 1} and seen(verdict, "halve") == ""
+    verdict = verdict_on(files, double=slow, halve="def halve(x):\n    return double(x) / 4", zygote=zygote)
+    assert points(verdict) == {"double": 3, "halve": 1} and seen(verdict, "halve") == "run\n"
 
 
 @pytest.mark.parametrize(
@@ -628,6 +754,53 @@ def test_a_module_and_its_gradients_come_through_the_real_wall(tmp_path, zygote)
     assert points(judged_by(tmp_path, MODULE, extra=LINEAR, double=LINEAR, zygote=zygote))["double"] == 3
 
 
+FLOWS = """
+from course_lib.properties.core import lets_gradients_through
+
+
+def _through(probe):
+    x = probe.random(2, 3).requires_grad_()
+    return probe.call(x), {"x": x}
+
+
+def _through_module(probe):
+    layer, x = probe.make("double", 3), probe.random(2, 3).requires_grad_()
+    return layer.call(x), {"x": x, **layer.learnable()}
+"""
+LAYER = """
+class double(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.lin = torch.nn.Linear(size, 2)
+        self.register_buffer("scale", torch.ones(2))
+
+    def forward(self, x):
+        return self.lin(x) * self.scale
+"""
+
+
+@pytest.mark.needs("sandbox")
+@pytest.mark.parametrize(
+    ("compute", "answer", "misconception"),
+    [
+        ("_through", GOOD["double"], None),
+        ("_through", "def double(x):\n    return torch.tensor((2 * x).tolist())", CUT_OFF),
+        ("_through", "def double(x):\n    return torch.from_numpy(2 * x.numpy())", CUT_OFF),
+        ("_through", "def double(x):\n    return 2 * x.detach() + torch.ones(3, requires_grad=True)", GRADIENT_LOST),
+        ("_through", "def double(x):\n    return 2 * nothing", STOPPED),
+        ("_through_module", LAYER, None),
+        ("_through_module", LAYER.replace("self.lin(x) *", "self.lin(x).detach() *"), CUT_OFF),
+        ("_through_module", LAYER.replace("self.lin(x)", "x @ self.lin.weight.T"), GRADIENT_LOST),
+        ("_through_module", LAYER.replace("self.lin(x)", "x[:, :2] + 0 * self.lin(x).detach()"), GRADIENT_LOST),
+    ],
+)
+def test_a_property_check_follows_gradients_through_the_wall(tmp_path, zygote, compute, answer, misconception):
+    check = f"property_check(lets_gradients_through({compute}), points=3),"
+    verdict = judged_by(tmp_path, check, extra=FLOWS, double=answer, zygote=zygote)
+    assert findings(verdict) == ([misconception] if misconception else []) and verdict["status"] == "graded"
+    assert points(verdict) == {"double": 0 if misconception else 3, "halve": 1}
+
+
 @pytest.mark.needs("sandbox")
 def test_a_training_in_the_real_box_is_repeated_to_the_last_check(tmp_path, zygote):
     answer = FIT.replace("STEPS", "150")
@@ -683,6 +856,33 @@ def test_a_name_of_another_answer_that_did_not_run_leads_there(files, double, to
 def test_a_name_that_a_later_answer_defines_is_told_as_such(files):
     verdict = verdict_on(files, double="def double(x):\n    return 4 * halve(x)")
     assert "`halve`, which the answer to “Halve” defines, and that comes later." in stopped(verdict, "double")
+
+
+def test_a_function_that_is_not_called_as_in_the_task_is_told(files):
+    verdict = verdict_on(files, double="def twice(x):\n    return 2 * x")
+    assert "the task asks for `double`, which the cell does not define." in stopped(verdict, "double")
+    assert "letter for letter" in said(verdict)
+
+
+def test_a_function_behind_an_error_of_its_cell_is_not_taken_for_a_missing_one(files):
+    verdict = verdict_on(files, double="1 / 0\n" + GOOD["double"])
+    first, second = verdict["tasks"]["double"]["checks"][0]["findings"]
+    assert "`ZeroDivisionError`" in first["message"] and "after restarting the kernel" in first["hint"]
+    assert "the cell stopped before all its names were defined." in second["message"]
+    assert second["hint"] == "Repair what stops the cell first."
+
+
+@pytest.mark.needs("sandbox")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("%matplotlib inline", "lines that begin with `%` or `!` are no Python"),
+        ("raise EOFError", "Leave out `input()`"),
+        ("exit()", "an answer must not end Python"),
+    ],
+)
+def test_what_works_in_a_notebook_alone_is_told(files, zygote, line, words):
+    assert words in said(verdict_on(files, double=f"{line}\n1 / 0", zygote=zygote))
 
 
 def test_the_errors_own_name_is_never_told(files):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_lib.grading.names import defined, missing, used
+from course_lib.grading.names import defined, missing, needs, used
 
 DEFINES = """
 import torch.nn as nn, os.path
@@ -40,6 +40,19 @@ def test_missing_is_what_neither_python_nor_a_cell_before_defines():
     ]
     assert missing(cells) == ["a", "h"] and missing([*cells, "h"]) == ["h"]
     assert missing(["from math import *", "sin(1)"]) == []
+
+
+def test_a_cell_needs_what_defines_its_names_directly_or_through_others():
+    cells = [
+        "def early():\n    return late()",
+        "alone = 1",
+        "def late():\n    return 2",
+        "early()",
+        "def",
+        "alone = 2",
+    ]
+    assert needs(cells) == [[], [], [], [0, 2], [], []]
+    assert needs([cells[0], "from math import *", cells[2], "1"]) == [[], [0], [0, 1], [0, 1, 2]]
 
 
 @pytest.mark.parametrize("text", ["def", "\0", "(" * 500, "-" * 50_000 + "1", "a" + ".a" * 40_000, "f(" * 90])

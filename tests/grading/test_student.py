@@ -12,9 +12,10 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+import torch
 
 from course_lib.data.place import CannotStart
-from course_lib.grading import student, validation, visible
+from course_lib.grading import judge, student, validation, visible
 from course_lib.grading.collect import collect
 from course_lib.grading.exchange import publish
 from course_lib.grading.handout import student_places
@@ -22,6 +23,7 @@ from course_lib.grading.receipts import read_receipt
 from course_lib.grading.spec import load
 from course_lib.grading.student import fetch, list_assignments, submit, validate, verify
 from course_lib.properties import Check, Finding
+from course_lib.properties.core import repeats
 from tests.grading.small_course import NAME, NOTEBOOK, SOURCE
 from tests.grading.unreleased import SOLVED, add_cell, answer, unreleased_course, write_source
 
@@ -402,14 +404,25 @@ def right_sum(probe):
     return [] if good else [Finding(misconception="no sum", message="That is not the sum.", hint="Use +.")]
 
 
+ADDS = Check(name="adds", detects=("no sum",), run=right_sum)
+
+
 @pytest.fixture
-def checks(monkeypatch):
-    """Visible checks of the small assignment: one for `add`, none for `double`."""
-    adds = Check(name="adds", detects=("no sum",), run=right_sum)
-    monkeypatch.setattr(visible, "visible_checks", lambda name: {"add": [adds]})
-    load.cache_clear()  # it keeps what the same files held before
-    yield
+def give_checks(monkeypatch):
+    """Sets the visible checks of the small assignment."""
+
+    def give(**tasks):
+        monkeypatch.setattr(visible, "visible_checks", lambda name: tasks)
+        load.cache_clear()  # it keeps what the same files held before
+
+    yield give
     load.cache_clear()
+
+
+@pytest.fixture
+def checks(give_checks):
+    """Visible checks of the small assignment: one for `add`, none for `double`."""
+    give_checks(add=[ADDS])
 
 
 @pytest.fixture
@@ -453,8 +466,62 @@ def test_without_a_sandbox_it_says_so_and_validates_all_the_same(copy, checks, m
 
 def test_what_is_no_notebook_is_not_validated(copy):
     copy.write_text("{")
-    with pytest.raises(CannotStart, match="is no notebook"):
+    with pytest.raises(CannotStart, match="is no notebook.*in .ipynb_checkpoints.* course assign fetch 07 --again"):
         validate(NAME)
+
+
+def test_a_notebook_without_the_cells_for_answers_is_neither_validated_nor_submitted(copy):
+    notebook = json.loads(copy.read_text())
+    copy.write_text(json.dumps(notebook | {"cells": notebook["cells"][:1]}))
+    for command in (validate, submit):
+        with pytest.raises(CannotStart, match="none of the cells for answers to assignment 07"):
+            command(NAME)
+    assert submissions(copy) == []
+
+
+@pytest.mark.needs("sandbox")
+def test_who_validates_an_untouched_copy_is_told_to_save(copy, checks, in_the_sandbox, capsys):
+    validate(NAME)
+    assert "No cell holds an answer. If you wrote any, save the notebook" in capsys.readouterr().out
+    answer(copy, why="Because.")
+    validate(NAME)
+    assert "No cell holds an answer" not in capsys.readouterr().out
+
+
+@pytest.mark.needs("sandbox")
+def test_a_function_that_is_not_there_passes_no_visible_check(copy, in_the_sandbox, give_checks, capsys):
+    twice = repeats(lambda probe: (probe.call(torch.ones(2), 1), probe.call(torch.ones(2), 1)))
+    give_checks(add=[twice, ADDS])
+    answer(copy, **SOLVED)
+    validate(NAME)
+    assert "ok add: 2 visible checks passed" in capsys.readouterr().out
+    answer(copy, **SOLVED | {"add": "def plus(a, b):\n    return a + b"})
+    validate(NAME)
+    said = capsys.readouterr().out
+    assert "NO add: 0 of 2 visible checks passed" in said and said.count("the task asks for add,") == 1
+
+
+@pytest.mark.needs("sandbox")
+def test_a_check_that_cannot_be_carried_out_tells_nobody_but_the_student(copy, in_the_sandbox, give_checks, capsys):
+    give_checks(add=[Check(name="broken", detects=(), run=lambda probe: 1 / 0)])
+    answer(copy, **SOLVED)
+    assert validate(NAME) == 1
+    said = capsys.readouterr().out
+    assert "Run the check below the task in the notebook." in said and "instructor" not in said
+
+
+@pytest.mark.needs("sandbox")
+def test_a_slow_cell_that_others_have_to_do_without_is_said(copy, in_the_sandbox, give_checks, monkeypatch, capsys):
+    monkeypatch.setattr(judge, "QUICK_SECONDS", 0.2)
+    monkeypatch.setattr(judge, "AGAIN_SECONDS", 0.1)
+    give_checks(add=[ADDS], double=[ADDS])
+    slow = "import time\ntime.sleep(0.3)\n" + SOLVED["add"]
+    answer(copy, **SOLVED | {"add": slow, "double": "def double(a, b):\n    return add(a, b)"})
+    assert validate(NAME) == 1
+    said = capsys.readouterr().out
+    assert "ok add: 1 visible check passed" in said and "NO double: 0 of 1 visible check passed" in said
+    assert "This answer uses the one to “add”, whose cell takes more than 0.2 s to run." in said
+    assert "Take out of that cell what takes its time" in said
 
 
 # ------------------------------------------------------------------------------------------------ without nbgrader
