@@ -55,6 +55,7 @@ def test_what_is_covered_comes_after_what_shows_it(tmp_path, monkeypatch):
     options = bubblewrap.command("trial", "3", hidden=[torch_folder / "torch"])
     cover = options.index(str(bubblewrap.inside(torch_folder / "torch")))
     assert options[cover - 1] == "--tmpfs"
+    assert options[cover + 1 : cover + 3] == ["--remount-ro", options[cover]]
     assert "--ro-bind" not in options[cover:]
 
 
@@ -68,13 +69,31 @@ def test_nothing_of_the_disk_is_writable_inside():
     assert not shown & {"/", "/usr", "/etc", "/home", "/root", "/var", "/tmp", "/usr/local", "/sys", "/dev"}
 
 
+def test_the_sandbox_has_all_namespaces_of_its_own_and_no_terminal():
+    wanted = {f"--unshare-{kind}" for kind in ("pid", "net", "ipc", "uts", "cgroup-try")}
+    assert wanted | {"--new-session"} <= set(bubblewrap.command("trial", "3"))
+
+
 def test_root_gives_its_privileges_up(monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 0)
     options = bubblewrap.command("trial", "3")
     assert "--unshare-user-try" not in options
     inside = options[options.index("--") + 1 :]
-    assert inside[0].endswith("/setpriv") and {"--no-new-privs", "--bounding-set=-all", "--clear-groups"} < set(inside)
-    assert int(inside[inside.index("--reuid") + 1]) >= bubblewrap.FIRST_USER
+    assert inside[0].endswith("/setpriv")
+    assert {"--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--clear-groups"} < set(inside)
+    user, group = (int(inside[inside.index(option) + 1]) for option in ("--reuid", "--regid"))
+    assert bubblewrap.FIRST_USER <= user == group
+
+
+def test_sandboxes_of_different_graders_are_different_users(monkeypatch):
+    """The kernel counts processes by user, and a user may send signals to its own."""
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    users = set()
+    for process in (7, 8):
+        monkeypatch.setattr(os, "getpid", lambda: process)
+        options = bubblewrap.command("trial", "3")
+        users.add(options[options.index("--reuid") + 1])
+    assert len(users) == 2
 
 
 def test_a_python_in_tmp_is_told(monkeypatch):

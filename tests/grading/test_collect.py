@@ -64,6 +64,7 @@ def test_the_newest_of_each_student_is_taken_with_its_time(course, exchange, cap
     assert (course.submitted("ada", NAME) / "timestamp.txt").read_text() == "2026-03-01 12:00:01.000000 UTC\n"
     said = capsys.readouterr().out
     assert "2 new, 0 newer than before, 0 here already" in said and f"course grade {NAME}" in said
+    assert "dates of the files" not in said  # the exchange knows when
 
 
 def test_what_comes_next_is_the_release_where_there_is_none(course, exchange, capsys):
@@ -81,7 +82,7 @@ def test_collecting_again_changes_nothing_and_takes_what_is_newer(course, exchan
     put(exchange, "bob", "only")
     collect(NAME, folder=course.root)
     before = {path: path.stat().st_mtime_ns for path in course.root.rglob("*") if path.suffix in (".ipynb", ".txt")}
-    collect(NAME, folder=course.root)
+    assert collect(NAME, folder=course.root) == 0
     assert before == {path: path.stat().st_mtime_ns for path in before}
     put(exchange, "ada", "second", NOON + timedelta(minutes=1))
     collect(NAME, folder=course.root)
@@ -198,12 +199,49 @@ def test_who_hands_in_under_another_name_is_refused(course, exchange, capsys):
     assert f"says that it is by ada, but belongs to {ME}; refused" in capsys.readouterr().out
 
 
+OWNER, CHANGED = 4, 9  # places in os.stat_result
+
+
+@pytest.fixture
+def pretend(monkeypatch):
+    """The system says something else of each file that is opened: its owner, or when it was put there."""
+
+    def change(place, value):
+        opened = collecting._read_open
+
+        def other(path, folder):
+            content, status = opened(path, folder)
+            numbers = list(status)[:10]
+            numbers[place] = value
+            return content, os.stat_result(numbers)
+
+        monkeypatch.setattr(collecting, "_read_open", other)
+
+    return change
+
+
+def test_a_file_of_somebody_else_in_a_students_folder_is_refused(course, exchange, capsys, pretend):
+    put(exchange, "bob", "stolen by a link")
+    pretend(OWNER, 60_901)
+    assert collect(NAME, folder=course.root) == 1
+    assert "holds a file that belongs to somebody else (account number 60901)" in capsys.readouterr().out
+
+
 def test_a_time_set_back_is_noted(course, exchange, capsys):
     put(exchange, "ada", "late", datetime.now(UTC) - timedelta(days=2))
     put(exchange, "bob", "in time", datetime.now(UTC))
     collect(NAME, folder=course.root)
     notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  - ")]
     assert len(notes) == 1 and notes[0].startswith("  - ada+") and "but was put there at" in notes[0]
+
+
+@pytest.mark.parametrize(("handed_in", "put_there"), [(0, 2), (-2, -2)], ids=["the file later", "the folder later"])
+def test_a_file_or_a_folder_put_there_later_is_noted(course, exchange, capsys, pretend, handed_in, put_there):
+    now = datetime.now(UTC)
+    put(exchange, "ada", "late", now + timedelta(days=handed_in))
+    pretend(CHANGED, int((now + timedelta(days=put_there)).timestamp()))
+    collect(NAME, folder=course.root)
+    assert "but was put there at" in capsys.readouterr().out
 
 
 def test_what_nbgraders_own_submit_hands_in_is_collected(course, exchange, tmp_path, monkeypatch):
@@ -289,6 +327,16 @@ def test_a_zip_of_canvas_is_collected(course, tmp_path, capsys):
     assert parse_time((course.submitted("hopper_2", NAME) / "timestamp.txt").read_text()) == local
 
 
+def test_a_file_with_another_name_counts_only_where_there_is_none_with_the_right_one(course, tmp_path):
+    archive = tmp_path / "canvas.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr(zipfile.ZipInfo("hopper_2_22_sums.ipynb", (2026, 3, 1, 12, 0, 0)), "as released")
+        packed.writestr(zipfile.ZipInfo("hopper_2_23_notes.ipynb", (2026, 3, 2, 12, 0, 0)), "newer notes")
+        packed.writestr(zipfile.ZipInfo("noether_3_33_renamed.ipynb", (2026, 3, 1, 12, 0, 0)), "the only one")
+    collect(NAME, source=archive, folder=course.root)
+    assert collected(course) == {"hopper_2": "as released", "noether_3": "the only one"}
+
+
 def test_a_folder_of_moodle_is_collected_and_links_in_it_are_not(course, tmp_path, capsys):
     export = tmp_path / "moodle"
     for student in ("Ada Lovelace_1", "Grace Hopper_2"):
@@ -312,9 +360,10 @@ def test_a_file_that_unpacks_to_more_than_it_says_is_refused(course, tmp_path, c
     assert "larger than 1 MB" in capsys.readouterr().out
 
 
-def test_an_older_file_that_differs_does_not_replace_a_newer_one(course, tmp_path, capsys):
+@pytest.mark.parametrize("month", [2, 3], ids=["older", "equally old"])
+def test_a_file_that_differs_and_is_no_newer_does_not_replace_what_is_there(course, tmp_path, capsys, month):
     archive = pack(tmp_path / "new.zip", {"ada_1_2_sums.ipynb": "new"})
-    older = pack(tmp_path / "old.zip", {"ada_1_1_sums.ipynb": "old"}, when=(2026, 2, 1, 12, 0, 0))
+    older = pack(tmp_path / "old.zip", {"ada_1_1_sums.ipynb": "old"}, when=(2026, month, 1, 12, 0, 0))
     for source in (archive, older):
         collect(NAME, source=source, folder=course.root)
     assert collected(course) == {"ada_1": "new"}
@@ -332,8 +381,17 @@ def test_what_is_no_export_is_refused(course, tmp_path, make, said):
 
 @pytest.mark.parametrize("name", ["8", "../07", "", ".."])
 def test_an_unknown_assignment_is_refused_with_those_that_there_are(course, tmp_path, name):
+    for place in (course.root, course.root / NAME, course.root / "source"):  # where such a name would lead
+        place.mkdir(exist_ok=True)
+        (place / FILE).touch()
     with pytest.raises(CannotStart, match=f"There are: {NAME}"):
         collect(name, source=tmp_path, folder=course.root)
+
+
+def test_an_assignment_of_two_notebooks_is_refused(course, tmp_path):
+    (course.source(NAME) / "other.ipynb").touch()
+    with pytest.raises(CannotStart, match=f"no assignment '{NAME}' with one notebook"):
+        collect(NAME, source=tmp_path, folder=course.root)
 
 
 def test_a_download_of_the_wrong_folder_is_refused_in_time(course, tmp_path, monkeypatch):

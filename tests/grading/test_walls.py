@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from course_lib.grading.boxed.syscalls import MACHINES, REFUSED
-from course_lib.grading.sandbox import Limits
+from course_lib.grading.sandbox import BoxEnded, Limits
 
 pytestmark = pytest.mark.needs("sandbox")
 
@@ -67,6 +67,13 @@ def test_no_namespace_of_a_box_is_ours(box, kind):
         assert namespace("self") not in map(namespace, inside)
 
 
+def test_a_box_is_nobody_as_this_machine_sees_it_too(box):
+    process = psutil.Process(outside(box))
+    assert 0 not in {*process.uids(), *process.gids()}
+    if os.getuid() == 0:  # others cannot leave their groups
+        assert "Groups:\t \n" in Path(f"/proc/{process.pid}/status").read_text()
+
+
 def test_boxes_share_no_namespace_by_which_one_could_reach_another(zygote):
     with zygote.box() as one, zygote.box() as other:
         processes = outside(one), outside(other)
@@ -107,6 +114,60 @@ def test_a_box_begins_in_its_own_folder_with_an_environment_that_names_nothing_o
     assert wanted.items() <= environment.items()
     of_libraries = ("GLIBC_", "MALLOC_", "PYTHON", "TORCH")  # how memory is handed out, and what torch sets itself
     assert [name for name in environment.keys() - wanted if not name.startswith(of_libraries)] == []
+
+
+def test_pythons_own_settings_of_this_machine_do_not_reach_a_box(box):
+    """No site: its .pth files name folders of the instructor's; nothing is imported from where a box stands."""
+    assert run(box, "import sys\ndef f(): return sys.flags.no_site, sys.flags.safe_path") == (1, True)
+
+
+@pytest.mark.parametrize(("children", "ends"), [(0, False), (15, True)])
+def test_work_of_a_process_and_of_children_too_short_to_be_seen_is_added_up(zygote, children, ends):
+    source = """
+import os, time
+def work(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+def f(children):
+    work(0.4)
+    for _ in range(children):
+        if os.fork() == 0:
+            work(0.03)
+            os._exit(0)
+        os.wait()
+    time.sleep(0.3)  # the warden looks several times
+"""
+    with zygote.box(Limits(cpu_seconds=0.7)) as box:
+        if ends:
+            with pytest.raises(BoxEnded) as ended:
+                run(box, source, children)
+            assert ended.value.reason == "cpu"
+        else:
+            run(box, source, children)
+
+
+def test_memory_that_shows_a_file_is_not_counted_again_in_each_process(zygote):
+    """Three processes see 60 MB of /tmp in 17 places each: 3 GB that are 60 MB."""
+    source = """
+import mmap, os, time
+def f():
+    with open("/tmp/file", "wb") as file:
+        file.write(bytes(60 << 20))
+    first = os.fork() and os.fork()
+    with open("/tmp/file", "rb") as file:
+        flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
+        seen = [mmap.mmap(file.fileno(), 0, flags=flags, prot=mmap.PROT_READ) for _ in range(17)]
+    if not first:
+        open(f"/tmp/done-{os.getpid()}", "wb").close()
+        time.sleep(60)
+    while len(os.listdir("/tmp")) < 3:
+        time.sleep(0.01)
+    time.sleep(0.3)  # the warden looks several times
+    return len(seen)
+"""
+    with zygote.box(Limits(memory=2 << 30)) as box:
+        assert run(box, source) == 17
 
 
 CALLS = {  # what must be refused in a box, and why each group is: see `boxed.syscalls`
