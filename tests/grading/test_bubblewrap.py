@@ -90,7 +90,7 @@ def test_sandboxes_of_different_graders_are_different_users(monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 0)
     users = set()
     for process in (7, 8):
-        monkeypatch.setattr(os, "getpid", lambda: process)
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
         options = bubblewrap.command("trial", "3")
         users.add(options[options.index("--reuid") + 1])
     assert len(users) == 2

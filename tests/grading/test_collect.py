@@ -4,6 +4,7 @@ import json
 import os
 import pwd
 import sys
+import tracemalloc
 import zipfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -19,7 +20,7 @@ from course_lib.grading import collect as collecting
 from course_lib.grading.collect import collect, recognise
 from course_lib.grading.exchange import Exchange, hand_in, parse_time, publish
 from course_lib.grading.folders import grading_lock
-from tests.grading.small_course import NAME, NOTEBOOK
+from tests.grading.courses import NAME, NOTEBOOK
 from tests.grading.unreleased import unreleased_course
 
 FILE = f"{NOTEBOOK}.ipynb"
@@ -90,6 +91,15 @@ def test_collecting_again_changes_nothing_and_takes_what_is_newer(course, exchan
     assert "0 new, 1 newer than before, 1 here already" in capsys.readouterr().out
 
 
+@pytest.mark.needs("linux")
+def test_collecting_leaves_no_file_open(course, exchange):
+    for number in range(5):
+        put(exchange, f"s{number}", "{}")
+    before = os.listdir("/proc/self/fd")
+    collect(NAME, folder=course.root)
+    assert len(os.listdir("/proc/self/fd")) < len(before) + 5
+
+
 def test_the_same_notebook_handed_in_once_more_keeps_its_earlier_time(course, exchange):
     put(exchange, "ada", "same")
     collect(NAME, folder=course.root)
@@ -147,6 +157,10 @@ def huge(place, secret):
     os.truncate(place / FILE, collecting.FILE_BYTES + 1)
 
 
+def larger_than_all_memory(place, secret):
+    os.truncate(place / FILE, 1 << 40)  # bytes, and none of them on the disk
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -156,6 +170,7 @@ def huge(place, secret):
         (folder_in_its_place, "no ordinary file"),
         (missing, "is missing"),
         (huge, "larger than 20 MB"),
+        (larger_than_all_memory, "larger than 20 MB"),
     ],
 )
 def test_what_is_no_plain_file_is_refused_and_the_one_before_counts(course, exchange, tmp_path, capsys, spoil, said):
@@ -349,13 +364,17 @@ def test_a_folder_of_moodle_is_collected_and_links_in_it_are_not(course, tmp_pat
     assert "Grace Hopper_2_assignsubmission_file_/sums.ipynb: sums.ipynb is a link" in capsys.readouterr().out
 
 
-def test_a_file_that_unpacks_to_more_than_it_says_is_refused(course, tmp_path, capsys, monkeypatch):
+def test_a_file_that_unpacks_to_much_is_refused_and_not_unpacked(course, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(collecting, "FILE_BYTES", 1_000_000)
     archive = tmp_path / "bomb.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("ada_1_2_sums.ipynb", bytes(3_000_000))
+        packed.writestr("ada_1_2_sums.ipynb", bytes(50_000_000))
         packed.writestr("bob_2_3_sums.ipynb", "good")
+    tracemalloc.start()
     collect(NAME, source=archive, folder=course.root)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000  # bytes
     assert collected(course) == {"bob_2": "good"}
     assert "larger than 1 MB" in capsys.readouterr().out
 

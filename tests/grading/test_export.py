@@ -13,7 +13,7 @@ from course_lib.data.place import CannotStart
 from course_lib.grading.export import csv_text, export, harmless
 from course_lib.grading.gradebook import Gradebook
 from course_lib.grading.roster import match, read_roster
-from tests.grading.small_course import NAME, NOTEBOOK, make_course, submit, verdict
+from tests.grading.courses import NAME, NOTEBOOK, make_course, submit, verdict
 from tests.grading.test_summary import score
 
 CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,07 Sums (4711),Assignments Current Score

@@ -15,7 +15,7 @@ from course_lib.data.place import CannotStart
 from course_lib.grading.folders import write_whole
 from course_lib.grading.gradebook import Gradebook, parse_time, scores
 from course_lib.grading.graded import graded_notebook
-from tests.grading.small_course import NAME, NOTEBOOK, POINTS, make_course, released, submit, verdict
+from tests.grading.courses import NAME, NOTEBOOK, POINTS, make_course, released, submit, verdict
 
 ON_TIME = datetime(2026, 2, 28, 12)
 TWO_DAYS_LATE = datetime(2026, 3, 3, 12)

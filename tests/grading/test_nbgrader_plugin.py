@@ -18,7 +18,7 @@ from course_lib.grading.exchange import read_config
 from course_lib.grading.folders import grading_lock
 from course_lib.grading.gradebook import scores
 from course_lib.grading.sandbox import SandboxError, Zygote
-from tests.grading.small_course import NAME, NOTEBOOK, make_course, submit
+from tests.grading.courses import NAME, NOTEBOOK, make_course, submit
 
 pytestmark = pytest.mark.needs("sandbox")
 

@@ -116,6 +116,10 @@ def test_a_box_begins_in_its_own_folder_with_an_environment_that_names_nothing_o
     assert [name for name in environment.keys() - wanted if not name.startswith(of_libraries)] == []
 
 
+def test_of_the_course_only_what_runs_in_boxes_is_inside(box):
+    assert set(run(box, "import os\ndef f(): return os.listdir('/course')")) - {"tmp"} == {"boxed"}  # tmp: libraries
+
+
 def test_pythons_own_settings_of_this_machine_do_not_reach_a_box(box):
     """No site: its .pth files name folders of the instructor's; nothing is imported from where a box stands."""
     assert run(box, "import sys\ndef f(): return sys.flags.no_site, sys.flags.safe_path") == (1, True)
