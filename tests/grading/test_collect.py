@@ -3,6 +3,8 @@
 import json
 import os
 import pwd
+import stat
+import struct
 import sys
 import tracemalloc
 import zipfile
@@ -331,11 +333,17 @@ def test_a_zip_of_canvas_is_collected(course, tmp_path, capsys):
         "hopper_2_23_notes.ipynb": "other notes",
         "noether_3_33_report.pdf": "no notebook",
         "__MACOSX/._lovelaceada_1_11_sums.ipynb": "rubbish",
+        "__MACOSX/curie_5_55_sums.ipynb": "rubbish",
+        ".trash/meitner_6_66_sums.ipynb": "rubbish",
+        "lovelaceada_1_12_timestamp.txt": "no notebook either",
+        "timestamp.txt": "ours",
+        "sums.ipynb": "nobody's",
         "../../evil_4_44_sums.ipynb": "stays outside",
     }
     assert collect(NAME, source=pack(tmp_path / "canvas.zip", files), folder=course.root) == 0
     assert collected(course) == {"lovelaceada_1": "ada's", "hopper_2": "grace's"}
     said = capsys.readouterr().out
+    assert said.count("is no notebook") == 2 and "sums.ipynb: its name does not say whose it is" in said
     assert "noether_3_33_report.pdf: is no notebook" in said and "hopper_LATE_2_22_sums-1.ipynb: marked late" in said
     assert "dates of the files" in said and "evil_4_44_sums.ipynb: leads out of the .zip" in said
     local = datetime(2026, 3, 1, 12).astimezone(UTC)
@@ -362,6 +370,43 @@ def test_a_folder_of_moodle_is_collected_and_links_in_it_are_not(course, tmp_pat
     collect(NAME, source=export, folder=course.root)
     assert collected(course) == {"Ada-Lovelace_1": "ada's"}
     assert "Grace Hopper_2_assignsubmission_file_/sums.ipynb: sums.ipynb is a link" in capsys.readouterr().out
+
+
+def test_a_link_in_a_zip_is_no_submission(course, tmp_path, capsys):
+    archive = tmp_path / "canvas.zip"
+    link = zipfile.ZipInfo("ada_1_2_sums.ipynb")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr(link, "/etc/passwd")
+    assert collect(NAME, source=archive, folder=course.root) == 1
+    assert collected(course) == {} and "is no ordinary file; refused" in capsys.readouterr().out
+
+
+def test_a_zip_that_is_broken_inside_costs_one_file_only(course, tmp_path, capsys):
+    archive = pack(tmp_path / "canvas.zip", {"ada_1_2_sums.ipynb": "a text to be spoilt", "bob_2_3_sums.ipynb": "good"})
+    archive.write_bytes(archive.read_bytes().replace(b"to be spoilt", b"that differs"))
+    assert collect(NAME, source=archive, folder=course.root) == 0
+    assert collected(course) == {"bob_2": "good"}
+    assert "ada_1_2_sums.ipynb: cannot be unpacked (BadZipFile)" in capsys.readouterr().out
+
+
+def test_a_zip_without_a_readable_date_is_collected(course, tmp_path):
+    archive = pack(tmp_path / "canvas.zip", {"ada_1_2_sums.ipynb": "good"})
+    stamp = archive.read_bytes()
+    date = struct.pack("<H", (2026 - 1980) << 9 | 3 << 5 | 1)
+    archive.write_bytes(stamp.replace(date, struct.pack("<H", 15 << 5)))  # month 15, day 0
+    collect(NAME, source=archive, folder=course.root)
+    assert "1970-01-01" in (course.submitted("ada_1", NAME) / "timestamp.txt").read_text()
+
+
+def test_folders_deep_below_are_not_searched(course, tmp_path):
+    place = tmp_path / "export"
+    for depth in range(7):
+        (place / f"student{depth}").mkdir(parents=True)
+        (place / f"student{depth}" / FILE).write_text(str(depth))
+        place = place / "below"
+    collect(NAME, source=tmp_path / "export", folder=course.root)
+    assert collected(course) == {f"student{depth}": str(depth) for depth in range(collecting.MAX_DEPTH)}
 
 
 def test_a_file_that_unpacks_to_much_is_refused_and_not_unpacked(course, tmp_path, capsys, monkeypatch):
