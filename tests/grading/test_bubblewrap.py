@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_folders_above_are_open_to_all():
 
 def test_what_is_ours_or_the_instructors_is_covered_where_it_would_be_visible(tmp_path, monkeypatch):
     visible, elsewhere = tmp_path / "lib", tmp_path / "home"
-    folders = {name: visible / name for name in ("course_lib", "assignments", "exchange", "hidden")}
+    folders = {name: visible / name for name in ("course_lib", "notebooks", "assignments", "exchange", "hidden")}
     for folder in (*folders.values(), elsewhere):
         folder.mkdir(parents=True)
     (folders["course_lib"] / "__init__.py").touch()
@@ -41,13 +42,32 @@ def test_what_is_ours_or_the_instructors_is_covered_where_it_would_be_visible(tm
     monkeypatch.setattr(course_lib, "__file__", str(folders["course_lib"] / "__init__.py"))
     monkeypatch.setattr(bubblewrap, "EXCHANGES", [str(folders["exchange"])])
     monkeypatch.setenv("COURSE_ASSIGNMENTS", str(folders["assignments"]))
-    assert set(bubblewrap.covered([link, elsewhere, tmp_path / "missing"], [visible])) == set(folders.values())
+    shown_as = tmp_path / "shown as"  # as /lib is /usr/lib on most systems
+    shown_as.symlink_to(visible)
+    for shown in (visible, shown_as):
+        assert set(bubblewrap.covered([link, elsewhere, tmp_path / "missing"], [shown])) == set(folders.values())
 
 
 def test_a_folder_above_what_is_visible_is_not_covered(tmp_path):
     visible = tmp_path / "course" / ".venv" / "lib"
     visible.mkdir(parents=True)
     assert tmp_path / "course" not in bubblewrap.covered([tmp_path / "course"], [visible])
+
+
+def test_the_interpreter_is_the_file_behind_all_links(tmp_path, monkeypatch):
+    (tmp_path / "python3.11").touch()
+    (tmp_path / "python3").symlink_to("python3.11")
+    monkeypatch.setattr(sys, "_base_executable", str(tmp_path / "python3"))
+    assert bubblewrap.interpreter() == tmp_path / "python3.11"
+
+
+def test_each_library_is_inside_wherever_it_lies(tmp_path, monkeypatch):
+    def find(name):
+        (tmp_path / name).mkdir()
+        return SimpleNamespace(origin=tmp_path / name / name / "__init__.py")
+
+    monkeypatch.setattr(bubblewrap, "find_spec", find)
+    assert {tmp_path / name for name in ("torch", "numpy", "einops")} <= set(bubblewrap.library_folders())
 
 
 def test_what_is_covered_comes_after_what_shows_it(tmp_path, monkeypatch):

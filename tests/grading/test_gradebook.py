@@ -268,6 +268,17 @@ def test_the_graded_notebook_is_the_release_with_answers_and_words(folders):
     assert "trusted" not in said["text"]
 
 
+def test_a_graded_notebook_shows_no_output_but_the_judges():
+    release = released()
+    for cell in release["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [{"output_type": "stream", "name": "stdout", "text": "old"}], 7
+    cells = json.loads(graded_notebook(json.dumps(release).encode(), {}, verdict("ada")))["cells"]
+    shown = {cell["metadata"]["nbgrader"]["grade_id"] for cell in cells if cell.get("outputs")}
+    assert shown == {"check-add", "check-double"} and "old" not in json.dumps(cells)
+    assert {cell["execution_count"] for cell in cells if cell["cell_type"] == "code"} == {None}
+
+
 def test_a_graded_notebook_says_that_there_was_no_sandbox():
     judged = verdict("ada", sandbox="none: trusted students")
     text = graded_notebook(json.dumps(released()).encode(), {}, judged).decode()

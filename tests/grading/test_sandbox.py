@@ -114,6 +114,12 @@ class TestCalls:
         assert box.load("1 +") == "SyntaxError"
         assert box.ended is None
 
+    def test_a_result_that_fails_while_it_is_sent_is_an_error_and_not_the_end(self, box):
+        box.load("class Result(list):\n    def __iter__(self): raise LookupError")
+        with pytest.raises(StudentError) as error:
+            box.call("Result")
+        assert error.value.kind == "LookupError" and box.ended is None
+
     def test_an_answer_that_is_too_large_is_an_error(self, zygote):
         with zygote.box(Limits(reply_bytes=1000)) as box:
             box.load("import torch\ndef f(n): return torch.zeros(n, dtype=torch.uint8)")

@@ -94,6 +94,20 @@ def test_gradients_of_a_module_are_by_the_names_of_its_parameters(box):
     assert {name: value.tolist() for name, value in found["parameters"].items()} == {"weight": [[3, 4]]}
 
 
+def test_a_module_with_methods_of_its_own_is_still_read_and_written_as_torch_does(box):
+    load(
+        box,
+        "from torch import nn\nclass Own(nn.Linear):\n    state_dict = load_state_dict = named_parameters = None\n"
+        "model = Own(2, 1)",
+    )
+    model = call(box, "model", method="eval", keep=True)["value"]
+    weights = {"weight": torch.ones(1, 2), "bias": torch.zeros(1)}
+    assert box.answer({"operation": "set_parameters", "handle": model, "values": weights}) == {"value": None}
+    assert box.answer({"operation": "parameters", "handle": model})["value"].keys() == weights.keys()
+    found = gradients(box, model, torch.ones(1, 2), output_gradient=torch.ones(1, 1))["value"]
+    assert found["parameters"].keys() == weights.keys()
+
+
 @pytest.mark.parametrize(
     "result",
     [
