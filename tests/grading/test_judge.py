@@ -5,7 +5,6 @@ import pytest
 
 from course_lib.grading.intake import Submission, take_in
 from course_lib.grading.judge import judge
-from course_lib.grading.sandbox import Zygote
 from course_lib.grading.spec import read_assignment
 from course_lib.grading.subject import seed_for
 from course_lib.properties.core import (
@@ -597,12 +596,6 @@ def test_a_score_that_is_no_number_reaches_no_level(tmp_path):
 
 
 # The real box -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def zygote():
-    with Zygote() as made:
-        yield made
 
 
 @pytest.mark.needs("sandbox")
