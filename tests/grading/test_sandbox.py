@@ -133,6 +133,24 @@ class TestCalls:
             box.load("import sys\nprint('out')\nprint('error', file=sys.stderr)\nfor _ in range(10**5): print('more')")
         assert len(box.log) == 1000 and box.log.startswith(b"out\nerror\nmore\n")
 
+    def test_nobody_types_an_answer(self, box):
+        assert box.load("input()") == "EOFError"
+
+    def test_what_goes_through_a_stream_of_the_students_own_is_kept(self, zygote):
+        with zygote.box() as box:
+            box.load("import sys\nsys.stdout = open(1, 'w', closefd=False)\nprint('through a buffer')")
+            assert box.ended is None
+        assert box.log == b"through a buffer\n"
+
+    @pytest.mark.parametrize("stream", ["None", "open('/tmp/closed', 'w')", "Broken()"])
+    def test_a_stream_that_is_broken_costs_nothing(self, box, stream):
+        assert box.load("class Broken:\n    def flush(self): raise SystemExit") is None
+        assert box.load(f"import sys\nsys.stdout = sys.stderr = {stream}\nif sys.stdout: sys.stdout.close()") in (
+            None,
+            "AttributeError",  # there is no close
+        )
+        assert run(box, "def f(): return 1") == 1
+
     def test_each_box_starts_from_the_same_seeds(self, zygote):
         source = (
             "import random, numpy, torch\ndef f(): return random.random(), numpy.random.rand(), torch.rand(1).item()"
@@ -565,6 +583,7 @@ class TestTrusted:
             box.load("def start(): return subprocess.Popen(['sleep', '600'], start_new_session=True).pid")
             child = psutil.Process(box.call("start"))
             assert box.load("raise ValueError") == "ValueError"
+            assert box.load("input()") == "EOFError"  # it does not read what the judge asks
             with pytest.raises(BoxEnded) as ended:
                 box.load("while True: pass", seconds=0.3)
             assert ended.value.reason == "time"
