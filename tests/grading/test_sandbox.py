@@ -576,7 +576,8 @@ class TestTrusted:
     """The same worker without walls."""
 
     def test_it_answers_as_a_box_does_and_ends_with_what_it_started(self):
-        with Zygote(trusted=True) as zygote, zygote.box() as box:
+        with Zygote(trusted=True) as zygote, zygote.box(Limits(open_files=77)) as box:
+            assert run(box, "import resource\ndef f(): return resource.getrlimit(resource.RLIMIT_NOFILE)") == (77, 77)
             box.load("import torch, subprocess, sys, time\nprint('hello')\ndef f(x): x += 1; return x * 2")
             x = torch.ones(2)
             assert box.call("f", x).tolist() == [4, 4] and x.tolist() == [2, 2]
