@@ -10,7 +10,6 @@ import tracemalloc
 import zipfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
-from types import SimpleNamespace
 
 import pytest
 from nbgrader.auth import Authenticator
@@ -20,7 +19,6 @@ from traitlets.config import Config
 
 from course_lib.data.place import CannotStart
 from course_lib.grading import collect as collecting
-from course_lib.grading import exchange as exchanges
 from course_lib.grading.collect import collect, recognise
 from course_lib.grading.exchange import Exchange, hand_in, parse_time, publish
 from course_lib.grading.folders import grading_lock
@@ -277,12 +275,6 @@ def test_what_nbgraders_own_submit_hands_in_is_collected(course, exchange, tmp_p
 
 def test_without_an_exchange_it_says_where_submissions_can_come_from(course):
     with pytest.raises(CannotStart, match="--from.*c.Exchange.root"):
-        collect(NAME, folder=course.root)
-
-
-def test_where_an_exchange_cannot_be_it_says_so(course, exchange, monkeypatch):
-    monkeypatch.setattr(exchanges, "sys", SimpleNamespace(platform="win32"))
-    with pytest.raises(CannotStart, match="works on Linux and macOS only"):
         collect(NAME, folder=course.root)
 
 

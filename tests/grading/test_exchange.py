@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import jupyter_core.paths
 import pytest
@@ -104,6 +105,13 @@ def test_settings_that_cannot_be_read_are_named_with_their_file(config):
     course = config("c.Exchange.root = 1 / 0")
     with pytest.raises(CannotStart, match=r"nbgrader_config.py cannot be read: ZeroDivisionError.*Correct that line"):
         read_config(course)
+
+
+def test_where_an_exchange_cannot_be_it_says_so(config, monkeypatch):
+    course = config("c.Exchange.root = '/exchange'\nc.CourseDirectory.course_id = 'dl'")
+    monkeypatch.setattr(exchanges, "sys", SimpleNamespace(platform="win32"))
+    with pytest.raises(CannotStart, match="works on Linux and macOS only"):
+        find_exchange(course)
 
 
 # names and times --------------------------------------------------------------------------------------------
@@ -253,6 +261,7 @@ def test_of_another_assignment_nothing_is_said(exchange):
     hand_in(exchange, "05", "ada", NOON, {})
     hand_in(exchange, "06", "ada", NOON + timedelta(days=1), {})
     (exchange.inbound / "bob+06+2026-03-01 12:00:00 UTC").mkdir()
+    (exchange.inbound / "bob+06+yesterday+x").mkdir()
     (exchange.inbound / "not a name").mkdir()
     ada, said = handed_in(exchange, "05")
     assert ada.student == "ada" and said.startswith("'not a name' in the exchange has no name of the kind")

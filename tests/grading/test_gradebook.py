@@ -60,6 +60,11 @@ class PointADay(BasePlugin):
         return total_seconds_late / 86400
 
 
+class APointOff(BasePlugin):
+    def late_submission_penalty(self, student_id, score, total_seconds_late):
+        return 1
+
+
 class Negative(BasePlugin):
     def late_submission_penalty(self, student_id, score, total_seconds_late):
         return -5
@@ -165,6 +170,55 @@ def test_a_penalty_is_never_a_present(folders):
     with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=config) as book:
         book.record(verdict("ada"), {}, submitted=TWO_DAYS_LATE)
     assert row(folders).penalty == 0.0
+
+
+def test_who_is_in_time_pays_nothing_whatever_the_plugin_says(folders):
+    config = late()
+    config.AssignLatePenalties.plugin_class = f"{__name__}.APointOff"
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=config) as book:
+        book.record(verdict("ada"), {}, submitted=ON_TIME)
+        book.record(verdict("bob"), {}, submitted=None)
+        book.update_penalties()
+    assert [row.penalty for row in scores(folders.gradebook, NAME)] == [0.0, 0.0]
+
+
+def test_an_earlier_due_date_counts_for_those_graded_before(folders):
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=late()) as book:
+        book.record(verdict("ada"), {}, submitted=ON_TIME)
+    with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+        theirs.update_or_create_assignment(NAME, duedate="2026-02-27 12:00:00 UTC")
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=late()) as book:
+        book.update_penalties()
+    assert row(folders).penalty == 1.0
+
+
+def test_another_assignment_in_the_same_gradebook_is_left_alone(folders):
+    with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+        theirs.add_assignment("08", duedate="2026-03-01 12:00:00 UTC")
+        theirs.add_notebook("norms", "08")
+        theirs.add_grade_cell("check-add", "norms", "08", max_score=3, cell_type="code")
+        theirs.add_solution_cell("add", "norms", "08")
+    other = {"assignment": "08", "notebook": "norms", "config": late()}
+    with (
+        Gradebook(folders.gradebook, **other) as norms,
+        Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=late()) as sums,
+    ):
+        norms.record(verdict("ada", add=2.5, submission="8" * 64), {}, submitted=TWO_DAYS_LATE)
+        sums.record(verdict("ada"), {}, submitted=ON_TIME)
+        sums.record(verdict("bob"), {}, submitted=ON_TIME)
+        assert [len(book.recorded()) for book in (norms, sums)] == [1, 2]
+        assert norms.recorded()["ada"].submission == "8" * 64
+        with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+            theirs.grant_extension("08", "ada", days=7)
+        sums.update_penalties()
+        (there,) = scores(folders.gradebook, "08")
+        assert (there.points, there.penalty) == ({"check-add": 2.5}, 2.0)  # until its own grader runs
+        norms.update_penalties()
+        assert scores(folders.gradebook, "08")[0].penalty == 0.0
+    assert [(row.student, row.total, row.seconds_late) for row in scores(folders.gradebook, NAME)] == [
+        ("ada", 5.0, 0.0),
+        ("bob", 5.0, 0.0),
+    ]
 
 
 def test_an_extension_takes_a_penalty_back_without_regrading(folders):

@@ -509,6 +509,12 @@ time.sleep(600)
 
 
 class TestZygote:
+    def test_where_a_wall_cannot_be_built_there_is_no_box(self, zygote):
+        with pytest.raises(SandboxError, match="makes no box"):
+            zygote.box(Limits(disk=-1))  # no such file system
+        with zygote.box() as box:
+            assert run(box, "def f(): return 1") == 1
+
     def test_a_zygote_that_was_killed_is_replaced(self, zygote):
         for child in psutil.Process(zygote._process.process.pid).children(recursive=True):
             child.kill()
