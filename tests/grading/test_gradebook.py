@@ -307,6 +307,46 @@ def test_a_record_asks_the_gradebook_nothing_that_grows_with_the_class(folders, 
 def test_scores_come_in_the_order_of_the_notebook(folders, book):
     book.record(verdict("ada"), {}, submitted=ON_TIME)
     assert list(row(folders).possible.items()) == list(POINTS.items())
+    names = ["why", "check-last", "check-first"]
+    with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+        theirs.add_assignment("08")
+        theirs.add_notebook("norms", "08")
+        for name in sorted(names):
+            theirs.add_grade_cell(name, "norms", "08", max_score=1, cell_type="code")
+        for name in names:
+            theirs.add_source_cell(name, "norms", "08", cell_type="code")
+    with Gradebook(folders.gradebook, assignment="08", notebook="norms") as norms:
+        norms.record(verdict("ada"), {}, submitted=ON_TIME)
+    assert list(scores(folders.gradebook, "08")[0].possible) == names
+
+
+def test_scores_of_what_is_not_released_say_what_to_run(folders, tmp_path):
+    for database, assignment in ((folders.gradebook, "09"), (tmp_path / "none.db", NAME)):
+        with pytest.raises(CannotStart, match=f"course assign release {assignment}"):
+            scores(database, assignment)
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_penalty_takes_from_what_a_person_gave_too(folders):
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=late()) as book:
+        book.record(verdict("ada", add=0.0, double=0.0), {}, submitted=TWO_DAYS_LATE)
+        assert row(folders).penalty == 0.0
+        by_hand(folders, check_add={"manual_score": 1.0, "extra_credit": 0.5})
+        book.update_penalties()
+        assert (row(folders).penalty, row(folders).total) == (1.5, 0.0)
+
+
+def test_cells_with_points_or_extra_credit_by_hand_are_named(folders, book):
+    for student in ("dan", "cy", "bob", "ada"):
+        book.record(verdict(student), {}, submitted=ON_TIME)
+    by_hand(folders, "bob", check_add={"manual_score": 0.0}, check_double={"extra_credit": 0.5})
+    found = scores(folders.gradebook, NAME)
+    assert [(row.student, row.by_hand) for row in found] == [
+        ("ada", ()),
+        ("bob", ("check-add", "check-double")),
+        ("cy", ()),
+        ("dan", ()),
+    ]
 
 
 def test_the_graded_notebook_is_the_release_with_answers_and_words(folders):
