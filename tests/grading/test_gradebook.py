@@ -121,6 +121,8 @@ def test_points_by_hand_extra_credit_and_comments_survive_regrading(folders, boo
     assert found.points == {"check-add": 3.0, "check-double": 2.0, "why": 3.0}
     assert found.comments["add"] == "Nearly!"
     assert found.unread == ("check-add",)  # the judge changed its mind behind the person's back
+    book.record(verdict("ada", add=1.0, submission="c" * 64), {"why": "Because."}, submitted=ON_TIME)
+    assert row(folders).unread == ("check-add",)  # until the person has looked
 
 
 def test_a_person_is_asked_again_only_when_the_written_answer_changed(folders, book):
@@ -138,6 +140,8 @@ def test_no_written_answer_is_0_and_asks_nobody(folders, book, text):
     book.record(verdict("ada"), {} if text is None else {"why": text}, submitted=ON_TIME)
     found = row(folders)
     assert (found.points["why"], found.unread, found.comments["why"]) == (0.0, (), "No response.")
+    with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+        assert theirs.find_grade("why", NOTEBOOK, NAME, "ada").auto_score == 0.0  # and not ungraded
 
 
 def test_a_verdict_cannot_give_more_points_than_were_released(folders, book):
