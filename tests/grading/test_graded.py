@@ -69,6 +69,45 @@ def test_the_notebook_says_which_submission_was_judged_and_how():
     }
 
 
+def test_the_graded_notebook_is_the_release_with_answers_and_words():
+    judged = verdict("ada", add=1.0)
+    text = graded_notebook(
+        json.dumps(released()).encode(), {"add": "def add(): ...", "why": "So.", "setup": "x"}, judged
+    )
+    cells = {cell["metadata"]["nbgrader"]["grade_id"]: cell for cell in json.loads(text)["cells"]}
+    assert (cells["add"]["source"], cells["why"]["source"]) == ("def add(): ...", "So.")
+    assert cells["setup"]["source"] == "import torch"  # only answers are the student's
+    said, points = cells["check-add"]["outputs"]
+    assert "[failed] add is right" in said["text"] and points["data"]["text/plain"] == "1.0"
+    assert "trusted" not in said["text"]
+
+
+def test_a_graded_notebook_shows_no_output_but_the_judges():
+    release = released()
+    for each in release["cells"]:
+        if each["cell_type"] == "code":
+            each["outputs"], each["execution_count"] = [{"output_type": "stream", "name": "stdout", "text": "old"}], 7
+    cells = json.loads(graded_notebook(json.dumps(release).encode(), {}, verdict("ada")))["cells"]
+    shown = {cell["metadata"]["nbgrader"]["grade_id"] for cell in cells if cell.get("outputs")}
+    assert shown == {"check-add", "check-double"} and "old" not in json.dumps(cells)
+    assert {cell["execution_count"] for cell in cells if cell["cell_type"] == "code"} == {None}
+
+
+def test_a_graded_notebook_says_that_there_was_no_sandbox():
+    judged = verdict("ada", sandbox="none: trusted students")
+    text = graded_notebook(json.dumps(released()).encode(), {}, judged).decode()
+    assert text.count("Judged without a sandbox") == 2
+
+
+def test_nbgrader_reads_the_judges_points_from_the_graded_notebook():
+    from nbformat import reads
+    from nbgrader.utils import determine_grade, is_grade
+
+    text = graded_notebook(json.dumps(released()).encode(), {"why": "So."}, verdict("ada", add=1.0)).decode()
+    grades = [determine_grade(cell) for cell in reads(text, as_version=4).cells if is_grade(cell)]
+    assert grades == [(1.0, 3.0), (2.0, 2.0), (None, 4.0)]
+
+
 def test_what_is_no_notebook_is_an_error():
     with pytest.raises(ValueError):
         graded_notebook(b"{", {}, verdict("ada"))
