@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from course_lib.grading.boxed.syscalls import MACHINES, REFUSED
-from course_lib.grading.sandbox import BoxEnded, Limits
+from course_lib.grading.sandbox import Limits
 
 pytestmark = pytest.mark.needs("sandbox")
 
@@ -123,32 +123,6 @@ def test_of_the_course_only_what_runs_in_boxes_is_inside(box):
 def test_pythons_own_settings_of_this_machine_do_not_reach_a_box(box):
     """No site: its .pth files name folders of the instructor's; nothing is imported from where a box stands."""
     assert run(box, "import sys\ndef f(): return sys.flags.no_site, sys.flags.safe_path") == (1, True)
-
-
-@pytest.mark.parametrize(("children", "ends"), [(0, False), (15, True)])
-def test_work_of_a_process_and_of_children_too_short_to_be_seen_is_added_up(zygote, children, ends):
-    source = """
-import os, time
-def work(seconds):
-    end = time.process_time() + seconds
-    while time.process_time() < end:
-        pass
-def f(children):
-    work(0.4)
-    for _ in range(children):
-        if os.fork() == 0:
-            work(0.03)
-            os._exit(0)
-        os.wait()
-    time.sleep(0.3)  # the warden looks several times
-"""
-    with zygote.box(Limits(cpu_seconds=0.7)) as box:
-        if ends:
-            with pytest.raises(BoxEnded) as ended:
-                run(box, source, children)
-            assert ended.value.reason == "cpu"
-        else:
-            run(box, source, children)
 
 
 def test_memory_that_shows_a_file_is_not_counted_again_in_each_process(zygote):
