@@ -1,7 +1,9 @@
 """What the gradebook takes from a verdict, and what a person's hand has written there and stays."""
 
 import json
+import os
 import sqlite3
+import sys
 from datetime import datetime, timedelta
 
 import pytest
@@ -176,6 +178,37 @@ def test_a_penalty_is_never_a_present(folders):
     assert row(folders).penalty == 0.0
 
 
+def test_a_plugin_may_lie_in_the_course_directory_which_is_no_place_for_other_imports(folders):
+    (folders.root / "late_of_mine.py").write_text(
+        "from nbgrader.plugins import BasePlugin\nclass Half(BasePlugin):\n"
+        "    def late_submission_penalty(self, student_id, score, total_seconds_late): return score / 2\n"
+    )
+    config, before = late(), list(sys.path)
+    config.AssignLatePenalties.plugin_class = "late_of_mine.Half"
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=config) as book:
+        book.record(verdict("ada"), {}, submitted=TWO_DAYS_LATE)
+    assert row(folders).penalty == 2.5 and sys.path == before
+
+
+def test_a_plugin_that_is_not_there_is_said(folders):
+    config = late()
+    config.AssignLatePenalties.plugin_class = "no_such_file.Half"
+    with pytest.raises(CannotStart, match="The plugin for late submissions of .* cannot be used"):
+        Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=config)
+
+
+@pytest.mark.needs("linux")
+def test_a_gradebook_is_closed_in_the_end(folders):
+    def opened():
+        links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+        return str(folders.gradebook) in [os.readlink(link) for link in links if os.path.lexists(link)]
+
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK) as book:
+        book.record(verdict("ada"), {}, submitted=ON_TIME)
+        assert opened()
+    assert not opened()
+
+
 def test_who_is_in_time_pays_nothing_whatever_the_plugin_says(folders):
     config = late()
     config.AssignLatePenalties.plugin_class = f"{__name__}.APointOff"
@@ -282,6 +315,7 @@ def test_a_file_that_is_no_gradebook_is_refused_and_kept(tmp_path):
 
 
 def test_another_program_that_holds_the_gradebook_is_named(folders, book, monkeypatch):
+    assert book._db.execute(api.text("pragma busy_timeout")).scalar() == 30_000  # milliseconds
     book._db.execute(api.text("pragma busy_timeout = 100"))
     with sqlite3.connect(folders.gradebook) as other:
         other.execute("begin exclusive")
