@@ -18,6 +18,20 @@ def zygote():
         yield zygote
 
 
+@pytest.fixture(scope="session")
+def kept_zygote(zygote):
+    """In place of the class, for code that makes a zygote and closes it: always the one of all tests."""
+
+    class Kept(Zygote):
+        def __init__(self, **options):
+            self.__dict__ = zygote.__dict__
+
+        def close(self):
+            pass
+
+    return Kept
+
+
 @pytest.fixture
 def box(zygote):
     with zygote.box() as box:

@@ -28,7 +28,7 @@ from course_lib.grading.intake import Submission
 from course_lib.grading.sandbox import SandboxError
 from course_lib.grading.spec import read_assignment
 from tests.grading import fakes
-from tests.grading.small_course import NAME, NOTEBOOK, make_course, submit
+from tests.grading.courses import NAME, NOTEBOOK, make_course, submit
 
 ADD = "def add(a, b):\n    return a + b"
 DOUBLE = "def double(x):\n    return 2 * x"

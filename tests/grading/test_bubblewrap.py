@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_folders_above_are_open_to_all():
 
 def test_what_is_ours_or_the_instructors_is_covered_where_it_would_be_visible(tmp_path, monkeypatch):
     visible, elsewhere = tmp_path / "lib", tmp_path / "home"
-    folders = {name: visible / name for name in ("course_lib", "assignments", "exchange", "hidden")}
+    folders = {name: visible / name for name in ("course_lib", "notebooks", "assignments", "exchange", "hidden")}
     for folder in (*folders.values(), elsewhere):
         folder.mkdir(parents=True)
     (folders["course_lib"] / "__init__.py").touch()
@@ -41,7 +42,10 @@ def test_what_is_ours_or_the_instructors_is_covered_where_it_would_be_visible(tm
     monkeypatch.setattr(course_lib, "__file__", str(folders["course_lib"] / "__init__.py"))
     monkeypatch.setattr(bubblewrap, "EXCHANGES", [str(folders["exchange"])])
     monkeypatch.setenv("COURSE_ASSIGNMENTS", str(folders["assignments"]))
-    assert set(bubblewrap.covered([link, elsewhere, tmp_path / "missing"], [visible])) == set(folders.values())
+    shown_as = tmp_path / "shown as"  # as /lib is /usr/lib on most systems
+    shown_as.symlink_to(visible)
+    for shown in (visible, shown_as):
+        assert set(bubblewrap.covered([link, elsewhere, tmp_path / "missing"], [shown])) == set(folders.values())
 
 
 def test_a_folder_above_what_is_visible_is_not_covered(tmp_path):
@@ -50,11 +54,28 @@ def test_a_folder_above_what_is_visible_is_not_covered(tmp_path):
     assert tmp_path / "course" not in bubblewrap.covered([tmp_path / "course"], [visible])
 
 
+def test_the_interpreter_is_the_file_behind_all_links(tmp_path, monkeypatch):
+    (tmp_path / "python3.11").touch()
+    (tmp_path / "python3").symlink_to("python3.11")
+    monkeypatch.setattr(sys, "_base_executable", str(tmp_path / "python3"))
+    assert bubblewrap.interpreter() == tmp_path / "python3.11"
+
+
+def test_each_library_is_inside_wherever_it_lies(tmp_path, monkeypatch):
+    def find(name):
+        (tmp_path / name).mkdir()
+        return SimpleNamespace(origin=tmp_path / name / name / "__init__.py")
+
+    monkeypatch.setattr(bubblewrap, "find_spec", find)
+    assert {tmp_path / name for name in ("torch", "numpy", "einops")} <= set(bubblewrap.library_folders())
+
+
 def test_what_is_covered_comes_after_what_shows_it(tmp_path, monkeypatch):
     torch_folder = bubblewrap.library_folders()[0]
     options = bubblewrap.command("trial", "3", hidden=[torch_folder / "torch"])
     cover = options.index(str(bubblewrap.inside(torch_folder / "torch")))
     assert options[cover - 1] == "--tmpfs"
+    assert options[cover + 1 : cover + 3] == ["--remount-ro", options[cover]]
     assert "--ro-bind" not in options[cover:]
 
 
@@ -68,13 +89,31 @@ def test_nothing_of_the_disk_is_writable_inside():
     assert not shown & {"/", "/usr", "/etc", "/home", "/root", "/var", "/tmp", "/usr/local", "/sys", "/dev"}
 
 
+def test_the_sandbox_has_all_namespaces_of_its_own_and_no_terminal():
+    wanted = {f"--unshare-{kind}" for kind in ("pid", "net", "ipc", "uts", "cgroup-try")}
+    assert wanted | {"--new-session"} <= set(bubblewrap.command("trial", "3"))
+
+
 def test_root_gives_its_privileges_up(monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 0)
     options = bubblewrap.command("trial", "3")
     assert "--unshare-user-try" not in options
     inside = options[options.index("--") + 1 :]
-    assert inside[0].endswith("/setpriv") and {"--no-new-privs", "--bounding-set=-all", "--clear-groups"} < set(inside)
-    assert int(inside[inside.index("--reuid") + 1]) >= bubblewrap.FIRST_USER
+    assert inside[0].endswith("/setpriv")
+    assert {"--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--clear-groups"} < set(inside)
+    user, group = (int(inside[inside.index(option) + 1]) for option in ("--reuid", "--regid"))
+    assert bubblewrap.FIRST_USER <= user == group
+
+
+def test_sandboxes_of_different_graders_are_different_users(monkeypatch):
+    """The kernel counts processes by user, and a user may send signals to its own."""
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    users = set()
+    for process in (7, 8):
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
+        options = bubblewrap.command("trial", "3")
+        users.add(options[options.index("--reuid") + 1])
+    assert len(users) == 2
 
 
 def test_a_python_in_tmp_is_told(monkeypatch):

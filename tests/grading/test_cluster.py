@@ -18,7 +18,7 @@ from course_lib.grading.cluster import dask_executor
 from course_lib.grading.exchange import read_config
 from course_lib.grading.gradebook import Gradebook, scores
 from course_lib.grading.spec import read_assignment
-from tests.grading.small_course import NAME, NOTEBOOK, make_course, submit
+from tests.grading.courses import NAME, NOTEBOOK, make_course, submit
 
 GOOD = {"add": "def add(a, b):\n    return a + b", "double": "def double(x):\n    return 2 * x"}
 SLOW = GOOD | {"add": "import time\ntime.sleep(0.3)\ndef add(a, b):\n    return a + b"}

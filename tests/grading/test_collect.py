@@ -3,7 +3,10 @@
 import json
 import os
 import pwd
+import stat
+import struct
 import sys
+import tracemalloc
 import zipfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -19,7 +22,7 @@ from course_lib.grading import collect as collecting
 from course_lib.grading.collect import collect, recognise
 from course_lib.grading.exchange import Exchange, hand_in, parse_time, publish
 from course_lib.grading.folders import grading_lock, write_whole
-from tests.grading.small_course import NAME, NOTEBOOK
+from tests.grading.courses import NAME, NOTEBOOK
 from tests.grading.unreleased import unreleased_course
 
 FILE = f"{NOTEBOOK}.ipynb"
@@ -64,6 +67,7 @@ def test_the_newest_of_each_student_is_taken_with_its_time(course, exchange, cap
     assert (course.submitted("ada", NAME) / "timestamp.txt").read_text() == "2026-03-01 12:00:01.000000 UTC\n"
     said = capsys.readouterr().out
     assert "2 new, 0 newer than before, 0 here already" in said and f"course grade {NAME}" in said
+    assert "dates of the files" not in said  # the exchange knows when
 
 
 def test_what_comes_next_is_the_release_where_there_is_none(course, exchange, capsys):
@@ -81,12 +85,21 @@ def test_collecting_again_changes_nothing_and_takes_what_is_newer(course, exchan
     put(exchange, "bob", "only")
     collect(NAME, folder=course.root)
     before = {path: path.stat().st_mtime_ns for path in course.root.rglob("*") if path.suffix in (".ipynb", ".txt")}
-    collect(NAME, folder=course.root)
+    assert collect(NAME, folder=course.root) == 0
     assert before == {path: path.stat().st_mtime_ns for path in before}
     put(exchange, "ada", "second", NOON + timedelta(minutes=1))
     collect(NAME, folder=course.root)
     assert collected(course) == {"ada": "second", "bob": "only"}
     assert "0 new, 1 newer than before, 1 here already" in capsys.readouterr().out
+
+
+@pytest.mark.needs("linux")
+def test_collecting_leaves_no_file_open(course, exchange):
+    for number in range(5):
+        put(exchange, f"s{number}", "{}")
+    before = os.listdir("/proc/self/fd")
+    collect(NAME, folder=course.root)
+    assert len(os.listdir("/proc/self/fd")) < len(before) + 5
 
 
 def test_the_same_notebook_handed_in_once_more_keeps_its_earlier_time(course, exchange):
@@ -146,6 +159,10 @@ def huge(place, secret):
     os.truncate(place / FILE, collecting.FILE_BYTES + 1)
 
 
+def larger_than_all_memory(place, secret):
+    os.truncate(place / FILE, 1 << 40)  # bytes, and none of them on the disk
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -155,6 +172,7 @@ def huge(place, secret):
         (folder_in_its_place, "no ordinary file"),
         (missing, "is missing"),
         (huge, "larger than 20 MB"),
+        (larger_than_all_memory, "larger than 20 MB"),
     ],
 )
 def test_what_is_no_plain_file_is_refused_and_the_one_before_counts(course, exchange, tmp_path, capsys, spoil, said):
@@ -198,12 +216,49 @@ def test_who_hands_in_under_another_name_is_refused(course, exchange, capsys):
     assert f"says that it is by ada, but belongs to {ME}; refused" in capsys.readouterr().out
 
 
+OWNER, CHANGED = 4, 9  # places in os.stat_result
+
+
+@pytest.fixture
+def pretend(monkeypatch):
+    """The system says something else of each file that is opened: its owner, or when it was put there."""
+
+    def change(place, value):
+        opened = collecting._read_open
+
+        def other(path, folder):
+            content, status = opened(path, folder)
+            numbers = list(status)[:10]
+            numbers[place] = value
+            return content, os.stat_result(numbers)
+
+        monkeypatch.setattr(collecting, "_read_open", other)
+
+    return change
+
+
+def test_a_file_of_somebody_else_in_a_students_folder_is_refused(course, exchange, capsys, pretend):
+    put(exchange, "bob", "stolen by a link")
+    pretend(OWNER, 60_901)
+    assert collect(NAME, folder=course.root) == 1
+    assert "holds a file that belongs to somebody else (account number 60901)" in capsys.readouterr().out
+
+
 def test_a_time_set_back_is_noted(course, exchange, capsys):
     put(exchange, "ada", "late", datetime.now(UTC) - timedelta(days=2))
     put(exchange, "bob", "in time", datetime.now(UTC))
     collect(NAME, folder=course.root)
     notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  - ")]
     assert len(notes) == 1 and notes[0].startswith("  - ada+") and "but was put there at" in notes[0]
+
+
+@pytest.mark.parametrize(("handed_in", "put_there"), [(0, 2), (-2, -2)], ids=["the file later", "the folder later"])
+def test_a_file_or_a_folder_put_there_later_is_noted(course, exchange, capsys, pretend, handed_in, put_there):
+    now = datetime.now(UTC)
+    put(exchange, "ada", "late", now + timedelta(days=handed_in))
+    pretend(CHANGED, int((now + timedelta(days=put_there)).timestamp()))
+    collect(NAME, folder=course.root)
+    assert "but was put there at" in capsys.readouterr().out
 
 
 def test_what_nbgraders_own_submit_hands_in_is_collected(course, exchange, tmp_path, monkeypatch):
@@ -278,15 +333,31 @@ def test_a_zip_of_canvas_is_collected(course, tmp_path, capsys):
         "hopper_2_23_notes.ipynb": "other notes",
         "noether_3_33_report.pdf": "no notebook",
         "__MACOSX/._lovelaceada_1_11_sums.ipynb": "rubbish",
+        "__MACOSX/curie_5_55_sums.ipynb": "rubbish",
+        ".trash/meitner_6_66_sums.ipynb": "rubbish",
+        "lovelaceada_1_12_timestamp.txt": "no notebook either",
+        "timestamp.txt": "ours",
+        "sums.ipynb": "nobody's",
         "../../evil_4_44_sums.ipynb": "stays outside",
     }
     assert collect(NAME, source=pack(tmp_path / "canvas.zip", files), folder=course.root) == 0
     assert collected(course) == {"lovelaceada_1": "ada's", "hopper_2": "grace's"}
     said = capsys.readouterr().out
+    assert said.count("is no notebook") == 2 and "sums.ipynb: its name does not say whose it is" in said
     assert "noether_3_33_report.pdf: is no notebook" in said and "hopper_LATE_2_22_sums-1.ipynb: marked late" in said
     assert "dates of the files" in said and "evil_4_44_sums.ipynb: leads out of the .zip" in said
     local = datetime(2026, 3, 1, 12).astimezone(UTC)
     assert parse_time((course.submitted("hopper_2", NAME) / "timestamp.txt").read_text()) == local
+
+
+def test_a_file_with_another_name_counts_only_where_there_is_none_with_the_right_one(course, tmp_path):
+    archive = tmp_path / "canvas.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr(zipfile.ZipInfo("hopper_2_22_sums.ipynb", (2026, 3, 1, 12, 0, 0)), "as released")
+        packed.writestr(zipfile.ZipInfo("hopper_2_23_notes.ipynb", (2026, 3, 2, 12, 0, 0)), "newer notes")
+        packed.writestr(zipfile.ZipInfo("noether_3_33_renamed.ipynb", (2026, 3, 1, 12, 0, 0)), "the only one")
+    collect(NAME, source=archive, folder=course.root)
+    assert collected(course) == {"hopper_2": "as released", "noether_3": "the only one"}
 
 
 def test_a_folder_of_moodle_is_collected_and_links_in_it_are_not(course, tmp_path, capsys):
@@ -301,20 +372,62 @@ def test_a_folder_of_moodle_is_collected_and_links_in_it_are_not(course, tmp_pat
     assert "Grace Hopper_2_assignsubmission_file_/sums.ipynb: sums.ipynb is a link" in capsys.readouterr().out
 
 
-def test_a_file_that_unpacks_to_more_than_it_says_is_refused(course, tmp_path, capsys, monkeypatch):
+def test_a_link_in_a_zip_is_no_submission(course, tmp_path, capsys):
+    archive = tmp_path / "canvas.zip"
+    link = zipfile.ZipInfo("ada_1_2_sums.ipynb")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr(link, "/etc/passwd")
+    assert collect(NAME, source=archive, folder=course.root) == 1
+    assert collected(course) == {} and "is no ordinary file; refused" in capsys.readouterr().out
+
+
+def test_a_zip_that_is_broken_inside_costs_one_file_only(course, tmp_path, capsys):
+    archive = pack(tmp_path / "canvas.zip", {"ada_1_2_sums.ipynb": "a text to be spoilt", "bob_2_3_sums.ipynb": "good"})
+    archive.write_bytes(archive.read_bytes().replace(b"to be spoilt", b"that differs"))
+    assert collect(NAME, source=archive, folder=course.root) == 0
+    assert collected(course) == {"bob_2": "good"}
+    assert "ada_1_2_sums.ipynb: cannot be unpacked (BadZipFile)" in capsys.readouterr().out
+
+
+def test_a_zip_without_a_readable_date_is_collected(course, tmp_path):
+    archive = pack(tmp_path / "canvas.zip", {"ada_1_2_sums.ipynb": "good"})
+    stamp = archive.read_bytes()
+    date = struct.pack("<H", (2026 - 1980) << 9 | 3 << 5 | 1)
+    archive.write_bytes(stamp.replace(date, struct.pack("<H", 15 << 5)))  # month 15, day 0
+    collect(NAME, source=archive, folder=course.root)
+    assert "1970-01-01" in (course.submitted("ada_1", NAME) / "timestamp.txt").read_text()
+
+
+def test_folders_deep_below_are_not_searched(course, tmp_path):
+    place = tmp_path / "export"
+    for depth in range(7):
+        (place / f"student{depth}").mkdir(parents=True)
+        (place / f"student{depth}" / FILE).write_text(str(depth))
+        place = place / "below"
+    collect(NAME, source=tmp_path / "export", folder=course.root)
+    assert collected(course) == {f"student{depth}": str(depth) for depth in range(collecting.MAX_DEPTH)}
+
+
+def test_a_file_that_unpacks_to_much_is_refused_and_not_unpacked(course, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(collecting, "FILE_BYTES", 1_000_000)
     archive = tmp_path / "bomb.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("ada_1_2_sums.ipynb", bytes(3_000_000))
+        packed.writestr("ada_1_2_sums.ipynb", bytes(50_000_000))
         packed.writestr("bob_2_3_sums.ipynb", "good")
+    tracemalloc.start()
     collect(NAME, source=archive, folder=course.root)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000  # bytes
     assert collected(course) == {"bob_2": "good"}
     assert "larger than 1 MB" in capsys.readouterr().out
 
 
-def test_an_older_file_that_differs_does_not_replace_a_newer_one(course, tmp_path, capsys):
+@pytest.mark.parametrize("month", [2, 3], ids=["older", "equally old"])
+def test_a_file_that_differs_and_is_no_newer_does_not_replace_what_is_there(course, tmp_path, capsys, month):
     archive = pack(tmp_path / "new.zip", {"ada_1_2_sums.ipynb": "new"})
-    older = pack(tmp_path / "old.zip", {"ada_1_1_sums.ipynb": "old"}, when=(2026, 2, 1, 12, 0, 0))
+    older = pack(tmp_path / "old.zip", {"ada_1_1_sums.ipynb": "old"}, when=(2026, month, 1, 12, 0, 0))
     for source in (archive, older):
         collect(NAME, source=source, folder=course.root)
     assert collected(course) == {"ada_1": "new"}
@@ -332,8 +445,17 @@ def test_what_is_no_export_is_refused(course, tmp_path, make, said):
 
 @pytest.mark.parametrize("name", ["8", "../07", "", ".."])
 def test_an_unknown_assignment_is_refused_with_those_that_there_are(course, tmp_path, name):
+    for place in (course.root, course.root / NAME, course.root / "source"):  # where such a name would lead
+        place.mkdir(exist_ok=True)
+        (place / FILE).touch()
     with pytest.raises(CannotStart, match=f"There are: {NAME}"):
         collect(name, source=tmp_path, folder=course.root)
+
+
+def test_an_assignment_of_two_notebooks_is_refused(course, tmp_path):
+    (course.source(NAME) / "other.ipynb").touch()
+    with pytest.raises(CannotStart, match=f"no assignment '{NAME}' with one notebook"):
+        collect(NAME, source=tmp_path, folder=course.root)
 
 
 def test_a_download_of_the_wrong_folder_is_refused_in_time(course, tmp_path, monkeypatch):

@@ -1,6 +1,5 @@
 """The pages for instructors: commands, options, files and examples that they name exist and work."""
 
-import json
 import re
 import shlex
 from datetime import datetime
@@ -16,7 +15,7 @@ from course_lib.grading.intake import Submission
 from course_lib.grading.judge import judge
 from course_lib.grading.prove import read_wrong_solutions, trials
 from course_lib.grading.spec import load, read_assignment
-from tests.grading import small_course as small
+from tests.grading import courses
 from tests.grading.fakes import FakeZygote
 
 ROOT = Path(__file__).parents[2]
@@ -104,13 +103,13 @@ def own_assignment(tmp_path_factory):
     """A course directory with the assignment that grading.md shows."""
     root = tmp_path_factory.mktemp("own")
     answer = "def rms_norm(x):\n    ### BEGIN SOLUTION\n    return x / x.pow(2).mean(-1, keepdim=True).sqrt()\n"
-    cells = small.notebook(
-        small.setup("setup", "import torch"),
-        small.solution("rms_norm", answer + "    ### END SOLUTION"),
-        small.check("check-rms_norm", "rms_norm(torch.ones(2, 3))", 5),
-    )
+    cells = [
+        courses.setup("setup", "import torch"),
+        courses.solution("rms_norm", answer + "    ### END SOLUTION"),
+        courses.check("check-rms_norm", "rms_norm(torch.ones(2, 3))", 5),
+    ]
     for place, content in {
-        "source/06/norms.ipynb": json.dumps(cells),
+        "source/06/norms.ipynb": courses.notebook(cells).decode(),
         "hidden/06/checks.py": example("python", "ASSIGNMENT = "),
         "hidden/06/wrong_solutions.py": example("python", "WRONG = "),
     }.items():
@@ -133,14 +132,14 @@ def test_the_example_of_checks_gives_what_its_answers_deserve(own_assignment):
 
 
 def test_the_example_of_lateness_takes_a_point_for_each_hour_begun(tmp_path):
-    folders = small.make_course(tmp_path / "course")
+    folders = courses.make_course(tmp_path / "course")
     (folders.root / "late.py").write_text(example("python", "OnePointAnHour"))
     (line,) = [piece for piece in pieces(PAGES[0]) if piece.startswith("c.AssignLatePenalties")]
     from traitlets.config import Config
 
     config = Config()
     exec(line, {"c": config})
-    with Gradebook(folders.gradebook, assignment=small.NAME, notebook=small.NOTEBOOK, config=config) as book:
-        book.record(small.verdict("ada"), {}, submitted=datetime(2026, 3, 1, 13, 30))
-        book.record(small.verdict("bob"), {}, submitted=datetime(2026, 3, 4))
-    assert [row.penalty for row in scores(folders.gradebook, small.NAME)] == [2.0, 5.0]
+    with Gradebook(folders.gradebook, assignment=courses.NAME, notebook=courses.NOTEBOOK, config=config) as book:
+        book.record(courses.verdict("ada"), {}, submitted=datetime(2026, 3, 1, 13, 30))
+        book.record(courses.verdict("bob"), {}, submitted=datetime(2026, 3, 4))
+    assert [row.penalty for row in scores(folders.gradebook, courses.NAME)] == [2.0, 5.0]

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from course_lib.grading.receipts import read_receipt
-from tests.grading.small_course import NAME, NOTEBOOK
+from tests.grading.courses import NAME, NOTEBOOK
 from tests.grading.unreleased import SOLVED, answer, unreleased_course
 
 pytestmark = pytest.mark.needs("mount_namespace")

@@ -13,7 +13,7 @@ from course_lib.data.place import CannotStart
 from course_lib.grading.export import csv_text, export, harmless
 from course_lib.grading.gradebook import Gradebook
 from course_lib.grading.roster import match, read_roster
-from tests.grading.small_course import NAME, NOTEBOOK, make_course, submit, verdict
+from tests.grading.courses import NAME, NOTEBOOK, make_course, submit, verdict
 from tests.grading.test_summary import score
 
 CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,07 Sums (4711),Assignments Current Score
@@ -314,12 +314,24 @@ def test_a_column_that_canvas_does_not_have_is_said(course, roster, capsys):
     assert table(course, "canvas")[0][5] == "07 Sums" and "no column '07 Sums'" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "＝1", "a;=1", "a,\n=1", "a\t=1"])
+@pytest.mark.parametrize(
+    "formula", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "＝1", "a;=1", "a,\n=1", "a\t=1", "a;＋1", "a;－1", "＠a"]
+)
 def test_no_cell_begins_like_a_formula(formula):
     (row,) = list(csv.reader(io.StringIO(csv_text([[formula]]).decode("utf-8-sig"), newline="")))
     parts = [part.strip() for line in row[0].split("\n") for piece in line.split(";") for part in piece.split("\t")]
-    assert all(not part.startswith(tuple("=+-@＝")) for part in parts)
+    assert all(not part.startswith(tuple("=+-@＝＋－＠")) for part in parts)
     assert harmless("anna-maria, o'neil @ home; 1 = 1") == "anna-maria, o'neil @ home; 1 = 1"
+
+
+def test_marks_that_turn_text_around_are_shown_as_their_numbers():
+    assert "\u202e" not in csv_text([["\u202eada"]]).decode("utf-8-sig")
+
+
+@pytest.mark.parametrize("text", [CANVAS, MOODLE])
+def test_the_plain_layout_takes_the_list_of_any_platform(course, roster, text):
+    course("ada")
+    assert export(NAME, course.folders.root, layout="plain", roster=roster(text)) in (0, 1)
 
 
 def test_an_identifier_that_had_to_be_changed_is_said(course, roster, capsys):

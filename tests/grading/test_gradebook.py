@@ -1,7 +1,9 @@
 """What the gradebook takes from a verdict, and what a person's hand has written there and stays."""
 
 import json
+import os
 import sqlite3
+import sys
 from datetime import datetime, timedelta
 
 import pytest
@@ -15,7 +17,7 @@ from course_lib.data.place import CannotStart
 from course_lib.grading.folders import write_whole
 from course_lib.grading.gradebook import Gradebook, parse_time, scores
 from course_lib.grading.graded import graded_notebook
-from tests.grading.small_course import NAME, NOTEBOOK, POINTS, make_course, released, submit, verdict
+from tests.grading.courses import NAME, NOTEBOOK, POINTS, make_course, released, submit, verdict
 
 ON_TIME = datetime(2026, 2, 28, 12)
 TWO_DAYS_LATE = datetime(2026, 3, 3, 12)
@@ -58,6 +60,11 @@ def late(**settings):
 class PointADay(BasePlugin):
     def late_submission_penalty(self, student_id, score, total_seconds_late):
         return total_seconds_late / 86400
+
+
+class APointOff(BasePlugin):
+    def late_submission_penalty(self, student_id, score, total_seconds_late):
+        return 1
 
 
 class Negative(BasePlugin):
@@ -116,6 +123,8 @@ def test_points_by_hand_extra_credit_and_comments_survive_regrading(folders, boo
     assert found.points == {"check-add": 3.0, "check-double": 2.0, "why": 3.0}
     assert found.comments["add"] == "Nearly!"
     assert found.unread == ("check-add",)  # the judge changed its mind behind the person's back
+    book.record(verdict("ada", add=1.0, submission="c" * 64), {"why": "Because."}, submitted=ON_TIME)
+    assert row(folders).unread == ("check-add",)  # until the person has looked
 
 
 def test_a_person_is_asked_again_only_when_the_written_answer_changed(folders, book):
@@ -133,6 +142,8 @@ def test_no_written_answer_is_0_and_asks_nobody(folders, book, text):
     book.record(verdict("ada"), {} if text is None else {"why": text}, submitted=ON_TIME)
     found = row(folders)
     assert (found.points["why"], found.unread, found.comments["why"]) == (0.0, (), "No response.")
+    with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+        assert theirs.find_grade("why", NOTEBOOK, NAME, "ada").auto_score == 0.0  # and not ungraded
 
 
 def test_a_verdict_cannot_give_more_points_than_were_released(folders, book):
@@ -165,6 +176,86 @@ def test_a_penalty_is_never_a_present(folders):
     with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=config) as book:
         book.record(verdict("ada"), {}, submitted=TWO_DAYS_LATE)
     assert row(folders).penalty == 0.0
+
+
+def test_a_plugin_may_lie_in_the_course_directory_which_is_no_place_for_other_imports(folders):
+    (folders.root / "late_of_mine.py").write_text(
+        "from nbgrader.plugins import BasePlugin\nclass Half(BasePlugin):\n"
+        "    def late_submission_penalty(self, student_id, score, total_seconds_late): return score / 2\n"
+    )
+    config, before = late(), list(sys.path)
+    config.AssignLatePenalties.plugin_class = "late_of_mine.Half"
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=config) as book:
+        book.record(verdict("ada"), {}, submitted=TWO_DAYS_LATE)
+    assert row(folders).penalty == 2.5 and sys.path == before
+
+
+def test_a_plugin_that_is_not_there_is_said(folders):
+    config = late()
+    config.AssignLatePenalties.plugin_class = "no_such_file.Half"
+    with pytest.raises(CannotStart, match="The plugin for late submissions of .* cannot be used"):
+        Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=config)
+
+
+@pytest.mark.needs("linux")
+def test_a_gradebook_is_closed_in_the_end(folders):
+    def opened():
+        links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+        return str(folders.gradebook) in [os.readlink(link) for link in links if os.path.lexists(link)]
+
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK) as book:
+        book.record(verdict("ada"), {}, submitted=ON_TIME)
+        assert opened()
+    assert not opened()
+
+
+def test_who_is_in_time_pays_nothing_whatever_the_plugin_says(folders):
+    config = late()
+    config.AssignLatePenalties.plugin_class = f"{__name__}.APointOff"
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=config) as book:
+        book.record(verdict("ada"), {}, submitted=ON_TIME)
+        book.record(verdict("bob"), {}, submitted=None)
+        book.update_penalties()
+    assert [row.penalty for row in scores(folders.gradebook, NAME)] == [0.0, 0.0]
+
+
+def test_an_earlier_due_date_counts_for_those_graded_before(folders):
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=late()) as book:
+        book.record(verdict("ada"), {}, submitted=ON_TIME)
+    with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+        theirs.update_or_create_assignment(NAME, duedate="2026-02-27 12:00:00 UTC")
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=late()) as book:
+        book.update_penalties()
+    assert row(folders).penalty == 1.0
+
+
+def test_another_assignment_in_the_same_gradebook_is_left_alone(folders):
+    with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+        theirs.add_assignment("08", duedate="2026-03-01 12:00:00 UTC")
+        theirs.add_notebook("norms", "08")
+        theirs.add_grade_cell("check-add", "norms", "08", max_score=3, cell_type="code")
+        theirs.add_solution_cell("add", "norms", "08")
+    other = {"assignment": "08", "notebook": "norms", "config": late()}
+    with (
+        Gradebook(folders.gradebook, **other) as norms,
+        Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=late()) as sums,
+    ):
+        norms.record(verdict("ada", add=2.5, submission="8" * 64), {}, submitted=TWO_DAYS_LATE)
+        sums.record(verdict("ada"), {}, submitted=ON_TIME)
+        sums.record(verdict("bob"), {}, submitted=ON_TIME)
+        assert [len(book.recorded()) for book in (norms, sums)] == [1, 2]
+        assert norms.recorded()["ada"].submission == "8" * 64
+        with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+            theirs.grant_extension("08", "ada", days=7)
+        sums.update_penalties()
+        (there,) = scores(folders.gradebook, "08")
+        assert (there.points, there.penalty) == ({"check-add": 2.5}, 2.0)  # until its own grader runs
+        norms.update_penalties()
+        assert scores(folders.gradebook, "08")[0].penalty == 0.0
+    assert [(row.student, row.total, row.seconds_late) for row in scores(folders.gradebook, NAME)] == [
+        ("ada", 5.0, 0.0),
+        ("bob", 5.0, 0.0),
+    ]
 
 
 def test_an_extension_takes_a_penalty_back_without_regrading(folders):
@@ -224,6 +315,7 @@ def test_a_file_that_is_no_gradebook_is_refused_and_kept(tmp_path):
 
 
 def test_another_program_that_holds_the_gradebook_is_named(folders, book, monkeypatch):
+    assert book._db.execute(api.text("pragma busy_timeout")).scalar() == 30_000  # milliseconds
     book._db.execute(api.text("pragma busy_timeout = 100"))
     with sqlite3.connect(folders.gradebook) as other:
         other.execute("begin exclusive")
@@ -253,34 +345,46 @@ def test_a_record_asks_the_gradebook_nothing_that_grows_with_the_class(folders, 
 def test_scores_come_in_the_order_of_the_notebook(folders, book):
     book.record(verdict("ada"), {}, submitted=ON_TIME)
     assert list(row(folders).possible.items()) == list(POINTS.items())
+    names = ["why", "check-last", "check-first"]
+    with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+        theirs.add_assignment("08")
+        theirs.add_notebook("norms", "08")
+        for name in sorted(names):
+            theirs.add_grade_cell(name, "norms", "08", max_score=1, cell_type="code")
+        for name in names:
+            theirs.add_source_cell(name, "norms", "08", cell_type="code")
+    with Gradebook(folders.gradebook, assignment="08", notebook="norms") as norms:
+        norms.record(verdict("ada"), {}, submitted=ON_TIME)
+    assert list(scores(folders.gradebook, "08")[0].possible) == names
 
 
-def test_the_graded_notebook_is_the_release_with_answers_and_words(folders):
-    judged = verdict("ada", add=1.0)
-    text = graded_notebook(
-        json.dumps(released()).encode(), {"add": "def add(): ...", "why": "So.", "setup": "x"}, judged
-    )
-    cells = {cell["metadata"]["nbgrader"]["grade_id"]: cell for cell in json.loads(text)["cells"]}
-    assert (cells["add"]["source"], cells["why"]["source"]) == ("def add(): ...", "So.")
-    assert cells["setup"]["source"] == "import torch"  # only answers are the student's
-    said, points = cells["check-add"]["outputs"]
-    assert "[failed] add is right" in said["text"] and points["data"]["text/plain"] == "1.0"
-    assert "trusted" not in said["text"]
+def test_scores_of_what_is_not_released_say_what_to_run(folders, tmp_path):
+    for database, assignment in ((folders.gradebook, "09"), (tmp_path / "none.db", NAME)):
+        with pytest.raises(CannotStart, match=f"course assign release {assignment}"):
+            scores(database, assignment)
+    assert not (tmp_path / "none.db").exists()
 
 
-def test_a_graded_notebook_says_that_there_was_no_sandbox():
-    judged = verdict("ada", sandbox="none: trusted students")
-    text = graded_notebook(json.dumps(released()).encode(), {}, judged).decode()
-    assert text.count("Judged without a sandbox") == 2
+def test_a_penalty_takes_from_what_a_person_gave_too(folders):
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=late()) as book:
+        book.record(verdict("ada", add=0.0, double=0.0), {}, submitted=TWO_DAYS_LATE)
+        assert row(folders).penalty == 0.0
+        by_hand(folders, check_add={"manual_score": 1.0, "extra_credit": 0.5})
+        book.update_penalties()
+        assert (row(folders).penalty, row(folders).total) == (1.5, 0.0)
 
 
-def test_nbgrader_reads_the_judges_points_from_the_graded_notebook():
-    from nbformat import reads
-    from nbgrader.utils import determine_grade, is_grade
-
-    text = graded_notebook(json.dumps(released()).encode(), {"why": "So."}, verdict("ada", add=1.0)).decode()
-    grades = [determine_grade(cell) for cell in reads(text, as_version=4).cells if is_grade(cell)]
-    assert grades == [(1.0, 3.0), (2.0, 2.0), (None, 4.0)]
+def test_cells_with_points_or_extra_credit_by_hand_are_named(folders, book):
+    for student in ("dan", "cy", "bob", "ada"):
+        book.record(verdict(student), {}, submitted=ON_TIME)
+    by_hand(folders, "bob", check_add={"manual_score": 0.0}, check_double={"extra_credit": 0.5})
+    found = scores(folders.gradebook, NAME)
+    assert [(row.student, row.by_hand) for row in found] == [
+        ("ada", ()),
+        ("bob", ("check-add", "check-double")),
+        ("cy", ()),
+        ("dan", ()),
+    ]
 
 
 def test_half_a_surrogate_pair_in_an_answer_can_be_stored(folders, book):

@@ -18,7 +18,7 @@ from course_lib.grading.exchange import read_config
 from course_lib.grading.folders import grading_lock
 from course_lib.grading.gradebook import scores
 from course_lib.grading.sandbox import SandboxError, Zygote
-from tests.grading.small_course import NAME, NOTEBOOK, make_course, submit
+from tests.grading.courses import NAME, NOTEBOOK, make_course, submit
 
 pytestmark = pytest.mark.needs("sandbox")
 
@@ -27,14 +27,12 @@ WRONG = GOOD | {"double": "def double(x):\n    return x"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_zygote():
+def one_zygote(kept_zygote):
     """The plugin keeps its zygote for the process; these tests leave none behind."""
-    kept = threading.local()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch, "_of_this_thread", kept)
+        patch.setattr(batch, "_of_this_thread", threading.local())
+        patch.setattr(batch, "Zygote", kept_zygote)
         yield
-        for zygote in kept.__dict__.get("zygotes", {}).values():
-            zygote.close()
 
 
 @pytest.fixture(autouse=True)
@@ -204,7 +202,7 @@ def test_another_layout_of_folders_is_refused(folders):
 
 
 def test_trusted_students_are_a_setting_that_is_stamped(folders, monkeypatch):
-    submit(folders, "ada", **GOOD)
+    submit(folders, "ada", add=GOOD["add"])  # one box: without walls each begins by importing torch
     asked = []
     monkeypatch.setattr(batch, "Zygote", lambda trusted, hidden: asked.append(trusted) or Zygote(trusted=trusted))
     assert outcome(folders, JudgeSubmission={"trusted_students": True})["success"]

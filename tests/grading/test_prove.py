@@ -5,7 +5,7 @@ import pytest
 from course_lib.data.place import CannotStart
 from course_lib.grading import prove as proving
 from course_lib.grading.prove import WrongSolution, gaps, prove
-from course_lib.grading.sandbox import SandboxError, Zygote
+from course_lib.grading.sandbox import SandboxError
 from course_lib.grading.spec import load, read_assignment
 from tests.grading.courses import CHECKS, small_course
 
@@ -31,17 +31,8 @@ def wrong_solutions(double=DOUBLE, halve=HALVE):
 
 
 @pytest.fixture
-def shared(zygote, monkeypatch):
-    """The zygote of all tests in place of new ones."""
-
-    class Shared(Zygote):
-        def __init__(self):
-            self.__dict__ = zygote.__dict__
-
-        def close(self):
-            pass
-
-    monkeypatch.setattr(proving, "Zygote", Shared)
+def shared(kept_zygote, monkeypatch):
+    monkeypatch.setattr(proving, "Zygote", kept_zygote)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from course_lib.grading.folders import Folders
 from course_lib.grading.release import release, release_problems
 from course_lib.grading.spec import STUB, WRITTEN_STUB, read_assignment
 from course_lib.grading.stripped import student_version
-from tests.grading.small_course import CHECKS, NAME, NOTEBOOK, POINTS, STUBS
+from tests.grading.courses import NAME, NOTEBOOK, POINTS, STUBS, SUMS_CHECKS
 from tests.grading.unreleased import CONFIG, unreleased_course, write_source
 
 ROOT = Path(__file__).parents[2]
@@ -188,7 +188,7 @@ def in_metadata(folders):
 
 def hidden_check(folders):
     notebook = source(folders)
-    notebook["cells"][2]["source"] = CHECKS.splitlines()[13]
+    notebook["cells"][2]["source"] = SUMS_CHECKS.splitlines()[13]
     write_source(folders, notebook)
 
 

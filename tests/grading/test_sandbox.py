@@ -1,3 +1,4 @@
+import contextlib
 import os
 import random
 import shutil
@@ -114,6 +115,12 @@ class TestCalls:
         assert box.load("1 +") == "SyntaxError"
         assert box.ended is None
 
+    def test_a_result_that_fails_while_it_is_sent_is_an_error_and_not_the_end(self, box):
+        box.load("class Result(list):\n    def __iter__(self): raise LookupError")
+        with pytest.raises(StudentError) as error:
+            box.call("Result")
+        assert error.value.kind == "LookupError" and box.ended is None
+
     def test_an_answer_that_is_too_large_is_an_error(self, zygote):
         with zygote.box(Limits(reply_bytes=1000)) as box:
             box.load("import torch\ndef f(n): return torch.zeros(n, dtype=torch.uint8)")
@@ -126,6 +133,24 @@ class TestCalls:
         with zygote.box(Limits(log_bytes=1000)) as box:
             box.load("import sys\nprint('out')\nprint('error', file=sys.stderr)\nfor _ in range(10**5): print('more')")
         assert len(box.log) == 1000 and box.log.startswith(b"out\nerror\nmore\n")
+
+    def test_nobody_types_an_answer(self, box):
+        assert box.load("input()") == "EOFError"
+
+    def test_what_goes_through_a_stream_of_the_students_own_is_kept(self, zygote):
+        with zygote.box() as box:
+            box.load("import sys\nsys.stdout = open(1, 'w', closefd=False)\nprint('through a buffer')")
+            assert box.ended is None
+        assert box.log == b"through a buffer\n"
+
+    @pytest.mark.parametrize("stream", ["None", "open('/tmp/closed', 'w')", "Broken()"])
+    def test_a_stream_that_is_broken_costs_nothing(self, box, stream):
+        assert box.load("class Broken:\n    def flush(self): raise SystemExit") is None
+        assert box.load(f"import sys\nsys.stdout = sys.stderr = {stream}\nif sys.stdout: sys.stdout.close()") in (
+            None,
+            "AttributeError",  # there is no close
+        )
+        assert run(box, "def f(): return 1") == 1
 
     def test_each_box_starts_from_the_same_seeds(self, zygote):
         source = (
@@ -485,9 +510,16 @@ time.sleep(600)
 
 
 class TestZygote:
+    def test_where_a_wall_cannot_be_built_there_is_no_box(self, zygote):
+        with pytest.raises(SandboxError, match="makes no box"):
+            zygote.box(Limits(disk=-1))  # no such file system
+        with zygote.box() as box:
+            assert run(box, "def f(): return 1") == 1
+
     def test_a_zygote_that_was_killed_is_replaced(self, zygote):
         for child in psutil.Process(zygote._process.process.pid).children(recursive=True):
-            child.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # of the box before, or with its parent just now
+                child.kill()
         with zygote.box() as box:
             assert run(box, "def f(): return 1") == 1
 
@@ -552,13 +584,15 @@ class TestTrusted:
     """The same worker without walls."""
 
     def test_it_answers_as_a_box_does_and_ends_with_what_it_started(self):
-        with Zygote(trusted=True) as zygote, zygote.box() as box:
+        with Zygote(trusted=True) as zygote, zygote.box(Limits(open_files=77)) as box:
+            assert run(box, "import resource\ndef f(): return resource.getrlimit(resource.RLIMIT_NOFILE)") == (77, 77)
             box.load("import torch, subprocess, sys, time\nprint('hello')\ndef f(x): x += 1; return x * 2")
             x = torch.ones(2)
             assert box.call("f", x).tolist() == [4, 4] and x.tolist() == [2, 2]
             box.load("def start(): return subprocess.Popen(['sleep', '600'], start_new_session=True).pid")
             child = psutil.Process(box.call("start"))
             assert box.load("raise ValueError") == "ValueError"
+            assert box.load("input()") == "EOFError"  # it does not read what the judge asks
             with pytest.raises(BoxEnded) as ended:
                 box.load("while True: pass", seconds=0.3)
             assert ended.value.reason == "time"

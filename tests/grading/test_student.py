@@ -24,7 +24,7 @@ from course_lib.grading.spec import load
 from course_lib.grading.student import fetch, list_assignments, submit, validate, verify
 from course_lib.properties import Check, Finding
 from course_lib.properties.core import repeats
-from tests.grading.small_course import NAME, NOTEBOOK, SOURCE
+from tests.grading.courses import NAME, NOTEBOOK, SOURCE
 from tests.grading.unreleased import SOLVED, add_cell, answer, unreleased_course, write_source
 
 FILE = f"{NOTEBOOK}.ipynb"

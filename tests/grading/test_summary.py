@@ -5,7 +5,7 @@ import pytest
 from course_lib.grading.gradebook import Score
 from course_lib.grading.judge import NOT_YET
 from course_lib.grading.summary import MOST_ROWS, print_summary
-from tests.grading.small_course import verdict
+from tests.grading.courses import verdict
 
 
 def score(student, *, add=3.0, double=2.0, why=0.0, unread=(), penalty=0.0):

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from course_lib.grading.folders import Folders
-from tests.grading.small_course import CHECKS, NAME, NOTEBOOK, SOURCE
+from tests.grading.courses import NAME, NOTEBOOK, SOURCE, SUMS_CHECKS
 
 CONFIG = Path(__file__).parents[2] / "notebooks" / "assignments" / "nbgrader_config.py"
 SOLVED = {
@@ -15,7 +15,7 @@ SOLVED = {
 }
 
 
-def unreleased_course(root, *, checks=CHECKS, settings=""):
+def unreleased_course(root, *, checks=SUMS_CHECKS, settings=""):
     """Writes the instructor's files of the small assignment, with the course's own settings for nbgrader."""
     folders = Folders(root=Path(root))
     write_source(folders, json.loads(json.dumps(SOURCE)))

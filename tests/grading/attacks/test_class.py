@@ -18,7 +18,7 @@ from course_lib.grading.feedback import feedback
 from course_lib.grading.folders import Folders
 from course_lib.grading.gradebook import Score, scores
 from tests.grading.attacks.course import descendants, left_behind
-from tests.grading.small_course import NAME, NOTEBOOK, make_course, submit
+from tests.grading.courses import NAME, NOTEBOOK, make_course, submit
 
 pytestmark = pytest.mark.needs("sandbox")
 

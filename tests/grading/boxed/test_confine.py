@@ -172,3 +172,15 @@ def test_limits_that_were_lower_before_stay(in_child):
         return resource.getrlimit(resource.RLIMIT_NOFILE)
 
     assert in_child(twice) == "(64, 64)"
+
+
+@pytest.mark.parametrize("own_user", [True, False])
+def test_the_number_of_processes_is_limited_only_where_a_box_has_its_own_user(in_child, own_user):
+    def limit():
+        import resource
+
+        before = resource.getrlimit(resource.RLIMIT_NPROC)
+        limit_process(Limits(processes=7), own_user=own_user)
+        return resource.getrlimit(resource.RLIMIT_NPROC) == ((8, 8) if own_user else before)
+
+    assert in_child(limit) == "True"

@@ -165,9 +165,13 @@ MALFORMED = {
     "a dictionary with a key twice": {"dict": [["a", 1], ["a", 2]]},
     "a dictionary with a truth value as key": {"dict": [[True, 1]]},
     "a dictionary with lone keys": {"dict": [["a"]]},
+    "a dictionary with a text in place of a pair": {"dict": ["ab"]},
+    "a dictionary with an object in place of a pair": {"dict": [{"a": 1, "b": 2}]},
     "a dictionary with a long key": {"dict": [["a" * (wire.MOST_KEY + 1), 1]]},
+    "a dictionary with half a surrogate pair as key": rb'{"dict": [["\ud800", 1]]}',
     "a handle that is no number": {"handle": "0"},
     "a negative handle": {"handle": -1},
+    "a handle beyond all that a box could keep": {"handle": wire.MOST_BODY + 1},
     "a float that is no name": {"float": "1.5"},
     "an unknown that is no name": {"unknown": 1},
     "a text of negative length": {"text": -1},
@@ -181,6 +185,60 @@ def test_malformed_frames_are_refused(tree):
         receive(
             reading(frame(tree, b"\x00" * 8 if tree in (MALFORMED["more numbers than bytes"], {"text": 9}) else b""))
         )
+
+
+MARKED = {
+    "tuple": {"tuple": []},
+    "dictionary": {"dict": []},
+    "tensor": {"tensor": "float32", "shape": [0]},
+    "array": {"array": "float32", "shape": [0]},
+    "text": {"text": 0},
+    "float": {"float": "nan"},
+    "handle": {"handle": 0},
+    "unknown": {"unknown": "int"},
+}
+
+
+@pytest.mark.parametrize("tree", MARKED.values(), ids=MARKED)
+def test_beside_a_mark_stands_nothing_else(tree):
+    receive(reading(frame(tree)))
+    with pytest.raises(WireError, match="means nothing"):
+        receive(reading(frame(tree | {"more": 1})))
+
+
+def nested(depth):
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("limit", "make", "beyond"),
+    [
+        ("MOST_DEPTH", nested, None),
+        ("MOST_NODES", lambda parts: [0] * (parts - 1), None),  # the list counts, too
+        ("MOST_AXES", lambda axes: torch.zeros([1] * axes), Unknown("Tensor")),
+        ("MOST_AXES", lambda axes: np.zeros([1] * axes), Unknown("ndarray")),
+        ("MOST_KEY", lambda length: {"a" * length: 1}, Unknown("dict")),
+        ("MOST_INTEGER", lambda number: {number - 1: 1}, Unknown("dict")),
+        ("MOST_INTEGER", lambda number: {1 - number: 1}, Unknown("dict")),
+    ],
+    ids=["depth", "parts", "axes of a tensor", "axes of an array", "key", "large key", "small key"],
+)
+def test_both_ends_take_what_is_within_a_limit_and_nothing_beyond(monkeypatch, limit, make, beyond):
+    most = getattr(wire, limit)
+    assert equal(round_trip(make(most)), make(most))
+    if beyond is None:
+        with pytest.raises(WireError):
+            pack(make(most + 1))
+    else:
+        assert round_trip(make(most + 1)) == beyond
+    monkeypatch.setattr(wire, limit, most + 1)
+    sent = pack(make(most + 1))
+    monkeypatch.undo()
+    with pytest.raises(WireError):
+        receive(reading(sent))
 
 
 @pytest.mark.parametrize("length", [True, 1.0, "1", [1], None])
@@ -264,6 +322,16 @@ def test_what_arrives_can_be_written_to():
     assert tensor.resize_(3).shape == (3,)
 
 
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_floats_that_json_does_not_know_arrive(number):
+    assert equal(round_trip([number, {"a": number}]), [number, {"a": number}])
+
+
+@pytest.mark.parametrize("text", ["a\ud800", "a\ud800" * 200], ids=["short", "long"])
+def test_half_a_surrogate_pair_arrives_as_a_question_mark(text):
+    assert round_trip(text) == text.replace("\ud800", "?")
+
+
 def test_numbers_of_numpy_arrive_as_arrays_of_no_axes():
     arrived = round_trip(np.float64(1.5))
     assert isinstance(arrived, np.ndarray) and arrived.shape == () and float(arrived) == 1.5
@@ -276,6 +344,11 @@ def test_arrays_in_the_order_of_bytes_of_other_machines_arrive_as_their_numbers(
 def kind(value):
     """For the names of tests, which must be the same in each process."""
     return type(value).__name__
+
+
+class HostileNumber(int):
+    def __abs__(self):
+        raise SystemExit
 
 
 class Hostile(str):
@@ -298,6 +371,8 @@ class Hostile(str):
         ({(1, 2): 3}, "dict"),
         ({True: 3}, "dict"),
         (Hostile("text"), wire.NAMELESS),
+        (HostileNumber(1), wire.NAMELESS),
+        (type("the_answer_is_42", (float,), {})(), wire.NAMELESS),
         (type("the_answer_is_42", (), {})(), wire.NAMELESS),
         (Unknown("the answer is 42"), wire.NAMELESS),
         (torch.ones(2).to_sparse(), "Tensor"),

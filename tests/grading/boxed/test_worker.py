@@ -55,6 +55,8 @@ def test_a_kept_value_is_named_by_a_handle_and_can_be_given_back(box):
     assert kept == Handle(0)
     assert call(box, kept, 2, method="up")["value"] == 2
     assert call(box, "read", [kept])["value"] == 2
+    load(box, "def read_named(*, counters): return counters['first'].n")
+    assert call(box, "read_named", counters={"first": kept})["value"] == 2
 
 
 def test_parameters_are_read_and_written_by_name(box):
@@ -82,7 +84,7 @@ def gradients(box, target, *args, output_gradient, **kwargs):
 def test_gradients_are_those_of_autograd(box):
     load(box, "def f(x, n, unused, scale=1):\n    return scale * x ** n")
     x, unused = torch.tensor([1.0, 2.0]), torch.ones(1)
-    found = gradients(box, "f", x, 3, unused, output_gradient=torch.tensor([1.0, 10.0]), scale=2)["value"]
+    found = gradients(box, "f", x, torch.tensor(3), unused, output_gradient=torch.tensor([1.0, 10.0]), scale=2)["value"]
     assert found["inputs"][0].tolist() == [6, 240] and found["inputs"][1:] == [None, None]
     assert found["parameters"] == {}
 
@@ -92,6 +94,20 @@ def test_gradients_of_a_module_are_by_the_names_of_its_parameters(box):
     model = call(box, "model", method="eval", keep=True)["value"]
     found = gradients(box, model, torch.tensor([[3.0, 4.0]]), output_gradient=torch.ones(1, 1))["value"]
     assert {name: value.tolist() for name, value in found["parameters"].items()} == {"weight": [[3, 4]]}
+
+
+def test_a_module_with_methods_of_its_own_is_still_read_and_written_as_torch_does(box):
+    load(
+        box,
+        "from torch import nn\nclass Own(nn.Linear):\n    state_dict = load_state_dict = named_parameters = None\n"
+        "model = Own(2, 1)",
+    )
+    model = call(box, "model", method="eval", keep=True)["value"]
+    weights = {"weight": torch.ones(1, 2), "bias": torch.zeros(1)}
+    assert box.answer({"operation": "set_parameters", "handle": model, "values": weights}) == {"value": None}
+    assert box.answer({"operation": "parameters", "handle": model})["value"].keys() == weights.keys()
+    found = gradients(box, model, torch.ones(1, 2), output_gradient=torch.ones(1, 1))["value"]
+    assert found["parameters"].keys() == weights.keys()
 
 
 @pytest.mark.parametrize(
