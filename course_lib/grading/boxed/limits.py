@@ -1,7 +1,11 @@
 """How much a box may use."""
 
 import math
+import os
 from dataclasses import dataclass
+
+if os.name == "posix":  # there is none on Windows
+    import resource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +27,6 @@ def limit_process(limits: Limits, *, own_user: bool) -> None:
     The number of processes counts by user, so it is limited only in a box that has its own (`own_user`), as which its
     warden runs, too.
     """
-    import resource  # there is none on Windows
-
     cpu = max(1, math.ceil(limits.cpu_seconds))  # the kernel warns then, and kills a second later
     amounts = {
         "RLIMIT_AS": limits.memory,
