@@ -8,7 +8,6 @@ import contextlib
 import functools
 import json
 import os
-import queue
 import shutil
 import signal
 import socket
@@ -20,7 +19,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import psutil
@@ -28,8 +27,9 @@ from torch import Tensor
 
 from course_lib.grading import bubblewrap
 from course_lib.grading.boxed.limits import Limits
-from course_lib.grading.boxed.wire import Handle, WireError, arrays_in, pack, receive
-from course_lib.grading.boxed.worker import CUT_OFF, ERROR_NAMES, OWN_ERROR, TOO_LARGE, reader, writer
+from course_lib.grading.boxed.wire import Handle, WireError, arrays_in, pack
+from course_lib.grading.boxed.worker import CUT_OFF, ERROR_NAMES, OWN_ERROR, TOO_LARGE
+from course_lib.grading.lines import Line, PolledLine, ThreadedLine
 
 __all__ = [
     "Box",
@@ -84,13 +84,10 @@ class Gradients:
     parameters: dict[str, Tensor]
 
 
-@runtime_checkable
 class Body(Protocol):
-    """The process of a box as the judge sees it: three pipes, and an end."""
+    """The process of a box as the judge sees it: a line to talk by, and an end."""
 
-    requests: BinaryIO
-    replies: BinaryIO
-    log: BinaryIO
+    line: Line
 
     def end(self, *, seconds: float = 0) -> str:
         """Ends all its processes, waits until they are gone, and says why.
@@ -120,7 +117,7 @@ class Zygote:
     def box(self, limits: Limits | None = None) -> "Box":
         """A fresh box. Raises SandboxError if there cannot be one."""
         limits = Limits() if limits is None else limits
-        return Box(self._plain(limits) if self.trusted else self._walled(limits), limits)
+        return Box(PlainBody(limits) if self.trusted else self._walled(limits))
 
     def close(self) -> None:
         """Ends all boxes, too."""
@@ -133,9 +130,6 @@ class Zygote:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    def _plain(self, limits: Limits) -> "PlainBody":
-        return PlainBody(limits)
 
     def _walled(self, limits: Limits) -> "WalledBody":
         with self._lock:
@@ -159,24 +153,14 @@ class Box:
     argument that cannot be sent.
     """
 
-    def __init__(self, body: Body, limits: Limits):
+    def __init__(self, body: Body):
         self.ended: str | None = None
         self._body = body
-        self._limits = limits
-        self._log = bytearray()
-        self._questions: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._threads = [
-            threading.Thread(target=_drain, args=(body.log, self._log, limits.log_bytes), daemon=True),
-            threading.Thread(target=_talk, args=(body, limits, self._questions, self._answers), daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
 
     @property
     def log(self) -> bytes:
         """What the student's code printed, up to the limit; all of it once the box is closed."""
-        return bytes(self._log)
+        return self._body.line.printed
 
     def load(self, source: str, *, seconds: float = 10) -> str | None:
         """Runs a cell's code; returns the kind of error that it raised, or None."""
@@ -241,11 +225,7 @@ class Box:
         """Ends all its processes and waits until they are gone."""
         if self.ended is None:
             self._end("closed")
-        for thread in self._threads:
-            thread.join(timeout=END_SECONDS)
-        if not any(thread.is_alive() for thread in self._threads):
-            for pipe in (self._body.requests, self._body.replies, self._body.log):
-                pipe.close()
+        self._body.line.close()
 
     def __enter__(self) -> "Box":
         return self
@@ -256,13 +236,15 @@ class Box:
     def _ask(self, operation: str, seconds: float, **request: Any) -> dict[str, Any]:
         if self.ended is not None:
             raise BoxEnded(self.ended)
-        self._questions.put(pack({"operation": operation, **request}, strict=True))
+        question = pack({"operation": operation, **request}, strict=True)
         try:
-            reply = self._answers.get(timeout=seconds)
-        except queue.Empty:
+            reply = self._body.line.ask(question, seconds=seconds)
+        except TimeoutError:
             raise self._end("time") from None
-        if isinstance(reply, EOFError | OSError):
-            raise self._end(None)
+        except WireError:
+            raise self._end("protocol") from None
+        except (EOFError, OSError):
+            raise self._end(None) from None
         match reply:
             case {"error": str(name), **rest} if not rest:
                 raise StudentError(name if name in ERROR_KINDS else OWN_ERROR)
@@ -284,37 +266,12 @@ class Box:
 
     def _end(self, reason: str | None) -> BoxEnded:
         found = self._body.end(seconds=0 if reason else GRACE)
-        self._questions.put(None)
         self.ended = reason or found
         return BoxEnded(self.ended)
 
 
 REASONS = {signal.SIGKILL: "memory", signal.SIGXCPU: "cpu"} if os.name == "posix" else {}
 ERROR_KINDS = frozenset([*ERROR_NAMES.values(), TOO_LARGE, CUT_OFF])
-
-
-def _talk(body: Body, limits: Limits, questions: queue.SimpleQueue, answers: queue.SimpleQueue) -> None:
-    """Carries questions into the box and answers out; whoever asked need not wait for ever."""
-    read, write = reader(body.replies), writer(body.requests)
-    while (question := questions.get()) is not None:
-        try:
-            write(question)
-            answers.put(receive(read, most=limits.reply_bytes))
-        except (EOFError, OSError) as end:
-            answers.put(end)
-            return
-        except WireError:
-            answers.put(None)  # nothing that means anything
-            return
-
-
-def _drain(stream: BinaryIO, log: bytearray, most: int) -> None:
-    """Keeps the beginning of what a box prints and throws the rest away, so that it never waits for us."""
-    try:
-        while part := stream.read(1 << 16):
-            log += part[: most - len(log)]
-    except OSError:
-        return
 
 
 def _is_like(new: Any, old: Tensor | np.ndarray) -> bool:
@@ -340,6 +297,7 @@ class WalledBody:
     """A box in the sandbox; its warden holds the other end of `lifeline` and ends it when this end closes."""
 
     def __init__(self, zygote: "SandboxProcess", limits: Limits):
+        self.line: Line
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
             ends = []
             for direction in ("w", "r", "r"):
@@ -350,7 +308,7 @@ class WalledBody:
             self.lifeline, lifeline = socket.socketpair()
             ours.enter_context(self.lifeline)
             theirs.enter_context(lifeline)
-            (self.requests, _), (self.replies, _), (self.log, _) = ends
+            self.line = PolledLine(*(mine for mine, _ in ends), limits)
             zygote.ask(json.dumps(asdict(limits)).encode(), [*(other for _, other in ends), lifeline.fileno()])
             theirs.close()
             self.lifeline.settimeout(END_SECONDS)
@@ -400,7 +358,8 @@ class PlainBody:
             cwd=tempfile.gettempdir(),
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **bubblewrap.SETTINGS},
         )
-        self.requests, self.replies, self.log = self._process.stdin, self._process.stdout, self._process.stderr
+        process = self._process
+        self.line = ThreadedLine(process.stdin, process.stdout, process.stderr, limits)
 
     def end(self, *, seconds: float = 0) -> str:
         """Ends the process and what it started, as far as that can be found."""

@@ -8,11 +8,10 @@ import einops
 import einops.layers.torch
 import torch
 import torch._dynamo  # the first optimizer would import it
-from torch import nn
 
 from .syscalls import filter_program
-from .worker import Box, settle
 from .wire import pack, receive
+from .worker import Box, settle
 
 REHEARSAL = """
 import math
