@@ -40,6 +40,7 @@ __all__ = [
     "SandboxError",
     "StudentError",
     "Zygote",
+    "missing_for_sandbox",
     "sandbox_problem",
 ]
 
@@ -93,23 +94,24 @@ class Body(Protocol):
         """Ends all its processes, waits until they are gone, and says why.
 
         One that seems to be ending by itself is given these `seconds` for it. The reason is "protocol" for one that
-        was still alive then.
+        was still alive then, and empty if nobody is left to say it.
         """
 
 
 class Zygote:
     """Makes boxes. With `trusted=True` they are plain processes without walls.
 
-    `hidden` names folders that no box may see even if they lie where Python's libraries do.
+    `hidden` names folders that no box may see even if they lie where Python's libraries do; `borrowed` is the control
+    of another process's zygote, which is asked as long as it lives (see `SandboxProcess`).
     Raises SandboxError, with what to do, where there is no sandbox.
     """
 
-    def __init__(self, *, trusted: bool = False, hidden: Sequence[Path] = ()):
+    def __init__(self, *, trusted: bool = False, hidden: Sequence[Path] = (), borrowed: socket.socket | None = None):
         self.trusted = trusted
         self._hidden = tuple(hidden)
         self._lock = threading.Lock()
-        self._process: SandboxProcess | None = None
-        if not trusted:
+        self._process: SandboxProcess | Borrowed | None = None if borrowed is None else Borrowed(borrowed)
+        if not trusted and borrowed is None:
             if (problem := sandbox_problem()) is not None:
                 raise SandboxError(problem)
             self._process = SandboxProcess.start("zygote", hidden=self._hidden)
@@ -150,7 +152,7 @@ class Box:
     """One student's code behind walls, or what is left of it.
 
     Every method raises BoxEnded once the box has ended, and StudentError if the student's code raises; WireError for an
-    argument that cannot be sent.
+    argument that cannot be sent; SandboxError if the box was lost, which is not the student's fault.
     """
 
     def __init__(self, body: Body):
@@ -266,7 +268,9 @@ class Box:
 
     def _end(self, reason: str | None) -> BoxEnded:
         found = self._body.end(seconds=0 if reason else GRACE)
-        self.ended = reason or found
+        self.ended = reason or found or "closed"
+        if not (reason or found):
+            raise SandboxError("The sandbox ended with all its boxes")
         return BoxEnded(self.ended)
 
 
@@ -328,7 +332,7 @@ class WalledBody:
         if reason is None:  # it does not answer: with the zygote all its boxes end
             self._zygote.end()
         self.lifeline.close()
-        return {"closed": "protocol", "": "exit", None: "exit"}.get(reason, reason)
+        return "protocol" if reason == "closed" else reason or ""
 
     def _warden_says(self, seconds: float) -> str | None:
         """Its last word, once it is gone; None if it still lives after so many seconds."""
@@ -378,8 +382,35 @@ class PlainBody:
         return "protocol" if ended is None else REASONS.get(-ended, "exit")
 
 
+class Borrowed:
+    """A zygote that another process has started, and ends."""
+
+    def __init__(self, control: socket.socket):
+        self.control = control
+        _close_in_children(control)
+
+    def ask(self, message: bytes, descriptors: Sequence[int]) -> None:
+        socket.send_fds(self.control, [message], descriptors)
+
+    def alive(self) -> bool:
+        with contextlib.suppress(BlockingIOError):
+            return self.control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        return True
+
+    def complaint(self) -> str:
+        """What it says, its owner hears."""
+        return ""
+
+    def end(self) -> None:
+        """Gives it back."""
+        self.control.close()
+
+
 class SandboxProcess:
-    """A Python process of ours in bubblewrap, asked by a socket; it ends when the socket's other end closes."""
+    """A Python process of ours in bubblewrap, asked by a socket; it ends when the socket's other end closes.
+
+    The socket, `control`, may be lent to other processes, which then ask, too.
+    """
 
     def __init__(self, process: subprocess.Popen, control: socket.socket, errors: BinaryIO):
         self.process, self.control, self.errors = process, control, errors
@@ -450,15 +481,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: [line.close() for line in list(_lifelines)])
 
 
-@functools.cache
-def sandbox_problem() -> str | None:
-    """Why there can be no sandbox here, in one sentence that says what to do; None if there can."""
+def missing_for_sandbox() -> str | None:
+    """What can be seen to be missing here, in one sentence that says what to do, without starting anything."""
     if sys.platform != "linux":
         return f"The sandbox needs Linux, and this is {sys.platform}."
     if shutil.which("bwrap") is None:
         return f"There is no bubblewrap here; {INSTALL}"
     if (folder := bubblewrap.misplaced()) is not None:
         return f"Python lies in {folder}, and no box sees the machine's /tmp: set the course up in another folder."
+    return None
+
+
+@functools.cache
+def sandbox_problem() -> str | None:
+    """Why there can be no sandbox here, in one sentence that says what to do; None if there can: one was tried."""
+    if (missing := missing_for_sandbox()) is not None:
+        return missing
     try:
         SandboxProcess.start("trial").end()
     except SandboxError as problem:

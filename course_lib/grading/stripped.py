@@ -3,9 +3,9 @@
 For those who learn alone and have no nbgrader, and as a second opinion on what nbgrader has released.
 """
 
-import nbformat
 from nbformat import NotebookNode
 
+from course_lib.grading.notebook_format import nbformat
 from course_lib.grading.stubs import STUB, WRITTEN_STUB, clear_solution
 
 NOT_OURS = ("BEGIN HIDDEN TESTS", "END HIDDEN TESTS", "BEGIN MARK SCHEME", "END MARK SCHEME")
