@@ -38,7 +38,7 @@ class Line(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """For when the box is gone: reads the rest of what it printed."""
+        """Reads the rest of what the box, which is gone, has printed; any number of times."""
 
     def _keep(self, printed: bytes) -> None:
         self._printed += printed[: self._limits.log_bytes - len(self._printed)]
@@ -67,7 +67,7 @@ class PolledLine(Line):
         return receive(self._read, most=self._limits.reply_bytes)
 
     def close(self) -> None:
-        while self._drain():
+        while not self._log.closed and self._drain():
             pass
         self._close_pipes()
 

@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 import numpy as np
 import psutil
@@ -85,6 +85,7 @@ class Gradients:
     parameters: dict[str, Tensor]
 
 
+@runtime_checkable
 class Body(Protocol):
     """The process of a box as the judge sees it: a line to talk by, and an end."""
 
@@ -300,7 +301,7 @@ def _is_gradient(of: Any, gradient: Any) -> bool:
 class WalledBody:
     """A box in the sandbox; its warden holds the other end of `lifeline` and ends it when this end closes."""
 
-    def __init__(self, zygote: "SandboxProcess", limits: Limits):
+    def __init__(self, zygote: "SandboxProcess | Borrowed", limits: Limits):
         self.line: Line
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
             ends = []

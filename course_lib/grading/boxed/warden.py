@@ -147,11 +147,6 @@ class Warden:
             self._answer(heard)
         self._answer(heard)
 
-    def watch_all(self) -> None:
-        """Watches all boxes until none is left."""
-        while self._boxes:
-            self._answer(self._hear())
-
     def _hear(self) -> set[int]:
         wait = max(0.0, self._next_look - time.monotonic()) * 1000 if self._boxes else None
         return {descriptor for descriptor, _ in self._signs.poll(wait)}
