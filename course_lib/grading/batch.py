@@ -7,10 +7,12 @@ the next: a verdict that is there is not judged again, and one that is recorded 
 """
 
 import contextlib
+import gc
 import json
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
@@ -36,7 +38,7 @@ from course_lib.grading.folders import (
 from course_lib.grading.graded import graded_notebook
 from course_lib.grading.intake import Submission, take_in
 from course_lib.grading.judge import ATTENTION, SANDBOXED, SCHEMA, TRUSTED, judge
-from course_lib.grading.sandbox import SandboxError, Zygote, sandbox_problem
+from course_lib.grading.sandbox import SandboxError, SandboxProcess, Zygote, missing_for_sandbox
 from course_lib.grading.spec import AssignmentFiles, check_cell, load, read_assignment
 from course_lib.grading.verdicts import read_verdict
 from course_lib.grading.wording import counted, one_line
@@ -69,19 +71,20 @@ def grade(
     `trusted` judges without a sandbox, and `again` judges those, too, that are graded. Raises CannotStart, saying what
     to do, for an unknown or unreleased assignment, no submissions, a missing sandbox, and another grader at work.
     """
-    from course_lib.grading.exchange import read_config
-    from course_lib.grading.release import need_nbgrader
-
-    need_nbgrader(f"grade {name}")
     folders = assignments_folder(folder)
     files = _read(folders, name)
-    if not trusted and cluster is None and (problem := sandbox_problem()):
-        raise CannotStart(f"{problem}. For students whom you trust, judge without a sandbox: --trusted-students")
+    if not trusted and cluster is None and (problem := missing_for_sandbox()):
+        raise CannotStart(_refusal(problem))
     pool = Cluster(cluster) if cluster is not None else Processes(workers or _cores(), hidden=folders.root)
     with contextlib.closing(pool):
         pool.prepare(trusted=trusted)
-        from course_lib.grading.gradebook import Gradebook  # takes its time, in which the processes start
+        from course_lib.grading.release import need_nbgrader  # all this takes its time, in which the processes start
 
+        need_nbgrader(f"grade {name}")
+        from course_lib.grading.exchange import read_config
+        from course_lib.grading.gradebook import Gradebook
+
+        gc.freeze()  # what has been imported stays: no collection has to look at it again
         with (
             grading_lock(folders),
             Gradebook(
@@ -416,6 +419,11 @@ def _zygote(trusted: bool) -> Zygote:
     return kept[trusted]
 
 
+def _borrow_zygote(control: socket.socket) -> None:
+    """Asks a zygote of another process for boxes, until it fails."""
+    _of_this_thread.zygotes = {False: Zygote(hidden=_hidden, borrowed=control)}
+
+
 def _drop_zygote(trusted: bool) -> None:
     zygote = _of_this_thread.__dict__.get("zygotes", {}).pop(trusted, None)
     if zygote is not None:
@@ -532,10 +540,11 @@ class Processes(Pool):
             _start_fork_server(self._context)
         self._executor: ProcessPoolExecutor | None = None
         self._starting: Future | None = None  # done when the workers are there
-        self._trusted: bool | None = None  # whether the workers need walls; None: not known before they are asked
+        self._walls = False  # whether the workers need a zygote at once; they can start their own
+        self._zygote: SandboxProcess | None = None  # of all workers
 
     def prepare(self, *, trusted: bool) -> None:
-        self._trusted = trusted
+        self._walls = not trusted
         self._starting = Future()
         threading.Thread(target=self._launch, args=(self._starting,), daemon=True).start()
 
@@ -545,6 +554,8 @@ class Processes(Pool):
             self._launch(self._starting)
         try:
             self._starting.result()
+        except SandboxError as problem:
+            raise CannotStart(_refusal(str(problem))) from problem
         except BrokenExecutor as error:
             raise CannotStart(
                 "The processes that judge submissions end as soon as they start. Check this machine with: course doctor"
@@ -558,17 +569,29 @@ class Processes(Pool):
         if self._starting is not None:
             wait([self._starting])
             self._alive.close()  # whatever they are doing, the workers end now
-            self._executor.shutdown(wait=True, cancel_futures=True)
+            if self._executor is not None:
+                self._executor.shutdown(wait=True, cancel_futures=True)
             self._ends.close()
             self._executor = self._starting = None
+            if self._zygote is not None:
+                self._zygote.end()
+                self._zygote = None
 
     def _launch(self, starting: Future) -> None:
         self._ends, self._alive = self._context.Pipe(duplex=False)
+        control = None
+        if self._walls:
+            try:
+                self._zygote = SandboxProcess.start("zygote", hidden=self._hidden)
+            except SandboxError as problem:
+                starting.set_exception(problem)
+                return
+            control = self._zygote.control
         self._executor = ProcessPoolExecutor(
             self._workers,
             mp_context=self._context,
             initializer=_begin_worker,
-            initargs=(self._ends, self._hidden, self._trusted),
+            initargs=(self._ends, self._hidden, control),
         )
         try:
             starting.set_result(self._executor.submit(os.getpid).result())
@@ -613,16 +636,16 @@ def _start_fork_server(context: Any) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin_worker(ends: Any, hidden: tuple[Path, ...], trusted: bool | None) -> None:
+def _begin_worker(ends: Any, hidden: tuple[Path, ...], zygote: socket.socket | None) -> None:
     import torch
 
     _hide(*hidden)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of the terminal; one of them answers
     torch.set_num_threads(1)
+    gc.freeze()  # what is there stays, so that no collection looks at it again
     threading.Thread(target=_end_with, args=(ends,), daemon=True).start()
-    if trusted is not None:
-        with contextlib.suppress(SandboxError):  # the first submission says it
-            _zygote(trusted)
+    if zygote is not None:
+        _borrow_zygote(zygote)
 
 
 def _hide(*folders: Path) -> None:
@@ -641,6 +664,10 @@ def _end_with(pipe: Any) -> None:
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _refusal(problem: str) -> str:
+    return f"{problem}. For students whom you trust, judge without a sandbox: --trusted-students"
 
 
 def _sentence(problem: Exception) -> str:

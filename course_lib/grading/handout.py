@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
-
 from course_lib.data.place import CannotStart
 from course_lib.grading.exchange import Exchange, find_exchange, is_plain_name
 from course_lib.grading.folders import FILE_BYTES, Folders, assignments_folder, read_small
+from course_lib.grading.notebook_format import nbformat
 from course_lib.grading.stripped import student_version
 
 

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import nbformat
-
 from course_lib.data.place import CannotStart
 from course_lib.grading.exchange import CONFIG, VARIABLE, find_exchange, publish, read_config
 from course_lib.grading.folders import Folders, assignments_folder, grading_lock
+from course_lib.grading.notebook_format import nbformat
 from course_lib.grading.spec import AssignmentFiles, load, read_assignment
 from course_lib.grading.stripped import NOT_OURS, student_version
 from course_lib.grading.wording import counted, points

@@ -8,7 +8,6 @@ import contextlib
 import functools
 import json
 import os
-import queue
 import shutil
 import signal
 import socket
@@ -28,8 +27,9 @@ from torch import Tensor
 
 from course_lib.grading import bubblewrap
 from course_lib.grading.boxed.limits import Limits
-from course_lib.grading.boxed.wire import Handle, WireError, arrays_in, pack, receive
-from course_lib.grading.boxed.worker import CUT_OFF, ERROR_NAMES, OWN_ERROR, TOO_LARGE, reader, writer
+from course_lib.grading.boxed.wire import Handle, WireError, arrays_in, pack
+from course_lib.grading.boxed.worker import CUT_OFF, ERROR_NAMES, OWN_ERROR, TOO_LARGE
+from course_lib.grading.lines import Line, PolledLine, ThreadedLine
 
 __all__ = [
     "Box",
@@ -40,6 +40,7 @@ __all__ = [
     "SandboxError",
     "StudentError",
     "Zygote",
+    "missing_for_sandbox",
     "sandbox_problem",
 ]
 
@@ -86,33 +87,32 @@ class Gradients:
 
 @runtime_checkable
 class Body(Protocol):
-    """The process of a box as the judge sees it: three pipes, and an end."""
+    """The process of a box as the judge sees it: a line to talk by, and an end."""
 
-    requests: BinaryIO
-    replies: BinaryIO
-    log: BinaryIO
+    line: Line
 
     def end(self, *, seconds: float = 0) -> str:
         """Ends all its processes, waits until they are gone, and says why.
 
         One that seems to be ending by itself is given these `seconds` for it. The reason is "protocol" for one that
-        was still alive then.
+        was still alive then, and empty if nobody is left to say it.
         """
 
 
 class Zygote:
     """Makes boxes. With `trusted=True` they are plain processes without walls.
 
-    `hidden` names folders that no box may see even if they lie where Python's libraries do.
+    `hidden` names folders that no box may see even if they lie where Python's libraries do; `borrowed` is the control
+    of another process's zygote, which is asked as long as it lives (see `SandboxProcess`).
     Raises SandboxError, with what to do, where there is no sandbox.
     """
 
-    def __init__(self, *, trusted: bool = False, hidden: Sequence[Path] = ()):
+    def __init__(self, *, trusted: bool = False, hidden: Sequence[Path] = (), borrowed: socket.socket | None = None):
         self.trusted = trusted
         self._hidden = tuple(hidden)
         self._lock = threading.Lock()
-        self._process: SandboxProcess | None = None
-        if not trusted:
+        self._process: SandboxProcess | Borrowed | None = None if borrowed is None else Borrowed(borrowed)
+        if not trusted and borrowed is None:
             if (problem := sandbox_problem()) is not None:
                 raise SandboxError(problem)
             self._process = SandboxProcess.start("zygote", hidden=self._hidden)
@@ -120,7 +120,7 @@ class Zygote:
     def box(self, limits: Limits | None = None) -> "Box":
         """A fresh box. Raises SandboxError if there cannot be one."""
         limits = Limits() if limits is None else limits
-        return Box(self._plain(limits) if self.trusted else self._walled(limits), limits)
+        return Box(PlainBody(limits) if self.trusted else self._walled(limits))
 
     def close(self) -> None:
         """Ends all boxes, too."""
@@ -133,9 +133,6 @@ class Zygote:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    def _plain(self, limits: Limits) -> "PlainBody":
-        return PlainBody(limits)
 
     def _walled(self, limits: Limits) -> "WalledBody":
         with self._lock:
@@ -156,27 +153,17 @@ class Box:
     """One student's code behind walls, or what is left of it.
 
     Every method raises BoxEnded once the box has ended, and StudentError if the student's code raises; WireError for an
-    argument that cannot be sent.
+    argument that cannot be sent; SandboxError if the box was lost, which is not the student's fault.
     """
 
-    def __init__(self, body: Body, limits: Limits):
+    def __init__(self, body: Body):
         self.ended: str | None = None
         self._body = body
-        self._limits = limits
-        self._log = bytearray()
-        self._questions: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._threads = [
-            threading.Thread(target=_drain, args=(body.log, self._log, limits.log_bytes), daemon=True),
-            threading.Thread(target=_talk, args=(body, limits, self._questions, self._answers), daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
 
     @property
     def log(self) -> bytes:
         """What the student's code printed, up to the limit; all of it once the box is closed."""
-        return bytes(self._log)
+        return self._body.line.printed
 
     def load(self, source: str, *, seconds: float = 10) -> str | None:
         """Runs a cell's code; returns the kind of error that it raised, or None."""
@@ -241,11 +228,7 @@ class Box:
         """Ends all its processes and waits until they are gone."""
         if self.ended is None:
             self._end("closed")
-        for thread in self._threads:
-            thread.join(timeout=END_SECONDS)
-        if not any(thread.is_alive() for thread in self._threads):
-            for pipe in (self._body.requests, self._body.replies, self._body.log):
-                pipe.close()
+        self._body.line.close()
 
     def __enter__(self) -> "Box":
         return self
@@ -256,13 +239,15 @@ class Box:
     def _ask(self, operation: str, seconds: float, **request: Any) -> dict[str, Any]:
         if self.ended is not None:
             raise BoxEnded(self.ended)
-        self._questions.put(pack({"operation": operation, **request}, strict=True))
+        question = pack({"operation": operation, **request}, strict=True)
         try:
-            reply = self._answers.get(timeout=seconds)
-        except queue.Empty:
+            reply = self._body.line.ask(question, seconds=seconds)
+        except TimeoutError:
             raise self._end("time") from None
-        if isinstance(reply, EOFError | OSError):
-            raise self._end(None)
+        except WireError:
+            raise self._end("protocol") from None
+        except (EOFError, OSError):
+            raise self._end(None) from None
         match reply:
             case {"error": str(name), **rest} if not rest:
                 raise StudentError(name if name in ERROR_KINDS else OWN_ERROR)
@@ -284,37 +269,14 @@ class Box:
 
     def _end(self, reason: str | None) -> BoxEnded:
         found = self._body.end(seconds=0 if reason else GRACE)
-        self._questions.put(None)
-        self.ended = reason or found
+        self.ended = reason or found or "closed"
+        if not (reason or found):
+            raise SandboxError("The sandbox ended with all its boxes")
         return BoxEnded(self.ended)
 
 
 REASONS = {signal.SIGKILL: "memory", signal.SIGXCPU: "cpu"} if os.name == "posix" else {}
 ERROR_KINDS = frozenset([*ERROR_NAMES.values(), TOO_LARGE, CUT_OFF])
-
-
-def _talk(body: Body, limits: Limits, questions: queue.SimpleQueue, answers: queue.SimpleQueue) -> None:
-    """Carries questions into the box and answers out; whoever asked need not wait for ever."""
-    read, write = reader(body.replies), writer(body.requests)
-    while (question := questions.get()) is not None:
-        try:
-            write(question)
-            answers.put(receive(read, most=limits.reply_bytes))
-        except (EOFError, OSError) as end:
-            answers.put(end)
-            return
-        except WireError:
-            answers.put(None)  # nothing that means anything
-            return
-
-
-def _drain(stream: BinaryIO, log: bytearray, most: int) -> None:
-    """Keeps the beginning of what a box prints and throws the rest away, so that it never waits for us."""
-    try:
-        while part := stream.read(1 << 16):
-            log += part[: most - len(log)]
-    except OSError:
-        return
 
 
 def _is_like(new: Any, old: Tensor | np.ndarray) -> bool:
@@ -339,7 +301,8 @@ def _is_gradient(of: Any, gradient: Any) -> bool:
 class WalledBody:
     """A box in the sandbox; its warden holds the other end of `lifeline` and ends it when this end closes."""
 
-    def __init__(self, zygote: "SandboxProcess", limits: Limits):
+    def __init__(self, zygote: "SandboxProcess | Borrowed", limits: Limits):
+        self.line: Line
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
             ends = []
             for direction in ("w", "r", "r"):
@@ -350,7 +313,7 @@ class WalledBody:
             self.lifeline, lifeline = socket.socketpair()
             ours.enter_context(self.lifeline)
             theirs.enter_context(lifeline)
-            (self.requests, _), (self.replies, _), (self.log, _) = ends
+            self.line = PolledLine(*(mine for mine, _ in ends), limits)
             zygote.ask(json.dumps(asdict(limits)).encode(), [*(other for _, other in ends), lifeline.fileno()])
             theirs.close()
             self.lifeline.settimeout(END_SECONDS)
@@ -370,7 +333,7 @@ class WalledBody:
         if reason is None:  # it does not answer: with the zygote all its boxes end
             self._zygote.end()
         self.lifeline.close()
-        return {"closed": "protocol", "": "exit", None: "exit"}.get(reason, reason)
+        return "protocol" if reason == "closed" else reason or ""
 
     def _warden_says(self, seconds: float) -> str | None:
         """Its last word, once it is gone; None if it still lives after so many seconds."""
@@ -400,7 +363,8 @@ class PlainBody:
             cwd=tempfile.gettempdir(),
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **bubblewrap.SETTINGS},
         )
-        self.requests, self.replies, self.log = self._process.stdin, self._process.stdout, self._process.stderr
+        process = self._process
+        self.line = ThreadedLine(process.stdin, process.stdout, process.stderr, limits)
 
     def end(self, *, seconds: float = 0) -> str:
         """Ends the process and what it started, as far as that can be found."""
@@ -419,8 +383,35 @@ class PlainBody:
         return "protocol" if ended is None else REASONS.get(-ended, "exit")
 
 
+class Borrowed:
+    """A zygote that another process has started, and ends."""
+
+    def __init__(self, control: socket.socket):
+        self.control = control
+        _close_in_children(control)
+
+    def ask(self, message: bytes, descriptors: Sequence[int]) -> None:
+        socket.send_fds(self.control, [message], descriptors)
+
+    def alive(self) -> bool:
+        with contextlib.suppress(BlockingIOError):
+            return self.control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        return True
+
+    def complaint(self) -> str:
+        """What it says, its owner hears."""
+        return ""
+
+    def end(self) -> None:
+        """Gives it back."""
+        self.control.close()
+
+
 class SandboxProcess:
-    """A Python process of ours in bubblewrap, asked by a socket; it ends when the socket's other end closes."""
+    """A Python process of ours in bubblewrap, asked by a socket; it ends when the socket's other end closes.
+
+    The socket, `control`, may be lent to other processes, which then ask, too.
+    """
 
     def __init__(self, process: subprocess.Popen, control: socket.socket, errors: BinaryIO):
         self.process, self.control, self.errors = process, control, errors
@@ -491,15 +482,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: [line.close() for line in list(_lifelines)])
 
 
-@functools.cache
-def sandbox_problem() -> str | None:
-    """Why there can be no sandbox here, in one sentence that says what to do; None if there can."""
+def missing_for_sandbox() -> str | None:
+    """What can be seen to be missing here, in one sentence that says what to do, without starting anything."""
     if sys.platform != "linux":
         return f"The sandbox needs Linux, and this is {sys.platform}."
     if shutil.which("bwrap") is None:
         return f"There is no bubblewrap here; {INSTALL}"
     if (folder := bubblewrap.misplaced()) is not None:
         return f"Python lies in {folder}, and no box sees the machine's /tmp: set the course up in another folder."
+    return None
+
+
+@functools.cache
+def sandbox_problem() -> str | None:
+    """Why there can be no sandbox here, in one sentence that says what to do; None if there can: one was tried."""
+    if (missing := missing_for_sandbox()) is not None:
+        return missing
     try:
         SandboxProcess.start("trial").end()
     except SandboxError as problem:

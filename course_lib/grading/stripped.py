@@ -3,16 +3,14 @@
 For those who learn alone and have no nbgrader, and as a second opinion on what nbgrader has released.
 """
 
-import nbformat
-from nbformat import NotebookNode
-
+from course_lib.grading.notebook_format import nbformat
 from course_lib.grading.stubs import STUB, WRITTEN_STUB, clear_solution
 
 NOT_OURS = ("BEGIN HIDDEN TESTS", "END HIDDEN TESTS", "BEGIN MARK SCHEME", "END MARK SCHEME")
 KEPT_METADATA = ("kernelspec", "language_info")
 
 
-def student_version(source: bytes, place: str) -> NotebookNode:
+def student_version(source: bytes, place: str) -> nbformat.NotebookNode:
     """The notebook without solutions, outputs and execution counts.
 
     Raises ValueError, naming `place`, if it cannot be read, if a solution has no end or stands in another cell, or if
@@ -22,10 +20,11 @@ def student_version(source: bytes, place: str) -> NotebookNode:
         notebook = nbformat.reads(source.decode("utf-8"), as_version=4)
     except Exception as error:
         raise ValueError(f"{place} cannot be read as a notebook: {type(error).__name__}: {error}") from error
-    notebook.metadata = NotebookNode({key: notebook.metadata[key] for key in KEPT_METADATA if key in notebook.metadata})
+    kept = {key: notebook.metadata[key] for key in KEPT_METADATA if key in notebook.metadata}
+    notebook.metadata = nbformat.NotebookNode(kept)
     for number, cell in enumerate(notebook.cells, start=1):
         tags = cell.metadata.get("nbgrader", {})
-        cell.metadata = NotebookNode({"nbgrader": tags} if tags else {})
+        cell.metadata = nbformat.NotebookNode({"nbgrader": tags} if tags else {})
         solution = bool(tags.get("solution"))
         if mark := next((mark for mark in NOT_OURS if mark in cell.source), None):
             raise ValueError(

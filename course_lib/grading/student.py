@@ -16,8 +16,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import nbformat
-
 from course_lib.data.place import CannotStart, course_folder
 from course_lib.grading.exchange import Exchange, hand_in, is_plain_name, plain
 from course_lib.grading.folders import FILE_BYTES, read_small, write_whole
@@ -31,6 +29,7 @@ from course_lib.grading.handout import (
     student_places,
     title,
 )
+from course_lib.grading.notebook_format import nbformat
 from course_lib.grading.receipts import RECEIPT, SCHEMA, Receipt, read_receipt, receipt_path
 from course_lib.grading.wording import counted, one_line
 

@@ -7,9 +7,8 @@ release's own cells run.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import nbformat
-
 from course_lib.classroom.assignments import visible_checks
+from course_lib.grading.notebook_format import nbformat
 from course_lib.grading.spec import CHECK_PREFIX, Assignment, AssignmentFiles, HiddenCheck, Task, load, property_check
 from course_lib.grading.subject import Subject
 from course_lib.properties import Check

@@ -45,7 +45,7 @@ def folders(tmp_path):
 def here(monkeypatch):
     """Judges in this process, without walls: for tests of the batch and not of the judge."""
     monkeypatch.setattr(batch, "Zygote", lambda trusted, hidden: fakes.FakeZygote(trusted=trusted))
-    monkeypatch.setattr(batch, "sandbox_problem", lambda: None)
+    monkeypatch.setattr(batch, "missing_for_sandbox", lambda: None)
     monkeypatch.setattr(batch, "Processes", lambda workers, hidden: Here())
     monkeypatch.setattr(batch, "_of_this_thread", threading.local())
 
@@ -321,7 +321,7 @@ def test_points_that_changed_since_the_release_say_so(folders, here):
 
 def test_without_a_sandbox_it_says_what_to_do_and_grades_nothing(folders, here, monkeypatch):
     submit(folders, "ada", **GOOD)
-    monkeypatch.setattr(batch, "sandbox_problem", lambda: "There is no bubblewrap here; install bubblewrap")
+    monkeypatch.setattr(batch, "missing_for_sandbox", lambda: "There is no bubblewrap here; install bubblewrap")
     with pytest.raises(CannotStart, match=r"install bubblewrap\..*--trusted-students"):
         grade(NAME, folder=folders.root)
     assert totals(folders) == {}

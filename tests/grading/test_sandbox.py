@@ -51,10 +51,14 @@ def expect_end(box, reason, source, seconds=20, **options):
     assert ended.value.reason == box.ended == reason
 
 
+def inside(zygote):
+    """Bubblewrap's own process, the one that waits for the zygote, the zygote, and all processes of boxes."""
+    return psutil.Process(zygote._process.process.pid).children(recursive=True)
+
+
 def processes(zygote):
-    """The processes of all boxes and their wardens."""
-    everything = psutil.Process(zygote._process.process.pid).children(recursive=True)
-    return [process for process in everything[2:] if is_alive(process)]
+    """The processes of all boxes."""
+    return [process for process in inside(zygote)[3:] if is_alive(process)]
 
 
 def is_alive(process):
@@ -271,8 +275,8 @@ def f():
         assert run(box, source) == (0, [0] * 6, [], 1)
 
     def test_a_box_goes_first_when_the_machine_runs_out_of_memory(self, zygote, box):
-        wait_for(lambda: len(processes(zygote)) == 2)
-        _, inner = processes(zygote)
+        wait_for(lambda: len(processes(zygote)) == 1)
+        (inner,) = processes(zygote)
         assert box.ended is None and Path(f"/proc/{inner.pid}/oom_score_adj").read_text().strip() == "1000"
 
     def test_a_box_holds_its_pipes_and_nothing_else(self, box):
@@ -436,16 +440,20 @@ def f():
     time.sleep(0.2)
 """
         run(box, source)
-        assert len(processes(zygote)) == 5  # the warden, the box, three daemons
+        assert len(processes(zygote)) == 4  # the box, three daemons
         box.close()
-        assert len(processes(zygote)) <= 1 and box.ended == "closed"  # the warden may be about to end
+        assert not processes(zygote) and box.ended == "closed"
 
-    def test_a_box_ends_with_its_warden(self, zygote, box):
-        wait_for(lambda: len(processes(zygote)) == 2)
-        processes(zygote)[0].kill()
-        wait_for(lambda: not processes(zygote))
-        with pytest.raises(BoxEnded):
-            box.load("x = 1")
+    def test_all_boxes_end_with_their_zygote_and_that_is_no_fault_of_theirs(self, zygote):
+        with zygote.box() as box, zygote.box() as other:
+            box.load("import os, signal, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(600)")
+            everything = inside(zygote)
+            assert len(everything) == 6
+            everything[2].kill()
+            assert psutil.wait_procs(everything, timeout=20)[1] == []
+            for lost in (box, other):
+                with pytest.raises(SandboxError, match="all its boxes"):
+                    lost.load("x = 1")
 
     def test_a_closed_box_says_so(self, zygote):
         box = zygote.box()
@@ -486,7 +494,7 @@ time.sleep(600)
         try:
             sandbox_process = psutil.Process(int(judge.stdout.readline()))
             everything = [sandbox_process, *sandbox_process.children(recursive=True)]
-            assert len(everything) >= 5
+            assert len(everything) >= 6
             judge.send_signal(signal.SIGKILL)
             assert psutil.wait_procs(everything, timeout=20)[1] == []
         finally:
@@ -517,9 +525,7 @@ class TestZygote:
             assert run(box, "def f(): return 1") == 1
 
     def test_a_zygote_that_was_killed_is_replaced(self, zygote):
-        for child in psutil.Process(zygote._process.process.pid).children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):  # of the box before, or with its parent just now
-                child.kill()
+        inside(zygote)[0].kill()
         with zygote.box() as box:
             assert run(box, "def f(): return 1") == 1
 

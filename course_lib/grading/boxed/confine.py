@@ -11,13 +11,36 @@ from .syscalls import refuse_calls
 FILES = 4096  # in /tmp and /dev/shm together
 
 
-def leave_namespaces() -> None:
-    """Moves this process into a user namespace of its own, and its next child into one of processes.
+def become_first() -> int:
+    """Goes on as the first process of a process namespace of its own, where it may make one for each box.
 
-    Raises OSError where the system denies it.
+    Returns a descriptor of that namespace. The process that was there before ends with the new one. Raises OSError
+    where the system denies it.
     """
+    leave_namespaces(kernel.NEW_PIDS)
+    child = os.fork()
+    if child != 0:
+        os.waitpid(child, 0)
+        os._exit(0)
+    return os.open("/proc/self/ns/pid", os.O_RDONLY)
+
+
+def fork_first(own: int) -> int:
+    """`os.fork`, but the child is the first process of a namespace in this one's, `own` (see `become_first`)."""
+    kernel.unshare(kernel.NEW_PIDS)
+    child = None
+    try:
+        child = os.fork()
+    finally:
+        if child != 0:
+            kernel.enter_namespace(own, kernel.NEW_PIDS)  # what is forked next is no child of that namespace
+    return child
+
+
+def leave_namespaces(others: int) -> None:
+    """Moves this process into a user namespace of its own, and into `others`. Raises OSError where that is denied."""
     user, group = os.getuid(), os.getgid()
-    kernel.unshare(kernel.NEW_USER | kernel.NEW_PIDS | kernel.NEW_IPC)
+    kernel.unshare(kernel.NEW_USER | others)
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
@@ -29,6 +52,7 @@ def confine(limits: Limits) -> None:
     Raises OSError where a wall cannot be built; nothing of a student's may run then.
     """
     kernel.set_process_option(kernel.DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    leave_namespaces(kernel.NEW_IPC)
     Path("/proc/self/oom_score_adj").write_text("1000")  # when the machine runs out of memory, the box goes first
     hide_files(limits.disk)
     os.setsid()

@@ -18,6 +18,11 @@ def unshare(namespaces: int) -> None:
     _call("unshare", namespaces)
 
 
+def enter_namespace(descriptor: int, kind: int) -> None:
+    """Moves this process (for processes: its children) into a namespace that is there. Raises OSError."""
+    _call("setns", descriptor, kind)
+
+
 def mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
     """Mounts a file system. Raises OSError."""
     texts = [text.encode() if text is not None else None for text in (source, target, kind, options)]

@@ -1,7 +1,11 @@
 """How much a box may use."""
 
 import math
+import os
 from dataclasses import dataclass
+
+if os.name == "posix":  # there is none on Windows
+    import resource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,11 +24,8 @@ class Limits:
 def limit_process(limits: Limits, *, own_user: bool) -> None:
     """Sets the kernel's limits of this process and of those that it starts.
 
-    The number of processes counts by user, so it is limited only in a box that has its own (`own_user`), as which its
-    warden runs, too.
+    The number of processes counts by user, so it is limited only in a box that has its own (`own_user`).
     """
-    import resource  # there is none on Windows
-
     cpu = max(1, math.ceil(limits.cpu_seconds))  # the kernel warns then, and kills a second later
     amounts = {
         "RLIMIT_AS": limits.memory,
@@ -35,7 +36,7 @@ def limit_process(limits: Limits, *, own_user: bool) -> None:
     }
     if own_user:
         amounts |= {
-            "RLIMIT_NPROC": limits.processes + 1,
+            "RLIMIT_NPROC": limits.processes,
             "RLIMIT_SIGPENDING": 4 * limits.processes,
             "RLIMIT_MSGQUEUE": 0,
         }

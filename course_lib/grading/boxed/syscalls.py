@@ -6,6 +6,7 @@ description, or compares the loaded word and jumps, or returns what shall happen
 
 import ctypes
 import errno
+import functools
 import platform
 import struct
 from dataclasses import dataclass
@@ -134,19 +135,22 @@ class Machine:
 MACHINES = {"x86_64": Machine(audit=0xC000003E, column=0), "aarch64": Machine(audit=0xC00000B7, column=1)}
 
 
+class Program(ctypes.Structure):
+    """How the kernel is given a filter: the number of its instructions and where they are."""
+
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+
+
 def refuse_calls() -> None:
     """Puts the filter on this process, and on all that it starts, for ever. Raises OSError."""
     program = filter_program(platform.machine())
     code = ctypes.create_string_buffer(program, len(program))
-
-    class Program(ctypes.Structure):
-        _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
-
     description = Program(len(program) // 8, ctypes.addressof(code))
     set_process_option(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     set_process_option(SECCOMP, 2, ctypes.byref(description))
 
 
+@functools.cache
 def filter_program(machine: str) -> bytes:
     """The filter for a machine as Python's `platform` names it.
 

@@ -4,14 +4,13 @@ import os
 import socket
 import sys
 
-from .confine import confine, leave_namespaces
+from .confine import become_first, confine, fork_first
 from .limits import Limits
 
 
 def main(descriptor: int) -> None:
     """Raises OSError where the system denies a wall."""
-    leave_namespaces()
-    child = os.fork()
+    child = fork_first(become_first())
     if child == 0:
         try:
             confine(Limits())

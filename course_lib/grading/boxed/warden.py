@@ -1,16 +1,17 @@
-"""The warden of a box: a process of ours outside it that counts what it uses, and ends it.
+"""The warden: counts from outside what each box uses, and ends it.
 
-The kernel's own limits hold for one process each; the warden adds up all processes of the box. It also ends the box
-when the judge closes the lifeline or dies, which closes it too.
+The kernel's own limits hold for one process each; the warden adds up all processes of a box. It also ends a box when
+the judge closes its lifeline or dies, which closes it too.
 """
 
 import os
 import select
 import signal
 import socket
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
 
 from .limits import Limits
 
@@ -28,36 +29,54 @@ class Usage:
     cpu_seconds: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """What the kernel says of one process: CPU seconds of its own, and those of children that were waited for."""
+
+    parent: int
+    start: str
+    own: float
+    children: float
+
+
 @dataclass
 class Meter:
     """Adds up what a process and all its descendants use, those that are gone included."""
 
-    first: int
+    first: int  # as /proc has it
     seen: dict[tuple[int, str], float] = field(default_factory=dict)  # (process, start) -> CPU seconds of its own
 
-    def read(self) -> Usage:
-        """Processes too short-lived to be seen count once somebody has waited for them."""
-        family = self.family()
+    def read(self, processes: Mapping[int, Process] | None = None) -> Usage:
+        """Processes too short-lived to be seen count once somebody has waited for them.
+
+        `processes` are those of this moment, if they have been read already.
+        """
+        family = self.family(read_processes() if processes is None else processes)
         memory, waited_for = 0, 0.0
-        for process, (start, own, children) in family.items():
-            self.seen[process, start] = own
-            waited_for += own + children
-            memory += anonymous_memory(process)
+        for number, process in family.items():
+            self.seen[number, process.start] = process.own
+            waited_for += process.own + process.children
+            memory += anonymous_memory(number)
         return Usage(processes=len(family), memory=memory, cpu_seconds=max(waited_for, sum(self.seen.values())))
 
-    def family(self) -> dict[int, tuple[str, float, float]]:
-        """Start, own CPU seconds, and those of children that were waited for, of each process of the box."""
-        parents, times = {}, {}
-        for entry in os.listdir("/proc"):
-            if entry.isdigit() and (fields := read_fields(f"/proc/{entry}/stat")):
-                process = int(entry)
-                parents[process] = int(fields[1])
-                own, children = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
-                times[process] = fields[19], own * TICK, children * TICK
-        family = {self.first} & times.keys()
-        while new := {process for process, parent in parents.items() if parent in family} - family:
+    def family(self, processes: Mapping[int, Process]) -> dict[int, Process]:
+        """The first one and its descendants."""
+        family = {self.first} & processes.keys()
+        while new := {number for number, process in processes.items() if process.parent in family} - family:
             family |= new
-        return {process: times[process] for process in family}
+        return {number: processes[number] for number in family}
+
+
+def read_processes() -> dict[int, Process]:
+    """All processes that /proc shows, by number."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and (fields := read_fields(f"/proc/{entry}/stat")):
+            own, children = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
+            found[int(entry)] = Process(
+                parent=int(fields[1]), start=fields[19], own=own * TICK, children=children * TICK
+            )
+    return found
 
 
 def read_fields(path: str) -> list[str]:
@@ -85,33 +104,99 @@ def excess(usage: Usage, limits: Limits) -> str | None:
     return None
 
 
-def watch(box: int, lifeline: socket.socket, limits: Limits) -> NoReturn:
-    """Waits until the box ends or must be ended, tells the judge why, and ends itself.
+@dataclass(kw_only=True)
+class Watched:
+    """A box: its first process, a descriptor that can be read once all its processes are gone, and the judge's line."""
 
-    The end of the lifeline is the judge's sign that no process of the box is left: the kernel ends them all with their
-    first, and waiting for that one waits for all.
+    process: int
+    end: int
+    lifeline: socket.socket
+    limits: Limits
+    meter: Meter
+    reason: str | None = None  # why it was ended
+
+
+class Warden:
+    """Watches boxes, children of this process, until somebody wants another: `control` can be read then.
+
+    The end of a lifeline is the judge's sign that no process of the box is left: the kernel ends them all with their
+    first, and that one's end is the last.
     """
-    meter = Meter(box)
-    signs = select.poll()
-    signs.register(lifeline, select.POLLIN)
-    end = os.pidfd_open(box)
-    signs.register(end, select.POLLIN)
-    reason = None
-    while reason is None:
-        happened = dict(signs.poll(INTERVAL * 1000))
-        if end in happened:
-            reason = "exit"
-        elif happened:
-            reason = "closed"
-        else:
-            reason = excess(meter.read(), limits)
-    os.kill(box, signal.SIGKILL)
-    _, status = os.waitpid(box, 0)
-    if reason == "exit" and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
-        reason = "memory"  # nobody in the box can kill its first process, so the kernel did, short of memory
-    try:
-        lifeline.send(reason.encode())
-    except OSError:
-        pass  # the judge is gone
-    lifeline.close()
-    os._exit(0)
+
+    def __init__(self, control: int):
+        self._control = control
+        self._signs = select.poll()
+        self._signs.register(control, select.POLLIN)
+        self._boxes: dict[int, Watched] = {}  # by `end`
+        self._lines: dict[int, Watched] = {}  # by the lifeline's descriptor, until it was heard
+        self._next_look = 0.0
+
+    def watch(self, process: int, lifeline: socket.socket, limits: Limits) -> None:
+        """Takes charge of a box and its lifeline."""
+        end = os.pidfd_open(process)
+        if not self._boxes:
+            self._next_look = time.monotonic() + INTERVAL
+        box = Watched(process=process, end=end, lifeline=lifeline, limits=limits, meter=Meter(number_in_proc(end)))
+        self._boxes[end] = self._lines[lifeline.fileno()] = box
+        self._signs.register(end, select.POLLIN)
+        self._signs.register(lifeline, select.POLLIN)
+
+    def wait(self) -> None:
+        """Watches all boxes until another one is wanted."""
+        while self._control not in (heard := self._hear()):
+            self._answer(heard)
+        self._answer(heard)
+
+    def _hear(self) -> set[int]:
+        wait = max(0.0, self._next_look - time.monotonic()) * 1000 if self._boxes else None
+        return {descriptor for descriptor, _ in self._signs.poll(wait)}
+
+    def _answer(self, heard: set[int]) -> None:
+        for descriptor in heard & self._lines.keys():
+            self._end(self._lines[descriptor], "closed")
+        for descriptor in heard & self._boxes.keys():
+            self._bury(self._boxes.pop(descriptor))
+        if self._boxes and time.monotonic() >= self._next_look:
+            self._look()
+
+    def _look(self) -> None:
+        processes = read_processes()
+        for box in self._boxes.values():
+            if reason := excess(box.meter.read(processes), box.limits):
+                self._end(box, reason)
+        self._next_look = time.monotonic() + INTERVAL
+
+    def _end(self, box: Watched, reason: str) -> None:
+        if box.reason is None:
+            box.reason = reason
+            signal.pidfd_send_signal(box.end, signal.SIGKILL)
+            self._hear_no_more(box)
+
+    def _hear_no_more(self, box: Watched) -> None:
+        self._signs.unregister(box.lifeline)
+        del self._lines[box.lifeline.fileno()]
+
+    def _bury(self, box: Watched) -> None:
+        """Tells the judge why the box ended, by its reason as the last word."""
+        _, status = os.waitpid(box.process, 0)
+        if box.reason is None:
+            self._hear_no_more(box)
+            # nobody in the box can kill its first process: if it was killed, the kernel did it, short of memory
+            killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+            box.reason = "memory" if killed else "exit"
+        self._signs.unregister(box.end)
+        os.close(box.end)
+        with box.lifeline:
+            try:
+                box.lifeline.send(box.reason.encode())
+            except OSError:
+                pass  # the judge is gone
+
+
+def number_in_proc(process: int) -> int:
+    """The number that /proc has for the process of a descriptor; it may be that of an outer namespace."""
+    for line in Path(f"/proc/self/fdinfo/{process}").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == "Pid":
+            return int(value)
+    raise OSError(f"/proc/self/fdinfo/{process} names no process")

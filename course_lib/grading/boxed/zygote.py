@@ -1,4 +1,4 @@
-"""A process with torch loaded that forks boxes: `python -m boxed.zygote FD`, where FD is a socket.
+"""A process with torch loaded that forks boxes and watches them: `python -m boxed.zygote FD`, where FD is a socket.
 
 Each message on it asks for a box: the limits as JSON, and four files for it: where requests come from, where replies
 and printed text go, and the lifeline.
@@ -8,90 +8,74 @@ import gc
 import io
 import json
 import os
-import signal
 import socket
 import sys
+from itertools import pairwise
 from typing import NoReturn
 
-import einops
-import einops.layers.torch
-import torch
-import torch._dynamo  # the first optimizer would import it
-from torch import nn
-
-from .confine import confine, leave_namespaces
+from .confine import become_first, confine, fork_first
 from .limits import Limits
-from .warden import watch
-from .worker import serve, settle
+from .warden import Warden
 
-
-def preload() -> None:
-    """Runs once what boxes need, beside the imports above, so that none of them pays for it."""
-    torch.set_num_threads(1)  # before anything makes threads, which would not survive the fork
-    model = nn.Linear(2, 2)
-    optimizer = torch.optim.Adam(model.parameters())
-    einops.rearrange(model(torch.ones(1, 2)), "a b -> b a").sum().backward()
-    optimizer.step()
+MOST_FILES = 1 << 20  # descriptors
 
 
 def run_zygote(descriptor: int) -> NoReturn:
     """Forks boxes until the judge closes the socket, or dies."""
-    control = socket.socket(fileno=descriptor)
+    namespace = become_first()
+    from .preload import preload  # after the fork above: the process that only waits needs no torch
+
     preload()
-    settle()
     gc.collect()
     gc.freeze()  # a collection in a box would copy the pages that it shares with us
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for wardens
+    control = socket.socket(fileno=descriptor)
     control.send(b"ready")
+    warden = Warden(control.fileno())
     while True:
+        warden.wait()
         message, descriptors, *_ = socket.recv_fds(control, 4096, 4)
         if not message:
             os._exit(0)
-        try:
-            child = os.fork()
-        except OSError as problem:  # no memory now; the judge sees the lifeline end
-            print(f"no process for a box: {problem}", file=sys.stderr, flush=True)
-            child = None
-        if child == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            control.close()
+        *files, lifeline = descriptors
+        limits = Limits(**json.loads(message))
+        with socket.socket(fileno=lifeline) as line:
             try:
-                run_box(Limits(**json.loads(message)), *descriptors)
-            except BaseException as problem:
-                print(f"a box could not be made: {problem}", file=sys.stderr, flush=True)
-            finally:
-                os._exit(1)
-        for number in descriptors:
+                box = fork_first(namespace)
+            except OSError as problem:  # no memory now; the judge sees the lifeline end
+                print(f"no process for a box: {problem}", file=sys.stderr, flush=True)
+                box = None
+            if box == 0:
+                become_box(limits, *files, lifeline)
+            if box is not None:
+                warden.watch(box, line.dup(), limits)
+        for number in files:
             os.close(number)
 
 
-def run_box(limits: Limits, requests: int, replies: int, log: int, lifeline: int) -> NoReturn:
-    """Becomes the warden of a new box. Raises OSError if there cannot be one."""
-    leave_namespaces()
-    closed_in, closed_out = os.pipe()
-    box = os.fork()
-    if box == 0:
-        try:
-            os.close(closed_in)
-            os.close(lifeline)
-            confine(limits)
-        except BaseException as problem:
-            print(f"a box could not be closed: {problem}", file=sys.stderr, flush=True)
-            os._exit(1)
-        os.write(closed_out, b"closed")
-        os.close(closed_out)
+def become_box(limits: Limits, requests: int, replies: int, log: int, lifeline: int) -> NoReturn:
+    """Shuts this process in, tells the judge, and answers."""
+    from .worker import serve
+
+    try:
+        close_all_but(0, 1, 2, requests, replies, log, lifeline)
+        confine(limits)
+        os.write(lifeline, b"closed")
+        os.close(lifeline)
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.close(log)
-        serve(io.FileIO(requests), io.FileIO(replies, "w"), most=limits.reply_bytes)
-    for number in (requests, replies, log, closed_out):
-        os.close(number)
-    with socket.socket(fileno=lifeline) as line:
-        if os.read(closed_in, 16) != b"closed":
-            os.waitpid(box, 0)
-            os._exit(1)
-        line.send(b"closed")
-        watch(box, line, limits)
+    except BaseException as problem:
+        print(f"a box could not be closed: {problem}", file=sys.stderr, flush=True)
+        os._exit(1)
+    serve(io.FileIO(requests), io.FileIO(replies, "w"), most=limits.reply_bytes)
+
+
+def close_all_but(*kept: int) -> None:
+    """Closes all other descriptors of this process, such as other boxes' lifelines."""
+    edges = [-1, *sorted(kept), MOST_FILES]
+    for below, above in pairwise(edges):
+        if below + 1 < above:  # Python takes an empty range that begins at 0 for all
+            os.closerange(below + 1, above)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from course_lib.grading.boxed import kernel
-from course_lib.grading.boxed.confine import hide_files, leave_namespaces
+from course_lib.grading.boxed.confine import become_first, fork_first, hide_files, leave_namespaces
 from course_lib.grading.boxed.limits import Limits, limit_process
 
 pytestmark = pytest.mark.needs("sandbox")
@@ -17,16 +17,50 @@ def status(name):
         return next(line.split()[1] for line in lines if line.startswith(f"{name}:"))
 
 
-def test_the_first_process_of_a_box_sees_only_its_own(in_child):
+def test_each_box_is_a_process_namespace_of_its_own(in_child):
     def look():
-        leave_namespaces()
+        namespace = become_first()
+        found = []
+        for _ in range(2):
+            reading, writing = os.pipe()
+            if fork_first(namespace) == 0:
+                os.write(writing, f"{os.getpid()} {os.readlink('/proc/self/ns/pid')}".encode())
+                os._exit(0)
+            found += os.read(reading, 100).decode().split()
+        return os.getpid(), len({found[1], found[3], os.readlink("/proc/self/ns/pid")}), found[0], found[2]
+
+    assert in_child(look) == "(1, 3, '1', '1')"
+
+
+def test_what_is_forked_after_a_box_is_no_part_of_it(in_child):
+    def look():
+        namespace = become_first()
+        box = fork_first(namespace)
+        if box == 0:
+            signal.pause()
         reading, writing = os.pipe()
         if os.fork() == 0:
-            os.write(writing, str(os.getpid()).encode())
+            os.write(writing, os.readlink("/proc/self/ns/pid").encode())
             os._exit(0)
-        return os.read(reading, 10).decode()
+        return os.read(reading, 100).decode() == os.readlink("/proc/self/ns/pid")
 
-    assert in_child(look) == "1"
+    assert in_child(look) == "True"
+
+
+def test_a_box_ends_with_the_process_that_made_it(in_child):
+    def look():
+        (ready, say_ready), (end, alive) = os.pipe(), os.pipe()
+        if os.fork() == 0:
+            if fork_first(become_first()) == 0:
+                os.setsid()
+                os.write(say_ready, b"!")
+                signal.pause()
+            os.read(ready, 1)
+            os._exit(0)
+        os.close(alive)
+        return os.read(end, 1)  # the end of the pipe: nobody holds it any more
+
+    assert in_child(look) == "b''"
 
 
 @pytest.mark.parametrize("kind", ["ipc", "user"])
@@ -34,7 +68,7 @@ def test_a_box_has_namespaces_of_its_own(in_child, kind):
     before = os.readlink(f"/proc/self/ns/{kind}")
 
     def look():
-        leave_namespaces()
+        leave_namespaces(kernel.NEW_IPC)
         return os.readlink(f"/proc/self/ns/{kind}")
 
     assert in_child(look) not in (before, "")
@@ -44,7 +78,7 @@ def test_processes_are_hidden_and_files_are_its_own(in_child, tmp_path):
     (tmp_path / "secret").write_text("answers")
 
     def look():
-        leave_namespaces()
+        leave_namespaces(0)
         hide_files(1 << 20)
         return os.listdir("/proc"), os.listdir("/tmp"), os.listdir("/dev/shm"), os.getcwd()
 
@@ -53,7 +87,7 @@ def test_processes_are_hidden_and_files_are_its_own(in_child, tmp_path):
 
 def test_disk_space_is_shared_by_tmp_and_shared_memory_and_is_small(in_child):
     def fill():
-        leave_namespaces()
+        leave_namespaces(0)
         hide_files(1 << 20)
         written = 0
         for folder in ("/tmp", "/dev/shm"):
@@ -71,7 +105,7 @@ def test_disk_space_is_shared_by_tmp_and_shared_memory_and_is_small(in_child):
 
 def test_the_number_of_files_is_limited(in_child):
     def fill():
-        leave_namespaces()
+        leave_namespaces(0)
         hide_files(1 << 20)
         try:
             for number in range(10_000):
@@ -84,7 +118,7 @@ def test_the_number_of_files_is_limited(in_child):
 
 def test_hidden_folders_cannot_be_written_to(in_child):
     def write():
-        leave_namespaces()
+        leave_namespaces(0)
         hide_files(1 << 20)
         open("/proc/file", "wb").close()
 
@@ -93,7 +127,7 @@ def test_hidden_folders_cannot_be_written_to(in_child):
 
 def test_no_privileges_are_left_nor_can_be_had_again(in_child):
     def drop():
-        leave_namespaces()
+        leave_namespaces(0)
         before = int(status("CapEff"), 16)
         kernel.drop_capabilities()
         return before > 0, *(int(status(name), 16) for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb"))

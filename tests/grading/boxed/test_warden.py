@@ -8,7 +8,7 @@ import pytest
 
 from course_lib.grading.boxed import warden
 from course_lib.grading.boxed.limits import Limits
-from course_lib.grading.boxed.warden import Meter, Usage, excess
+from course_lib.grading.boxed.warden import Meter, Usage, Warden, excess, number_in_proc
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -155,25 +155,35 @@ def test_a_limit_is_broken_by_more_than_it(usage, wanted):
     assert excess(usage, LIMITS) == wanted
 
 
-def watched(function, limits, in_group):
-    """The judge's end of the lifeline of a process that a warden watches."""
-    ours, theirs = socket.socketpair()
-    ours.settimeout(20)
+def watched(functions, limits, in_group):
+    """The judge's ends of the lifelines of processes that one warden watches, and of what asks it for another."""
+    lines = [socket.socketpair() for _ in functions]
+    ask, control = socket.socketpair()
 
     def be_warden():
-        ours.close()
-        box = os.fork()
-        if box == 0:
-            theirs.close()
-            try:
-                function()
-            finally:
-                os._exit(0)
-        warden.watch(box, theirs, limits)
+        watching = Warden(control.fileno())
+        for function, (ours, theirs) in zip(functions, lines, strict=True):
+            ours.close()
+            box = os.fork()
+            if box == 0:
+                control.close()
+                for _, line in lines:
+                    line.close()
+                try:
+                    function()
+                finally:
+                    os._exit(0)
+            watching.watch(box, theirs, limits)
+        while True:
+            watching.wait()
+            control.send(control.recv(10).upper())
 
     in_group(be_warden)
-    theirs.close()
-    return ours
+    for ours, theirs in lines:
+        ours.settimeout(20)
+        theirs.close()
+    ask.settimeout(20)
+    return ask, *(ours for ours, _ in lines)
 
 
 def last_words(line):
@@ -195,7 +205,8 @@ def last_words(line):
     ids=["end", "signal", "killed by the kernel", "work", "processes"],
 )
 def test_the_judge_learns_why_a_box_ended(start, function, limits, reason):
-    assert last_words(watched(function, limits, start)) == reason
+    _, line = watched([function], limits, start)
+    assert last_words(line) == reason
 
 
 def test_a_box_with_too_much_memory_is_ended(start):
@@ -205,14 +216,58 @@ def test_a_box_with_too_much_memory_is_ended(start):
         signal.pause()
 
     before = warden.anonymous_memory(os.getpid())
-    line = watched(hoard, Limits(memory=before + (48 << 20)), start)
+    _, line = watched([hoard], Limits(memory=before + (48 << 20)), start)
     assert last_words(line) == "memory"
 
 
-def test_the_box_ends_when_the_judge_closes_the_lifeline(start):
+CLOSINGS = {"half": lambda line: line.shutdown(socket.SHUT_WR), "all": socket.socket.close}
+
+
+@pytest.mark.parametrize("close", CLOSINGS.values(), ids=CLOSINGS)
+def test_the_box_ends_when_the_judge_closes_the_lifeline(start, close):
     reading, writing = os.pipe()
-    line = watched(lambda: work(100), Limits(), start)
-    line.shutdown(socket.SHUT_WR)
-    assert last_words(line) == "closed"
-    os.close(writing)
-    assert os.read(reading, 1) == b""  # the end of the pipe: the box, which held it too, is gone
+
+    def tell_and_work():
+        os.write(writing, str(os.getpid()).encode())
+        work(100)
+
+    _, line = watched([tell_and_work], Limits(), start)
+    box = int(os.read(reading, 20))
+    close(line)
+    if line.fileno() != -1:
+        assert last_words(line) == "closed"
+    wait_until(lambda: not os.path.exists(f"/proc/{box}"))
+
+
+def test_the_end_of_one_box_is_none_of_another_and_requests_are_heard_meanwhile(start):
+    ask, first, other, third = watched([lambda: work(100), signal.pause, lambda: None], Limits(cpu_seconds=0.2), start)
+    assert last_words(third) == "exit"
+    assert last_words(first) == "cpu"
+    ask.send(b"one more")
+    assert ask.recv(10) == b"ONE MORE"
+    other.shutdown(socket.SHUT_WR)
+    assert last_words(other) == "closed"
+
+
+def test_boxes_are_watched_while_requests_come_without_end(start):
+    ask, line = watched([lambda: work(100)], Limits(cpu_seconds=0.2), start)
+    line.setblocking(False)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        ask.send(b"x")
+        assert ask.recv(10) == b"X"
+        try:
+            assert line.recv(10) == b"cpu"
+            return
+        except BlockingIOError:
+            pass
+    pytest.fail("nobody looked at the box")
+
+
+def test_a_process_is_found_by_its_descriptor(start):
+    process = start(signal.pause)
+    descriptor = os.pidfd_open(process)
+    assert number_in_proc(descriptor) == process
+    os.close(descriptor)
+    with open(os.devnull) as file, pytest.raises(OSError, match="names no process"):
+        number_in_proc(file.fileno())
