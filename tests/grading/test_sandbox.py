@@ -1,4 +1,3 @@
-import contextlib
 import os
 import random
 import shutil
