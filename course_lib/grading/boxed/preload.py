@@ -1,13 +1,14 @@
 """What all boxes share: loaded, and rehearsed once, in the process that they are forked from."""
 
+import importlib
 import platform
 import sys
+import types
 from typing import Any
 
 import einops
 import einops.layers.torch
 import torch
-import torch._dynamo  # the first optimizer would import it
 
 from .syscalls import filter_program
 from .wire import pack, receive
@@ -57,9 +58,33 @@ def train(tokens: Tensor, targets: Tensor, *, steps: int = 8) -> nn.Module:
 """
 
 
+COMPILER = "torch._dynamo"
+
+
+class CompilerLater(types.ModuleType):
+    """Stands where torch's compiler would, until somebody compiles.
+
+    Optimizers import it, which takes as long as torch itself, to tell it where its work has to stop; without it there
+    is nobody to tell.
+    """
+
+    def graph_break(self) -> None:
+        """Tells nobody."""
+
+    def disable(self, function: Any = None, recursive: bool = True, **_: Any) -> Any:
+        """The function, or a decorator that returns it: as long as nothing is compiled, it is not compiled."""
+        return self.disable if function is None else function
+
+    def __getattr__(self, name: str) -> Any:
+        """Puts the compiler in its place, and gives what is wanted of it, even the path to a part of it."""
+        del sys.modules[COMPILER], torch._dynamo  # where the compiler looks for itself while it is imported
+        return getattr(importlib.import_module(COMPILER), name)
+
+
 def preload() -> None:
     """Runs once what boxes run, so that none of them pays for what is loaded, bound and cached on first use."""
     torch.set_num_threads(1)  # before anything makes threads, which would not survive the fork
+    torch._dynamo = sys.modules[COMPILER] = CompilerLater(COMPILER)
     filter_program(platform.machine())
     before = sys.modules["__main__"]
     rehearse()
