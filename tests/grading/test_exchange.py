@@ -196,10 +196,10 @@ def test_everyone_fetches_and_hands_in_and_nobody_lists_what_others_handed_in(tm
         handed = hand_in(exchange, "05", "ada", NOON, {"attention.ipynb": b"{}"})
     finally:
         os.umask(before)
-    assert mode(exchange.root) == 0o777 and mode(exchange.root / "dl") == mode(place) == 0o755
+    assert mode(exchange.root) == mode(exchange.root / "dl") == mode(place) == 0o755
     assert mode(exchange.inbound) & 0o777 == 0o733
-    assert mode(handed) == 0o755
-    assert {mode(path) for path in (*place.iterdir(), *handed.iterdir())} == {0o644}
+    assert mode(handed) == 0o750  # for the student and the instructor's group
+    assert {mode(path) for path in place.iterdir()} == {0o644}
 
 
 def test_a_new_release_replaces_files_whole_and_takes_away_what_is_gone(exchange):
@@ -245,14 +245,14 @@ def test_what_cannot_be_handed_in_leaves_nothing(exchange, monkeypatch):
     with pytest.raises(CannotStart, match="Nothing was submitted: .*No space left"):
         hand_in(exchange, "05", "ada", NOON, {"attention.ipynb": b"{}"})
     assert list(exchange.inbound.iterdir()) == []
-    assert seen[0][0] == "." and len(seen[0][2]) == 2  # whole before it is seen
+    assert seen[0][0] == "." and len(seen[0][2]) == 3  # whole before it is seen
 
 
 def test_what_is_on_its_way_is_not_taken_and_not_readable(exchange, monkeypatch):
     modes = []
     monkeypatch.setattr(os, "fsync", lambda number: modes.extend(mode(path) for path in exchange.inbound.iterdir()))
     hand_in(exchange, "05", "ada", NOON, {"attention.ipynb": b"{}"})
-    assert {each & 0o777 for each in modes} == {0o700} and len(modes) == 2  # each file is on the disk before it counts
+    assert {each & 0o777 for each in modes} == {0o700} and len(modes) == 3  # each file is on the disk before it counts
     (exchange.inbound / ".abc.part").mkdir()
     assert [handed.student for handed in handed_in(exchange, "05")] == ["ada"]
 

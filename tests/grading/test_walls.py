@@ -39,7 +39,7 @@ def test_each_process_of_a_box_has_hard_limits(zygote):
         "FSIZE": (5 << 20, 5 << 20),  # bytes
         "MSGQUEUE": (0, 0),
         "NOFILE": (77, 77),
-        "NPROC": (10, 10),  # the warden is one of them
+        "NPROC": (9, 9),
         "SIGPENDING": (36, 36),
     }
     source = """

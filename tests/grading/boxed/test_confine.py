@@ -215,6 +215,6 @@ def test_the_number_of_processes_is_limited_only_where_a_box_has_its_own_user(in
 
         before = resource.getrlimit(resource.RLIMIT_NPROC)
         limit_process(Limits(processes=7), own_user=own_user)
-        return resource.getrlimit(resource.RLIMIT_NPROC) == ((8, 8) if own_user else before)
+        return resource.getrlimit(resource.RLIMIT_NPROC) == ((7, 7) if own_user else before)
 
     assert in_child(limit) == "True"
