@@ -187,10 +187,12 @@ def grade(
 
     What is graded already is left as it is; a run that was stopped goes on where it stood.
     """
-    from course_lib.grading.batch import grade as grade_submissions
+    from course_lib.grading.pools import early
 
-    raise typer.Exit(
-        grade_submissions(
+    with early(assignment, folder=folder, workers=workers, cluster=cluster, trusted=trusted_students) as pool:
+        from course_lib.grading.batch import grade as grade_submissions
+
+        code = grade_submissions(
             assignment,
             folder=folder,
             student=student,
@@ -198,8 +200,9 @@ def grade(
             workers=workers,
             cluster=cluster,
             trusted=trusted_students,
+            pool=pool,
         )
-    )
+    raise typer.Exit(code)
 
 
 assign = typer.Typer(

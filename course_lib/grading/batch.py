@@ -9,16 +9,10 @@ the next: a verdict that is there is not judged again, and one that is recorded 
 import contextlib
 import gc
 import json
-import multiprocessing
 import os
-import signal
-import socket
-import threading
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from concurrent.futures.process import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -37,8 +31,11 @@ from course_lib.grading.folders import (
 )
 from course_lib.grading.graded import graded_notebook
 from course_lib.grading.intake import Submission, take_in
-from course_lib.grading.judge import ATTENTION, SANDBOXED, SCHEMA, TRUSTED, judge
-from course_lib.grading.sandbox import SandboxError, SandboxProcess, Zygote, missing_for_sandbox
+from course_lib.grading.judge import ATTENTION, SANDBOXED, TRUSTED
+from course_lib.grading.judging import hide, judge_one, lost_verdict
+from course_lib.grading.pools import Cluster, Pool, local_pool, refusal
+from course_lib.grading.sandbox import SandboxError
+from course_lib.grading.sandbox_process import missing_for_sandbox
 from course_lib.grading.spec import AssignmentFiles, check_cell, load, read_assignment
 from course_lib.grading.verdicts import read_verdict
 from course_lib.grading.wording import counted, one_line
@@ -64,20 +61,23 @@ def grade(
     trusted: bool = False,
     workers: int | None = None,
     again: bool = False,
+    pool: Pool | None = None,
 ) -> int:
     """Grades all submissions of an assignment that are not graded yet, or one student's; returns the exit code.
 
     `cluster` is the address of a Dask scheduler, `workers` how many processes there are without one (as many as cores);
-    `trusted` judges without a sandbox, and `again` judges those, too, that are graded. Raises CannotStart, saying what
-    to do, for an unknown or unreleased assignment, no submissions, a missing sandbox, and another grader at work.
+    `trusted` judges without a sandbox; `again` judges those, too, that are graded. `pool` is where to judge, if that
+    is prepared already; it is closed then. Raises CannotStart, saying what to do, for an unknown or unreleased
+    assignment, no submissions, a missing sandbox, and another grader at work.
     """
     folders = assignments_folder(folder)
     files = _read(folders, name)
     if not trusted and cluster is None and (problem := missing_for_sandbox()):
-        raise CannotStart(_refusal(problem))
-    pool = Cluster(cluster) if cluster is not None else Processes(workers or _cores(), hidden=folders.root)
-    with contextlib.closing(pool):
+        raise CannotStart(refusal(problem))
+    if pool is None:
+        pool = Cluster(cluster) if cluster is not None else local_pool(folders, workers)
         pool.prepare(trusted=trusted)
+    with contextlib.closing(pool):
         from course_lib.grading.release import need_nbgrader  # all this takes its time, in which the processes start
 
         need_nbgrader(f"grade {name}")
@@ -150,14 +150,14 @@ class Batch:
         submission = self.take_in(student)
         if not storable(student):
             raise CannotStart(" ".join(submission.notes))
-        _hide(self.folders.root)
+        hide(self.folders.root)
         try:
             verdict = self.judge_one(submission, self.files, self.key, self.trusted)
         except SandboxError as problem:
             raise CannotStart(f"{problem}.") from problem
         return submission, self._store(submission, verdict)
 
-    def run(self, students: list[str], pool: "Pool") -> bool:
+    def run(self, students: list[str], pool: Pool) -> bool:
         """Judges and records them all; False if Ctrl-C ended it."""
         display = progress.start(f"Grading {self.files.name}")
         try:
@@ -174,7 +174,7 @@ class Batch:
             display.close()
         return True
 
-    def _recorded_one_by_one(self, students: list[str], pool: "Pool") -> Iterator[str]:
+    def _recorded_one_by_one(self, students: list[str], pool: Pool) -> Iterator[str]:
         """The students as their submissions get done."""
         done: deque[str] = deque()
         for submission, verdict in judge_all(self._to_judge(students, done), pool, self._arguments, self._crashed):
@@ -352,87 +352,9 @@ def store(
     book.record(verdict, submission.written, submitted=submitted)
 
 
-# judging ----------------------------------------------------------------------------------------------------
-
-_of_this_thread = threading.local()
-_hidden: tuple[Path, ...] = ()  # folders that no box may see, wherever they lie
-
-
-def judge_one(submission: Submission, files: AssignmentFiles, key: bytes, trusted: bool) -> dict[str, Any]:
-    """The verdict on one submission; what executors run, here or elsewhere. The sandbox is kept for the next.
-
-    Raises SandboxError if there is no sandbox; any other error is a matter of this submission and becomes a note.
-    """
-    try:
-        return judge(submission, files, key=key, zygote=_zygote(trusted))
-    except SandboxError:
-        _drop_zygote(trusted)
-    except Exception as error:
-        return lost_verdict(submission, files, trusted=trusted, note=_failure(error))
-    zygote = _zygote(trusted)
-    try:
-        return judge(submission, files, key=key, zygote=zygote)
-    except Exception as error:
-        _drop_zygote(trusted)
-        return lost_verdict(submission, files, trusted=trusted, note=_failure(error))
-
-
-def _failure(error: Exception) -> str:
-    return f"It could not be judged ({type(error).__name__}). Look at it by hand, or judge it again with --again."
-
-
-def lost_verdict(submission: Submission, files: AssignmentFiles, *, trusted: bool, note: str) -> dict[str, Any]:
-    """The verdict on a submission that could not be judged: no points, and a person has to look at it."""
-    tasks = {}
-    for task in load(files).assignment.tasks:
-        checks = [
-            {"name": check.name, "points": 0.0, "possible": check.points, "passed": False, "findings": []}
-            for check in task.checks
-        ]
-        tasks[task.name] = {
-            "points": 0.0,
-            "possible": task.points,
-            "checks": checks,
-            "answered": task.name in submission.answers,
-            "ended": None,
-            "printed": "",
-        }
-    return {
-        "schema": SCHEMA,
-        "assignment": files.name,
-        "student": submission.student,
-        "submission": submission.sha256,
-        "spec": files.hash,
-        "sandbox": TRUSTED if trusted else SANDBOXED,
-        "status": ATTENTION,
-        "notes": [*submission.notes, note],
-        "student_notes": list(submission.notes),
-        "tasks": tasks,
-        "seconds": 0.0,
-    }
-
-
-def _zygote(trusted: bool) -> Zygote:
-    kept = _of_this_thread.__dict__.setdefault("zygotes", {})  # a zygote ends with the thread that started it
-    if trusted not in kept:
-        kept[trusted] = Zygote(trusted=trusted, hidden=_hidden)
-    return kept[trusted]
-
-
-def _borrow_zygote(control: socket.socket) -> None:
-    """Asks a zygote of another process for boxes, until it fails."""
-    _of_this_thread.zygotes = {False: Zygote(hidden=_hidden, borrowed=control)}
-
-
-def _drop_zygote(trusted: bool) -> None:
-    zygote = _of_this_thread.__dict__.get("zygotes", {}).pop(trusted, None)
-    if zygote is not None:
-        zygote.close()
-
-
 def judge_all(
     submissions: Iterator[Submission],
-    pool: "Pool",
+    pool: Pool,
     arguments: Callable[[Submission], tuple[Any, ...]],
     crashed: Callable[[Submission], dict[str, Any]],
 ) -> Iterator[tuple[Submission, dict[str, Any]]]:
@@ -495,179 +417,6 @@ def judge_all(
 
 def _went_wrong(done: Future) -> bool:
     return done.cancelled() or done.exception() is not None
-
-
-class Pool(ABC):
-    """Where submissions are judged: an executor, and how to begin anew.
-
-    `width` submissions are sent there at a time. An error of a `deadly` kind says that a worker died of one; a pool
-    that `retries` has tried it on other workers by then.
-    """
-
-    width: int
-    deadly: tuple[type[BaseException], ...]
-    retries: bool
-
-    @abstractmethod
-    def prepare(self, *, trusted: bool) -> None:
-        """Begins to start what judging needs, and does not wait for it."""
-
-    @abstractmethod
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        """Has a function called by a worker."""
-
-    @abstractmethod
-    def restart(self) -> None:
-        """Begins anew after a worker died."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Ends the workers, whatever they are doing."""
-
-
-class Processes(Pool):
-    """Worker processes of this machine, which end with this one, however that ends."""
-
-    deadly, retries = (BrokenExecutor,), False
-
-    def __init__(self, workers: int, *, hidden: Path | None = None):
-        self._workers = workers
-        self._hidden = () if hidden is None else (hidden,)
-        self.width = workers + 1  # one is ready when a worker gets free
-        method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-        self._context = multiprocessing.get_context(method)
-        if method == "forkserver":
-            _start_fork_server(self._context)
-        self._executor: ProcessPoolExecutor | None = None
-        self._starting: Future | None = None  # done when the workers are there
-        self._walls = False  # whether the workers need a zygote at once; they can start their own
-        self._zygote: SandboxProcess | None = None  # of all workers
-
-    def prepare(self, *, trusted: bool) -> None:
-        self._walls = not trusted
-        self._starting = Future()
-        threading.Thread(target=self._launch, args=(self._starting,), daemon=True).start()
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        if self._starting is None:
-            self._starting = Future()
-            self._launch(self._starting)
-        try:
-            self._starting.result()
-        except SandboxError as problem:
-            raise CannotStart(_refusal(str(problem))) from problem
-        except BrokenExecutor as error:
-            raise CannotStart(
-                "The processes that judge submissions end as soon as they start. Check this machine with: course doctor"
-            ) from error
-        return self._executor.submit(function, *arguments)
-
-    def restart(self) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if self._starting is not None:
-            wait([self._starting])
-            self._alive.close()  # whatever they are doing, the workers end now
-            if self._executor is not None:
-                self._executor.shutdown(wait=True, cancel_futures=True)
-            self._ends.close()
-            self._executor = self._starting = None
-            if self._zygote is not None:
-                self._zygote.end()
-                self._zygote = None
-
-    def _launch(self, starting: Future) -> None:
-        self._ends, self._alive = self._context.Pipe(duplex=False)
-        control = None
-        if self._walls:
-            try:
-                self._zygote = SandboxProcess.start("zygote", hidden=self._hidden)
-            except SandboxError as problem:
-                starting.set_exception(problem)
-                return
-            control = self._zygote.control
-        self._executor = ProcessPoolExecutor(
-            self._workers,
-            mp_context=self._context,
-            initializer=_begin_worker,
-            initargs=(self._ends, self._hidden, control),
-        )
-        try:
-            starting.set_result(self._executor.submit(os.getpid).result())
-        except BaseException as error:
-            starting.set_exception(error)
-
-
-class Cluster(Pool):
-    """The workers of a Dask scheduler, which itself gives to another what a lost one was doing."""
-
-    retries = True
-
-    def __init__(self, address: str):
-        from course_lib.grading.cluster import dask_executor, deadly_errors
-
-        self._executor = dask_executor(address)
-        self.deadly = deadly_errors()
-        self.width = 2 * self._executor.width
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        return self._executor.submit(function, *arguments)
-
-    def prepare(self, *, trusted: bool) -> None:
-        """The workers are there."""
-
-    def restart(self) -> None:
-        """The scheduler has done so."""
-
-    def close(self) -> None:
-        self._executor.shutdown(cancel_futures=True)
-
-
-def _start_fork_server(context: Any) -> None:
-    """Begins to import torch once for all workers, in the background; Ctrl-C is no matter of theirs."""
-    from multiprocessing import forkserver
-
-    context.set_forkserver_preload([__name__])
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _begin_worker(ends: Any, hidden: tuple[Path, ...], zygote: socket.socket | None) -> None:
-    import torch
-
-    _hide(*hidden)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of the terminal; one of them answers
-    torch.set_num_threads(1)
-    gc.freeze()  # what is there stays, so that no collection looks at it again
-    threading.Thread(target=_end_with, args=(ends,), daemon=True).start()
-    if zygote is not None:
-        _borrow_zygote(zygote)
-
-
-def _hide(*folders: Path) -> None:
-    global _hidden
-    _hidden = folders
-
-
-def _end_with(pipe: Any) -> None:
-    """Ends this process when the other end of the pipe is closed, by hand or because its holder was killed."""
-    try:
-        pipe.recv_bytes()
-    except (EOFError, OSError):
-        pass
-    os._exit(1)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _refusal(problem: str) -> str:
-    return f"{problem}. For students whom you trust, judge without a sandbox: --trusted-students"
 
 
 def _sentence(problem: Exception) -> str:

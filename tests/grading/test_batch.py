@@ -19,12 +19,13 @@ import psutil
 import pytest
 
 from course_lib.data.place import CannotStart
-from course_lib.grading import batch
-from course_lib.grading.batch import Batch, Pool, Processes, grade, judge_all
+from course_lib.grading import batch, judging, pools
+from course_lib.grading.batch import Batch, grade, judge_all
 from course_lib.grading.exchange import read_config
 from course_lib.grading.folders import Folders, assignments_folder, grading_lock, instructor_key, write_whole
 from course_lib.grading.gradebook import Gradebook, scores
 from course_lib.grading.intake import Submission
+from course_lib.grading.pools import Pool, Processes
 from course_lib.grading.sandbox import SandboxError
 from course_lib.grading.spec import read_assignment
 from tests.grading import fakes
@@ -44,10 +45,10 @@ def folders(tmp_path):
 @pytest.fixture
 def here(monkeypatch):
     """Judges in this process, without walls: for tests of the batch and not of the judge."""
-    monkeypatch.setattr(batch, "Zygote", lambda trusted, hidden: fakes.FakeZygote(trusted=trusted))
+    monkeypatch.setattr(judging, "Zygote", lambda trusted, hidden: fakes.FakeZygote(trusted=trusted))
     monkeypatch.setattr(batch, "missing_for_sandbox", lambda: None)
-    monkeypatch.setattr(batch, "Processes", lambda workers, hidden: Here())
-    monkeypatch.setattr(batch, "_of_this_thread", threading.local())
+    monkeypatch.setattr(pools, "Processes", lambda workers, hidden: Here())
+    monkeypatch.setattr(judging, "_of_this_thread", threading.local())
 
 
 class Here(Pool):
@@ -172,7 +173,7 @@ def test_a_verdict_that_was_not_recorded_is_recorded_without_judging(folders, he
     with sqlite3.connect(folders.gradebook) as db:
         db.execute("delete from course_verdict")
         db.execute("update grade set auto_score = null")
-    monkeypatch.setattr(batch, "judge", lambda *_, **__: pytest.fail("judged again"))
+    monkeypatch.setattr(judging, "judge", lambda *_, **__: pytest.fail("judged again"))
     grade(NAME, folder=folders.root)
     assert totals(folders) == {"ada": 5.0}
 
@@ -200,7 +201,7 @@ def test_a_corrected_time_is_taken_over_without_judging(folders, here, monkeypat
     submit(folders, "ada", **GOOD)
     grade(NAME, folder=folders.root)
     submit(folders, "ada", when="2026-03-01 13:00:00 UTC", **GOOD)
-    monkeypatch.setattr(batch, "judge", lambda *_, **__: pytest.fail("judged again"))
+    monkeypatch.setattr(judging, "judge", lambda *_, **__: pytest.fail("judged again"))
     grade(NAME, folder=folders.root)
     assert scores(folders.gradebook, NAME)[0].seconds_late == 3600
 
@@ -220,18 +221,18 @@ def test_what_was_read_is_what_is_judged_and_hashed(folders, here, monkeypatch):
     """A student replaces the submission while it is judged: the next run grades the new one."""
     submit(folders, "ada", **HALF_WRONG)
     first = (folders.submitted("ada", NAME) / f"{NOTEBOOK}.ipynb").read_bytes()
-    real = batch.judge
+    real = judging.judge
 
     def replace_and_judge(submission, files, **more):
         submit(folders, "ada", **GOOD)
         return real(submission, files, **more)
 
-    monkeypatch.setattr(batch, "judge", replace_and_judge)
+    monkeypatch.setattr(judging, "judge", replace_and_judge)
     grade(NAME, folder=folders.root)
     assert totals(folders) == {"ada": 3.0}
     assert verdict_of(folders, "ada")["submission"] == hashlib.sha256(first).hexdigest()
     assert "return x" in (folders.autograded("ada", NAME) / f"{NOTEBOOK}.ipynb").read_text()
-    monkeypatch.setattr(batch, "judge", real)
+    monkeypatch.setattr(judging, "judge", real)
     grade(NAME, folder=folders.root)
     assert totals(folders) == {"ada": 5.0}
 
@@ -260,14 +261,14 @@ def test_one_bad_submission_never_stops_the_batch(folders, here, capsys):
 
 
 def test_a_judge_that_fails_on_one_submission_is_no_points_and_a_note(folders, here, monkeypatch, capsys):
-    real = batch.judge
+    real = judging.judge
 
     def judge(submission, files, **more):
         if submission.student == "bob":
             raise RuntimeError("a secret")
         return real(submission, files, **more)
 
-    monkeypatch.setattr(batch, "judge", judge)
+    monkeypatch.setattr(judging, "judge", judge)
     for student in ("ada", "bob", "cy"):
         submit(folders, student, **GOOD)
     assert grade(NAME, folder=folders.root) == 0
@@ -331,7 +332,7 @@ def test_without_a_sandbox_it_says_what_to_do_and_grades_nothing(folders, here, 
 def test_a_sandbox_that_is_lost_on_the_way_stops_the_run_and_keeps_what_is_done(folders, here, monkeypatch):
     for student in ("ada", "bob"):
         submit(folders, student, **GOOD)
-    real, asked = batch._zygote, []
+    real, asked = judging._zygote, []
 
     def zygote(trusted):
         asked.append(trusted)
@@ -339,7 +340,7 @@ def test_a_sandbox_that_is_lost_on_the_way_stops_the_run_and_keeps_what_is_done(
             raise SandboxError("user namespaces are gone")
         return real(trusted)
 
-    monkeypatch.setattr(batch, "_zygote", zygote)
+    monkeypatch.setattr(judging, "_zygote", zygote)
     with pytest.raises(CannotStart, match=r"user namespaces are gone\. What was graded so far is kept"):
         grade(NAME, folder=folders.root)
     assert totals(folders) == {"ada": 5.0}
@@ -412,7 +413,7 @@ def test_many_killers_in_a_row_all_end_with_nothing_and_the_batch_goes_on():
 
 def test_processes_that_cannot_start_are_no_students_fault(monkeypatch):
     pool = Processes(1)
-    monkeypatch.setattr(batch, "_begin_worker", _end_at_once)
+    monkeypatch.setattr(pools, "_begin_worker", _end_at_once)
     with pytest.raises(CannotStart, match="end as soon as they start"):
         pool.submit(os.getpid)
     pool.close()

@@ -12,13 +12,13 @@ from html.parser import HTMLParser
 import pytest
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.batch import lost_verdict
 from course_lib.grading.feedback import feedback
 from course_lib.grading.feedback_page import CheckResult, Sheet, TaskResult, WrittenResult, code_html, page
 from course_lib.grading.gradebook import Gradebook
 from course_lib.grading.graded import graded_notebook
 from course_lib.grading.intake import Submission
 from course_lib.grading.judge import NOT_JUDGED, NOT_YET
+from course_lib.grading.judging import lost_verdict
 from course_lib.grading.spec import read_assignment
 from course_lib.properties import Finding
 from tests.grading.courses import NAME, NOTEBOOK, make_course, released, submit, verdict

@@ -12,7 +12,7 @@ from nbgrader.preprocessors import Execute
 from traitlets.config import Config
 
 from course_lib.data.place import course_folder
-from course_lib.grading import batch, nbgrader_plugin
+from course_lib.grading import batch, judging, nbgrader_plugin
 from course_lib.grading.batch import grade
 from course_lib.grading.exchange import read_config
 from course_lib.grading.folders import grading_lock
@@ -30,8 +30,8 @@ WRONG = GOOD | {"double": "def double(x):\n    return x"}
 def one_zygote(kept_zygote):
     """The plugin keeps its zygote for the process; these tests leave none behind."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch, "_of_this_thread", threading.local())
-        patch.setattr(batch, "Zygote", kept_zygote)
+        patch.setattr(judging, "_of_this_thread", threading.local())
+        patch.setattr(judging, "Zygote", kept_zygote)
         yield
 
 
@@ -150,7 +150,7 @@ def no_sandbox(monkeypatch):
     def refuse(*_, **__):
         raise SandboxError("there is no bubblewrap here")
 
-    monkeypatch.setattr(batch, "_zygote", refuse)
+    monkeypatch.setattr(judging, "_zygote", refuse)
 
 
 def no_gradebook(monkeypatch):
@@ -204,7 +204,7 @@ def test_another_layout_of_folders_is_refused(folders):
 def test_trusted_students_are_a_setting_that_is_stamped(folders, monkeypatch):
     submit(folders, "ada", add=GOOD["add"])  # one box: without walls each begins by importing torch
     asked = []
-    monkeypatch.setattr(batch, "Zygote", lambda trusted, hidden: asked.append(trusted) or Zygote(trusted=trusted))
+    monkeypatch.setattr(judging, "Zygote", lambda trusted, hidden: asked.append(trusted) or Zygote(trusted=trusted))
     assert outcome(folders, JudgeSubmission={"trusted_students": True})["success"]
     assert asked == [True] and verdict_of(folders)["sandbox"] == "none: trusted students"
     assert "Judged without a sandbox" in graded(folders).read_text()

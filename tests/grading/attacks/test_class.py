@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import psutil
 import pytest
 
-from course_lib.grading import batch
+from course_lib.grading import judging, pools
 from course_lib.grading.batch import grade
 from course_lib.grading.export import export
 from course_lib.grading.feedback import feedback
@@ -282,29 +282,29 @@ def test_a_submission_replaced_while_it_is_graded_is_judged_as_it_was_read(tmp_p
     submit(folders, "mallory", **HONEST | {"double": "def double(x):\n    return x\n"})
     path = notebook_of(folders, "mallory")
     first = path.read_bytes()
-    true_judge = batch.judge
+    true_judge = judging.judge
 
     def judge_slowly(*args, **kwargs):
         submit(folders, "mallory", **HONEST)
         return true_judge(*args, **kwargs)
 
-    monkeypatch.setattr(batch, "judge", judge_slowly)
-    monkeypatch.setattr(batch, "_of_this_thread", threading.local())
-    monkeypatch.setattr(batch, "Processes", InThisProcess)
+    monkeypatch.setattr(judging, "judge", judge_slowly)
+    monkeypatch.setattr(judging, "_of_this_thread", threading.local())
+    monkeypatch.setattr(pools, "Processes", InThisProcess)
     assert grade(NAME, folder=folders.root) == 0
     graded = Graded(folders=folders)
     assert graded.points("mallory") == FULL | {"double": 0}
     assert graded.verdict("mallory")["submission"] == hashlib.sha256(first).hexdigest()
     cells = json.loads((folders.autograded("mallory", NAME) / f"{NOTEBOOK}.ipynb").read_text())["cells"]
     assert "return x\n" in "".join("".join(cell["source"]) for cell in cells)
-    monkeypatch.setattr(batch, "judge", true_judge)
+    monkeypatch.setattr(judging, "judge", true_judge)
     assert grade(NAME, folder=folders.root) == 0
-    batch._drop_zygote(False)
+    judging._drop_zygote(False)
     assert graded.points("mallory") == FULL
     capsys.readouterr()
 
 
-class InThisProcess(batch.Pool):
+class InThisProcess(pools.Pool):
     """Judges at once, in this process."""
 
     width, deadly, retries = 1, (), False
