@@ -52,12 +52,11 @@ def command(module: str, *arguments: str, hidden: Iterable[Path] = ()) -> list[s
         options += ["--tmpfs", str(path), "--remount-ro", str(path)]
     options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
     environment = SETTINGS | {
-        # a process of huge pages is forked in a fraction of the time
+        # a process of huge pages is forked in a fraction of the time; see also boxed.preload.gather_pages
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
         "HOME": "/tmp",
         "LC_ALL": "C.UTF-8",
         "PATH": "/usr/bin",
-        "PYTHONMALLOC": "malloc",
         "PYTHONPATH": ":".join([INSIDE, *(str(inside(path)) for path in libraries)]),
         "USER": "student",  # torch asks for a name, and there is no list of users
     }

@@ -4,7 +4,6 @@ Each message on it asks for a box: the limits as JSON, and four files for it: wh
 and printed text go, and the lifeline.
 """
 
-import gc
 import io
 import json
 import os
@@ -26,8 +25,6 @@ def run_zygote(descriptor: int) -> NoReturn:
     from .preload import preload  # after the fork above: the process that only waits needs no torch
 
     preload()
-    gc.collect()
-    gc.freeze()  # a collection in a box would copy the pages that it shares with us
     control = socket.socket(fileno=descriptor)
     control.send(b"ready")
     warden = Warden(control.fileno())
