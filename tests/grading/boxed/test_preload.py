@@ -82,7 +82,8 @@ kept = [bytes([number % 251]) * 500 for number in range(60_000)]
 before = huge()
 preload.gather_pages()
 pages = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-can = pages.exists() and "[never]" not in pages.read_text() and tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 1)
+new = tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 1)
+can = new and pages.exists() and "[never]" not in pages.read_text()
 print(huge() - before > 16 << 10 or not can, all(part == bytes([n % 251]) * 500 for n, part in enumerate(kept)))
 """
     assert said(f"from course_lib.grading.boxed import preload\n{source}") == ["True True"]
