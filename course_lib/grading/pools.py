@@ -177,9 +177,10 @@ class Cluster(Pool):
 
 def _start_fork_server(context: Any) -> None:
     """Begins to import what workers need, once for all, in the background; Ctrl-C is no matter of theirs."""
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver, resource_tracker
 
     context.set_forkserver_preload([WORK, f"{__package__}.quick_end"])
+    resource_tracker.ensure_running()  # which unblocks the signal again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()

@@ -1,5 +1,6 @@
 """`course grade`: everything is graded once, whatever is submitted and whatever is killed."""
 
+import contextlib
 import hashlib
 import json
 import multiprocessing
@@ -604,3 +605,29 @@ def test_a_batch_keeps_the_cost_of_a_submission_flat(folders, here):
             counts.append(len(asked))
         connection.set_trace_callback(None)
     assert counts[1] == counts[-1] > 10
+
+
+@pytest.mark.needs("sandbox")
+def test_ctrl_c_while_the_processes_start_says_nothing_of_them(folders):
+    command = [sys.executable, "-c", "from course_lib.cli import main; main()", "grade", NAME]
+    command += ["--folder", str(folders.root)]
+    said = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, start_new_session=True, **said) as running:
+        server = wait_for_child(running.pid, "forkserver")
+        os.killpg(running.pid, signal.SIGINT)
+        heard, _ = running.communicate(timeout=100)
+    assert running.returncode == 130 and "Traceback" not in heard
+    psutil.wait_procs([server], timeout=20)
+    assert whole(folders) == 0
+
+
+def wait_for_child(parent, name):
+    """The child of a process with this word on its command line, as soon as it runs Python."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        for child in psutil.Process(parent).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if any(name in part for part in child.cmdline()) and child.cpu_times().user > 0.1:
+                    return child
+        time.sleep(0.01)
+    raise AssertionError(f"no {name}")
