@@ -35,16 +35,18 @@ def run_zygote(descriptor: int) -> NoReturn:
             os._exit(0)
         *files, lifeline = descriptors
         limits = Limits(**json.loads(message))
-        with socket.socket(fileno=lifeline) as line:
-            try:
-                box = fork_first(namespace)
-            except OSError as problem:  # no memory now; the judge sees the lifeline end
-                print(f"no process for a box: {problem}", file=sys.stderr, flush=True)
-                box = None
-            if box == 0:
-                become_box(limits, *files, lifeline)
-            if box is not None:
-                warden.watch(box, line.dup(), limits)
+        try:
+            box = fork_first(namespace)
+        except OSError as problem:  # no memory now; the judge sees the lifeline end
+            print(f"no process for a box: {problem}", file=sys.stderr, flush=True)
+            box = None
+        if box == 0:
+            become_box(limits, *files, lifeline)
+        line = socket.socket(fileno=lifeline)
+        if box is None:
+            line.close()
+        else:
+            warden.watch(box, line, limits)
         for number in files:
             os.close(number)
 
