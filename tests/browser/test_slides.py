@@ -50,11 +50,15 @@ MEASURE = (
   }
   const page = slide.querySelector(".page").getBoundingClientRect();
   const place = slide.querySelector(".place").getBoundingClientRect();
-  const head = slide.querySelector(".top").getBoundingClientRect();
+  const top = slide.querySelector(".top"), head = top.getBoundingClientRect(), words = document.createRange();
+  words.selectNodeContents(top.querySelector("h1, h2, h3") || top);
+  const heading = words.getBoundingClientRect();  // a button may stand to the right of the words
   for (const shown of slide.querySelectorAll(".body > *, .course-stepper .frame > *, .live .lm-Widget, .live img")) {
     const box = shown.getBoundingClientRect();
     if (box.height && place.height && box.bottom > place.top + 2) problems.push("covers the foot: " + shown.className);
-    if (box.height && box.top < head.bottom - 1) problems.push("covers the heading: " + shown.className);
+    if (box.height && box.top < head.bottom - 1 && box.left < heading.right + 16) {
+      problems.push("covers the heading: " + shown.className);
+    }
   }
   return problems;
 }
