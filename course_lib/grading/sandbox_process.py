@@ -46,9 +46,12 @@ class Borrowed:
         socket.send_fds(self.control, [message], descriptors)
 
     def alive(self) -> bool:
-        with contextlib.suppress(BlockingIOError):
+        try:
             return self.control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
-        return True
+        except BlockingIOError:  # it has nothing to say
+            return True
+        except OSError:  # it ended with our question unread
+            return False
 
     def complaint(self) -> str:
         """What it says, its owner hears."""

@@ -631,3 +631,22 @@ def wait_for_child(parent, name):
                     return child
         time.sleep(0.01)
     raise AssertionError(f"no {name}")
+
+
+@pytest.mark.needs("sandbox")
+def test_a_sandbox_that_is_lost_midway_costs_nobody_a_point(folders):
+    for number in range(30):
+        submit(folders, f"s{number:02}", **GOOD)
+    command = [sys.executable, "-c", "from course_lib.cli import main; main()", "grade", NAME, "--workers", "2"]
+    command += ["--folder", str(folders.root)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        zygote = wait_for_child(running.pid, "boxed.zygote")
+        end = time.monotonic() + 100
+        while len(list(folders.root.glob("verdicts/*/*.json"))) < 2 and running.poll() is None:
+            assert time.monotonic() < end
+            time.sleep(0.005)
+        assert len(list(folders.root.glob("verdicts/*/*.json"))) < 30
+        zygote.kill()
+        said, _ = running.communicate(timeout=300)
+    assert running.returncode == 0 and "attention" not in said, said
+    assert whole(folders) == 30 and len(set(totals(folders).values())) == 1
