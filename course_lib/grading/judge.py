@@ -6,7 +6,7 @@ or prints can give points, and none of its words reach the findings that student
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -59,19 +59,35 @@ def judge(submission: Submission, files: AssignmentFiles, *, key: bytes, zygote:
     start = time.monotonic()
     sitting = _Sitting(submission=submission, loaded=load(files), key=key, zygote=zygote)
     tasks = {task.name: sitting.judge_task(task) for task in sitting.loaded.assignment.tasks}
+    seconds = round(time.monotonic() - start, 3)
+    attention = dict.fromkeys(sitting.attention)
+    return whole_verdict(submission, files, tasks, trusted=zygote.trusted, attention=attention, seconds=seconds)
+
+
+def whole_verdict(
+    submission: Submission,
+    files: AssignmentFiles,
+    tasks: Mapping[str, Any],
+    *,
+    trusted: bool,
+    attention: Iterable[str],
+    seconds: float = 0.0,
+) -> dict[str, Any]:
+    """The verdict on all tasks; `attention` is what an instructor has to know, and students are not told."""
+    attention = list(attention)
     return {
         "schema": SCHEMA,
         "assignment": files.name,
         "student": submission.student,
         "submission": submission.sha256,
         "spec": files.hash,
-        "sandbox": TRUSTED if zygote.trusted else SANDBOXED,
-        "status": ATTENTION if sitting.attention or not submission.readable else GRADED,
+        "sandbox": TRUSTED if trusted else SANDBOXED,
+        "status": ATTENTION if attention or not submission.readable else GRADED,
         "readable": submission.readable,
-        "notes": [*submission.notes, *dict.fromkeys(sitting.attention)],
+        "notes": [*submission.notes, *attention],
         "student_notes": list(submission.notes),
-        "tasks": tasks,
-        "seconds": round(time.monotonic() - start, 3),
+        "tasks": dict(tasks),
+        "seconds": seconds,
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.grading.intake import Submission
-from course_lib.grading.judge import ATTENTION, SANDBOXED, SCHEMA, TRUSTED, judge
+from course_lib.grading.judge import judge, whole_verdict
 from course_lib.grading.sandbox import SandboxError, Zygote
 from course_lib.grading.spec import AssignmentFiles, load
 
@@ -53,19 +53,7 @@ def lost_verdict(submission: Submission, files: AssignmentFiles, *, trusted: boo
             "ended": None,
             "printed": "",
         }
-    return {
-        "schema": SCHEMA,
-        "assignment": files.name,
-        "student": submission.student,
-        "submission": submission.sha256,
-        "spec": files.hash,
-        "sandbox": TRUSTED if trusted else SANDBOXED,
-        "status": ATTENTION,
-        "notes": [*submission.notes, note],
-        "student_notes": list(submission.notes),
-        "tasks": tasks,
-        "seconds": 0.0,
-    }
+    return whole_verdict(submission, files, tasks, trusted=trusted, attention=[note])
 
 
 def _zygote(trusted: bool) -> Zygote:
@@ -87,5 +75,6 @@ def _drop_zygote(trusted: bool) -> None:
 
 
 def hide(*folders: Path) -> None:
+    """Keeps these folders from all boxes of sandboxes that this process starts from now on."""
     global _hidden
     _hidden = folders

@@ -91,6 +91,12 @@ class Here(Pool):
         pass
 
 
+def grade_command(folders, *options):
+    """What runs `course grade` as a process of its own."""
+    start = [sys.executable, "-c", "from course_lib.cli import main; main()", "grade", NAME]
+    return [*start, *options, "--folder", str(folders.root)]
+
+
 def totals(folders):
     return {row.student: row.total for row in scores(folders.gradebook, NAME)}
 
@@ -518,8 +524,7 @@ def test_a_grader_killed_at_any_moment_loses_nothing_and_grades_nothing_twice(fo
 def test_the_command_killed_with_kill_9_takes_its_workers_along_and_resumes(folders):
     for number in range(30):
         submit(folders, f"s{number:02}", **GOOD)
-    command = [sys.executable, "-c", "from course_lib.cli import main; main()", "grade", NAME, "--workers", "1"]
-    command += ["--folder", str(folders.root)]
+    command = grade_command(folders, "--workers", "1")
     quiet = {"env": os.environ | {"OMP_NUM_THREADS": "1"}, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **quiet) as running:
         end = time.monotonic() + 100
@@ -609,8 +614,7 @@ def test_a_batch_keeps_the_cost_of_a_submission_flat(folders, here):
 
 @pytest.mark.needs("sandbox")
 def test_ctrl_c_while_the_processes_start_says_nothing_of_them(folders):
-    command = [sys.executable, "-c", "from course_lib.cli import main; main()", "grade", NAME]
-    command += ["--folder", str(folders.root)]
+    command = grade_command(folders)
     said = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, start_new_session=True, **said) as running:
         server = wait_for_child(running.pid, "forkserver")
@@ -637,8 +641,7 @@ def wait_for_child(parent, name):
 def test_a_sandbox_that_is_lost_midway_costs_nobody_a_point(folders):
     for number in range(30):
         submit(folders, f"s{number:02}", **GOOD)
-    command = [sys.executable, "-c", "from course_lib.cli import main; main()", "grade", NAME, "--workers", "2"]
-    command += ["--folder", str(folders.root)]
+    command = grade_command(folders, "--workers", "2")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
         zygote = wait_for_child(running.pid, "boxed.zygote")
         end = time.monotonic() + 100
