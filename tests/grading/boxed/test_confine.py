@@ -47,22 +47,6 @@ def test_what_is_forked_after_a_box_is_no_part_of_it(in_child):
     assert in_child(look) == "True"
 
 
-def test_a_box_ends_with_the_process_that_made_it(in_child):
-    def look():
-        (ready, say_ready), (end, alive) = os.pipe(), os.pipe()
-        if os.fork() == 0:
-            if fork_first(become_first()) == 0:
-                os.setsid()
-                os.write(say_ready, b"!")
-                signal.pause()
-            os.read(ready, 1)
-            os._exit(0)
-        os.close(alive)
-        return os.read(end, 1)  # the end of the pipe: nobody holds it any more
-
-    assert in_child(look) == "b''"
-
-
 @pytest.mark.parametrize("kind", ["ipc", "user"])
 def test_a_box_has_namespaces_of_its_own(in_child, kind):
     before = os.readlink(f"/proc/self/ns/{kind}")
@@ -135,12 +119,21 @@ def test_no_privileges_are_left_nor_can_be_had_again(in_child):
     assert in_child(drop) == "(True, 0, 0, 0, 0, 0)"
 
 
-def test_a_process_ends_with_its_parent(in_child):
+def die_with_parent():
+    kernel.set_process_option(kernel.DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("fork", "prepare"),
+    [(os.fork, die_with_parent), (lambda: fork_first(become_first()), os.setsid)],
+    ids=["that asks for it", "that is a box"],
+)
+def test_a_process_ends_with_its_parent(in_child, fork, prepare):
     def orphan():
         (ready, say_ready), (end, alive) = os.pipe(), os.pipe()
         if os.fork() == 0:
-            if os.fork() == 0:
-                kernel.set_process_option(kernel.DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+            if fork() == 0:
+                prepare()
                 os.write(say_ready, b"!")
                 signal.pause()
             os.read(ready, 1)
