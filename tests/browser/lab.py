@@ -11,9 +11,9 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-from playwright.sync_api import Locator, Page, TimeoutError, expect
+from playwright.sync_api import Locator, Page, Response, TimeoutError, expect
 
 from course_lib.tools.lab import config_path
 
@@ -259,16 +259,16 @@ class NotebookPage:
             self.page.keyboard.press("ArrowRight" if steps > 0 else "ArrowLeft")
 
     def save(self) -> None:
-        """File > Save Notebook, by its shortcut, until the file is written."""
-        file = self.lab.notebooks / self.name
-        before = file.stat().st_mtime_ns
+        """File > Save Notebook, by its shortcut, until the server says that the file is written."""
         self.page.locator(".jp-Notebook").click(position={"x": 4, "y": 4})
-        self.page.keyboard.press("Control+s")
-        end = time.monotonic() + 20
-        while file.stat().st_mtime_ns == before:
-            if time.monotonic() > end:
-                raise RuntimeError(f"{self.name} was not saved within 20 s")
-            self.page.wait_for_timeout(100)
+        with self.page.expect_response(self._is_its_save, timeout=20 * SECOND) as answer:
+            self.page.keyboard.press("Control+s")
+        if not answer.value.ok:
+            raise RuntimeError(f"{self.name} was not saved: {answer.value.status} {answer.value.text()}")
+
+    def _is_its_save(self, response: Response) -> bool:
+        address = urlsplit(response.url).path
+        return response.request.method == "PUT" and address.endswith(f"/api/contents/{quote(self.name)}")
 
     def shut_down_kernel(self) -> None:
         """Kernel > Shut Down Kernel: the next page of this notebook starts a new one."""
