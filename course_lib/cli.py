@@ -107,7 +107,7 @@ def train(
     raise typer.Exit(train_recipe(name, seeds=parse_seeds(seeds), out=out, fresh=fresh))
 
 
-Minutes = Annotated[int, typer.Option(help="30, 60 or 90: the lecture of that length.")]
+Minutes = Annotated[int | None, typer.Option(help="30, 60 or 90: the lecture of that length, else the longest.")]
 To = Annotated[Path | None, typer.Option(help="Write there, in place of build/lectures.")]
 
 
@@ -116,7 +116,7 @@ To = Annotated[Path | None, typer.Option(help="Write there, in place of build/le
 )
 def slides(
     lesson: Lesson,
-    minutes: Minutes = 90,
+    minutes: Minutes = None,
     theme: Annotated[str, typer.Option(help="light or dark; the key T switches.")] = "light",
     to: To = None,
 ):
@@ -133,7 +133,7 @@ def slides(
 @app.command(epilog="Examples:  course lecture 05   |   course lecture 05 --minutes 60 --port 9000")
 def lecture(
     lesson: Lesson,
-    minutes: Minutes = 90,
+    minutes: Minutes = None,
     theme: Annotated[str, typer.Option(help="light or dark; the key T switches.")] = "light",
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Listen there.")] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser, or not.")] = True,
@@ -150,7 +150,7 @@ def lecture(
 
 
 @app.command(epilog="Examples:  course handout 05   |   course handout 05 --minutes 60 --to handouts")
-def handout(lesson: Lesson, minutes: Minutes = 90, to: To = None):
+def handout(lesson: Lesson, minutes: Minutes = None, to: To = None):
     """Write what a lecture leaves behind: slides with notes as PDF, and the lesson for reading as HTML and PDF.
 
     It needs Chromium, Chrome or Edge to print with.

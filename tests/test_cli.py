@@ -247,3 +247,15 @@ def test_lab_opens_at_the_lesson_and_asks_the_network_nothing(folder, monkeypatc
         "@jupyterlab/extensionmanager-extension:plugin",
     ]
     assert config["serverRoot"].endswith(folder.name)
+
+
+@pytest.mark.parametrize(
+    ("command", "called"), [("slides", "write_slides"), ("lecture", "teach"), ("handout", "write_handouts")]
+)
+def test_a_lecture_is_as_long_as_one_says_else_the_longest(course, folder, monkeypatch, command, called):
+    from course_lib.lectures import commands
+
+    asked = []
+    monkeypatch.setattr(commands, called, lambda lesson, *, path, **_: asked.append((lesson.stem, path)) or 0)
+    assert course(command, "00")[0] == course(command, "05", "--minutes", "60")[0] == 0
+    assert asked == [("00_start_here", None), ("05_attention", 60)]

@@ -65,14 +65,14 @@ def build_deck(notebook: NotebookNode, *, theme: str = "light") -> str:
     )
 
 
-def write_deck(lesson: NotebookNode, to: Path, *, path: int = 90, theme: str = "light") -> int:
-    """Write the deck of a lesson; returns its size in bytes.
+def write_deck(lesson: NotebookNode, to: Path, *, path: int | None = None, theme: str = "light") -> int:
+    """Write the deck of one of a lesson's paths, the longest if none is named; returns its size in bytes.
 
     Raises CannotStart if the lesson has no slides, the deck is too large or the file cannot be written.
     """
     slideshow = compose(lesson, path=path)
     if not slideshow.cells:
-        raise CannotStart(f"There are no slides of {path} minutes in this lesson yet.")
+        raise CannotStart(f"There are no slides{f' of {path} minutes' if path else ''} in this lesson yet.")
     fetch()
     data = build_deck(slideshow, theme=theme).encode()
     if len(data) > MAX_BYTES:

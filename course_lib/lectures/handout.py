@@ -15,7 +15,7 @@ from course_lib.lectures.fonts import font_css
 from course_lib.lectures.rendering import code_html, fill, inline_script, markdown_html, outputs_html, template_text
 
 
-def write_handout(lesson: NotebookNode, folder: Path, name: str, *, path: int = 90) -> list[Path]:
+def write_handout(lesson: NotebookNode, folder: Path, name: str, *, path: int | None = None) -> list[Path]:
     """Write slides with notes (PDF) and the lesson for reading (HTML and PDF) into a folder; returns the files.
 
     Raises CannotStart without a browser to print with, or if the lesson has no slides.

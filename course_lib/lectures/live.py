@@ -37,7 +37,9 @@ OURS = (
 )  # all that a lecture needs of JupyterLab
 
 
-def prepare(lesson: NotebookNode, name: str, folder: Path, *, path: int = 90, theme: str = "light") -> Path:
+def prepare(
+    lesson: NotebookNode, name: str, folder: Path, *, path: int | None = None, theme: str = "light"
+) -> Path:
     """Write what Voila serves into a folder, and return the notebook; share/jupyter there goes into JUPYTER_PATH."""
     slideshow = compose(lesson, path=path, keep_code=True)
     last = max((i for i, cell in enumerate(slideshow.cells) if _has_widget(cell)), default=-1)
@@ -115,7 +117,7 @@ def lecture(
     lesson: NotebookNode,
     name: str,
     *,
-    path: int = 90,
+    path: int | None = None,
     theme: str = "light",
     port: int | None = None,
     browser: bool = True,

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from nbformat import NotebookNode
 
-from course_lib.lectures.story import PATHS, Slide, compose, slides_of
+from course_lib.lectures.story import Slide, compose, paths_of, slides_of
 
-FULL = max(PATHS)
-SLIDES = (35, 45)  # in the full path, both included
+SLIDES = (35, 45)  # in 90 minutes of the full path, which is the longest that a lesson offers; both included
 TIMING = 0.10  # by how much the minutes of a path may differ from its name, as a part of them
 CODE_LINES, CODE_WIDTH = 12, 60
 OUTPUT_LINES, OUTPUT_WIDTH = 24, 90  # of printed text: what fits at 20 px beside a heading
@@ -24,40 +23,42 @@ ALT = re.compile(r'\balt="[^"]*\w[^"]*"')
 def lecture_problems(lesson: NotebookNode) -> list[str]:
     """What is wrong with the slides of a lesson, a sentence each; nothing for a lesson without slides."""
     try:
-        slides = slides_of(lesson)
-        composed = {path: compose(lesson, path=path) for path in PATHS} if slides else {}
+        slides, paths = slides_of(lesson), paths_of(lesson)
+        composed = {path: compose(lesson, path=path) for path in paths}
     except ValueError as error:
         return [str(error)]
     if not slides:
         return []
     return [
-        *_of_paths(slides),
-        *(problem for slide in slides for problem in _of_slide(slide, lesson)),
-        *_of_cells(composed[FULL]),
-        *(problem for path in PATHS for problem in _of_links(path, composed[path])),
+        *_of_paths(slides, paths),
+        *(problem for slide in slides for problem in _of_slide(slide, lesson, full=paths[-1])),
+        *_of_cells(composed[paths[-1]]),
+        *(problem for path in paths for problem in _of_links(path, composed[path])),
     ]
 
 
-def _of_paths(slides: list[Slide]) -> Iterator[str]:
-    full = [slide for slide in slides if FULL in slide.paths]
-    if not SLIDES[0] <= len(full) <= SLIDES[1]:
-        yield f"the lecture of {FULL} minutes has {len(full)} slides; {SLIDES[0]} to {SLIDES[1]} are asked for"
-    for path in PATHS:
+def _of_paths(slides: list[Slide], paths: tuple[int, ...]) -> Iterator[str]:
+    full = paths[-1]
+    number = sum(full in slide.paths for slide in slides)
+    fewest, most = (round(slides_in_90 * full / 90) for slides_in_90 in SLIDES)
+    if not fewest <= number <= most:
+        yield f"the lecture of {full} minutes has {number} slides; {fewest} to {most} are asked for"
+    for path in paths:
         minutes = sum(slide.minutes for slide in slides if path in slide.paths)
         if abs(minutes - path) > TIMING * path:
             yield f"the slides of the lecture of {path} minutes take {minutes:g} minutes"
     for name, number in Counter(slide.name for slide in slides).items():
         if number > 1:
             yield f"{number} slides have the name {name!r}; give each a heading of its own"
-    if not slides[0].text.startswith("# ") or set(slides[0].paths) != set(PATHS):
+    if not slides[0].text.startswith("# ") or set(slides[0].paths) != set(paths):
         yield f"a lecture opens with a title slide ('# ...') in every path, not with {slides[0].heading!r}"
 
 
-def _of_slide(slide: Slide, lesson: NotebookNode) -> Iterator[str]:
+def _of_slide(slide: Slide, lesson: NotebookNode, *, full: int) -> Iterator[str]:
     named = f"the slide {slide.heading!r}"
     if len(slide.notes.split()) < NOTE_WORDS:
         yield f"{named} has notes of {len(slide.notes.split())} words; they say what to say and what to ask"
-    if FULL not in slide.paths:
+    if full not in slide.paths:
         yield f"{named} is not in the full lecture, from which the shorter ones are taken"
     if "widget" in slide.show:
         others = [kind for kind in slide.show if kind != "widget"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import nbformat
 from nbformat import NotebookNode
 
-PATHS = (30, 60, 90)  # minutes: the lengths in which a lesson can be taught
+PATHS = (30, 60, 90)  # minutes: the lengths in which lessons are taught; each offers those that its slides name
 NOTES = "**Notes**"  # the line of a slide cell below which the notes begin
 
 FROM_CODE = ("code", "text", "figure", "question", "answer", "html", "widget")
@@ -70,6 +70,12 @@ def slides_of(notebook: NotebookNode, path: int | None = None) -> list[Slide]:
         for fields in cell.metadata.get("lecture", {}).get("slides", [])
     ]
     return [slide for slide in slides if path is None or path in slide.paths]
+
+
+def paths_of(notebook: NotebookNode) -> tuple[int, ...]:
+    """The paths that a lesson offers, the longest last: those that its slides name. Raises ValueError, as above."""
+    named = {path for slide in slides_of(notebook) for path in slide.paths}
+    return tuple(path for path in PATHS if path in named)
 
 
 def _check_path(path: int | None) -> None:
@@ -156,15 +162,17 @@ def unfold(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
 # ---------------------------------------------------------------------------------------- as a deck reads them
 
 
-def compose(notebook: NotebookNode, *, path: int = 90, keep_code: bool = False) -> NotebookNode:
+def compose(notebook: NotebookNode, *, path: int | None = None, keep_code: bool = False) -> NotebookNode:
     """The slideshow of a lesson: for each slide its words, the lesson's cell that it shows, and its notes.
+
+    `path` is one of those that the lesson offers; the longest, if none is named.
 
     The code that a slide shows stands in its Markdown, so the code cells themselves are all tagged `hide-input`; they
     keep the ids, the sources and those outputs that the slide shows. With `keep_code` the lesson's other code cells
     stand between the slides, of slide type "skip", so that the notebook can be executed.
     Raises ValueError if a slide asks for something that its cell does not have.
     """
-    _check_path(path)
+    path = max(paths_of(notebook), default=None) if path is None else path
     cells: list[NotebookNode] = []
     by_cell: dict[int, list[Slide]] = {}
     for slide in slides_of(notebook, path):

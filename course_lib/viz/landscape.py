@@ -1,5 +1,6 @@
 """Figures of lesson 00: what training changes, what accuracy costs, the landscape of the field. Data in, Figure out."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from course_lib.viz.style import CYCLE, GREY, LINE_STYLES, PALETTE, figure
 MARKERS = ("o", "s", "^", "D", "v", "P")
 PALE = ("#F6DDB5", "#D5E8F5", "#F3D9E6", "#D9EFE6")
 """Light tints of the palette, for black type on them."""
+SCHEMATIC = "schematic, not measured"
+_BESIDE = {"loc": "right", "fontsize": 13, "fontweight": "normal", "style": "italic"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,32 +147,37 @@ def price_of_accuracy(curves: Mapping[str, Sequence[Measured]]) -> Figure:
 
 
 def falling_bias(kinds: Sequence[Bias]) -> Figure:
-    """Schematic: what people build in becomes less, what data decide becomes more, and computation makes up for it."""
-    fig, (upper, lower) = figure(10.5, 9.2, rows=2, gridspec_kw={"height_ratios": [1.1, 1]})
-    fig.get_layout_engine().set(hspace=0.08)
-    upper.set_title("Who decides what the system does?")
-    _blank(upper, (0, 1), (-0.62, len(kinds) - 0.35))
+    """Schematic: what people build in becomes less, what data decide becomes more."""
+    fig, axes = figure(10.5, 4.9)
+    axes.set_title("Who decides what the system does?")
+    axes.set_title(SCHEMATIC, **_BESIDE)
+    _blank(axes, (0, 1), (-0.62, len(kinds) - 0.35))
     for i, kind in enumerate(kinds):
         y = len(kinds) - 1 - i
-        upper.barh(y, kind.built_in, height=0.36, color=PALE[0], edgecolor=PALETTE["orange"], hatch="///")
-        upper.barh(y, 1 - kind.built_in, left=kind.built_in, height=0.36, color=PALETTE["blue"])
-        upper.text(0, y + 0.25, kind.name, fontsize=14, fontweight="bold", va="bottom")
-        upper.text(0, y - 0.24, f"people: {kind.by_people}", fontsize=12, va="top")
-        upper.text(1, y - 0.24, f"data: {kind.from_data}", fontsize=12, va="top", ha="right", color=PALETTE["blue"])
-    upper.text(0, -0.6, "hatched: built in by people; solid: learned from data", fontsize=12, color=GREY)
-    lower.set_title("The bitter lesson (Sutton 2019)")
+        axes.barh(y, kind.built_in, height=0.36, color=PALE[0], edgecolor=PALETTE["orange"], hatch="///")
+        axes.barh(y, 1 - kind.built_in, left=kind.built_in, height=0.36, color=PALETTE["blue"])
+        axes.text(0, y + 0.25, kind.name, fontsize=14, fontweight="bold", va="bottom")
+        axes.text(0, y - 0.24, f"people: {kind.by_people}", fontsize=12, va="top")
+        axes.text(1, y - 0.24, f"data: {kind.from_data}", fontsize=12, va="top", ha="right", color=PALETTE["blue"])
+    axes.text(0, -0.6, "hatched: built in by people; solid: learned from data", fontsize=12, color=GREY)
+    return fig
+
+
+def bitter_lesson(kinds: Sequence[Bias]) -> Figure:
+    """Schematic: what people built in helps at first, and computation and data make up for it (Sutton 2019)."""
+    fig, axes = figure(10.5, 4.4)
+    axes.set_title("The bitter lesson (Sutton 2019)")
+    axes.set_title(SCHEMATIC, **_BESIDE)
     computation = np.linspace(0, 10, 200)
     for i, kind in enumerate(kinds):
         # Any curves with less to start from and more to reach would do: the point is that they cross.
         top, delay = 1 - 0.75 * kind.built_in, 7.5 * (1 - kind.built_in) - 1.2
         score = top / (1 + np.exp(-(computation - delay) * 0.9))
-        lower.plot(computation, score, color=CYCLE[i], linestyle=LINE_STYLES[i])
-        lower.text(10.15, score[-1], kind.name.split(" (")[0].replace(" ", "\n", 1), va="center", fontsize=13)
-    lower.set(xlabel="computation and data →", ylabel="performance →", xlim=(0, 12.6), ylim=(0, 1.08))
-    lower.set_xticks([])
-    lower.set_yticks([])
-    for axes in (upper, lower):
-        axes.set_title("schematic, not measured", loc="right", fontsize=13, fontweight="normal", style="italic")
+        axes.plot(computation, score, color=CYCLE[i], linestyle=LINE_STYLES[i])
+        axes.text(10.15, score[-1], kind.name.split(" (")[0].replace(" ", "\n", 1), va="center", fontsize=13)
+    axes.set(xlabel="computation and data →", ylabel="performance →", xlim=(0, 12.6), ylim=(0, 1.08))
+    axes.set_xticks([])
+    axes.set_yticks([])
     return fig
 
 
@@ -256,9 +264,9 @@ def course_map(
     if unknown or set(titles) != set(places):
         wrong = sorted(unknown | set(titles) ^ set(places))
         raise ValueError(f"Each lesson on the map needs a title and a place; look at {', '.join(wrong)}.")
-    fig, axes = figure(13.4, 6.4)
+    fig, axes = figure(12.2, 6.0)
     columns, rows = zip(*places.values(), strict=True)
-    _blank(axes, (min(columns) - 0.5, max(columns) + 0.5), (min(rows) - 0.5, max(rows) + 0.5))
+    _blank(axes, (min(columns) - 0.46, max(columns) + 0.46), (min(rows) - 0.4, max(rows) + 0.4))
     for name, before in builds_on.items():
         for start in before:
             _arrow_between(axes, places[start], places[name])
@@ -267,15 +275,16 @@ def course_map(
         here = name in there
         axes.add_patch(
             FancyBboxPatch(
-                (x - 0.38, y - 0.27), 0.76, 0.54, boxstyle="round,pad=0.02", lw=2,
+                (x - 0.41, y - 0.33), 0.82, 0.66, boxstyle="round,pad=0.02", lw=2,
                 fc=PALE[1] if here else "white", ec=PALETTE["blue"] if here else GREY,
                 linestyle="-" if here else (0, (3, 2)),
             )
         )  # fmt: skip
-        axes.text(x, y + 0.11, name, ha="center", va="center", fontsize=15, fontweight="bold")
-        axes.text(x, y - 0.09, _in_two_lines(title), ha="center", va="center", fontsize=11, linespacing=1.1)
+        lines = textwrap.wrap(title, 11, break_long_words=False)
+        axes.text(x, y + 0.2, name, ha="center", va="center", fontsize=15, fontweight="bold")
+        axes.text(x, y - 0.11, "\n".join(lines), ha="center", va="center", fontsize=12, linespacing=1.05)
     axes.text(
-        min(columns) - 0.4, min(rows) - 0.2, "solid frame: here\ndashed frame: to come", ha="left", fontsize=13,
+        min(columns) - 0.43, min(rows) - 0.2, "solid frame: here\ndashed frame: to come", ha="left", fontsize=13,
         color=GREY,
     )  # fmt: skip
     return fig
@@ -286,20 +295,14 @@ def _place(unit: int, size: int) -> float:
     return 0.5 if size == 1 else 0.5 + (0.5 - unit / (size - 1)) * min(1.0, 0.3 * (size - 1))
 
 
-def _in_two_lines(title: str) -> str:
-    """A title of several words broken where its lines come out most alike."""
-    words = title.split()
-    broken = [" ".join(words[:i]) + "\n" + " ".join(words[i:]) for i in range(1, len(words))]
-    return min(broken, key=lambda text: max(map(len, text.split("\n"))), default=title) if len(title) > 12 else title
-
-
 def _arrow_between(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
     """An arrow into the left side of a box, from the right of its neighbour or from above or below one far away."""
     side = np.sign(end[1] - start[1])
     around = side != 0 and end[0] - start[0] > 1  # straight on it would run through the boxes between
-    tail = (start[0], start[1] + 0.3 * side) if around else (start[0] + 0.41, start[1])
-    head = (end[0] - 0.41, end[1])
-    axes.add_patch(FancyArrowPatch(tail, head, arrowstyle="-|>", mutation_scale=16, lw=1.8, color=GREY))
+    tail = (start[0], start[1] + 0.35 * side) if around else (start[0] + 0.43, start[1])
+    head = (end[0] - 0.43, end[1])
+    arrow = {"arrowstyle": "-|>", "mutation_scale": 14, "shrinkA": 0, "shrinkB": 0}
+    axes.add_patch(FancyArrowPatch(tail, head, lw=1.8, color=GREY, **arrow))
 
 
 def _blank(axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float]) -> None:

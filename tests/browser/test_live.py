@@ -23,7 +23,7 @@ from tests.browser.test_slides import AXE, MEASURE
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
-LESSON = read_notebook(find_lesson("05"))
+LESSON, OPENING = (read_notebook(find_lesson(number)) for number in ("05", "00"))
 TRANSLATOR, SOFTMAX, MASK = WIDGETS = ["talk-to-it", "play-width-and-temperature", "play-paint-a-mask"]
 
 NEXT = {SOFTMAX: MASK, MASK: "to-take-home", TRANSLATOR: SOFTMAX}  # in the short lesson
@@ -68,12 +68,11 @@ def patience():
     expect.set_options(timeout=None)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """A server of the short lesson: its process, with its address."""
-    folder = tmp_path_factory.mktemp("lecture")
+@contextmanager
+def served(lesson, folder, **options):
+    """A server of a lesson's lecture: its process, with its address."""
     port = free_port()
-    command = server_command(prepare(short_lesson(), "05", folder), port=port)
+    command = server_command(prepare(lesson, "lesson", folder, **options), port=port)
     process = psutil.Popen(command, env=environment(folder))
     process.address = f"http://127.0.0.1:{port}/"
     try:
@@ -82,6 +81,13 @@ def server(tmp_path_factory):
     finally:
         process.terminate()
         process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server of the short lesson."""
+    with served(short_lesson(), tmp_path_factory.mktemp("lecture")) as process:
+        yield process
 
 
 class Lecture:
@@ -107,8 +113,8 @@ class Lecture:
         home = ("data:", "blob:", *(f"http://{name}:" for name in HOME))
         return [url for url in self.asked if not url.startswith(home)]
 
-    def wait_until_alive(self):
-        alive = f"document.querySelectorAll('section.alive').length === {len(WIDGETS)}"
+    def wait_until_alive(self, widgets=WIDGETS):
+        alive = f"document.querySelectorAll('section.alive').length === {len(widgets)}"
         self.page.wait_for_function(alive, timeout=START_TIME)
         expect(self.line).to_have_text("")
 
@@ -295,6 +301,41 @@ def test_after_a_click_on_a_button_the_arrows_still_change_the_slide(lecture):
     assert lecture.slide() == NEXT[MASK]
 
 
+def test_in_the_lecture_of_lesson_00_the_hall_dictates_and_the_network_answers(browser, tmp_path):
+    """The whole lesson, as long as it is offered: its network is trained while the slides stand there."""
+    with served(OPENING, tmp_path) as server:
+        lecture = Lecture(browser, server.address)
+        lecture.page.evaluate(axe_script())
+        lecture.wait_until_alive(["english-or-french"])
+        lecture.go("english-or-french")
+        box, drawing = lecture.here("input"), lecture.here(DRAWING)
+        expect(drawing).to_contain_text("“the weather is fine today”: the network says English.")
+        with lecture.drawn_anew("an example"):
+            lecture.preset("il fait beau").click()
+        expect(drawing).to_contain_text("the network says French.")
+        with lecture.drawn_anew("words"):
+            box.press("Control+a")
+            box.press_sequentially("Who showed the web to us")  # letters that are shortcuts of the slides among them
+        expect(drawing).to_contain_text("“Who showed the web to us”: the network says English.")
+        expect(box).to_be_focused()
+        with lecture.drawn_anew("nothing at all"):
+            box.press("Control+a")
+            box.press("Delete")
+        expect(drawing).to_contain_text("Type at least one word.")
+        with lecture.drawn_anew("the button"):
+            lecture.preset("Back to the start").press("Enter")
+        wrong = {}
+        for theme in ("light", "dark"):
+            lecture.page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
+            wrong[theme] = lecture.page.evaluate(MEASURE) + lecture.page.evaluate(AXE, "section.present")
+        assert wrong == {"light": [], "dark": []}
+        box.focus()
+        lecture.page.keyboard.press("PageDown")
+        assert lecture.slide() != "english-or-french"
+        lecture.context.close()
+        assert lecture.problems == [] and lecture.asked and lecture.outside() == []
+
+
 # ---------------------------------------------------------------------------------------------- seen and heard
 
 
@@ -413,17 +454,10 @@ def test_course_lecture_serves_the_whole_lesson_until_ctrl_c(browser):
 
 
 def test_a_lecture_without_widgets_says_nothing_of_them(browser, tmp_path):
-    port = free_port()
-    command = server_command(prepare(LESSON, "05", tmp_path, path=30), port=port)
-    server = psutil.Popen(command, env=environment(tmp_path))
-    try:
-        assert answers(port, running=server.is_running)
-        lecture = Lecture(browser, f"http://127.0.0.1:{port}/")
+    with served(LESSON, tmp_path, path=30) as server:
+        lecture = Lecture(browser, server.address)
         lecture.page.wait_for_load_state("load")
         assert lecture.page.evaluate("Reveal.getTotalSlides()") == len(slides_of(LESSON, 30))
         assert lecture.line.text_content() == ""
         lecture.context.close()
         assert lecture.problems == []
-    finally:
-        server.terminate()
-        server.wait(timeout=60)

@@ -7,16 +7,18 @@ import pytest
 
 from course_lib.lectures.deck import MAX_BYTES, write_deck
 from course_lib.lectures.handout import lesson_page
-from course_lib.lectures.story import PATHS, slides_of
+from course_lib.lectures.story import PATHS, compose, paths_of, slides_of
 from course_lib.tools.files import read_notebook, write_notebook
-from course_lib.tools.lessons import lessons
+from course_lib.tools.lessons import find_lesson, lessons
 from tests.axe import axe_script
 from tests.lectures.small_lesson import small_lesson
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
-TAUGHT = [path for path in lessons() if slides_of(read_notebook(path))]
-SHORTER = [path for path in PATHS if path != max(PATHS)]
+LECTURES = [(lesson, minutes) for lesson in lessons() for minutes in paths_of(read_notebook(lesson))]
+TAUGHT = [lesson for lesson in lessons() if lesson in dict(LECTURES)]
+SHORTER = [(lesson, minutes) for lesson, minutes in LECTURES if minutes != dict(LECTURES)[lesson]]
+ATTENTION = find_lesson("05")  # has something of everything
 THEMES = ("light", "dark")
 WIDTH, HEIGHT = 1280, 720
 SMALLEST = 16  # CSS pixels of any text
@@ -124,7 +126,7 @@ class Deck:
 def files(tmp_path_factory):
     folder, made = tmp_path_factory.mktemp("decks"), {}
 
-    def file_of(lesson, minutes=90):
+    def file_of(lesson, minutes=None):
         if (lesson, minutes) not in made:
             made[lesson, minutes] = folder / f"{lesson.stem}.{minutes}.html"
             size = write_deck(read_notebook(lesson), made[lesson, minutes], path=minutes)
@@ -138,7 +140,7 @@ def files(tmp_path_factory):
 def open_deck(browser, files):
     decks = []
 
-    def open_it(lesson, minutes=90, **options):
+    def open_it(lesson, minutes=None, **options):
         file = files(lesson, minutes)
         deck = Deck(browser, file, **options)
         decks.append((deck, file))
@@ -160,12 +162,21 @@ def small(tmp_path_factory):
     return file
 
 
+def of_each(lectures):
+    ids = [f"{lesson.stem}-{minutes}" for lesson, minutes in lectures]
+    return pytest.mark.parametrize(("lesson", "minutes"), lectures, ids=ids)
+
+
+def widgets(lesson, minutes):
+    return sum("widget" in slide.show for slide in slides_of(read_notebook(lesson), minutes))
+
+
 each_lesson = pytest.mark.parametrize("lesson", TAUGHT, ids=lambda path: path.stem)
-each_path = pytest.mark.parametrize("minutes", PATHS)
+each_lecture = of_each(LECTURES)
+each_lecture_with_widgets = of_each([lecture for lecture in LECTURES if widgets(*lecture)])
 
 
-@each_path
-@each_lesson
+@each_lecture
 def test_nothing_overflows_and_all_text_can_be_read(open_deck, lesson, minutes):
     assert measured(open_deck(lesson, minutes)) == {}
 
@@ -185,7 +196,7 @@ def measured(deck):
     return wrong
 
 
-@each_path
+@pytest.mark.parametrize("minutes", PATHS)
 def test_a_lesson_needs_nothing_but_its_metadata(open_deck, small, minutes):
     deck = open_deck(small, minutes)
     slides = slides_of(read_notebook(small), minutes)
@@ -223,7 +234,7 @@ OPEN_FRAME = """
     ],
 )  # fmt: skip
 def test_the_measurement_sees_a_fault(open_deck, fault, found):
-    deck = open_deck(TAUGHT[0])
+    deck = open_deck(ATTENTION)
     deck.go(2)
     assert deck.page.evaluate(MEASURE) == []
     deck.page.evaluate(
@@ -246,8 +257,7 @@ def test_axe_finds_nothing_serious(open_deck, lesson):
     assert {place: found for place, found in wrong.items() if found} == {}
 
 
-@pytest.mark.parametrize("minutes", SHORTER)
-@each_lesson
+@of_each(SHORTER)
 def test_a_shorter_path_is_made_of_slides_of_the_full_one(open_deck, files, lesson, minutes):
     """So that what axe-core finds out about those of the full path holds for it, too."""
     full, shorter = sections(files(lesson)), sections(files(lesson, minutes))
@@ -263,7 +273,7 @@ def sections(file):
 
 
 def test_axe_sees_a_fault(open_deck):
-    deck = open_deck(TAUGHT[0])
+    deck = open_deck(ATTENTION)
     deck.page.evaluate(axe_script())
     deck.page.evaluate(
         "() => Reveal.getCurrentSlide().querySelector('.body')"
@@ -275,13 +285,14 @@ def test_axe_sees_a_fault(open_deck):
     }
 
 
-@each_path
-@each_lesson
+@each_lecture
 def test_every_figure_has_its_alt_text_and_every_formula_is_typeset(open_deck, lesson, minutes):
     deck = open_deck(lesson, minutes)
     alts = deck.page.locator(".slides img").evaluate_all("(images) => images.map((image) => image.alt)")
     assert alts and all(len(alt) > 20 for alt in alts)
-    assert deck.page.locator("mjx-container").count() > 0
+    slideshow = compose(read_notebook(lesson), path=minutes)
+    has_formulas = any("$" in cell.source for cell in slideshow.cells if cell.cell_type == "markdown")
+    assert (deck.page.locator("mjx-container").count() > 0) == has_formulas
     assert deck.page.locator("mjx-merror, [data-mjx-error]").count() == 0
     left = deck.page.evaluate(
         "[...document.querySelectorAll('section')].map((s) => s.querySelector('.page').innerText)"
@@ -289,8 +300,9 @@ def test_every_figure_has_its_alt_text_and_every_formula_is_typeset(open_deck, l
     assert not [text for text in left if re.search(r"\$[^$\n]+\$", text)]
 
 
-def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck):
-    deck = open_deck(TAUGHT[0])
+@each_lesson
+def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck, lesson):
+    deck = open_deck(lesson)
     stepper = deck.find(".course-stepper")
     slide, frame = deck.name(), stepper.locator("details[open]")
     first = frame.locator("img").get_attribute("alt")
@@ -318,10 +330,10 @@ def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck):
     assert deck.name() == slide and frame.locator("img").get_attribute("alt") == seen[-1]
 
 
-@pytest.mark.parametrize(("minutes", "widgets"), [(60, 1), (90, 3)])
-def test_all_frames_of_all_widgets_can_be_reached_with_their_own_words(open_deck, minutes, widgets):
-    deck = open_deck(TAUGHT[0], minutes)
-    assert deck.page.locator(".course-stepper").count() == widgets
+@each_lecture_with_widgets
+def test_all_frames_of_all_widgets_can_be_reached_with_their_own_words(open_deck, lesson, minutes):
+    deck = open_deck(lesson, minutes)
+    assert deck.page.locator(".course-stepper").count() == widgets(lesson, minutes)
     for number in deck.numbers():
         deck.go(number, -1)
         stepper = deck.page.locator("section.present .course-stepper")
@@ -340,7 +352,7 @@ def test_all_frames_of_all_widgets_can_be_reached_with_their_own_words(open_deck
 
 
 def test_the_notes_stand_in_a_window_of_their_own_that_follows(open_deck):
-    deck = open_deck(TAUGHT[0])
+    deck = open_deck(ATTENTION)
     with deck.page.expect_popup() as opened:
         deck.page.keyboard.press("s")
     notes = opened.value
@@ -358,8 +370,7 @@ def test_the_notes_stand_in_a_window_of_their_own_that_follows(open_deck):
     assert notes.evaluate(AXE) == []
 
 
-@each_path
-@each_lesson
+@each_lecture
 def test_the_notes_of_each_slide_can_be_read(open_deck, lesson, minutes):
     deck = open_deck(lesson, minutes)
     with deck.page.expect_popup() as opened:
@@ -380,7 +391,7 @@ def test_the_notes_of_each_slide_can_be_read(open_deck, lesson, minutes):
 
 
 def test_the_theme_changes_by_key(open_deck):
-    deck = open_deck(TAUGHT[0])
+    deck = open_deck(ATTENTION)
     colour = "getComputedStyle(document.body).backgroundColor"
     assert deck.page.evaluate(colour) == "rgb(255, 255, 255)"
     deck.page.keyboard.press("t")
@@ -388,7 +399,7 @@ def test_the_theme_changes_by_key(open_deck):
 
 
 def test_an_answer_is_folded_away_until_it_is_asked_for(open_deck):
-    deck = open_deck(TAUGHT[0])
+    deck = open_deck(ATTENTION)
     details = deck.find(".question details, .output details:not(.course-stepper *)")
     slide = deck.name()
     assert details.get_attribute("open") is None
@@ -399,7 +410,7 @@ def test_an_answer_is_folded_away_until_it_is_asked_for(open_deck):
 
 
 def test_without_javascript_all_slides_and_frames_are_there(open_deck):
-    deck = open_deck(TAUGHT[0], javascript=False)
+    deck = open_deck(ATTENTION, javascript=False)
     assert deck.page.locator("section h2").last.is_visible()
     summaries = deck.page.locator(".course-stepper summary")
     assert summaries.count() > 4
@@ -408,9 +419,9 @@ def test_without_javascript_all_slides_and_frames_are_there(open_deck):
 
 @pytest.fixture(scope="module")
 def printed(browser, tmp_path_factory):
-    """The first lesson for reading, laid out as on paper: as wide as its lines there."""
+    """Lesson 05 for reading, laid out as on paper: as wide as its lines there."""
     file = tmp_path_factory.mktemp("lesson") / "lesson.html"
-    file.write_text(lesson_page(read_notebook(TAUGHT[0])), encoding="utf-8")
+    file.write_text(lesson_page(read_notebook(ATTENTION)), encoding="utf-8")
     context = browser.new_context(viewport={"width": round(178 / 25.4 * 96), "height": 1000}, offline=True)
     page = context.new_page()
     page.goto(file.as_uri())

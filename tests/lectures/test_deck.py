@@ -81,8 +81,10 @@ def test_a_wrong_theme_and_a_notebook_without_slides_are_refused():
         build_deck(slideshow(), theme="pink")
     with pytest.raises(ValueError, match="no slides"):
         build_deck(new_notebook())
-    with pytest.raises(CannotStart, match="no slides of 90 minutes"):
+    with pytest.raises(CannotStart, match="There are no slides in this lesson"):
         write_deck(new_notebook(), Path("nowhere"))
+    with pytest.raises(CannotStart, match="no slides of 90 minutes"):
+        write_deck(new_notebook(), Path("nowhere"), path=90)
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path):

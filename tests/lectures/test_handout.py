@@ -74,8 +74,20 @@ def test_the_slides_are_written_where_one_says(tmp_path, capsys):
     assert re.search(r"\d+ slides, \d+ minutes, \d\.\d MB", capsys.readouterr().out)
 
 
+@pytest.mark.needs("lecture_assets")
+@pytest.mark.parametrize(("path", "name"), [(None, "08_opening"), (60, "08_opening"), (30, "08_opening.30")])
+def test_without_a_length_the_longest_lecture_of_the_lesson_is_written(tmp_path, capsys, path, name):
+    slides = [{"text": "# Opening", "notes": "Say.", "paths": [30, 60], "minutes": 9}]
+    slides += [{"text": "## More", "notes": "Say.", "paths": [60], "minutes": 8}]
+    opening = new_notebook(cells=[new_markdown_cell("# Opening", metadata={"lecture": {"slides": slides}})])
+    write_notebook(opening, tmp_path / "08_opening.ipynb")
+    assert write_slides(tmp_path / "08_opening.ipynb", path=path, to=tmp_path) == 0
+    assert (tmp_path / f"{name}.slides.html").is_file()
+    assert ("1 slides, 9 minutes" if path == 30 else "2 slides, 17 minutes") in capsys.readouterr().out
+
+
 def test_what_cannot_be_written_is_said(tmp_path):
-    with pytest.raises(CannotStart, match="A lecture takes 30, 60, 90 minutes, not 45"):
+    with pytest.raises(CannotStart, match="^The lecture of 05_attention takes 30, 60 or 90 minutes, not 45.$"):
         write_slides(LESSON, path=45)
     with pytest.raises(CannotStart, match="A deck is light or dark, not 'pink'"):
         write_slides(LESSON, theme="pink")
@@ -87,7 +99,7 @@ def test_what_cannot_be_written_is_said(tmp_path):
     with pytest.raises(CannotStart, match="07_empty has no slides yet.* docs/lecturing.md"):
         write_slides(empty)
     write_notebook(short, tmp_path / "09_short.ipynb")
-    with pytest.raises(CannotStart, match="09_short has slides, but none of 90 minutes"):
-        write_slides(tmp_path / "09_short.ipynb")
+    with pytest.raises(CannotStart, match="^The lecture of 09_short takes 30 minutes, not 90.$"):
+        write_slides(tmp_path / "09_short.ipynb", path=90)
     with pytest.raises(CannotStart, match="08_broken.ipynb cannot be read"):
         write_handouts(broken)

@@ -5,15 +5,17 @@ import socket
 import sys
 
 import pytest
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 from course_lib.data.place import CannotStart, course_folder
 from course_lib.lectures import live
 from course_lib.lectures.commands import teach
 from course_lib.lectures.live import FIRST_PORT, _serve, answers, free_port, prepare, server_command
 from course_lib.lectures.story import slides_of
-from course_lib.tools.files import read_notebook
+from course_lib.tools.files import read_notebook, write_notebook
 
 LESSON = course_folder() / "notebooks" / "05_attention.ipynb"
+OPENING = course_folder() / "notebooks" / "00_start_here.ipynb"
 
 
 @pytest.fixture
@@ -58,15 +60,17 @@ def test_a_port_is_free_until_somebody_listens(taken, free):
     assert not live._is_free(taken)
 
 
-def test_a_lesson_without_slides_says_so():
-    with pytest.raises(CannotStart, match="00_start_here has no slides yet"):
-        teach(course_folder() / "notebooks" / "00_start_here.ipynb")
+def test_a_lesson_without_slides_says_so(tmp_path):
+    untaught = tmp_path / "07_untaught.ipynb"
+    write_notebook(new_notebook(cells=[new_markdown_cell("# 07 · Nobody teaches this")]), untaught)
+    with pytest.raises(CannotStart, match="07_untaught has no slides yet"):
+        teach(untaught)
 
 
 def test_a_theme_or_a_length_that_does_not_exist_is_named():
     with pytest.raises(CannotStart, match="light or dark, not 'pink'"):
         teach(LESSON, theme="pink")
-    with pytest.raises(CannotStart, match="30, 60, 90 minutes, not 45"):
+    with pytest.raises(CannotStart, match="takes 30, 60 or 90 minutes, not 45"):
         teach(LESSON, path=45)
 
 
@@ -117,11 +121,10 @@ def test_the_server_listens_on_this_machine_alone_and_restarts_nothing(tmp_path)
 
 @pytest.mark.needs("lecture_assets")
 def test_only_what_the_widgets_need_is_run_but_every_slide_is_there(tmp_path):
-    lesson = read_notebook(LESSON)
-    for path, widgets in ((30, 0), (60, 1), (90, 3)):
-        folder = tmp_path / str(path)
+    for file, path, widgets in ((LESSON, 30, 0), (LESSON, 60, 1), (LESSON, 90, 3), (OPENING, 60, 1)):
+        lesson, folder = read_notebook(file), tmp_path / f"{file.stem}.{path}"
         folder.mkdir()
-        cells = read_notebook(prepare(lesson, "05", folder, path=path)).cells
+        cells = read_notebook(prepare(lesson, file.stem, folder, path=path)).cells
         assert sum(".live()" in cell.source for cell in cells) == widgets
         assert not cells or ".live()" in cells[-1].source
         page = next(folder.rglob("index.html.j2")).read_text(encoding="utf-8")

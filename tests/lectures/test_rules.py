@@ -5,9 +5,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_lib.lectures.rules import lecture_problems
-from course_lib.lectures.story import slides_of
+from course_lib.lectures.story import paths_of
 from course_lib.tools.files import read_notebook
-from course_lib.tools.lessons import lessons
+from course_lib.tools.lessons import find_lesson, lessons
 
 NOTES = "**Say.** " + "word " * 20
 FIGURE = new_output("display_data", {"text/html": "<img alt='' src=''>", "text/plain": "Figure: Waves."})
@@ -19,17 +19,18 @@ def test_every_lecture_keeps_the_rules(path):
     assert lecture_problems(read_notebook(path)) == []
 
 
-def test_lesson_05_is_taught():
-    [path] = [path for path in lessons() if path.stem == "05_attention"]
-    assert slides_of(read_notebook(path))
+@pytest.mark.parametrize(("name", "paths"), [("00", (30, 60)), ("05", (30, 60, 90))])
+def test_lessons_00_and_05_are_taught(name, paths):
+    assert paths_of(read_notebook(find_lesson(name))) == paths
 
 
-def lecture():
-    """A small lecture that keeps every rule: 40 slides, 14 of them in 30 minutes and 28 in 60."""
+def lecture(full=90):
+    """A small lecture that keeps every rule: 14 slides in 30 minutes, 28 in 60, 40 in 90, as far as it goes."""
     cells = []
-    for number in range(40):
+    for number in range({30: 14, 60: 28, 90: 40}[full]):
         cell = new_code_cell("print(1)", outputs=[new_output("stream", name="stdout", text="1\n")])
         paths = [30, 60, 90] if number < 14 else [60, 90] if number < 28 else [90]
+        paths = [path for path in paths if path <= full]
         text = "# A lecture" if number == 0 else f"## Slide {number}"
         minutes = 2.2 if number < 28 else 2.3
         cell.metadata["lecture"] = {"slides": [{"text": text, "notes": NOTES, "paths": paths, "minutes": minutes}]}
@@ -37,13 +38,17 @@ def lecture():
     return new_notebook(cells=cells)
 
 
-def test_a_lecture_that_keeps_the_rules_has_no_problem():
-    assert lecture_problems(lecture()) == []
+@pytest.mark.parametrize("full", [30, 60, 90])
+def test_a_lecture_that_keeps_the_rules_has_no_problem(full):
+    assert lecture_problems(lecture(full)) == []
+
+
+def test_a_lesson_without_a_lecture_has_no_problem():
     assert lecture_problems(new_notebook(cells=[new_markdown_cell("# No lecture")])) == []
 
 
-def broken(number=1, cell=None, **fields):
-    notebook = lecture()
+def broken(number=1, cell=None, full=90, **fields):
+    notebook = lecture(full)
     old = notebook.cells[number]
     if cell is not None:
         cell.metadata["lecture"] = old.metadata["lecture"]
@@ -56,10 +61,25 @@ def test_a_link_may_lead_to_a_slide_of_each_path_that_has_it():
     assert lecture_problems(broken(30, notes=f"{NOTES} [Before](#/slide-29), [first](#slide-1).")) == []
 
 
-def test_too_few_slides():
-    notebook = lecture()
-    notebook.cells = notebook.cells[:34]
-    assert "has 34 slides; 35 to 45" in lecture_problems(notebook)[0]
+@pytest.mark.parametrize(
+    ("full", "left", "sentence"),
+    [
+        (90, 34, "lecture of 90 minutes has 34 slides; 35 to 45"),
+        (60, 22, "lecture of 60 minutes has 22 slides; 23 to 30"),
+        (30, 11, "lecture of 30 minutes has 11 slides; 12 to 15"),
+    ],
+)
+def test_too_few_slides_for_the_longest_path(full, left, sentence):
+    notebook = lecture(full)
+    notebook.cells = notebook.cells[:left]
+    assert sentence in lecture_problems(notebook)[0]
+
+
+def test_only_paths_that_are_offered_have_a_length_to_keep():
+    notebook = lecture(60)
+    for cell in notebook.cells[14:]:
+        cell.metadata["lecture"]["slides"][0]["minutes"] = 1
+    assert lecture_problems(notebook) == ["the slides of the lecture of 60 minutes take 44.8 minutes"]
 
 
 @pytest.mark.parametrize(
@@ -70,6 +90,8 @@ def test_too_few_slides():
         (broken(0, text="## No title"), "opens with a title slide"),
         (broken(notes="Hello."), "'Slide 1' has notes of 1 words"),
         (broken(paths=[30, 60]), "'Slide 1' is not in the full lecture"),
+        (broken(full=60, paths=[30]), "'Slide 1' is not in the full lecture"),
+        (broken(0, full=60, paths=[60]), "opens with a title slide ('# ...') in every path"),
         (broken(cell=new_code_cell("x = 1\n" * 13), show=["code"]), "13 lines of code; 12"),
         (broken(cell=new_code_cell("x" * 61), show=["code"]), "a line of code of 61 characters; 60"),
         (

@@ -2,7 +2,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from course_lib.lectures.story import compose, fold, output_kind, slides_of, unfold
+from course_lib.lectures.story import compose, fold, output_kind, paths_of, slides_of, unfold
 
 FIGURE = new_output("display_data", {"text/html": "<img alt='Waves.' src=''>", "text/plain": "Figure: Waves."})
 PRINTED = new_output("stream", name="stdout", text="42\n")
@@ -63,6 +63,13 @@ def test_a_path_has_its_own_slides_and_nothing_else():
     assert compose(story, path=90).metadata.lecture["minutes"] == 5
     with pytest.raises(ValueError, match="30, 60, 90 minutes, not 45"):
         compose(story, path=45)
+
+
+def test_a_lesson_offers_the_paths_that_its_slides_name_and_the_longest_is_taken():
+    story = lesson(slide(paths=[60]), slide("## In both", paths=[60, 30], minutes=3))
+    assert paths_of(story) == (30, 60)
+    assert compose(story) == compose(story, path=60) != compose(story, path=30)
+    assert paths_of(lesson()) == ()
 
 
 @pytest.mark.parametrize("show", [["figure"], ["code"], []])

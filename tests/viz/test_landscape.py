@@ -53,6 +53,7 @@ FIGURES = {
     "belief_bars": lambda: landscape.belief_bars(["English", "French"], [0.93, 0.07]),
     "price_of_accuracy": lambda: landscape.price_of_accuracy({"small": [measured(), measured(operations=2000)]}),
     "falling_bias": lambda: landscape.falling_bias(content.BIASES),
+    "bitter_lesson": lambda: landscape.bitter_lesson(content.BIASES),
     "takeovers": lambda: landscape.takeovers(content.LANDSCAPE, first=2008, last=2025),
     "waves": lambda: landscape.waves(content.WAVES, first=2011, last=2022),
     "course_map": course_map,
@@ -64,7 +65,14 @@ def test_type_is_large_enough_for_a_hall(name):
     fig = drawn(FIGURES[name]())
     texts = [t for axes in fig.axes for t in axes.findobj(lambda a: hasattr(a, "get_fontsize")) if t.get_text()]
     assert texts
-    assert min(text.get_fontsize() for text in texts) >= 11
+    assert min(text.get_fontsize() for text in texts) >= 12
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_it_fits_on_a_slide_without_being_shrunk(name):
+    fig = FIGURES[name]()
+    width, height = fig.get_size_inches() * fig.dpi
+    assert width <= 1225 and height <= 600
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -123,16 +131,16 @@ def test_models_stand_at_their_operations_and_percent_with_their_parameters():
     assert "12,345 parameters" in [text.get_text() for text in axes.texts]
 
 
-def test_the_schematic_says_in_both_panels_that_it_is_none_of_ours():
-    fig = landscape.falling_bias(content.BIASES)
-    for axes in fig.axes:
-        assert axes.get_title(loc="right") == "schematic, not measured"
+@pytest.mark.parametrize("name", ["falling_bias", "bitter_lesson"])
+def test_a_schematic_says_that_it_is_not_measured(name):
+    [axes] = FIGURES[name]().axes
+    assert axes.get_title(loc="right") == "schematic, not measured"
 
 
 def test_what_people_build_in_falls_and_the_curve_of_the_least_built_in_ends_highest():
     shares = [kind.built_in for kind in content.BIASES]
     assert shares == sorted(shares, reverse=True)
-    curves = [line.get_ydata() for line in landscape.falling_bias(content.BIASES).axes[1].lines]
+    curves = [line.get_ydata() for line in landscape.bitter_lesson(content.BIASES).axes[0].lines]
     starts, ends = [curve[0] for curve in curves], [curve[-1] for curve in curves]
     assert starts == sorted(starts, reverse=True) and ends == sorted(ends)
 
