@@ -417,11 +417,11 @@ def test_without_javascript_all_slides_and_frames_are_there(open_deck):
     assert summaries.nth(1).is_visible()
 
 
-@pytest.fixture(scope="module")
-def printed(browser, tmp_path_factory):
-    """Lesson 05 for reading, laid out as on paper: as wide as its lines there."""
+@pytest.fixture(scope="module", params=TAUGHT, ids=lambda path: path.stem)
+def printed(request, browser, tmp_path_factory):
+    """A lesson for reading, laid out as on paper: as wide as its lines there."""
     file = tmp_path_factory.mktemp("lesson") / "lesson.html"
-    file.write_text(lesson_page(read_notebook(ATTENTION)), encoding="utf-8")
+    file.write_text(lesson_page(read_notebook(request.param)), encoding="utf-8")
     context = browser.new_context(viewport={"width": round(178 / 25.4 * 96), "height": 1000}, offline=True)
     page = context.new_page()
     page.goto(file.as_uri())
@@ -437,7 +437,7 @@ def test_on_paper_no_line_of_code_is_broken_or_cut_off(printed):
       .map((block) => block.textContent.slice(0, 60))"""
     code = printed.locator(".highlight pre, .output pre:has(> code)")
     longest = max(len(line) for text in code.all_text_contents() for line in text.split("\n"))
-    assert longest > 100 and code.evaluate_all(wrong) == []
+    assert longest > 50 and code.evaluate_all(wrong) == []
     sizes = code.evaluate_all("(blocks) => blocks.map((block) => parseFloat(getComputedStyle(block).fontSize))")
     assert min(sizes) * 72 / 96 > 6.5  # points
 
