@@ -4,6 +4,7 @@ The kernel's own limits hold for one process each; the warden adds up all proces
 the judge closes its lifeline or dies, which closes it too.
 """
 
+import glob
 import os
 import select
 import signal
@@ -89,8 +90,15 @@ def read_fields(path: str) -> list[str]:
 
 def anonymous_memory(process: int) -> int:
     """Bytes in memory that come from no file; what is shared with the zygote counts for each process."""
-    fields = read_fields(f"/proc/{process}/statm")
-    return (int(fields[1]) - int(fields[2])) * PAGE if fields else 0
+    pages = anonymous_pages(f"/proc/{process}/statm")
+    if pages == 0:  # its first thread has ended; if there are others, only they can tell what they hold
+        pages = max(map(anonymous_pages, glob.glob(f"/proc/{process}/task/*/statm")), default=0)
+    return pages * PAGE
+
+
+def anonymous_pages(path: str) -> int:
+    fields = read_fields(path)
+    return int(fields[1]) - int(fields[2]) if fields else 0
 
 
 def excess(usage: Usage, limits: Limits) -> str | None:

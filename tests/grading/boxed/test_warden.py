@@ -1,6 +1,8 @@
 import contextlib
+import ctypes
 import mmap
 import os
+import platform
 import signal
 import socket
 import threading
@@ -10,7 +12,7 @@ import pytest
 
 from course_lib.grading.boxed import warden
 from course_lib.grading.boxed.limits import Limits
-from course_lib.grading.boxed.warden import Meter, Usage, Warden, excess, number_in_proc
+from course_lib.grading.boxed.warden import Meter, Usage, Warden, excess, number_in_proc, read_fields
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -81,6 +83,20 @@ def test_memory_of_all_processes_is_added_up(start):
     alone = Meter(start(signal.pause))
     two = Meter(start(hoard))
     wait_until(lambda: two.read().memory - 2 * alone.read().memory > 60 << 20)
+
+
+def test_memory_of_a_process_whose_first_thread_has_ended_still_counts(start):
+    end_of_this_thread = {"x86_64": 60, "aarch64": 93}[platform.machine()]
+
+    def hoard():
+        keep = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        threading.Thread(target=time.sleep, args=(60,)).start()
+        keep.write(b"x" * (64 << 20))
+        ctypes.CDLL(None).syscall(end_of_this_thread, 0)
+
+    process = start(hoard)
+    wait_until(lambda: read_fields(f"/proc/{process}/stat")[:1] == ["Z"])
+    assert Meter(process).read().memory > 60 << 20
 
 
 def test_cpu_time_of_all_processes_is_added_up(start):
