@@ -19,20 +19,12 @@ LEFT = {  # in the box: what is looked at, and what is left there for the next
         "fcntl.fcntl(0, fcntl.F_SETFL, os.O_APPEND)",
     ),
     "in the signal of standard input": ("fcntl.fcntl(0, fcntl.F_GETSIG)", "fcntl.fcntl(0, fcntl.F_SETSIG, 37)"),
-    "by a lock on standard input": ("is_locked('/dev/null')", "fcntl.flock(0, fcntl.LOCK_EX)"),
     "in the time of /dev/null": ("os.stat('/dev/null').st_mtime_ns", "os.utime('/dev/null')"),
     "in the time of /dev/random": ("os.stat('/dev/random').st_mtime_ns", "os.utime('/dev/random')"),
     "in the time of /dev/urandom": ("os.stat('/dev/urandom').st_mtime_ns", "os.utime('/dev/urandom')"),
 }
 LOOK = """
 import fcntl, os
-def is_locked(path):
-    try:
-        with open(path) as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return 1
-    return 0
 def f():
     seen = {look}
     try:
@@ -50,6 +42,30 @@ def test_the_next_box_finds_nothing_that_was_left(zygote, place):
         with zygote.box() as box:
             seen.append(run(box, LOOK.format(look=LEFT[place][0], leave=LEFT[place][1])))
     assert seen[0] == seen[1]
+
+
+HOLDS = {  # of a file that other boxes read, too
+    "a lock of all of it": "fcntl.flock(file, fcntl.LOCK_SH)",
+    "a lock of a part": "fcntl.lockf(file, fcntl.LOCK_SH, 1, 0)",
+    "a lease": "fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)",
+    "a notice of changes": "fcntl.fcntl(os.open(os.path.dirname(os.__file__), 0), fcntl.F_NOTIFY, 1)",
+}
+
+
+@pytest.mark.parametrize("way", HOLDS)
+def test_files_of_the_libraries_cannot_be_held(zygote, way):
+    """A lease makes whoever opens the file wait for up to a minute, and locks tell something to other boxes."""
+    source = f"""
+import errno, fcntl, os
+def f():
+    with open(os.__file__) as file:
+        try:
+            {HOLDS[way]}
+        except OSError as error:
+            return errno.errorcode[error.errno]
+"""
+    with zygote.box() as box:
+        assert run(box, source) == "EPERM"
 
 
 def test_devices_still_work(zygote):

@@ -6,7 +6,18 @@ import sys
 import pytest
 
 from course_lib.grading.boxed import syscalls
-from course_lib.grading.boxed.syscalls import ALLOW, CLONE, CLONE3, ERROR, KILL, MACHINES, MMAP, REFUSED, filter_program
+from course_lib.grading.boxed.syscalls import (
+    ALLOW,
+    CLONE,
+    CLONE3,
+    ERROR,
+    FCNTL,
+    KILL,
+    MACHINES,
+    MMAP,
+    REFUSED,
+    filter_program,
+)
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -103,6 +114,15 @@ def test_memory_without_an_owner_is_refused(machine, decide):
         assert decide(MMAP[MACHINES[machine].column], 0, 4096, 3, flags) == wanted
 
 
+def test_files_cannot_be_held_and_other_commands_go_on(machine, decide):
+    import fcntl
+
+    number = FCNTL[MACHINES[machine].column]
+    holds = [fcntl.F_SETLK, fcntl.F_SETLKW, fcntl.F_OFD_SETLK, fcntl.F_OFD_SETLKW, fcntl.F_SETLEASE, fcntl.F_NOTIFY]
+    for command in {*range(41), *range(1024, 1040)}:
+        assert decide(number, 3, command) == (REFUSAL if command in holds else ALLOW), command
+
+
 def test_the_numbers_are_those_of_the_kernel(machine):
     if not os.path.exists(HEADERS[machine]):
         pytest.skip("the kernel's headers are not installed: sudo apt-get install linux-libc-dev")
@@ -114,7 +134,10 @@ def test_the_numbers_are_those_of_the_kernel(machine):
                     known.setdefault(name.removeprefix("__NR3264_").removeprefix("__NR_"), int(number))
     column = MACHINES[machine].column
     ours = {name: numbers[column] for name, numbers in REFUSED.items()}
-    ours |= {name: numbers[column] for name, numbers in {"clone": CLONE, "clone3": CLONE3, "mmap": MMAP}.items()}
+    ours |= {
+        name: numbers[column]
+        for name, numbers in {"clone": CLONE, "clone3": CLONE3, "mmap": MMAP, "fcntl": FCNTL}.items()
+    }
     assert {name: known.get(name) for name in ours} == ours
 
 
