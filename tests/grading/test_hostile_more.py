@@ -1,13 +1,14 @@
 """More that a hostile answer can try, against real boxes: each of these was once possible."""
 
 import pytest
+import torch
 
 pytestmark = pytest.mark.needs("sandbox")
 
 
 def run(box, source, *args, seconds=10):
     """What `f`, which the source defines, returns in the box."""
-    assert box.load(source) is None
+    assert box.load(source, seconds=30) is None
     return box.call("f", *args, seconds=seconds)
 
 
@@ -76,3 +77,36 @@ def f():
 """
     with zygote.box() as box:
         assert run(box, source) == (1, 8, "")
+
+
+# Careless, not hostile: what is right keeps its points ---------------------------------------------------------------
+
+AS_IN_A_NOTEBOOK = {
+    "more threads than there may be": """
+torch.set_num_threads(64)
+def f(x):
+    return (x @ x).exp()
+""",
+    "compiled": """
+@torch.compile
+def f(x):
+    return (x @ x).exp()
+""",
+    "a script of torch's": """
+@torch.jit.script
+def f(x):
+    return (x @ x).exp()
+""",
+    "a text of its own": """
+import inspect
+def f(x):
+    return (x @ x).exp() * inspect.getsource(f).startswith("def f")
+""",
+}
+
+
+@pytest.mark.parametrize("way", AS_IN_A_NOTEBOOK)
+def test_what_works_in_a_notebook_works_in_a_box(zygote, way):
+    x = torch.eye(300)
+    with zygote.box() as box:
+        assert torch.allclose(run(box, f"import torch\n{AS_IN_A_NOTEBOOK[way]}", x, seconds=30), x.exp())

@@ -6,6 +6,7 @@
 import builtins
 import io
 import json
+import linecache
 import os
 import random
 import sys
@@ -59,7 +60,9 @@ class Box:
     def load(self, *, source: str) -> dict[str, Any]:
         """Runs a cell."""
         self.cells += 1
-        exec(compile(source, f"<cell {self.cells}>", "exec", dont_inherit=True), vars(self.module))
+        name = f"<cell {self.cells}>"
+        linecache.cache[name] = len(source), None, source.splitlines(True), name  # where `inspect` looks for it
+        exec(compile(source, name, "exec", dont_inherit=True), vars(self.module))
         return {"value": None}
 
     def call(
