@@ -15,7 +15,8 @@ ERRORS = {
     "UnboundLocalError": ("an `UnboundLocalError`: it reads a variable before that has a value", _LAST_LINE),
     "SyntaxError": (
         "a `SyntaxError`: it is no valid Python",
-        "Does the cell run in JupyterLab? If it does: lines that begin with `%` or `!` are no Python, leave them out.",
+        "Does the cell run in JupyterLab? If it does: lines that begin with `%` or `!` are no Python, leave them out; "
+        "so are a `?` behind a name and `await` outside of a function.",
     ),
     "IndentationError": ("an `IndentationError`: its lines are not indented as Python needs it", _LAST_LINE),
     "TabError": ("a `TabError`: tabs and spaces are mixed", _LAST_LINE),
@@ -36,7 +37,10 @@ ERRORS = {
     ),
     "ZeroDivisionError": ("a `ZeroDivisionError`: a division by zero", ""),
     "OverflowError": ("an `OverflowError`: a number too large for its type", ""),
-    "AssertionError": ("an `AssertionError`: an `assert` of yours does not hold", ""),
+    "AssertionError": (
+        "an `AssertionError`: an `assert` that does not hold, or a GPU that is not there",
+        "Is there an `assert` of yours, a `cuda`? Answers are judged without a GPU.",
+    ),
     "RecursionError": ("a `RecursionError`: a function that calls itself without end", ""),
     "StopIteration": ("`StopIteration`: there was nothing left to take", ""),
     "MemoryError": ("a `MemoryError`: more memory than allowed", "Look for a tensor much larger than needed."),

@@ -45,7 +45,10 @@ _ENDINGS = {
 }
 
 
-_TOO_LONG = "Look for a loop without end, for far too large tensors; a training needs fewer steps, a smaller network."
+_TOO_LONG = (
+    "Look for a loop without end, for far too large tensors, for `num_workers` of a `DataLoader`, which wait for ever "
+    "here; a training needs fewer steps, a smaller network."
+)
 
 
 def judge(submission: Submission, files: AssignmentFiles, *, key: bytes, zygote: Zygote) -> dict[str, Any]:

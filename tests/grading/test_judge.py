@@ -869,6 +869,8 @@ def test_a_function_behind_an_error_of_its_cell_is_not_taken_for_a_missing_one(f
     ("line", "words"),
     [
         ("%matplotlib inline", "lines that begin with `%` or `!` are no Python"),
+        ("import asyncio\nawait asyncio.sleep(0)", "`await` outside of a function"),
+        ("torch.zeros(1).cuda()", "judged without a GPU"),
         ("raise EOFError", "Leave out `input()`"),
         ("exit()", "an answer must not end Python"),
     ],
