@@ -69,6 +69,22 @@ def f():
         assert run(box, source) == "EPERM"
 
 
+def test_all_processes_of_a_box_stay_in_its_session(zygote):
+    """The kernel shares the processor among sessions: with many of them a box would slow others down."""
+    source = """
+import os
+def f():
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        os.write(writing, str(os.getsid(0)).encode())
+        os._exit(0)
+    return os.getsid(0), int(os.read(reading, 9))
+"""
+    with zygote.box() as box:
+        assert run(box, source) == (1, 1)
+
+
 def test_devices_still_work(zygote):
     source = """
 def f():

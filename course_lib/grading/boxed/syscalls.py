@@ -120,6 +120,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "lookup_dcookie": (212, 18),
 }
 CLONE, CLONE3, MMAP, FCNTL = (56, 220), (435, 435), (9, 222), (72, 25)
+SETSID = (112, 157)  # kernels give each session its share of the processor: a box of many would take it from others
 LAST_KNOWN = 450  # newer calls are answered as by a kernel that does not have them; libraries can do without
 
 NEW_NAMESPACES = 0x7E020000  # clone's flags for user, process, network, IPC, host name, cgroup and mount namespaces
@@ -130,6 +131,7 @@ HOLDS = (6, 7, 37, 38, 1024, 1026)  # fcntl's commands: locks, locks of open fil
 NUMBER, ARCHITECTURE = 0, 4
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW, KILL, ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+NOTHING_DONE = ERROR | 0  # the call seems to have succeeded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +177,7 @@ def filter_program(machine: str) -> bytes:
             _load(NUMBER),
             *_when(EQUAL, CLONE3[column], [_return(ERROR | errno.ENOSYS)]),  # its flags lie out of sight: use clone
             *_when(AT_LEAST, LAST_KNOWN + 1, [_return(ERROR | errno.ENOSYS)]),  # and x32 calls, from 1 << 30 on
+            *_when(EQUAL, SETSID[column], [_return(NOTHING_DONE)]),
             *(part for number in refused for part in _when(EQUAL, number, [_return(ERROR | errno.EPERM)])),
             *_when(
                 EQUAL,

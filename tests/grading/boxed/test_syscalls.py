@@ -15,7 +15,9 @@ from course_lib.grading.boxed.syscalls import (
     KILL,
     MACHINES,
     MMAP,
+    NOTHING_DONE,
     REFUSED,
+    SETSID,
     filter_program,
 )
 
@@ -75,7 +77,7 @@ def decide(machine):
 def test_each_call_of_the_table_is_refused_and_its_neighbours_are_not(machine, decide):
     column = MACHINES[machine].column
     refused = {numbers[column] for numbers in REFUSED.values()} - {None}
-    for number in set(range(syscalls.LAST_KNOWN + 1)) - {CLONE3[column]}:
+    for number in set(range(syscalls.LAST_KNOWN + 1)) - {CLONE3[column], SETSID[column]}:
         assert decide(number) == (REFUSAL if number in refused else ALLOW), number
 
 
@@ -100,6 +102,10 @@ def test_a_clone_with_a_new_namespace_is_refused(machine, decide, flag):
 
 def test_clone3_seems_not_to_exist(machine, decide):
     assert decide(CLONE3[MACHINES[machine].column]) == MISSING
+
+
+def test_a_new_session_seems_to_begin(machine, decide):
+    assert decide(SETSID[MACHINES[machine].column]) == NOTHING_DONE
 
 
 def test_memory_without_an_owner_is_refused(machine, decide):
@@ -136,7 +142,13 @@ def test_the_numbers_are_those_of_the_kernel(machine):
     ours = {name: numbers[column] for name, numbers in REFUSED.items()}
     ours |= {
         name: numbers[column]
-        for name, numbers in {"clone": CLONE, "clone3": CLONE3, "mmap": MMAP, "fcntl": FCNTL}.items()
+        for name, numbers in {
+            "clone": CLONE,
+            "clone3": CLONE3,
+            "mmap": MMAP,
+            "fcntl": FCNTL,
+            "setsid": SETSID,
+        }.items()
     }
     assert {name: known.get(name) for name in ours} == ours
 
