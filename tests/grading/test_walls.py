@@ -108,7 +108,7 @@ def test_a_box_begins_in_its_own_folder_with_an_environment_that_names_nothing_o
     libraries = environment.pop("PYTHONPATH").split(":")
     assert libraries[0] == "/course" and len(libraries) > 1
     assert environment.pop("PWD", "/tmp") == "/tmp"
-    wanted = {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin", "USER": "student"}
+    wanted = {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin", "USER": "student", "OMP_THREAD_LIMIT": "8"}
     wanted |= {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     wanted |= dict.fromkeys(("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     assert wanted.items() <= environment.items()
