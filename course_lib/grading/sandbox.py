@@ -86,7 +86,7 @@ class Body(Protocol):
         """Ends all its processes, waits until they are gone, and says why.
 
         One that seems to be ending by itself is given these `seconds` for it. The reason is "protocol" for one that
-        was still alive then, and empty if nobody is left to say it.
+        was still alive then, and empty if nobody is left to say it or it is no fault of the box.
         """
 
 
@@ -262,7 +262,7 @@ class Box:
         found = self._body.end(seconds=0 if reason else GRACE)
         self.ended = reason or found or "closed"
         if not (reason or found):
-            raise SandboxError("The sandbox ended with all its boxes")
+            raise SandboxError("The sandbox ended with all its boxes, or the machine ran out of memory")
         return BoxEnded(self.ended)
 
 

@@ -1,7 +1,10 @@
 """More that a hostile answer can try, against real boxes: each of these was once possible."""
 
+import psutil
 import pytest
 import torch
+
+from course_lib.grading.sandbox import SandboxError
 
 pytestmark = pytest.mark.needs("sandbox")
 
@@ -93,6 +96,19 @@ def f():
 """
     with zygote.box() as box:
         assert run(box, source) == (1, 8, "")
+
+
+# Others, judged at the same time ---------------------------------------------------------------------------------
+
+
+def test_a_box_that_dies_of_what_others_have_taken_is_no_fault_of_its_own(zygote):
+    """When the machine runs out of memory, the kernel ends a box, perhaps one that has taken little."""
+    with zygote.box() as box:
+        assert box.load("x = 1") is None
+        (process,) = psutil.Process(zygote._process.process.pid).children(recursive=True)[3:]
+        process.kill()  # as the kernel does
+        with pytest.raises(SandboxError):
+            box.call("f")
 
 
 # Careless, not hostile: what is right keeps its points ---------------------------------------------------------------

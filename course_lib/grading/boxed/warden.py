@@ -6,6 +6,7 @@ the judge closes its lifeline or dies, which closes it too.
 
 import glob
 import os
+import resource
 import select
 import signal
 import socket
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from .limits import Limits
 
+LOST = ""  # the reason of an end that is no fault of the box
 INTERVAL = 0.05  # seconds between two looks
 PAGE = os.sysconf("SC_PAGE_SIZE")  # bytes
 TICK = 1 / os.sysconf("SC_CLK_TCK")  # seconds
@@ -121,7 +123,21 @@ class Watched:
     lifeline: socket.socket
     limits: Limits
     meter: Meter
+    memory: int = 0  # bytes, when it was last looked at
     reason: str | None = None  # why it was ended
+
+
+def own_end(box: Watched, status: int, used: resource.struct_rusage) -> str:
+    """Why a box ended that was not ended here.
+
+    Nobody in it can kill its first process. If that was killed, the kernel did it: for its processor time, or because
+    the machine ran out of memory, which others had taken if this box had less than half of what it may have.
+    """
+    if not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL):
+        return "exit"
+    if used.ru_utime + used.ru_stime >= box.limits.cpu_seconds:
+        return "cpu"
+    return "memory" if max(box.memory, 1024 * used.ru_maxrss) > box.limits.memory / 2 else LOST
 
 
 class Warden:
@@ -170,7 +186,9 @@ class Warden:
     def _look(self) -> None:
         processes = read_processes()
         for box in self._boxes.values():
-            if reason := excess(box.meter.read(processes), box.limits):
+            usage = box.meter.read(processes)
+            box.memory = usage.memory
+            if reason := excess(usage, box.limits):
                 self._end(box, reason)
         self._next_look = time.monotonic() + INTERVAL
 
@@ -186,12 +204,10 @@ class Warden:
 
     def _bury(self, box: Watched) -> None:
         """Tells the judge why the box ended, by its reason as the last word."""
-        _, status = os.waitpid(box.process, 0)
+        _, status, used = os.wait4(box.process, 0)
         if box.reason is None:
             self._hear_no_more(box)
-            # nobody in the box can kill its first process: if it was killed, the kernel did it, short of memory
-            killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-            box.reason = "memory" if killed else "exit"
+            box.reason = own_end(box, status, used)
         self._signs.unregister(box.end)
         os.close(box.end)
         with box.lifeline:

@@ -12,7 +12,7 @@ import pytest
 
 from course_lib.grading.boxed import warden
 from course_lib.grading.boxed.limits import Limits
-from course_lib.grading.boxed.warden import Meter, Usage, Warden, excess, number_in_proc, read_fields
+from course_lib.grading.boxed.warden import LOST, Meter, Usage, Warden, excess, number_in_proc, read_fields
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -216,11 +216,13 @@ def last_words(line):
     [
         (lambda: None, Limits(), "exit"),
         (lambda: os.kill(os.getpid(), signal.SIGTERM), Limits(), "exit"),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), Limits(), "memory"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), Limits(), LOST),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), Limits(memory=1 << 20), "memory"),
+        (lambda: (work(0.3), os.kill(os.getpid(), signal.SIGKILL)), Limits(cpu_seconds=0.29), "cpu"),
         (lambda: work(100), Limits(cpu_seconds=0.2), "cpu"),
         (family_of(4), Limits(memory=1 << 40, processes=3), "processes"),
     ],
-    ids=["end", "signal", "killed by the kernel", "work", "processes"],
+    ids=["end", "signal", "killed", "killed with much memory", "killed after much work", "work", "processes"],
 )
 def test_the_judge_learns_why_a_box_ended(start, function, limits, reason):
     _, line = watched([function], limits, start)
