@@ -4,7 +4,10 @@ import psutil
 import pytest
 import torch
 
+from course_lib.grading.boxed.wire import MOST_HEADER
 from course_lib.grading.sandbox import SandboxError
+from course_lib.grading.subject import Subject, Talk
+from course_lib.properties.core import OTHER_PARAMETERS, Fault
 
 pytestmark = pytest.mark.needs("sandbox")
 
@@ -96,6 +99,35 @@ def f():
 """
     with zygote.box() as box:
         assert run(box, source) == (1, 8, "")
+
+
+# What comes out of a box and goes in again ---------------------------------------------------------------------------
+
+
+def test_a_module_that_just_fits_through_the_wall_is_the_answers_fault_not_the_checks(zygote):
+    """Its parameters can be read, but with what is asked of them they are too many to be sent back."""
+    source = """
+import json, torch
+class Full(torch.nn.Module):
+    def __init__(self, most):
+        super().__init__()
+        size = 36  # of what is around the names in the answer
+        while size + 400 < most:
+            size += self.add("x" * 199)
+        self.add("y" * (most - size - 46))
+
+    def add(self, name):
+        name += str(len(self._buffers))
+        self.register_buffer(name, torch.zeros(1))
+        return len(json.dumps([name, {"tensor": "float32", "shape": [1]}], separators=(",", ":"))) + 1
+"""
+    with zygote.box() as box:
+        assert box.load(source) is None
+        module = Subject("Full", Talk(box=box, seed=len), label="").make("Full", MOST_HEADER)
+        own = module.parameters()
+        with pytest.raises(Fault) as fault:
+            module.set_parameters(dict(list(own.items())[:1]))
+        assert fault.value.finding.misconception == OTHER_PARAMETERS
 
 
 # Others, judged at the same time ---------------------------------------------------------------------------------
