@@ -25,6 +25,7 @@ SETTINGS = {
     "OMP_NUM_THREADS": "1",
     "OMP_THREAD_LIMIT": "8",  # whoever asks torch for more, as on a large machine, gets these
     "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONBREAKPOINT": "0",  # breakpoint() does nothing: nobody types an answer
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "1",

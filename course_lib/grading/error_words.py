@@ -45,6 +45,7 @@ ERRORS = {
     "StopIteration": ("`StopIteration`: there was nothing left to take", ""),
     "MemoryError": ("a `MemoryError`: more memory than allowed", "Look for a tensor much larger than needed."),
     "EOFError": ("an `EOFError`: it waits for something to be typed in", "Leave out `input()`: nobody types there."),
+    "BdbQuit": ("a debugger that waits for something to be typed in", "Leave out `set_trace()`: nobody types there."),
     "ImportError": ("an `ImportError`: something to import is not there", "Use what the first cell imports."),
     "ModuleNotFoundError": (
         "a `ModuleNotFoundError`: a package that is not there when answers are judged",
@@ -59,6 +60,8 @@ ERRORS = {
     TOO_LARGE: ("a result that is too large to be looked at", "Is it a tensor much larger than asked for?"),
 }
 
+WARNING = ("a warning, which counts as an error here", 'Is there a `warnings.simplefilter("error")` of yours?')
+
 
 def error_words(kind: str | None, missing: tuple[str, str] | None = None, *, running: bool = False) -> tuple[str, str]:
     """What to say of an error of this kind, and what to try.
@@ -68,5 +71,5 @@ def error_words(kind: str | None, missing: tuple[str, str] | None = None, *, run
     """
     if kind == "NameError" and missing is not None:
         return f"Your code stopped with a `NameError`: {missing[0]}.", missing[1]
-    said, hint = ERRORS.get(kind or "", ("an error", ""))
+    said, hint = ERRORS.get(kind or "", WARNING if (kind or "").endswith("Warning") else ("an error", ""))
     return f"Your code stopped with {said}.", hint or (_LAST_LINE if running else _OTHER_SIZES)

@@ -161,6 +161,11 @@ def f(x):
 def f(x):
     return (x @ x).exp()
 """,
+    "a breakpoint left behind": """
+def f(x):
+    breakpoint()
+    return (x @ x).exp()
+""",
     "a text of its own": """
 import inspect
 def f(x):

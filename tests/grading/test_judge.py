@@ -871,6 +871,8 @@ def test_a_function_behind_an_error_of_its_cell_is_not_taken_for_a_missing_one(f
         ("%matplotlib inline", "lines that begin with `%` or `!` are no Python"),
         ("import asyncio\nawait asyncio.sleep(0)", "`await` outside of a function"),
         ("torch.zeros(1).cuda()", "judged without a GPU"),
+        ("import pdb\npdb.set_trace()", "Leave out `set_trace()`"),
+        ("import warnings\nwarnings.simplefilter('error')\nwarnings.warn('slow')", "a warning, which counts as"),
         ("raise EOFError", "Leave out `input()`"),
         ("exit()", "an answer must not end Python"),
     ],

@@ -3,6 +3,7 @@
 `python -m boxed.worker LIMITS` is a box without walls, for students who are trusted; `zygote` makes those with walls.
 """
 
+import bdb
 import builtins
 import io
 import json
@@ -24,7 +25,13 @@ from .wire import Handle, WireError, arrays_in, pack, receive
 
 ERROR_NAMES: dict[type, str] = {
     kind: kind.__name__.lstrip("_")
-    for kind in (*vars(builtins).values(), einops.EinopsError, np.linalg.LinAlgError, torch.linalg.LinAlgError)
+    for kind in (
+        *vars(builtins).values(),
+        bdb.BdbQuit,
+        einops.EinopsError,
+        np.linalg.LinAlgError,
+        torch.linalg.LinAlgError,
+    )
     if isinstance(kind, type) and issubclass(kind, BaseException)
 }
 OWN_ERROR = "an error of its own"
