@@ -1,13 +1,20 @@
 """More that a hostile answer can try, against real boxes: each of these was once possible."""
 
+import threading
+
 import psutil
 import pytest
 import torch
 
+from course_lib.grading import judging
 from course_lib.grading.boxed.wire import MOST_HEADER
-from course_lib.grading.sandbox import SandboxError
+from course_lib.grading.intake import Submission
+from course_lib.grading.sandbox import BoxLost
+from course_lib.grading.spec import read_assignment
 from course_lib.grading.subject import Subject, Talk
 from course_lib.properties.core import OTHER_PARAMETERS, Fault
+from tests.grading.courses import small_course
+from tests.grading.fakes import FakeZygote
 
 pytestmark = pytest.mark.needs("sandbox")
 
@@ -139,8 +146,27 @@ def test_a_box_that_dies_of_what_others_have_taken_is_no_fault_of_its_own(zygote
         assert box.load("x = 1") is None
         (process,) = psutil.Process(zygote._process.process.pid).children(recursive=True)[3:]
         process.kill()  # as the kernel does
-        with pytest.raises(SandboxError):
+        with pytest.raises(BoxLost):
             box.call("f")
+
+
+def test_a_submission_whose_box_was_lost_is_judged_again_in_the_same_sandbox(tmp_path, monkeypatch):
+    files = read_assignment(small_course(tmp_path), "01")
+    submission = Submission(student="ada", assignment="01", sha256="0" * 64)
+    zygotes, verdicts = [], [BoxLost("no memory"), {"status": "graded"}]
+
+    def judge(*_, zygote, **__):
+        zygotes.append(zygote)
+        verdict = verdicts.pop(0)
+        if isinstance(verdict, Exception):
+            raise verdict
+        return verdict
+
+    monkeypatch.setattr(judging, "judge", judge)
+    monkeypatch.setattr(judging, "_of_this_thread", threading.local())
+    monkeypatch.setattr(judging, "Zygote", lambda **_: FakeZygote())
+    assert judging.judge_one(submission, files, b"key", False) == {"status": "graded"}
+    assert len(zygotes) == 2 and zygotes[0] is zygotes[1]
 
 
 # Careless, not hostile: what is right keeps its points ---------------------------------------------------------------

@@ -15,9 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .limits import Limits
+from .limits import LOST, Limits
 
-LOST = ""  # the reason of an end that is no fault of the box
 INTERVAL = 0.05  # seconds between two looks
 PAGE = os.sysconf("SC_PAGE_SIZE")  # bytes
 TICK = 1 / os.sysconf("SC_CLK_TCK")  # seconds

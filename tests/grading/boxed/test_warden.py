@@ -11,8 +11,8 @@ import time
 import pytest
 
 from course_lib.grading.boxed import warden
-from course_lib.grading.boxed.limits import Limits
-from course_lib.grading.boxed.warden import LOST, Meter, Usage, Warden, excess, number_in_proc, read_fields
+from course_lib.grading.boxed.limits import LOST, Limits
+from course_lib.grading.boxed.warden import Meter, Usage, Warden, excess, number_in_proc, read_fields
 
 pytestmark = pytest.mark.needs("linux")
 
