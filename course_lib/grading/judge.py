@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.grading import names
+from course_lib.grading.boxed.limits import LOST
 from course_lib.grading.error_words import error_words
 from course_lib.grading.intake import Submission
-from course_lib.grading.sandbox import Box, BoxEnded, StudentError, Zygote
+from course_lib.grading.sandbox import Box, BoxEnded, BoxLost, SandboxError, StudentError, Zygote
 from course_lib.grading.spec import AssignmentFiles, Cell, HiddenCheck, LoadedAssignment, Task, load
 from course_lib.grading.subject import Subject, Talk, in_words, seed_for
 from course_lib.grading.wording import visible
@@ -43,6 +44,8 @@ _ENDINGS = {
     "exit": "ended the process",
     "protocol": "disturbed the connection to the judge",
 }
+
+_NO_FAULT = {LOST: BoxLost, "closed": SandboxError}  # alone, and with the whole sandbox
 
 
 _TOO_LONG = (
@@ -316,6 +319,8 @@ class _Sitting:
                 found = [Finding(misconception=NOT_YET, message=f"This counts only together with: {missing[0]}")]
             else:
                 found = self._judge_check(task, check, talk)
+                if problem := _NO_FAULT.get(str(box.ended)):  # whatever the check made of it
+                    raise problem("A box was lost while a check was carried out")
                 if box.ended is not None:
                     ended = _ended_finding(box.ended, talk.limit, "Your code")
                     found = [ended]

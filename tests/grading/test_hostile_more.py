@@ -1,6 +1,7 @@
 """More that a hostile answer can try, against real boxes: each of these was once possible."""
 
 import threading
+import time
 
 import psutil
 import pytest
@@ -140,14 +141,41 @@ class Full(torch.nn.Module):
 # Others, judged at the same time ---------------------------------------------------------------------------------
 
 
+def boxes(zygote):
+    """The processes of all boxes."""
+    return psutil.Process(zygote._process.process.pid).children(recursive=True)[3:]
+
+
 def test_a_box_that_dies_of_what_others_have_taken_is_no_fault_of_its_own(zygote):
     """When the machine runs out of memory, the kernel ends a box, perhaps one that has taken little."""
     with zygote.box() as box:
         assert box.load("x = 1") is None
-        (process,) = psutil.Process(zygote._process.process.pid).children(recursive=True)[3:]
+        (process,) = boxes(zygote)
         process.kill()  # as the kernel does
         with pytest.raises(BoxLost):
             box.call("f")
+
+
+@pytest.mark.parametrize("what", ["the box", "the zygote"])
+def test_what_is_lost_while_a_check_is_carried_out_costs_no_points(zygote, kept_zygote, tmp_path, monkeypatch, what):
+    files = read_assignment(small_course(tmp_path), "01")
+    slow = "import time\ndef double(x):\n    time.sleep(0.4)\n    return 2 * x"
+    answers = {"double": slow, "halve": "def halve(x):\n    return x / factor"}
+    submission = Submission(student="ada", assignment="01", sha256="0" * 64, answers=answers)
+    monkeypatch.setattr(judging, "_of_this_thread", threading.local())
+    monkeypatch.setattr(judging, "Zygote", kept_zygote)
+
+    def kill():
+        while not (found := boxes(zygote)):
+            time.sleep(0.01)
+        time.sleep(0.2)  # the function is at work
+        (found[0] if what == "the box" else found[0].parent()).kill()
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    verdict = judging.judge_one(submission, files, b"key", False)
+    killer.join()
+    assert (verdict["status"], [task["points"] for task in verdict["tasks"].values()]) == ("graded", [3.0, 1.0])
 
 
 def test_a_submission_whose_box_was_lost_is_judged_again_in_the_same_sandbox(tmp_path, monkeypatch):
