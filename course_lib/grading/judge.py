@@ -58,7 +58,7 @@ def judge(submission: Submission, files: AssignmentFiles, *, key: bytes, zygote:
     """The verdict on one submission, as plain JSON values: points, findings and notes for each task.
 
     Equal submissions get equal verdicts under the same key, apart from "seconds". Raises ValueError for an empty key,
-    and SandboxError if no box can be had.
+    and SandboxError if no box can be had, or one is lost.
     """
     if not key:
         raise ValueError("the instructor's key is empty: hidden inputs could be foreseen")
@@ -339,6 +339,8 @@ class _Sitting:
                 raise RuntimeError("a check that asks nothing cannot be passed")
         except Fault as fault:
             found = [fault.finding]
+        except SandboxError:
+            raise
         except Exception as error:
             if talk.box.ended is None:
                 name = f"{type(error).__name__} in the check {check.name!r} of task {task.name!r}"
