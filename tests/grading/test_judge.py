@@ -896,8 +896,12 @@ def test_what_is_told_of_names_is_a_word_of_the_answer(files, monkeypatch):
 
 
 def test_a_sandbox_that_is_lost_while_names_are_looked_up_is_no_fault_of_the_answer(files, monkeypatch):
-    def lose(*_):
-        raise SandboxError("lost")
+    asked = []
+
+    def lose(*question):
+        asked.append(question)
+        if len(asked) == 1:
+            raise SandboxError("lost")
 
     monkeypatch.setattr(_Sitting, "_ask_names", lose)
     with pytest.raises(SandboxError):
