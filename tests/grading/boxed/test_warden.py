@@ -30,6 +30,7 @@ def start():
                 function()
             finally:
                 os._exit(0)
+        os.setpgid(leader, leader)  # whoever of the two comes first: it must not be ended before it leads
         leaders.append(leader)
         return leader
 
