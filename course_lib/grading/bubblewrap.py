@@ -23,11 +23,14 @@ EXCHANGES = ("/usr/local/share/nbgrader", "/usr/share/nbgrader", "/srv/nbgrader"
 SETTINGS = {
     "MKL_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
+    "OMP_THREAD_LIMIT": "8",  # whoever asks torch for more, as on a large machine, gets these
     "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONBREAKPOINT": "0",  # breakpoint() does nothing: nobody types an answer
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "1",
     "PYTHONUTF8": "1",
+    "TORCH_COMPILE_DISABLE": "1",  # there is no C++ compiler: torch.compile gives the function back
 }
 
 

@@ -15,7 +15,8 @@ ERRORS = {
     "UnboundLocalError": ("an `UnboundLocalError`: it reads a variable before that has a value", _LAST_LINE),
     "SyntaxError": (
         "a `SyntaxError`: it is no valid Python",
-        "Does the cell run in JupyterLab? If it does: lines that begin with `%` or `!` are no Python, leave them out.",
+        "Does the cell run in JupyterLab? If it does: lines that begin with `%` or `!` are no Python, leave them out; "
+        "so are a `?` behind a name and `await` outside of a function.",
     ),
     "IndentationError": ("an `IndentationError`: its lines are not indented as Python needs it", _LAST_LINE),
     "TabError": ("a `TabError`: tabs and spaces are mixed", _LAST_LINE),
@@ -36,11 +37,15 @@ ERRORS = {
     ),
     "ZeroDivisionError": ("a `ZeroDivisionError`: a division by zero", ""),
     "OverflowError": ("an `OverflowError`: a number too large for its type", ""),
-    "AssertionError": ("an `AssertionError`: an `assert` of yours does not hold", ""),
+    "AssertionError": (
+        "an `AssertionError`: an `assert` that does not hold, or a GPU that is not there",
+        "Is there an `assert` of yours, a `cuda`? Answers are judged without a GPU.",
+    ),
     "RecursionError": ("a `RecursionError`: a function that calls itself without end", ""),
     "StopIteration": ("`StopIteration`: there was nothing left to take", ""),
     "MemoryError": ("a `MemoryError`: more memory than allowed", "Look for a tensor much larger than needed."),
     "EOFError": ("an `EOFError`: it waits for something to be typed in", "Leave out `input()`: nobody types there."),
+    "BdbQuit": ("a debugger that waits for something to be typed in", "Leave out `set_trace()`: nobody types there."),
     "ImportError": ("an `ImportError`: something to import is not there", "Use what the first cell imports."),
     "ModuleNotFoundError": (
         "a `ModuleNotFoundError`: a package that is not there when answers are judged",
@@ -55,6 +60,8 @@ ERRORS = {
     TOO_LARGE: ("a result that is too large to be looked at", "Is it a tensor much larger than asked for?"),
 }
 
+WARNING = ("a warning, which counts as an error here", 'Is there a `warnings.simplefilter("error")` of yours?')
+
 
 def error_words(kind: str | None, missing: tuple[str, str] | None = None, *, running: bool = False) -> tuple[str, str]:
     """What to say of an error of this kind, and what to try.
@@ -64,5 +71,5 @@ def error_words(kind: str | None, missing: tuple[str, str] | None = None, *, run
     """
     if kind == "NameError" and missing is not None:
         return f"Your code stopped with a `NameError`: {missing[0]}.", missing[1]
-    said, hint = ERRORS.get(kind or "", ("an error", ""))
+    said, hint = ERRORS.get(kind or "", WARNING if (kind or "").endswith("Warning") else ("an error", ""))
     return f"Your code stopped with {said}.", hint or (_LAST_LINE if running else _OTHER_SIZES)

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.grading import names
+from course_lib.grading.boxed.limits import LOST
 from course_lib.grading.error_words import error_words
 from course_lib.grading.intake import Submission
-from course_lib.grading.sandbox import Box, BoxEnded, StudentError, Zygote
+from course_lib.grading.sandbox import Box, BoxEnded, BoxLost, SandboxError, StudentError, Zygote
 from course_lib.grading.spec import AssignmentFiles, Cell, HiddenCheck, LoadedAssignment, Task, load
 from course_lib.grading.subject import Subject, Talk, in_words, seed_for
 from course_lib.grading.wording import visible
@@ -44,15 +45,20 @@ _ENDINGS = {
     "protocol": "disturbed the connection to the judge",
 }
 
+_NO_FAULT = {LOST: BoxLost, "closed": SandboxError}  # alone, and with the whole sandbox
 
-_TOO_LONG = "Look for a loop without end, for far too large tensors; a training needs fewer steps, a smaller network."
+
+_TOO_LONG = (
+    "Look for a loop without end, for far too large tensors, for `num_workers` of a `DataLoader`, which wait for ever "
+    "here; a training needs fewer steps, a smaller network."
+)
 
 
 def judge(submission: Submission, files: AssignmentFiles, *, key: bytes, zygote: Zygote) -> dict[str, Any]:
     """The verdict on one submission, as plain JSON values: points, findings and notes for each task.
 
     Equal submissions get equal verdicts under the same key, apart from "seconds". Raises ValueError for an empty key,
-    and SandboxError if no box can be had.
+    and SandboxError if no box can be had, or one is lost.
     """
     if not key:
         raise ValueError("the instructor's key is empty: hidden inputs could be foreseen")
@@ -313,6 +319,8 @@ class _Sitting:
                 found = [Finding(misconception=NOT_YET, message=f"This counts only together with: {missing[0]}")]
             else:
                 found = self._judge_check(task, check, talk)
+                if problem := _NO_FAULT.get(str(box.ended)):  # whatever the check made of it
+                    raise problem("A box was lost while a check was carried out")
                 if box.ended is not None:
                     ended = _ended_finding(box.ended, talk.limit, "Your code")
                     found = [ended]
@@ -331,6 +339,8 @@ class _Sitting:
                 raise RuntimeError("a check that asks nothing cannot be passed")
         except Fault as fault:
             found = [fault.finding]
+        except SandboxError:
+            raise
         except Exception as error:
             if talk.box.ended is None:
                 name = f"{type(error).__name__} in the check {check.name!r} of task {task.name!r}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from course_lib.grading.intake import Submission
 from course_lib.grading.judge import judge, whole_verdict
-from course_lib.grading.sandbox import SandboxError, Zygote
+from course_lib.grading.sandbox import BoxLost, SandboxError, Zygote
 from course_lib.grading.spec import AssignmentFiles, load
 
 _of_this_thread = threading.local()
@@ -21,6 +21,8 @@ def judge_one(submission: Submission, files: AssignmentFiles, key: bytes, truste
     """
     try:
         return judge(submission, files, key=key, zygote=_zygote(trusted))
+    except BoxLost:
+        pass
     except SandboxError:
         _drop_zygote(trusted)
     except Exception as error:

@@ -99,10 +99,12 @@ class PolledLine(Line):
             ready = {descriptor for descriptor, _ in self._signs.poll(max(0.0, left) * 1000)}
             if self._log.fileno() in ready and not self._drain():
                 self._signs.unregister(self._log)  # closed in the box
+            if left <= 0:  # even if there is more: an answer in crumbs could last for ever
+                raise TimeoutError
             if pipe.fileno() in ready:
                 return
-            if left <= 0:
-                raise TimeoutError
+            if self._replies.fileno() in ready:
+                raise EOFError  # it answers, or stops doing so, and has not heard the question to its end
 
     def _drain(self) -> bool:
         """Takes what is there of the printed text; False if there will be no more."""

@@ -23,7 +23,7 @@ import psutil
 from torch import Tensor
 
 from course_lib.grading import bubblewrap
-from course_lib.grading.boxed.limits import Limits
+from course_lib.grading.boxed.limits import LOST, Limits
 from course_lib.grading.boxed.wire import Handle, WireError, arrays_in, pack
 from course_lib.grading.boxed.worker import CUT_OFF, ERROR_NAMES, OWN_ERROR, TOO_LARGE
 from course_lib.grading.lines import Line, PolledLine, ThreadedLine
@@ -39,6 +39,7 @@ from course_lib.grading.sandbox_process import (
 __all__ = [
     "Box",
     "BoxEnded",
+    "BoxLost",
     "Gradients",
     "Handle",
     "Limits",
@@ -68,6 +69,10 @@ class BoxEnded(StudentError):
         self.reason = reason
 
 
+class BoxLost(SandboxError):
+    """One box was lost, by no fault of its own; the others and what makes them are well."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gradients:
     """With respect to each positional argument (None: not differentiable, or unused) and each parameter."""
@@ -86,7 +91,7 @@ class Body(Protocol):
         """Ends all its processes, waits until they are gone, and says why.
 
         One that seems to be ending by itself is given these `seconds` for it. The reason is "protocol" for one that
-        was still alive then, and empty if nobody is left to say it.
+        was still alive then, "lost" if it is no fault of its own, and empty if nobody is left to say it.
         """
 
 
@@ -261,6 +266,8 @@ class Box:
     def _end(self, reason: str | None) -> BoxEnded:
         found = self._body.end(seconds=0 if reason else GRACE)
         self.ended = reason or found or "closed"
+        if reason is None and found == LOST:
+            raise BoxLost("The machine ran out of memory")
         if not (reason or found):
             raise SandboxError("The sandbox ended with all its boxes")
         return BoxEnded(self.ended)

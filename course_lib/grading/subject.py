@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from course_lib.grading.boxed.wire import arrays_in
+from course_lib.grading.boxed.wire import WireError, arrays_in
 from course_lib.grading.boxed.worker import CUT_OFF
 from course_lib.grading.error_words import error_words
 from course_lib.grading.sandbox import Box, Gradients, Handle, StudentError
@@ -251,7 +251,10 @@ class RemoteModule(Subject, ModuleProbe):
         own = self.parameters()
         if any(name not in own or own[name].shape != value.shape for name, value in values.items()):
             raise Fault(self._found(OTHER_PARAMETERS))
-        self._ask(lambda wait: self.box.set_parameters(self._target, {**own, **values}, seconds=wait))
+        try:
+            self._ask(lambda wait: self.box.set_parameters(self._target, {**own, **values}, seconds=wait))
+        except WireError:  # so many of its own that they fit through the wall in one direction only
+            raise Fault(self._found(OTHER_PARAMETERS)) from None
 
 
 FLOATS = "a tensor of floating-point numbers"

@@ -7,7 +7,8 @@ import pytest
 
 from course_lib.grading import judge as judge_module
 from course_lib.grading.intake import Submission, take_in
-from course_lib.grading.judge import judge
+from course_lib.grading.judge import _Sitting, judge
+from course_lib.grading.sandbox import SandboxError
 from course_lib.grading.spec import read_assignment
 from course_lib.grading.subject import seed_for
 from course_lib.properties.core import (
@@ -869,6 +870,10 @@ def test_a_function_behind_an_error_of_its_cell_is_not_taken_for_a_missing_one(f
     ("line", "words"),
     [
         ("%matplotlib inline", "lines that begin with `%` or `!` are no Python"),
+        ("import asyncio\nawait asyncio.sleep(0)", "`await` outside of a function"),
+        ("torch.zeros(1).cuda()", "judged without a GPU"),
+        ("import pdb\npdb.set_trace()", "Leave out `set_trace()`"),
+        ("import warnings\nwarnings.simplefilter('error')\nwarnings.warn('slow')", "a warning, which counts as"),
         ("raise EOFError", "Leave out `input()`"),
         ("exit()", "an answer must not end Python"),
     ],
@@ -888,6 +893,19 @@ def test_what_is_told_of_names_is_a_word_of_the_answer(files, monkeypatch):
     monkeypatch.setattr(FakeBox, "call", lambda box, to, *a, **b: lies if to == "missing" else real(box, to, *a, **b))
     verdict = verdict_on(files, halve="def halve(x):\n    raise NameError  # " + "x" * 99)
     assert "it uses `halve`, which" in stopped(verdict, "halve")
+
+
+def test_a_sandbox_that_is_lost_while_names_are_looked_up_is_no_fault_of_the_answer(files, monkeypatch):
+    asked = []
+
+    def lose(*question):
+        asked.append(question)
+        if len(asked) == 1:
+            raise SandboxError("lost")
+
+    monkeypatch.setattr(_Sitting, "_ask_names", lose)
+    with pytest.raises(SandboxError):
+        verdict_on(files, halve="def halve(x):\n    return helper(x)")
 
 
 @pytest.mark.needs("sandbox")

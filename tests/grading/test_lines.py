@@ -1,4 +1,6 @@
+import itertools
 import os
+import sys
 import threading
 import time
 
@@ -11,6 +13,20 @@ from course_lib.grading.lines import PolledLine, ThreadedLine
 
 KINDS = [pytest.param(PolledLine, marks=pytest.mark.needs("linux")), ThreadedLine]
 LARGE = "x" * (1 << 20)  # more than a pipe holds
+
+
+def replaced(descriptor):
+    """Closes a descriptor, and gives another in its place."""
+    os.close(descriptor)
+    return os.open(os.devnull, os.O_WRONLY)
+
+
+def waiting(pipe):
+    """The number of bytes in a pipe."""
+    import fcntl
+    import termios
+
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 class Far:
@@ -113,6 +129,22 @@ def test_printing_without_end_gives_no_more_time():
     os.close(answered)
 
 
+@pytest.mark.needs("linux")
+@pytest.mark.parametrize("far", [PolledLine], indirect=True)
+def test_an_answer_in_crumbs_gives_no_more_time(far, monkeypatch):
+    import fcntl
+
+    fcntl.fcntl(far.replies, fcntl.F_SETFL, os.O_DIRECT)  # each read gets what one write has written, no more
+    fcntl.fcntl(far.replies, fcntl.F_SETPIPE_SZ, 1 << 20)
+    os.write(far.replies, pack(LARGE)[:8])
+    for _ in range(200):
+        os.write(far.replies, b"x")
+    with monkeypatch.context() as clock, pytest.raises(TimeoutError):
+        clock.setattr(time, "monotonic", itertools.count(0, 0.01).__next__)  # each look takes its time
+        far.line.ask(pack("well?"), seconds=0.2)
+    assert waiting(far.replies) > 100
+
+
 def test_half_an_answer_is_none(far):
     frame = pack([1, 2, 3])
     far.serve(os.write, far.replies, frame[:-1])
@@ -134,6 +166,20 @@ def test_a_box_that_goes_while_it_is_asked(far):
     far.serve(listen_and_die)
     with pytest.raises((EOFError, BrokenPipeError)):
         far.line.ask(pack("anybody?"), seconds=60)
+
+
+@pytest.mark.needs("linux")
+@pytest.mark.parametrize("far", [PolledLine], indirect=True)
+@pytest.mark.parametrize("way", ["an answer", "an end"])
+def test_a_box_that_answers_before_it_has_heard_the_question_is_not_waited_for(far, way):
+    if way == "an answer":
+        os.write(far.replies, pack("yes"))
+    else:
+        far.replies = replaced(far.replies)
+    start = time.process_time()
+    with pytest.raises(EOFError):
+        far.line.ask(pack(LARGE), seconds=2)
+    assert time.process_time() - start < 1
 
 
 def test_what_is_no_frame_is_told(far):

@@ -108,7 +108,7 @@ def test_a_box_begins_in_its_own_folder_with_an_environment_that_names_nothing_o
     libraries = environment.pop("PYTHONPATH").split(":")
     assert libraries[0] == "/course" and len(libraries) > 1
     assert environment.pop("PWD", "/tmp") == "/tmp"
-    wanted = {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin", "USER": "student"}
+    wanted = {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin", "USER": "student", "OMP_THREAD_LIMIT": "8"}
     wanted |= {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     wanted |= dict.fromkeys(("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     assert wanted.items() <= environment.items()
@@ -152,15 +152,16 @@ CALLS = {  # what must be refused in a box, and why each group is: see `boxed.sy
     "sockets": "socket connect accept sendto recvfrom sendmsg recvmsg bind listen socketpair accept4 recvmmsg sendmmsg",
     "other processes": "ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd process_madvise process_mrelease"
     " move_pages migrate_pages perf_event_open",
+    "files of others": "inotify_init inotify_init1 flock",
     "keyrings": "add_key request_key keyctl",
     "namespaces and mounts": "unshare setns mount umount2 pivot_root chroot open_tree move_mount fsopen fsconfig"
     " fsmount fspick mount_setattr name_to_handle_at open_by_handle_at",
     "often broken into": "bpf userfaultfd io_uring_setup io_uring_enter io_uring_register personality modify_ldt"
     " remap_file_pages fanotify_init fanotify_mark",
     "memory of nobody": "shmget shmat shmctl semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open"
-    " mq_unlink memfd_create memfd_secret",
-    "the machine": "reboot kexec_load kexec_file_load init_module finit_module delete_module swapon swapoff iopl"
-    " ioperm acct syslog quotactl quotactl_fd sethostname setdomainname settimeofday clock_settime adjtimex"
+    " mq_unlink memfd_create memfd_secret vmsplice",
+    "the machine": "reboot kexec_load kexec_file_load init_module finit_module delete_module sync syncfs swapon swapoff"
+    " iopl ioperm acct syslog quotactl quotactl_fd sethostname setdomainname settimeofday clock_settime adjtimex"
     " clock_adjtime vhangup nfsservctl lookup_dcookie",
 }
 

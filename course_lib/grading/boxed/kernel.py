@@ -8,7 +8,7 @@ _library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
 
 NEW_MOUNTS, NEW_IPC, NEW_USER, NEW_PIDS = 0x00020000, 0x08000000, 0x10000000, 0x20000000  # unshare(2)
 READ_ONLY, NO_SETUID, NO_DEVICES, NO_PROGRAMS = 1, 2, 4, 8  # mount(2)
-BIND, RECURSIVE, PRIVATE = 1 << 12, 1 << 14, 1 << 18
+REMOUNT, BIND, RECURSIVE, PRIVATE = 1 << 5, 1 << 12, 1 << 14, 1 << 18
 COLLAPSE = 25  # madvise(2), from Linux 6.1 on
 DIE_WITH_PARENT, SECCOMP, DROP_FROM_BOUNDING_SET, NO_NEW_PRIVILEGES = 1, 22, 24, 38  # prctl(2)
 CAPABILITIES_VERSION_3 = 0x20080522

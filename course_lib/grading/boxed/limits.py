@@ -7,6 +7,8 @@ from dataclasses import dataclass
 if os.name == "posix":  # there is none on Windows
     import resource
 
+LOST = "lost"  # why a box ended that ended by no fault of its own
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:

@@ -40,6 +40,10 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "move_pages": (279, 239),
     "migrate_pages": (256, 238),
     "perf_event_open": (298, 241),
+    # seeing and holding files that others use, too, such as those of the libraries
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "flock": (73, 32),
     # keyrings, which namespaces do not separate
     "add_key": (248, 217),
     "request_key": (249, 218),
@@ -87,6 +91,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "mq_unlink": (241, 181),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
+    "vmsplice": (278, 75),
     # the machine's own affairs
     "reboot": (169, 142),
     "kexec_load": (246, 104),
@@ -94,6 +99,8 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "init_module": (175, 105),
     "finit_module": (313, 273),
     "delete_module": (176, 106),
+    "sync": (162, 81),
+    "syncfs": (306, 267),
     "swapon": (167, 224),
     "swapoff": (168, 225),
     "iopl": (172, None),
@@ -112,16 +119,19 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "nfsservctl": (180, 42),
     "lookup_dcookie": (212, 18),
 }
-CLONE, CLONE3, MMAP = (56, 220), (435, 435), (9, 222)
+CLONE, CLONE3, MMAP, FCNTL = (56, 220), (435, 435), (9, 222), (72, 25)
+SETSID = (112, 157)  # kernels give each session its share of the processor: a box of many would take it from others
 LAST_KNOWN = 450  # newer calls are answered as by a kernel that does not have them; libraries can do without
 
 NEW_NAMESPACES = 0x7E020000  # clone's flags for user, process, network, IPC, host name, cgroup and mount namespaces
 SHARED, ANONYMOUS = 0x01, 0x20  # mmap's flags
+HOLDS = (6, 7, 37, 38, 1024, 1026)  # fcntl's commands: locks, locks of open files, leases, notices of changes
 
 # seccomp_data: int nr; u32 arch; u64 instruction_pointer; u64 args[6]
 NUMBER, ARCHITECTURE = 0, 4
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW, KILL, ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+NOTHING_DONE = ERROR | 0  # the call seems to have succeeded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +177,7 @@ def filter_program(machine: str) -> bytes:
             _load(NUMBER),
             *_when(EQUAL, CLONE3[column], [_return(ERROR | errno.ENOSYS)]),  # its flags lie out of sight: use clone
             *_when(AT_LEAST, LAST_KNOWN + 1, [_return(ERROR | errno.ENOSYS)]),  # and x32 calls, from 1 << 30 on
+            *_when(EQUAL, SETSID[column], [_return(NOTHING_DONE)]),
             *(part for number in refused for part in _when(EQUAL, number, [_return(ERROR | errno.EPERM)])),
             *_when(
                 EQUAL,
@@ -179,6 +190,15 @@ def filter_program(machine: str) -> bytes:
                 [
                     _load_argument(3),
                     *_when(ANY_BIT, ANONYMOUS, _when(ANY_BIT, SHARED, [_return(ERROR | errno.EPERM)])),
+                    _return(ALLOW),
+                ],
+            ),
+            *_when(
+                EQUAL,
+                FCNTL[column],
+                [
+                    _load_argument(1),
+                    *(part for hold in HOLDS for part in _when(EQUAL, hold, [_return(ERROR | errno.EPERM)])),
                     _return(ALLOW),
                 ],
             ),

@@ -4,7 +4,9 @@ The kernel's own limits hold for one process each; the warden adds up all proces
 the judge closes its lifeline or dies, which closes it too.
 """
 
+import glob
 import os
+import resource
 import select
 import signal
 import socket
@@ -13,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .limits import Limits
+from .limits import LOST, Limits
 
 INTERVAL = 0.05  # seconds between two looks
 PAGE = os.sysconf("SC_PAGE_SIZE")  # bytes
@@ -89,8 +91,15 @@ def read_fields(path: str) -> list[str]:
 
 def anonymous_memory(process: int) -> int:
     """Bytes in memory that come from no file; what is shared with the zygote counts for each process."""
-    fields = read_fields(f"/proc/{process}/statm")
-    return (int(fields[1]) - int(fields[2])) * PAGE if fields else 0
+    pages = anonymous_pages(f"/proc/{process}/statm")
+    if pages == 0:  # its first thread has ended; if there are others, only they can tell what they hold
+        pages = max(map(anonymous_pages, glob.glob(f"/proc/{process}/task/*/statm")), default=0)
+    return pages * PAGE
+
+
+def anonymous_pages(path: str) -> int:
+    fields = read_fields(path)
+    return int(fields[1]) - int(fields[2]) if fields else 0
 
 
 def excess(usage: Usage, limits: Limits) -> str | None:
@@ -113,7 +122,21 @@ class Watched:
     lifeline: socket.socket
     limits: Limits
     meter: Meter
+    memory: int = 0  # bytes, when it was last looked at
     reason: str | None = None  # why it was ended
+
+
+def own_end(box: Watched, status: int, used: resource.struct_rusage) -> str:
+    """Why a box ended that was not ended here.
+
+    Nobody in it can kill its first process. If that was killed, the kernel did it: for its processor time, or because
+    the machine ran out of memory, which others had taken if this box had less than half of what it may have.
+    """
+    if not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL):
+        return "exit"
+    if used.ru_utime + used.ru_stime >= box.limits.cpu_seconds:
+        return "cpu"
+    return "memory" if max(box.memory, 1024 * used.ru_maxrss) > box.limits.memory / 2 else LOST
 
 
 class Warden:
@@ -162,7 +185,9 @@ class Warden:
     def _look(self) -> None:
         processes = read_processes()
         for box in self._boxes.values():
-            if reason := excess(box.meter.read(processes), box.limits):
+            usage = box.meter.read(processes)
+            box.memory = usage.memory
+            if reason := excess(usage, box.limits):
                 self._end(box, reason)
         self._next_look = time.monotonic() + INTERVAL
 
@@ -178,12 +203,10 @@ class Warden:
 
     def _bury(self, box: Watched) -> None:
         """Tells the judge why the box ended, by its reason as the last word."""
-        _, status = os.waitpid(box.process, 0)
+        _, status, used = os.wait4(box.process, 0)
         if box.reason is None:
             self._hear_no_more(box)
-            # nobody in the box can kill its first process: if it was killed, the kernel did it, short of memory
-            killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-            box.reason = "memory" if killed else "exit"
+            box.reason = own_end(box, status, used)
         self._signs.unregister(box.end)
         os.close(box.end)
         with box.lifeline:

@@ -3,9 +3,11 @@
 `python -m boxed.worker LIMITS` is a box without walls, for students who are trusted; `zygote` makes those with walls.
 """
 
+import bdb
 import builtins
 import io
 import json
+import linecache
 import os
 import random
 import sys
@@ -23,7 +25,13 @@ from .wire import Handle, WireError, arrays_in, pack, receive
 
 ERROR_NAMES: dict[type, str] = {
     kind: kind.__name__.lstrip("_")
-    for kind in (*vars(builtins).values(), einops.EinopsError, np.linalg.LinAlgError, torch.linalg.LinAlgError)
+    for kind in (
+        *vars(builtins).values(),
+        bdb.BdbQuit,
+        einops.EinopsError,
+        np.linalg.LinAlgError,
+        torch.linalg.LinAlgError,
+    )
     if isinstance(kind, type) and issubclass(kind, BaseException)
 }
 OWN_ERROR = "an error of its own"
@@ -59,7 +67,9 @@ class Box:
     def load(self, *, source: str) -> dict[str, Any]:
         """Runs a cell."""
         self.cells += 1
-        exec(compile(source, f"<cell {self.cells}>", "exec", dont_inherit=True), vars(self.module))
+        name = f"<cell {self.cells}>"
+        linecache.cache[name] = len(source), None, source.splitlines(True), name  # where `inspect` looks for it
+        exec(compile(source, name, "exec", dont_inherit=True), vars(self.module))
         return {"value": None}
 
     def call(

@@ -56,6 +56,7 @@ def become_box(limits: Limits, requests: int, replies: int, log: int, lifeline: 
     from .worker import serve
 
     try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # flags and locks of the one that all share would outlive the box
         close_all_but(0, 1, 2, requests, replies, log, lifeline)
         confine(limits)
         os.write(lifeline, b"closed")

@@ -6,7 +6,20 @@ import sys
 import pytest
 
 from course_lib.grading.boxed import syscalls
-from course_lib.grading.boxed.syscalls import ALLOW, CLONE, CLONE3, ERROR, KILL, MACHINES, MMAP, REFUSED, filter_program
+from course_lib.grading.boxed.syscalls import (
+    ALLOW,
+    CLONE,
+    CLONE3,
+    ERROR,
+    FCNTL,
+    KILL,
+    MACHINES,
+    MMAP,
+    NOTHING_DONE,
+    REFUSED,
+    SETSID,
+    filter_program,
+)
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -64,7 +77,7 @@ def decide(machine):
 def test_each_call_of_the_table_is_refused_and_its_neighbours_are_not(machine, decide):
     column = MACHINES[machine].column
     refused = {numbers[column] for numbers in REFUSED.values()} - {None}
-    for number in set(range(syscalls.LAST_KNOWN + 1)) - {CLONE3[column]}:
+    for number in set(range(syscalls.LAST_KNOWN + 1)) - {CLONE3[column], SETSID[column]}:
         assert decide(number) == (REFUSAL if number in refused else ALLOW), number
 
 
@@ -91,6 +104,10 @@ def test_clone3_seems_not_to_exist(machine, decide):
     assert decide(CLONE3[MACHINES[machine].column]) == MISSING
 
 
+def test_a_new_session_seems_to_begin(machine, decide):
+    assert decide(SETSID[MACHINES[machine].column]) == NOTHING_DONE
+
+
 def test_memory_without_an_owner_is_refused(machine, decide):
     shared, private, anonymous = 0x01, 0x02, 0x20
     for flags, wanted in {
@@ -101,6 +118,15 @@ def test_memory_without_an_owner_is_refused(machine, decide):
         private: ALLOW,
     }.items():
         assert decide(MMAP[MACHINES[machine].column], 0, 4096, 3, flags) == wanted
+
+
+def test_files_cannot_be_held_and_other_commands_go_on(machine, decide):
+    import fcntl
+
+    number = FCNTL[MACHINES[machine].column]
+    holds = [fcntl.F_SETLK, fcntl.F_SETLKW, fcntl.F_OFD_SETLK, fcntl.F_OFD_SETLKW, fcntl.F_SETLEASE, fcntl.F_NOTIFY]
+    for command in {*range(41), *range(1024, 1040)}:
+        assert decide(number, 3, command) == (REFUSAL if command in holds else ALLOW), command
 
 
 def test_the_numbers_are_those_of_the_kernel(machine):
@@ -114,7 +140,16 @@ def test_the_numbers_are_those_of_the_kernel(machine):
                     known.setdefault(name.removeprefix("__NR3264_").removeprefix("__NR_"), int(number))
     column = MACHINES[machine].column
     ours = {name: numbers[column] for name, numbers in REFUSED.items()}
-    ours |= {name: numbers[column] for name, numbers in {"clone": CLONE, "clone3": CLONE3, "mmap": MMAP}.items()}
+    ours |= {
+        name: numbers[column]
+        for name, numbers in {
+            "clone": CLONE,
+            "clone3": CLONE3,
+            "mmap": MMAP,
+            "fcntl": FCNTL,
+            "setsid": SETSID,
+        }.items()
+    }
     assert {name: known.get(name) for name in ours} == ours
 
 

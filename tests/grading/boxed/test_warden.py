@@ -1,6 +1,8 @@
 import contextlib
+import ctypes
 import mmap
 import os
+import platform
 import signal
 import socket
 import threading
@@ -9,8 +11,8 @@ import time
 import pytest
 
 from course_lib.grading.boxed import warden
-from course_lib.grading.boxed.limits import Limits
-from course_lib.grading.boxed.warden import Meter, Usage, Warden, excess, number_in_proc
+from course_lib.grading.boxed.limits import LOST, Limits
+from course_lib.grading.boxed.warden import Meter, Usage, Warden, excess, number_in_proc, read_fields
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -28,6 +30,7 @@ def start():
                 function()
             finally:
                 os._exit(0)
+        os.setpgid(leader, leader)  # whoever of the two comes first: it must not be ended before it leads
         leaders.append(leader)
         return leader
 
@@ -81,6 +84,20 @@ def test_memory_of_all_processes_is_added_up(start):
     alone = Meter(start(signal.pause))
     two = Meter(start(hoard))
     wait_until(lambda: two.read().memory - 2 * alone.read().memory > 60 << 20)
+
+
+def test_memory_of_a_process_whose_first_thread_has_ended_still_counts(start):
+    end_of_this_thread = {"x86_64": 60, "aarch64": 93}[platform.machine()]
+
+    def hoard():
+        keep = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        threading.Thread(target=time.sleep, args=(60,)).start()
+        keep.write(b"x" * (64 << 20))
+        ctypes.CDLL(None).syscall(end_of_this_thread, 0)
+
+    process = start(hoard)
+    wait_until(lambda: read_fields(f"/proc/{process}/stat")[:1] == ["Z"])
+    assert Meter(process).read().memory > 60 << 20
 
 
 def test_cpu_time_of_all_processes_is_added_up(start):
@@ -200,11 +217,13 @@ def last_words(line):
     [
         (lambda: None, Limits(), "exit"),
         (lambda: os.kill(os.getpid(), signal.SIGTERM), Limits(), "exit"),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), Limits(), "memory"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), Limits(), LOST),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), Limits(memory=1 << 20), "memory"),
+        (lambda: (work(0.3), os.kill(os.getpid(), signal.SIGKILL)), Limits(cpu_seconds=0.29), "cpu"),
         (lambda: work(100), Limits(cpu_seconds=0.2), "cpu"),
         (family_of(4), Limits(memory=1 << 40, processes=3), "processes"),
     ],
-    ids=["end", "signal", "killed by the kernel", "work", "processes"],
+    ids=["end", "signal", "killed", "killed with much memory", "killed after much work", "work", "processes"],
 )
 def test_the_judge_learns_why_a_box_ended(start, function, limits, reason):
     _, line = watched([function], limits, start)
