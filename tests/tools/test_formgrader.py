@@ -1,8 +1,14 @@
 """The command that opens formgrader: safe settings or none, and a sentence for what is missing."""
 
+import contextlib
+import os
+import signal
 import socket
+import subprocess
 import sys
+from pathlib import Path
 
+import psutil
 import pytest
 
 from course_lib.data.place import CannotStart
@@ -21,9 +27,8 @@ def course(tmp_path):
 
 @pytest.fixture(autouse=True)
 def no_server(monkeypatch):
-    """What is not refused ends at once, with an exit code that tells."""
-    command = [sys.executable, "-c", "raise SystemExit(99)"]
-    monkeypatch.setattr(opening, "formgrader_command", lambda root, **options: command)
+    """In place of JupyterLab, which would take the place of this process."""
+    monkeypatch.setattr(opening, "serve", lambda command, **options: 99)
 
 
 def test_the_courses_own_settings_are_safe():
@@ -79,8 +84,43 @@ def test_the_server_listens_on_this_machine_alone(course):
     assert "--ServerApp.ip=127.0.0.1" in command and "--ServerApp.port=9999" in command and "--no-browser" in command
 
 
-def test_it_stays_until_the_server_ends_and_hands_on_its_exit_code(course, monkeypatch):
-    code = "import os, sys; sys.exit(7 if os.getcwd() == sys.argv[1] else 1)"
-    command = [sys.executable, "-c", code, str(course.root)]
-    monkeypatch.setattr(opening, "formgrader_command", lambda root, **options: command)
-    assert formgrader(folder=course.root) == 7
+OPEN = """
+import sys
+from course_lib.tools import formgrader as opening
+opening.formgrader_command = lambda root, **options: [sys.executable, "-c", sys.argv[2], str(root)]
+raise SystemExit(opening.formgrader(folder=sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def start(course):
+    """start(code): formgrader in a process of its own, with this Python code in place of JupyterLab."""
+    started = []
+
+    def begin(code):
+        command = [sys.executable, "-c", OPEN, str(course.root), code]
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+        process = psutil.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        with process, contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_it_stays_until_the_server_ends_and_hands_on_its_exit_code(course, start):
+    opened = start("import os, sys, time; time.sleep(0.2); sys.exit(7 if os.getcwd() == sys.argv[1] else 1)")
+    assert opened.wait(timeout=60) == 7
+
+
+@pytest.mark.needs("linux")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda number: number.name)
+def test_no_server_outlives_the_command(start, number):
+    opened = start("import os, time; print('server', os.getpid(), flush=True); time.sleep(600)")
+    line = next(line for line in opened.stdout if line.startswith("server "))
+    server = psutil.Process(int(line.split()[1]))
+    opened.send_signal(number)
+    assert opened.wait(timeout=20) == -number
+    assert psutil.wait_procs([server], timeout=20)[1] == []
