@@ -311,7 +311,7 @@ def test_boxes_are_watched_while_requests_come_without_end(start):
 
 @pytest.fixture
 def always_wanted():
-    """A warden in this process, of whom another box is wanted all the time: it looks at its boxes once for each wait."""
+    """A warden in this process, of whom another box is wanted all the time: each wait looks at its boxes once."""
     reading, writing = os.pipe()
     os.write(writing, b"!")
     yield Warden(reading)
