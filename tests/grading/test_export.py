@@ -10,6 +10,7 @@ from datetime import datetime
 import pytest
 
 from course_lib.data.place import CannotStart
+from course_lib.grading import export as exporting
 from course_lib.grading.export import csv_text, export, harmless
 from course_lib.grading.gradebook import Gradebook
 from course_lib.grading.roster import match, read_roster
@@ -99,12 +100,69 @@ Noether,Emmy,12346,S2,emmy@uni.example,Group 2,
     ]
 
 
-def test_canvas_without_a_roster_is_told_the_login(course, capsys):
+def test_canvas_with_accounts_of_several_schools_gets_their_column_before_the_section(course, roster):
     course("ada")
-    in_book(course, lambda book: book.update_or_create_student("ada", first_name="Ada", last_name="Lovelace"))
+    wider = """Student,ID,SIS User ID,SIS Login ID,Root Account,Section,07 Sums (4711)
+    Points Possible,,,,,,9
+"Lovelace, Ada",12345,S1,ada,uni.example,"Group 1, Monday",
+"""
+    assert export(NAME, course.folders.root, roster=roster(wider)) == 0
+    head, possible, ada = table(course, "canvas")
+    assert head == ["Student", "ID", "SIS User ID", "SIS Login ID", "Root Account", "Section", "07 Sums (4711)"]
+    assert possible == ["    Points Possible", "", "", "", "", "", "9"]
+    assert ada == ["Lovelace, Ada", "12345", "S1", "ada", "uni.example", "Group 1, Monday", "5"]
+
+
+@pytest.mark.parametrize("column", ["07 Sums (4711)", "07 sums", "Sums (4711)", "SUMS"])
+def test_the_platforms_own_column_is_found_by_its_title(course, roster, column):
+    course("ada")
+    export(NAME, course.folders.root, roster=roster(CANVAS.replace("07 Sums (4711)", column)))
+    assert table(course, "canvas")[0][5] == column
+
+
+def test_of_two_columns_with_one_title_none_is_chosen(course, roster, capsys):
+    course("ada")
+    two = CANVAS.replace("Assignments Current Score", "07 Sums (4712)")
+    export(NAME, course.folders.root, roster=roster(two))
+    assert table(course, "canvas")[0][5:] == ["07 Sums"]
+    assert "The roster has 2 columns '07 Sums': Canvas will ask" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("layout", "width"), [("canvas", 6), ("moodle", 2), ("plain", 13)])
+def test_where_nobody_is_in_the_roster_the_file_has_its_columns_alone(course, roster, layout, width):
+    course("zoe")
+    listed = MOODLE if layout == "moodle" else CANVAS
+    assert export(NAME, course.folders.root, layout=layout, roster=roster(listed)) == 1
+    (head,) = table(course, layout)
+    assert len(head) == width
+
+
+def test_without_a_roster_canvas_and_moodle_are_told_what_the_gradebook_knows(course, capsys):
+    course("ada")
+    course("bob@uni.example")
+    known = {"first_name": "Ada", "last_name": "Lovelace", "email": "al@uni.example", "lms_user_id": "12345"}
+    in_book(course, lambda book: book.update_or_create_student("ada", **known))
     assert export(NAME, course.folders.root) == 0
-    assert table(course, "canvas")[2] == ["Lovelace, Ada", "", "", "ada", "", "5"]
-    assert table(course, "canvas")[0][5] == "07 Sums" and "Without --roster, Canvas" in capsys.readouterr().out
+    head, _, *rows = table(course, "canvas")
+    assert head[5] == "07 Sums" and "Without --roster, Canvas" in capsys.readouterr().out
+    assert rows == [
+        ["Lovelace, Ada", "12345", "", "ada", "", "5"],
+        ["bob@uni.example", "", "", "bob@uni.example", "", "5"],
+    ]
+    assert export(NAME, course.folders.root, layout="moodle") == 0
+    _, *rows = table(course, "moodle")
+    assert [row[:6] for row in rows] == [
+        ["Ada", "Lovelace", "12345", "ada", "al@uni.example", "5"],
+        ["", "", "", "bob@uni.example", "bob@uni.example", "5"],
+    ]
+
+
+def test_a_list_of_addresses_alone_will_do_for_any_platform(course, roster):
+    course("ada@uni.example")
+    for layout in ("canvas", "moodle"):
+        listed = roster("Email\nada@uni.example\nbob@uni.example\n")
+        assert export(NAME, course.folders.root, layout=layout, roster=listed) == 0
+        assert table(course, layout)[-1][-2 if layout == "moodle" else -1] == "5"
 
 
 def test_a_name_cannot_pass_for_the_row_of_points_possible(course, roster):
@@ -142,6 +200,7 @@ def test_the_plain_layout_has_every_number(course):
     row = dict(zip(*table(course, "plain"), strict=True))
     assert row["hours late"] == "23" and row["handed in (UTC)"] == "2026-03-02 11:00:00"
     assert (row["check-add"], row["check-double"], row["why"]) == ("3", "2", "0")
+    assert (row["last name"], row["first name"], row["email"], row["not graded yet"]) == ("", "", "", "")
     assert (row["points"], row["total"], row["out of"], row["status"], row["sandbox"]) == (
         "5",
         "5",
@@ -151,17 +210,40 @@ def test_the_plain_layout_has_every_number(course):
     )
 
 
+def test_the_plain_layout_says_what_is_not_known_or_not_done(course, capsys):
+    course("-ada", written={"why": "So."})
+    (course.folders.verdict("-ada", NAME)).unlink()
+    in_book(course, lambda book: book.update_or_create_student("-ada", first_name="Ada", last_name="Lovelace"))
+    in_book(course, lambda book: setattr(book.find_submission(NAME, "-ada"), "timestamp", None))
+    in_book(course, lambda book: setattr(penalised(book, "-ada"), "late_submission_penalty", 1.5))
+    export(NAME, course.folders.root, layout="plain")
+    row = dict(zip(*table(course, "plain"), strict=True))
+    assert (row["student"], row["last name"], row["first name"]) == ("'-ada", "Lovelace", "Ada")
+    assert (row["handed in (UTC)"], row["not graded yet"]) == ("", "why")
+    assert (row["status"], row["sandbox"]) == ("no verdict", "")
+    assert (row["points"], row["late penalty"], row["total"]) == ("5", "1.5", "3.5")
+    said = capsys.readouterr().out  # no platform has to know anybody
+    assert "--roster" not in said and "formula" not in said
+
+
+def penalised(book, student):
+    return book.find_submission_notebook(NOTEBOOK, NAME, student)
+
+
 def test_points_by_hand_and_lateness_count(course):
     course("ada", written={"why": "So."}, late=True)
 
     def by_hand(book):
         grade = book.find_grade("why", NOTEBOOK, NAME, "ada")
         grade.manual_score, grade.needs_manual_grade = 3.25, False
-        book.find_submission_notebook(NOTEBOOK, NAME, "ada").late_submission_penalty = 1.5
+        penalised(book, "ada").late_submission_penalty = 1.5
 
     in_book(course, by_hand)
     export(NAME, course.folders.root)
     assert table(course, "canvas")[2][-1] == "6.75"
+    export(NAME, course.folders.root, layout="moodle")
+    *_, total, words = table(course, "moodle")[1]
+    assert (total, words) == ("6.75", "add: 3 of 3; double: 2 of 2; why: 3.25 of 4; late: 1.5 points off")
 
 
 # who is who -------------------------------------------------------------------------------------------------
@@ -259,6 +341,8 @@ def test_who_handed_nothing_in_is_named_and_keeps_the_mark_of_the_platform(cours
     out = capsys.readouterr().out
     assert "nothing handed in" in out and "Noether, Emmy" in out
     assert len(table(course, "canvas")) == 3
+    export(NAME, course.folders.root, roster=roster(CANVAS.replace('"Student, Test",99999', ",99999")))
+    assert "Noether, Emmy; 99999." in capsys.readouterr().out  # a line without a name
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
@@ -302,10 +386,23 @@ def test_what_is_not_final_is_said(course, capsys):
     assert "judged without a sandbox (trusted students)" in table(course, "moodle")[2][-1]
 
 
-def test_another_number_of_points_in_canvas_is_said(course, roster, capsys):
+@pytest.mark.parametrize(
+    ("number", "said"), [("100", "100"), ("n/a", "n/a"), ("9.0", None), ('"9,0"', None), ("", None)]
+)
+def test_another_number_of_points_in_canvas_is_said(course, roster, capsys, number, said):
     course("ada")
-    export(NAME, course.folders.root, roster=roster(CANVAS.replace(",9,", ",100,")))
-    assert "in Canvas this assignment is out of 100 points" in capsys.readouterr().out
+    export(NAME, course.folders.root, roster=roster(CANVAS.replace(",9,", f",{number},")))
+    out = capsys.readouterr().out
+    assert f"in Canvas this assignment is out of {said} points" in out if said else "in Canvas" not in out
+
+
+def test_a_warning_names_the_first_students_and_counts_the_others(course, capsys, monkeypatch):
+    monkeypatch.setattr(exporting, "NAMED", 2)
+    for student in ("ada", "bob", "cy", "dan"):
+        course(student, written={"why": "So."})
+    export(NAME, course.folders.root)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "written answers are not graded" in line]
+    assert line.endswith(": ada; bob and 2 more.")
 
 
 def test_a_column_that_canvas_does_not_have_is_said(course, roster, capsys):
@@ -338,6 +435,8 @@ def test_an_identifier_that_had_to_be_changed_is_said(course, roster, capsys):
     course("ada")
     export(NAME, course.folders.root, roster=roster(CANVAS.replace("S1", "=S1")))
     assert table(course, "canvas")[2][2] == "'=S1" and "begins like a formula" in capsys.readouterr().out
+    export(NAME, course.folders.root, roster=roster(CANVAS.replace('"Group 1, Monday"', "=Group")))
+    assert table(course, "canvas")[2][4] == "'=Group" and "formula" not in capsys.readouterr().out  # identifies nobody
     course("-ada")
     export(NAME, course.folders.root)
     assert table(course, "canvas")[2][3] == "'-ada" and "will not know it: -ada." in capsys.readouterr().out
