@@ -21,6 +21,7 @@ CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,07 Sums (4711),Assignmen
     Points Possible,,,,,9,(read only)
 "Lovelace, Ada",12345,S1,ada,"Group 1, Monday",,
 "Noether, Emmy",12346,S2,emmy@uni.example,Group 2,,
+"Hopper, G",12347,S3,hopper,Group 2,,
 "Student, Test",99999,,1f2e,Group 1,,
 """
 MOODLE = """"First name","Last name","ID number","Email address","Assignment: 07 Sums (Real)"
@@ -279,6 +280,7 @@ def test_students_are_found_by_login_number_address_and_name(roster, student, nu
         "noetheremmy_12345",
         "Ada-Lovelace_777",
         "zoe_12345",
+        "grace_12347",
         "emmynoether_99998_12345",
         "zoe",
         "emm",
@@ -342,7 +344,7 @@ def test_who_handed_nothing_in_is_named_and_keeps_the_mark_of_the_platform(cours
     assert "nothing handed in" in out and "Noether, Emmy" in out
     assert len(table(course, "canvas")) == 3
     export(NAME, course.folders.root, roster=roster(CANVAS.replace('"Student, Test",99999', ",99999")))
-    assert "Noether, Emmy; 99999." in capsys.readouterr().out  # a line without a name
+    assert "Noether, Emmy; Hopper, G; 99999." in capsys.readouterr().out  # a line without a name
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
@@ -351,6 +353,17 @@ def test_rosters_are_read_as_excel_and_the_platforms_write_them(roster, encoding
     text = "Student,ID,SIS Login ID,Section\r\nÉmilie,7,emilie,A\r\n".replace(",", delimiter)
     (line,) = read_roster(roster(text, encoding)).lines
     assert (line["Student"], line["ID"]) == ("Émilie", "7")
+
+
+def test_names_of_columns_may_be_spelled_in_any_case_and_names_be_half_there(roster):
+    lines = read_roster(roster("lastname,LastName,FirstName,id,SIS LOGIN ID\n,Noether,,12346,emmy\n")).lines
+    assert [(line["Student"], line["ID"], line["SIS Login ID"]) for line in lines] == [("Noether", "12346", "emmy")]
+
+
+def test_a_student_of_the_name_points_possible_is_one(roster):
+    listed = read_roster(roster(CANVAS.replace('"Hopper, G"', "Points Possible")))
+    assert [line["ID"] for line in listed.lines] == ["12345", "12346", "12347", "99999"]
+    assert listed.possible["07 Sums (4711)"] == "9"
 
 
 @pytest.mark.parametrize("text", ["", "Vorname,Nachname\nAda,Lovelace\n", "Student,ID\n    Points Possible,\n"])
@@ -394,6 +407,13 @@ def test_another_number_of_points_in_canvas_is_said(course, roster, capsys, numb
     export(NAME, course.folders.root, roster=roster(CANVAS.replace(",9,", f",{number},")))
     out = capsys.readouterr().out
     assert f"in Canvas this assignment is out of {said} points" in out if said else "in Canvas" not in out
+
+
+def test_no_name_in_what_is_said_turns_the_text_around(course, roster, capsys):
+    course("zoe\u202e", written={"why": "So."})
+    assert export(NAME, course.folders.root, roster=roster(CANVAS)) == 1
+    out = capsys.readouterr().out
+    assert out.count("zoe") == 2 and "\u202e" not in out
 
 
 def test_a_warning_names_the_first_students_and_counts_the_others(course, capsys, monkeypatch):
