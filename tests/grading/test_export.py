@@ -264,6 +264,7 @@ def who(roster, text, *students):
         ("12345", "12345"),
         ("emmy@uni.example", "12346"),
         ("emmy", "12346"),
+        ("ada@uni.example", "12345"),
         ("lovelaceada_12345", "12345"),
         ("Ada-Lovelace", "12345"),
         ("ada_12345", "12345"),
@@ -313,6 +314,21 @@ def test_accents_and_order_of_names_do_not_matter_but_two_of_a_name_do(roster):
     assert lines == {} and "2 lines" in found.unknown["Ada-Lovelace_3"]
 
 
+def test_a_name_written_as_one_word_is_found(roster):
+    assert who(roster, MOODLE, "adalovelace")[0] == {"adalovelace": "0042"}
+
+
+@pytest.mark.parametrize("known", [{"email": "Emmy@uni.example"}, {"lms_user_id": "12346"}])
+def test_what_the_gradebook_knows_of_a_student_is_looked_for_too(roster, known):
+    assert match([replace(score("zz"), **known)], read_roster(roster(CANVAS))).lines["zz"]["ID"] == "12346"
+
+
+def test_a_name_on_one_line_and_the_number_on_another_are_nobody(roster):
+    sisters = 'Student,ID,SIS Login ID\n"Lovelace, Ada",,al\n"Lovelace, Bea",777,bl\n'
+    lines, found = who(roster, sisters, "Ada-Lovelace_777")
+    assert lines == {} and found.unknown["Ada-Lovelace_777"] == "2 lines of the roster fit"
+
+
 def test_a_line_that_two_students_claim_goes_to_neither(roster):
     lines, found = who(roster, CANVAS, "emmy", "emmy@uni.example", "ada")
     assert lines == {"ada": "12345"}
@@ -341,7 +357,7 @@ def test_who_handed_nothing_in_is_named_and_keeps_the_mark_of_the_platform(cours
     course("ada")
     export(NAME, course.folders.root, roster=roster(CANVAS))
     out = capsys.readouterr().out
-    assert "nothing handed in" in out and "Noether, Emmy" in out
+    assert "nothing handed in" in out and "Noether, Emmy" in out and "Lovelace" not in out
     assert len(table(course, "canvas")) == 3
     export(NAME, course.folders.root, roster=roster(CANVAS.replace('"Student, Test",99999', ",99999")))
     assert "Noether, Emmy; Hopper, G; 99999." in capsys.readouterr().out  # a line without a name
@@ -373,6 +389,8 @@ def test_a_roster_that_lists_nobody_is_refused(roster, text):
 
 
 def test_what_is_no_list_at_all_is_said_without_its_bytes(roster):
+    with pytest.raises(CannotStart, match="roster.csv is not a CSV file: field larger than"):
+        read_roster(roster('Student,ID\n"' + "x" * 200_000))
     with pytest.raises(CannotStart, match="roster.csv is no CSV file. Name the list of students"):
         read_roster(roster("PK\3\4\0\0\0\0ada.ipynb"))
 

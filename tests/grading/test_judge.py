@@ -869,7 +869,8 @@ def test_a_function_behind_an_error_of_its_cell_is_not_taken_for_a_missing_one(f
     ("line", "words"),
     [
         ("%matplotlib inline", "lines that begin with `%` or `!` are no Python"),
-        ("raise EOFError", "Leave out `input()`"),
+        ("input()", "an `EOFError`: it waits for something to be typed in."),
+        ("input()", "Leave out `input()`: nobody types there."),
         ("exit()", "an answer must not end Python"),
     ],
 )
