@@ -1,9 +1,10 @@
 """The zygote alone, in a child that no bubblewrap shuts in: what it does where a process cannot be had."""
 
+import contextlib
 import os
-import signal
 import socket
 
+import psutil
 import pytest
 
 from course_lib.grading.boxed import preload, zygote
@@ -39,7 +40,9 @@ def start():
 
     yield begin
     for child in children:
-        os.kill(child, signal.SIGKILL)
+        for process in (*psutil.Process(child).children(recursive=True), psutil.Process(child)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         os.waitpid(child, 0)
 
 
