@@ -805,17 +805,17 @@ def test_a_training_in_the_real_box_is_repeated_to_the_last_check(tmp_path, zygo
 
 @pytest.mark.needs("sandbox")
 def test_time_that_a_task_uses_up_ends_its_box(tmp_path, zygote):
-    slow = "def double(x):\n    import time\n    time.sleep(0.8)\n    return 2 * x"
+    slow = "def double(x):\n    import time\n    time.sleep(1.2)\n    return 2 * x"
     verdict = judged_by(
         tmp_path,
         "property_check(DOUBLES, points=2, seconds=5), property_check(DOUBLES, name='again', points=1),"
-        "), seconds=1, limits=Limits(memory=1 << 30",
+        "), seconds=2, limits=Limits(memory=1 << 30",
         extra="from course_lib.grading.sandbox import Limits",
         double=slow,
         zygote=zygote,
     )
     assert points(verdict) == {"double": 2, "halve": 1} and verdict["tasks"]["double"]["ended"] == "time"
-    assert "ran longer than 1 s" in said(verdict)
+    assert "ran longer than 2 s" in said(verdict)
 
 
 # Names that are not defined ---------------------------------------------------------------------------------
