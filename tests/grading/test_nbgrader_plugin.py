@@ -19,7 +19,7 @@ from course_lib.grading.batch import grade
 from course_lib.grading.exchange import read_config
 from course_lib.grading.folders import grading_lock
 from course_lib.grading.gradebook import scores
-from course_lib.grading.nbgrader_plugin import JudgeSubmission
+from course_lib.grading.nbgrader_plugin import JudgeSubmission, StartFromRelease
 from course_lib.grading.sandbox import SandboxError, Zygote
 from tests.grading.courses import NAME, NOTEBOOK, make_course, submit
 
@@ -231,14 +231,23 @@ def test_what_is_not_released_says_what_to_run(folders):
     assert row(folders).total == 0.0
 
 
+def resources(folders, notebook=NOTEBOOK):
+    """What nbgrader says of a notebook to those that work on it."""
+    asked = {"student": "ada", "assignment": NAME, "notebook": notebook}
+    return {"nbgrader": asked, "metadata": {"path": str(folders.submitted("ada", NAME))}}
+
+
 def test_a_notebook_that_the_judge_does_not_know_is_no_answer_to_its_tasks(folders):
     submit(folders, "ada", **GOOD)
-    resources = {
-        "nbgrader": {"student": "ada", "assignment": NAME, "notebook": "products"},
-        "metadata": {"path": str(folders.submitted("ada", NAME))},
-    }
     with pytest.raises(CannotStart, match="knows the notebook 'sums' of assignment 07, and not 'products'"):
-        JudgeSubmission()(nbformat.v4.new_notebook(), resources)
+        JudgeSubmission()(nbformat.v4.new_notebook(), resources(folders, "products"))
+
+
+def test_nbgraders_own_steps_begin_with_the_release_and_nothing_of_the_submission(folders):
+    submit(folders, "ada", **GOOD)
+    submitted = nbformat.read(folders.submitted("ada", NAME) / f"{NOTEBOOK}.ipynb", as_version=4)
+    begun, _ = StartFromRelease()(submitted, resources(folders))
+    assert begun == nbformat.read(folders.release(NAME) / f"{NOTEBOOK}.ipynb", as_version=4) != submitted
 
 
 def test_another_layout_of_folders_is_refused(folders):
