@@ -218,7 +218,8 @@ def test_a_verdict_without_a_sandbox_never_stands_for_one_with_it(folders, here,
     for trusted, mode in ((True, "none: trusted students"), (False, "bubblewrap"), (True, "none: trusted students")):
         grade(NAME, folder=folders.root, trusted=trusted)
         assert "1 graded now" in (shown := capsys.readouterr().out)
-        assert ("WITHOUT a sandbox" in shown) == trusted
+        sentence = "Judged WITHOUT a sandbox (trusted students): every verdict and report says so."
+        assert (sentence in shown) == ("WITHOUT" in shown) == trusted
         assert verdict_of(folders, "ada")["sandbox"] == mode
         graded = (folders.autograded("ada", NAME) / f"{NOTEBOOK}.ipynb").read_text()
         assert ("Judged without a sandbox" in graded) == trusted

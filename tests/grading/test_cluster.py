@@ -75,6 +75,13 @@ def wait_for_workers(dask, number):
         client.wait_for_workers(number, timeout=60)
 
 
+def a_worker(dask):
+    """Waits for one, and starts it where a test runs alone."""
+    if len(dask.processes) == 1:
+        dask.worker()
+    wait_for_workers(dask, 1)
+
+
 def test_a_scheduler_without_workers_says_how_to_start_one(dask):
     with pytest.raises(CannotStart, match="has no worker. Start one with: dask worker tcp://"):
         dask_executor(dask.address)
@@ -109,6 +116,8 @@ def test_a_cluster_gives_the_same_verdicts_as_this_machine(dask, folders):
     for student, answers in (("ada", GOOD), ("bob", GOOD | {"double": "def double(x):\n    return x"}), ("cy", {})):
         submit(folders, student, **answers)
 
+    a_worker(dask)
+
     def verdicts():
         found = [json.loads(folders.verdict(student, NAME).read_text()) for student in ("ada", "bob", "cy")]
         return [verdict | {"seconds": None} for verdict in found]
@@ -121,6 +130,7 @@ def test_a_cluster_gives_the_same_verdicts_as_this_machine(dask, folders):
 
 @pytest.mark.needs("sandbox")
 def test_what_is_asked_twice_is_done_twice(dask):
+    a_worker(dask)
     with dask_executor(dask.address) as executor:
         first, second = (executor.submit(uuid.uuid4) for _ in range(2))
         assert first.result(timeout=60) != second.result(timeout=60)

@@ -411,7 +411,7 @@ def test_what_is_not_final_is_said(course, capsys):
     submit(course.folders, "cy")
     export(NAME, course.folders.root, layout="moodle")
     out = capsys.readouterr().out
-    for words in ("written answers are not graded", "need your attention", "not graded; not in", "without a sandbox"):
+    for words in ("written answers are not graded", "need your attention", "not graded; not in", "(trusted students)"):
         (line,) = [line for line in out.splitlines() if words in line]
         assert line.endswith((": ada.", ": bob.", ": cy."))
     assert "judged without a sandbox (trusted students)" in table(course, "moodle")[2][-1]
