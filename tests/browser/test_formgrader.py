@@ -147,6 +147,17 @@ def test_it_opens_on_the_course_with_the_assignment_and_its_submissions(page, la
     screenshot(page, "assignments")
 
 
+def test_pages_fetch_from_this_server_alone(page, lab):
+    """A picture from elsewhere in an answer would tell its student when it is read."""
+    policy = page.request.get(f"{lab.url}formgrader").headers["content-security-policy"]
+    assert "default-src 'self'" in policy and "http" not in policy and "*" not in policy
+
+
+@pytest.mark.parametrize("path", ["assignments", "formgraders", "assignments/validate", "nbgrader_version"])
+def test_what_is_for_students_or_would_run_their_code_is_not_there(page, lab, path):
+    assert page.request.get(f"{lab.url}{path}").status == 404
+
+
 def test_it_shows_the_scores_that_the_judge_gave(page, lab, course):
     page.goto(f"{lab.url}formgrader/gradebook/{NAME}/attention")
     rows = page.locator("tbody tr")

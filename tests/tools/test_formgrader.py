@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from course_lib.data.place import CannotStart
 from course_lib.grading.folders import Folders
 from course_lib.tools import formgrader as opening
-from course_lib.tools.formgrader import check_settings, formgrader, formgrader_command
+from course_lib.tools.formgrader import check_settings, formgrader, formgrader_command, formgrader_environment
 from tests.grading.unreleased import CONFIG, unreleased_course
 
 
@@ -62,6 +63,9 @@ def test_before_the_first_release_it_says_what_to_do(course):
     course.gradebook.unlink()
     with pytest.raises(CannotStart, match="no gradebook .* course assign release 07"):
         formgrader(folder=course.root)
+    shutil.rmtree(course.root / "source")
+    with pytest.raises(CannotStart, match="no gradebook .* course assign release ASSIGNMENT"):
+        formgrader(folder=course.root)
 
 
 def test_a_taken_port_is_refused_before_anything_starts(course):
@@ -82,6 +86,15 @@ def test_without_nbgrader_it_says_how_to_install_it(course, monkeypatch):
 def test_the_server_listens_on_this_machine_alone(course):
     command = formgrader_command(course.root, port=9999, browser=False)
     assert "--ServerApp.ip=127.0.0.1" in command and "--ServerApp.port=9999" in command and "--no-browser" in command
+
+
+def test_the_courses_settings_and_programs_come_first_and_those_that_were_there_stay(monkeypatch):
+    for name in ("JUPYTER_CONFIG_PATH", "JUPYTER_PATH", "PATH"):
+        monkeypatch.setenv(name, "/of/mine")
+    found = formgrader_environment()
+    of_course = {"JUPYTER_CONFIG_PATH": opening.SETTINGS, "JUPYTER_PATH": opening.TEMPLATES}
+    for name, first in (of_course | {"PATH": Path(sys.executable).parent}).items():
+        assert found[name].split(os.pathsep) == [str(first), "/of/mine"]
 
 
 OPEN = """
