@@ -25,11 +25,13 @@ def start():
     def begin(function):
         leader = os.fork()
         if leader == 0:
-            os.setpgid(0, 0)
             try:
+                os.setpgid(0, 0)
                 function()
             finally:
                 os._exit(0)
+        with contextlib.suppress(OSError):  # it may have ended
+            os.setpgid(leader, leader)  # whoever comes first: there is a group when it is to be ended
         leaders.append(leader)
         return leader
 
