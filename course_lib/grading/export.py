@@ -141,10 +141,14 @@ def _by_gradebook(row: "Score") -> dict[str, str]:
 
 def _heading(title: str, roster: Roster | None) -> str | None:
     """The roster's own column for this assignment, if exactly one has its title."""
+    fits = _headings(title, roster)
+    return fits[0] if len(fits) == 1 else None
+
+
+def _headings(title: str, roster: Roster | None) -> list[str]:
     wanted = {title.casefold(), title.split(" ", 1)[1].casefold()}
     columns = roster.columns if roster else ()
-    fits = [column for column in columns if _TITLE.fullmatch(column)[1].casefold() in wanted]
-    return fits[0] if len(fits) == 1 else None
+    return [column for column in columns if _TITLE.fullmatch(column)[1].casefold() in wanted]
 
 
 def _canvas(
@@ -274,7 +278,9 @@ def _remarks(
         if there and not _same_number(there, rows[0].maximum):
             yield f"Warning: in Canvas this assignment is out of {one_line(there)} points."
     elif layout == "canvas":
-        yield f"The roster has no column {title!r}: Canvas will ask which assignment it is, or make a new one."
+        number = len(_headings(title, roster))
+        there = f"{number} columns" if number else "no column"
+        yield f"The roster has {there} {title!r}: Canvas will ask which assignment it is, or make a new one."
 
 
 def _same_number(text: str, number: float) -> bool:

@@ -21,9 +21,6 @@ def open_lab(lesson: str = "00", *, port: int | None = None, browser: bool = Tru
     require_free(port, "lab")
     environment = os.environ | {"JUPYTER_CONFIG_PATH": config_path()}
     print("Opening the course in JupyterLab. To stop it, press Ctrl-C here twice.", flush=True)
-    if os.name != "nt":
-        os.chdir(course_folder())
-        os.execve(sys.executable, command, environment)
     return serve(command, folder=course_folder(), environment=environment)
 
 
@@ -55,7 +52,13 @@ def server_command(settings: list[str], *, port: int | None, browser: bool) -> l
 
 
 def serve(command: list[str], *, folder: Path, environment: dict[str, str]) -> int:
-    """Run a server in a folder until it is stopped; returns its exit code."""
+    """Run a server in a folder until it is stopped; returns its exit code.
+
+    Where it can, the server takes this process's place: no signal can end the one and leave the other.
+    """
+    if os.name != "nt":
+        os.chdir(folder)
+        os.execve(command[0], command, environment)
     server = subprocess.Popen(command, cwd=folder, env=environment)
     while True:
         try:

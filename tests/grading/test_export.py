@@ -10,6 +10,7 @@ from datetime import datetime
 import pytest
 
 from course_lib.data.place import CannotStart
+from course_lib.grading import export as exporting
 from course_lib.grading.export import csv_text, export, harmless
 from course_lib.grading.gradebook import Gradebook
 from course_lib.grading.roster import match, read_roster
@@ -20,6 +21,7 @@ CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,07 Sums (4711),Assignmen
     Points Possible,,,,,9,(read only)
 "Lovelace, Ada",12345,S1,ada,"Group 1, Monday",,
 "Noether, Emmy",12346,S2,emmy@uni.example,Group 2,,
+"Hopper, G",12347,S3,hopper,Group 2,,
 "Student, Test",99999,,1f2e,Group 1,,
 """
 MOODLE = """"First name","Last name","ID number","Email address","Assignment: 07 Sums (Real)"
@@ -99,12 +101,69 @@ Noether,Emmy,12346,S2,emmy@uni.example,Group 2,
     ]
 
 
-def test_canvas_without_a_roster_is_told_the_login(course, capsys):
+def test_canvas_with_accounts_of_several_schools_gets_their_column_before_the_section(course, roster):
     course("ada")
-    in_book(course, lambda book: book.update_or_create_student("ada", first_name="Ada", last_name="Lovelace"))
+    wider = """Student,ID,SIS User ID,SIS Login ID,Root Account,Section,07 Sums (4711)
+    Points Possible,,,,,,9
+"Lovelace, Ada",12345,S1,ada,uni.example,"Group 1, Monday",
+"""
+    assert export(NAME, course.folders.root, roster=roster(wider)) == 0
+    head, possible, ada = table(course, "canvas")
+    assert head == ["Student", "ID", "SIS User ID", "SIS Login ID", "Root Account", "Section", "07 Sums (4711)"]
+    assert possible == ["    Points Possible", "", "", "", "", "", "9"]
+    assert ada == ["Lovelace, Ada", "12345", "S1", "ada", "uni.example", "Group 1, Monday", "5"]
+
+
+@pytest.mark.parametrize("column", ["07 Sums (4711)", "07 sums", "Sums (4711)", "SUMS"])
+def test_the_platforms_own_column_is_found_by_its_title(course, roster, column):
+    course("ada")
+    export(NAME, course.folders.root, roster=roster(CANVAS.replace("07 Sums (4711)", column)))
+    assert table(course, "canvas")[0][5] == column
+
+
+def test_of_two_columns_with_one_title_none_is_chosen(course, roster, capsys):
+    course("ada")
+    two = CANVAS.replace("Assignments Current Score", "07 Sums (4712)")
+    export(NAME, course.folders.root, roster=roster(two))
+    assert table(course, "canvas")[0][5:] == ["07 Sums"]
+    assert "The roster has 2 columns '07 Sums': Canvas will ask" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("layout", "width"), [("canvas", 6), ("moodle", 2), ("plain", 13)])
+def test_where_nobody_is_in_the_roster_the_file_has_its_columns_alone(course, roster, layout, width):
+    course("zoe")
+    listed = MOODLE if layout == "moodle" else CANVAS
+    assert export(NAME, course.folders.root, layout=layout, roster=roster(listed)) == 1
+    (head,) = table(course, layout)
+    assert len(head) == width
+
+
+def test_without_a_roster_canvas_and_moodle_are_told_what_the_gradebook_knows(course, capsys):
+    course("ada")
+    course("bob@uni.example")
+    known = {"first_name": "Ada", "last_name": "Lovelace", "email": "al@uni.example", "lms_user_id": "12345"}
+    in_book(course, lambda book: book.update_or_create_student("ada", **known))
     assert export(NAME, course.folders.root) == 0
-    assert table(course, "canvas")[2] == ["Lovelace, Ada", "", "", "ada", "", "5"]
-    assert table(course, "canvas")[0][5] == "07 Sums" and "Without --roster, Canvas" in capsys.readouterr().out
+    head, _, *rows = table(course, "canvas")
+    assert head[5] == "07 Sums" and "Without --roster, Canvas" in capsys.readouterr().out
+    assert rows == [
+        ["Lovelace, Ada", "12345", "", "ada", "", "5"],
+        ["bob@uni.example", "", "", "bob@uni.example", "", "5"],
+    ]
+    assert export(NAME, course.folders.root, layout="moodle") == 0
+    _, *rows = table(course, "moodle")
+    assert [row[:6] for row in rows] == [
+        ["Ada", "Lovelace", "12345", "ada", "al@uni.example", "5"],
+        ["", "", "", "bob@uni.example", "bob@uni.example", "5"],
+    ]
+
+
+def test_a_list_of_addresses_alone_will_do_for_any_platform(course, roster):
+    course("ada@uni.example")
+    for layout in ("canvas", "moodle"):
+        listed = roster("Email\nada@uni.example\nbob@uni.example\n")
+        assert export(NAME, course.folders.root, layout=layout, roster=listed) == 0
+        assert table(course, layout)[-1][-2 if layout == "moodle" else -1] == "5"
 
 
 def test_a_name_cannot_pass_for_the_row_of_points_possible(course, roster):
@@ -142,6 +201,7 @@ def test_the_plain_layout_has_every_number(course):
     row = dict(zip(*table(course, "plain"), strict=True))
     assert row["hours late"] == "23" and row["handed in (UTC)"] == "2026-03-02 11:00:00"
     assert (row["check-add"], row["check-double"], row["why"]) == ("3", "2", "0")
+    assert (row["last name"], row["first name"], row["email"], row["not graded yet"]) == ("", "", "", "")
     assert (row["points"], row["total"], row["out of"], row["status"], row["sandbox"]) == (
         "5",
         "5",
@@ -151,17 +211,40 @@ def test_the_plain_layout_has_every_number(course):
     )
 
 
+def test_the_plain_layout_says_what_is_not_known_or_not_done(course, capsys):
+    course("-ada", written={"why": "So."})
+    (course.folders.verdict("-ada", NAME)).unlink()
+    in_book(course, lambda book: book.update_or_create_student("-ada", first_name="Ada", last_name="Lovelace"))
+    in_book(course, lambda book: setattr(book.find_submission(NAME, "-ada"), "timestamp", None))
+    in_book(course, lambda book: setattr(penalised(book, "-ada"), "late_submission_penalty", 1.5))
+    export(NAME, course.folders.root, layout="plain")
+    row = dict(zip(*table(course, "plain"), strict=True))
+    assert (row["student"], row["last name"], row["first name"]) == ("'-ada", "Lovelace", "Ada")
+    assert (row["handed in (UTC)"], row["not graded yet"]) == ("", "why")
+    assert (row["status"], row["sandbox"]) == ("no verdict", "")
+    assert (row["points"], row["late penalty"], row["total"]) == ("5", "1.5", "3.5")
+    said = capsys.readouterr().out  # no platform has to know anybody
+    assert "--roster" not in said and "formula" not in said
+
+
+def penalised(book, student):
+    return book.find_submission_notebook(NOTEBOOK, NAME, student)
+
+
 def test_points_by_hand_and_lateness_count(course):
     course("ada", written={"why": "So."}, late=True)
 
     def by_hand(book):
         grade = book.find_grade("why", NOTEBOOK, NAME, "ada")
         grade.manual_score, grade.needs_manual_grade = 3.25, False
-        book.find_submission_notebook(NOTEBOOK, NAME, "ada").late_submission_penalty = 1.5
+        penalised(book, "ada").late_submission_penalty = 1.5
 
     in_book(course, by_hand)
     export(NAME, course.folders.root)
     assert table(course, "canvas")[2][-1] == "6.75"
+    export(NAME, course.folders.root, layout="moodle")
+    *_, total, words = table(course, "moodle")[1]
+    assert (total, words) == ("6.75", "add: 3 of 3; double: 2 of 2; why: 3.25 of 4; late: 1.5 points off")
 
 
 # who is who -------------------------------------------------------------------------------------------------
@@ -181,6 +264,7 @@ def who(roster, text, *students):
         ("12345", "12345"),
         ("emmy@uni.example", "12346"),
         ("emmy", "12346"),
+        ("ada@uni.example", "12345"),
         ("lovelaceada_12345", "12345"),
         ("Ada-Lovelace", "12345"),
         ("ada_12345", "12345"),
@@ -197,6 +281,7 @@ def test_students_are_found_by_login_number_address_and_name(roster, student, nu
         "noetheremmy_12345",
         "Ada-Lovelace_777",
         "zoe_12345",
+        "grace_12347",
         "emmynoether_99998_12345",
         "zoe",
         "emm",
@@ -229,6 +314,21 @@ def test_accents_and_order_of_names_do_not_matter_but_two_of_a_name_do(roster):
     assert lines == {} and "2 lines" in found.unknown["Ada-Lovelace_3"]
 
 
+def test_a_name_written_as_one_word_is_found(roster):
+    assert who(roster, MOODLE, "adalovelace")[0] == {"adalovelace": "0042"}
+
+
+@pytest.mark.parametrize("known", [{"email": "Emmy@uni.example"}, {"lms_user_id": "12346"}])
+def test_what_the_gradebook_knows_of_a_student_is_looked_for_too(roster, known):
+    assert match([replace(score("zz"), **known)], read_roster(roster(CANVAS))).lines["zz"]["ID"] == "12346"
+
+
+def test_a_name_on_one_line_and_the_number_on_another_are_nobody(roster):
+    sisters = 'Student,ID,SIS Login ID\n"Lovelace, Ada",,al\n"Lovelace, Bea",777,bl\n'
+    lines, found = who(roster, sisters, "Ada-Lovelace_777")
+    assert lines == {} and found.unknown["Ada-Lovelace_777"] == "2 lines of the roster fit"
+
+
 def test_a_line_that_two_students_claim_goes_to_neither(roster):
     lines, found = who(roster, CANVAS, "emmy", "emmy@uni.example", "ada")
     assert lines == {"ada": "12345"}
@@ -257,8 +357,10 @@ def test_who_handed_nothing_in_is_named_and_keeps_the_mark_of_the_platform(cours
     course("ada")
     export(NAME, course.folders.root, roster=roster(CANVAS))
     out = capsys.readouterr().out
-    assert "nothing handed in" in out and "Noether, Emmy" in out
+    assert "nothing handed in" in out and "Noether, Emmy" in out and "Lovelace" not in out
     assert len(table(course, "canvas")) == 3
+    export(NAME, course.folders.root, roster=roster(CANVAS.replace('"Student, Test",99999', ",99999")))
+    assert "Noether, Emmy; Hopper, G; 99999." in capsys.readouterr().out  # a line without a name
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
@@ -269,6 +371,17 @@ def test_rosters_are_read_as_excel_and_the_platforms_write_them(roster, encoding
     assert (line["Student"], line["ID"]) == ("Émilie", "7")
 
 
+def test_names_of_columns_may_be_spelled_in_any_case_and_names_be_half_there(roster):
+    lines = read_roster(roster("lastname,LastName,FirstName,id,SIS LOGIN ID\n,Noether,,12346,emmy\n")).lines
+    assert [(line["Student"], line["ID"], line["SIS Login ID"]) for line in lines] == [("Noether", "12346", "emmy")]
+
+
+def test_a_student_of_the_name_points_possible_is_one(roster):
+    listed = read_roster(roster(CANVAS.replace('"Hopper, G"', "Points Possible")))
+    assert [line["ID"] for line in listed.lines] == ["12345", "12346", "12347", "99999"]
+    assert listed.possible["07 Sums (4711)"] == "9"
+
+
 @pytest.mark.parametrize("text", ["", "Vorname,Nachname\nAda,Lovelace\n", "Student,ID\n    Points Possible,\n"])
 def test_a_roster_that_lists_nobody_is_refused(roster, text):
     with pytest.raises(CannotStart):
@@ -276,6 +389,8 @@ def test_a_roster_that_lists_nobody_is_refused(roster, text):
 
 
 def test_what_is_no_list_at_all_is_said_without_its_bytes(roster):
+    with pytest.raises(CannotStart, match="roster.csv is not a CSV file: field larger than"):
+        read_roster(roster('Student,ID\n"' + "x" * 200_000))
     with pytest.raises(CannotStart, match="roster.csv is no CSV file. Name the list of students"):
         read_roster(roster("PK\3\4\0\0\0\0ada.ipynb"))
 
@@ -296,16 +411,36 @@ def test_what_is_not_final_is_said(course, capsys):
     submit(course.folders, "cy")
     export(NAME, course.folders.root, layout="moodle")
     out = capsys.readouterr().out
-    for words in ("written answers are not graded", "need your attention", "not graded; not in", "without a sandbox"):
+    for words in ("written answers are not graded", "need your attention", "not graded; not in", "(trusted students)"):
         (line,) = [line for line in out.splitlines() if words in line]
         assert line.endswith((": ada.", ": bob.", ": cy."))
     assert "judged without a sandbox (trusted students)" in table(course, "moodle")[2][-1]
 
 
-def test_another_number_of_points_in_canvas_is_said(course, roster, capsys):
+@pytest.mark.parametrize(
+    ("number", "said"), [("100", "100"), ("n/a", "n/a"), ("9.0", None), ('"9,0"', None), ("", None)]
+)
+def test_another_number_of_points_in_canvas_is_said(course, roster, capsys, number, said):
     course("ada")
-    export(NAME, course.folders.root, roster=roster(CANVAS.replace(",9,", ",100,")))
-    assert "in Canvas this assignment is out of 100 points" in capsys.readouterr().out
+    export(NAME, course.folders.root, roster=roster(CANVAS.replace(",9,", f",{number},")))
+    out = capsys.readouterr().out
+    assert f"in Canvas this assignment is out of {said} points" in out if said else "in Canvas" not in out
+
+
+def test_no_name_in_what_is_said_turns_the_text_around(course, roster, capsys):
+    course("zoe\u202e", written={"why": "So."})
+    assert export(NAME, course.folders.root, roster=roster(CANVAS)) == 1
+    out = capsys.readouterr().out
+    assert out.count("zoe") == 2 and "\u202e" not in out
+
+
+def test_a_warning_names_the_first_students_and_counts_the_others(course, capsys, monkeypatch):
+    monkeypatch.setattr(exporting, "NAMED", 2)
+    for student in ("ada", "bob", "cy", "dan"):
+        course(student, written={"why": "So."})
+    export(NAME, course.folders.root)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "written answers are not graded" in line]
+    assert line.endswith(": ada; bob and 2 more.")
 
 
 def test_a_column_that_canvas_does_not_have_is_said(course, roster, capsys):
@@ -338,6 +473,8 @@ def test_an_identifier_that_had_to_be_changed_is_said(course, roster, capsys):
     course("ada")
     export(NAME, course.folders.root, roster=roster(CANVAS.replace("S1", "=S1")))
     assert table(course, "canvas")[2][2] == "'=S1" and "begins like a formula" in capsys.readouterr().out
+    export(NAME, course.folders.root, roster=roster(CANVAS.replace('"Group 1, Monday"', "=Group")))
+    assert table(course, "canvas")[2][4] == "'=Group" and "formula" not in capsys.readouterr().out  # identifies nobody
     course("-ada")
     export(NAME, course.folders.root)
     assert table(course, "canvas")[2][3] == "'-ada" and "will not know it: -ada." in capsys.readouterr().out

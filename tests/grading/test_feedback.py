@@ -148,7 +148,11 @@ def test_an_unread_answer_is_open_and_not_zero():
 
 def test_attention_trust_and_notes_stand_in_words():
     text = Outline(page(sheet(needs_attention=True, trusted=True, notes=("The cell `x` is missing.",)))).text
-    assert "Needs attention." in text and "without a sandbox (trusted students)" in text
+    assert "Needs attention." in text
+    assert (
+        "Trusted students. This submission was judged without a sandbox (trusted students): your code ran without "
+        "walls on your instructor’s machine. That changes nothing about your points."
+    ) in text
     assert "The cell x is missing." in text
     assert "sandbox" not in page(sheet()) and "Needs attention" not in page(sheet())
 
@@ -334,12 +338,12 @@ def test_a_file_that_cannot_be_read_is_said_once_with_what_to_do(course):
         assert words not in text
 
 
-def lost(course, **more):
+def lost(course, *, trusted=False, **more):
     """What the grader writes where judging ended it."""
     answers = {"add": "def add(a, b):\n    return a + b", "double": "double = 1"}
     submission = Submission(student="ada", assignment=NAME, sha256="a" * 64, answers=answers, **more)
     files = read_assignment(course.folders.root, NAME)
-    found = lost_verdict(submission, files, trusted=False, note="Look at it by hand.")
+    found = lost_verdict(submission, files, trusted=trusted, note="Look at it by hand.")
     return {name: value for name, value in found.items() if name != "student"}
 
 
@@ -352,6 +356,14 @@ def test_a_submission_that_could_not_be_judged_waits_and_asks_nothing_of_the_stu
     assert "nothing that you have to repair" in text and "A cell is missing." in text
     for words in ("What to do next", "checks passed", "Not yet", "by hand"):
         assert words not in text
+
+
+def test_also_where_judging_failed_it_is_said_that_there_was_no_sandbox(course):
+    course("ada", answers={"add": "a = 1"}, **lost(course, trusted=True))
+    course("bob", answers={"add": "a = 1"}, **lost(course))
+    feedback(NAME, course.folders.root)
+    assert "(trusted students)" in Outline(written(course, "ada")).text
+    assert "trusted" not in Outline(written(course, "bob")).text
 
 
 def test_points_by_hand_end_the_wait_for_them(course):

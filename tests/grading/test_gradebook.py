@@ -50,6 +50,10 @@ def by_hand(folders, student="ada", **values):
         theirs.db.commit()
 
 
+def points_for_adding(folders):
+    return {row.student: row.points["check-add"] for row in scores(folders.gradebook, NAME)}
+
+
 def late(**settings):
     config = Config()
     config.AssignLatePenalties.plugin_class = f"{__name__}.PointADay"
@@ -77,6 +81,7 @@ def test_nbgraders_own_tools_see_points_time_and_comments(folders, book):
     with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
         found = theirs.find_submission_notebook(NOTEBOOK, NAME, "ada")
         assert (found.code_score, found.max_score, found.assignment.timestamp) == (3.0, 9.0, ON_TIME)
+        assert not found.flagged
         assert {grade.name: grade.auto_score for grade in found.grades} == {
             "check-add": 1.0,
             "check-double": 2.0,
@@ -106,12 +111,14 @@ def test_a_submission_is_recorded_once_however_often_it_is_judged(folders, book)
 
 def test_a_record_that_fails_midway_leaves_nothing(folders, book, monkeypatch):
     book.record(verdict("ada", add=1.0), {}, submitted=ON_TIME)
-    monkeypatch.setattr(book, "_penalty", lambda *_: 1 / 0)
-    for student in ("ada", "bob"):
-        with pytest.raises(ZeroDivisionError):
-            book.record(verdict(student, add=3.0), {}, submitted=ON_TIME)
-    rows = scores(folders.gradebook, NAME)
-    assert [(row.student, row.points["check-add"]) for row in rows] == [("ada", 1.0)]
+    with monkeypatch.context() as patch:
+        patch.setattr(book, "_penalty", lambda *_: 1 / 0)
+        for student in ("ada", "bob"):
+            with pytest.raises(ZeroDivisionError):
+                book.record(verdict(student, add=3.0), {}, submitted=ON_TIME)
+    assert points_for_adding(folders) == {"ada": 1.0}
+    book.record(verdict("cy", add=2.0), {}, submitted=ON_TIME)
+    assert points_for_adding(folders) == {"ada": 1.0, "cy": 2.0}
 
 
 def test_points_by_hand_extra_credit_and_comments_survive_regrading(folders, book):
@@ -121,20 +128,26 @@ def test_points_by_hand_extra_credit_and_comments_survive_regrading(folders, boo
     book.record(verdict("ada", add=1.0, submission="c" * 64), {"why": "Because."}, submitted=ON_TIME)
     found = row(folders)
     assert found.points == {"check-add": 3.0, "check-double": 2.0, "why": 3.0}
-    assert found.comments["add"] == "Nearly!"
+    assert found.comments["add"] == "Nearly!" and "[passed]" in found.comments["double"]
     assert found.unread == ("check-add",)  # the judge changed its mind behind the person's back
     book.record(verdict("ada", add=1.0, submission="c" * 64), {"why": "Because."}, submitted=ON_TIME)
     assert row(folders).unread == ("check-add",)  # until the person has looked
+    by_hand(folders, double={"manual_comment": ""})
+    book.record(verdict("ada", double=1.0), {"why": "Because."}, submitted=ON_TIME)
+    assert "double" not in row(folders).comments  # a person has taken the judge's words away
 
 
 def test_a_person_is_asked_again_only_when_the_written_answer_changed(folders, book):
     book.record(verdict("ada"), {"why": "Because."}, submitted=ON_TIME)
-    assert row(folders).unread == ("why",)
+    assert row(folders).unread == ("why",) and "why" not in row(folders).comments
     by_hand(folders, why={"manual_score": 3.0, "needs_manual_grade": False})
     book.record(verdict("ada", add=0.0), {"why": "Because. "}, submitted=ON_TIME)
     assert row(folders).unread == ()
     book.record(verdict("ada"), {"why": "For another reason."}, submitted=ON_TIME)
     assert (row(folders).unread, row(folders).points["why"]) == (("why",), 3.0)
+    by_hand(folders, why={"needs_manual_grade": False})
+    book.record(verdict("ada"), {}, submitted=ON_TIME)
+    assert (row(folders).unread, row(folders).points["why"]) == (("why",), 3.0)  # for an answer that is gone
 
 
 @pytest.mark.parametrize("text", ["YOUR ANSWER HERE", "", None])
@@ -372,6 +385,24 @@ def test_a_penalty_takes_from_what_a_person_gave_too(folders):
         by_hand(folders, check_add={"manual_score": 1.0, "extra_credit": 0.5})
         book.update_penalties()
         assert (row(folders).penalty, row(folders).total) == (1.5, 0.0)
+        by_hand(folders, check_add={"manual_score": 0.0, "extra_credit": 0.0})
+        assert (row(folders).penalty, row(folders).total) == (1.5, 0.0)  # until the grader runs; never below 0
+
+
+def test_penalties_of_an_assignments_notebooks_are_added_up_and_each_is_its_own(folders):
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=late()) as book:
+        book.record(verdict("ada"), {}, submitted=TWO_DAYS_LATE)
+        with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
+            other = theirs.add_notebook("more", NAME)
+            submission = theirs.find_submission(NAME, "ada")
+            theirs.db.add(
+                api.SubmittedNotebook(
+                    id=api.new_uuid(), notebook_id=other.id, assignment_id=submission.id, late_submission_penalty=0.5
+                )
+            )
+            theirs.db.commit()
+        book.update_penalties()
+    assert row(folders).penalty == 2.5
 
 
 def test_cells_with_points_or_extra_credit_by_hand_are_named(folders, book):
@@ -391,7 +422,7 @@ def test_half_a_surrogate_pair_in_an_answer_can_be_stored(folders, book):
     text = graded_notebook(json.dumps(released()).encode(), {"add": "x = '\ud800'"}, verdict("ada"))
     assert "x = '?'" in text.decode("utf-8")
     book.record(verdict("ada", status="needs attention", notes=["odd \udfff"]), {"why": "\ud800"}, submitted=ON_TIME)
-    assert "odd ?" in row(folders).comments["add"]
+    assert row(folders).comments["add"].endswith("\nNeeds attention: odd ?")
 
 
 def test_a_due_date_counts_to_the_second(folders, book):

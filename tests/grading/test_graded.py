@@ -96,7 +96,7 @@ def test_a_graded_notebook_shows_no_output_but_the_judges():
 def test_a_graded_notebook_says_that_there_was_no_sandbox():
     judged = verdict("ada", sandbox="none: trusted students")
     text = graded_notebook(json.dumps(released()).encode(), {}, judged).decode()
-    assert text.count("Judged without a sandbox") == 2
+    assert text.count("Judged without a sandbox (none: trusted students).") == 2
 
 
 def test_nbgrader_reads_the_judges_points_from_the_graded_notebook():

@@ -1,7 +1,9 @@
 """nbgrader's own autograde, as its command and formgrader's button call it, with the judge in place of a kernel."""
 
 import json
+import shutil
 import threading
+import time
 
 import nbformat
 import pytest
@@ -11,12 +13,13 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute
 from traitlets.config import Config
 
-from course_lib.data.place import course_folder
+from course_lib.data.place import CannotStart, course_folder
 from course_lib.grading import batch, judging, nbgrader_plugin
 from course_lib.grading.batch import grade
 from course_lib.grading.exchange import read_config
 from course_lib.grading.folders import grading_lock
 from course_lib.grading.gradebook import scores
+from course_lib.grading.nbgrader_plugin import JudgeSubmission, StartFromRelease
 from course_lib.grading.sandbox import SandboxError, Zygote
 from tests.grading.courses import NAME, NOTEBOOK, make_course, submit
 
@@ -80,6 +83,7 @@ def test_autograde_judges_in_the_sandbox_and_records_as_course_grade_does(folder
     assert found.unread == ("why",)
     cells = nbformat.read(graded(folders), as_version=4).cells
     assert "return x" in cells[3].source and "[failed] Each number is doubled" in cells[4].outputs[0].text
+    assert cells[5].source == "So."
     by_plugin, notebook = verdict_of(folders), json.loads(graded(folders).read_text())["cells"]
     grade(NAME, folder=folders.root, again=True, workers=1)
     assert verdict_of(folders) == by_plugin
@@ -193,6 +197,57 @@ def test_while_another_grader_is_at_work_it_waits_and_then_says_so(folders, monk
         said = outcome(folders)
     assert not said["success"] and "Another grader is at work" in said["log"]
     assert row(folders).total == 0.0
+
+
+def test_it_grades_once_another_grader_is_done(folders):
+    submit(folders, "ada", **GOOD)
+    at_work = threading.Event()
+
+    def another_grader():
+        with grading_lock(folders):
+            at_work.set()
+            time.sleep(0.5)
+
+    other = threading.Thread(target=another_grader)
+    other.start()
+    at_work.wait()
+    said = outcome(folders)
+    other.join()
+    assert said["success"], said["log"]
+
+
+def test_lateness_costs_what_the_course_directorys_settings_say(folders):
+    submit(folders, "ada", when="2026-03-03 12:00:00 UTC", **GOOD)
+    said = outcome(folders, AssignLatePenalties={"plugin_class": "tests.grading.test_gradebook.PointADay"})
+    assert said["success"], said["log"]
+    assert (row(folders).penalty, row(folders).total) == (2.0, 3.0)
+
+
+def test_what_is_not_released_says_what_to_run(folders):
+    submit(folders, "ada", **GOOD)
+    shutil.rmtree(folders.release(NAME))
+    said = outcome(folders)
+    assert not said["success"] and f"Run first: course assign release {NAME}" in said["log"]
+    assert row(folders).total == 0.0
+
+
+def resources(folders, notebook=NOTEBOOK):
+    """What nbgrader says of a notebook to those that work on it."""
+    asked = {"student": "ada", "assignment": NAME, "notebook": notebook}
+    return {"nbgrader": asked, "metadata": {"path": str(folders.submitted("ada", NAME))}}
+
+
+def test_a_notebook_that_the_judge_does_not_know_is_no_answer_to_its_tasks(folders):
+    submit(folders, "ada", **GOOD)
+    with pytest.raises(CannotStart, match="knows the notebook 'sums' of assignment 07, and not 'products'"):
+        JudgeSubmission()(nbformat.v4.new_notebook(), resources(folders, "products"))
+
+
+def test_nbgraders_own_steps_begin_with_the_release_and_nothing_of_the_submission(folders):
+    submit(folders, "ada", **GOOD)
+    submitted = nbformat.read(folders.submitted("ada", NAME) / f"{NOTEBOOK}.ipynb", as_version=4)
+    begun, _ = StartFromRelease()(submitted, resources(folders))
+    assert begun == nbformat.read(folders.release(NAME) / f"{NOTEBOOK}.ipynb", as_version=4) != submitted
 
 
 def test_another_layout_of_folders_is_refused(folders):

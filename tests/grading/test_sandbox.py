@@ -523,10 +523,41 @@ class TestZygote:
         with zygote.box() as box:
             assert run(box, "def f(): return 1") == 1
 
-    def test_a_zygote_that_was_killed_is_replaced(self, zygote):
-        inside(zygote)[0].kill()
+    def test_a_zygote_that_was_killed_is_replaced_and_the_new_one_hides_the_same_folders(self, zygote):
+        before, everything = zygote._process, inside(zygote)
+        everything[0].kill()
+        psutil.wait_procs(everything, timeout=20)
+        with zygote.box() as box:
+            assert zygote._process is not before
+            folder = str(bubblewrap.inside(Path(pytest.__file__).parent))
+            assert run(box, f"import os\ndef f(): return os.listdir({folder!r})") == []
+
+    def test_a_box_that_cannot_be_made_is_tried_again_a_few_times(self, zygote, monkeypatch):
+        tried, whole = [], sandbox.WalledBody
+
+        def failing(process, limits):
+            tried.append(process)
+            if len(tried) < sandbox.ATTEMPTS:
+                raise OSError("not now")
+            return whole(process, limits)
+
+        monkeypatch.setattr(sandbox, "WalledBody", failing)
         with zygote.box() as box:
             assert run(box, "def f(): return 1") == 1
+        assert tried == [zygote._process] * sandbox.ATTEMPTS  # which was alive, and stayed
+        monkeypatch.setattr(sandbox, "ATTEMPTS", sandbox.ATTEMPTS + 2)
+        tried.clear()
+        with zygote.box():
+            assert len(tried) == sandbox.ATTEMPTS
+
+    def test_what_cannot_be_made_in_the_end_is_said(self, zygote, monkeypatch):
+        def failing(process, limits):
+            raise OSError("not now")
+
+        monkeypatch.setattr(sandbox, "WalledBody", failing)
+        monkeypatch.setattr(zygote._process, "complaint", lambda: "")
+        with pytest.raises(SandboxError, match="^The sandbox makes no box: not now$"):
+            zygote.box()
 
     def test_a_closed_zygote_makes_no_box(self, zygote):
         other = object.__new__(Zygote)

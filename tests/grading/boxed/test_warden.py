@@ -7,12 +7,23 @@ import signal
 import socket
 import threading
 import time
+from pathlib import Path
 
+import psutil
 import pytest
 
 from course_lib.grading.boxed import warden
 from course_lib.grading.boxed.limits import LOST, Limits
-from course_lib.grading.boxed.warden import Meter, Usage, Warden, excess, number_in_proc, read_fields
+from course_lib.grading.boxed.warden import (
+    Meter,
+    Process,
+    Usage,
+    Warden,
+    excess,
+    number_in_proc,
+    read_fields,
+    read_processes,
+)
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -25,12 +36,13 @@ def start():
     def begin(function):
         leader = os.fork()
         if leader == 0:
-            os.setpgid(0, 0)
             try:
+                os.setpgid(0, 0)
                 function()
             finally:
                 os._exit(0)
-        os.setpgid(leader, leader)  # whoever of the two comes first: it must not be ended before it leads
+        with contextlib.suppress(OSError):  # it may have ended
+            os.setpgid(leader, leader)  # whoever comes first: there is a group when it is to be ended
         leaders.append(leader)
         return leader
 
@@ -112,17 +124,21 @@ def test_cpu_time_of_all_processes_is_added_up(start):
 
 
 def test_cpu_time_of_children_that_are_gone_and_that_nobody_waited_for_counts(start):
+    over, say_over = os.pipe()
+
     def leave_it_to_a_child():
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         if os.fork() == 0:
             work(0.4)
+            os.read(over, 1)  # until the meter has seen it
             os._exit(0)
         signal.pause()
 
     meter = Meter(start(leave_it_to_a_child))
-    wait_until(lambda: meter.read().processes == 2)
+    wait_until(lambda: meter.read().cpu_seconds > 0.38)
+    os.write(say_over, b"!")
     wait_until(lambda: meter.read().processes == 1)
-    assert meter.read().cpu_seconds > 0.2
+    assert meter.read().cpu_seconds > 0.38
 
 
 def test_cpu_time_of_short_children_that_somebody_waited_for_counts_beside_its_own(start):
@@ -141,6 +157,43 @@ def test_cpu_time_of_short_children_that_somebody_waited_for_counts_beside_its_o
     process = start(one_after_the_other)
     os.read(reading, 4)
     assert Meter(process).read().cpu_seconds >= 0.58
+
+
+def test_memory_that_comes_from_files_does_not_count(start, tmp_path):
+    (tmp_path / "large").write_bytes(b"x" * (32 << 20))
+    reading, writing = os.pipe()
+
+    def read_all():
+        with open(tmp_path / "large", "rb") as file:
+            keep = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        os.write(writing, str(len(keep[::4096])).encode())
+        signal.pause()
+
+    alone, two = Meter(start(signal.pause)), Meter(start(read_all))
+    assert os.read(reading, 10) == b"8192"
+    assert two.read().memory - alone.read().memory < 16 << 20
+
+
+def test_a_process_with_the_number_of_one_that_is_gone_is_another():
+    first, other = 2**22 + 1, 2**22 + 2  # numbers that no process has
+
+    def processes(start, own):
+        mother = Process(parent=0, start="1", own=1.0, children=0.0)
+        return {first: mother, other: Process(parent=first, start=start, own=own, children=0.0)}
+
+    meter = Meter(first)
+    assert meter.read(processes("2", 2.0)).cpu_seconds == 3.0
+    assert meter.read(processes("2", 2.5)).cpu_seconds == 3.5
+    assert meter.read(processes("3", 0.5)).cpu_seconds == 4.0
+
+
+def test_processes_of_one_parent_are_told_apart_by_their_start(start):
+    earlier = start(signal.pause)
+    time.sleep(5 * warden.TICK)
+    later = start(signal.pause)
+    found = read_processes()
+    assert found[earlier].parent == found[later].parent == os.getpid()
+    assert int(found[earlier].start) < int(found[later].start)
 
 
 def test_a_process_may_have_any_name(start):
@@ -252,12 +305,14 @@ def test_the_box_ends_when_the_judge_closes_the_lifeline(start, close):
         os.write(writing, str(os.getpid()).encode())
         work(100)
 
-    _, line = watched([tell_and_work], Limits(), start)
+    ask, line = watched([tell_and_work], Limits(), start)
     box = int(os.read(reading, 20))
     close(line)
     if line.fileno() != -1:
         assert last_words(line) == "closed"
     wait_until(lambda: not os.path.exists(f"/proc/{box}"))
+    ask.send(b"one more")  # the warden itself goes on
+    assert ask.recv(10) == b"ONE MORE"
 
 
 def test_the_end_of_one_box_is_none_of_another_and_requests_are_heard_meanwhile(start):
@@ -285,6 +340,62 @@ def test_boxes_are_watched_while_requests_come_without_end(start):
         assert line.recv(10) == b"cpu"
     finally:
         ended.set()
+
+
+@pytest.fixture
+def always_wanted():
+    """A warden in this process, of whom another box is wanted all the time: each wait looks at its boxes once."""
+    reading, writing = os.pipe()
+    os.write(writing, b"!")
+    yield Warden(reading)
+    os.close(reading)
+    os.close(writing)
+
+
+def end_of(process):
+    """Waits until a process has ended, and leaves its exit code to its parent."""
+    os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+
+
+def test_boxes_are_attended_to_also_when_the_next_one_is_wanted_already(start, always_wanted):
+    ours, theirs = socket.socketpair()
+    ours.settimeout(20)
+    box = start(lambda: None)
+    always_wanted.watch(box, theirs, Limits())
+    end_of(box)
+    always_wanted.wait()
+    assert last_words(ours) == "exit"
+
+
+def test_a_box_is_ended_for_one_reason(start, always_wanted):
+    """Closed by the judge, it breaks a limit for as long as it takes to die."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(20)
+    box = start(signal.pause)
+    always_wanted.watch(box, theirs, Limits(processes=0))
+    ours.shutdown(socket.SHUT_WR)
+    time.sleep(2 * warden.INTERVAL)  # then it looks
+    always_wanted.wait()
+    end_of(box)
+    always_wanted.wait()
+    assert last_words(ours) == "closed"
+
+
+def test_a_warden_without_boxes_sleeps_and_holds_nothing_of_those_that_are_gone(start):
+    wardens = []
+    _, *lines = watched([lambda: None, signal.pause], Limits(), lambda run: wardens.append(start(run)))
+    lines[1].shutdown(socket.SHUT_WR)
+    assert [last_words(line) for line in lines] == ["exit", "closed"]
+    (process,) = map(psutil.Process, wardens)
+
+    def sleeps():
+        before = process.cpu_times()[:2]
+        time.sleep(0.5)
+        return process.cpu_times()[:2] == before
+
+    wait_until(sleeps)
+    held = [os.readlink(path) for path in Path(f"/proc/{process.pid}/fd").iterdir()]
+    assert [name for name in held if "pidfd" in name] == []
 
 
 def test_a_process_is_found_by_its_descriptor(start):
