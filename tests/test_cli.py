@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import signal
 import socket
@@ -53,9 +54,10 @@ def test_help_comes_within_a_second_and_without_torch():
     program += "print('torch' in sys.modules or 'jupyterlab' in sys.modules)"
     seconds = []
     for _ in range(3):
-        started = time.perf_counter()
+        before = os.times()
         output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-        seconds.append(time.perf_counter() - started)
+        after = os.times()  # processor time: the machine may be busy
+        seconds.append(after.children_user + after.children_system - before.children_user - before.children_system)
         assert output.splitlines()[-1] == "False"
     assert min(seconds) < 1.0
 

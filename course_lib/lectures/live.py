@@ -8,13 +8,14 @@ import contextlib
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -136,16 +137,32 @@ def lecture(
 def _serve(command: Sequence[str], environment: dict[str, str], port: int, *, browser: bool) -> int:
     address, announced = f"http://127.0.0.1:{port}/", False
     server = subprocess.Popen(command, env=environment)
-    while True:
-        try:
-            if not announced and answers(port, running=lambda: server.poll() is None):
-                announced = True
-                print(f"The lecture is at {address} for this machine alone. To stop it, press Ctrl-C here.", flush=True)
-                if browser and not webbrowser.open(address):
-                    print("No browser could be opened: open this address in one.", flush=True)
-            return server.wait()
-        except KeyboardInterrupt:
-            pass  # the server has heard Ctrl-C too, and stops
+    with _ending_with_this_process(server):
+        while True:
+            try:
+                if not announced and answers(port, running=lambda: server.poll() is None):
+                    announced = True
+                    print(
+                        f"The lecture is at {address} for this machine alone. To stop it, press Ctrl-C here.",
+                        flush=True,
+                    )
+                    if browser and not webbrowser.open(address):
+                        print("No browser could be opened: open this address in one.", flush=True)
+                return server.wait()
+            except KeyboardInterrupt:
+                pass  # the server has heard Ctrl-C too, and stops
+
+
+@contextlib.contextmanager
+def _ending_with_this_process(server: subprocess.Popen) -> Iterator[None]:
+    """Ends the server when this process is told to end, as by a terminal that closes; the folder is cleared then."""
+    kinds = [kind for name in ("SIGTERM", "SIGHUP") if (kind := getattr(signal, name, None)) is not None]
+    before = {kind: signal.signal(kind, lambda *_: server.terminate()) for kind in kinds}
+    try:
+        yield
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
 
 
 def answers(port: int, *, running: Callable[[], bool]) -> bool:

@@ -1,10 +1,19 @@
 """A Chromium for all tests here, and JupyterLab pages that are checked when a test is done with them."""
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.lab import CHROMIUM_FLAGS, Lab, NotebookPage
 from tests.needs import find_chromium
+
+PATIENCE = 60_000  # milliseconds until what is expected of a page must be seen there: the machine may be busy
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patience():
+    expect.set_options(timeout=PATIENCE)
+    yield
+    expect.set_options(timeout=None)
 
 
 @pytest.fixture(scope="module")

@@ -104,13 +104,6 @@ class Formgrader(Lab):
         os.close(self.terminal)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def patience():
-    expect.set_options(timeout=ANSWER_TIME)
-    yield
-    expect.set_options(timeout=None)
-
-
 @pytest.fixture(scope="module")
 def lab(course, tmp_path_factory):
     with Formgrader(tmp_path_factory.mktemp("lab"), course) as lab:

@@ -61,13 +61,6 @@ def short_lesson():
     return new_notebook(cells=[shown[0], new_code_cell(FIRST), *widgets, shown[-1]], metadata=LESSON.metadata)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def patience():
-    expect.set_options(timeout=ANSWER_TIME)
-    yield
-    expect.set_options(timeout=None)
-
-
 @contextmanager
 def served(lesson, folder, **options):
     """A server of a lesson's lecture: its process, with its address."""

@@ -1,9 +1,12 @@
 """What `course lecture` says where it cannot serve, and how it serves."""
 
 import os
+import signal
 import socket
+import subprocess
 import sys
 
+import psutil
 import pytest
 from nbformat.v4 import new_markdown_cell, new_notebook
 
@@ -108,6 +111,28 @@ def test_a_server_that_ends_at_once_opens_nothing(free, capfd, monkeypatch):
     monkeypatch.setattr(live.webbrowser, "open", lambda address: pytest.fail("opened a browser for nothing"))
     assert serve("sys.exit(3)", free, browser=True) == 3
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.needs("linux")
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP], ids=lambda sign: sign.name)
+def test_no_signal_ends_the_command_and_leaves_its_server_or_its_folder(tmp_path, sign):
+    program = """
+import sys
+from course_lib.lectures import live
+server = "import os, socket, time; print(os.getpid(), flush=True); time.sleep(60)"
+live.server_command = lambda notebook, *, port: [sys.executable, "-c", server]
+live.prepare = lambda lesson, name, folder, **options: (folder / "page").touch()
+live.lecture(None, "05", browser=False)
+"""
+    command = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, env=os.environ | {"TMPDIR": str(tmp_path)}
+    )
+    server = psutil.Process(int(command.stdout.readline()))
+    assert list(tmp_path.glob("course-lecture-*/page"))
+    command.send_signal(sign)
+    command.wait(timeout=60)
+    command.stdout.close()
+    assert psutil.wait_procs([server], timeout=20)[1] == [] and list(tmp_path.iterdir()) == []
 
 
 def test_waiting_ends_when_the_server_does(free):
