@@ -156,8 +156,9 @@ def _serve(command: Sequence[str], environment: dict[str, str], port: int, *, br
 @contextlib.contextmanager
 def _ending_with_this_process(server: subprocess.Popen) -> Iterator[None]:
     """Ends the server when this process is told to end, as by a terminal that closes; the folder is cleared then."""
-    kinds = [kind for name in ("SIGTERM", "SIGHUP") if (kind := getattr(signal, name, None)) is not None]
-    before = {kind: signal.signal(kind, lambda *_: server.terminate()) for kind in kinds}
+    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    heard = [kind for kind in known if signal.getsignal(kind) is not signal.SIG_IGN]  # nohup lets it outlive a terminal
+    before = {kind: signal.signal(kind, lambda *_: server.terminate()) for kind in heard}
     try:
         yield
     finally:

@@ -1,5 +1,6 @@
 """What `course lecture` says where it cannot serve, and how it serves."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -113,10 +114,7 @@ def test_a_server_that_ends_at_once_opens_nothing(free, capfd, monkeypatch):
     assert capfd.readouterr().out == ""
 
 
-@pytest.mark.needs("linux")
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP], ids=lambda sign: sign.name)
-def test_no_signal_ends_the_command_and_leaves_its_server_or_its_folder(tmp_path, sign):
-    program = """
+OPEN = """
 import sys
 from course_lib.lectures import live
 server = "import os, socket, time; print(os.getpid(), flush=True); time.sleep(60)"
@@ -124,15 +122,53 @@ live.server_command = lambda notebook, *, port: [sys.executable, "-c", server]
 live.prepare = lambda lesson, name, folder, **options: (folder / "page").touch()
 live.lecture(None, "05", browser=False)
 """
-    command = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, env=os.environ | {"TMPDIR": str(tmp_path)}
-    )
-    server = psutil.Process(int(command.stdout.readline()))
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(on_hang_up): a lecture in a process of its own, and its server; a few lines in place of Voila."""
+    with contextlib.ExitStack() as started:
+
+        def begin(on_hang_up=signal.SIG_DFL):
+            command = started.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", OPEN],
+                    stdout=subprocess.PIPE,
+                    env=os.environ | {"TMPDIR": str(tmp_path)},
+                    preexec_fn=lambda: signal.signal(signal.SIGHUP, on_hang_up),
+                )
+            )
+            server = psutil.Process(int(command.stdout.readline()))
+            for process in (command, server):
+                started.callback(kill, process)
+            return command, server
+
+        yield begin
+
+
+def kill(process):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.kill()
+
+
+@pytest.mark.needs("linux")
+@pytest.mark.parametrize("sign", ["SIGTERM", "SIGHUP"])
+def test_no_signal_ends_the_command_and_leaves_its_server_or_its_folder(start, tmp_path, sign):
+    command, server = start()
     assert list(tmp_path.glob("course-lecture-*/page"))
-    command.send_signal(sign)
+    command.send_signal(getattr(signal, sign))
     command.wait(timeout=60)
-    command.stdout.close()
     assert psutil.wait_procs([server], timeout=20)[1] == [] and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.needs("linux")
+def test_under_nohup_a_lecture_outlives_its_terminal(start):
+    command, server = start(on_hang_up=signal.SIG_IGN)
+    for process in (command, server):
+        process.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        command.wait(timeout=1)
+    assert server.is_running()
 
 
 def test_waiting_ends_when_the_server_does(free):

@@ -105,6 +105,10 @@ raise SystemExit(opening.formgrader(folder=sys.argv[1]))
 """
 
 
+def hear_hang_ups():
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # even if these tests run under nohup
+
+
 @pytest.fixture
 def start(course):
     """start(code): formgrader in a process of its own, with this Python code in place of JupyterLab."""
@@ -113,7 +117,14 @@ def start(course):
     def begin(code):
         command = [sys.executable, "-c", OPEN, str(course.root), code]
         environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-        process = psutil.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        process = psutil.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=hear_hang_ups if os.name == "posix" else None,
+        )
         started.append(process)
         return process
 
@@ -129,8 +140,9 @@ def test_it_stays_until_the_server_ends_and_hands_on_its_exit_code(course, start
 
 
 @pytest.mark.needs("linux")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda number: number.name)
-def test_no_server_outlives_the_command(start, number):
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGKILL"])
+def test_no_server_outlives_the_command(start, name):
+    number = getattr(signal, name)
     opened = start("import os, time; print('server', os.getpid(), flush=True); time.sleep(600)")
     line = next(line for line in opened.stdout if line.startswith("server "))
     server = psutil.Process(int(line.split()[1]))
