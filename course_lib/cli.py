@@ -187,10 +187,12 @@ def grade(
 
     What is graded already is left as it is; a run that was stopped goes on where it stood.
     """
+    from course_lib.grading.interrupts import ctrl_c_held
     from course_lib.grading.pools import early
 
     with early(assignment, folder=folder, workers=workers, cluster=cluster, trusted=trusted_students) as pool:
-        from course_lib.grading.batch import grade as grade_submissions
+        with ctrl_c_held():
+            from course_lib.grading.batch import grade as grade_submissions
 
         code = grade_submissions(
             assignment,

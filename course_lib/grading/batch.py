@@ -31,6 +31,7 @@ from course_lib.grading.folders import (
 )
 from course_lib.grading.graded import graded_notebook
 from course_lib.grading.intake import Submission, take_in
+from course_lib.grading.interrupts import ctrl_c_held
 from course_lib.grading.judge import ATTENTION, SANDBOXED, TRUSTED
 from course_lib.grading.judging import hide, judge_one, lost_verdict
 from course_lib.grading.pools import Cluster, Pool, local_pool, refusal
@@ -71,18 +72,20 @@ def grade(
     assignment, no submissions, a missing sandbox, and another grader at work.
     """
     folders = assignments_folder(folder)
-    files = _read(folders, name)
+    with ctrl_c_held():  # the checks import what they need
+        files = _read(folders, name)
     if not trusted and cluster is None and (problem := missing_for_sandbox()):
         raise CannotStart(refusal(problem))
     if pool is None:
         pool = Cluster(cluster) if cluster is not None else local_pool(folders, workers)
         pool.prepare(trusted=trusted)
     with contextlib.closing(pool):
-        from course_lib.grading.release import need_nbgrader  # all this takes its time, in which the processes start
+        with ctrl_c_held():  # all this takes its time, in which the processes start
+            from course_lib.grading.release import need_nbgrader
 
-        need_nbgrader(f"grade {name}")
-        from course_lib.grading.exchange import read_config
-        from course_lib.grading.gradebook import Gradebook
+            need_nbgrader(f"grade {name}")
+            from course_lib.grading.exchange import read_config
+            from course_lib.grading.gradebook import Gradebook
 
         gc.freeze()  # what has been imported stays: no collection has to look at it again
         with (
