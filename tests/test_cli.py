@@ -1,5 +1,4 @@
 import json
-import os
 import re
 import signal
 import socket
@@ -53,11 +52,10 @@ def test_help_comes_within_a_second_and_without_torch():
     program = "import sys; sys.argv = ['course', '--help']\nfrom course_lib import cli\ntry: cli.main()\nfinally: "
     program += "print('torch' in sys.modules or 'jupyterlab' in sys.modules)"
     seconds = []
-    for _ in range(3):
-        before = os.times()
+    while len(seconds) < 10 and min(seconds, default=1.0) >= 1.0:  # on a busy machine some starts are slow
+        started = time.perf_counter()
         output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-        after = os.times()  # processor time: the machine may be busy
-        seconds.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        seconds.append(time.perf_counter() - started)
         assert output.splitlines()[-1] == "False"
     assert min(seconds) < 1.0
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import course_lib
 from course_lib.grading import boxed
+from course_lib.grading.boxed.confine import DEVICES
 
 BOXED = Path(boxed.__file__).parent
 INSIDE = "/course"  # where the package `boxed` is found
 FIRST_USER, USERS = 60_001, 500  # of nobody: root's sandboxes run as one of these
 SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/nix/store")
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")  # where malloc reads whether there are any
-DEVICES = ("null", "random", "urandom")
 EXCHANGES = ("/usr/local/share/nbgrader", "/usr/share/nbgrader", "/srv/nbgrader")
 SETTINGS = {
     "MKL_NUM_THREADS": "1",
@@ -121,7 +121,7 @@ def devices() -> list[str]:
     """Options for a /dev with the harmless ones only."""
     options = ["--perms", "0755", "--tmpfs", "/dev", "--perms", "1777", "--dir", "/dev/shm"]
     for name in DEVICES:
-        options += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+        options += ["--dev-bind", name, name]
     return options
 
 

@@ -431,13 +431,14 @@ def printed(request, browser, tmp_path_factory):
     context.close()
 
 
-def test_on_paper_no_line_of_code_is_broken_or_cut_off(printed):
+def test_on_paper_no_line_of_code_is_broken_or_cut_off(printed, request):
     wrong = """(blocks) => blocks.filter((block) => block.checkVisibility())
       .filter((block) => block.scrollWidth > block.clientWidth || getComputedStyle(block).whiteSpace !== "pre")
       .map((block) => block.textContent.slice(0, 60))"""
     code = printed.locator(".highlight pre, .output pre:has(> code)")
     longest = max(len(line) for text in code.all_text_contents() for line in text.split("\n"))
-    assert longest > 50 and code.evaluate_all(wrong) == []
+    least = 100 if request.node.callspec.params["printed"] == ATTENTION else 50
+    assert longest > least and code.evaluate_all(wrong) == []
     sizes = code.evaluate_all("(blocks) => blocks.map((block) => parseFloat(getComputedStyle(block).fontSize))")
     assert min(sizes) * 72 / 96 > 6.5  # points
 

@@ -208,7 +208,7 @@ def test_a_box_that_does_not_answer_is_ended_in_time():
         body.line = PolledLine(body.requests, replies, body.log, Limits())
         start = time.monotonic()
         ends(Box(body), "time", lambda box: box.call("f", seconds=0.05))
-        assert time.monotonic() - start < 20 and body.ended == [0]
+        assert time.monotonic() - start < 2 and body.ended == [0]
 
 
 def test_a_box_that_has_ended_is_asked_nothing_and_says_the_same_for_ever():

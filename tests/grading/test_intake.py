@@ -203,9 +203,9 @@ def sparse(path):
     ],
 )
 def test_what_stands_in_the_place_of_a_file_is_not_followed(tmp_path, files, make, note):
-    start = time.process_time()
+    start = time.monotonic()
     submission = take_in(replaced(hand_in(tmp_path, b"{}"), make), files)
-    assert time.process_time() - start < 1
+    assert time.monotonic() - start < 1
     assert not submission.readable and note in submission.notes[0]
 
 

@@ -243,7 +243,7 @@ def descendants() -> list[int]:
     return [process.pid for process in psutil.Process().children(recursive=True)]
 
 
-def left_behind(before: set[int], *, expected=lambda process: False, seconds: float = 20) -> set[int]:
+def left_behind(before: set[int], *, expected=lambda process: False, seconds: float = 3) -> set[int]:
     """The descendants that were not there before and are still there after a while, in which processes may die."""
     end = time.monotonic() + seconds
     while left := {process for process in set(descendants()) - before if not expected(process)}:

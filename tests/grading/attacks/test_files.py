@@ -159,9 +159,9 @@ def test_a_notebook_of_500_megabytes_is_refused_at_once(course):
     path = course.submit("sparse")
     with path.open("r+b") as file:
         file.truncate(500 << 20)
-    start = time.process_time()
+    start = time.monotonic()
     verdict = course.judge(path)
-    assert time.process_time() - start < 2
+    assert time.monotonic() - start < 2
     assert points(verdict) == NOTHING
     assert verdict["status"] == "needs attention"
     path.unlink()

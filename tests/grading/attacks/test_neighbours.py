@@ -1,4 +1,4 @@
-"""More that a hostile answer can try, against real boxes: each of these was once possible."""
+"""What a box could leave, hold or take from others, and who is to blame: each of these was once possible."""
 
 import threading
 import time
