@@ -168,7 +168,7 @@ def test_test_runs_only_the_paths_that_are_named():
 
 def test_test_hands_options_through_and_returns_pytests_exit_code(course):
     code, *_ = course("test", "tests/test_floors.py", "-k", "nothing_of_this_name", "-n", "0", "-q")
-    assert code == 5                                    # pytest: no tests were collected
+    assert code == 5  # pytest: no tests were collected
 
 
 def test_test_without_its_packages_says_how_to_get_them(course, monkeypatch):
@@ -231,7 +231,7 @@ def test_lab_opens_at_the_lesson_and_asks_the_network_nothing(folder, monkeypatc
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         lines = []
-        for line in server.stderr:                      # JupyterLab prints its address once it listens
+        for line in server.stderr:  # JupyterLab prints its address once it listens
             lines.append(line)
             if "token=" in line:
                 break

@@ -1,7 +1,8 @@
-"""How wrong a prediction is: cross-entropy against targets that are a little less sure than one word.
+"""How wrong a prediction is: cross-entropy, with targets that are a little less sure than one word, and between views.
 
 Szegedy et al., "Rethinking the Inception architecture for computer vision", CVPR 2016, arXiv 1512.00567, section 7.
-Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv 1706.03762, section 5.4.
+Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv 1706.03762, section 5.4. Chen, Kornblith, Norouzi &
+Hinton, "A simple framework for contrastive learning of visual representations", ICML 2020, arXiv 2002.05709.
 """
 
 import torch
@@ -65,3 +66,22 @@ def _check_smoothing(smoothing: float) -> None:
 def _check_scored(scored: Tensor | None) -> None:
     if scored is not None and not scored.any():
         raise ValueError("no target is scored: the mean of no loss is undefined")
+
+
+def nt_xent(
+    first: Float[Tensor, "B D"], second: Float[Tensor, "B D"], *, temperature: float = 0.5
+) -> Float[Tensor, ""]:
+    """The mean over all 2B views i of -ln [exp(s_ij / t) / sum_{k != i} exp(s_ik / t)], Chen et al. 2020, eq. (1).
+
+    Row n of `first` and row n of `second` are the projections of two views of image n: i's other view is j. s is the
+    cosine of the angle between two projections and t the `temperature`. In nats; ln(2B - 1) for a guess.
+    Raises ValueError for fewer than two images, or a temperature that is not positive.
+    """
+    if len(first) < 2:
+        raise ValueError(f"a view needs other images to be told from: two or more, got {len(first)}")
+    if temperature <= 0:
+        raise ValueError(f"temperature must be positive, got {temperature}")
+    z = F.normalize(torch.cat([first, second]), dim=-1)
+    similarity = (z @ z.T / temperature).fill_diagonal_(-torch.inf)  # k != i
+    other_view = torch.arange(len(z), device=z.device).roll(len(first))
+    return F.cross_entropy(similarity, other_view)

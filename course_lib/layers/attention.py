@@ -9,14 +9,15 @@ from torch import Tensor, nn
 
 from course_lib.functional.attention import (
     attention,
+    check_mask,
+    combine_masks,
     local_attention,
+    local_mask,
     luong_scores,
     masked_softmax,
     projected_additive_scores,
     readable_attention,
 )
-from course_lib.functional.masking import check_mask, combine_masks, local_mask
-from course_lib.layers.linear import Linear
 
 
 class KeysValues(NamedTuple):
@@ -97,10 +98,10 @@ class MultiHeadAttention(nn.Module):
         self.num_heads, self.dropout, self.scale, self.window = num_heads, dropout, scale, window
         context_dim = dim if context_dim is None else context_dim
         inner_dim = dim if head_dim is None else num_heads * head_dim
-        self.q_proj = Linear(dim, inner_dim, bias=bias)
-        self.k_proj = Linear(context_dim, inner_dim, bias=bias)
-        self.v_proj = Linear(context_dim, inner_dim, bias=bias)
-        self.o_proj = Linear(inner_dim, dim, bias=bias)
+        self.q_proj = nn.Linear(dim, inner_dim, bias=bias)
+        self.k_proj = nn.Linear(context_dim, inner_dim, bias=bias)
+        self.v_proj = nn.Linear(context_dim, inner_dim, bias=bias)
+        self.o_proj = nn.Linear(inner_dim, dim, bias=bias)
         for proj in (self.q_proj, self.k_proj, self.v_proj, self.o_proj):
             nn.init.xavier_uniform_(proj.weight)
             if bias:
@@ -187,8 +188,8 @@ class AdditiveAttention(nn.Module):
 
     def __init__(self, query_dim: int, key_dim: int, hidden_dim: int):
         super().__init__()
-        self.q_proj = Linear(query_dim, hidden_dim, bias=False)  # W_a
-        self.k_proj = Linear(key_dim, hidden_dim, bias=False)  # U_a
+        self.q_proj = nn.Linear(query_dim, hidden_dim, bias=False)  # W_a
+        self.k_proj = nn.Linear(key_dim, hidden_dim, bias=False)  # U_a
         self.v = nn.Parameter(torch.empty(hidden_dim).uniform_(-1, 1) * hidden_dim**-0.5)  # v_a
 
     def project_keys(self, keys: Float[Tensor, "B T_k D_k"]) -> Float[Tensor, "B T_k A"]:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.functional.upsampling import bilinear_kernel
+from course_lib.functional.images import bilinear_kernel
 from course_lib.layers.convolution import ConvNorm
 
 WIDE = 512  # channels

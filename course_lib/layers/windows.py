@@ -1,6 +1,7 @@
-"""What a Swin Transformer is made of: attention in windows, shifted or not, and merging of patches.
+"""Windows on an image: attention inside them, and the shift by which neighbouring windows talk to each other.
 
 Liu et al., "Swin Transformer: hierarchical vision Transformer using shifted windows", ICCV 2021, arXiv 2103.14030.
+Huang et al., "Deep networks with stochastic depth", ECCV 2016, arXiv 1603.09382.
 """
 
 from functools import lru_cache
@@ -8,20 +9,116 @@ from functools import lru_cache
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from course_lib.functional.windows import (
-    cyclic_shift,
-    relative_position_index,
-    shifted_window_mask,
-    window_attention,
-    window_merge,
-    window_partition,
-)
-from course_lib.layers.drop_path import DropPath
-from course_lib.layers.linear import Linear
+from course_lib.functional.attention import attention
 from course_lib.layers.transformer import FeedForward
+
+
+def window_partition(x: Shaped[Tensor, "B H W D"], size: int) -> Shaped[Tensor, "B nW M2 D"]:
+    """The windows of size x size places, row by row, and the places of each, row by row: figure 2, on the left.
+
+    Raises ValueError if the map is no whole number of windows high and wide.
+    """
+    height, width = x.shape[1:3]
+    if size < 1 or height % size or width % size:
+        raise ValueError(f"a map of {height} x {width} is no whole number of windows of {size} x {size}: pad it")
+    return rearrange(x, "b (i m) (j n) d -> b (i j) (m n) d", m=size, n=size)
+
+
+def window_merge(windows: Shaped[Tensor, "B nW M2 D"], height: int, width: int) -> Shaped[Tensor, "B H W D"]:
+    """The map of height x width whose windows these are: the inverse of `window_partition`.
+
+    Raises ValueError if so many windows of this size do not make such a map.
+    """
+    num_windows, area = windows.shape[1:3]
+    size = round(area**0.5)
+    if size**2 != area or height % size or width % size or num_windows * area != height * width:
+        raise ValueError(f"{num_windows} windows of {area} places do not make a map of {height} x {width}")
+    return rearrange(windows, "b (i j) (m n) d -> b (i m) (j n) d", i=height // size, m=size)
+
+
+def cyclic_shift(x: Shaped[Tensor, "B H W D"], shift: int) -> Shaped[Tensor, "B H W D"]:
+    """Moves everything up and to the left by `shift` places; what leaves comes in at the other end: figure 4.
+
+    A negative shift moves it back.
+    """
+    return x.roll((-shift, -shift), dims=(1, 2)) if shift else x
+
+
+def shifted_window_mask(height: int, width: int, size: int, shift: int) -> Bool[Tensor, "nW M2 M2"]:
+    """True where two places of a shifted map's window were neighbours before the shift, and may attend: figure 4.
+
+    Raises ValueError if the map is no whole number of windows, or `shift` is not from 0 to below `size`.
+    """
+    if not 0 <= shift < size:
+        raise ValueError(f"windows of {size} can be shifted by 0 to {size - 1} places, got {shift}")
+
+    def bands(length: int) -> Int[Tensor, " length"]:  # 0: before the last window, 1: in it, 2: in it, from the far end
+        place = torch.arange(length)
+        return (place >= length - size).int() + (place >= length - shift).int()
+
+    region = 3 * bands(height)[:, None] + bands(width)
+    region = window_partition(region[None, :, :, None], size)[0, :, :, 0]
+    return region[:, :, None] == region[:, None, :]
+
+
+def relative_position_index(size: int, table_size: int | None = None) -> Int[Tensor, "M2 M2"]:
+    """Which row of the bias table belongs to a query and a key of one window: section 3.2, on the bias B.
+
+    The table has a row for each offset (query minus key) of -(M - 1) ... M - 1 rows and as many columns, where M is
+    `table_size`, or `size` if not given: (2M - 1)^2 of them. A smaller window uses the offsets that it has.
+    Raises ValueError if the window is larger than the table's.
+    """
+    largest = size if table_size is None else table_size
+    if not 1 <= size <= largest:
+        raise ValueError(f"the table knows windows of 1 to {largest}, got one of {size}")
+    row, column = torch.arange(size**2) // size, torch.arange(size**2) % size
+    down, right = row[:, None] - row + largest - 1, column[:, None] - column + largest - 1
+    return down * (2 * largest - 1) + right
+
+
+def window_attention(
+    q: Float[Tensor, "B nW heads M2 d"],
+    k: Float[Tensor, "B nW heads M2 d"],
+    v: Float[Tensor, "B nW heads M2 d"],
+    bias: Float[Tensor, "#nW heads M2 M2"],
+) -> Float[Tensor, "B nW heads M2 d"]:
+    """softmax(Q K^T / sqrt(d) + B) V in each window, eq. (4); B is -inf where a query may not see a key.
+
+    A fused product cannot learn B: it is taken where B is not being learned.
+    """
+    if not (torch.is_grad_enabled() and bias.requires_grad):
+        bias = bias if len(bias) == 1 else bias.expand(len(q), *bias.shape).flatten(0, 1)
+        heads = attention(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), bias=bias)
+        return heads.unflatten(0, q.shape[:2])
+    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)
+    return scores.add_(bias).softmax(dim=-1) @ v  # in place: no gradient needs the products alone
+
+
+class DropPath(nn.Module):
+    """b x / (1 - rate), where b is 0 with probability `rate`, for a whole image or sentence at a time; x in use.
+
+    It stands at the end of a residual branch, which it so leaves out: Huang et al. 2016, eq. (2). Differs from the
+    paper in that the branch is made larger in training instead of smaller in use.
+    Raises ValueError unless `rate` is from 0 to below 1.
+    """
+
+    def __init__(self, rate: float):
+        super().__init__()
+        if not 0.0 <= rate < 1.0:
+            raise ValueError(f"rate is a probability from 0 up to, but not including, 1; got {rate}")
+        self.rate = rate
+
+    def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        if not self.training or self.rate == 0.0:
+            return x
+        kept = torch.rand(len(x), *[1] * (x.ndim - 1), device=x.device) >= self.rate
+        return x * kept.to(x.dtype).div_(1.0 - self.rate)
+
+    def extra_repr(self) -> str:
+        return f"rate={self.rate}"
 
 
 class WindowAttention(nn.Module):
@@ -41,10 +138,10 @@ class WindowAttention(nn.Module):
         if not 0 <= shift < window_size:
             raise ValueError(f"shift must be from 0 to below window_size={window_size}, got {shift}")
         self.num_heads, self.window_size, self.shift = num_heads, window_size, shift
-        self.q_proj = Linear(dim, dim, bias=qkv_bias)
-        self.k_proj = Linear(dim, dim, bias=qkv_bias)
-        self.v_proj = Linear(dim, dim, bias=qkv_bias)
-        self.o_proj = Linear(dim, dim)
+        self.q_proj = nn.Linear(dim, dim, bias=qkv_bias)
+        self.k_proj = nn.Linear(dim, dim, bias=qkv_bias)
+        self.v_proj = nn.Linear(dim, dim, bias=qkv_bias)
+        self.o_proj = nn.Linear(dim, dim)
         self.bias_table = nn.Parameter(torch.randn((2 * window_size - 1) ** 2, num_heads) * 0.02)  # B^ of section 3.2
 
     def forward(self, x: Float[Tensor, "B H W D"]) -> Float[Tensor, "B H W D"]:
@@ -115,7 +212,7 @@ class PatchMerging(nn.Module):
     def __init__(self, dim: int):
         super().__init__()
         self.norm = nn.LayerNorm(4 * dim)
-        self.proj = Linear(4 * dim, 2 * dim, bias=False)
+        self.proj = nn.Linear(4 * dim, 2 * dim, bias=False)
 
     def forward(self, x: Float[Tensor, "B H W D"]) -> Float[Tensor, "B h w E"]:
         height, width = x.shape[1:3]

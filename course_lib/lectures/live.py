@@ -38,9 +38,7 @@ OURS = (
 )  # all that a lecture needs of JupyterLab
 
 
-def prepare(
-    lesson: NotebookNode, name: str, folder: Path, *, path: int | None = None, theme: str = "light"
-) -> Path:
+def prepare(lesson: NotebookNode, name: str, folder: Path, *, path: int | None = None, theme: str = "light") -> Path:
     """Write what Voila serves into a folder, and return the notebook; share/jupyter there goes into JUPYTER_PATH."""
     slideshow = compose(lesson, path=path, keep_code=True)
     last = max((i for i, cell in enumerate(slideshow.cells) if _has_widget(cell)), default=-1)

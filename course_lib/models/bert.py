@@ -1,6 +1,8 @@
 """BERT: an encoder that learns a language by filling gaps, and then a task from a few labels.
 
 Devlin et al., "BERT: pre-training of deep bidirectional Transformers for language understanding", arXiv 1810.04805.
+
+The layer that names hidden words (Devlin et al. 2019, arXiv 1810.04805, section 3.1, task 1).
 """
 
 from dataclasses import dataclass
@@ -10,14 +12,10 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
-from course_lib.functional.embedding import lookup
 from course_lib.layers.attention import MultiHeadAttention
-from course_lib.layers.initialisation import normal_weights
-from course_lib.layers.linear import Linear
-from course_lib.layers.masked_lm import MaskedLMHead
-from course_lib.layers.positions import LearnedPositions
-from course_lib.layers.transformer import EncoderBlock, FeedForward
+from course_lib.layers.transformer import ACTIVATIONS, EncoderBlock, FeedForward, LearnedPositions, normal_weights
 
 Tokens = Int[Tensor, "B T"]  # ids; as `segments` the number of a token's sentence, 0 or 1
 Where = Bool[Tensor, "B T"]  # as `valid` True at real tokens, as `masked` True at those to be filled in
@@ -66,23 +64,22 @@ class BERT(nn.Module):
             )
             for _ in range(config.depth)
         )
-        self.pooler = Linear(config.dim, config.dim) if pooler else None
+        self.pooler = nn.Linear(config.dim, config.dim) if pooler else None
         normal_weights(self)
 
     def forward(
-        self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None, tied: bool = False
+        self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None
     ) -> Float[Tensor, "B T D"]:
-        """The features of every token; without `segments` all belong to sentence A. On `tied` see `lookup`."""
-        x, mask = self.embed(tokens, segments, tied=tied), None if valid is None else valid[:, None, None, :]
+        """The features of every token; without `segments` all belong to sentence A."""
+        x, mask = self.embed(tokens, segments), None if valid is None else valid[:, None, None, :]
         for block in self.blocks:
             x = block(x, mask=mask)
         return x
 
-    def embed(self, tokens: Tokens, segments: Tokens | None = None, *, tied: bool = False) -> Float[Tensor, "B T D"]:
+    def embed(self, tokens: Tokens, segments: Tokens | None = None) -> Float[Tensor, "B T D"]:
         """Token, segment and position embedding of each token: their normalised sum."""
-        words = lookup(tokens, self.token_embed.weight, tied=tied)
         segment = self.segment_embed.weight[0] if segments is None else self.segment_embed(segments)
-        return self.dropout(self.norm(self.pos_embed(words + segment)))
+        return self.dropout(self.norm(self.pos_embed(self.token_embed(tokens) + segment)))
 
     def pool(self, features: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
         """tanh(W h_[CLS] + b): the first token stands for the whole sequence.
@@ -124,7 +121,7 @@ class BERTForMaskedLM(nn.Module):
         self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None, masked: Where | None = None
     ) -> Float[Tensor, "*N V"]:
         """Logits (B, T, V), or (N, V) of the N `masked` tokens: the loss needs no others."""
-        features = self.bert(tokens, segments=segments, valid=valid, tied=self.config.tied)
+        features = self.bert(tokens, segments=segments, valid=valid)
         return self.head(features if masked is None else features[masked], self.bert.token_embed.weight)
 
 
@@ -135,13 +132,13 @@ class BERTForPreTraining(nn.Module):
         super().__init__()
         self.config, self.bert = config, BERT(config)
         self.head = MaskedLMHead(config.dim, config.vocab_size, config.activation, config.norm_eps, tied=config.tied)
-        self.next_sentence = normal_weights(Linear(config.dim, 2))
+        self.next_sentence = normal_weights(nn.Linear(config.dim, 2))
 
     def forward(
         self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None, masked: Where | None = None
     ) -> PreTrainingLogits:
         """Arguments as in `BERTForMaskedLM`."""
-        features = self.bert(tokens, segments=segments, valid=valid, tied=self.config.tied)
+        features = self.bert(tokens, segments=segments, valid=valid)
         words = self.head(features if masked is None else features[masked], self.bert.token_embed.weight)
         return PreTrainingLogits(words, self.next_sentence(self.bert.pool(features)))
 
@@ -152,7 +149,7 @@ class BERTForNextSentence(nn.Module):
     def __init__(self, config: BERTConfig):
         super().__init__()
         self.config, self.bert = config, BERT(config)
-        self.next_sentence = normal_weights(Linear(config.dim, 2))
+        self.next_sentence = normal_weights(nn.Linear(config.dim, 2))
 
     def forward(
         self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None
@@ -166,7 +163,7 @@ class BERTForSequenceClassification(nn.Module):
     def __init__(self, config: BERTConfig):
         super().__init__()
         self.config, self.bert, self.dropout = config, BERT(config), nn.Dropout(config.dropout)
-        self.classifier = normal_weights(Linear(config.dim, config.num_labels))
+        self.classifier = normal_weights(nn.Linear(config.dim, config.num_labels))
 
     def forward(
         self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None
@@ -180,7 +177,7 @@ class BERTForTokenClassification(nn.Module):
     def __init__(self, config: BERTConfig):
         super().__init__()
         self.config, self.bert, self.dropout = config, BERT(config, pooler=False), nn.Dropout(config.dropout)
-        self.classifier = normal_weights(Linear(config.dim, config.num_labels))
+        self.classifier = normal_weights(nn.Linear(config.dim, config.num_labels))
 
     def forward(
         self, tokens: Tokens, *, segments: Tokens | None = None, valid: Where | None = None
@@ -196,3 +193,26 @@ def bert_base(**overrides) -> BERT:
 def bert_large(**overrides) -> BERT:
     """BERT-large, 340 M parameters, section 3."""
     return BERT(BERTConfig(**{"dim": 1024, "depth": 24, "num_heads": 16, "mlp_dim": 4096} | overrides))
+
+
+class MaskedLMHead(nn.Module):
+    """logits = norm(act(W h + b)) E^T + c, with the transform W of the released code, which the paper leaves out.
+
+    E is the token embedding, given with each call, or the head's own `decoder` where `tied` is False.
+    """
+
+    def __init__(self, dim: int, vocab_size: int, activation: str, norm_eps: float, *, tied: bool = True):
+        super().__init__()
+        self.activation = activation
+        self.transform = nn.Linear(dim, dim)
+        self.norm = nn.LayerNorm(dim, eps=norm_eps)
+        self.decoder = None if tied else nn.Linear(dim, vocab_size)
+        self.bias = nn.Parameter(torch.zeros(vocab_size)) if tied else None
+        normal_weights(self)
+
+    def forward(self, h: Float[Tensor, "*N D"], embedding: Float[Tensor, "V D"]) -> Float[Tensor, "*N V"]:
+        h = self.norm(ACTIVATIONS[self.activation](self.transform(h)))
+        return linear(h, embedding, self.bias) if self.decoder is None else self.decoder(h)
+
+    def extra_repr(self) -> str:
+        return f"activation={self.activation}"

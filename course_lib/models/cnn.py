@@ -11,7 +11,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_lib.layers.convolution import ConvNorm, channels_last
-from course_lib.layers.linear import Linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +47,7 @@ class CNN(nn.Module):
         self.pool = nn.MaxPool2d(2)
         self.map_size = config.image_size >> len(config.widths) - 1  # pixels a side of the last map
         self.num_features = channels * (self.map_size**2 if config.pool == "none" else 1)
-        self.head = None if config.num_classes is None else Linear(self.num_features, config.num_classes)
+        self.head = None if config.num_classes is None else nn.Linear(self.num_features, config.num_classes)
 
     def feature_maps(self, image: Float[Tensor, "B C H W"]) -> list[Float[Tensor, "B _ _ _"]]:
         """The last map of each stage, fine to coarse."""

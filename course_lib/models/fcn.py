@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.functional.convolution import fully_connected_as_convolution
+from course_lib.functional.images import fully_connected_as_convolution
 from course_lib.layers.segmentation import bilinear_upsampling, pad_to_multiple
 from course_lib.models.cnn import CNN, CNNConfig
 from course_lib.models.resnet import ResNet, ResNetConfig

@@ -11,13 +11,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from course_lib.functional.embedding import lookup
 from course_lib.layers.attention import MultiHeadAttention
 from course_lib.layers.cache import Admitted, DecoderCache, count_positions
-from course_lib.layers.initialisation import normal_weights
-from course_lib.layers.linear import Linear
-from course_lib.layers.positions import LearnedPositions
-from course_lib.layers.transformer import EncoderBlock, FeedForward
+from course_lib.layers.transformer import EncoderBlock, FeedForward, LearnedPositions, normal_weights
 
 HEADS = ("tied", "linear", None)
 
@@ -74,7 +70,7 @@ class GPT(nn.Module):
             for _ in range(config.depth)
         )
         self.norm = norm() if config.pre_norm else nn.Identity()
-        self.head = None if config.head is None else Linear(config.dim, config.vocab_size, bias=False)
+        self.head = None if config.head is None else nn.Linear(config.dim, config.vocab_size, bias=False)
         if config.head == "tied":
             self.head.weight = self.token_embed.weight
         normal_weights(self)
@@ -89,7 +85,7 @@ class GPT(nn.Module):
 
         `valid` is True at real tokens. It may be left out where padding comes last: no earlier token sees it.
         """
-        x = self.features(tokens, valid=valid, tied=self.config.head == "tied")
+        x = self.features(tokens, valid=valid)
         return x if self.head is None else self.head(x)
 
     def features(
@@ -98,20 +94,18 @@ class GPT(nn.Module):
         *,
         valid: Bool[Tensor, "B T"] | None = None,
         cache: DecoderCache | None = None,
-        tied: bool = False,
     ) -> Float[Tensor, "B T D"]:
-        """What the blocks make of each token. With a `cache` the tokens follow those in it; on `tied` see `lookup`."""
+        """What the blocks make of each token. With a `cache` the tokens follow those in it."""
         new = place(tokens, valid) if cache is None else cache.admit(tokens, valid)
         layers = [None] * len(self.blocks) if cache is None else cache.layers
-        x = self.embed(tokens, new, tied=tied)
+        x = self.embed(tokens, new)
         for block, layer in zip(self.blocks, layers, strict=True):
             x = block(x, mask=new.mask, causal=True, cache=layer)
         return self.norm(x)
 
-    def embed(self, tokens: Int[Tensor, "B T"], new: Admitted, *, tied: bool = False) -> Float[Tensor, "B T D"]:
+    def embed(self, tokens: Int[Tensor, "B T"], new: Admitted) -> Float[Tensor, "B T D"]:
         """h_0 = U W_e + W_p, Radford et al. 2018, eq. (2), at the positions that `new` says."""
-        words = lookup(tokens, self.token_embed.weight, tied=tied)
-        return self.dropout(self.pos_embed(words, start=new.start, positions=new.positions))
+        return self.dropout(self.pos_embed(self.token_embed(tokens), start=new.start, positions=new.positions))
 
     @torch.no_grad()
     def attention_maps(

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from course_lib.functional.scores import bits_per_byte
+from course_lib.functional.metrics import bits_per_byte
 
 Tokens = Sequence[int] | Int[np.ndarray, " T"] | Int[Tensor, " T"]
 

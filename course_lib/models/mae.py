@@ -13,13 +13,10 @@ from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from course_lib.functional.patches import patch_statistics, patchify, unpatchify
 from course_lib.functional.positions import interpolate_positions, sinusoidal_positions_2d
-from course_lib.functional.random_masking import RandomMask, random_mask, take_patches
 from course_lib.layers.attention import MultiHeadAttention
-from course_lib.layers.initialisation import xavier_weights
-from course_lib.layers.linear import Linear
-from course_lib.layers.transformer import EncoderBlock, FeedForward
+from course_lib.layers.patches import RandomMask, patch_statistics, patchify, random_mask, take_patches, unpatchify
+from course_lib.layers.transformer import EncoderBlock, FeedForward, xavier_weights
 from course_lib.models.vit import ViT, ViTConfig
 
 
@@ -84,10 +81,10 @@ class MAEDecoder(nn.Module):
         attn = partial(MultiHeadAttention, dim, config.decoder_num_heads)
         ffn = partial(FeedForward, dim, config.decoder_mlp_dim, activation="gelu")
         self.grid, self.num_extra = encoder.grid, int(encoder.pool != "mean")
-        self.embed = Linear(encoder.dim, dim)
+        self.embed = nn.Linear(encoder.dim, dim)
         self.blocks = nn.ModuleList(EncoderBlock(attn(), ffn(), norm) for _ in range(config.decoder_depth))
         self.norm = norm()
-        self.pred = Linear(dim, encoder.patch_size**2 * encoder.in_channels)
+        self.pred = nn.Linear(dim, encoder.patch_size**2 * encoder.in_channels)
         xavier_weights(self)
         self.mask_token = nn.Parameter(torch.randn(1, 1, dim) * 0.02)
         self.pos_embed = fixed_positions(encoder.grid, dim, self.num_extra)

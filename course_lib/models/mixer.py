@@ -9,7 +9,6 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.layers.linear import Linear
 from course_lib.layers.patches import PatchEmbed
 from course_lib.layers.transformer import FeedForward
 
@@ -85,7 +84,7 @@ class Mixer(nn.Module):
             for _ in range(config.depth)
         )
         self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
-        self.head = None if config.num_classes is None else Linear(config.dim, config.num_classes)
+        self.head = None if config.num_classes is None else nn.Linear(config.dim, config.num_classes)
         for part in self.modules():
             if isinstance(part, nn.Linear):
                 nn.init.normal_(part.weight, std=part.in_features**-0.5)

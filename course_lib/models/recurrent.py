@@ -14,9 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from course_lib.functional.recurrent import LSTMState
-from course_lib.layers.linear import Linear
-from course_lib.layers.recurrent import GRU, LSTM, RNN, RecurrentCache, RecurrentLayer, check_left_padded
-from course_lib.layers.rnn_cells import State
+from course_lib.layers.recurrent import GRU, LSTM, RNN, RecurrentCache, RecurrentLayer, State, check_left_padded
 
 LAYERS: dict[str, type[RecurrentLayer]] = {"rnn": RNN, "lstm": LSTM, "gru": GRU}
 
@@ -77,7 +75,7 @@ class RecurrentModel(nn.Module):
             **biases,
         )
         self.dropout = nn.Dropout(config.dropout)
-        self.head = Linear(self.rnn.output_dim, num_outputs)
+        self.head = nn.Linear(self.rnn.output_dim, num_outputs)
 
     def read(
         self, tokens: Int[Tensor, "B T"], state: State | None = None, *, valid: Bool[Tensor, "B T"] | None = None
@@ -164,7 +162,7 @@ class SequenceGenerator(WritingModel):
     def __init__(self, config: SequenceGeneratorConfig):
         super().__init__(config)
         parts = 2 if config.cell == "lstm" else 1
-        self.initial_state = Linear(config.condition_dim, parts * config.num_layers * config.hidden_dim)
+        self.initial_state = nn.Linear(config.condition_dim, parts * config.num_layers * config.hidden_dim)
 
     def start(self, condition: Float[Tensor, "B C"]) -> State:
         """The states that stand for `condition`, before the first symbol."""

@@ -10,7 +10,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_lib.layers.convolution import BasicBlock, Bottleneck, ConvNorm, channels_last
-from course_lib.layers.linear import Linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +59,7 @@ class ResNet(nn.Module):
             first, others = block(channels, width, stride=stride), (block(width, width) for _ in range(depth - 1))
             self.stages.append(nn.Sequential(first, *others))
             channels = width
-        self.head = None if config.num_classes is None else Linear(channels, config.num_classes)
+        self.head = None if config.num_classes is None else nn.Linear(channels, config.num_classes)
         self._frozen: tuple[nn.Module, ...] = ()
 
     def feature_maps(self, image: Float[Tensor, "B C H W"]) -> list[Float[Tensor, "B _ _ _"]]:

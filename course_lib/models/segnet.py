@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.functional.upsampling import max_pool, max_unpool
+from course_lib.functional.images import max_pool, max_unpool
 from course_lib.layers.convolution import channels_last
 from course_lib.layers.segmentation import convs
 

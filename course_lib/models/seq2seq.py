@@ -13,7 +13,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from course_lib.layers.attention import AdditiveAttention, LuongAttention
-from course_lib.layers.linear import Linear
 from course_lib.layers.recurrent import BidirectionalGRU
 
 
@@ -135,13 +134,13 @@ class Seq2Seq(nn.Module):
         source_dim = 2 * config.encoder_dim
         self.source_embed = nn.Embedding(config.source_vocab, config.embed_dim)
         self.encoder = BidirectionalGRU(config.embed_dim, config.encoder_dim)
-        self.initial_state = Linear(source_dim, config.hidden_dim)
+        self.initial_state = nn.Linear(source_dim, config.hidden_dim)
         self.target_embed = nn.Embedding(config.target_vocab, config.embed_dim)
         self.decoder = build_decoder(config, source_dim)
         self.readout = nn.Sequential(
-            Linear(self.decoder.feature_dim, config.hidden_dim),
+            nn.Linear(self.decoder.feature_dim, config.hidden_dim),
             nn.Tanh(),
-            Linear(config.hidden_dim, config.target_vocab),
+            nn.Linear(config.hidden_dim, config.target_vocab),
         )
 
     def encode(self, source: Int[Tensor, "B T_k"], valid: Bool[Tensor, "B T_k"]) -> Source:

@@ -1,7 +1,7 @@
 """SimCLR: an encoder that learns without labels, from pairs of views of the same image.
 
 Chen, Kornblith, Norouzi & Hinton, "A simple framework for contrastive learning of visual representations", ICML 2020,
-arXiv 2002.05709. The loss is `course_lib.functional.contrastive.nt_xent`.
+arXiv 2002.05709. The loss is `course_lib.functional.losses.nt_xent`.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.layers.linear import Linear
 from course_lib.models.resnet import ResNet, ResNetConfig
 from course_lib.models.vit import ViT, ViTConfig
 
@@ -29,9 +28,9 @@ class ProjectionHead(nn.Module):
 
     def __init__(self, dim: int, projection_dim: int, *, norm: bool):
         super().__init__()
-        self.hidden_proj = Linear(dim, dim, bias=not norm)
+        self.hidden_proj = nn.Linear(dim, dim, bias=not norm)
         self.norm = nn.BatchNorm1d(dim) if norm else nn.Identity()
-        self.out_proj = Linear(dim, projection_dim, bias=False)
+        self.out_proj = nn.Linear(dim, projection_dim, bias=False)
 
     def forward(self, h: Float[Tensor, "B D"]) -> Float[Tensor, "B P"]:
         return self.out_proj(F.relu(self.norm(self.hidden_proj(h))))

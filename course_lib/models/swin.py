@@ -13,9 +13,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_lib.functional.positions import interpolate_positions
-from course_lib.layers.initialisation import normal_weights
-from course_lib.layers.linear import Linear
 from course_lib.layers.patches import PatchEmbed
+from course_lib.layers.transformer import normal_weights
 from course_lib.layers.windows import PatchMerging, SwinBlock, WindowAttention
 
 
@@ -85,7 +84,7 @@ class Swin(nn.Module):
         )
         self.merges = nn.ModuleList(PatchMerging(width) for width in widths[:-1])
         self.norm = nn.LayerNorm(widths[-1])
-        self.head = None if config.num_classes is None else Linear(widths[-1], config.num_classes)
+        self.head = None if config.num_classes is None else nn.Linear(widths[-1], config.num_classes)
         normal_weights(self)
         self.patch_embed = PatchEmbed(config.patch_size, config.in_channels, config.dim)
 

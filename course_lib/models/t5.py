@@ -12,12 +12,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from course_lib.functional.embedding import lookup
 from course_lib.layers.attention import MultiHeadAttention
 from course_lib.layers.cache import DecoderCache
-from course_lib.layers.linear import Linear
-from course_lib.layers.positions import RelativePositionBias
-from course_lib.layers.transformer import DecoderBlock, EncoderBlock, FeedForward
+from course_lib.layers.transformer import DecoderBlock, EncoderBlock, FeedForward, RelativePositionBias
 
 HEADS = ("tied", "tied_unscaled", "linear", None)
 
@@ -71,7 +68,7 @@ class T5(nn.Module):
         self.encoder = nn.ModuleList(build_block(config, decoder=False) for _ in range(depth))
         self.decoder = nn.ModuleList(build_block(config, decoder=True) for _ in range(decoder_depth))
         self.encoder_norm, self.decoder_norm = norm(), norm()
-        self.head = None if config.head is None else Linear(config.dim, config.vocab_size, bias=False)
+        self.head = None if config.head is None else nn.Linear(config.dim, config.vocab_size, bias=False)
         if self.is_tied:
             self.head.weight = self.token_embed.weight
         self._first_weights()
@@ -88,15 +85,15 @@ class T5(nn.Module):
 
         `target_valid` may be left out where padding comes last: no earlier token sees it.
         """
-        context = self.encode(source, source_valid, tied=self.is_tied)
-        x = self.decode(target, context, source_valid=source_valid, target_valid=target_valid, tied=self.is_tied)
+        context = self.encode(source, source_valid)
+        x = self.decode(target, context, source_valid=source_valid, target_valid=target_valid)
         return x if self.head is None else self.logits(x)
 
     def encode(
-        self, source: Int[Tensor, "B T_k"], source_valid: Bool[Tensor, "B T_k"] | None = None, *, tied: bool = False
+        self, source: Int[Tensor, "B T_k"], source_valid: Bool[Tensor, "B T_k"] | None = None
     ) -> Float[Tensor, "B T_k D"]:
-        """Each source token in the light of all others; on `tied` see `lookup`."""
-        x = self.dropout(lookup(source, self.token_embed.weight, tied=tied))
+        """Each source token in the light of all others."""
+        x = self.dropout(self.token_embed(source))
         mask, bias = _mask(source_valid), self.encoder_bias(source.shape[1])
         for block in self.encoder:
             x = block(x, mask=mask, score_bias=bias)
@@ -109,10 +106,9 @@ class T5(nn.Module):
         *,
         source_valid: Bool[Tensor, "B T_k"] | None = None,
         target_valid: Bool[Tensor, "B T_q"] | None = None,
-        tied: bool = False,
     ) -> Float[Tensor, "B T_q D"]:
-        """The features that the logits of each next token are made of; on `tied` see `lookup`."""
-        x = self.dropout(lookup(target, self.token_embed.weight, tied=tied))
+        """The features that the logits of each next token are made of."""
+        x = self.dropout(self.token_embed(target))
         context_mask, mask, bias = _mask(source_valid), _mask(target_valid), self.decoder_bias(target.shape[1])
         for block in self.decoder:
             x = block(x, context, context_mask=context_mask, mask=mask, score_bias=bias)

@@ -12,12 +12,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from course_lib.functional.embedding import lookup_pair
 from course_lib.layers.attention import MultiHeadAttention
 from course_lib.layers.cache import DecoderCache
-from course_lib.layers.linear import Linear
-from course_lib.layers.positions import LearnedPositions, SinusoidalPositions
-from course_lib.layers.transformer import DecoderBlock, EncoderBlock, FeedForward
+from course_lib.layers.transformer import DecoderBlock, EncoderBlock, FeedForward, LearnedPositions, SinusoidalPositions
 
 Source, Target = Int[Tensor, "B T_k"], Int[Tensor, "B T_q"]
 Context, Features = Float[Tensor, "B T_k D"], Float[Tensor, "B T_q D"]
@@ -86,7 +83,7 @@ class Transformer(nn.Module):
         self.decoder = nn.ModuleList(build_block(config, decoder=True) for _ in range(config.depth[1]))
         final = nn.LayerNorm if config.pre_norm else nn.Identity
         self.encoder_norm, self.decoder_norm = final(config.dim), final(config.dim)
-        self.head = None if config.head is None else Linear(config.dim, sizes[-1])
+        self.head = None if config.head is None else nn.Linear(config.dim, sizes[-1])
         if self.head is not None:
             nn.init.zeros_(self.head.bias)
         if config.head == "tied":
@@ -99,27 +96,21 @@ class Transformer(nn.Module):
 
         `target_valid` may be left out where padding comes last: no earlier token sees it.
         """
-        tables, tied = (self.source_embed.weight, self.target_embed.weight), self.config.head == "tied"
-        source_rows, target_rows = lookup_pair(source, target, *tables, tied=tied)
-        x = self._decode(target_rows, self._encode(source_rows, source_valid), source_valid, target_valid)
+        x = self.decode(target, self.encode(source, source_valid), source_valid, target_valid)
         return x if self.head is None else self.head(x)
 
     def encode(self, source: Source, valid: SourceValid = None) -> Context:
         """Each source token in the light of all others."""
-        return self._encode(self.source_embed(source), valid)
-
-    def _encode(self, rows: Tensor, valid: Tensor | None) -> Tensor:
-        x = self.enter(rows, self.source_pos)
+        x = self.enter(self.source_embed(source), self.source_pos)
         for block in self.encoder:
             x = block(x, mask=_mask(valid))
         return self.encoder_norm(x)
 
-    def decode(self, target: Target, context: Context, source_valid: SourceValid = None) -> Features:
+    def decode(
+        self, target: Target, context: Context, source_valid: SourceValid = None, valid: TargetValid = None
+    ) -> Features:
         """The features that the logits of each next token are made of."""
-        return self._decode(self.target_embed(target), context, source_valid)
-
-    def _decode(self, rows: Tensor, context: Tensor, source_valid: Tensor | None, valid: Tensor | None = None):
-        x = self.enter(rows, self.target_pos)
+        x = self.enter(self.target_embed(target), self.target_pos)
         for block in self.decoder:
             x = block(x, context, context_mask=_mask(source_valid), mask=_mask(valid))
         return self.decoder_norm(x)

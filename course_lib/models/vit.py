@@ -14,10 +14,8 @@ from torch import Tensor, nn
 
 from course_lib.functional.positions import interpolate_positions
 from course_lib.layers.attention import MultiHeadAttention
-from course_lib.layers.initialisation import xavier_weights
-from course_lib.layers.linear import Linear
 from course_lib.layers.patches import ConvStem, PatchEmbed
-from course_lib.layers.transformer import EncoderBlock, FeedForward
+from course_lib.layers.transformer import EncoderBlock, FeedForward, xavier_weights
 
 STEMS = {"patch": PatchEmbed, "conv": ConvStem}
 POOLS = ("cls", "mlp", "mean")
@@ -75,8 +73,8 @@ class ViT(nn.Module):
             for _ in range(config.depth)
         )
         self.norm, self.dropout = norm(), nn.Dropout(config.dropout)
-        self.pooler = Linear(config.dim, config.dim) if config.pool == "mlp" else None
-        self.head = None if config.num_classes is None else Linear(config.dim, config.num_classes)
+        self.pooler = nn.Linear(config.dim, config.dim) if config.pool == "mlp" else None
+        self.head = None if config.num_classes is None else nn.Linear(config.dim, config.num_classes)
         xavier_weights(self)
         if self.head is not None:
             nn.init.zeros_(self.head.weight)

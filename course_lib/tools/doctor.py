@@ -22,10 +22,10 @@ from rich.text import Text
 
 from course_lib.tools.lessons import course_folder
 
-GB = 1e9                    # bytes
-FREE_MEMORY = 1.0           # GB: a lesson takes about half of it
-FREE_DISK = 0.5             # GB
-STEPS_PER_SECOND = 20.0     # of the small model below; a laptop makes hundreds
+GB = 1e9  # bytes
+FREE_MEMORY = 1.0  # GB: a lesson takes about half of it
+FREE_DISK = 0.5  # GB
+STEPS_PER_SECOND = 20.0  # of the small model below; a laptop makes hundreds
 
 AFRESH = "Delete the folder .venv and run: python3 course.py lab"
 
@@ -109,9 +109,9 @@ def differing_versions(constraints: Path) -> list[str]:
         match = re.match(r"([\w.-]+)==([^\s;]+)", line)
         if match:
             try:
-                found = version(match[1]).split("+")[0]     # 2.13.0+cpu is a build of 2.13.0
+                found = version(match[1]).split("+")[0]  # 2.13.0+cpu is a build of 2.13.0
             except PackageNotFoundError:
-                continue                                    # for the tests, or for another system
+                continue  # for the tests, or for another system
             if found != match[2]:
                 different.append(f"{canonicalize_name(match[1])} {found} for {match[2]}")
     return different
@@ -240,7 +240,7 @@ def check_model_step() -> Finding:
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-        started = started or time.perf_counter()            # the first step sets things up: it is not timed
+        started = started or time.perf_counter()  # the first step sets things up: it is not timed
     speed = (len(losses) - 1) / (time.perf_counter() - started)
     found = f"{speed:.0f} steps per second, loss {losses[0]:.2f} to {losses[-1]:.2f}"
     if not losses[-1] < losses[0]:

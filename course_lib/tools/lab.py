@@ -9,7 +9,7 @@ from pathlib import Path
 
 from course_lib.tools.lessons import CannotStart, course_folder, find_lesson
 
-CONFIG = Path(__file__).parent / "jupyter"      # no news, no update check, no look-up of extensions
+CONFIG = Path(__file__).parent / "jupyter"  # no news, no update check, no look-up of extensions
 
 
 def open_lab(lesson: str = "00", *, port: int | None = None, browser: bool = True) -> int:
@@ -47,7 +47,7 @@ def server_command(settings: list[str], *, port: int | None, browser: bool) -> l
     if not browser:
         command += ["--no-browser"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        command += ["--allow-root"]             # in a container everyone is root; the server listens locally only
+        command += ["--allow-root"]  # in a container everyone is root; the server listens locally only
     return command
 
 
@@ -64,7 +64,7 @@ def serve(command: list[str], *, folder: Path, environment: dict[str, str]) -> i
         try:
             return server.wait()
         except KeyboardInterrupt:
-            pass                                # the server has heard Ctrl-C too, and asks its own question
+            pass  # the server has heard Ctrl-C too, and asks its own question
 
 
 def require_free(port: int | None, command: str) -> None:
@@ -84,7 +84,7 @@ def config_path() -> str:
 def is_free(port: int) -> bool:
     """True if a server can listen on this port of this machine."""
     with socket.socket() as listener:
-        if os.name != "nt":                     # where it would share a port that is in use
+        if os.name != "nt":  # where it would share a port that is in use
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))

@@ -19,7 +19,7 @@ from nbformat import NotebookNode
 from course_lib.tools.files import KERNELSPEC, MAX_BYTES, WIDGET_VIEW, read_notebook
 from course_lib.tools.stamps import NOT_COMPARED, PIXELS, code_cells, stamp_problems
 
-LESSON_PARTS = {                                        # in the order in which a lesson opens them
+LESSON_PARTS = {  # in the order in which a lesson opens them
     "objectives": "what the learner will be able to do, and how long it takes",
     "idea": "the idea in pictures",
     "mathematics": "the mathematics with every symbol named",
@@ -33,7 +33,7 @@ LESSON_PARTS = {                                        # in the order in which 
     "assignment": "the assignment",
     "reading": "where to read on",
 }
-START_PARTS = {                                         # of lesson 00, in any order
+START_PARTS = {  # of lesson 00, in any order
     "objectives": "what the course teaches, and how long this lesson takes",
     "idea": "architectures, parameters and their cost",
     "way": "how a lesson works",
@@ -45,21 +45,21 @@ START_PARTS = {                                         # of lesson 00, in any o
 
 # A lesson may ask more of itself in its metadata under "at_least", never less.
 AT_LEAST = {"quizzes": 8, "predictions": 4, "exercises": 4, "widgets": 1}
-COUNTED_CALLS = {                                       # an exercise needs both: its task and its check
+COUNTED_CALLS = {  # an exercise needs both: its task and its check
     "quizzes": ("quiz",),
     "predictions": ("predict",),
     "exercises": ("exercise", "check"),
 }
 
 MINUTES = (60, 90)
-MAX_CODE_LINE = 60                                      # characters; longer lines are cut off on slides
+MAX_CODE_LINE = 60  # characters; longer lines are cut off on slides
 IGNORE = "nbval-ignore-output"
 NBVAL_MARK = re.compile(r"raises-exception|(nbval|pytest.validate)[-_].*", re.IGNORECASE)
 
 PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
 MACHINE_PATH = re.compile(r"(?<![\w.:/~-])/(?:work|root|home|tmp|Users)/[\w.-]+|\b[A-Z]:\\+Users\b")
 ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
-LONG_NUMBER = re.compile(r"(?<![\w.])(?<!arXiv )\d+\.\d{5,}")     # an arXiv number is no measurement
+LONG_NUMBER = re.compile(r"(?<![\w.])(?<!arXiv )\d+\.\d{5,}")  # an arXiv number is no measurement
 MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)]*)\)")
 HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 SVG_IMAGE = re.compile(r"<svg\b[^>]*>", re.IGNORECASE)
@@ -498,7 +498,7 @@ def _nodes(source: str) -> list[ast.AST]:
     try:
         return list(ast.walk(ast.parse(source)))
     except SyntaxError:
-        return []                                       # code_is_plain_python reports it
+        return []  # code_is_plain_python reports it
 
 
 def _called(source: str) -> list[str]:
@@ -522,4 +522,4 @@ def _tokens(source: str) -> list[tokenize.TokenInfo]:
     try:
         return list(tokenize.generate_tokens(io.StringIO(source).readline))
     except (tokenize.TokenError, SyntaxError):
-        return []                                       # code_is_plain_python reports it
+        return []  # code_is_plain_python reports it

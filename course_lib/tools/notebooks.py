@@ -38,7 +38,7 @@ from course_lib.tools.stamps import (
     make_stamp,
 )
 
-CELL_TIMEOUT = 900                                      # seconds: a busy machine is no fault of the lesson
+CELL_TIMEOUT = 900  # seconds: a busy machine is no fault of the lesson
 
 LANGUAGE = {
     "file_extension": ".py",
@@ -55,11 +55,11 @@ class RunReport:
     """What one execution of a notebook gave."""
 
     path: Path
-    seconds: float                                      # wall time, the kernel's start included
-    cells: int                                          # code cells that ran to their end
-    error: str | None                                   # a sentence, or None if all went well
-    cell_seconds: tuple[float, ...] = ()                # of each code cell that was started
-    notebook: NotebookNode = field(repr=False)          # with the outputs of this run
+    seconds: float  # wall time, the kernel's start included
+    cells: int  # code cells that ran to their end
+    error: str | None  # a sentence, or None if all went well
+    cell_seconds: tuple[float, ...] = ()  # of each code cell that was started
+    notebook: NotebookNode = field(repr=False)  # with the outputs of this run
 
 
 def execute_notebook(
@@ -93,7 +93,7 @@ def execute_notebook(
         on_cell_execute=run.cell_starts,
         on_cell_executed=run.cell_done,
     )
-    client.owns_km = True                               # so that the kernel ends with the run
+    client.owns_km = True  # so that the kernel ends with the run
     try:
         client.execute(env=_kernel_environment(env or {}))
         error = None
@@ -158,7 +158,7 @@ def reproducible_environment() -> Iterator[dict[str, str]]:
     """Kernel variables for a repeatable run: one thread, no progress display, an empty home."""
     with tempfile.TemporaryDirectory(prefix="course-home-") as home:
         threads = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-        ipython = str(Path(home, "ipython"))            # start-up files of the author stay out
+        ipython = str(Path(home, "ipython"))  # start-up files of the author stay out
         yield {"COURSE_HOME": home, "COURSE_PROGRESS": "off", "IPYTHONDIR": ipython} | threads
 
 
@@ -177,9 +177,7 @@ def notebook_to_text(notebook: NotebookNode) -> str:
     return _jupytext().writes(notebook, fmt="py:percent")
 
 
-def text_to_notebook(
-    text: str, *, previous: NotebookNode | None = None, name: str = "notebook"
-) -> NotebookNode:
+def text_to_notebook(text: str, *, previous: NotebookNode | None = None, name: str = "notebook") -> NotebookNode:
     """A notebook without outputs from a script in percent format.
 
     Equal cells keep the ids they had in `previous`; the ids of new cells follow from `name` and their source,
@@ -352,16 +350,11 @@ def differences(stored: NotebookNode, fresh: NotebookNode) -> list[str]:
 
 def _lines(outputs: dict[str, list[str]]) -> list[str]:
     return [
-        line
-        for kind, texts in sorted(outputs.items())
-        for text in texts
-        for line in (f"[{kind}]", *text.splitlines())
+        line for kind, texts in sorted(outputs.items()) for text in texts for line in (f"[{kind}]", *text.splitlines())
     ]
 
 
-def check_notebook(
-    path: str | os.PathLike, *, runs: int = 1, timeout: int | float = CELL_TIMEOUT
-) -> list[str]:
+def check_notebook(path: str | os.PathLike, *, runs: int = 1, timeout: int | float = CELL_TIMEOUT) -> list[str]:
     """Execute a notebook `runs` times and list where a run failed or gave other text than is stored."""
     if runs < 1:
         raise ValueError(f"a check needs at least one run, not {runs}")
@@ -434,6 +427,7 @@ def _build_command(paths: list[Path], options: argparse.Namespace) -> int:
     text = options.script.read_text(encoding="utf-8") if options.script else None
     failed = 0
     for path in paths:
+
         def show(done: int, total: int, name: str = path.name) -> None:
             if sys.stderr.isatty():
                 print(f"\r{name}: {done}/{total}", end="", file=sys.stderr, flush=True)

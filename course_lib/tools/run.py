@@ -56,13 +56,13 @@ def interruptible(function, *arguments, **options):
     Thread(target=work, daemon=True).start()
     while True:
         try:
-            return outcome.result(timeout=0.2)      # Windows hears Ctrl-C only between two waits
+            return outcome.result(timeout=0.2)  # Windows hears Ctrl-C only between two waits
         except TimeoutError:
             if outcome.done():
                 raise
         except KeyboardInterrupt:
             for kernel in psutil.Process().children(recursive=True):
-                kernel.kill()                       # asked to stop, it would complain at length first
+                kernel.kill()  # asked to stop, it would complain at length first
             raise CannotStart("Stopped.") from None
 
 
@@ -84,4 +84,4 @@ def summary(reports) -> Table:
 
 
 def plain(text: str) -> str:
-    return text.replace("[", r"\[")             # rich reads square brackets as its own markup
+    return text.replace("[", r"\[")  # rich reads square brackets as its own markup

@@ -142,7 +142,7 @@ def _imported(source: str) -> Iterator[str]:
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except SyntaxError:
-        return                                          # a rule of its own reports code that cannot be read
+        return  # a rule of its own reports code that cannot be read
     for node in nodes:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.functional.pixels import standardise
+from course_lib.functional.images import standardise
 
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # of the L2 penalty, for `tuned_probe` to choose from
 SCALES = ("each", "all")  # what becomes 1: the spread of each feature, or the mean spread of all of them

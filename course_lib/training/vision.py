@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from course_lib.functional.pixels import standardise
+from course_lib.functional.images import standardise
 from course_lib.training.history import History
 from course_lib.training.loop import FitConfig, fit
 from course_lib.training.progress import Progress

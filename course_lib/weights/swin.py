@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from course_lib.functional.windows import relative_position_index
+from course_lib.layers.windows import relative_position_index
 from course_lib.models.swin import Swin, SwinConfig
 from course_lib.weights.layout import Layout, Settings, label_names, num_labels
 

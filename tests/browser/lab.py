@@ -22,7 +22,7 @@ SCREENSHOTS = ROOT / "build" / "screenshots"
 HOME = {"127.0.0.1", "localhost"}
 
 CHROMIUM_FLAGS = [
-    "--no-sandbox",                                     # Chromium refuses to run as root with one
+    "--no-sandbox",  # Chromium refuses to run as root with one
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -31,7 +31,7 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
 ]
 
-SECOND = 1000                                           # Playwright counts in milliseconds
+SECOND = 1000  # Playwright counts in milliseconds
 
 
 class Lab:
@@ -48,11 +48,15 @@ class Lab:
             f"JUPYTER{name}_DIR": str(folder / f"jupyter{name.lower()}")
             for name in ("_CONFIG", "_DATA", "_RUNTIME", "LAB_SETTINGS", "LAB_WORKSPACES")
         }
-        self.env = os.environ | jupyter | {
-            "COURSE_HOME": str(self.home),
-            "IPYTHONDIR": str(folder / "ipython"),
-            "JUPYTER_CONFIG_PATH": config_path(),       # what `course lab` sets too
-        }
+        self.env = (
+            os.environ
+            | jupyter
+            | {
+                "COURSE_HOME": str(self.home),
+                "IPYTHONDIR": str(folder / "ipython"),
+                "JUPYTER_CONFIG_PATH": config_path(),  # what `course lab` sets too
+            }
+        )
         for name in ("MPLBACKEND", "COURSE_PROGRESS"):  # a learner sets neither
             self.env.pop(name, None)
 
@@ -74,7 +78,7 @@ class Lab:
 
     def __exit__(self, *_) -> None:
         if self.process.poll() is None:
-            self.process.terminate()                    # the server stops its kernels, then itself
+            self.process.terminate()  # the server stops its kernels, then itself
             try:
                 self.process.wait(timeout=20)
             except subprocess.TimeoutExpired:
@@ -124,7 +128,7 @@ class Watch:
             self.problems.append(f"request to another machine: {url}")
 
     def _failed(self, request) -> None:
-        if request.failure != "net::ERR_ABORTED":       # the page itself gave it up
+        if request.failure != "net::ERR_ABORTED":  # the page itself gave it up
             self.problems.append(f"request failed: {request.url}: {request.failure}")
 
     def _response(self, response) -> None:
@@ -282,7 +286,7 @@ class NotebookPage:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         path = SCREENSHOTS / f"{name}.png"
         window = self.page.viewport_size
-        if of is not None and of.bounding_box()["height"] > window["height"] - 200:      # bars above and below
+        if of is not None and of.bounding_box()["height"] > window["height"] - 200:  # bars above and below
             self.page.set_viewport_size(window | {"height": int(of.bounding_box()["height"]) + 300})
             of.scroll_into_view_if_needed()
         (of or self.page).screenshot(path=path)

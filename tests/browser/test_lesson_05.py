@@ -14,7 +14,7 @@ from tests.browser.lab import ROOT, SECOND
 pytestmark = pytest.mark.needs("chromium")
 
 LESSON = ROOT / "notebooks" / "05_attention.ipynb"
-ANSWER_TIME = 60 * SECOND                               # for one answer of a kernel on a busy machine
+ANSWER_TIME = 60 * SECOND  # for one answer of a kernel on a busy machine
 
 WITHOUT_SCALE = """\
 def my_attention(q, k, v, mask=None):
@@ -30,7 +30,7 @@ def my_attention(q, k, v, mask=None):
 def lesson(start_lab, open_notebook):
     """The lesson's page after Run > Run All Cells with nothing done before."""
     page = open_notebook(start_lab([LESSON]), LESSON.name)
-    page.run_all(seconds=1200)                          # six translators learn French, on a machine that may be busy
+    page.run_all(seconds=1200)  # six translators learn French, on a machine that may be busy
     return page
 
 
@@ -92,11 +92,11 @@ def test_the_softmax_follows_its_scores_its_width_and_its_temperature(lesson):
     answers_in(cell, "The softmax is saturated")
     lesson.screenshot("05-softmax-saturated", of=cell)
 
-    lesson.move_slider(first, -9)                                   # 0.1 each: from 1.2 to 0.3
+    lesson.move_slider(first, -9)  # 0.1 each: from 1.2 to 0.3
     scores[0] = 0.3
     answers_in(cell, weights_of(8 * scores))
     answers_in(cell, "key 2 has the largest")
-    lesson.move_slider(temperature, 18)                             # to 10^0.9 = 7.94, nearly the root of 64
+    lesson.move_slider(temperature, 18)  # to 10^0.9 = 7.94, nearly the root of 64
     answers_in(cell, weights_of(8 * scores / 10**0.9))
     answers_in(cell, "A change of the scores moves the weights")
     lesson.screenshot("05-softmax-rescued", of=cell)
@@ -112,10 +112,10 @@ def test_the_softmax_follows_its_scores_its_width_and_its_temperature(lesson):
 
 def test_a_painted_mask_changes_who_looks_at_whom(lesson):
     cell = lesson.cell("mask_painter().live()")
-    answers_in(cell, "'cat' looks most at 'the' (0.57)")            # causal: exp(1.0) against exp(0.7)
+    answers_in(cell, "'cat' looks most at 'the' (0.57)")  # causal: exp(1.0) against exp(0.7)
     lesson.screenshot("05-mask-causal", of=cell)
     cell.get_by_title("'cat' may not look at 'sees'").click()
-    answers_in(cell, "'cat' looks most at 'sees' (0.51)")           # exp(1.6) comes in
+    answers_in(cell, "'cat' looks most at 'sees' (0.51)")  # exp(1.6) comes in
     cell.get_by_title("'cat' may look at 'sees'").click()
     answers_in(cell, "'cat' looks most at 'the' (0.57)")
 
@@ -141,7 +141,7 @@ def test_the_translator_answers_what_is_typed(lesson):
     box.press_sequentially("The minister signs the law.")
     answers_in(cell, "Translation: “le ministre signe la loi .”")
     answers_in(cell, "“ministre” at “minister”")
-    assert picture.get_attribute("src") != before                   # the map is drawn anew, too
+    assert picture.get_attribute("src") != before  # the map is drawn anew, too
     lesson.screenshot("05-translator-typed", of=cell)
 
     cell.get_by_role("button", name="She doesn't see them").click()

@@ -19,7 +19,7 @@ REACH_OUT = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=
 
 def without_network(*command, seconds):
     """Run a command in an empty network namespace; what it printed comes back with its exit status."""
-    inherited = ("PYTEST_", "COURSE_HOME")              # the tests inside are a run of their own
+    inherited = ("PYTEST_", "COURSE_HOME")  # the tests inside are a run of their own
     env = {key: value for key, value in with_system_tools().items() if not key.startswith(inherited)}
     return subprocess.run(
         [*network_namespace_command(), "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *command],

@@ -25,7 +25,7 @@ from course_lib.data.translation import (
 )
 from course_lib.data.translation.lexicon import ADJECTIVES, NOUNS, VERBS, french_vowel_sound
 from course_lib.data.translation.sampling import Dice, combinations_of_split
-from course_lib.functional.scores import accuracy
+from course_lib.functional.metrics import accuracy
 from course_lib.models.baselines import LogisticRegression, bag_of_words
 from course_lib.models.kneser_ney import KneserNey, KneserNeyConfig
 

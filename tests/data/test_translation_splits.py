@@ -57,11 +57,7 @@ def test_no_sentence_occurs_twice_in_or_across_splits(everything):
 
 def test_no_noun_adjective_combination_is_shared_by_two_splits(splits):
     seen = [
-        {
-            combination
-            for pair in part
-            for combination in pair.combinations | combinations_read_from(pair.english)
-        }
+        {combination for pair in part for combination in pair.combinations | combinations_read_from(pair.english)}
         for part in (splits.train, splits.validation, splits.test)
     ]
     assert all(seen)
@@ -172,9 +168,7 @@ def clauses_after(joint, words):
 def test_if_and_when_take_no_future(everything):
     past = {verb.past for verb in VERBS.values()} | {"did", "was", "were"}
     for pair in everything:
-        assert all(not clause & (past | {"will"}) for clause in clauses_after("if", pair.english)), (
-            pair.english
-        )
+        assert all(not clause & (past | {"will"}) for clause in clauses_after("if", pair.english)), pair.english
         assert all("will" not in clause for clause in clauses_after("when", pair.english)), pair.english
 
 

@@ -7,13 +7,15 @@ from course_lib.functional.attention import (
     additive_scores,
     attention,
     attention_weights,
+    causal_mask,
     local_attention,
+    local_mask,
     luong_scores,
     masked_softmax,
+    padding_mask,
     projected_additive_scores,
     readable_attention,
 )
-from course_lib.functional.masking import causal_mask, local_mask, padding_mask
 
 SHAPES = [(1, 1, 1, 1, 3), (2, 3, 5, 5, 4), (2, 1, 4, 7, 8), (3, 2, 9, 6, 5)]  # B, H, T_q, T_k, d
 MASKS = ["none", "causal", "padding", "local", "hidden rows"]

@@ -3,8 +3,14 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.functional.attention import additive_scores, attention
-from course_lib.functional.masking import causal_mask, local_mask, padding_mask, valid_positions
+from course_lib.functional.attention import (
+    additive_scores,
+    attention,
+    causal_mask,
+    local_mask,
+    padding_mask,
+    valid_positions,
+)
 from course_lib.layers.attention import AdditiveAttention, KVCache, LuongAttention, MultiHeadAttention
 
 SIZES = [(1, 5, 12, 3), (2, 7, 16, 1), (3, 9, 20, 4), (1, 1, 6, 2)]  # B, T, D, H

@@ -8,8 +8,19 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from course_lib.functional.recurrent import LSTMState
-from course_lib.layers.recurrent import GRU, LSTM, RNN, BidirectionalGRU, RecurrentCache, check_left_padded
-from course_lib.layers.rnn_cells import GRUCell, LSTMCell, RNNCell, chrono_init, map_state
+from course_lib.layers.recurrent import (
+    GRU,
+    LSTM,
+    RNN,
+    BidirectionalGRU,
+    GRUCell,
+    LSTMCell,
+    RecurrentCache,
+    RNNCell,
+    check_left_padded,
+    chrono_init,
+    map_state,
+)
 
 VALID = torch.tensor([[True, True, True, True], [True, True, False, False]])
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.functional.masking import causal_mask, valid_positions
+from course_lib.functional.attention import causal_mask, valid_positions
 from course_lib.layers.attention import KVCache, MultiHeadAttention
 from course_lib.layers.transformer import ACTIVATIONS, DecoderBlock, EncoderBlock, FeedForward
 

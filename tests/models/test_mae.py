@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from course_lib.functional.patches import patchify
 from course_lib.functional.positions import sinusoidal_positions_2d
+from course_lib.layers.patches import patchify
 from course_lib.models.mae import MAE, MAEConfig, encoder_of, mae_base, mae_huge, mae_large
 from course_lib.models.vit import ViTConfig
 from course_lib.weights import own

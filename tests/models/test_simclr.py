@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.functional.contrastive import nt_xent
+from course_lib.functional.losses import nt_xent
 from course_lib.models.resnet import ResNet, ResNetConfig
 from course_lib.models.simclr import SimCLR, SimCLRConfig
 from course_lib.models.vit import ViT, ViTConfig

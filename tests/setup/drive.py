@@ -27,11 +27,11 @@ def with_stand_in(command, failure):
 
 
 course.run_logged = with_stand_in
-course.CPU_INDEX = os.environ.get("FAKE_CPU_INDEX", "http://127.0.0.1:9")      # nobody listens there
+course.CPU_INDEX = os.environ.get("FAKE_CPU_INDEX", "http://127.0.0.1:9")  # nobody listens there
 if "FAKE_NO_VENV" in os.environ:
-    sys.modules["ensurepip"] = None                     # as on Debian without python3-venv
+    sys.modules["ensurepip"] = None  # as on Debian without python3-venv
 if "FAKE_SMALL_SETUP" in os.environ:
-    course.DISK_BYTES = {"cpu": 0, "plain": 0}          # so that the disk fills up later than at the first look
+    course.DISK_BYTES = {"cpu": 0, "plain": 0}  # so that the disk fills up later than at the first look
 if "FAKE_CRASH_WHILE_CLEARING" in os.environ:
-    course.make_venv = lambda: os._exit(9)              # as if the power failed just before
+    course.make_venv = lambda: os._exit(9)  # as if the power failed just before
 sys.exit(course.main(sys.argv[2:]))

@@ -38,7 +38,7 @@ if mode == "full disk":
     install("torch")
     sys.exit("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device")
 if mode == "slow":
-    install("numpy")                                    # half of it
+    install("numpy")  # half of it
     (VENV.parent / "pip-started").touch()
     deadline = time.monotonic() + 30
     while not (VENV.parent / "pip-go").exists() and time.monotonic() < deadline:

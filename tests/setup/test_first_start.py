@@ -98,9 +98,7 @@ class TestTorch:
         (call,) = torch_calls(course)
         assert "--index-url" not in call
 
-    def test_comes_from_the_usual_index_and_says_so_if_the_other_is_silent_for_five_seconds(
-        self, course, silent_index
-    ):
+    def test_comes_from_the_usual_index_and_says_so_if_the_other_is_silent_for_five_seconds(self, course, silent_index):
         code, output = course.start("lab", FAKE_CPU_INDEX=silent_index.address)
         assert code == 0 and silent_index.waited.get(timeout=10) < 5 and silent_index.waited.empty()
         (call,) = torch_calls(course)

@@ -97,7 +97,7 @@ def test_a_set_up_killed_in_the_middle_is_not_believed_and_its_orphan_is_waited_
     killed = course.begin("lab", FAKE_PIP="slow")
     course.wait_for("pip-started")
     killed.send_signal(signal.SIGKILL)
-    killed.wait()                                       # its pip goes on alone, and writes into .venv
+    killed.wait()  # its pip goes on alone, and writes into .venv
     second = course.begin("lab")
     time.sleep(0.5)
     assert second.poll() is None
@@ -135,7 +135,7 @@ def test_ctrl_c_stops_with_a_sentence_and_takes_pip_along(course, finish):
     course.wait_for("pip-started")
     started = time.monotonic()
     process.send_signal(signal.SIGINT)
-    code, output = finish(process)                      # pip would hold the pipe open for 30 s more
+    code, output = finish(process)  # pip would hold the pipe open for 30 s more
     assert time.monotonic() - started < 10
     assert code == 1 and "Stopped. Run the same command again" in output and "Traceback" not in output
     code, output = course.start("lab")

@@ -19,7 +19,7 @@ def fresh(check):
 
 @pytest.mark.parametrize("check", doctor.CHECKS, ids=lambda check: check.__name__)
 def test_every_check_is_green_on_a_machine_that_runs_the_tests(check, monkeypatch):
-    monkeypatch.setattr(doctor, "STEPS_PER_SECOND", 0.1)        # other tests may run beside this one
+    monkeypatch.setattr(doctor, "STEPS_PER_SECOND", 0.1)  # other tests may run beside this one
     finding = fresh(check)
     assert finding.ok, finding
     assert finding.found and not finding.remedy

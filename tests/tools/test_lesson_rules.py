@@ -271,7 +271,7 @@ def test_a_rule_fires_on_its_planted_fault_and_no_other_does(lesson, name):
     rule, says, plant = FAULTS[name]
     said = planted(lesson, plant)
     if plant is implementation_copied:
-        said.pop("code_fits_a_slide", None)             # the library's own lines are longer than a slide
+        said.pop("code_fits_a_slide", None)  # the library's own lines are longer than a slide
     assert list(said) == [rule.__name__]
     assert any(says in sentence for sentence in said[rule.__name__])
 

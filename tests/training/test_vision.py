@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.functional.pixels import standardise
+from course_lib.functional.images import standardise
 from course_lib.training.loop import FitConfig, fit
 from course_lib.training.vision import (
     STEPS_OF_A_SEED,

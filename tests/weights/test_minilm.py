@@ -7,7 +7,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from course_lib.functional.sentences import sentence_embeddings
+from course_lib.functional.language import sentence_embeddings
 from course_lib.models.bert import BERT
 from course_lib.text.wordpiece import WordPiece
 from course_lib.weights import from_pretrained

@@ -4,8 +4,7 @@ import numpy as np
 import torch
 
 from course_lib.classroom.widgets.explorer import Explorer, PaintGrid, State
-from course_lib.functional.attention import masked_softmax
-from course_lib.functional.masking import causal_mask, local_mask, padding_mask
+from course_lib.functional.attention import causal_mask, local_mask, masked_softmax, padding_mask
 from course_lib.viz.style import SEQUENTIAL, figure
 
 WORDS = ("the", "cat", "sees", "a", "dog", "<pad>")

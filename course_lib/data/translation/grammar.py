@@ -232,9 +232,7 @@ class _Writer:
     def prepositional(self, preposition: str, phrase: NounPhrase) -> French:
         french = _look_up(lexicon.PREPOSITIONS, preposition, "preposition")
         if preposition == "of" and phrase.plural and phrase.determiner == "a":
-            raise ValueError(
-                '"of some" is not covered: take "the", "these", "several" or a singular after "of".'
-            )
+            raise ValueError('"of some" is not covered: take "the", "these", "several" or a singular after "of".')
         return [(french, (self.say(preposition),)), *self.noun_phrase(phrase)]
 
     def adjunct(self, adjunct: Adjunct) -> French:
@@ -264,12 +262,8 @@ class _Writer:
             direct, _ = _look_up(lexicon.OBJECT_PRONOUNS, clause.object.word, "object pronoun")
             if participle:
                 if clause.object.word == "them":
-                    raise ValueError(
-                        '"them" hides its gender, so that a past participle cannot agree: use him or her.'
-                    )
-                participle = [
-                    (verb.agreeing_participle(feminine=direct == "la"), links) for _, links in participle
-                ]
+                    raise ValueError('"them" hides its gender, so that a past participle cannot agree: use him or her.')
+                participle = [(verb.agreeing_participle(feminine=direct == "la"), links) for _, links in participle]
             clitic = [(direct, (self.say(clause.object.word),))]
         elif isinstance(clause.recipient, Pronoun):
             _, indirect = _look_up(lexicon.OBJECT_PRONOUNS, clause.recipient.word, "object pronoun")
@@ -283,9 +277,7 @@ class _Writer:
         ne, second = _negate(clause, negation)
         return ne + clitic + finite + second + adverb + participle + rest
 
-    def verb_group(
-        self, clause: Clause, verb: lexicon.Verb, plural: bool
-    ) -> tuple[French, French, int, French]:
+    def verb_group(self, clause: Clause, verb: lexicon.Verb, plural: bool) -> tuple[French, French, int, French]:
         """Say the English verb group; give finite verb, participle, place of the negation, adverb."""
         adverb: French = []
         negation = -1
@@ -351,9 +343,7 @@ def _look_up(table: dict, word: str | None, what: str):
     try:
         return table[word]
     except KeyError:
-        raise ValueError(
-            f"the lexicon has no {what} {word!r}; choose one of {', '.join(sorted(table))}."
-        ) from None
+        raise ValueError(f"the lexicon has no {what} {word!r}; choose one of {', '.join(sorted(table))}.") from None
 
 
 def _is_plural(subject: Subject) -> bool:

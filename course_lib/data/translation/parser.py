@@ -72,9 +72,7 @@ class _Parser:
             joint = self.at(place)
             if joint == "." and place == len(self.tokens) - 1 and clause.verb not in lexicon.REPORTING_VERBS:
                 yield (clause,), ()
-            elif joint in lexicon.CONJUNCTIONS and (joint == "that") == (
-                clause.verb in lexicon.REPORTING_VERBS
-            ):
+            elif joint in lexicon.CONJUNCTIONS and (joint == "that") == (clause.verb in lexicon.REPORTING_VERBS):
                 for clauses, conjunctions in self.clauses(place + 1):
                     yield (clause, *clauses), (joint, *conjunctions)
 

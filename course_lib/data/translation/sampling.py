@@ -124,9 +124,7 @@ def _nouns_of(kinds: frozenset[str] | tuple[str, ...]) -> tuple[str, ...]:
 
 
 # weighted choices are written out: a tuple in which a likelier choice stands more often
-_DETERMINERS = (
-    ("the",) * 9 + ("a",) * 5 + ("this",) * 2 + ("my", "his", "her", "our", "their", "two", "several")
-)
+_DETERMINERS = ("the",) * 9 + ("a",) * 5 + ("this",) * 2 + ("my", "his", "her", "our", "their", "two", "several")
 _SINGULAR_DETERMINERS = ("the",) * 5 + ("a", "a", "this", "my", "his", "their")
 _COMPLEMENT_DETERMINERS = ("the",) * 5 + ("a", "this", "our")
 _POSSESSIVES = frozenset({"my", "his", "her", "our", "their"})
@@ -150,9 +148,7 @@ _RECURRING = frozenset({"important", "difficult", "strange", "interesting"})
 _KNOWN_DETERMINERS = ("the", "the", "the", "this", "my", "his", "her", "their")
 _COMPLEMENTS = {
     head: tuple(
-        (preposition, _nouns_of(table[head]))
-        for preposition, table in lexicon.COMPLEMENTS.items()
-        if head in table
+        (preposition, _nouns_of(table[head])) for preposition, table in lexicon.COMPLEMENTS.items() if head in table
     )
     for head in NOUNS
 }
@@ -169,9 +165,7 @@ class SentenceSampler:
         self.dice = Dice(seed)
         self.max_clauses = max_clauses
         self.subject_pronouns: tuple[str, ...] = _SUBJECTS
-        self.adjectives = {
-            noun: tuple(word for word in ADJECTIVES if (noun, word) in combinations) for noun in NOUNS
-        }
+        self.adjectives = {noun: tuple(word for word in ADJECTIVES if (noun, word) in combinations) for noun in NOUNS}
         self.predicates = {
             noun: tuple(word for word in words if ADJECTIVES[word].predicative)
             for noun, words in self.adjectives.items()
@@ -218,26 +212,17 @@ class SentenceSampler:
             return Pronoun(word=self.dice.pick(self.subject_pronouns))
         return self.noun_phrase(self.dice.pick(nouns))
 
-    def noun_phrase(
-        self, noun: str, determiners: Sequence[str] = _DETERMINERS, *, simple: bool = False
-    ) -> NounPhrase:
+    def noun_phrase(self, noun: str, determiners: Sequence[str] = _DETERMINERS, *, simple: bool = False) -> NounPhrase:
         """`simple`: at most one adjective, no complement, and singular where it is indefinite."""
         dice = self.dice
         determiner = dice.pick(determiners)
         if determiner in _POSSESSIVES and "unowned" in NOUNS[noun].kinds:
             determiner = "the"
-        plural = determiner in ("two", "several") or (
-            not (simple and determiner == "a") and dice.chance(0.35)
-        )
+        plural = determiner in ("two", "several") or (not (simple and determiner == "a") and dice.chance(0.35))
         if plural and NOUNS[noun].feminine:  # "they" might mean them, and then be elles
             self.subject_pronouns = _SINGULAR_SUBJECTS
         complement = None
-        if (
-            not simple
-            and _COMPLEMENTS[noun]
-            and determiner in ("the", "a", "two", "several")
-            and dice.chance(0.2)
-        ):
+        if not simple and _COMPLEMENTS[noun] and determiner in ("the", "a", "two", "several") and dice.chance(0.2):
             preposition, others = dice.pick(_COMPLEMENTS[noun])
             complement = (
                 preposition,
@@ -320,13 +305,9 @@ class SentenceSampler:
         if kind == "company" and base in _COMPANY:
             return self.setting("with", _PEOPLE)
         if kind == "place" and base in _INDOORS:
-            return (
-                self.setting("in", _IN) if dice.chance(0.6) else self.setting("at", _AT, _KNOWN_DETERMINERS)
-            )
+            return self.setting("in", _IN) if dice.chance(0.6) else self.setting("at", _AT, _KNOWN_DETERMINERS)
         if kind == "time" and not timeless:
-            return Adjunct(
-                time=dice.pick([time for time, tenses in lexicon.TIME_TENSES.items() if tense in tenses])
-            )
+            return Adjunct(time=dice.pick([time for time, tenses in lexicon.TIME_TENSES.items() if tense in tenses]))
         if kind == "season":
             return Adjunct(season=dice.pick(tuple(lexicon.SEASONS)))
         return self.setting(dice.pick(("before", "after")), _EVENTS)
@@ -349,9 +330,7 @@ class SentenceSampler:
             predicate = dice.pick(_PERSONAL_PREDICATES)
         elif roll < 0.35:
             noun = dice.pick(_NOMINAL_SUBJECTS)
-            subject = NounPhrase(
-                noun=noun, determiner=self.known(noun), adjectives=self.adjectives_for(noun, most=1)
-            )
+            subject = NounPhrase(noun=noun, determiner=self.known(noun), adjectives=self.adjectives_for(noun, most=1))
             noun = dice.pick(_NOMINAL_PREDICATES)
             predicate = NounPhrase(noun=noun, determiner="a", adjectives=self.adjectives_for(noun, most=2))
         else:

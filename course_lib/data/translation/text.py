@@ -97,11 +97,7 @@ def french_words() -> tuple[str, ...]:
         described = [noun for noun in NOUNS.values() if lexicon.fits(noun, adjective.kinds)]
         for noun in described:
             words |= {adjective.french(feminine=noun.feminine, plural=plural) for plural in (False, True)}
-            if (
-                adjective.before_noun
-                and not noun.feminine
-                and lexicon.french_vowel_sound(noun.french_singular)
-            ):
+            if adjective.before_noun and not noun.feminine and lexicon.french_vowel_sound(noun.french_singular):
                 words.add(adjective.masculine_before_vowel)
     for verb in VERBS.values():
         words |= {verb.french_singular, verb.french_plural, verb.participle}

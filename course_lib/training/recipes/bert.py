@@ -28,7 +28,7 @@ from course_lib.data.labelled import (
 )
 from course_lib.data.labelled import draw as few
 from course_lib.data.translation import english_words, french_words, translation_splits
-from course_lib.functional.masked_lm import mask_tokens
+from course_lib.functional.language import mask_tokens
 from course_lib.models.baselines import LogisticRegression, MajorityClass, bag_of_words, word_windows
 from course_lib.models.bert import BERTConfig, BERTForMaskedLM
 from course_lib.models.bert import BERTForSequenceClassification as Classifier

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.data.prose import prose_splits
-from course_lib.functional.scores import bits_per_byte
+from course_lib.functional.metrics import bits_per_byte
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.models.kneser_ney import KneserNey, KneserNeyConfig
 from course_lib.models.recurrent import CharacterLM, RecurrentConfig

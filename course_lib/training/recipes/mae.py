@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from course_lib.data.digits import CleanDigits, LabelledImages
-from course_lib.functional.pixels import standardise
+from course_lib.functional.images import standardise
 from course_lib.models.mae import MAE, MAEConfig, encoder_of
 from course_lib.models.vit import ViT, ViTConfig
 from course_lib.training.batches import shuffled_batches

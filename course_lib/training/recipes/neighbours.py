@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.layers.attention import MultiHeadAttention
-from course_lib.layers.positions import SinusoidalPositions
+from course_lib.layers.transformer import SinusoidalPositions
 from course_lib.training.batches import shuffled_batches
 from course_lib.training.loop import FitConfig, fit
 from course_lib.training.recipes.translation import splits, vocabularies

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from course_lib.data.augmentations import Augmentation, two_views
 from course_lib.data.digits import CleanDigits, LabelledImages
 from course_lib.data.draws import generator
-from course_lib.functional.contrastive import nt_xent
-from course_lib.functional.pixels import standardise
+from course_lib.functional.images import standardise
+from course_lib.functional.losses import nt_xent
 from course_lib.models.resnet import ResNet, ResNetConfig
 from course_lib.models.simclr import SimCLR, SimCLRConfig
 from course_lib.training.history import History

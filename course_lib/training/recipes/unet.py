@@ -16,9 +16,15 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.data.scenes import DigitScenes, Scenes
-from course_lib.functional.instances import average_precision, find_instances, true_instances
-from course_lib.functional.pixels import standardise
-from course_lib.functional.segmentation import boundary_f_score, dice_loss, mean_iou
+from course_lib.functional.images import standardise
+from course_lib.functional.segmentation import (
+    average_precision,
+    boundary_f_score,
+    dice_loss,
+    find_instances,
+    mean_iou,
+    true_instances,
+)
 from course_lib.models.cnn import CNNConfig
 from course_lib.models.fcn import FCN, FCNConfig
 from course_lib.models.resnet import ResNet, ResNetConfig

@@ -207,7 +207,7 @@ def test_a_page_without_a_kernel_steps_through_the_combinations(explorer, page):
     stepped = replace(explorer, steps={"slope": (1.0, 2.0), "text": ("good", "better", "best")})
     stepped.live()
     text = page[0]["text/html"]
-    assert text.count("<details") == 6 and text.count("<details data-at=\"0 0\" open>") == 1 == text.count(" open>")
+    assert text.count("<details") == 6 and text.count('<details data-at="0 0" open>') == 1 == text.count(" open>")
     assert "<summary>Slope: 2.00; Text: best</summary>" in text
     assert stepped.frame(stepped.state(slope=2.0, text="best")).html in text
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from course_lib.data.prose import prose_splits
-from course_lib.functional.scores import bits_per_byte
+from course_lib.functional.metrics import bits_per_byte
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.models.recurrent import CharacterLM, RecurrentConfig
 from course_lib.training.recipes import language_models as module

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from course_lib.functional.contrastive import nt_xent
+from course_lib.functional.losses import nt_xent
 from course_lib.models.resnet import ResNet, ResNetConfig
 from course_lib.models.simclr import SimCLR
 from course_lib.training import vision

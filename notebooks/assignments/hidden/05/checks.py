@@ -10,8 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from course_lib.functional.attention import additive_scores, masked_softmax, readable_attention
-from course_lib.functional.masking import causal_mask
+from course_lib.functional.attention import additive_scores, causal_mask, masked_softmax, readable_attention
 from course_lib.functional.positions import sinusoidal_positions
 from course_lib.grading.boxed.limits import Limits
 from course_lib.grading.spec import (

@@ -1,15 +1,29 @@
-"""From a small map back to a large one: unpooling, and convolution turned round.
+"""Pictures as tensors: their pixels, and maps made larger or smaller.
 
-Zeiler & Fergus, "Visualizing and understanding convolutional networks", ECCV 2014, arXiv 1311.2901 (unpooling).
-Long, Shelhamer & Darrell, "Fully convolutional networks for semantic segmentation", CVPR 2015, arXiv 1411.4038.
+Zeiler & Fergus, "Visualizing and understanding convolutional networks", ECCV 2014, arXiv 1311.2901 (unpooling). Long,
+Shelhamer & Darrell, "Fully convolutional networks for semantic segmentation", CVPR 2015, arXiv 1411.4038 (convolution
+turned round; a fully connected layer is a convolution whose window is the whole map).
 """
 
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
+from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor
+
+MEAN, STD = 0.5, 0.25  # of pixels from 0 to 1; the same for all data of the course, so that models can change places
+
+
+def standardise(pixels: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """(pixels - 0.5) / 0.25, for pixels from 0 (black) to 1 (white)."""
+    return (pixels - MEAN) / STD
+
+
+def restore(standardised: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Pixels from 0 to 1 out of what `standardise` made of them."""
+    return standardised * STD + MEAN
 
 
 class Pooled(NamedTuple):
@@ -99,3 +113,20 @@ def bilinear_kernel(stride: int) -> Float[Tensor, "size size"]:
     distance = (torch.arange(size) - (size - 1) / 2).abs()
     tent = 1 - distance / stride
     return tent[:, None] * tent[None, :]
+
+
+def fully_connected_as_convolution(
+    weight: Float[Tensor, "D_out D_in"], height: int, width: int
+) -> Float[Tensor, "D_out C {height} {width}"]:
+    """The kernel that does to a (C, height, width) map what the matrix does to the flattened map: the same numbers.
+
+    On a larger map the convolution gives what the layer would say of every window of height x width. Flattening goes
+    channel by channel, row by row, as `torch.flatten`; the bias stays as it is.
+    Raises ValueError unless D_in is a whole number of channels of that size.
+    """
+    if height < 1 or width < 1 or weight.shape[1] % (height * width):
+        raise ValueError(
+            f"{weight.shape[1]} inputs are no whole number of channels of {height} x {width}: give the height and "
+            "width of the map that the layer was trained on"
+        )
+    return rearrange(weight, "d (c h w) -> d c h w", h=height, w=width)

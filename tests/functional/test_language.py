@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from course_lib.functional.masked_lm import mask_tokens, next_sentence_pairs
+from course_lib.functional.language import mask_tokens, next_sentence_pairs
 
 MASK, FIRST, END = 4, 5, 50
 WORDS = {"mask_id": MASK, "word_ids": (FIRST, END)}

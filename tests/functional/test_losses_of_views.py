@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from course_lib.functional.contrastive import nt_xent
+from course_lib.functional.losses import nt_xent
 
 
 def views(count, dim, seed=0):

@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.functional.convolution import fully_connected_as_convolution
+from course_lib.functional.images import fully_connected_as_convolution
 
 
 def test_the_same_weights_give_the_same_answer_and_a_map_of_answers_on_a_larger_image():

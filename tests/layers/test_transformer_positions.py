@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from course_lib.functional.masking import relative_distance
+from course_lib.functional.attention import relative_distance
 from course_lib.functional.positions import relative_buckets, sinusoidal_positions
 from course_lib.layers.attention import MultiHeadAttention
-from course_lib.layers.positions import LearnedPositions, RelativePositionBias, SinusoidalPositions
+from course_lib.layers.transformer import LearnedPositions, RelativePositionBias, SinusoidalPositions
 
 LAYERS = [SinusoidalPositions, LearnedPositions]
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import ndimage
 
 from course_lib.data.scenes import DigitScenes
-from course_lib.functional.instances import (
+from course_lib.functional.segmentation import (
     Instances,
     average_precision,
     connected_components,

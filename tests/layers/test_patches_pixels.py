@@ -3,8 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.functional.patches import patch_statistics, patchify, unpatchify
-from course_lib.layers.patches import PatchEmbed
+from course_lib.layers.patches import PatchEmbed, patch_statistics, patchify, unpatchify
 
 sizes = st.integers(1, 4)
 

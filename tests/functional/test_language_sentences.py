@@ -1,6 +1,6 @@
 import torch
 
-from course_lib.functional.sentences import mean_pool, sentence_embeddings
+from course_lib.functional.language import mean_pool, sentence_embeddings
 
 
 def test_the_mean_is_taken_over_real_tokens_only():

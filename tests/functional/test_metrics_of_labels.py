@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from course_lib.functional.scores import (
+from course_lib.functional.metrics import (
     accuracy,
     bits_per_byte,
     f1_per_class,

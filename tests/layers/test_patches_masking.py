@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from course_lib.functional.random_masking import random_mask, take_patches
+from course_lib.layers.patches import random_mask, take_patches
 
 COUNTS = [(49, 0.75, 12), (16, 0.5, 8), (9, 0.6, 3), (196, 0.75, 49), (5, 0.0, 5)]
 

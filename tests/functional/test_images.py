@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.functional.upsampling import (
+from course_lib.functional.images import (
     bilinear_kernel,
     max_pool,
     max_unpool,

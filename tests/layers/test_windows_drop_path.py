@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from course_lib.layers.drop_path import DropPath
+from course_lib.layers.windows import DropPath
 
 
 def test_in_training_whole_examples_are_dropped_and_the_others_made_up_for_it():

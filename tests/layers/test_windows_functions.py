@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.functional.attention import readable_attention
-from course_lib.functional.windows import (
+from course_lib.layers.windows import (
     cyclic_shift,
     relative_position_index,
     shifted_window_mask,

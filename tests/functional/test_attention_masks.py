@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from course_lib.functional.masking import (
+from course_lib.functional.attention import (
     causal_mask,
     combine_masks,
     local_mask,

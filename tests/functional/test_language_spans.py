@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from course_lib.functional.span_corruption import corrupt_spans, random_spans
+from course_lib.functional.language import corrupt_spans, random_spans
 
 
 def restored(source, target, first_sentinel):
