@@ -12,8 +12,10 @@ FLOORS = (
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 MODEL_LINES = 200
 BACKBONES = {  # models of papers that build on another one
+    "bert_tasks": {"bert"},
     "fcn": {"cnn", "resnet"},
     "mae": {"vit"},
+    "marian": {"transformer"},
     "simclr": {"resnet", "vit"},
     "unet": {"resnet"},
 }

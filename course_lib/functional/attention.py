@@ -30,6 +30,11 @@ def padding_mask(lengths: Int[Tensor, " B"], size: int) -> Bool[Tensor, "B 1 1 T
     return valid_positions(lengths, size)[:, None, None, :]
 
 
+def key_mask(valid: Bool[Tensor, "B T"] | None) -> Bool[Tensor, "B 1 1 T"] | None:
+    """The mask that hides padding from every query of every head; `valid` is True at real tokens, None: all are."""
+    return None if valid is None else valid[:, None, None, :]
+
+
 def relative_distance(
     num_queries: int, num_keys: int | None = None, *, device: torch.device | str | None = None
 ) -> Int[Tensor, "T_q T_k"]:
@@ -192,29 +197,32 @@ def attention(
 
 
 def local_attention(
-    q: Float[Tensor, "*B T d_k"],
-    k: Float[Tensor, "*B T d_k"],
-    v: Float[Tensor, "*B T d_v"],
+    q: Float[Tensor, "*B T_q d_k"],
+    k: Float[Tensor, "*B T_k d_k"],
+    v: Float[Tensor, "*B T_k d_v"],
     *,
     window: int,
+    mask: Shaped[Tensor, "..."] | None = None,
+    bias: Shaped[Tensor, "..."] | None = None,
     causal: bool = False,
     scale: float | None = None,
     dropout: float = 0.0,
-) -> Float[Tensor, "*B T d_v"]:
+) -> Float[Tensor, "*B T_q d_v"]:
     """Attention to the `window` positions on either side, at O(n r d) for r = 2 window + 1.
 
     Restricted self-attention, Vaswani et al. 2017, section 4. Equal to `attention` under `local_mask`, but the scores
     outside the band are never computed: the queries are cut into blocks, and a block sees only its own keys and
-    `window` more at each end.
-    Raises ValueError if `window` is negative or the lengths of q, k and v differ.
+    `window` more at each end. With a mask, a bias, or fewer queries than keys, as behind a cache, all of them are.
+    Raises ValueError if `window` is negative, and as `attention` does.
     """
     _check_shapes(q, k, v)
     length, batch = q.shape[-2], q.shape[:-2]
-    if window < 0 or k.shape[-2] != length:
-        raise ValueError(
-            "local attention needs a window of 0 or more and as many queries as keys, "
-            f"got window={window}, {length} queries, {k.shape[-2]} keys"
-        )
+    if window < 0:
+        raise ValueError(f"window counts the positions seen on either side: it must be 0 or more, got {window}")
+    if mask is not None or bias is not None or k.shape[-2] != length:
+        check_mask(mask, _scores_shape(q, k))
+        mask = combine_masks(mask, local_mask(length, k.shape[-2], window=window, device=q.device))
+        return attention(q, k, v, mask=mask, bias=bias, causal=causal, scale=scale, dropout=dropout)
     block = max(window, 1)
     num_blocks = -(-length // block)
     reach = block + 2 * window
@@ -244,6 +252,39 @@ def _block_mask(
     keys = starts - window + torch.arange(block + 2 * window, device=device)
     mask = ((keys - queries).abs() <= window) & (keys >= 0) & (keys < length)
     return mask & (keys <= queries) if causal else mask
+
+
+def linear_attention(
+    q: Float[Tensor, "*B T_q d_k"],
+    k: Float[Tensor, "*B T_k d_k"],
+    v: Float[Tensor, "*B T_k d_v"],
+    *,
+    mask: Bool[Tensor, "*M one T_k"] | None = None,
+    bias: None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    dropout: float = 0.0,
+) -> Float[Tensor, "*B T_q d_v"]:
+    """phi(Q) (phi(K)^T V) / (phi(Q) sum_j phi(k_j)) with phi(x) = elu(x) + 1, at O(n d^2).
+
+    Katharopoulos, Vyas, Pappas & Fleuret, "Transformers are RNNs", ICML 2020, arXiv 2006.16236, eqs. (5) and (7);
+    where `causal`, eqs. (9)-(12), the sums run up to the query. It takes what `attention` takes: `scale` and `dropout`
+    mean nothing here, phi needs no scale and there are no weights to drop. A query with no visible key gets zeros.
+    Raises ValueError for a bias, and for a mask that is not the same for all queries: it would need the weights.
+    """
+    _check_shapes(q, k, v)
+    check_mask(mask, _scores_shape(q, k))
+    if bias is not None or (mask is not None and mask.shape[-2] != 1):
+        raise ValueError("linear attention has no scores: it takes no bias, and a mask of keys alone, (..., 1, T_k)")
+    q, k = F.elu(q) + 1, F.elu(k) + 1
+    if mask is not None:
+        k = k * mask.transpose(-2, -1)
+    if not causal:
+        return (q @ (k.transpose(-2, -1) @ v)) / (q @ k.sum(dim=-2)[..., None]).clamp(min=1e-12)
+    past = k.shape[-2] - q.shape[-2]  # the last query stands at the last key
+    sums = (k[..., :, None] * v[..., None, :]).cumsum(dim=-3)[..., past:, :, :]  # (*B, T_q, d_k, d_v)
+    totals = (q * k.cumsum(dim=-2)[..., past:, :]).sum(dim=-1, keepdim=True)
+    return torch.einsum("...td,...tde->...te", q, sums) / totals.clamp(min=1e-12)
 
 
 def additive_scores(

@@ -82,3 +82,12 @@ def interpolate_positions(
         raise ValueError(f"a grid has at least one patch in each direction, got {height} x {width}")
     picture = positions.permute(2, 0, 1)[None]  # (1, D, h, w)
     return F.interpolate(picture, (height, width), mode="bicubic", align_corners=False)[0].permute(1, 2, 0)
+
+
+def fit_positions(
+    table: Float[Tensor, "1 T D"], grid: tuple[int, int], new_grid: tuple[int, int]
+) -> Float[Tensor, "1 T_new D"]:
+    """The positions of a grid of patches, row by row, interpolated to another grid; what stands before them stays."""
+    first, rest = table.tensor_split([table.shape[1] - grid[0] * grid[1]], dim=1)
+    picture = interpolate_positions(rest[0].unflatten(0, grid), *new_grid)
+    return torch.cat([first, picture.flatten(0, 1)[None]], dim=1)

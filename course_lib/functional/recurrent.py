@@ -9,7 +9,7 @@ The rows of a weight matrix are ordered as in torch.nn: the gates i, f, g, o of 
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -26,6 +26,9 @@ class LSTMState(NamedTuple):
     c: Float[Tensor, "*B H"]
 
 
+State = Tensor | LSTMState
+
+
 class LSTMGates(NamedTuple):
     """i: share of g written, f: share of c kept, g: what is proposed, o: share of tanh(c) shown; all but g in 0...1."""
 
@@ -33,6 +36,13 @@ class LSTMGates(NamedTuple):
     f: Float[Tensor, "*B H"]
     g: Float[Tensor, "*B H"]
     o: Float[Tensor, "*B H"]
+
+
+def map_state(function: Callable[..., Tensor], *states: State) -> Any:
+    """Applies the function to the states, which are all tensors, or h by h and c by c to those of an LSTM."""
+    if isinstance(states[0], Tensor):
+        return function(*states)
+    return LSTMState(*map(function, *states))
 
 
 def rnn_step(

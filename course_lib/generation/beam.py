@@ -54,7 +54,7 @@ def beam_search(
     as a longer continuation of probability 1 would win. `valid` is as in `stream`.
     Raises ValueError as `stream` does, and for numbers of beams that do not fit together.
     """
-    check_request(prompt, valid, max_new_tokens)
+    check_request(model, prompt, valid, max_new_tokens)
     if not 1 <= num_return <= num_beams:
         raise ValueError(f"1 <= num_return <= num_beams is needed, got num_return={num_return}, num_beams={num_beams}")
     if early_stopping not in (True, False, "never"):

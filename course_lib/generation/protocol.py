@@ -29,14 +29,23 @@ class LanguageModel(Protocol):
         """Reads `tokens` (all, or the `valid` ones, are real) after those in the cache; the logits of the next one."""
 
 
-def check_request(prompt: Tensor, valid: Tensor | None, max_new_tokens: int) -> None:
-    """Raises ValueError for an empty or right-padded prompt, and if no new token is asked for."""
+def check_request(model: object, prompt: Tensor, valid: Tensor | None, max_new_tokens: int) -> None:
+    """Raises ValueError for a model that cannot write, for a prompt as below, and if no new token is asked for."""
+    if not hasattr(model, "new_cache"):
+        raise ValueError(
+            f"{type(model).__name__} does not write: it has no new_cache, as a GPT or a CharacterLM has. "
+            "An encoder-decoder writes through model.given(source)"
+        )
     if max_new_tokens < 1:
         raise ValueError(f"max_new_tokens must be 1 or more, got {max_new_tokens}")
+    check_prompt(prompt, valid)
+
+
+def check_prompt(prompt: Tensor, valid: Tensor | None) -> None:
+    """Raises ValueError for an empty or right-padded prompt, and for one without a batch axis."""
     if prompt.ndim != 2 or prompt.numel() == 0:
-        raise ValueError(
-            f"a prompt has rows of one or more tokens, got shape {tuple(prompt.shape)}: give at least a start token"
-        )
+        advice = "give at least a start token" if prompt.numel() == 0 else "one row is prompt[None], with a batch axis"
+        raise ValueError(f"a prompt has rows of one or more tokens, got shape {tuple(prompt.shape)}: {advice}")
     if valid is None:
         return
     if valid.shape != prompt.shape:

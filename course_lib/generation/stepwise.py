@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_lib.functional import sampling
-from course_lib.generation.protocol import LanguageModel, check_request
+from course_lib.generation.protocol import LanguageModel, check_prompt, check_request
 
 Choice = Callable[[Tensor], Tensor]  # logits (B, V) in, tokens (B) out
 
@@ -55,7 +56,7 @@ def stream(
     Raises ValueError for an empty or right-padded prompt, for less than one new token and, from the model, for more
     tokens than it can read.
     """
-    check_request(prompt, valid, max_new_tokens)
+    check_request(model, prompt, valid, max_new_tokens)
     return _write(model, prompt, valid, max_new_tokens, choose, end_id, pad_id)
 
 
@@ -113,7 +114,10 @@ def sample(
     pad_id: int = 0,
     valid: Bool[Tensor, "B T"] | None = None,
 ) -> Int[Tensor, "B T_new"]:
-    """The new tokens of each row, drawn as `by_lot` does; the other arguments and errors as in `stream`."""
+    """The new tokens of each row, drawn as `by_lot` does; the other arguments and errors as in `stream`.
+
+    How likely the model finds them, before temperature and filters, say `log_probs(model, prompt, tokens)`.
+    """
     choose = by_lot(temperature=temperature, top_k=top_k, top_p=top_p, generator=generator)
     steps = stream(
         model, prompt, max_new_tokens=max_new_tokens, choose=choose, end_id=end_id, pad_id=pad_id, valid=valid
@@ -122,7 +126,7 @@ def sample(
 
 
 def log_probs(
-    model: LanguageModel,
+    model: Callable[..., Tensor],
     prompt: Int[Tensor, "B T"],
     tokens: Int[Tensor, "B T_new"],
     *,
@@ -130,15 +134,19 @@ def log_probs(
 ) -> Float[Tensor, "B T_new"]:
     """log p(token | prompt and the tokens before it), in nats, for tokens that anyone may have written.
 
+    One teacher-forced call of `model(tokens)`, in the mode that the model is in and with gradients where they are
+    enabled, as DPO and PPO need them. Of an encoder-decoder give `partial(model, source)`, whose gradients reach the
+    encoder, too; it takes no `valid`. What stands behind a row's end counts like any token: leave it out of a sum.
     Raises ValueError as `stream` does.
     """
-    check_request(prompt, valid, tokens.shape[1])
-    result = torch.empty(tokens.shape, device=tokens.device)
-    with torch.inference_mode():
-        cache = model.new_cache(prompt.shape[1] + tokens.shape[1])
-        logits = model.next_logits(prompt, cache, valid=valid)
-        for step, token in enumerate(tokens.unbind(dim=1)):
-            if step:
-                logits = model.next_logits(tokens[:, step - 1 : step], cache)
-            result[:, step] = logits.log_softmax(dim=-1).gather(1, token[:, None]).squeeze(1)
-    return result
+    check_prompt(prompt, valid)
+    is_other = isinstance(model, nn.Module) and (not hasattr(model, "new_cache") or model.head is None)
+    if is_other or not callable(model):
+        raise ValueError(
+            f"{type(model).__name__} gives no logits of next tokens: it must write and have a head; of an "
+            "encoder-decoder give partial(model, source)"
+        )
+    read = torch.cat([prompt, tokens[:, :-1]], dim=1)
+    padding = {} if valid is None else {"valid": F.pad(valid, (0, tokens.shape[1] - 1), value=True)}
+    logits = model(read, **padding)[:, prompt.shape[1] - 1 :]
+    return logits.log_softmax(dim=-1).gather(2, tokens[:, :, None]).squeeze(2)

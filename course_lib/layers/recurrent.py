@@ -1,39 +1,34 @@
-"""One step of a recurrent network as a module, with the names and the order of weights of torch.nn's cells.
+"""Recurrent networks: one step of each as a module, and layers of them over batches of unequal length.
 
 Elman 1990 (RNN). Hochreiter & Schmidhuber 1997, Gers et al. 2000 (LSTM). Cho et al. 2014, arXiv 1406.1078 (GRU).
-Tallec & Ollivier, "Can recurrent neural networks warp time?", ICLR 2018, arXiv 1804.11188 (biases for long memories).
-
-Recurrent layers over batches of unequal length.
-
-Elman 1990 (RNN). Hochreiter & Schmidhuber 1997, Gers et al. 2000 (LSTM). Graves, Mohamed & Hinton, "Speech recognition
-with deep recurrent neural networks", ICASSP 2013, arXiv 1303.5778 (layers stacked in both directions).
-Cho et al., "Learning phrase representations using RNN encoder-decoder", EMNLP 2014, arXiv 1406.1078 (the GRU).
 Schuster & Paliwal, "Bidirectional recurrent neural networks", IEEE Transactions on Signal Processing 45(11), 1997.
+Graves, Mohamed & Hinton, "Speech recognition with deep recurrent neural networks", ICASSP 2013, arXiv 1303.5778 (layers
+stacked in both directions). Tallec & Ollivier, "Can recurrent neural networks warp time?", ICLR 2018, arXiv 1804.11188
+(biases for long memories). Weights have the names and the order of torch.nn's cells.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.autograd.forward_ad as forward_ad
 import torch.nn.functional as F
-from einops import rearrange
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from course_lib.functional.attention import valid_positions
-from course_lib.functional.fused_recurrent import fused_gru, fused_lstm, fused_rnn
 from course_lib.functional.recurrent import (
     LSTMGates,
     LSTMState,
+    State,
     check_activation,
     gru_step,
     lstm_gates,
     lstm_step,
+    map_state,
     rnn_step,
 )
-
-State = Tensor | LSTMState
 
 
 class RecurrentCell(nn.Module):
@@ -92,12 +87,6 @@ class RNNCell(RecurrentCell):
     def forward(self, x: Float[Tensor, "B D"], state: Float[Tensor, "B H"]) -> Float[Tensor, "B H"]:
         return rnn_step(x, state, *self.weights, activation=self.activation)
 
-    def scan(
-        self, x: Float[Tensor, "T B D"], state: Float[Tensor, "B H"], valid: Bool[Tensor, "T B 1"] | None = None
-    ) -> tuple[Float[Tensor, "T B H"], Float[Tensor, "B H"]]:
-        """`forward` at each step, in one fused call: all states, and the last."""
-        return fused_rnn(x, state, *self.weights, valid=valid, activation=self.activation)
-
 
 class LSTMCell(RecurrentCell):
     """i, f, o = sigmoid(W x_t + U h_{t-1} + b), g = tanh(...); c_t = f * c_{t-1} + i * g, h_t = o * tanh(c_t).
@@ -133,12 +122,6 @@ class LSTMCell(RecurrentCell):
         """How far i, f and o are open, and what g proposes, for inputs x that meet the outputs h of the step before."""
         return lstm_gates(x, h, *self.weights)
 
-    def scan(
-        self, x: Float[Tensor, "T B D"], state: LSTMState, valid: Bool[Tensor, "T B 1"] | None = None
-    ) -> tuple[Float[Tensor, "T B H"], LSTMState]:
-        """`forward` at each step, in one fused call: all outputs h, and the last state."""
-        return fused_lstm(x, state, *self.weights, valid=valid)
-
 
 class GRUCell(RecurrentCell):
     """r, z = sigmoid(...), n = tanh(W_n x_t + r * (U_n h_{t-1})), h_t = (1 - z) * n + z * h_{t-1}; see `gru_step`."""
@@ -148,82 +131,22 @@ class GRUCell(RecurrentCell):
     def forward(self, x: Float[Tensor, "B D"], state: Float[Tensor, "B H"]) -> Float[Tensor, "B H"]:
         return gru_step(x, state, *self.weights)
 
-    def scan(
-        self, x: Float[Tensor, "T B D"], state: Float[Tensor, "B H"], valid: Bool[Tensor, "T B 1"] | None = None
-    ) -> tuple[Float[Tensor, "T B H"], Float[Tensor, "B H"]]:
-        """`forward` at each step, in one fused call: all states, and the last."""
-        return fused_gru(x, state, *self.weights, valid=valid)
 
-
-def readable_scan(
-    cell: RecurrentCell, x: Float[Tensor, "T B D"], state: State, valid: Bool[Tensor, "T B 1"] | None = None
-) -> tuple[Float[Tensor, "T B H"], State]:
-    """The readable twin of `cell.scan`: the same cell at each step; at padding the state stays as it is."""
-    outputs = []
-    for t, x_t in enumerate(x):
-        new = cell(x_t, state)
-        state = new if valid is None else map_state(lambda a, b, keep=valid[t]: torch.where(keep, a, b), new, state)
+def scan(
+    cell: RecurrentCell,
+    x: Float[Tensor, "B T D"],
+    state: State,
+    valid: Bool[Tensor, "B T"] | None = None,
+    *,
+    from_the_end: bool = False,
+) -> tuple[Float[Tensor, "B T H"], State]:
+    """A cell at each step, or `from_the_end` at each step backwards; at padding the state stays as it is."""
+    outputs, steps = [], range(x.shape[1])
+    for t in reversed(steps) if from_the_end else steps:
+        new = cell(x[:, t], state)
+        state = new if valid is None else map_state(lambda a, b, t=t: torch.where(valid[:, t, None], a, b), new, state)
         outputs.append(state.h if isinstance(state, LSTMState) else state)
-    return torch.stack(outputs), state
-
-
-def map_state(function: Callable[..., Tensor], *states: State) -> Any:
-    """Applies the function to the states, which are all tensors, or h by h and c by c to those of an LSTM."""
-    if isinstance(states[0], Tensor):
-        return function(*states)
-    return LSTMState(*map(function, *states))
-
-
-@torch.no_grad()
-def chrono_init(cell: LSTMCell | GRUCell, longest: int, *, generator: torch.Generator | None = None) -> None:
-    """Biases for memories of up to `longest` steps, spread over the units (Tallec & Ollivier 2018).
-
-    LSTM: b_f = ln u with u from U(1, longest - 1), and b_i = -b_f. GRU: the same for the gate that keeps, b_z = ln u.
-    Raises ValueError if `longest` is below 3.
-    """
-    if longest < 3:
-        raise ValueError(f"chrono initialisation needs memories of 3 steps or more, got longest={longest}")
-    draws = torch.rand(cell.hidden_dim, generator=generator).to(cell.weight_hh)
-    span = (1 + draws * (longest - 2)).log()
-    cell.set_gate_bias(1, span)  # f of the LSTM, z of the GRU
-    if isinstance(cell, LSTMCell):
-        cell.set_gate_bias(0, -span)
-
-
-class BidirectionalGRU(nn.Module):
-    """Reads a sentence from both ends: h_j = [forward h_j; backward h_j], Bahdanau et al. 2015, section 3.2.
-
-    Padding at the end of a row does not reach any state: the backward GRU starts at the row's last real token.
-    """
-
-    def __init__(self, input_dim: int, hidden_dim: int):
-        super().__init__()
-        self.gru = nn.GRU(input_dim, hidden_dim, batch_first=True, bidirectional=True)
-
-    def forward(
-        self, x: Float[Tensor, "B T D"], valid: Bool[Tensor, "B T"]
-    ) -> tuple[Float[Tensor, "B T two_H"], Float[Tensor, "B two_H"]]:
-        """Returns the states at each token (zeros at padding), and the two final states side by side.
-
-        Raises ValueError for a row without a token, or with padding before a token.
-        """
-        lengths = check_right_padded(valid)
-        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        states, final = self.gru(packed)
-        states, _ = pad_packed_sequence(states, batch_first=True, total_length=x.shape[1])
-        return states, rearrange(final, "direction b h -> b (direction h)")
-
-
-def check_right_padded(valid: Bool[Tensor, "B T"]) -> Tensor:
-    """The number of tokens in each row of `valid`; raises ValueError unless they all stand at its beginning."""
-    lengths = valid.sum(dim=1)
-    if (lengths == 0).any():
-        raise ValueError(f"each row needs at least one valid token, row {int((lengths == 0).nonzero()[0])} has none")
-    expected = torch.arange(valid.shape[1], device=valid.device) < lengths[:, None]
-    if not torch.equal(valid, expected):
-        row = int((valid != expected).any(dim=1).nonzero()[0])
-        raise ValueError(f"padding must stand at the end of a row, row {row} has it before a token")
-    return lengths
+    return torch.stack(outputs[::-1] if from_the_end else outputs, dim=1), state
 
 
 class RecurrentLayer(nn.Module):
@@ -231,8 +154,8 @@ class RecurrentLayer(nn.Module):
 
     Each direction of each layer is one of `cells`, in the order of torch.nn: layer 0 forward, layer 0 backward, layer
     1 forward, ... `dropout` is the share of a layer's outputs dropped in training on the way to the next layer.
-    `cell_options` (bias, activation, forget_bias, ...) go to the cells. `readable` runs the cell step by step, which
-    is slower and can be differentiated twice.
+    `cell_options` (bias, activation, forget_bias, ...) go to the cells. Their weights run in torch.nn's own kernel;
+    its twin, one cell after the other, runs where `readable` is True, and where the kernel cannot.
     Raises ValueError if an argument is out of range.
     """
 
@@ -282,41 +205,64 @@ class RecurrentLayer(nn.Module):
             return self._forward_packed(x, state, valid)
         self._check(x, valid)
         state = self.initial_state(len(x)) if state is None else self._check_state(state, len(x))
-        mask = None if valid is None or valid.all() else rearrange(valid, "b t -> t b 1")
-        steps = rearrange(x, "b t d -> t b d")
-        if mask is None:
-            outputs, final = self._run(steps, state, mask, self.num_layers)
+        if valid is not None:
+            x = x.masked_fill(~valid[:, :, None], 0.0)
+        if self.readable or not self._kernel_serves(x):
+            outputs, final = self._step_by_step(x, state, valid, self.num_layers)
+        elif valid is None:
+            return self._kernel(x, state)
         else:
-            outputs, final = self._run(steps.masked_fill(~mask, 0.0), state, mask, self.num_layers)
-            outputs = outputs.masked_fill(~mask, 0.0)
-        return rearrange(outputs, "t b h -> b t h"), final
+            outputs, final = self._kernel_on_real_tokens(x, state, valid)
+        return outputs if valid is None else outputs.masked_fill(~valid[:, :, None], 0.0), final
 
     def initial_state(self, batch_size: int) -> State:
         """Zeros for all cells."""
         return map_state(lambda *each: torch.stack(each), *(cell.initial_state(batch_size) for cell in self.cells))
 
-    def _run(self, steps: Tensor, state: State, mask: Tensor | None, num_layers: int) -> tuple[Tensor, State]:
+    def _step_by_step(self, x: Tensor, state: State, valid: Tensor | None, num_layers: int) -> tuple[Tensor, State]:
+        """The readable twin of the kernel."""
         finals = []
         for layer in range(num_layers):
             if layer > 0:
-                steps = F.dropout(steps, self.dropout, self.training)
+                x = F.dropout(x, self.dropout, self.training)
             outputs = []
             for direction in range(self.num_directions):
                 number = layer * self.num_directions + direction
                 start = map_state(lambda each, number=number: each[number], state)
-                output, final = self._scan(self.cells[number], steps, start, mask, from_the_end=direction == 1)
+                output, final = scan(self.cells[number], x, start, valid, from_the_end=direction == 1)
                 outputs.append(output)
                 finals.append(final)
-            steps = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)
-        return steps, map_state(lambda *each: torch.stack(each), *finals)
+            x = torch.cat(outputs, dim=-1)
+        return x, map_state(lambda *each: torch.stack(each), *finals)
 
-    def _scan(
-        self, cell: RecurrentCell, steps: Tensor, state: State, mask: Tensor | None, *, from_the_end: bool
-    ) -> tuple[Tensor, State]:
-        if from_the_end:
-            steps, mask = steps.flip(0), None if mask is None else mask.flip(0)
-        outputs, final = readable_scan(cell, steps, state, mask) if self.readable else cell.scan(steps, state, mask)
-        return outputs.flip(0) if from_the_end else outputs, final
+    def _kernel_serves(self, x: Tensor) -> bool:
+        """torch.nn's LSTM has no forward-mode derivative and cannot be compiled; the other kernels can do all."""
+        if self.cell_type is not LSTMCell:
+            return True
+        given = (x, *self.parameters())
+        return not torch.compiler.is_compiling() and all(forward_ad.unpack_dual(t).tangent is None for t in given)
+
+    def _kernel(self, x: Tensor, state: State, batch_sizes: Tensor | None = None) -> tuple[Tensor, State]:
+        """x (B, T, D), or the data of a packed sequence and its `batch_sizes`, through all layers at once."""
+        weights = [weight for cell in self.cells for weight in cell.weights if weight is not None]
+        settings = (weights, self.cells[0].bias_ih is not None, self.num_layers, self.dropout, self.training)
+        if batch_sizes is None:
+            outputs, *final = self.kernel(x, state, *settings, self.num_directions == 2, True)
+        else:
+            outputs, *final = self.kernel(x, batch_sizes, state, *settings, self.num_directions == 2)
+        return outputs, LSTMState(*final) if len(final) == 2 else final[0]
+
+    def _kernel_on_real_tokens(self, x: Tensor, state: State, valid: Tensor) -> tuple[Tensor, State]:
+        """Real tokens move to the front of their row, in their order, and are packed; then all goes back."""
+        lengths, order = valid.sum(dim=1), (~valid).int().argsort(dim=1, stable=True)
+        tokens = x.gather(1, order[:, :, None].expand_as(x))
+        packed = pack_padded_sequence(tokens, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False)
+        start = map_state(lambda each: each[:, packed.sorted_indices], state)
+        data, final = self._kernel(packed.data, start, packed.batch_sizes)
+        outputs, _ = pad_packed_sequence(packed._replace(data=data), batch_first=True, total_length=x.shape[1])
+        read = (lengths > 0)[:, None]  # a row without a token was read as one zero: its state stays what it was
+        final = map_state(lambda a, b: torch.where(read, a[:, packed.unsorted_indices], b), final, state)
+        return outputs.gather(1, order.argsort(dim=1)[:, :, None].expand_as(outputs)), final
 
     def _forward_packed(self, packed: PackedSequence, state: Any, valid: Tensor | None) -> tuple[PackedSequence, State]:
         if valid is not None:
@@ -358,11 +304,15 @@ class RNN(RecurrentLayer):
 
     cell_type = RNNCell
 
+    @property
+    def kernel(self) -> Callable:
+        return torch.rnn_tanh if self.cells[0].activation == "tanh" else torch.rnn_relu
+
 
 class LSTM(RecurrentLayer):
     """c_t = f * c_{t-1} + i * g, h_t = o * tanh(c_t): see `RecurrentLayer`. Options: bias, forget_bias, input_bias."""
 
-    cell_type = LSTMCell
+    cell_type, kernel = LSTMCell, staticmethod(torch.lstm)
 
     def gates(
         self, x: Float[Tensor, "B T D"], state: Any = None, *, valid: Bool[Tensor, "B T"] | None = None, layer: int = 0
@@ -375,44 +325,15 @@ class LSTM(RecurrentLayer):
             raise ValueError(f"layers are counted from 0 to {self.num_layers - 1}, got layer={layer}")
         self._check(x, valid)
         state = self.initial_state(len(x)) if state is None else self._check_state(state, len(x))
-        mask = None if valid is None else rearrange(valid, "b t -> t b 1")
-        steps = rearrange(x, "b t d -> t b d")
         if layer > 0:
-            steps, _ = self._run(steps, state, mask, layer)
+            x, _ = self._step_by_step(x, state, valid, layer)
         number = layer * self.num_directions
         cell, start = self.cells[number], map_state(lambda each: each[number], state)
-        outputs, _ = self._scan(cell, steps, start, mask, from_the_end=False)
-        before = torch.cat([start.h[None], outputs[:-1]])
-        return LSTMGates(*(rearrange(gate, "t b h -> b t h") for gate in cell.gates(steps, before)))
+        outputs, _ = scan(cell, x, start, valid)
+        return cell.gates(x, torch.cat([start.h[:, None], outputs[:, :-1]], dim=1))
 
 
 class GRU(RecurrentLayer):
     """h_t = (1 - z) * n + z * h_{t-1}: see `RecurrentLayer` and `gru_step`. Option: bias."""
 
-    cell_type = GRUCell
-
-
-class RecurrentCache:
-    """What a recurrent model remembers between tokens: its state, whose size does not grow with the text.
-
-    `max_length` is kept for generators that ask every model for it.
-    """
-
-    def __init__(self, max_length: int, state: State | None = None):
-        self.max_length, self.length, self.state = max_length, 0, state
-
-    def advance(self, state: State, count: int) -> None:
-        """Remembers the state after `count` more tokens."""
-        self.state, self.length = state, self.length + count
-
-    def select(self, rows: Int[Tensor, " R"]) -> None:
-        """Keeps these rows of the batch, in this order; a row may be kept several times (beam search)."""
-        if self.state is not None:
-            self.state = map_state(lambda each: each.index_select(1, rows), self.state)
-
-
-def check_left_padded(valid: Bool[Tensor, "B T"] | None) -> None:
-    """Raises ValueError for a row that ends in padding: it has no last token to go on from."""
-    if valid is not None and not valid[:, -1].all():
-        row = int((~valid[:, -1]).nonzero()[0])
-        raise ValueError(f"a row's last token must be a real one, row {row} ends in padding: pad prompts at the left")
+    cell_type, kernel = GRUCell, staticmethod(torch.gru)

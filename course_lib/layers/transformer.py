@@ -1,14 +1,11 @@
-"""First weights that models share: BERT's and GPT's (Devlin et al. 2019, arXiv 1810.04805, in its released code), ViT's
-and MAE's (Glorot & Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010).
+"""What every Transformer is stacked from: attention communicates, the feed-forward network thinks alone, positions tell
+the order.
 
-Layers that tell each token its place: fixed sinusoids or a learned table (Vaswani et al. 2017, section 3.5), or a
-bias for each distance (Raffel et al., JMLR 2020, arXiv 1910.10683, section 2.1).
-
-The blocks that every Transformer is stacked from: attention communicates, the feed-forward network thinks alone.
-
-Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv 1706.03762, section 3.1. Ba, Kiros & Hinton, "Layer
+Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv 1706.03762, section 3. Ba, Kiros & Hinton, "Layer
 normalization", 2016, arXiv 1607.06450. Xiong et al., "On layer normalization in the Transformer architecture", 2020,
-arXiv 2002.04745 (pre-norm and post-norm). Shazeer, "GLU variants improve Transformer", 2020, arXiv 2002.05202.
+arXiv 2002.04745 (pre-norm and post-norm). Shazeer, "GLU variants improve Transformer", 2020, arXiv 2002.05202. Raffel
+et al., JMLR 2020, arXiv 1910.10683, section 2.1 (a bias for each distance). Glorot & Bengio, "Understanding the
+difficulty of training deep feedforward neural networks", AISTATS 2010 (first weights).
 """
 
 from collections.abc import Callable
@@ -19,107 +16,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from course_lib.functional.attention import attention
 from course_lib.functional.positions import relative_buckets, sinusoidal_positions
-from course_lib.layers.attention import KeysValues, KVCache, MultiHeadAttention
-
-
-def normal_weights(module: nn.Module, std: float = 0.02) -> nn.Module:
-    """All matrices of linear layers and embeddings inside `module` from N(0, std^2), their biases 0; the module."""
-    for part in module.modules():
-        if isinstance(part, nn.Linear | nn.Embedding):
-            nn.init.normal_(part.weight, std=std)
-        if isinstance(part, nn.Linear) and part.bias is not None:
-            nn.init.zeros_(part.bias)
-    return module
-
-
-def xavier_weights(module: nn.Module) -> nn.Module:
-    """All matrices of linear layers inside `module` from U(-a, a), a^2 = 6 / (inputs + outputs), biases 0; the module.
-
-    Glorot & Bengio 2010, eq. (16).
-    """
-    for part in module.modules():
-        if isinstance(part, nn.Linear):
-            nn.init.xavier_uniform_(part.weight)
-            if part.bias is not None:
-                nn.init.zeros_(part.bias)
-    return module
-
-
-class SinusoidalPositions(nn.Module):
-    """x_pos + PE(pos) with the fixed sinusoids of Vaswani et al. 2017, section 3.5; nothing is learned.
-
-    `halves` puts all sines before all cosines.
-    Raises ValueError if `dim` is odd or, in `forward`, if a position is `max_length` or more.
-    """
-
-    def __init__(self, dim: int, max_length: int, *, halves: bool = False):
-        super().__init__()
-        self.register_buffer("table", sinusoidal_positions(max_length, dim, halves=halves), persistent=False)
-
-    def forward(
-        self, x: Float[Tensor, "B T D"], *, start: int = 0, positions: Int[Tensor, "B T"] | None = None
-    ) -> Float[Tensor, "B T D"]:
-        """Adds the codes of positions start, start + 1, ..., or of `positions` where each row has its own.
-
-        In cached decoding `start` is the number of tokens before; with padding at the left the rows differ.
-        """
-        return x + _rows(self.table, start, x.shape[1], positions)
-
-
-class LearnedPositions(nn.Module):
-    """x_pos + P[pos] with a learned table P (Gehring et al. 2017, arXiv 1705.03122, section 3.1).
-
-    Raises ValueError, in `forward`, if a position is `max_length` or more.
-    """
-
-    def __init__(self, dim: int, max_length: int, *, std: float = 0.02):
-        super().__init__()
-        self.table = nn.Parameter(torch.randn(max_length, dim) * std)
-
-    def forward(
-        self, x: Float[Tensor, "B T D"], *, start: int = 0, positions: Int[Tensor, "B T"] | None = None
-    ) -> Float[Tensor, "B T D"]:
-        """Adds the codes of positions start, start + 1, ..., or of `positions` where each row has its own.
-
-        In cached decoding `start` is the number of tokens before; with padding at the left the rows differ.
-        """
-        return x + _rows(self.table, start, x.shape[1], positions)
-
-
-class RelativePositionBias(nn.Module):
-    """b[bucket(j - i)]: for each head a number that is added to the score of query i and key j.
-
-    Raffel et al. 2020, section 2.1. The arguments are those of `relative_buckets`, which raises ValueError for sizes
-    that do not fit together.
-    """
-
-    def __init__(self, num_heads: int, *, num_buckets: int = 32, max_distance: int = 128, bidirectional: bool = True):
-        super().__init__()
-        self.buckets = partial(
-            relative_buckets, num_buckets=num_buckets, max_distance=max_distance, bidirectional=bidirectional
-        )
-        self.buckets(torch.arange(1))
-        self.table = nn.Parameter(torch.randn(num_buckets, num_heads) * 0.02)
-
-    def forward(self, num_queries: int, num_keys: int | None = None) -> Float[Tensor, "1 H T_q T_k"]:
-        """The last query stands at the last key; with fewer queries than keys the missing ones lie in the past."""
-        num_keys = num_queries if num_keys is None else num_keys
-        # the bias depends on j - i alone: a row of it is a window on the biases of all distances
-        distances = torch.arange(1 - num_keys, num_queries, device=self.table.device)
-        biases = self.table[self.buckets(distances)].T
-        return biases.unfold(-1, num_keys, 1).flip(-2)[None]
-
-
-def _rows(table: Tensor, start: int, count: int, positions: Tensor | None) -> Tensor:
-    first, last = (start, start + count - 1) if positions is None else (int(positions.min()), int(positions.max()))
-    if first < 0 or last >= len(table):
-        raise ValueError(
-            f"positions {first} to {last} were asked for, the table holds 0 to {len(table) - 1}: "
-            "raise max_length or shorten the input"
-        )
-    return table[first : last + 1] if positions is None else table[positions]
-
+from course_lib.layers.cache import KeysValues, KVCache
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -127,6 +26,97 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": partial(F.gelu, approximate="tanh"),  # its approximation: GPT-2, T5 1.1
     "silu": F.silu,  # x sigmoid(x), also called swish: Marian
 }
+
+
+class MultiHeadAttention(nn.Module):
+    """head_i = Attention(X W_i^Q, C W_i^K, C W_i^V); output = Concat(head_1 ... head_h) W^O.
+
+    Vaswani et al. 2017, section 3.2.2, with d_k = d_v = `head_dim`, dim / num_heads if not given. C is `context`, of
+    width `context_dim`, or X itself when none is given. `attend` is what each head does: `attention`, or a function
+    that takes the same, such as `partial(local_attention, window=8)`. `dropout` is the share of weights dropped in
+    training; `scale` replaces 1/sqrt(d_k). Differs from the paper in that the projections have a bias, unless `bias` is
+    False; `qkv_bias` says it for those of queries, keys and values alone.
+    Raises ValueError if `dim` is no multiple of `num_heads` and no `head_dim` is given, or an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int,
+        *,
+        head_dim: int | None = None,
+        context_dim: int | None = None,
+        bias: bool = True,
+        qkv_bias: bool | None = None,
+        dropout: float = 0.0,
+        scale: float | None = None,
+        attend: Callable[..., Tensor] = attention,
+    ):
+        super().__init__()
+        if num_heads < 1 or dim < 1 or (head_dim is None and dim % num_heads):
+            raise ValueError(f"dim must be a positive multiple of num_heads, got dim={dim}, num_heads={num_heads}")
+        if head_dim is not None and head_dim < 1:
+            raise ValueError(f"head_dim is the width of one head: it must be 1 or more, got {head_dim}")
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"dropout is a probability from 0 up to, but not including, 1; got {dropout}")
+        self.num_heads, self.dropout, self.scale, self.attend = num_heads, dropout, scale, attend
+        context_dim = dim if context_dim is None else context_dim
+        inner_dim = dim if head_dim is None else num_heads * head_dim
+        qkv_bias = bias if qkv_bias is None else qkv_bias
+        self.q_proj = nn.Linear(dim, inner_dim, bias=qkv_bias)
+        self.k_proj = nn.Linear(context_dim, inner_dim, bias=qkv_bias)
+        self.v_proj = nn.Linear(context_dim, inner_dim, bias=qkv_bias)
+        self.o_proj = nn.Linear(inner_dim, dim, bias=bias)
+        xavier_weights(self)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T_q D"],
+        context: Float[Tensor, "B T_k C"] | KeysValues | None = None,
+        *,
+        mask: Shaped[Tensor, "..."] | None = None,
+        score_bias: Shaped[Tensor, "..."] | None = None,
+        causal: bool = False,
+        cache: KVCache | None = None,
+    ) -> Float[Tensor, "B T_q D"]:
+        """Attends from `x` to itself or to a `context`; what is written token by token gives its `keys_values`.
+
+        `mask` is boolean, True = may attend; mask and score_bias have the axes (B, H, T_q, T_k) or 1 in their place.
+        With a `cache`, x holds only the new positions, which see the old ones too.
+        Raises ValueError if the arguments do not fit together.
+        """
+        check_axes(x, context, mask, cache)
+        q = self.split(self.q_proj(x))
+        k, v = context if isinstance(context, KeysValues) else self.keys_values(x if context is None else context)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        dropout = self.dropout if self.training else 0.0
+        heads = self.attend(q, k, v, mask=mask, bias=score_bias, causal=causal, scale=self.scale, dropout=dropout)
+        return self.o_proj(heads.transpose(1, 2).flatten(2))  # (B, T_q, H d)
+
+    def keys_values(self, context: Float[Tensor, "B T_k C"]) -> KeysValues:
+        """What this layer sees of a context, by which it can be asked again at the cost of the queries alone."""
+        return KeysValues(self.split(self.k_proj(context)), self.split(self.v_proj(context)))
+
+    def split(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B H T d"]:
+        # as einops' "b t (h d) -> b h t d", which would take a tenth of the time of a step of a small model
+        return x.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
+
+    def extra_repr(self) -> str:
+        return f"num_heads={self.num_heads}, dropout={self.dropout}, scale={self.scale}"
+
+
+def check_axes(x: Tensor, context: Tensor | KeysValues | None, mask: Tensor | None, cache: KVCache | None) -> None:
+    """Raises ValueError for an input or a mask that lacks an axis, and for a context beside a cache."""
+    if x.ndim != 3:
+        raise ValueError(f"x must be (batch, tokens, width), got shape {tuple(x.shape)}: one row is x[None]")
+    if mask is not None and mask.ndim != 4:
+        raise ValueError(
+            f"the mask's axes are (batch, heads, queries, keys), got shape {tuple(mask.shape)}: a mask of pairs is "
+            "mask[None, None], one of a batch's real tokens valid[:, None, None, :]"
+        )
+    if cache is not None and context is not None:
+        raise ValueError("a cache is for self-attention: give a context its `keys_values` instead")
 
 
 class FeedForward(nn.Module):
@@ -247,20 +237,121 @@ class DecoderBlock(Block):
     def forward(
         self,
         x: Float[Tensor, "B T_q D"],
-        context: Float[Tensor, "B T_k C"] | None = None,
+        context: Float[Tensor, "B T_k C"] | None,
         *,
-        memory: KeysValues | None = None,
         context_mask: Shaped[Tensor, "..."] | None = None,
         mask: Shaped[Tensor, "..."] | None = None,
         score_bias: Shaped[Tensor, "..."] | None = None,
         cache: KVCache | None = None,
     ) -> Float[Tensor, "B T_q D"]:
-        """The encoder's output comes as `context`, or as a `memory` that `cross_attn.remember` made of it.
+        """`context` is the encoder's output; a `cache` knows it already.
 
         `mask` and `score_bias` belong to the self-attention, `context_mask` to the cross-attention.
         """
         x = self.residual(
             x, self.norm1, lambda h: self.attn(h, mask=mask, score_bias=score_bias, causal=True, cache=cache)
         )
-        x = self.residual(x, self.norm2, lambda h: self.cross_attn(h, context, memory=memory, mask=context_mask))
+        if cache is not None:
+            context, context_mask = cache.context, cache.context_mask
+        x = self.residual(x, self.norm2, lambda h: self.cross_attn(h, context, mask=context_mask))
         return self.residual(x, self.norm3, self.ffn)
+
+
+class SinusoidalPositions(nn.Module):
+    """x_pos + PE(pos) with the fixed sinusoids of Vaswani et al. 2017, section 3.5; nothing is learned.
+
+    `halves` puts all sines before all cosines.
+    Raises ValueError if `dim` is odd or, in `forward`, if a position is `max_length` or more.
+    """
+
+    def __init__(self, dim: int, max_length: int, *, halves: bool = False):
+        super().__init__()
+        self.register_buffer("table", sinusoidal_positions(max_length, dim, halves=halves), persistent=False)
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], *, start: int = 0, positions: Int[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T D"]:
+        """Adds the codes of positions start, start + 1, ..., or of `positions` where each row has its own.
+
+        In cached decoding `start` is the number of tokens before; with padding at the left the rows differ.
+        """
+        return x + _rows(self.table, start, x.shape[1], positions)
+
+
+class LearnedPositions(nn.Module):
+    """x_pos + P[pos] with a learned table P (Gehring et al. 2017, arXiv 1705.03122, section 3.1).
+
+    Raises ValueError, in `forward`, if a position is `max_length` or more.
+    """
+
+    def __init__(self, dim: int, max_length: int, *, std: float = 0.02):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(max_length, dim) * std)
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], *, start: int = 0, positions: Int[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T D"]:
+        """Adds the codes of positions start, start + 1, ..., or of `positions` where each row has its own.
+
+        In cached decoding `start` is the number of tokens before; with padding at the left the rows differ.
+        """
+        return x + _rows(self.table, start, x.shape[1], positions)
+
+
+class RelativePositionBias(nn.Module):
+    """b[bucket(j - i)]: for each head a number that is added to the score of query i and key j.
+
+    Raffel et al. 2020, section 2.1. The arguments are those of `relative_buckets`, which raises ValueError for sizes
+    that do not fit together.
+    """
+
+    def __init__(self, num_heads: int, *, num_buckets: int = 32, max_distance: int = 128, bidirectional: bool = True):
+        super().__init__()
+        self.buckets = partial(
+            relative_buckets, num_buckets=num_buckets, max_distance=max_distance, bidirectional=bidirectional
+        )
+        self.buckets(torch.arange(1))
+        self.table = nn.Parameter(torch.randn(num_buckets, num_heads) * 0.02)
+
+    def forward(self, num_queries: int, num_keys: int | None = None) -> Float[Tensor, "1 H T_q T_k"]:
+        """The last query stands at the last key; with fewer queries than keys the missing ones lie in the past."""
+        num_keys = num_queries if num_keys is None else num_keys
+        # the bias depends on j - i alone: a row of it is a window on the biases of all distances
+        distances = torch.arange(1 - num_keys, num_queries, device=self.table.device)
+        biases = self.table[self.buckets(distances)].T
+        return biases.unfold(-1, num_keys, 1).flip(-2)[None]
+
+
+def _rows(table: Tensor, start: int, count: int, positions: Tensor | None) -> Tensor:
+    end = start + count
+    if positions is not None and end > len(table):  # more places than rows: it depends on how many are padding
+        end = int(positions.max()) + 1
+    if start < 0 or end > len(table):
+        raise ValueError(
+            f"positions up to {end - 1} were asked for, the table holds 0 to {len(table) - 1}: shorten the input, or "
+            "build the model with a larger context_length"
+        )
+    return table[start:end] if positions is None else table[positions]
+
+
+def normal_weights(module: nn.Module, std: float = 0.02) -> nn.Module:
+    """All matrices of linear layers and embeddings inside `module` from N(0, std^2), their biases 0; the module."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Embedding):
+            nn.init.normal_(part.weight, std=std)
+        if isinstance(part, nn.Linear) and part.bias is not None:
+            nn.init.zeros_(part.bias)
+    return module
+
+
+def xavier_weights(module: nn.Module) -> nn.Module:
+    """All matrices of linear layers inside `module` from U(-a, a), a^2 = 6 / (inputs + outputs), biases 0; the module.
+
+    Glorot & Bengio 2010, eq. (16).
+    """
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            nn.init.xavier_uniform_(part.weight)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
+    return module

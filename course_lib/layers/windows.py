@@ -12,8 +12,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from course_lib.functional.attention import attention
-from course_lib.layers.transformer import FeedForward
+from course_lib.layers.transformer import FeedForward, MultiHeadAttention
 
 
 def window_partition(x: Shaped[Tensor, "B H W D"], size: int) -> Shaped[Tensor, "B nW M2 D"]:
@@ -79,24 +78,6 @@ def relative_position_index(size: int, table_size: int | None = None) -> Int[Ten
     return down * (2 * largest - 1) + right
 
 
-def window_attention(
-    q: Float[Tensor, "B nW heads M2 d"],
-    k: Float[Tensor, "B nW heads M2 d"],
-    v: Float[Tensor, "B nW heads M2 d"],
-    bias: Float[Tensor, "#nW heads M2 M2"],
-) -> Float[Tensor, "B nW heads M2 d"]:
-    """softmax(Q K^T / sqrt(d) + B) V in each window, eq. (4); B is -inf where a query may not see a key.
-
-    A fused product cannot learn B: it is taken where B is not being learned.
-    """
-    if not (torch.is_grad_enabled() and bias.requires_grad):
-        bias = bias if len(bias) == 1 else bias.expand(len(q), *bias.shape).flatten(0, 1)
-        heads = attention(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), bias=bias)
-        return heads.unflatten(0, q.shape[:2])
-    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)
-    return scores.add_(bias).softmax(dim=-1) @ v  # in place: no gradient needs the products alone
-
-
 class DropPath(nn.Module):
     """b x / (1 - rate), where b is 0 with probability `rate`, for a whole image or sentence at a time; x in use.
 
@@ -121,7 +102,7 @@ class DropPath(nn.Module):
         return f"rate={self.rate}"
 
 
-class WindowAttention(nn.Module):
+class WindowAttention(MultiHeadAttention):
     """W-MSA and, with a `shift`, SW-MSA: multi-head attention inside windows of `window_size` x `window_size` places.
 
     Section 3.2, with a learned bias for each offset inside a window, eq. (4). A map that is no whole number of windows
@@ -132,16 +113,10 @@ class WindowAttention(nn.Module):
     """
 
     def __init__(self, dim: int, num_heads: int, window_size: int, *, shift: int = 0, qkv_bias: bool = True):
-        super().__init__()
-        if num_heads < 1 or dim < 1 or dim % num_heads:
-            raise ValueError(f"dim must be a positive multiple of num_heads, got dim={dim}, num_heads={num_heads}")
+        super().__init__(dim, num_heads, qkv_bias=qkv_bias)
         if not 0 <= shift < window_size:
             raise ValueError(f"shift must be from 0 to below window_size={window_size}, got {shift}")
-        self.num_heads, self.window_size, self.shift = num_heads, window_size, shift
-        self.q_proj = nn.Linear(dim, dim, bias=qkv_bias)
-        self.k_proj = nn.Linear(dim, dim, bias=qkv_bias)
-        self.v_proj = nn.Linear(dim, dim, bias=qkv_bias)
-        self.o_proj = nn.Linear(dim, dim)
+        self.window_size, self.shift = window_size, shift
         self.bias_table = nn.Parameter(torch.randn((2 * window_size - 1) ** 2, num_heads) * 0.02)  # B^ of section 3.2
 
     def forward(self, x: Float[Tensor, "B H W D"]) -> Float[Tensor, "B H W D"]:
@@ -151,26 +126,21 @@ class WindowAttention(nn.Module):
         missing = (-height % size, -width % size)
         if any(missing):
             x = F.pad(x, (0, 0, 0, missing[1], 0, missing[0]))
+        windows = window_partition(cyclic_shift(x, shift), size)  # (B, nW, M2, D)
         bias = self.position_bias(size)
         if shift:
-            bias = bias.masked_fill(hidden_pairs(*x.shape[1:3], size, shift, x.device)[:, None], float("-inf"))
-
-        windows = window_partition(cyclic_shift(x, shift), size)
-        q, k, v = (self._split(proj(windows)) for proj in (self.q_proj, self.k_proj, self.v_proj))
-        heads = window_attention(q, k, v, bias).transpose(2, 3).flatten(3)  # (B, nW, M2, D)
-        x = cyclic_shift(window_merge(self.o_proj(heads), *x.shape[1:3]), -shift)
-        return x[:, :height, :width]
+            hidden = hidden_pairs(*x.shape[1:3], size, shift, x.device)
+            bias = bias.masked_fill(hidden[:, None], float("-inf")).repeat(len(x), 1, 1, 1)  # (B nW, heads, M2, M2)
+        attended = super().forward(windows.flatten(0, 1), score_bias=bias).unflatten(0, windows.shape[:2])
+        return cyclic_shift(window_merge(attended, *x.shape[1:3]), -shift)[:, :height, :width]
 
     def position_bias(self, size: int) -> Float[Tensor, "1 heads M2 M2"]:
         """B of eq. (4): what is added to the score of each pair of places in a window of this size."""
         index = position_index(size, self.window_size, self.bias_table.device)
         return F.embedding(index, self.bias_table).permute(2, 0, 1)[None]
 
-    def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(3, (self.num_heads, -1)).transpose(2, 3)  # (B, nW, heads, M2, d)
-
     def extra_repr(self) -> str:
-        return f"num_heads={self.num_heads}, window_size={self.window_size}, shift={self.shift}"
+        return f"{super().extra_repr()}, window_size={self.window_size}, shift={self.shift}"
 
 
 # Both tables depend on sizes alone. They are kept for a few sizes at a time, and must not be inference tensors, which a

@@ -4,12 +4,14 @@ A feature is a text, such as a word or "-1=le", and an example a list of the fea
 """
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
+
+NEWTON_STEPS = 100  # at most; about ten are enough
 
 Features = Sequence[str]
 
@@ -43,8 +45,8 @@ class MajorityClass:
 class LogisticRegression:
     """p(y | x) = softmax(b + sum of the rows W_f of the features f of x)_y, for any number of classes.
 
-    Minimises sum_i -ln p(y_i | x_i) + l2 / 2 |W|^2 to convergence by L-BFGS; `l2` is the 1/C of scikit-learn. Features
-    that training did not show are ignored.
+    Minimises sum_i -ln p(y_i | x_i) + l2 / 2 |W|^2; `l2` is the 1/C of scikit-learn. Features that training did not
+    show are ignored.
     """
 
     def __init__(self, *, l2: float = 1.0):
@@ -56,42 +58,79 @@ class LogisticRegression:
         """Learns weights from nothing. Raises ValueError without an example, or for unequal numbers."""
         _check(examples, labels)
         self.classes = list(dict.fromkeys(labels))
-        self._rows = {feature: i for i, feature in enumerate(dict.fromkeys(f for x in examples for f in x))}
-        self.weight = torch.zeros(len(self._rows), len(self.classes), dtype=torch.float64, requires_grad=True)
-        self.bias = torch.zeros(len(self.classes), dtype=torch.float64, requires_grad=True)
-        inputs = self._encoded(examples)
-        targets = torch.tensor([self.classes.index(label) for label in labels])
-        optimizer = torch.optim.LBFGS(
-            [self.weight, self.bias], max_iter=500, tolerance_grad=1e-7, line_search_fn="strong_wolfe"
-        )
-
-        def loss() -> Tensor:
-            optimizer.zero_grad()
-            penalty = self.l2 / 2 * self.weight.square().sum()
-            value = F.cross_entropy(self._logits(inputs), targets, reduction="sum") + penalty
-            value.backward()
-            return value
-
-        optimizer.step(loss)
+        self._columns = {feature: i for i, feature in enumerate(dict.fromkeys(f for x in examples for f in x))}
+        counts, targets = self._counts(examples), torch.tensor([self.classes.index(label) for label in labels])
+        l2 = torch.tensor([*[self.l2] * len(self._columns), 0.0], dtype=torch.float64)
+        self.weight = softmax_regression(counts, targets, l2, torch.zeros(len(l2), len(self.classes)).double())
         return self
 
     def probs(self, examples: Sequence[Features]) -> Float[Tensor, "N C"]:
         """p(class | example), the classes in the order of `classes`."""
-        with torch.no_grad():
-            return self._logits(self._encoded(examples)).softmax(dim=-1)
+        return (self._counts(examples) @ self.weight).softmax(dim=-1)
 
     def predict(self, examples: Sequence[Features]) -> list[Hashable]:
         return [self.classes[i] for i in self.probs(examples).argmax(dim=-1).tolist()]
 
-    def _encoded(self, examples: Sequence[Features]) -> tuple[Int[Tensor, " F"], Int[Tensor, " N"]]:
-        """The rows of all features one after the other, and where each example's begin."""
-        known = [[self._rows[feature] for feature in example if feature in self._rows] for example in examples]
-        starts = torch.tensor([0, *map(len, known)]).cumsum(0)[:-1]
-        return torch.tensor([row for rows in known for row in rows], dtype=torch.long), starts
+    def _counts(self, examples: Sequence[Features]) -> Float[Tensor, "N F+1"]:
+        """How often each example has each feature, as a sparse matrix; the last column, of ones, carries the bias."""
+        bias = len(self._columns)
+        columns = [[*(self._columns[f] for f in example if f in self._columns), bias] for example in examples]
+        places = torch.tensor([(row, column) for row, each in enumerate(columns) for column in each]).reshape(-1, 2)
+        ones = torch.ones(len(places), dtype=torch.float64)
+        return torch.sparse_coo_tensor(places.T, ones, (len(examples), bias + 1), check_invariants=True).coalesce()
 
-    def _logits(self, inputs: tuple[Int[Tensor, " F"], Int[Tensor, " N"]]) -> Float[Tensor, "N C"]:
-        rows, starts = inputs
-        return F.embedding_bag(rows, self.weight, starts, mode="sum") + self.bias
+
+def softmax_regression(
+    inputs: Float[Tensor, "N F"], labels: Int[Tensor, " N"], l2: Float[Tensor, " F"], weights: Float[Tensor, "F K"]
+) -> Float[Tensor, "F K"]:
+    """The W with the least sum_i -ln softmax(x_i W)_label + sum_f l2_f / 2 |W_f|^2, sought from `weights` on.
+
+    Newton's method, to convergence: Nocedal & Wright, "Numerical optimization", 2006, algorithm 7.1; each step is
+    solved for by conjugate gradients.
+    """
+    targets, l2 = F.one_hot(labels, weights.shape[1]).to(weights), l2[:, None]
+    transposed, squares = inputs.T, (inputs * inputs).T
+
+    def loss(weights: Tensor) -> Tensor:
+        return F.cross_entropy(inputs @ weights, labels, reduction="sum") + (l2 * weights.square()).sum() / 2
+
+    def curved(direction: Tensor) -> Tensor:
+        """The second derivative of the loss times a direction."""
+        change = probs * (inputs @ direction)
+        return transposed @ (change - probs * change.sum(dim=-1, keepdim=True)) + l2 * direction
+
+    enough = 1e-10 * (transposed @ (targets - 1 / weights.shape[1])).norm()  # of the gradient at W = 0
+    for _ in range(NEWTON_STEPS):
+        probs = (inputs @ weights).softmax(dim=-1)
+        gradient = transposed @ (probs - targets) + l2 * weights
+        if gradient.norm() <= enough:
+            break
+        diagonal = squares @ (probs * (1 - probs)) + l2
+        step = conjugate_gradients(curved, -gradient, diagonal, within=0.01 * gradient.norm())
+        now, slope, length = loss(weights), (gradient * step).sum(), 1.0
+        rounding = 1e-13 * now
+        while loss(weights + length * step) > now + 1e-4 * length * slope + rounding and length > 1e-6:
+            length /= 2  # too far: the loss has not fallen as its slope promised
+        weights = weights + length * step
+    return weights - weights.mean(dim=-1, keepdim=True)  # the same for all classes, a bias changes nothing
+
+
+def conjugate_gradients(
+    matrix: Callable[[Tensor], Tensor], target: Tensor, diagonal: Tensor, *, within: Tensor
+) -> Tensor:
+    """x with |target - matrix(x)| <= within: Nocedal & Wright 2006, algorithm 5.3, preconditioned by the diagonal."""
+    x, rest, scaled = torch.zeros_like(target), target, target / diagonal
+    direction = scaled
+    for _ in range(target.numel()):
+        if rest.norm() <= within:
+            break
+        product = matrix(direction)
+        old = (rest * scaled).sum()
+        length = old / (direction * product).sum()
+        x, rest = x + length * direction, rest - length * product
+        scaled = rest / diagonal
+        direction = scaled + (rest * scaled).sum() / old * direction
+    return x
 
 
 def _check(examples: Sequence[Features], labels: Sequence[Hashable]) -> None:

@@ -24,6 +24,12 @@ class CNNConfig:
     depths: tuple[int, ...] = (2, 2, 2)  # convolutions of each stage
     pool: str = "mean"  # what the head sees of the last map: its mean, or with "none" all of it, place by place
 
+    def __post_init__(self):
+        if len(self.widths) != len(self.depths) or min(self.widths + self.depths, default=0) < 1:
+            raise ValueError(f"widths {self.widths} and depths {self.depths} must be as many, each at least 1")
+        if self.pool not in ("mean", "none"):
+            raise ValueError(f"pool must be 'mean' or 'none', got {self.pool!r}")
+
 
 class CNN(nn.Module):
     """Stages of conv-BN-ReLU with 2 x 2 max-pooling between them, and one linear layer.
@@ -35,10 +41,6 @@ class CNN(nn.Module):
     def __init__(self, config: CNNConfig):
         super().__init__()
         self.config = config
-        if len(config.widths) != len(config.depths) or min(config.widths + config.depths, default=0) < 1:
-            raise ValueError(f"widths {config.widths} and depths {config.depths} must be as many, each at least 1")
-        if config.pool not in ("mean", "none"):
-            raise ValueError(f"pool must be 'mean' or 'none', got {config.pool!r}")
         self.stages, channels = nn.ModuleList(), config.in_channels
         for width, depth in zip(config.widths, config.depths, strict=True):
             sizes = [channels] + [width] * depth

@@ -26,6 +26,14 @@ class FCNConfig:
     num_classes: int = 21
     num_skips: int = 0  # finer maps that are scored, too: with a stride of 32, 0 is FCN-32s, 1 FCN-16s, 2 FCN-8s
 
+    def __post_init__(self):
+        maps = len(self.trunk.widths)
+        if not 0 <= self.num_skips < maps or self.window < 1:
+            raise ValueError(
+                f"a trunk with {maps} maps has 0 to {maps - 1} skips and a window of a pixel or more, got "
+                f" num_skips={self.num_skips} and window={self.window}"
+            )
+
 
 class FCN(nn.Module):
     """The trunk, its head as a convolution (`score`), and upsampling that starts as bilinear interpolation, figure 3.
@@ -39,11 +47,6 @@ class FCN(nn.Module):
         super().__init__()
         self.config = config
         trunk, K = config.trunk, config.num_classes
-        if not 0 <= config.num_skips < len(trunk.widths) or config.window < 1:
-            raise ValueError(
-                f"a trunk with {len(trunk.widths)} maps has 0 to {len(trunk.widths) - 1} skips and a window of a pixel "
-                f"or more, got num_skips={config.num_skips} and window={config.window}"
-            )
         kind = CNN if isinstance(trunk, CNNConfig) else ResNet
         self.trunk = kind(replace(trunk, num_classes=None))
         self.stride = coarsest_stride(trunk)

@@ -6,14 +6,19 @@ Radford, Wu, Child, Luan, Amodei & Sutskever, "Language models are unsupervised 
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from course_lib.layers.attention import MultiHeadAttention
-from course_lib.layers.cache import Admitted, DecoderCache, count_positions
-from course_lib.layers.transformer import EncoderBlock, FeedForward, LearnedPositions, normal_weights
+from course_lib.layers.cache import DecoderCache, Placed, place
+from course_lib.layers.transformer import (
+    EncoderBlock,
+    FeedForward,
+    LearnedPositions,
+    MultiHeadAttention,
+    normal_weights,
+)
 
 HEADS = ("tied", "linear", None)
 
@@ -22,7 +27,7 @@ HEADS = ("tied", "linear", None)
 class GPTConfig:
     """The smallest GPT-2 of Radford et al. 2019, table 2, by default.
 
-    Raises ValueError for a `head` that is none of the options.
+    Raises ValueError for a size below 1, and a `head` that is none of the options.
     """
 
     vocab_size: int = 50_257  # byte-level BPE tokens: 256 bytes, 50,000 merges, end of text
@@ -34,10 +39,15 @@ class GPTConfig:
     activation: str = "gelu_tanh"  # of the released code; the exact "gelu" changes logits by 1e-3
     norm_eps: float = 1e-5  # of LayerNorm
     pre_norm: bool = True  # GPT-2; False: GPT-1, whose stack ends without a norm
-    dropout: float | tuple[float, float, float] = 0.1  # of embeddings, attention weights and sublayers; or of each
+    dropout: float = 0.1  # of sublayers
+    embed_dropout: float | None = None  # of embeddings; None: as `dropout`
+    attention_dropout: float | None = None  # of attention weights; None: as `dropout`
     head: str | None = "tied"  # logits from the token embedding, "linear": from a matrix of its own; None: features
 
     def __post_init__(self):
+        for name in ("vocab_size", "context_length", "dim", "depth", "num_heads"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
         if self.head not in HEADS:
             raise ValueError(f"head must be one of {HEADS}, got {self.head!r}")
 
@@ -53,8 +63,8 @@ class GPT(nn.Module):
     def __init__(self, config: GPTConfig):
         super().__init__()
         self.config = config
-        dropouts = config.dropout if isinstance(config.dropout, tuple) else (config.dropout,) * 3
-        of_embedding, of_weights, of_sublayer = dropouts
+        of_embedding = config.dropout if config.embed_dropout is None else config.embed_dropout
+        of_weights = config.dropout if config.attention_dropout is None else config.attention_dropout
         norm = partial(nn.LayerNorm, config.dim, eps=config.norm_eps)
         self.token_embed = nn.Embedding(config.vocab_size, config.dim)  # W_e
         self.pos_embed = LearnedPositions(config.dim, config.context_length)  # W_p
@@ -65,7 +75,7 @@ class GPT(nn.Module):
                 FeedForward(config.dim, config.mlp_dim or 4 * config.dim, activation=config.activation),
                 norm,
                 pre_norm=config.pre_norm,
-                dropout=of_sublayer,
+                dropout=config.dropout,
             )
             for _ in range(config.depth)
         )
@@ -85,8 +95,7 @@ class GPT(nn.Module):
 
         `valid` is True at real tokens. It may be left out where padding comes last: no earlier token sees it.
         """
-        x = self.features(tokens, valid=valid)
-        return x if self.head is None else self.head(x)
+        return self.logits(self.features(tokens, valid=valid))
 
     def features(
         self,
@@ -96,29 +105,29 @@ class GPT(nn.Module):
         cache: DecoderCache | None = None,
     ) -> Float[Tensor, "B T D"]:
         """What the blocks make of each token. With a `cache` the tokens follow those in it."""
-        new = place(tokens, valid) if cache is None else cache.admit(tokens, valid)
-        layers = [None] * len(self.blocks) if cache is None else cache.layers
-        x = self.embed(tokens, new)
-        for block, layer in zip(self.blocks, layers, strict=True):
-            x = block(x, mask=new.mask, causal=True, cache=layer)
+        placed = place(tokens, valid, cache)
+        return self.encode(self.embed(tokens, placed), mask=placed.mask, cache=cache)
+
+    def embed(self, tokens: Int[Tensor, "B T"], placed: Placed | None = None) -> Float[Tensor, "B T D"]:
+        """h_0 = U W_e + W_p, Radford et al. 2018, eq. (2), where the tokens are `placed`: from 0 on, if not said."""
+        start, positions = (0, None) if placed is None else (placed.start, placed.positions)
+        return self.dropout(self.pos_embed(self.token_embed(tokens), start=start, positions=positions))
+
+    def encode(
+        self,
+        x: Float[Tensor, "B T D"],
+        *,
+        mask: Bool[Tensor, "B 1 1 T_k"] | None = None,
+        cache: DecoderCache | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """h_l = block(h_{l-1}): any vectors through all blocks, those of tokens or others in their place."""
+        for block, layer in zip(self.blocks, repeat(None) if cache is None else cache.layers, strict=False):
+            x = block(x, mask=mask, causal=True, cache=layer)
         return self.norm(x)
 
-    def embed(self, tokens: Int[Tensor, "B T"], new: Admitted) -> Float[Tensor, "B T D"]:
-        """h_0 = U W_e + W_p, Radford et al. 2018, eq. (2), at the positions that `new` says."""
-        return self.dropout(self.pos_embed(self.token_embed(tokens), start=new.start, positions=new.positions))
-
-    @torch.no_grad()
-    def attention_maps(
-        self, tokens: Int[Tensor, "B T"], *, valid: Bool[Tensor, "B T"] | None = None
-    ) -> Float[Tensor, "B L H T T"]:
-        """The weights of every head in every block, to be looked at; arguments as in `forward`."""
-        new, maps = place(tokens, valid), []
-        x = self.embed(tokens, new)
-        for block in self.blocks:
-            query = block.norm1(x) if block.pre_norm else x
-            maps.append(block.attn.weights(query, mask=new.mask, causal=True))
-            x = block(x, mask=new.mask, causal=True)
-        return torch.stack(maps, dim=1)
+    def logits(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
+        """The head; without one the features themselves."""
+        return x if self.head is None else self.head(x)
 
     def new_cache(self, max_length: int) -> DecoderCache:
         """Room for `max_length` tokens, the prompt's and new ones.
@@ -139,14 +148,7 @@ class GPT(nn.Module):
         self, tokens: Int[Tensor, "B T"], cache: DecoderCache, *, valid: Bool[Tensor, "B T"] | None = None
     ) -> Float[Tensor, "B V"]:
         """Appends `tokens` (`valid`: the real ones, padding at the left) and returns the logits of the next one."""
-        return self.head(self.features(tokens, valid=valid, cache=cache)[:, -1])
-
-
-def place(tokens: Int[Tensor, "B T"], valid: Bool[Tensor, "B T"] | None = None) -> Admitted:
-    """Where the tokens of whole sequences stand and what they may see: `DecoderCache.admit` without a cache."""
-    if valid is None:
-        return Admitted(None, None, 0)
-    return Admitted(valid[:, None, None, :], count_positions(valid), 0)
+        return self.logits(self.features(tokens, valid=valid, cache=cache)[:, -1])
 
 
 def gpt2_small(**overrides) -> GPT:

@@ -9,14 +9,12 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from course_lib.functional.positions import interpolate_positions, sinusoidal_positions_2d
-from course_lib.layers.attention import MultiHeadAttention
+from course_lib.functional.positions import fit_positions, sinusoidal_positions_2d
 from course_lib.layers.patches import RandomMask, patch_statistics, patchify, random_mask, take_patches, unpatchify
-from course_lib.layers.transformer import EncoderBlock, FeedForward, xavier_weights
+from course_lib.layers.transformer import EncoderBlock, FeedForward, MultiHeadAttention, xavier_weights
 from course_lib.models.vit import ViT, ViTConfig
 
 
@@ -63,7 +61,7 @@ class MAEEncoder(ViT):
         if self.cls_token is not None:
             nn.init.normal_(self.cls_token, std=0.02)
 
-    def forward(self, image: Float[Tensor, "B C H W"], noise: Float[Tensor, "B N"]) -> VisibleFeatures:
+    def see(self, image: Float[Tensor, "B C H W"], noise: Float[Tensor, "B N"]) -> VisibleFeatures:
         """The features of the patches with the smallest `noise`, such as torch.rand(B, N); see `random_mask`."""
         mask, patches = random_mask(noise, self.mask_ratio), self.embed(image)
         if noise.shape[1] != patches.shape[1]:
@@ -90,22 +88,15 @@ class MAEDecoder(nn.Module):
         self.pos_embed = fixed_positions(encoder.grid, dim, self.num_extra)
 
     def forward(self, visible: VisibleFeatures, grid: tuple[int, int]) -> Float[Tensor, "B N P"]:
-        """The patches of an image of `grid` patches (down, across)."""
+        """The patches of an image of `grid` patches (down, across), which may differ from that of `image_size`."""
         known, restore, extra = self.embed(visible.features), visible.mask.restore, self.num_extra
         unknown = self.mask_token.expand(len(known), restore.shape[1] + extra - known.shape[1], -1)
         places = F.pad(restore + extra, (extra, 0))  # the class token stays where it is
-        x = take_patches(torch.cat([known, unknown], dim=1), places) + self.positions(grid)
+        positions = self.pos_embed if grid == self.grid else fit_positions(self.pos_embed, self.grid, grid)
+        x = take_patches(torch.cat([known, unknown], dim=1), places) + positions
         for block in self.blocks:
             x = block(x)
         return self.pred(self.norm(x)[:, extra:])
-
-    def positions(self, grid: tuple[int, int]) -> Float[Tensor, "1 T D"]:
-        """Interpolated for another grid than that of `image_size`, as in `ViT`."""
-        if grid == self.grid:
-            return self.pos_embed
-        first, rest = self.pos_embed.tensor_split([self.num_extra], dim=1)
-        table = interpolate_positions(rearrange(rest[0], "(h w) d -> h w d", h=self.grid[0]), *grid)
-        return torch.cat([first, rearrange(table, "h w d -> 1 (h w) d")], dim=1)
 
 
 class MAE(nn.Module):
@@ -119,7 +110,7 @@ class MAE(nn.Module):
 
     def forward(self, image: Float[Tensor, "B C H W"], noise: Float[Tensor, "B N"]) -> MAEOutput:
         """Hides patches by `noise` and paints them."""
-        visible = self.encoder(image, noise)
+        visible = self.encoder.see(image, noise)
         grid = tuple(length // self.config.encoder.patch_size for length in image.shape[-2:])
         return MAEOutput(self.decoder(visible, grid), visible.mask.masked)
 
@@ -137,9 +128,17 @@ class MAE(nn.Module):
         mean, std = patch_statistics(pixels)
         return (pixels - mean) / std
 
-    def encode(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B T D"]:
+    def features(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B T D"]:
         """The features of the class token (if any) and all patches: what remains of MAE after pre-training."""
         return self.encoder.features(image)
+
+    def embed(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B N D"]:
+        """All patches with their positions."""
+        return self.encoder.embed(image)
+
+    def encode(self, patches: Float[Tensor, "B N D"]) -> Float[Tensor, "B T D"]:
+        """The class token (if any) and these patches, all or some of them, through the encoder."""
+        return self.encoder.encode(patches)
 
     @torch.no_grad()
     def reconstruct(self, image: Float[Tensor, "B C H W"], noise: Float[Tensor, "B N"]) -> Float[Tensor, "B C H W"]:

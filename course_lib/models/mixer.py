@@ -33,6 +33,12 @@ class MixerConfig:
         """S, of an image of `image_size`."""
         return (self.image_size // self.patch_size) ** 2
 
+    def __post_init__(self):
+        if self.image_size % self.patch_size or self.image_size < self.patch_size:
+            raise ValueError(
+                f"image_size must be a multiple of patch_size, got {self.image_size} and {self.patch_size}"
+            )
+
 
 class MixerBlock(nn.Module):
     """U = X + token-mixing MLP of the columns of LN(X), Y = U + channel-mixing MLP of the rows of LN(U): eq. (1).
@@ -67,10 +73,6 @@ class Mixer(nn.Module):
     def __init__(self, config: MixerConfig):
         super().__init__()
         self.config = config
-        if config.image_size % config.patch_size or config.image_size < config.patch_size:
-            raise ValueError(
-                f"image_size must be a multiple of patch_size, got {config.image_size} and {config.patch_size}"
-            )
         self.patch_embed = PatchEmbed(config.patch_size, config.in_channels, config.dim)
         self.blocks = nn.ModuleList(
             MixerBlock(
@@ -93,18 +95,26 @@ class Mixer(nn.Module):
             nn.init.zeros_(self.head.weight)
 
     def forward(self, image: Float[Tensor, "B channels H W"]) -> Float[Tensor, "B K"]:
-        """Logits; without a head the mean over all patches, (B, C)."""
-        pooled = self.features(image).mean(dim=1)
-        return pooled if self.head is None else self.head(pooled)
+        """Logits; without a head the features of all patches, (B, S, C)."""
+        features = self.features(image)
+        return features if self.head is None else self.head(features.mean(dim=1))
 
     def features(self, image: Float[Tensor, "B channels H W"]) -> Float[Tensor, "B S C"]:
         """All patches after the last norm."""
+        return self.encode(self.embed(image))
+
+    def embed(self, image: Float[Tensor, "B channels H W"]) -> Float[Tensor, "B S C"]:
+        """The patches, row by row, each through the same matrix."""
         x = self.patch_embed(image)
         if x.shape[1] != self.config.num_patches:
             raise ValueError(
                 f"this Mixer mixes {self.config.num_patches} patches, an image of {image.shape[-2]} x "
                 f"{image.shape[-1]} pixels has {x.shape[1]}: resize it to {self.config.image_size} pixels a side"
             )
+        return x
+
+    def encode(self, x: Float[Tensor, "B S C"]) -> Float[Tensor, "B S C"]:
+        """Embedded patches through all blocks."""
         for block in self.blocks:
             x = block(x)
         return self.norm(x)

@@ -13,8 +13,9 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from course_lib.functional.recurrent import LSTMState
-from course_lib.layers.recurrent import GRU, LSTM, RNN, RecurrentCache, RecurrentLayer, State, check_left_padded
+from course_lib.functional.recurrent import LSTMState, State
+from course_lib.layers.cache import RecurrentCache, check_left_padded
+from course_lib.layers.recurrent import GRU, LSTM, RNN, RecurrentLayer
 
 LAYERS: dict[str, type[RecurrentLayer]] = {"rnn": RNN, "lstm": LSTM, "gru": GRU}
 
@@ -42,12 +43,7 @@ class RecurrentConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceClassifierConfig(RecurrentConfig):
-    num_classes: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class SequenceTaggerConfig(RecurrentConfig):
-    num_tags: int
+    num_classes: int  # of a sequence, or of each symbol
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +73,21 @@ class RecurrentModel(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.head = nn.Linear(self.rnn.output_dim, num_outputs)
 
-    def read(
-        self, tokens: Int[Tensor, "B T"], state: State | None = None, *, valid: Bool[Tensor, "B T"] | None = None
+    def embed(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T E"]:
+        """The symbols' vectors."""
+        return self.token_embed(tokens)
+
+    def encode(
+        self, x: Float[Tensor, "B T E"], state: State | None = None, *, valid: Bool[Tensor, "B T"] | None = None
     ) -> tuple[Float[Tensor, "B T H"], State]:
-        """The last layer's states at each symbol, and the final states of all layers; `valid` as in the layer."""
-        return self.rnn(self.token_embed(tokens), state, valid=valid)
+        """The last layer's states at each vector, and the final states of all layers; `valid` as in the layer."""
+        return self.rnn(x, state, valid=valid)
+
+    def features(
+        self, tokens: Int[Tensor, "B T"], *, valid: Bool[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T H"]:
+        """The last layer's states at each symbol."""
+        return self.encode(self.embed(tokens), valid=valid)[0]
 
 
 class WritingModel(RecurrentModel):
@@ -96,7 +102,7 @@ class WritingModel(RecurrentModel):
         self, tokens: Int[Tensor, "B T"], state: State | None = None, *, valid: Bool[Tensor, "B T"] | None = None
     ) -> tuple[Float[Tensor, "B T V"], State]:
         """The logits of each next symbol, and the state to go on from with the next part of the text."""
-        states, final = self.read(tokens, state, valid=valid)
+        states, final = self.encode(self.embed(tokens), state, valid=valid)
         return self.head(self.dropout(states)), final
 
     def next_logits(
@@ -107,7 +113,7 @@ class WritingModel(RecurrentModel):
         Raises ValueError for a row that ends in padding.
         """
         check_left_padded(valid)
-        states, state = self.read(tokens, cache.state, valid=valid)
+        states, state = self.encode(self.embed(tokens), cache.state, valid=valid)
         cache.advance(state, tokens.shape[1])
         return self.head(states[:, -1])
 
@@ -133,7 +139,7 @@ class SequenceClassifier(RecurrentModel):
         super().__init__(config, config.num_classes)
 
     def forward(self, tokens: Int[Tensor, "B T"], *, valid: Bool[Tensor, "B T"] | None = None) -> Float[Tensor, "B C"]:
-        _, state = self.read(tokens, valid=valid)
+        _, state = self.encode(self.embed(tokens), valid=valid)
         h = state.h if isinstance(state, LSTMState) else state
         last = rearrange(h[-self.rnn.num_directions :], "direction b h -> b (direction h)")
         return self.head(self.dropout(last))
@@ -142,14 +148,13 @@ class SequenceClassifier(RecurrentModel):
 class SequenceTagger(RecurrentModel):
     """Many to many, aligned: a tag for each symbol, from its state; with `bidirectional` it knows both sides."""
 
-    def __init__(self, config: SequenceTaggerConfig):
-        super().__init__(config, config.num_tags)
+    def __init__(self, config: SequenceClassifierConfig):
+        super().__init__(config, config.num_classes)
 
     def forward(
         self, tokens: Int[Tensor, "B T"], *, valid: Bool[Tensor, "B T"] | None = None
     ) -> Float[Tensor, "B T C"]:
-        states, _ = self.read(tokens, valid=valid)
-        return self.head(self.dropout(states))
+        return self.head(self.dropout(self.features(tokens, valid=valid)))
 
 
 class SequenceGenerator(WritingModel):

@@ -29,6 +29,15 @@ class ResNetConfig:
     stride_in_first_stage: bool = False  # stage 1, too, halves height and width
     stride_first: bool = False  # a bottleneck's stride on its first convolution, as published; else on the 3 x 3
 
+    def __post_init__(self):
+        if len(self.widths) != len(self.depths) or min(self.widths + self.depths, default=0) < 1:
+            raise ValueError(f"widths {self.widths} and depths {self.depths} must be as many, each at least 1")
+        if self.stem not in ("imagenet", "small") or self.block not in ("basic", "bottleneck"):
+            raise ValueError(
+                f"stem must be 'imagenet' or 'small' and block 'basic' or 'bottleneck', got {self.stem!r} and "
+                f"{self.block!r}"
+            )
+
 
 class ResNet(nn.Module):
     """Stem, stages of blocks, mean over all places, linear head: figure 3 on the right, or in the middle if plain.
@@ -40,13 +49,6 @@ class ResNet(nn.Module):
     def __init__(self, config: ResNetConfig):
         super().__init__()
         self.config = config
-        if len(config.widths) != len(config.depths) or min(config.widths + config.depths, default=0) < 1:
-            raise ValueError(f"widths {config.widths} and depths {config.depths} must be as many, each at least 1")
-        if config.stem not in ("imagenet", "small") or config.block not in ("basic", "bottleneck"):
-            raise ValueError(
-                f"stem must be 'imagenet' or 'small' and block 'basic' or 'bottleneck', got {config.stem!r} and "
-                f"{config.block!r}"
-            )
         stem = partial(ConvNorm, config.in_channels, config.stem_channels, activation=config.activation)
         large = config.stem == "imagenet"
         self.stem = stem(kernel_size=7, stride=2) if large else stem()

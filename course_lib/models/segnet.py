@@ -23,6 +23,10 @@ class SegNetConfig:
     widths: tuple[int, ...] = (64, 128, 256, 512, 512)  # channels at each resolution, fine to coarse
     depths: tuple[int, ...] = (2, 2, 3, 3, 3)  # convolutions at each resolution, on the way down as on the way up
 
+    def __post_init__(self):
+        if len(self.widths) != len(self.depths) or min(self.widths + self.depths, default=0) < 1:
+            raise ValueError(f"widths {self.widths} and depths {self.depths} must be as many, each at least 1")
+
 
 class SegNet(nn.Module):
     """Figure 2: convolutions and pooling down, unpooling to the remembered positions and convolutions up.
@@ -36,8 +40,6 @@ class SegNet(nn.Module):
         super().__init__()
         self.config = config
         widths, depths = config.widths, config.depths
-        if len(widths) != len(depths) or min(widths + depths, default=0) < 1:
-            raise ValueError(f"widths {widths} and depths {depths} must be as many, each at least 1")
         ins = (config.in_channels, *widths)
         self.encoder = nn.ModuleList(convs(a, b, count=depth) for a, b, depth in zip(ins, widths, depths, strict=False))
         finer = (widths[0], *widths)  # what the last convolution at a resolution returns

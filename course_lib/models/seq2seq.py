@@ -6,14 +6,16 @@ Luong et al., "Effective approaches to attention-based neural machine translatio
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import torch
+from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from course_lib.layers.attention import AdditiveAttention, LuongAttention
-from course_lib.layers.recurrent import BidirectionalGRU
+from course_lib.layers.recurrent import GRU, GRUCell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +30,10 @@ class Seq2SeqConfig:
     hidden_dim: int = 64  # of the decoder state s_i
     start_id: int = 1  # <s>, the word before the first
     end_id: int = 2  # </s>
+
+    def __post_init__(self):
+        if self.attention not in DECODERS:
+            raise ValueError(f"attention must be one of {', '.join(DECODERS)}, got {self.attention!r}")
 
 
 class Source(NamedTuple):
@@ -48,8 +54,7 @@ class Decoded(NamedTuple):
 
 
 class Decoder(nn.Module):
-    def prepare(self, source: Source) -> Source:
-        """The source with what the steps share, computed once."""
+    def prepare(self, source: Source) -> Source:  # computes once what the steps share
         return source
 
 
@@ -61,7 +66,7 @@ class FixedContextDecoder(Decoder):
 
     def __init__(self, embed_dim: int, source_dim: int, hidden_dim: int):
         super().__init__()
-        self.gru = nn.GRU(embed_dim + source_dim, hidden_dim, batch_first=True)
+        self.gru = GRU(embed_dim + source_dim, hidden_dim)
         self.feature_dim = hidden_dim + embed_dim + source_dim
 
     def forward(self, words: Float[Tensor, "B T_q E"], source: Source, state: Float[Tensor, "B H"]) -> Decoded:
@@ -79,7 +84,7 @@ class AdditiveDecoder(Decoder):
     def __init__(self, embed_dim: int, source_dim: int, hidden_dim: int):
         super().__init__()
         self.attention = AdditiveAttention(hidden_dim, source_dim, hidden_dim)
-        self.gru = nn.GRUCell(embed_dim + source_dim, hidden_dim)
+        self.gru = GRUCell(embed_dim + source_dim, hidden_dim)
         self.feature_dim = hidden_dim + embed_dim + source_dim
 
     def prepare(self, source: Source) -> Source:
@@ -109,7 +114,7 @@ class LuongDecoder(Decoder):
 
     def __init__(self, embed_dim: int, source_dim: int, hidden_dim: int, *, score: str):
         super().__init__()
-        self.gru = nn.GRU(embed_dim, hidden_dim, batch_first=True)
+        self.gru = GRU(embed_dim, hidden_dim)
         self.attention = LuongAttention(hidden_dim, source_dim, score=score)
         self.feature_dim = hidden_dim + source_dim
 
@@ -119,13 +124,20 @@ class LuongDecoder(Decoder):
         return Decoded(torch.cat([states, contexts], dim=-1), weights, last[0])
 
 
+DECODERS = {
+    "none": FixedContextDecoder,
+    "additive": AdditiveDecoder,
+    "dot": partial(LuongDecoder, score="dot"),
+    "general": partial(LuongDecoder, score="general"),
+}
+
+
 class Seq2Seq(nn.Module):
     """p(y | x) = prod_i p(y_i | y_<i, x): an encoder that reads x, a decoder that writes y word by word.
 
     The decoder starts from s_0 = tanh(W_s c), and its features f_i become logits by W_o tanh(W_f f_i).
     Differs from Bahdanau et al. 2015 in the tanh layer before the logits (theirs is a maxout), and in s_0, which here
     sees both directions of the encoder (theirs: the backward one).
-    Raises ValueError for an unknown `config.attention`.
     """
 
     def __init__(self, config: Seq2SeqConfig):
@@ -133,18 +145,24 @@ class Seq2Seq(nn.Module):
         self.config = config
         source_dim = 2 * config.encoder_dim
         self.source_embed = nn.Embedding(config.source_vocab, config.embed_dim)
-        self.encoder = BidirectionalGRU(config.embed_dim, config.encoder_dim)
+        self.encoder = GRU(config.embed_dim, config.encoder_dim, bidirectional=True)
         self.initial_state = nn.Linear(source_dim, config.hidden_dim)
         self.target_embed = nn.Embedding(config.target_vocab, config.embed_dim)
-        self.decoder = build_decoder(config, source_dim)
+        self.decoder = DECODERS[config.attention](config.embed_dim, source_dim, config.hidden_dim)
         self.readout = nn.Sequential(
             nn.Linear(self.decoder.feature_dim, config.hidden_dim),
             nn.Tanh(),
             nn.Linear(config.hidden_dim, config.target_vocab),
         )
 
-    def encode(self, source: Int[Tensor, "B T_k"], valid: Bool[Tensor, "B T_k"]) -> Source:
-        annotations, summary = self.encoder(self.source_embed(source), valid)
+    def embed(self, source: Int[Tensor, "B T_k"]) -> Float[Tensor, "B T_k E"]:
+        """The words' vectors."""
+        return self.source_embed(source)
+
+    def encode(self, x: Float[Tensor, "B T_k E"], valid: Bool[Tensor, "B T_k"]) -> Source:
+        """The sentence read from both ends: h_j = [forward h_j; backward h_j], Bahdanau et al. 2015, section 3.2."""
+        annotations, last = self.encoder(x, valid=valid)
+        summary = rearrange(last, "direction b h -> b (direction h)")
         return self.decoder.prepare(Source(annotations, summary, valid))
 
     def start(self, source: Source) -> Float[Tensor, "B H"]:
@@ -155,15 +173,14 @@ class Seq2Seq(nn.Module):
         self, source: Int[Tensor, "B T_k"], valid: Bool[Tensor, "B T_k"], target_in: Int[Tensor, "B T_q"]
     ) -> Float[Tensor, "B T_q V"]:
         """Teacher forcing: the logits of y_1 ... y_n, given `target_in` = <s>, y_1 ... y_{n-1}."""
-        encoded = self.encode(source, valid)
-        return self.readout(self.decoder(self.target_embed(target_in), encoded, self.start(encoded)).features)
+        return self.readout(self.features(source, valid, target_in))
 
-    def align(
+    def features(
         self, source: Int[Tensor, "B T_k"], valid: Bool[Tensor, "B T_k"], target_in: Int[Tensor, "B T_q"]
-    ) -> Float[Tensor, "B T_q T_k"] | None:
-        """The attention weights behind `forward`: row i says where the model looks while it writes y_i."""
-        encoded = self.encode(source, valid)
-        return self.decoder(self.target_embed(target_in), encoded, self.start(encoded)).weights
+    ) -> Float[Tensor, "B T_q F"]:
+        """What the logits are made of; arguments as in `forward`."""
+        encoded = self.encode(self.embed(source), valid)
+        return self.decoder(self.target_embed(target_in), encoded, self.start(encoded)).features
 
     @torch.no_grad()
     def greedy_decode(
@@ -173,7 +190,7 @@ class Seq2Seq(nn.Module):
 
         What follows a row's end sign means nothing. Returns the words and, with attention, the weights.
         """
-        encoded = self.encode(source, valid)
+        encoded = self.encode(self.embed(source), valid)
         state = self.start(encoded)
         word = torch.full((len(source),), self.config.start_id, device=source.device)
         ended = torch.zeros(len(source), dtype=torch.bool, device=source.device)
@@ -185,15 +202,3 @@ class Seq2Seq(nn.Module):
             words.append(word)
             weights.append(decoded.weights)
         return torch.stack(words, dim=1), None if weights[0] is None else torch.cat(weights, dim=1)
-
-
-def build_decoder(config: Seq2SeqConfig, source_dim: int) -> Decoder:
-    """The decoder that `config.attention` names; raises ValueError for another name."""
-    dims = (config.embed_dim, source_dim, config.hidden_dim)
-    if config.attention == "none":
-        return FixedContextDecoder(*dims)
-    if config.attention == "additive":
-        return AdditiveDecoder(*dims)
-    if config.attention in ("dot", "general"):
-        return LuongDecoder(*dims, score=config.attention)
-    raise ValueError(f"attention must be 'none', 'additive', 'dot' or 'general', got {config.attention!r}")

@@ -22,6 +22,13 @@ class SimCLRConfig:
     projection_dim: int = 128  # of z
     hidden_norm: bool = True  # batch normalisation of the hidden layer, as in the released code; the paper has none
 
+    def __post_init__(self):
+        if self.encoder.num_classes is not None:
+            raise ValueError(
+                f"the encoder must return features, but has a head of {self.encoder.num_classes} classes: "
+                "set its num_classes to None"
+            )
+
 
 class ProjectionHead(nn.Module):
     """z = W2 relu(W1 h), section 2.1; the hidden layer is as wide as h."""
@@ -45,11 +52,6 @@ class SimCLR(nn.Module):
 
     def __init__(self, config: SimCLRConfig):
         super().__init__()
-        if config.encoder.num_classes is not None:
-            raise ValueError(
-                f"the encoder must return features, but has a head of {config.encoder.num_classes} classes: "
-                "set its num_classes to None"
-            )
         self.config = config
         is_vit = isinstance(config.encoder, ViTConfig)
         self.encoder = ViT(config.encoder) if is_vit else ResNet(config.encoder)
@@ -58,7 +60,8 @@ class SimCLR(nn.Module):
 
     def features(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B D"]:
         """h, what the encoder says of an image."""
-        return self.encoder(image)
+        features = self.encoder.features(image)
+        return self.encoder.pool(features) if isinstance(self.encoder, ViT) else features
 
     def forward(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B P"]:
         """z, to be compared with the other views' by the loss."""

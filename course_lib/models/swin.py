@@ -4,7 +4,6 @@ Liu et al., "Swin Transformer: hierarchical vision Transformer using shifted win
 """
 
 from dataclasses import dataclass
-from itertools import count
 
 import torch
 import torch.nn.functional as F
@@ -43,6 +42,25 @@ class SwinConfig:
         height, width = (self.image_size, self.image_size) if isinstance(self.image_size, int) else self.image_size
         return height // self.patch_size, width // self.patch_size
 
+    def __post_init__(self):
+        if len(self.depths) != len(self.num_heads) or min(self.depths, default=0) < 1:
+            raise ValueError(
+                f"depths={self.depths} and num_heads={self.num_heads} must have a number for each stage, depths of at "
+                "least 1"
+            )
+        if self.window_size < 1 or self.patch_size < 1 or self.mlp_ratio * self.dim < 1:
+            raise ValueError(
+                f"window_size={self.window_size} and patch_size={self.patch_size} must be at least 1, and so must "
+                f"mlp_ratio={self.mlp_ratio} times dim={self.dim}"
+            )
+        if self.grid is not None:
+            height, width = (patches * self.patch_size for patches in self.grid)
+            if self.image_size not in (height, (height, width)) or 0 in (height, width):
+                raise ValueError(
+                    f"image_size={self.image_size} is no whole number of patches of {self.patch_size} pixels a side: "
+                    "absolute positions need one"
+                )
+
 
 class Swin(nn.Module):
     """Patches, stages of blocks with patch merging between them, the mean of all places, a linear head: figure 3.
@@ -54,34 +72,22 @@ class Swin(nn.Module):
 
     def __init__(self, config: SwinConfig):
         super().__init__()
-        check_config(config)
         self.config = config
         places = None if config.grid is None else config.grid[0] * config.grid[1]
         self.pos_embed = None if places is None else nn.Parameter(torch.randn(1, places, config.dim) * 0.02)
         self.patch_norm = nn.LayerNorm(config.dim)
         widths = [config.dim * 2**i for i in range(len(config.depths))]
-        last = max(sum(config.depths) - 1, 1)
-        rates = (config.drop_path * block / last for block in count())
-        self.stages = nn.ModuleList(
-            nn.Sequential(
-                *(
-                    SwinBlock(
-                        WindowAttention(
-                            width,
-                            num_heads,
-                            config.window_size,
-                            shift=config.window_size // 2 if config.shifted and i % 2 else 0,
-                            qkv_bias=config.qkv_bias,
-                        ),
-                        width,
-                        int(config.mlp_ratio * width),
-                        drop_path=next(rates),
-                    )
-                    for i in range(depth)
-                )
-            )
-            for width, depth, num_heads in zip(widths, config.depths, config.num_heads, strict=True)
-        )
+        number, last = 0, max(sum(config.depths) - 1, 1)  # blocks so far, and the number of the last one
+        self.stages = nn.ModuleList()
+        for width, depth, num_heads in zip(widths, config.depths, config.num_heads, strict=True):
+            stage = nn.Sequential()
+            for i in range(depth):
+                shift = config.window_size // 2 if config.shifted and i % 2 else 0
+                attn = WindowAttention(width, num_heads, config.window_size, shift=shift, qkv_bias=config.qkv_bias)
+                drop_path = config.drop_path * number / last
+                stage.append(SwinBlock(attn, width, int(config.mlp_ratio * width), drop_path=drop_path))
+                number += 1
+            self.stages.append(stage)
         self.merges = nn.ModuleList(PatchMerging(width) for width in widths[:-1])
         self.norm = nn.LayerNorm(widths[-1])
         self.head = None if config.num_classes is None else nn.Linear(widths[-1], config.num_classes)
@@ -89,17 +95,21 @@ class Swin(nn.Module):
         self.patch_embed = PatchEmbed(config.patch_size, config.in_channels, config.dim)
 
     def forward(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B K"]:
-        """Logits of the classes; without a head, the mean of all features: (B, D)."""
-        pooled = self.features(image).mean(dim=1)
-        return pooled if self.head is None else self.head(pooled)
+        """Logits of the classes; without a head the features of all places, (B, N, D)."""
+        features = self.features(image)
+        return features if self.head is None else self.head(features.mean(dim=1))
 
     def features(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B N D"]:
         """The last stage's map, place by place, normalised."""
-        return self.norm(self._maps(image)[-1].flatten(1, 2))
+        return self.encode(self.embed(image))
+
+    def encode(self, x: Float[Tensor, "B h w D"]) -> Float[Tensor, "B N E"]:
+        """A map of embedded patches through all stages, place by place, normalised."""
+        return self.norm(self._stage_maps(x)[-1].flatten(1, 2))
 
     def feature_maps(self, image: Float[Tensor, "B C H W"]) -> list[Float[Tensor, "B _ _ _"]]:
         """What each stage returns, fine to coarse, as (B, channels, height, width): for dense tasks."""
-        return [rearrange(x, "b h w d -> b d h w") for x in self._maps(image)]
+        return [rearrange(x, "b h w d -> b d h w") for x in self._stage_maps(self.embed(image))]
 
     def embed(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B h w D"]:
         """The map of all patches, normalised, with absolute positions if there are some."""
@@ -114,32 +124,11 @@ class Swin(nn.Module):
         positions = self.pos_embed[0].unflatten(0, self.config.grid)
         return patches + (positions if grid == self.config.grid else interpolate_positions(positions, *grid))
 
-    def _maps(self, image: Tensor) -> list[Tensor]:
-        maps = [self.stages[0](self.embed(image))]
+    def _stage_maps(self, x: Tensor) -> list[Tensor]:
+        maps = [self.stages[0](x)]
         for merge, stage in zip(self.merges, self.stages[1:], strict=True):
             maps.append(stage(merge(maps[-1])))
         return maps
-
-
-def check_config(config: SwinConfig) -> None:
-    """Raises ValueError for stages, windows or positions that make no sense."""
-    if len(config.depths) != len(config.num_heads) or min(config.depths, default=0) < 1:
-        raise ValueError(
-            f"depths={config.depths} and num_heads={config.num_heads} must have a number for each stage, depths of at "
-            "least 1"
-        )
-    if config.window_size < 1 or config.patch_size < 1 or config.mlp_ratio * config.dim < 1:
-        raise ValueError(
-            f"window_size={config.window_size} and patch_size={config.patch_size} must be at least 1, and so must "
-            f"mlp_ratio={config.mlp_ratio} times dim={config.dim}"
-        )
-    if config.grid is not None:
-        height, width = (patches * config.patch_size for patches in config.grid)
-        if config.image_size not in (height, (height, width)) or 0 in (height, width):
-            raise ValueError(
-                f"image_size={config.image_size} is no whole number of patches of {config.patch_size} pixels a side: "
-                "absolute positions need one"
-            )
 
 
 def swin_tiny(**overrides) -> Swin:

@@ -7,14 +7,21 @@ T5 1.1 is the authors' later release, with gated GELUs of Shazeer 2020, arXiv 20
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from course_lib.layers.attention import MultiHeadAttention
-from course_lib.layers.cache import DecoderCache
-from course_lib.layers.transformer import DecoderBlock, EncoderBlock, FeedForward, RelativePositionBias
+from course_lib.functional.attention import key_mask
+from course_lib.layers.cache import DecoderCache, Placed, TargetLanguageModel
+from course_lib.layers.transformer import (
+    DecoderBlock,
+    EncoderBlock,
+    FeedForward,
+    MultiHeadAttention,
+    RelativePositionBias,
+)
 
 HEADS = ("tied", "tied_unscaled", "linear", None)
 
@@ -57,7 +64,7 @@ class T5(nn.Module):
 
     def __init__(self, config: T5Config):
         super().__init__()
-        self.config, self.is_tied = config, config.head in ("tied", "tied_unscaled")
+        self.config = config
         depth, decoder_depth = config.depth if isinstance(config.depth, tuple) else (config.depth, config.depth)
         norm = partial(nn.RMSNorm, config.dim, eps=config.norm_eps)
         buckets = {"num_buckets": config.num_buckets, "max_distance": config.max_distance}
@@ -69,7 +76,7 @@ class T5(nn.Module):
         self.decoder = nn.ModuleList(build_block(config, decoder=True) for _ in range(decoder_depth))
         self.encoder_norm, self.decoder_norm = norm(), norm()
         self.head = None if config.head is None else nn.Linear(config.dim, config.vocab_size, bias=False)
-        if self.is_tied:
+        if config.head in ("tied", "tied_unscaled"):
             self.head.weight = self.token_embed.weight
         self._first_weights()
 
@@ -83,47 +90,70 @@ class T5(nn.Module):
     ) -> Float[Tensor, "B T_q V"]:
         """Teacher forcing: the logits of y_1 ... y_n (features without a head), given `target` = <s>, y_1 ... y_{n-1}.
 
-        `target_valid` may be left out where padding comes last: no earlier token sees it.
+        `source_valid` and `target_valid` are True at real tokens; the latter may be left out where padding comes last:
+        no earlier token sees it.
         """
-        context = self.encode(source, source_valid)
-        x = self.decode(target, context, source_valid=source_valid, target_valid=target_valid)
-        return x if self.head is None else self.logits(x)
+        return self.logits(self.features(source, target, source_valid=source_valid, target_valid=target_valid))
 
-    def encode(
-        self, source: Int[Tensor, "B T_k"], source_valid: Bool[Tensor, "B T_k"] | None = None
-    ) -> Float[Tensor, "B T_k D"]:
-        """Each source token in the light of all others."""
-        x = self.dropout(self.token_embed(source))
-        mask, bias = _mask(source_valid), self.encoder_bias(source.shape[1])
-        for block in self.encoder:
-            x = block(x, mask=mask, score_bias=bias)
-        return self.dropout(self.encoder_norm(x))
-
-    def decode(
+    def features(
         self,
+        source: Int[Tensor, "B T_k"],
         target: Int[Tensor, "B T_q"],
-        context: Float[Tensor, "B T_k D"],
         *,
         source_valid: Bool[Tensor, "B T_k"] | None = None,
         target_valid: Bool[Tensor, "B T_q"] | None = None,
     ) -> Float[Tensor, "B T_q D"]:
-        """The features that the logits of each next token are made of."""
-        x = self.dropout(self.token_embed(target))
-        context_mask, mask, bias = _mask(source_valid), _mask(target_valid), self.decoder_bias(target.shape[1])
-        for block in self.decoder:
-            x = block(x, context, context_mask=context_mask, mask=mask, score_bias=bias)
+        """What the logits of each next token are made of; arguments as in `forward`."""
+        context = self.encode(self.embed(source), source_valid)
+        return self.decode(self.embed(target), context, source_valid=source_valid, mask=key_mask(target_valid))
+
+    def embed(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        """The vectors of tokens, with dropout; positions come later, as biases."""
+        return self.dropout(self.token_embed(tokens))
+
+    def embed_target(self, target: Int[Tensor, "B T_q"], placed: Placed | None = None) -> Float[Tensor, "B T_q D"]:
+        """The same: where tokens are `placed` does not matter here."""
+        return self.embed(target)
+
+    def encode(
+        self, x: Float[Tensor, "B T_k D"], valid: Bool[Tensor, "B T_k"] | None = None
+    ) -> Float[Tensor, "B T_k D"]:
+        """Each embedded source token in the light of all others."""
+        bias = self.encoder_bias(x.shape[1])
+        for block in self.encoder:
+            x = block(x, mask=key_mask(valid), score_bias=bias)
+        return self.dropout(self.encoder_norm(x))
+
+    def decode(
+        self,
+        x: Float[Tensor, "B T_q D"],
+        context: Float[Tensor, "B T_k D"] | None = None,
+        *,
+        source_valid: Bool[Tensor, "B T_k"] | None = None,
+        mask: Bool[Tensor, "B 1 1 T"] | None = None,
+        cache: DecoderCache | None = None,
+    ) -> Float[Tensor, "B T_q D"]:
+        """Embedded target tokens, each in the light of those before it and of the source, or of a `cache` of both."""
+        layers, length = (repeat(None), None) if cache is None else (cache.layers, cache.length)
+        bias = self.decoder_bias(x.shape[1], length)
+        for block, layer in zip(self.decoder, layers, strict=False):
+            x = block(x, context, context_mask=key_mask(source_valid), mask=mask, score_bias=bias, cache=layer)
         return self.dropout(self.decoder_norm(x))
 
     def logits(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
-        """The head; a tied one divides by sqrt(d_model), since embeddings start with standard deviation 1."""
+        """The head; a tied one divides by sqrt(d_model), since embeddings start with standard deviation 1.
+
+        Without a head the features themselves.
+        """
+        if self.head is None:
+            return x
         return self.head(x * self.config.dim**-0.5 if self.config.head == "tied" else x)
 
-    @torch.no_grad()
     def given(
         self, source: Int[Tensor, "B T_k"], source_valid: Bool[Tensor, "B T_k"] | None = None
-    ) -> "TargetLanguageModel":
-        """p(y | x) for these sources, to write y token by token; each source is encoded once."""
-        return TargetLanguageModel(self, self.encode(source, source_valid), _mask(source_valid))
+    ) -> TargetLanguageModel:
+        """p(y | x) for these sources, to write y token by token."""
+        return TargetLanguageModel(self, source, source_valid)
 
     @torch.no_grad()
     def _first_weights(self) -> None:
@@ -137,30 +167,6 @@ class T5(nn.Module):
             nn.init.normal_(table, std=self.config.dim**-0.5)
 
 
-class TargetLanguageModel:
-    """A T5 with its source fixed, as `course_lib.generation` asks for it. Raises ValueError without a head."""
-
-    def __init__(self, model: T5, context: Float[Tensor, "B T_k D"], context_mask: Bool[Tensor, "B 1 1 T_k"] | None):
-        if model.head is None:
-            raise ValueError("this model has head=None: it makes features, no logits to write with")
-        self.model, self.context, self.context_mask = model, context, context_mask
-
-    def new_cache(self, max_length: int) -> DecoderCache:
-        """Room for `max_length` tokens, and what each layer remembers of the source."""
-        memories = [block.cross_attn.remember(self.context) for block in self.model.decoder]
-        return DecoderCache(len(memories), max_length, memories=memories, memory_mask=self.context_mask)
-
-    def next_logits(
-        self, tokens: Int[Tensor, "B T"], cache: DecoderCache, *, valid: Bool[Tensor, "B T"] | None = None
-    ) -> Float[Tensor, "B V"]:
-        """Appends `tokens` (`valid`: the real ones, padding at the left) and returns the logits of the next one."""
-        model, new = self.model, cache.admit(tokens, valid)
-        x, bias = model.token_embed(tokens), model.decoder_bias(tokens.shape[1], cache.length)
-        for block, memory, layer in zip(model.decoder, cache.memories, cache.layers, strict=True):
-            x = block(x, memory=memory, context_mask=cache.memory_mask, mask=new.mask, score_bias=bias, cache=layer)
-        return model.logits(model.decoder_norm(x[:, -1]))
-
-
 def build_block(config: T5Config, *, decoder: bool) -> EncoderBlock | DecoderBlock:
     """One block of either stack."""
     heads = {"head_dim": config.head_dim, "bias": False, "scale": 1.0, "dropout": config.dropout}
@@ -171,10 +177,6 @@ def build_block(config: T5Config, *, decoder: bool) -> EncoderBlock | DecoderBlo
     norm = partial(nn.RMSNorm, config.dim, eps=config.norm_eps)
     parts = (attend(), attend(), ffn) if decoder else (attend(), ffn)
     return (DecoderBlock if decoder else EncoderBlock)(*parts, norm, dropout=config.dropout)
-
-
-def _mask(valid: Tensor | None) -> Tensor | None:
-    return None if valid is None else valid[:, None, None, :]
 
 
 def t5_small(**overrides) -> T5:

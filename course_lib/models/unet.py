@@ -4,10 +4,8 @@ Ronneberger, Fischer & Brox, "U-Net: convolutional networks for biomedical image
 1505.04597. Batch normalisation, padding and trunks that were trained as classifiers came into use later.
 """
 
-from bisect import bisect_left
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -28,6 +26,16 @@ class UNetConfig:
     norm: bool = True  # batch normalisation; False, with biases instead, as in 2015
     trunk: ResNetConfig | None = None  # the encoder is this ResNet, whose widths and in_channels must be the same
 
+    def __post_init__(self):
+        widths, trunk = self.widths, self.trunk
+        if len(widths) < 2 or min(widths) < 1:
+            raise ValueError(f"widths need two resolutions or more, each with a channel or more, got {widths}")
+        if trunk is not None and (trunk.widths, trunk.in_channels) != (widths, self.in_channels):
+            raise ValueError(
+                f"a trunk of widths {trunk.widths} and {trunk.in_channels} channels needs the same in the U-Net, got "
+                f"{widths} and {self.in_channels}"
+            )
+
 
 class UNet(nn.Module):
     """Figure 1, but padded, so that every pixel gets its logits: the map is as large as the image.
@@ -42,13 +50,6 @@ class UNet(nn.Module):
         super().__init__()
         self.config = config
         widths, trunk = config.widths, config.trunk
-        if len(widths) < 2 or min(widths) < 1:
-            raise ValueError(f"widths need two resolutions or more, each with a channel or more, got {widths}")
-        if trunk is not None and (trunk.widths, trunk.in_channels) != (widths, config.in_channels):
-            raise ValueError(
-                f"a trunk of widths {trunk.widths} and {trunk.in_channels} channels needs the same in the U-Net, got "
-                f"{widths} and {config.in_channels}"
-            )
         extra = 0  # doublings from the trunk's finest map to the image
         if trunk is None:
             self.pool = nn.MaxPool2d(2)
@@ -99,25 +100,3 @@ def unet_from_classifier(classifier: ResNet, *, num_classes: int, **overrides) -
     weights = {name: tensor for name, tensor in classifier.state_dict().items() if not name.startswith("head.")}
     model.trunk.load_state_dict(weights)
     return model
-
-
-def with_equal_parameters(config: UNetConfig, num_parameters: int) -> UNetConfig:
-    """This config with all widths scaled by one factor, the smallest with which it has `num_parameters` or more.
-
-    For fair comparisons: without skips the same widths make a smaller net. Raises ValueError for a config with a trunk,
-    and for more parameters than 16 times these widths have.
-    """
-    if config.trunk is not None:
-        raise ValueError("the widths of a trunk are fixed: compare nets without one")
-    widest = max(config.widths)
-
-    def scaled(width: int) -> UNetConfig:
-        return replace(config, widths=tuple(max(1, round(w * width / widest)) for w in config.widths))
-
-    def count(width: int) -> int:
-        with torch.device("meta"):
-            return sum(p.numel() for p in UNet(scaled(width)).parameters())
-
-    if not 0 < num_parameters <= count(16 * widest):
-        raise ValueError(f"{num_parameters:,} parameters are out of reach for widths like {config.widths}: give others")
-    return scaled(bisect_left(range(16 * widest), num_parameters, lo=1, key=count))

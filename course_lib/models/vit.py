@@ -12,10 +12,9 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.functional.positions import interpolate_positions
-from course_lib.layers.attention import MultiHeadAttention
+from course_lib.functional.positions import fit_positions
 from course_lib.layers.patches import ConvStem, PatchEmbed
-from course_lib.layers.transformer import EncoderBlock, FeedForward, xavier_weights
+from course_lib.layers.transformer import EncoderBlock, FeedForward, MultiHeadAttention, xavier_weights
 
 STEMS = {"patch": PatchEmbed, "conv": ConvStem}
 POOLS = ("cls", "mlp", "mean")
@@ -38,6 +37,8 @@ class ViTConfig:
     depth: int = 12  # L, blocks
     num_heads: int = 12  # k
     mlp_dim: int = 3072
+    activation: str = "gelu"
+    qkv_bias: bool = True  # queries, keys and values have a bias
     dropout: float = 0.0  # of embeddings and after every dense layer but those of queries, keys, values; appendix B.1
     norm_eps: float = 1e-6  # of LayerNorm, in the released code; PyTorch's own is 1e-5
     pool: str = "cls"
@@ -48,6 +49,17 @@ class ViTConfig:
         """Patches in a column and in a row of an image of `image_size`."""
         height, width = (self.image_size, self.image_size) if isinstance(self.image_size, int) else self.image_size
         return height // self.patch_size, width // self.patch_size
+
+    def __post_init__(self):
+        for name, options in (("pool", POOLS), ("stem", STEMS)):
+            if (given := getattr(self, name)) not in options:
+                raise ValueError(f"{name} must be one of {', '.join(options)}, got {given!r}")
+        height, width = (pixels * self.patch_size for pixels in self.grid)
+        if self.image_size not in (height, (height, width)) or 0 in (height, width):
+            raise ValueError(
+                f"image_size={self.image_size} is no whole number of patches of {self.patch_size} pixels a side: "
+                "choose a multiple of patch_size"
+            )
 
 
 class ViT(nn.Module):
@@ -60,13 +72,12 @@ class ViT(nn.Module):
 
     def __init__(self, config: ViTConfig):
         super().__init__()
-        check_config(config)
         self.config = config
         norm = partial(nn.LayerNorm, config.dim, eps=config.norm_eps)
         self.blocks = nn.ModuleList(
             EncoderBlock(
-                MultiHeadAttention(config.dim, config.num_heads),
-                FeedForward(config.dim, config.mlp_dim, activation="gelu", dropout=config.dropout),
+                MultiHeadAttention(config.dim, config.num_heads, qkv_bias=config.qkv_bias),
+                FeedForward(config.dim, config.mlp_dim, activation=config.activation, dropout=config.dropout),
                 norm,
                 dropout=config.dropout,
             )
@@ -90,9 +101,9 @@ class ViT(nn.Module):
         return 0 if self.cls_token is None else 1
 
     def forward(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B K"]:
-        """Logits of the classes; without a head, what stands for the image: (B, D)."""
-        pooled = self.pool(self.features(image))
-        return pooled if self.head is None else self.head(pooled)
+        """Logits of the classes; without a head the features of all tokens, (B, T, D)."""
+        features = self.features(image)
+        return features if self.head is None else self.head(self.pool(features))
 
     def features(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B T D"]:
         """All tokens after the last norm, the class token (if any) first: z_L of eq. (3), normalised."""
@@ -101,10 +112,10 @@ class ViT(nn.Module):
     def embed(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B N D"]:
         """Patches, row by row, with their positions: eq. (1) but for the class token."""
         grid = (image.shape[-2] // self.config.patch_size, image.shape[-1] // self.config.patch_size)
-        patches = self.patch_embed(image)
-        if grid == self.config.grid:
-            return patches + self.pos_embed[:, self.num_extra :]
-        return patches + rearrange(interpolate_positions(self.position_map(), *grid), "h w d -> 1 (h w) d")
+        patches, positions = self.patch_embed(image), self.pos_embed
+        if grid != self.config.grid:
+            positions = fit_positions(positions, self.config.grid, grid)
+        return patches + positions[:, self.num_extra :]
 
     def encode(self, patches: Float[Tensor, "B N D"]) -> Float[Tensor, "B T D"]:
         """The class token and these patches, all or some of them, through all blocks: eqs. (2)-(3)."""
@@ -124,33 +135,11 @@ class ViT(nn.Module):
         height, width = self.config.grid
         return rearrange(self.pos_embed[0, self.num_extra :], "(h w) d -> h w d", h=height, w=width)
 
-    @torch.no_grad()
-    def attention_maps(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "L B heads T T"]:
-        """The weights of every head in every block, to be looked at: T = N + 1 tokens, or N without a class token."""
-        x, maps = self._with_class_token(self.embed(image)), []
-        for block in self.blocks:
-            maps.append(block.attn.weights(block.norm1(x)))
-            x = block(x)
-        return torch.stack(maps)
-
     def _with_class_token(self, patches: Tensor) -> Tensor:
         if self.cls_token is not None:
             first = self.cls_token + self.pos_embed[:, :1]
             patches = torch.cat([first.expand(len(patches), -1, -1), patches], dim=1)
         return self.dropout(patches)
-
-
-def check_config(config: ViTConfig) -> None:
-    """Raises ValueError for an unknown `pool` or `stem`, or an image of no whole number of patches."""
-    for name, options in (("pool", POOLS), ("stem", STEMS)):
-        if (given := getattr(config, name)) not in options:
-            raise ValueError(f"{name} must be one of {', '.join(options)}, got {given!r}")
-    height, width = (pixels * config.patch_size for pixels in config.grid)
-    if config.image_size not in (height, (height, width)) or 0 in (height, width):
-        raise ValueError(
-            f"image_size={config.image_size} is no whole number of patches of {config.patch_size} pixels a side: "
-            "choose a multiple of patch_size"
-        )
 
 
 def vit_tiny_patch16(**overrides) -> ViT:

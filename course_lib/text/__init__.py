@@ -3,8 +3,7 @@
 from course_lib.text.bpe import ByteLevelBPE, SubwordBPE
 from course_lib.text.characters import CharacterTokenizer
 from course_lib.text.splitting import BertSplitter
-from course_lib.text.tokenizer import Tokenizer
-from course_lib.text.vocabulary import Vocabulary, pad_batch
+from course_lib.text.tokenizer import Tokenizer, pad_batch
 from course_lib.text.wordpiece import WordPiece
 from course_lib.text.words import WordTokenizer
 
@@ -14,7 +13,6 @@ __all__ = [
     "CharacterTokenizer",
     "SubwordBPE",
     "Tokenizer",
-    "Vocabulary",
     "WordPiece",
     "WordTokenizer",
     "pad_batch",

@@ -5,15 +5,14 @@
 import json
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from course_lib.text.merges import Corpus, MergeRules, learn_merges
-from course_lib.text.splitting import split_at_punctuation, split_at_space, split_like_gpt2
-from course_lib.text.tokenizer import Tokenizer, WordCache, count_words, read_json
-from course_lib.text.vocabulary import SPECIALS
+from course_lib.text.splitting import split_like_gpt2, splitter
+from course_lib.text.tokenizer import SPECIALS, Tokenizer, WordCache, count_words, read_json, usable_tokens
 
 END_OF_WORD = "</w>"
 
@@ -78,8 +77,8 @@ class SubwordBPE(MergingTokenizer):
 
         Raises ValueError if `vocab_size` has no room for the letters; `limit_alphabet` keeps the most frequent.
         """
-        specials = list(specials)
-        counts = count_words(texts, splitter(cut_punctuation))
+        specials = usable_tokens(specials)
+        counts = count_words(texts, splitter(cut_punctuation), specials)
         corpus = Corpus.from_counts(counts, specials=specials, limit_alphabet=limit_alphabet, suffix=END_OF_WORD)
         learned = learn_merges(corpus, vocab_size, min_frequency=min_frequency)
         return cls(*learned, specials=specials, cut_punctuation=cut_punctuation)
@@ -104,11 +103,6 @@ class SubwordBPE(MergingTokenizer):
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "cut_punctuation": self.cut_punctuation}
-
-
-def splitter(cut_punctuation: bool) -> Callable[[str], list[str]]:
-    """How `SubwordBPE` cuts text into words."""
-    return split_at_punctuation if cut_punctuation else split_at_space
 
 
 class ByteLevelBPE(MergingTokenizer):
@@ -143,10 +137,11 @@ class ByteLevelBPE(MergingTokenizer):
     ) -> "ByteLevelBPE":
         """Special tokens, the 256 bytes, and merges until there are `vocab_size` tokens.
 
-        Raises ValueError if `vocab_size` has no room for the bytes.
+        Special tokens in the `texts` cut them, as in `encode`: no merge has a part of one. Raises ValueError if
+        `vocab_size` has no room for the bytes.
         """
-        specials, letters = list(specials), byte_letters()
-        counts = count_words(texts, split_like_gpt2)
+        specials, letters = usable_tokens(specials), byte_letters()
+        counts = count_words(texts, split_like_gpt2, specials)
         written = Counter({"".join([letters[byte] for byte in word.encode()]): n for word, n in counts.items()})
         corpus = Corpus.from_counts(written, specials=specials, alphabet=letters)
         return cls(*learn_merges(corpus, vocab_size, min_frequency=min_frequency), specials=specials)

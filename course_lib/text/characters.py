@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from course_lib.text.tokenizer import Tokenizer, count_words, most_frequent, room_for_words
-from course_lib.text.vocabulary import SPECIALS
+from course_lib.text.tokenizer import SPECIALS, Tokenizer, count_words, most_frequent, room_for_words, usable_tokens
 
 
 class CharacterTokenizer(Tokenizer):
@@ -21,8 +20,8 @@ class CharacterTokenizer(Tokenizer):
         With `vocab_size` only the most frequent ones. Raises ValueError if that leaves characters out and no
         special token stands for unknown ones, or has no room for a character.
         """
-        specials = list(specials)
-        counts = count_words(texts, iter, without=specials)
+        specials = usable_tokens(specials)
+        counts = count_words(texts, iter, specials)
         room = room_for_words(vocab_size, specials)
         letters = sorted(most_frequent(counts, room))
         tokenizer = cls([*specials, *letters], specials=specials)

@@ -8,12 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
-from math import inf
 from typing import NamedTuple
 
 from course_lib.text.tokenizer import most_frequent
-
-LONG = 48  # pieces: from here on a heap finds the next merge sooner than a look at every pair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,44 +217,25 @@ class MergeRules:
             self.joined.append(ids["".join(merge)])
 
     def apply(self, pieces: list[int]) -> list[int]:
-        """Joins the pair that was learned first, the leftmost of several, until no pair is left."""
-        if len(pieces) >= LONG:
-            return self._apply_to_long(pieces)
-        pieces = list(pieces)
-        rank_of = self.ranks.get
-        ranks = [rank_of(pair, inf) for pair in pairwise(pieces)]
-        while ranks and (best := min(ranks)) is not inf:
-            i = ranks.index(best)
-            pieces[i : i + 2] = [self.joined[best]]
-            del ranks[i]
-            if i > 0:
-                ranks[i - 1] = rank_of((pieces[i - 1], pieces[i]), inf)
-            if i < len(ranks):
-                ranks[i] = rank_of((pieces[i], pieces[i + 1]), inf)
-        return pieces
+        """Joins the pair that was learned first, the leftmost of several, until no pair is left.
 
-    def _apply_to_long(self, pieces: list[int]) -> list[int]:
-        """`apply` in O(n log n): a heap of the pairs, and links between neighbours in place of moves."""
-        pieces: list[int | None] = list(pieces)
-        end = len(pieces)
-        after = list(range(1, end + 1))
-        before = list(range(-1, end - 1))
-        ranks = [self.ranks.get(pair) for pair in pairwise(pieces)]
-        heap = [(rank, i) for i, rank in enumerate(ranks) if rank is not None]
+        In O(n log n) for n pieces: a heap of the pairs, and links between neighbours in place of moves.
+        """
+        end, rank_of = len(pieces), self.ranks.get
+        pieces: list[int | None] = [*pieces, None]  # None, also for a piece that was joined to its left: in no pair
+        after, before = [*range(1, end + 1), end], [*range(-1, end)]
+        heap = [(rank, i) for i, pair in enumerate(pairwise(pieces)) if (rank := rank_of(pair)) is not None]
         heapify(heap)
         while heap:
             rank, i = heappop(heap)
             right = after[i]
-            # an entry is out of date if its left or right piece was joined with another in the meantime
-            if right == end or self.ranks.get((pieces[i], pieces[right])) != rank:
+            if rank_of((pieces[i], pieces[right])) != rank:  # one of the two was joined with another in the meantime
                 continue
             pieces[i], pieces[right] = self.joined[rank], None
             after[i] = after[right]
-            if after[i] < end:
-                before[after[i]] = i
+            before[after[i]] = i
             for left in (before[i], i):
-                if left >= 0 and after[left] < end:
-                    rank = self.ranks.get((pieces[left], pieces[after[left]]))
-                    if rank is not None:
-                        heappush(heap, (rank, left))
+                rank = rank_of((pieces[left], pieces[after[left]]))
+                if rank is not None:
+                    heappush(heap, (rank, left))
         return [piece for piece in pieces if piece is not None]

@@ -4,6 +4,7 @@ Characters that Unicode added of late are classed by the `regex` package, whose 
 """
 
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import regex
@@ -33,6 +34,11 @@ def split_at_space(text: str) -> list[str]:
 def split_at_punctuation(text: str) -> list[str]:
     """Runs of letters and digits, and runs of other signs; white space is dropped."""
     return WORD_OR_PUNCTUATION.findall(text)
+
+
+def splitter(cut_punctuation: bool) -> Callable[[str], list[str]]:
+    """One of the two rules above."""
+    return split_at_punctuation if cut_punctuation else split_at_space
 
 
 def split_like_gpt2(text: str) -> list[str]:

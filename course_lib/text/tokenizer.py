@@ -6,13 +6,15 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from inspect import isabstract
+from operator import index
 from pathlib import Path
 from typing import Any
 
+import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from course_lib.text.vocabulary import pad_batch
+SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
 
 # What the usual special tokens are for; GPT-2 has one sign for the start and the end of a text.
 ROLES = {
@@ -29,23 +31,16 @@ class Tokenizer(ABC):
 
     `specials` are the tokens of the table that no text is cut into, such as `</s>`. Those with a usual name have
     their ids in `pad_id`, `start_id`, `end_id`, `unknown_id` and `mask_id` (None where there is no such token).
-    Raises ValueError for an empty or repeated token, and for a special one that the table lacks.
+    Raises ValueError for an empty or repeated token, a special one that the table lacks, and a text in place of a list.
     """
 
     def __init__(self, vocabulary: Iterable[str], *, specials: Iterable[str] = ()):
-        self.vocabulary, self.specials = tuple(vocabulary), tuple(specials)
-        unusable = [token for token in (*self.vocabulary, *self.specials) if not isinstance(token, str) or not token]
-        if unusable:
-            raise ValueError(f"Tokens must be non-empty texts, got {unusable[:5]}.")
-        for table in (self.vocabulary, self.specials):
-            if twice := [token for token, count in Counter(table).items() if count > 1]:
-                raise ValueError(f"Each token may occur once in a vocabulary, got {twice[:5]} more often.")
+        self.vocabulary, self.specials = usable_tokens(vocabulary), usable_tokens(specials)
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
         if missing := [token for token in self.specials if token not in self._ids]:
             raise ValueError(f"The special tokens {missing} are not in the vocabulary of {len(self)} tokens.")
         self._special_ids = {self._ids[token] for token in self.specials}
-        longest_first = sorted(self.specials, key=len, reverse=True)
-        self._special_pattern = re.compile("|".join(map(re.escape, longest_first))) if self.specials else None
+        self._special_pattern = special_pattern(self.specials)
         signs = [next((self._ids[name] for name in names if name in self.specials), None) for names in ROLES.values()]
         self.pad_id, self.start_id, self.end_id, self.unknown_id, self.mask_id = signs
 
@@ -62,12 +57,12 @@ class Tokenizer(ABC):
 
         Special tokens that are written in the text become their ids, as in the `tokenizers` library; with
         `specials=False`, which is right for text from strangers, they are text like any other. Raises ValueError
-        for half a surrogate pair, which is no character, and for a sign that the vocabulary lacks.
+        for what is no text, for half a surrogate pair, which is no character, and for a sign that the vocabulary lacks.
         """
         check_text(text)
         first, last = self._signs(start, end)
         ids, done = first, 0
-        for match in self._special_pattern.finditer(text) if specials and self._special_pattern else ():
+        for match in self._special_pattern.finditer(text) if specials else ():
             ids += self._encode(text[done : match.start()])
             ids.append(self._ids[match.group()])
             done = match.end()
@@ -83,7 +78,7 @@ class Tokenizer(ABC):
     def decode(self, ids: Iterable[int] | Int[Tensor, " T"], *, strip_specials: bool = False) -> str:
         """The text of `ids` (a list or a 1-D tensor), on request without special tokens.
 
-        Raises ValueError for an id outside the vocabulary.
+        Raises ValueError for an id outside the vocabulary, and for a batch.
         """
         ids = self._checked(ids)
         if strip_specials:
@@ -91,7 +86,12 @@ class Tokenizer(ABC):
         return self._decode(ids)
 
     def _checked(self, ids: Iterable[int] | Int[Tensor, " T"]) -> list[int]:
-        ids = ids.tolist() if isinstance(ids, Tensor) else [int(i) for i in ids]
+        try:
+            ids = [index(i) for i in (ids.tolist() if isinstance(ids, Tensor) else ids)]
+        except TypeError:
+            raise ValueError(
+                f"ids must be a list of whole numbers or a 1-D tensor, got {ids!r:.60}: take a batch row by row."
+            ) from None
         outside = [i for i in ids if not 0 <= i < len(self)]
         if outside:
             raise ValueError(f"Ids of this vocabulary run from 0 to {len(self) - 1}, got {outside[:5]}.")
@@ -194,8 +194,42 @@ class WordCache(dict):
         return ids
 
 
+def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int = 0) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]:
+    """Lists of ids as one table, short ones filled with `pad_id`; `valid` is True at the real tokens.
+
+    Raises ValueError for a batch without any sequence.
+    """
+    if len(sequences) == 0:
+        raise ValueError("pad_batch needs at least one sequence, got none.")
+    lengths = torch.tensor([len(sequence) for sequence in sequences])
+    valid = torch.arange(int(lengths.max())) < lengths[:, None]  # (B, T)
+    ids = torch.full(valid.shape, pad_id)
+    ids[valid] = torch.tensor([i for sequence in sequences for i in sequence], dtype=torch.long)
+    return ids, valid
+
+
+def usable_tokens(tokens: Iterable[str]) -> tuple[str, ...]:
+    """Raises ValueError for one text in place of a list of tokens, and for an empty or a repeated token."""
+    if isinstance(tokens, str):
+        raise ValueError(f"Tokens come as a list, got the text {tokens[:40]!r}: write [{tokens[:40]!r}].")
+    tokens = tuple(tokens)
+    if unusable := [token for token in tokens if not isinstance(token, str) or not token]:
+        raise ValueError(f"Tokens must be non-empty texts, got {unusable[:5]}.")
+    if twice := [token for token, count in Counter(tokens).items() if count > 1]:
+        raise ValueError(f"Each token may occur once in a vocabulary, got {twice[:5]} more often.")
+    return tokens
+
+
+def special_pattern(specials: Iterable[str]) -> re.Pattern[str]:
+    """Finds special tokens in a text, the longest where several begin."""
+    longest_first = sorted(specials, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")  # (?!) is nowhere
+
+
 def check_text(text: str) -> None:
-    """Raises ValueError for half a surrogate pair: it is no character, and UTF-8 has no bytes for it."""
+    """Raises ValueError for what is no text, and for half a surrogate pair: UTF-8 has no bytes for it."""
+    if not isinstance(text, str):
+        raise ValueError(f"text must be str, got {type(text).__name__}: decode bytes, join words with spaces.")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as problem:
@@ -206,17 +240,19 @@ def check_text(text: str) -> None:
 
 
 def count_words(
-    texts: Iterable[str], words: Callable[[str], Iterable[str]], *, without: Iterable[str] = ()
+    texts: Iterable[str], words: Callable[[str], Iterable[str]], specials: Iterable[str] = ()
 ) -> Counter[str]:
-    """How often each of the `words` of the `texts` occurs. Raises ValueError for one text in place of many."""
+    """How often each of the `words` of the `texts` occurs; `specials` are none, and no word goes across one.
+
+    Raises ValueError for one text in place of many.
+    """
     if isinstance(texts, str):
         raise ValueError(f"Training needs several texts, not the one text {texts[:40]!r}: put it into a list.")
-    counts: Counter[str] = Counter()
+    counts, pattern = Counter(), special_pattern(specials)
     for text in texts:
         check_text(text)
-        counts.update(words(text))
-    for word in without:
-        counts.pop(word, None)
+        for part in pattern.split(text):
+            counts.update(words(part))
     return counts
 
 
@@ -225,7 +261,7 @@ def most_frequent(counts: Counter[str], limit: int | None) -> list[str]:
     return sorted(counts, key=lambda key: (-counts[key], key))[:limit]
 
 
-def room_for_words(vocab_size: int | None, specials: list[str]) -> int | None:
+def room_for_words(vocab_size: int | None, specials: Sequence[str]) -> int | None:
     """How many tokens a vocabulary may have beside the special ones; None: as many as there are.
 
     Raises ValueError if that is none.

@@ -10,7 +10,7 @@ from typing import Any
 
 from course_lib.text.merges import Corpus, learn_merges
 from course_lib.text.splitting import BertSplitter
-from course_lib.text.tokenizer import Tokenizer, WordCache, count_words
+from course_lib.text.tokenizer import Tokenizer, WordCache, count_words, usable_tokens
 
 PREFIX = "##"
 BERT_SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -54,8 +54,8 @@ class WordPiece(Tokenizer):
 
         Raises ValueError if `vocab_size` has no room for the letters; `limit_alphabet` keeps the most frequent.
         """
-        specials, splitter = list(specials), splitter or BertSplitter()
-        counts = count_words(texts, splitter)
+        specials, splitter = usable_tokens(specials), splitter or BertSplitter()
+        counts = count_words(texts, splitter, specials)
         corpus = Corpus.from_counts(counts, specials=specials, limit_alphabet=limit_alphabet, prefix=PREFIX)
         tokens = learn_merges(corpus, vocab_size, min_frequency=min_frequency).tokens
         return cls(tokens, specials=specials, splitter=splitter)

@@ -40,7 +40,7 @@ class DamagedCheckpoint(ValueError):
 
 def save(folder: Path, state: dict[str, Any]) -> None:
     """Makes `state` (plain containers and tensors) the folder's last checkpoint and keeps the one before."""
-    written = _write(folder, LAST, state)
+    written = _write(folder / LAST, state)
     if (folder / LAST).exists():
         os.replace(folder / LAST, folder / PREVIOUS)
     _rename(written, folder / LAST)
@@ -48,13 +48,13 @@ def save(folder: Path, state: dict[str, Any]) -> None:
 
 def save_best(folder: Path, state: dict[str, Any]) -> None:
     """Keeps the weights that validated best, with their step and value."""
-    _rename(_write(folder, BEST, state), folder / BEST)
+    write(folder / BEST, state)
 
 
 def keep_weights(folder: Path, state: dict[str, Any], count: int) -> None:
     """Keeps the weights after a step, and of those kept before only the latest, so that there are `count`."""
     name = f"weights-{state['step']:08d}.pt"
-    _rename(_write(folder, name, state), folder / name)
+    write(folder / name, state)
     for path in kept_weights(folder)[:-count]:
         path.unlink()
 
@@ -146,14 +146,19 @@ def check_same_settings(saved: dict[str, Any], now: dict[str, Any], source: Path
         )
 
 
-def _write(folder: Path, name: str, state: dict[str, Any]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.partial"
-    with open(path, "wb") as file:
-        torch.save(state, file)
+def write(path: Path, content: Any) -> None:
+    """`torch.save` that leaves the whole file or none."""
+    _rename(_write(path, content), path)
+
+
+def _write(path: Path, content: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    with open(partial, "wb") as file:
+        torch.save(content, file)
         file.flush()
         os.fsync(file.fileno())
-    return path
+    return partial
 
 
 def _rename(written: Path, path: Path) -> None:

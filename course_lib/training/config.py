@@ -15,6 +15,7 @@ class FitConfig:
     learning_rate: float = 1e-3  # the peak, reached at the end of the warm-up
     schedule: str | Callable = "cosine"  # a name in SCHEDULES, or (step, steps, warmup) -> factor
     warmup: int = 0  # steps
+    final_factor: float = 0.0  # what the schedule falls to instead of 0, as a share of the peak
     clip_norm: float | None = 1.0  # longest gradient, Euclidean norm over all parameters; None: any
     weight_decay: float = 0.0  # of matrices; biases and norms are left alone
     betas: tuple[float, float] = (0.9, 0.999)  # of Adam
@@ -34,6 +35,7 @@ class FitConfig:
                 f"a function or one of {', '.join(SCHEDULES)}",
             ),
             "warmup": (0 <= self.warmup <= self.steps, f"between 0 and steps={self.steps}"),
+            "final_factor": (0 <= self.final_factor <= 1, "between 0 and 1"),
             "clip_norm": (self.clip_norm is None or self.clip_norm > 0, "positive or None"),
             "weight_decay": (self.weight_decay >= 0, "0 or more"),
             "betas": (all(0 <= beta < 1 for beta in self.betas), "two numbers from 0 to below 1"),
@@ -48,9 +50,15 @@ class FitConfig:
                 raise ValueError(f"{name} must be {rule}, got {getattr(self, name)!r}.")
 
     def learning_rate_factors(self) -> list[float]:
-        """What the schedule makes of the peak learning rate, for each step."""
+        """What the peak learning rate is multiplied by, for each step.
+
+        The schedule's factor f during the warm-up, then f_end + (1 - f_end) f with f_end = `final_factor`. Cosine from
+        1e-3 to 1e-4 is `learning_rate=1e-3, final_factor=0.1`.
+        """
         schedule = self.schedule if callable(self.schedule) else SCHEDULES[self.schedule]
-        return [schedule(step, self.steps, self.warmup) for step in range(self.steps)]
+        factors = [schedule(step, self.steps, self.warmup) for step in range(self.steps)]
+        end = self.final_factor
+        return factors[: self.warmup] + [end + (1 - end) * factor for factor in factors[self.warmup :]]
 
     def validation_steps(self) -> list[int]:
         """After how many steps the model is validated: every `evaluate_every` and at the end."""

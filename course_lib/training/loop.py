@@ -13,21 +13,42 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim import AdamW, Optimizer
 
 from course_lib.training import progress as displays
+from course_lib.training.batches import Rollouts
 from course_lib.training.config import FitConfig, is_due
 from course_lib.training.history import History
 from course_lib.training.progress import Progress
 from course_lib.training.run import Run
-from course_lib.training.seeding import seeded
+from course_lib.training.seeding import seed_everything, seeded
+
+
+class OneProcess:
+    """What `fit` asks of a Lightning Fabric, answered for a training in one process."""
+
+    world_size, global_rank, is_global_zero = 1, 0, True
+
+    def setup(self, model: nn.Module, optimizer: Optimizer) -> tuple[nn.Module, Optimizer]:
+        return model, optimizer
+
+    def backward(self, loss: Tensor) -> None:
+        loss.backward()
+
+    def clip_gradients(
+        self, model: nn.Module, optimizer: Optimizer, *, max_norm: float, error_if_nonfinite: bool
+    ) -> Tensor:
+        return clip_grad_norm_(model.parameters(), max_norm, error_if_nonfinite=error_if_nonfinite)
+
+    def all_reduce(self, numbers: Tensor, *, reduce_op: str) -> Tensor:
+        return numbers
 
 
 def fit(
     model: nn.Module,
-    batch_at: Callable[[int], Any],
+    batch_at: Callable[[int], Any] | Rollouts,
     loss: Callable[[nn.Module, Any], Tensor],
     *,
     config: FitConfig,
     validate: Callable[[nn.Module], float] | None = None,
-    best: Callable = min,
+    mode: str = "min",
     checkpoint: Path | str | None = None,
     progress: Progress | None = None,
     optimizer: Optimizer | None = None,
@@ -35,46 +56,57 @@ def fit(
 ) -> History:
     """Trains `model` in place for `config.steps` steps and returns what happened.
 
-    The batch of a step is `batch_at(step)`, a pure function of the step; it is moved to the model's device.
-    `loss(model, batch)` is a scalar. `validate(model)` is called without gradients and in evaluation mode;
-    `best` is `min` if low values are good (a loss) and `max` if high ones are (accuracy, BLEU).
+    The batch of a step is `batch_at(step)`, a pure function of the step, or comes from `Rollouts`; it is moved to the
+    model's device. `loss(model, batch)` is a scalar. `validate(model)` is called without gradients and in evaluation
+    mode; `mode` is "min" if low values are good (a loss) and "max" if high ones are (accuracy, BLEU).
 
     With a folder `checkpoint`, a run that was interrupted goes on where it stood, and ends with the same
     weights and history, bit for bit, as one that was not; a finished one returns at once. The model is left
     in evaluation mode with its last weights (the averaged ones if `config.ema` is set);
     `history.load_best(model)` puts the best ones in.
 
-    `optimizer` replaces AdamW; its learning rate must be the config's. `fabric` is a Lightning Fabric, or
-    anything with its `setup(model, optimizer)`, `backward(loss)` and `is_global_zero`.
+    `optimizer` replaces AdamW; its learning rate must be the config's.
+
+    `fabric` is a launched Lightning Fabric, or anything with the members of `OneProcess`. Of N processes, number r gets
+    `batch_at(step * N + r)` (or rollouts and dropout of its own): N processes see in a step what one sees in N. Losses
+    in the history are means over the processes; process 0 alone writes, to a folder that all can read. All of them
+    validate: the others would have to wait anyway, and so every history knows the best step.
 
     Raises ValueError for arguments or a checkpoint that do not fit each other, and FloatingPointError when
     the loss or the gradient stops being finite; the weights are then those before that step.
     """
-    if best not in (min, max):
-        raise ValueError(f"best must be min (low values are good) or max (high ones are), got {best!r}.")
-    optimizer = adamw(model, config) if optimizer is None else optimizer
+    if mode not in ("min", "max"):
+        raise ValueError(f'mode must be "min" (low values are good) or "max" (high ones are), got {mode!r}.')
+    fabric = fabric or OneProcess()
+    own_batch_at = batch_source(batch_at, model, config, fabric)
+    own_optimizer = adamw(model, config) if optimizer is None else optimizer
+    trained, optimizer = fabric.setup(model, own_optimizer)
     folder = None if checkpoint is None else Path(checkpoint)
-    run = Run(model, optimizer, config, validate=validate, best=best, checkpoint=folder)
-    trained, backward, is_writer = model, Tensor.backward, True
-    if fabric is not None:
-        trained, optimizer = fabric.setup(model, optimizer)
-        backward, is_writer = fabric.backward, fabric.is_global_zero
-    parameters = list(model.parameters())
-    device = parameters[0].device
+    run = Run(
+        model, own_optimizer, config, validate=validate, mode=mode, checkpoint=folder, processes=fabric.world_size
+    )
+    device = next(model.parameters()).device
 
-    with seeded(config.seed), closing(progress or displays.start("training")) as display:
+    display = progress or (displays.start("training") if fabric.is_global_zero else displays.Silent())
+    with seeded(config.seed), closing(display):
         first_step = run.resume()
         model.train()
         for step in range(first_step, config.steps):
             with run.clock:
                 learning_rate = run.set_learning_rate(step)
-                batch = to_device(batch_at(step), device)
+                if fabric.global_rank:  # a checkpoint holds the random numbers of process 0: here they begin anew
+                    place = step * fabric.world_size + fabric.global_rank
+                    seed_everything((config.seed + 1_000_003 * place) % 2**32)
+                batch = to_device(own_batch_at(step), device)
                 batch_loss = scalar(loss(trained, batch))
                 optimizer.zero_grad()
-                backward(batch_loss)
-                norm = clip_grad_norm_(parameters, config.clip_norm or math.inf)
+                fabric.backward(batch_loss)
+                norm = fabric.clip_gradients(
+                    trained, optimizer, max_norm=config.clip_norm or math.inf, error_if_nonfinite=False
+                )
                 # One copy to the CPU for both numbers: on an accelerator each would wait for it.
-                loss_value, norm_value = torch.stack([batch_loss.detach(), norm]).tolist()
+                numbers = fabric.all_reduce(torch.stack([batch_loss.detach(), norm]), reduce_op="mean")
+                loss_value, norm_value = numbers.tolist()
                 stop_unless_finite(loss_value, norm_value, step, learning_rate)
                 optimizer.step()
                 run.update_average()
@@ -82,10 +114,23 @@ def fit(
             display.update(step + 1, config.steps, loss=loss_value)
             if step + 1 in run.validation_places:
                 run.validate(step + 1)
-            if is_writer and is_due(step + 1, config.checkpoint_every, config.steps):
+            if fabric.is_global_zero and is_due(step + 1, config.checkpoint_every, config.steps):
                 run.save(step + 1)
     run.finish()
     return run.history
+
+
+def batch_source(batch_at: Any, model: nn.Module, config: FitConfig, fabric: Any) -> Callable[[int], Any]:
+    """The batches of this process. Raises ValueError for what is no function of the step."""
+    if isinstance(batch_at, Rollouts):
+        return batch_at.batches(model, config)
+    if callable(batch_at):
+        return lambda step: batch_at(step * fabric.world_size + fabric.global_rank)
+    raise ValueError(
+        f"batch_at must be a function of the step, so that a run can be resumed, got {type(batch_at).__name__}. "
+        "Of a dataset make one with indices_at = shuffled_batches(len(dataset), batch_size, seed) and "
+        "batch_at = lambda step: torch.utils.data.default_collate([dataset[i] for i in indices_at(step)])."
+    )
 
 
 def adamw(model: nn.Module, config: FitConfig) -> AdamW:

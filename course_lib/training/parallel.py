@@ -5,6 +5,8 @@ works in a script and in a notebook, on Linux, macOS and Windows. A worker impor
 it a few seconds.
 """
 
+import hashlib
+import json
 import os
 import pickle
 import signal
@@ -19,10 +21,12 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.queues import SimpleQueue
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from course_lib.training import checkpoints
 from course_lib.training import progress as displays
 from course_lib.training.progress import Progress
 
@@ -50,6 +54,7 @@ def run_jobs(
     threads_per_worker: int = 1,
     progress: Progress | None = None,
     executor: Executor | None = None,
+    results: Path | str | None = None,
 ) -> list[Any]:
     """Calls `function(**job)` for every job, several at a time; returns the results in the order of the jobs.
 
@@ -59,45 +64,56 @@ def run_jobs(
     gathered into one line. An `executor`, such as a cluster's, replaces the processes; it brings its own
     workers, and only finished jobs count as progress.
 
+    With a folder `results`, each result is saved there as soon as its job is finished, under the names of the function
+    and its arguments (plain values), and a later call takes it from there: a sweep that was stopped goes on. After a
+    change of the function itself, delete the folder. Results are pickled: open only a folder of your own.
+
     Raises JobFailed, with the job's arguments, as soon as one job fails; the others are then stopped, as they
-    are when the call is interrupted. Raises ValueError for a function that no other process can find.
+    are when the call is interrupted. Raises ValueError for a function that no other process can find, and for jobs that
+    cannot be named.
     """
     jobs = [dict(job) for job in jobs]
     if workers is not None and workers < 0 or threads_per_worker < 1:
         raise ValueError(f"workers must be >= 0 and threads >= 1, got {workers} and {threads_per_worker}.")
     if not jobs:
         return []
-    board = Board(jobs, displays.start("jobs") if progress is None else progress)
+    paths = {} if results is None else {i: _result_path(Path(results), function, job) for i, job in enumerate(jobs)}
+    board = Board(jobs, paths, displays.start("jobs") if progress is None else progress)
     try:
         if executor is not None:
-            return _gather(executor, _call_silently, function, board)
-        if workers == 0:
-            return _run_here(function, board, threads_per_worker)
-        _check_importable(function)
-        if workers is None:
-            workers = min(len(jobs), max(1, usable_cores() // threads_per_worker))
-        with _process_pool(min(workers, len(jobs)), threads_per_worker) as (pool, reports):
-            return _gather(pool, _call_reporting, function, board, reports)
+            _gather(executor, _call_silently, function, board)
+        elif workers == 0:
+            _run_here(function, board, threads_per_worker)
+        elif board.waiting:
+            _check_importable(function)
+            if workers is None:
+                workers = max(1, usable_cores() // threads_per_worker)
+            with _process_pool(min(workers, len(board.waiting)), threads_per_worker) as (pool, reports):
+                _gather(pool, _call_reporting, function, board, reports)
     finally:
         board.display.close()
+    return [board.results[index] for index in range(len(jobs))]
 
 
 class Board:
-    """Which jobs run, how far each is, and the display that shows it."""
+    """Which jobs run, how far each is and with what result, and the display that shows it."""
 
-    def __init__(self, jobs: list[dict[str, Any]], display: Progress):
-        self.jobs, self.display = jobs, display
-        self.finished: set[int] = set()
-        self.fractions: dict[int, float] = {}  # of each job that has begun
+    def __init__(self, jobs: list[dict[str, Any]], paths: dict[int, Path], display: Progress):
+        self.jobs, self.paths, self.display = jobs, paths, display
+        stored = {index: path for index, path in paths.items() if path.exists()}
+        self.results = {index: torch.load(path, weights_only=False) for index, path in stored.items()}
+        self.waiting = [index for index in range(len(jobs)) if index not in self.results]
+        self.fractions = dict.fromkeys(self.results, 1.0)  # of each job that has begun
         self.latest = ""
 
     def report(self, index: int, done: int | float, total: int | float) -> None:
         self.fractions[index] = done / total if total else 0.0
         self.latest = f"{index + 1}/{len(self.jobs)} step {done:g}/{total:g}" if total else ""
 
-    def finish(self, index: int) -> None:
-        self.finished.add(index)
-        self.fractions[index] = 1.0
+    def finish(self, index: int, result: Any) -> None:
+        if self.paths:
+            checkpoints.write(self.paths[index], result)
+        self.results[index], self.fractions[index] = result, 1.0
 
     def show(self) -> None:
         details = {"job": self.latest} if self.latest else {}
@@ -108,7 +124,7 @@ class Board:
         return f"job {index + 1} of {len(self.jobs)} ({arguments})"
 
     def describe_running(self) -> str:
-        running = sorted(self.fractions.keys() - self.finished)
+        running = sorted(self.fractions.keys() - self.results.keys())
         return " and ".join(self.describe(index) for index in running) or "no job yet"
 
 
@@ -156,12 +172,11 @@ class Reporter:
 
 def _gather(
     executor: Executor, call: Callable, function: Callable, board: Board, reports: SimpleQueue | None = None
-) -> list[Any]:
-    futures = {executor.submit(call, function, job, index): index for index, job in enumerate(board.jobs)}
+) -> None:
+    futures = {executor.submit(call, function, board.jobs[index], index): index for index in board.waiting}
     if reports is not None:
         # The pool notices the death of a worker only if another job was submitted after that worker's start.
         executor.submit(os.getpid)
-    results: list[Any] = [None] * len(futures)
     pending: set[Future] = set(futures)
     try:
         while pending:
@@ -169,14 +184,17 @@ def _gather(
             done, pending = wait(pending, timeout=displays.SECONDS_BETWEEN_UPDATES, return_when=FIRST_COMPLETED)
             while reports is not None and not reports.empty():
                 board.report(*reports.get())
+            failures = []
             for future in done:
-                index = futures[future]
-                results[index] = _result(future, index, board)
-                board.finish(index)
+                try:
+                    board.finish(futures[future], _result(future, futures[future], board))
+                except JobFailed as failure:  # raised when those that finished beside it are saved
+                    failures.append(failure)
+            if failures:
+                raise failures[0]
     finally:
         for future in pending:
             future.cancel()
-    return results
 
 
 def _result(future: Future, index: int, board: Board) -> Any:
@@ -184,7 +202,7 @@ def _result(future: Future, index: int, board: Board) -> Any:
         result = future.result()
     except BrokenExecutor as error:
         raise JobFailed(
-            f"A worker process died while {board.describe_running()} ran; {len(board.finished)} of "
+            f"A worker process died while {board.describe_running()} ran; {len(board.results)} of "
             f"{len(board.jobs)} jobs were finished. Most often the memory ran out: try fewer `workers`. "
             'In a script, call run_jobs under `if __name__ == "__main__":`.'
         ) from error
@@ -201,16 +219,13 @@ def _unless_failed(result: Any, index: int, board: Board) -> Any:
     raise error
 
 
-def _run_here(function: Callable, board: Board, threads: int) -> list[Any]:
+def _run_here(function: Callable, board: Board, threads: int) -> None:
     threads_before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        results = []
-        for index, job in enumerate(board.jobs):
+        for index in board.waiting:
             board.show()
-            results.append(_unless_failed(_call_silently(function, job, index), index, board))
-            board.finish(index)
-        return results
+            board.finish(index, _unless_failed(_call_silently(function, board.jobs[index], index), index, board))
     finally:
         torch.set_num_threads(threads_before)
 
@@ -263,6 +278,17 @@ def _check_importable(function: Callable) -> None:
             f"{name} is defined in the notebook, where other processes cannot find it: "
             f"import it from a module, or run the jobs here with workers=0."
         )
+
+
+def _result_path(folder: Path, function: Callable, job: dict[str, Any]) -> Path:
+    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '<unnamed>')}"
+    try:
+        arguments = json.dumps(job, sort_keys=True)
+    except TypeError as error:
+        raise ValueError(f"results are found by the jobs' arguments, which must be plain values: {error}") from error
+    if "<" in name:  # <lambda>, <locals>
+        raise ValueError(f"results are found by the function's name, but {name} may be any: define it in a module")
+    return folder / f"{hashlib.sha256(f'{name} {arguments}'.encode()).hexdigest()[:32]}.pt"
 
 
 def _brief(value: Any) -> str:

@@ -8,7 +8,6 @@ Wu et al., "Unsupervised feature learning via non-parametric instance discrimina
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +17,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.functional.images import standardise
+from course_lib.models.baselines import softmax_regression
 
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # of the L2 penalty, for `tuned_probe` to choose from
 SCALES = ("each", "all")  # what becomes 1: the spread of each feature, or the mean spread of all of them
 NEIGHBOURS = (1, 3, 5, 10)  # for `tuned_neighbours`
-NEWTON_STEPS = 100  # at most; about ten are enough
 
 
 class Labelled(NamedTuple):
@@ -82,8 +81,7 @@ def logistic_regression(
     """Minimises sum_i -ln p(label_i | x_i) + l2 / 2 |W|^2, where W looks at standardised features (mean 0, spread 1).
 
     `l2` is the 1/C of scikit-learn; the bias is free. `scale="all"` divides all features by the same number, so that
-    those which vary little, such as pixels at the border, stay small. Newton's method in double precision, to
-    convergence.
+    those which vary little, such as pixels at the border, stay small. In double precision, to convergence.
     Raises ValueError without two classes, for features that are not finite, another `scale`, or if `l2` is not
     positive.
     """
@@ -194,63 +192,10 @@ def _fit(train: Labelled, strengths: Sequence[float], scale: str) -> list[Linear
     penalised = F.pad(torch.ones_like(sizes), (0, 1))
     weights, probes = inputs.new_zeros(inputs.shape[1], len(classes)), []
     for l2 in strengths:
-        weights = _minimise(inputs, F.one_hot(targets).double(), l2 * penalised[:, None], weights)
+        weights = softmax_regression(inputs, targets, l2 * penalised, weights)
         weight = weights[:-1].T @ axes / spread
         probes.append(LinearProbe(weight=weight, bias=weights[-1] - weight @ mean, classes=classes, l2=l2, scale=scale))
     return probes
-
-
-def _minimise(
-    inputs: Float[Tensor, "N R"], targets: Float[Tensor, "N K"], l2: Float[Tensor, "R 1"], weights: Float[Tensor, "R K"]
-) -> Float[Tensor, "R K"]:
-    """The W with the least sum_i -ln softmax(x_i W)_label + sum_r l2_r / 2 |W_r|^2, by Newton's method.
-
-    Nocedal & Wright, "Numerical optimization", 2006, algorithm 7.1: each step is solved for by conjugate gradients.
-    """
-    loss = partial(_loss, inputs, targets, l2)
-    enough = 1e-10 * (inputs.T @ (targets - 1 / targets.shape[1])).norm()  # of the gradient at W = 0
-    for _ in range(NEWTON_STEPS):
-        probs = (inputs @ weights).softmax(dim=-1)
-        gradient = inputs.T @ (probs - targets) + l2 * weights
-        if gradient.norm() <= enough:
-            break
-        diagonal = inputs.square().T @ (probs * (1 - probs)) + l2
-        curved = partial(_curvature, inputs, probs, l2)
-        step = _conjugate_gradients(curved, -gradient, diagonal, within=0.01 * gradient.norm())
-        now, slope, length = loss(weights), (gradient * step).sum(), 1.0
-        rounding = 1e-13 * now
-        while loss(weights + length * step) > now + 1e-4 * length * slope + rounding and length > 1e-6:
-            length /= 2  # too far: the loss has not fallen as its slope promised
-        weights = weights + length * step
-    return weights - weights.mean(dim=-1, keepdim=True)  # the same for all classes, a bias changes nothing
-
-
-def _loss(inputs: Tensor, targets: Tensor, l2: Tensor, weights: Tensor) -> Tensor:
-    return (l2 * weights.square()).sum() / 2 - (targets * (inputs @ weights).log_softmax(dim=-1)).sum()
-
-
-def _curvature(inputs: Tensor, probs: Tensor, l2: Tensor, direction: Tensor) -> Tensor:
-    """The second derivative of the loss times a direction."""
-    change = probs * (inputs @ direction)
-    return inputs.T @ (change - probs * change.sum(dim=-1, keepdim=True)) + l2 * direction
-
-
-def _conjugate_gradients(
-    matrix: Callable[[Tensor], Tensor], target: Tensor, diagonal: Tensor, *, within: Tensor
-) -> Tensor:
-    """x with |target - matrix(x)| <= within: Nocedal & Wright 2006, algorithm 5.3, preconditioned by the diagonal."""
-    x, rest, scaled = torch.zeros_like(target), target, target / diagonal
-    direction = scaled
-    for _ in range(target.numel()):
-        if rest.norm() <= within:
-            break
-        product = matrix(direction)
-        old = (rest * scaled).sum()
-        length = old / (direction * product).sum()
-        x, rest = x + length * direction, rest - length * product
-        scaled = rest / diagonal
-        direction = scaled + (rest * scaled).sum() / old * direction
-    return x
 
 
 def _check(features: Tensor, labels: Tensor) -> Labelled:

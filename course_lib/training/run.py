@@ -18,6 +18,8 @@ from course_lib.training.config import FitConfig
 from course_lib.training.history import History
 from course_lib.training.seeding import random_state, restore_random_state, seeded
 
+UNSAID = {"final_factor": 0.0, "processes": 1}  # what checkpoints from before there were these settings leave out
+
 
 class Clock:
     """Adds up the seconds spent inside its `with` blocks: on the wall, and of all this process's threads."""
@@ -43,11 +45,12 @@ class Run:
         config: FitConfig,
         *,
         validate: Callable | None,
-        best: Callable,
+        mode: str,
         checkpoint: Path | None,
+        processes: int,
     ):
         self.model, self.optimizer, self.config = model, optimizer, config
-        self.validate_model, self.best, self.checkpoint = validate, best, checkpoint
+        self.validate_model, self.mode, self.checkpoint, self.processes = validate, mode, checkpoint, processes
         validation_steps = config.validation_steps() if validate else []
         self.history = History.blank(config.steps, validation_steps)
         self.validation_places = {step: place for place, step in enumerate(validation_steps)}
@@ -92,7 +95,8 @@ class Run:
             self.model.train()
             before = self.history.best_value
             self.history.validation_values[self.validation_places[done]] = value
-            if not math.isnan(value) and (before is None or self.best(before, value) != before):
+            is_better = before is None or (value < before if self.mode == "min" else value > before)
+            if is_better and not math.isnan(value):
                 self.history.best_step = done
                 weights = self.model.state_dict()
                 self.history.best_weights = {name: tensor.clone() for name, tensor in weights.items()}
@@ -126,7 +130,7 @@ class Run:
         if state is None:
             return 0
         checkpoints.check_same_model(state["model"], self.model, self.checkpoint)
-        checkpoints.check_same_settings(state["settings"], self.settings(), self.checkpoint)
+        checkpoints.check_same_settings(UNSAID | state["settings"], self.settings(), self.checkpoint)
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         if self.average:
@@ -147,7 +151,8 @@ class Run:
             "peak learning rates": self.peaks,
             "optimizer": type(self.optimizer).__name__,
             "validate": self.validate_model is not None,
-            "best": self.best.__name__,
+            "best": self.mode,
+            "processes": self.processes,
         }
 
 

@@ -2,7 +2,7 @@
 
 Each returns the factor by which the peak learning rate is multiplied at `step` = 0, 1, ..., `steps` - 1.
 `warmup` is the number of steps over which the factor rises to 1; the first step is never wasted on a rate of
-zero.
+zero. `FitConfig.final_factor` lifts the end of each above 0.
 """
 
 import math
@@ -39,18 +39,6 @@ def inverse_sqrt(step: int, steps: int, warmup: int) -> float:
     return min(math.sqrt(warmup / t), t / warmup)
 
 
-def one_cycle(step: int, steps: int, warmup: int) -> float:
-    """Cosine from 1/25 up to 1 at the end of the warm-up, then cosine down to 4e-6 at the last step.
-
-    Smith & Topin 2019, with the constants of torch's OneCycleLR. A `warmup` of 0 means its 30 % of the steps.
-    """
-    start, end = 1 / 25, 1 / 25e4
-    peak = (warmup or 0.3 * steps) - 1
-    if step <= peak:
-        return _cosine_between(start, 1.0, step / peak if peak > 0 else 1.0)
-    return _cosine_between(1.0, end, (step - peak) / (steps - 1 - peak))
-
-
 def vaswani_peak(dim: int, warmup: int) -> float:
     """The highest rate of Vaswani et al. 2017, eq. (3): (d_model warmup)^-0.5, at the end of the warm-up."""
     return (dim * warmup) ** -0.5
@@ -61,9 +49,4 @@ SCHEDULES: dict[str, Schedule] = {
     "linear": linear,
     "cosine": cosine,
     "inverse_sqrt": inverse_sqrt,
-    "one_cycle": one_cycle,
 }
-
-
-def _cosine_between(start: float, end: float, fraction: float) -> float:
-    return end + (start - end) * (1 + math.cos(math.pi * fraction)) / 2

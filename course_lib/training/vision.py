@@ -46,7 +46,7 @@ def fit_classifier(
         classification_loss,
         config=FitConfig(steps=steps, evaluate_every=every, checkpoint_every=every, **settings),
         validate=validate,
-        best=max,
+        mode="max",
         optimizer=optimizer,
         checkpoint=checkpoint,
         progress=progress,

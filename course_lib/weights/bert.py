@@ -4,9 +4,8 @@ from typing import Any
 
 from torch import nn
 
-from course_lib.models.bert import (
-    BERT,
-    BERTConfig,
+from course_lib.models.bert import BERT, BERTConfig
+from course_lib.models.bert_tasks import (
     BERTForMaskedLM,
     BERTForNextSentence,
     BERTForPreTraining,

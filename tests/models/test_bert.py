@@ -2,16 +2,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.models.bert import (
-    BERT,
-    BERTConfig,
+from course_lib.models.bert import BERT, BERTConfig, bert_base, bert_large
+from course_lib.models.bert_tasks import (
     BERTForMaskedLM,
     BERTForNextSentence,
     BERTForPreTraining,
     BERTForSequenceClassification,
     BERTForTokenClassification,
-    bert_base,
-    bert_large,
 )
 
 HEADS = (

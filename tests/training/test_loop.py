@@ -1,5 +1,7 @@
 import copy
+import inspect
 import math
+import re
 from collections import namedtuple
 from dataclasses import dataclass
 
@@ -8,10 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from course_lib.training import FitConfig, History, fit, seed_everything, seeded
+from course_lib.training import FitConfig, History, fit, seed_everything, seeded, shuffled_batches
 from course_lib.training import run as run_module
-from course_lib.training.loop import to_device
+from course_lib.training.loop import OneProcess, to_device
+from course_lib.training.progress import Silent, using
 from course_lib.training.schedules import cosine
+from tests.training import processes
 
 INPUTS = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
 TARGETS = INPUTS @ torch.tensor([[1.0], [-2.0], [0.5], [0.0], [3.0]]) + 0.7
@@ -148,8 +152,8 @@ def test_validation_and_best_weights_use_the_average():
     assert history.best_step == 10 and torch.equal(history.best_weights["0.weight"], model[0].weight)
 
 
-@pytest.mark.parametrize(("best", "expected"), [(min, 4), (max, 6)])
-def test_the_best_weights_are_those_of_the_best_validation(best, expected):
+@pytest.mark.parametrize(("mode", "expected"), [("min", 4), ("max", 6)])
+def test_the_best_weights_are_those_of_the_best_validation(mode, expected):
     scores = iter([float("nan"), 1.0, 9.0, 1.0, float("nan")])
     kept = {}
 
@@ -159,7 +163,7 @@ def test_the_best_weights_are_those_of_the_best_validation(best, expected):
 
     model = network()
     config = FitConfig(steps=9, evaluate_every=2)
-    history = fit(model, batch_at, loss, config=config, validate=score, best=best)
+    history = fit(model, batch_at, loss, config=config, validate=score, mode=mode)
     assert history.validation_steps.tolist() == [2, 4, 6, 8, 9]
     assert history.best_step == expected and history.best_value == {4: 1.0, 6: 9.0}[expected]
     assert np.isnan(history.validation_values[-1])
@@ -245,6 +249,8 @@ def test_an_optimizer_with_another_rate_than_the_config_is_refused():
         {"schedule": "cosin"},
         {"warmup": 11},
         {"warmup": -1},
+        {"final_factor": 1.1},
+        {"final_factor": -0.1},
         {"clip_norm": 0.0},
         {"weight_decay": -0.1},
         {"betas": (0.9, 1.0)},
@@ -266,10 +272,23 @@ def test_arguments_that_do_not_fit_are_refused():
     config = FitConfig(steps=1)
     with pytest.raises(ValueError, match=r"shape \(\), got \(8, 1\)"):
         fit(network(), batch_at, lambda m, b: m(b[0]), config=config)
-    with pytest.raises(ValueError, match="got <built-in function sum>"):
-        fit(network(), batch_at, loss, config=config, best=sum)
+    with pytest.raises(ValueError, match='"min" .*"max" .*got \'sum\''):
+        fit(network(), batch_at, loss, config=config, mode="sum")
     with pytest.raises(ValueError, match="Tanh has no parameter to train"):
         fit(nn.Tanh(), batch_at, loss, config=config)
+
+
+def test_a_data_loader_is_refused_with_what_to_write_instead():
+    dataset = torch.utils.data.TensorDataset(INPUTS, TARGETS)
+    unchecked = inspect.unwrap(fit)  # the types that tests check would speak first
+    with pytest.raises(ValueError, match="function of the step.*got DataLoader") as error:
+        unchecked(network(), torch.utils.data.DataLoader(dataset), loss, config=FitConfig(steps=1))
+    advice = re.search("indices_at = (.*) and batch_at = (.*)\\.$", str(error.value))
+    names = {"shuffled_batches": shuffled_batches, "dataset": dataset, "batch_size": 8, "seed": 0, "torch": torch}
+    names["indices_at"] = eval(advice[1], names)
+    first = eval(advice[2], names)(0)
+    rows = shuffled_batches(40, 8, 0)(0)
+    assert torch.equal(first[0], INPUTS[rows]) and torch.equal(first[1], TARGETS[rows])
 
 
 def test_a_history_survives_its_file(tmp_path):
@@ -323,25 +342,83 @@ def test_a_batch_of_any_structure_is_moved_to_the_device():
     assert isinstance(moved["b"], Pair) and isinstance(moved["a"][1], tuple)
 
 
-class FakeFabric:
-    """The three members of Lightning Fabric that fit uses."""
+class FakeFabric(OneProcess):
+    """Process `global_rank` of several, alone: what the others would add to a mean, it lacks."""
 
-    def __init__(self, writes):
-        self.is_global_zero, self.backwards = writes, 0
+    def __init__(self, world_size=1, global_rank=0):
+        self.world_size, self.global_rank, self.is_global_zero = world_size, global_rank, global_rank == 0
+        self.calls = []
 
     def setup(self, model, optimizer):
-        wrapped = nn.Sequential(model)
-        return wrapped, optimizer
+        return nn.Sequential(model), optimizer
 
-    def backward(self, tensor):
-        self.backwards += 1
-        tensor.backward()
+    def backward(self, loss):
+        self.calls.append("backward")
+        loss.backward()
+
+    def clip_gradients(self, model, optimizer, *, max_norm, error_if_nonfinite):
+        assert isinstance(model, nn.Sequential) and not error_if_nonfinite
+        self.calls.append(max_norm)
+        return super().clip_gradients(model, optimizer, max_norm=max_norm, error_if_nonfinite=False)
+
+    def all_reduce(self, numbers, *, reduce_op):
+        self.calls.append(reduce_op)
+        return numbers
 
 
-@pytest.mark.parametrize("writes", [True, False])
-def test_a_fabric_does_the_backward_pass_and_one_process_writes(tmp_path, writes):
-    models, fabric = [network(), network()], FakeFabric(writes)
-    fit(models[0], batch_at, loss, config=FitConfig(steps=4), checkpoint=tmp_path / "run", fabric=fabric)
-    fit(models[1], batch_at, loss, config=FitConfig(steps=4))
-    assert fabric.backwards == 4 and same(*models)
-    assert (tmp_path / "run").exists() == writes
+def test_a_fabric_does_the_backward_pass_the_clipping_and_the_mean():
+    models, fabric = [network(), network()], FakeFabric()
+    config = FitConfig(steps=4, clip_norm=0.5)
+    histories = [
+        fit(models[0], batch_at, loss, config=config, fabric=fabric),
+        fit(models[1], batch_at, loss, config=config),
+    ]
+    assert fabric.calls == ["backward", 0.5, "mean"] * 4 and same(*models)
+    assert (histories[0].losses == histories[1].losses).all()
+
+
+def test_one_process_of_a_fabric_writes_and_shows_progress(tmp_path):
+    shown = []
+
+    class Display(Silent):
+        def update(self, done, total, **details):
+            shown.append(done)
+
+    for rank in (1, 0):
+        with using(Display):
+            fit(network(), batch_at, loss, config=FitConfig(steps=2), checkpoint=tmp_path / f"{rank}",
+                fabric=FakeFabric(2, rank))  # fmt: skip
+        assert ((tmp_path / f"{rank}").exists(), shown) == ((False, []) if rank else (True, [1, 2]))
+
+
+def test_every_process_has_its_own_batches_and_its_own_dropout():
+    seen, noise = {}, {}
+    for rank in range(3):
+        steps, draws = seen.setdefault(rank, []), noise.setdefault(rank, [])
+
+        def draw(model, batch, draws=draws):
+            draws.append(torch.rand(()).item())
+            return loss(model, batch)
+
+        fit(network(), lambda step, steps=steps: (steps.append(step), batch_at(step))[1], draw,
+            config=FitConfig(steps=4, seed=5), fabric=FakeFabric(3, rank))  # fmt: skip
+    assert seen == {0: [0, 3, 6, 9], 1: [1, 4, 7, 10], 2: [2, 5, 8, 11]}
+    assert len({draw for draws in noise.values() for draw in draws}) == 12
+    with seeded(5):
+        assert noise[0] == [torch.rand(()).item() for _ in range(4)]  # process 0 as without a fabric
+
+
+def test_two_processes_train_as_one_whose_batch_is_both_of_theirs(tmp_path):
+    torch.multiprocessing.spawn(processes.train, (str(tmp_path),), nprocs=2)
+    of_rank = [torch.load(tmp_path / f"{rank}.pt", weights_only=False) for rank in range(2)]
+    expected = processes.trained_alone()
+    for weights, resumed, history in of_rank:
+        torch.testing.assert_close(weights, expected[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(history.losses, expected[1].losses, rtol=1e-4)
+        np.testing.assert_allclose(history.gradient_norms, expected[1].gradient_norms, rtol=1e-4)
+        np.testing.assert_allclose(history.validation_values, expected[1].validation_values, rtol=1e-4)
+        assert history.best_step == expected[1].best_step
+        whole, interrupted = resumed
+        assert whole.keys() == interrupted.keys() and all(torch.equal(whole[name], interrupted[name]) for name in whole)
+    assert (of_rank[0][2].losses == of_rank[1][2].losses).all()
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"last.pt", "previous.pt"}

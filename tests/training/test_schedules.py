@@ -2,9 +2,10 @@ import math
 
 import pytest
 import torch
-from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, OneCycleLR, SequentialLR
+from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
 
-from course_lib.training.schedules import SCHEDULES, constant, cosine, inverse_sqrt, linear, one_cycle, vaswani_peak
+from course_lib.training import FitConfig
+from course_lib.training.schedules import SCHEDULES, constant, cosine, inverse_sqrt, linear, vaswani_peak
 
 STEPS, WARMUP = 60, 12
 
@@ -29,7 +30,6 @@ OFFICIAL = {
     linear: lambda optimizer: after_warmup(
         optimizer, LinearLR(optimizer, start_factor=1.0, end_factor=0.0, total_iters=STEPS - WARMUP)
     ),
-    one_cycle: lambda optimizer: OneCycleLR(optimizer, 1.0, total_steps=STEPS, pct_start=WARMUP / STEPS),
 }
 
 
@@ -38,11 +38,6 @@ OFFICIAL = {
 def test_agrees_with_torchs_scheduler(schedule):
     ours = [schedule(step, STEPS, WARMUP) for step in range(STEPS)]
     assert ours == pytest.approx(torch_factors(OFFICIAL[schedule]), abs=1e-12)
-
-
-def test_one_cycle_without_a_warmup_is_torchs_default():
-    ours = [one_cycle(step, STEPS, 0) for step in range(STEPS)]
-    assert ours == pytest.approx(torch_factors(lambda o: OneCycleLR(o, 1.0, total_steps=STEPS)), abs=1e-12)
 
 
 def test_inverse_sqrt_is_equation_3_of_vaswani():
@@ -61,10 +56,33 @@ def test_constant_rises_in_equal_parts_then_stays():
 def test_every_rate_is_above_0_and_the_peak_is_1(name, warmup):
     factors = [SCHEDULES[name](step, STEPS, warmup) for step in range(STEPS)]
     assert all(0 < factor <= 1 + 1e-12 for factor in factors)
-    # The one cycle's default warm-up may peak between two steps.
     assert math.isclose(max(factors), 1.0, rel_tol=1e-12)
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_single_step_has_a_rate(name):
     assert 0 < SCHEDULES[name](0, 1, 0) <= 1
+
+
+def test_a_cosine_may_end_at_a_tenth_of_its_peak_as_nanogpts_does():
+    config = FitConfig(steps=5000, learning_rate=1e-3, schedule="cosine", warmup=100, final_factor=0.1)
+    rates = [1e-3 * factor for factor in config.learning_rate_factors()]
+    for step in (0, 42, 99, 100, 101, 2550, 4999):
+        if step < 100:
+            expected = 1e-3 * (step + 1) / 100
+        else:
+            expected = 1e-4 + 0.5 * (1 + math.cos(math.pi * (step - 100) / 4900)) * (1e-3 - 1e-4)
+        assert rates[step] == pytest.approx(expected, rel=1e-12)
+    assert rates[-1] == pytest.approx(1e-4, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_final_factor_lifts_what_follows_the_warmup_alone(name):
+    def factors(final_factor):
+        settings = {"steps": STEPS, "warmup": WARMUP, "schedule": name, "final_factor": final_factor}
+        return FitConfig(**settings).learning_rate_factors()
+
+    plain = [SCHEDULES[name](step, STEPS, WARMUP) for step in range(STEPS)]
+    assert factors(0.0) == plain  # to the last bit: stored runs go on
+    assert factors(0.3) == plain[:WARMUP] + [pytest.approx(0.3 + 0.7 * factor) for factor in plain[WARMUP:]]
+    assert factors(1.0)[WARMUP:] == [1.0] * (STEPS - WARMUP)

@@ -68,7 +68,7 @@ def test_a_classifier_is_fitted_in_parts(tmp_path):
         ours, batch_at, steps=12, parts=4, validate=score, checkpoint=tmp_path / "ours", **settings
     )
     config = FitConfig(steps=12, evaluate_every=3, **settings)
-    expected = fit(theirs, batch_at, classification_loss, config=config, validate=score, best=max)
+    expected = fit(theirs, batch_at, classification_loss, config=config, validate=score, mode="max")
     assert all(torch.equal(a, b) for a, b in zip(ours.parameters(), theirs.parameters(), strict=True))
     np.testing.assert_array_equal(history.losses, expected.losses)
     np.testing.assert_array_equal(history.validation_steps, [3, 6, 9, 12])

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from course_lib.models.bert import BERTConfig, BERTForMaskedLM
+from course_lib.models.bert import BERTConfig
+from course_lib.models.bert_tasks import BERTForMaskedLM
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.models.mae import mae_base
 from course_lib.models.resnet import ResNet, ResNetConfig

@@ -11,7 +11,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from course_lib.models.bert import BERT, BERTConfig, BERTForSequenceClassification
+from course_lib.models.bert import BERT, BERTConfig
+from course_lib.models.bert_tasks import BERTForSequenceClassification
 from course_lib.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from course_lib.models.transformer import Transformer, TransformerConfig
 from course_lib.weights import own

@@ -30,9 +30,10 @@ from course_lib.data.labelled import draw as few
 from course_lib.data.translation import english_words, french_words, translation_splits
 from course_lib.functional.language import mask_tokens
 from course_lib.models.baselines import LogisticRegression, MajorityClass, bag_of_words, word_windows
-from course_lib.models.bert import BERTConfig, BERTForMaskedLM
-from course_lib.models.bert import BERTForSequenceClassification as Classifier
-from course_lib.models.bert import BERTForTokenClassification as Tagger
+from course_lib.models.bert import BERTConfig
+from course_lib.models.bert_tasks import BERTForMaskedLM
+from course_lib.models.bert_tasks import BERTForSequenceClassification as Classifier
+from course_lib.models.bert_tasks import BERTForTokenClassification as Tagger
 from course_lib.text.vocabulary import Vocabulary, pad_batch
 from course_lib.training.batches import bucketed_batches, shuffled_batches
 from course_lib.training.history import History

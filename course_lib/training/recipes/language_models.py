@@ -1,11 +1,9 @@
 """Lessons 03, 04 and 08: language models of English prose, on equal terms: RNN, LSTM, GRU and GPT beside an n-gram."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -19,6 +17,7 @@ from course_lib.models.recurrent import CharacterLM, RecurrentConfig
 from course_lib.text.bpe import ByteLevelBPE
 from course_lib.text.characters import CharacterTokenizer
 from course_lib.text.tokenizer import Tokenizer
+from course_lib.training.batches import text_windows
 from course_lib.training.history import History
 from course_lib.training.loop import FitConfig, fit
 from course_lib.training.progress import Progress
@@ -121,18 +120,6 @@ def next_token_loss(model: nn.Module, window: Int[Tensor, "B T"]) -> Float[Tenso
     return F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten())
 
 
-def window_source(ids: Int[Tensor, " T"], recipe: LanguageRecipe) -> Callable[[int], Int[Tensor, "B T"]]:
-    """The batch of a step: windows of `context_length` + 1 tokens that begin anywhere in the text."""
-    offsets = torch.arange(recipe.context_length + 1)
-
-    def batch_at(step: int) -> Int[Tensor, "B T"]:
-        random = np.random.default_rng([recipe.seed, step])
-        starts = torch.from_numpy(random.integers(len(ids) - recipe.context_length, size=recipe.batch_size))
-        return ids[starts[:, None] + offsets]
-
-    return batch_at
-
-
 def train_language_model(
     recipe: LanguageRecipe, *, checkpoint=None, checkpoint_every: int | None = None, progress=None
 ) -> TrainedLanguageModel:
@@ -152,7 +139,7 @@ def train_language_model(
     )
     history = fit(
         model,
-        window_source(prose.train, recipe),
+        text_windows(prose.train, batch_size=recipe.batch_size, length=recipe.context_length + 1, seed=recipe.seed),
         next_token_loss,
         config=config,
         validate=lambda trained: nats_per_token(trained, prose.validation[:VALIDATION_TOKENS]),

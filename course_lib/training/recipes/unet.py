@@ -164,7 +164,7 @@ def train_net(
         lambda model, batch: segmentation_loss(model, batch, background=recipe.background),
         config=config,
         validate=lambda model: score(model, asked).mean_iou,
-        best=max,
+        mode="max",
         checkpoint=checkpoint,
         progress=progress,
     )

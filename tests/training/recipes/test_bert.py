@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from course_lib.models.bert import BERTForSequenceClassification, BERTForTokenClassification
+from course_lib.models.bert_tasks import BERTForSequenceClassification, BERTForTokenClassification
 from course_lib.training.recipes import bert as task
 from course_lib.training.registry import find_recipe
 
