@@ -138,7 +138,7 @@ def attention_weights(
     scores = q @ k.transpose(-2, -1) * scale
     check_mask(mask, scores.shape, bias=bias)
     if bias is not None:
-        scores = scores + bias
+        scores, mask = scores + bias, combine_masks(mask, bias > float("-inf"))
     return masked_softmax(scores, mask)
 
 

@@ -261,12 +261,12 @@ class SinusoidalPositions(nn.Module):
     """x_pos + PE(pos) with the fixed sinusoids of Vaswani et al. 2017, section 3.5; nothing is learned.
 
     `halves` puts all sines before all cosines.
-    Raises ValueError if `dim` is odd or, in `forward`, if a position is `max_length` or more.
+    Raises ValueError if `dim` is odd or, in `forward`, if a position is `context_length` or more.
     """
 
-    def __init__(self, dim: int, max_length: int, *, halves: bool = False):
+    def __init__(self, dim: int, context_length: int, *, halves: bool = False):
         super().__init__()
-        self.register_buffer("table", sinusoidal_positions(max_length, dim, halves=halves), persistent=False)
+        self.register_buffer("table", sinusoidal_positions(context_length, dim, halves=halves), persistent=False)
 
     def forward(
         self, x: Float[Tensor, "B T D"], *, start: int = 0, positions: Int[Tensor, "B T"] | None = None
@@ -281,12 +281,12 @@ class SinusoidalPositions(nn.Module):
 class LearnedPositions(nn.Module):
     """x_pos + P[pos] with a learned table P (Gehring et al. 2017, arXiv 1705.03122, section 3.1).
 
-    Raises ValueError, in `forward`, if a position is `max_length` or more.
+    Raises ValueError, in `forward`, if a position is `context_length` or more.
     """
 
-    def __init__(self, dim: int, max_length: int, *, std: float = 0.02):
+    def __init__(self, dim: int, context_length: int, *, std: float = 0.02):
         super().__init__()
-        self.table = nn.Parameter(torch.randn(max_length, dim) * std)
+        self.table = nn.Parameter(torch.randn(context_length, dim) * std)
 
     def forward(
         self, x: Float[Tensor, "B T D"], *, start: int = 0, positions: Int[Tensor, "B T"] | None = None
@@ -323,15 +323,13 @@ class RelativePositionBias(nn.Module):
 
 
 def _rows(table: Tensor, start: int, count: int, positions: Tensor | None) -> Tensor:
-    end = start + count
-    if positions is not None and end > len(table):  # more places than rows: it depends on how many are padding
-        end = int(positions.max()) + 1
-    if start < 0 or end > len(table):
+    first, last = (start, start + count - 1) if positions is None else (int(positions.min()), int(positions.max()))
+    if first < 0 or last >= len(table):
         raise ValueError(
-            f"positions up to {end - 1} were asked for, the table holds 0 to {len(table) - 1}: shorten the input, or "
+            f"positions {first} to {last} were asked for, the table holds 0 to {len(table) - 1}: shorten the input, or "
             "build the model with a larger context_length"
         )
-    return table[start:end] if positions is None else table[positions]
+    return table[first : last + 1] if positions is None else table[positions]
 
 
 def normal_weights(module: nn.Module, std: float = 0.02) -> nn.Module:

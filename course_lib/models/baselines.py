@@ -71,7 +71,7 @@ class LogisticRegression:
     def predict(self, examples: Sequence[Features]) -> list[Hashable]:
         return [self.classes[i] for i in self.probs(examples).argmax(dim=-1).tolist()]
 
-    def _counts(self, examples: Sequence[Features]) -> Float[Tensor, "N F+1"]:
+    def _counts(self, examples: Sequence[Features]) -> Float[Tensor, "N columns"]:
         """How often each example has each feature, as a sparse matrix; the last column, of ones, carries the bias."""
         bias = len(self._columns)
         columns = [[*(self._columns[f] for f in example if f in self._columns), bias] for example in examples]
@@ -88,8 +88,7 @@ def softmax_regression(
     Newton's method, to convergence: Nocedal & Wright, "Numerical optimization", 2006, algorithm 7.1; each step is
     solved for by conjugate gradients.
     """
-    targets, l2 = F.one_hot(labels, weights.shape[1]).to(weights), l2[:, None]
-    transposed, squares = inputs.T, (inputs * inputs).T
+    l2, targets = l2[:, None], F.one_hot(labels, weights.shape[1]).to(weights)
 
     def loss(weights: Tensor) -> Tensor:
         return F.cross_entropy(inputs @ weights, labels, reduction="sum") + (l2 * weights.square()).sum() / 2
@@ -97,37 +96,35 @@ def softmax_regression(
     def curved(direction: Tensor) -> Tensor:
         """The second derivative of the loss times a direction."""
         change = probs * (inputs @ direction)
-        return transposed @ (change - probs * change.sum(dim=-1, keepdim=True)) + l2 * direction
+        return inputs.T @ (change - probs * change.sum(dim=-1, keepdim=True)) + l2 * direction
 
-    enough = 1e-10 * (transposed @ (targets - 1 / weights.shape[1])).norm()  # of the gradient at W = 0
+    enough = 1e-10 * (inputs.T @ (targets - 1 / weights.shape[1])).norm()  # of the gradient at W = 0
     for _ in range(NEWTON_STEPS):
         probs = (inputs @ weights).softmax(dim=-1)
-        gradient = transposed @ (probs - targets) + l2 * weights
+        gradient = inputs.T @ (probs - targets) + l2 * weights
         if gradient.norm() <= enough:
             break
-        diagonal = squares @ (probs * (1 - probs)) + l2
-        step = conjugate_gradients(curved, -gradient, diagonal, within=0.01 * gradient.norm())
-        now, slope, length = loss(weights), (gradient * step).sum(), 1.0
-        rounding = 1e-13 * now
-        while loss(weights + length * step) > now + 1e-4 * length * slope + rounding and length > 1e-6:
-            length /= 2  # too far: the loss has not fallen as its slope promised
-        weights = weights + length * step
+        step = conjugate_gradients(curved, -gradient, (inputs * inputs).T @ (probs * (1 - probs)) + l2)
+        now = loss(weights)
+        while loss(weights + step) > now * (1 + 1e-13) + 1e-4 * (gradient * step).sum():  # 1e-13: for rounding
+            step = step / 2  # too far: the loss has not fallen as its slope promised
+        weights = weights + step
     return weights - weights.mean(dim=-1, keepdim=True)  # the same for all classes, a bias changes nothing
 
 
-def conjugate_gradients(
-    matrix: Callable[[Tensor], Tensor], target: Tensor, diagonal: Tensor, *, within: Tensor
-) -> Tensor:
-    """x with |target - matrix(x)| <= within: Nocedal & Wright 2006, algorithm 5.3, preconditioned by the diagonal."""
+def conjugate_gradients(matrix: Callable[[Tensor], Tensor], target: Tensor, diagonal: Tensor) -> Tensor:
+    """x with |target - matrix(x)| <= |target| / 100: Nocedal & Wright 2006, algorithm 5.3, with the diagonal of the
+    matrix as preconditioner.
+    """
     x, rest, scaled = torch.zeros_like(target), target, target / diagonal
     direction = scaled
     for _ in range(target.numel()):
-        if rest.norm() <= within:
-            break
         product = matrix(direction)
         old = (rest * scaled).sum()
         length = old / (direction * product).sum()
         x, rest = x + length * direction, rest - length * product
+        if rest.norm() <= target.norm() / 100:
+            break
         scaled = rest / diagonal
         direction = scaled + (rest * scaled).sum() / old * direction
     return x

@@ -74,7 +74,6 @@ class RecurrentModel(nn.Module):
         self.head = nn.Linear(self.rnn.output_dim, num_outputs)
 
     def embed(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T E"]:
-        """The symbols' vectors."""
         return self.token_embed(tokens)
 
     def encode(

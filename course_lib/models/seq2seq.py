@@ -54,7 +54,7 @@ class Decoded(NamedTuple):
 
 
 class Decoder(nn.Module):
-    def prepare(self, source: Source) -> Source:  # computes once what the steps share
+    def prepare(self, source: Source) -> Source:  # once for all steps
         return source
 
 
@@ -109,7 +109,7 @@ class LuongDecoder(Decoder):
     """s_i = GRU(s_{i-1}, y_{i-1}); c_i = attention(s_i, h), Luong et al. 2015, section 3.1.
 
     Attention follows the recurrence instead of feeding it, so both run over all words of a known target at once.
-    Differs from the paper in having one GRU where it has four LSTMs, and no input feeding (section 3.3).
+    Differs from the paper in one GRU where it has four LSTMs, and in no input feeding (section 3.3).
     """
 
     def __init__(self, embed_dim: int, source_dim: int, hidden_dim: int, *, score: str):
@@ -156,17 +156,14 @@ class Seq2Seq(nn.Module):
         )
 
     def embed(self, source: Int[Tensor, "B T_k"]) -> Float[Tensor, "B T_k E"]:
-        """The words' vectors."""
         return self.source_embed(source)
 
     def encode(self, x: Float[Tensor, "B T_k E"], valid: Bool[Tensor, "B T_k"]) -> Source:
         """The sentence read from both ends: h_j = [forward h_j; backward h_j], Bahdanau et al. 2015, section 3.2."""
         annotations, last = self.encoder(x, valid=valid)
-        summary = rearrange(last, "direction b h -> b (direction h)")
-        return self.decoder.prepare(Source(annotations, summary, valid))
+        return self.decoder.prepare(Source(annotations, rearrange(last, "direction b h -> b (direction h)"), valid))
 
-    def start(self, source: Source) -> Float[Tensor, "B H"]:
-        """s_0, the decoder's state before the first word."""
+    def start(self, source: Source) -> Float[Tensor, "B H"]:  # s_0
         return self.initial_state(source.summary).tanh()
 
     def forward(
@@ -191,10 +188,9 @@ class Seq2Seq(nn.Module):
         What follows a row's end sign means nothing. Returns the words and, with attention, the weights.
         """
         encoded = self.encode(self.embed(source), valid)
-        state = self.start(encoded)
         word = torch.full((len(source),), self.config.start_id, device=source.device)
         ended = torch.zeros(len(source), dtype=torch.bool, device=source.device)
-        words, weights = [], []
+        words, weights, state = [], [], self.start(encoded)
         while len(words) < max_length and not ended.all():
             decoded = self.decoder(self.target_embed(word)[:, None], encoded, state)
             state, word = decoded.state, self.readout(decoded.features[:, 0]).argmax(dim=-1)

@@ -4,6 +4,7 @@ Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv 1706.03762; pre
 arXiv 2002.04745.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -141,7 +142,7 @@ class Transformer(nn.Module):
         """p(y | x) for these sources, to write y token by token."""
         return TargetLanguageModel(self, source, source_valid)
 
-    def add_embeddings(self, positions: type[nn.Module]) -> None:
+    def add_embeddings(self, positions: Callable[[int, int], nn.Module]) -> None:
         """Tables of words and positions, one for source and target where `vocab_size` is one number."""
         config, sizes = self.config, self.config.vocab_size
         tables = [nn.Embedding(size, config.dim) for size in ([sizes] if isinstance(sizes, int) else sizes)]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.functional.attention import causal_mask, valid_positions
-from course_lib.layers.attention import MultiHeadAttention
+from course_lib.layers.transformer import MultiHeadAttention
 from course_lib.tools.race import FEWEST, MOST, race
 
 

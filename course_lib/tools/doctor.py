@@ -227,7 +227,7 @@ def check_model_step() -> Finding:
     """A small attention model of the course learns for a second."""
     import torch
 
-    from course_lib.layers.attention import MultiHeadAttention
+    from course_lib.layers.transformer import MultiHeadAttention
 
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(16, 20, 64, generator=generator)

@@ -52,9 +52,12 @@ def text_windows(
     """Returns `batch_at(step)`: windows of `length` tokens that begin anywhere in the text.
 
     For a loss on each next token, `length` is the model's context and one more. Raises ValueError for a text that is
-    shorter than a window.
+    shorter.
     """
-    _check(len(ids) - length + 1, batch_size)
+    if len(ids) < length:
+        raise ValueError(
+            f"a text of {len(ids)} tokens has no window of {length}: give a longer text or a smaller length"
+        )
     offsets = torch.arange(length)
 
     def batch_at(step: int) -> Int[Tensor, "B T_window"]:

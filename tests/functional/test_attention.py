@@ -8,6 +8,7 @@ from course_lib.functional.attention import (
     attention,
     attention_weights,
     causal_mask,
+    combine_masks,
     local_attention,
     local_mask,
     luong_scores,
@@ -250,12 +251,31 @@ def test_queries_keys_and_values_that_do_not_fit_are_named(function, shapes, unc
     assert all(str(shape) in str(error.value) for shape in shapes)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("T_q", "given"), [(6, "mask"), (6, "bias"), (2, "nothing"), (2, "both")])
+def test_local_attention_beside_a_mask_a_bias_or_a_cache_is_attention_under_the_local_mask(T_q, given, causal):
+    q, k, v = draw(2, 3, T_q, 6, 4)
+    mask = padding_mask(torch.tensor([6, 4]), 6) if given in ("mask", "both") else None
+    bias = torch.randn(3, T_q, 6, dtype=torch.float64) if given in ("bias", "both") else None
+    wanted = combine_masks(mask, local_mask(T_q, 6, window=2))
+    found = local_attention(q, k, v, window=2, mask=mask, bias=bias, causal=causal)
+    expected = attention(q, k, v, mask=wanted, bias=bias, causal=causal)
+    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
+
+
+def test_a_bias_of_minus_infinity_for_all_keys_gives_zeros_in_both_twins():
+    q, k, v = draw(1, 2, 3, 4, 5)
+    bias = torch.zeros(3, 4, dtype=torch.float64)
+    bias[1] = float("-inf")
+    fused, (readable, weights) = attention(q, k, v, bias=bias), readable_attention(q, k, v, bias=bias)
+    torch.testing.assert_close(fused, readable, atol=1e-12, rtol=0)
+    assert (weights[:, :, 1] == 0).all() and (readable[:, :, 1] == 0).all()
+
+
 def test_other_bad_arguments_are_named(unchecked_shapes):
-    q, k = torch.randn(2, 3, 4), torch.randn(2, 5, 4)
-    with pytest.raises(ValueError, match="window=-1"):
+    q = torch.randn(2, 3, 4)
+    with pytest.raises(ValueError, match="0 or more, got -1"):
         local_attention(q, q, q, window=-1)
-    with pytest.raises(ValueError, match="3 queries, 5 keys"):
-        local_attention(q, k, k, window=1)
     with pytest.raises(ValueError, match="4 and 6"):
         luong_scores(q, torch.randn(2, 5, 6))
     with pytest.raises(ValueError, match="torch.float32"):

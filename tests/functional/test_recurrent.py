@@ -2,8 +2,6 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.functional import linear
-from course_lib.functional.fused_recurrent import fused_gru, fused_lstm, fused_rnn
 from course_lib.functional.recurrent import (
     LSTMState,
     gradient_norms,
@@ -57,67 +55,6 @@ def test_an_open_forget_gate_and_a_closed_input_gate_keep_the_cell():
     for _ in range(100):
         state = lstm_step(torch.randn(B, D), state, torch.zeros(4 * H, D), torch.zeros(4 * H, H), bias)
     assert torch.equal(state.c, c)
-
-
-@pytest.mark.parametrize("with_bias", [False, True])
-def test_whole_sequences_are_one_step_after_the_other(with_bias):
-    for cell, step, fused in ((nn.RNNCell, rnn_step, fused_rnn), (nn.GRUCell, gru_step, fused_gru)):
-        _, weights, _, h, _ = weights_of(cell(D, H))
-        weights = weights if with_bias else weights[:2]
-        x = torch.randn(6, B, D).double()
-        states, last = fused(x, h, *weights)
-        for x_t, state in zip(x, states, strict=True):
-            h = step(x_t, h, *weights)
-            torch.testing.assert_close(state, h)
-        torch.testing.assert_close(last, h)
-    _, weights, _, h, c = weights_of(nn.LSTMCell(D, H))
-    weights, state = weights if with_bias else weights[:2], LSTMState(h, c)
-    outputs, last = fused_lstm(x, state, *weights)
-    for x_t, output in zip(x, outputs, strict=True):
-        state = lstm_step(x_t, state, *weights)
-        torch.testing.assert_close(output, state.h)
-    torch.testing.assert_close(tuple(last), tuple(state))
-
-
-def test_the_backward_pass_leaves_the_gradients_that_it_is_given_as_they_are():
-    _, weights, _, h, c = weights_of(nn.LSTMCell(D, H))
-    outputs, state = fused_lstm(torch.randn(6, B, D).double(), LSTMState(h, c), *weights)
-    given = [torch.ones_like(outputs), torch.ones_like(state.c)]
-    torch.autograd.grad([outputs, state.c], weights, given)
-    assert all((gradient == 1).all() for gradient in given)
-
-
-def both_passes(fused, gates, dtype=torch.float32):
-    """All states of a layer of 12 units, and the gradients of everything that it takes."""
-    generator = torch.Generator().manual_seed(0)
-    shapes = (6, 4, 10), (4, 12), (gates * 12, 10), (gates * 12, 12), (gates * 12,), (gates * 12,)
-    x, h, *weights = given = [(torch.randn(shape, generator=generator) / 3).to(dtype) for shape in shapes]
-    for tensor in given:
-        tensor.requires_grad_()
-    states = fused(x, LSTMState(h, h) if fused is fused_lstm else h, *weights)[0]
-    return [states, *torch.autograd.grad(states.sin().sum(), given)]
-
-
-each_layer = pytest.mark.parametrize(("fused", "gates"), [(fused_rnn, 1), (fused_lstm, 4), (fused_gru, 3)])
-
-
-@each_layer
-@pytest.mark.parametrize("worth_it", [1, 10**12])
-def test_whole_sequences_are_the_same_by_either_matrix_product(fused, gates, worth_it, monkeypatch):
-    monkeypatch.setattr(linear, "WORTH_IT", worth_it)
-    for single, double in zip(both_passes(fused, gates), both_passes(fused, gates, torch.float64), strict=True):
-        torch.testing.assert_close(single.double(), double, atol=1e-5, rtol=1e-5)
-
-
-@each_layer
-@pytest.mark.parametrize("worth_it", [1, 10**12])
-def test_under_autocast_whole_sequences_stay_in_single_precision(fused, gates, worth_it, monkeypatch):
-    monkeypatch.setattr(linear, "WORTH_IT", worth_it)
-    expected = both_passes(fused, gates)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = both_passes(fused, gates)
-    for one, other in zip(found, expected, strict=True):
-        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("radius", [0.9, 1.0, 1.1])

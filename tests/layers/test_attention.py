@@ -1,3 +1,5 @@
+from functools import partial
+
 import jaxtyping
 import pytest
 import torch
@@ -7,11 +9,16 @@ from course_lib.functional.attention import (
     additive_scores,
     attention,
     causal_mask,
+    linear_attention,
+    local_attention,
     local_mask,
     padding_mask,
     valid_positions,
 )
-from course_lib.layers.attention import AdditiveAttention, KVCache, LuongAttention, MultiHeadAttention
+from course_lib.layers.attention import AdditiveAttention, LuongAttention
+from course_lib.layers.cache import KVCache
+from course_lib.layers.recording import record_attention
+from course_lib.layers.transformer import MultiHeadAttention
 
 SIZES = [(1, 5, 12, 3), (2, 7, 16, 1), (3, 9, 20, 4), (1, 1, 6, 2)]  # B, T, D, H
 
@@ -42,6 +49,17 @@ def make_pair(dim, num_heads, *, dtype=torch.float32, context_dim=None, bias=Tru
         renamed["in_proj_bias"] = torch.cat([proj.bias for proj in inputs.values()])
     theirs.load_state_dict(renamed)
     return ours, theirs
+
+
+def local_layer(dim, num_heads, window):
+    return MultiHeadAttention(dim, num_heads, attend=partial(local_attention, window=window))
+
+
+def weights_of(attn, *inputs, **arguments):
+    """The weights (B, H, T_q, T_k) behind one call of a layer."""
+    with record_attention(attn) as record:
+        attn(*inputs, **arguments)
+    return record.maps()[:, 0]
 
 
 def input_gradients_of_theirs(theirs):
@@ -87,7 +105,7 @@ def make_masks(kind, B, T):
         "none": ({}, {}),
         "causal": ({"causal": True}, {"attn_mask": ~causal_mask(T), "is_causal": True}),
         "padding": ({"mask": padding_mask(lengths, T)}, {"key_padding_mask": ~valid_positions(lengths, T)}),
-        "local": ({"mask": local_mask(T, window=2)}, {"attn_mask": ~local_mask(T, window=2)}),
+        "local": ({"mask": local_mask(T, window=2)[None, None]}, {"attn_mask": ~local_mask(T, window=2)}),
         "causal and padding": (
             {"mask": padding_mask(lengths, T), "causal": True},
             {"attn_mask": ~causal_mask(T), "key_padding_mask": ~valid_positions(lengths, T)},
@@ -116,7 +134,7 @@ def test_visible_rows_agree_with_pytorch_where_other_rows_see_nothing(sizes):
     mask[::3] = False
     rows = mask.any(-1).expand(B, T)
     their_output, _ = theirs(x, x, x, need_weights=False, attn_mask=~mask)
-    assert_equal_outputs_and_gradients(ours, theirs, ours(x, mask=mask), their_output, [x], rows=rows)
+    assert_equal_outputs_and_gradients(ours, theirs, ours(x, mask=mask[None, None]), their_output, [x], rows=rows)
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -138,7 +156,7 @@ def test_weights_agree_with_pytorch(kind):
     x = torch.randn(2, 5, 12)
     our_arguments, their_arguments = make_masks(kind, 2, 5)
     wanted = theirs(x, x, x, average_attn_weights=False, **their_arguments)[1]
-    torch.testing.assert_close(ours.weights(x, **our_arguments), wanted, atol=1e-6, rtol=0)
+    torch.testing.assert_close(weights_of(ours, x, **our_arguments), wanted, atol=1e-6, rtol=0)
 
 
 def test_future_tokens_do_not_leak():
@@ -150,7 +168,7 @@ def test_future_tokens_do_not_leak():
 @pytest.mark.parametrize("window", [1, 2])
 @pytest.mark.parametrize("causal", [False, True])
 def test_tokens_outside_the_window_do_not_leak(window, causal):
-    attn, x = MultiHeadAttention(16, 4, window=window), torch.randn(1, 9, 16, requires_grad=True)
+    attn, x = local_layer(16, 4, window), torch.randn(1, 9, 16, requires_grad=True)
     attn(x, causal=causal)[0, 4].sum().backward()
     seen = (x.grad[0] != 0).any(-1).nonzero().flatten().tolist()
     assert seen == list(range(4 - window, 5 if causal else 4 + window + 1))
@@ -176,7 +194,8 @@ def test_cross_attention_does_not_depend_on_the_order_of_the_context():
 @pytest.mark.parametrize("chunks", [[1] * 8, [3, 1, 4], [8]], ids=str)
 def test_cached_attention_equals_uncached(window, chunks):
     torch.manual_seed(0)
-    attn, x = MultiHeadAttention(12, 3, window=window).double(), torch.randn(2, 8, 12, dtype=torch.float64)
+    attn = MultiHeadAttention(12, 3) if window is None else local_layer(12, 3, window)
+    attn, x = attn.double(), torch.randn(2, 8, 12, dtype=torch.float64)
     cache = KVCache(8)
     with torch.no_grad():
         pieces = [attn(piece, causal=True, cache=cache) for piece in x.split(chunks, dim=1)]
@@ -188,18 +207,18 @@ def test_cached_attention_equals_uncached(window, chunks):
 def test_a_cache_keeps_its_memory():
     attn, x, cache = MultiHeadAttention(8, 2), torch.randn(1, 4, 8), KVCache(4)
     with torch.no_grad():
-        addresses = {cache.append(*attn.remember(x[:, i : i + 1])).k.untyped_storage().data_ptr() for i in range(4)}
+        addresses = {cache.append(*attn.keys_values(x[:, i : i + 1])).k.untyped_storage().data_ptr() for i in range(4)}
     assert len(addresses) == 1
 
 
-def test_a_remembered_context_equals_the_context_and_carries_gradients():
+def test_keys_and_values_of_a_context_stand_for_it_and_carry_gradients():
     torch.manual_seed(0)
     attn = MultiHeadAttention(12, 3, context_dim=5).double()
     x = torch.randn(2, 4, 12, dtype=torch.float64)
     context = torch.randn(2, 6, 5, dtype=torch.float64, requires_grad=True)
     mask = padding_mask(torch.tensor([6, 2]), 6)
-    memory = attn.remember(context)
-    steps = torch.cat([attn(x[:, i : i + 1], memory=memory, mask=mask) for i in range(4)], dim=1)
+    seen = attn.keys_values(context)
+    steps = torch.cat([attn(x[:, i : i + 1], seen, mask=mask) for i in range(4)], dim=1)
     whole = attn(x, context, mask=mask)
     torch.testing.assert_close(steps, whole, atol=1e-12, rtol=0)
     torch.testing.assert_close(
@@ -208,45 +227,84 @@ def test_a_remembered_context_equals_the_context_and_carries_gradients():
         atol=1e-12,
         rtol=0,
     )
-    torch.testing.assert_close(attn.weights(x, memory=memory), attn.weights(x, context), atol=1e-12, rtol=0)
+    torch.testing.assert_close(weights_of(attn, x, seen), weights_of(attn, x, context), atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_window_equals_full_attention_under_a_local_mask(causal):
     torch.manual_seed(0)
-    attn, x = MultiHeadAttention(12, 3, window=2).double(), torch.randn(2, 11, 12, dtype=torch.float64)
+    attn, x = local_layer(12, 3, 2).double(), torch.randn(2, 11, 12, dtype=torch.float64)
     fast = attn(x, causal=causal)
-    masked = attn(x, causal=causal, mask=torch.ones(11, 11, dtype=torch.bool))
-    attn.window = None
-    full = attn(x, causal=causal, mask=local_mask(11, window=2))
+    masked = attn(x, causal=causal, mask=torch.ones(1, 1, 11, 11, dtype=torch.bool))
+    attn.attend = attention
+    full = attn(x, causal=causal, mask=local_mask(11, window=2)[None, None])
     torch.testing.assert_close(fast, full, atol=1e-12, rtol=0)
     torch.testing.assert_close(masked, full, atol=1e-12, rtol=0)
 
 
+def test_a_mask_or_an_input_that_lacks_an_axis_is_named(unchecked_shapes):
+    attn, x = MultiHeadAttention(8, 2), torch.randn(4, 4, 8)
+    valid = torch.tensor([[True] * 4, [True] * 3 + [False], [True] * 2 + [False] * 2, [True] * 4])
+    for mask in (valid, causal_mask(4), valid[:, None]):  # (B, T) would pass for (T_q, T_k) where B = T
+        with pytest.raises(
+            ValueError, match=r"axes are \(batch, heads, queries, keys\), got shape .*valid\[:, None, None"
+        ):
+            attn(x, mask=mask)
+    assert torch.equal(attn(x, mask=valid[:, None, None, :])[0], attn(x)[0])
+    with pytest.raises(ValueError, match=r"got shape \(4, 8\): one row is x\[None\]"):
+        attn(x[0])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_linear_attention_follows_its_equation_in_the_layer_too(causal):
+    torch.manual_seed(0)
+    attn = MultiHeadAttention(12, 3, attend=linear_attention).double()
+    x = torch.randn(2, 7, 12, dtype=torch.float64, requires_grad=True)
+    mask = padding_mask(torch.tensor([7, 4]), 7)
+    q, k, v = attn.split(attn.q_proj(x)), *attn.keys_values(x)
+    phi_q, phi_k = (torch.where(t > 0, t + 1, t.exp()) for t in (q, k))
+    weights = (phi_q @ phi_k.mT).masked_fill(~(mask & causal_mask(7)) if causal else ~mask, 0.0)
+    weights = weights / weights.sum(dim=-1, keepdim=True)
+    found = attn(x, mask=mask, causal=causal)
+    torch.testing.assert_close(found, attn.o_proj((weights @ v).transpose(1, 2).flatten(2)), atol=1e-12, rtol=0)
+    torch.testing.assert_close(weights_of(attn, x, mask=mask, causal=causal), weights, atol=1e-12, rtol=0)
+    with pytest.raises(ValueError, match="no bias, and a mask of keys alone"):
+        attn(x, mask=causal_mask(7)[None, None])
+
+
+def test_linear_attention_behind_a_cache_equals_the_whole():
+    torch.manual_seed(0)
+    attn, x = MultiHeadAttention(12, 3, attend=linear_attention).double(), torch.randn(2, 8, 12).double()
+    cache = KVCache(8)
+    with torch.no_grad():
+        pieces = [attn(piece, causal=True, cache=cache) for piece in x.split([3, 1, 4], dim=1)]
+        torch.testing.assert_close(torch.cat(pieces, dim=1), attn(x, causal=True), atol=1e-12, rtol=0)
+
+
 def test_a_window_holds_beside_a_mask():
     torch.manual_seed(0)
-    attn, x = MultiHeadAttention(12, 3, window=2).double(), torch.randn(2, 7, 12, dtype=torch.float64)
+    attn, x = local_layer(12, 3, 2).double(), torch.randn(2, 7, 12, dtype=torch.float64)
     mask = padding_mask(torch.tensor([7, 4]), 7)
     actual = attn(x, mask=mask)
-    attn.window = None
+    attn.attend = attention
     torch.testing.assert_close(actual, attn(x, mask=mask & local_mask(7, window=2)), atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("arguments", [{}, {"window": 1}], ids=str)
+@pytest.mark.parametrize("arguments", [{}, {"attend": partial(local_attention, window=1)}], ids=["full", "local"])
 def test_the_weights_are_those_that_forward_uses(arguments):
     torch.manual_seed(0)
     attn, x = MultiHeadAttention(12, 3, scale=0.7, **arguments).double(), torch.randn(2, 5, 12).double()
     bias = torch.randn(3, 5, 5, dtype=torch.float64)
     mask = padding_mask(torch.tensor([5, 3]), 5)
-    weights = attn.weights(x, mask=mask, score_bias=bias, causal=True)
-    values = attn.remember(x).v
+    weights = weights_of(attn, x, mask=mask, score_bias=bias, causal=True)
+    values = attn.keys_values(x).v
     output = attn.o_proj((weights @ values).transpose(1, 2).flatten(2))
     torch.testing.assert_close(output, attn(x, mask=mask, score_bias=bias, causal=True), atol=1e-12, rtol=0)
 
 
 def test_the_weights_of_each_head_and_query_sum_to_one():
     torch.manual_seed(0)
-    weights = MultiHeadAttention(12, 3, window=2).weights(torch.randn(2, 5, 12), causal=True)
+    weights = weights_of(local_layer(12, 3, 2), torch.randn(2, 5, 12), causal=True)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 5))
 
 
@@ -273,11 +331,11 @@ def test_dropout_acts_in_training_only():
     torch.manual_seed(0)
     attn, x = MultiHeadAttention(8, 2, dropout=0.5), torch.randn(2, 6, 8)
     assert not torch.equal(attn(x), attn(x))
-    attn.window = 2
+    attn.attend = partial(local_attention, window=2)
     assert not torch.equal(attn(x), attn(x))
     attn.eval()
     assert torch.equal(attn(x), attn(x))
-    attn.window = None
+    attn.attend = attention
     assert torch.equal(attn(x), attn(x))
 
 
@@ -299,7 +357,6 @@ def test_bad_sizes_are_named():
         ({"dim": 10, "num_heads": 3}, "dim=10, num_heads=3"),
         ({"dim": 4, "num_heads": 0}, "num_heads=0"),
         ({"dim": 4, "num_heads": 2, "dropout": 1.0}, "1.0"),
-        ({"dim": 4, "num_heads": 2, "window": -1}, "-1"),
     ]:
         with pytest.raises(ValueError, match=words):
             MultiHeadAttention(**arguments)
@@ -307,26 +364,20 @@ def test_bad_sizes_are_named():
 
 @pytest.mark.parametrize("window", [None, 1])
 def test_bad_masks_are_named(window):
-    attn, x = MultiHeadAttention(8, 2, window=window), torch.randn(3, 4, 8)
+    attn = MultiHeadAttention(8, 2) if window is None else local_layer(8, 2, window)
+    x = torch.randn(3, 4, 8)
     with pytest.raises(ValueError, match="torch.float32"):
-        attn(x, mask=torch.zeros(4, 4))
-    with pytest.raises(ValueError, match=r"\(3, 4\).*\(3, 2, 4, 4\)"):
-        attn(x, mask=torch.ones(3, 4, dtype=torch.bool))
+        attn(x, mask=torch.zeros(1, 1, 4, 4))
+    with pytest.raises(ValueError, match=r"\(3, 1, 1, 5\).*\(3, 2, 4, 4\)"):
+        attn(x, mask=torch.ones(3, 1, 1, 5, dtype=torch.bool))
     with pytest.raises(ValueError, match=r"\(5, 4\).*\(3, 2, 4, 4\)"):
         attn(x, score_bias=torch.ones(5, 4))
 
 
 def test_arguments_that_exclude_each_other_are_named():
     attn, x = MultiHeadAttention(8, 2), torch.randn(1, 4, 8)
-    for arguments in (
-        {"context": x, "memory": attn.remember(x)},
-        {"context": x, "cache": KVCache(4)},
-        {"memory": attn.remember(x), "cache": KVCache(4)},
-    ):
-        with pytest.raises(ValueError, match="only one of context, memory and cache"):
-            attn(x, **arguments)
-    with pytest.raises(ValueError, match="window"):
-        MultiHeadAttention(8, 2, window=1)(x, x)
+    with pytest.raises(ValueError, match="a cache is for self-attention"):
+        attn(x, x, cache=KVCache(4))
 
 
 def test_misuse_of_a_cache_is_named():

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from course_lib.functional.attention import causal_mask, valid_positions
-from course_lib.layers.attention import KVCache, MultiHeadAttention
-from course_lib.layers.transformer import ACTIVATIONS, DecoderBlock, EncoderBlock, FeedForward
+from course_lib.layers.cache import KVCache
+from course_lib.layers.transformer import ACTIVATIONS, DecoderBlock, EncoderBlock, FeedForward, MultiHeadAttention
 
 DIM, T, T_K = 12, 6, 5
 
@@ -126,11 +126,12 @@ def test_an_encoder_block_agrees_with_pytorch_s(pre_norm):
 def test_with_a_cache_both_blocks_give_what_they_give_without(steps, pre_norm):
     x, context, mask = inputs()
     encoder, decoder = encoder_block(pre_norm=pre_norm), decoder_block(pre_norm=pre_norm)
-    memory, caches = decoder.cross_attn.remember(context), (KVCache(T), KVCache(T))
+    caches = KVCache(T), KVCache(T)
+    caches[1].context, caches[1].context_mask = decoder.cross_attn.keys_values(context), mask
     found = [], []
     for new in x.split(steps, dim=1):
         found[0].append(encoder(new, causal=True, cache=caches[0]))
-        found[1].append(decoder(new, memory=memory, context_mask=mask, cache=caches[1]))
+        found[1].append(decoder(new, None, cache=caches[1]))
     close(torch.cat(found[0], dim=1), encoder(x, causal=True))
     close(torch.cat(found[1], dim=1), decoder(x, context, context_mask=mask))
 

@@ -3,8 +3,12 @@ import torch
 
 from course_lib.functional.attention import relative_distance
 from course_lib.functional.positions import relative_buckets, sinusoidal_positions
-from course_lib.layers.attention import MultiHeadAttention
-from course_lib.layers.transformer import LearnedPositions, RelativePositionBias, SinusoidalPositions
+from course_lib.layers.transformer import (
+    LearnedPositions,
+    MultiHeadAttention,
+    RelativePositionBias,
+    SinusoidalPositions,
+)
 
 LAYERS = [SinusoidalPositions, LearnedPositions]
 

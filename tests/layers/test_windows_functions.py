@@ -3,12 +3,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.functional.attention import readable_attention
 from course_lib.layers.windows import (
     cyclic_shift,
     relative_position_index,
     shifted_window_mask,
-    window_attention,
     window_merge,
     window_partition,
 )
@@ -96,22 +94,3 @@ def test_a_pair_of_places_finds_the_row_of_its_offset(size, table_size):
 def test_a_window_that_the_table_does_not_know_is_named(size):
     with pytest.raises(ValueError, match=f"windows of 1 to 3, got one of {size}"):
         relative_position_index(size, 3)
-
-
-@pytest.mark.parametrize("windows", [1, 3], ids=["one bias for all windows", "one for each"])
-def test_learned_and_fixed_biases_give_the_readable_attention_and_its_gradients(windows):
-    torch.manual_seed(0)
-    q, k, v = (torch.randn(2, 3, 4, 9, 5, dtype=torch.float64) for _ in "qkv")
-    bias = torch.randn(windows, 4, 9, 9, dtype=torch.float64)
-    bias[:, :, 2, 5:] = float("-inf")
-    results = []
-    for learned in (True, False, None):
-        given = [t.clone().requires_grad_() for t in (q, k, v)]
-        b = bias.clone().requires_grad_(learned is not False)
-        heads = window_attention(*given, b) if learned is not None else readable_attention(*given, bias=b)[0]
-        (heads * torch.arange(5)).sum().backward()
-        results.append([heads.detach(), *(t.grad for t in given), b.grad])
-    for one, two, expected in zip(*results, strict=True):
-        torch.testing.assert_close(one, expected, rtol=0, atol=1e-12)
-        if two is not None:
-            torch.testing.assert_close(two, expected, rtol=0, atol=1e-12)

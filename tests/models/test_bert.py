@@ -2,6 +2,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from course_lib.functional.attention import attention_weights
+from course_lib.layers.recording import record_attention
 from course_lib.models.bert import BERT, BERTConfig, bert_base, bert_large
 from course_lib.models.bert_tasks import (
     BERTForMaskedLM,
@@ -24,7 +26,7 @@ def make(build=BERT, seed=0, **overrides):
     """A tiny model with large random weights, in double precision and evaluation mode."""
     sizes = {"vocab_size": 23, "dim": 12, "depth": 2, "num_heads": 3, "mlp_dim": 20, "context_length": 9}
     torch.manual_seed(seed)
-    model = build(BERTConfig(**sizes | {"num_labels": 3} | overrides)).double().eval()
+    model = build(BERTConfig(**sizes | {"num_classes": 3} | overrides)).double().eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     return model
@@ -131,7 +133,9 @@ def test_the_gradient_of_tied_embeddings_is_that_of_both_uses():
 
 def test_attention_maps_are_the_weights_that_the_model_uses():
     model, (tokens, segments, valid) = make(depth=1), batch()
-    maps = model.attention_maps(tokens, segments=segments, valid=valid)
+    with record_attention(model) as record:
+        output = model(tokens, segments=segments, valid=valid)
+    maps = record.maps()
     assert maps.shape == (2, 1, 3, 6, 6)
     torch.testing.assert_close(maps.sum(dim=-1), torch.ones(2, 1, 3, 6).double())
     assert (maps[1, ..., 4:] == 0).all() and (maps[0] > 0).all()
@@ -141,13 +145,16 @@ def test_attention_maps_are_the_weights_that_the_model_uses():
     heads = (maps[:, 0] @ values).transpose(1, 2).flatten(2)
     x = block.norm1(x + block.attn.o_proj(heads))
     x = block.norm2(x + block.ffn(x))
-    torch.testing.assert_close(model(tokens, segments=segments, valid=valid), x, rtol=0, atol=1e-12)
+    torch.testing.assert_close(output, x, rtol=0, atol=1e-12)
 
 
 def test_attention_maps_of_later_blocks_see_the_features_before_them():
     model, (tokens, *_) = make(), batch()
-    first = model.blocks[0](model.embed(tokens))
-    torch.testing.assert_close(model.attention_maps(tokens)[:, 1], model.blocks[1].attn.weights(first))
+    first, attn = model.blocks[0](model.embed(tokens)), model.blocks[1].attn
+    q, k = (project(first).unflatten(-1, (3, 4)).transpose(1, 2) for project in (attn.q_proj, attn.k_proj))
+    with record_attention(model) as record:
+        model(tokens)
+    torch.testing.assert_close(record.maps()[:, 1], attention_weights(q, k))
 
 
 def test_weights_start_from_a_normal_distribution_of_deviation_002():
@@ -172,7 +179,7 @@ def test_dropout_acts_in_training_only():
 
 @pytest.mark.parametrize("build", (BERTForNextSentence, BERTForPreTraining))
 def test_the_next_sentence_has_two_classes_and_no_dropout_of_its_own(build):
-    model, (tokens, *_) = make(build, num_labels=7, dropout=0.9), batch()
+    model, (tokens, *_) = make(build, num_classes=7, dropout=0.9), batch()
     logits = outputs(model, tokens)[-1]
     assert logits.shape == (2, 2)
     for name, part in model.named_modules():
@@ -212,7 +219,7 @@ def test_a_trunk_without_a_pooler_says_so():
 
 
 def test_too_many_tokens_are_refused():
-    with pytest.raises(ValueError, match="positions 0 to 9 were asked for, the table holds 0 to 8"):
+    with pytest.raises(ValueError, match="positions up to 9 were asked for, the table holds 0 to 8"):
         make()(torch.zeros(1, 10, dtype=torch.long))
 
 

@@ -2,6 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from course_lib.layers.recording import record_attention
 from course_lib.models.gpt import GPT, GPTConfig, gpt2_large, gpt2_medium, gpt2_small, gpt2_xl, gpt_lesson
 
 
@@ -139,7 +140,9 @@ def test_only_the_last_position_is_projected_to_the_vocabulary():
 def test_attention_maps_are_the_weights_that_the_blocks_use(pre_norm):
     model, tokens = make(pre_norm=pre_norm), batch()
     valid = torch.tensor([[False] * 2 + [True] * 5, [True] * 7])
-    maps, outputs, inputs = model.attention_maps(tokens, valid=valid), [], []
+    with record_attention(model) as record:
+        model(tokens, valid=valid)
+    maps, outputs, inputs = record.maps(), [], []
     assert maps.shape == (2, 2, 3, 7, 7)
     for block in model.blocks:
         block.attn.register_forward_hook(lambda _, given, output: inputs.append(given[0]) or outputs.append(output))
@@ -185,10 +188,12 @@ def test_first_weights_are_those_of_the_paper():
 
 
 def test_each_dropout_reaches_its_place():
-    model = make(dropout=(0.1, 0.2, 0.3))
+    model = make(embed_dropout=0.1, attention_dropout=0.2, dropout=0.3)
     assert model.dropout.p == 0.1
     assert all(block.attn.dropout == 0.2 and block.dropout.p == 0.3 for block in model.blocks)
     assert {make(dropout=0.4).dropout.p, make(dropout=0.4).blocks[1].attn.dropout} == {0.4}
+    none = make(embed_dropout=0.0, attention_dropout=0.0, dropout=0.4)  # 0 is no "as `dropout`"
+    assert (none.dropout.p, none.blocks[1].attn.dropout, none.blocks[1].dropout.p) == (0.0, 0.0, 0.4)
 
 
 def test_a_text_can_be_learned_by_heart():
@@ -210,7 +215,7 @@ def test_what_does_not_fit_is_named():
         GPTConfig(head="own")
     with pytest.raises(ValueError, match="dim=12, num_heads=5"):
         make(num_heads=5)
-    with pytest.raises(ValueError, match="positions 0 to 9 .* 0 to 8"):
+    with pytest.raises(ValueError, match="positions up to 9 .* 0 to 8"):
         make()(batch(size=(1, 10)))
     with pytest.raises(ValueError, match="at most 9 tokens, room for 11"):
         make().new_cache(11)

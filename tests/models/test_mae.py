@@ -140,25 +140,27 @@ def test_an_image_of_another_size_gets_interpolated_positions():
     model, (image, noise) = make(), images_and_noise(16, 24)
     painted, _ = model(image, noise)
     assert painted.shape == (2, 24, 32) and model.reconstruct(image, noise).shape == image.shape
-    smooth = torch.nn.functional.interpolate(
-        model.decoder.pos_embed[0, 1:].view(1, 2, 3, 8).permute(0, 3, 1, 2), (4, 6), mode="bicubic"
-    )
-    positions = model.decoder.positions((4, 6))
-    torch.testing.assert_close(positions[0, 1:], smooth[0].flatten(1).T)
-    assert torch.equal(positions[:, 0], model.decoder.pos_embed[:, 0])
+    weights = model.state_dict()
+    for name in ("encoder.pos_embed", "decoder.pos_embed"):
+        picture = weights[name][:, 1:].unflatten(1, (2, 3)).permute(0, 3, 1, 2)
+        smooth = torch.nn.functional.interpolate(picture, (4, 6), mode="bicubic").flatten(2).transpose(1, 2)
+        weights[name] = torch.cat([weights[name][:, :1], smooth], dim=1)  # the class token's stays
+    other = make(image_size=(16, 24))
+    other.load_state_dict(weights)
+    torch.testing.assert_close(other(image, noise).patches, painted)
 
 
 @POOLS
 def test_the_encoder_as_a_vit_has_the_same_features_and_weights_of_its_own(pool):
     model, (image, _) = make(pool), images_and_noise()
     vit = encoder_of(model, num_classes=5).double()
-    torch.testing.assert_close(vit.features(image), model.encode(image), rtol=0, atol=1e-6)  # weights of 32 bits
+    torch.testing.assert_close(vit.features(image), model.features(image), rtol=0, atol=1e-6)  # weights of 32 bits
     assert vit(image).shape == (2, 5) and vit.config.pool == pool and vit.pos_embed.requires_grad
-    before = model.encode(image)
+    before = model.features(image)
     with torch.no_grad():
         for parameter in vit.parameters():
             parameter.zero_()
-    assert torch.equal(model.encode(image), before)
+    assert torch.equal(model.features(image), before)
 
 
 def test_a_mean_of_patches_leaves_the_class_token_out():
@@ -167,8 +169,9 @@ def test_a_mean_of_patches_leaves_the_class_token_out():
     x = model.encoder.embed(image)
     for block in model.encoder.blocks:
         x = block(x)
-    expected = model.encoder.norm(x).mean(dim=1)
+    expected = model.encoder.norm(x)
     torch.testing.assert_close(vit(image), expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(vit.pool(vit(image)), expected.mean(dim=1), rtol=0, atol=1e-6)
 
 
 def test_a_checkpoint_brings_the_model_back(tmp_path):

@@ -59,10 +59,13 @@ def test_the_blocks_are_equation_1_and_the_head_sees_the_mean_over_patches():
         torch.testing.assert_close(model(image)[n], model.head.weight @ expected.mean(dim=0) + model.head.bias)
 
 
-def test_without_a_head_it_returns_the_mean_over_patches():
-    model = tiny(num_classes=None)
+@torch.no_grad()
+def test_without_a_head_it_returns_the_features_of_all_patches():
+    model, image = tiny(num_classes=None), images()
     assert model.head is None
-    torch.testing.assert_close(model(images()), model.features(images()).mean(dim=1))
+    expected = torch.stack([by_equation_1(model, patches) for patches in model.patch_embed(image)])
+    torch.testing.assert_close(model(image), expected)
+    assert torch.equal(model(image), model.features(image))
 
 
 def test_one_block_lets_every_patch_see_every_other():

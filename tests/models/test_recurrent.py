@@ -10,7 +10,6 @@ from course_lib.models.recurrent import (
     SequenceGenerator,
     SequenceGeneratorConfig,
     SequenceTagger,
-    SequenceTaggerConfig,
 )
 
 CELLS = ("rnn", "lstm", "gru")
@@ -110,11 +109,9 @@ def test_the_parameters_are_those_of_the_equations(cell):
 @pytest.mark.parametrize("bidirectional", [False, True])
 @each_cell
 def test_padding_changes_no_class_and_no_tag(cell, bidirectional):
-    for model_type, config_type, options in (
-        (SequenceClassifier, SequenceClassifierConfig, {"num_classes": 3}),
-        (SequenceTagger, SequenceTaggerConfig, {"num_tags": 3}),
-    ):
-        model, tokens = make(model_type, config_type, cell=cell, bidirectional=bidirectional, **options)
+    for model_type in (SequenceClassifier, SequenceTagger):
+        options = {"cell": cell, "bidirectional": bidirectional, "num_classes": 3}
+        model, tokens = make(model_type, SequenceClassifierConfig, **options)
         valid = LEFT.flip(1)
         together, alone = model(tokens, valid=valid), model(tokens[1:, :2])
         assert_close(together[1:] if together.ndim == 2 else together[1:, :2], alone)
@@ -123,7 +120,7 @@ def test_padding_changes_no_class_and_no_tag(cell, bidirectional):
 
 def test_a_tagger_of_both_directions_knows_both_sides():
     for bidirectional in (False, True):
-        model, tokens = make(SequenceTagger, SequenceTaggerConfig, num_tags=3, bidirectional=bidirectional)
+        model, tokens = make(SequenceTagger, SequenceClassifierConfig, num_classes=3, bidirectional=bidirectional)
         changed = tokens.clone()
         changed[:, -1] = (changed[:, -1] + 1) % 7
         differs = (model(tokens) != model(changed)).any(dim=-1)
@@ -132,7 +129,7 @@ def test_a_tagger_of_both_directions_knows_both_sides():
 
 def test_a_classifier_reads_the_last_state_of_each_direction():
     model, tokens = make(SequenceClassifier, SequenceClassifierConfig, num_classes=3, bidirectional=True)
-    states, _ = model.read(tokens)
+    states, _ = model.encode(model.embed(tokens))
     assert_close(model(tokens), model.head(torch.cat([states[:, -1, :6], states[:, 0, 6:]], dim=-1)))
 
 
@@ -173,7 +170,7 @@ def test_a_batch_can_be_learned_by_heart(cell):
     assert torch.equal(classifier(tokens).argmax(dim=-1), classes)
 
     tags = tokens.flip(1) % 3  # needs both sides
-    tagger = SequenceTagger(SequenceTaggerConfig(**sizes, num_tags=3, bidirectional=True, embed_dim=8))
+    tagger = SequenceTagger(SequenceClassifierConfig(**sizes, num_classes=3, bidirectional=True, embed_dim=8))
     learn(tagger, lambda: F.cross_entropy(tagger(tokens).flatten(0, 1), tags.flatten()))
     assert torch.equal(tagger(tokens).argmax(dim=-1), tags)
 

@@ -126,9 +126,13 @@ def test_an_image_in_a_batch_is_treated_as_alone():
     torch.testing.assert_close(model(image), torch.cat([model(one[None]) for one in image]), rtol=0, atol=1e-12)
 
 
-def test_without_a_head_the_mean_of_all_features_comes_out():
+def test_without_a_head_the_features_of_all_places_come_out():
     model, image = make(num_classes=None), images(2, 2, 8, 8)
-    torch.testing.assert_close(model(image), model.features(image).mean(1), rtol=0, atol=1e-12)
+    assert model(image).shape == (2, 4, 12) and torch.equal(model(image), model.features(image))
+    headed = make()
+    headed.load_state_dict(model.state_dict() | {k: v for k, v in headed.state_dict().items() if k.startswith("head")})
+    expected = headed.head(model(image).mean(dim=1))
+    torch.testing.assert_close(headed(image), expected, rtol=0, atol=1e-12)
 
 
 def test_first_weights_are_small_and_norms_begin_as_identities():

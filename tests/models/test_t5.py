@@ -196,7 +196,8 @@ def test_dropout_acts_in_training_only():
 
 def test_without_a_head_the_features_come_out():
     model, (source, target) = make(head=None), batch()
-    torch.testing.assert_close(model(source, target), model.decode(target, model.encode(source)), rtol=0, atol=0)
+    features = model.decode(model.embed_target(target), model.encode(model.embed(source)))
+    torch.testing.assert_close(model(source, target), features, rtol=0, atol=0)
     with pytest.raises(ValueError, match="head=None"):
         model.given(source)
 

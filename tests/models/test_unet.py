@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.models.resnet import ResNet, ResNetConfig, resnet8, resnet18
-from course_lib.models.unet import UNet, UNetConfig, unet, unet_from_classifier, with_equal_parameters
+from course_lib.models.resnet import ResNet, ResNetConfig, resnet8
+from course_lib.models.unet import UNet, UNetConfig, unet, unet_from_classifier
 from course_lib.weights import own
 
 TINY = UNetConfig(in_channels=2, num_classes=3, widths=(4, 6, 8))
@@ -114,16 +114,6 @@ def test_without_skips_only_the_smallest_map_says_where():
         assert torch.allclose(changed, model(image)) != knows
 
 
-def test_nets_with_and_without_skips_can_have_equal_parameters():
-    config = UNetConfig(num_classes=11, widths=(8, 16, 32, 64))
-    wanted = count(UNet(config))
-    equal = with_equal_parameters(replace(config, skips=False), wanted)
-    assert wanted <= count(UNet(equal)) < 1.05 * wanted and not equal.skips
-    narrower = replace(equal, widths=tuple(round(w * (equal.widths[-1] - 1) / 64) for w in config.widths))
-    assert count(UNet(narrower)) < wanted
-    assert with_equal_parameters(config, wanted) == config
-
-
 @pytest.mark.parametrize(
     ("trunk", "stride"),
     [
@@ -184,10 +174,3 @@ def test_it_learns_to_outline_one_image():
 def test_settings_that_do_not_fit_are_refused(change, words):
     with pytest.raises(ValueError, match=words):
         UNet(replace(TINY, **change))
-
-
-def test_equal_parameters_that_cannot_be_are_refused():
-    with pytest.raises(ValueError, match="out of reach"):
-        with_equal_parameters(TINY, 10**9)
-    with pytest.raises(ValueError, match="trunk"):
-        with_equal_parameters(replace(TINY, trunk=resnet18().config), 10**6)

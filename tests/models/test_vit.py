@@ -3,6 +3,7 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.functional.attention_maps import attention_rollout
+from course_lib.layers.recording import record_attention
 from course_lib.models.vit import (
     ViT,
     ViTConfig,
@@ -104,10 +105,12 @@ def test_all_outputs_have_their_shapes_at_any_size(pool, stem):
     model, extra = make(pool=pool, stem=stem, dim=24), 0 if pool == "mean" else 1
     for height, width in ((8, 12), (12, 8), (8, 20)):
         batch, tokens = images(2, 2, height, width), height * width // 16 + extra
-        assert model(batch).shape == (2, 5)
+        with record_attention(model) as record:
+            assert model(batch).shape == (2, 5)
         assert model.features(batch).shape == (2, tokens, 24)
-        assert model.attention_maps(batch).shape == (2, 2, 3, tokens, tokens)
-    assert make(pool=pool, stem=stem, num_classes=None, dim=24)(batch).shape == (2, 24)
+        assert record.maps().shape == (2, 2, 3, tokens, tokens)
+    headless = make(pool=pool, stem=stem, num_classes=None, dim=24)
+    assert headless(batch).shape == (2, tokens, 24) and headless.pool(headless(batch)).shape == (2, 24)
 
 
 @POOLS
@@ -145,14 +148,16 @@ def test_encoding_takes_any_subset_of_the_patches():
 
 def test_attention_maps_are_those_that_make_the_features():
     model, batch = make(), images(2, 2, 8, 12)
-    maps = model.attention_maps(batch)
+    with record_attention(model) as record:
+        model(batch)
+    maps = record.maps()
     x = torch.cat([(model.cls_token + model.pos_embed[:, :1]).expand(2, 1, 12), model.embed(batch)], dim=1)
-    for block, weights in zip(model.blocks, maps, strict=True):
+    for block, weights in zip(model.blocks, maps.unbind(1), strict=True):
         values = block.attn.v_proj(block.norm1(x)).unflatten(2, (3, 4)).transpose(1, 2)
         x = x + block.attn.o_proj((weights @ values).transpose(1, 2).flatten(2))
         x = x + block.ffn(block.norm2(x))
     torch.testing.assert_close(model.norm(x), model.features(batch))
-    torch.testing.assert_close(attention_rollout(maps).sum(-1), torch.ones(2, 7).double())
+    torch.testing.assert_close(attention_rollout(maps.transpose(0, 1)).sum(-1), torch.ones(2, 7).double())
 
 
 def test_a_new_classifier_knows_nothing_and_a_new_class_token_is_zero():

@@ -8,7 +8,7 @@ from einops import rearrange
 from course_lib.functional.attention import additive_scores, attention, readable_attention
 from course_lib.functional.metrics import alignment_error_rate
 from course_lib.functional.positions import sinusoidal_positions
-from course_lib.layers.attention import MultiHeadAttention
+from course_lib.layers.transformer import MultiHeadAttention
 from course_lib.properties import attention as checks
 from course_lib.properties import run_checks
 from course_lib.properties.core import (

@@ -66,3 +66,11 @@ def kill_younger_worker(folder, label):
 
 def return_what_cannot_travel():
     return lambda: None
+
+
+def square(folder, number):
+    with open(Path(folder) / str(number), "a") as file:
+        file.write("x")
+    if os.environ.get("BROKEN_JOB") == str(number):
+        raise ZeroDivisionError("planted")
+    return torch.tensor(number) ** 2

@@ -153,6 +153,14 @@ def test_other_settings_are_named(tmp_path, monkeypatch):
         train(tmp_path)
 
 
+def test_a_run_begun_before_a_setting_was_invented_goes_on(tmp_path, uninterrupted):
+    stop_at(tmp_path, 10)
+    state = files.load(tmp_path)
+    assert state["settings"].pop("final_factor") == 0.0 and state["settings"].pop("processes") == 1
+    files.save(tmp_path, state)
+    assert_identical(outcome(*train(tmp_path)), uninterrupted)
+
+
 def test_how_often_a_run_is_saved_may_change(tmp_path, monkeypatch, uninterrupted):
     stop_at(tmp_path, 10)
     monkeypatch.setattr(resumable_run, "CONFIG", replace(resumable_run.CONFIG, checkpoint_every=None))

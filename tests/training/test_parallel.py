@@ -3,7 +3,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
@@ -163,6 +163,43 @@ def test_another_executor_can_do_the_work():
     assert display.updates[0][0] == 0 and display.updates[-1][0] == 2
 
 
+def test_a_sweep_that_was_stopped_goes_on_with_what_is_finished(tmp_path, monkeypatch):
+    runs, results = tmp_path / "runs", tmp_path / "results"
+    runs.mkdir()
+    settings = [{"folder": str(runs), "number": number} for number in range(4)]
+    monkeypatch.setenv("BROKEN_JOB", "2")
+    with pytest.raises(JobFailed, match="job 3 of 4"):
+        run_jobs(jobs.square, settings, workers=1, results=results)
+    assert sorted(path.name for path in runs.iterdir()) == ["0", "1", "2"]
+    monkeypatch.delenv("BROKEN_JOB")
+    display = Recorder()
+    for workers in (0, 1):  # the second time there is nothing left to do
+        found = run_jobs(jobs.square, settings[::-1], workers=workers, results=results, progress=display)
+        assert [int(square) for square in found] == [9, 4, 1, 0]
+    assert display.updates[0][:2] == (2.0, 4)
+    assert {path.name: path.read_text() for path in runs.iterdir()} == {"0": "x", "1": "x", "2": "xx", "3": "x"}
+    assert run_jobs(jobs.count_slowly, [{"label": 1}], workers=0, results=results) == [1]
+    assert len(list(results.iterdir())) == 5
+
+
+class AtOnce(Executor):
+    """Does each job when it is submitted: all are finished before anyone looks."""
+
+    def submit(self, function, *arguments):
+        future = Future()
+        future.set_result(function(*arguments))
+        return future
+
+
+def test_a_job_that_finishes_beside_a_failing_one_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("BROKEN_JOB", "0")
+    (tmp_path / "runs").mkdir()
+    settings = [{"folder": str(tmp_path / "runs"), "number": number} for number in range(8)]
+    with pytest.raises(JobFailed, match="job 1 of 8"):
+        run_jobs(jobs.square, settings, executor=AtOnce(), results=tmp_path / "results")
+    assert len(list((tmp_path / "results").iterdir())) == 7
+
+
 def local_job():
     return 1
 
@@ -176,6 +213,13 @@ def test_a_function_that_no_process_can_find_is_refused_before_anything_starts(m
     monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)  # the workers of xdist have none
     with pytest.raises(ValueError, match="local_job is defined in the notebook.*workers=0"):
         run_jobs(local_job, [{}])
+
+
+def test_results_that_could_not_be_found_again_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="plain values: .*Tensor is not"):
+        run_jobs(jobs.count_slowly, [{"label": torch.zeros(1)}], results=tmp_path, workers=0)
+    with pytest.raises(ValueError, match="<lambda> may be any"):
+        run_jobs(lambda: 1, [{}], results=tmp_path, workers=0)
 
 
 @pytest.mark.parametrize("senseless", [{"workers": -1}, {"threads_per_worker": 0}])

@@ -34,7 +34,8 @@ from course_lib.models.bert import BERTConfig
 from course_lib.models.bert_tasks import BERTForMaskedLM
 from course_lib.models.bert_tasks import BERTForSequenceClassification as Classifier
 from course_lib.models.bert_tasks import BERTForTokenClassification as Tagger
-from course_lib.text.vocabulary import Vocabulary, pad_batch
+from course_lib.text.tokenizer import pad_batch
+from course_lib.text.words import WordTokenizer
 from course_lib.training.batches import bucketed_batches, shuffled_batches
 from course_lib.training.history import History
 from course_lib.training.loop import FitConfig, fit
@@ -150,16 +151,16 @@ class LabelledBatch(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def vocabulary() -> Vocabulary:
+def vocabulary() -> WordTokenizer:
     """The words of both languages of the grammar: one that both have is one token."""
-    words = sorted({*english_words(), *french_words()})
-    return Vocabulary(["[MASK]", *words], specials=("[PAD]", "[CLS]", "[SEP]", "[UNK]"))
+    specials, words = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"), sorted({*english_words(), *french_words()})
+    return WordTokenizer([*specials, *words], specials=specials, cut_punctuation=False)
 
 
 def encode(first: Sequence[str], second: Sequence[str] = ()) -> Encoded:
     """[CLS] first [SEP], or [CLS] first [SEP] second [SEP]."""
-    ids = vocabulary().encode(first, start=True, end=True)
-    more = vocabulary().encode(second, end=True) if second else []
+    ids = vocabulary().encode(" ".join(first), start=True, end=True)
+    more = vocabulary().encode(" ".join(second), end=True) if second else []
     return Encoded(ids + more, [0] * len(ids) + [1] * len(more))
 
 
@@ -186,7 +187,7 @@ def masked_batch(sentences: Sequence[Encoded], *, seed: int) -> MaskedBatch:
     """The sentences as one padded batch with gaps; the same seed makes the same gaps."""
     tokens, valid = pad_batch([sentence.ids for sentence in sentences])
     segments, _ = pad_batch([sentence.segments for sentence in sentences])
-    mask_id, end = len(vocabulary().specials), len(vocabulary())
+    mask_id, end = vocabulary().mask_id, len(vocabulary())
     noise = torch.rand(3, *tokens.shape, generator=torch.Generator().manual_seed(seed))
     given, masked = mask_tokens(tokens, noise, maskable=tokens > mask_id, mask_id=mask_id, word_ids=(mask_id + 1, end))
     return MaskedBatch(given, segments, valid, masked, tokens[masked])
@@ -253,8 +254,8 @@ def pretrain(
 def fill_in(model: BERTForMaskedLM, words: Sequence[str], *, most: int = 5) -> list[list[tuple[str, float]]]:
     """For each "[MASK]" among the words the `most` likely ones, with their probabilities."""
     tokens = torch.tensor([encode(words).ids])
-    gaps = model(tokens, masked=tokens == len(vocabulary().specials)).softmax(dim=-1).topk(most)
-    names = vocabulary().words
+    gaps = model(tokens, masked=tokens == vocabulary().mask_id).softmax(dim=-1).topk(most)
+    names = vocabulary().vocabulary
     return [
         [(names[i], p) for i, p in zip(ids, ps, strict=True)]
         for ids, ps in zip(gaps.indices.tolist(), gaps.values.tolist(), strict=True)
@@ -284,11 +285,11 @@ def fine_tune(
     batch: LabelledBatch,
     recipe: FineTuningRecipe,
     *,
-    num_labels: int,
+    num_classes: int,
     progress=None,
 ) -> Tagger | Classifier:
     """A `kind` of classifier on the pretrained trunk, or on a fresh one (`recipe.scratch`); all its weights learn."""
-    config = replace(pretrained.config, num_labels=num_labels, dropout=recipe.dropout)
+    config = replace(pretrained.config, num_classes=num_classes, dropout=recipe.dropout)
     with seeded(recipe.seed):
         model = kind(config)
     if not recipe.scratch:  # a pooler, where there is one, stays fresh: filling gaps trains none
@@ -326,7 +327,7 @@ class Task(NamedTuple):
     """A few labelled examples, and what is asked afterwards: for networks as batches, for the baseline as features."""
 
     kind: type[Tagger] | type[Classifier]
-    num_labels: int
+    num_classes: int
     given: LabelledBatch
     asked: LabelledBatch
     baseline: float  # its accuracy
@@ -340,7 +341,7 @@ def tagging(count: int, draw: int, split: str = "test") -> Task:
     baseline = LogisticRegression(l2=0.01).fit(*windows_and_tags(examples))
     return Task(
         kind=Tagger,
-        num_labels=len(classes),
+        num_classes=len(classes),
         given=tagged_batch(examples, classes),
         asked=tagged_batch(asked, classes),
         baseline=share_right(baseline, *windows_and_tags(asked)),
@@ -354,7 +355,7 @@ def hidden_gender(count: int, draw: int, split: str = "test") -> Task:
     baseline = LogisticRegression(l2=0.1).fit(*bags_and_labels(examples))
     return Task(
         kind=Classifier,
-        num_labels=2,
+        num_classes=2,
         given=labelled_batch(examples),
         asked=labelled_batch(asked),
         baseline=share_right(baseline, *bags_and_labels(asked)),
@@ -372,7 +373,7 @@ def zero_shot(count: int, draw: int, split: str = "test") -> Task:
     baseline = MajorityClass().fit(*windows_and_tags(examples))
     return Task(
         kind=Tagger,
-        num_labels=len(PARTS_OF_SPEECH),
+        num_classes=len(PARTS_OF_SPEECH),
         given=tagged_batch(examples, PARTS_OF_SPEECH),
         asked=tagged_batch(asked, PARTS_OF_SPEECH),
         baseline=share_right(baseline, *windows_and_tags(asked)),
@@ -394,7 +395,7 @@ def compare(
     scores = {}
     for recipe in FINE_TUNING[task]:
         recipe = replace(recipe, seed=draw)
-        model = fine_tune(posed.kind, pretrained, posed.given, recipe, num_labels=posed.num_labels, progress=progress)
+        model = fine_tune(posed.kind, pretrained, posed.given, recipe, num_classes=posed.num_classes, progress=progress)
         scores["scratch" if recipe.scratch else "pretrained"] = accuracy(model, posed.asked)
     return FewLabelScores(task=task, count=count, draw=draw, baseline=posed.baseline, **scores)
 

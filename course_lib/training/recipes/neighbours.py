@@ -9,8 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.layers.attention import MultiHeadAttention
-from course_lib.layers.transformer import SinusoidalPositions
+from course_lib.layers.transformer import MultiHeadAttention, SinusoidalPositions
 from course_lib.training.batches import shuffled_batches
 from course_lib.training.loop import FitConfig, fit
 from course_lib.training.recipes.translation import splits, vocabularies
@@ -41,7 +40,7 @@ class NeighbourReader(nn.Module):
     def __init__(self, vocab_size: int, dim: int, num_heads: int, offsets: Sequence[int]):
         super().__init__()
         self.embed = nn.Embedding(vocab_size, dim)
-        self.positions = SinusoidalPositions(dim, max_length=LENGTH)
+        self.positions = SinusoidalPositions(dim, context_length=LENGTH)
         self.attention = MultiHeadAttention(dim, num_heads)
         self.readout = nn.ModuleList(nn.Linear(dim, vocab_size) for _ in offsets)
 
@@ -95,7 +94,7 @@ def sentences() -> tuple[Int[Tensor, "train T"], Int[Tensor, "validation T"], In
     """The first words of each long enough English sentence, for training, validation and test."""
     english, data = vocabularies()[0], splits()
     return tuple(
-        torch.tensor([english.encode(p.english[:LENGTH]) for p in pairs if len(p.english) >= LENGTH])
+        torch.tensor([english.encode(" ".join(p.english[:LENGTH])) for p in pairs if len(p.english) >= LENGTH])
         for pairs in (data.train, data.validation, data.test)
     )
 

@@ -15,6 +15,7 @@ from course_lib.data.translation import SentencePair, tokenize_english
 from course_lib.functional.losses import cross_entropy
 from course_lib.functional.metrics import Link, alignment_error_rate, argmax_alignment, bleu_by_length, corpus_bleu
 from course_lib.generation import beam_search, greedy
+from course_lib.layers.recording import record_attention
 from course_lib.models.transformer import Transformer, TransformerConfig
 from course_lib.training.averaging import load_mean
 from course_lib.training.batches import bucketed_batches
@@ -87,7 +88,7 @@ def build_transformer(recipe: TransformerRecipe) -> Transformer:
         depth=recipe.depth,
         num_heads=4,
         mlp_dim=4 * recipe.dim,
-        max_length=128,
+        context_length=128,
         pre_norm=recipe.pre_norm,
         dropout=recipe.dropout,
     )
@@ -156,21 +157,31 @@ class Place(NamedTuple):
     layer: int  # of the decoder
     head: int | None = None  # None: the mean of all
 
-    def of(self, maps: Float[Tensor, "L B H T_q T_k"]) -> Float[Tensor, "B T_q T_k"]:
+    def of(self, maps: Float[Tensor, "B L H T_q T_k"]) -> Float[Tensor, "B T_q T_k"]:
         """The maps at this place."""
-        return maps[self.layer].mean(dim=1) if self.head is None else maps[self.layer][:, self.head]
+        return maps[:, self.layer].mean(dim=1) if self.head is None else maps[:, self.layer, self.head]
+
+
+@torch.no_grad()
+def alignments(
+    model: Transformer, source: Tensor, target: Tensor, source_valid: Tensor
+) -> Float[Tensor, "B L H T_q T_k"]:
+    """The cross-attention while the target is written: row i says where each head looks for y_i."""
+    with record_attention(model) as record:
+        model(source, target, source_valid=source_valid)
+    return record.maps("cross_attn")
 
 
 @torch.no_grad()
 def error_rates(model: Transformer, pairs: Sequence[SentencePair]) -> dict[Place, float]:
     """The alignment error rate at each place, while the references are written."""
-    depth, num_heads = model.config.depth[1], model.config.num_heads[1]
-    places = [Place(layer, head) for layer in range(depth) for head in (None, *range(num_heads))]
+    heads = (None, *range(model.config.num_heads))
+    places = [Place(layer, head) for layer in range(model.config.depth) for head in heads]
     links: dict[Place, list[set[Link]]] = {place: [] for place in places}  # of each sentence
     for start in range(0, len(pairs), ROWS):
         group = pairs[start : start + ROWS]
         source, source_valid, target, _ = encode_pairs(group)
-        maps = model.align(source, target[:, :-1], source_valid=source_valid)
+        maps = alignments(model, source, target[:, :-1], source_valid)
         for place, found in links.items():
             rows = zip(place.of(maps), group, strict=True)
             found += [argmax_alignment(weights[: len(pair.french)]) for weights, pair in rows]
@@ -203,7 +214,7 @@ def score_transformer(
     for start in range(0, len(pairs), ROWS):
         source, source_valid, _, _ = encode_pairs(pairs[start : start + ROWS])
         words = write(model, source, source_valid, num_beams=num_beams)
-        translations.extend(tuple(french.decode(row)) for row in words)
+        translations.extend(tuple(french.sentence(row)) for row in words)
     references = [pair.french for pair in pairs]
     return TranslationScores(
         bleu=corpus_bleu(translations, references).score,
@@ -222,16 +233,15 @@ def translate(model: Transformer, text: str, *, place: Place, num_beams: int = 4
     tokens = tokenize_english(text)
     if not tokens:
         raise ValueError("There is no word to translate: type an English sentence.")
-    source, valid = english.pad_batch([english.encode(tokens)])
-    words = french.decode(write(model, source, valid, num_beams=num_beams)[0])
-    target = torch.tensor([french.encode(words, start=True)])
-    with torch.no_grad():
-        weights = place.of(model.align(source, target, source_valid=valid))[0]
+    source, valid = english.encode_batch([" ".join(tokens)])
+    words = french.sentence(write(model, source, valid, num_beams=num_beams)[0])
+    target = torch.tensor([french.encode(" ".join(words), start=True)])
+    weights = place.of(alignments(model, source, target, valid))[0]
     return Translation(
         source=tuple(tokens),
         target=tuple(words),
         weights=weights[: len(words)],
-        unknown=tuple(english.unknown(tokens)),
+        unknown=tuple(word for word in dict.fromkeys(tokens) if word not in english),
     )
 
 

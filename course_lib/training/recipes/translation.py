@@ -24,8 +24,10 @@ from course_lib.functional.metrics import (
     bleu_by_length,
     corpus_bleu,
 )
+from course_lib.layers.recording import record_attention
 from course_lib.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from course_lib.text.vocabulary import Vocabulary
+from course_lib.text.tokenizer import SPECIALS
+from course_lib.text.words import WordTokenizer
 from course_lib.training.batches import bucketed_batches
 from course_lib.training.history import History
 from course_lib.training.loop import FitConfig, fit
@@ -77,9 +79,9 @@ class Translation:
 
 
 @lru_cache(maxsize=1)
-def vocabularies() -> tuple[Vocabulary, Vocabulary]:
+def vocabularies() -> tuple[WordTokenizer, WordTokenizer]:
     """English and French, of the whole grammar: the same for every split and size."""
-    return Vocabulary(english_words()), Vocabulary(french_words())
+    return tuple(WordTokenizer([*SPECIALS, *w], cut_punctuation=False) for w in (english_words(), french_words()))
 
 
 @lru_cache(maxsize=2)
@@ -93,8 +95,8 @@ def encode_pairs(
 ) -> tuple[Int[Tensor, "B T_k"], Bool[Tensor, "B T_k"], Int[Tensor, "B T_q"], Bool[Tensor, "B T_q"]]:
     """Pairs as one padded batch: source ids and their validity, `<s> target </s>` ids and theirs."""
     english, french = vocabularies()
-    source = english.pad_batch([english.encode(pair.english) for pair in pairs])
-    target = french.pad_batch([french.encode(pair.french, start=True, end=True) for pair in pairs])
+    source = english.encode_batch([" ".join(pair.english) for pair in pairs])
+    target = french.encode_batch([" ".join(pair.french) for pair in pairs], start=True, end=True)
     return (*source, *target)
 
 
@@ -153,13 +155,14 @@ def score_translator(model: Seq2Seq, pairs: Sequence[SentencePair]) -> Translati
     source, source_valid, target, _ = encode_pairs(pairs)
     longest = 2 * max(len(pair.french) for pair in pairs)
     words, _ = model.greedy_decode(source, source_valid, max_length=longest)
-    translations = tuple(tuple(french.decode(row)) for row in words)
+    translations = tuple(tuple(french.sentence(row)) for row in words)
     references = [pair.french for pair in pairs]
-    weights = model.align(source, source_valid, target[:, :-1])
+    with record_attention(model) as record:
+        model(source, source_valid, target[:, :-1])
     return TranslationScores(
         bleu=corpus_bleu(translations, references).score,
         by_length=tuple(bleu_by_length(translations, references, [len(pair.english) for pair in pairs], LENGTH_EDGES)),
-        alignment_error_rate=None if weights is None else attention_error_rate(weights, pairs),
+        alignment_error_rate=attention_error_rate(record.maps()[:, 0, 0], pairs) if record else None,
         translations=translations,
     )
 
@@ -179,12 +182,12 @@ def translate(model: Seq2Seq, text: str) -> Translation:
     tokens = tokenize_english(text)
     if not tokens:
         raise ValueError("There is no word to translate: type an English sentence.")
-    source, valid = english.pad_batch([english.encode(tokens)])
+    source, valid = english.encode_batch([" ".join(tokens)])
     words, weights = model.greedy_decode(source, valid, max_length=2 * len(tokens) + 10)
-    target = tuple(french.decode(words[0]))
+    target = tuple(french.sentence(words[0]))
     return Translation(
         source=tuple(tokens),
         target=target,
         weights=None if weights is None else weights[0, : len(target)],
-        unknown=tuple(english.unknown(tokens)),
+        unknown=tuple(word for word in dict.fromkeys(tokens) if word not in english),
     )

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from course_lib.models.bert_tasks import BERTForSequenceClassification, BERTForTokenClassification
+from course_lib.text import Tokenizer
 from course_lib.training.recipes import bert as task
 from course_lib.training.registry import find_recipe
 
@@ -20,12 +21,12 @@ def tagged():
 
 
 def words(encoded):
-    return task.vocabulary().decode(encoded.ids, strip_specials=False)
+    return task.vocabulary().decode(encoded.ids).split()
 
 
 def test_two_sentences_are_framed_and_told_apart():
     ids, segments = task.encode(["the", "law"], ["la", "loi"])
-    assert task.vocabulary().decode(ids, strip_specials=False) == "[CLS] the law [SEP] la loi [SEP]".split()
+    assert task.vocabulary().decode(ids) == "[CLS] the law [SEP] la loi [SEP]"
     assert segments == [0, 0, 0, 0, 1, 1, 1]
 
 
@@ -94,7 +95,7 @@ def test_gaps_are_filled_with_the_likeliest_words(pretrained):
     first, second = task.fill_in(pretrained.model, sentence, most=3)
     ids = torch.tensor([task.encode(sentence).ids])
     expected = pretrained.model(ids)[0, 3].softmax(dim=-1).topk(3)
-    assert [word for word, _ in first] == [task.vocabulary().words[i] for i in expected.indices]
+    assert [word for word, _ in first] == [task.vocabulary().vocabulary[i] for i in expected.indices]
     assert [p for _, p in first] == pytest.approx(expected.values.tolist()) and len(second) == 3
 
 
@@ -115,8 +116,8 @@ def test_fine_tuning_starts_from_the_pretrained_trunk_unless_from_scratch(pretra
         (BERTForTokenClassification, batch),
         (BERTForSequenceClassification, batch._replace(labels=torch.tensor([0, 1]))),
     ):
-        tuned = task.fine_tune(kind, pretrained.model, given, still, num_labels=2)
-        scratch = task.fine_tune(kind, pretrained.model, given, task.replace(still, scratch=True), num_labels=2)
+        tuned = task.fine_tune(kind, pretrained.model, given, still, num_classes=2)
+        scratch = task.fine_tune(kind, pretrained.model, given, task.replace(still, scratch=True), num_classes=2)
         for name, tensor in pretrained.model.bert.state_dict().items():
             torch.testing.assert_close(tuned.bert.state_dict()[name], tensor, rtol=0, atol=1e-9)
         fresh, learned = (model.bert.blocks[0].attn.q_proj.weight for model in (scratch, tuned))
@@ -175,4 +176,4 @@ def test_the_recipe_reports_mean_and_spread_over_the_draws(monkeypatch, tagged, 
     assert trained.test[f"{name}, spread"] == pytest.approx(abs(draws[0].pretrained - draws[1].pretrained) / 2**0.5)
     assert len(trained.test) == 6
     assert trained.validation[task.RECIPE.chosen_by] == trained.history.validation_values[-1]
-    assert task.Vocabulary.from_state_dict(trained.extra["vocabulary"]) == task.vocabulary()
+    assert Tokenizer.from_state_dict(trained.extra["vocabulary"]) == task.vocabulary()

@@ -19,7 +19,6 @@ from course_lib.training.recipes.language_models import (
     token_nats,
     tokenized_prose,
     train_language_model,
-    window_source,
 )
 
 TINY = LanguageRecipe(model="gpt", dim=8, depth=1, context_length=16, batch_size=4, steps=8, learning_rate=1e-2)
@@ -30,17 +29,6 @@ def test_the_tokens_are_the_text_of_the_split():
     text = prose_splits().text("test")
     assert prose.tokenizer.decode(prose.test) == "\n" + text
     assert prose.num_bytes["test"] == len(text.encode()) == len(prose.test) - 1
-
-
-def test_batches_are_windows_of_the_text_and_depend_on_seed_and_step_alone():
-    ids = torch.arange(500)
-    batch_at = window_source(ids, TINY)
-    batch = batch_at(3)
-    assert batch.shape == (4, 17) and torch.equal(batch - batch[:, :1], torch.arange(17).expand(4, 17))
-    assert torch.equal(batch, window_source(ids, TINY)(3)) and not torch.equal(batch, batch_at(4))
-    assert not torch.equal(batch, window_source(ids, replace(TINY, seed=1))(3))
-    starts = torch.cat([window_source(torch.arange(20), TINY)(step)[:, 0] for step in range(40)])
-    assert set(starts.tolist()) == {0, 1, 2, 3}  # the first and the last window, too
 
 
 def language_models():

@@ -32,9 +32,9 @@ def test_a_batch_pairs_each_source_with_its_own_translation():
     source, source_valid, target, target_valid = task.encode_pairs(pairs)
     english, french = task.vocabularies()
     for row, pair in enumerate(pairs):
-        assert tuple(english.decode(source[row, source_valid[row]])) == pair.english
+        assert tuple(english.sentence(source[row, source_valid[row]])) == pair.english
         assert target[row, 0] == french.start_id and target[row, target_valid[row]][-1] == french.end_id
-        assert tuple(french.decode(target[row])) == pair.french
+        assert tuple(french.sentence(target[row])) == pair.french
 
 
 def test_padding_does_not_count_in_the_loss(trained):

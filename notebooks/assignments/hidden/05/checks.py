@@ -27,7 +27,7 @@ from course_lib.grading.spec import (
     property_check,
 )
 from course_lib.grading.subject import RemoteModule, Subject
-from course_lib.layers.attention import MultiHeadAttention
+from course_lib.layers.transformer import MultiHeadAttention
 from course_lib.properties import Finding
 from course_lib.properties import attention as properties
 from course_lib.properties.core import NUMBER_TYPE, other_type

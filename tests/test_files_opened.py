@@ -1,0 +1,83 @@
+"""How many of our files a reader opens to follow one forward pass, traced while it runs."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from course_lib.models.bert import BERT, BERTConfig
+from course_lib.models.bert_tasks import BERTForMaskedLM
+from course_lib.models.cnn import CNN, CNNConfig
+from course_lib.models.fcn import FCN, FCNConfig
+from course_lib.models.gpt import GPT, GPTConfig
+from course_lib.models.mae import mae_base
+from course_lib.models.marian import Marian, MarianConfig
+from course_lib.models.mixer import Mixer, MixerConfig
+from course_lib.models.recurrent import CharacterLM, RecurrentConfig
+from course_lib.models.resnet import resnet8
+from course_lib.models.segnet import SegNet, SegNetConfig
+from course_lib.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from course_lib.models.simclr import SimCLR, SimCLRConfig
+from course_lib.models.swin import Swin, SwinConfig
+from course_lib.models.t5 import T5, T5Config
+from course_lib.models.transformer import Transformer, TransformerConfig
+from course_lib.models.unet import UNet, UNetConfig
+from course_lib.models.vit import ViT, ViTConfig
+
+PACKAGE = Path(__file__).parents[1] / "course_lib"
+SIZES = {"dim": 8, "depth": 2, "num_heads": 2}
+IMAGE = SIZES | {"image_size": 8, "patch_size": 2, "in_channels": 1, "num_classes": 3, "mlp_dim": 8}
+TOKENS, VALID = torch.zeros(2, 4, dtype=torch.long), torch.tensor([[True] * 4, [True] * 3 + [False]])
+PICTURE = torch.zeros(2, 1, 8, 8)
+VIT = ViTConfig(**IMAGE | {"num_classes": None})
+MODELS = {  # name: (most files, model, what it is called with)
+    "GPT": (4, lambda: GPT(GPTConfig(vocab_size=9, **SIZES)), (TOKENS,)),
+    "BERT": (3, lambda: BERT(BERTConfig(vocab_size=9, mlp_dim=8, **SIZES)), (TOKENS,)),
+    "BERT, masked words": (4, lambda: BERTForMaskedLM(BERTConfig(vocab_size=9, mlp_dim=8, **SIZES)), (TOKENS,)),
+    "Transformer": (3, lambda: Transformer(TransformerConfig(vocab_size=9, mlp_dim=8, **SIZES)), (TOKENS, TOKENS)),
+    "Marian": (3, lambda: Marian(MarianConfig(vocab_size=9, dim=8, mlp_dim=(8, 8))), (TOKENS, TOKENS)),
+    "T5": (4, lambda: T5(T5Config(vocab_size=9, mlp_dim=8, head_dim=4, **SIZES)), (TOKENS, TOKENS)),
+    "Seq2Seq": (5, lambda: Seq2Seq(Seq2SeqConfig(source_vocab=9, target_vocab=9)), (TOKENS, VALID, TOKENS)),
+    "LSTM": (3, lambda: CharacterLM(RecurrentConfig(vocab_size=9)), (TOKENS,)),
+    "ViT": (4, lambda: ViT(ViTConfig(**IMAGE)), (PICTURE,)),
+    "Swin": (5, lambda: Swin(SwinConfig(in_channels=1, patch_size=2, window_size=2)), (torch.zeros(1, 1, 16, 16),)),
+    "Mixer": (3, lambda: Mixer(MixerConfig(image_size=8, patch_size=2, in_channels=1, depth=1)), (PICTURE,)),
+    "MAE": (5, lambda: mae_base(**IMAGE | {"num_classes": None}, decoder_dim=16), (PICTURE, torch.rand(2, 16))),
+    "SimCLR": (5, lambda: SimCLR(SimCLRConfig(encoder=VIT)), (PICTURE,)),
+    "CNN": (2, lambda: CNN(CNNConfig()), (PICTURE,)),
+    "ResNet": (2, lambda: resnet8(in_channels=1), (PICTURE,)),
+    "U-Net": (3, lambda: UNet(UNetConfig(widths=(2, 4))), (PICTURE,)),
+    "SegNet": (4, lambda: SegNet(SegNetConfig(in_channels=1, widths=(2, 4), depths=(1, 1))), (PICTURE,)),
+    "FCN": (4, lambda: FCN(FCNConfig(trunk=CNNConfig(num_classes=None), num_classes=3, window=2)), (PICTURE,)),
+}
+
+
+def files_opened(function, *arguments):
+    """The files of the package in which a line runs while the function is called."""
+    opened = set()
+
+    def note(frame, event, argument):
+        if frame.f_code.co_filename.startswith(str(PACKAGE)):
+            opened.add(Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix())
+
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        function(*arguments)
+    finally:
+        sys.settrace(before)
+    return opened
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_forward_pass_opens_five_files_at_most(name):
+    most, build, inputs = MODELS[name]
+    torch.manual_seed(0)
+    opened = files_opened(build().eval(), *inputs)
+    assert most <= 5 and 1 <= len(opened) <= most, sorted(opened)
+
+
+def test_every_model_of_the_library_is_traced():
+    traced = {type(build()).__module__.rpartition(".")[2] for _, build, _ in MODELS.values()}
+    assert traced == {path.stem for path in (PACKAGE / "models").glob("*.py")} - {"__init__", "baselines", "kneser_ney"}
