@@ -44,19 +44,27 @@ def attention_distance(
     return (among_patches * distances).sum(dim=-1).mean(dim=-1)
 
 
-def attention_rollout(weights: Float[Tensor, "L B H T T"], *, residual: float = 0.5) -> Float[Tensor, "B T T"]:
+def attention_rollout(weights: Float[Tensor, "B L H T T"], *, residual: float = 0.5) -> Float[Tensor, "B T T"]:
     """How much of each input token has reached each output token: A~_L ... A~_1, Abnar & Zuidema 2020, eq. (1).
 
     A~_l = (1 - residual) W_l + residual I, where W_l is the mean over the heads of block l and the identity stands for
     the path around the attention. Row i holds the shares of output i, which sum to one.
-    Raises ValueError if `residual` is not from 0 to 1.
+    Raises ValueError if `residual` is not from 0 to 1, and for weights of another shape or with rows of another sum.
     """
+    if weights.ndim != 5 or weights.shape[-1] != weights.shape[-2]:
+        raise ValueError(f"weights must have the shape (B, L, H, T, T), got {tuple(weights.shape)}")
+    sums = weights.sum(dim=-1)
+    if not ((sums - 1).abs() <= 1e-3).all():
+        raise ValueError(
+            f"rows of the weights, of shape {tuple(weights.shape)}, must sum to one over the last axis: the sums are "
+            f"from {sums.min():.4g} to {sums.max():.4g}"
+        )
     if not 0.0 <= residual <= 1.0:
         raise ValueError(f"residual is the share that passes around the attention, from 0 to 1; got {residual}")
     identity = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
-    mixed = (1 - residual) * weights.mean(dim=2) + residual * identity  # (L, B, T, T)
-    rollout = mixed[0]
-    for block in mixed[1:]:
+    mixed = (1 - residual) * weights.mean(dim=2) + residual * identity  # (B, L, T, T)
+    rollout, *later = mixed.unbind(dim=1)
+    for block in later:
         rollout = block @ rollout
     return rollout
 

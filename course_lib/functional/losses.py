@@ -16,9 +16,10 @@ def smoothed_targets(
 ) -> Float[Tensor, "*B V"]:
     """q'(k) = (1 - eps) [k = y] + eps / K: label smoothing with the uniform prior, Szegedy et al. 2016, section 7.
 
-    `smoothing` is eps. Raises ValueError if it is not from 0 to 1.
+    `smoothing` is eps. Raises ValueError if it is not from 0 to 1, or for a target that is none of the classes.
     """
     _check_smoothing(smoothing)
+    _check_targets(target, num_classes)
     return (1 - smoothing) * F.one_hot(target, num_classes).to(dtype) + smoothing / num_classes
 
 
@@ -33,10 +34,9 @@ def readable_cross_entropy(
 
     The textbook twin of `cross_entropy`. Raises ValueError as that does.
     """
-    _check_scored(scored)
+    logits, target = _scored(logits, target, scored)
     targets = smoothed_targets(target, logits.shape[-1], smoothing, dtype=logits.dtype)
-    losses = -(targets * logits.log_softmax(dim=-1)).sum(dim=-1)
-    return losses.mean() if scored is None else losses[scored].mean()
+    return -(targets * logits.log_softmax(dim=-1)).sum(dim=-1).mean()
 
 
 def cross_entropy(
@@ -49,13 +49,17 @@ def cross_entropy(
     """Cross-entropy with smoothed labels, in one fused call: the mean over the `scored` targets, in nats.
 
     `smoothing` is eps of Vaswani et al. 2017, section 5.4; `scored` is False at padding, all True if not given.
-    Raises ValueError for a smoothing that is not from 0 to 1, or if no target is scored.
+    Raises ValueError for a smoothing that is not from 0 to 1, if no target is scored, or if a scored one is none of the
+    V classes: torch would leave out those of -100. (On a GPU such a target ends in CUDA's own error.)
     """
     _check_smoothing(smoothing)
-    _check_scored(scored)
-    if scored is not None:
-        logits, target = logits[scored], target[scored]
-    return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), target.reshape(-1), label_smoothing=smoothing)
+    logits, target = _scored(logits, target, scored)
+    rows = logits.reshape(-1, logits.shape[-1]), target.reshape(-1)
+    try:
+        return F.cross_entropy(*rows, label_smoothing=smoothing, ignore_index=torch.iinfo(torch.int64).min)
+    except IndexError:
+        _check_targets(target, logits.shape[-1])
+        raise
 
 
 def _check_smoothing(smoothing: float) -> None:
@@ -63,9 +67,20 @@ def _check_smoothing(smoothing: float) -> None:
         raise ValueError(f"smoothing is the share of a target that goes to all classes: from 0 to 1, got {smoothing}")
 
 
-def _check_scored(scored: Tensor | None) -> None:
-    if scored is not None and not scored.any():
+def _check_targets(target: Tensor, num_classes: int) -> None:
+    outside = target[(target < 0) | (target >= num_classes)]
+    if len(outside):
+        raise ValueError(
+            f"targets must lie in 0..{num_classes - 1}, got {outside[:5].tolist()}: to leave places out use `scored`"
+        )
+
+
+def _scored(logits: Tensor, target: Tensor, scored: Tensor | None) -> tuple[Tensor, Tensor]:
+    if scored is None:
+        return logits, target
+    if not scored.any():
         raise ValueError("no target is scored: the mean of no loss is undefined")
+    return logits[scored], target[scored]
 
 
 def nt_xent(
@@ -75,8 +90,12 @@ def nt_xent(
 
     Row n of `first` and row n of `second` are the projections of two views of image n: i's other view is j. s is the
     cosine of the angle between two projections and t the `temperature`. In nats; ln(2B - 1) for a guess.
-    Raises ValueError for fewer than two images, or a temperature that is not positive.
+    Raises ValueError for unequal shapes, fewer than two images, or a temperature that is not positive.
     """
+    if first.ndim != 2 or first.shape != second.shape:
+        raise ValueError(
+            f"both views of the images must have one shape (B, D), got {tuple(first.shape)} and {tuple(second.shape)}"
+        )
     if len(first) < 2:
         raise ValueError(f"a view needs other images to be told from: two or more, got {len(first)}")
     if temperature <= 0:

@@ -74,8 +74,6 @@ def place(
     Padding, where `valid` is False, is not counted, and at the left gets position 0.
     Raises ValueError for more tokens than the cache has room for, and for a row behind it that ends in padding.
     """
-    if tokens.ndim != 2:
-        raise ValueError(f"tokens must be (batch, tokens), got shape {tuple(tokens.shape)}: one row is tokens[None]")
     start = 0
     if cache is not None:
         start, valid = cache.length, cache.admit(tokens, valid)

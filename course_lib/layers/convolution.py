@@ -150,8 +150,13 @@ class Bottleneck(ResidualBlock):
 def channels_last(image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
     """The image with all channels of a pixel side by side in memory.
 
-    Convolutions, norms and poolings keep this order, in which they are faster.
+    Convolutions, norms and poolings keep this order, in which they are faster. Raises ValueError for another number of
+    axes.
     """
+    if image.ndim != 4:
+        raise ValueError(
+            f"images must be (batch, channels, height, width), got shape {tuple(image.shape)}: one is image[None]"
+        )
     if image.shape[1] == 1:  # both orders in one: the strides must say which
         return image[:, 0].contiguous()[..., None].permute(0, 3, 1, 2)
     return image.contiguous(memory_format=torch.channels_last)

@@ -74,7 +74,7 @@ def random_mask(noise: Float[Tensor, "B N"], ratio: float) -> RandomMask:
     num_keep = int(num_patches * (1 - ratio))
     if not 1 <= num_keep <= num_patches:
         raise ValueError(
-            f"a ratio of {ratio:g} leaves {num_keep} of {num_patches} patches visible: choose one from 0 to "
+            f"a ratio of {ratio:g} leaves {num_keep} of {num_patches} patches visible: choose one from 0 to below "
             f"{1 - 1 / max(num_patches, 1):g}"
         )
     shuffle = noise.argsort(dim=1)
@@ -145,7 +145,11 @@ class ConvStem(nn.Module):
 
 def check_image(image: Tensor, patch_size: int, in_channels: int) -> None:
     """Raises ValueError if the image has other channels or is no whole number of patches high and wide."""
-    channels, height, width = image.shape[-3:]
+    if image.ndim != 4:
+        raise ValueError(
+            f"images must be (batch, channels, height, width), got shape {tuple(image.shape)}: one is image[None]"
+        )
+    channels, height, width = image.shape[1:]
     if channels != in_channels:
         raise ValueError(
             f"an image of {in_channels} channel(s) was expected, got {channels}: shape {tuple(image.shape)}"

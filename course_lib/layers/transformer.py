@@ -257,6 +257,23 @@ class DecoderBlock(Block):
         return self.residual(x, self.norm3, self.ffn)
 
 
+class TokenEmbedding(nn.Embedding):
+    """A row of a table for each token id. Raises ValueError for an id outside of it, and a row without a batch axis."""
+
+    def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        if tokens.ndim != 2:
+            raise ValueError(
+                f"tokens must be (batch, tokens), got shape {tuple(tokens.shape)}: one row is tokens[None]"
+            )
+        try:
+            return super().forward(tokens)
+        except IndexError:
+            raise ValueError(
+                f"token ids must be from 0 to {self.num_embeddings - 1} (vocab_size - 1), got {int(tokens.min())} to "
+                f"{int(tokens.max())}: encode the text with the model's own tokenizer"
+            ) from None
+
+
 class SinusoidalPositions(nn.Module):
     """x_pos + PE(pos) with the fixed sinusoids of Vaswani et al. 2017, section 3.5; nothing is learned.
 

@@ -15,6 +15,7 @@ from course_lib.layers.transformer import (
     FeedForward,
     LearnedPositions,
     MultiHeadAttention,
+    TokenEmbedding,
     normal_weights,
 )
 
@@ -68,8 +69,8 @@ class BERT(nn.Module):
         self.config = config
         of_weights = config.dropout if config.attention_dropout is None else config.attention_dropout
         norm = partial(nn.LayerNorm, config.dim, eps=config.norm_eps)
-        self.token_embed = nn.Embedding(config.vocab_size, config.dim)
-        self.segment_embed = nn.Embedding(config.num_segments, config.dim)
+        self.token_embed = TokenEmbedding(config.vocab_size, config.dim)
+        self.segment_embed = TokenEmbedding(config.num_segments, config.dim)
         self.pos_embed = LearnedPositions(config.dim, config.context_length)
         self.norm, self.dropout = norm(), nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(

@@ -17,6 +17,7 @@ from course_lib.layers.transformer import (
     FeedForward,
     LearnedPositions,
     MultiHeadAttention,
+    TokenEmbedding,
     normal_weights,
 )
 
@@ -66,7 +67,7 @@ class GPT(nn.Module):
         of_embedding = config.dropout if config.embed_dropout is None else config.embed_dropout
         of_weights = config.dropout if config.attention_dropout is None else config.attention_dropout
         norm = partial(nn.LayerNorm, config.dim, eps=config.norm_eps)
-        self.token_embed = nn.Embedding(config.vocab_size, config.dim)  # W_e
+        self.token_embed = TokenEmbedding(config.vocab_size, config.dim)  # W_e
         self.pos_embed = LearnedPositions(config.dim, config.context_length)  # W_p
         self.dropout = nn.Dropout(of_embedding)
         self.blocks = nn.ModuleList(

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from course_lib.functional.recurrent import LSTMState, State
 from course_lib.layers.cache import RecurrentCache, check_left_padded
 from course_lib.layers.recurrent import GRU, LSTM, RNN, RecurrentLayer
+from course_lib.layers.transformer import TokenEmbedding
 
 LAYERS: dict[str, type[RecurrentLayer]] = {"rnn": RNN, "lstm": LSTM, "gru": GRU}
 
@@ -58,9 +59,9 @@ class RecurrentModel(nn.Module):
         super().__init__()
         self.config = config
         if config.embed_dim is None:
-            self.token_embed = nn.Embedding.from_pretrained(torch.eye(config.vocab_size), freeze=True)
+            self.token_embed = TokenEmbedding.from_pretrained(torch.eye(config.vocab_size), freeze=True)
         else:
-            self.token_embed = nn.Embedding(config.vocab_size, config.embed_dim)
+            self.token_embed = TokenEmbedding(config.vocab_size, config.embed_dim)
         biases = {"forget_bias": config.forget_bias, "input_bias": config.input_bias} if config.cell == "lstm" else {}
         self.rnn = LAYERS[config.cell](
             self.token_embed.embedding_dim,

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from course_lib.layers.attention import AdditiveAttention, LuongAttention
 from course_lib.layers.recurrent import GRU, GRUCell
+from course_lib.layers.transformer import TokenEmbedding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,10 +145,10 @@ class Seq2Seq(nn.Module):
         super().__init__()
         self.config = config
         source_dim = 2 * config.encoder_dim
-        self.source_embed = nn.Embedding(config.source_vocab, config.embed_dim)
+        self.source_embed = TokenEmbedding(config.source_vocab, config.embed_dim)
         self.encoder = GRU(config.embed_dim, config.encoder_dim, bidirectional=True)
         self.initial_state = nn.Linear(source_dim, config.hidden_dim)
-        self.target_embed = nn.Embedding(config.target_vocab, config.embed_dim)
+        self.target_embed = TokenEmbedding(config.target_vocab, config.embed_dim)
         self.decoder = DECODERS[config.attention](config.embed_dim, source_dim, config.hidden_dim)
         self.readout = nn.Sequential(
             nn.Linear(self.decoder.feature_dim, config.hidden_dim),

@@ -21,6 +21,7 @@ from course_lib.layers.transformer import (
     FeedForward,
     MultiHeadAttention,
     RelativePositionBias,
+    TokenEmbedding,
 )
 
 HEADS = ("tied", "tied_unscaled", "linear", None)
@@ -68,7 +69,7 @@ class T5(nn.Module):
         depth, decoder_depth = config.depth if isinstance(config.depth, tuple) else (config.depth, config.depth)
         norm = partial(nn.RMSNorm, config.dim, eps=config.norm_eps)
         buckets = {"num_buckets": config.num_buckets, "max_distance": config.max_distance}
-        self.token_embed = nn.Embedding(config.vocab_size, config.dim)
+        self.token_embed = TokenEmbedding(config.vocab_size, config.dim)
         self.dropout = nn.Dropout(config.dropout)
         self.encoder_bias = RelativePositionBias(config.num_heads, **buckets)
         self.decoder_bias = RelativePositionBias(config.num_heads, **buckets, bidirectional=False)

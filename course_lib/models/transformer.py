@@ -21,6 +21,7 @@ from course_lib.layers.transformer import (
     LearnedPositions,
     MultiHeadAttention,
     SinusoidalPositions,
+    TokenEmbedding,
 )
 
 POSITIONS = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
@@ -145,7 +146,7 @@ class Transformer(nn.Module):
     def add_embeddings(self, positions: Callable[[int, int], nn.Module]) -> None:
         """Tables of words and positions, one for source and target where `vocab_size` is one number."""
         config, sizes = self.config, self.config.vocab_size
-        tables = [nn.Embedding(size, config.dim) for size in ([sizes] if isinstance(sizes, int) else sizes)]
+        tables = [TokenEmbedding(size, config.dim) for size in ([sizes] if isinstance(sizes, int) else sizes)]
         for table in tables:
             nn.init.normal_(table.weight, std=config.dim**-0.5)
         self.source_embed, self.target_embed = tables[0], tables[-1]

@@ -56,7 +56,7 @@ def text_windows(
     """
     if len(ids) < length:
         raise ValueError(
-            f"a text of {len(ids)} tokens has no window of {length}: give a longer text or a smaller length"
+            f"a text of {len(ids)} tokens has no window of {length}: give a longer one or a smaller length"
         )
     offsets = torch.arange(length)
 

@@ -1,5 +1,6 @@
 import math
 
+import jaxtyping
 import pytest
 import torch
 import torch.nn.functional as F
@@ -64,14 +65,14 @@ def test_attention_distance_needs_the_patches_of_the_grid():
 def test_rollout_of_a_hand_worked_example():
     first = torch.tensor([[1.0, 0.0], [0.5, 0.5]])  # with the identity: [[1, 0], [.25, .75]]
     second = torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # with the identity: [[.5, .5], [0, 1]]
-    rollout = attention_rollout(torch.stack([first, second])[:, None, None])
+    rollout = attention_rollout(torch.stack([first, second])[None, :, None])
     assert rollout[0].tolist() == [[0.625, 0.375], [0.25, 0.75]]
 
 
 def test_rollout_equals_the_sum_over_all_paths():
-    weights = random_weights(3, 1, 4, 5, 5).double()
-    mixed = [0.7 * layer[0].mean(dim=0) + 0.3 * torch.eye(5) for layer in weights]
-    found = attention_rollout(weights, residual=0.3)[0]
+    weights = random_weights(2, 3, 4, 5, 5).double()
+    mixed = [0.7 * layer.mean(dim=0) + 0.3 * torch.eye(5) for layer in weights[1]]
+    found = attention_rollout(weights, residual=0.3)[1]
     for out in range(5):
         for start in range(5):
             paths = (mixed[2][out, b] * mixed[1][b, a] * mixed[0][a, start] for a in range(5) for b in range(5))
@@ -80,11 +81,29 @@ def test_rollout_equals_the_sum_over_all_paths():
 
 
 def test_rollout_without_attention_is_the_identity_and_without_residual_the_product():
-    weights = random_weights(2, 3, 1, 4, 4)
+    weights = random_weights(3, 2, 1, 4, 4)
     torch.testing.assert_close(attention_rollout(weights, residual=1.0), torch.eye(4).expand(3, 4, 4))
-    torch.testing.assert_close(attention_rollout(weights, residual=0.0), weights[1, :, 0] @ weights[0, :, 0])
+    torch.testing.assert_close(attention_rollout(weights, residual=0.0), weights[:, 1, 0] @ weights[:, 0, 0])
     with pytest.raises(ValueError, match=r"from 0 to 1; got 1.5"):
         attention_rollout(weights, residual=1.5)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5, 5), (1, 2, 3, 4, 5, 5), (2, 3, 4, 5, 6), (5, 5)])
+def test_rollout_refuses_weights_of_another_shape(shape, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # outside of tests nobody checks the annotations
+    with pytest.raises(ValueError) as refused:
+        attention_rollout(random_weights(*shape))
+    assert f"must have the shape (B, L, H, T, T), got {shape}" in str(refused.value)
+
+
+def test_rollout_refuses_rows_that_do_not_sum_to_one():
+    weights = random_weights(2, 3, 4, 5, 5)
+    columns, scores, damaged = weights.mT, weights.log(), weights.clone()
+    damaged[1, 2, 3, 4, 0] = math.nan
+    for wrong in (columns, scores, damaged, 1.002 * weights, 0.998 * weights):
+        with pytest.raises(ValueError, match=r"of shape \(2, 3, 4, 5, 5\), must sum to one over the last axis"):
+            attention_rollout(wrong)
+    attention_rollout(1.0005 * weights)
 
 
 def test_position_similarity_is_the_cosine_of_every_pair():

@@ -55,6 +55,18 @@ def test_the_lowest_loss_is_the_entropy_of_the_targets_and_not_zero():
 
 
 @pytest.mark.parametrize("loss", [readable_cross_entropy, cross_entropy])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("wrong", [-100, -1, 7, 2**40, torch.iinfo(torch.int64).min + 1])
+def test_a_target_that_is_no_class_is_named_where_it_is_scored(loss, smoothing, wrong):
+    logits, target, scored = batch()
+    target[1, 3] = wrong
+    with pytest.raises(ValueError, match=rf"targets must lie in 0\.\.6, got \[{wrong}\]: to leave .* use `scored`"):
+        loss(logits, target, smoothing=smoothing)
+    expected = loss(logits[scored], target[scored], smoothing=smoothing)
+    torch.testing.assert_close(loss(logits, target, smoothing=smoothing, scored=scored), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", [readable_cross_entropy, cross_entropy])
 def test_bad_arguments_are_named(loss):
     logits, target, scored = batch()
     with pytest.raises(ValueError, match="from 0 to 1, got 1.5"):

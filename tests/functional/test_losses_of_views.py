@@ -1,5 +1,6 @@
 import math
 
+import jaxtyping
 import pytest
 import torch
 
@@ -54,6 +55,14 @@ def test_equal_views_of_images_that_are_orthogonal_cost_little_at_a_low_temperat
     images = torch.eye(6)
     assert nt_xent(images, images, temperature=0.05).item() < 1e-6
     assert nt_xent(images, images.roll(1, dims=0), temperature=0.05).item() > 10
+
+
+@pytest.mark.parametrize(("one", "other"), [((4, 3), (5, 3)), ((4, 3), (4, 2)), ((2, 4, 3), (2, 4, 3)), ((4,), (4,))])
+def test_views_of_unequal_shapes_are_refused_with_both(one, other, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # outside of tests nobody checks the annotations
+    with pytest.raises(ValueError) as refused:
+        nt_xent(torch.randn(one), torch.randn(other))
+    assert f"must have one shape (B, D), got {one} and {other}" in str(refused.value)
 
 
 def test_bad_arguments_are_named():

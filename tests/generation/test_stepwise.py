@@ -1,3 +1,5 @@
+import inspect
+from functools import partial
 from itertools import islice
 
 import pytest
@@ -7,6 +9,7 @@ from scipy.stats import chisquare
 
 from course_lib.generation import by_lot, greedy, likeliest, log_probs, sample, stream
 from course_lib.models.gpt import GPT, GPTConfig
+from course_lib.models.transformer import Transformer, TransformerConfig
 from tests.generation.toys import STATES, Toy
 
 PROMPT = torch.tensor([[1, 2, 0], [3, 3, 1], [0, 1, 2], [2, 2, 2]])
@@ -158,6 +161,70 @@ def test_log_probs_are_those_of_the_whole_text():
     logits = model(torch.cat([prompt, tokens], dim=1))[:, 3:-1]
     expected = logits.log_softmax(-1).gather(2, tokens[:, :, None]).squeeze(2)
     assert torch.allclose(log_probs(model, prompt, tokens), expected, atol=1e-5)
+
+
+def test_log_probs_have_the_gradients_of_one_pass_over_the_text():
+    model = tiny_gpt()
+    prompt, tokens = torch.randint(0, 11, (3, 4)), torch.randint(0, 11, (3, 6))
+    logits = model(torch.cat([prompt, tokens], dim=1))
+    expected = -F.cross_entropy(logits[:, 3:-1].transpose(1, 2), tokens, reduction="sum")
+    found = log_probs(model, prompt, tokens).sum()
+    for ours, theirs in zip(
+        *(torch.autograd.grad(total, model.parameters()) for total in (found, expected)), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        assert not log_probs(model, prompt, tokens).requires_grad
+
+
+def test_log_probs_of_padded_prompts_are_those_of_each_alone_and_so_are_their_gradients():
+    model, tokens = tiny_gpt(), torch.randint(0, 11, (3, 6))
+    prompts = [torch.randint(0, 11, (1, length)) for length in (1, 5, 3)]
+    padded = torch.cat([F.pad(prompt, (5 - prompt.shape[1], 0)) for prompt in prompts])
+    valid = torch.tensor([[place >= 5 - prompt.shape[1] for place in range(5)] for prompt in prompts])
+    together = log_probs(model, padded, tokens, valid=valid)
+    alone = torch.cat([log_probs(model, *pair) for pair in zip(prompts, tokens.split(1), strict=True)])
+    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
+    for ours, theirs in zip(
+        *(torch.autograd.grad(t.sum(), model.parameters()) for t in (together, alone)), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
+
+
+def test_log_probs_of_a_sample_are_those_it_was_drawn_with():
+    model, used = tiny_gpt(), []
+
+    def choose(logits):
+        drawn = by_lot(generator=generator)(logits)
+        used.append(logits.log_softmax(-1).gather(1, drawn[:, None]))
+        return drawn
+
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.stack(list(stream(model, PROMPT, max_new_tokens=7, choose=choose)), dim=1)
+    assert (tokens == sample(model, PROMPT, max_new_tokens=7, generator=torch.Generator().manual_seed(0))).all()
+    torch.testing.assert_close(log_probs(model, PROMPT, tokens).detach(), torch.cat(used, dim=1), rtol=1e-4, atol=1e-5)
+
+
+def test_log_probs_of_an_encoder_decoder_train_both_halves():
+    torch.manual_seed(0)
+    model = Transformer(
+        TransformerConfig(vocab_size=11, dim=16, num_heads=2, mlp_dim=16, depth=1, head="linear")
+    ).eval()
+    source, start, tokens = torch.randint(0, 11, (3, 5)), torch.ones(3, 1, dtype=torch.long), PROMPT[:3]
+    found = log_probs(partial(model, source), start, tokens)
+    logits = model(source, torch.cat([start, tokens[:, :-1]], dim=1))
+    torch.testing.assert_close(found, logits.log_softmax(-1).gather(2, tokens[:, :, None])[:, :, 0])
+    found.sum().backward()
+    for half in (model.encoder, model.decoder):
+        assert all(parameter.grad is not None for parameter in half.parameters())
+
+
+def test_a_model_without_logits_of_next_tokens_has_no_log_probs():
+    encoder_decoder = Transformer(TransformerConfig(vocab_size=11, dim=16, num_heads=2, mlp_dim=16, depth=1))
+    unchecked = inspect.unwrap(log_probs)  # the types that tests check would speak first
+    for model in (encoder_decoder, encoder_decoder.given(PROMPT), tiny_gpt(head=None), torch.nn.Linear(2, 2)):
+        with pytest.raises(ValueError, match=f"{type(model).__name__} gives no logits .*partial\\(model, source\\)"):
+            unchecked(model, PROMPT, PROMPT)
 
 
 def test_log_probs_skip_padding():

@@ -39,6 +39,12 @@ class Toy:
         cache.state = state
         return self.table[state]
 
+    def __call__(self, tokens, *, valid=None):
+        ends = range(1, tokens.shape[1] + 1)
+        masks = [None if valid is None else valid[:, :end] for end in ends]
+        reads = zip(ends, masks, strict=True)
+        return torch.stack([self.next_logits(tokens[:, :end], ToyCache(), valid=mask) for end, mask in reads], dim=1)
+
     def score(self, prompt, sequence):
         """The sum of the log-probabilities of a sequence behind a prompt, both lists."""
         state, total = 0, 0.0

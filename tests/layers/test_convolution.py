@@ -1,3 +1,4 @@
+import jaxtyping
 import pytest
 import torch
 import torch.nn.functional as F
@@ -141,3 +142,9 @@ def test_convolutions_keep_that_order(channels):
 def test_arguments_that_do_not_fit_are_named(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_an_image_without_a_batch_axis_is_named(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ValueError, match=r"got shape \(3, 6, 6\): one is image\[None\]"):
+        channels_last(torch.rand(3, 6, 6))

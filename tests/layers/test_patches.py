@@ -1,3 +1,4 @@
+import jaxtyping
 import pytest
 import torch
 from torch import nn
@@ -61,12 +62,15 @@ def test_a_convolutional_stem_sees_beyond_its_patch_and_a_patch_does_not():
 
 
 @EMBEDDINGS
-def test_an_image_that_does_not_fit_is_refused_with_its_size(kind):
+def test_an_image_that_does_not_fit_is_refused_with_its_size(kind, monkeypatch):
     embed = kind(4, 3, 8)
     with pytest.raises(ValueError, match=r"8 x 10 pixels is no whole number of patches of 4 x 4"):
         embed(image(1, 3, 8, 10))
     with pytest.raises(ValueError, match=r"image of 3 channel\(s\) was expected, got 1: shape \(2, 1, 8, 8\)"):
         embed(image(2, 1, 8, 8))
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ValueError, match=r"got shape \(3, 8, 8\): one is image\[None\]"):
+        embed(image(3, 8, 8))
 
 
 @pytest.mark.parametrize(("patch_size", "dim"), [(1, 8), (6, 8), (8, 6)])

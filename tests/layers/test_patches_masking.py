@@ -38,8 +38,10 @@ def test_the_same_noise_hides_the_same_patches_and_all_are_hidden_equally_often(
 
 @pytest.mark.parametrize(("ratio", "visible"), [(0.95, 0), (1.0, 0), (-0.5, 13)])
 def test_a_ratio_that_leaves_nothing_to_see_or_to_hide_is_named(ratio, visible):
-    with pytest.raises(ValueError, match=f"ratio of {ratio:g} leaves {visible} of 9 patches .* from 0 to 0.888"):
+    with pytest.raises(ValueError, match=f"ratio of {ratio:g} leaves {visible} of 9 patches .* from 0 to below 0.888"):
         random_mask(torch.rand(2, 9), ratio)
+    with pytest.raises(ValueError, match="0 of 10 patches .* below 0.9$"):  # 10 (1 - 0.9) rounds below 1
+        random_mask(torch.rand(2, 10), 0.9)
 
 
 def test_each_image_gives_the_patches_at_its_own_places():

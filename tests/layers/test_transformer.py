@@ -1,12 +1,20 @@
 from functools import partial
 
+import jaxtyping
 import pytest
 import torch
 from torch import nn
 
 from course_lib.functional.attention import causal_mask, valid_positions
 from course_lib.layers.cache import KVCache
-from course_lib.layers.transformer import ACTIVATIONS, DecoderBlock, EncoderBlock, FeedForward, MultiHeadAttention
+from course_lib.layers.transformer import (
+    ACTIVATIONS,
+    DecoderBlock,
+    EncoderBlock,
+    FeedForward,
+    MultiHeadAttention,
+    TokenEmbedding,
+)
 
 DIM, T, T_K = 12, 6, 5
 
@@ -173,3 +181,15 @@ def test_each_sublayer_s_output_is_dropped_in_training():
 def test_an_unknown_activation_is_refused_by_name():
     with pytest.raises(ValueError, match="relu, gelu, gelu_tanh, silu, got 'tanh'"):
         FeedForward(4, 8, activation="tanh")
+
+
+@pytest.mark.parametrize(("ids", "words"), [([[1, 9]], "1 to 9"), ([[-1, 3]], "-1 to 3")])
+def test_an_id_outside_the_vocabulary_is_named(ids, words):
+    with pytest.raises(ValueError, match=rf"from 0 to 8 \(vocab_size - 1\), got {words}: .*tokenizer"):
+        TokenEmbedding(9, 4)(torch.tensor(ids))
+
+
+def test_tokens_without_a_batch_axis_are_named(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ValueError, match=r"got shape \(2,\): one row is tokens\[None\]"):
+        TokenEmbedding(9, 4)(torch.tensor([1, 2]))

@@ -5,21 +5,30 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from course_lib.functional.attention import readable_attention
+from course_lib.layers.recording import record_attention
+from course_lib.models.marian import Marian, MarianConfig
 from course_lib.models.transformer import Transformer, TransformerConfig, transformer_base, transformer_big
+from course_lib.weights import own
 
-SIZES = {"vocab_size": (11, 13), "dim": 8, "depth": (2, 3), "num_heads": (2, 4), "mlp_dim": (12, 10), "max_length": 12}
-KINDS = [
+SIZES = {"vocab_size": (11, 13), "dim": 8, "context_length": 12}
+TRANSFORMER = {"depth": 3, "num_heads": 4, "mlp_dim": 12}
+MARIAN = {"depth": (2, 3), "num_heads": (2, 4), "mlp_dim": (12, 10)}
+KINDS = [  # a Marian's constructor is its own, all the rest is the Transformer's
     {},
     {"pre_norm": True, "activation": "gelu"},
     {"positions": "learned", "vocab_size": 13},
-    {"positions": "sinusoidal_halves", "activation": "silu", "head": "linear", "scale_embedding": False},
+    {"head": "linear"},
+    {"build": Marian},
+    {"build": Marian, "head": "linear", "scale_embedding": False},
 ]
 
 
-def make(**options):
+def make(build=Transformer, **options):
     """A tiny model in double precision, two sources of unequal length, and targets of five tokens."""
     torch.manual_seed(0)
-    model = Transformer(TransformerConfig(**SIZES | options)).double().eval()
+    config, sizes = (MarianConfig, MARIAN) if build is Marian else (TransformerConfig, TRANSFORMER)
+    model = build(config(**SIZES | sizes | options)).double().eval()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.4)
     source = torch.randint(11, (2, 6))
@@ -88,29 +97,52 @@ def test_prompts_padded_at_the_left_are_continued_as_if_alone():
     same(torch.stack([first[1], second[1]]), alone[0, 1:])
 
 
-@pytest.mark.parametrize("options", KINDS[:2])
-def test_the_maps_of_align_are_the_weights_behind_forward(options):
+@pytest.mark.parametrize("options", (*KINDS[:2], KINDS[4]))
+def test_recorded_attention_is_the_weights_behind_forward(options):
     model, source, valid, target = make(**options)
-    seen = []
+    seen = {"encoder": [], "attn": [], "cross_attn": []}
+
+    def note(kind):
+        def by_hand(attn, args, kwargs, output):
+            x, context = (*args, args[0])[:2]
+            heads = lambda y: y.unflatten(2, (attn.num_heads, -1)).transpose(1, 2)  # noqa: E731
+            q, k, v = heads(attn.q_proj(x)), heads(attn.k_proj(context)), heads(attn.v_proj(context))
+            made, weights = readable_attention(q, k, v, mask=kwargs["mask"], causal=kwargs.get("causal", False))
+            same(attn.o_proj(made.transpose(1, 2).flatten(2)), output)
+            seen[kind].append(weights)
+
+        return by_hand
+
+    for block in model.encoder:
+        block.attn.register_forward_hook(note("encoder"), with_kwargs=True)
     for block in model.decoder:
-        block.cross_attn.register_forward_hook(
-            lambda attn, args, kwargs, _: seen.append(attn.weights(args[0], args[1], mask=kwargs["mask"])),
-            with_kwargs=True,
-        )
-    model(source, target, source_valid=valid)
-    maps = model.align(source, target, source_valid=valid)
-    assert maps.shape == (3, 2, 4, 5, 6)
-    same(maps, torch.stack(seen[:3]))
-    same(maps.sum(dim=-1), torch.ones(3, 2, 4, 5).double())
-    assert (maps[:, 1, :, :, 4:] == 0).all()
+        block.attn.register_forward_hook(note("attn"), with_kwargs=True)
+        block.cross_attn.register_forward_hook(note("cross_attn"), with_kwargs=True)
+    with record_attention(model) as record:
+        model(source, target, source_valid=valid)
+    for part, kind in (("encoder", "encoder"), (r"decoder.*\.attn", "attn"), ("cross_attn", "cross_attn")):
+        same(record.maps(part), torch.stack(seen[kind], dim=1))
+    maps = record.maps("cross_attn")
+    assert maps.shape == (2, 3, 4, 5, 6)
+    same(maps.sum(dim=-1), torch.ones(2, 3, 4, 5).double())
+    assert (maps[1, ..., 4:] == 0).all()
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
-@pytest.mark.parametrize("pre_norm", [False, True])
-def test_it_computes_what_torch_s_own_transformer_computes(pre_norm):
-    options = {"depth": (2, 3), "num_heads": 2, "mlp_dim": 12, "pre_norm": pre_norm}
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_heads": 2},
+        {"num_heads": 2, "pre_norm": True},
+        {"build": Marian, "num_heads": (2, 2), "mlp_dim": (12, 12)},
+        {"build": Marian, "num_heads": (2, 2), "mlp_dim": (12, 12), "scale_embedding": False},
+    ],
+)
+def test_it_computes_what_torch_s_own_transformer_computes(options):
     model, source, valid, target = make(**options)
-    peer = nn.Transformer(8, 2, 2, 3, 12, dropout=0.0, batch_first=True, norm_first=pre_norm).double()
+    marian, pre_norm = isinstance(model, Marian), options.get("pre_norm", False)
+    sizes, settings = (len(model.encoder), len(model.decoder), 12), {"activation": F.silu if marian else F.relu}
+    peer = nn.Transformer(8, 2, *sizes, dropout=0.0, batch_first=True, norm_first=pre_norm, **settings).double()
     with torch.no_grad():
         layers = (*peer.encoder.layers, *peer.decoder.layers)
         for ours, theirs in zip((*model.encoder, *model.decoder), layers, strict=True):
@@ -127,10 +159,14 @@ def test_it_computes_what_torch_s_own_transformer_computes(pre_norm):
     for ours, theirs in ((model.encoder_norm, peer.encoder), (model.decoder_norm, peer.decoder)):
         theirs.norm = ours
     peer.train()  # without dropout: evaluation mode would take a fused path that skips rows of padding
-    embed = lambda tokens, table, pos: pos(table(tokens) * math.sqrt(8))  # noqa: E731
+    angles = torch.arange(6)[:, None].double() / 10_000 ** (torch.arange(0, 8, 2).double() / 8)
+    sines, cosines = angles.sin().float(), angles.cos().float()
+    places = torch.cat([sines, cosines], 1) if marian else torch.stack([sines, cosines], 2).flatten(1)
+    scale = 1 if options.get("scale_embedding") is False else math.sqrt(8)
+    embed = lambda tokens, table: table(tokens) * scale + places[: tokens.shape[1]].double()  # noqa: E731
     features = peer(
-        embed(source, model.source_embed, model.source_pos),
-        embed(target, model.target_embed, model.target_pos),
+        embed(source, model.source_embed),
+        embed(target, model.target_embed),
         tgt_mask=nn.Transformer.generate_square_subsequent_mask(5).double(),
         src_key_padding_mask=torch.where(valid, 0.0, -torch.inf).double(),
         memory_key_padding_mask=torch.where(valid, 0.0, -torch.inf).double(),
@@ -162,13 +198,12 @@ def test_without_a_head_it_makes_features():
         model.given(source, valid)
 
 
-def test_dropout_reaches_embeddings_sublayers_weights_and_inner_units():
-    model = make(dropout=(0.1, 0.2, 0.3))[0]
+def test_dropout_reaches_embeddings_and_sublayers_alone():
+    model = make(dropout=0.1)[0]
     assert model.dropout.p == 0.1
     for block in (*model.encoder, *model.decoder):
-        assert (block.dropout.p, block.attn.dropout, block.ffn.dropout.p) == (0.1, 0.2, 0.3)
-    block = make(dropout=0.1)[0].decoder[0]
-    assert (block.dropout.p, block.cross_attn.dropout, block.ffn.dropout.p) == (0.1, 0.0, 0.0)
+        assert (block.dropout.p, block.attn.dropout, block.ffn.dropout.p) == (0.1, 0.0, 0.0)
+    assert model.decoder[0].cross_attn.dropout == 0.0
 
 
 def count(model):
@@ -193,9 +228,12 @@ def test_two_more_layers_cost_what_table_3_says():
         assert ours - sizes[0] == pytest.approx((theirs - 36) * 1e6, abs=1e6)
 
 
-def test_settings_read_from_json_are_the_settings_written():
-    config = TransformerConfig(vocab_size=[11, 13], depth=[1, 2], dropout=[0.1, 0.0, 0.0])
-    assert config == TransformerConfig(vocab_size=(11, 13), depth=(1, 2), dropout=(0.1, 0.0, 0.0))
+def test_a_saved_model_comes_back_with_its_settings(tmp_path):
+    model, source, valid, target = make(pre_norm=True, positions="learned")
+    own.save(model.float(), tmp_path / "transformer.safetensors")
+    again = own.load(tmp_path / "transformer.safetensors")
+    assert again.config == model.config and again.config.vocab_size == (11, 13)
+    assert torch.equal(again(source, target, source_valid=valid), model(source, target, source_valid=valid))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +241,8 @@ def test_settings_read_from_json_are_the_settings_written():
     [
         ({"positions": "rotary"}, "positions must be one of .*'rotary'"),
         ({"head": "none"}, "head must be one of .*'none'"),
-        ({"depth": (2, 0)}, r"depth must be 1 or more, got \(2, 0\)"),
+        ({"depth": 0}, "depth must be 1 or more, got 0"),
+        ({"vocab_size": (11, 0)}, r"vocab_size must be 1 or more, got \(11, 0\)"),
         ({"num_heads": 3}, "dim=8, num_heads=3"),
     ],
 )
@@ -214,7 +253,7 @@ def test_settings_that_make_no_sense_are_named(options, message):
 
 def test_too_long_a_target_is_refused():
     model, source, _, _ = make()
-    with pytest.raises(ValueError, match="positions 0 to 12 were asked for"):
+    with pytest.raises(ValueError, match="positions up to 12 were asked for"):
         model(source, torch.zeros(2, 13, dtype=torch.long))
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
-from course_lib.text import ByteLevelBPE, SubwordBPE
+from course_lib.text import ByteLevelBPE, SubwordBPE, WordPiece
 from course_lib.text.bpe import byte_letters
 from tests.text.samples import any_text, language
 
@@ -95,6 +95,18 @@ def test_special_tokens_in_a_text_are_signs_or_text_as_asked():
     assert BYTES.pad_id == 1 and BYTES.start_id == 0
     assert len(BYTES.encode("<|endoftext|>", specials=False)) > 1
     assert BYTES.decode([0, *BYTES.encode("a"), 1], strip_specials=True) == "a"
+
+
+def test_special_tokens_in_the_training_text_are_not_merged_but_cut_it():
+    texts = ["the end<|end|>then", "end<|end|>"] * 5
+    cut = ["the end", "then", "end"] * 5
+    for train in (ByteLevelBPE.train, SubwordBPE.train, WordPiece.train):
+        size, specials = (300, ["<|end|>"]) if train == ByteLevelBPE.train else (30, ["[UNK]", "<|end|>"])
+        tokenizer = train(texts, size, specials=specials)
+        assert tokenizer == train(cut, size, specials=specials)
+        merged = [token for token in tokenizer.vocabulary if len(token) > 1 and token not in specials]
+        assert not [token for token in merged if "|" in token or "<" in token or ">" in token]
+        assert tokenizer.tokens("end<|end|>the")[-2:] == ["<|end|>", tokenizer.tokens("the")[-1]]
 
 
 def test_a_special_token_of_any_letters_comes_back():

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers, trainers
 
-import course_lib.text.merges as merges_module
 from course_lib.text import ByteLevelBPE, SubwordBPE, WordPiece
 from course_lib.text.merges import Corpus, MergeRules, learn_merges, learn_merges_naive, replace_pair
 from course_lib.text.splitting import BertSplitter, split_like_gpt2
@@ -170,15 +169,12 @@ def test_pairs_are_joined_from_left_to_right_and_in_the_order_of_learning():
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 1), max_size=60))
-def test_the_heap_for_long_words_joins_the_same_pairs(pieces):
+def test_the_heap_joins_the_same_pairs_as_one_merge_after_the_other(pieces):
     rules = MergeRules(RULES, PIECES)
-    short = rules.apply(pieces) if len(pieces) < merges_module.LONG else None
-    long = rules._apply_to_long(pieces)
-    naive = list(pieces)
+    given, naive = list(pieces), list(pieces)
     for pair, joined in zip(rules.ranks, rules.joined, strict=True):
         naive = replace_pair(naive, pair, joined)
-    assert long == naive
-    assert short is None or short == naive
+    assert rules.apply(pieces) == naive and pieces == given
 
 
 def test_a_word_of_100000_letters_takes_no_quadratic_time():

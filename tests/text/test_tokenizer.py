@@ -2,6 +2,8 @@ import copy
 import json
 import pickle
 
+import jaxtyping
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,6 +17,7 @@ from course_lib.text import (
     Tokenizer,
     WordPiece,
     WordTokenizer,
+    pad_batch,
 )
 from course_lib.text.tokenizer import WordCache
 from tests.text.samples import any_text, language
@@ -28,6 +31,12 @@ TOKENIZERS = (
     WordPiece.train(TEXTS, 400, splitter=BertSplitter(lower=False, strip_accents=False)),
 )
 each = pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=lambda tokenizer: type(tokenizer).__name__)
+
+
+@pytest.fixture
+def unchecked_types(monkeypatch):
+    """Outside of tests nobody checks the annotations: the function itself has to speak up."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @each
@@ -106,6 +115,66 @@ def test_ids_outside_the_vocabulary_are_refused(tokenizer):
     with pytest.raises(ValueError, match="no token 'no such token'"):
         tokenizer.token_to_id("no such token")
     assert tokenizer.vocabulary[5] in tokenizer and "no such token" not in tokenizer
+
+
+@each
+@pytest.mark.parametrize(("text", "kind"), [(None, "NoneType"), (b"abc", "bytes"), (["a", "b"], "list"), (5, "int")])
+def test_what_is_no_text_is_refused_by_its_kind(tokenizer, text, kind, unchecked_types):
+    with pytest.raises(ValueError, match=f"text must be str, got {kind}"):
+        tokenizer.encode(text)
+    with pytest.raises(ValueError, match=f"text must be str, got {kind}"):
+        type(tokenizer).train([text], 400)
+
+
+@each
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [[1, 2], [3, 4]],
+        torch.tensor([[1, 2]]),
+        torch.tensor(1),
+        torch.tensor([1.0]),
+        np.ones((2, 2), int),
+        [1.5],
+        "1",
+        None,
+    ],
+    ids=repr,
+)
+def test_a_batch_of_ids_and_what_is_no_id_are_refused(tokenizer, ids, unchecked_types):
+    with pytest.raises(
+        ValueError, match="ids must be a list of whole numbers or a 1-D tensor, got .*: take a batch row"
+    ):
+        tokenizer.decode(ids)
+
+
+@each
+def test_ids_may_be_of_numpy_and_torch(tokenizer, unchecked_types):
+    expected = tokenizer.decode([5, 6, 5])
+    for ids in (np.array([5, 6, 5]), (np.int64(5), torch.tensor(6), 5), torch.tensor([5, 6, 5], dtype=torch.int32)):
+        assert tokenizer.decode(ids) == expected
+
+
+@each
+def test_one_special_token_in_place_of_a_list_is_refused(tokenizer):
+    with pytest.raises(ValueError, match=r"Tokens come as a list, got the text '<s>': write \['<s>'\]"):
+        type(tokenizer).train(["abc"], 400, specials="<s>")
+    with pytest.raises(ValueError, match=r"write \['<s>'\]"):
+        type(tokenizer).from_state_dict({**tokenizer.state_dict(), "specials": "<s>"})
+
+
+@given(st.lists(st.lists(st.integers(4, 9), max_size=6), min_size=1, max_size=5))
+def test_padding_keeps_every_sequence_and_marks_nothing_else_valid(sequences):
+    ids, valid = pad_batch(sequences, pad_id=1)
+    assert ids.shape == valid.shape == (len(sequences), max(map(len, sequences)))
+    assert [row[keep].tolist() for row, keep in zip(ids, valid, strict=True)] == sequences
+    assert (ids[~valid] == 1).all()
+    assert all(keep.tolist() == sorted(keep.tolist(), reverse=True) for keep in valid)
+
+
+def test_an_empty_batch_is_refused():
+    with pytest.raises(ValueError, match="at least one sequence"):
+        pad_batch([])
 
 
 @each

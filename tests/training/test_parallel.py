@@ -169,11 +169,11 @@ def test_a_sweep_that_was_stopped_goes_on_with_what_is_finished(tmp_path, monkey
     settings = [{"folder": str(runs), "number": number} for number in range(4)]
     monkeypatch.setenv("BROKEN_JOB", "2")
     with pytest.raises(JobFailed, match="job 3 of 4"):
-        run_jobs(jobs.square, settings, workers=1, results=results)
+        run_jobs(jobs.square, settings, workers=0, results=results)
     assert sorted(path.name for path in runs.iterdir()) == ["0", "1", "2"]
     monkeypatch.delenv("BROKEN_JOB")
     display = Recorder()
-    for workers in (0, 1):  # the second time there is nothing left to do
+    for workers in (1, 0):  # the second time there is nothing left to do
         found = run_jobs(jobs.square, settings[::-1], workers=workers, results=results, progress=display)
         assert [int(square) for square in found] == [9, 4, 1, 0]
     assert display.updates[0][:2] == (2.0, 4)

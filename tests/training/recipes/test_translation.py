@@ -77,6 +77,7 @@ def test_translate_takes_text_as_typed_and_names_the_words_it_does_not_know(trai
     assert answer.source == ("the", "minister", "does", "not", "sign", "the", "zeppelin", ".")
     assert answer.unknown == ("zeppelin",)
     assert answer.weights.shape == (len(answer.target), len(answer.source))
+    assert task.translate(trained.model, "Zeppelin the airship Zeppelin").unknown == ("zeppelin", "airship")
 
 
 def test_translate_refuses_a_text_without_a_word(trained):
