@@ -43,8 +43,8 @@ class Rate:
 
 LESSON = {"n_embd": 128, "n_layer": 4, "n_head": 4, "vocab_size": 1000, "n_positions": 128}
 SETTINGS = (
-    Setting(name="GPT, lesson size (D 128, 4 layers)", B=1, T=16, new_tokens=100, target=2.0, sizes=LESSON),
-    Setting(name="GPT, lesson size (D 128, 4 layers)", B=8, T=16, new_tokens=100, target=2.0, sizes=LESSON),
+    Setting(name="GPT, lesson size (D 128, 4 layers)", B=1, T=16, new_tokens=100, target=1.5, sizes=LESSON),
+    Setting(name="GPT, lesson size (D 128, 4 layers)", B=8, T=16, new_tokens=100, target=1.5, sizes=LESSON),
     Setting(name="GPT-2 124M", B=1, T=32, new_tokens=32, target=1.2, sizes={}),
     Setting(name="GPT-2 124M", B=4, T=256, new_tokens=32, target=1.2, sizes={}),
 )
