@@ -98,7 +98,8 @@ def softmax_regression(
         change = probs * (inputs @ direction)
         return inputs.T @ (change - probs * change.sum(dim=-1, keepdim=True)) + l2 * direction
 
-    enough = 1e-10 * (inputs.T @ (targets - 1 / weights.shape[1])).norm()  # of the gradient at W = 0
+    # of the gradient at W = 0, or of its rounding where it is zero
+    enough = 1e-10 * (inputs.T @ (targets - 1 / weights.shape[1])).norm() + 1e-14 * inputs.norm()
     for _ in range(NEWTON_STEPS):
         probs = (inputs @ weights).softmax(dim=-1)
         gradient = inputs.T @ (probs - targets) + l2 * weights

@@ -193,7 +193,7 @@ class Seq2Seq(nn.Module):
         ended = torch.zeros(len(source), dtype=torch.bool, device=source.device)
         words, weights, state = [], [], self.start(encoded)
         while len(words) < max_length and not ended.all():
-            decoded = self.decoder(self.target_embed(word)[:, None], encoded, state)
+            decoded = self.decoder(self.target_embed(word[:, None]), encoded, state)
             state, word = decoded.state, self.readout(decoded.features[:, 0]).argmax(dim=-1)
             ended = ended | (word == self.config.end_id)
             words.append(word)

@@ -15,6 +15,7 @@ from course_lib.text.splitting import split_like_gpt2, splitter
 from course_lib.text.tokenizer import SPECIALS, Tokenizer, WordCache, count_words, read_json, usable_tokens
 
 END_OF_WORD = "</w>"
+GPT2_SPECIALS = ("<|endoftext|>",)
 
 
 class MergingTokenizer(Tokenizer):
@@ -114,11 +115,7 @@ class ByteLevelBPE(MergingTokenizer):
     """
 
     def __init__(
-        self,
-        vocabulary: Iterable[str],
-        merges: Iterable[Sequence[str]],
-        *,
-        specials: Iterable[str] = ("<|endoftext|>",),
+        self, vocabulary: Iterable[str], merges: Iterable[Sequence[str]], *, specials: Iterable[str] = GPT2_SPECIALS
     ):
         super().__init__(vocabulary, merges, specials=specials)
         if missing := [letter for letter in byte_letters() if letter not in self._ids]:
@@ -128,12 +125,7 @@ class ByteLevelBPE(MergingTokenizer):
 
     @classmethod
     def train(
-        cls,
-        texts: Iterable[str],
-        vocab_size: int,
-        *,
-        specials: Iterable[str] = ("<|endoftext|>",),
-        min_frequency: int = 2,
+        cls, texts: Iterable[str], vocab_size: int, *, specials: Iterable[str] = GPT2_SPECIALS, min_frequency: int = 2
     ) -> "ByteLevelBPE":
         """Special tokens, the 256 bytes, and merges until there are `vocab_size` tokens.
 
@@ -147,7 +139,7 @@ class ByteLevelBPE(MergingTokenizer):
         return cls(*learn_merges(corpus, vocab_size, min_frequency=min_frequency), specials=specials)
 
     @classmethod
-    def from_files(cls, folder: str | Path, *, specials: Iterable[str] = ("<|endoftext|>",)) -> "ByteLevelBPE":
+    def from_files(cls, folder: str | Path, *, specials: Iterable[str] = GPT2_SPECIALS) -> "ByteLevelBPE":
         """Reads GPT-2's vocab.json and merges.txt. Raises ValueError where they are damaged or do not match."""
         return cls(*read_gpt2_files(folder), specials=specials)
 

@@ -1,9 +1,19 @@
 """Training: a loop to be read, and what it needs to be repeated, watched and resumed."""
 
-from course_lib.training.batches import bucketed_batches, shuffled_batches
+from course_lib.training.batches import Rollouts, bucketed_batches, shuffled_batches, text_windows
 from course_lib.training.config import FitConfig
 from course_lib.training.history import History
 from course_lib.training.loop import fit
 from course_lib.training.seeding import seed_everything, seeded
 
-__all__ = ["FitConfig", "History", "bucketed_batches", "fit", "seed_everything", "seeded", "shuffled_batches"]
+__all__ = [
+    "FitConfig",
+    "History",
+    "Rollouts",
+    "bucketed_batches",
+    "fit",
+    "seed_everything",
+    "seeded",
+    "shuffled_batches",
+    "text_windows",
+]

@@ -23,7 +23,6 @@ def shuffled_batches(num_examples: int, batch_size: int, seed: int) -> Callable[
 
     The last batch of an epoch is smaller when `batch_size` does not divide `num_examples`.
     """
-    _check(num_examples, batch_size)
     return _epochs(num_examples, batch_size, seed, lambda random: random.permutation(num_examples), mix=False)
 
 
@@ -36,10 +35,9 @@ def bucketed_batches(
     the batches are shuffled.
     """
     lengths = np.asarray(lengths)
-    _check(len(lengths), batch_size)
-    pool = np.arange(len(lengths)) // (POOL_BATCHES * batch_size)
 
     def order(random: np.random.Generator) -> np.ndarray:
+        pool = np.arange(len(lengths)) // (POOL_BATCHES * batch_size)
         shuffled = random.permutation(len(lengths))
         return shuffled[np.lexsort((lengths[shuffled], pool))]  # by pool, then by length
 
@@ -55,9 +53,7 @@ def text_windows(
     shorter.
     """
     if len(ids) < length:
-        raise ValueError(
-            f"a text of {len(ids)} tokens has no window of {length}: give a longer one or a smaller length"
-        )
+        raise ValueError(f"a text of {len(ids)} tokens has no window of {length}: give a longer one or shorter windows")
     offsets = torch.arange(length)
 
     def batch_at(step: int) -> Int[Tensor, "B T_window"]:
@@ -106,8 +102,8 @@ class Rollouts:
             lengths = {name: len(tensor) for name, tensor in made.items()}
             if len(set(lengths.values())) != 1 or min(lengths.values()) < self.minibatches:
                 raise ValueError(
-                    f"make(model, round) must give each tensor the same number of examples, {self.minibatches} (its "
-                    f"minibatches) or more, got {lengths}"
+                    f"make must give all tensors one number of examples, at least its {self.minibatches} minibatches, "
+                    f"got {lengths}"
                 )
             return made
 
@@ -122,12 +118,13 @@ class Rollouts:
 
 
 def _epochs(
-    num_examples: int,
-    batch_size: int,
-    seed: int,
-    order: Callable[[np.random.Generator], np.ndarray],
-    mix: bool,
+    num_examples: int, batch_size: int, seed: int, order: Callable[[np.random.Generator], np.ndarray], *, mix: bool
 ) -> Callable[[int], Tensor]:
+    if num_examples < 1 or batch_size < 1:
+        raise ValueError(
+            f"Batches need at least one example and a batch size of at least 1, "
+            f"got {num_examples} examples and batch size {batch_size}."
+        )
     batches_per_epoch = -(-num_examples // batch_size)
 
     @lru_cache(maxsize=2)  # steps come in order, so an epoch's order is computed once
@@ -141,11 +138,3 @@ def _epochs(
         return epoch_batches(epoch)[place]
 
     return indices_at
-
-
-def _check(num_examples: int, batch_size: int) -> None:
-    if num_examples < 1 or batch_size < 1:
-        raise ValueError(
-            f"Batches need at least one example and a batch size of at least 1, "
-            f"got {num_examples} examples and batch size {batch_size}."
-        )

@@ -46,11 +46,6 @@ def save(folder: Path, state: dict[str, Any]) -> None:
     _rename(written, folder / LAST)
 
 
-def save_best(folder: Path, state: dict[str, Any]) -> None:
-    """Keeps the weights that validated best, with their step and value."""
-    write(folder / BEST, state)
-
-
 def keep_weights(folder: Path, state: dict[str, Any], count: int) -> None:
     """Keeps the weights after a step, and of those kept before only the latest, so that there are `count`."""
     name = f"weights-{state['step']:08d}.pt"

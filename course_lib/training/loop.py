@@ -109,7 +109,8 @@ def fit(
                 loss_value, norm_value = numbers.tolist()
                 stop_unless_finite(loss_value, norm_value, step, learning_rate)
                 optimizer.step()
-                run.update_average()
+                if run.average:
+                    run.average.update()
             run.log(step, loss=loss_value, gradient_norm=norm_value, learning_rate=learning_rate)
             display.update(step + 1, config.steps, loss=loss_value)
             if step + 1 in run.validation_places:

@@ -84,7 +84,7 @@ class Silent:
 
 
 class Line:
-    """A line of progress: subclasses say how it is drawn and how it is cleared."""
+    """A line of progress: subclasses say how to `draw(done, total, text)` it and how to clear it, `close()`."""
 
     def __init__(self, title: str):
         self.title = title
@@ -108,12 +108,6 @@ class Line:
             seconds_left = (now - self.started) * (total - done) / progress_made
             parts.append(f"{_duration(seconds_left)} left")
         return " · ".join(parts)
-
-    def draw(self, done: int | float, total: int | float, text: str) -> None:
-        raise NotImplementedError(f"{type(self).__name__} must say how a line is drawn.")
-
-    def close(self) -> None:
-        raise NotImplementedError(f"{type(self).__name__} must say how its line is cleared.")
 
 
 class TerminalLine(Line):

@@ -65,11 +65,6 @@ class Run:
             group["lr"] = peak * self.factors[step]
         return self.peaks[0] * self.factors[step]
 
-    def update_average(self) -> None:
-        """Lets the weight average, if there is one, follow the weights."""
-        if self.average:
-            self.average.update()
-
     def finish(self) -> None:
         """Leaves the model ready for use."""
         if self.average:
@@ -108,7 +103,7 @@ class Run:
         history = self.history
         if history.best_step is not None:
             best = {"step": history.best_step, "value": history.best_value, "weights": history.best_weights}
-            checkpoints.save_best(self.checkpoint, best)
+            checkpoints.write(self.checkpoint / checkpoints.BEST, best)
         state = {
             "settings": self.settings(),
             "done": done,

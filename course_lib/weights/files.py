@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from course_lib.weights.layout import Entry, Layout, Settings, entries
+from course_lib.weights.layout import Entry, Layout, entries
 from course_lib.weights.tensors import (
     DTYPES,
     TensorFile,
@@ -29,36 +29,21 @@ from course_lib.weights.tensors import (
     write_files,
 )
 
-CONFIG, WEIGHTS, INDEX, PICKLED = (
-    "config.json",
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-)
+CONFIG, WEIGHTS, PICKLED = "config.json", "model.safetensors", "pytorch_model.bin"
+INDEX = f"{WEIGHTS}.index.json"
 JSON_BYTES = 50_000_000  # the largest index is a few megabytes long
 
-
-class Family(NamedTuple):
-    """Where a family's table and its models are."""
-
-    layout: str
-    models: str
-
-
-FAMILIES = {  # by model_type
-    "bert": Family("course_lib.weights.bert", "course_lib.models.bert"),
-    "gpt2": Family("course_lib.weights.gpt2", "course_lib.models.gpt"),
-    "marian": Family("course_lib.weights.marian", "course_lib.models.transformer"),
-    "resnet": Family("course_lib.weights.resnet", "course_lib.models.resnet"),
-    "swin": Family("course_lib.weights.swin", "course_lib.models.swin"),
-    "t5": Family("course_lib.weights.t5", "course_lib.models.t5"),
-    "vit": Family("course_lib.weights.vit", "course_lib.models.vit"),
-    "vit_mae": Family("course_lib.weights.vit_mae", "course_lib.models.mae"),
+FAMILIES = {  # by model_type: the module of its table, and those of its models
+    "bert": ("course_lib.weights.bert", "course_lib.models.bert", "course_lib.models.bert_tasks"),
+    "gpt2": ("course_lib.weights.gpt2", "course_lib.models.gpt"),
+    "marian": ("course_lib.weights.marian", "course_lib.models.marian"),
+    "resnet": ("course_lib.weights.resnet", "course_lib.models.resnet"),
+    "swin": ("course_lib.weights.swin", "course_lib.models.swin"),
+    "t5": ("course_lib.weights.t5", "course_lib.models.t5"),
+    "vit": ("course_lib.weights.vit", "course_lib.models.vit"),
+    "vit_mae": ("course_lib.weights.vit_mae", "course_lib.models.mae"),
 }
-
-BARE = {  # by name: layouts without config.json
-    "torchvision": Family("course_lib.weights.torchvision_resnet", "course_lib.models.resnet"),
-}
+BARE = {"torchvision": ("course_lib.weights.torchvision_resnet", "course_lib.models.resnet")}  # without config.json
 
 
 def from_pretrained(folder: Path | str) -> nn.Module:
@@ -69,36 +54,37 @@ def from_pretrained(folder: Path | str) -> nn.Module:
     has none: torchvision's of ResNet. Weights of 16 or 64 bits become 32-bit floats; NaN stays NaN. The model is in
     evaluation mode.
     Raises FileNotFoundError for a missing folder or file, and ValueError, saying what is unknown, missing or misshapen,
-    for anything that is not such a checkpoint. Nothing in the folder is ever run.
+    for anything that is not such a checkpoint. Nothing in the folder is ever run, and nothing is downloaded.
     """
     folder = Path(folder)
     if not folder.is_dir() and not folder.is_file():
-        raise FileNotFoundError(f"There is no folder {folder}.")
+        wanted = "gpt2" if folder.is_absolute() else folder.as_posix()
+        raise FileNotFoundError(
+            f"There is no folder {folder}. Nothing is downloaded here: get a released model first, such as by `hf "
+            f"download {wanted} --local-dir {Path(wanted).name}` of the package huggingface_hub, and pass that folder."
+        )
     path = folder / CONFIG
     bare = folder.is_file() or (not path.exists() and (folder / WEIGHTS).is_file())
-    config = {} if bare else read_json(path)
     if not bare:
-        layout, architecture = known_family(config, path)
+        layout, architecture, config = known_family(path)
     with open_checkpoint(folder) as files:
         found = {name: file for file in files for name in file.specs}
         if bare:
             layout, architecture, config = known_names(found, folder)
-        settings = Settings(config, frozenset(map(layout.canonical, found)))
+        names = frozenset(map(layout.canonical, found))
 
         def build() -> nn.Module:
-            return layout.build(settings, architecture)
+            return layout.build(layout.read_settings(config), architecture, names)
 
         try:
             outline = skeleton(build, len(found))
         except (ValueError, TypeError, RuntimeError, OverflowError) as error:
             raise ValueError(f"{folder if bare else path} describes no model that we have: {error}.") from error
         expected = entries(layout, outline, architecture)
-        sources = matched(layout, expected, found, settings, folder)
+        sources = matched(layout, expected, found, {} if bare else layout.sizes(config), folder)
         tensors: dict[str, Tensor] = {}
         for name, entry in expected.items():
-            theirs = read_copies(sources[name], entry.ours[0].dtype) if sources[name] else filling(layout, name, entry)
-            for our_names, tensor in entry.read(theirs):
-                tensors |= dict.fromkeys(our_names, tensor.contiguous())
+            tensors |= entry.read(read_copies(sources[name], entry) if sources[name] else filling(layout, name, entry))
         model = filled(build, tensors)
         complain(folder, differences(layout, model, found))
     return model
@@ -112,46 +98,32 @@ def save_pretrained(model: nn.Module, folder: Path | str, *, layout: str | None 
     The folder is made if need be. An interruption leaves an older checkpoint whole.
     Raises ValueError for a model that the layout cannot hold, or if config.json of another layout is in the folder.
     """
-    if layout is not None:
-        save_bare(model, Path(folder), layout)
-        return
-    family = next((family for family in FAMILIES.values() if family.models == type(model).__module__), None)
-    if family is None:
+    folder, kind = Path(folder), type(model)
+    candidates = FAMILIES if layout is None else BARE
+    possible = {name: table for name, (table, *models) in candidates.items() if kind.__module__ in models}
+    if layout is None and not possible:
         raise ValueError(
-            f"{type(model).__name__} has no official layout; those of {', '.join(FAMILIES)} are known. "
+            f"{kind.__name__} has no official layout; those of {', '.join(FAMILIES)} are known. "
             "Save it with course_lib.weights.own."
         )
-    layout = import_module(family.layout).LAYOUT
-    config = layout.describe(model)
-    (architecture,) = config["architectures"]
-    tensors = {name: entry.theirs() for name, entry in entries(layout, model, architecture).items()}
-    prefix = "" if architecture == layout.architectures[0] else layout.prefix
-    tensors |= {prefix + name: tensor for name, tensor in layout.computed(model).items()}
-    tensors |= {copy: tensors[name] for name, copy in layout.copies.items() if name in tensors}
-    config = {"model_type": layout.model_type, "dtype": "float32"} | config
-    folder = Path(folder)
+    if layout is not None and layout not in possible:
+        known = ", ".join(map(repr, possible)) or "None"
+        raise ValueError(f"{kind.__name__} has no layout {layout!r}: {known} is possible here.")
+    if layout is not None and (folder / CONFIG).exists():
+        raise ValueError(f"{folder} holds {CONFIG}, which the layout {layout!r} does not have: choose another folder.")
+    table: Layout = import_module(possible[layout or next(iter(possible))]).LAYOUT
+    architecture, ours = table.describe(model)
+    tensors = {name: entry.theirs() for name, entry in entries(table, model, architecture).items()}
+    prefix = "" if architecture == table.architectures[0] else table.prefix
+    tensors |= {prefix + name: tensor for name, tensor in table.computed(model).items()}
+    tensors |= {copy: tensors[name] for name, copy in table.copies.items() if name in tensors}
+    contents = {folder / WEIGHTS: serialised(tensors, {})}
+    if layout is None:
+        config = {"model_type": table.model_type, "architectures": [architecture], "dtype": "float32"}
+        config |= table.write_settings(ours) | table.special_tokens(model.config)
+        contents[folder / CONFIG] = (json.dumps(config, indent=2, sort_keys=True) + "\n").encode()
     folder.mkdir(parents=True, exist_ok=True)
-    write_files(
-        {
-            folder / WEIGHTS: serialised(tensors, {}),
-            folder / CONFIG: (json.dumps(config, indent=2, sort_keys=True) + "\n").encode(),
-        }
-    )
-
-
-def save_bare(model: nn.Module, folder: Path, name: str) -> None:
-    """Writes model.safetensors in a layout that has no config.json."""
-    family = BARE.get(name)
-    if family is None or family.models != type(model).__module__:
-        known = ", ".join(repr(each) for each, family in BARE.items() if family.models == type(model).__module__)
-        raise ValueError(f"{type(model).__name__} has no layout {name!r}: {known or 'None'} is possible here.")
-    if (folder / CONFIG).exists():
-        raise ValueError(f"{folder} holds {CONFIG}, which the layout {name!r} does not have: choose another folder.")
-    layout: Layout = import_module(family.layout).LAYOUT
-    (architecture,) = layout.describe(model)["architectures"]
-    tensors = {name: entry.theirs() for name, entry in entries(layout, model, architecture).items()}
-    folder.mkdir(parents=True, exist_ok=True)
-    write_files({folder / WEIGHTS: serialised(tensors, {})})
+    write_files(contents)
 
 
 def known_names(found: Mapping[str, TensorFile], path: Path) -> tuple[Layout, str, dict[str, Any]]:
@@ -160,8 +132,8 @@ def known_names(found: Mapping[str, TensorFile], path: Path) -> tuple[Layout, st
     Raises FileNotFoundError if they do not, since config.json is missing then.
     """
     specs = {name: file.specs[name] for name, file in found.items()}
-    for family in BARE.values():
-        layout: Layout = import_module(family.layout).LAYOUT
+    for table, *_ in BARE.values():
+        layout: Layout = import_module(table).LAYOUT
         try:
             config = layout.read_off(specs)
         except ValueError as error:
@@ -181,19 +153,20 @@ def filling(layout: Layout, name: str, entry: Entry) -> Tensor:
     return torch.full(theirs.shape, value, dtype=theirs.dtype)
 
 
-def known_family(config: dict[str, Any], path: Path) -> tuple[Layout, str]:
-    """The layout and the architecture that a config.json names. Raises ValueError if we do not have them."""
+def known_family(path: Path) -> tuple[Layout, str, dict[str, Any]]:
+    """Layout, architecture and settings that a config.json names. Raises ValueError if we do not have them."""
+    config = read_json(path)
     model_type = config.get("model_type")
     if not isinstance(model_type, str) or model_type not in FAMILIES:
         what = "has no model_type" if model_type is None else f"says model_type={str(model_type)[:80]!r}"
         raise ValueError(f"{path} {what}; the families that we open are {', '.join(FAMILIES)}.")
-    layout: Layout = import_module(FAMILIES[model_type].layout).LAYOUT
+    layout: Layout = import_module(FAMILIES[model_type][0]).LAYOUT
     named = config.get("architectures")
     named = list(layout.architectures[:1]) if named in (None, []) else named
     if not isinstance(named, list) or named[0] not in layout.architectures:
         known = ", ".join(layout.architectures)
         raise ValueError(f"{path} says architectures={str(named)[:80]}; those that we open are {known}.")
-    return layout, named[0]
+    return layout, named[0], config
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -214,34 +187,27 @@ def read_json(path: Path) -> dict[str, Any]:
 @contextmanager
 def open_checkpoint(folder: Path) -> Iterator[list[TensorFile]]:
     """The folder's safetensors file, or its shards; or the file itself."""
-    with ExitStack() as stack:
-        if folder.is_file() and folder.suffix in (".pth", ".pt"):
-            raise ValueError(
-                f"{folder} is pickled: it can run code, and is not opened. Rewrite a ResNet of torchvision's by "
-                f"course_lib.weights.torchvision_resnet.convert({folder.name!r}, folder)."
-            )
-        if folder.is_file():
-            yield [stack.enter_context(open_tensors(folder))]
-            return
-        if (folder / WEIGHTS).exists() or not (folder / INDEX).exists():
-            if (folder / PICKLED).exists() and not (folder / WEIGHTS).exists():
-                raise FileNotFoundError(
-                    f"{folder} has {PICKLED} but no {WEIGHTS}. The former can run code, and is not opened. Convert it "
-                    "where you trust it: transformers.AutoModel.from_pretrained(folder).save_pretrained(folder)."
-                )
-            yield [stack.enter_context(open_tensors(folder / WEIGHTS))]
-            return
+    if folder.is_file() and folder.suffix in (".pth", ".pt"):
+        raise ValueError(
+            f"{folder} is pickled: it can run code, and is not opened. Rewrite a ResNet of torchvision's by "
+            f"course_lib.weights.torchvision_resnet.convert({folder.name!r}, folder)."
+        )
+    whole, places = folder if folder.is_file() else folder / WEIGHTS, {}
+    if not whole.exists() and (folder / INDEX).exists():
         places = read_index(folder / INDEX)
-        files = {name: stack.enter_context(open_tensors(folder / name)) for name in sorted(set(places.values()))}
-        problems = [
-            f"{tensor} is not in {name}" for tensor, name in places.items() if tensor not in files[name].specs
-        ] + [
-            f"{tensor} is in {name}, which the index does not say"
-            for name, file in files.items()
-            for tensor in file.specs
-            if places.get(tensor) != name
-        ]
-        complain(folder / INDEX, problems)
+    elif not whole.exists() and (folder / PICKLED).exists():
+        raise FileNotFoundError(
+            f"{folder} has {PICKLED} but no {WEIGHTS}. The former can run code, and is not opened. Convert it "
+            "where you trust it: transformers.AutoModel.from_pretrained(folder).save_pretrained(folder)."
+        )
+    with ExitStack() as stack:
+        paths = [folder / name for name in sorted(set(places.values()))] or [whole]
+        files = {path.name: stack.enter_context(open_tensors(path)) for path in paths}
+        if places:
+            said, held = set(places.items()), {(tensor, name) for name in files for tensor in files[name].specs}
+            problems = [f"{tensor} is not in {name}" for tensor, name in sorted(said - held)]
+            problems += [f"{tensor} is in {name}, which the index does not say" for tensor, name in sorted(held - said)]
+            complain(folder / INDEX, problems)
         yield list(files.values())
 
 
@@ -273,7 +239,7 @@ Source = tuple[TensorFile, str]
 
 
 def matched(
-    layout: Layout, expected: dict[str, Entry], found: dict[str, TensorFile], settings: Settings, folder: Path
+    layout: Layout, expected: dict[str, Entry], found: dict[str, TensorFile], sizes: dict[str, Any], folder: Path
 ) -> dict[str, list[Source]]:
     """Where each expected tensor is in the files: more than one place if tied weights are stored twice.
 
@@ -296,29 +262,27 @@ def matched(
             missing.append(f"{name} {tuple(theirs.shape)} is missing")
         for file, stored in sources[name]:
             spec = file.specs[stored]
-            why = reason(spec.shape, tuple(theirs.shape), settings.sizes)
+            why = reason(spec.shape, tuple(theirs.shape), sizes)
             if said := problem(stored, spec, theirs, why=why):
                 problems.append(said)
     complain(folder, missing + problems)
     return sources
 
 
-def reason(found: tuple[int, ...], expected: tuple[int, ...], sizes: dict[str, int]) -> str:
+def reason(found: tuple[int, ...], expected: tuple[int, ...], sizes: dict[str, Any]) -> str:
     """Which of config.json's sizes a tensor contradicts, as far as one can see."""
     wrong = {want for have, want in zip(found, expected, strict=False) if have != want}
-    keys = [f"{key}={size}" for key, size in sizes.items() if size in wrong]
+    keys = [f"{key}={size}" for key, size in sizes.items() if wrong & set(size if isinstance(size, list) else [size])]
     return f" by config.json's {' or '.join(keys)}" if keys else ""
 
 
-def read_copies(sources: list[Source], dtype: torch.dtype) -> Tensor:
+def read_copies(sources: list[Source], entry: Entry) -> Tensor:
     """A tensor that a checkpoint holds once, or several times for tied weights.
 
     Raises ValueError if the copies differ: then the weights are not tied.
     """
-    (file, name), *others = sources
-    tensor = file.read(name, DTYPES[file.specs[name].dtype])
-    for other_file, other in others:
-        copy = other_file.read(other, DTYPES[other_file.specs[other].dtype])
-        if not torch.equal(copy.nan_to_num(), tensor.nan_to_num()):
-            raise ValueError(f"{other} and {name} must be equal, since config.json ties them, but they differ.")
-    return tensor.to(dtype)
+    tensors = [file.read(name, DTYPES[file.specs[name].dtype]) for file, name in sources]
+    for (_, name), tensor in zip(sources[1:], tensors[1:], strict=True):
+        if not torch.equal(tensor.nan_to_num(), tensors[0].nan_to_num()):
+            raise ValueError(f"{name} and {sources[0][1]} must be equal, since config.json ties them, but they differ.")
+    return tensors[0].to(entry.ours[0].dtype)

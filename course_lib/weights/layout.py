@@ -1,7 +1,7 @@
 """What a family's table is made of: the names, tensors and settings of an official checkpoint, and ours for them."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, NamedTuple
@@ -13,17 +13,7 @@ from course_lib.weights.tensors import Spec, tied_groups
 
 MOST = 10**8  # no size in a config.json that we know of is larger
 MOST_STAGES = 100  # nor is a list of them longer
-
-ACTIVATIONS = {  # official name -> ours
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "silu": "silu",
-    "swish": "silu",
-}
-OFFICIAL_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
+REQUIRED = object()  # in place of a setting's default: it has none
 
 
 class Transform(NamedTuple):
@@ -40,20 +30,34 @@ CONV1D = Transform(
 ONE_ROW = Transform(lambda tensor: tensor[0], lambda tensor: tensor[None])  # (1, n) where ours is (n,)
 
 Row = tuple[str, str] | tuple[str, str, Transform]
+Setting = tuple[str, str, Callable[[str, Any], Any] | Mapping[Any, Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
     """An official layout, as tables and two small functions.
 
+    A row of `settings` is (their key in config.json, our name, what it takes, default), read in both directions. What
+    it takes is a function such as `integer`, or a mapping of their values to ours: the first that fits is written. The
+    default stands for a missing key or a null; if it is None, so is ours, which is not written. `{encoder,decoder}_x`
+    are two keys, and ours is a pair.
+
     A row of `trunk` or `heads` is (their module, our module) or (their module, our module, transform), read in both
     directions: `#` stands for a number, and what follows (`.weight`) is kept. The first row that fits a name of ours
-    counts. Where ours is `attn.{q,k,v}_proj`, their tensor holds ours one after the other along its first axis (after
-    the transform).
+    counts. `{a,b}` on both sides are several rows in one. Where it is on our side alone, as in `attn.{q,k,v}_proj`,
+    their tensor holds ours one after the other along its first axis (after the transform).
+
+    `build` makes our model of settings by our names, the architecture, and the tensors' names without the prefix;
+    `describe` gives the architecture and the settings back. Both raise ValueError for what the other side has not.
     """
 
     model_type: str  # of config.json
     architectures: tuple[str, ...]  # of config.json; the first is the bare model, which returns features
+    build: Callable[[dict[str, Any], str, frozenset[str]], nn.Module]
+    describe: Callable[[nn.Module], tuple[str, Mapping[str, Any]]]
+    settings: Sequence[Setting]
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # settings of which we have one value only
+    special_tokens: Callable[[Any], Mapping[str, int]] = lambda config: {}  # ids for config.json, which ours has not
     trunk: Sequence[Row]
     heads: Sequence[Row] = ()
     prefix: str = ""  # before their trunk's names where there is a head; optional in a file
@@ -65,8 +69,6 @@ class Layout:
     computed: Callable[[nn.Module], Mapping[str, Tensor]] = lambda model: {}  # our model -> theirs that it computes
     ignored: Sequence[str] = ()  # regexes: tensors that a file may hold and we do not need
     absent: Sequence[tuple[str, float]] = ()  # (regex, value): tensors that a file may lack, and what stands for them
-    build: Callable[["Settings", str], nn.Module]  # config.json and an architecture's name -> our model
-    describe: Callable[[nn.Module], dict[str, Any]]  # our model -> config.json; "architectures" names one of the above
     read_off: Callable[[Mapping[str, Spec]], dict[str, Any] | None] | None = None  # names and shapes of tensors -> what
     # config.json would say, in a layout that has none; None if they are another layout's
 
@@ -74,13 +76,104 @@ class Layout:
         """Their name without the prefix, which files of the same model have or have not."""
         return name.removeprefix(self.prefix)
 
+    def read_settings(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """What a config.json says, by our names. Raises ValueError, naming key and value, for what we do not take."""
+        for key, only in self.fixed.items():
+            given = config.get(key)
+            if given is not None and (given != only or isinstance(given, bool) != isinstance(only, bool)):
+                raise ValueError(f"{key} is {shortened(given)}, and we have only {only!r}")
+        classes = config.get("id2label")  # config.json may name the classes one by one
+        if classes is not None and not (isinstance(classes, dict) and classes):
+            raise ValueError(f"id2label must name the classes, got {shortened(classes)}")
+        config = config if classes is None else {**config, "num_labels": len(classes)}
+        ours: dict[str, Any] = {}
+        for theirs, name, takes, default in self.settings:
+            values = tuple(taken(takes, key, config.get(key), default) for key in alternatives(theirs))
+            ours[name] = values if len(values) > 1 else values[0]
+        return ours
+
+    def write_settings(self, ours: Mapping[str, Any]) -> dict[str, Any]:
+        """The config.json of settings by our names. Raises ValueError for a value that it has no word for."""
+        config = dict(self.fixed)
+        for theirs, name, takes, _ in self.settings:
+            if ours.get(name) is None:
+                continue
+            keys = alternatives(theirs)
+            for key, value in zip(keys, ours[name] if len(keys) > 1 else [ours[name]], strict=True):
+                words = [value] if callable(takes) else [word for word, each in takes.items() if each == value]
+                if not words:
+                    known = ", ".join(map(str, dict.fromkeys(takes.values())))
+                    raise ValueError(f"{self.model_type}'s layout has no {name} {value!r}, only {known}")
+                config[key] = words[0]
+        return config
+
+    def sizes(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The sizes, and lists of them, that a config.json names."""
+        sizes = [theirs for theirs, _, takes, _ in self.settings if takes in (integer, integers, pixels)]
+        return {key: config[key] for theirs in sizes for key in alternatives(theirs) if config.get(key) is not None}
+
+
+def taken(takes: Callable[[str, Any], Any] | Mapping[Any, Any], key: str, value: Any, default: Any) -> Any:
+    """Ours for the value of a key in config.json. Raises ValueError for one that the setting does not take."""
+    value = default if value is None else value
+    if value is REQUIRED:
+        raise ValueError(f"{key} is missing")
+    if value is None or callable(takes):
+        return value if value is None else takes(key, value)
+    for theirs, ours in takes.items():
+        if type(theirs) is type(value) and theirs == value:
+            return ours
+    raise ValueError(f"{key} is {shortened(value)}, and we have only {', '.join(map(repr, takes))}")
+
+
+def integer(key: str, value: Any) -> int:
+    """A whole number, such as a size."""
+    if type(value) is not int or not 1 <= value <= MOST:
+        raise ValueError(f"{key} must be a whole number from 1 to {MOST}, got {shortened(value)}")
+    return value
+
+
+def integers(key: str, value: Any) -> tuple[int, ...]:
+    """A list of whole numbers, such as the size of each stage."""
+    if not isinstance(value, list | tuple) or not 1 <= len(value) <= MOST_STAGES:
+        raise ValueError(f"{key} must be a list of 1 to {MOST_STAGES} whole numbers, got {shortened(value)}")
+    return tuple(integer(f"{key}[{i}]", each) for i, each in enumerate(value))
+
+
+def pixels(key: str, value: Any) -> int | tuple[int, int]:
+    """The side of a square image, or its height and width."""
+    if not isinstance(value, list | tuple):
+        return integer(key, value)
+    if len(value) != 2:
+        raise ValueError(f"{key} must be a number of pixels or two of them, got {shortened(value)}")
+    return integer(key, value[0]), integer(key, value[1])
+
+
+def number(key: str, value: Any, *, at_most: float = 1.0) -> float:
+    """A number, such as a probability."""
+    if type(value) not in (int, float) or not 0 <= value <= at_most:
+        raise ValueError(f"{key} must be a number from 0 to {at_most:g}, got {shortened(value)}")
+    return float(value)
+
+
+FLAG = {True: True, False: False}
+ACTIVATIONS = {  # official name -> ours
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+
 
 @dataclass(kw_only=True)
 class Entry:
     """One official tensor and the tensors of ours that it holds."""
 
     ours: list[Tensor]  # in the order in which they are joined
-    our_names: list[list[str]]  # of each of them: several if they are tied
+    our_names: list[str]  # of each of them, one of several if they are tied
     transform: Transform
 
     def theirs(self) -> Tensor:
@@ -88,14 +181,11 @@ class Entry:
         joined = self.ours[0] if len(self.ours) == 1 else torch.cat(self.ours)
         return self.transform.write(joined)
 
-    def read(self, theirs: Tensor) -> Iterator[tuple[list[str], Tensor]]:
-        """The official tensor as ours, with their names."""
-        parts = (
-            self.transform.read(theirs).split([len(tensor) for tensor in self.ours])
-            if len(self.ours) > 1
-            else (self.transform.read(theirs),)
-        )
-        yield from zip(self.our_names, parts, strict=True)
+    def read(self, theirs: Tensor) -> dict[str, Tensor]:
+        """The official tensor as ours, by our names."""
+        tensor = self.transform.read(theirs)
+        parts = tensor.split([len(part) for part in self.ours]) if len(self.ours) > 1 else [tensor]
+        return {name: part.contiguous() for name, part in zip(self.our_names, parts, strict=True)}
 
 
 def entries(layout: Layout, model: nn.Module, architecture: str) -> dict[str, Entry]:
@@ -120,7 +210,7 @@ def entries(layout: Layout, model: nn.Module, architecture: str) -> dict[str, En
                 f"the table of {layout.model_type} puts two tensors into {name!r}, such as {our_names[0]!r}"
             )
         entry.ours.append(tensor)
-        entry.our_names.append(list(our_names))
+        entry.our_names.append(our_names[0])
     return result
 
 
@@ -135,11 +225,13 @@ def their_name(layout: Layout, our_name: str, headed: bool) -> tuple[str, int, T
         (layout.trunk, inner, layout.prefix if headed else ""),
     ):
         for theirs, ours, *transform in rows:
-            for part, alternative in enumerate(alternatives(ours)):
+            places = alternatives(theirs)
+            for i, alternative in enumerate(alternatives(ours)):
                 match = re.fullmatch(re.escape(alternative).replace(r"\#", r"(\d+)") + r"(\..+)?", name)
                 if match:
                     *numbers, rest = match.groups()
-                    filled = theirs.replace("#", "{}").format(*numbers)
+                    place, part = (theirs, i) if len(places) == 1 else (places[i], 0)
+                    filled = place.replace("#", "{}").format(*numbers)
                     return prefix + filled + (rest or ""), part, transform[0] if transform else AS_IT_IS
     raise ValueError(f"the table of {layout.model_type} has no row for {our_name!r}")
 
@@ -151,89 +243,7 @@ def alternatives(template: str) -> list[str]:
     return ["".join(choice) for choice in product(*choices)]
 
 
-class Settings:
-    """The settings in a config.json, each checked as it is asked for.
-
-    `names` are the tensors in the checkpoint, without the layout's prefix. `sizes` gathers the whole numbers that were
-    asked for. All methods raise ValueError, naming key and value, for a value that they do not take; a missing key or
-    a null gives the default, and is an error where there is none.
-    """
-
-    def __init__(self, values: Mapping[str, Any], names: frozenset[str] = frozenset()):
-        self.values, self.names = values, names
-        self.sizes: dict[str, int] = {}
-
-    def integer(self, key: str, default: int | None = None, *, at_least: int = 1, at_most: int = MOST) -> int:
-        """A whole number, such as a size in units of its own."""
-        value = self._value(key, default)
-        if type(value) is not int or not at_least <= value <= at_most:
-            raise ValueError(f"{key} must be a whole number from {at_least} to {at_most}, got {_short(value)}")
-        self.sizes[key] = value
-        return value
-
-    def integers(
-        self, key: str, default: Sequence[int] | None = None, *, at_least: int = 1, at_most: int = MOST
-    ) -> tuple[int, ...]:
-        """A list of whole numbers, such as the size of each stage."""
-        values = self._value(key, default)
-        if not isinstance(values, (list, tuple)) or not 1 <= len(values) <= MOST_STAGES:
-            raise ValueError(f"{key} must be a list of 1 to {MOST_STAGES} whole numbers, got {_short(values)}")
-        limits = {"at_least": at_least, "at_most": at_most}
-        each = {f"{key}[{i}]": value for i, value in enumerate(values)}
-        result = tuple(Settings(each).integer(name, **limits) for name in each)
-        self.sizes |= {name: value for name, value in zip(each, result, strict=True)}
-        return result
-
-    def number(self, key: str, default: float | None = None, *, at_least: float = 0.0, at_most: float = 1.0) -> float:
-        """A number, such as a probability."""
-        value = self._value(key, default)
-        if type(value) not in (int, float) or not at_least <= value <= at_most:
-            raise ValueError(f"{key} must be a number from {at_least:g} to {at_most:g}, got {_short(value)}")
-        return float(value)
-
-    def flag(self, key: str, default: bool | None = None) -> bool:
-        """True or false."""
-        return self.choice(key, {True: True, False: False}, default)
-
-    def choice(self, key: str, options: Mapping[Any, Any], default: Any = None) -> Any:
-        """What `options` has for the value."""
-        value = self._value(key, default)
-        if not any(type(value) is type(option) and value == option for option in options):
-            known = ", ".join(repr(option) for option in options)
-            raise ValueError(f"{key} is {_short(value)}, and we have only {known}")
-        return options[value]
-
-    def only(self, **values: Any) -> None:
-        """These options must be absent or have these values: we have no others."""
-        for key, value in values.items():
-            self.choice(key, {value: value}, value)
-
-    def _value(self, key: str, default: Any) -> Any:
-        value = self.values.get(key)
-        if value is None and default is None:
-            raise ValueError(f"{key} is missing")
-        return default if value is None else value
-
-
-def num_labels(settings: Settings) -> int:
-    """How many classes a classifier has; config.json names them one by one, unless there are two."""
-    names = settings.values.get("id2label")
-    if names is None:
-        return settings.integer("num_labels", 2)
-    if not isinstance(names, dict) or not names:
-        raise ValueError(f"id2label must name the classes, got {str(names)[:80]}")
-    return len(names)
-
-
-def label_names(count: int) -> dict[str, Any]:
-    """What config.json says of so many classes, which have no names of their own here."""
-    names = [f"LABEL_{i}" for i in range(count)]
-    return {
-        "id2label": {str(i): name for i, name in enumerate(names)},
-        "label2id": {name: i for i, name in enumerate(names)},
-    }
-
-
-def _short(value: Any) -> str:
+def shortened(value: Any) -> str:
+    """A value as an error message shows it."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

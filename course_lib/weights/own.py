@@ -64,15 +64,13 @@ def load(path: Path | str) -> nn.Module:
             outline = skeleton(build, len(file.specs))
         except Exception as error:  # whatever a constructor says of arguments that somebody changed
             raise ValueError(f"{path} describes no model that we have: {error}") from error
-        groups = {names[0]: (names, tensor) for names, tensor in tied_groups(outline).items()}
-        problems = [f"{name} is missing" for name in groups if name not in file.specs]
+        expected = {names[0]: tensor for names, tensor in tied_groups(outline).items()}
+        problems = [f"{name} is missing" for name in expected if name not in file.specs]
         for name, spec in file.specs.items():
-            said = problem(name, spec, groups[name][1], exact=True) if name in groups else f"{name} is unknown"
+            said = problem(name, spec, expected[name], exact=True) if name in expected else f"{name} is unknown"
             problems += [said] if said else []
         complain(path, problems)
-        tensors = {}
-        for name, (names, tensor) in groups.items():
-            tensors |= dict.fromkeys(names, file.read(name, tensor.dtype))
+        tensors = {name: file.read(name, tensor.dtype) for name, tensor in expected.items()}
     return filled(build, tensors)
 
 

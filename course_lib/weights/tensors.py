@@ -4,7 +4,6 @@ A safetensors file is a JSON header and raw numbers, so reading one never runs c
 """
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 FLOATS = ("F64", "F32", "F16", "BF16")  # converted into the model's own type
 DTYPES = {
@@ -21,8 +21,10 @@ DTYPES = {
     "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
 }  # fmt: skip
 SIGNS_OF_PICKLE = {b"PK": "a zip archive, as torch.save writes them", b"\x80": "a pickle"}
+SIGN_OF_GIT_LFS = b"version https://git-lfs"
+SAID_OF_CUT_FILES = ("header too small", "invalid header length", "not fully covered")  # by safetensors
 BUFFER_BYTES = 2**30  # tables that a model computes for itself, such as position codes
-MODULES = 200  # and ten for each tensor: more than any model of ours has
+WEIGHTS = 200  # and ten for each tensor of a file: more than any model of ours makes
 
 
 class Spec(NamedTuple):
@@ -71,9 +73,14 @@ def refuse_other_kinds(path: Path) -> None:
     if not path.is_file():
         raise ValueError(f"{path} is not a file.")
     with path.open("rb") as file:
-        start = file.read(8)
+        start = file.read(len(SIGN_OF_GIT_LFS))
+    if start == SIGN_OF_GIT_LFS:
+        raise ValueError(
+            f"{path} is not the weights but a pointer to them, as git clones large files without git-lfs: install it "
+            "and run `git lfs pull` in the folder."
+        )
     for sign, kind in SIGNS_OF_PICKLE.items():
-        if start.startswith(sign) and int.from_bytes(start, "little") > path.stat().st_size:
+        if start.startswith(sign) and int.from_bytes(start[:8], "little") > path.stat().st_size:
             raise ValueError(f"{path} is not a safetensors file but {kind}: it could run code, and is not opened.")
 
 
@@ -83,7 +90,9 @@ def translated_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except SafetensorError as error:
-        raise ValueError(f"{path} is not a whole safetensors file: {error}.") from error
+        cut = any(sign in str(error) for sign in SAID_OF_CUT_FILES)
+        advice = " It seems to be cut off: download it again." if cut else ""
+        raise ValueError(f"{path} is not a whole safetensors file: {error}.{advice}") from error
 
 
 def problem(name: str, found: Spec, expected: Tensor, *, why: str = "", exact: bool = False) -> str | None:
@@ -109,25 +118,33 @@ def complain(path: Path, problems: list[str], most: int = 6) -> None:
         raise ValueError(f"{path} does not fit:\n  {listed}")
 
 
+class Outline(TorchFunctionMode):
+    """Inside, in this thread alone, weights are on the meta device: without memory, and none is drawn at random.
+
+    Raises ValueError at one that makes far more weights than a file has tensors.
+    """
+
+    def __init__(self, num_tensors: int):
+        super().__init__()
+        self.num_tensors, self.limit, self.count = num_tensors, WEIGHTS + 10 * num_tensors, 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if function in (torch.empty, torch.randn):  # by which all layers make their weights
+            self.count += 1
+            if self.count > self.limit:
+                raise ValueError(f"a model of more than {self.limit} parts, for {self.num_tensors} tensors")
+            kwargs = kwargs | {"device": "meta"}
+        return function(*args, **kwargs)
+
+
 def skeleton(build: Callable[[], nn.Module], num_tensors: int) -> nn.Module:
-    """The model that `build` makes, without memory for any tensor (on the meta device), to compare with a file.
+    """The model that `build` makes, without memory for any tensor, to compare with a file.
 
     Raises ValueError if it would have far more parts than the file has tensors, or compute huge tables.
     """
-    limit, count, this_thread = MODULES + 10 * num_tensors, 0, threading.get_ident()
-
-    def limited(module: nn.Module, name: str, submodule: nn.Module | None) -> None:
-        nonlocal count
-        count += threading.get_ident() == this_thread
-        if count > limit:
-            raise ValueError(f"its settings ask for a model of more than {limit} parts, for {num_tensors} tensors")
-
-    hook = nn.modules.module.register_module_module_registration_hook(limited)
-    try:
-        with torch.device("meta"):
-            model = build()
-    finally:
-        hook.remove()
+    with torch.device("meta"), Outline(num_tensors):
+        model = build()
     stored = model.state_dict()
     computed = sum(buffer.nbytes for name, buffer in model.named_buffers() if name not in stored)
     if computed > BUFFER_BYTES:
@@ -136,27 +153,18 @@ def skeleton(build: Callable[[], nn.Module], num_tensors: int) -> nn.Module:
 
 
 def filled(build: Callable[[], nn.Module], tensors: Mapping[str, Tensor]) -> nn.Module:
-    """The model that `build` makes, with these tensors in the place of all its own; none is drawn at random first.
+    """The model that `build` makes, with these tensors in the place of its own; what it computes, it has computed.
 
-    Names with the same tensor object stay tied.
+    Tied tensors are under the first of their names, and stay tied.
     """
-    this_thread = threading.get_ident()
-
-    def without_memory(module: nn.Module, name: str, parameter: nn.Parameter) -> nn.Parameter | None:
-        if threading.get_ident() != this_thread or parameter is None or parameter.is_meta:
-            return None
-        return nn.Parameter(parameter.to("meta"), requires_grad=parameter.requires_grad)
-
-    hook = nn.modules.module.register_module_parameter_registration_hook(without_memory)
-    try:
+    with Outline(len(tensors)):
         model = build()
-    finally:
-        hook.remove()
-    made: dict[int, nn.Parameter] = {}
-    state: dict[str, Tensor] = dict(tensors)
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        tensor = tensors[name]
-        state[name] = made.setdefault(id(tensor), nn.Parameter(tensor, requires_grad=parameter.requires_grad))
+    state: dict[str, Tensor] = {}
+    for names, own in tied_groups(model).items():
+        tensor = tensors[names[0]]
+        if isinstance(own, nn.Parameter):
+            tensor = nn.Parameter(tensor, requires_grad=own.requires_grad)
+        state |= dict.fromkeys(names, tensor)
     model.load_state_dict(state, assign=True)
     return model.to(memory_format=torch.channels_last).eval()  # of convolutions' weights: faster in this order
 

@@ -7,6 +7,7 @@ pooling, a bottleneck's stride on its 3 x 3 convolution.
 import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,11 @@ from torch import Tensor
 
 from course_lib.models.resnet import ResNet
 from course_lib.weights import resnet
-from course_lib.weights.layout import Layout
 from course_lib.weights.resnet import BARE, HEADED
 from course_lib.weights.tensors import Spec, serialised, write_files
 
 STAGES = (1, 2, 3, 4)
-ALWAYS = {"hidden_act": "relu", "downsample_in_first_stage": False, "downsample_in_bottleneck": False}
+ALWAYS = {"activation": "relu", "stride_in_first_stage": False, "stride_first": False}
 
 
 def read_off(specs: Mapping[str, Spec]) -> dict[str, Any] | None:
@@ -51,15 +51,15 @@ def size(specs: Mapping[str, Spec], name: str, axis: int) -> int:
     return specs[name].shape[axis]
 
 
-def describe(model: ResNet) -> dict[str, Any]:
-    """Which architecture it is. Raises ValueError for a model that torchvision's layout cannot tell from another."""
-    config = resnet.describe(model)
-    if len(model.config.depths) != len(STAGES) or any(config[key] != value for key, value in ALWAYS.items()):
+def describe(model: ResNet) -> tuple[str, dict[str, Any]]:
+    """Architecture and settings. Raises ValueError for a model that this layout cannot tell from another."""
+    architecture, ours = resnet.describe(model)
+    if len(model.config.depths) != len(STAGES) or any(ours[name] != value for name, value in ALWAYS.items()):
         raise ValueError(
             "torchvision's layout is for four stages, ReLU, no stride in the first stage, and a bottleneck's stride on "
             f"its 3 x 3 convolution, got {model.config}"
         )
-    return {"architectures": config["architectures"]}
+    return architecture, ours
 
 
 def convert(path: Path | str, folder: Path | str) -> None:
@@ -89,26 +89,17 @@ def convert(path: Path | str, folder: Path | str) -> None:
     write_files({folder / "model.safetensors": serialised(tensors, {})})
 
 
-LAYOUT = Layout(
-    model_type="resnet",
-    architectures=(BARE, HEADED),
+LAYOUT = replace(
+    resnet.LAYOUT,
+    describe=describe,
+    read_off=read_off,
+    prefix="",
     trunk=[
         ("conv1", "stem.conv"),
         ("bn1", "stem.norm"),
-        *(
-            row
-            for stage in STAGES
-            for row in (
-                *((f"layer{stage}.#.conv{i}", f"stages.{stage - 1}.#.convs.{i - 1}.conv") for i in (1, 2, 3)),
-                *((f"layer{stage}.#.bn{i}", f"stages.{stage - 1}.#.convs.{i - 1}.norm") for i in (1, 2, 3)),
-                (f"layer{stage}.#.downsample.0", f"stages.{stage - 1}.#.shortcut.conv"),
-                (f"layer{stage}.#.downsample.1", f"stages.{stage - 1}.#.shortcut.norm"),
-            )
-        ),
+        ("layer{1,2,3,4}.#.conv{1,2,3}", "stages.{0,1,2,3}.#.convs.{0,1,2}.conv"),
+        ("layer{1,2,3,4}.#.bn{1,2,3}", "stages.{0,1,2,3}.#.convs.{0,1,2}.norm"),
+        ("layer{1,2,3,4}.#.downsample.{0,1}", "stages.{0,1,2,3}.#.shortcut.{conv,norm}"),
     ],
     heads=[("fc", "head")],
-    absent=[(r"\.num_batches_tracked$", 0)],  # in files from before it was counted
-    build=resnet.build,
-    describe=describe,
-    read_off=read_off,
 )

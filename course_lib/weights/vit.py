@@ -3,92 +3,74 @@
 from typing import Any
 
 from course_lib.models.vit import ViT, ViTConfig
-from course_lib.weights.layout import Layout, Settings, label_names, num_labels
+from course_lib.weights.layout import ACTIVATIONS, FLAG, Layout, integer, number, pixels
+
+BARE, HEADED = "ViTModel", "ViTForImageClassification"
 
 
-def build(settings: Settings, architecture: str) -> ViT:
-    """The model that a config.json describes; a bare one has a pooler if the checkpoint has."""
-    settings.only(hidden_act="gelu", qkv_bias=True, pooler_act="tanh", attention_probs_dropout_prob=0.0)
-    dim = settings.integer("hidden_size", 768)
-    bare = architecture == "ViTModel"
-    pooled = bare and any(name.startswith("pooler.") for name in settings.names)
-    if pooled:
-        settings.only(pooler_output_size=dim)
-    return ViT(
-        ViTConfig(
-            image_size=image_size(settings),
-            patch_size=settings.integer("patch_size", 16),
-            in_channels=settings.integer("num_channels", 3),
-            num_classes=None if bare else num_labels(settings),
-            dim=dim,
-            depth=settings.integer("num_hidden_layers", 12),
-            num_heads=settings.integer("num_attention_heads", 12),
-            mlp_dim=settings.integer("intermediate_size", 3072),
-            dropout=settings.number("hidden_dropout_prob", 0.0),
-            norm_eps=settings.number("layer_norm_eps", 1e-12),
-            pool="mlp" if pooled else "cls",
-        )
-    )
+def build(ours: dict[str, Any], architecture: str, names: frozenset[str]) -> ViT:
+    """The model; a bare one has a pooler if the checkpoint has."""
+    width, dim = ours.pop("pooler_dim"), ours["dim"]
+    if architecture == HEADED:
+        return ViT(ViTConfig(**ours))
+    pooled = any(name.startswith("pooler.") for name in names)
+    if pooled and width not in (None, dim):
+        raise ValueError(f"pooler_output_size is {width}, and we have only {dim}")
+    return ViT(ViTConfig(**ours | {"num_classes": None, "pool": "mlp" if pooled else "cls"}))
 
 
-def describe(model: ViT) -> dict[str, Any]:
-    """The config.json of a model. Raises ValueError for a stem, a pooling or a head that the layout does not have."""
+def describe(model: ViT) -> tuple[str, dict[str, Any]]:
+    """Architecture and settings. Raises ValueError for a stem, a pooling or a head that the layout does not have."""
     config = model.config
     if config.stem != "patch" or config.pool == "mean" or (config.pool == "mlp" and config.num_classes is not None):
         raise ValueError(
             f"the official layout has no place for stem={config.stem!r} with pool={config.pool!r} and "
             f"num_classes={config.num_classes}: it takes patches, and a class token with or without a head of one layer"
         )
-    return {
-        "architectures": ["ViTModel" if config.num_classes is None else "ViTForImageClassification"],
-        "image_size": config.image_size,
-        "patch_size": config.patch_size,
-        "num_channels": config.in_channels,
-        "hidden_size": config.dim,
-        "num_hidden_layers": config.depth,
-        "num_attention_heads": config.num_heads,
-        "intermediate_size": config.mlp_dim,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": config.dropout,
-        "attention_probs_dropout_prob": 0.0,
-        "layer_norm_eps": config.norm_eps,
-        "qkv_bias": True,
-        "pooler_act": "tanh",
-    } | ({} if config.num_classes is None else label_names(config.num_classes))
+    return BARE if config.num_classes is None else HEADED, vars(config)
 
 
-def image_size(settings: Settings) -> int | tuple[int, int]:
-    """Height and width in pixels, or one number for both."""
-    size = settings.values.get("image_size")
-    if not isinstance(size, list):
-        return settings.integer("image_size", 224)
-    if len(size) != 2:
-        raise ValueError(f"image_size must be a number of pixels or two of them, got {str(size)[:80]}")
-    height, width = (Settings({"image_size": pixels}).integer("image_size") for pixels in size)
-    return height, width
+def block(theirs: str, ours: str) -> list[tuple[str, str]]:
+    """The rows of the blocks in an encoder, or in MAE's decoder."""
+    return [
+        (f"{theirs}.layernorm_{{before,after}}", f"{ours}.norm{{1,2}}"),
+        (f"{theirs}.attention.attention.{{query,key,value}}", f"{ours}.attn.{{q,k,v}}_proj"),
+        (f"{theirs}.attention.output.dense", f"{ours}.attn.o_proj"),
+        (f"{theirs}.intermediate.dense", f"{ours}.ffn.up_proj"),
+        (f"{theirs}.output.dense", f"{ours}.ffn.down_proj"),
+    ]
 
 
 LAYOUT = Layout(
     model_type="vit",
-    architectures=("ViTModel", "ViTForImageClassification"),
+    architectures=(BARE, HEADED),
+    build=build,
+    describe=describe,
+    settings=[
+        ("image_size", "image_size", pixels, 224),
+        ("patch_size", "patch_size", integer, 16),
+        ("num_channels", "in_channels", integer, 3),
+        ("hidden_size", "dim", integer, 768),
+        ("num_hidden_layers", "depth", integer, 12),
+        ("num_attention_heads", "num_heads", integer, 12),
+        ("intermediate_size", "mlp_dim", integer, 3072),
+        ("hidden_act", "activation", ACTIVATIONS, "gelu"),
+        ("hidden_dropout_prob", "dropout", number, 0.0),
+        ("layer_norm_eps", "norm_eps", number, 1e-12),
+        ("qkv_bias", "qkv_bias", FLAG, True),
+        ("pooler_output_size", "pooler_dim", integer, None),
+        ("num_labels", "num_classes", integer, 2),
+    ],
+    fixed={"attention_probs_dropout_prob": 0.0, "pooler_act": "tanh"},
     prefix="vit.",
     trunk=[
         ("embeddings.cls_token", "cls_token"),
         ("embeddings.position_embeddings", "pos_embed"),
         ("embeddings.patch_embeddings.projection", "patch_embed.proj"),
-        ("encoder.layer.#.layernorm_before", "blocks.#.norm1"),
-        ("encoder.layer.#.attention.attention.query", "blocks.#.attn.q_proj"),
-        ("encoder.layer.#.attention.attention.key", "blocks.#.attn.k_proj"),
-        ("encoder.layer.#.attention.attention.value", "blocks.#.attn.v_proj"),
-        ("encoder.layer.#.attention.output.dense", "blocks.#.attn.o_proj"),
-        ("encoder.layer.#.layernorm_after", "blocks.#.norm2"),
-        ("encoder.layer.#.intermediate.dense", "blocks.#.ffn.up_proj"),
-        ("encoder.layer.#.output.dense", "blocks.#.ffn.down_proj"),
+        *block("encoder.layer.#", "blocks.#"),
         ("layernorm", "norm"),
         ("pooler.dense", "pooler"),
     ],
     heads=[("classifier", "head")],
     ignored=[r"^embeddings\.mask_token$", r"^pooler\."],  # of a head that we do not open, or beside a classifier
-    build=build,
-    describe=describe,
 )

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.generation import Cache, LanguageModel, beam_search, greedy, sample, stream
+from course_lib.generation import Cache, LanguageModel, beam_search, greedy, sample, stepwise, stream
 from course_lib.generation.protocol import check_request
 from course_lib.models.bert import BERT, BERTConfig
 from course_lib.models.gpt import GPT, GPTConfig
@@ -31,10 +31,12 @@ def test_an_encoder_decoder_needs_its_source_first():
 
 
 @pytest.mark.parametrize(("write", "more"), [(greedy, {}), (sample, {}), (stream, {}), (beam_search, {"num_beams": 2})])
-def test_a_model_that_cannot_write_is_named_with_what_can(write, more):
+def test_a_model_that_cannot_write_is_named_with_what_can(write, more, monkeypatch):
     sizes = {"vocab_size": 9, "dim": 8, "num_heads": 2, "mlp_dim": 8, "depth": 1}
     ids = torch.ones(2, 3, dtype=torch.long)
-    unchecked = inspect.unwrap(write)  # the types that tests check would speak first
+    # the types that tests check would speak first
+    monkeypatch.setattr(stepwise, "stream", inspect.unwrap(stream))
+    unchecked = inspect.unwrap(write)
     for model in (BERT(BERTConfig(**sizes)), Transformer(TransformerConfig(**sizes)), nn.Linear(2, 2)):
         with pytest.raises(ValueError, match=f"{type(model).__name__} does not write: .*model.given\\(source\\)"):
             unchecked(model, ids, max_new_tokens=2, **more)

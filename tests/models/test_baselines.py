@@ -40,10 +40,12 @@ def test_logistic_regression_equals_scikit_learn(classes, l2):
     x = counts.fit_transform([{word: float(row.count(word)) for word in row} for row in rows])
     # two classes have two weight vectors here and one there: w = w_1 - w_0 costs half as much
     strength = l2 / 2 if classes == 2 else l2
-    official = linear_model.LogisticRegression(C=1 / strength, tol=1e-10, max_iter=5000).fit(x, labels)
+    official = linear_model.LogisticRegression(C=1 / strength, solver="newton-cg", tol=1e-11, max_iter=5000).fit(
+        x, labels
+    )
     wanted = official.predict_proba(counts.transform([{word: float(row.count(word)) for word in row} for row in new]))
     order = [ours.classes.index(label) for label in official.classes_]
-    assert np.abs(ours.probs(new).numpy()[:, order] - wanted).max() < 1e-4
+    assert np.abs(ours.probs(new).numpy()[:, order] - wanted).max() < 1e-9
     assert wanted.std() > 0.1
     assert (
         ours.predict(new)
@@ -55,6 +57,18 @@ def test_features_never_seen_leave_the_other_ones_to_decide():
     model = LogisticRegression().fit([["a"], ["a"], ["b"], ["b"]], [1, 1, 0, 0])
     assert model.predict([["a", "new"], ["new", "b"]]) == [1, 0]
     assert model.probs([["new"], []]).flatten().tolist() == pytest.approx([0.5] * 4)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3, 7, 10])
+@pytest.mark.parametrize("kinds", [[["a"]], [[]], [["a", "b"]], [["a"], ["b"]]])
+def test_examples_that_tell_nothing_make_all_classes_equally_likely(classes, kinds):
+    examples, labels = [kind for kind in kinds for _ in range(classes)], [*range(classes)] * len(kinds)
+    probs = LogisticRegression().fit(examples, labels).probs([["a"], ["new"], []])
+    assert (probs - 1 / classes).abs().max() < 1e-9
+
+
+def test_no_examples_have_no_probabilities():
+    assert LogisticRegression().fit([["a"], ["b"]], [0, 1]).probs([]).shape == (0, 2)
 
 
 def test_fitting_again_starts_afresh():

@@ -219,7 +219,7 @@ def test_a_trunk_without_a_pooler_says_so():
 
 
 def test_too_many_tokens_are_refused():
-    with pytest.raises(ValueError, match="positions up to 9 were asked for, the table holds 0 to 8"):
+    with pytest.raises(ValueError, match="positions 0 to 9 were asked for, the table holds 0 to 8"):
         make()(torch.zeros(1, 10, dtype=torch.long))
 
 

@@ -215,7 +215,7 @@ def test_what_does_not_fit_is_named():
         GPTConfig(head="own")
     with pytest.raises(ValueError, match="dim=12, num_heads=5"):
         make(num_heads=5)
-    with pytest.raises(ValueError, match="positions up to 9 .* 0 to 8"):
+    with pytest.raises(ValueError, match="positions 0 to 9 .* 0 to 8"):
         make()(batch(size=(1, 10)))
     with pytest.raises(ValueError, match="at most 9 tokens, room for 11"):
         make().new_cache(11)

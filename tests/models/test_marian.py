@@ -90,5 +90,5 @@ def test_settings_that_make_no_sense_are_named(options, message):
 
 
 def test_too_long_a_target_is_refused():
-    with pytest.raises(ValueError, match="positions up to 12 were asked for"):
+    with pytest.raises(ValueError, match="positions 0 to 12 were asked for"):
         make()(torch.zeros(1, 6, dtype=torch.long), torch.zeros(1, 13, dtype=torch.long))

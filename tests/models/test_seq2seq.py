@@ -27,7 +27,7 @@ def test_writing_word_by_word_gives_the_logits_of_teacher_forcing(attention):
     encoded = model.encode(model.embed(source), valid)
     state, logits = model.start(encoded), []
     for word in target.unbind(dim=1):
-        decoded = model.decoder(model.target_embed(word)[:, None], encoded, state)
+        decoded = model.decoder(model.target_embed(word[:, None]), encoded, state)
         state = decoded.state
         logits.append(model.readout(decoded.features))
     torch.testing.assert_close(torch.cat(logits, dim=1), model(source, valid, target), rtol=0, atol=1e-10)
@@ -79,7 +79,7 @@ def test_the_additive_decoder_follows_bahdanau_s_equations():
     s = (model.initial_state(model.encode(model.embed(source[:1]), valid[:1]).summary)).tanh()[0]
     W, U, v = decoder.attention.q_proj.weight, decoder.attention.k_proj.weight, decoder.attention.v
     features = []
-    for y in model.target_embed(target[0]):
+    for y in model.target_embed(target[:1])[0]:
         energies = torch.stack([v @ torch.tanh(W @ s + U @ h_j) for h_j in h])  # e_ij
         alpha = energies.exp() / energies.exp().sum()  # eq. (6)
         c = sum(a * h_j for a, h_j in zip(alpha, h, strict=True))  # eq. (5)

@@ -185,7 +185,7 @@ def test_one_number_of_tokens_shares_one_table_for_source_target_and_logits():
 def test_embeddings_enter_with_standard_deviation_one_and_no_token_is_favoured():
     torch.manual_seed(0)
     model = Transformer(TransformerConfig(vocab_size=400, dim=64, depth=1, num_heads=2, mlp_dim=64))
-    entering = model.source_embed(torch.arange(400)) * model.scale
+    entering = model.source_embed(torch.arange(400)[None]) * model.scale
     assert abs(entering.std().item() - 1) < 0.02
     assert (model.head.bias == 0).all()
 
@@ -253,7 +253,7 @@ def test_settings_that_make_no_sense_are_named(options, message):
 
 def test_too_long_a_target_is_refused():
     model, source, _, _ = make()
-    with pytest.raises(ValueError, match="positions up to 12 were asked for"):
+    with pytest.raises(ValueError, match="positions 0 to 12 were asked for"):
         model(source, torch.zeros(2, 13, dtype=torch.long))
 
 

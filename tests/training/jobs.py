@@ -74,3 +74,7 @@ def square(folder, number):
     if os.environ.get("BROKEN_JOB") == str(number):
         raise ZeroDivisionError("planted")
     return torch.tensor(number) ** 2
+
+
+def double(folder, number):
+    return 2 * number

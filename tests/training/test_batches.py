@@ -158,6 +158,6 @@ def test_rollouts_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match=r"checkpoint_every=18 .*round of 12 steps \(3 epochs .*multiple of 12"):
         fit(Bandit(), Rollouts(pull, epochs=3, minibatches=4), clipped_loss, config=config)
     for made in ({"a": torch.ones(5), "b": torch.ones(6)}, {"a": torch.ones(3)}, {}):
-        with pytest.raises(ValueError, match="same number of examples, 4 .*got {"):
+        with pytest.raises(ValueError, match="one number of examples, at least its 4 minibatches, got {"):
             fit(Bandit(), Rollouts(lambda model, round, made=made: made, epochs=1, minibatches=4), clipped_loss,
                 config=FitConfig(steps=4))  # fmt: skip

@@ -178,8 +178,8 @@ def test_a_sweep_that_was_stopped_goes_on_with_what_is_finished(tmp_path, monkey
         assert [int(square) for square in found] == [9, 4, 1, 0]
     assert display.updates[0][:2] == (2.0, 4)
     assert {path.name: path.read_text() for path in runs.iterdir()} == {"0": "x", "1": "x", "2": "xx", "3": "x"}
-    assert run_jobs(jobs.count_slowly, [{"label": 1}], workers=0, results=results) == [1]
-    assert len(list(results.iterdir())) == 5
+    assert run_jobs(jobs.double, settings, workers=0, results=results) == [0, 2, 4, 6]  # not mixed up with the squares
+    assert len(list(results.iterdir())) == 8
 
 
 class AtOnce(Executor):

@@ -14,7 +14,8 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from course_lib.models import bert
+from course_lib.layers.recording import record_attention
+from course_lib.models import bert, bert_tasks
 from course_lib.weights import from_pretrained, save_pretrained
 
 logging.set_verbosity_error()
@@ -40,14 +41,19 @@ CONFIGS = {
         "layer_norm_eps": 1e-3,
         "num_labels": 1,
     },
+    "unequal dropouts": {
+        "hidden_dropout_prob": 0.3,
+        "attention_probs_dropout_prob": 0.0,
+        "classifier_dropout": 0.2,
+    },
 }
 HEADS = {
     BertModel: bert.BERT,
-    BertForMaskedLM: bert.BERTForMaskedLM,
-    BertForPreTraining: bert.BERTForPreTraining,
-    BertForNextSentencePrediction: bert.BERTForNextSentence,
-    BertForSequenceClassification: bert.BERTForSequenceClassification,
-    BertForTokenClassification: bert.BERTForTokenClassification,
+    BertForMaskedLM: bert_tasks.BERTForMaskedLM,
+    BertForPreTraining: bert_tasks.BERTForPreTraining,
+    BertForNextSentencePrediction: bert_tasks.BERTForNextSentence,
+    BertForSequenceClassification: bert_tasks.BERTForSequenceClassification,
+    BertForTokenClassification: bert_tasks.BERTForTokenClassification,
 }
 each_head = pytest.mark.parametrize("official", HEADS, ids=lambda kind: kind.__name__)
 each_config = pytest.mark.parametrize("settings", CONFIGS.values(), ids=CONFIGS)
@@ -133,7 +139,9 @@ def test_attention_maps_equal_the_official_ones(tmp_path):
     ours = from_pretrained(tmp_path)
     for tokens, their_arguments, our_arguments in batches(theirs.config):
         expected = torch.stack(theirs(tokens, **their_arguments, output_attentions=True).attentions, dim=1)
-        torch.testing.assert_close(ours.attention_maps(tokens, **our_arguments), expected, rtol=0, atol=1e-5)
+        with record_attention(ours) as record:
+            ours(tokens, **our_arguments)
+        torch.testing.assert_close(record.maps(), expected, rtol=0, atol=1e-5)
 
 
 def test_a_checkpoint_without_a_pooler_is_opened_without_one(tmp_path):
@@ -173,8 +181,8 @@ def change_config(folder, **changes):
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads is {'0': \\[1\\]}"),
         ({"hidden_act": "mish"}, "hidden_act is 'mish'"),
-        ({"attention_probs_dropout_prob": 0.3}, "attention_probs_dropout_prob is 0.3 and hidden_dropout_prob is 0.1"),
-        ({"classifier_dropout": 0.3}, "classifier_dropout is 0.3"),
+        ({"attention_probs_dropout_prob": 1.5}, "attention_probs_dropout_prob must be a number from 0 to 1, got 1.5"),
+        ({"classifier_dropout": "0.3"}, "classifier_dropout must be a number from 0 to 1, got '0.3'"),
         ({"num_attention_heads": 5}, "num_heads=5"),
         ({"id2label": []}, "id2label must name the classes"),
         ({"architectures": ["BertForMultipleChoice"]}, "BertForMultipleChoice"),
@@ -188,14 +196,29 @@ def test_settings_that_we_do_not_have_are_refused_by_name(changes, message, tmp_
         from_pretrained(tmp_path)
 
 
-def test_one_dropout_is_kept_in_both_directions(tmp_path):
-    dropout = {"hidden_dropout_prob": 0.25, "attention_probs_dropout_prob": 0.25, "classifier_dropout": 0.25}
-    official_model(BertForTokenClassification, **dropout).save_pretrained(tmp_path)
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        ((0.25, 0.25, 0.25), (0.25, None, None)),
+        ((0.25, 0.25, None), (0.25, None, None)),
+        ((0.3, 0.0, 0.2), (0.3, 0.0, 0.2)),
+        ((0.0, 0.1, None), (0.0, 0.1, None)),
+    ],
+)
+def test_dropouts_are_kept_in_both_directions(theirs, expected, tmp_path):
+    keys = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
+    official_model(BertForTokenClassification, **dict(zip(keys, theirs, strict=True))).save_pretrained(tmp_path)
     ours = from_pretrained(tmp_path)
-    assert ours.config.dropout == 0.25
+    config, attention = ours.config, ours.bert.blocks[0].attn
+    assert (config.dropout, config.attention_dropout, config.classifier_dropout) == expected
+    assert (ours.bert.dropout.p, attention.dropout, ours.dropout.p) == (
+        *theirs[:2],
+        theirs[0 if expected[2] is None else 2],
+    )
     save_pretrained(ours, tmp_path / "ours")
     written = BertConfig.from_pretrained(tmp_path / "ours")
-    assert (written.hidden_dropout_prob, written.attention_probs_dropout_prob) == (0.25, 0.25)
+    assert tuple(getattr(written, key) for key in keys) == (*theirs[:2], theirs[0] if theirs[2] is None else theirs[2])
+    assert from_pretrained(tmp_path / "ours").config == config
 
 
 def test_a_missing_head_is_reported_and_not_invented(tmp_path):

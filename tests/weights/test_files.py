@@ -15,19 +15,19 @@ from course_lib.models.bert import BERTConfig
 from course_lib.models.bert_tasks import BERTForMaskedLM
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.models.mae import mae_base
+from course_lib.models.marian import Marian, MarianConfig
 from course_lib.models.resnet import ResNet, ResNetConfig
 from course_lib.models.swin import Swin, SwinConfig
 from course_lib.models.t5 import T5, T5Config
-from course_lib.models.transformer import Transformer, TransformerConfig
 from course_lib.models.vit import ViT, ViTConfig
 from course_lib.weights import from_pretrained, save_pretrained
-from course_lib.weights.files import FAMILIES, Family
+from course_lib.weights.files import FAMILIES
 from tests.weights.toy import Toy, ToyConfig
 
 
 @pytest.fixture(autouse=True)
 def toy_family(monkeypatch):
-    monkeypatch.setitem(FAMILIES, "toy", Family("tests.weights.toy", "tests.weights.toy"))
+    monkeypatch.setitem(FAMILIES, "toy", ("tests.weights.toy", "tests.weights.toy"))
 
 
 def toy(**config):
@@ -87,6 +87,33 @@ def test_tensors_have_their_official_names_and_shapes(folder):
         "final_bias": (1, 7),
     }
     assert torch.equal(stored["toy.h.1.c_attn.weight"][:, 4:8], model.blocks[1].k_proj.weight.T)
+
+
+def test_settings_of_every_kind_go_both_ways(tmp_path):
+    settings = {"kernel": (2, 7), "num_classes": 3, "extra": 9, "activation": "silu"}
+    save_pretrained(toy(**settings), tmp_path)
+    written = json.loads((tmp_path / "config.json").read_text())
+    assert written == {
+        "model_type": "toy", "architectures": ["ToyForSomething"], "dtype": "float32", "vocab_size": 7,
+        "hidden_size": 4, "num_layers": 2, "act": "silu", "tie_word_embeddings": True, "kernel_height": 2,
+        "kernel_width": 7, "extra": 9, "num_labels": 3, "rotary": False, "rate": 0.0, "last_id": 6,
+    }  # fmt: skip
+    assert from_pretrained(tmp_path).config == ToyConfig(**settings)
+    change_config(tmp_path, kernel_width="gone", extra=None, act=None, rotary="gone", rate=0, num_labels="gone")
+    assert from_pretrained(tmp_path).config == ToyConfig(kernel=(2, 3))
+    change_config(tmp_path, id2label={"0": "cat", "1": "dog", "2": "bird", "3": "fish"}, num_labels=7)
+    assert from_pretrained(tmp_path).config.num_classes == 4
+
+
+def test_what_is_none_is_not_written(tmp_path):
+    save_pretrained(toy(), tmp_path)
+    assert "extra" not in json.loads((tmp_path / "config.json").read_text())
+
+
+def test_a_value_without_an_official_word_is_not_written(tmp_path):
+    with pytest.raises(ValueError, match="toy's layout has no activation 'mish', only relu, gelu, gelu_tanh, silu"):
+        save_pretrained(toy(activation="mish"), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_model_without_a_head_has_no_prefix(tmp_path):
@@ -215,6 +242,14 @@ def test_all_problems_are_named_up_to_six(folder):
         ({"act": "quick_gelu"}, "act is 'quick_gelu', and we have only 'relu', 'gelu'"),
         ({"act": ["gelu"]}, "act is .'gelu'., and we have only"),
         ({"rotary": True}, "rotary is True, and we have only False"),
+        ({"rotary": 0}, "rotary is 0, and we have only False"),
+        ({"rate": 0.1}, "rate is 0.1, and we have only 0.0"),
+        ({"rate": False}, "rate is False, and we have only 0.0"),
+        ({"rate": "x" * 1000}, "rate is 'x{76}..., and we have only 0.0"),
+        ({"kernel_width": 0}, "kernel_width must be a whole number from 1 to 100000000, got 0"),
+        ({"extra": 1.5}, "extra must be a whole number from 1 to 100000000, got 1.5"),
+        ({"id2label": ["cat"]}, r"id2label must name the classes, got \['cat'\]"),
+        ({"id2label": {}}, "id2label must name the classes, got {}"),
         ({"tie_word_embeddings": 1}, "tie_word_embeddings is 1, and we have only True, False"),
         ({"vocab_size": "gone"}, "vocab_size is missing"),
         ({"vocab_size": "7"}, "vocab_size must be a whole number from 1 to 100000000, got '7'"),
@@ -295,6 +330,33 @@ def test_a_file_with_a_lying_header_is_refused(folder, content):
     (folder / "model.safetensors").write_bytes(content)
     with pytest.raises(ValueError, match="safetensors"):
         from_pretrained(folder)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.9, 0.999])
+def test_a_file_that_is_cut_off_is_told_to_be_downloaded_again(folder, share):
+    path = folder / "model.safetensors"
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ValueError, match=r"model\.safetensors .* cut off: download it again"):
+        from_pretrained(folder)
+
+
+def test_a_pointer_in_place_of_the_weights_is_told_how_to_fetch_them(folder):
+    (folder / "model.safetensors").write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
+    )
+    with pytest.raises(ValueError, match=r"(?s)model\.safetensors is not the weights but a pointer.*`git lfs pull`"):
+        from_pretrained(folder)
+
+
+def test_a_released_name_without_its_folder_is_told_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no folder gpt2. Nothing is .*`hf download gpt2 --local-dir gpt2`"):
+        from_pretrained("gpt2")
+    with pytest.raises(FileNotFoundError, match="`hf download Helsinki-NLP/opus-mt --local-dir opus-mt`"):
+        from_pretrained("Helsinki-NLP/opus-mt")
+    with pytest.raises(FileNotFoundError, match="`hf download gpt2 --local-dir gpt2`"):
+        from_pretrained(tmp_path / "nowhere")
 
 
 def test_what_is_no_file_is_refused(folder, tmp_path):
@@ -422,8 +484,8 @@ SMALL = {"vocab_size": 7, "dim": 4, "depth": 1, "num_heads": 2}
 REAL = {
     "bert": lambda: BERTForMaskedLM(BERTConfig(**SMALL, mlp_dim=6, context_length=5)),
     "gpt2": lambda: GPT(GPTConfig(**SMALL, context_length=5)),
-    "marian": lambda: Transformer(
-        TransformerConfig(**SMALL, mlp_dim=6, max_length=9, activation="gelu", positions="sinusoidal_halves")
+    "marian": lambda: Marian(
+        MarianConfig(vocab_size=7, dim=4, depth=(1, 1), num_heads=(2, 2), mlp_dim=(6, 6), context_length=9)
     ),
     "resnet": lambda: ResNet(
         ResNetConfig(in_channels=1, num_classes=3, stem_channels=2, widths=(2, 4), depths=(1, 1), block="basic")
@@ -445,6 +507,20 @@ def test_every_family_is_tested_here():
 
 
 @pytest.mark.parametrize("model_type", REAL)
+def test_each_family_comes_back_whole_and_without_a_random_draw(model_type, tmp_path):
+    model = REAL[model_type]()
+    save_pretrained(model, tmp_path)
+    before = torch.get_rng_state()
+    opened = from_pretrained(tmp_path)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert type(opened) is type(model) and opened.config == model.config and same(opened, model)
+    buffers = zip(opened.buffers(), model.buffers(), strict=True)
+    assert all(torch.equal(one, other) for one, other in buffers)
+    assert len(list(opened.parameters())) == len(list(model.parameters()))  # what was tied is tied
+    assert [p.requires_grad for p in opened.parameters()] == [p.requires_grad for p in model.parameters()]
+
+
+@pytest.mark.parametrize("model_type", REAL)
 def test_no_setting_of_any_family_can_do_harm(model_type, tmp_path):
     model = REAL[model_type]()
     save_pretrained(model, tmp_path)
@@ -452,7 +528,7 @@ def test_no_setting_of_any_family_can_do_harm(model_type, tmp_path):
     assert config["model_type"] == model_type
     shapes = sorted(tensor.shape for tensor in model.state_dict().values())
     refused = set()
-    for key, value in product(config, ["no", 10**8]):
+    for key, value in product([*config, "id2label"], ["no", 10**8]):
         change_config(tmp_path, **config | {key: value})
         try:
             opened = from_pretrained(tmp_path)

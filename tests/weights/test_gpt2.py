@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 
 import pytest
 import torch
@@ -9,7 +8,6 @@ from transformers import GPT2Config, GPT2LMHeadModel, GPT2Model
 from course_lib import weights
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.weights.gpt2 import LAYOUT
-from course_lib.weights.layout import Settings
 
 SIZES = {"vocab_size": 23, "n_positions": 11, "n_embd": 12, "n_layer": 2, "n_head": 3}
 CONFIGURATIONS = {
@@ -110,8 +108,24 @@ def test_a_round_trip_keeps_every_bit(settings, tmp_path):
 
 def test_official_defaults_are_ours():
     with torch.device("meta"):
-        model = LAYOUT.build(Settings(GPT2Config().to_dict()), "GPT2LMHeadModel")
-    assert replace(model.config, mlp_dim=None) == GPTConfig() and model.config.mlp_dim == 3072
+        model = LAYOUT.build(LAYOUT.read_settings(GPT2Config().to_dict()), "GPT2LMHeadModel", frozenset())
+    assert model.config == GPTConfig() and model.blocks[0].ffn.up_proj.out_features == 3072
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [((0.2, 0.2, 0.2), (None, None, 0.2)), ((0.0, 0.5, 0.25), (0.0, 0.5, 0.25)), ((0.1, 0.3, 0.1), (None, 0.3, 0.1))],
+)
+def test_dropouts_are_kept_in_both_directions(theirs, expected, tmp_path):
+    keys = ("embd_pdrop", "attn_pdrop", "resid_pdrop")
+    ours = opened(official(**dict(zip(keys, theirs, strict=True))), tmp_path / "theirs")
+    config, block = ours.config, ours.blocks[0]
+    assert (config.embed_dropout, config.attention_dropout, config.dropout) == expected
+    assert (ours.dropout.p, block.attn.dropout, block.dropout.p) == theirs
+    weights.save_pretrained(ours, tmp_path / "ours")
+    written = GPT2Config.from_pretrained(tmp_path / "ours")
+    assert tuple(getattr(written, key) for key in keys) == theirs
+    assert weights.from_pretrained(tmp_path / "ours").config == config
 
 
 def test_our_model_is_saved_and_opened_again(tmp_path):

@@ -59,7 +59,8 @@ def assert_same(official, ours, size):
     theirs = official(image, output_hidden_states=True, output_hidden_states_before_downsampling=True)
     maps = theirs.reshaped_hidden_states[1:]  # the first is what the patches are embedded as
     if isinstance(official, SwinModel):
-        pairs = [(ours.features(image), theirs.last_hidden_state), (ours(image), theirs.pooler_output)]
+        tokens = ours(image)
+        pairs = [(tokens, theirs.last_hidden_state), (tokens.mean(dim=1), theirs.pooler_output)]
     else:
         pairs = [(ours(image), theirs.logits)]
     pairs += zip(ours.feature_maps(image), maps, strict=True)

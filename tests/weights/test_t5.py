@@ -8,7 +8,6 @@ from transformers import T5ForConditionalGeneration, T5Model
 
 from course_lib import weights
 from course_lib.models.t5 import T5, T5Config
-from course_lib.weights.layout import Settings
 from course_lib.weights.t5 import LAYOUT
 
 SIZES = {"vocab_size": 23, "d_model": 12, "d_kv": 4, "d_ff": 20, "num_layers": 2, "num_heads": 3}
@@ -117,7 +116,9 @@ def test_a_round_trip_keeps_every_bit(name, tmp_path):
 
 def test_official_defaults_are_ours():
     with torch.device("meta"):
-        model = LAYOUT.build(Settings(OfficialConfig().to_dict()), "T5ForConditionalGeneration")
+        model = LAYOUT.build(
+            LAYOUT.read_settings(OfficialConfig().to_dict()), "T5ForConditionalGeneration", frozenset()
+        )
     assert model.config == T5Config()
 
 

@@ -5,6 +5,7 @@ import torch
 from transformers import ViTConfig, ViTForImageClassification, ViTForMaskedImageModeling, ViTModel
 from transformers.utils import logging
 
+from course_lib.layers.recording import record_attention
 from course_lib.models import vit
 from course_lib.weights import from_pretrained, save_pretrained
 
@@ -35,6 +36,9 @@ CONFIGS = {
     "one head, one block": {"num_attention_heads": 1, "num_hidden_layers": 1, "intermediate_size": 48},
     "one patch, four blocks": {"patch_size": 8, "num_hidden_layers": 4, "num_labels": 1},
     "five channels, dropout": {"num_channels": 5, "hidden_dropout_prob": 0.3},
+    "relu": {"hidden_act": "relu"},
+    "gelu_new, no biases of queries, keys, values": {"hidden_act": "gelu_new", "qkv_bias": False},
+    "silu": {"hidden_act": "silu"},
 }
 each_config = pytest.mark.parametrize("settings", CONFIGS.values(), ids=CONFIGS)
 each_class = pytest.mark.parametrize("official", [ViTModel, ViTForImageClassification])
@@ -71,16 +75,17 @@ def gradient(outputs, image):
 def assert_same(official, ours, image, **arguments):
     """Outputs, attention weights and the gradient of the pixels, to 1e-5."""
     theirs = official(image, output_attentions=True, **arguments)
+    with record_attention(ours) as record:
+        output = ours(image)
     if isinstance(official, ViTModel):
         expected = [t for t in (theirs.last_hidden_state, theirs.pooler_output) if t is not None]
-        features = ours.features(image)
-        given = [features, ours.pool(features)][: len(expected)]
+        given = [output, ours.pool(output)][: len(expected)]
     else:
-        expected, given = [theirs.logits], [ours(image)]
+        expected, given = [theirs.logits], [output]
     pairs = [
         *zip(given, expected, strict=True),
         (gradient(given, image), gradient(expected, image)),
-        (ours.attention_maps(image), torch.stack(theirs.attentions)),
+        (record.maps(), torch.stack(theirs.attentions, dim=1)),
     ]
     for one, other in pairs:
         torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
@@ -103,6 +108,7 @@ def test_what_we_write_is_opened_by_the_official_class_without_a_missing_key(off
     again, report = official.from_pretrained(tmp_path / "ours", output_loading_info=True, attn_implementation="eager")
     assert not any(report.values())
     assert_same(again.eval(), ours, picture(again))
+    assert from_pretrained(tmp_path / "ours").config == ours.config
 
 
 @each_class
@@ -121,7 +127,7 @@ def test_dropout_goes_with_the_checkpoint(tmp_path):
 def test_a_bare_model_without_its_pooler_is_opened_without_it(tmp_path):
     theirs = official_model(lambda config: ViTModel(config, add_pooling_layer=False))
     ours = opened(theirs, tmp_path / "theirs")
-    assert ours.config.pool == "cls" and ours.config.num_classes is None
+    assert ours.config.pool == "cls" and ours.pooler is None and ours.config.num_classes is None
     assert_same(theirs, ours, picture(theirs))
     save_pretrained(ours, tmp_path / "ours")
     again, report = ViTModel.from_pretrained(
@@ -139,8 +145,8 @@ def test_the_classes_can_be_named(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"hidden_act": "relu"}, r"hidden_act is 'relu', and we have only 'gelu'"),
-        ({"qkv_bias": False}, r"qkv_bias is False, and we have only True"),
+        ({"hidden_act": "mish"}, r"hidden_act is 'mish', and we have only 'relu', 'gelu'"),
+        ({"qkv_bias": 0}, r"qkv_bias is 0, and we have only True, False"),
         ({"attention_probs_dropout_prob": 0.1}, r"attention_probs_dropout_prob is 0.1"),
         ({"pooler_act": "relu"}, r"pooler_act is 'relu'"),
         ({"pooler_output_size": 7}, r"pooler_output_size is 7, and we have only 12"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from course_lib.weights.layout import ACTIVATIONS, CONV1D, OFFICIAL_ACTIVATIONS, ONE_ROW, Layout
+from course_lib.weights.layout import ACTIVATIONS, CONV1D, FLAG, ONE_ROW, REQUIRED, Layout, integer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +16,9 @@ class ToyConfig:
     activation: str = "gelu"
     head: str | None = "tied"
     table: bool = True
+    kernel: tuple[int, int] = (3, 5)
+    num_classes: int = 2
+    extra: int | None = None
 
 
 class Block(nn.Module):
@@ -38,39 +41,37 @@ class Toy(nn.Module):
             self.head.weight = self.embed.weight
 
 
-def build(settings, architecture):
-    settings.only(rotary=False)
-    head = "tied" if settings.flag("tie_word_embeddings", True) else "linear"
-    return Toy(
-        ToyConfig(
-            vocab_size=settings.integer("vocab_size"),
-            dim=settings.integer("hidden_size"),
-            depth=settings.integer("num_layers", 2),
-            activation=settings.choice("act", ACTIVATIONS, "gelu"),
-            table="table.weight" in settings.names,
-            head=None if architecture == "ToyModel" else head,
-        )
-    )
+def build(ours, architecture, names):
+    head = "tied" if ours.pop("tied") else "linear"
+    head = None if architecture == "ToyModel" else head
+    return Toy(ToyConfig(**ours, table="table.weight" in names, head=head))
 
 
 def describe(model):
-    config = model.config
-    return {
-        "architectures": ["ToyModel" if config.head is None else "ToyForSomething"],
-        "vocab_size": config.vocab_size,
-        "hidden_size": config.dim,
-        "num_layers": config.depth,
-        "act": OFFICIAL_ACTIVATIONS[config.activation],
-        "tie_word_embeddings": config.head != "linear",
-    }
+    head = model.config.head
+    return "ToyModel" if head is None else "ToyForSomething", vars(model.config) | {"tied": head != "linear"}
 
 
 LAYOUT = Layout(
     model_type="toy",
     architectures=("ToyModel", "ToyForSomething"),
+    build=build,
+    describe=describe,
+    settings=[
+        ("vocab_size", "vocab_size", integer, REQUIRED),
+        ("hidden_size", "dim", integer, REQUIRED),
+        ("num_layers", "depth", integer, 2),
+        ("act", "activation", ACTIVATIONS, "gelu"),
+        ("tie_word_embeddings", "tied", FLAG, True),
+        ("kernel_{height,width}", "kernel", integer, 3),
+        ("extra", "extra", integer, None),
+        ("num_labels", "num_classes", integer, 2),
+    ],
+    fixed={"rotary": False, "rate": 0.0},
+    special_tokens=lambda config: {"last_id": config.vocab_size - 1},
     trunk=[
         ("h.#.c_attn", "blocks.#.{q,k,v}_proj", CONV1D),
-        ("h.#.batch_norm", "blocks.#.norm"),
+        ("h.#.{batch_norm,unused}", "blocks.#.{norm,other}"),
         ("wte", "embed"),
         ("table.weight", "table.weight"),
     ],
@@ -79,6 +80,4 @@ LAYOUT = Layout(
     shared={"wte.weight": "shared.weight"},
     aliases=[(r"\.gamma$", ".weight"), (r"^lm_head\.weight$", "shared.weight"), (r"^wte\.weight$", "shared.weight")],
     ignored=[r"position_ids$"],
-    build=build,
-    describe=describe,
 )

@@ -1,0 +1,75 @@
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from course_lib.functional.attention import local_attention
+from course_lib.layers.attention import AdditiveAttention, LuongAttention
+from course_lib.layers.recording import record_attention
+from course_lib.layers.transformer import DecoderBlock, FeedForward, MultiHeadAttention
+
+
+def decoder_blocks():
+    torch.manual_seed(0)
+    norm = partial(nn.LayerNorm, 8)
+    return nn.ModuleList(
+        DecoderBlock(MultiHeadAttention(8, 2), MultiHeadAttention(8, 2), FeedForward(8, 8), norm) for _ in range(3)
+    )
+
+
+def run(blocks, x, context):
+    for block in blocks:
+        x = block(x, context)
+    return x
+
+
+def test_parts_of_a_model_are_chosen_by_name_in_the_order_of_the_layers():
+    blocks, x, context = decoder_blocks(), torch.randn(2, 4, 8), torch.randn(2, 5, 8)
+    with record_attention(blocks) as record:
+        run(blocks, x, context)
+    assert list(record) == [f"{i}.{part}" for i in range(3) for part in ("attn", "cross_attn")]
+    assert record.maps("cross_attn").shape == (2, 3, 2, 4, 5) and record.maps(r"\.attn").shape == (2, 3, 2, 4, 4)
+    assert torch.equal(record.maps("^1.cross")[:, 0], record["1.cross_attn"][0])
+    with pytest.raises(ValueError, match=r"name a part of the model, .*: 0\.attn \(2, 2, 4, 4\), 0\.cross_attn \(2, 2, 4, 5\)"):
+        record.maps()
+    with pytest.raises(ValueError, match=r"no attention ran whose name contains 'encoder'; there are 0\.attn, "):
+        record.maps("encoder")
+
+
+def test_a_layer_that_is_called_word_by_word_has_a_query_for_each_call():
+    layer = AdditiveAttention(3, 4, 5)
+    query, keys = torch.randn(2, 6, 3), torch.randn(2, 7, 4)
+    with record_attention(layer) as record:
+        for word in query.split(1, dim=1):
+            layer(word, keys)
+    torch.testing.assert_close(record.maps(), layer(query, keys)[1][:, None, None])
+
+
+@pytest.mark.parametrize("layer", [MultiHeadAttention(8, 2, dropout=0.5), LuongAttention(8, 8)])
+def test_nothing_is_left_behind_even_after_an_error(layer):
+    x = torch.randn(2, 4, 8)
+    with pytest.raises(RuntimeError, match="stop"), record_attention(layer) as record:
+        layer(x, x)
+        raise RuntimeError("stop")
+    layer(x, x)
+    assert [len(calls) for calls in record.values()] == [1]
+    assert "attend" not in vars(layer) or layer.attend.__name__ == "attention"
+
+
+def test_outputs_gradients_and_dropout_stay_as_they_are():
+    layer, x = MultiHeadAttention(8, 2, dropout=0.5, attend=partial(local_attention, window=1)), torch.randn(2, 4, 8)
+    found = []
+    for recorded in (False, True):
+        torch.manual_seed(0)
+        if recorded:
+            with record_attention(layer) as record:
+                output = layer(x)
+        else:
+            output = layer(x)
+        found.append((output, *torch.autograd.grad(output.square().sum(), list(layer.parameters()))))
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+    weights = record.maps()[:, 0]
+    assert not weights.requires_grad
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 2, 4))  # without dropout
+    assert (weights[..., 0, 2:] == 0).all() and (weights[..., 0, :2] > 0).all()
