@@ -81,7 +81,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "B T_q D"]:
         """Attends from `x` to itself or to a `context`; what is written token by token gives its `keys_values`.
 
-        `mask` is boolean, True = may attend; mask and score_bias have the axes (B, H, T_q, T_k) or 1 in their place.
+        `mask` is boolean, True = may attend; mask and score_bias broadcast to (B, H, T_q, T_k).
         With a `cache`, x holds only the new positions, which see the old ones too.
         Raises ValueError if the arguments do not fit together.
         """
@@ -107,13 +107,13 @@ class MultiHeadAttention(nn.Module):
 
 
 def check_axes(x: Tensor, context: Tensor | KeysValues | None, mask: Tensor | None, cache: KVCache | None) -> None:
-    """Raises ValueError for an input or a mask that lacks an axis, and for a context beside a cache."""
+    """Raises ValueError for an input without a batch, a mask that says not what it means, a context beside a cache."""
     if x.ndim != 3:
         raise ValueError(f"x must be (batch, tokens, width), got shape {tuple(x.shape)}: one row is x[None]")
-    if mask is not None and mask.ndim != 4:
+    if mask is not None and (mask.ndim == 3 or (mask.ndim == 2 and 1 < len(mask) == len(x) == x.shape[1])):
         raise ValueError(
-            f"the mask's axes are (batch, heads, queries, keys), got shape {tuple(mask.shape)}: a mask of pairs is "
-            "mask[None, None], one of a batch's real tokens valid[:, None, None, :]"
+            f"a mask of shape {tuple(mask.shape)} can be meant in two ways: for pairs of tokens give mask[None, None], "
+            "for the real tokens of each row valid[:, None, None, :]"
         )
     if cache is not None and context is not None:
         raise ValueError("a cache is for self-attention: give a context its `keys_values` instead")

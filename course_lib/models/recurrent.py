@@ -63,14 +63,8 @@ class RecurrentModel(nn.Module):
         else:
             self.token_embed = TokenEmbedding(config.vocab_size, config.embed_dim)
         biases = {"forget_bias": config.forget_bias, "input_bias": config.input_bias} if config.cell == "lstm" else {}
-        self.rnn = LAYERS[config.cell](
-            self.token_embed.embedding_dim,
-            config.hidden_dim,
-            num_layers=config.num_layers,
-            bidirectional=config.bidirectional,
-            dropout=config.dropout,
-            **biases,
-        )
+        sizes = {"num_layers": config.num_layers, "bidirectional": config.bidirectional, "dropout": config.dropout}
+        self.rnn = LAYERS[config.cell](self.token_embed.embedding_dim, config.hidden_dim, **sizes, **biases)
         self.dropout = nn.Dropout(config.dropout)
         self.head = nn.Linear(self.rnn.output_dim, num_outputs)
 

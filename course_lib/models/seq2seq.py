@@ -55,7 +55,7 @@ class Decoded(NamedTuple):
 
 
 class Decoder(nn.Module):
-    def prepare(self, source: Source) -> Source:  # once for all steps
+    def prepare(self, source: Source) -> Source:  # computes once what the steps share
         return source
 
 
@@ -128,8 +128,7 @@ class LuongDecoder(Decoder):
 DECODERS = {
     "none": FixedContextDecoder,
     "additive": AdditiveDecoder,
-    "dot": partial(LuongDecoder, score="dot"),
-    "general": partial(LuongDecoder, score="general"),
+    **{score: partial(LuongDecoder, score=score) for score in ("dot", "general")},
 }
 
 

@@ -130,7 +130,7 @@ class Outline(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if function in (torch.empty, torch.randn):  # by which all layers make their weights
+        if function in (torch.empty, torch.randn, torch.zeros):  # by which all layers make their weights
             self.count += 1
             if self.count > self.limit:
                 raise ValueError(f"a model of more than {self.limit} parts, for {self.num_tensors} tensors")

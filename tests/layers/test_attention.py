@@ -105,7 +105,7 @@ def make_masks(kind, B, T):
         "none": ({}, {}),
         "causal": ({"causal": True}, {"attn_mask": ~causal_mask(T), "is_causal": True}),
         "padding": ({"mask": padding_mask(lengths, T)}, {"key_padding_mask": ~valid_positions(lengths, T)}),
-        "local": ({"mask": local_mask(T, window=2)[None, None]}, {"attn_mask": ~local_mask(T, window=2)}),
+        "local": ({"mask": local_mask(T, window=2)}, {"attn_mask": ~local_mask(T, window=2)}),
         "causal and padding": (
             {"mask": padding_mask(lengths, T), "causal": True},
             {"attn_mask": ~causal_mask(T), "key_padding_mask": ~valid_positions(lengths, T)},
@@ -134,7 +134,7 @@ def test_visible_rows_agree_with_pytorch_where_other_rows_see_nothing(sizes):
     mask[::3] = False
     rows = mask.any(-1).expand(B, T)
     their_output, _ = theirs(x, x, x, need_weights=False, attn_mask=~mask)
-    assert_equal_outputs_and_gradients(ours, theirs, ours(x, mask=mask[None, None]), their_output, [x], rows=rows)
+    assert_equal_outputs_and_gradients(ours, theirs, ours(x, mask=mask), their_output, [x], rows=rows)
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -242,15 +242,14 @@ def test_a_window_equals_full_attention_under_a_local_mask(causal):
     torch.testing.assert_close(masked, full, atol=1e-12, rtol=0)
 
 
-def test_a_mask_or_an_input_that_lacks_an_axis_is_named(unchecked_shapes):
+def test_a_mask_that_can_be_meant_in_two_ways_and_an_input_without_a_batch_are_named(unchecked_shapes):
     attn, x = MultiHeadAttention(8, 2), torch.randn(4, 4, 8)
     valid = torch.tensor([[True] * 4, [True] * 3 + [False], [True] * 2 + [False] * 2, [True] * 4])
     for mask in (valid, causal_mask(4), valid[:, None]):  # (B, T) would pass for (T_q, T_k) where B = T
-        with pytest.raises(
-            ValueError, match=r"axes are \(batch, heads, queries, keys\), got shape .*valid\[:, None, None"
-        ):
+        with pytest.raises(ValueError, match=r"in two ways: .*mask\[None, None\], .*valid\[:, None, None, :\]"):
             attn(x, mask=mask)
-    assert torch.equal(attn(x, mask=valid[:, None, None, :])[0], attn(x)[0])
+    assert torch.equal(attn(x, mask=causal_mask(4)[None, None]), attn(x, causal=True))
+    assert torch.equal(attn(x[:3], mask=causal_mask(4)), attn(x[:3], causal=True))  # three rows: no doubt
     with pytest.raises(ValueError, match=r"got shape \(4, 8\): one row is x\[None\]"):
         attn(x[0])
 
@@ -367,7 +366,7 @@ def test_bad_masks_are_named(window):
     attn = MultiHeadAttention(8, 2) if window is None else local_layer(8, 2, window)
     x = torch.randn(3, 4, 8)
     with pytest.raises(ValueError, match="torch.float32"):
-        attn(x, mask=torch.zeros(1, 1, 4, 4))
+        attn(x, mask=torch.zeros(4, 4))
     with pytest.raises(ValueError, match=r"\(3, 1, 1, 5\).*\(3, 2, 4, 4\)"):
         attn(x, mask=torch.ones(3, 1, 1, 5, dtype=torch.bool))
     with pytest.raises(ValueError, match=r"\(5, 4\).*\(3, 2, 4, 4\)"):

@@ -197,6 +197,11 @@ def probe_accuracy(posed: FewLabels, encode) -> float:
     return tuned_probe(given, validation).accuracy(*asked)
 
 
+def pooled_features(encoder: ViT, pixels: Float[Tensor, "N C H W"]) -> Float[Tensor, "N D"]:
+    """What stands for each image, of pixels from 0 to 1."""
+    return features_of(encoder, pixels, encode=lambda image: encoder.pool(encoder.features(image)))
+
+
 def compare(pretrained: MAE, *, count: int, draw: int, split: str = "test", progress=None) -> dict[str, float]:
     """The accuracy of each of `CONTESTANTS` after one draw of `count` labels, from 0 to 1.
 
@@ -212,7 +217,7 @@ def compare(pretrained: MAE, *, count: int, draw: int, split: str = "test", prog
     for name, network in networks.items():
         recipe = replace(FINE_TUNING[name], seed=draw)
         scores[name] = accuracy(fine_tune(network, posed.given, recipe, progress=progress), *posed.asked)
-    scores["linear probe"] = probe_accuracy(posed, lambda pixels: features_of(encoder, pixels))
+    scores["linear probe"] = probe_accuracy(posed, lambda pixels: pooled_features(encoder, pixels))
     scores["pixels"] = probe_accuracy(posed, lambda pixels: pixels.flatten(1))
     return scores
 

@@ -123,8 +123,8 @@ def test_four_contestants_learn_from_the_same_labels(pretrained, monkeypatch):
 def test_the_probe_reads_the_mean_of_all_patches(pretrained):
     posed = task.few_labels(50, 0, "validation")
     encoder = encoder_of(pretrained)
-    features = task.features_of(encoder, posed.asked.pixels)
-    expected = pretrained.encode(task.standardise(posed.asked.pixels)).mean(dim=1)
+    features = task.pooled_features(encoder, posed.asked.pixels)
+    expected = pretrained.features(task.standardise(posed.asked.pixels)).mean(dim=1)
     torch.testing.assert_close(features, expected.detach())
     assert task.probe_accuracy(posed, lambda pixels: torch.eye(10)[[0] * len(pixels)]) <= 0.25  # no feature, no skill
 

@@ -66,25 +66,24 @@ def test_twenty_pairs_can_be_learned_by_heart_and_are_then_scored_so(fluent):
     scores = task.scores(fluent, pairs)
     assert scores["bleu"] > 95 and scores["beam"] > 95 and scores["loss"] < 0.1
     source, valid, target, _ = task.encode_pairs(pairs)
-    with torch.no_grad():
-        maps = fluent.align(source, target[:, :-1], source_valid=valid)[0].mean(dim=1)
+    maps = task.alignments(fluent, source, target[:, :-1], valid)[:, 0].mean(dim=1)
     assert scores["layer_error_rate"] == pytest.approx(attention_error_rate(maps, pairs), abs=1e-12)
 
 
 def test_the_place_that_follows_the_gold_alignment_is_the_best_one(monkeypatch):
     pairs = [pair for pair in splits(100).train if len(pair.alignment) == len(pair.french)][:5]
 
-    def align(source, target, *, source_valid):
-        maps = torch.rand(2, len(source), 4, target.shape[1], source.shape[1]) * source_valid[:, None, None]
+    def alignments(model, source, target, source_valid):
+        maps = torch.rand(len(source), 2, 4, target.shape[1], source.shape[1]) * source_valid[:, None, None, None]
         for row, pair in enumerate(pairs):
             for i, j in pair.alignment:
-                maps[1, row, 2, j, i] = 1.1  # enough for that head, and not for the mean
-                maps[0, row, :, j, i] += 0.4  # better than nothing in each head, and better in their mean
+                maps[row, 1, 2, j, i] = 1.1  # enough for that head, and not for the mean
+                maps[row, 0, :, j, i] += 0.4  # better than nothing in each head, and better in their mean
         return maps
 
     torch.manual_seed(0)
     model = task.build_transformer(task.TransformerRecipe(depth=2))
-    monkeypatch.setattr(model, "align", align)
+    monkeypatch.setattr(task, "alignments", alignments)
     rates = task.error_rates(model, pairs)
     assert len(rates) == 10
     assert task.best_place(rates) == task.Place(1, 2) and rates[task.Place(1, 2)] == 0
@@ -105,9 +104,8 @@ def test_a_translation_shows_where_one_layer_looked(fluent):
     answer = task.translate(fluent, " ".join(pair.english), place=task.Place(0, 1))
     assert answer.target == pair.french and answer.source == pair.english and not answer.unknown
     source, valid, target, _ = task.encode_pairs([pair])
-    with torch.no_grad():
-        maps = fluent.align(source, target[:, :-1], source_valid=valid)[0, 0, 1]
-    torch.testing.assert_close(answer.weights, maps[: len(pair.french)], rtol=0, atol=1e-6)
+    maps = task.alignments(fluent, source, target[:, :-1], valid)
+    torch.testing.assert_close(answer.weights, maps[0, 0, 1, : len(pair.french)], rtol=0, atol=1e-6)
 
 
 def test_a_text_without_a_word_is_refused(fluent):
