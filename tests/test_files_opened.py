@@ -39,7 +39,7 @@ MODELS = {  # name: (most files, model, what it is called with)
     "Marian": (3, lambda: Marian(MarianConfig(vocab_size=9, dim=8, mlp_dim=(8, 8))), (TOKENS, TOKENS)),
     "T5": (4, lambda: T5(T5Config(vocab_size=9, mlp_dim=8, head_dim=4, **SIZES)), (TOKENS, TOKENS)),
     "Seq2Seq": (5, lambda: Seq2Seq(Seq2SeqConfig(source_vocab=9, target_vocab=9)), (TOKENS, VALID, TOKENS)),
-    "LSTM": (3, lambda: CharacterLM(RecurrentConfig(vocab_size=9)), (TOKENS,)),
+    "LSTM": (5, lambda: CharacterLM(RecurrentConfig(vocab_size=9)), (TOKENS,)),
     "ViT": (4, lambda: ViT(ViTConfig(**IMAGE)), (PICTURE,)),
     "Swin": (5, lambda: Swin(SwinConfig(in_channels=1, patch_size=2, window_size=2)), (torch.zeros(1, 1, 16, 16),)),
     "Mixer": (3, lambda: Mixer(MixerConfig(image_size=8, patch_size=2, in_channels=1, depth=1)), (PICTURE,)),

@@ -8,11 +8,16 @@ arXiv 1409.0473. Luong, Pham & Manning, "Effective approaches to attention-based
 EMNLP 2015, arXiv 1508.04025. Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv 1706.03762.
 """
 
+from contextlib import nullcontext
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
+from torch.func import debug_unwrap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 def valid_positions(lengths: Int[Tensor, " B"], size: int) -> Bool[Tensor, "B T"]:
@@ -191,9 +196,18 @@ def attention(
         mask = combine_masks(mask, causal_mask(num_queries, num_keys, device=q.device))
     if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, float("-inf"))
-    return F.scaled_dot_product_attention(
-        q, k, v, attn_mask=mask, is_causal=fused_causal, scale=scale, dropout_p=dropout
-    )
+    return fused_attention(q, k, v, attn_mask=mask, is_causal=fused_causal, scale=scale, dropout_p=dropout)
+
+
+def fused_attention(q: Tensor, k: Tensor, v: Tensor, **arguments: Any) -> Tensor:
+    """PyTorch's own, whose fastest kernels lack derivatives that torch.func asks for: there by plain products."""
+    with sdpa_kernel(SDPBackend.MATH) if is_transformed(q, k, v) else nullcontext():
+        return F.scaled_dot_product_attention(q, k, v, **arguments)
+
+
+def is_transformed(*tensors: Tensor) -> bool:
+    """Whether one of the tensors stands inside of torch.func's grad, vmap, jvp or their kin."""
+    return not torch.compiler.is_compiling() and any(debug_unwrap(t, recurse=False) is not t for t in tensors)
 
 
 def local_attention(
@@ -233,7 +247,7 @@ def local_attention(
         rearrange(F.pad(t, (0, 0, window, window + missing)).unfold(-2, reach, block), "... n d r -> (...) n r d")
         for t in (k, v)
     )
-    outputs = F.scaled_dot_product_attention(
+    outputs = fused_attention(
         queries,
         keys,
         values,

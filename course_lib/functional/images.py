@@ -58,13 +58,16 @@ def max_unpool(
     them count, which is the transpose (and so the gradient) of pooling. Where windows do not overlap the two agree.
     Raises ValueError for positions outside the image.
     """
-    if positions.numel() and not (0 <= int(positions.min()) and int(positions.max()) < height * width):
+    image = values.new_zeros(*values.shape[:2], height * width)
+    try:
+        return image.scatter_add(2, positions.flatten(2), values.flatten(2)).unflatten(2, (height, width))
+    except RuntimeError:
+        if 0 <= int(positions.min()) <= int(positions.max()) < height * width:
+            raise
         raise ValueError(
             f"positions run from {int(positions.min())} to {int(positions.max())}, an image of {height} x {width} "
             f"pixels has 0 to {height * width - 1}: give the size of the image that was pooled"
-        )
-    image = values.new_zeros(*values.shape[:2], height * width)
-    return image.scatter_add(2, positions.flatten(2), values.flatten(2)).unflatten(2, (height, width))
+        ) from None
 
 
 def readable_transposed_convolution(

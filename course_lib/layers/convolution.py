@@ -159,4 +159,4 @@ def channels_last(image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
         )
     if image.shape[1] == 1:  # both orders in one: the strides must say which
         return image[:, 0].contiguous()[..., None].permute(0, 3, 1, 2)
-    return image.contiguous(memory_format=torch.channels_last)
+    return image.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)  # as memory_format=..., which vmap does not know

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.layers.attention import AdditiveAttention, LuongAttention
+from course_lib.layers.recurrent import AdditiveAttention, LuongAttention
 from course_lib.layers.transformer import MultiHeadAttention
 
 

@@ -1,23 +1,30 @@
-"""Recurrent networks: one step of each as a module, and layers of them over batches of unequal length.
+"""Recurrent networks: one step of each as a module, layers of them over batches of unequal length, and the attention of
+recurrent translators.
 
 Elman 1990 (RNN). Hochreiter & Schmidhuber 1997, Gers et al. 2000 (LSTM). Cho et al. 2014, arXiv 1406.1078 (GRU).
 Schuster & Paliwal, "Bidirectional recurrent neural networks", IEEE Transactions on Signal Processing 45(11), 1997.
 Graves, Mohamed & Hinton, "Speech recognition with deep recurrent neural networks", ICASSP 2013, arXiv 1303.5778 (layers
 stacked in both directions). Tallec & Ollivier, "Can recurrent neural networks warp time?", ICLR 2018, arXiv 1804.11188
-(biases for long memories). Weights have the names and the order of torch.nn's cells.
+(biases for long memories). Weights have the names and the order of torch.nn's cells. Bahdanau et al. 2015,
+arXiv 1409.0473, and Luong et al. 2015, arXiv 1508.04025 (attention).
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.autograd.forward_ad as forward_ad
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from course_lib.functional.attention import valid_positions
+from course_lib.functional.attention import (
+    is_transformed,
+    luong_scores,
+    masked_softmax,
+    projected_additive_scores,
+    valid_positions,
+)
 from course_lib.functional.recurrent import (
     LSTMGates,
     LSTMState,
@@ -154,8 +161,8 @@ class RecurrentLayer(nn.Module):
 
     Each direction of each layer is one of `cells`, in the order of torch.nn: layer 0 forward, layer 0 backward, layer
     1 forward, ... `dropout` is the share of a layer's outputs dropped in training on the way to the next layer.
-    `cell_options` (bias, activation, forget_bias, ...) go to the cells. Their weights run in torch.nn's own kernel;
-    its twin, one cell after the other, runs where `readable` is True, and where the kernel cannot.
+    `cell_options` (bias, activation, forget_bias, ...) go to the cells. Their weights run in torch.nn's own kernel. Its
+    twin, one cell after the other, runs where `readable` is True, and inside of torch.func and torch.compile.
     Raises ValueError if an argument is out of range.
     """
 
@@ -207,7 +214,7 @@ class RecurrentLayer(nn.Module):
         state = self.initial_state(len(x)) if state is None else self._check_state(state, len(x))
         if valid is not None:
             x = x.masked_fill(~valid[:, :, None], 0.0)
-        if self.readable or not self._kernel_serves(x):
+        if self.readable or torch.compiler.is_compiling() or is_transformed(x, *self.parameters()):
             outputs, final = self._step_by_step(x, state, valid, self.num_layers)
         elif valid is None:
             return self._kernel(x, state)
@@ -234,13 +241,6 @@ class RecurrentLayer(nn.Module):
                 finals.append(final)
             x = torch.cat(outputs, dim=-1)
         return x, map_state(lambda *each: torch.stack(each), *finals)
-
-    def _kernel_serves(self, x: Tensor) -> bool:
-        """torch.nn's LSTM has no forward-mode derivative and cannot be compiled; the other kernels can do all."""
-        if self.cell_type is not LSTMCell:
-            return True
-        given = (x, *self.parameters())
-        return not torch.compiler.is_compiling() and all(forward_ad.unpack_dual(t).tangent is None for t in given)
 
     def _kernel(self, x: Tensor, state: State, batch_sizes: Tensor | None = None) -> tuple[Tensor, State]:
         """x (B, T, D), or the data of a packed sequence and its `batch_sizes`, through all layers at once."""
@@ -337,3 +337,63 @@ class GRU(RecurrentLayer):
     """h_t = (1 - z) * n + z * h_{t-1}: see `RecurrentLayer` and `gru_step`. Option: bias."""
 
     cell_type, kernel = GRUCell, staticmethod(torch.gru)
+
+
+class AdditiveAttention(nn.Module):
+    """e_ij = v^T tanh(W q_i + U k_j); a_ij = softmax_j(e_ij); c_i = sum_j a_ij k_j.
+
+    Bahdanau et al. 2015, eqs. (5)-(6) and appendix A.1.2, where q is the decoder state s_{i-1}, k the annotations h
+    and e the alignment model a(s, h).
+    """
+
+    def __init__(self, query_dim: int, key_dim: int, hidden_dim: int):
+        super().__init__()
+        self.q_proj = nn.Linear(query_dim, hidden_dim, bias=False)  # W_a
+        self.k_proj = nn.Linear(key_dim, hidden_dim, bias=False)  # U_a
+        self.v = nn.Parameter(torch.empty(hidden_dim).uniform_(-1, 1) * hidden_dim**-0.5)  # v_a
+
+    def project_keys(self, keys: Float[Tensor, "B T_k D_k"]) -> Float[Tensor, "B T_k A"]:
+        """U k for all keys: it does not depend on the query, so a decoder computes it once per sentence."""
+        return self.k_proj(keys)
+
+    def forward(
+        self,
+        query: Float[Tensor, "B T_q D_q"],
+        keys: Float[Tensor, "B T_k D_k"],
+        *,
+        mask: Shaped[Tensor, "..."] | None = None,
+        projected_keys: Float[Tensor, "B T_k A"] | None = None,
+    ) -> tuple[Float[Tensor, "B T_q D_k"], Float[Tensor, "B T_q T_k"]]:
+        """Returns the context vectors c and the weights a; `mask` (True = may attend) broadcasts to the weights."""
+        projected_keys = self.project_keys(keys) if projected_keys is None else projected_keys
+        weights = masked_softmax(projected_additive_scores(self.q_proj(query), projected_keys, self.v), mask)
+        return weights @ keys, weights
+
+
+class LuongAttention(nn.Module):
+    """score(q, k) = q^T k ("dot") or q^T W k ("general"); weights = softmax(score); c = sum_j a_j k_j.
+
+    Luong et al. 2015, eqs. (7)-(8), where q is the decoder state h_t and k the encoder states.
+    Raises ValueError for another `score`, or if "dot" is asked for with unequal widths.
+    """
+
+    def __init__(self, query_dim: int, key_dim: int, *, score: str = "general"):
+        super().__init__()
+        if score not in ("dot", "general"):
+            raise ValueError(f"score must be 'dot' or 'general', got {score!r}")
+        if score == "dot" and query_dim != key_dim:
+            raise ValueError(f"dot scores need queries and keys of one width, got {query_dim} and {key_dim}")
+        self.W = nn.Parameter(torch.empty(query_dim, key_dim)) if score == "general" else None
+        if self.W is not None:
+            nn.init.xavier_uniform_(self.W)
+
+    def forward(
+        self,
+        query: Float[Tensor, "B T_q D_q"],
+        keys: Float[Tensor, "B T_k D_k"],
+        *,
+        mask: Shaped[Tensor, "..."] | None = None,
+    ) -> tuple[Float[Tensor, "B T_q D_k"], Float[Tensor, "B T_q T_k"]]:
+        """Returns the context vectors c and the weights a; `mask` (True = may attend) broadcasts to the weights."""
+        weights = masked_softmax(luong_scores(query, keys, self.W), mask)
+        return weights @ keys, weights

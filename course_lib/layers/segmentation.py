@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_lib.functional.images import bilinear_kernel
-from course_lib.layers.convolution import ConvNorm
+from course_lib.layers.convolution import ConvNorm, channels_last
 
 WIDE = 512  # channels
 
@@ -37,7 +37,7 @@ class ConvStack(nn.Sequential):
         self.to(memory_format=self.order)
 
     def forward(self, x: Float[Tensor, "B C_in H W"]) -> Float[Tensor, "B C_out H W"]:
-        return super().forward(x.contiguous(memory_format=self.order))
+        return super().forward(channels_last(x) if self.order == torch.channels_last else x.contiguous())
 
 
 def memory_order(width: int) -> torch.memory_format:

@@ -94,7 +94,7 @@ class Mixer(nn.Module):
         if self.head is not None:
             nn.init.zeros_(self.head.weight)
 
-    def forward(self, image: Float[Tensor, "B channels H W"]) -> Float[Tensor, "B *K"]:
+    def forward(self, image: Float[Tensor, "B channels H W"]) -> Float[Tensor, " B *K"]:
         """Logits; without a head the features of all patches, (B, S, C)."""
         features = self.features(image)
         return features if self.head is None else self.head(features.mean(dim=1))

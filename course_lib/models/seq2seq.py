@@ -14,8 +14,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from course_lib.layers.attention import AdditiveAttention, LuongAttention
-from course_lib.layers.recurrent import GRU, GRUCell
+from course_lib.layers.recurrent import GRU, AdditiveAttention, GRUCell, LuongAttention
 from course_lib.layers.transformer import TokenEmbedding
 
 

@@ -94,7 +94,7 @@ class Swin(nn.Module):
         normal_weights(self)
         self.patch_embed = PatchEmbed(config.patch_size, config.in_channels, config.dim)
 
-    def forward(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B *K"]:
+    def forward(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, " B *K"]:
         """Logits of the classes; without a head the features of all places, (B, N, D)."""
         features = self.features(image)
         return features if self.head is None else self.head(features.mean(dim=1))

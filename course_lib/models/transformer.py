@@ -146,10 +146,13 @@ class Transformer(nn.Module):
     def add_embeddings(self, positions: Callable[[int, int], nn.Module]) -> None:
         """Tables of words and positions, one for source and target where `vocab_size` is one number."""
         config, sizes = self.config, self.config.vocab_size
-        tables = [TokenEmbedding(size, config.dim) for size in ([sizes] if isinstance(sizes, int) else sizes)]
+        is_shared = isinstance(sizes, int)
+        tables = [TokenEmbedding(size, config.dim) for size in (2 * [sizes] if is_shared else sizes)]
         for table in tables:
             nn.init.normal_(table.weight, std=config.dim**-0.5)
-        self.source_embed, self.target_embed = tables[0], tables[-1]
+        self.source_embed, self.target_embed = tables
+        if is_shared:
+            self.target_embed.weight = self.source_embed.weight
         self.source_pos, self.target_pos = (positions(config.dim, config.context_length) for _ in "xy")
         self.dropout = nn.Dropout(config.dropout)
 

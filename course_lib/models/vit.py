@@ -100,7 +100,7 @@ class ViT(nn.Module):
         """Tokens before those of the patches: 1, the class token, or 0."""
         return 0 if self.cls_token is None else 1
 
-    def forward(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B *K"]:
+    def forward(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, " B *K"]:
         """Logits of the classes; without a head the features of all tokens, (B, T, D)."""
         features = self.features(image)
         return features if self.head is None else self.head(self.pool(features))

@@ -119,9 +119,9 @@ def complain(path: Path, problems: list[str], most: int = 6) -> None:
 
 
 class Outline(TorchFunctionMode):
-    """Inside, in this thread alone, weights are on the meta device: without memory, and none is drawn at random.
+    """Inside, in this thread alone, weights are on the meta device: they take no memory and are not drawn at random.
 
-    Raises ValueError at one that makes far more weights than a file has tensors.
+    Raises ValueError as soon as there are far more of them than a file has tensors.
     """
 
     def __init__(self, num_tensors: int):
@@ -133,7 +133,8 @@ class Outline(TorchFunctionMode):
         if function in (torch.empty, torch.randn, torch.zeros):  # by which all layers make their weights
             self.count += 1
             if self.count > self.limit:
-                raise ValueError(f"a model of more than {self.limit} parts, for {self.num_tensors} tensors")
+                limits = f"more than {self.limit} parts, for {self.num_tensors} tensors"
+                raise ValueError(f"its settings ask for a model of {limits}")
             kwargs = kwargs | {"device": "meta"}
         return function(*args, **kwargs)
 
@@ -162,9 +163,7 @@ def filled(build: Callable[[], nn.Module], tensors: Mapping[str, Tensor]) -> nn.
     state: dict[str, Tensor] = {}
     for names, own in tied_groups(model).items():
         tensor = tensors[names[0]]
-        if isinstance(own, nn.Parameter):
-            tensor = nn.Parameter(tensor, requires_grad=own.requires_grad)
-        state |= dict.fromkeys(names, tensor)
+        state |= dict.fromkeys(names, nn.Parameter(tensor) if isinstance(own, nn.Parameter) else tensor)
     model.load_state_dict(state, assign=True)
     return model.to(memory_format=torch.channels_last).eval()  # of convolutions' weights: faster in this order
 

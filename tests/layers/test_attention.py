@@ -15,9 +15,9 @@ from course_lib.functional.attention import (
     padding_mask,
     valid_positions,
 )
-from course_lib.layers.attention import AdditiveAttention, LuongAttention
 from course_lib.layers.cache import KVCache
 from course_lib.layers.recording import record_attention
+from course_lib.layers.recurrent import AdditiveAttention, LuongAttention
 from course_lib.layers.transformer import MultiHeadAttention
 
 SIZES = [(1, 5, 12, 3), (2, 7, 16, 1), (3, 9, 20, 4), (1, 1, 6, 2)]  # B, T, D, H

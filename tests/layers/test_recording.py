@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from course_lib.functional.attention import local_attention
-from course_lib.layers.attention import AdditiveAttention, LuongAttention
 from course_lib.layers.recording import record_attention
+from course_lib.layers.recurrent import AdditiveAttention, LuongAttention
 from course_lib.layers.transformer import DecoderBlock, FeedForward, MultiHeadAttention
 
 
@@ -31,7 +31,7 @@ def test_parts_of_a_model_are_chosen_by_name_in_the_order_of_the_layers():
     assert list(record) == [f"{i}.{part}" for i in range(3) for part in ("attn", "cross_attn")]
     assert record.maps("cross_attn").shape == (2, 3, 2, 4, 5) and record.maps(r"\.attn").shape == (2, 3, 2, 4, 4)
     assert torch.equal(record.maps("^1.cross")[:, 0], record["1.cross_attn"][0])
-    with pytest.raises(ValueError, match=r"name a part of the model, .*: 0\.attn \(2, 2, 4, 4\), 0\.cross_attn \(2, 2, 4, 5\)"):
+    with pytest.raises(ValueError, match=r"name a part .*: 0\.attn \(2, 2, 4, 4\), 0\.cross_attn \(2, 2, 4, 5\)"):
         record.maps()
     with pytest.raises(ValueError, match=r"no attention ran whose name contains 'encoder'; there are 0\.attn, "):
         record.maps("encoder")
