@@ -37,7 +37,7 @@ MODELS = {  # name: (most files, model, what it is called with)
     "BERT, masked words": (4, lambda: BERTForMaskedLM(BERTConfig(vocab_size=9, mlp_dim=8, **SIZES)), (TOKENS,)),
     "Transformer": (3, lambda: Transformer(TransformerConfig(vocab_size=9, mlp_dim=8, **SIZES)), (TOKENS, TOKENS)),
     "Marian": (3, lambda: Marian(MarianConfig(vocab_size=9, dim=8, mlp_dim=(8, 8))), (TOKENS, TOKENS)),
-    "T5": (4, lambda: T5(T5Config(vocab_size=9, mlp_dim=8, head_dim=4, **SIZES)), (TOKENS, TOKENS)),
+    "T5": (5, lambda: T5(T5Config(vocab_size=9, mlp_dim=8, head_dim=4, **SIZES)), (TOKENS, TOKENS)),
     "Seq2Seq": (5, lambda: Seq2Seq(Seq2SeqConfig(source_vocab=9, target_vocab=9)), (TOKENS, VALID, TOKENS)),
     "LSTM": (5, lambda: CharacterLM(RecurrentConfig(vocab_size=9)), (TOKENS,)),
     "ViT": (4, lambda: ViT(ViTConfig(**IMAGE)), (PICTURE,)),

@@ -17,6 +17,7 @@ BACKBONES = {  # models of papers that build on another one
     "mae": {"vit"},
     "marian": {"transformer"},
     "simclr": {"resnet", "vit"},
+    "t5": {"transformer"},
     "unet": {"resnet"},
 }
 

@@ -32,11 +32,11 @@ def valid_positions(lengths: Int[Tensor, " B"], size: int) -> Bool[Tensor, "B T"
 
 def padding_mask(lengths: Int[Tensor, " B"], size: int) -> Bool[Tensor, "B 1 1 T"]:
     """The mask that hides padding from every query of every head; see `valid_positions`."""
-    return valid_positions(lengths, size)[:, None, None, :]
+    return key_mask(valid_positions(lengths, size))
 
 
 def key_mask(valid: Bool[Tensor, "B T"] | None) -> Bool[Tensor, "B 1 1 T"] | None:
-    """The mask that hides padding from every query of every head; `valid` is True at real tokens, None: all are."""
+    """The same from `valid`, True at real tokens; None: all are."""
     return None if valid is None else valid[:, None, None, :]
 
 

@@ -110,15 +110,6 @@ def bleu_by_length(
     return buckets
 
 
-def exact_match(hypotheses: Sequence[Tokens], references: Sequence[Tokens]) -> float:
-    """The share of hypotheses, from 0 to 1, that equal their reference token by token.
-
-    Raises ValueError for untokenised strings or differing numbers of sentences.
-    """
-    _check_corpus(hypotheses, references)
-    return sum(list(h) == list(r) for h, r in zip(hypotheses, references, strict=True)) / len(hypotheses)
-
-
 def alignment_error_rate(
     predicted: Sequence[Iterable[Link]],
     sure: Sequence[Iterable[Link]],

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from course_lib.functional.attention import key_mask
-from course_lib.layers.cache import DecoderCache, Placed, TargetLanguageModel
+from course_lib.layers.cache import DecoderCache, Placed
 from course_lib.layers.transformer import (
     DecoderBlock,
     EncoderBlock,
@@ -23,6 +23,7 @@ from course_lib.layers.transformer import (
     RelativePositionBias,
     TokenEmbedding,
 )
+from course_lib.models.transformer import Transformer
 
 HEADS = ("tied", "tied_unscaled", "linear", None)
 
@@ -45,16 +46,14 @@ class T5Config:
     max_distance: int = 128  # tokens from which on all distances share a bucket
     norm_eps: float = 1e-6  # of RMSNorm
     dropout: float = 0.1  # of embeddings, attention weights, inner units, sublayers and both stacks' output
-    head: str | None = (
-        "tied"  # x E^T / sqrt(d_model); "linear": a matrix of its own (1.1); "tied_unscaled"; None: features
-    )
+    head: str | None = "tied"  # x E^T / sqrt(d_model), or "tied_unscaled"; "linear": a matrix of its own; None: features
 
     def __post_init__(self):
         if self.head not in HEADS:
             raise ValueError(f"head must be one of {HEADS}, got {self.head!r}")
 
 
-class T5(nn.Module):
+class T5(Transformer):
     """p(y | x) = prod_i p(y_i | y_<i, x): section 2.1.
 
     Pre-norm with RMSNorm, no bias anywhere, no 1/sqrt(d) in attention: the first weights make up for it, as in the
@@ -64,7 +63,7 @@ class T5(nn.Module):
     """
 
     def __init__(self, config: T5Config):
-        super().__init__()
+        nn.Module.__init__(self)
         self.config = config
         depth, decoder_depth = config.depth if isinstance(config.depth, tuple) else (config.depth, config.depth)
         norm = partial(nn.RMSNorm, config.dim, eps=config.norm_eps)
@@ -80,33 +79,6 @@ class T5(nn.Module):
         if config.head in ("tied", "tied_unscaled"):
             self.head.weight = self.token_embed.weight
         self._first_weights()
-
-    def forward(
-        self,
-        source: Int[Tensor, "B T_k"],
-        target: Int[Tensor, "B T_q"],
-        *,
-        source_valid: Bool[Tensor, "B T_k"] | None = None,
-        target_valid: Bool[Tensor, "B T_q"] | None = None,
-    ) -> Float[Tensor, "B T_q V"]:
-        """Teacher forcing: the logits of y_1 ... y_n (features without a head), given `target` = <s>, y_1 ... y_{n-1}.
-
-        `source_valid` and `target_valid` are True at real tokens; the latter may be left out where padding comes last:
-        no earlier token sees it.
-        """
-        return self.logits(self.features(source, target, source_valid=source_valid, target_valid=target_valid))
-
-    def features(
-        self,
-        source: Int[Tensor, "B T_k"],
-        target: Int[Tensor, "B T_q"],
-        *,
-        source_valid: Bool[Tensor, "B T_k"] | None = None,
-        target_valid: Bool[Tensor, "B T_q"] | None = None,
-    ) -> Float[Tensor, "B T_q D"]:
-        """What the logits of each next token are made of; arguments as in `forward`."""
-        context = self.encode(self.embed(source), source_valid)
-        return self.decode(self.embed(target), context, source_valid=source_valid, mask=key_mask(target_valid))
 
     def embed(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         """The vectors of tokens, with dropout; positions come later, as biases."""
@@ -149,12 +121,6 @@ class T5(nn.Module):
         if self.head is None:
             return x
         return self.head(x * self.config.dim**-0.5 if self.config.head == "tied" else x)
-
-    def given(
-        self, source: Int[Tensor, "B T_k"], source_valid: Bool[Tensor, "B T_k"] | None = None
-    ) -> TargetLanguageModel:
-        """p(y | x) for these sources, to write y token by token."""
-        return TargetLanguageModel(self, source, source_valid)
 
     @torch.no_grad()
     def _first_weights(self) -> None:

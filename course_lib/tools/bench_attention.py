@@ -1,16 +1,16 @@
-"""How fast our multi-head attention is beside PyTorch's: forward and backward, both in one run, medians."""
+"""How fast our multi-head attention is beside PyTorch's."""
 
-import os
-import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from torch import Tensor, nn
 
 from course_lib.functional.attention import causal_mask, valid_positions
 from course_lib.layers.transformer import MultiHeadAttention
-from course_lib.tools.race import FEWEST, MOST, race
+from course_lib.tools.bench_table import Row, Section, print_table, row
+from course_lib.tools.race import race
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,20 +21,6 @@ class Shape:
     T: int
     D: int
     H: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timing:
-    """Median seconds of one forward and backward pass; `default` is PyTorch's layer when it also returns weights.
-
-    `ratio` is the median of ours / theirs within a round: both then meet the same load of the machine.
-    """
-
-    ours: float
-    theirs: float
-    default: float
-    ratio: float
-    rounds: int
 
 
 SHAPES = (
@@ -71,7 +57,6 @@ def contestants(shape: Shape, mask: str) -> dict[str, Callable[[], None]]:
     return {
         "ours": lambda: run(ours, lambda: ours(x, mask=our_mask, causal=mask == "causal")),
         "theirs": lambda: run(theirs, lambda: theirs(x, x, x, need_weights=False, **their_masks)[0]),
-        "default": lambda: run(theirs, lambda: theirs(x, x, x, **their_masks)[0]),
     }
 
 
@@ -84,31 +69,14 @@ def copy_weights(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> Non
     theirs.out_proj.load_state_dict(ours.o_proj.state_dict())
 
 
-def measure(shape: Shape, mask: str, *, fewest: int = FEWEST, most: int = MOST) -> Timing:
-    """Lets the contestants race."""
-    result = race(contestants(shape, mask), fewest=fewest, most=most)
-    medians = {name: result.median(name) for name in ("ours", "theirs", "default")}
-    return Timing(**medians, ratio=result.ratio("ours", "theirs"), rounds=result.rounds)
+def rows() -> Iterator[Row]:
+    """Every shape under every mask."""
+    for shape, mask in product(SHAPES, MASKS):
+        sizes = f"B {shape.B}, T {shape.T}, D {shape.D}, H {shape.H}"
+        yield row(f"{sizes}, mask {mask}", race(contestants(shape, mask)), target=1.0)
 
 
 def main() -> int:
     """Prints the table; returns 0 if ours is at least as fast as PyTorch's at every shape, otherwise 1."""
-    print(
-        f"Multi-head attention, forward and backward, float32: medians over at least {FEWEST} rounds, in milliseconds."
-    )
-    machine = f"{os.cpu_count()} cores, {platform.machine()}"
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} thread(s), {machine}")
-    print("theirs = nn.MultiheadAttention(need_weights=False), default = the same returning its weights")
-    print("ours/theirs = median of the rounds' ratios\n")
-    print("   B     T    D   H  mask          ours   theirs  default  ours/theirs  rounds")
-    worst = 0.0
-    for shape in SHAPES:
-        for mask in MASKS:
-            timing = measure(shape, mask)
-            worst = max(worst, timing.ratio)
-            times = "".join(f"{1000 * t:9.2f}" for t in (timing.ours, timing.theirs, timing.default))
-            sizes = f"{shape.B:>4}{shape.T:>6}{shape.D:>5}{shape.H:>4}"
-            print(f"{sizes}  {mask:<9}{times}{timing.ratio:13.3f}{timing.rounds:8}", flush=True)
-    verdict = "never slower" if worst <= 1.0 else "SLOWER somewhere"
-    print(f"\nours is {verdict}: the largest ratio is {worst:.3f}, at most 1.0 is demanded")
-    return 0 if worst <= 1.0 else 1
+    title = "Forward and backward, against nn.MultiheadAttention(need_weights=False)"
+    return print_table([Section(title=title, rows=rows)])

@@ -1,19 +1,15 @@
-"""How fast our cached greedy generation is beside Hugging Face's `generate`: same weights and process, in turns.
+"""How fast our cached greedy generation is beside Hugging Face's `generate`: same weights and process, in turns."""
 
-python -m course_lib.tools.bench_generation
-"""
-
-import os
-import platform
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
-from course_lib.generation import greedy, store_by_columns
+from course_lib.generation import greedy
+from course_lib.tools.bench_table import Row, row
 from course_lib.tools.official import ours_like
-from course_lib.tools.race import Race, race
+from course_lib.tools.race import race
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,22 +27,12 @@ class Setting:
     sizes: dict[str, int]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rate:
-    """Medians in tokens per second; `ratio` is the median over the rounds of ours / theirs."""
-
-    ours: float
-    theirs: float
-    ratio: float
-    rounds: int
-
-
 LESSON = {"n_embd": 128, "n_layer": 4, "n_head": 4, "vocab_size": 1000, "n_positions": 128}
 SETTINGS = (
     Setting(name="GPT, lesson size (D 128, 4 layers)", B=1, T=16, new_tokens=100, target=1.5, sizes=LESSON),
     Setting(name="GPT, lesson size (D 128, 4 layers)", B=8, T=16, new_tokens=100, target=1.5, sizes=LESSON),
-    Setting(name="GPT-2 124M", B=1, T=32, new_tokens=32, target=1.2, sizes={}),
-    Setting(name="GPT-2 124M", B=4, T=256, new_tokens=32, target=1.2, sizes={}),
+    Setting(name="GPT-2 124M", B=1, T=32, new_tokens=32, target=1.0, sizes={}),
+    Setting(name="GPT-2 124M", B=4, T=256, new_tokens=32, target=1.0, sizes={}),
 )
 
 
@@ -57,7 +43,7 @@ def pair(sizes: dict[str, int]) -> tuple[nn.Module, nn.Module]:
     torch.manual_seed(0)
     ends = {"bos_token_id": None, "eos_token_id": None}
     theirs = GPT2LMHeadModel(GPT2Config(**sizes, **ends)).eval()
-    return store_by_columns(ours_like(theirs)), theirs
+    return ours_like(theirs), theirs
 
 
 def runs(setting: Setting, ours: nn.Module, theirs: nn.Module) -> dict[str, Callable[[], Tensor]]:
@@ -81,42 +67,19 @@ def runs(setting: Setting, ours: nn.Module, theirs: nn.Module) -> dict[str, Call
     return contestants
 
 
-def measure(setting: Setting, ours: nn.Module, theirs: nn.Module, *, seconds: float | None = None) -> Rate:
-    """Lets the two write in turns, for about so many seconds."""
-    result: Race = race(runs(setting, ours, theirs), fewest=9, seconds=seconds, warm_up=1)
+def measure(setting: Setting, ours: nn.Module, theirs: nn.Module, *, seconds: float | None = None) -> Row:
+    """Lets the two write in turns, for about so many seconds: milliseconds for each token of a row."""
+    result = race(runs(setting, ours, theirs), fewest=9, seconds=seconds, warm_up=1)
     tokens = setting.B * setting.new_tokens
-    return Rate(
-        ours=tokens / result.median("ours"),
-        theirs=tokens / result.median("theirs"),
-        ratio=1 / result.ratio("ours", "theirs"),
-        rounds=result.rounds,
-    )
+    made = row(f"{setting.name}, {setting.B} row(s), prompt {setting.T}", result, target=1 / setting.target)
+    return replace(made, ours=made.ours / tokens, theirs=made.theirs / tokens)
 
 
-def measurements(settings: tuple[Setting, ...] | None = None) -> Iterator[tuple[Setting, Rate]]:
-    """Every setting with its rate, one after the other; a pair of models serves all settings of its size."""
+def rows() -> Iterator[Row]:
+    """Every setting, one after the other; a pair of models serves all settings of its size."""
     sizes, models = None, None
-    for setting in SETTINGS if settings is None else settings:
+    for setting in SETTINGS:
         if setting.sizes != sizes:
             models = None  # freed before the next pair is made
             sizes, models = setting.sizes, pair(setting.sizes)
-        yield setting, measure(setting, *models)
-
-
-def main() -> int:
-    """Prints the table; returns 0 if every target was reached, otherwise 1."""
-    print("Greedy generation with a cache, float32: medians, in tokens per second; ratio = ours / theirs")
-    machine = f"{os.cpu_count()} cores, {platform.machine()}"
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} thread(s), {machine}\n")
-    print(f"{'':<36}{'rows':>6}{'prompt':>8}{'new':>6}{'ours':>10}{'theirs':>10}{'ratio':>8}{'target':>8}")
-    missed = 0
-    for setting, rate in measurements():
-        missed += rate.ratio < setting.target
-        sizes = f"{setting.B:>6}{setting.T:>8}{setting.new_tokens:>6}"
-        rates = f"{rate.ours:>10.1f}{rate.theirs:>10.1f}{rate.ratio:>8.2f}{setting.target:>8.2f}"
-        print(f"{setting.name:<36}{sizes}{rates}{'  MISSED' if rate.ratio < setting.target else ''}", flush=True)
-    return 1 if missed else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+        yield measure(setting, *models)

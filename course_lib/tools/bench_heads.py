@@ -31,7 +31,3 @@ def main() -> int:
         table.add_row(task, str(heads), *cells)
     Console().print(table)
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

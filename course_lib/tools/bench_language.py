@@ -160,27 +160,15 @@ def model_rows() -> Iterator[Row]:
         yield model_row(contest)
 
 
-def generation_rows() -> Iterator[Row]:
-    """Greedy generation with a cache against `generate`: milliseconds for each token of a row."""
-    for setting, rate in bench_generation.measurements():
-        yield Row(
-            what=f"{setting.name}, {setting.B} row(s), prompt {setting.T}",
-            ours=1e3 / rate.ours,
-            theirs=1e3 / rate.theirs,
-            ratio=1 / rate.ratio,
-            target=1 / setting.target,
-        )
-
-
 def tokenizer_rows() -> Iterator[Row]:
     """BPE training and encoding against the tokenizers library, which is written in Rust, and a naive trainer."""
-    for each in (*bench_tokenizers.measure(), bench_tokenizers.measure_naive()):
-        yield Row(what=each.what, ours=1e3 * each.ours, theirs=1e3 * each.theirs, ratio=each.ratio, target=each.target)
+    yield from bench_tokenizers.measure()
+    yield bench_tokenizers.measure_naive()
 
 
 SECTIONS = (
     Section(title="Models, forward and backward, against Hugging Face's", rows=model_rows, mean=MODELS_MEAN),
-    Section(title="Cached greedy generation, a token, against Hugging Face's generate", rows=generation_rows),
+    Section(title="Cached greedy generation, a token, against Hugging Face's generate", rows=bench_generation.rows),
     Section(title="Tokenizers, 1 MB, against the tokenizers library and a naive trainer", rows=tokenizer_rows),
 )
 

@@ -1,38 +1,24 @@
 """How fast our byte-pair encoding is beside the `tokenizers` library's, and beside the naive trainer of the paper.
 
-    python -m course_lib.tools.bench_tokenizers
-
 One megabyte of English with code in it (the docstrings of PyTorch and NumPy), one thread, one process; the contestants
 take turns. Both libraries end with the same vocabulary and the same ids, or the race is off.
 """
 
 import os
-import platform
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from course_lib.text import ByteLevelBPE
 from course_lib.text.merges import Corpus, learn_merges, learn_merges_naive
 from course_lib.text.splitting import split_at_space
 from course_lib.text.tokenizer import count_words
+from course_lib.tools.bench_table import Row, row
 from course_lib.tools.race import race
 
 BYTES = 1_000_000
 VOCAB_SIZE = 8000
 NAIVE_MERGES = 200  # the naive trainer takes minutes for a whole vocabulary, and falls further behind with each merge
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """Median seconds of ours and of the other, and the median ratio of a round (ours / theirs); target: at most."""
-
-    what: str
-    ours: float
-    theirs: float
-    ratio: float
-    target: float | None = None
 
 
 def docstrings(size: int = BYTES) -> list[str]:
@@ -76,7 +62,7 @@ def official_trainer(texts: list[str]) -> Callable[[], object]:
     return train
 
 
-def measure(*, size: int = BYTES, seconds: float = 10.0) -> Iterator[Comparison]:
+def measure(*, size: int = BYTES, seconds: float = 10.0) -> Iterator[Row]:
     """The lines of the table, one after the other: training, encoding, decoding, and the naive trainer.
 
     Each race with the library ends after about `seconds`. Raises RuntimeError if a result of ours is not the other's.
@@ -89,11 +75,8 @@ def measure(*, size: int = BYTES, seconds: float = 10.0) -> Iterator[Comparison]
     ids = [ours.encode(text) for text in texts]
     agree(ids == [encoding.ids for encoding in theirs.encode_batch_fast(texts)], "ids")
 
-    def compare(what: str, run: Callable[[], object], peer: Callable[[], object], **options) -> Comparison:
-        times = race({"ours": run, "theirs": peer}, **{"fewest": 5, "warm_up": 1, "seconds": seconds, **options})
-        return Comparison(
-            what=what, ours=times.median("ours"), theirs=times.median("theirs"), ratio=times.ratio("ours", "theirs")
-        )
+    def compare(what: str, run: Callable[[], object], peer: Callable[[], object]) -> Row:
+        return row(what, race({"ours": run, "theirs": peer}, fewest=5, warm_up=1, seconds=seconds), target=None)
 
     def encode_afresh() -> None:
         ours._words.clear()
@@ -118,7 +101,7 @@ def measure(*, size: int = BYTES, seconds: float = 10.0) -> Iterator[Comparison]
     )
 
 
-def measure_naive(*, size: int = BYTES, merges: int = NAIVE_MERGES, rounds: int = 3) -> Comparison:
+def measure_naive(*, size: int = BYTES, merges: int = NAIVE_MERGES, rounds: int = 3) -> Row:
     """Our trainer beside the one that counts all pairs anew for every merge: counting words, and the first merges.
 
     Raises RuntimeError if they do not find the same.
@@ -132,39 +115,13 @@ def measure_naive(*, size: int = BYTES, merges: int = NAIVE_MERGES, rounds: int 
 
         return train
 
-    runs = {"ours": trainer(learn_merges), "naive": trainer(learn_merges_naive)}
+    runs = {"ours": trainer(learn_merges), "theirs": trainer(learn_merges_naive)}
     times = race(runs, fewest=rounds, most=rounds, warm_up=0)
     agree(found[learn_merges] == found[learn_merges_naive], "merges")
-    return Comparison(
-        what=f"subword BPE, {merges} merges, against the naive trainer",
-        ours=times.median("ours"),
-        theirs=times.median("naive"),
-        ratio=times.ratio("ours", "naive"),
-        target=1 / 20,
-    )
+    return row(f"subword BPE, {merges} merges, against the naive trainer", times, target=1 / 20)
 
 
 def agree(same: bool, what: str) -> None:
     """Raises RuntimeError if two contestants do not."""
     if not same:
         raise RuntimeError(f"The {what} of the contestants are not the same: the race would mean nothing.")
-
-
-def main() -> int:
-    """Prints the table; returns 0 if our trainer is as much faster than the naive one as it should be, otherwise 1."""
-    size = sum(len(text.encode()) for text in docstrings()) / 1e6
-    print(f"Tokenizers on {size:.2f} MB of docstrings, one thread: medians over rounds, in milliseconds.")
-    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}\n")
-    print(f"{'':<52}{'ours':>9}{'theirs':>9}{'ours/theirs':>13}{'ours MB/s':>11}")
-    reached = True
-    for measured in (measure(), [measure_naive()]):
-        for row in measured:
-            times = f"{1000 * row.ours:9.0f}{1000 * row.theirs:9.0f}"
-            print(f"{row.what:<52}{times}{row.ratio:13.3f}{size / row.ours:11.2f}", flush=True)
-            reached &= row.target is None or row.ratio <= row.target
-    print(f"\nThe naive trainer should take at least 20 times as long: it {'does' if reached else 'DOES NOT'}.")
-    return 0 if reached else 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -44,7 +44,3 @@ def main(*, budget: float = BUDGET) -> int:
         table.add_row(kind, f"{1000 * pace[kind]:.1f}", str(steps[kind]), f"{rate:g}", bleu, f"{seconds:.1f}")
     console.print(table)
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from course_lib.data.sequences import delayed_echo, first_symbol
+from course_lib.data.sequences import first_symbol
 
 
 def test_the_answer_is_the_first_symbol_and_every_symbol_occurs():
@@ -26,18 +26,11 @@ def test_noise_is_the_share_of_symbols_after_the_first(noise):
     assert (tokens >= 0).all() and (tokens <= 6).all()
 
 
-def test_an_echo_comes_after_its_delay():
-    for delay in (0, 1, 5):
-        tokens, echo = delayed_echo(3, 8, delay=delay, num_symbols=4)
-        assert torch.equal(echo[:, delay:], tokens[:, : 8 - delay])
-        assert (echo[:, :delay] == 4).all() and (tokens < 4).all()
-
-
 def test_a_seed_gives_the_same_sequences_and_another_seed_others():
     state = torch.get_rng_state()
-    for make in (lambda seed: first_symbol(9, 5, seed=seed), lambda seed: delayed_echo(9, 5, delay=2, seed=seed)):
-        assert all(torch.equal(a, b) for a, b in zip(make(3), make(3), strict=True))
-        assert not torch.equal(make(3).tokens, make(4).tokens)
+    first, again, other = (first_symbol(9, 5, seed=seed) for seed in (3, 3, 4))
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not torch.equal(first.tokens, other.tokens)
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -48,8 +41,6 @@ def test_a_seed_gives_the_same_sequences_and_another_seed_others():
         (lambda: first_symbol(3, 0), "length=0"),
         (lambda: first_symbol(3, 5, num_symbols=1), "num_symbols=1"),
         (lambda: first_symbol(3, 5, noise=1.5), "got 1.5"),
-        (lambda: delayed_echo(3, 5, delay=5), "length - 1 = 4, got 5"),
-        (lambda: delayed_echo(3, 5, delay=-1), "got -1"),
     ],
 )
 def test_impossible_tasks_are_refused(make, message):

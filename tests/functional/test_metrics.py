@@ -9,7 +9,6 @@ from course_lib.functional.metrics import (
     argmax_alignment,
     bleu_by_length,
     corpus_bleu,
-    exact_match,
 )
 
 
@@ -100,11 +99,6 @@ def test_bleu_by_length_is_the_bleu_of_each_bucket():
     assert buckets[1].bleu == corpus_bleu([hypotheses[i] for i in long], [references[i] for i in long])
 
 
-def test_exact_match_counts_whole_sentences():
-    hypotheses, references = [["a", "b"], ["a"], ["c"], ["b", "a"]], [["a", "b"], ["a", "b"], ("c",), ["a", "b"]]
-    assert exact_match(hypotheses, references) == 2 / 4
-
-
 def test_alignment_error_rate_follows_och_and_ney():
     predicted = [{(0, 0), (1, 1), (2, 2)}]
     sure, possible = [{(0, 0), (3, 3)}], [{(1, 1)}]
@@ -136,7 +130,6 @@ def test_argmax_alignment_links_each_target_word_to_its_best_source_word():
         (lambda: corpus_bleu([["a"]], []), "got 0 and 1"),
         (lambda: corpus_bleu([], []), "got 0 and 0"),
         (lambda: corpus_bleu([["a"]], [["a"]], smoothing="floor"), "floor"),
-        (lambda: exact_match([["a"]], [["a"], ["b"]]), "got 2 and 1"),
         (lambda: bleu_by_length([["a"]], [["a"]], [1, 2], [0, 5]), "got 2 for 1"),
         (lambda: bleu_by_length([["a"]], [["a"]], [1], [5, 5]), r"\[5, 5\]"),
         (lambda: alignment_error_rate([{(0, 0)}], []), "1 predicted, 0 sure"),

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 from course_lib.tools import bench_generation
-from course_lib.tools.bench_generation import Rate, Setting, main, measure, pair, runs
+from course_lib.tools.bench_generation import Setting, measure, pair, rows, runs
 from course_lib.tools.race import Race
 
 SIZES = {"n_embd": 16, "n_layer": 1, "n_head": 2, "vocab_size": 20, "n_positions": 16}
@@ -26,16 +28,17 @@ def test_models_that_write_different_tokens_do_not_race(models):
         runs(TINY, ours, theirs)
 
 
-def test_rates_are_tokens_of_all_rows_in_a_second(models, monkeypatch):
-    monkeypatch.setattr(
-        bench_generation, "race", lambda *_, **__: Race(seconds={"ours": [1.0, 2.0, 4.0], "theirs": [8.0, 8.0, 8.0]})
-    )
-    assert measure(TINY, *models) == Rate(ours=4.0, theirs=1.0, ratio=4.0, rounds=3)
+def test_times_are_those_of_a_token_of_a_row(models, monkeypatch):
+    times = {"ours": [1.0, 2.0, 4.0], "theirs": [8.0, 8.0, 8.0]}
+    monkeypatch.setattr(bench_generation, "race", lambda *_, **__: Race(seconds=times))
+    made = measure(TINY, *models)
+    assert (made.ours, made.theirs, made.ratio, made.target) == (250.0, 1000.0, 0.25, 0.5) and made.reached
 
 
-@pytest.mark.parametrize(("ratio", "code"), [(2.0, 0), (1.9, 1)])
-def test_the_benchmark_fails_where_a_target_is_missed(ratio, code, monkeypatch, capsys):
-    monkeypatch.setattr(bench_generation, "SETTINGS", (TINY, TINY))
-    monkeypatch.setattr(bench_generation, "measure", lambda *_: Rate(ours=ratio, theirs=1.0, ratio=ratio, rounds=9))
-    assert main() == code
-    assert capsys.readouterr().out.count("MISSED") == 2 * code
+def test_every_setting_is_measured_with_the_models_of_its_size(monkeypatch):
+    made, asked = [], []
+    monkeypatch.setattr(bench_generation, "SETTINGS", (TINY, TINY, replace(TINY, sizes={})))
+    monkeypatch.setattr(bench_generation, "pair", lambda sizes: made.append(sizes) or ("ours", sizes))
+    monkeypatch.setattr(bench_generation, "measure", lambda setting, *models: asked.append(models))
+    assert len(list(rows())) == 3
+    assert made == [SIZES, {}] and asked == [("ours", SIZES), ("ours", SIZES), ("ours", {})]

@@ -1,11 +1,11 @@
 """Lesson 06: a small Transformer translates from English to French, and what each trick of its training buys."""
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -55,19 +55,6 @@ class TransformerRecipe:
     averaged: int = 5  # the last checkpoints whose mean is the result; 0: the weights after the last step
     seed: int = 0
     train_pairs: int = 20_000
-
-
-AT_ONCE = {"schedule": "constant", "warmup": 0, "learning_rate": vaswani_peak(64, 400)}  # full speed from step 0
-TRICKS: dict[str, dict[str, Any]] = {  # name -> what is done otherwise
-    "as in the paper": {},
-    "constant rate after warm-up": {"schedule": "constant"},
-    "constant rate, no warm-up": AT_ONCE,
-    "pre-norm": {"pre_norm": True},
-    "pre-norm, constant rate, no warm-up": AT_ONCE | {"pre_norm": True},
-    "no label smoothing": {"smoothing": 0.0},
-    "dropout 0.1": {"dropout": 0.1},
-    "last weights, no mean": {"averaged": 0},
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,23 +230,6 @@ def translate(model: Transformer, text: str, *, place: Place, num_beams: int = 4
         weights=weights[: len(words)],
         unknown=tuple(word for word in dict.fromkeys(tokens) if word not in english),
     )
-
-
-def what_tricks_buy(
-    *, steps: int, seeds: Sequence[int] = (0, 1, 2), tricks: Mapping[str, Mapping[str, Any]] = TRICKS, **settings: Any
-) -> Iterator[dict[str, Any]]:
-    """Trains with each set of tricks and each seed; scores on the validation pairs, as soon as there are any.
-
-    `settings` are fields of `TransformerRecipe` that all runs share. A score has trick, seed, cpu_seconds and what
-    `scores` returns.
-    """
-    for seed in seeds:
-        for trick, changes in tricks.items():
-            recipe = TransformerRecipe(**{"steps": steps, "seed": seed} | settings | dict(changes))
-            run = train_transformer(recipe)
-            yield {"trick": trick, "seed": seed, "cpu_seconds": float(run.history.cpu_seconds[-1])} | scores(
-                run.model, splits(recipe.train_pairs).validation
-            )
 
 
 def scores(

@@ -1,4 +1,3 @@
-import math
 from dataclasses import asdict
 
 import pytest
@@ -111,23 +110,6 @@ def test_a_translation_shows_where_one_layer_looked(fluent):
 def test_a_text_without_a_word_is_refused(fluent):
     with pytest.raises(ValueError, match="no word"):
         task.translate(fluent, "  ", place=task.Place(0, 1))
-
-
-def test_each_trick_is_scored_for_each_seed(monkeypatch):
-    tricks = {name: task.TRICKS[name] for name in ("as in the paper", "pre-norm, constant rate, no warm-up")}
-    settings = {name: value for name, value in TINY.items() if name not in ("steps", "warmup")}
-    monkeypatch.setattr(task, "splits", lambda pairs: _first(splits(pairs), 6))
-    results = list(task.what_tricks_buy(steps=2, seeds=(0, 1), tricks=tricks, averaged=1, **settings))
-    assert [(r["seed"], r["trick"]) for r in results] == [(seed, trick) for seed in (0, 1) for trick in tricks]
-    assert all(math.isfinite(r["loss"]) and 0 <= r["bleu"] <= 100 for r in results)
-    assert len({r["loss"] for r in results}) == 4
-
-
-def test_every_trick_is_a_recipe_that_can_be_built():
-    for changes in task.TRICKS.values():
-        recipe = task.TransformerRecipe(**changes)
-        assert task.build_transformer(recipe).config.pre_norm == recipe.pre_norm
-        assert task.fit_config(recipe).learning_rate == pytest.approx(0.00625)
 
 
 def test_course_train_finds_it_and_what_it_returns_can_be_saved(monkeypatch, tmp_path):
