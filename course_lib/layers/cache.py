@@ -66,6 +66,9 @@ class Placed(NamedTuple):
     start: int = 0  # tokens before these
 
 
+ALONE = Placed()  # from position 0 on, and all of them real
+
+
 def place(
     tokens: Int[Tensor, "B T"], valid: Bool[Tensor, "B T"] | None = None, cache: "DecoderCache | None" = None
 ) -> Placed:

@@ -11,7 +11,7 @@ from itertools import repeat
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from course_lib.layers.cache import DecoderCache, Placed, place
+from course_lib.layers.cache import ALONE, DecoderCache, Placed, place
 from course_lib.layers.transformer import (
     EncoderBlock,
     FeedForward,
@@ -109,10 +109,10 @@ class GPT(nn.Module):
         placed = place(tokens, valid, cache)
         return self.encode(self.embed(tokens, placed), mask=placed.mask, cache=cache)
 
-    def embed(self, tokens: Int[Tensor, "B T"], placed: Placed | None = None) -> Float[Tensor, "B T D"]:
+    def embed(self, tokens: Int[Tensor, "B T"], placed: Placed = ALONE) -> Float[Tensor, "B T D"]:
         """h_0 = U W_e + W_p, Radford et al. 2018, eq. (2), where the tokens are `placed`: from 0 on, if not said."""
-        start, positions = (0, None) if placed is None else (placed.start, placed.positions)
-        return self.dropout(self.pos_embed(self.token_embed(tokens), start=start, positions=positions))
+        x = self.token_embed(tokens)
+        return self.dropout(self.pos_embed(x, start=placed.start, positions=placed.positions))
 
     def encode(
         self,

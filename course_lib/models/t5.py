@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from course_lib.functional.attention import key_mask
-from course_lib.layers.cache import DecoderCache, Placed
+from course_lib.layers.cache import ALONE, DecoderCache, Placed
 from course_lib.layers.transformer import (
     DecoderBlock,
     EncoderBlock,
@@ -46,7 +46,7 @@ class T5Config:
     max_distance: int = 128  # tokens from which on all distances share a bucket
     norm_eps: float = 1e-6  # of RMSNorm
     dropout: float = 0.1  # of embeddings, attention weights, inner units, sublayers and both stacks' output
-    head: str | None = "tied"  # x E^T / sqrt(d_model), or "tied_unscaled"; "linear": a matrix of its own; None: features
+    head: str | None = "tied"  # x E^T / sqrt(d_model), or "tied_unscaled"; "linear": its own matrix; None: features
 
     def __post_init__(self):
         if self.head not in HEADS:
@@ -84,7 +84,7 @@ class T5(Transformer):
         """The vectors of tokens, with dropout; positions come later, as biases."""
         return self.dropout(self.token_embed(tokens))
 
-    def embed_target(self, target: Int[Tensor, "B T_q"], placed: Placed | None = None) -> Float[Tensor, "B T_q D"]:
+    def embed_target(self, target: Int[Tensor, "B T_q"], placed: Placed = ALONE) -> Float[Tensor, "B T_q D"]:
         """The same: where tokens are `placed` does not matter here."""
         return self.embed(target)
 

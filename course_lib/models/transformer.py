@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from course_lib.functional.attention import key_mask
-from course_lib.layers.cache import DecoderCache, Placed, TargetLanguageModel
+from course_lib.layers.cache import ALONE, DecoderCache, Placed, TargetLanguageModel
 from course_lib.layers.transformer import (
     DecoderBlock,
     EncoderBlock,
@@ -106,10 +106,10 @@ class Transformer(nn.Module):
         """sqrt(d_model) E[token] + PE(pos), sections 3.4 and 3.5, with dropout: what the first block is given."""
         return self.dropout(self.source_pos(self.source_embed(source) * self.scale))
 
-    def embed_target(self, target: Int[Tensor, "B T_q"], placed: Placed | None = None) -> Float[Tensor, "B T_q D"]:
+    def embed_target(self, target: Int[Tensor, "B T_q"], placed: Placed = ALONE) -> Float[Tensor, "B T_q D"]:
         """The same for the decoder, whose tokens may be `placed` behind others."""
-        start, positions = (0, None) if placed is None else (placed.start, placed.positions)
-        return self.dropout(self.target_pos(self.target_embed(target) * self.scale, start=start, positions=positions))
+        x = self.target_embed(target) * self.scale
+        return self.dropout(self.target_pos(x, start=placed.start, positions=placed.positions))
 
     def encode(
         self, x: Float[Tensor, "B T_k D"], valid: Bool[Tensor, "B T_k"] | None = None
