@@ -1,6 +1,7 @@
 """Writing with a language model: greedy, by lot, by beam search, token by token."""
 
 from course_lib.generation.beam import Beams, beam_search
+from course_lib.generation.columns import store_by_columns
 from course_lib.generation.protocol import Cache, LanguageModel
 from course_lib.generation.stepwise import by_lot, greedy, likeliest, log_probs, sample, stream
 
@@ -14,5 +15,6 @@ __all__ = [
     "likeliest",
     "log_probs",
     "sample",
+    "store_by_columns",
     "stream",
 ]

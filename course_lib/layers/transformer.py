@@ -10,6 +10,7 @@ difficulty of training deep feedforward neural networks", AISTATS 2010 (first we
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -370,3 +371,11 @@ def xavier_weights(module: nn.Module) -> nn.Module:
             if part.bias is not None:
                 nn.init.zeros_(part.bias)
     return module
+
+
+def check_sizes(config: Any, *names: str) -> None:
+    """Raises ValueError, by name, for a size below 1 in a model's config; a pair has two."""
+    for name in names:
+        value = getattr(config, name)
+        if min((value,) if isinstance(value, int) else value) < 1:
+            raise ValueError(f"{name} must be 1 or more, got {value}")

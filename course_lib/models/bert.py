@@ -16,6 +16,7 @@ from course_lib.layers.transformer import (
     LearnedPositions,
     MultiHeadAttention,
     TokenEmbedding,
+    check_sizes,
     normal_weights,
 )
 
@@ -43,18 +44,8 @@ class BERTConfig:
     num_classes: int = 2  # of a classifier
 
     def __post_init__(self):
-        for name in (
-            "vocab_size",
-            "dim",
-            "depth",
-            "num_heads",
-            "mlp_dim",
-            "context_length",
-            "num_segments",
-            "num_classes",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        check_sizes(self, "vocab_size", "dim", "depth", "num_heads", "mlp_dim")
+        check_sizes(self, "context_length", "num_segments", "num_classes")
 
 
 class BERT(nn.Module):

@@ -18,6 +18,7 @@ from course_lib.layers.transformer import (
     LearnedPositions,
     MultiHeadAttention,
     TokenEmbedding,
+    check_sizes,
     normal_weights,
 )
 
@@ -46,9 +47,7 @@ class GPTConfig:
     head: str | None = "tied"  # logits from the token embedding, "linear": from a matrix of its own; None: features
 
     def __post_init__(self):
-        for name in ("vocab_size", "context_length", "dim", "depth", "num_heads"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        check_sizes(self, "vocab_size", "context_length", "dim", "depth", "num_heads")
         if self.head not in HEADS:
             raise ValueError(f"head must be one of {HEADS}, got {self.head!r}")
 

@@ -14,8 +14,9 @@ from course_lib.layers.transformer import (
     FeedForward,
     MultiHeadAttention,
     SinusoidalPositions,
+    check_sizes,
 )
-from course_lib.models.transformer import HEADS, Transformer, check_sizes
+from course_lib.models.transformer import HEADS, Transformer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +40,7 @@ class MarianConfig:
     head: str | None = "tied"  # as in TransformerConfig
 
     def __post_init__(self):
-        sizes = ("vocab_size", "dim", "depth", "num_heads", "mlp_dim", "context_length")
-        check_sizes(**{name: getattr(self, name) for name in sizes})
+        check_sizes(self, "vocab_size", "dim", "depth", "num_heads", "mlp_dim", "context_length")
         if self.head not in HEADS:
             raise ValueError(f"head must be one of {HEADS}, got {self.head!r}")
 

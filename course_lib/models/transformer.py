@@ -22,6 +22,7 @@ from course_lib.layers.transformer import (
     MultiHeadAttention,
     SinusoidalPositions,
     TokenEmbedding,
+    check_sizes,
 )
 
 POSITIONS = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
@@ -45,8 +46,7 @@ class TransformerConfig:
     head: str | None = "tied"  # logits from the target's table, "linear": from a matrix of their own; None: features
 
     def __post_init__(self):
-        sizes = ("dim", "depth", "num_heads", "mlp_dim", "context_length")
-        check_sizes(vocab_size=self.vocab_size, **{name: getattr(self, name) for name in sizes})
+        check_sizes(self, "vocab_size", "dim", "depth", "num_heads", "mlp_dim", "context_length")
         for name, options in (("positions", tuple(POSITIONS)), ("head", HEADS)):
             if getattr(self, name) not in options:
                 raise ValueError(f"{name} must be one of {options}, got {getattr(self, name)!r}")
@@ -164,13 +164,6 @@ class Transformer(nn.Module):
             nn.init.zeros_(self.head.bias)
         if self.config.head == "tied":
             self.head.weight = table
-
-
-def check_sizes(**sizes: int | tuple[int, ...]) -> None:
-    """Raises ValueError, by name, for a size below 1."""
-    for name, value in sizes.items():
-        if min((value,) if isinstance(value, int) else value) < 1:
-            raise ValueError(f"{name} must be 1 or more, got {value}")
 
 
 def transformer_base(**overrides) -> Transformer:

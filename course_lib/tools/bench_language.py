@@ -149,15 +149,10 @@ def runs(contest: Contest) -> dict[str, Callable[[], Tensor]]:
     return contestants
 
 
-def model_row(contest: Contest) -> Row:
-    """Races a model of ours against the official one."""
-    return row(contest.name, race(runs(contest)), target=MODEL)
-
-
 def model_rows() -> Iterator[Row]:
     """Forward and backward passes of the models, one at a time: each is freed before the next is built."""
     for contest in CONTESTS:
-        yield model_row(contest)
+        yield row(contest.name, race(runs(contest)), target=MODEL)
 
 
 def tokenizer_rows() -> Iterator[Row]:

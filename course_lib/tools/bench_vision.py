@@ -20,6 +20,7 @@ from course_lib.tools.race import race
 
 CLOSE = 1e-3  # two models with the same weights must agree this well on every output, or the race means nothing
 MODEL, MEAN = 1.05, 0.95  # the largest ratio of a model that is aimed at, and their geometric mean
+PASSES = {False: "forward", True: "there and back"}
 ASYMMETRY = 2.5  # how many times faster MAE's encoder should be on a quarter of the patches
 SECONDS = 12.0  # for a race
 
@@ -159,17 +160,12 @@ def runs(contest: Contest, *, backward: bool) -> dict[str, Callable[[], Tensor]]
     return contestants
 
 
-def pass_name(name: str, backward: bool) -> str:
-    """What ran, as a line of the table."""
-    return f"{name}, {'there and back' if backward else 'forward'}"
-
-
 def model_rows() -> Iterator[Row]:
     """Passes forward, and forward and back, one model at a time: each is freed before the next is built."""
     for contest in CONTESTS:
-        for backward in (False, True):
+        for backward, what in PASSES.items():
             yield row(
-                pass_name(contest.name, backward),
+                f"{contest.name}, {what}",
                 race(runs(contest, backward=backward), fewest=7, seconds=SECONDS),
                 target=MODEL,
             )
@@ -178,19 +174,19 @@ def model_rows() -> Iterator[Row]:
 def unet_rows() -> Iterator[Row]:
     """Our U-Net against the plainest one of torch.nn."""
     for name, config, B, size in bench_unet.CASES:
-        for backward in (False, True):
+        for backward, what in PASSES.items():
             result = bench_unet.measure(config, B, size, backward=backward, seconds=SECONDS)
-            yield row(pass_name(name, backward), result, target=MODEL)
+            yield row(f"{name}, {what}", result, target=MODEL)
 
 
 def masking_rows() -> Iterator[Row]:
     """MAE's encoder on the visible quarter of the patches, against the same encoder on all of them."""
     for contest in CONTESTS:
         if contest.kind == "ViTMAE":
-            for backward in (False, True):
+            for backward, what in PASSES.items():
                 runs = encoder_runs(contest, backward=backward)
                 result = race(runs, fewest=7, seconds=SECONDS)
-                yield row(pass_name(contest.name, backward), result, target=1 / ASYMMETRY)
+                yield row(f"{contest.name}, {what}", result, target=1 / ASYMMETRY)
 
 
 def encoder_runs(contest: Contest, *, backward: bool) -> dict[str, Callable[[], Tensor]]:

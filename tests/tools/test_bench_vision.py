@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from course_lib.tools import bench_vision as module
-from course_lib.tools.bench_vision import CONTESTS, encoder_runs, inputs, pair, pass_name, runs
+from course_lib.tools.bench_vision import CONTESTS, encoder_runs, inputs, masking_rows, pair, runs
+from course_lib.tools.race import Race
 
 NAMES = [contest.name for contest in CONTESTS]
 TINY = {
@@ -78,5 +79,10 @@ def test_every_model_runs_at_a_lesson_size_and_at_224_pixels():
     assert {"ResNet-18", "ResNet-50", "ViT-Tiny", "ViT-Base", "Swin-T", "MAE-Base"} <= {n.split(",")[0] for n in NAMES}
 
 
-def test_a_line_says_which_way_it_went():
-    assert pass_name("x", False) == "x, forward" and pass_name("x", True) == "x, there and back"
+def test_a_line_says_which_way_it_went(monkeypatch):
+    times = Race(seconds={"ours": [1.0], "theirs": [4.0]})
+    monkeypatch.setattr(bench_vision, "CONTESTS", (contest("ViTMAE"),))
+    monkeypatch.setattr(bench_vision, "race", lambda runs, **_: [run() for run in runs.values()] and times)
+    forward, back = masking_rows()
+    assert forward.what.endswith(", forward") and back.what.endswith(", there and back")
+    assert forward.ratio == 0.25 and forward.reached

@@ -1,0 +1,42 @@
+import pytest
+import torch
+
+from course_lib.generation import greedy, store_by_columns
+from course_lib.models.gpt import GPT, GPTConfig
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return GPT(GPTConfig(vocab_size=11, context_length=20, dim=16, depth=2, num_heads=2)).eval()
+
+
+def test_columns_lie_together_and_the_values_stay(model):
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    assert store_by_columns(model) is model
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name])
+    assert model.blocks[0].attn.q_proj.weight.stride() == (1, 16)
+
+
+def test_tied_weights_stay_tied(model):
+    store_by_columns(model)
+    assert model.head.weight is model.token_embed.weight
+
+
+def test_the_same_tokens_are_written(model):
+    prompt = torch.randint(0, 11, (3, 4))
+    tokens = greedy(model, prompt, max_new_tokens=10)
+    assert torch.equal(greedy(store_by_columns(model), prompt, max_new_tokens=10), tokens)
+
+
+def test_gradients_stay_the_same(model):
+    def gradients():
+        model.zero_grad()
+        model(torch.arange(10).view(2, 5)).logsumexp(-1).sum().backward()
+        return {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+
+    before = gradients()
+    store_by_columns(model)
+    for name, gradient in gradients().items():
+        assert torch.allclose(gradient, before[name], atol=1e-5)
