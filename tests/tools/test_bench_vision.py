@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from course_lib.tools import bench_vision
 from course_lib.tools import bench_vision as module
 from course_lib.tools.bench_vision import CONTESTS, encoder_runs, inputs, masking_rows, pair, runs
 from course_lib.tools.race import Race
