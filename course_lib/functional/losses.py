@@ -76,11 +76,12 @@ def _check_targets(target: Tensor, num_classes: int) -> None:
 
 
 def _scored(logits: Tensor, target: Tensor, scored: Tensor | None) -> tuple[Tensor, Tensor]:
-    if scored is None:
-        return logits, target
-    if not scored.any():
+    if logits.shape[:-1] != target.shape:
+        shapes = f"logits {tuple(logits.shape)} and targets {tuple(target.shape)}"
+        raise ValueError(f"each row of logits needs its target, got {shapes}")
+    if scored is not None and not scored.any():
         raise ValueError("no target is scored: the mean of no loss is undefined")
-    return logits[scored], target[scored]
+    return (logits, target) if scored is None else (logits[scored], target[scored])
 
 
 def nt_xent(

@@ -1,5 +1,6 @@
 import math
 
+import jaxtyping
 import pytest
 import torch
 import torch.nn.functional as F
@@ -73,3 +74,10 @@ def test_bad_arguments_are_named(loss):
         loss(logits, target, smoothing=1.5)
     with pytest.raises(ValueError, match="no target is scored"):
         loss(logits, target, scored=torch.zeros_like(scored))
+
+
+@pytest.mark.parametrize("loss", [cross_entropy, readable_cross_entropy])
+def test_targets_of_another_shape_are_named(loss, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ValueError, match=r"logits \(2, 3, 5\) and targets \(3, 2\)"):  # as many, but turned round
+        loss(torch.randn(2, 3, 5), torch.zeros(3, 2, dtype=torch.long))
