@@ -19,16 +19,15 @@ class AttentionRecord(dict[str, list[Tensor]]):
         """Those of all L attentions whose name contains `part` (a regular expression), in the order of the layers.
 
         One that was called for each word, as in a decoder that writes, has a query for each call.
-        Raises ValueError if there is none, or they differ in shape: then `part` has to choose.
+        Raises ValueError if there is none, or they are of several kinds or shapes: then `part` has to choose.
         """
         found = {name: torch.cat(calls, dim=2) for name, calls in self.items() if calls and re.search(part, name)}
-        shapes = {name: tuple(weights.shape) for name, weights in found.items()}
         if not found:
             raise ValueError(f"no attention ran whose name contains {part!r}; there are {', '.join(self) or 'none'}")
-        if len(set(shapes.values())) > 1:
-            listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        if len({(re.sub(r"\d+", "#", name), weights.shape) for name, weights in found.items()}) > 1:
+            listed = ", ".join(f"{name} {tuple(weights.shape)}" for name, weights in found.items())
             raise ValueError(
-                f"attentions of several shapes ran, name a part of the model, as in maps('encoder'): {listed}"
+                f"several kinds of attention ran, name a part, as in maps('encoder'): {listed}"
             )
         return torch.stack(list(found.values()), dim=1)
 

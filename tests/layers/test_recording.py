@@ -31,7 +31,7 @@ def test_parts_of_a_model_are_chosen_by_name_in_the_order_of_the_layers():
     assert list(record) == [f"{i}.{part}" for i in range(3) for part in ("attn", "cross_attn")]
     assert record.maps("cross_attn").shape == (2, 3, 2, 4, 5) and record.maps(r"\.attn").shape == (2, 3, 2, 4, 4)
     assert torch.equal(record.maps("^1.cross")[:, 0], record["1.cross_attn"][0])
-    with pytest.raises(ValueError, match=r"name a part .*: 0\.attn \(2, 2, 4, 4\), 0\.cross_attn \(2, 2, 4, 5\)"):
+    with pytest.raises(ValueError, match=r"name a part, .*: 0\.attn \(2, 2, 4, 4\), 0\.cross_attn \(2, 2, 4, 5\)"):
         record.maps()
     with pytest.raises(ValueError, match=r"no attention ran whose name contains 'encoder'; there are 0\.attn, "):
         record.maps("encoder")
@@ -44,6 +44,15 @@ def test_a_layer_that_is_called_word_by_word_has_a_query_for_each_call():
         for word in query.split(1, dim=1):
             layer(word, keys)
     torch.testing.assert_close(record.maps(), layer(query, keys)[1][:, None, None])
+
+
+def test_kinds_are_not_mixed_where_their_shapes_happen_to_agree():
+    blocks, x = decoder_blocks(), torch.randn(2, 4, 8)
+    with record_attention(blocks) as record:
+        run(blocks, x, torch.randn(2, 4, 8))
+    with pytest.raises(ValueError, match="several kinds of attention ran, name a part"):
+        record.maps()
+    assert record.maps("cross_attn").shape == record.maps(r"\.attn").shape == (2, 3, 2, 4, 4)
 
 
 @pytest.mark.parametrize("layer", [MultiHeadAttention(8, 2, dropout=0.5), LuongAttention(8, 8)])
