@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from course_lib.tools.lessons import CannotStart
+from course_lib.commands.lessons import CannotStart
 
 app = typer.Typer(
     name="course",
@@ -43,7 +43,7 @@ def lab(
 
     Nothing is fetched from the network: it works offline. Press Ctrl-C twice in the terminal to stop it.
     """
-    from course_lib.tools.lab import open_lab
+    from course_lib.commands.lab import open_lab
 
     raise typer.Exit(open_lab(lesson, port=port, browser=browser))
 
@@ -57,7 +57,7 @@ def run(
 
     Prints a line for each and a summary of times and outcomes. The notebooks on disk are not changed.
     """
-    from course_lib.tools.run import run_lessons
+    from course_lib.commands.run import run_lessons
 
     raise typer.Exit(run_lessons(lesson or (), timeout=timeout))
 
@@ -72,7 +72,7 @@ def test(arguments: PytestArguments = None):
 
     All arguments go to pytest; paths take the place of everything.
     """
-    from course_lib.tools.testing import run_tests
+    from course_lib.commands.testing import run_tests
 
     raise typer.Exit(run_tests(arguments or ()))
 
@@ -83,7 +83,7 @@ def doctor():
 
     Says what to do about each red line, and ends with exit code 1 if there is one.
     """
-    from course_lib.tools.doctor import report
+    from course_lib.commands.doctor import report
 
     raise typer.Exit(report())
 
@@ -99,8 +99,8 @@ def train(
 
     A training that was interrupted goes on where it stood, and ends with the same weights.
     """
-    from course_lib.tools.train import list_recipes, parse_seeds
-    from course_lib.tools.train import train as train_recipe
+    from course_lib.commands.train import list_recipes, parse_seeds
+    from course_lib.commands.train import train as train_recipe
 
     if name is None:
         raise typer.Exit(list_recipes())
@@ -124,8 +124,8 @@ def slides(
 
     In it: arrow keys or a clicker; S for the notes in a window of their own, T for the theme, ? for all keys.
     """
+    from course_lib.commands.lessons import find_lesson
     from course_lib.lectures.commands import write_slides
-    from course_lib.tools.lessons import find_lesson
 
     raise typer.Exit(write_slides(find_lesson(lesson), path=minutes, theme=theme, to=to))
 
@@ -143,8 +143,8 @@ def lecture(
     The slides stand there at once; the lesson runs meanwhile, and then the widgets come to life. Only this machine
     can open the page.
     """
+    from course_lib.commands.lessons import find_lesson
     from course_lib.lectures.commands import teach
-    from course_lib.tools.lessons import find_lesson
 
     raise typer.Exit(teach(find_lesson(lesson), path=minutes, theme=theme, port=port, browser=browser))
 
@@ -155,8 +155,8 @@ def handout(lesson: Lesson, minutes: Minutes = None, to: To = None):
 
     It needs Chromium, Chrome or Edge to print with.
     """
+    from course_lib.commands.lessons import find_lesson
     from course_lib.lectures.commands import write_handouts
-    from course_lib.tools.lessons import find_lesson
 
     raise typer.Exit(write_handouts(find_lesson(lesson), path=minutes, to=to))
 
@@ -323,7 +323,7 @@ def formgrader(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser, or not.")] = True,
 ):
     """Open nbgrader's formgrader: read answers, give points and comments by hand."""
-    from course_lib.tools.formgrader import formgrader
+    from course_lib.commands.formgrader import formgrader
 
     raise typer.Exit(formgrader(folder=folder, port=port, browser=browser))
 
@@ -354,13 +354,13 @@ def export(
 
 
 BENCHMARKS = {
-    "attention": "course_lib.tools.bench_attention",
-    "grading": "course_lib.tools.bench_grading",
-    "heads": "course_lib.tools.bench_heads",
-    "images": "course_lib.tools.bench_images",
-    "language": "course_lib.tools.bench_language",
-    "translation": "course_lib.tools.bench_translation",
-    "vision": "course_lib.tools.bench_vision",
+    "attention": "course_lib.bench.attention",
+    "grading": "course_lib.bench.grading",
+    "heads": "course_lib.bench.heads",
+    "images": "course_lib.bench.images",
+    "language": "course_lib.bench.language",
+    "translation": "course_lib.bench.translation",
+    "vision": "course_lib.bench.vision",
 }
 
 

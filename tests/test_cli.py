@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from course_lib import cli
-from course_lib.tools import lab, lessons, testing
+from course_lib.commands import lab, lessons, testing
 
 ROOT = Path(__file__).parents[1]
 
@@ -141,7 +141,7 @@ def wait_until(condition, seconds=20):
 
 
 def test_run_without_a_lesson_runs_all(folder, course, monkeypatch):
-    from course_lib.tools import notebooks
+    from course_lib.authoring import notebooks
 
     seen = []
 
@@ -179,7 +179,7 @@ def test_test_without_its_packages_says_how_to_get_them(course, monkeypatch):
 
 
 def test_bench_runs_the_benchmark_and_returns_its_exit_code(course, monkeypatch):
-    monkeypatch.setitem(sys.modules, "course_lib.tools.bench_attention", types.SimpleNamespace(main=lambda: 3))
+    monkeypatch.setitem(sys.modules, "course_lib.bench.attention", types.SimpleNamespace(main=lambda: 3))
     assert course("bench", "attention")[0] == 3
 
 

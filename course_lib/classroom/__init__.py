@@ -6,7 +6,7 @@ from course_lib.classroom.quizzes import predict, quiz, reveal
 from course_lib.classroom.report import progress
 from course_lib.classroom.session import lesson
 from course_lib.classroom.source import show_source
-from course_lib.properties.claims import claim
+from course_lib.tasks.claims import claim
 
 __all__ = [
     "check",

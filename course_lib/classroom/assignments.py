@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from course_lib import properties
+from course_lib import tasks
 from course_lib.classroom.exercises import say_findings
 from course_lib.classroom.markup import to_html
 from course_lib.classroom.output import GREEN, GREY, panel, present
@@ -24,7 +24,7 @@ class NotPassed(Exception):
         return [str(self)]
 
 
-def visible_checks(assignment: str) -> Mapping[str, Sequence[properties.Check]]:
+def visible_checks(assignment: str) -> Mapping[str, Sequence[tasks.Check]]:
     """The public checks of each task of an assignment; raises ValueError for one that has none."""
     return _written(assignment).CHECKS
 
@@ -35,7 +35,7 @@ def longest_waits(assignment: str) -> Mapping[str, float]:
 
 
 def _written(assignment: str) -> ModuleType:
-    place = f"course_lib.classroom.lessons.assignment_{assignment}"
+    place = f"course_lib.lessons.assignment_{assignment}"
     if not assignment.isalnum() or importlib.util.find_spec(place) is None:
         raise ValueError(f"There are no checks for an assignment {assignment!r}.")
     return importlib.import_module(place)
@@ -53,7 +53,7 @@ def check_task(assignment: str, task: str, answer: Any) -> None:
         raise ValueError(f"Assignment {assignment} has no task {task!r}; it has {', '.join(checks)}.")
     allowed = longest_waits(assignment).get(task)
     timed = _Timed(answer) if allowed is not None and inspect.isfunction(answer) else None
-    report = properties.run_checks(timed.call if timed else answer, checks[task])
+    report = tasks.run_checks(timed.call if timed else answer, checks[task])
     findings = report.findings + (
         [_too_slow(timed.longest, allowed, report)] if timed and timed.longest > allowed else []
     )
@@ -87,15 +87,15 @@ class _Timed:
         self.call = call
 
 
-def _too_slow(longest: float, allowed: float, report: properties.Report) -> properties.Finding:
+def _too_slow(longest: float, allowed: float, report: tasks.Report) -> tasks.Finding:
     took = f"it took {longest:.0f} s; the grader stops after {allowed:.0f}."
-    return properties.Finding(
+    return tasks.Finding(
         misconception=TOO_SLOW,
         message=f"Your answer is right, but {took}" if report.passed else took.capitalize(),
         hint="Fewer steps and a smaller network are enough, with a larger learning rate if need be.",
     )
 
 
-def _unwritten(report: properties.Report) -> bool:
+def _unwritten(report: tasks.Report) -> bool:
     """Whether the answer is still as it was handed out: it stops with the error that stands there."""
     return bool(report.findings) and report.findings[0].message.endswith(" NotImplementedError")

@@ -9,7 +9,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from course_lib import properties
+from course_lib import tasks
 from course_lib.classroom.markup import code_html, details, inline_html, to_html, to_plain
 from course_lib.classroom.output import GREEN, GREY, RED, in_notebook, panel, present
 from course_lib.classroom.session import Session, current_session
@@ -119,7 +119,7 @@ def exercise(
 ) -> None:
     """Set an exercise; with its name alone, the one of that name in the lesson's content.
 
-    `checks` come from `course_lib.properties`, the hints go from gentle to strong, `solution` is code or a function
+    `checks` come from `course_lib.tasks`, the hints go from gentle to strong, `solution` is code or a function
     whose source is shown. Raises ValueError if there is no check or no hint, the name is unknown or no lesson is open.
     """
     session = current_session()
@@ -165,7 +165,7 @@ def check(name: str, function: Any) -> None:
         return
     watched = _Watched(function) if inspect.isfunction(function) else None
     try:
-        report = properties.run_checks(watched.call if watched else function, item.checks)
+        report = tasks.run_checks(watched.call if watched else function, item.checks)
     except Exception as error:  # the checks catch what a learner's code does; this is for a check that fails
         text = f"Your code could not be checked: {type(error).__name__}: {error}"
         present(f"✗ {text}", panel(f"<p>✗ {html.escape(text)}</p>", colour=RED))
@@ -183,7 +183,7 @@ def check(name: str, function: Any) -> None:
     session.say_notices()
 
 
-def say_findings(findings: Sequence[properties.Finding]) -> None:
+def say_findings(findings: Sequence[tasks.Finding]) -> None:
     """Tell the learner what the checks saw, with a hint for each."""
     plain, body = ["✗ Not yet. This is what the checks saw:"], ""
     for finding in findings:

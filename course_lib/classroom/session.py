@@ -37,7 +37,7 @@ LESSONS = {
 class Session:
     """One open lesson; `items` holds its quizzes, predictions and exercises by (kind, name).
 
-    `content` is the module of `course_lib.classroom.lessons` with QUIZZES, PREDICTIONS, OUTCOMES and
+    `content` is the module `questions` of the lesson with QUIZZES, PREDICTIONS, OUTCOMES and
     EXERCISES, if there is one.
     """
 
@@ -93,7 +93,7 @@ def lesson(name: str) -> None:
     global _session
     if name not in LESSONS:
         raise ValueError(f"There is no lesson {name!r}; the lessons are {', '.join(LESSONS)}.")
-    place = f"course_lib.classroom.lessons.lesson_{name}"
+    place = f"course_lib.lessons.lesson_{name}.questions"
     content = importlib.import_module(place) if importlib.util.find_spec(place) else None
     _session = Session(lesson=name, store=ProgressStore(), content=content)
     use_style()

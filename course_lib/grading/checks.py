@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_lib import properties
+from course_lib import tasks
 from course_lib.grading.subject import RemoteModule, Subject, kind_of
-from course_lib.properties.core import (
+from course_lib.tasks.core import (
     NOT_FINITE,
     NUMBER_TYPE,
     WRONG_SHAPE,
@@ -54,7 +54,7 @@ class HiddenCheck:
 
 
 def property_check(
-    check: properties.Check,
+    check: tasks.Check,
     *,
     points: float,
     name: str | None = None,

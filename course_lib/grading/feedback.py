@@ -18,7 +18,7 @@ from course_lib.grading.folders import Folders, assignments_folder, read_small, 
 from course_lib.grading.judge import ATTENTION
 from course_lib.grading.verdicts import is_trusted, read_verdict
 from course_lib.grading.wording import counted, one_line
-from course_lib.properties import Finding
+from course_lib.tasks import Finding
 
 if TYPE_CHECKING:
     from course_lib.grading.gradebook import Score

@@ -16,7 +16,7 @@ from importlib.resources import files as package_files
 from course_lib.classroom.markup import inline_html
 from course_lib.grading.judge import NOT_JUDGED, NOT_YET
 from course_lib.grading.wording import counted, one_line, points, visible
-from course_lib.properties import Finding
+from course_lib.tasks import Finding
 
 LONGEST_ANSWER = 40_000  # characters of an answer that a page shows
 LONGEST_LINE = 1_000  # characters of a line that a page shows

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_lib import properties
+from course_lib import tasks
 from course_lib.grading.checks import (
     DIFFERS,
     GRADIENT_DIFFERS,
@@ -304,7 +304,7 @@ def _run_checks_file(name: str, text: bytes) -> Assignment:
 def _code_hash() -> str:
     """SHA-256 of the code that decides scores; of what is on disk when it is first asked for."""
     folder = Path(__file__).parent
-    files = [*Path(properties.__file__).parent.rglob("*.py")]
+    files = [*Path(tasks.__file__).parent.rglob("*.py")]
     for part in DECIDES_SCORES:
         files += (folder / part).rglob("*.py") if (folder / part).is_dir() else [folder / part]
     digest = hashlib.sha256()

@@ -22,7 +22,7 @@ from course_lib.grading.boxed.wire import WireError, arrays_in
 from course_lib.grading.boxed.worker import CUT_OFF
 from course_lib.grading.error_words import error_words
 from course_lib.grading.sandbox import Box, Gradients, Handle, StudentError
-from course_lib.properties.core import (
+from course_lib.tasks.core import (
     CHANGES_INPUT,
     GRADIENT_LOST,
     NOT_FINITE,

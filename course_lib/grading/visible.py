@@ -11,8 +11,8 @@ from course_lib.classroom.assignments import visible_checks
 from course_lib.grading.notebook_format import nbformat
 from course_lib.grading.spec import CHECK_PREFIX, Assignment, AssignmentFiles, HiddenCheck, Task, load, property_check
 from course_lib.grading.subject import Subject
-from course_lib.properties import Check
-from course_lib.properties.core import STOPPED, Fault, Finding
+from course_lib.tasks import Check
+from course_lib.tasks.core import STOPPED, Fault, Finding
 
 NO_CHECK = "no visible check"
 

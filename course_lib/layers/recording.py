@@ -26,9 +26,7 @@ class AttentionRecord(dict[str, list[Tensor]]):
             raise ValueError(f"no attention ran whose name contains {part!r}; there are {', '.join(self) or 'none'}")
         if len({(re.sub(r"\d+", "#", name), weights.shape) for name, weights in found.items()}) > 1:
             listed = ", ".join(f"{name} {tuple(weights.shape)}" for name, weights in found.items())
-            raise ValueError(
-                f"several kinds of attention ran, name a part, as in maps('encoder'): {listed}"
-            )
+            raise ValueError(f"several kinds of attention ran, name a part, as in maps('encoder'): {listed}")
         return torch.stack(list(found.values()), dim=1)
 
 

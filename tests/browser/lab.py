@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from playwright.sync_api import Locator, Page, Response, TimeoutError, expect
 
-from course_lib.tools.lab import config_path
+from course_lib.commands.lab import config_path
 
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"

@@ -5,8 +5,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from playwright.sync_api import expect
 
-from course_lib.tools.notebooks import KERNELSPEC, build_notebook, read_notebook
-from course_lib.tools.stamps import stamp_problems
+from course_lib.authoring.notebooks import KERNELSPEC, build_notebook, read_notebook
+from course_lib.authoring.stamps import stamp_problems
 
 pytestmark = pytest.mark.needs("chromium")
 

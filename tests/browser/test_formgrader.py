@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
+from course_lib.commands.lab import is_free
 from course_lib.grading.batch import grade
 from course_lib.grading.export import export
 from course_lib.grading.feedback import feedback
 from course_lib.grading.folders import Folders
 from course_lib.grading.gradebook import scores
 from course_lib.grading.release import release
-from course_lib.tools.lab import is_free
 from tests.browser.lab import ROOT, SCREENSHOTS, SECOND, Lab, Watch
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.needs("sandbox")]

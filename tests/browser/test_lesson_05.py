@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from course_lib.classroom.lessons.lesson_05 import EXERCISES, PREDICTIONS, QUIZZES
-from course_lib.tools.files import WIDGET_VIEW
+from course_lib.commands.files import WIDGET_VIEW
+from course_lib.lessons.lesson_05.questions import EXERCISES, PREDICTIONS, QUIZZES
 from tests.browser.lab import ROOT, SECOND
 
 pytestmark = pytest.mark.needs("chromium")

@@ -13,10 +13,10 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import TimeoutError, expect
 
+from course_lib.commands.files import read_notebook
+from course_lib.commands.lessons import find_lesson
 from course_lib.lectures.live import answers, environment, free_port, prepare, server_command
 from course_lib.lectures.story import slides_of
-from course_lib.tools.files import read_notebook
-from course_lib.tools.lessons import find_lesson
 from tests.axe import axe_script
 from tests.browser.lab import HOME, ROOT, SECOND
 from tests.browser.test_slides import AXE, MEASURE
@@ -38,7 +38,7 @@ FIRST = """
 import os, time
 from types import SimpleNamespace
 from course_lib.data.checkpoints import load_trained
-from course_lib.training.recipes import transformer
+from course_lib.lessons.lesson_06 import transformer
 
 asked = os.environ["QUERY_STRING"]
 if "in-vain" in asked:

@@ -5,7 +5,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import expect
 
-from course_lib.tools.notebooks import KERNELSPEC
+from course_lib.authoring.notebooks import KERNELSPEC
 
 pytestmark = pytest.mark.needs("chromium")
 

@@ -5,11 +5,11 @@ import re
 
 import pytest
 
+from course_lib.commands.files import read_notebook, write_notebook
+from course_lib.commands.lessons import find_lesson, lessons
 from course_lib.lectures.deck import MAX_BYTES, write_deck
 from course_lib.lectures.handout import lesson_page
 from course_lib.lectures.story import PATHS, compose, paths_of, slides_of
-from course_lib.tools.files import read_notebook, write_notebook
-from course_lib.tools.lessons import find_lesson, lessons
 from tests.axe import axe_script
 from tests.lectures.small_lesson import small_lesson
 

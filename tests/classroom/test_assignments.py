@@ -9,8 +9,8 @@ from course_lib.classroom.assignments import NotPassed, check_task, visible_chec
 from course_lib.functional.attention import additive_scores, masked_softmax, readable_attention
 from course_lib.functional.positions import sinusoidal_positions
 from course_lib.layers.transformer import MultiHeadAttention
-from course_lib.properties import run_checks
-from course_lib.properties.core import NOT_AS_BY_HAND
+from course_lib.tasks import run_checks
+from course_lib.tasks.core import NOT_AS_BY_HAND
 
 
 def attention(q, k, v, mask=None):

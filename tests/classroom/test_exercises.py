@@ -5,8 +5,8 @@ import torch
 
 from course_lib.classroom import check, exercise, hint, lesson, progress, solution
 from course_lib.classroom.output import WIDGET_VIEW
-from course_lib.properties import Check, Finding
-from course_lib.properties.attention import SCALED_DOT_PRODUCT_ATTENTION
+from course_lib.tasks import Check, Finding
+from course_lib.tasks.attention import SCALED_DOT_PRODUCT_ATTENTION
 
 
 def _adds_one(probe):

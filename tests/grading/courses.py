@@ -54,7 +54,7 @@ def notebook(cells):
 CHECKS = """
 from course_lib.grading.spec import *
 from course_lib.grading.spec import Mistake
-from course_lib.properties import Check, Finding
+from course_lib.tasks import Check, Finding
 
 
 def _doubles(probe):

@@ -19,8 +19,8 @@ from course_lib.grading.spec import load, read_assignment
 from course_lib.grading.stripped import student_version
 from course_lib.grading.validation import KEY
 from course_lib.grading.visible import visible_files
-from course_lib.properties import run_checks
-from course_lib.properties.core import CUT_OFF
+from course_lib.tasks import run_checks
+from course_lib.tasks.core import CUT_OFF
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "05")

@@ -20,7 +20,7 @@ from course_lib.grading.intake import Submission
 from course_lib.grading.judge import NOT_JUDGED, NOT_YET
 from course_lib.grading.judging import lost_verdict
 from course_lib.grading.spec import read_assignment
-from course_lib.properties import Finding
+from course_lib.tasks import Finding
 from tests.grading.courses import NAME, NOTEBOOK, make_course, released, submit, verdict
 
 HOSTILE = "</pre></code><script>alert(1)</script><img src=x onerror=alert(2)> & \"' \u202eevil\x00\x1b[31m \ud800"

@@ -11,7 +11,7 @@ from course_lib.grading.judge import _Sitting, judge
 from course_lib.grading.sandbox import SandboxError
 from course_lib.grading.spec import read_assignment
 from course_lib.grading.subject import seed_for
-from course_lib.properties.core import (
+from course_lib.tasks.core import (
     CHANGES_INPUT,
     CUT_OFF,
     GRADIENT_LOST,
@@ -450,7 +450,7 @@ def test_texts_do_not_depend_on_the_inputs(files):
     ],
 )
 def test_a_property_check_of_the_course_says_nothing_of_its_inputs(tmp_path, answer, misconception):
-    extra = "from course_lib.properties.attention import SOFTMAX"
+    extra = "from course_lib.tasks.attention import SOFTMAX"
     checks = "property_check(SOFTMAX[0], points=3),"
     (finding,) = (
         judged_by(tmp_path, checks, extra=extra, double=f"def double(x):\n    {answer}")["tasks"]["double"]["checks"][0]
@@ -520,7 +520,7 @@ def test_a_check_waits_for_those_that_it_needs(tmp_path):
 
 def test_a_finding_speaks_of_its_own_error_and_not_of_the_last(tmp_path):
     extra = """
-from course_lib.properties.core import Fault
+from course_lib.tasks.core import Fault
 
 def _asks_again(subject):
     try:
@@ -749,7 +749,7 @@ def test_a_module_and_its_gradients_come_through_the_real_wall(tmp_path, zygote)
 
 
 FLOWS = """
-from course_lib.properties.core import lets_gradients_through
+from course_lib.tasks.core import lets_gradients_through
 
 
 def _through(probe):

@@ -16,8 +16,8 @@ from course_lib.grading.spec import (
     property_check,
     read_assignment,
 )
-from course_lib.properties import Check
-from course_lib.properties.core import NOT_FINITE, WRONG_SHAPE, WRONG_TYPE
+from course_lib.tasks import Check
+from course_lib.tasks.core import NOT_FINITE, WRONG_SHAPE, WRONG_TYPE
 from tests.grading.courses import CHECKS, cell, small_course
 
 

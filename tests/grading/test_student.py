@@ -22,8 +22,8 @@ from course_lib.grading.handout import student_places
 from course_lib.grading.receipts import read_receipt
 from course_lib.grading.spec import load
 from course_lib.grading.student import fetch, list_assignments, submit, validate, verify
-from course_lib.properties import Check, Finding
-from course_lib.properties.core import repeats
+from course_lib.tasks import Check, Finding
+from course_lib.tasks.core import repeats
 from tests.grading.courses import NAME, NOTEBOOK, SOURCE
 from tests.grading.unreleased import SOLVED, add_cell, answer, unreleased_course, write_source
 

@@ -5,13 +5,13 @@ import re
 import pytest
 from nbformat.v4 import new_markdown_cell, new_notebook
 
+from course_lib.commands.files import read_notebook, write_notebook
 from course_lib.data.place import CannotStart, course_folder
 from course_lib.lectures import browser
 from course_lib.lectures.browser import find_browser, print_pdf
 from course_lib.lectures.commands import write_handouts, write_slides
 from course_lib.lectures.handout import lesson_page
 from course_lib.lectures.story import slides_of
-from course_lib.tools.files import read_notebook, write_notebook
 from tests.needs import find_chromium
 
 LESSON = course_folder() / "notebooks" / "05_attention.ipynb"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from course_lib.commands.files import read_notebook
+from course_lib.commands.lessons import find_lesson, lessons
 from course_lib.lectures.story import compose, paths_of, slides_of
-from course_lib.tools.files import read_notebook
-from course_lib.tools.lessons import find_lesson, lessons
 
 PAGE = (Path(__file__).parents[2] / "docs" / "lecturing.md").read_text(encoding="utf-8")
 OPENING, ATTENTION = (read_notebook(find_lesson(number)) for number in ("00", "05"))

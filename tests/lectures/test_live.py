@@ -11,12 +11,12 @@ import psutil
 import pytest
 from nbformat.v4 import new_markdown_cell, new_notebook
 
+from course_lib.commands.files import read_notebook, write_notebook
 from course_lib.data.place import CannotStart, course_folder
 from course_lib.lectures import live
 from course_lib.lectures.commands import teach
 from course_lib.lectures.live import FIRST_PORT, _serve, answers, free_port, prepare, server_command
 from course_lib.lectures.story import slides_of
-from course_lib.tools.files import read_notebook, write_notebook
 
 LESSON = course_folder() / "notebooks" / "05_attention.ipynb"
 OPENING = course_folder() / "notebooks" / "00_start_here.ipynb"

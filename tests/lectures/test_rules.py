@@ -4,10 +4,10 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from course_lib.commands.files import read_notebook
+from course_lib.commands.lessons import find_lesson, lessons
 from course_lib.lectures.rules import lecture_problems
 from course_lib.lectures.story import paths_of
-from course_lib.tools.files import read_notebook
-from course_lib.tools.lessons import find_lesson, lessons
 
 NOTES = "**Say.** " + "word " * 20
 FIGURE = new_output("display_data", {"text/html": "<img alt='' src=''>", "text/plain": "Figure: Waves."})

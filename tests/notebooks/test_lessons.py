@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from course_lib.tools.lesson_rules import RULES, count_of, read_lesson
+from course_lib.authoring.lesson_rules import RULES, count_of, read_lesson
 from tests.notebooks.stored import FOLDER, LESSONS
 
 read = functools.cache(read_lesson)

@@ -2,12 +2,12 @@
 
 The build that stored the notebook was the first run, the fresh kernel here is the second, and nbval, which the same
 test command sends over the folder `notebooks`, is the third; each is compared with the stored text. Three fresh
-runs one after the other: python -m course_lib.tools.notebooks check --runs 3 05
+runs one after the other: python -m course_lib.authoring.notebooks check --runs 3 05
 """
 
 import pytest
 
-from course_lib.tools.notebooks import check_notebook
+from course_lib.authoring.notebooks import check_notebook
 from tests.notebooks.stored import LESSONS
 
 

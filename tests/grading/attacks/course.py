@@ -52,7 +52,7 @@ import torch
 
 from course_lib.grading.sandbox import Limits
 from course_lib.grading.spec import Assignment, HiddenCheck, Task, agrees
-from course_lib.properties.core import Finding
+from course_lib.tasks.core import Finding
 
 SECRET = "{secret}"
 LIMITS = Limits(memory=3 << 29, cpu_seconds=3, processes=16, disk=4 << 20, open_files=64, reply_bytes=4 << 20)

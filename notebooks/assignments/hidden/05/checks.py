@@ -28,9 +28,9 @@ from course_lib.grading.spec import (
 )
 from course_lib.grading.subject import RemoteModule, Subject
 from course_lib.layers.transformer import MultiHeadAttention
-from course_lib.properties import Finding
-from course_lib.properties import attention as properties
-from course_lib.properties.core import NUMBER_TYPE, other_type
+from course_lib.tasks import Finding
+from course_lib.tasks import attention as properties
+from course_lib.tasks.core import NUMBER_TYPE, other_type
 
 EXACT = 1e-9  # only numbers of 64 bits can be that close
 

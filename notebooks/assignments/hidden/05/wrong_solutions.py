@@ -4,8 +4,8 @@ Each is the whole text of a cell, and stands on its own. `course assign prove 05
 """
 
 from course_lib.grading.prove import WrongSolution
-from course_lib.properties import attention as properties
-from course_lib.properties.core import (
+from course_lib.tasks import attention as properties
+from course_lib.tasks.core import (
     CHANGES_INPUT,
     CUT_OFF,
     NUMBER_TYPE,

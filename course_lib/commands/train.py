@@ -1,0 +1,134 @@
+"""`course train NAME`: trains what a lesson shows, goes on where it was interrupted, writes checkpoint and card."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from course_lib.classroom.store import course_home
+from course_lib.commands.lessons import CannotStart
+from course_lib.data.checkpoints import checkpoint_folder, replace_text, write_trained
+from course_lib.training import progress
+from course_lib.training.registry import RECIPES, Recipe, Trained, find_recipe
+from course_lib.weights import own
+
+SETTINGS, RESULT, MODEL, RUN = "settings.json", "result.json", "model.safetensors", "run"
+
+
+def list_recipes() -> int:
+    """Prints the trainings by name."""
+    print("course train NAME    trains one of these and writes it, with its scores, to data/checkpoints/NAME:\n")
+    for name in RECIPES:
+        recipe = find_recipe(name)
+        print(f"  {name:<18}lesson {recipe.lesson}, about {recipe.minutes:g} min a seed   {recipe.title}")
+    return 0
+
+
+def train(name: str, *, seeds: Sequence[int] = (0,), out: Path | None = None, fresh: bool = False) -> int:
+    """Trains a recipe with each seed and ships the one that is best on validation.
+
+    What is done lies in the course's home folder: an interrupted training loses at most the last interval, and a
+    finished seed is not trained again. Raises CannotStart for an unknown name, repeated seeds, or a training that was
+    begun with other settings (`fresh` begins anew).
+    """
+    try:
+        recipe = find_recipe(name)
+    except ValueError as problem:
+        raise CannotStart(str(problem)) from None
+    if len(set(seeds)) < len(seeds) or not seeds:
+        raise CannotStart(f"Each seed can be trained once, got {' '.join(map(str, seeds)) or 'none'}.")
+    results = []
+    for seed in seeds:
+        folder = course_home() / "training" / name / f"seed-{seed}"
+        results.append(train_seed(recipe, seed, folder, fresh=fresh))
+        print(f"seed {seed}: {scores(results[-1])}", flush=True)
+    chosen = recipe.best(results, key=lambda result: result["validation"][recipe.chosen_by])
+    target = checkpoint_folder(name) if out is None else Path(out)
+    folder = course_home() / "training" / name / f"seed-{chosen['seed']}"
+    card = ship(name, recipe, chosen, results, folder / MODEL, target)
+    print(f"\n{card['model']} with {card['parameters']:,} parameters of seed {chosen['seed']}: {target}")
+    return 0
+
+
+def parse_seeds(text: str) -> list[int]:
+    """The seeds in a text such as "0,1,2". Raises CannotStart for anything else."""
+    try:
+        seeds = [int(part) for part in text.split(",")]
+    except ValueError:
+        seeds = []
+    if not seeds or min(seeds) < 0:
+        raise CannotStart(f"Seeds are whole numbers from 0 on with commas between them, such as 0,1,2; got {text!r}.")
+    return seeds
+
+
+def train_seed(recipe: Recipe, seed: int, folder: Path, *, fresh: bool = False) -> dict[str, Any]:
+    """Trains one seed, or takes up what is there of it; its model and result stay in the folder."""
+    if fresh:
+        shutil.rmtree(folder, ignore_errors=True)
+    settings = dict(recipe.settings) | {"seed": seed}
+    check_same_settings(folder / SETTINGS, settings)
+    if (folder / RESULT).exists():
+        return json.loads((folder / RESULT).read_text(encoding="utf-8"))
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_text(folder / SETTINGS, json.dumps(settings, indent=2))
+    display = progress.start(f"{recipe.title}, seed {seed}")
+    trained = recipe.train(seed, folder / RUN, display)
+    own.save(trained.model, folder / MODEL, extra=trained.extra)
+    result = summary(trained, seed)
+    replace_text(folder / RESULT, json.dumps(result, indent=2))  # last: with it the seed is done
+    return result
+
+
+def check_same_settings(path: Path, settings: dict[str, Any]) -> None:
+    if not path.exists():
+        return
+    before, now = json.loads(path.read_text(encoding="utf-8")), json.loads(json.dumps(settings))
+    changed = [key for key in dict.fromkeys([*before, *now]) if before.get(key) != now.get(key)]
+    if changed:
+        differences = "; ".join(f"{key} was {before.get(key)!r}, is {now.get(key)!r}" for key in changed)
+        raise CannotStart(
+            f"{path.parent} holds a training with other settings ({differences}). To begin it anew add --fresh."
+        )
+
+
+def summary(trained: Trained, seed: int) -> dict[str, Any]:
+    """What is kept of a finished seed, as plain values."""
+    return {
+        "seed": seed,
+        "validation": {name: float(value) for name, value in trained.validation.items()},
+        "test": {name: float(value) for name, value in trained.test.items()},
+        "steps": len(trained.history.losses),
+        "cpu_seconds": float(trained.history.cpu_seconds[-1]),
+        "wall_seconds": float(trained.history.wall_seconds[-1]),
+        "torch": torch.__version__.partition("+")[0],
+        "threads": torch.get_num_threads(),
+    }
+
+
+def ship(
+    name: str, recipe: Recipe, chosen: dict[str, Any], results: list[dict[str, Any]], model: Path, target: Path
+) -> dict[str, Any]:
+    """Writes the chosen seed's checkpoint with its card; returns the card's facts."""
+    seeds = [{key: run[key] for key in ("seed", "validation", "test", "cpu_seconds")} for run in results]
+    facts = {
+        "name": name,
+        "title": recipe.title,
+        "lesson": recipe.lesson,
+        "data": recipe.data,
+        "licence": recipe.licence,
+        "notes": recipe.notes,
+        "settings": dict(recipe.settings),
+        "chosen_by": recipe.chosen_by,
+        "seeds": seeds,
+    }
+    facts |= {key: chosen[key] for key in ("seed", "validation", "test", "steps", "cpu_seconds", "torch", "threads")}
+    return write_trained(target, own.load(model), extra=own.load_extra(model), facts=facts)
+
+
+def scores(result: dict[str, Any]) -> str:
+    """A seed's scores in one line."""
+    parts = [f"{name} {value:.4g}" for name, value in result["test"].items()]
+    return f"test {', '.join(parts)}; {result['cpu_seconds']:.0f} CPU seconds"

@@ -1,0 +1,117 @@
+"""Lesson 05: one layer of attention that must look to one side, or to both, with one head or with several."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from course_lib.layers.transformer import MultiHeadAttention, SinusoidalPositions
+from course_lib.training.batches import shuffled_batches
+from course_lib.training.loop import FitConfig, fit
+from course_lib.training.seeding import seeded
+from course_lib.training.translation import splits, vocabularies
+
+TASKS = {"left only": (-1,), "both neighbours": (-1, +1)}  # offsets of the words to be named
+LENGTH = 12  # words: longer sentences are cut, shorter ones left out
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderResult:
+    """Share of the neighbours named right, from 0 to 1."""
+
+    task: str
+    num_heads: int
+    learning_rate: float
+    seed: int
+    validation: float
+    test: float
+
+
+class NeighbourReader(nn.Module):
+    """Names the word at each of `offsets` from every word, out of what one attention layer returns.
+
+    There is no residual and no MLP: all that reaches the read-out has passed through the heads.
+    """
+
+    def __init__(self, vocab_size: int, dim: int, num_heads: int, offsets: Sequence[int]):
+        super().__init__()
+        self.embed = nn.Embedding(vocab_size, dim)
+        self.positions = SinusoidalPositions(dim, context_length=LENGTH)
+        self.attention = MultiHeadAttention(dim, num_heads)
+        self.readout = nn.ModuleList(nn.Linear(dim, vocab_size) for _ in offsets)
+
+    def forward(self, words: Int[Tensor, "B T"]) -> list[Float[Tensor, "B T V"]]:
+        gathered = self.attention(self.positions(self.embed(words)))
+        return [name_word(gathered) for name_word in self.readout]
+
+
+def train_reader(
+    *, task: str, num_heads: int, learning_rate: float, seed: int, steps: int = 350, dim: int = 32, progress=None
+) -> ReaderResult:
+    """Trains one reader and scores it; `task` is a key of `TASKS`."""
+    offsets = TASKS[task]
+    train, validation, test = sentences()
+    with seeded(seed):
+        model = NeighbourReader(len(vocabularies()[0]), dim, num_heads, offsets)
+    indices_at = shuffled_batches(len(train), 32, seed)
+
+    def loss(model: NeighbourReader, words: Tensor) -> Tensor:
+        pairs = predictions_and_answers(model, words, offsets)
+        return sum(F.cross_entropy(logits.flatten(0, 1), answers.flatten()) for logits, answers in pairs)
+
+    config = FitConfig(steps=steps, learning_rate=learning_rate, schedule="linear", seed=seed)
+    fit(model, lambda step: train[indices_at(step)], loss, config=config, progress=progress)
+    return ReaderResult(
+        task=task,
+        num_heads=num_heads,
+        learning_rate=learning_rate,
+        seed=seed,
+        validation=share_right(model, validation, offsets),
+        test=share_right(model, test, offsets),
+    )
+
+
+def accuracy_by_heads(results: Sequence[ReaderResult]) -> dict[str, dict[int, list[float]]]:
+    """Test accuracies by task and number of heads, in the order of the seeds.
+
+    Raises ValueError if the results mix several learning rates: pick one, on validation, first.
+    """
+    rates = {result.learning_rate for result in results}
+    if len(rates) > 1:
+        raise ValueError(f"These results mix the learning rates {sorted(rates)}: choose one of them first.")
+    table: dict[str, dict[int, list[float]]] = {}
+    for result in sorted(results, key=lambda result: result.seed):
+        table.setdefault(result.task, {}).setdefault(result.num_heads, []).append(result.test)
+    return table
+
+
+@lru_cache(maxsize=1)
+def sentences() -> tuple[Int[Tensor, "train T"], Int[Tensor, "validation T"], Int[Tensor, "test T"]]:
+    """The first words of each long enough English sentence, for training, validation and test."""
+    english, data = vocabularies()[0], splits()
+    return tuple(
+        torch.tensor([english.encode(" ".join(p.english[:LENGTH])) for p in pairs if len(p.english) >= LENGTH])
+        for pairs in (data.train, data.validation, data.test)
+    )
+
+
+def predictions_and_answers(
+    model: NeighbourReader, words: Int[Tensor, "B T"], offsets: Sequence[int]
+) -> list[tuple[Float[Tensor, "B t V"], Int[Tensor, "B t"]]]:
+    """Logits and answers of the words that have a neighbour on either side."""
+    last = words.shape[1] - 1
+    return [
+        (logits[:, 1:last], words[:, 1 + offset : last + offset])
+        for logits, offset in zip(model(words), offsets, strict=True)
+    ]
+
+
+@torch.no_grad()
+def share_right(model: NeighbourReader, words: Int[Tensor, "n T"], offsets: Sequence[int]) -> float:
+    """Share of the neighbours that the model names right, from 0 to 1."""
+    right = [logits.argmax(-1) == answers for logits, answers in predictions_and_answers(model, words, offsets)]
+    return torch.stack(right).float().mean().item()

@@ -1,1 +1,0 @@
-"""Recipes: how each lesson's models are trained and scored, with every setting in one place."""

@@ -1,0 +1,135 @@
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from course_lib.commands import train as tool
+from course_lib.commands.lessons import CannotStart
+from course_lib.data import checkpoints
+from course_lib.data.checkpoints import load_trained, readable_card
+from course_lib.training import registry
+from course_lib.training.registry import RECIPES, find_recipe
+from tests.commands import training_job
+
+SCRIPT = Path(training_job.__file__)
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    """A recipe of the name "tiny" and a course home of its own."""
+    monkeypatch.setenv("COURSE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COURSE_DATA", str(tmp_path / "data"))
+    monkeypatch.setitem(RECIPES, "tiny", "tests.commands.training_job:TINY")
+    monkeypatch.setattr(training_job, "STEPS", 12)
+    return training_job.TINY
+
+
+def start(home, out, *arguments):
+    environment = os.environ | {"COURSE_HOME": str(home), "PYTHONPATH": str(SCRIPT.parents[2])}
+    return subprocess.Popen([sys.executable, str(SCRIPT), str(out), *arguments], env=environment)
+
+
+def test_a_training_killed_at_any_moment_ends_bit_identical(tmp_path):
+    assert start(tmp_path / "whole", tmp_path / "a").wait(120) == 0
+    run = tmp_path / "broken" / "training" / "tiny" / "seed-0" / "run" / "last.pt"
+    done = []
+    for _ in range(2):
+        process = start(tmp_path / "broken", tmp_path / "b")
+        before = run.stat().st_mtime_ns if run.exists() else 0
+        while process.poll() is None and not (run.exists() and run.stat().st_mtime_ns > before):
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+        done.append(torch.load(run, weights_only=True)["done"] if run.exists() else 0)
+    assert 0 < done[0] <= done[1] < training_job.STEPS and all(steps % training_job.INTERVAL == 0 for steps in done)
+    assert start(tmp_path / "broken", tmp_path / "b").wait(120) == 0
+    whole, broken = load_file(tmp_path / "a" / "model.safetensors"), load_file(tmp_path / "b" / "model.safetensors")
+    assert whole.keys() == broken.keys() and all(torch.equal(whole[name], broken[name]) for name in whole)
+
+
+def test_the_seed_that_is_best_on_validation_is_shipped_with_all_scores(tiny):
+    assert tool.train("tiny", seeds=[0, 1, 2]) == 0
+    trained = load_trained("tiny")
+    card = trained.card
+    assert card["seed"] == 1 and card["validation"] == {"error": 0.25} and card["test"] == {"error": 0.9}
+    assert [run["test"]["error"] for run in card["seeds"]] == [1.0, 0.9, 0.8]
+    assert trained.extra == {"letters": "abcde"} and not trained.model.training
+    assert card["parameters"] == sum(p.numel() for p in trained.model.parameters()) and card["steps"] == 12
+    folder = checkpoints.checkpoint_folder("tiny")
+    assert (folder / "card.md").read_text(encoding="utf-8") == readable_card(card)
+    for fact in ("0.25 / 0.9", "Random letters.", "It learns nothing.", "seeds 0,1,2", card["sha256"], "MIT"):
+        assert fact in readable_card(card)
+
+
+def test_the_shipped_weights_are_those_of_the_chosen_seed(tiny):
+    tool.train("tiny", seeds=[0, 1])
+    expected = training_job.train_tiny(1, None, None).model.state_dict()
+    shipped = load_trained("tiny").model.state_dict()
+    assert all(torch.equal(shipped[name], expected[name]) for name in expected)
+
+
+def test_a_finished_seed_is_not_trained_again(tiny, monkeypatch):
+    tool.train("tiny", seeds=[0])
+    calls = []
+    train = tiny.train
+    monkeypatch.setattr(
+        training_job, "TINY", replace(tiny, train=lambda seed, *rest: (calls.append(seed), train(seed, *rest))[1])
+    )
+    tool.train("tiny", seeds=[0, 1])
+    assert calls == [1]
+    tool.train("tiny", seeds=[0], fresh=True)
+    assert calls == [1, 0]
+
+
+def test_other_settings_do_not_go_on_with_an_old_training(tiny, monkeypatch):
+    tool.train("tiny", seeds=[0])
+    monkeypatch.setattr(training_job, "TINY", replace(tiny, settings={"steps": 12, "dim": 4}))
+    with pytest.raises(CannotStart, match="dim was None, is 4.*--fresh"):
+        tool.train("tiny", seeds=[0])
+
+
+def test_a_changed_file_is_not_loaded(tiny):
+    tool.train("tiny", seeds=[0])
+    path = checkpoints.checkpoint_folder("tiny") / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="damaged or not the file of its card.*course train tiny"):
+        load_trained("tiny")
+
+
+def test_a_missing_checkpoint_says_how_to_make_it(tiny):
+    with pytest.raises(FileNotFoundError, match="course train tiny"):
+        load_trained("tiny")
+
+
+@pytest.mark.parametrize("seeds", ["", "a", "0,", "-1", "1.5"])
+def test_seeds_that_are_none_are_refused(seeds):
+    with pytest.raises(CannotStart, match="whole numbers"):
+        tool.parse_seeds(seeds)
+
+
+def test_a_seed_is_trained_once(tiny):
+    with pytest.raises(CannotStart, match="once"):
+        tool.train("tiny", seeds=[0, 0])
+
+
+def test_an_unknown_name_is_told_its_neighbours():
+    with pytest.raises(CannotStart, match="no training 'transltor'. Did you mean translator"):
+        tool.train("transltor")
+
+
+def test_every_recipe_of_the_list_can_be_found(capsys):
+    assert tool.list_recipes() == 0
+    printed = capsys.readouterr().out
+    for name in registry.RECIPES:
+        recipe = find_recipe(name)
+        assert f"  {name} " in printed and recipe.title in printed
+        assert 0 < recipe.minutes <= 20 and json.loads(json.dumps(dict(recipe.settings))) is not None

@@ -1,0 +1,179 @@
+import pytest
+import torch
+
+from course_lib.lessons.lesson_07 import bert as task
+from course_lib.models.bert_tasks import BERTForSequenceClassification, BERTForTokenClassification
+from course_lib.text import Tokenizer
+from course_lib.training.registry import find_recipe
+
+TINY = {"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80, "steps": 6, "batch_size": 8}
+QUICK = task.FineTuningRecipe(steps=3, learning_rate=1e-3)
+
+
+@pytest.fixture(scope="module")
+def pretrained():
+    return task.pretrain(task.PretrainingRecipe(**TINY))
+
+
+@pytest.fixture(scope="module")
+def tagged():
+    return task.tagging_splits(train=20, validation=4, test=4)
+
+
+def words(encoded):
+    return task.vocabulary().decode(encoded.ids).split()
+
+
+def test_two_sentences_are_framed_and_told_apart():
+    ids, segments = task.encode(["the", "law"], ["la", "loi"])
+    assert task.vocabulary().decode(ids) == "[CLS] the law [SEP] la loi [SEP]"
+    assert segments == [0, 0, 0, 0, 1, 1, 1]
+
+
+def test_no_sentence_is_read_in_both_languages():
+    recipe = task.PretrainingRecipe(**TINY)
+    pairs = task.translation_splits(train=80, validation=task.VALIDATION_SENTENCES, test=0).train
+    texts = task.texts(recipe)
+    assert [words(text)[1:-1] for text in texts[:40]] == [list(pair.english) for pair in pairs[:40]]
+    assert [words(text)[1:-1] for text in texts[40:]] == [list(pair.french) for pair in pairs[40:]]
+
+
+def test_parallel_sentences_stand_side_by_side_and_replace_as_many_others():
+    texts = task.texts(task.PretrainingRecipe(**TINY, parallel=True))
+    side_by_side = [text for text in texts if 1 in text.segments]
+    pairs = task.translation_splits(train=80, validation=task.VALIDATION_SENTENCES, test=0).train
+    for text, pair in zip(side_by_side, pairs, strict=False):
+        assert tuple(words(text)) == ("[CLS]", *pair.english, "[SEP]", *pair.french, "[SEP]")
+    assert len(side_by_side) == 20 and len(side_by_side) + len(texts) == 80  # sentences, as without
+
+
+def test_only_words_are_hidden_and_the_hidden_ones_are_asked():
+    texts = task.texts(task.PretrainingRecipe(**TINY))
+    batch = task.masked_batch(texts, seed=3)
+    original, _ = task.pad_batch([text.ids for text in texts])
+    assert torch.equal(batch.hidden, original[batch.masked]) and batch.hidden.min() > 4
+    assert torch.equal(batch.tokens[~batch.masked], original[~batch.masked])
+    assert 0.1 < batch.masked.sum() / (original > 4).sum() < 0.2
+    assert not torch.equal(batch.masked, task.masked_batch(texts, seed=4).masked)
+
+
+def test_the_same_recipe_gives_the_same_model_bit_for_bit(pretrained):
+    again = task.pretrain(task.PretrainingRecipe(**TINY))
+    states = [run.model.state_dict() for run in (pretrained, again)]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
+def test_an_interrupted_pretraining_ends_as_one_that_was_not(pretrained, tmp_path):
+    recipe = task.PretrainingRecipe(**TINY)
+    calls = []
+
+    class Stop:
+        def update(self, done, total, **details):
+            calls.append(done)
+            if done == 4 and len(calls) == 4:
+                raise KeyboardInterrupt
+
+        def close(self):
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        task.pretrain(recipe, checkpoint=tmp_path, checkpoint_every=2, progress=Stop())
+    resumed = task.pretrain(recipe, checkpoint=tmp_path, checkpoint_every=2, progress=Stop())
+    assert calls == [1, 2, 3, 4, 3, 4, 5, 6]  # the last interval was lost
+    for name, tensor in pretrained.model.state_dict().items():
+        assert torch.equal(resumed.model.state_dict()[name], tensor), name
+
+
+def test_pretraining_learns_to_fill_gaps():
+    recipe = {**TINY, "dim": 32, "sentences": 16, "steps": 120, "batch_size": 16, "learning_rate": 5e-3}
+    losses = task.pretrain(task.PretrainingRecipe(**recipe)).history.losses
+    assert losses[-10:].mean() < 0.6 * losses[0]
+
+
+def test_gaps_are_filled_with_the_likeliest_words(pretrained):
+    sentence = "les lois [MASK] difficiles [MASK]".split()
+    first, second = task.fill_in(pretrained.model, sentence, most=3)
+    ids = torch.tensor([task.encode(sentence).ids])
+    expected = pretrained.model(ids)[0, 3].softmax(dim=-1).topk(3)
+    assert [word for word, _ in first] == [task.vocabulary().vocabulary[i] for i in expected.indices]
+    assert [p for _, p in first] == pytest.approx(expected.values.tolist()) and len(second) == 3
+
+
+def test_each_word_gets_its_tag_and_signs_get_none(tagged):
+    example = tagged.train[0]
+    classes = sorted(set(example.tags) - {example.tags[0]})
+    batch = task.tagged_batch([example], classes)
+    expected = [classes.index(tag) if tag in classes else len(classes) for tag in example.tags]
+    assert batch.labels[0].tolist() == [task.NOT_SCORED, *expected, task.NOT_SCORED]
+    assert batch.valid.all() and batch.tokens.shape == batch.labels.shape
+
+
+def test_fine_tuning_starts_from_the_pretrained_trunk_unless_from_scratch(pretrained, tagged):
+    batch = task.tagged_batch(tagged.train[:2], ["DET|m|s", "NOUN|m|s"])
+    batch = batch._replace(labels=batch.labels.clamp(max=1))
+    still = task.FineTuningRecipe(steps=1, learning_rate=1e-12)
+    for kind, given in (
+        (BERTForTokenClassification, batch),
+        (BERTForSequenceClassification, batch._replace(labels=torch.tensor([0, 1]))),
+    ):
+        tuned = task.fine_tune(kind, pretrained.model, given, still, num_classes=2)
+        scratch = task.fine_tune(kind, pretrained.model, given, task.replace(still, scratch=True), num_classes=2)
+        for name, tensor in pretrained.model.bert.state_dict().items():
+            torch.testing.assert_close(tuned.bert.state_dict()[name], tensor, rtol=0, atol=1e-9)
+        fresh, learned = (model.bert.blocks[0].attn.q_proj.weight for model in (scratch, tuned))
+        assert (fresh - learned).abs().max() > 1e-3
+
+
+def test_a_tag_without_an_example_is_never_right(tagged):
+    class Oracle(torch.nn.Module):
+        def forward(self, tokens, *, valid):
+            return torch.nn.functional.one_hot(torch.ones_like(tokens), 2).float()
+
+    labels = torch.tensor([[task.NOT_SCORED, 1, 1, 2, 0, task.NOT_SCORED]])
+    batch = task.LabelledBatch(torch.ones_like(labels), labels >= 0, labels)
+    assert task.accuracy(Oracle(), batch) == 0.5
+
+
+def test_the_tagging_baseline_sees_neighbours_and_endings(tagged):
+    example = tagged.train[0]
+    features, tags = task.windows_and_tags([example, example])
+    word, following = example.words[:2]
+    assert features[0] == [f"0={word}", f"1={following}", f"-{word[-1:]}", f"-{word[-2:]}", f"-{word[-3:]}"]
+    assert len(features) == len(tags) == 2 * len(example.words) and tags[: len(example.tags)] == list(example.tags)
+
+
+def make_quick(monkeypatch, tagged):
+    genders = task.gender_splits(train=20, validation=4, test=4)
+    monkeypatch.setattr(task, "tagged_sentences", lambda language: tagged)
+    monkeypatch.setattr(task, "genders", lambda: genders)
+    monkeypatch.setattr(task, "FINE_TUNING", {each: (QUICK, task.replace(QUICK, scratch=True)) for each in task.TASKS})
+
+
+@pytest.mark.parametrize("name", task.TASKS)
+def test_every_task_compares_three_learners_on_the_same_labels(name, pretrained, monkeypatch, tagged):
+    make_quick(monkeypatch, tagged)
+    seeds, fine_tune = [], task.fine_tune
+    monkeypatch.setattr(
+        task, "fine_tune", lambda *args, **named: seeds.append(args[3].seed) or fine_tune(*args, **named)
+    )
+    scores = [task.compare(pretrained.model, name, count=6, draw=draw, split="validation") for draw in (0, 0, 1)]
+    assert scores[0] == scores[1] and scores[0].draw == 0 and scores[2].draw == 1
+    assert seeds == [0, 0, 0, 0, 1, 1]
+    assert all(0 <= share <= 1 for each in scores for share in (each.pretrained, each.scratch, each.baseline))
+    posed = [task.TASKS[name](6, draw, "validation").given.tokens for draw in (0, 1)]
+    assert posed[0].shape != posed[1].shape or not torch.equal(*posed)
+
+
+def test_the_recipe_reports_mean_and_spread_over_the_draws(monkeypatch, tagged, tmp_path):
+    make_quick(monkeypatch, tagged)
+    monkeypatch.setattr(task, "PRETRAINING", task.PretrainingRecipe(**TINY))
+    monkeypatch.setattr(task, "COMPARISONS", (("tagging", 5),))
+    monkeypatch.setattr(task, "DRAWS", 2)
+    trained = find_recipe("bert").train(1, tmp_path, None)
+    draws = [task.compare(trained.model, "tagging", count=5, draw=draw) for draw in (0, 1)]
+    name = "tagging, 5 labelled sentences, pretrained"
+    assert trained.test[name] == pytest.approx(sum(each.pretrained for each in draws) / 2)
+    assert trained.test[f"{name}, spread"] == pytest.approx(abs(draws[0].pretrained - draws[1].pretrained) / 2**0.5)
+    assert len(trained.test) == 6
+    assert trained.validation[task.RECIPE.chosen_by] == trained.history.validation_values[-1]
+    assert Tokenizer.from_state_dict(trained.extra["vocabulary"]) == task.vocabulary()
