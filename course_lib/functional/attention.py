@@ -319,21 +319,6 @@ def projected_additive_scores(
     return (projected_q[..., :, None, :] + projected_k[..., None, :, :]).tanh() @ v
 
 
-def luong_scores(
-    q: Float[Tensor, "*B T_q D_q"], k: Float[Tensor, "*B T_k D_k"], W: Float[Tensor, "D_q D_k"] | None = None
-) -> Float[Tensor, "*B T_q T_k"]:
-    """q_i^T k_j ("dot"), or q_i^T W k_j ("general") when W is given: Luong et al. 2015, eq. (8).
-
-    Differs from eq. (1) of Vaswani et al. in that nothing is divided by sqrt(d).
-    Raises ValueError if the widths of q and k differ and no W is given.
-    """
-    if W is None and q.shape[-1] != k.shape[-1]:
-        raise ValueError(
-            f"dot scores need queries and keys of one width, got {q.shape[-1]} and {k.shape[-1]}: give W for 'general'"
-        )
-    return (q if W is None else q @ W) @ k.transpose(-2, -1)
-
-
 def _scores_shape(q: Tensor, k: Tensor) -> tuple[int, ...]:
     return (*q.shape[:-1], k.shape[-2])
 

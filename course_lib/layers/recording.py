@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.layers.recurrent import AdditiveAttention, LuongAttention
+from course_lib.layers.recurrent import AdditiveAttention, LuongAttention, identity_like
 from course_lib.layers.transformer import MultiHeadAttention
 
 
@@ -61,9 +61,8 @@ def noting(attend: Callable[..., Tensor], calls: list[Tensor]) -> Callable[..., 
     """`attend`, which also writes its weights down: they are what it makes of the identity matrix as values."""
 
     def both(q: Tensor, k: Tensor, v: Tensor, *, dropout: float = 0.0, **arguments) -> Tensor:
-        identity = torch.eye(k.shape[-2], dtype=v.dtype, device=v.device).expand(*k.shape[:-1], -1)
         with torch.no_grad():
-            calls.append(attend(q, k, identity, **arguments))
+            calls.append(attend(q, k, identity_like(k), **arguments))
         return attend(q, k, v, dropout=dropout, **arguments)
 
     return both

@@ -10,6 +10,7 @@ arXiv 1409.0473, and Luong et al. 2015, arXiv 1508.04025 (attention).
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,8 +20,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from course_lib.functional.attention import (
+    attention,
     is_transformed,
-    luong_scores,
     masked_softmax,
     projected_additive_scores,
     valid_positions,
@@ -371,19 +372,21 @@ class AdditiveAttention(nn.Module):
 
 
 class LuongAttention(nn.Module):
-    """score(q, k) = q^T k ("dot") or q^T W k ("general"); weights = softmax(score); c = sum_j a_j k_j.
+    """score(q, k) = q^T k ("dot"), q^T W k ("general") or q^T W k / sqrt(d_k) ("scaled"); c = sum_j softmax_j(score) k_j.
 
-    Luong et al. 2015, eqs. (7)-(8), where q is the decoder state h_t and k the encoder states.
+    Luong et al. 2015, eqs. (7)-(8), where q is the decoder state h_t and k the encoder states; the root is that of
+    Vaswani et al. 2017, eq. (1). `attend(q, k, v, mask=...)` of "scaled" may be any scaled dot-product attention.
     Raises ValueError for another `score`, or if "dot" is asked for with unequal widths.
     """
 
-    def __init__(self, query_dim: int, key_dim: int, *, score: str = "general"):
+    def __init__(self, query_dim: int, key_dim: int, *, score: str = "general", attend: Callable = attention):
         super().__init__()
-        if score not in ("dot", "general"):
-            raise ValueError(f"score must be 'dot' or 'general', got {score!r}")
+        if score not in ("dot", "general", "scaled"):
+            raise ValueError(f"score must be 'dot', 'general' or 'scaled', got {score!r}")
         if score == "dot" and query_dim != key_dim:
             raise ValueError(f"dot scores need queries and keys of one width, got {query_dim} and {key_dim}")
-        self.W = nn.Parameter(torch.empty(query_dim, key_dim)) if score == "general" else None
+        self.attend = attend if score == "scaled" else partial(attention, scale=1.0)
+        self.W = None if score == "dot" else nn.Parameter(torch.empty(query_dim, key_dim))
         if self.W is not None:
             nn.init.xavier_uniform_(self.W)
 
@@ -395,5 +398,12 @@ class LuongAttention(nn.Module):
         mask: Shaped[Tensor, "..."] | None = None,
     ) -> tuple[Float[Tensor, "B T_q D_k"], Float[Tensor, "B T_q T_k"]]:
         """Returns the context vectors c and the weights a; `mask` (True = may attend) broadcasts to the weights."""
-        weights = masked_softmax(luong_scores(query, keys, self.W), mask)
-        return weights @ keys, weights
+        query = query if self.W is None else query @ self.W
+        with torch.no_grad():
+            weights = self.attend(query, keys, identity_like(keys), mask=mask)
+        return self.attend(query, keys, keys, mask=mask), weights
+
+
+def identity_like(keys: Float[Tensor, "*B T_k D"]) -> Float[Tensor, "*B T_k T_k"]:
+    """As values for these keys it turns any attention's answers into its weights."""
+    return torch.eye(keys.shape[-2], dtype=keys.dtype, device=keys.device).expand(*keys.shape[:-1], -1)

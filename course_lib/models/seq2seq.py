@@ -20,7 +20,7 @@ from course_lib.layers.transformer import TokenEmbedding
 
 @dataclass(frozen=True, kw_only=True)
 class Seq2SeqConfig:
-    """`attention` is "none" (one fixed vector), "additive" (Bahdanau), "dot" or "general" (Luong)."""
+    """`attention` is "none" (one fixed vector), "additive" (Bahdanau), "dot", "general" (Luong) or "scaled"."""
 
     source_vocab: int  # words
     target_vocab: int  # words
@@ -127,7 +127,7 @@ class LuongDecoder(Decoder):
 DECODERS = {
     "none": FixedContextDecoder,
     "additive": AdditiveDecoder,
-    **{score: partial(LuongDecoder, score=score) for score in ("dot", "general")},
+    **{score: partial(LuongDecoder, score=score) for score in ("dot", "general", "scaled")},
 }
 
 

@@ -40,8 +40,8 @@ LENGTH_EDGES = (1, 8, 12, 16, 20, 31)  # English words: sentences are scored in 
 class TranslatorRecipe:
     """What two translators that are compared must share, and what may differ."""
 
-    attention: str = "additive"  # "none", "additive", "dot", "general"
-    steps: int = 800
+    attention: str = "scaled"  # "none", "additive", "dot", "general", "scaled"
+    steps: int = 1000
     learning_rate: float = 5e-3
     batch_size: int = 32  # sentences
     width: int = 96  # embeddings, decoder state, each direction of the encoder
@@ -108,8 +108,11 @@ def translation_loss(model: Seq2Seq, batch: tuple[Tensor, Tensor, Tensor, Tensor
     return F.cross_entropy(logits[scored], target[:, 1:][scored])
 
 
-def build_translator(recipe: TranslatorRecipe) -> Seq2Seq:
-    """A fresh model of the recipe; its first weights depend on the seed alone."""
+def build_translator(recipe: TranslatorRecipe, attend: Callable | None = None) -> Seq2Seq:
+    """A fresh model of the recipe; its first weights depend on the seed alone.
+
+    With `attend`, a scaled dot-product attention (q, k, v, mask), "scaled" looks by that one in place of ours.
+    """
     english, french = vocabularies()
     config = Seq2SeqConfig(
         source_vocab=len(english),
@@ -122,14 +125,15 @@ def build_translator(recipe: TranslatorRecipe) -> Seq2Seq:
         end_id=french.end_id,
     )
     with seeded(recipe.seed):
-        return Seq2Seq(config)
+        model = Seq2Seq(config)
+    if attend is not None:
+        model.decoder.attention.attend = attend
+    return model
 
 
-def train_translator(*, progress=None, **settings) -> TrainedTranslator:
-    """Trains a translator; `settings` are the fields of `TranslatorRecipe`."""
-    recipe = TranslatorRecipe(**settings)
+def train_translator(model: Seq2Seq, recipe: TranslatorRecipe, *, checkpoint=None, progress=None) -> TrainedTranslator:
+    """Trains a translator of `build_translator`; with a folder `checkpoint` it can go on, see `fit`."""
     pairs = splits(recipe.train_pairs).train
-    model = build_translator(recipe)
     config = FitConfig(
         steps=recipe.steps,
         learning_rate=recipe.learning_rate,
@@ -138,7 +142,8 @@ def train_translator(*, progress=None, **settings) -> TrainedTranslator:
         betas=(0.9, 0.98),  # of Vaswani et al. 2017, section 5.3: in a short run 0.999 remembers for too long
         seed=recipe.seed,
     )
-    history = fit(model, batch_source(pairs, recipe), translation_loss, config=config, progress=progress)
+    source = batch_source(pairs, recipe)
+    history = fit(model, source, translation_loss, config=config, checkpoint=checkpoint, progress=progress)
     return TrainedTranslator(recipe=recipe, model=model, history=history)
 
 

@@ -11,7 +11,6 @@ from course_lib.functional.attention import (
     combine_masks,
     local_attention,
     local_mask,
-    luong_scores,
     masked_softmax,
     padding_mask,
     projected_additive_scores,
@@ -211,13 +210,6 @@ def test_additive_scores_are_the_paper_s_loop():
     torch.testing.assert_close(projected_additive_scores(q @ W.T, k @ U.T, v), scores)
 
 
-def test_luong_scores_are_dot_products_with_and_without_a_matrix():
-    torch.manual_seed(0)
-    q, k, same, W = (torch.randn(*s) for s in [(2, 3, 4), (2, 5, 6), (2, 5, 4), (4, 6)])
-    torch.testing.assert_close(luong_scores(q, k, W)[1, 2, 3], q[1, 2] @ W @ k[1, 3])
-    torch.testing.assert_close(luong_scores(q, same)[1, 2, 3], q[1, 2] @ same[1, 3])
-
-
 @pytest.mark.parametrize("mask", [torch.zeros(5, 5), torch.ones(5, 5, dtype=torch.long)], ids=["float", "int"])
 @pytest.mark.parametrize("function", [attention, readable_attention])
 @pytest.mark.parametrize("causal", [False, True])
@@ -276,7 +268,5 @@ def test_other_bad_arguments_are_named(unchecked_shapes):
     q = torch.randn(2, 3, 4)
     with pytest.raises(ValueError, match="0 or more, got -1"):
         local_attention(q, q, q, window=-1)
-    with pytest.raises(ValueError, match="4 and 6"):
-        luong_scores(q, torch.randn(2, 5, 6))
     with pytest.raises(ValueError, match="torch.float32"):
         masked_softmax(torch.randn(2, 3), torch.ones(2, 3))

@@ -411,16 +411,26 @@ def test_additive_attention_may_be_given_its_projected_keys():
     assert not torch.allclose(other[1], layer(query, keys)[1])
 
 
-@pytest.mark.parametrize("score", ["dot", "general"])
+@pytest.mark.parametrize("score", ["dot", "general", "scaled"])
 def test_luong_attention_follows_the_paper(score):
     torch.manual_seed(0)
     layer = LuongAttention(5, 5, score=score)
     query, keys = torch.randn(2, 4, 5), torch.randn(2, 6, 5)
     context, weights = layer(query, keys)
     W = torch.eye(5) if score == "dot" else layer.W
-    scores = torch.stack([query[1, 2] @ W @ key for key in keys[1]])
+    scores = torch.stack([query[1, 2] @ W @ key for key in keys[1]]) / (5**0.5 if score == "scaled" else 1)
     torch.testing.assert_close(weights[1, 2], scores.softmax(-1))
     torch.testing.assert_close(context, weights @ keys)
+
+
+def test_a_function_of_the_learners_own_attends_in_its_place():
+    def looks_at_the_last(q, k, v, mask=None):
+        return v[:, -1:].expand(-1, q.shape[1], -1)
+
+    layer = LuongAttention(3, 5, score="scaled", attend=looks_at_the_last)
+    query, keys = torch.randn(2, 4, 3), torch.randn(2, 6, 5)
+    context, weights = layer(query, keys)
+    assert (context == keys[:, -1:]).all() and (weights[..., -1] == 1).all() and (weights[..., :-1] == 0).all()
 
 
 @pytest.mark.parametrize(

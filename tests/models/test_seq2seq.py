@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from course_lib.layers.recording import record_attention
 from course_lib.models.seq2seq import Seq2Seq, Seq2SeqConfig
 
-ATTENTIONS = ("none", "additive", "dot", "general")
+ATTENTIONS = ("none", "additive", "dot", "general", "scaled")
 WITH_ATTENTION = ATTENTIONS[1:]
 
 
@@ -124,7 +124,7 @@ def test_a_batch_can_be_learned_by_heart(attention):
 
 
 def test_an_unknown_attention_is_refused_by_name():
-    with pytest.raises(ValueError, match="none, additive, dot, general, got 'bahdanau'"):
+    with pytest.raises(ValueError, match="none, additive, dot, general, scaled, got 'bahdanau'"):
         make("bahdanau")
 
 

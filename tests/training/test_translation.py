@@ -8,13 +8,18 @@ from course_lib.training import translation as task
 TINY = {"steps": 4, "width": 8, "train_pairs": 100}
 
 
+def train(**settings):
+    recipe = task.TranslatorRecipe(**settings)
+    return task.train_translator(task.build_translator(recipe), recipe)
+
+
 @pytest.fixture(scope="module")
 def trained():
-    return task.train_translator(**TINY)
+    return train(**TINY)
 
 
 def test_the_same_recipe_gives_the_same_translator_bit_for_bit(trained):
-    again = task.train_translator(**TINY)
+    again = train(**TINY)
     assert all(torch.equal(a, b) for a, b in zip(trained.model.parameters(), again.model.parameters(), strict=True))
 
 
@@ -49,7 +54,7 @@ def test_padding_does_not_count_in_the_loss(trained):
 
 def test_twenty_pairs_can_be_learned_by_heart_and_are_then_scored_so():
     recipe = {"steps": 150, "width": 32, "train_pairs": 20, "batch_size": 10, "learning_rate": 2e-2}
-    model = task.train_translator(**recipe).model
+    model = train(**recipe).model
     scores = task.score_translator(model, task.splits(20).train)
     assert scores.bleu > 95
     assert scores.by_length[0].bleu.score > 95
@@ -85,7 +90,7 @@ def test_translate_refuses_a_text_without_a_word(trained):
         task.translate(trained.model, "  ")
 
 
-@pytest.mark.parametrize("attention", ["none", "additive", "dot", "general"])
+@pytest.mark.parametrize("attention", ["none", "additive", "dot", "general", "scaled"])
 def test_every_kind_of_attention_can_be_built_and_trained(attention):
-    run = task.train_translator(attention=attention, **TINY)
+    run = train(attention=attention, **TINY)
     assert run.history.losses.shape == (4,) and dataclasses.asdict(run.recipe)["attention"] == attention

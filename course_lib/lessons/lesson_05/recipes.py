@@ -1,0 +1,71 @@
+"""Lesson 05: what its translators are made of, with a fixed vector, with three kinds of attention, on equal terms."""
+
+from dataclasses import replace
+
+from course_lib.training.recipe import Recipe, Scores, Trained, each
+from course_lib.training.translation import (
+    TranslatorRecipe,
+    build_translator,
+    score_translator,
+    splits,
+    train_translator,
+)
+
+SCALED = TranslatorRecipe()
+CONTESTANTS = {
+    "scaled": SCALED,
+    "no root": replace(SCALED, attention="general"),
+    "additive": replace(SCALED, attention="additive"),
+}
+FIXED = replace(SCALED, attention="none", steps=1600)  # its steps are cheaper: it gets more of them, and more time
+LEARNED = 0.5  # nats per word
+DATA = "20,000 pairs of sentences that course_lib.data.translation makes by a grammar; validation 500, test 1,000 pairs"
+
+
+def train(settings: TranslatorRecipe, *, checkpoint=None) -> Trained:
+    """One contestant."""
+    model = build_translator(settings)
+    run = train_translator(model, settings, checkpoint=checkpoint)
+    return Trained(settings=settings, model=model, history=run.history)
+
+
+def score(trained: Trained, split: str) -> Scores:
+    """BLEU, also by length; the alignment error rate; and after how many steps the loss stayed below `LEARNED`."""
+    found = score_translator(trained.model, getattr(splits(), split))
+    by_length = {f"BLEU, {b.low} to {b.high - 1} words": b.bleu.score for b in found.by_length}
+    error = {} if found.alignment_error_rate is None else {"AER": found.alignment_error_rate}
+    return {"BLEU": found.bleu, **by_length, **error, "steps": steps_to(trained.history.losses)}
+
+
+def steps_to(losses, *, below: float = LEARNED, window: int = 20) -> float:
+    """The first step from which on the loss, averaged over `window` steps, is below a value; all steps if none is."""
+    above = [i for i in range(window, len(losses) + 1) if losses[i - window : i].mean() >= below]
+    return float(above[-1] if above else window)
+
+
+RECIPES = {
+    "attention": Recipe(
+        title="Recurrent translator with attention",
+        lesson="05",
+        data=DATA,
+        minutes=1.5,
+        contestants=CONTESTANTS,
+        train=train,
+        scores=each(score),
+        ships="scaled",
+        chosen_by="BLEU, scaled",
+        mode="max",
+        timed=tuple(CONTESTANTS),
+    ),
+    "fixed_vector": Recipe(
+        title="Recurrent translator with one fixed vector",
+        lesson="05",
+        data=DATA,
+        minutes=1,
+        contestants={"": FIXED},
+        train=train,
+        scores=each(score),
+        chosen_by="BLEU",
+        mode="max",
+    ),
+}
