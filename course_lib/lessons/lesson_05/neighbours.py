@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from course_lib.layers.recording import record_attention
 from course_lib.layers.transformer import MultiHeadAttention, SinusoidalPositions
 from course_lib.training.batches import shuffled_batches
 from course_lib.training.loop import FitConfig, fit
@@ -20,13 +21,10 @@ LENGTH = 12  # words: longer sentences are cut, shorter ones left out
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReaderResult:
-    """Share of the neighbours named right, from 0 to 1."""
+class TrainedReader:
+    """A finished training, and the share of the neighbours that it names right, from 0 to 1."""
 
-    task: str
-    num_heads: int
-    learning_rate: float
-    seed: int
+    model: "NeighbourReader"
     validation: float
     test: float
 
@@ -50,8 +48,8 @@ class NeighbourReader(nn.Module):
 
 
 def train_reader(
-    *, task: str, num_heads: int, learning_rate: float, seed: int, steps: int = 350, dim: int = 32, progress=None
-) -> ReaderResult:
+    *, task: str, num_heads: int, seed: int, learning_rate: float = 0.04, steps: int = 350, dim: int = 32, progress=None
+) -> TrainedReader:
     """Trains one reader and scores it; `task` is a key of `TASKS`."""
     offsets = TASKS[task]
     train, validation, test = sentences()
@@ -65,28 +63,11 @@ def train_reader(
 
     config = FitConfig(steps=steps, learning_rate=learning_rate, schedule="linear", seed=seed)
     fit(model, lambda step: train[indices_at(step)], loss, config=config, progress=progress)
-    return ReaderResult(
-        task=task,
-        num_heads=num_heads,
-        learning_rate=learning_rate,
-        seed=seed,
+    return TrainedReader(
+        model=model,
         validation=share_right(model, validation, offsets),
         test=share_right(model, test, offsets),
     )
-
-
-def accuracy_by_heads(results: Sequence[ReaderResult]) -> dict[str, dict[int, list[float]]]:
-    """Test accuracies by task and number of heads, in the order of the seeds.
-
-    Raises ValueError if the results mix several learning rates: pick one, on validation, first.
-    """
-    rates = {result.learning_rate for result in results}
-    if len(rates) > 1:
-        raise ValueError(f"These results mix the learning rates {sorted(rates)}: choose one of them first.")
-    table: dict[str, dict[int, list[float]]] = {}
-    for result in sorted(results, key=lambda result: result.seed):
-        table.setdefault(result.task, {}).setdefault(result.num_heads, []).append(result.test)
-    return table
 
 
 @lru_cache(maxsize=1)
@@ -115,3 +96,12 @@ def share_right(model: NeighbourReader, words: Int[Tensor, "n T"], offsets: Sequ
     """Share of the neighbours that the model names right, from 0 to 1."""
     right = [logits.argmax(-1) == answers for logits, answers in predictions_and_answers(model, words, offsets)]
     return torch.stack(right).float().mean().item()
+
+
+@torch.no_grad()
+def look(model: NeighbourReader, words: Sequence[str]) -> Float[Tensor, "H T T"]:
+    """Where each head looks in a sentence."""
+    tokens = torch.tensor([vocabularies()[0].encode(" ".join(words))])
+    with record_attention(model) as record:
+        model(tokens)
+    return record.maps()[0, 0]

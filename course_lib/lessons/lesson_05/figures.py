@@ -1,0 +1,269 @@
+"""The figures of lesson 05: what attention is, where it looks, what it needs and what it costs. Data in, Figure out."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from torch import Tensor
+
+from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
+
+HERO, OTHER, BET = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
+
+
+def bottleneck(source: Sequence[str], target: Sequence[str], weights: Float[np.ndarray, "T_q T_k"]) -> Figure:
+    """Two encoder-decoders side by side: one vector for the whole sentence, or a look at every word.
+
+    On the right the arrows into each target word are as strong as its row of `weights`.
+    """
+    fig, (left, right) = figure(12, 4.6, columns=2)
+    for axes, title in ((left, "Everything through one vector c"), (right, "Each word looks back")):
+        axes.set_title(title)
+        _blank(axes, (-0.55, max(len(source), len(target)) - 0.45), (-0.6, 4.3))
+        _words(axes, source, 0.2, PALETTE["sky"], "the encoder reads")
+        _words(axes, target, 3.4, PALETTE["orange"], "the decoder writes")
+    middle = (len(source) - 1) / 2
+    _box(left, middle, 1.85, "c", colour=OTHER)
+    for i in range(len(source)):
+        _arrow(left, (i, 0.5), (middle, 1.6))
+    for j in range(len(target)):
+        _arrow(left, (middle, 2.15), (j, 3.1))
+        for i in np.flatnonzero(weights[j] > 0.03):
+            _arrow(right, (i, 0.5), (j, 3.1), strength=float(weights[j, i]))
+    return fig
+
+
+def mechanism(
+    words: Sequence[str],
+    query: Sequence[float],
+    keys: Float[Tensor, "T d"],
+    scores: Float[Tensor, " T"],
+    weights: Float[Tensor, " T"],
+    values: Float[Tensor, "T d_v"],
+) -> Figure:
+    """One query through attention, with each number on the page: keys, scores, weights, values and their average."""
+    fig, axes = figure(12, 5.0)
+    _blank(axes, (0, 12.6), (-0.1, 5.2))
+    columns = {"word": 1.0, "key k": 3.1, "score q·k / √d": 5.4, "weight a": 7.5, "value v": 9.6}
+    for name, x in columns.items():
+        axes.text(x, 4.95, name, ha="center", color=GREY, fontsize=14)
+    x_word, x_key, x_score, x_weight, x_value = columns.values()
+    for row, word in enumerate(words):
+        y = 3.9 - row
+        _box(axes, x_word, y, word, colour=PALETTE["sky"], width=1.7, ink="black")
+        axes.text(x_key, y, _vector(keys[row]), ha="center", va="center", fontsize=14)
+        axes.text(x_score, y, f"{scores[row]:.0f}", ha="center", va="center", fontsize=14)
+        axes.barh(y, 1.3 * weights[row], left=x_weight - 0.65, height=0.5, color=HERO)
+        axes.text(x_weight, y + 0.36, f"{weights[row]:.3f}", ha="center", va="center", fontsize=13)
+        axes.text(x_value, y, _vector(values[row]), ha="center", va="center", fontsize=14)
+        _arrow(axes, (x_key + 0.95, y), (x_score - 0.35, y))
+        _arrow(axes, (x_score + 0.35, y), (x_weight - 0.75, y))
+        _arrow(axes, (x_value + 0.55, y), (10.75, 2.9), strength=float(weights[row]))
+    _box(axes, x_key, 0.45, f"query q = {_vector(query)}", colour=PALETTE["orange"], width=3.2, ink="black")
+    _arrow(axes, (x_key + 0.9, 0.8), (x_score, 1.6))
+    axes.text(x_score + 0.35, 0.75, "asks every key", color=GREY, fontsize=13)
+    axes.text(11.65, 3.3, "output", ha="center", color=GREY, fontsize=14)
+    axes.text(11.65, 2.85, _vector(weights @ values, places=2), ha="center", va="center", fontsize=14, weight="bold")
+    return fig
+
+
+def decoders() -> Figure:
+    """One step of Bahdanau's decoder beside one of Luong's: who waits for whom."""
+    fig, panels = figure(12, 4.4, columns=2)
+    titles = ("Bahdanau: look first, then update", "Luong: update first, then look")
+    for axes, title, looks_first in zip(panels, titles, (True, False), strict=True):
+        axes.set_title(title)
+        _blank(axes, (-0.2, 7.2), (-0.3, 4.2))
+        for step, x in enumerate((0.9, 3.4, 5.9)):
+            name = ("s_{i-1}", "s_i", "s_{i+1}")[step]
+            _box(axes, x, 1.0, f"${name}$", colour=PALETTE["green"], width=1.0)
+            if step < 2:
+                _arrow(axes, (x + 0.55, 1.0), (x + 1.95, 1.0), colour=PALETTE["green"], strength=0.6)
+            look = x + 1.25 if looks_first else x
+            if looks_first and step == 2:
+                continue
+            _box(axes, look, 3.0, "look", colour=HERO, width=0.9)
+            _arrow(axes, (x, 1.35), (look - 0.1, 2.65), strength=0.6)
+            if looks_first:
+                _arrow(axes, (look + 0.15, 2.65), (x + 2.4, 1.4), colour=OTHER, strength=0.6)
+            else:
+                _arrow(axes, (look, 3.35), (look, 4.0), colour=OTHER, strength=0.6)
+    panels[0].text(3.5, -0.1, "each state waits for the look before it: a loop", ha="center", fontsize=13)
+    panels[1].text(3.5, -0.1, "no look feeds a state: all looks in one call", ha="center", fontsize=13)
+    return fig
+
+
+def lengths(
+    labels: Sequence[str],
+    fixed: Float[np.ndarray, "seeds buckets"],
+    attention: Float[np.ndarray, "seeds buckets"],
+    yours: Sequence[float],
+    bet: float | None = None,
+) -> Figure:
+    """BLEU against the length of the sentence: seeds as bands, your run as a line, your bet as a star."""
+    fig, axes = figure(9.5, 4.8)
+    places = np.arange(len(labels))
+    for scores, colour, text in ((fixed, OTHER, "one fixed vector"), (attention, HERO, "attention")):
+        axes.fill_between(places, scores.min(axis=0), scores.max(axis=0), color=colour, alpha=0.25, linewidth=0)
+        axes.plot(places, scores.mean(axis=0), color=colour, linestyle="-", linewidth=2.5 if colour == OTHER else 1.5)
+        axes.text(places[-1] + 0.08, scores.mean(axis=0)[-1], text, color=colour, va="center", fontsize=14)
+    axes.plot(places, yours, color=HERO, linestyle="-", linewidth=4)
+    axes.text(0.1, min(yours[0], 100) - 9, "yours", color=HERO, fontsize=15, weight="bold")
+    if bet is not None:
+        axes.plot(places[-1:], [bet], "*", color=BET, markersize=18)
+        axes.text(places[-1] - 0.12, bet, "your bet", color=BET, ha="right", va="center", fontsize=14)
+    axes.set_xticks(places, labels)
+    axes.set(xlabel="English words in the sentence", ylabel="BLEU on test sentences", ylim=(0, 103))
+    axes.set_xlim(-0.2, places[-1] + 1.15)
+    axes.set_title("The fixed vector fails as the sentence grows")
+    return fig
+
+
+def root(
+    widths: Sequence[int],
+    gradient: Mapping[bool, Sequence[float]],
+    steps: Mapping[bool, Sequence[float]],
+    bleu: Mapping[bool, Sequence[float]],
+    bet: float | None = None,
+) -> Figure:
+    """With and without the root (True, False): gradient through a fresh softmax, and two measures of real trainings."""
+    fig, panels = figure(12, 4.4, columns=3)
+    for divided, colour, text in ((True, HERO, "divided by √d"), (False, OTHER, "not divided")):
+        panels[0].plot(widths, gradient[divided], color=colour, linestyle="-", marker="o")
+        panels[0].text(widths[1], gradient[divided][1] * (1.6 if divided else 0.25), text, color=colour, fontsize=13)
+        for axes, values in zip(panels[1:], (steps, bleu), strict=True):
+            axes.plot([1 - divided] * len(values[divided]), values[divided], "o", color=colour, markersize=11)
+    panels[0].set_xscale("log", base=2)
+    panels[0].set_yscale("log")
+    panels[0].set_ylim(top=5)
+    panels[0].set(title="The gradient dies", xlabel="width d of q and k", ylabel="gradient through the softmax")
+    titles = ("Steps to a loss below 0.5", "BLEU on test")
+    for axes, title in zip(panels[1:], titles, strict=True):
+        axes.set(title=title, xlim=(-0.6, 1.6))
+        axes.set_xticks([0, 1], ["divided", "not divided"])
+    panels[1].set_ylim(bottom=0)
+    if bet is not None:
+        panels[2].plot([1], [bet], "*", color=BET, markersize=18)
+        panels[2].text(0.85, bet, "your bet", color=BET, ha="right", va="center", fontsize=14)
+    return fig
+
+
+def positions(codes: Float[Tensor, "N D"]) -> Figure:
+    """The codes themselves, and the cosine similarity of each two positions."""
+    codes = np.asarray(codes)
+    fig, (left, right) = figure(12, 4.4, columns=2)
+    unit = codes / np.linalg.norm(codes, axis=1, keepdims=True)
+    drawn = left.imshow(codes, aspect="auto", cmap=DIVERGING, vmin=-1, vmax=1)
+    fig.colorbar(drawn, ax=left)
+    drawn = right.imshow(unit @ unit.T, aspect="auto", cmap=SEQUENTIAL, vmax=1)
+    fig.colorbar(drawn, ax=right)
+    left.set(title="Fast hands left, slow hands right", xlabel="number in the code", ylabel="position")
+    right.set(title="Only the distance counts", xlabel="position", ylabel="position")
+    for axes in (left, right):
+        axes.grid(visible=False)
+    return fig
+
+
+def heads(
+    words: Sequence[str],
+    maps: Float[Tensor, "2 T T"],
+    wrong: Mapping[int, Sequence[float]],
+    bet: float | None = None,
+) -> Figure:
+    """How two heads share a width, where the two trained ones look, and the share of words wrong (%) by heads."""
+    fig, panels = figure(15, 5.0, columns=4, gridspec_kw={"width_ratios": (1.15, 1, 1, 0.7)})
+    _two_heads(panels[0])
+    for axes, weights, name in zip(panels[1:3], maps, ("Head 1", "Head 2"), strict=True):
+        axes.imshow(weights, vmin=0, vmax=1, cmap=SEQUENTIAL)
+        side = "left" if weights.diagonal(-1).sum() > weights.diagonal(1).sum() else "right"
+        axes.set_title(f"{name} looks {side}")
+        axes.set_xticks(range(len(words)), words, rotation=60, ha="right", rotation_mode="anchor")
+        axes.set_yticks(range(len(words)), words)
+        axes.grid(visible=False)
+    for number, colour in ((1, OTHER), (2, HERO)):
+        panels[3].plot([number] * len(wrong[number]), wrong[number], "o", color=colour, markersize=11)
+    panels[3].set(title="Wrong (%)", xlim=(0.5, 2.5), ylim=(0, None))
+    panels[3].set_xticks([1, 2], ["1 head", "2 heads"])
+    if bet is not None:
+        panels[3].plot([2], [bet], "*", color=BET, markersize=18)
+        panels[3].text(1.85, bet, "your bet", color=BET, ha="right", va="center", fontsize=14)
+    return fig
+
+
+def cost(lengths: Sequence[int], curves: Mapping[str, Sequence[float]], d: int, crossing: float) -> Figure:
+    """What reaches what in one layer, and the counted work against the length, with the places where lines cross."""
+    fig = figure(13, 5.2)[0]
+    fig.clear()
+    grid = fig.add_gridspec(2, 3, width_ratios=(0.8, 0.8, 2.4))
+    titles = ("Convolution", "Fully connected", "Self-attention", "Local attention")
+    for place, (title, (image, colours)) in enumerate(zip(titles, _patterns(), strict=True)):
+        axes = fig.add_subplot(grid[place // 2, place % 2])
+        axes.imshow(image, cmap=colours, vmin=0, vmax=1)
+        axes.set_title(title, fontsize=13)
+        axes.set_xticks([])
+        axes.set_yticks([])
+    axes = fig.add_subplot(grid[:, 2])
+    for (name, values), colour in zip(curves.items(), (HERO, OTHER, PALETTE["green"]), strict=True):
+        axes.plot(lengths, values, color=colour, linestyle="-", marker="o")
+        axes.text(lengths[-1] * 1.15, values[-1], name, color=colour, va="center", fontsize=14)
+    for n, text in ((d, "n = d"), (crossing, "counted")):
+        axes.axvline(n, color=GREY, linestyle=":", linewidth=1.5)
+        axes.text(n, 0.04, f" {text}", color=GREY, fontsize=13, transform=axes.get_xaxis_transform())
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlim(right=lengths[-1] * 5)
+    axes.set(title="Twice the length, four times the work", xlabel="length n", ylabel="operations, forward")
+    return fig
+
+
+def _patterns(length: int = 10, window: int = 1) -> list[tuple[np.ndarray, str]]:
+    """Which input (column) reaches which output (row); equal colours are one shared weight."""
+    offset = np.arange(length)[None, :] - np.arange(length)[:, None]
+    near = np.abs(offset) <= window
+    own = np.random.default_rng(0).permutation(length * length).reshape(length, length) / length**2
+    content = np.random.default_rng(1).dirichlet(np.full(length, 0.4), size=length)
+    local = np.where(near, content, 0)
+    shared = np.where(near, (offset + window + 0.3) / (2 * window + 1), np.nan)
+    rows = local / local.sum(axis=1, keepdims=True)
+    return [(shared, DIVERGING), (own, DIVERGING), (content, SEQUENTIAL), (rows, SEQUENTIAL)]
+
+
+def _two_heads(axes: Axes) -> None:
+    axes.set_title("Two heads share the width")
+    _blank(axes, (0, 6), (0, 5.6))
+    for x, colour, name in ((1.4, HERO, "head 1"), (4.6, PALETTE["orange"], "head 2")):
+        _box(axes, x, 2.7, f"{name}\nits own softmax", colour=colour, width=2.4, height=1.0, size=12)
+        _arrow(axes, (3, 0.85), (x, 2.1), strength=0.6)
+        _arrow(axes, (x, 3.3), (3, 4.4), strength=0.6)
+    axes.text(3, 1.75, "D/2 wide\neach", ha="center", fontsize=12, color=GREY)
+    _box(axes, 3, 0.5, "each word: D wide", colour=PALETTE["sky"], width=3.8, ink="black", size=12)
+    _box(axes, 3, 4.8, "side by side, then $W^O$", colour=PALETTE["green"], width=3.8, size=12)
+
+
+def _vector(numbers: Sequence[float], places: int = 0) -> str:
+    return "(" + ", ".join(f"{float(number):.{places}f}" for number in numbers) + ")"
+
+
+def _blank(axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float]) -> None:
+    axes.set(xlim=x_limits, ylim=y_limits)
+    axes.axis("off")
+
+
+def _words(axes: Axes, words: Sequence[str], y: float, colour: str, label: str) -> None:
+    for x, word in enumerate(words):
+        _box(axes, x, y, word, colour=colour, width=0.88, ink="black", size=12)
+    axes.text(-0.47, y + (-0.6 if y < 1 else 0.6), label, color=GREY, fontsize=13, va="center")
+
+
+def _box(axes, x, y, text, *, colour, width=1.0, height=0.5, ink="white", size=14) -> None:
+    corner = (x - width / 2, y - height / 2)
+    axes.add_patch(FancyBboxPatch(corner, width, height, boxstyle="round,pad=0.05", fc=colour, ec="none"))
+    axes.text(x, y, text, ha="center", va="center", color=ink, fontsize=size)
+
+
+def _arrow(axes, start, end, *, colour: str = HERO, strength: float = 0.3) -> None:
+    look = {"alpha": 0.15 + 0.85 * strength, "linewidth": 1 + 3 * strength, "color": colour}
+    axes.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=12, **look))
