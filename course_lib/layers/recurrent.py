@@ -372,7 +372,7 @@ class AdditiveAttention(nn.Module):
 
 
 class LuongAttention(nn.Module):
-    """score(q, k) = q^T k ("dot"), q^T W k ("general") or q^T W k / sqrt(d_k) ("scaled"); c = sum_j softmax_j(score) k_j.
+    """score(q, k) = q^T k ("dot"), q^T W k ("general"), q^T W k / sqrt(d_k) ("scaled"); c = sum_j softmax_j(score) k_j.
 
     Luong et al. 2015, eqs. (7)-(8), where q is the decoder state h_t and k the encoder states; the root is that of
     Vaswani et al. 2017, eq. (1). `attend(q, k, v, mask=...)` of "scaled" may be any scaled dot-product attention.
@@ -399,9 +399,8 @@ class LuongAttention(nn.Module):
     ) -> tuple[Float[Tensor, "B T_q D_k"], Float[Tensor, "B T_q T_k"]]:
         """Returns the context vectors c and the weights a; `mask` (True = may attend) broadcasts to the weights."""
         query = query if self.W is None else query @ self.W
-        with torch.no_grad():
-            weights = self.attend(query, keys, identity_like(keys), mask=mask)
-        return self.attend(query, keys, keys, mask=mask), weights
+        both = self.attend(query, keys, torch.cat([keys, identity_like(keys)], dim=-1), mask=mask)
+        return both.split([keys.shape[-1], keys.shape[-2]], dim=-1)
 
 
 def identity_like(keys: Float[Tensor, "*B T_k D"]) -> Float[Tensor, "*B T_k T_k"]:

@@ -6,7 +6,6 @@ Luong et al., "Effective approaches to attention-based neural machine translatio
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -17,14 +16,17 @@ from torch import Tensor, nn
 from course_lib.layers.recurrent import GRU, AdditiveAttention, GRUCell, LuongAttention
 from course_lib.layers.transformer import TokenEmbedding
 
+SCORES = ("additive", "dot", "general", "scaled")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Seq2SeqConfig:
-    """`attention` is "none" (one fixed vector), "additive" (Bahdanau), "dot", "general" (Luong) or "scaled"."""
+    """`attention` is "none" (one fixed vector) or a score: "additive" (Bahdanau), "dot", "general" (Luong), "scaled"."""
 
     source_vocab: int  # words
     target_vocab: int  # words
     attention: str = "additive"
+    looks_first: bool | None = None  # as Bahdanau's decoder, not as Luong's; None: by the paper of the score
     embed_dim: int = 64
     encoder_dim: int = 64  # of each direction: an annotation h_j has twice as many numbers
     hidden_dim: int = 64  # of the decoder state s_i
@@ -32,8 +34,10 @@ class Seq2SeqConfig:
     end_id: int = 2  # </s>
 
     def __post_init__(self):
-        if self.attention not in DECODERS:
-            raise ValueError(f"attention must be one of {', '.join(DECODERS)}, got {self.attention!r}")
+        if self.attention not in ("none", *SCORES):
+            raise ValueError(f"attention must be one of none, {', '.join(SCORES)}, got {self.attention!r}")
+        if self.looks_first is None:
+            object.__setattr__(self, "looks_first", self.attention in ("additive", "scaled"))
 
 
 class Source(NamedTuple):
@@ -53,12 +57,7 @@ class Decoded(NamedTuple):
     state: Float[Tensor, "B H"]  # s after the last of the words
 
 
-class Decoder(nn.Module):
-    def prepare(self, source: Source) -> Source:  # computes once what the steps share
-        return source
-
-
-class FixedContextDecoder(Decoder):
+class FixedContextDecoder(nn.Module):
     """s_i = GRU(s_{i-1}, [y_{i-1}; c]) with one vector c for the whole sentence, Cho et al. 2014, section 2.2.
 
     c does not depend on the state, so all steps of a known target run in one call.
@@ -75,47 +74,42 @@ class FixedContextDecoder(Decoder):
         return Decoded(torch.cat([states, words, context], dim=-1), None, last[0])
 
 
-class AdditiveDecoder(Decoder):
+class BahdanauDecoder(nn.Module):
     """c_i = attention(s_{i-1}, h); s_i = GRU(s_{i-1}, [y_{i-1}; c_i]), Bahdanau et al. 2015, eqs. (4)-(6).
 
-    The context of a step needs the state before it: the words must be taken one after the other.
+    It looks first. The context of a step needs the state before it: the words must be taken one after the other.
     """
 
-    def __init__(self, embed_dim: int, source_dim: int, hidden_dim: int):
+    def __init__(self, embed_dim: int, source_dim: int, hidden_dim: int, attention: nn.Module):
         super().__init__()
-        self.attention = AdditiveAttention(hidden_dim, source_dim, hidden_dim)
+        self.attention = attention
         self.gru = GRUCell(embed_dim + source_dim, hidden_dim)
         self.feature_dim = hidden_dim + embed_dim + source_dim
 
-    def prepare(self, source: Source) -> Source:
-        return source._replace(projected=self.attention.project_keys(source.annotations))  # once for all words
-
     def forward(self, words: Float[Tensor, "B T_q E"], source: Source, state: Float[Tensor, "B H"]) -> Decoded:
-        mask = source.valid[:, None]
-        states, contexts, weights = [], [], []
+        known = {"mask": source.valid[:, None]}
+        if source.projected is not None:
+            known["projected_keys"] = source.projected
+        steps = []
         for word in words.unbind(dim=1):
-            context, weight = self.attention(
-                state[:, None], source.annotations, mask=mask, projected_keys=source.projected
-            )
+            context, weights = self.attention(state[:, None], source.annotations, **known)
             state = self.gru(torch.cat([word, context[:, 0]], dim=-1), state)
-            states.append(state)
-            contexts.append(context)
-            weights.append(weight)
-        features = torch.cat([torch.stack(states, dim=1), words, torch.cat(contexts, dim=1)], dim=-1)
-        return Decoded(features, torch.cat(weights, dim=1), state)
+            steps.append((state[:, None], context, weights))
+        states, contexts, weights = (torch.cat(parts, dim=1) for parts in zip(*steps, strict=True))
+        return Decoded(torch.cat([states, words, contexts], dim=-1), weights, state)
 
 
-class LuongDecoder(Decoder):
+class LuongDecoder(nn.Module):
     """s_i = GRU(s_{i-1}, y_{i-1}); c_i = attention(s_i, h), Luong et al. 2015, section 3.1.
 
-    Attention follows the recurrence instead of feeding it, so both run over all words of a known target at once.
+    It looks afterwards: attention does not feed the recurrence, so both run over all words of a known target at once.
     Differs from the paper in one GRU where it has four LSTMs, and in no input feeding (section 3.3).
     """
 
-    def __init__(self, embed_dim: int, source_dim: int, hidden_dim: int, *, score: str):
+    def __init__(self, embed_dim: int, source_dim: int, hidden_dim: int, attention: nn.Module):
         super().__init__()
         self.gru = GRU(embed_dim, hidden_dim)
-        self.attention = LuongAttention(hidden_dim, source_dim, score=score)
+        self.attention = attention
         self.feature_dim = hidden_dim + source_dim
 
     def forward(self, words: Float[Tensor, "B T_q E"], source: Source, state: Float[Tensor, "B H"]) -> Decoded:
@@ -124,11 +118,15 @@ class LuongDecoder(Decoder):
         return Decoded(torch.cat([states, contexts], dim=-1), weights, last[0])
 
 
-DECODERS = {
-    "none": FixedContextDecoder,
-    "additive": AdditiveDecoder,
-    **{score: partial(LuongDecoder, score=score) for score in ("dot", "general", "scaled")},
-}
+def make_decoder(config: Seq2SeqConfig, source_dim: int) -> nn.Module:
+    sizes = config.embed_dim, source_dim, config.hidden_dim
+    if config.attention == "none":
+        return FixedContextDecoder(*sizes)
+    if config.attention == "additive":
+        attention = AdditiveAttention(config.hidden_dim, source_dim, config.hidden_dim)
+    else:
+        attention = LuongAttention(config.hidden_dim, source_dim, score=config.attention)
+    return (BahdanauDecoder if config.looks_first else LuongDecoder)(*sizes, attention)
 
 
 class Seq2Seq(nn.Module):
@@ -147,7 +145,7 @@ class Seq2Seq(nn.Module):
         self.encoder = GRU(config.embed_dim, config.encoder_dim, bidirectional=True)
         self.initial_state = nn.Linear(source_dim, config.hidden_dim)
         self.target_embed = TokenEmbedding(config.target_vocab, config.embed_dim)
-        self.decoder = DECODERS[config.attention](config.embed_dim, source_dim, config.hidden_dim)
+        self.decoder = make_decoder(config, source_dim)
         self.readout = nn.Sequential(
             nn.Linear(self.decoder.feature_dim, config.hidden_dim),
             nn.Tanh(),
@@ -160,7 +158,8 @@ class Seq2Seq(nn.Module):
     def encode(self, x: Float[Tensor, "B T_k E"], valid: Bool[Tensor, "B T_k"]) -> Source:
         """The sentence read from both ends: h_j = [forward h_j; backward h_j], Bahdanau et al. 2015, section 3.2."""
         annotations, last = self.encoder(x, valid=valid)
-        return self.decoder.prepare(Source(annotations, rearrange(last, "direction b h -> b (direction h)"), valid))
+        projected = self.decoder.attention.project_keys(annotations) if self.config.attention == "additive" else None
+        return Source(annotations, rearrange(last, "direction b h -> b (direction h)"), valid, projected)
 
     def start(self, source: Source) -> Float[Tensor, "B H"]:  # s_0
         return self.initial_state(source.summary).tanh()

@@ -40,7 +40,8 @@ LENGTH_EDGES = (1, 8, 12, 16, 20, 31)  # English words: sentences are scored in 
 class TranslatorRecipe:
     """What two translators that are compared must share, and what may differ."""
 
-    attention: str = "scaled"  # "none", "additive", "dot", "general", "scaled"
+    attention: str = "scaled"  # as in `Seq2SeqConfig`
+    looks_first: bool | None = None
     steps: int = 1000
     learning_rate: float = 5e-3
     batch_size: int = 32  # sentences
@@ -118,6 +119,7 @@ def build_translator(recipe: TranslatorRecipe, attend: Callable | None = None) -
         source_vocab=len(english),
         target_vocab=len(french),
         attention=recipe.attention,
+        looks_first=recipe.looks_first,
         embed_dim=recipe.width,
         encoder_dim=recipe.width // 2 if recipe.attention == "dot" else recipe.width,
         hidden_dim=recipe.width,

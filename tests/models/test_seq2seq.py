@@ -3,9 +3,9 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.layers.recording import record_attention
-from course_lib.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from course_lib.models.seq2seq import SCORES, Seq2Seq, Seq2SeqConfig
 
-ATTENTIONS = ("none", "additive", "dot", "general", "scaled")
+ATTENTIONS = ("none", *SCORES)
 WITH_ATTENTION = ATTENTIONS[1:]
 
 

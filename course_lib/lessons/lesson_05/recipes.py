@@ -14,8 +14,9 @@ from course_lib.training.translation import (
 SCALED = TranslatorRecipe()
 CONTESTANTS = {
     "scaled": SCALED,
-    "no root": replace(SCALED, attention="general"),
+    "no root": replace(SCALED, attention="general", looks_first=True),
     "additive": replace(SCALED, attention="additive"),
+    "Luong": replace(SCALED, looks_first=False),
 }
 FIXED = replace(SCALED, attention="none", steps=1600)  # its steps are cheaper: it gets more of them, and more time
 LEARNED = 0.5  # nats per word
@@ -48,7 +49,7 @@ RECIPES = {
         title="Recurrent translator with attention",
         lesson="05",
         data=DATA,
-        minutes=1.5,
+        minutes=2,
         contestants=CONTESTANTS,
         train=train,
         scores=each(score),
