@@ -9,7 +9,7 @@ from course_lib.models.seq2seq import Seq2Seq
 from course_lib.training.translation import translate, vocabularies
 
 EXAMPLES = (
-    "The minister of the European Economic Area does not sign the new agreement.",
+    "The minister does not see the European Economic Area.",
     "She doesn't see them.",
     "The rich actress visits her old school.",
 )

@@ -134,7 +134,7 @@ return weights @ v
 
 BETS = {
     "bottleneck": Bet(
-        "The translator above scores over 85 BLEU (100 is perfect) on sentences of 20 words and more. Its twin must pass "
+        "The translator above scores over 95 BLEU (100 is perfect) on sentences of 20 words and more. Its twin must pass "
         "each sentence through one vector; it was trained for 1,600 steps where this one had 1,000. What does the twin "
         "score there?",
         low=0,
@@ -143,7 +143,7 @@ BETS = {
     ),
     "root": Bet(
         "The same translator, trained in the same way, but nothing is divided by $\\sqrt{d_k}$ ($d_k = 192$). With the "
-        "root it scores about 95 BLEU. Without?",
+        "root it scores about 98 BLEU. Without?",
         low=0,
         high=100,
         unit="BLEU",
