@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Set the course up, once, and start it:  python3 course.py lab
 
-Makes the folder .venv beside this file, installs the course and what it needs there, then runs the `course`
-command from it with the same arguments. Needs nothing but Python. A stamp, written last, marks a finished
-set-up; without it the next start does not believe the folder and makes it again.
+Makes the folder .venv beside this file, installs the course and what it needs there, then runs the `course` command
+from it with the same arguments. Needs nothing but Python. A stamp, written last, marks a finished set-up; without it
+the next start does not believe the folder and makes it again.
 
 The file keeps to the syntax of Python 3.6, so that an older Python can say kindly that it is too old.
 """
 
-import errno
+import contextlib
 import hashlib
 import json
 import os
@@ -16,37 +16,34 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import time
-import urllib.request
 
 FOLDER = os.path.dirname(os.path.realpath(__file__))
 OLDEST, NEWEST = (3, 11), (3, 14)  # as in pyproject.toml
-COMMANDS = {
-    "lab": "open the course in JupyterLab",
-    "run": "run lessons from top to bottom, without a browser",
-    "test": "run every test of the course",
-    "doctor": "check this machine and say what to repair",
-    "train": "train a model that a lesson shows",
-    "slides": "write the slides of a lesson as one file",
-    "handout": "write the hand-outs of a lesson",
-    "lecture": "teach from slides whose widgets recompute",
-    "assign": "assignments: fetch, validate and submit one; release, collect and prove one",
-    "grade": "grade the submissions of an assignment",
-    "bench": "measure our layers and models against their peers",
-}
-# The extras of pyproject.toml, and what they are for
-EXTRAS = {"dev": "the tests", "instructor": "grading", "dask": "a cluster", "lectures": "live lectures"}
+COMMANDS = "lab run test doctor train slides handout lecture assign grade bench".split()
 STUDENTS = ([], ["fetch"], ["validate"], ["submit"], ["verify"], ["list"], ["--help"])  # `course assign` needs no extra
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_SECONDS = 4  # how long we wait for it before plain pip takes over
-DISK_BYTES = {"cpu": 3e9, "plain": 9e9}  # the installed packages and the room that pip needs to unpack them
+DISK_BYTES = {"cpu": 3e9, "cuda": 9e9}  # the installed packages and the room that pip needs to unpack them
+
+WINDOWS = os.name == "nt"
+VENV = os.path.join(FOLDER, ".venv")
+PYTHON = os.path.join(VENV, "Scripts", "python.exe") if WINDOWS else os.path.join(VENV, "bin", "python")
+LOCK, LOG, STAMP = (os.path.join(VENV, "course-setup" + end) for end in (".lock", ".log", ".json"))
+FULL_DISK = (
+    f"No space left on the disk of {FOLDER}. Free some space, or copy the course to a larger disk, and run the same "
+    "command again. "
+)
+USAGE = f"""Sets the course up in the folder .venv, the first time, and then
+
+  python3 course.py lab      opens it in JupyterLab
+  python3 course.py test     runs every test
+
+All commands: {", ".join(COMMANDS)}. Each says more with --help."""
 
 
 class Trouble(Exception):
     """A sentence that says what is wrong and what to do; shown without a traceback."""
-
-    changed = False  # True if packages were being replaced when it came up
 
 
 # ---------------------------------------------------------------------------------------------- this Python
@@ -56,31 +53,13 @@ def check_python(version=sys.version_info):
     """Raise Trouble if this Python is too old or too new, naming a better one where there is one."""
     if OLDEST <= tuple(version[:2]) <= NEWEST:
         return
-    found, oldest, newest = dotted(version), dotted(OLDEST), dotted(NEWEST)
+    oldest, found, newest = ("{}.{}".format(*numbers) for numbers in (OLDEST, version, NEWEST))
+    names = [f"python3.{minor}" for minor in range(NEWEST[1], OLDEST[1] - 1, -1)]
+    better = next(filter(shutil.which, names), "one from https://www.python.org/downloads")
     age = "old" if tuple(version[:2]) < OLDEST else "new"
-    better = installed_python()
-    advice = (
-        "Run it with the other Python on this machine: {} course.py lab".format(better)
-        if better
-        else "Install Python {} or newer (https://www.python.org/downloads) and run this again with it.".format(
-            oldest
-        )
-    )
     raise Trouble(
-        "Python {} is too {}: the course needs Python {} to {}. {}".format(found, age, oldest, newest, advice)
+        f"Python {found} is too {age}: the course needs Python {oldest} to {newest}. Run course.py with {better}."
     )
-
-
-def installed_python():
-    for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
-        name = "python3.{}".format(minor)
-        try:
-            # A name alone proves nothing: pyenv, for one, puts names on the path that do not start.
-            if shutil.which(name) and subprocess.run([name, "-c", ""], **SILENT).returncode == 0:
-                return name
-        except OSError:
-            pass
-    return None
 
 
 def check_venv_module():
@@ -90,26 +69,12 @@ def check_venv_module():
         import venv  # noqa: F401
     except ImportError:
         raise Trouble(
-            "This Python cannot make virtual environments: its module venv is missing. On Debian or "
-            "Ubuntu: sudo apt-get install python{}-venv - then run the same command again.".format(
-                dotted(sys.version_info)
-            )
+            "This Python cannot make virtual environments: its module venv is missing. On Debian or Ubuntu: sudo "
+            "apt-get install python{}.{}-venv - then run the same command again.".format(*sys.version_info)
         ) from None
 
 
-def dotted(version):
-    return "{}.{}".format(version[0], version[1])
-
-
 # ------------------------------------------------------------------------------------------------- the stamp
-
-VENV = os.path.join(FOLDER, ".venv")
-SCRIPTS = "Scripts" if os.name == "nt" else "bin"
-PYTHON = os.path.join(VENV, SCRIPTS, "python.exe" if os.name == "nt" else "python")
-LOCK, LOG, STAMP = (
-    os.path.join(VENV, name) for name in ("course-setup.lock", "course-setup.log", "course-setup.json")
-)
-SILENT = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 def wanted(extras):
@@ -126,22 +91,12 @@ def wanted(extras):
 
 
 def read_stamp():
-    """What the last finished set-up was made for; None if there is none."""
+    """What the last finished set-up was made for; nothing if there was none."""
     try:
         with open(STAMP, encoding="utf-8") as file:
-            stamp = json.load(file)
-        return stamp if {"folder", "dependencies", "extras", "python"} <= set(stamp) else None
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def write_stamp(stamp):
-    partial = STAMP + ".partial"
-    with open(partial, "w", encoding="utf-8") as file:
-        json.dump(stamp, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, STAMP)  # atomic: a stamp is whole or absent
+            return json.load(file)
+    except (OSError, ValueError):
+        return {}
 
 
 def remove_stamp():
@@ -149,47 +104,26 @@ def remove_stamp():
         os.remove(STAMP)
 
 
-PROBE = """
-import importlib.util, sys
-names = ["torch", "numpy", "jupyterlab", "ipykernel", "typer", "course_lib"]
-print("%d.%d" % sys.version_info[:2], *[name for name in names if importlib.util.find_spec(name) is None])
-"""
-
-
 def venv_python():
-    """("3.11", [missing packages]) as .venv's own Python sees it, or (None, []) if that does not start."""
+    """The version of .venv's own Python, such as "3.11"; "" if it does not start or lacks a package."""
+    names = "torch numpy jupyterlab ipykernel typer course_lib".split()
+    complete = f"all(map(importlib.util.find_spec, {names}))"
+    probe = f"import importlib.util, sys; print('%d.%d' % sys.version_info[:2] if {complete} else '')"
     try:
-        answer = subprocess.run(
-            [PYTHON, "-I", "-c", PROBE],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        answer = subprocess.run([PYTHON, "-I", "-c", probe], stdin=subprocess.DEVNULL, capture_output=True)
     except OSError:
-        return None, []
-    words = answer.stdout.decode().split()
-    return (words[0], words[1:]) if answer.returncode == 0 and words else (None, [])
+        return ""
+    return answer.stdout.decode().strip()
 
 
-def reason_to_redo(stamp):
-    """Why the packages in .venv cannot be built upon, as a sentence; None if they can."""
-    if stamp is None:
-        return "An earlier set-up was not finished."
-    if stamp["folder"] != FOLDER:
-        return "The course was set up in another folder."
-    version, missing = venv_python()
-    if version is None:
-        return "The Python in .venv does not start any more."
-    if version != stamp["python"]:
-        return "The Python in .venv is another one now."
-    if missing:
-        return "The packages in .venv are damaged: there is no {}.".format(missing[0])
-    return None
+def is_sound(stamp):
+    """True if .venv can be built upon: a set-up of this folder was finished, and its packages are still there."""
+    return stamp.get("folder") == FOLDER and stamp.get("python") == venv_python()
 
 
 def serves(stamp, want):
-    """True if what is installed includes what is wanted."""
-    return stamp["dependencies"] == want["dependencies"] and set(want["extras"]) <= set(stamp["extras"])
+    """True if what was installed includes what is wanted."""
+    return stamp.get("dependencies") == want["dependencies"] and set(want["extras"]) <= set(stamp["extras"])
 
 
 # ------------------------------------------------------------------------------------------------ the set-up
@@ -197,191 +131,131 @@ def serves(stamp, want):
 
 def set_up(extras):
     """Make .venv hold the course with these extras; a finished set-up costs one start of Python."""
-    want = wanted(extras)
-    stamp = read_stamp()
-    if stamp and serves(stamp, want) and reason_to_redo(stamp) is None:
+    want, stamp = wanted(extras), read_stamp()
+    if serves(stamp, want) and is_sound(stamp):
         return
     check_venv_module()
-    with Lock():
+    with lock():
         stamp = read_stamp()  # another set-up may have finished while we waited
-        why = reason_to_redo(stamp)
-        if why is None and serves(stamp, want):
+        sound = is_sound(stamp)
+        if sound and serves(stamp, want):
             return
         started = time.time()
-        if why:
+        if sound:
+            say("The list of packages has changed, or this command needs more of them: updating .venv.")
+            want["extras"] = sorted(set(want["extras"]) | set(stamp["extras"]))
+        else:
             remove_stamp()
             if len(os.listdir(VENV)) > 1:
-                say("{} Starting it afresh.".format(why))
+                say("The set-up in .venv is not finished, or not sound any more. Starting it afresh.")
             check_disk()
             make_venv()
-        else:
-            say(
-                "The list of packages has changed: updating .venv."
-                if stamp["dependencies"] != want["dependencies"]
-                else "Adding the packages for the tests."
-            )
-            want["extras"] = sorted(set(want["extras"]) | set(stamp["extras"]))
-        install(want["extras"], earlier=stamp)
-        version, missing = venv_python()
-        if version is None or missing:
-            raise NotInstalled(
-                "The set-up ended without {}. Read {}".format(", ".join(missing) or "a Python", LOG)
-            )
-        write_stamp(dict(want, python=version))
-        say("Ready after {:.0f} s.".format(time.time() - started))
+        install(want["extras"])
+        want["python"] = venv_python()
+        if not want["python"]:
+            raise Trouble(f"The set-up ended, but packages are missing. Run the same command again, or read {LOG}")
+        with open(STAMP, "w", encoding="utf-8") as file:
+            json.dump(want, file, indent=1)  # half a stamp cannot be read, and counts as none
+        say(f"Ready after {time.time() - started:.0f} s.")
+
+
+def check_disk():
+    needed, free = DISK_BYTES["cuda" if wants_cuda() else "cpu"], shutil.disk_usage(FOLDER).free
+    if free < needed:
+        raise Trouble(FULL_DISK + f"{free / 1e9:.1f} GB are free, and the set-up needs about {needed / 1e9:.0f} GB.")
 
 
 def make_venv():
-    say("1/3 Making .venv in {}".format(FOLDER))
-    for name in os.listdir(VENV):
-        path = os.path.join(VENV, name)
-        if path == LOCK:
-            continue  # held by us: whoever waits, waits on this very file
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
-        else:
-            os.remove(path)
+    say(f"1/3 Making .venv in {FOLDER}")
+    for entry in os.scandir(VENV):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        elif entry.path != LOCK:  # held by us: whoever waits, waits on this very file
+            os.remove(entry.path)
     # Not sys.executable: that may be the very Python in .venv that was just removed.
     base = getattr(sys, "_base_executable", None) or sys.executable
     run_logged([base, "-m", "venv", VENV], "Python could not make the virtual environment")
 
 
-def install(extras, earlier):
-    """Install PyTorch, then the course; bring the earlier stamp back if a failure changed nothing."""
-    remove_stamp()
-    target = "{}[{}]".format(FOLDER, ",".join(extras)) if extras else FOLDER
-    new_torch = False
-    try:
-        say("2/3 Installing PyTorch")
-        new_torch = install_torch()
-        say(
-            "3/3 Installing the course and its packages{}".format(
-                " (with those for {})".format(" and ".join(EXTRAS[extra] for extra in extras)) if extras else ""
-            )
-        )
-        pip("install", "--constraint", "constraints.txt", "--editable", target)
-    except Trouble as trouble:
-        if earlier and not new_torch and not trouble.changed:
-            write_stamp(earlier)  # an earlier set-up is as good as it was
-        raise
+def install(extras):
+    say("2/3 Installing PyTorch")
+    install_torch()
+    say("3/3 Installing the course and its packages" + (f" (with {', '.join(extras)})" if extras else ""))
+    pip("--editable", f"{FOLDER}[{','.join(extras)}]" if extras else FOLDER)
 
 
 def install_torch():
-    """Take the CPU build from PyTorch's own index: on Linux plain pip brings gigabytes of CUDA libraries.
-
-    Returns True if it installed something. What torch depends on comes in the next step, from the usual index.
-    """
-    torch = ["install", "--no-deps", "--constraint", "constraints.txt", "torch"]
+    """Take the CPU build from PyTorch's own index: on Linux plain pip brings gigabytes of CUDA libraries."""
     if not sys.platform.startswith("linux"):
-        return False  # plain pip, in the next step, brings the right build
+        return  # plain pip, in the next step, brings the right build
     try:
-        return changed(pip(*torch, "--no-index"))  # it is there, or a local folder of wheels has it
-    except NotInstalled:
+        return pip("--no-deps", "torch", "--no-index")  # it is there, or a local folder of wheels has it
+    except Trouble:
         pass
-    if os.environ.get("COURSE_CUDA") == "1" or has_gpu():
+    if wants_cuda():
         say("    the build for NVIDIA GPUs, several GB")
-        return changed(pip(*torch))
-    if answers(CPU_INDEX + "/torch/", CPU_INDEX_SECONDS):
+    elif answers(CPU_INDEX + "/torch/", CPU_INDEX_SECONDS):
         say("    the build for CPUs, about 200 MB (COURSE_CUDA=1 asks for the one with CUDA)")
         try:
-            return changed(pip(*torch, "--index-url", CPU_INDEX))
-        except NotInstalled:
-            pass
-    say("    PyTorch's index of CPU builds does not answer; asking pip's usual one (may be several GB)")
-    return changed(pip(*torch))
+            return pip("--no-deps", "torch", "--index-url", CPU_INDEX)
+        except Trouble:
+            say("    it could not be had there; asking pip's usual index (may be several GB)")
+    else:
+        say("    PyTorch's index of CPU builds does not answer; asking pip's usual one (may be several GB)")
+    pip("--no-deps", "torch")  # what it depends on comes in the next step
 
 
-def has_gpu():
-    try:
-        return bool(shutil.which("nvidia-smi")) and subprocess.run(["nvidia-smi"], **SILENT).returncode == 0
-    except OSError:
-        return False
+def wants_cuda():
+    """True if CUDA was asked for, or on Linux a GPU is there to use it."""
+    smi = sys.platform.startswith("linux") and shutil.which("nvidia-smi")
+    has_gpu = smi and subprocess.run([smi], capture_output=True).returncode == 0
+    return has_gpu or os.environ.get("COURSE_CUDA") == "1"
 
 
 def answers(address, seconds):
-    """True if the address answers in time; name look-ups, which know no time-out, are bounded too."""
-    reached = []
-
-    def ask():
-        try:
-            urllib.request.urlopen(urllib.request.Request(address, method="HEAD"), timeout=seconds).close()
-            reached.append(True)
-        except (OSError, ValueError):
-            pass
-
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return bool(reached)
+    """True if the address answers in time. A process of its own: a look-up of a name knows no time-out."""
+    ask = "import sys, urllib.request as web; web.urlopen(web.Request(sys.argv[1], method='HEAD'))"
+    try:
+        return subprocess.run([PYTHON, "-c", ask, address], timeout=seconds, capture_output=True).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
 
 
 # ------------------------------------------------------------------------------------- programs that we start
 
 
-class NotInstalled(Trouble):
-    pass
-
-
-class NoNetwork(NotInstalled):
-    pass
-
-
 def pip(*arguments):
-    command = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--no-input"] + list(arguments)
-    try:
-        return run_logged(command, "pip could not install the packages")
-    except NoNetwork:
-        raise
-    except NotInstalled as trouble:
-        # Without a network pip may say no more than that it found no package: so we look ourselves.
-        if "--no-index" in arguments or trouble.changed or index_answers():
-            raise
-        raise NoNetwork(no_network()) from None
+    options = ["--disable-pip-version-check", "--no-input", "install", "--constraint", "constraints.txt"]
+    run_logged([PYTHON, "-m", "pip", *options, *arguments], "pip could not install the packages")
 
 
-def index_answers():
-    """True if the address that pip asks for packages answers, or pip does not say which it is."""
-    address = os.environ.get("PIP_INDEX_URL")
-    if not address:
-        default = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
-        try:
-            address = subprocess.check_output([PYTHON, "-c", default], universal_newlines=True).strip()
-        except (OSError, subprocess.CalledProcessError):
-            return True
-    return answers(address, CPU_INDEX_SECONDS)
-
-
-def changed(output):
-    """True if pip, by its own words, began to change the installed packages."""
-    return "Installing collected packages" in output
+def own_environment():
+    """This environment without what makes another Python look elsewhere for its modules."""
+    return {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "PYTHONPATH")}
 
 
 def run_logged(command, failure):
-    """Run a command of the set-up and return its output, kept in the log too; raise Trouble if it fails."""
-    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "PYTHONPATH")}
-    environment.update(PIP_USER="0", PYTHONUNBUFFERED="1", PYTHONIOENCODING="utf-8")
+    """Run a command of the set-up, its output kept in the log; raise Trouble if it fails."""
     lines = []
-    # The child inherits the lock: if we are killed, the next set-up waits until the child has ended too.
-    inherited = () if os.name == "nt" else (Lock.held.fileno(),)
     with open(LOG, "a", encoding="utf-8", errors="replace") as log:
-        log.write("$ {}\n".format(" ".join(command)))
-        log.flush()
+        log.write(f"$ {' '.join(command)}\n")
         child = subprocess.Popen(
             command,
             cwd=FOLDER,
-            env=environment,
+            env=dict(own_environment(), PIP_USER="0", PYTHONUNBUFFERED="1", PYTHONIOENCODING="utf-8"),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            pass_fds=inherited,
+            close_fds=False,  # the child holds the lock, too
         )
         try:
             for line in child.stdout:
-                line = line.decode("utf-8", "replace")
-                log.write(line)
+                lines.append(line.decode("utf-8", "replace"))
+                if "Installing collected packages" in lines[-1]:
+                    remove_stamp()  # from here on .venv is neither the old one nor the new one
+                log.write(lines[-1])
                 log.flush()
-                lines.append(line)
-                show_passing(line)
+                show_passing(lines[-1])
             child.wait()
         except BaseException:
             child.terminate()
@@ -389,139 +263,80 @@ def run_logged(command, failure):
             raise
         finally:
             show_passing("")
-    output = "".join(lines)
     if child.returncode != 0:
-        trouble = cause(output, failure)
-        trouble.changed = changed(output)
-        raise trouble
-    return output
+        raise cause("".join(lines), failure)
 
 
 def cause(output, failure):
-    """The Trouble that the output of a failed command tells of."""
-    log = "The full log: {}".format(LOG)
+    """The Trouble that the output of a failed command, or an error of the system, tells of."""
+    log = f"The full log: {LOG}"
     if re.search(r"No space left|Errno 28|not enough space|WinError 112|Disk quota", output):
-        return Trouble(full_disk(log))
-    if re.search(r"CERTIFICATE_VERIFY_FAILED", output):
-        return NoNetwork(
-            "The connection to the package index is not trusted: its certificate could not be checked. Behind "
-            "a proxy that inspects traffic, name its certificate in PIP_CERT and run the same command again. " + log
+        return Trouble(FULL_DISK + log)
+    if "CERTIFICATE_VERIFY_FAILED" in output:
+        return Trouble(
+            "The package index is not trusted: its certificate could not be checked. Behind a proxy that inspects "
+            f"traffic, name its certificate in PIP_CERT and run the same command again. {log}"
         )
-    if re.search(
-        r"NewConnectionError|NameResolutionError|ConnectTimeoutError|ReadTimeout|Connection broken|ProxyError"
-        r"|Max retries exceeded|connection broken by|getaddrinfo failed|Network is unreachable",
-        output,
-    ):
-        return NoNetwork(no_network())
-    if re.search(r"Permission denied|Errno 13|WinError 5\b", output):
-        return Trouble(not_writable(VENV) + " " + log)
-    errors = [line.strip() for line in output.splitlines() if re.match(r"\s*(ERROR|Error|error)", line)]
-    last = errors[-1] if errors else (output.strip().splitlines() or ["no message"])[-1].strip()
-    return NotInstalled(
-        "{}: {}. Run the same command again; if it fails again, read {}".format(failure, last, LOG)
-    )
+    # Where no index can be reached, there is in pip's words no version of anything.
+    if re.search(r"ConnectionError|ResolutionError|Timeout|Proxy|Max retries|getaddrinfo|from versions: none", output):
+        return Trouble(
+            "No network: the first set-up has to download the packages (about 600 MB), and the package index cannot be "
+            f"reached. Connect to the internet and run the same command again; afterwards all works offline. {log}"
+        )
+    if re.search(r"Permission denied|Errno 13|WinError 5\b|not permitted|Read-only file system", output):
+        return Trouble(
+            f"No permission to write to {FOLDER}. Close JupyterLab if it runs from there, or copy the course to a "
+            f"folder of your own, for example in your home folder, and run the same command there. {log}"
+        )
+    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["no message"]
+    last = next((line for line in reversed(lines) if line.lower().startswith("error")), lines[-1])
+    return Trouble(f"{failure}: {last}. Run the same command again; if it fails again, read {LOG}")
 
 
 def show_passing(line):
     """On a terminal, show what pip is doing on one line that the next one overwrites."""
-    if sys.stdout.isatty():
-        words = line.split()
-        if not words or words[0] in ("Collecting", "Downloading", "Installing", "Building"):
-            text = " ".join(words)
-            width = shutil.get_terminal_size().columns - 6
-            sys.stdout.write("\r\033[K" + ("    " + text[:width] if text else ""))
-            sys.stdout.flush()
+    words = line.split()
+    if sys.stdout.isatty() and (not words or words[0] in ("Collecting", "Downloading", "Installing", "Building")):
+        text = "    " + " ".join(words)
+        print("\r\033[K" + text[: shutil.get_terminal_size().columns - 2].rstrip(), end="", flush=True)
 
 
 def say(text):
     print(text, flush=True)
 
 
-# ------------------------------------------------------------------------------------------- disk and the lock
+@contextlib.contextmanager
+def lock():
+    """One set-up at a time in a folder; the system releases the lock when its holders end, however they end."""
+    if os.path.isfile(VENV):
+        raise Trouble(f"{VENV} is a file. Rename or delete it, then run the same command again.")
+    os.makedirs(VENV, exist_ok=True)
+    if os.listdir(VENV) and not os.path.exists(LOCK):
+        raise Trouble(f"{VENV} was not made by course.py. Rename or delete it, then run the same command again.")
+    with open(LOCK, "a+") as file:
+        if not take(file):
+            say("Another set-up is at work in this folder: waiting for it to end.")
+            while not take(file):
+                time.sleep(0.2)
+        os.set_inheritable(file.fileno(), True)  # if we are killed, others wait until our children have ended too
+        yield
 
 
-def check_disk():
-    plain = os.environ.get("COURSE_CUDA") == "1" or (sys.platform.startswith("linux") and has_gpu())
-    needed = DISK_BYTES["plain" if plain else "cpu"]
-    free = shutil.disk_usage(FOLDER).free
-    if free < needed:
-        raise Trouble(
-            full_disk(
-                "{:.1f} GB are free, and the set-up needs about {:.0f} GB.".format(free / 1e9, needed / 1e9)
-            )
-        )
+def take(file):
+    """Lock an open file for this process and its children; False if another one has it."""
+    try:
+        if WINDOWS:
+            import msvcrt
 
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
 
-def no_network():
-    return (
-        "No network: the first set-up has to download the packages (about 600 MB), and the package index cannot be "
-        "reached. Connect to the internet and run the same command again; afterwards the course works offline. "
-        "The full log: {}".format(LOG)
-    )
-
-
-def full_disk(detail):
-    return (
-        "No space left on the disk of {}. Free some space, or copy the course to a larger disk, and run the "
-        "same command again. {}".format(FOLDER, detail)
-    )
-
-
-def not_writable(path):
-    open_files = " If JupyterLab runs from there, close it first." if os.name == "nt" else ""
-    return (
-        "No permission to write to {}. Copy the course to a folder of your own, for example in your home folder, "
-        "and run the same command there.{}".format(path, open_files)
-    )
-
-
-class Lock:
-    """One set-up at a time in a folder; the system releases it when its holders end, however they end."""
-
-    held = None
-
-    def __enter__(self):
-        try:
-            os.makedirs(VENV, exist_ok=True)
-            if os.listdir(VENV) and not os.path.exists(LOCK):
-                raise Trouble(
-                    "The folder {} was not made by course.py, so it is left alone. Rename or delete it, then run "
-                    "the same command again.".format(VENV)
-                )
-            self.file = open(LOCK, "a+")
-        except FileExistsError:
-            raise Trouble(
-                "{} is a file. Rename or delete it, then run the same command again.".format(VENV)
-            ) from None
-        waiting = False
-        while not self.take():
-            if not waiting:
-                say("Another set-up is at work in this folder: waiting for it to end.")
-                waiting = True
-            time.sleep(0.2)
-        Lock.held = self.file
-        return self
-
-    def take(self):
-        try:
-            if os.name == "nt":
-                import msvcrt
-
-                self.file.seek(0)
-                msvcrt.locking(self.file.fileno(), msvcrt.LK_NBLCK, 1)
-            else:
-                import fcntl
-
-                fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except OSError as error:
-            if error.errno not in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
-                raise
-            return False
-
-    def __exit__(self, *exception):
-        Lock.held = None
-        self.file.close()
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 # ------------------------------------------------------------------------------------------------------ start
@@ -529,12 +344,11 @@ class Lock:
 
 def start(arguments):
     """Become the `course` command of .venv; returns its exit code where a process cannot be replaced."""
-    command = [PYTHON, "-P", "-m", "course_lib.cli"] + arguments
-    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "PYTHONPATH")}
+    command = [PYTHON, "-P", "-m", "course_lib.cli", *arguments]
     sys.stdout.flush()
-    if os.name != "nt":
-        os.execve(PYTHON, command, environment)
-    child = subprocess.Popen(command, env=environment)
+    if not WINDOWS:
+        os.execve(PYTHON, command, own_environment())
+    child = subprocess.Popen(command, env=own_environment())
     while True:
         try:
             return child.wait()
@@ -544,21 +358,10 @@ def start(arguments):
 
 def extras(arguments):
     """What these arguments need besides the course itself; the names are those of pyproject.toml."""
-    if arguments[0] == "test":
-        return ["dev"]
-    instructor = arguments[0] == "grade" or (arguments[0] == "assign" and arguments[1:2] not in STUDENTS)
-    cluster = any(argument.split("=")[0] == "--cluster" for argument in arguments[1:])
-    live = arguments[0] == "lecture"
-    return ["instructor"] * instructor + ["dask"] * cluster + ["lectures"] * live
-
-
-def usage():
-    lines = ["  python3 course.py {:8} {}".format(name, text) for name, text in COMMANDS.items()]
-    return "\n".join(
-        ["Sets the course up in the folder .venv, the first time, and starts it:", ""]
-        + lines
-        + ["", "`python3 course.py lab --help` and its like say more about each."]
-    )
+    command, rest = arguments[0], arguments[1:]
+    if command == "grade" or (command == "assign" and rest[:1] not in STUDENTS):
+        return ["instructor"] + ["dask"] * any(argument.split("=")[0] == "--cluster" for argument in rest)
+    return {"test": ["dev"], "lecture": ["lectures"]}.get(command, [])
 
 
 def main(arguments):
@@ -566,28 +369,21 @@ def main(arguments):
         if hasattr(stream, "reconfigure"):  # Python 3.7
             stream.reconfigure(errors="replace")  # a path may hold letters that a terminal cannot show
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        say(usage())
+        say(USAGE)
         return 0
     try:
         check_python()
         if arguments[0] not in COMMANDS:
-            raise Trouble(
-                "There is no command {!r}. The commands are: {}.".format(arguments[0], ", ".join(COMMANDS))
-            )
-        set_up(extras=extras(arguments))
+            raise Trouble(f"There is no command {arguments[0]!r}. The commands are: {', '.join(COMMANDS)}.")
+        set_up(extras(arguments))
         return start(arguments)
     except Trouble as trouble:
-        message = str(trouble)
+        problem = trouble
     except KeyboardInterrupt:
-        message = "Stopped. Run the same command again to go on: it finds out by itself what is left to do."
+        problem = "Stopped. Run the same command again to go on: it finds out by itself what is left to do."
     except OSError as error:
-        if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None)):
-            message = full_disk(str(error))
-        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            message = not_writable(error.filename or FOLDER)
-        else:
-            message = "The set-up failed: {}. Run the same command again.".format(error)
-    sys.stderr.write("\n{}\n".format(message))
+        problem = cause(str(error), "The set-up failed")
+    sys.stderr.write(f"\n{problem}\n")
     return 1
 
 

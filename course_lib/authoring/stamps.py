@@ -6,6 +6,7 @@ above it too, and a digest of the outputs stored in cell i, so that an output ed
 """
 
 import ast
+import functools
 import hashlib
 import json
 import re
@@ -13,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nbformat import NotebookNode
+
+from course_lib.commands.files import code_cells
 
 STAMP = "course_stamp"
 FORMAT = 1
@@ -58,11 +61,6 @@ def stamp_problems(notebook: NotebookNode) -> list[str]:
 def is_current(notebook: NotebookNode) -> bool:
     """Whether executing again has nothing to add: same code, same outputs, same library sources."""
     return not stamp_problems(notebook) and notebook.metadata[STAMP]["library"] == library_digest(notebook)
-
-
-def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
-    """The notebook's code cells, in order."""
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def code_digests(notebook: NotebookNode) -> list[str]:
@@ -124,9 +122,6 @@ def library_digest(notebook: NotebookNode) -> str:
     root = Path(__file__).parents[2]
     sources: dict[str, str] = {}
     waiting = [name for cell in code_cells(notebook) for name in _imported(cell.source)]
-    if lesson := notebook.metadata.get("course", {}).get("lesson"):
-        # lesson("05") opens this one by its number: its questions and exercises.
-        waiting += _imported(f"import course_lib.lessons.lesson_{lesson}.questions")
     while waiting:
         name = waiting.pop()
         path = _module_file(root, name)
@@ -137,12 +132,14 @@ def library_digest(notebook: NotebookNode) -> str:
     return digest(sorted(sources.items()))
 
 
-def _imported(source: str) -> Iterator[str]:
+@functools.cache
+def _imported(source: str) -> tuple[str, ...]:
     """Names under course_lib that the source imports, with their packages; a name may be no module."""
+    found = []
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except SyntaxError:
-        return  # a rule of its own reports code that cannot be read
+        nodes = []  # a rule of its own reports code that cannot be read
     for node in nodes:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -153,7 +150,8 @@ def _imported(source: str) -> Iterator[str]:
         for name in names:
             parts = name.split(".")
             if parts[0] == "course_lib":
-                yield from (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+                found += [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+    return tuple(found)
 
 
 def _module_file(root: Path, name: str) -> Path | None:

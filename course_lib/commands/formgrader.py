@@ -1,12 +1,10 @@
 """`course assign formgrader`: nbgrader's formgrader in JupyterLab, on this machine alone and without the network."""
 
 import os
-import sys
 from pathlib import Path
 
 import course_lib
-from course_lib.commands.lab import CONFIG as SETTINGS
-from course_lib.commands.lab import require_free, serve, server_command
+from course_lib.commands.lab import lab_environment, require_free, serve, server_command
 from course_lib.data.place import CannotStart
 from course_lib.grading.exchange import CONFIG, read_config
 from course_lib.grading.folders import Folders, assignments_folder
@@ -78,10 +76,8 @@ def formgrader_command(root: Path, *, port: int | None, browser: bool) -> list[s
 
 def formgrader_environment() -> dict[str, str]:
     """This process's environment, with the course's JupyterLab settings and nbgrader's own programs within reach."""
-    first = {"JUPYTER_CONFIG_PATH": SETTINGS, "JUPYTER_PATH": TEMPLATES, "PATH": Path(sys.executable).parent}
-    return os.environ | {
-        name: os.pathsep.join(filter(None, [str(path), os.environ.get(name)])) for name, path in first.items()
-    }
+    templates = os.pathsep.join(filter(None, [str(TEMPLATES), os.environ.get("JUPYTER_PATH")]))
+    return lab_environment() | {"JUPYTER_PATH": templates}
 
 
 def _name(step: object) -> str:

@@ -19,9 +19,15 @@ def open_lab(lesson: str = "00", *, port: int | None = None, browser: bool = Tru
     """
     command = lab_command(find_lesson(lesson), port=port, browser=browser)
     require_free(port, "lab")
-    environment = os.environ | {"JUPYTER_CONFIG_PATH": config_path()}
-    print("Opening the course in JupyterLab. To stop it, press Ctrl-C here twice.", flush=True)
-    return serve(command, folder=course_folder(), environment=environment)
+    print("Opening the course in JupyterLab. If no browser opens, copy an address from below into one.")
+    print("To stop it, press Ctrl-C here twice.", flush=True)
+    return serve(command, folder=course_folder(), environment=lab_environment())
+
+
+def lab_environment() -> dict[str, str]:
+    """This process's environment, with the course's settings, and `course` within reach of JupyterLab's terminals."""
+    path = os.pathsep.join(filter(None, [str(Path(sys.executable).parent), os.environ.get("PATH")]))
+    return os.environ | {"JUPYTER_CONFIG_PATH": config_path(), "PATH": path}
 
 
 def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]:

@@ -20,7 +20,7 @@ def run_lessons(names: Sequence[str] = (), *, timeout: float = CELL_SECONDS) -> 
 
     `timeout` is in seconds, for each cell. The notebooks on disk stay as they are.
     """
-    from course_lib.authoring.notebooks import execute_notebook  # takes a second: `course --help` does without
+    from course_lib.commands.execute import execute_notebook  # takes a second: `course --help` does without
 
     paths = [find_lesson(name) for name in names] or lessons()
     if not paths:

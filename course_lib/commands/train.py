@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import torch
 
 from course_lib.classroom.store import course_home
 from course_lib.commands.lessons import CannotStart
-from course_lib.data.checkpoints import checkpoint_folder, replace_text, write_trained
+from course_lib.data.checkpoints import CARD, checkpoint_folder, replace_text, write_trained
+from course_lib.lessons.recipes import all_recipes, find_recipe
 from course_lib.training import progress
-from course_lib.training.registry import RECIPES, Recipe, Trained, find_recipe
+from course_lib.training.recipe import Outcome, Recipe
 from course_lib.weights import own
 
 SETTINGS, RESULT, MODEL, RUN = "settings.json", "result.json", "model.safetensors", "run"
@@ -21,8 +23,7 @@ SETTINGS, RESULT, MODEL, RUN = "settings.json", "result.json", "model.safetensor
 def list_recipes() -> int:
     """Prints the trainings by name."""
     print("course train NAME    trains one of these and writes it, with its scores, to data/checkpoints/NAME:\n")
-    for name in RECIPES:
-        recipe = find_recipe(name)
+    for name, recipe in all_recipes().items():
         print(f"  {name:<18}lesson {recipe.lesson}, about {recipe.minutes:g} min a seed   {recipe.title}")
     return 0
 
@@ -45,7 +46,7 @@ def train(name: str, *, seeds: Sequence[int] = (0,), out: Path | None = None, fr
         folder = course_home() / "training" / name / f"seed-{seed}"
         results.append(train_seed(recipe, seed, folder, fresh=fresh))
         print(f"seed {seed}: {scores(results[-1])}", flush=True)
-    chosen = recipe.best(results, key=lambda result: result["validation"][recipe.chosen_by])
+    chosen = recipe.best(results)
     target = checkpoint_folder(name) if out is None else Path(out)
     folder = course_home() / "training" / name / f"seed-{chosen['seed']}"
     card = ship(name, recipe, chosen, results, folder / MODEL, target)
@@ -68,16 +69,18 @@ def train_seed(recipe: Recipe, seed: int, folder: Path, *, fresh: bool = False) 
     """Trains one seed, or takes up what is there of it; its model and result stay in the folder."""
     if fresh:
         shutil.rmtree(folder, ignore_errors=True)
-    settings = dict(recipe.settings) | {"seed": seed}
+    settings = recipe.facts()["settings"] | {"seed": seed}
     check_same_settings(folder / SETTINGS, settings)
     if (folder / RESULT).exists():
         return json.loads((folder / RESULT).read_text(encoding="utf-8"))
     folder.mkdir(parents=True, exist_ok=True)
     replace_text(folder / SETTINGS, json.dumps(settings, indent=2))
     display = progress.start(f"{recipe.title}, seed {seed}")
-    trained = recipe.train(seed, folder / RUN, display)
-    own.save(trained.model, folder / MODEL, extra=trained.extra)
-    result = summary(trained, seed)
+    with progress.using(lambda title: display):
+        outcome = recipe.run(seed, folder / RUN)
+    shipped = outcome.shipped
+    own.save(shipped.model, folder / MODEL, extra={"recipe": asdict(shipped.settings), **shipped.extra})
+    result = summary(outcome, seed)
     replace_text(folder / RESULT, json.dumps(result, indent=2))  # last: with it the seed is done
     return result
 
@@ -94,15 +97,15 @@ def check_same_settings(path: Path, settings: dict[str, Any]) -> None:
         )
 
 
-def summary(trained: Trained, seed: int) -> dict[str, Any]:
+def summary(outcome: Outcome, seed: int) -> dict[str, Any]:
     """What is kept of a finished seed, as plain values."""
+    history = outcome.shipped.history
     return {
         "seed": seed,
-        "validation": {name: float(value) for name, value in trained.validation.items()},
-        "test": {name: float(value) for name, value in trained.test.items()},
-        "steps": len(trained.history.losses),
-        "cpu_seconds": float(trained.history.cpu_seconds[-1]),
-        "wall_seconds": float(trained.history.wall_seconds[-1]),
+        "validation": {name: float(value) for name, value in outcome.validation.items()},
+        "test": {name: float(value) for name, value in outcome.test.items()},
+        "steps": len(history.losses),
+        "cpu_seconds": float(history.cpu_seconds[-1]),
         "torch": torch.__version__.partition("+")[0],
         "threads": torch.get_num_threads(),
     }
@@ -113,19 +116,17 @@ def ship(
 ) -> dict[str, Any]:
     """Writes the chosen seed's checkpoint with its card; returns the card's facts."""
     seeds = [{key: run[key] for key in ("seed", "validation", "test", "cpu_seconds")} for run in results]
-    facts = {
-        "name": name,
-        "title": recipe.title,
-        "lesson": recipe.lesson,
-        "data": recipe.data,
-        "licence": recipe.licence,
-        "notes": recipe.notes,
-        "settings": dict(recipe.settings),
-        "chosen_by": recipe.chosen_by,
-        "seeds": seeds,
-    }
-    facts |= {key: chosen[key] for key in ("seed", "validation", "test", "steps", "cpu_seconds", "torch", "threads")}
+    facts = {"name": name} | recipe.facts() | {"notes": notes_of(name), "seeds": seeds} | chosen
     return write_trained(target, own.load(model), extra=own.load_extra(model), facts=facts)
+
+
+def notes_of(name: str) -> str:
+    """What somebody wrote on the course's card of this name: it stays when the card is written anew."""
+    card = checkpoint_folder(name) / CARD
+    notes = json.loads(card.read_text(encoding="utf-8"))["notes"] if card.exists() else ""
+    if notes:
+        print(f"\nThe notes on the card are kept. Do they still hold?\n{notes}")
+    return notes
 
 
 def scores(result: dict[str, Any]) -> str:

@@ -1,25 +1,61 @@
 """Small notebooks to work on: each test plants its fault in a copy of one that keeps every rule."""
 
 import base64
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from course_lib.authoring.lesson_rules import LESSON_PARTS, Lesson
+from course_lib.authoring.lesson_rules import Lesson
 from course_lib.authoring.notebooks import normalise, write_notebook
 from course_lib.authoring.stamps import STAMP, make_stamp
+from course_lib.classroom.page import Beat, Bet, Number, Quiz
+from course_lib.commands.files import code_cells
 
 PIXEL = base64.b64encode(b"a picture").decode()
 
 
-def heading(part, text=""):
-    return new_markdown_cell(f"## {part.capitalize()}\n\n{text}", metadata={"tags": [f"part:{part}"]})
+def playground():
+    """Stands for one whose module states its goals with Goal("...", reached)."""
+
+
+def small_page():
+    """What lesson 05's page would be, were it as small as its notebook here."""
+    task = SimpleNamespace(minutes=20)
+    return SimpleNamespace(
+        beats=(
+            Beat("Whole game", 3, holds=("translator",)),
+            Beat("Bet", 7, holds=("bleu", "length", "heads")),
+            Beat("By hand", 12, holds=("axis", "sum", "bug", "shape", "root")),
+            Beat("Write", 20, holds=("softmax", "attention", "split")),
+            Beat("Train", 13),
+            Beat("Look inside", 15, holds=("masks",)),
+            Beat("Card", 5),
+            Beat("More", 15, holds=("positions",), optional=True),
+        ),
+        quizzes={name: Quiz("Which?", {"this": "Yes."}, answer=0) for name in ("axis", "shape")}
+        | {name: Number("How much?", answer=1) for name in ("sum", "root")}
+        | {"bug": Quiz("Where?", {"here": "Yes."}, answer=0, kind="bug")},
+        bets={name: Bet("How much?", low=0, high=9) for name in ("bleu", "length", "heads")},
+        results={name: None for name in ("bleu", "length")},
+        tasks={name: task for name in ("softmax", "attention", "split", "positions")},
+        playgrounds={"translator": playground, "masks": playground},
+    )
+
+
+def heading(beat, text=""):
+    return new_markdown_cell(f"## Beat {beat}\n\n{text}", metadata={"tags": [f"beat:{beat}"]})
 
 
 def printing(source, text="1.25\n", **fields):
     return new_code_cell(source, outputs=[new_output("stream", name="stdout", text=text)], **fields)
+
+
+def showing(source, plain, **fields):
+    return new_code_cell(source, outputs=[new_output("display_data", data={"text/plain": plain})], **fields)
 
 
 def figure(alt):
@@ -27,36 +63,51 @@ def figure(alt):
     return new_output("display_data", data=data, metadata={"image/png": {"alt": alt}})
 
 
+def asking(names):
+    return [new_code_cell(f'page.exercise("{name}")\npage.check("{name}", f)') for name in names]
+
+
 @pytest.fixture
-def lesson(tmp_path):
+def lesson(tmp_path, monkeypatch):
     """A lesson that keeps every rule, as a build would leave it."""
-    content = {
-        "objectives": [],
-        "idea": [new_code_cell("show(picture)", outputs=[figure("Words joined by lines")])],
-        "implementation": [printing("show_source(attention)")],
-        "experiment": [new_code_cell("".join(f"predict('{name}')\n" for name in "abcd")), printing("print(bleu)")],
-        "widget": [new_code_cell("play()", metadata={"tags": ["widget"]})],
-        "questions": [new_code_cell(f"quiz('question-{n}')") for n in range(8)],
-        "exercises": [new_code_cell(f"exercise('{n}')\nclassroom.check('{n}', f)") for n in range(4)],
-        "practice": [
-            printing("print(clock())", metadata={"tags": ["nbval-ignore-output"]}),
-            printing("claim(fast, 'It is fast')", text="✓ It is fast\n"),
-        ],
-    }
-    notebook = new_notebook()
-    for part in LESSON_PARTS:
-        notebook.cells.append(heading(part, "It takes 75 minutes." if part == "objectives" else ""))
-        notebook.cells += content.get(part, [])
-    notebook.metadata["course"] = {"lesson": "05", "kind": "lesson", "minutes": 75, "at_least": {"widgets": 1}}
-    return stored(notebook, tmp_path / "05_attention.ipynb")
+    page = small_page()
+    cells = [
+        new_code_cell("from course_lib.lessons.lesson_05 import page\n\npage.open()"),
+        heading(1),
+        new_code_cell('page.play("translator", model)'),
+        heading(2),
+        *(new_code_cell(f'page.bet("{name}")') for name in page.bets),
+        heading(3),
+        *(new_code_cell(f'page.quiz("{name}")') for name in page.quizzes),
+        heading(4),
+        *asking(["softmax", "attention", "split"]),
+        new_code_cell('attend = page.use("attention", my_attention)'),
+        showing("show_source(attention)", "# course_lib.functional.attention\ndef attention():\n    pass"),
+        heading(5),
+        showing('page.result("bleu", scores)', "Figure: two lines\n✓ Attention stays\n✓ The other falls\n"),
+        printing("print(clock())", metadata={"tags": ["nbval-ignore-output"]}),
+        showing('page.result("length", scores)', "Figure: bars\n✓ It holds\n"),
+        heading(6),
+        new_code_cell('page.play("masks")'),
+        heading(7),
+        new_code_cell("page.close()"),
+        heading("optional"),
+        *asking(["positions"]),
+    ]
+    notebook = new_notebook(cells=cells)
+    notebook.metadata["course"] = {"lesson": "05", "kind": "lesson"}
+    module = ModuleType("course_lib.lessons.lesson_05")
+    module.page = page
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return stored(Lesson(path=tmp_path / "05_attention.ipynb", notebook=notebook, page=page))
 
 
-def stored(notebook, path: Path) -> Lesson:
-    """The notebook as a build of this very content would store it."""
-    normalise(notebook)
-    notebook.metadata[STAMP] = make_stamp(notebook)
-    write_notebook(notebook, path)
-    return Lesson(path=path, notebook=notebook)
+def stored(lesson: Lesson) -> Lesson:
+    """The lesson as a build of this very content would store it."""
+    normalise(lesson.notebook)
+    lesson.notebook.metadata[STAMP] = make_stamp(lesson.notebook)
+    write_notebook(lesson.notebook, lesson.path)
+    return Lesson(path=lesson.path, notebook=lesson.notebook, page=lesson.page)
 
 
 def write_code(path: Path, *sources: str) -> Path:
@@ -64,3 +115,8 @@ def write_code(path: Path, *sources: str) -> Path:
     cells = [new_code_cell(source, id=f"cell{number}") for number, source in enumerate(sources)]
     nbformat.write(new_notebook(cells=cells), path)
     return path
+
+
+def outputs_text(notebook):
+    """What each code cell printed."""
+    return ["".join(o.get("text", "") for o in cell.outputs) for cell in code_cells(notebook)]

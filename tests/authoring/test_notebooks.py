@@ -6,14 +6,13 @@ from course_lib.authoring.notebooks import (
     build_notebook,
     check_notebook,
     differences,
-    execute_notebook,
     main,
     notebook_to_text,
-    read_notebook,
     text_to_notebook,
 )
-from course_lib.authoring.stamps import code_cells, stamp_problems
-from tests.authoring.conftest import write_code
+from course_lib.authoring.stamps import stamp_problems
+from course_lib.commands.files import read_notebook
+from tests.authoring.conftest import outputs_text, write_code
 
 COUNTER = "from pathlib import Path\nlog = Path('runs.txt')\nlog.open('a').write('x')\nprint('ran')"
 
@@ -21,76 +20,6 @@ COUNTER = "from pathlib import Path\nlog = Path('runs.txt')\nlog.open('a').write
 def runs(folder):
     log = folder / "runs.txt"
     return len(log.read_text()) if log.exists() else 0
-
-
-def outputs_text(notebook):
-    return ["".join(o.get("text", "") for o in cell.outputs) for cell in code_cells(notebook)]
-
-
-# ------------------------------------------------------------------------------------------- execution
-
-
-def test_a_run_uses_this_interpreter_and_the_notebooks_folder(tmp_path):
-    import sys
-
-    path = write_code(tmp_path / "n.ipynb", "import os, sys", "print(sys.executable)", "print(os.getcwd())")
-    before, seen = path.read_bytes(), []
-    report = execute_notebook(path, timeout=60, on_cell=lambda done, total: seen.append((done, total)))
-    assert outputs_text(report.notebook) == ["", f"{sys.executable}\n", f"{tmp_path}\n"]
-    assert (report.error, report.cells, len(report.cell_seconds)) == (None, 3, 3)
-    assert report.seconds > sum(report.cell_seconds) > 0
-    assert seen == [(1, 3), (2, 3), (3, 3)]
-    assert path.read_bytes() == before
-
-
-def test_a_globally_installed_kernel_cannot_take_the_place_of_this_interpreters(tmp_path, monkeypatch):
-    spec = tmp_path / "data" / "kernels" / "python3" / "kernel.json"
-    spec.parent.mkdir(parents=True)
-    spec.write_text('{"argv": ["false"], "display_name": "other", "language": "python"}')
-    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "data"))
-    path = write_code(tmp_path / "n.ipynb", "1")
-    assert execute_notebook(path, timeout=60).error is None
-
-
-def test_figures_show_inline_though_the_caller_draws_without_a_screen(tmp_path, monkeypatch):
-    monkeypatch.setenv("MPLBACKEND", "Agg")
-    path = write_code(tmp_path / "n.ipynb", "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()")
-    report = execute_notebook(path, timeout=60)
-    assert "image/png" in code_cells(report.notebook)[0].outputs[0].data
-
-
-def test_a_run_stops_at_the_first_cell_that_fails_and_says_where(tmp_path):
-    path = write_code(tmp_path / "n.ipynb", "a = 1", "1 / 0", "print('never')")
-    before = path.read_bytes()
-    report = execute_notebook(path, timeout=60, write=True)
-    assert report.error == "code cell 2 raised ZeroDivisionError: division by zero"
-    assert report.cells == 1 and outputs_text(report.notebook)[2] == ""
-    assert path.read_bytes() == before
-
-
-def test_a_cell_that_takes_too_long_is_stopped(tmp_path):
-    path = write_code(tmp_path / "n.ipynb", "import time", "time.sleep(60)")
-    assert execute_notebook(path, timeout=1).error == "code cell 2 took longer than 1 s"
-
-
-def test_a_kernel_that_dies_is_reported(tmp_path):
-    path = write_code(tmp_path / "n.ipynb", "import os\nos._exit(1)")
-    assert "kernel died in code cell 1" in execute_notebook(path, timeout=60).error
-
-
-def test_a_run_is_written_only_on_request(tmp_path):
-    path = write_code(tmp_path / "n.ipynb", "print('here')")
-    execute_notebook(path, timeout=60, write=True)
-    assert outputs_text(read_notebook(path)) == ["here\n"]
-
-
-@pytest.mark.parametrize("content", [None, "not json", '{"cells": 3}'])
-def test_a_file_that_is_no_notebook_gets_one_clear_sentence(tmp_path, content):
-    path = tmp_path / "n.ipynb"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(ValueError, match=r"n\.ipynb"):
-        execute_notebook(path, timeout=60)
 
 
 # ------------------------------------------------------------------------------------------- as text
@@ -104,7 +33,7 @@ SCRIPT = """\
 #     minutes: 75
 # ---
 
-# %% [markdown] tags=["part:objectives"]
+# %% [markdown] tags=["beat:1"]
 # # Attention
 
 # %% tags=["widget"]

@@ -6,10 +6,24 @@ from nbformat.v4 import new_code_cell, new_output
 
 from course_lib.authoring import stamps
 from course_lib.authoring.stamps import STAMP, is_current, library_digest, make_stamp, stamp_problems
+from course_lib.commands.files import code_cells
+from tests.authoring.conftest import figure
 
 
 def code(lesson):
-    return stamps.code_cells(lesson.notebook)
+    return code_cells(lesson.notebook)
+
+
+def printing(lesson):
+    """The code cell that prints, which is number 17."""
+    return code(lesson)[16]
+
+
+def drawing(lesson):
+    """The code cell that shows a figure."""
+    cell = code(lesson)[1]
+    cell.outputs = [figure("Words joined by lines")]
+    return cell
 
 
 def test_a_fresh_stamp_fits(lesson):
@@ -45,17 +59,19 @@ def test_an_added_or_removed_cell_is_found(lesson, change):
 
 
 def test_an_output_edited_by_hand_is_found(lesson):
-    code(lesson)[1].outputs[0]["text"] = "99.99\n"
-    assert stamp_problems(lesson.notebook) == ["the outputs of code cell 2 were changed after they were made"]
+    printing(lesson).outputs[0]["text"] = "99.99\n"
+    assert stamp_problems(lesson.notebook) == ["the outputs of code cell 17 were changed after they were made"]
 
 
 def test_a_picture_pasted_in_is_found(lesson):
-    code(lesson)[0].outputs[0].data["image/png"] = "b3RoZXI="
-    assert "code cell 1 were changed" in stamp_problems(lesson.notebook)[0]
+    drawing(lesson)
+    lesson.notebook.metadata[STAMP] = make_stamp(lesson.notebook)
+    drawing(lesson).outputs[0].data["image/png"] = "b3RoZXI="
+    assert "code cell 2 were changed" in stamp_problems(lesson.notebook)[0]
 
 
 def test_prose_and_tags_may_change_without_a_new_run(lesson):
-    lesson.notebook.cells[0].source += "\nA better sentence."
+    lesson.notebook.cells[1].source += "\nA better sentence."
     code(lesson)[0].metadata["slideshow"] = {"slide_type": "slide"}
     assert stamp_problems(lesson.notebook) == []
 
@@ -63,7 +79,7 @@ def test_prose_and_tags_may_change_without_a_new_run(lesson):
 def test_saving_with_new_cell_ids_and_cut_streams_keeps_the_stamp(lesson):
     for number, cell in enumerate(lesson.notebook.cells):
         cell["id"] = f"new{number}"
-    cell = code(lesson)[1]
+    cell = printing(lesson)
     text = cell.outputs[0].text
     cell.outputs = [new_output("stream", name="stdout", text=part) for part in (text[:2], text[2:])]
     saved = nbformat.reads(nbformat.writes(lesson.notebook), as_version=4)
@@ -117,8 +133,11 @@ def test_nbval_is_told_to_overlook_the_same_pixels():
     assert f"regex: {stamps.PIXELS.pattern}\n" in rules
 
 
-def test_the_library_digest_holds_the_lessons_questions(lesson, monkeypatch):
-    seen = []
-    monkeypatch.setattr(stamps, "_module_file", lambda root, name: seen.append(name))
+def test_the_library_digest_holds_all_that_stands_in_the_lessons_folder(lesson, monkeypatch):
+    code(lesson)[0].source = "from course_lib.lessons.lesson_05 import page"
+    module_file, seen = stamps._module_file, []
+    monkeypatch.setattr(stamps, "_module_file", lambda root, name: seen.append(name) or module_file(root, name))
     library_digest(lesson.notebook)
-    assert "course_lib.lessons.lesson_05.questions" in seen
+    folder = Path(stamps.__file__).parents[1] / "lessons" / "lesson_05"
+    imported = {f"course_lib.lessons.lesson_05.{path.stem}" for path in folder.glob("*.py")}
+    assert "course_lib.lessons.lesson_05" in seen and imported & set(seen)

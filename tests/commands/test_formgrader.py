@@ -14,6 +14,7 @@ import pytest
 
 from course_lib.commands import formgrader as opening
 from course_lib.commands.formgrader import check_settings, formgrader, formgrader_command, formgrader_environment
+from course_lib.commands.lab import CONFIG as SETTINGS
 from course_lib.data.place import CannotStart
 from course_lib.grading.folders import Folders
 from tests.grading.unreleased import CONFIG, unreleased_course
@@ -92,7 +93,7 @@ def test_the_courses_settings_and_programs_come_first_and_those_that_were_there_
     for name in ("JUPYTER_CONFIG_PATH", "JUPYTER_PATH", "PATH"):
         monkeypatch.setenv(name, "/of/mine")
     found = formgrader_environment()
-    of_course = {"JUPYTER_CONFIG_PATH": opening.SETTINGS, "JUPYTER_PATH": opening.TEMPLATES}
+    of_course = {"JUPYTER_CONFIG_PATH": SETTINGS, "JUPYTER_PATH": opening.TEMPLATES}
     for name, first in (of_course | {"PATH": Path(sys.executable).parent}).items():
         assert found[name].split(os.pathsep) == [str(first), "/of/mine"]
 
@@ -136,7 +137,7 @@ def start(course):
 
 def test_it_stays_until_the_server_ends_and_hands_on_its_exit_code(course, start):
     opened = start("import os, sys, time; time.sleep(0.2); sys.exit(7 if os.getcwd() == sys.argv[1] else 1)")
-    assert opened.wait(timeout=60) == 7
+    assert opened.wait(timeout=120) == 7
 
 
 @pytest.mark.needs("linux")
@@ -147,5 +148,5 @@ def test_no_server_outlives_the_command(start, name):
     line = next(line for line in opened.stdout if line.startswith("server "))
     server = psutil.Process(int(line.split()[1]))
     opened.send_signal(number)
-    assert opened.wait(timeout=20) == -number
-    assert psutil.wait_procs([server], timeout=20)[1] == []
+    assert opened.wait(timeout=120) == -number
+    assert psutil.wait_procs([server], timeout=120)[1] == []

@@ -1,4 +1,4 @@
-"""What `course lab` keeps when a notebook is saved: the words and pictures, not the views that die with the kernel."""
+"""What `course lab` keeps when a notebook is saved: the page, and nothing of the kernel that showed it."""
 
 import asyncio
 import json
@@ -6,11 +6,12 @@ from copy import deepcopy
 
 import nbformat
 import pytest
+from ipykernel.ipkernel import IPythonKernel as Kernel
 from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from traitlets.config import Config
 
-from course_lib.authoring.notebooks import WIDGET_VIEW, drop_widget_views
+from course_lib.commands.files import KERNELSPEC, LANGUAGE, WIDGET_VIEW, before_saving, write_notebook
 from course_lib.commands.lab import CONFIG
 
 FALLBACK = {"text/plain": "Question. What is 1 + 1?", "text/html": "<p>What is 1 + 1?</p>"}
@@ -30,11 +31,15 @@ def notebook():
     return new_notebook(cells=cells, metadata={"widgets": WIDGET_STATE, "course": {"lesson": "05"}})
 
 
+def server(folder):
+    """The part of the server of `course lab` that reads and writes files."""
+    config = Config(json.loads((CONFIG / "jupyter_server_config.json").read_text()))
+    return AsyncLargeFileManager(root_dir=str(folder), config=config)
+
+
 def saved(model, path, folder):
     """The file that the server of `course lab` writes for this model."""
-    config = Config(json.loads((CONFIG / "jupyter_server_config.json").read_text()))
-    manager = AsyncLargeFileManager(root_dir=str(folder), config=config)
-    asyncio.run(manager.save(model, path))
+    asyncio.run(server(folder).save(model, path))
     return folder / path
 
 
@@ -48,6 +53,18 @@ def test_a_saved_notebook_keeps_what_stands_beside_a_widget_and_not_its_view(not
     assert [cell.source for cell in stored.cells] == ["# A title", "quiz('sum')"]
 
 
+def test_opening_a_notebook_changes_no_byte_of_its_file(notebook, tmp_path):
+    notebook.metadata.pop("widgets")
+    notebook.metadata.update(kernelspec=KERNELSPEC, language_info=LANGUAGE)
+    notebook.cells[1].outputs = []
+    write_notebook(notebook, tmp_path / "n.ipynb")
+    before = (tmp_path / "n.ipynb").read_bytes()
+    model = asyncio.run(server(tmp_path).get("n.ipynb"))
+    kernel = Kernel.language_info  # what JupyterLab notes, and then saves, when a kernel has started
+    model["content"]["metadata"]["language_info"] = dict(kernel)
+    assert "version" in kernel and saved(model, "n.ipynb", tmp_path).read_bytes() == before
+
+
 def test_a_file_that_is_no_notebook_is_saved_as_it_is(tmp_path):
     text = json.dumps({"metadata": {"widgets": 1}, "cells": []})
     model = {"type": "file", "format": "text", "content": text}
@@ -57,5 +74,5 @@ def test_a_file_that_is_no_notebook_is_saved_as_it_is(tmp_path):
 @pytest.mark.parametrize("model", [{"type": "directory"}, {"type": "notebook"}, {"type": "notebook", "content": {}}])
 def test_a_model_without_cells_is_left_alone(model):
     before = deepcopy(model)
-    drop_widget_views(model=model, path="n.ipynb", contents_manager=None)
+    before_saving(model=model, path="n.ipynb", contents_manager=None)
     assert model == before

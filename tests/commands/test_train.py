@@ -14,9 +14,10 @@ from course_lib.commands import train as tool
 from course_lib.commands.lessons import CannotStart
 from course_lib.data import checkpoints
 from course_lib.data.checkpoints import load_trained, readable_card
-from course_lib.training import registry
-from course_lib.training.registry import RECIPES, find_recipe
+from course_lib.lessons.recipes import all_recipes
+from course_lib.training import progress
 from tests.commands import training_job
+from tests.commands.training_job import TINY, TinySettings
 
 SCRIPT = Path(training_job.__file__)
 
@@ -26,9 +27,9 @@ def tiny(tmp_path, monkeypatch):
     """A recipe of the name "tiny" and a course home of its own."""
     monkeypatch.setenv("COURSE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COURSE_DATA", str(tmp_path / "data"))
-    monkeypatch.setitem(RECIPES, "tiny", "tests.commands.training_job:TINY")
-    monkeypatch.setattr(training_job, "STEPS", 12)
-    return training_job.TINY
+    short = replace(TINY, contestants={"": TinySettings(steps=12)})
+    monkeypatch.setitem(all_recipes(), "tiny", short)
+    return short
 
 
 def start(home, out, *arguments):
@@ -48,7 +49,7 @@ def test_a_training_killed_at_any_moment_ends_bit_identical(tmp_path):
         process.kill()
         process.wait()
         done.append(torch.load(run, weights_only=True)["done"] if run.exists() else 0)
-    assert 0 < done[0] <= done[1] < training_job.STEPS and all(steps % training_job.INTERVAL == 0 for steps in done)
+    assert 0 < done[0] <= done[1] < TinySettings().steps and all(steps % training_job.INTERVAL == 0 for steps in done)
     assert start(tmp_path / "broken", tmp_path / "b").wait(120) == 0
     whole, broken = load_file(tmp_path / "a" / "model.safetensors"), load_file(tmp_path / "b" / "model.safetensors")
     assert whole.keys() == broken.keys() and all(torch.equal(whole[name], broken[name]) for name in whole)
@@ -60,17 +61,17 @@ def test_the_seed_that_is_best_on_validation_is_shipped_with_all_scores(tiny):
     card = trained.card
     assert card["seed"] == 1 and card["validation"] == {"error": 0.25} and card["test"] == {"error": 0.9}
     assert [run["test"]["error"] for run in card["seeds"]] == [1.0, 0.9, 0.8]
-    assert trained.extra == {"letters": "abcde"} and not trained.model.training
+    assert trained.extra == {"recipe": {"steps": 12, "seed": 1}, "letters": "abcde"} and not trained.model.training
     assert card["parameters"] == sum(p.numel() for p in trained.model.parameters()) and card["steps"] == 12
     folder = checkpoints.checkpoint_folder("tiny")
     assert (folder / "card.md").read_text(encoding="utf-8") == readable_card(card)
-    for fact in ("0.25 / 0.9", "Random letters.", "It learns nothing.", "seeds 0,1,2", card["sha256"], "MIT"):
+    for fact in ("0.25 / 0.9", "Random letters.", "- steps: 12", "seeds 0,1,2", card["sha256"], "MIT"):
         assert fact in readable_card(card)
 
 
 def test_the_shipped_weights_are_those_of_the_chosen_seed(tiny):
     tool.train("tiny", seeds=[0, 1])
-    expected = training_job.train_tiny(1, None, None).model.state_dict()
+    expected = training_job.train_tiny(TinySettings(steps=12, seed=1)).model.state_dict()
     shipped = load_trained("tiny").model.state_dict()
     assert all(torch.equal(shipped[name], expected[name]) for name in expected)
 
@@ -78,10 +79,12 @@ def test_the_shipped_weights_are_those_of_the_chosen_seed(tiny):
 def test_a_finished_seed_is_not_trained_again(tiny, monkeypatch):
     tool.train("tiny", seeds=[0])
     calls = []
-    train = tiny.train
-    monkeypatch.setattr(
-        training_job, "TINY", replace(tiny, train=lambda seed, *rest: (calls.append(seed), train(seed, *rest))[1])
-    )
+
+    def counted(settings, *, checkpoint):
+        calls.append(settings.seed)
+        return tiny.train(settings, checkpoint=checkpoint)
+
+    monkeypatch.setitem(all_recipes(), "tiny", replace(tiny, train=counted))
     tool.train("tiny", seeds=[0, 1])
     assert calls == [1]
     tool.train("tiny", seeds=[0], fresh=True)
@@ -90,7 +93,7 @@ def test_a_finished_seed_is_not_trained_again(tiny, monkeypatch):
 
 def test_other_settings_do_not_go_on_with_an_old_training(tiny, monkeypatch):
     tool.train("tiny", seeds=[0])
-    monkeypatch.setattr(training_job, "TINY", replace(tiny, settings={"steps": 12, "dim": 4}))
+    monkeypatch.setitem(all_recipes(), "tiny", replace(tiny, settings={"steps": 12, "dim": 4}))
     with pytest.raises(CannotStart, match="dim was None, is 4.*--fresh"):
         tool.train("tiny", seeds=[0])
 
@@ -129,7 +132,30 @@ def test_an_unknown_name_is_told_its_neighbours():
 def test_every_recipe_of_the_list_can_be_found(capsys):
     assert tool.list_recipes() == 0
     printed = capsys.readouterr().out
-    for name in registry.RECIPES:
-        recipe = find_recipe(name)
+    for name, recipe in all_recipes().items():
         assert f"  {name} " in printed and recipe.title in printed
-        assert 0 < recipe.minutes <= 20 and json.loads(json.dumps(dict(recipe.settings))) is not None
+        assert 0 < recipe.minutes <= 20 and json.dumps(recipe.facts())
+
+
+def test_notes_on_the_card_are_kept_and_shown_when_it_is_written_anew(tiny, capsys):
+    tool.train("tiny", seeds=[0])
+    card = checkpoints.checkpoint_folder("tiny") / "card.json"
+    noted = json.loads(card.read_text(encoding="utf-8")) | {"notes": "It learns nothing."}
+    card.write_text(json.dumps(noted), encoding="utf-8")
+    capsys.readouterr()
+    tool.train("tiny", seeds=[0, 1])
+    assert "It learns nothing." in capsys.readouterr().out
+    assert load_trained("tiny").card["notes"] == "It learns nothing."
+    assert "It learns nothing." in card.with_name("card.md").read_text(encoding="utf-8")
+
+
+def test_all_trainings_of_a_seed_share_one_display(tiny):
+    titles, steps = [], []
+
+    class Display(progress.Silent):
+        def update(self, done, total, **details):
+            steps.append(done)
+
+    with progress.using(lambda title: titles.append(title) or Display(title)):
+        tool.train("tiny", seeds=[2])
+    assert titles == ["A tiny model, seed 2"] and steps == list(range(1, 13))

@@ -47,7 +47,7 @@ class Course:
         return [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
 
     def wait_for(self, name):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 300
         while not (self.folder / name).exists():
             assert time.monotonic() < deadline, f"{name} did not appear"
             time.sleep(0.02)
@@ -70,7 +70,7 @@ def begin(command, environment):
 
 
 def ended(process):
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=600)
     return process.returncode, output
 
 

@@ -32,6 +32,8 @@ if "--no-index" in arguments:
     sys.exit(0 if (PACKAGES / "torch").exists() else "ERROR: No matching distribution found for torch")
 if mode == "no network":
     sys.exit(NO_NETWORK)
+if mode == "proxy":
+    sys.exit(NO_NETWORK + "\nERROR: [SSL: CERTIFICATE_VERIFY_FAILED] unable to get local issuer certificate")
 if mode == "conflict":
     sys.exit("ERROR: ResolutionImpossible: for help visit https://pip.pypa.io")
 if mode == "full disk":
@@ -40,7 +42,7 @@ if mode == "full disk":
 if mode == "slow":
     install("numpy")  # half of it
     (VENV.parent / "pip-started").touch()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 900
     while not (VENV.parent / "pip-go").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
 if "--editable" in arguments:

@@ -26,11 +26,15 @@ def test_no_network(course):
     only_a_sentence(*answer, "No network", "Connect to the internet", "course-setup.log")
 
 
+def test_a_proxy_that_inspects_traffic(course):
+    only_a_sentence(*course.start("lab", FAKE_PIP="proxy"), "certificate", "PIP_CERT", "course-setup.log")
+
+
 @pytest.mark.needs("network_namespace")
 def test_no_network_with_the_real_pip(course, run):
     """The real course.py and pip, where the only network is loopback."""
     environment = with_system_tools() | {
-        "PIP_RETRIES": "0",
+        "PIP_RETRIES": "1",
         "PIP_CONFIG_FILE": "/dev/null",
         "PIP_FIND_LINKS": "",
         "PIP_INDEX_URL": "https://index.example/simple",

@@ -1,0 +1,64 @@
+"""What holds for every lesson, so that none needs a test of its own for it."""
+
+import functools
+import re
+from pathlib import Path
+
+import pytest
+
+from course_lib.authoring.lesson_pages import minutes_promised, read_lesson
+from course_lib.authoring.lesson_rules import RULES
+from course_lib.grading.tables import unproved
+
+ROOT = Path(__file__).parents[2]
+LESSONS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+
+read = functools.cache(read_lesson)
+each_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+
+
+def test_every_notebook_in_the_folder_is_a_lesson_and_no_number_comes_twice():
+    numbers = [path.name[:2] for path in LESSONS]
+    assert {"00", "05"} <= set(numbers) and len(numbers) == len(set(numbers))
+    assert sorted((ROOT / "notebooks").glob("[!.]*.ipynb")) == LESSONS
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@each_lesson
+def test_it_keeps_the_rule(path, rule):
+    assert list(rule(read(path))) == []
+
+
+@each_lesson
+def test_each_mistake_in_its_tables_loses_points_and_is_told_its_name(path):
+    tasks = read(path).items("tasks").values()
+    assert [sentence for task in tasks for sentence in unproved(task)] == []
+
+
+@each_lesson
+def test_each_solution_that_it_shows_passes_its_own_check(path):
+    for task in read(path).items("tasks").values():
+        assert task.run(solved(task)).passed, task.name
+
+
+def solved(task):
+    """The function that a task's solution defines, with the imports that a page has made by then."""
+    names = {}
+    exec("import math\nimport torch\nfrom torch import nn\n" + task.solution, names)
+    return names[re.search(r"^(?:def|class) (\w+)", task.solution, flags=re.MULTILINE)[1]]
+
+
+@each_lesson
+def test_the_readme_lists_it_with_the_minutes_that_its_page_promises(path):
+    lesson = read(path)
+    main, more = minutes_promised(lesson), minutes_promised(lesson, optional=True)
+    rows = re.findall(r"^\| (\d\d) \| \[.*\]\((.*)\) \| (\d+)(?: \+ (\d+))? \|", README, flags=re.MULTILINE)
+    expected = (path.name[:2], f"notebooks/{path.name}", f"{main:.0f}", f"{more - main:.0f}" if more > main else "")
+    assert expected in rows
+
+
+def test_the_readme_lists_no_lesson_that_is_not_there():
+    assert re.findall(r"\]\(notebooks/(\d\d_\w+\.ipynb)\)", README) == [path.name for path in LESSONS]
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
