@@ -1,6 +1,6 @@
-"""Lessons 03, 04 and 08: language models of English prose, on equal terms: RNN, LSTM, GRU and GPT beside an n-gram."""
+"""Language models of English prose, on equal terms: RNN, LSTM, GRU and GPT beside an n-gram (lessons 03, 04, 08)."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,10 +18,7 @@ from course_lib.text.bpe import ByteLevelBPE
 from course_lib.text.characters import CharacterTokenizer
 from course_lib.text.tokenizer import Tokenizer
 from course_lib.training.batches import text_windows
-from course_lib.training.history import History
-from course_lib.training.loop import FitConfig, fit
-from course_lib.training.progress import Progress
-from course_lib.training.registry import Recipe, Trained
+from course_lib.training.recipe import Recipe, Scores, Trained, common, each, fit_by
 from course_lib.training.seeding import seeded
 
 RECURRENT = ("rnn", "lstm", "gru")
@@ -31,7 +28,7 @@ VALIDATION_TOKENS = 20_000  # of the validation text, while a model is trained
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanguageRecipe:
+class LanguageSettings:
     """A language model of the prose and how it is trained."""
 
     model: str  # "rnn", "lstm", "gru" or "gpt"
@@ -48,68 +45,45 @@ class LanguageRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizedProse:
-    """The three splits as ids; each begins with the line feed before its first paragraph, which is not scored."""
+    """The ids of each split, which begin with a line feed before the first paragraph that is not scored."""
 
     tokenizer: Tokenizer
-    train: Int[Tensor, " T_train"]
-    validation: Int[Tensor, " T_validation"]
-    test: Int[Tensor, " T_test"]
-    num_bytes: dict[str, int]  # of each split, without that line feed
-
-    def split(self, name: str) -> Int[Tensor, " T"]:
-        return {"train": self.train, "validation": self.validation, "test": self.test}[name]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainedLanguageModel:
-    """A finished run: its recipe, its model and what happened."""
-
-    recipe: LanguageRecipe
-    model: nn.Module
-    history: History
+    ids: dict[str, Int[Tensor, " T"]]
+    num_bytes: dict[str, int]  # without that line feed
 
 
 @lru_cache(maxsize=4)
 def tokenized_prose(vocab_size: int | None = None) -> TokenizedProse:
     """The prose in characters, or in the tokens of a byte-level BPE that was trained on the training split."""
     splits = prose_splits()
-    train = splits.text("train")
+    texts = {name: splits.text(name) for name in ("train", "validation", "test")}
     if vocab_size is None:
-        tokenizer = CharacterTokenizer.train([train], specials=())
+        tokenizer = CharacterTokenizer.train([texts["train"]], specials=())
     else:
-        tokenizer = ByteLevelBPE.train([train], vocab_size=vocab_size, specials=())
-    ids, num_bytes = {}, {}
-    for name in ("train", "validation", "test"):
-        text = splits.text(name)
-        ids[name] = torch.tensor(tokenizer.encode("\n" + text))
-        num_bytes[name] = len(text.encode())
-    return TokenizedProse(tokenizer=tokenizer, num_bytes=num_bytes, **ids)
+        tokenizer = ByteLevelBPE.train([texts["train"]], vocab_size=vocab_size, specials=())
+    return TokenizedProse(
+        tokenizer=tokenizer,
+        ids={name: torch.tensor(tokenizer.encode("\n" + text)) for name, text in texts.items()},
+        num_bytes={name: len(text.encode()) for name, text in texts.items()},
+    )
 
 
-def build_language_model(recipe: LanguageRecipe) -> nn.Module:
-    """A fresh model of the recipe; its first weights depend on the seed alone."""
-    vocab_size = len(tokenized_prose(recipe.vocab_size).tokenizer)
-    with seeded(recipe.seed):
-        if recipe.model in RECURRENT:
-            return CharacterLM(
-                RecurrentConfig(
-                    vocab_size=vocab_size,
-                    cell=recipe.model,
-                    embed_dim=min(recipe.dim, 64),
-                    hidden_dim=recipe.dim,
-                    num_layers=recipe.depth,
-                    dropout=recipe.dropout,
-                    forget_bias=1.0 if recipe.model == "lstm" else None,
-                )
-            )
-        return GPT(
-            GPTConfig(
+def build_language_model(settings: LanguageSettings) -> nn.Module:
+    """A fresh model; its first weights depend on the seed alone."""
+    vocab_size = len(tokenized_prose(settings.vocab_size).tokenizer)
+    with seeded(settings.seed):
+        if settings.model not in RECURRENT:
+            heads = max(1, settings.dim // 32)
+            return GPT(GPTConfig(**common(settings, GPTConfig) | {"vocab_size": vocab_size, "num_heads": heads}))
+        return CharacterLM(
+            RecurrentConfig(
                 vocab_size=vocab_size,
-                context_length=recipe.context_length,
-                dim=recipe.dim,
-                depth=recipe.depth,
-                num_heads=max(1, recipe.dim // 32),
-                dropout=recipe.dropout,
+                cell=settings.model,
+                embed_dim=min(settings.dim, 64),
+                hidden_dim=settings.dim,
+                num_layers=settings.depth,
+                dropout=settings.dropout,
+                forget_bias=1.0 if settings.model == "lstm" else None,
             )
         )
 
@@ -120,53 +94,62 @@ def next_token_loss(model: nn.Module, window: Int[Tensor, "B T"]) -> Float[Tenso
     return F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten())
 
 
-def train_language_model(
-    recipe: LanguageRecipe, *, checkpoint=None, checkpoint_every: int | None = None, progress=None
-) -> TrainedLanguageModel:
+def train_language_model(settings: LanguageSettings, *, checkpoint: Path | None = None) -> Trained:
     """Trains a model of the prose; with a folder `checkpoint` an interrupted run goes on, see `fit`."""
-    prose = tokenized_prose(recipe.vocab_size)
-    model = build_language_model(recipe)
-    config = FitConfig(
-        steps=recipe.steps,
-        learning_rate=recipe.learning_rate,
+    prose, model = tokenized_prose(settings.vocab_size), build_language_model(settings)
+    windows = {"batch_size": settings.batch_size, "length": settings.context_length + 1, "seed": settings.seed}
+    return fit_by(
+        settings,
+        model,
+        text_windows(prose.ids["train"], **windows),
+        next_token_loss,
+        parts=4,
         schedule="cosine",
-        warmup=min(100, recipe.steps // 4),
+        warmup=min(100, settings.steps // 4),
         betas=(0.9, 0.98),
         weight_decay=0.01,
-        evaluate_every=max(1, recipe.steps // 4),
-        checkpoint_every=checkpoint_every,
-        seed=recipe.seed,
-    )
-    history = fit(
-        model,
-        text_windows(prose.train, batch_size=recipe.batch_size, length=recipe.context_length + 1, seed=recipe.seed),
-        next_token_loss,
-        config=config,
-        validate=lambda trained: nats_per_token(trained, prose.validation[:VALIDATION_TOKENS]),
+        validate=lambda model: nats_per_token(model, prose.ids["validation"][:VALIDATION_TOKENS]),
         checkpoint=checkpoint,
-        progress=progress,
+        extra={"tokenizer": prose.tokenizer.state_dict()},
     )
-    return TrainedLanguageModel(recipe=recipe, model=model, history=history)
 
 
-def score_language_model(model: nn.Module, recipe: LanguageRecipe, split: str) -> float:
+def score_language_model(trained: Trained, split: str) -> Scores:
     """Bits per byte on a split of the prose; comparable between models with different tokens."""
-    prose = tokenized_prose(recipe.vocab_size)
-    return bits_per_byte(float(token_nats(model, prose.split(split)).sum()), prose.num_bytes[split])
+    prose = tokenized_prose(trained.settings.vocab_size)
+    nats = float(token_nats(trained.model, prose.ids[split]).sum())
+    return {"bits per byte": bits_per_byte(nats, prose.num_bytes[split])}
+
+
+def language_recipe(title: str, lesson: str, settings: LanguageSettings, *, minutes: float) -> Recipe:
+    """A language model of the prose as a training that `course train` can run."""
+    return Recipe(
+        title=title,
+        lesson=lesson,
+        data="English prose of docstrings, 2.3 million characters, data/prose: byte-level text that needs no download, "
+        "split by module. Trained on its training split, tuned on its validation split, reported on its test split.",
+        licence="MIT, as the course. The text behind it is under the BSD-, MIT- and PSF-type licences that "
+        "data/prose/LICENSES.txt holds.",
+        minutes=minutes,
+        contestants={"": settings},
+        train=train_language_model,
+        scores=each(score_language_model),
+        chosen_by="bits per byte",
+    )
 
 
 def score_n_gram(order: int, split: str, *, vocab_size: int | None = None) -> float:
     """Bits per byte of a Kneser-Ney n-gram that has counted the training text."""
     prose = tokenized_prose(vocab_size)
     model = fitted_n_gram(order, vocab_size)
-    return bits_per_byte(-model.log_prob(prose.split(split)[1:]), prose.num_bytes[split])
+    return bits_per_byte(-model.log_prob(prose.ids[split][1:]), prose.num_bytes[split])
 
 
 @lru_cache(maxsize=2)
 def fitted_n_gram(order: int, vocab_size: int | None = None) -> KneserNey:
     """A Kneser-Ney n-gram over the tokens of the training text."""
     prose = tokenized_prose(vocab_size)
-    return KneserNey(KneserNeyConfig(vocab_size=len(prose.tokenizer), order=order)).fit(prose.train[1:])
+    return KneserNey(KneserNeyConfig(vocab_size=len(prose.tokenizer), order=order)).fit(prose.ids["train"][1:])
 
 
 def nats_per_token(model: nn.Module, ids: Int[Tensor, " T"]) -> float:
@@ -217,88 +200,3 @@ def window_nats(model: GPT, ids: Int[Tensor, " T"]) -> Float[Tensor, " N"]:
             nats.append(row[scored - start :])
             scored = start + length
     return torch.cat(nats)
-
-
-PROSE = (
-    "English prose of docstrings, 2.3 million characters, data/prose: byte-level text that needs no download, split by "
-    "module. Trained on its training split, tuned on its validation split, reported on its test split."
-)
-LICENCE = (
-    "MIT, as the course. The text behind it is under the BSD-, MIT- and PSF-type licences that data/prose/LICENSES.txt "
-    "holds."
-)
-SCORE = "bits per byte"
-
-
-def prose_recipe(title: str, lesson: str, settings: LanguageRecipe, *, minutes: float, notes: str) -> Recipe:
-    """A language model of the prose as a training that `course train` can run."""
-
-    def train(seed: int, checkpoint: Path, progress: Progress | None) -> Trained:
-        recipe = replace(settings, seed=seed)
-        trained = train_language_model(
-            recipe, checkpoint=checkpoint, checkpoint_every=max(1, recipe.steps // 20), progress=progress
-        )
-        return Trained(
-            model=trained.model,
-            history=trained.history,
-            validation={SCORE: score_language_model(trained.model, recipe, "validation")},
-            test={SCORE: score_language_model(trained.model, recipe, "test")},
-            extra={"tokenizer": tokenized_prose(recipe.vocab_size).tokenizer.state_dict(), "recipe": asdict(recipe)},
-        )
-
-    plain = {name: value for name, value in asdict(settings).items() if name != "seed"}
-    return Recipe(
-        title=title,
-        lesson=lesson,
-        data=PROSE,
-        licence=LICENCE,
-        minutes=minutes,
-        settings=plain,
-        train=train,
-        chosen_by=SCORE,
-        notes=notes,
-    )
-
-
-GPT_BPE = prose_recipe(
-    "GPT on the tokens of a byte-level BPE",
-    "08",
-    LanguageRecipe(
-        model="gpt",
-        vocab_size=1024,
-        dim=128,
-        depth=4,
-        context_length=128,
-        batch_size=8,
-        steps=8000,
-        learning_rate=4e-3,
-    ),
-    minutes=12,
-    notes="",
-)
-
-EQUAL_TERMS = (
-    "RNN, LSTM and GPT on characters have 0.6 M parameters each, and as many steps as fit into the same CPU time; the "
-    "learning rate of each was chosen on the validation split."
-)
-RNN_CHARACTERS = prose_recipe(
-    "RNN on characters",
-    "03",
-    LanguageRecipe(model="rnn", dim=704, depth=1, steps=2540, learning_rate=2e-3),
-    minutes=3,
-    notes=EQUAL_TERMS,
-)
-LSTM_CHARACTERS = prose_recipe(
-    "LSTM on characters",
-    "04",
-    LanguageRecipe(model="lstm", dim=344, depth=1, steps=2440, learning_rate=8e-3),
-    minutes=3,
-    notes=EQUAL_TERMS,
-)
-GPT_CHARACTERS = prose_recipe(
-    "GPT on characters",
-    "08",
-    LanguageRecipe(model="gpt", dim=128, depth=3, context_length=64, steps=3830, learning_rate=4e-3),
-    minutes=3,
-    notes=EQUAL_TERMS,
-)

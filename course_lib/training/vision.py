@@ -1,19 +1,15 @@
 """What the trainings of image models share: how a classifier is trained, and how many labels it gets right."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from course_lib.functional.images import standardise
-from course_lib.training.history import History
-from course_lib.training.loop import FitConfig, fit
-from course_lib.training.progress import Progress
+from course_lib.training.recipe import Trained, fit_by
 
 STEPS_OF_A_SEED = 10**6  # more than any training has
 
@@ -23,42 +19,22 @@ def seed_of_step(seed: int, step: int) -> int:
     return seed * STEPS_OF_A_SEED + step
 
 
-def fit_classifier(
-    model: nn.Module,
-    batch_at: Callable[[int], tuple[Float[Tensor, "B C H W"], Int[Tensor, " B"]]],
-    *,
-    steps: int,
-    parts: int = 1,
-    validate: Callable[[nn.Module], float] | None = None,
-    optimizer: Optimizer | None = None,
-    checkpoint: Path | None = None,
-    progress: Progress | None = None,
-    **settings: Any,
-) -> History:
-    """`fit` to labelled images; `settings` are those of `FitConfig`.
-
-    After each of so many equal `parts`, and at the end, the model is saved and, by `validate`, scored: more is better.
-    """
-    every = max(1, steps // parts)
-    return fit(
-        model,
-        batch_at,
-        classification_loss,
-        config=FitConfig(steps=steps, evaluate_every=every, checkpoint_every=every, **settings),
-        validate=validate,
-        mode="max",
-        optimizer=optimizer,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
-
-
 def classification_loss(
     model: nn.Module, batch: tuple[Float[Tensor, "B C H W"], Int[Tensor, " B"]]
 ) -> Float[Tensor, ""]:
     """Mean cross-entropy of the model's logits, in nats; the batch is (pixels from 0 to 1, labels)."""
     pixels, labels = batch
     return F.cross_entropy(model(standardise(pixels)), labels)
+
+
+def fit_classifier(
+    settings: Any,
+    model: nn.Module,
+    batch_at: Callable[[int], tuple[Float[Tensor, "B C H W"], Int[Tensor, " B"]]],
+    **others: Any,
+) -> Trained:
+    """`fit_by` to labelled images; by `validate`, if it is given, more is better."""
+    return fit_by(settings, model, batch_at, classification_loss, mode="max", **others)
 
 
 @torch.no_grad()

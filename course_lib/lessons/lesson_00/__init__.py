@@ -1,0 +1,17 @@
+"""Lesson 00, Start here."""
+
+from course_lib.classroom.page import Page
+from course_lib.lessons.lesson_00.exercises import TASKS
+from course_lib.lessons.lesson_00.playground import choose, language
+from course_lib.lessons.lesson_00.questions import BEATS, BETS, QUIZZES
+from course_lib.lessons.lesson_00.results import RESULTS
+
+page = Page(
+    "00",
+    beats=BEATS,
+    quizzes=QUIZZES,
+    bets=BETS,
+    results=RESULTS,
+    tasks=TASKS,
+    playgrounds={"language": language, "choose": choose},
+)

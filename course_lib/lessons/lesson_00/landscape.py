@@ -1,4 +1,4 @@
-"""Figures of lesson 00: what training changes, what accuracy costs, the landscape of the field. Data in, Figure out."""
+"""Figures of lesson 00: what training changes, what size buys, the landscape of the field. Data in, Figure out."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 
-from course_lib.viz.style import CYCLE, GREY, LINE_STYLES, PALETTE, figure
+from course_lib.lessons.lesson_00.words import Measured
+from course_lib.viz.style import GREY, PALETTE, figure
 
-MARKERS = ("o", "s", "^", "D", "v", "P")
 PALE = ("#F6DDB5", "#D5E8F5", "#F3D9E6", "#D9EFE6")
 """Light tints of the palette, for black type on them."""
-SCHEMATIC = "schematic, not measured"
-_BESIDE = {"loc": "right", "fontsize": 13, "fontweight": "normal", "style": "italic"}
+TWO = (PALETTE["blue"], PALETTE["orange"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,37 +26,6 @@ class Era:
     name: str
     since: int  # year
     transformer: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Event:
-    """Something that happened in a year (or from `year` to `until`), above or below its lane in the drawing."""
-
-    name: str
-    year: float
-    until: float | None = None
-    below: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bias:
-    """How much of a system people built in, and what the data decide; `built_in` is an illustration from 0 to 1."""
-
-    name: str
-    built_in: float
-    by_people: str
-    from_data: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """One trained model: what it costs and what it can do."""
-
-    width: int
-    parameters: int
-    operations: int  # multiplications for one word
-    seconds: float  # CPU seconds of training
-    accuracy: float  # 0 to 1
 
 
 def wiring(
@@ -71,113 +39,82 @@ def wiring(
     A stage is a list of weight matrices, one a layer. The thicker a wire, the larger its weight; negative ones are
     dashed. Raises ValueError if two stages do not have the same wires, or the names do not fit their ends.
     """
-    shapes = [[matrix.shape for matrix in matrices] for matrices in stages.values()]
+    shapes = [[tuple(matrix.shape) for matrix in matrices] for matrices in stages.values()]
     if any(shape != shapes[0] for shape in shapes):
         raise ValueError(f"All stages must have the same wires, but their matrices have the shapes {shapes}.")
-    sizes = [shapes[0][0][1], *(rows for rows, _ in shapes[0])]
-    if sizes[0] != len(inputs) or sizes[-1] != len(outputs):
-        raise ValueError(
-            f"The network has {sizes[0]} inputs and {sizes[-1]} outputs, but {len(inputs)} and {len(outputs)} names "
-            "were given."
-        )
-    largest = max(np.abs(matrix).max() for matrices in stages.values() for matrix in matrices)
     fig, panels = figure(5.8 * len(stages), 4.6, columns=len(stages), squeeze=False)
+    largest = max(float(abs(matrix).max()) for matrices in stages.values() for matrix in matrices)
     for axes, (title, matrices) in zip(panels[0], stages.items(), strict=True):
-        _blank(axes, (-0.45, len(matrices) + 0.75), (-0.2, 1.08))
+        _draw_wiring(axes, matrices, inputs, outputs, largest)
         axes.set_title(title)
-        for layer, matrix in enumerate(matrices):
-            for (to, start), weight in np.ndenumerate(matrix):
-                axes.plot(
-                    [layer, layer + 1],
-                    [_place(start, sizes[layer]), _place(to, sizes[layer + 1])],
-                    color=PALETTE["blue"] if weight >= 0 else PALETTE["vermilion"],
-                    linestyle="-" if weight >= 0 else (0, (4, 2)),
-                    linewidth=0.4 + 6 * abs(weight) / largest,
-                    alpha=0.85,
-                )
-        for layer, size in enumerate(sizes):
-            names = inputs if layer == 0 else outputs if layer == len(matrices) else [""] * size
-            for unit, name in enumerate(names):
-                axes.plot(layer, _place(unit, size), "o", ms=15, mfc="white", mec="black", mew=1.5, zorder=5)
-                left = layer == 0
-                axes.text(
-                    layer + (-0.14 if left else 0.14), _place(unit, size), name,
-                    ha="right" if left else "left", va="center", fontsize=14,
-                )  # fmt: skip
-        axes.text(len(matrices) / 2, -0.15, "solid: positive, dashed: negative", ha="center", color=GREY, fontsize=12)
     return fig
 
 
-def belief_bars(names: Sequence[str], shares: Sequence[float], *, title: str = "") -> Figure:
-    """How sure a network is of each answer, as bars from 0 to 100 %."""
+def letters_at_work(
+    matrices: Sequence[Float[np.ndarray, "_ _"]],
+    means: Float[np.ndarray, "2 letters"],
+    *,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    title: str,
+) -> Figure:
+    """A trained network wire by wire, and beside it how often each of its letters occurs in either language."""
+    fig, (left, right) = figure(8.6, 4.0, columns=2, layout=None, gridspec_kw={"width_ratios": [1.1, 1]})
+    fig.subplots_adjust(left=0.01, right=0.99, bottom=0.14, top=0.9, wspace=0.1)
+    _draw_wiring(left, matrices, inputs, outputs, max(float(abs(matrix).max()) for matrix in matrices))
+    left.set_title(title)
+    places = np.arange(len(inputs))
+    for shift, heights, name, colour in zip((-0.2, 0.2), means, outputs, TWO, strict=True):
+        right.bar(places + shift, heights, width=0.38, color=colour, label=name)
+    right.set_xticks(places, inputs)
+    right.set(title="of 10 letters in a sentence", xlim=(-0.6, max(len(inputs), 4) - 0.4))
+    right.grid(visible=False, axis="x")
+    right.legend(loc="upper right", ncols=2)
+    right.set_ylim(0, 1.25 * max(0.1, float(means.max())))
+    return fig
+
+
+def belief_bars(names: Sequence[str], shares: Sequence[float]) -> Figure:
+    """How sure a network is of each of two answers, as bars from 0 to 100 %."""
     fig, axes = figure(7.5, 0.9 + 0.6 * len(names))
     places = np.arange(len(names))[::-1]
-    axes.barh(places, [100 * share for share in shares], color=CYCLE[: len(names)], height=0.6)
-    for place, share in zip(places, shares, strict=True):
+    axes.barh(places, [100 * share for share in shares], color=TWO, height=0.6)
+    for place, share, type_on in zip(places, shares, ("white", "black"), strict=True):
         inside = share > 0.85
         axes.text(
-            100 * share + (-1 if inside else 1), place, f"{100 * share:.0f}%",
-            ha="right" if inside else "left", va="center", color="white" if inside else "black",
+            100 * share + (-1 if inside else 1), place, f"{100 * share:.0f} %",
+            ha="right" if inside else "left", va="center", color=type_on if inside else "black",
         )  # fmt: skip
-    axes.set(xlim=(0, 100), xlabel="the network's belief (%)", title=title)
+    axes.set(xlim=(0, 100), xlabel="the network's belief (%)")
     axes.set_yticks(places, names)
     axes.grid(visible=False, axis="y")
     return fig
 
 
-def price_of_accuracy(curves: Mapping[str, Sequence[Measured]]) -> Figure:
-    """Accuracy against operations for each architecture, its sizes joined by a line; parameters beside the points."""
-    fig, axes = figure(10, 5.0)
-    for i, (label, models) in enumerate(curves.items()):
+def price_of_accuracy(curves: Mapping[str, Sequence[Measured]], bet: float | None = None) -> Figure:
+    """Accuracy against operations: the first architecture thin, the second thick; the bet for the first one a star."""
+    fig, axes = figure(10.5, 5.0)
+    (_, alone), _ = curves.items()
+    for label, models in curves.items():
         costs, scores = [m.operations for m in models], [100 * m.accuracy for m in models]
-        axes.plot(costs, scores, marker=MARKERS[i], markersize=10, label=label)
+        colour, width = (PALETTE["vermilion"], 2.5) if models is alone else (PALETTE["blue"], 4)
+        axes.plot(costs, scores, marker="o", markersize=10, color=colour, linewidth=width, linestyle="-")
+        axes.text(1.3 * costs[-1], scores[-1], label.replace(" to ", "\nto "), color=colour, va="center", fontsize=14)
         for model, cost, score in zip(models, costs, scores, strict=True):
-            # Curves that come later are the better ones: their notes stand above, the first curve's below.
             axes.annotate(
-                f"{model.parameters:,} parameters", (cost, score), xytext=(0, -22 if i == 0 else 14),
-                textcoords="offset points", ha="center" if i == 0 else "right", fontsize=12, color=GREY,
+                f"{model.parameters:,}", (cost, score), xytext=(0, -22 if models is alone else 14),
+                textcoords="offset points", ha="center" if models is alone else "right", fontsize=12, color=GREY,
             )  # fmt: skip
+    if bet is not None:
+        axes.plot([alone[-1].operations], [bet], "*", color=PALETTE["purple"], markersize=18)
+        axes.text(1.15 * alone[-1].operations, bet, "your bet", color=PALETTE["purple"], va="center", fontsize=14)
     axes.set_xscale("log")
-    axes.margins(x=0.24)
+    axes.set_xlim(300, 1_500_000)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set(xlabel="multiplications for one word", ylabel="words translated right (%)", ylim=(40, 107))
     axes.set_yticks(range(40, 101, 10))
-    axes.legend(loc="lower right")
-    return fig
-
-
-def falling_bias(kinds: Sequence[Bias]) -> Figure:
-    """Schematic: what people build in becomes less, what data decide becomes more."""
-    fig, axes = figure(10.5, 4.9)
-    axes.set_title("Who decides what the system does?")
-    axes.set_title(SCHEMATIC, **_BESIDE)
-    _blank(axes, (0, 1), (-0.62, len(kinds) - 0.35))
-    for i, kind in enumerate(kinds):
-        y = len(kinds) - 1 - i
-        axes.barh(y, kind.built_in, height=0.36, color=PALE[0], edgecolor=PALETTE["orange"], hatch="///")
-        axes.barh(y, 1 - kind.built_in, left=kind.built_in, height=0.36, color=PALETTE["blue"])
-        axes.text(0, y + 0.25, kind.name, fontsize=14, fontweight="bold", va="bottom")
-        axes.text(0, y - 0.24, f"people: {kind.by_people}", fontsize=12, va="top")
-        axes.text(1, y - 0.24, f"data: {kind.from_data}", fontsize=12, va="top", ha="right", color=PALETTE["blue"])
-    axes.text(0, -0.6, "hatched: built in by people; solid: learned from data", fontsize=12, color=GREY)
-    return fig
-
-
-def bitter_lesson(kinds: Sequence[Bias]) -> Figure:
-    """Schematic: what people built in helps at first, and computation and data make up for it (Sutton 2019)."""
-    fig, axes = figure(10.5, 4.4)
-    axes.set_title("The bitter lesson (Sutton 2019)")
-    axes.set_title(SCHEMATIC, **_BESIDE)
-    computation = np.linspace(0, 10, 200)
-    for i, kind in enumerate(kinds):
-        # Any curves with less to start from and more to reach would do: the point is that they cross.
-        top, delay = 1 - 0.75 * kind.built_in, 7.5 * (1 - kind.built_in) - 1.2
-        score = top / (1 + np.exp(-(computation - delay) * 0.9))
-        axes.plot(computation, score, color=CYCLE[i], linestyle=LINE_STYLES[i])
-        axes.text(10.15, score[-1], kind.name.split(" (")[0].replace(" ", "\n", 1), va="center", fontsize=13)
-    axes.set(xlabel="computation and data →", ylabel="performance →", xlim=(0, 12.6), ylim=(0, 1.08))
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.text(0.02, 0.95, "beside the points: parameters", transform=axes.transAxes, fontsize=12, color=GREY)
+    axes.set_title("More parameters do not replace a wire")
     return fig
 
 
@@ -212,39 +149,6 @@ def takeovers(landscape: Mapping[str, Sequence[Era]], *, first: int, last: int) 
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
-    return fig
-
-
-def waves(lanes: Mapping[str, Sequence[Event]], *, first: int, last: int) -> Figure:
-    """Lines of events, one above the other, over the same years; what began before `first` stands left of a break."""
-    fig, axes = figure(11.5, 0.8 + 1.9 * len(lanes))
-    early, broken = first - 2, first - 1
-    has_early = {lane: any(event.year < first for event in events) for lane, events in lanes.items()}
-    left = early - 0.8 if any(has_early.values()) else first - 0.6
-    for i, (lane, events) in enumerate(lanes.items()):
-        y, colour = len(lanes) - 1 - i, CYCLE[i]
-        axes.hlines(y, max(left, broken), last + 0.6, color=colour, linewidth=3, zorder=1)
-        if has_early[lane]:
-            axes.hlines(y, left, broken - 0.12, color=colour, linewidth=3, zorder=1)
-            for x in (broken - 0.12, broken):
-                axes.plot([x - 0.08, x + 0.08], [y - 0.1, y + 0.1], color=colour, linestyle="-", linewidth=3)
-        axes.text(left + 0.1, y + 0.43, lane, fontsize=15, fontweight="bold")
-        for event in events:
-            side = -1 if event.below else 1
-            x = event.year if event.year >= first else early
-            note = f"{event.name}\n" + (f"{event.year:g}" if event.until is None else f"{event.year:g}-{event.until:g}")
-            if event.until is None:
-                axes.plot(x, y, marker=MARKERS[i], ms=13, color=colour, zorder=3)
-            else:
-                axes.plot([x, event.until], [y, y], color=colour, linestyle="-", linewidth=14, solid_capstyle="round")
-                x = (x + event.until) / 2
-            axes.text(x, y + 0.11 * side, note, ha="center", va="bottom" if side > 0 else "top", fontsize=12.5)
-    axes.set(xlim=(left, last + 0.6), ylim=(-0.55, len(lanes) - 0.35), xlabel="year")
-    axes.set_xticks(range(first, last + 1))
-    axes.spines["bottom"].set_bounds(max(left, broken), last + 0.6)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.grid(visible=False)
     return fig
 
 
@@ -288,6 +192,39 @@ def course_map(
         color=GREY,
     )  # fmt: skip
     return fig
+
+
+def _draw_wiring(
+    axes: Axes, matrices: Sequence[np.ndarray], inputs: Sequence[str], outputs: Sequence[str], largest: float
+) -> None:
+    """One network; a weight of size `largest` is the thickest wire."""
+    sizes = [matrices[0].shape[1], *(len(matrix) for matrix in matrices)]
+    if sizes[0] != len(inputs) or sizes[-1] != len(outputs):
+        raise ValueError(
+            f"The network has {sizes[0]} inputs and {sizes[-1]} outputs, but {len(inputs)} and {len(outputs)} names "
+            "were given."
+        )
+    _blank(axes, (-0.45, len(matrices) + 0.75), (-0.2, 1.08))
+    for layer, matrix in enumerate(matrices):
+        for (to, start), weight in np.ndenumerate(np.asarray(matrix)):
+            axes.plot(
+                [layer, layer + 1],
+                [_place(start, sizes[layer]), _place(to, sizes[layer + 1])],
+                color=PALETTE["blue"] if weight >= 0 else PALETTE["vermilion"],
+                linestyle="-" if weight >= 0 else (0, (4, 2)),
+                linewidth=0.4 + 6 * abs(weight) / largest,
+                alpha=0.85,
+            )
+    for layer, size in enumerate(sizes):
+        names = inputs if layer == 0 else outputs if layer == len(matrices) else [""] * size
+        for unit, name in enumerate(names):
+            axes.plot(layer, _place(unit, size), "o", ms=15, mfc="white", mec="black", mew=1.5, zorder=5)
+            left = layer == 0
+            axes.text(
+                layer + (-0.14 if left else 0.14), _place(unit, size), name,
+                ha="right" if left else "left", va="center", fontsize=14,
+            )  # fmt: skip
+    axes.text(len(matrices) / 2, -0.15, "solid: positive, dashed: negative", ha="center", color=GREY, fontsize=12)
 
 
 def _place(unit: int, size: int) -> float:

@@ -1,17 +1,17 @@
 """The figures of lesson 00, and the landscape and the map that it draws with them."""
 
-import dataclasses
-
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from torch import nn
 
 from course_lib.classroom.session import LESSONS
 from course_lib.lessons.lesson_00 import landscape
-from course_lib.lessons.lesson_00 import questions as content
-from course_lib.lessons.lesson_00.landscape import Bias, Era, Event, Measured
+from course_lib.lessons.lesson_00 import map as content
+from course_lib.lessons.lesson_00.landscape import Era
+from course_lib.lessons.lesson_00.words import Measured
 from course_lib.viz.style import PALETTE, STYLE
 
 
@@ -35,12 +35,24 @@ def wires(axes):
 
 
 def measured(**changes):
-    values = {"width": 4, "parameters": 100, "operations": 1000, "seconds": 1.0, "accuracy": 0.5}
+    values = {
+        "model": nn.Identity(),
+        "reach": 0,
+        "parameters": 100,
+        "operations": 1000,
+        "accuracy": 0.5,
+        "new_pairs": 0.5,
+    }
     return Measured(**values | changes)
 
 
 def course_map(there=("00",)):
     return landscape.course_map(LESSONS, content.PLACES, content.BUILDS_ON, there=there)
+
+
+def price(bet=None):
+    better = [measured(), measured(operations=5000, accuracy=0.9, parameters=12_345)]
+    return landscape.price_of_accuracy({"alone": [measured(), measured(operations=2000)], "near": better}, bet)
 
 
 def drawn(fig):
@@ -51,11 +63,15 @@ def drawn(fig):
 FIGURES = {
     "wiring": wiring,
     "belief_bars": lambda: landscape.belief_bars(["English", "French"], [0.93, 0.07]),
-    "price_of_accuracy": lambda: landscape.price_of_accuracy({"small": [measured(), measured(operations=2000)]}),
-    "falling_bias": lambda: landscape.falling_bias(content.BIASES),
-    "bitter_lesson": lambda: landscape.bitter_lesson(content.BIASES),
+    "letters_at_work": lambda: landscape.letters_at_work(
+        [np.ones((3, 2)), np.ones((2, 3))],
+        np.array([[0.5, 1.0], [0.25, 0.0]]),
+        inputs="ab",
+        outputs=("yes", "no"),
+        title="95 % right",
+    ),
+    "price_of_accuracy": lambda: price(),
     "takeovers": lambda: landscape.takeovers(content.LANDSCAPE, first=2008, last=2025),
-    "waves": lambda: landscape.waves(content.WAVES, first=2011, last=2022),
     "course_map": course_map,
 }
 
@@ -117,39 +133,27 @@ def test_names_that_do_not_fit_the_ends_of_the_wires_are_refused(names):
 
 
 def test_belief_bars_are_as_long_as_the_shares():
-    axes = landscape.belief_bars(["a", "b", "c"], [0.7, 0.25, 0.05]).axes[0]
-    assert [bar.get_width() for bar in axes.patches] == pytest.approx([70, 25, 5])
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "c"]
+    axes = landscape.belief_bars(["a", "b"], [0.7, 0.3]).axes[0]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([70, 30])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
     assert axes.patches[0].get_y() > axes.patches[1].get_y()
 
 
 def test_models_stand_at_their_operations_and_percent_with_their_parameters():
-    models = [measured(), measured(operations=5000, accuracy=0.9, parameters=12_345)]
-    axes = landscape.price_of_accuracy({"one": models[:1], "two": models}).axes[0]
-    assert [list(line.get_xdata()) for line in axes.lines] == [[1000], [1000, 5000]]
-    assert list(axes.lines[1].get_ydata()) == [50, 90]
-    assert "12,345 parameters" in [text.get_text() for text in axes.texts]
+    alone, near = price().axes[0].lines
+    assert list(near.get_xdata()) == [1000, 5000] and list(near.get_ydata()) == [50, 90]
+    assert near.get_linewidth() > alone.get_linewidth()
+    assert "12,345" in [text.get_text() for text in price().axes[0].texts]
 
 
-@pytest.mark.parametrize("name", ["falling_bias", "bitter_lesson"])
-def test_a_schematic_says_that_it_is_not_measured(name):
-    [axes] = FIGURES[name]().axes
-    assert axes.get_title(loc="right") == "schematic, not measured"
+def test_the_bet_stands_above_the_largest_that_sees_the_word_alone():
+    star = price(bet=82).axes[0].lines[-1]
+    assert (list(star.get_xdata()), list(star.get_ydata())) == ([2000], [82])
 
 
-def test_what_people_build_in_falls_and_the_curve_of_the_least_built_in_ends_highest():
-    shares = [kind.built_in for kind in content.BIASES]
-    assert shares == sorted(shares, reverse=True)
-    curves = [line.get_ydata() for line in landscape.bitter_lesson(content.BIASES).axes[0].lines]
-    starts, ends = [curve[0] for curve in curves], [curve[-1] for curve in curves]
-    assert starts == sorted(starts, reverse=True) and ends == sorted(ends)
-
-
-def test_bars_of_built_in_and_learned_make_a_whole():
-    kinds = [Bias(name="a", built_in=0.3, by_people="x", from_data="y")]
-    built_in, learned = landscape.falling_bias(kinds).axes[0].patches
-    assert (built_in.get_x(), built_in.get_width()) == (0, 0.3)
-    assert (learned.get_x(), learned.get_width()) == (0.3, 0.7)
+def test_each_letter_has_a_bar_in_either_language():
+    bars = FIGURES["letters_at_work"]().axes[1].patches
+    assert [bar.get_height() for bar in bars] == [0.5, 1.0, 0.25, 0.0]
 
 
 def test_an_era_ends_where_the_next_begins_and_the_last_at_the_edge():
@@ -191,34 +195,6 @@ def test_the_colours_of_the_takeovers_are_named():
     names = [text.get_text() for text in legend.get_texts()]
     assert names == ["what came before", "Transformer"]
     assert to_hex(legend.legend_handles[-1].get_facecolor()) == PALETTE["blue"].lower()
-
-
-def test_only_years_that_are_drawn_to_scale_have_a_tick_and_early_events_lie_beyond_the_break():
-    axes = drawn(landscape.waves(content.WAVES, first=2011, last=2022)).axes[0]
-    assert list(axes.get_xticks()) == list(range(2011, 2023))
-    (early,) = [line for line in axes.lines if line.get_marker() == "o" and line.get_xdata()[0] < 2011]
-    assert axes.get_xlim()[0] < early.get_xdata()[0] < axes.spines["bottom"].get_bounds()[0] < 2011
-    lanes = [list(part.get_segments()[0][:, 0]) for part in axes.collections]
-    assert lanes == [pytest.approx(ends) for ends in ([2010, 2022.6], [2008.2, 2009.88], [2010, 2022.6])]
-
-
-def test_without_early_events_there_is_no_break():
-    axes = landscape.waves({"lane": [Event(name="then", year=2014)]}, first=2011, last=2022).axes[0]
-    assert axes.get_xlim() == pytest.approx((2010.4, 2022.6)) and len(axes.lines) == len(axes.collections) == 1
-
-
-def test_events_are_written_with_their_years_and_early_ones_stand_apart():
-    events = [Event(name="first", year=1989), Event(name="then", year=2014, until=2015, below=True)]
-    axes = landscape.waves({"lane": events}, first=2011, last=2022).axes[0]
-    notes = {text.get_text(): text.get_position() for text in axes.texts}
-    assert notes["first\n1989"][0] < 2010 and notes["first\n1989"][1] > 0
-    assert notes["then\n2014-2015"][0] == 2014.5 and notes["then\n2014-2015"][1] < 0
-
-
-def test_notes_of_events_do_not_cover_each_other():
-    axes = drawn(landscape.waves(content.WAVES, first=2011, last=2022)).axes[0]
-    boxes = [text.get_window_extent() for text in axes.texts]
-    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
 def test_the_map_shows_each_lesson_once_and_an_arrow_for_each_dependence():
@@ -274,6 +250,15 @@ def test_every_lesson_builds_on_earlier_ones_and_comes_from_the_start():
         assert before and all(earlier < name for earlier in before), name
 
 
-def test_measurements_cannot_be_changed_afterwards():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        measured().accuracy = 1.0
+def test_lessons_that_are_here_are_links_and_the_others_to_come():
+    table = content.table_of_lessons({"05": "05_attention.ipynb"})
+    assert table.count("<tr>") == 16 and table.count(">to come<") == 15
+    assert '<a href="05_attention.ipynb">05 Attention</a></td><td style="text-align:left">here<' in table
+
+
+def test_the_map_finds_the_notebooks_in_the_folder(tmp_path, monkeypatch):
+    (tmp_path / "notebooks").mkdir()
+    for name in ("06_transformer.ipynb", "00_start_here.ipynb", "notes.ipynb"):
+        (tmp_path / "notebooks" / name).touch()
+    monkeypatch.setattr(content, "course_folder", lambda: tmp_path)
+    assert content.lessons_here() == {"00": "00_start_here.ipynb", "06": "06_transformer.ipynb"}

@@ -1,37 +1,46 @@
-"""The three widgets of lesson 05 show what the mathematics says."""
-
-from types import SimpleNamespace
+"""The three playgrounds of lesson 05 show what the mathematics says, and know when a goal is reached."""
 
 import numpy as np
 import pytest
 import torch
 
-from course_lib.lessons.lesson_05.masks import mask_painter
-from course_lib.lessons.lesson_05.softmax import softmax_explorer
-from course_lib.lessons.lesson_05.translator import translator
-from course_lib.lessons.lesson_05.masks import SCORES, WORDS, weights_of
-from course_lib.lessons.lesson_05.softmax import entropy, jacobian, logits_of, softmax
+from course_lib.data.translation import translate as gold_translation
+from course_lib.lessons.lesson_05.playground import (
+    SCORES,
+    WORDS,
+    gradient_size,
+    jacobian,
+    mask_painter,
+    softmax_explorer,
+    translator,
+    weights_at,
+    weights_of,
+)
+from course_lib.training.translation import Translation
 
 SIZE = len(WORDS)
+
+
+def reached(explorer, **state):
+    return [goal(explorer.state(**state)) for goal in explorer.goals]
 
 
 # ------------------------------------------------------------------ softmax
 
 
 def weights(**state):
-    return softmax(logits_of(softmax_explorer().state(**state)))
+    return weights_at(softmax_explorer().state(**state))
 
 
 def test_softmax_and_jacobian_are_torchs():
-    logits = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
-    p = softmax(logits.numpy())
-    np.testing.assert_allclose(p, logits.softmax(0).numpy(), atol=1e-12)
-    exact = torch.autograd.functional.jacobian(lambda z: z.softmax(0), logits)
-    np.testing.assert_allclose(jacobian(p), exact.numpy(), atol=1e-12)
+    z = torch.tensor([1.2, 0.4, -0.3, -1.1, 0.0], dtype=torch.float64)
+    np.testing.assert_allclose(weights(), z.softmax(0).numpy(), atol=1e-12)
+    exact = torch.autograd.functional.jacobian(lambda z: z.softmax(0), z)
+    np.testing.assert_allclose(jacobian(weights()), exact.numpy(), atol=1e-12)
 
 
 def test_softmax_of_huge_scores_is_finite():
-    assert softmax(np.array([1e4, 0.0])).tolist() == [1.0, 0.0]
+    assert weights(d_k=1024, temperature=0.1, z1=3.0).tolist() == [1, 0, 0, 0, 0]
 
 
 def test_division_by_the_root_undoes_the_width():
@@ -39,53 +48,67 @@ def test_division_by_the_root_undoes_the_width():
 
 
 def test_width_without_division_saturates_the_softmax():
-    sizes = [np.linalg.norm(jacobian(weights(d_k=d))) for d in (1, 4, 16, 64, 256)]
+    explorer = softmax_explorer()
+    sizes = [gradient_size(explorer.state(d_k=d)) for d in (1, 4, 16, 64, 256)]
     assert sizes == sorted(sizes, reverse=True) and sizes[0] > 0.3 and sizes[-1] < 1e-4
 
 
-def test_temperature_evens_the_weights_out():
-    bits = [entropy(weights(d_k=1, temperature=t)) for t in (0.1, 1.0, 10.0)]
-    assert bits == sorted(bits) and bits[-1] > 0.99 * np.log2(5)
-
-
-def test_entropy_runs_from_nothing_to_all():
-    assert entropy(np.array([1.0, 0.0, 0.0])) == 0.0
-    assert entropy(np.full(8, 1 / 8)) == pytest.approx(3.0)
-
-
-def test_the_softmax_says_when_it_is_saturated():
+def test_the_softmax_says_how_far_the_width_spreads_the_scores_and_when_it_is_saturated():
     explorer = softmax_explorer()
-    assert "saturated" in explorer.frame({"d_k": 64, "scaled": False}).alt
-    assert "saturated" not in explorer.frame({"d_k": 64, "scaled": True}).alt
+    plain, divided = (explorer.frame({"d_k": 64, "scaled": scaled}).alt for scaled in (False, True))
+    assert "spread of the scores by its root, 8. " in plain and "saturated" in plain
+    assert "by its root, 8, and the division takes that back. " in divided and "saturated" not in divided
+
+
+def test_the_goals_of_the_softmax():
+    explorer = softmax_explorer()
+    assert reached(explorer) == [False, False, False]
+    assert reached(explorer, d_k=64) == [True, False, False]
+    assert reached(explorer, temperature=0.1) == [False, False, False]  # sharp, but by the temperature
+    assert reached(explorer, d_k=64, temperature=8.0) == [False, True, False]
+    assert reached(explorer, d_k=64, scaled=True) == [False, False, False]
+    assert reached(explorer, **{f"z{i}": 0.3 for i in range(1, 6)}) == [False, False, True]
 
 
 # ------------------------------------------------------------------ masks
 
 
+def presets():
+    return {name: np.array(grid) for name, grid in mask_painter().controls[0].presets.items()}
+
+
 def test_the_painted_mask_hides_before_the_softmax():
-    explorer = mask_painter()
-    causal = weights_of(explorer.state())
+    causal = weights_of(mask_painter().controls[0].presets["causal"])
     assert (causal.triu(1) == 0).all()
     torch.testing.assert_close(causal.sum(1), torch.ones(SIZE))
     torch.testing.assert_close(causal[1, :2], SCORES[1, :2].softmax(0))
 
 
 def test_a_row_that_sees_nothing_is_zero_and_is_said_in_words():
-    explorer = mask_painter()
     mask = ((False,) * SIZE, *((True,) * SIZE for _ in range(SIZE - 1)))
-    frame = explorer.frame({"mask": mask})
-    assert (weights_of(frame.state)[0] == 0).all()
-    assert "The row of 'the' may look at nothing: all weights there are zero" in frame.alt
-    assert "'cat' looks most at 'sees'" in frame.alt
+    frame = mask_painter().frame({"mask": mask})
+    assert (weights_of(mask)[0] == 0).all()
+    assert "'le' may look at nothing: all weights there are zero, and so is the output, not NaN." in frame.alt
+    assert "'ministre' looks most at 'signe'" in frame.alt and frame.html.count("×") == SIZE
 
 
 def test_the_presets_are_the_masks_they_are_named_after():
-    presets = {name: np.array(grid) for name, grid in mask_painter().controls[0].presets.items()}
-    row, column = np.indices((SIZE, SIZE))
-    assert (presets["causal"] == (column <= row)).all()
-    assert (presets["local (1 word)"] == (abs(row - column) <= 1)).all()
-    assert (presets["padding"] == (column < SIZE - 1)).all()
-    assert presets["full"].all() and not presets["nothing"].any()
+    named, (row, column) = presets(), np.indices((SIZE, SIZE))
+    assert (named["causal"] == (column <= row)).all()
+    assert (named["local (1 word)"] == (abs(row - column) <= 1)).all()
+    assert (named["padding"] == (column < SIZE - 1)).all()
+    assert named["full"].all() and not named["nothing"].any()
+
+
+def test_the_goals_of_the_mask_are_not_on_a_button():
+    explorer = mask_painter()
+    wanted = {"causal": [True, False, False], "padding": [False, True, False]}
+    for name, grid in explorer.controls[0].presets.items():
+        assert reached(explorer, mask=grid) == wanted.get(name, [False] * 3), name
+    assert not set(wanted) & set(explorer.controls[0].buttons)
+    one_blind = presets()["full"]
+    one_blind[2] = False
+    assert reached(explorer, mask=one_blind.tolist()) == [False, False, True]
 
 
 # ------------------------------------------------------------------ translation
@@ -96,33 +119,48 @@ def calls():
     return []
 
 
+def spoken(text, french=None, unknown=()):
+    """What a perfect translator says, with weights on the gold links; or other French, looking straight ahead."""
+    pair = gold_translation(text)
+    target = french or pair.french
+    weights = torch.full((len(target), len(pair.english)), 0.1)
+    for i, j in pair.alignment if french is None else [(j, j) for j in range(len(target))]:
+        weights[j, i] = 0.8
+    return Translation(source=pair.english, target=tuple(target), weights=weights, unknown=unknown)
+
+
 @pytest.fixture
 def interpreter(calls):
-    french = {"the": "le", "cat": "chat", "sees": "voit"}
-
     def translate(text):
         calls.append(text)
-        source = text.lower().split()
-        return SimpleNamespace(
-            source=source,
-            target=[french.get(word, word) for word in source],
-            weights=np.eye(len(source))[:, ::-1],
-            unknown=[word for word in source if word not in french],
-        )
+        if text == "the law is <b>":
+            return Translation(source=("the", "<b>"), target=("l'", "<i>", "."), weights=None, unknown=("<b>",))
+        if text == "the cat sees":
+            return Translation(source=("the", "cat"), target=(), weights=None, unknown=("cat",))
+        if text == "she signs the law":
+            return spoken(text, french=("elle", "signe", "le", "loi", "."))
+        return spoken(text)
 
-    return translator(translate, vocabulary=list(french), examples=["the cat sees", "the cat"])
+    return translator(translate, ["the", "minister", "law", "is", "sees"], ["the minister signs the law", "he talks"])
 
 
-def test_the_translation_and_its_attention_are_said_in_words(interpreter):
+def test_the_translation_its_attention_and_the_verdict_are_said_in_words(interpreter):
     alt = interpreter.frame().alt
-    assert "Translation: “le chat voit”." in alt
-    assert "“le” at “sees”, “chat” at “cat”, “voit” at “the”" in alt
+    assert "Translation: “le ministre signe la loi .”. ✓ The grammar says the same." in alt
+    assert "“ministre” at “minister”, “signe” at “signs”" in alt
 
 
-def test_an_unknown_word_is_named_with_near_ones(interpreter):
-    alt = interpreter.frame({"text": "the Caat sees zyzzyva"}).alt
-    assert "I do not know the word “caat” yet, so I can only guess. Did you mean “cat”?" in alt
-    assert "“zyzzyva” yet, so I can only guess. Translation" in alt
+def test_the_translation_stands_large_and_its_words_are_linked_to_the_english_ones(interpreter):
+    html = interpreter.frame({"text": "the rich actress signs the law"}).html
+    assert 'l&#x27;</span><span class="row-1" tabindex="0">actrice</span> <span class="row-2"' in html
+    assert 'loi</span><span class="row-6" tabindex="0">.</span>' in html
+    assert ".column-1{" in html and ":has(.row-2:is(:hover,:focus,:focus-within)){--light-0:0.10;--light-1:0.80" in html
+
+
+def test_an_unknown_word_is_named_with_near_ones_and_marked(interpreter):
+    frame = interpreter.frame({"text": "the law is <b>"})
+    assert "I do not know the word “b” yet, so I can only guess." in frame.alt
+    assert "&lt;b&gt; (?)</span>" in frame.html and "&lt;i&gt;</span>" in frame.html and "<table>" not in frame.html
 
 
 @pytest.mark.parametrize(
@@ -130,36 +168,50 @@ def test_an_unknown_word_is_named_with_near_ones(interpreter):
 )
 def test_a_text_that_is_no_sentence_gets_a_kind_answer(interpreter, calls, text, sentence):
     frame = interpreter.frame({"text": text})
-    assert sentence in frame.alt and "<img" not in frame.html and calls == []
+    assert sentence in frame.alt and "<table>" not in frame.html and calls == []
+    assert reached(interpreter, text=text) == [False, False, False]
 
 
 def test_one_frame_translates_once(interpreter, calls):
-    interpreter.frame({"text": "  the   cat "})
-    assert calls == ["the cat"]
+    interpreter.frame({"text": "  the   minister signs the law "})
+    assert calls == ["the minister signs the law"]
 
 
-def test_no_translation_is_said_too():
-    empty = SimpleNamespace(source=["the"], target=[], weights=np.zeros((0, 1)), unknown=[])
-    frame = translator(lambda text: empty, vocabulary=[], examples=["the"]).frame()
-    assert frame.alt == "There is no translation." and frame.html.startswith("<div")
+def test_no_translation_is_said_too(interpreter):
+    frame = interpreter.frame({"text": "the cat sees"})
+    assert "There is no translation." in frame.alt and "There is no translation." in frame.html
 
 
-def test_weights_that_do_not_fit_are_a_sentence():
-    odd = SimpleNamespace(source=["the"], target=["le"], weights=np.ones((1, 2)), unknown=[])
-    frame = translator(lambda text: odd, vocabulary=[], examples=["the"]).frame()
-    assert "shape (1, 2)" in frame.alt
+@pytest.mark.parametrize(
+    ("text", "goals"),
+    [
+        ("the minister signs the law", [False, False, False]),
+        ("the european minister signs the law", [True, False, False]),
+        ("the minister does not sign the law", [False, True, False]),  # ne ... pas is no swap
+        ("she does not see them", [True, True, False]),  # elle ne les voit pas
+        ("he signed the law", [False, False, False]),  # a signé: two words side by side
+        ("she signs the law", [False, False, True]),  # le loi
+        ("the cat sees", [False, False, False]),
+    ],
+)
+def test_the_goals_of_the_translator(interpreter, text, goals):
+    assert reached(interpreter, text=text) == goals
+
+
+def test_a_wrong_translation_stands_beside_the_grammars(interpreter):
+    assert "✗ The grammar says: elle signe la loi." in interpreter.frame({"text": "she signs the law"}).html
 
 
 def test_a_translator_without_examples_is_refused():
     with pytest.raises(ValueError, match="at least one example"):
-        translator(str, vocabulary=[], examples=[])
+        translator(str, [], [])
 
 
 # ------------------------------------------------------------------ all
 
 
 @pytest.mark.parametrize("make", [softmax_explorer, mask_painter])
-def test_a_widget_draws_the_same_twice(make):
+def test_a_playground_draws_the_same_twice(make):
     assert make().frame() == make().frame()
 
 
@@ -168,4 +220,4 @@ def test_every_value_of_every_choice_can_be_drawn(make):
     explorer = make()
     for control in explorer.controls:
         for value in getattr(control, "options", getattr(control, "presets", {})).values():
-            assert "<img" in explorer.frame({control.name: value}).html
+            assert "cannot be drawn" not in explorer.frame({control.name: value}).alt
