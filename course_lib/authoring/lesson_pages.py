@@ -204,14 +204,15 @@ def claims(lesson: Lesson) -> list[tuple[int, str]]:
 
 
 def figures(lesson: Lesson) -> list[int]:
-    """The cell of each figure; the still picture of a playground is none."""
+    """The cell of each picture; the still one of a playground is none, nor is a table that is coloured."""
     playing = {call.cell for call in lesson.calls if call.method == "play"}
     return [
         index
         for index, cell in lesson.code()
         if index not in playing
-        for text in plain_texts(cell)
-        for _ in re.findall(r"^Figure:", text, flags=re.MULTILINE)
+        for output in cell.outputs
+        for form, text in output.get("data", {}).items()
+        for _ in (re.findall(r"<img\b", text) if form == "text/html" else form.startswith("image/") * [text])
     ]
 
 

@@ -178,7 +178,7 @@ def too_many_claims(lesson):
 
 @fault(rules.keeps_its_budgets, "9 figures; 8 are the most")
 def too_many_figures(lesson):
-    code(lesson, "page.quiz").outputs += [figure(f"number {n}") for n in range(7)]
+    code(lesson, "page.quiz").outputs += [figure(f"number {n}") for n in range(9)]
 
 
 @fault(rules.has_enough_to_do, "2 bets; 3 is the least")

@@ -1,0 +1,35 @@
+"""Lesson 07: BERT learns two languages from unlabelled sentences, and then a task from a few labelled ones."""
+
+from dataclasses import asdict
+
+from course_lib.lessons.lesson_07.recipes.few_labels import COMPARISONS, DRAWS, FINE_TUNING, few_label_scores
+from course_lib.lessons.lesson_07.recipes.pretraining import PretrainingSettings, pretrain
+from course_lib.training.recipe import Recipe, Scores, Trained, each, plain
+
+SETTINGS = PretrainingSettings()
+LOSS = "nats per hidden word"
+
+
+def score(trained: Trained, split: str) -> Scores:
+    """On validation how well gaps are filled, on the test how much that helps with few labels."""
+    if split == "validation":
+        return {LOSS: float(trained.history.validation_values[-1])}
+    return few_label_scores(trained.model, split=split)
+
+
+RECIPES = {
+    "bert": Recipe(
+        title="BERT of English and French sentences",
+        lesson="07",
+        data="20,000 sentences that course_lib.data.translation makes by a grammar, half of them English, half French, "
+        "none in both languages; labelled ones of course_lib.data.labelled: validation 300, test 500",
+        minutes=10,
+        contestants={"": SETTINGS},
+        train=pretrain,
+        scores=each(score),
+        chosen_by=LOSS,
+        settings=plain(SETTINGS)
+        | {name: [asdict(settings) for settings in pair] for name, pair in FINE_TUNING.items()}
+        | {"comparisons": COMPARISONS, "draws": DRAWS},
+    )
+}

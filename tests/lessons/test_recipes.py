@@ -1,0 +1,171 @@
+"""Every recipe in small: what it trains, scores and ships is what its card says."""
+
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from course_lib import lessons
+from course_lib.data.checkpoints import CARD, checkpoint_folder
+from course_lib.lessons import recipes as finder
+from course_lib.lessons.lesson_01.recipes import depth, resnet, transfer
+from course_lib.lessons.lesson_02 import recipes as simclr
+from course_lib.lessons.lesson_06 import recipes as transformer
+from course_lib.lessons.lesson_07.recipes import few_labels
+from course_lib.lessons.lesson_11 import recipes as vit
+from course_lib.lessons.lesson_12 import recipes as swin
+from course_lib.lessons.lesson_13 import recipes as mae
+from course_lib.lessons.lesson_14 import recipes as unet
+from course_lib.lessons.recipes import all_recipes, find_recipe
+from course_lib.training import language_models
+from course_lib.training.progress import Silent, using
+from course_lib.training.vision import STEPS_OF_A_SEED
+
+FEW = {"train": 150, "validation": 40, "test": 50}
+LANGUAGE = {"dim": 16, "depth": 1, "context_length": 16, "vocab_size": None}
+VIT, SWIN = {"depth": 1, "images": None}, {"size": 8, "patch_size": 2, "window_size": 2, "dim": 4, "num_heads": (1, 1)}
+SMALL = {  # name -> settings of every contestant that has them; constants
+    "resnet": ({"width": 4, "size": 16}, {(resnet, "SPLIT_SCENES"): FEW}),
+    "depth": ({"width": 4, "num_layers": 8, "steps": 20}, {(depth, "SPLIT_IMAGES"): FEW}),
+    "transfer": (
+        {"widths": (4, 6, 8), "stem_channels": 4},
+        {(transfer, "POOL"): 600, (transfer, "VALIDATION_SCENES"): 40, (transfer, "TEST_SCENES"): 40}
+        | {(transfer, "DRAWS"): 1},
+    ),
+    "simclr": (
+        {"encoder": replace(simclr.SETTINGS.encoder, widths=(4, 8), depths=(1, 1), stem_channels=4)},
+        {(simclr, "SPLITS"): FEW, (simclr, "DRAWS"): 2},
+    ),
+    "rnn_characters": (LANGUAGE, {}),
+    "lstm_characters": (LANGUAGE, {}),
+    "gpt": (LANGUAGE, {}),
+    "gpt_characters": (LANGUAGE, {}),
+    "translator": ({"dim": 8, "depth": 1, "averaged": 2, "train_pairs": 100}, {}),
+    "bert": ({"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80}, {(few_labels, "DRAWS"): 2}),
+    "vit": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
+    "vit_digits": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
+    "vit_data": (VIT | {"images": 8}, {(vit, "SPLIT_IMAGES"): FEW}),
+    "swin": (SWIN, {(swin, "SPLIT_IMAGES"): FEW}),
+    "shifted_windows": (SWIN | {"num_heads": (1,)}, {(swin, "SPLIT_IMAGES"): FEW}),
+    "mae": (
+        {"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8},
+        {(mae, "SPLIT_IMAGES"): FEW, (mae, "POOL_IMAGES"): 400, (mae, "DRAWS"): 2},
+    ),
+    "unet": (
+        {},
+        {
+            (unet, "SPLIT_SCENES"): {"validation": 12, "test": 14},
+            (unet, "TRUNK"): replace(unet.TRUNK, widths=(4, 4, 4, 4)),
+        }
+        | {(unet, "instance_scores"): partial(unet.instance_scores, count=6)},
+    ),
+}
+
+
+class Stop(Silent):
+    """Interrupts a training after two steps."""
+
+    def update(self, done, total, **details):
+        if done == 2:
+            raise KeyboardInterrupt
+
+
+def quick(settings, **small):
+    """The same settings, for a few steps and with what is small."""
+    small = {"steps": 3, "batch_size": 4} | small
+    return replace(settings, **{name: value for name, value in small.items() if hasattr(settings, name)})
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """A function from a name to the recipe in small."""
+    for module in (few_labels, mae, transfer):
+        constant = "CONTESTANTS" if module is transfer else "FINE_TUNING"
+        monkeypatch.setattr(module, constant, quick_all(getattr(module, constant)))
+    monkeypatch.setattr(unet, "FEW_MASKS", tuple(map(quick, unet.FEW_MASKS)))
+    tagged = few_labels.tagging_splits(train=120, validation=4, test=4)
+    genders = few_labels.gender_splits(train=120, validation=4, test=4)
+    monkeypatch.setattr(few_labels, "tagged_sentences", lambda language: tagged)
+    monkeypatch.setattr(few_labels, "genders", lambda: genders)
+    prose = language_models.tokenized_prose()
+    short = {name: ids[:2000] for name, ids in prose.ids.items()}
+    monkeypatch.setattr(language_models, "tokenized_prose", lambda vocab_size: replace(prose, ids=short))
+    pairs = transformer.splits(100)
+    few_pairs = replace(pairs, validation=pairs.validation[:6], test=pairs.test[:6])
+    monkeypatch.setattr(transformer, "splits", lambda count: few_pairs)
+
+    def recipe(name):
+        settings, constants = SMALL[name]
+        for place, value in constants.items():
+            monkeypatch.setattr(*place, value)
+        clear_caches()
+        known = find_recipe(name)
+        return replace(known, contestants={key: quick(each, **settings) for key, each in known.contestants.items()})
+
+    yield recipe
+    clear_caches()
+
+
+def quick_all(settings):
+    if isinstance(settings, dict):
+        return {key: quick_all(each) for key, each in settings.items()}
+    return tuple(map(quick, settings)) if isinstance(settings, tuple) else quick(settings)
+
+
+def clear_caches():
+    for cached in (simclr.images, transfer.target_scenes, unet.held_out):
+        cached.cache_clear()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_recipe_trains_even_if_interrupted_scores_and_ships_what_its_card_says(name, small, tmp_path):
+    recipe, card = small(name), json.loads((checkpoint_folder(name) / CARD).read_text(encoding="utf-8"))
+    with pytest.raises(KeyboardInterrupt), using(lambda title: Stop()):
+        recipe.run(3, tmp_path)
+    outcome = recipe.run(3, tmp_path)  # goes on where it stood
+    assert list(outcome.validation) == list(card["validation"]) and list(outcome.test) == list(card["test"])
+    assert recipe.chosen_by in outcome.validation
+    shipped = outcome.shipped
+    assert type(shipped.model).__name__ == card["model"]
+    assert shipped.settings == replace(recipe.contestants[recipe.ships], seed=3)
+    assert len({path.parent for path in tmp_path.rglob("last.pt")}) >= len(recipe.contestants)  # all can go on
+    same, other = (recipe.train(replace(shipped.settings, seed=seed)).model.state_dict() for seed in (3, 4))
+    assert all(torch.equal(tensor, same[key]) for key, tensor in shipped.model.state_dict().items())
+    assert any(not torch.equal(tensor, same[key]) for key, tensor in other.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("resnet", resnet), ("depth", depth), ("transfer", transfer), ("swin", swin)]
+)
+def test_no_image_is_seen_twice_nor_by_two_seeds(name, module, small, monkeypatch):
+    settings, seen, fit = small(name).contestants[find_recipe(name).ships], [], module.fit_classifier
+
+    def spy(settings, model, batch_at, **others):
+        seen.extend(batch_at(step)[0] for step in range(settings.steps))
+        return fit(settings, model, batch_at, **others)
+
+    monkeypatch.setattr(module, "fit_classifier", spy)
+    for seed in (0, 1):
+        (transfer.train_source if module is transfer else module.train)(replace(settings, seed=seed))
+    pixels = torch.cat(seen).flatten(1)
+    assert len(pixels) == 2 * settings.steps * 4 == len(pixels.unique(dim=0))
+    assert STEPS_OF_A_SEED > find_recipe(name).contestants[find_recipe(name).ships].steps
+
+
+def test_recipes_are_found_in_the_folders_in_the_order_of_the_course():
+    folders = {path.parent.name for path in Path(lessons.__file__).parent.glob("lesson_*/recipes*")}
+    numbers = [recipe.lesson for recipe in all_recipes().values()]
+    assert {f"lesson_{number}" for number in numbers} == folders and numbers == sorted(numbers)
+
+
+def test_two_lessons_cannot_use_one_name(monkeypatch):
+    monkeypatch.setattr(finder, "import_module", lambda name: resnet_alone)
+    with pytest.raises(ValueError, match="lesson_02 and a lesson before it have a training 'resnet'"):
+        all_recipes.__wrapped__()
+
+
+class resnet_alone:
+    RECIPES = {"resnet": resnet.RECIPE}
