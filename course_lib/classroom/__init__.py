@@ -1,24 +1,13 @@
-"""What a notebook shows: figures with alt text, questions, exercises with checks, progress and widgets."""
+"""What a notebook shows: the page of a lesson and its pieces, figures with alt text, source, progress."""
 
-from course_lib.classroom.exercises import check, exercise, hint, solution
+from course_lib.classroom.bets import Bet
+from course_lib.classroom.cards import Beat
 from course_lib.classroom.output import show
-from course_lib.classroom.quizzes import predict, quiz, reveal
+from course_lib.classroom.page import Page
+from course_lib.classroom.quizzes import Number, Quiz
 from course_lib.classroom.report import progress
-from course_lib.classroom.session import lesson
+from course_lib.classroom.results import Result
 from course_lib.classroom.source import show_source
 from course_lib.tasks.claims import claim
 
-__all__ = [
-    "check",
-    "claim",
-    "exercise",
-    "hint",
-    "lesson",
-    "predict",
-    "progress",
-    "quiz",
-    "reveal",
-    "show",
-    "show_source",
-    "solution",
-]
+__all__ = ["Beat", "Bet", "Number", "Page", "Quiz", "Result", "claim", "progress", "show", "show_source"]

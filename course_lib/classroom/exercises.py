@@ -1,231 +1,178 @@
-"""Small exercises: a task, checks that answer at once, three graded hints, and a solution that opens last."""
+"""Small exercises: a task, a check that answers at once, graded hints, and a solution that opens last."""
 
-import functools
 import html
-import inspect
-import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import ipywidgets as widgets
 
-from course_lib import tasks
 from course_lib.classroom.markup import code_html, details, inline_html, to_html, to_plain
 from course_lib.classroom.output import GREEN, GREY, RED, in_notebook, panel, present
-from course_lib.classroom.session import Session, current_session
+from course_lib.classroom.session import Session
+from course_lib.tasks import Comparison, Finding, Report, Row, Task
+
+SHOWN = 6  # numbers of a row
 
 
 class Exercise:
-    """A task with its checks and the help that opens step by step."""
+    """A task on the page, its help, and its check; the verdict is the output of the check's own cell."""
 
     kind = "exercises"
 
-    def __init__(
-        self,
-        session: Session,
-        name: str,
-        title: str,
-        *,
-        task: str = "",
-        checks: Sequence[Any],
-        hints: Sequence[str],
-        solution: str | Callable[..., Any],
-    ) -> None:
-        if not checks or not hints:
-            raise ValueError(
-                f"Exercise {name!r} needs at least one check and one hint, but got {len(checks)} and {len(hints)}."
-            )
-        self.session, self.name, self.title, self.task = session, name, title, task
-        self.checks, self.hints = list(checks), list(hints)
-        self.solution = solution if isinstance(solution, str) else inspect.getsource(solution)
-        self.solution = textwrap.dedent(self.solution).strip()
-        self.button = widgets.Button(layout=widgets.Layout(width="auto", align_self="flex-start"))
-        self.button.on_click(self.open_next)
+    def __init__(self, session: Session, name: str, task: Task) -> None:
+        self.session, self.name, self.task = session, name, task
+        self.next, self.close = (_button(action) for action in (self.open_next, self.close_last))
         self.opened = widgets.HTMLMath()
+        self.help = [(f"Hint {number} of {len(task.hints)}", text) for number, text in enumerate(task.hints, start=1)]
+        self.help.append(("The solution", ""))
 
-    def help_opened(self) -> int:
-        """Return how many of the hints, then the solution, the learner has opened."""
-        count = self.session.entry(self.kind, self.name).get("help", 0)
-        return min(count, len(self.hints) + 1) if isinstance(count, int) else 0
+    def show(self) -> None:
+        """Put the task and its help on the page."""
+        self.session.change(self.kind, self.name, lambda entry: entry.setdefault("met", True))
+        title = f"Exercise: {self.task.title}, {self.task.minutes} minutes"
+        if self.task.stretch:
+            title += ", a stretch"
+        present(f"{title}\n{to_plain(self.task.text)}", panel(to_html(f"**{title}**") + to_html(self.task.text)))
+        plain = f"Help: {len(self.task.hints)} hints, then the solution."
+        present(plain, self.html_help(), widget=self.widget() if in_notebook() else None)
+
+    def check(self, function: Any) -> bool:
+        """Say whether a learner's function is right, and if not what is wrong and how to go on; never a traceback."""
+        report = self.look(function)
+        if not report.written:
+            say_unwritten()
+        elif report.passed:
+            self.session.record(self.kind, self.name, passed=True)
+            text = f"✓ **All right**: your `{getattr(function, '__name__', self.name)}` passes its check."
+            present(to_plain(text), panel(to_html(text), colour=GREEN))
+        else:
+            self.session.change(self.kind, self.name, _count_attempt)
+            say_findings(report.findings)
+        return report.passed
+
+    def passes(self, function: Any) -> bool | None:
+        """Whether a function passes, without a word; None if it is not written yet."""
+        report = self.look(function)
+        return report.passed if report.written else None
+
+    def look(self, function: Any) -> Report:
+        """What the task says of a function; a check that cannot be carried out is a finding, too."""
+        try:
+            return self.task.run(function)
+        except Exception as error:  # the checks catch what a learner's code does; this is for a check that fails
+            text = f"{type(error).__name__}: {error}"
+            return Report(findings=[Finding(misconception="could not be checked", message=text)])
+
+    # help -------------------------------------------------------------------------------------------------------
+
+    def help_open(self) -> int:
+        """How many of the hints, then the solution, are open."""
+        entry = self.session.entry(self.kind, self.name)
+        count = entry.get("open", entry.get("help", 0))
+        return min(count, len(self.help)) if isinstance(count, int) else 0
 
     def open_next(self, _button: Any = None) -> None:
         """Open the next hint, or after the last hint the solution."""
-        last = len(self.hints) + 1
+        self._set_open(min(self.help_open() + 1, len(self.help)))
 
-        def one_more(entry: dict[str, Any]) -> None:
-            entry["help"] = min(entry.get("help", 0) + 1, last)
+    def close_last(self, _button: Any = None) -> None:
+        """Close what was opened last."""
+        self._set_open(max(self.help_open() - 1, 0))
 
-        self.session.store.change(self.session.lesson, self.kind, self.name, one_more)
+    def _set_open(self, count: int) -> None:
+        def note(entry: dict[str, Any]) -> None:
+            entry["open"], entry["help"] = count, max(count, entry.get("help", 0))
+
+        self.session.change(self.kind, self.name, note)
         self._update()
 
     def widget(self) -> widgets.VBox:
-        """Return the live form: the help opened so far, and one button for the next."""
+        """The live form: what is open so far, a button for the next piece, and one to close the last."""
         self._update()
-        return widgets.VBox([self.opened, self.button])
-
-    def plain_task(self) -> str:
-        """Return title and task as plain text."""
-        return f"Exercise: {to_plain(self.title)}" + (f"\n{to_plain(self.task)}" if self.task else "")
-
-    def html_task(self) -> str:
-        """Return title and task as HTML."""
-        return panel(to_html(f"**Exercise: {self.title}**") + (to_html(self.task) if self.task else ""))
+        return widgets.VBox([self.opened, widgets.HBox([self.next, self.close])])
 
     def html_help(self) -> str:
-        """Return hints and solution as blocks inside each other, so that they open in their order."""
-        body = details("Show the solution", code_html(self.solution))
-        for number in range(len(self.hints), 0, -1):
-            body = details(self._hint_label(number), to_html(self.hints[number - 1]) + body)
+        """Hints and solution as blocks inside each other, so that they open in their order."""
+        body = details("Show the solution", code_html(self.task.solution))
+        for label, hint in reversed(self.help[:-1]):
+            body = details(label, to_html(hint) + body)
         return panel(body, colour=GREY)
 
-    def plain_help(self, count: int) -> str:
-        """Return the first `count` pieces of help as plain text."""
-        lines = [f"{self._hint_label(i + 1)}: {to_plain(hint)}" for i, hint in enumerate(self.hints[:count])]
-        if count > len(self.hints):
-            lines.append("Solution:\n" + textwrap.indent(self.solution, "    "))
-        return "\n".join(lines)
-
-    def opened_help(self, count: int) -> str:
-        """Return the first `count` pieces of help as HTML."""
-        shown = [f"**{self._hint_label(i + 1)}.** {hint}" for i, hint in enumerate(self.hints[:count])]
-        body = "".join(map(to_html, shown))
-        if count > len(self.hints):
-            body += to_html("**The solution**") + code_html(self.solution)
-        return panel(body, attributes='role="status"') if body else ""
-
-    def _hint_label(self, number: int) -> str:
-        return f"Hint {number} of {len(self.hints)}"
-
     def _update(self) -> None:
-        count = self.help_opened()
-        self.opened.value = self.opened_help(count)
-        if count < len(self.hints):
-            self.button.description = f"Open {self._hint_label(count + 1).lower()}"
-        elif count == len(self.hints):
-            self.button.description = "Show the solution"
-        else:
-            self.button.description = "All help is open"
-        self.button.disabled = count > len(self.hints)
+        count = self.help_open()
+        shown = "".join(to_html(f"**{label}.** {hint}") for label, hint in self.help[:count])
+        shown += code_html(self.task.solution) if count == len(self.help) else ""
+        self.opened.value = panel(shown, attributes='role="status"') if shown else ""
+        labels = ["", *(_small(label) for label, _ in self.help), ""]
+        self.next.description = f"Open {labels[count + 1]}"
+        self.close.description = f"Close {labels[count]}"
+        self.next.layout.display = "none" if count == len(self.help) else ""
+        self.close.layout.display = "none" if count == 0 else ""
 
 
-def exercise(
-    name: str,
-    title: str | None = None,
-    *,
-    task: str = "",
-    checks: Sequence[Any] = (),
-    hints: Sequence[str] = (),
-    solution: str | Callable[..., Any] = "",
-) -> None:
-    """Set an exercise; with its name alone, the one of that name in the lesson's content.
-
-    `checks` come from `course_lib.tasks`, the hints go from gentle to strong, `solution` is code or a function
-    whose source is shown. Raises ValueError if there is no check or no hint, the name is unknown or no lesson is open.
-    """
-    session = current_session()
-    parts = {"title": title, "task": task, "checks": checks, "hints": hints, "solution": solution}
-    item = Exercise(session, name, **(session.written("exercises", name) if title is None else parts))
-    session.register(item.kind, name, item)
-    present(item.plain_task(), item.html_task())
-    plain = f"Help: {len(item.hints)} hints, one after another with hint({name!r}); then solution({name!r})."
-    present(plain, item.html_help(), widget=item.widget() if in_notebook() else None)
-
-
-class _Watched:
-    """A learner's function that remembers whether any call gave a result or a real error."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.called = self.written = False
-
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            self.called = True
-            try:
-                result = function(*args, **kwargs)
-            except NotImplementedError:
-                raise
-            except Exception:
-                self.written = True
-                raise
-            self.written = self.written or (result is not None and result is not Ellipsis)
-            return result
-
-        self.call = call
-
-
-def check(name: str, function: Any) -> None:
-    """Check a learner's solution: says what failed, what it probably comes from and how to go on; never a traceback.
-
-    Raises ValueError if `exercise` has not set an exercise of this name.
-    """
-    session = current_session()
-    item: Exercise = session.find("exercises", name, "exercise")
-    if function is None or function is Ellipsis:
-        _say_unwritten()
-        return
-    watched = _Watched(function) if inspect.isfunction(function) else None
-    try:
-        report = tasks.run_checks(watched.call if watched else function, item.checks)
-    except Exception as error:  # the checks catch what a learner's code does; this is for a check that fails
-        text = f"Your code could not be checked: {type(error).__name__}: {error}"
-        present(f"✗ {text}", panel(f"<p>✗ {html.escape(text)}</p>", colour=RED))
-        return
-    if watched and watched.called and not watched.written:
-        _say_unwritten()
-    elif report.passed:
-        session.record(item.kind, name, passed=True)
-        count = f"{len(item.checks)} checks" if len(item.checks) > 1 else "its check"
-        text = f"✓ All right: your code passes {count}."
-        present(text, panel(to_html(f"✓ **All right**: your code passes {count}."), colour=GREEN))
-    else:
-        session.store.change(session.lesson, item.kind, name, _count_attempt)
-        say_findings(report.findings)
-    session.say_notices()
-
-
-def say_findings(findings: Sequence[tasks.Finding]) -> None:
-    """Tell the learner what the checks saw, with a hint for each."""
-    plain, body = ["✗ Not yet. This is what the checks saw:"], ""
+def say_findings(findings: Sequence[Finding]) -> None:
+    """Tell a learner what the checks saw, with a hint for each."""
+    plain, body = ["✗ Not yet. This is what the check saw:"], ""
     for finding in findings:
+        rows = finding.rows if isinstance(finding, Comparison) else ()
         plain.append(f"  - {to_plain(finding.misconception)}: {to_plain(finding.message)}")
+        plain += [f"      {line}" for line in _plain_rows(rows)]
         plain += [f"    Hint: {to_plain(finding.hint)}"] if finding.hint else []
         advice = f"<br><em>Hint:</em> {inline_html(finding.hint)}" if finding.hint else ""
-        body += (
-            f"<li><strong>{inline_html(finding.misconception)}</strong>: {inline_html(finding.message)}{advice}</li>"
-        )
-    present(
-        "\n".join(plain),
-        panel(to_html("✗ **Not yet.** This is what the checks saw:") + f"<ul>{body}</ul>", colour=RED),
-    )
+        said = f"<strong>{inline_html(finding.misconception)}</strong>: {inline_html(finding.message)}"
+        body += f"<li>{said}{_html_rows(rows)}{advice}</li>"
+    verdict = to_html("✗ **Not yet.** This is what the check saw:")
+    present("\n".join(plain), panel(f"{verdict}<ul>{body}</ul>", colour=RED))
 
 
-def hint(name: str) -> None:
-    """Open the next hint of an exercise as text and show those opened so far; raises ValueError if it is unknown."""
-    item: Exercise = current_session().find("exercises", name, "exercise")
-    if item.help_opened() < len(item.hints):
-        item.open_next()
-    count = min(item.help_opened(), len(item.hints))
-    present(item.plain_help(count), item.opened_help(count))
+def say_unwritten() -> None:
+    """Tell a learner that there is nothing to check yet."""
+    text = "○ Not written yet: fill in the function above, run its cell, then run this one again."
+    present(text, panel(to_html(text), colour=GREY))
 
 
-def solution(name: str) -> None:
-    """Show an exercise's solution, once all its hints are open; raises ValueError if it is unknown."""
-    item: Exercise = current_session().find("exercises", name, "exercise")
-    missing = len(item.hints) - item.help_opened()
-    if missing > 0:
-        verb = "hint is" if missing == 1 else "hints are"
-        text = f"The solution opens after the hints: {missing} {verb} still closed. hint({name!r}) opens the next."
-        present(text, panel(to_html(text), colour=GREY))
-        return
-    if item.help_opened() == len(item.hints):
-        item.open_next()
-    present(item.plain_help(item.help_opened()), item.opened_help(item.help_opened()))
+def _plain_rows(rows: Sequence[Row]) -> list[str]:
+    lines = []
+    for row in rows:
+        place = f"row {', '.join(map(str, row.place))}: " if row.place else ""
+        for label, numbers in (("yours", row.yours), ("wanted", row.wanted)):
+            lines.append(f"{place}{label} " + " ".join(_marked(numbers, row.first, "[{}]")))
+    return lines
+
+
+def _html_rows(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    body = ""
+    for row in rows:
+        cells = []
+        for numbers in (row.yours, row.wanted):
+            text = " ".join(_marked([*numbers], row.first, "<mark>{}</mark>"))
+            cells.append(f'<td style="text-align:left;white-space:nowrap;font-family:monospace">{text}</td>')
+        place = html.escape(", ".join(map(str, row.place)))
+        body += f'<tr><th scope="row">{place}</th>{"".join(cells)}</tr>'
+    head = "".join(f'<th scope="col" style="text-align:left">{word}</th>' for word in ("row", "yours", "wanted"))
+    return f'<table style="margin:0.4em 0"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _marked(numbers: Sequence[float], first: int | None, mark: str) -> list[str]:
+    """The numbers of a row around the first difference, with a mark on it."""
+    start = max(0, min((first or 0) - SHOWN // 2, len(numbers) - SHOWN))
+    shown = [f"{number:.4g}" for number in numbers[start : start + SHOWN]]
+    if first is not None:
+        shown[first - start] = mark.format(shown[first - start])
+    return (["…"] if start else []) + shown + (["…"] if start + SHOWN < len(numbers) else [])
+
+
+def _button(action: Callable[..., None]) -> widgets.Button:
+    button = widgets.Button(layout=widgets.Layout(width="auto", align_self="flex-start"))
+    button.on_click(action)
+    return button
+
+
+def _small(label: str) -> str:
+    return label[0].lower() + label[1:]
 
 
 def _count_attempt(entry: dict[str, Any]) -> None:
     entry["attempts"] = entry.get("attempts", 0) + 1
-
-
-def _say_unwritten() -> None:
-    text = "Not written yet: fill in the function above, run its cell, then run this one again."
-    present(f"○ {text}", panel(to_html(f"○ {text}"), colour=GREY))

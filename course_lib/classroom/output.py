@@ -55,7 +55,10 @@ def show(fig: Figure, *, alt: str) -> None:
 
 
 def picture_html(fig: Figure, *, alt: str) -> str:
-    """Return a figure as an HTML image with its text alternate; raises ValueError if `alt` is empty."""
+    """Return a figure as an HTML image with its text alternate, on white ground also where the page is dark.
+
+    Raises ValueError if `alt` is empty.
+    """
     alt = _sentence(alt)
     buffer = io.BytesIO()
     fig.savefig(buffer, format="png", metadata={"Software": None})
@@ -67,7 +70,8 @@ def picture_html(fig: Figure, *, alt: str) -> str:
     data = buffer.getvalue()
     return (
         f'<img alt="{html.escape(alt)}" width="{width}" height="{height}" decoding="sync" '
-        f'style="max-width:100%;height:auto" src="data:image/png;base64,{base64.b64encode(data).decode()}">'
+        f'style="box-sizing:content-box;max-width:calc(100% - 16px);height:auto;padding:8px;background:#fff;'
+        f'border-radius:8px" src="data:image/png;base64,{base64.b64encode(data).decode()}">'
     )
 
 

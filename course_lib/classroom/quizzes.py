@@ -1,271 +1,277 @@
-"""Questions with explained answers, and predictions that a learner makes before a result."""
+"""Self-test questions: options to choose from, or a number to work out; every answer is explained."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import ipywidgets as widgets
 
-from course_lib.classroom.markup import details, inline_html, letter, plain_list, to_html, to_plain
-from course_lib.classroom.output import BLUE, GREEN, GREY, RED, in_notebook, panel, present
-from course_lib.classroom.session import Session, current_session
+from course_lib.classroom.choices import Choices, button, html_options, plain_options
+from course_lib.classroom.markup import code_html, details, inline_html, letter, plain_list, to_html, to_plain
+from course_lib.classroom.output import GREEN, GREY, RED, in_notebook, panel, present
+from course_lib.classroom.session import Session
+
+
+@dataclass(frozen=True)
+class Quiz:
+    """A question with options, each explained: {text: why}; `answer` is the number of the right one, or several.
+
+    `kind` is "choice", or "bug" where the learner is to find one in `code`.
+    """
+
+    question: str
+    options: Mapping[str, str]
+    answer: int | Sequence[int]
+    kind: str = "choice"
+    code: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.right or not all(0 <= index < len(self.options) for index in self.right):
+            raise ValueError(
+                f"The answer of {self.question!r} must be an option's number from 0 to {len(self.options) - 1}, or a "
+                f"list of them, but got {self.answer!r}."
+            )
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one answer may be right."""
+        return not isinstance(self.answer, int)
+
+    @property
+    def right(self) -> list[int]:
+        """The numbers of the right options."""
+        return sorted(set(self.answer)) if self.several else [self.answer]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A question whose answer is a number, right up to `tolerance`; `near` explains likely mistakes: {number: why}."""
+
+    question: str
+    answer: float
+    tolerance: float = 0.0
+    why: str = ""
+    unit: str = ""
+    near: Mapping[float, str] = field(default_factory=dict)
+
+    def fits(self, number: float, wanted: float) -> bool:
+        """Whether a learner's number means the wanted one."""
+        return math.isclose(number, wanted, rel_tol=1e-9, abs_tol=self.tolerance)
 
 
 class Question:
-    """What a quiz and a prediction share: a text, options named A, B, C, ... and one button for each."""
+    """What both kinds of question share: a fold with the answer, a live form, and a record of the tries."""
 
-    kind: str
-    heading: str
+    kind = "quizzes"
 
-    def __init__(self, session: Session, name: str, question: str, options: Sequence[str]) -> None:
-        if not 2 <= len(options) <= 26:
-            raise ValueError(f"{name!r} needs 2 to 26 options to choose from, but got {len(options)}.")
-        self.session, self.name, self.question, self.options = session, name, question, list(options)
-        self.buttons: list[Any] = []
+    def __init__(self, session: Session, name: str, quiz: Quiz | Number) -> None:
+        self.session, self.name, self.quiz = session, name, quiz
         self.feedback = widgets.HTMLMath()
+        self.close_button = button("Close", self.close)
+        self.close_button.layout.display = "none"
 
-    def plain_question(self) -> str:
-        """Return the question and its options as plain text."""
-        lines = [f"  {letter(i)}. {to_plain(option)}" for i, option in enumerate(self.options)]
-        return "\n".join([f"{self.heading}. {to_plain(self.question)}", *lines])
-
-    def html_question(self) -> str:
-        """Return the question and its options as HTML."""
-        named = [f"<strong>{letter(i)}.</strong> {inline_html(option)}" for i, option in enumerate(self.options)]
-        return panel(to_html(f"**{self.heading}.** {self.question}") + plain_list(named))
-
-    def button_row(self, make: Callable[..., Any]) -> widgets.HBox:
-        """Return the buttons, made by `make`, behind a label."""
-        self.buttons = [
-            make(
-                description=letter(i),
-                tooltip=f"{letter(i)}: {to_plain(option)}",
-                layout=widgets.Layout(width="4.5em"),
-            )
-            for i, option in enumerate(self.options)
-        ]
-        return widgets.HBox([widgets.Label(value="Your answer:"), *self.buttons])
-
-    def say(self, body: str, colour: str) -> None:
-        """Put an answer below the buttons, and have a screen reader speak it."""
-        self.feedback.value = panel(body, colour=colour, attributes='role="alert"')
-
-    def names(self, indices: Sequence[int]) -> str:
-        """Return the letters of some options: 'B', 'A and C'."""
-        return " and ".join(letter(i) for i in indices)
-
-
-class Quiz(Question):
-    """A self-test question; an answer is explained at once, and a wrong one may be tried again."""
-
-    kind, heading = "quizzes", "Question"
-
-    def __init__(
-        self,
-        session: Session,
-        name: str,
-        question: str,
-        *,
-        options: Sequence[str],
-        answer: int | Sequence[int],
-        why: Sequence[str],
-    ) -> None:
-        super().__init__(session, name, question, options)
-        self.several = not isinstance(answer, int)
-        self.answer = sorted(set(answer)) if self.several else [answer]
-        self.why = list(why)
-        if len(self.why) != len(self.options):
-            raise ValueError(
-                f"{name!r} has {len(self.options)} options and {len(self.why)} explanations: give one for each."
-            )
-        if not self.answer or not all(0 <= index < len(self.options) for index in self.answer):
-            raise ValueError(
-                f"The answer of {name!r} must be an option's number from 0 to {len(self.options) - 1}, or a list "
-                f"of them, but got {answer!r}."
-            )
-        if self.several:
-            self.question += "\n\n*More than one answer may be right.*"
-
-    def plain_answer(self) -> str:
-        """Return the answer and the explanations as plain text."""
-        return "\n".join(
-            [f"Answer: {self.names(self.answer)}"]
-            + [f"  {letter(i)} {self._verdict(i)}: {to_plain(why)}" for i, why in enumerate(self.why)]
-        )
-
-    def html_answer(self) -> str:
-        """Return the answer as a block that the reader opens."""
-        return panel(details("Show the answer", self._explanations(range(len(self.options)))), colour=GREY)
+    def show(self) -> None:
+        """Put the question on the page."""
+        self.session.change(self.kind, self.name, lambda entry: entry.setdefault("met", True))
+        plain = f"Question. {self.plain_question()}\n{self.plain_answer()}"
+        answer = panel(details("Show the answer", self.html_answer()), colour=GREY)
+        present(plain, panel(self.html_question()) + answer, widget=self.widget() if in_notebook() else None)
 
     def widget(self) -> widgets.VBox:
-        """Return the live form: buttons, and room for what is said to the answer."""
-        if self.several:
-            row = self.button_row(widgets.ToggleButton)
-            submit = widgets.Button(description="Check my answer", layout=widgets.Layout(width="auto"))
-            submit.on_click(lambda _: self.choose([i for i, button in enumerate(self.buttons) if button.value]))
-            row.children = (*row.children, submit)
-        else:
-            row = self.button_row(widgets.Button)
-            for index, button in enumerate(self.buttons):
-                button.on_click(partial(self._on_click, index))
+        """Return the live form: the question, a way to answer, and room for what is said to it."""
         entry = self.session.entry(self.kind, self.name)
+        before = ""
         if entry.get("right"):
-            self.feedback.value = panel(to_html("✓ You have answered this one right before."), colour=GREEN)
+            before = to_html("✓ You have answered this one right before.")
         elif entry.get("tries"):
-            self.feedback.value = panel(to_html("✗ Not right yet when you last tried."), colour=RED)
-        return widgets.VBox([row, self.feedback])
+            before = to_html("Not right yet when you last tried.")
+        asked = widgets.HTMLMath(panel(self.live_question() + before))
+        return widgets.VBox([asked, self.form(), self.feedback, self.close_button])
 
-    def choose(self, chosen: Sequence[int]) -> None:
-        """Take an answer: mark the buttons, explain, and record it."""
+    def say(self, verdict: str, body: str = "", colour: str = RED) -> None:
+        """Put the verdict, then its reasons, below the form, and have a screen reader speak it."""
+        self.feedback.value = panel(to_html(verdict) + body, colour=colour, attributes='role="alert"')
+        self.close_button.layout.display = ""
+
+    def close(self) -> None:
+        """Fold the explanation again, so that the question can be answered anew."""
+        self.feedback.value = ""
+        self.close_button.layout.display = "none"
+
+    def count(self, *, right: bool) -> None:
+        """Record a try."""
+
+        def one_more(entry: dict[str, Any]) -> None:
+            entry["tries"] = entry.get("tries", 0) + 1
+            if right and not entry.get("right"):
+                entry |= {"right": True, "first_try": entry["tries"] == 1}
+
+        self.session.change(self.kind, self.name, one_more)
+
+
+class ChoiceQuestion(Question):
+    """A question with options: a wrong one is explained and may be tried again, the right one explains the others."""
+
+    def __init__(self, session: Session, name: str, quiz: Quiz) -> None:
+        super().__init__(session, name, quiz)
+        self.options, self.why = list(quiz.options), list(quiz.options.values())
+        self.choices = Choices(self.options, self._clicked, several=quiz.several)
+
+    def plain_question(self) -> str:
+        code = "\n" + self.quiz.code.strip("\n") if self.quiz.code else ""
+        return f"{to_plain(self.quiz.question)}{code}\n{plain_options(self.options)}"
+
+    def live_question(self) -> str:
+        several = "\n\n*More than one answer may be right.*" if self.quiz.several else ""
+        return to_html(f"**Question.** {self.quiz.question}{several}") + (
+            code_html(self.quiz.code) if self.quiz.code else ""
+        )
+
+    def html_question(self) -> str:
+        return self.live_question() + html_options(self.options)
+
+    def plain_answer(self) -> str:
+        rows = [f"  {letter(i)} {self._verdict(i)}: {to_plain(why)}" for i, why in enumerate(self.why)]
+        return "\n".join([f"Answer: {_names(self.quiz.right)}", *rows])
+
+    def html_answer(self) -> str:
+        return self._explanations(range(len(self.why)))
+
+    def form(self) -> widgets.Widget:
+        if not self.quiz.several:
+            return self.choices.box
+        self.submit = button("Check my answer", lambda: self.answer(self._toggled()))
+        return widgets.VBox([self.choices.box, self.submit])
+
+    def answer(self, chosen: Sequence[int]) -> None:
+        """Take an answer: mark the options, explain, and record it."""
         if not chosen:
-            self.say(to_html("Choose at least one answer first."), GREY)
+            self.say("Choose at least one answer first.", colour=GREY)
             return
-        right = sorted(chosen) == self.answer
-        for index, button in enumerate(self.buttons):
-            sign = "" if index not in chosen else f" {'✓' if self.several and right else ''}"
-            if index in chosen and not self.several:
-                sign = " ✓" if right else " ✗"
-            button.description = (letter(index) + sign).strip()
+        right = sorted(chosen) == self.quiz.right
+        others = [i for i in range(len(self.why)) if i not in chosen]
         if right:
-            rest = [i for i in range(len(self.options)) if i not in chosen]
-            others = details("Why not the others?", self._explanations(rest)) if rest else ""
-            self.say(to_html(f"✓ **{self.names(chosen)} is right.**") + self._why(chosen) + others, GREEN)
-        elif self.several:
-            extra = [i for i in chosen if i not in self.answer]
-            missing = sum(i not in chosen for i in self.answer)
+            rest = details("Why not the others?", self._explanations(others)) if others else ""
+            verb = "is" if len(chosen) == 1 else "are"
+            self.say(f"✓ **{_names(chosen)} {verb} right.**", self._reasons(chosen) + rest, GREEN)
+        elif self.quiz.several:
+            missing = sum(i not in chosen for i in self.quiz.right)
             text = "✗ **Not yet.**" + (f" Still missing: {missing} of the right answers." if missing else "")
-            self.say(to_html(text) + self._explanations(extra), RED)
+            self.say(text, self._explanations([i for i in chosen if i not in self.quiz.right]))
         else:
-            self.say(to_html(f"✗ **{self.names(chosen)} is not right.**") + self._why(chosen), RED)
-        self.session.store.change(self.session.lesson, self.kind, self.name, partial(_count_try, right=right))
+            self.say(f"✗ **{_names(chosen)} is not right.** Try again.", self._reasons(chosen))
+        if not self.quiz.several:
+            for index in range(len(self.why)):
+                self.choices.mark(index, "" if index not in chosen else "✓" if right else "✗")
+        self.count(right=right)
 
-    def _on_click(self, index: int, _button: Any) -> None:
-        self.choose([index])
+    def close(self) -> None:
+        super().close()
+        for index, own in enumerate(self.choices.buttons):
+            if self.quiz.several:
+                own.value = False
+            self.choices.mark(index)
+
+    def _clicked(self, index: int) -> None:
+        if self.quiz.several:
+            self.choices.mark(index, "●" if self.choices.buttons[index].value else "")
+        else:
+            self.answer([index])
+
+    def _toggled(self) -> list[int]:
+        return [index for index, button in enumerate(self.choices.buttons) if button.value]
 
     def _verdict(self, index: int) -> str:
-        return "✓ (right)" if index in self.answer else "✗ (wrong)"
+        return "✓ (right)" if index in self.quiz.right else "✗ (wrong)"
 
-    def _why(self, indices: Sequence[int]) -> str:
+    def _reasons(self, indices: Sequence[int]) -> str:
         return "".join(to_html(self.why[i]) for i in indices)
 
     def _explanations(self, indices: Sequence[int]) -> str:
-        items = (f"<strong>{letter(i)} {self._verdict(i)}</strong>: {inline_html(self.why[i])}" for i in indices)
-        return plain_list(items)
-
-
-def _count_try(entry: dict[str, Any], *, right: bool) -> None:
-    entry["tries"] = entry.get("tries", 0) + 1
-    if right and not entry.get("right"):
-        entry |= {"right": True, "first_try": entry["tries"] == 1}
-
-
-class Prediction(Question):
-    """A guess before the result; `reveal` sets it beside what was measured."""
-
-    kind, heading = "predictions", "Predict before you run"
-
-    def __init__(self, session: Session, name: str, question: str, *, options: Sequence[str]) -> None:
-        super().__init__(session, name, question, options)
-        self.revealed: Callable[[], None] = lambda: None
-
-    def widget(self) -> widgets.VBox:
-        """Return the live form: one button for each option."""
-        row = self.button_row(widgets.Button)
-        for index, button in enumerate(self.buttons):
-            button.on_click(partial(self.choose, index))
-        if self.choice() is not None:
-            self._confirm()
-        return widgets.VBox([row, self.feedback])
-
-    def choice(self) -> int | None:
-        """Return the option that the learner has chosen, if any."""
-        choice = self.session.entry(self.kind, self.name).get("choice")
-        return choice if isinstance(choice, int) and 0 <= choice < len(self.options) else None
-
-    def choose(self, index: int, _button: Any = None) -> None:
-        """Record a prediction; it may be changed."""
-        self.session.record(self.kind, self.name, choice=index)
-        self._confirm()
-        self.revealed()
-
-    def _confirm(self) -> None:
-        choice = self.choice()
-        for index, button in enumerate(self.buttons):
-            button.description = letter(index) + (" ✓" if index == choice else "")
-        self.say(to_html(f"You predict **{letter(choice)}**. Run on and see."), BLUE)
-
-    def comparison(self, text: str, answer: int | None) -> str:
-        """Return what happened, beside what the learner had predicted, as HTML."""
-        choice = self.choice()
-        if choice is None:
-            return panel(to_html(text), colour=GREY)
-        said = f"You predicted **{letter(choice)}**: {self.options[choice]}"
-        if answer is None:
-            return panel(to_html(said) + to_html(text), colour=BLUE)
-        came_true = choice == answer
-        verdict = (
-            "✓ and that came true." if came_true else f"✗ but **{letter(answer)}** came true: {self.options[answer]}"
+        return plain_list(
+            f"<strong>{letter(i)} {self._verdict(i)}</strong>: {inline_html(self.why[i])}" for i in indices
         )
-        return panel(to_html(f"{said}\n\n{verdict}") + to_html(text), colour=GREEN if came_true else RED)
 
 
-def quiz(
-    name: str,
-    question: str | None = None,
-    *,
-    options: Sequence[str] = (),
-    answer: int | Sequence[int] = 0,
-    why: Sequence[str] = (),
-) -> None:
-    """Ask a self-test question; with its name alone, the one of that name in the lesson's content.
+class NumberQuestion(Question):
+    """A question with a field for a number: near misses are explained, others may be tried again."""
 
-    `answer` is the number of the right option, or a list of several; `why` explains each option.
-    Raises ValueError if the parts do not fit together, the name is unknown or no lesson is open.
-    """
-    session = current_session()
-    parts = {"question": question, "options": options, "answer": answer, "why": why}
-    item = Quiz(session, name, **(session.written("quizzes", name) if question is None else parts))
-    session.register(item.kind, name, item)
-    present(item.plain_question(), item.html_question())
-    present(item.plain_answer(), item.html_answer(), widget=item.widget() if in_notebook() else None)
+    def __init__(self, session: Session, name: str, quiz: Number) -> None:
+        super().__init__(session, name, quiz)
+        self.field = widgets.Text(
+            description="Your answer", placeholder="a number", continuous_update=False, layout={"width": "16em"}
+        )
+        self.field.observe(lambda change: self.answer(change["new"]), "value")  # Enter, or leaving the field
+
+    def plain_question(self) -> str:
+        return to_plain(self.quiz.question) + (f" (in {self.quiz.unit})" if self.quiz.unit else "")
+
+    def live_question(self) -> str:
+        return to_html(f"**Question.** {self.quiz.question}")
+
+    html_question = live_question
+
+    def plain_answer(self) -> str:
+        near = [f"  {number:g} ✗ (wrong): {to_plain(why)}" for number, why in self.quiz.near.items()]
+        return "\n".join([f"Answer: {to_plain(self._right())}", *near])
+
+    def html_answer(self) -> str:
+        near = (f"<strong>{number:g} ✗ (wrong)</strong>: {inline_html(why)}" for number, why in self.quiz.near.items())
+        return to_html(self._right()) + (plain_list(near) if self.quiz.near else "")
+
+    def form(self) -> widgets.HBox:
+        self.submit = button("Check", lambda: None if self.feedback.value else self.answer(self.field.value))
+        return widgets.HBox([self.field, widgets.Label(self.quiz.unit), self.submit])
+
+    def answer(self, text: str) -> None:
+        """Take what was typed: explain it, and record it if it is a number."""
+        readings = numbers_in(text)
+        if not readings:
+            if text.strip():
+                self.say(f"I cannot read `{text}` as a number. Try for example 8, 0.5 or 1/8.", colour=GREY)
+            return
+        if any(self.quiz.fits(number, self.quiz.answer) for number in readings):
+            self.say(f"✓ **{text} is right.**", to_html(self.quiz.why) if self.quiz.why else "", GREEN)
+            self.count(right=True)
+            return
+        near = [why for wanted, why in self.quiz.near.items() if any(self.quiz.fits(n, wanted) for n in readings)]
+        self.say(f"✗ **{text} is not right.** Try again.", "".join(map(to_html, near[:1])))
+        self.count(right=False)
+
+    def close(self) -> None:
+        self.field.value = ""
+        super().close()
+
+    def _right(self) -> str:
+        unit = f" {self.quiz.unit}" if self.quiz.unit else ""
+        return f"**{self.quiz.answer:g}{unit}**" + (f". {self.quiz.why}" if self.quiz.why else "")
 
 
-def predict(name: str, question: str | None = None, *, options: Sequence[str] = ()) -> None:
-    """Ask for a guess before the result is on the page; `reveal` with the same name comes after it.
-
-    With its name alone, the prediction of that name in the lesson's content.
-    Raises ValueError if there are fewer than two options, the name is unknown or no lesson is open.
-    """
-    session = current_session()
-    parts = {"question": question, "options": options}
-    item = Prediction(session, name, **(session.written("predictions", name) if question is None else parts))
-    session.register(item.kind, name, item)
-    present(item.plain_question(), item.html_question())
-    plain = "Choose one before you read on."
-    present(plain, panel(to_html(plain), colour=GREY), widget=item.widget() if in_notebook() else None)
+def question(session: Session, name: str, quiz: Quiz | Number) -> Question:
+    """Return the form that belongs to a question."""
+    return (NumberQuestion if isinstance(quiz, Number) else ChoiceQuestion)(session, name, quiz)
 
 
-def reveal(name: str, text: str | None = None, *, answer: int | None = None) -> None:
-    """Say what happened, beside the learner's own prediction; `answer` is the number of the option that came true.
+_NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)(e[-+]?\d+)?", re.IGNORECASE)
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
 
-    With its name alone, text and answer come from the OUTCOMES of the lesson's content. The stored text never holds
-    the prediction. Raises ValueError if there is no such prediction, outcome or option.
-    """
-    session = current_session()
-    item: Prediction = session.find("predictions", name, "predict")
-    if text is None:
-        written = session.written("outcomes", name)
-        text, answer = written["text"], written.get("answer") if answer is None else answer
-    if answer is not None and not 0 <= answer < len(item.options):
-        raise ValueError(f"{name!r} has options 0 to {len(item.options) - 1}, but answer={answer}.")
-    outcome = "" if answer is None else f"**{letter(answer)}** came true: {item.options[answer]}\n\n"
-    live = None
-    if in_notebook():
-        live = widgets.HTMLMath()
 
-        def update() -> None:
-            live.value = item.comparison(text if item.choice() is not None else outcome + text, answer)
+def numbers_in(text: str) -> list[float]:
+    """Return what a text can mean as a number: one for "0,5", "1/8" or "8.6e9", two for "8,192", none for "many"."""
+    parts = re.sub(r"[\s_]", "", text.replace("−", "-")).split("/")
+    if len(parts) > 2:
+        return []
+    meanings = product(*map(_readings, parts))
+    return [top / below[0] if below else top for top, *below in meanings if below != [0.0]]
 
-        item.revealed = update
-        update()
-    present(to_plain(outcome + text), panel(to_html(outcome + text)), widget=live)
+
+def _readings(part: str) -> list[float]:
+    point = [float(part.replace(",", "."))] if _NUMBER.fullmatch(part) else []
+    return point + ([float(part.replace(",", ""))] if _THOUSANDS.fullmatch(part) else [])
+
+
+def _names(indices: Sequence[int]) -> str:
+    return " and ".join(letter(i) for i in indices)

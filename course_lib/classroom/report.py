@@ -4,39 +4,28 @@ import html
 from typing import Any
 
 from course_lib.classroom.output import BLUE, present
-from course_lib.classroom.session import LESSONS, Session, current_session
+from course_lib.classroom.session import LESSONS
 from course_lib.classroom.store import ProgressStore, empty_lesson
 
-COLUMNS = ("Questions", "Predictions", "Exercises")
+COLUMNS = ("Questions", "Bets", "Exercises")
 
 
 def progress(*lessons: str) -> None:
-    """Show what has been done in each lesson (or in those named): questions, predictions, exercises.
+    """Show what has been done in each lesson (or in those named): questions, bets, exercises.
 
     Raises ValueError for a lesson that does not exist.
     """
     unknown = [name for name in lessons if name not in LESSONS]
     if unknown:
         raise ValueError(f"There is no lesson {unknown[0]!r}; the lessons are {', '.join(LESSONS)}.")
-    session = _session_or_none()
-    store = session.store if session else ProgressStore()
-    records = store.lessons()
+    records = ProgressStore().lessons()
     rows = [(name, records.get(name, empty_lesson())) for name in lessons or LESSONS]
     present(_plain(rows), _html(rows))
-    if session:
-        session.say_notices()
-
-
-def _session_or_none() -> Session | None:
-    try:
-        return current_session()
-    except ValueError:
-        return None
 
 
 def _counts(record: dict[str, Any]) -> list[tuple[int, int, str]]:
     """For each column: how many are done, how many the learner has met, and a remark."""
-    quizzes, predictions, exercises = (record[kind].values() for kind in ("quizzes", "predictions", "exercises"))
+    quizzes, bets, exercises = (record[kind].values() for kind in ("quizzes", "predictions", "exercises"))
     first = sum(bool(entry.get("first_try")) for entry in quizzes)
     helped = sum(bool(entry.get("passed")) and entry.get("help", 0) > 0 for entry in exercises)
     return [
@@ -45,7 +34,7 @@ def _counts(record: dict[str, Any]) -> list[tuple[int, int, str]]:
             len(quizzes),
             f"{first} at the first try" if first else "",
         ),
-        (sum("choice" in entry for entry in predictions), len(predictions), ""),
+        (sum("choice" in entry for entry in bets), len(bets), ""),
         (
             sum(bool(entry.get("passed")) for entry in exercises),
             len(exercises),
@@ -55,11 +44,12 @@ def _counts(record: dict[str, Any]) -> list[tuple[int, int, str]]:
 
 
 def _state(record: dict[str, Any]) -> str:
-    counts = _counts(record)
+    counts = [(done, total) for done, total, _ in _counts(record)]
     if not record["opened"]:
         return "not started"
-    met = sum(total for _, total, _ in counts)
-    return "done" if met and all(done == total for done, total, _ in counts) else "opened"
+    if not any(done for done, _ in counts):
+        return "opened"
+    return "done" if all(done == total for done, total in counts) else "under way"
 
 
 def _cell(done: int, total: int, remark: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from platformdirs import user_data_path
 
 SCHEMA = 1
-KINDS = ("quizzes", "predictions", "exercises")
+KINDS = ("quizzes", "predictions", "exercises", "parts")  # predictions are bets, parts are results and playgrounds
 
 Entry = dict[str, Any]
 
@@ -49,6 +49,7 @@ def _nothing() -> Entry:
 def _is_lesson(record: Any) -> bool:
     if not isinstance(record, dict) or not isinstance(record.get("opened"), bool):
         return False
+    record.setdefault("parts", {})  # files of the first edition have none
     groups = [record.get(kind) for kind in KINDS]
     return all(isinstance(group, dict) and all(isinstance(e, dict) for e in group.values()) for group in groups)
 
@@ -93,7 +94,7 @@ class ProgressStore:
             return content["lessons"]
 
     def entry(self, lesson: str, kind: str, name: str) -> Entry:
-        """Return what is known of one quiz, prediction or exercise; empty when nothing is."""
+        """Return what is known of one item; empty when nothing is."""
         return self.lessons().get(lesson, empty_lesson())[kind].get(name, {})
 
     def open(self, lesson: str) -> None:

@@ -1,5 +1,22 @@
-"""Checks of properties that a learner's own code should have; see `core` for how they work."""
+"""Tasks as tables: what a learner's own code is asked, and what is said of whatever goes wrong; see `table`."""
 
-from course_lib.tasks.core import Check, Finding, Report, run_checks
+from course_lib.tasks.core import Check, Draw, Report, run_checks
+from course_lib.tasks.findings import Comparison, Finding, Row
+from course_lib.tasks.table import Case, Given, Mistake, Task, gradients, keeps_type, mistakes
 
-__all__ = ["Check", "Finding", "Report", "run_checks"]
+__all__ = [
+    "Case",
+    "Check",
+    "Comparison",
+    "Draw",
+    "Finding",
+    "Given",
+    "Mistake",
+    "Report",
+    "Row",
+    "Task",
+    "gradients",
+    "keeps_type",
+    "mistakes",
+    "run_checks",
+]

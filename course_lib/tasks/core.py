@@ -1,90 +1,117 @@
-"""Property checks: what a function must do, and what is wrong in the head of one who wrote it otherwise.
+"""Asking a learner's function: calls with a safety net, and checks that never raise.
 
-The same checks serve notebooks, tests and graders. They take the learner's own function and never raise: wrong shapes,
-exceptions and NaN become findings like every other mistake.
+The same questions serve notebooks, tests and graders: wrong shapes, exceptions and NaN become findings like every other
+mistake.
 """
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-STOPPED = "stopped with an error"
-WRONG_TYPE = "wrong kind of result"
-WRONG_SHAPE = "wrong shape"
-NOT_FINITE = "NaN or infinity in the result"
-CHANGES_INPUT = "changes its input"
-UNEXPLAINED = "result differs from the formula"
-OTHER_PARAMETERS = "parameters of other names or shapes"
-NOT_AS_BY_HAND = "another result than by hand"
-NUMBER_TYPE = "numbers of another type"
-CUT_OFF = "cut off from its inputs"
-GRADIENT_LOST = "gradient lost on the way"
-RANDOM = "another result each time"
+from course_lib.tasks.findings import (
+    CHANGES_INPUT,
+    CUT_OFF,
+    NOT_FINITE,
+    OTHER_PARAMETERS,
+    STOPPED,
+    UNWRITTEN,
+    WRONG_SHAPE,
+    WRONG_TYPE,
+    Fault,
+    Finding,
+    general,
+)
+from course_lib.tasks.slips import TURNS_ALL_AXES, describe, is_stub, slip_of, stops_at_stub, turns_all_axes, where
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One thing that is wrong: its name, what was seen, and where to look; texts may hold `code`."""
+class Draw:
+    """Seeded numbers: `draw(2, 3)` is a normal (2, 3) tensor; with `same`, all drawn sizes are that one."""
 
-    misconception: str
-    message: str
-    hint: str = ""
+    def __init__(self, seed: int, *, same: int | None = None):
+        self.generator, self.same = torch.Generator().manual_seed(seed), same
+
+    def __call__(self, *shape: int) -> Tensor:
+        return torch.randn(*shape, generator=self.generator)
+
+    def integers(self, low: int, high: int, *shape: int) -> Tensor:
+        """Whole numbers from `low` up to, but not including, `high`."""
+        return torch.randint(low, high, shape, generator=self.generator)
+
+    def sizes(self, count: int, low: int = 2, high: int = 8) -> list[int]:
+        """So many sizes from `low` to `high`, no two alike, so that no axis can be taken for another."""
+        drawn = torch.randperm(high + 1 - low, generator=self.generator)[:count] + low
+        return drawn.tolist() if self.same is None else [self.same] * count
+
+    def mask(self, *shape: int, blind: bool = False) -> Tensor:
+        """True with probability one half; every row sees its first key and not its last, but a blind second none."""
+        mask = torch.rand(*shape, generator=self.generator) > 0.5
+        mask[..., 0], mask[..., -1] = True, False
+        mask[..., 1, :] &= not blind
+        return mask
 
 
-class Fault(Exception):
-    """Carries a finding out of a check that cannot go on."""
+class Gradients(NamedTuple):
+    """With respect to each positional argument (None: none arrives), and to each parameter of a module."""
 
-    def __init__(self, finding: Finding):
-        super().__init__(finding.message)
-        self.finding = finding
+    inputs: list[Tensor | None]
+    parameters: dict[str, Tensor]
 
 
 class Probe:
-    """A learner's function with a safety net: calls that fail, or return what they should not, end in a `Fault`."""
+    """A learner's function with a safety net: calls that fail, or return what they should not, end in a `Fault`.
 
-    def __init__(self, function: Any, *, seed: int = 0):  # Any: the learner may have passed no function at all
-        self._function = function
-        self._generator = torch.Generator().manual_seed(seed)
+    `asks` are the parameters as the task writes them, "q, k, mask=None".
+    """
+
+    def __init__(self, function: Any, *, seed: int = 0, asks: str = ""):  # Any: it may be no function at all
+        self._function, self.asks = function, asks
+        self.draw = Draw(seed)
+        self.warned: list[str] = []
 
     def random(self, *shape: int) -> Tensor:
         """Numbers from the standard normal distribution, the same for the same seed."""
-        return torch.randn(*shape, generator=self._generator)
+        return self.draw(*shape)
 
     def integers(self, low: int, high: int, *shape: int) -> Tensor:
         """Whole numbers from `low` up to, but not including, `high`, the same for the same seed."""
-        return torch.randint(low, high, shape, generator=self._generator)
+        return self.draw.integers(low, high, *shape)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Whatever the function returns; a Fault if it raises or writes into its inputs."""
         args, kwargs = [_copy(value) for value in args], {name: _copy(value) for name, value in kwargs.items()}
         before = [_copy(value) for value in (*args, *kwargs.values())]
         try:
-            result = self._function(*args, **kwargs)
+            result = self._run(args, kwargs)
         except (Exception, SystemExit) as error:
-            reason = str(error).strip().split("\n")[0]
-            text = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
-            raise Fault(
-                Finding(
-                    misconception=STOPPED,
-                    message=f"With {_describe(args, kwargs)} your function stopped: {text}",
-                    hint="Write down the shape after each line for these inputs, and look for the first that is wrong.",
-                )
-            ) from None
-        for old, new in zip(before, (*args, *kwargs.values()), strict=True):
-            if isinstance(old, Tensor) and not (old.shape == new.shape and torch.equal(old, new)):
-                raise Fault(
-                    Finding(
-                        misconception=CHANGES_INPUT,
-                        message="Your function overwrites a tensor that it was given.",
-                        hint="Use `masked_fill` instead of `masked_fill_`, and `x = x + y` instead of `x += y`.",
-                    )
-                )
+            raise Fault(self._stopped(error, args, kwargs)) from None
+        if not all(map(_same, before, (*args, *kwargs.values()))):
+            raise Fault(general(CHANGES_INPUT))
         return result
+
+    def _run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        with warnings.catch_warnings(record=True) as caught:  # they would bury the verdict
+            warnings.simplefilter("always")
+            always = torch.is_warn_always_enabled()
+            torch.set_warn_always(True)  # torch itself warns only once, and a learner tries again
+            try:
+                return self._function(*args, **kwargs)
+            finally:
+                torch.set_warn_always(always)
+                self.warned = [str(warning.message) for warning in caught]
+
+    def _stopped(self, error: BaseException, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Finding:
+        if stops_at_stub(error):
+            return general(UNWRITTEN)
+        kind, reason = type(error).__name__, str(error).strip().split("\n")[0]
+        text = f"{kind}: {reason}" if reason else kind
+        seen = f"With {describe(self.asks, args, kwargs)} your function stopped{where(error)}: {text}"
+        slip = slip_of(error, self.asks, self.warned)
+        return Finding(slip.name, seen, slip.hint) if slip else general(STOPPED, seen)
 
     def tensor(self, *args: Any, shape: Sequence[int] | None = None, finite: bool = True, **kwargs: Any) -> Tensor:
         """The returned tensor, in float32.
@@ -92,27 +119,16 @@ class Probe:
         A Fault if it is no tensor (a tuple of tensors is none), or has not the wanted shape, or (unless `finite` is
         False) not only finite numbers.
         """
-        result = self.call(*args, **kwargs)
-        if not isinstance(result, Tensor):
-            raise Fault(_no_tensor(result))
-        result = result.detach().float()
+        result = _tensor(self.call(*args, **kwargs)).detach().float()
+        given = describe(self.asks, args, kwargs)
         if shape is not None and tuple(result.shape) != tuple(shape):
+            seen = f"With {given} the result has shape {tuple(result.shape)}, but {tuple(shape)} is needed."
+            turned = turns_all_axes(self.warned)
             raise Fault(
-                Finding(
-                    misconception=WRONG_SHAPE,
-                    message=f"With {_describe(args, kwargs)} the result has shape {tuple(result.shape)}, "
-                    f"but {tuple(shape)} is needed.",
-                    hint="Name each axis of each intermediate result, and see which one went astray.",
-                )
+                Finding(TURNS_ALL_AXES.name, seen, TURNS_ALL_AXES.hint) if turned else general(WRONG_SHAPE, seen)
             )
         if finite and not result.isfinite().all():
-            raise Fault(
-                Finding(
-                    misconception=NOT_FINITE,
-                    message=f"With {_describe(args, kwargs)} the result holds NaN or infinity.",
-                    hint="Look for 0/0, for the exponential of a large number, for a softmax over nothing but -inf.",
-                )
-            )
+            raise Fault(general(NOT_FINITE, f"With {given} the result holds NaN or infinity."))
         return result
 
     def number(self, *args: Any, **kwargs: Any) -> float:
@@ -121,55 +137,50 @@ class Probe:
         try:
             number = float(result)
         except Exception:
-            raise Fault(
-                Finding(
-                    misconception=WRONG_TYPE,
-                    message=f"Your function returned a value of type `{type(result).__name__}`, not a number.",
-                    hint="Return one `float`.",
-                )
-            ) from None
+            seen = f"Your function returned a value of type `{type(result).__name__}`, not a number."
+            raise Fault(general(WRONG_TYPE, seen)) from None
         if not math.isfinite(number):
-            raise Fault(Finding(misconception=NOT_FINITE, message=f"Your function returned {number}."))
+            raise Fault(general(NOT_FINITE, f"Your function returned {number}."))
         return number
 
-    def reached(self, inputs: Mapping[str, Tensor], parameters: Sequence[str] = ()) -> dict[str, bool]:
-        """Whether gradients flow back to each input, given by name in their order, and to parameters of a module.
+    def gradients(self, *args: Any, output_gradient: Tensor, **kwargs: Any) -> Gradients:
+        """The gradients that reach the tensors among `args`, and the parameters of a module.
 
         A Fault if no gradient can flow back from the result.
         """
-        sources = {name: value.clone().requires_grad_() for name, value in inputs.items()}
+        leaves = [value.clone().requires_grad_() if is_real(value) else value for value in args]
         try:
-            result = self.call(*sources.values())
+            result = _tensor(self.call(*leaves, **kwargs))
         except Fault as fault:
-            if "call numpy()" in fault.finding.message:  # torch refuses it where gradients are wanted
-                raise Fault(cut_off()) from None
-            raise
-        if not isinstance(result, Tensor):
-            raise Fault(_no_tensor(result))
+            # torch refuses NumPy where gradients are wanted
+            raise Fault(general(CUT_OFF)) if "call numpy()" in fault.finding.message else fault from None
         if not result.requires_grad:
-            raise Fault(cut_off())
-        own = dict(self._function.named_parameters()) if parameters else {}
-        sources |= {name: own[name] for name in parameters if name in own and own[name].requires_grad}
-        found = torch.autograd.grad(result.sum(), list(sources.values()), allow_unused=True)
-        flowed = {name for name, gradient in zip(sources, found, strict=True) if gradient is not None}
-        return {name: name in flowed for name in [*inputs, *(name for name in parameters if name in own)]}
+            raise Fault(general(CUT_OFF))
+        sources = {place: leaf for place, leaf in enumerate(leaves) if is_real(leaf)}
+        if isinstance(self._function, nn.Module):
+            sources |= dict(self._function.named_parameters())
+        found = torch.autograd.grad(result, list(sources.values()), output_gradient, allow_unused=True)
+        arrived = {name: gradient for name, gradient in zip(sources, found, strict=True) if gradient is not None}
+        inputs = [arrived.pop(place, None) for place in range(len(leaves))]
+        return Gradients(inputs, arrived)
 
-    def make(self, name: str, *args: Any, **kwargs: Any) -> "ModuleProbe":
+    def once(self, label: str, work: Callable[["Probe"], Any]) -> Any:
+        """What `work` gives; a judge does it once for all checks that share the label."""
+        return work(self)
+
+    def make(self, name: str, *args: Any, seconds: float | None = None, **kwargs: Any) -> "ModuleProbe":
         """The module that a class makes, or that a function trains; `name` is what the task calls it.
 
-        A Fault if something else comes back.
+        A Fault if something else comes back. `seconds` is for a judge, who keeps a clock.
         """
         module = self.call(*args, **kwargs)
         if not isinstance(module, nn.Module):
             kind = "nothing" if module is None else f"a value of type `{type(module).__name__}`"
-            raise Fault(
-                Finding(
-                    misconception=WRONG_TYPE,
-                    message=f"`{name}` gave {kind}, but a `torch.nn.Module` is needed.",
-                    hint="A layer is a class that begins with `class Name(nn.Module):`; a function has to return one.",
-                )
-            )
-        return ModuleProbe(module)
+            hint = "A layer is a class that begins with `class Name(nn.Module):`; a function has to return one."
+            raise Fault(Finding(WRONG_TYPE, f"`{name}` gave {kind}, but a `torch.nn.Module` is needed.", hint))
+        made = ModuleProbe(module, asks=self.asks)
+        made.draw = self.draw
+        return made
 
 
 class ModuleProbe(Probe):
@@ -183,8 +194,11 @@ class ModuleProbe(Probe):
         """Replaces all parameters; a Fault if the module's own have other names or shapes."""
         own = {name: tuple(value.shape) for name, value in self.parameters().items()}
         wanted = {name: tuple(value.shape) for name, value in values.items()}
-        if own != wanted:
-            raise Fault(other_parameters(own, wanted))
+        for name in [*wanted, *own]:
+            if own.get(name) != wanted.get(name):
+                there = f"has shape {own[name]}" if name in own else f"is not there, only {', '.join(own) or 'none'}"
+                needed = f"{wanted[name]} is needed" if name in wanted else "it was not asked for"
+                raise Fault(general(OTHER_PARAMETERS, f"The parameter `{name}` {there}; {needed}."))
         with torch.no_grad():
             for name, parameter in self._function.named_parameters():
                 parameter.copy_(values[name])
@@ -194,13 +208,15 @@ class ModuleProbe(Probe):
 class Check:
     """A property with a name, the misconceptions that it can tell apart, and the code that looks for them.
 
-    After a `gate` that finds something the checks behind it are left out: they would only repeat it.
+    After a `gate` that finds something the checks behind it are left out: they would only repeat it. In an assignment
+    it is worth `points`.
     """
 
     name: str
     detects: tuple[str, ...]
     run: Callable[[Probe], Iterable[Finding]]
     gate: bool = False
+    points: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,22 +231,29 @@ class Report:
         return not self.findings
 
     @property
+    def written(self) -> bool:
+        """Whether there was anything to check."""
+        return UNWRITTEN not in self.misconceptions
+
+    @property
     def misconceptions(self) -> list[str]:
         return [finding.misconception for finding in self.findings]
 
 
-def run_checks(function: Any, checks: Sequence[Check], *, seed: int = 0) -> Report:
+def run_checks(function: Any, checks: Sequence[Check], *, seed: int = 0, asks: str = "") -> Report:
     """Runs the checks on a learner's function; each misconception is named once.
 
     Raises ValueError if there is no check: nothing checked is not passed.
     """
     if not checks:
         raise ValueError("give at least one check: a function that nothing was asked of has not passed")
+    if is_stub(function):
+        return Report(findings=[general(UNWRITTEN)])
     findings: dict[str, Finding] = {}
     done = []
     for check in checks:
         done.append(check.name)
-        new = _run_one(function, check, seed)
+        new = _run_one(check, Probe(function, seed=seed, asks=asks))
         for finding in new:
             findings.setdefault(finding.misconception, finding)
         if new and check.gate:
@@ -238,217 +261,39 @@ def run_checks(function: Any, checks: Sequence[Check], *, seed: int = 0) -> Repo
     return Report(findings=list(findings.values()), checks_run=done)
 
 
-def explain(
-    actual: Tensor,
-    build: Callable[..., Tensor],
-    options: Mapping[str, Mapping[Any, str | None]],
-    *,
-    tolerance: float = 1e-4,
-    at_most: int | None = None,
-) -> list[str] | None:
-    """Which misconceptions turn the formula into what the learner's function returned.
-
-    `build(**choice)` computes the result of one choice among the `options`, whose values map each alternative to the
-    misconception behind it, None for the right one. Choices with fewer misconceptions are tried first, and none with
-    more than `at_most`. Returns their names, [] if the result is right, and None if no choice explains it.
-    """
-    choices = [dict(zip(options, picked, strict=True)) for picked in product(*options.values())]
-
-    def mistakes(choice: dict[str, Any]) -> list[str]:
-        named = (options[part][picked] for part, picked in choice.items())
-        return list(dict.fromkeys(name for name in named if name is not None))
-
-    for choice in sorted(choices, key=lambda choice: len(mistakes(choice))):
-        if at_most is not None and len(mistakes(choice)) > at_most:
-            break
-        try:
-            candidate = build(**choice)
-        except RuntimeError:  # this mistake cannot be made with tensors of these shapes
-            continue
-        if candidate.shape == actual.shape and torch.allclose(candidate, actual, atol=tolerance, rtol=tolerance):
-            return mistakes(choice)
-    return None
-
-
-def worked_example(compute: Callable[[Probe], Tensor], wanted: Sequence[Any], *, tolerance: float = 1e-4) -> Check:
-    """The check of an example that the task works out by hand: its message shows both results.
-
-    `compute` gets the probe and returns what the learner's function makes of the example.
-    """
-    by_hand = torch.tensor(wanted)
-
-    def run(probe: Probe) -> list[Finding]:
-        actual = compute(probe)
-        if actual.shape == by_hand.shape and torch.allclose(actual, by_hand, atol=tolerance, rtol=tolerance):
-            return []
-        return [
-            Finding(
-                misconception=NOT_AS_BY_HAND,
-                message=f"For the example your result is {_numbers(actual)}; by hand it is {_numbers(by_hand)}.",
-                hint="Print what your code has after each line, and compare with the steps of the example.",
-            )
-        ]
-
-    return Check(name="the example worked out by hand", detects=(NOT_AS_BY_HAND,), run=run)
-
-
-def has_type(compute: Callable[[Probe], Iterable[tuple[Any, torch.dtype]]], *, name: str) -> Check:
-    """The check of number types: `compute` gives what the learner's function returned, each with the wanted type."""
-
-    def run(probe: Probe) -> list[Finding]:
-        for actual, wanted in compute(probe):
-            if not isinstance(actual, Tensor):
-                raise Fault(_no_tensor(actual))
-            if found := other_type(actual, wanted):
-                return found
-        return []
-
-    return Check(name=name, detects=(NUMBER_TYPE,), run=run)
-
-
-def other_type(actual: Tensor, wanted: torch.dtype) -> list[Finding]:
-    """The finding for numbers of another type than the wanted one; none if they are right."""
-    if actual.dtype == wanted:
-        return []
-    return [
-        Finding(
-            misconception=NUMBER_TYPE,
-            message=f"The result holds numbers of type `{actual.dtype}`, but `{wanted}` is needed.",
-            hint="What you make yourself can be given a type: `torch.arange(n, dtype=x.dtype)`; `y.to(x.dtype)` "
-            "changes it afterwards. NumPy makes numbers of 64 bits unless told otherwise.",
-        )
-    ]
-
-
-def lets_gradients_through(
-    compute: Callable[[Probe], tuple[Probe, Mapping[str, Tensor]]], *, parameters: Sequence[str] = ()
-) -> Check:
-    """The check that gradients flow back to all inputs and to the parameters of these names.
-
-    `compute` returns whom to ask, the probe or a module that it makes, and the inputs by name, in their order.
-    """
-
-    def run(probe: Probe) -> list[Finding]:
-        asked, inputs = compute(probe)
-        lost = [f"`{name}`" for name, reached in asked.reached(inputs, parameters).items() if not reached]
-        if not lost:
-            return []
-        return [
-            Finding(
-                misconception=GRADIENT_LOST,
-                message=f"The result is there, but no gradient flows back from it to {', '.join(lost)}.",
-                hint="Is something detached, computed under `no_grad`, or copied through `.data` or `.item()`?",
-            )
-        ]
-
-    return Check(name="gradients flow back", detects=(CUT_OFF, GRADIENT_LOST), run=run)
-
-
-def repeats(compute: Callable[[Probe], tuple[Any, Any]]) -> Check:
-    """The check that the same inputs give the same: `compute` asks twice. A gate, as all else would only be noise."""
-
-    def run(probe: Probe) -> list[Finding]:
-        try:
-            first, second = compute(probe)
-        except Fault:  # other checks say so, and more about it
-            return []
-        if not (isinstance(first, Tensor) and isinstance(second, Tensor) and first.shape == second.shape):
-            return []
-        same = torch.allclose(first.double(), second.double(), atol=1e-4, equal_nan=True)
-        return [] if same else [random_parts()]
-
-    return Check(name="the same result each time", detects=(RANDOM,), run=run, gate=True)
-
-
-def random_parts() -> Finding:
-    """The finding for a function that gives another result when it is called again."""
-    return Finding(
-        misconception=RANDOM,
-        message="Called again with the same inputs, your code gives another result: random parts?",
-        hint="Look for `rand`, for dropout, for a tensor made with `empty` and not filled, for a value kept from call "
-        "to call.",
-    )
-
-
-def cut_off() -> Finding:
-    """The finding for a result that does not remember what it was computed from."""
-    return Finding(
-        misconception=CUT_OFF,
-        message="The result is cut off from its inputs: no gradient flows back.",
-        hint="Stay in torch: NumPy, `.tolist()`, `.item()`, `.detach()`, `.data` and `no_grad` cut it off.",
-    )
-
-
-def unexplained(actual: Tensor, wanted: Tensor) -> Finding:
-    """The finding for a result of the right shape that is wrong in no way we know."""
-    difference = (actual - wanted).abs().max().item()
-    return Finding(
-        misconception=UNEXPLAINED,
-        message=f"The result is off by up to {difference:.2g}.",
-        hint="Compare with the formula term by term, on an input small enough to work out by hand.",
-    )
-
-
-def other_parameters(own: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> Finding:
-    """The finding for a module whose parameters, given as shapes by name, are not those that were asked for."""
-    missing = [name for name in wanted if name not in own]
-    extra = [name for name in own if name not in wanted]
-    if missing:
-        there = ", ".join(f"`{name}`" for name in own) or "none"
-        message = f"Your module has no parameter `{missing[0]}`; it has {there}."
-    elif extra:
-        message = f"Your module has a parameter `{extra[0]}` that was not asked for."
-    else:
-        name = next(name for name in wanted if own[name] != wanted[name])
-        message = f"The parameter `{name}` has shape {own[name]}, but {wanted[name]} is needed."
-    return Finding(
-        misconception=OTHER_PARAMETERS,
-        message=message,
-        hint="Use the names and sizes of the task, and make each layer in `__init__`, after `super().__init__()`.",
-    )
-
-
-def _numbers(values: Tensor) -> str:
-    if values.numel() > 16:
-        return f"a tensor of shape {tuple(values.shape)}"
-    rounded = [f"{value:.4g}" for value in values.flatten().tolist()]
-    return f"({', '.join(rounded)})" + (f" in the shape {tuple(values.shape)}" if values.dim() != 1 else "")
-
-
-def _run_one(function: Any, check: Check, seed: int) -> list[Finding]:
+def _run_one(check: Check, probe: Probe) -> list[Finding]:
     try:
-        return list(check.run(Probe(function, seed=seed)))
+        return list(check.run(probe))
     except Fault as fault:
         return [fault.finding]
     except Exception as error:  # an object that only pretends to be a tensor; still no traceback
         text = f"The result could not be looked at: {type(error).__name__}: {error}"
-        return [Finding(misconception=WRONG_TYPE, message=text, hint="Return a plain `torch.Tensor`.")]
+        return [Finding(WRONG_TYPE, text, "Return a plain `torch.Tensor`.")]
 
 
-def _no_tensor(result: Any) -> Finding:
+def is_real(value: Any) -> bool:
+    """Whether it is a tensor of floating-point numbers."""
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def _tensor(result: Any) -> Tensor:
+    if isinstance(result, Tensor):
+        return result
     kind = type(result).__name__
     if isinstance(result, tuple | list) and any(isinstance(part, Tensor) for part in result):
-        return Finding(
-            misconception=WRONG_TYPE,
-            message=f"Your function returned a {kind} of {len(result)}, but one tensor is asked for.",
-            hint="Return the result alone, without what led to it; is there a comma after `return`?",
-        )
-    return Finding(
-        misconception=WRONG_TYPE,
-        message=f"Your function returned {'nothing' if result is None else f'a value of type `{kind}`'}.",
-        hint="Return a `torch.Tensor`; is there a `return` at the end?",
-    )
+        seen = f"Your function returned a {kind} of {len(result)}, but one tensor is asked for."
+        raise Fault(Finding(WRONG_TYPE, seen, "Return the result alone, without what led to it; is there a comma?"))
+    seen = f"Your function returned {'nothing' if result is None else f'a value of type `{kind}`'}."
+    raise Fault(Finding(WRONG_TYPE, seen, "Return a `torch.Tensor`; is there a `return` at the end?"))
 
 
 def _copy(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_copy(part) for part in value]
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def _describe(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    def one(value: Any) -> str:
-        if isinstance(value, Tensor):
-            return f"shape {tuple(value.shape)}"
-        text = repr(value)
-        return text if len(text) <= 40 else f"a {type(value).__name__}"
-
-    return "inputs of " + ", ".join([*map(one, args), *(f"{name} = {one(value)}" for name, value in kwargs.items())])
+def _same(old: Any, new: Any) -> bool:
+    if isinstance(old, Tensor):
+        return old.shape == new.shape and torch.equal(old, new)
+    return not isinstance(old, list) or (len(old) == len(new) and all(map(_same, old, new)))

@@ -1,5 +1,28 @@
 """Things to play with: one definition each, for the live form and for frames drawn in advance."""
 
-from course_lib.classroom.widgets.explorer import Choice, Explorer, Frame, PaintGrid, Slider, TextBox
+from course_lib.classroom.widgets.controls import Choice, PaintGrid, Slider, TextBox
+from course_lib.classroom.widgets.digits import as_digit
+from course_lib.classroom.widgets.drawings import heat_map, linked, token_bars
+from course_lib.classroom.widgets.explorer import Explorer, Frame
+from course_lib.classroom.widgets.goals import Goal
+from course_lib.classroom.widgets.pad import Pad, shaken
+from course_lib.classroom.widgets.pictures import Pictures
+from course_lib.classroom.widgets.sentence import Sentence
 
-__all__ = ["Choice", "Explorer", "Frame", "PaintGrid", "Slider", "TextBox"]
+__all__ = [
+    "Choice",
+    "Explorer",
+    "Frame",
+    "Goal",
+    "Pad",
+    "PaintGrid",
+    "Pictures",
+    "Sentence",
+    "Slider",
+    "TextBox",
+    "as_digit",
+    "heat_map",
+    "linked",
+    "shaken",
+    "token_bars",
+]

@@ -21,7 +21,8 @@ QUIZZES = {
         "fixed vector and with attention?",
         options={
             "192, and 40 x 192": "One state for each word: what attention can draw on grows with the sentence.",
-            "192 in both cases": "Each *mixture* has 192 numbers, but a new one is made for every word, from all states.",
+            "192 in both cases": "Each *mixture* has 192 numbers, but a new one is made for every word, from all "
+            "states.",
             "40, and 192": "There is one state for each word, and each state has 192 numbers.",
         },
         answer=0,
@@ -41,9 +42,9 @@ QUIZZES = {
     "bug": Quiz(
         "A colleague hides the padding like this. It runs, and the padding gets no weight. What is wrong?",
         options={
-            "The visible weights of a row no longer sum to one, and hidden scores still change them": "The hidden words "
-            "have taken their share in the softmax's denominator: a leak. Dividing each row by its sum afterwards would "
-            "repair it; $-\\infty$ before the softmax does so from the start.",
+            "The visible weights of a row no longer sum to one, and hidden scores still change them": "The hidden "
+            "words have taken their share in the softmax's denominator: a leak. Dividing each row by its sum "
+            "afterwards would repair it; $-\\infty$ before the softmax does so from the start.",
             "Nothing: hidden is hidden": "Sum a row of the weights: it is below one, by what the hidden words took.",
             "The gradient becomes NaN": "It stays finite, and so the mistake can live in a program for a long time.",
         },
@@ -59,17 +60,18 @@ return weights @ v
     "looks": Quiz(
         "A model translates perfectly, yet half of its links are wrong by the gold alignment. The likeliest reason?",
         options={
-            "That cannot be: a good translation needs a good alignment": "The loss asks for the right words only. Where "
-            "the model looks is its own affair.",
-            "It looks at a neighbour of the right word, whose state knows that word, too": "The encoder reads from both "
-            "ends, so a state knows its neighbours. A bright square says what was *read*, not why a word was chosen.",
+            "That cannot be: a good translation needs a good alignment": "The loss asks for the right words only. "
+            "Where the model looks is its own affair.",
+            "It looks at a neighbour of the right word, whose state knows that word, too": "The encoder reads from "
+            "both ends, so a state knows its neighbours. A bright square says what was *read*, not why a word was "
+            "chosen.",
             "Its vocabulary is too small": "Then the translation would suffer first.",
         },
         answer=1,
     ),
     "order": Quiz(
-        "*the dog bites the man* and *the man bites the dog*, without position codes: what does self-attention (no mask) "
-        "return for *bites*?",
+        "*the dog bites the man* and *the man bites the dog*, without position codes: what does self-attention (no "
+        "mask) return for *bites*?",
         options={
             "The same vector in both": "Its set of words is the same, and so is its average. A mean over all words is "
             "the same, too: a classifier on top of it could not tell who bites.",
@@ -91,8 +93,8 @@ return weights @ v
     "layers": Number(
         "Local attention sees three words to either side. After how many layers can word 65 know about word 1?",
         answer=22,
-        why="Each layer carries news 3 places on; 64 places need $64/3$, rounded up: 22. With `window` $w$ on each side "
-        "it takes $(n-1)/w$ layers.",
+        why="Each layer carries news 3 places on; 64 places need $64/3$, rounded up: 22. With `window` $w$ on each "
+        "side it takes $(n-1)/w$ layers.",
         near={
             64: "That would be one place in a layer: a window of one word on each side.",
             21: "21 layers carry it 63 places, to word 64.",
@@ -102,11 +104,12 @@ return weights @ v
     "parallel": Quiz(
         "In training, the decoder's words are all computed at once; in writing, one after the other. Why?",
         options={
-            "In training the right previous words are given; in writing each comes out of the step before": "So nothing "
-            "in training waits for an *output* of the network. A recurrent decoder still walks through its states, but "
-            "in one call, and Luong's looks all run together; a Transformer's decoder, under a causal mask, has nothing "
-            "left to wait for.",
-            "The causal mask is taken off in writing": "In writing there is no future to hide; the mask changes nothing.",
+            "In training the right previous words are given; in writing each comes out of the step before": "So "
+            "nothing in training waits for an *output* of the network. A recurrent decoder still walks through its "
+            "states, but in one call, and Luong's looks all run together; a Transformer's decoder, under a causal "
+            "mask, has nothing left to wait for.",
+            "The causal mask is taken off in writing": "In writing there is no future to hide; the mask changes "
+            "nothing.",
             "Writing uses a smaller network": "It is the same network with the same weights.",
         },
         answer=0,
@@ -134,9 +137,9 @@ return weights @ v
 
 BETS = {
     "bottleneck": Bet(
-        "The translator above scores over 95 BLEU (100 is perfect) on sentences of 20 words and more. Its twin must pass "
-        "each sentence through one vector; it was trained for 1,600 steps where this one had 1,000. What does the twin "
-        "score there?",
+        "The translator above scores over 95 BLEU (100 is perfect) on sentences of 20 words and more. Its twin must "
+        "pass each sentence through one vector; it was trained for 1,600 steps where this one had 1,000. What does the "
+        "twin score there?",
         low=0,
         high=100,
         unit="BLEU",

@@ -25,9 +25,9 @@ def diagram(*, bet=None) -> Result:
     ideal[1:4] = ideal[1:4][::-1]
     return Result(
         figures.bottleneck(english, french, ideal),
-        alt="Two networks that translate. Left: all words of the English sentence flow into one vector c, and all French "
-        "words come out of it. Right: each French word has its own arrow from the English word that it means, and the "
-        "arrows of european, economic and area cross.",
+        alt="Two networks that translate. Left: all words of the English sentence flow into one vector c, and all "
+        "French words come out of it. Right: each French word has its own arrow from the English word that it means, "
+        "and the arrows of european, economic and area cross.",
     )
 
 
@@ -35,8 +35,8 @@ def mechanism(words: Sequence[str], q: Tensor, K: Tensor, V: Tensor, *, bet=None
     scores = K @ q / len(q) ** 0.5
     return Result(
         figures.mechanism(words, q, K, scores, scores.softmax(dim=0), V),
-        alt="The query (2, 1, 0, 0) asks three keys, of european, economic and area. Their scores 1, 2 and 0 become the "
-        "weights 0.245, 0.665 and 0.090, and the values, weighted so, add up to the output (2.84, 1.16).",
+        alt="The query (2, 1, 0, 0) asks three keys, of european, economic and area. Their scores 1, 2 and 0 become "
+        "the weights 0.245, 0.665 and 0.090, and the values, weighted so, add up to the output (2.84, 1.16).",
     )
 
 
@@ -53,8 +53,8 @@ def bottleneck(scores: TranslationScores, attention: Mapping, fixed: Mapping, *,
     gap = with_attention.min(axis=0) - without.max(axis=0)
     return Result(
         figures.lengths(BUCKETS, without, with_attention, [bucket.bleu.score for bucket in scores.by_length], bet),
-        alt="BLEU against the number of words in the sentence. Attention stays near the top at all lengths, your run with "
-        "it; the fixed vector begins above 75 and falls below 25 on the longest sentences.",
+        alt="BLEU against the number of words in the sentence. Attention stays near the top at all lengths, your run "
+        "with it; the fixed vector begins above 75 and falls below 25 on the longest sentences.",
         claims=(
             ("your run reaches 90 BLEU", scores.bleu > 90),
             (
@@ -64,8 +64,8 @@ def bottleneck(scores: TranslationScores, attention: Mapping, fixed: Mapping, *,
             ("the advantage grows with the sentence, by over 40 BLEU", gap[-1] > gap[0] + 40),
         ),
         came=without[:, -1].mean(),
-        outcome="The fixed vector does not fail everywhere: on the shortest sentences it does passably. It fails *as the "
-        "sentence grows*: what it has to hold grows, and it does not. That shape is what a bottleneck looks like.",
+        outcome="The fixed vector does not fail everywhere: on the shortest sentences it does passably. It fails *as "
+        "the sentence grows*: what it has to hold grows, and it does not. That shape is what a bottleneck looks like.",
     )
 
 
@@ -74,8 +74,8 @@ def alignment(weights: Float[Tensor, "T_q T_k"], pair: SentencePair, aer: float,
     best, diagonal = reference_points(pairs)
     return Result(
         heat_map(weights, pair.french, pair.english, label="French word (row) looks at English word", marks=rings),
-        alt="A map of the famous sentence: a row for each French word, a column for each English one, the gold links as "
-        "rings. Most bright squares lie on a ring, also where zone économique européenne runs against the diagonal.",
+        alt="A map of the famous sentence: a row for each French word, a column for each English one, the gold links "
+        "as rings. Most bright squares lie on a ring, also where zone économique européenne runs against the diagonal.",
         claims=(
             ("over the whole test the alignment error rate is below 0.15", aer < 0.15),
             ("a diagonal guess has over twice as much; one right link for each word would have the least",
@@ -100,7 +100,8 @@ def root(card: Mapping, *, bet=None) -> Result:
         "width grows; divided, it stays. In three trainings each the translator without the root needs more steps to a "
         "loss of 0.5, and ends with a lower BLEU.",
         claims=(
-            ("at width 1,024 dividing keeps over 1,000 times the gradient", gradient[True][-1] > 1e3 * gradient[False][-1]),
+            ("at width 1,024 dividing keeps over 1,000 times the gradient",
+             gradient[True][-1] > 1e3 * gradient[False][-1]),
             ("each training without the root is slower and ends worse than each with it",
              max(steps[True]) < min(steps[False]) and max(bleu[False]) < min(bleu[True])),
         ),
@@ -118,7 +119,8 @@ def positions(codes: Float[Tensor, "N D"], *, bet=None) -> Result:
         alt="Left: the codes of 64 positions, fast waves in the first numbers, slow ones in the last. Right: their "
         "similarity, a bright diagonal that fades to both sides, the same at every position.",
         claims=(
-            ("similarity depends on the distance alone", torch.allclose(similar[:40, :40], similar[20:60, 20:60], atol=1e-4)),
+            ("similarity depends on the distance alone",
+             torch.allclose(similar[:40, :40], similar[20:60, 20:60], atol=1e-4)),
         ),
     )  # fmt: skip
 
@@ -127,10 +129,12 @@ def heads(readers: Mapping[int, Sequence[TrainedReader]], words: Sequence[str], 
     wrong = {number: [100 * (1 - run.test) for run in runs] for number, runs in readers.items()}
     return Result(
         figures.heads(words, look(readers[2][0].model, words), wrong, bet),
-        alt="Left: the width split between two heads, each with a softmax of its own, joined again. Middle: where the two "
-        "trained heads look, one a step to the left of the diagonal, the other a step to the right. Right: one head has "
-        "over 10 % of the neighbours wrong with every seed, two heads under 1 %.",
-        claims=(("two heads have under a tenth of one head's mistakes, with every seed", max(wrong[2]) < min(wrong[1]) / 10),),
+        alt="Left: the width split between two heads, each with a softmax of its own, joined again. Middle: where the "
+        "two trained heads look, one a step to the left of the diagonal, the other a step to the right. Right: one "
+        "head has over 10 % of the neighbours wrong with every seed, two heads under 1 %.",
+        claims=(
+            ("two heads have under a tenth of one head's mistakes, with every seed", max(wrong[2]) < min(wrong[1]) / 10),
+        ),
         came=float(np.mean(wrong[2])),
         outcome="One softmax makes *one* average: red and blue mixed, and nobody can tell which stood on the left. Two "
         "heads make two, at the same cost. More than two bring nothing here; in the Transformer's paper too many hurt.",
@@ -144,11 +148,11 @@ def cost(lengths: Sequence[int], operations: Mapping[str, Sequence[float]], d: i
         figures.cost(lengths, operations, d, crossing),
         alt="Left: what reaches what in one layer: a convolution a band with shared weights, a fully connected layer "
         "everything with its own weights, self-attention everything by content, local attention a band by content. "
-        "Right: operations against length on logarithmic axes; self-attention is twice as steep as recurrence and local "
-        "attention, and crosses recurrence at three times the width.",
+        "Right: operations against length on logarithmic axes; self-attention is twice as steep as recurrence and "
+        "local attention, and crosses recurrence at three times the width.",
         claims=(("the counted lines cross at n = 3d", abs(crossing - 3 * d) < 0.05 * d),),
-        outcome="The table's terms cross at $n = d$; counted, the lines cross at $3d$. A GRU multiplies each of its $n$ "
-        "vectors by six $d \\times d$ matrices, $6nd^2$; attention multiplies twice, $QK^\\top$ and the average, "
+        outcome="The table's terms cross at $n = d$; counted, the lines cross at $3d$. A GRU multiplies each of its "
+        "$n$ vectors by six $d \\times d$ matrices, $6nd^2$; attention multiplies twice, $QK^\\top$ and the average, "
         "$2n^2d$. Factors shift a crossing, never a slope.",
     )
 

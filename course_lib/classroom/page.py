@@ -1,0 +1,190 @@
+"""The page of a lesson: all that its notebook shows hangs on one `Page`."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import ipywidgets as widgets
+from torch import nn
+
+from course_lib.classroom import cards, kept, live
+from course_lib.classroom.bets import Bet, BetForm, Placed
+from course_lib.classroom.cards import Beat, Item, Part
+from course_lib.classroom.exercises import Exercise
+from course_lib.classroom.markup import to_html, to_plain
+from course_lib.classroom.output import in_notebook, panel, present
+from course_lib.classroom.quizzes import Number, Quiz, question
+from course_lib.classroom.results import Result, ResultView
+from course_lib.classroom.session import LESSONS, Session
+from course_lib.classroom.using import use
+from course_lib.classroom.waiting import notebook_line
+from course_lib.training import progress
+from course_lib.viz.style import use_style
+
+__all__ = ["Beat", "Bet", "Number", "Page", "Quiz", "Result"]
+
+
+class Page:
+    """A lesson's page: its beats, and by name its quizzes, bets, results, tasks and playgrounds.
+
+    Every method that takes a name raises ValueError for one that the lesson does not have.
+    """
+
+    def __init__(
+        self,
+        lesson: str,
+        *,
+        beats: Sequence[Beat] = (),
+        quizzes: Mapping[str, Quiz | Number] | None = None,
+        bets: Mapping[str, Bet] | None = None,
+        results: Mapping[str, Callable[..., Result]] | None = None,
+        tasks: Mapping[str, Any] | None = None,
+        playgrounds: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:
+        if lesson not in LESSONS:
+            raise ValueError(f"There is no lesson {lesson!r}; the lessons are {', '.join(LESSONS)}.")
+        self.lesson, self.beats = lesson, tuple(beats)
+        self.quizzes, self.bets, self.results = dict(quizzes or {}), dict(bets or {}), dict(results or {})
+        self.tasks, self.playgrounds = dict(tasks or {}), dict(playgrounds or {})
+        self.shown: dict[tuple[str, str], Any] = {}  # what follows the record: cards, bets, results
+        known = {*self.quizzes, *self.bets, *self.results, *self.tasks, *self.playgrounds}
+        if strangers := {name for beat in self.beats for name in beat.holds} - known:
+            raise ValueError(f"The beats of lesson {lesson} hold {_listed(strangers)}; it has {_listed(known)}.")
+
+    @cached_property
+    def session(self) -> Session:
+        """What is recorded of the learner."""
+        return Session(self.lesson, changed=self._redraw)
+
+    def open(self) -> None:
+        """Begin the lesson: figure style, progress display, and the card that says what is where and what is done."""
+        self.__dict__.pop("session", None)
+        self.shown.clear()
+        use_style()
+        if in_notebook():
+            progress.use(notebook_line)
+        self.session.store.open(self.lesson)
+        plain, static = cards.plain_card(self.lesson, self.beats), cards.html_card(self.lesson, self.beats)
+        self._show_card("head", plain, static, cards.html_card)
+        self.session.say_notices()
+
+    def close(self) -> None:
+        """End the lesson: the card filled with what was bet and what came, what is open, and what comes next."""
+        text = cards.next_lesson(self.lesson)
+        self._show_card("end", to_plain(text), panel(to_html(text)), cards.html_end)
+        self.session.say_notices()
+
+    def quiz(self, name: str) -> None:
+        """Ask a self-test question."""
+        question(self.session, name, self._find("quizzes", name)).show()
+
+    def bet(self, name: str) -> None:
+        """Ask for a guess before the result of the same name."""
+        form = self.shown["bet", name] = BetForm(self.session, name, self._find("bets", name))
+        form.show()
+
+    def result(self, name: str, *data: Any) -> None:
+        """Show what `data` came to: closed until the bet of the same name is made, where there is one.
+
+        Raises ClaimError, one line without a traceback, after showing a result of which a claim does not hold.
+        """
+        measure = self._find("results", name)
+        placed = Placed(self.session, name, self.bets[name]) if name in self.bets else None
+        view = ResultView(self.session, name, lambda bet: measure(*data, bet=bet), placed)
+        if placed:
+            self.shown["result", name] = view
+        view.show()
+
+    def exercise(self, name: str) -> None:
+        """Set an exercise, with its help."""
+        Exercise(self.session, name, self._find("tasks", name)).show()
+
+    def check(self, name: str, function: Any) -> None:
+        """Check a learner's solution of an exercise: says what failed and how to go on, never a traceback."""
+        Exercise(self.session, name, self._find("tasks", name)).check(function)
+        self.session.say_notices()
+
+    def use(self, name: str, function: Any) -> Callable[..., Any]:
+        """Return the learner's function for the lesson to run on if it passes its check, else ours, and say which."""
+        return use(self.lesson, name, self._find("tasks", name), function)
+
+    def play(self, name: str, *data: Any) -> None:
+        """Show a playground."""
+        playground = self._find("playgrounds", name)(*data)
+        playground.live()
+        if in_notebook():
+            self.session.record("parts", f"playground {name}", seen=True)
+
+    def watch(
+        self,
+        model: nn.Module,
+        *,
+        example: Callable[[nn.Module], Any] | None = None,
+        title: str = "training",
+        height: int = 320,
+    ) -> progress.Progress:
+        """Return a display for `fit(..., progress=...)`: the loss so far, and what the model makes of one example.
+
+        `example(model)` is HTML or a Figure, `height` that of the display in pixels.
+        """
+        return live.watch(model, example=example, title=title, height=height)
+
+    def keep(self, name: str, function: Callable[..., Any], **settings: Any) -> Any:
+        """Return `function(**settings)`, from an earlier sitting where code, data and settings are the same."""
+        return kept.keep(self.lesson, name, function, settings)
+
+    def parts(self) -> list[Part]:
+        """Return the beats with what the learner has done in each."""
+        return [
+            Part(beat, number, [item for name in beat.holds for item in self._items(name)])
+            for number, beat in cards.number_beats(self.beats)
+        ]
+
+    def _items(self, name: str) -> Iterable[Item]:
+        """The things to do that have this name; a bet is done when its result is seen."""
+        if name in self.bets:
+            placed = Placed(self.session, name, self.bets[name])
+            done = placed.closed() if name in self.results else placed.choice() is not None
+            yield Item(f"the bet `{name}`", done, placed.story())
+        if name in self.results and name not in self.bets:
+            yield Item(f"the result `{name}`", self._seen(name))
+        if name in self.quizzes:
+            yield Item(f"the question `{name}`", bool(self.session.entry("quizzes", name).get("right")))
+        if name in self.tasks:
+            yield Item(f"the exercise `{name}`", bool(self.session.entry("exercises", name).get("passed")))
+        if name in self.playgrounds:
+            yield Item(f"the playground `{name}`", self._seen(f"playground {name}"))
+
+    def _seen(self, name: str) -> bool:
+        return bool(self.session.entry("parts", name).get("seen"))
+
+    def _show_card(self, which: str, plain: str, static: str, draw: Callable[..., str]) -> None:
+        live_card = _Card(lambda: draw(self.lesson, self.beats, self.parts())) if in_notebook() else None
+        if live_card:
+            self.shown["card", which] = live_card
+        present(plain, static, widget=live_card and live_card.box)
+
+    def _redraw(self) -> None:
+        for thing in list(self.shown.values()):
+            thing.update()
+
+    def _find(self, kind: str, name: str) -> Any:
+        known = getattr(self, kind)
+        if name not in known:
+            raise ValueError(f"Lesson {self.lesson} has no {name!r} among its {kind}; it has {_listed(known)}.")
+        return known[name]
+
+
+class _Card:
+    """A card on the page, drawn anew with each new record."""
+
+    def __init__(self, draw: Callable[[], str]) -> None:
+        self.draw, self.box = draw, widgets.HTML()
+        self.update()
+
+    def update(self) -> None:
+        self.box.value = self.draw()
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, sorted(names))) or "none"

@@ -1,0 +1,54 @@
+"""The learner's own function at work in the lesson, where it passes its check."""
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
+
+from course_lib.classroom.markup import to_html, to_plain
+from course_lib.classroom.output import GREEN, GREY, panel, present
+from course_lib.tasks.table import Task
+
+
+class Learners:
+    """A learner's function inside the lesson: an error in it names it, and it can be saved with a model that holds it.
+
+    A saved one comes back as the function that `use` returned last in the kernel that reads it.
+    """
+
+    in_use: dict[tuple[str, str], "Learners"] = {}
+
+    def __init__(self, lesson: str, name: str, function: Callable[..., Any]) -> None:
+        self.place = (lesson, name)
+        update_wrapper(self, function)
+        self.in_use[self.place] = self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self.__wrapped__(*args, **kwargs)
+        except Exception as error:
+            raise RuntimeError(
+                f"Your function {self.__name__!r}, on which the lesson runs, stopped: {type(error).__name__}: {error}"
+            ) from error
+
+    def __reduce__(self) -> tuple[Callable, tuple]:
+        return _find, self.place
+
+
+def _find(lesson: str, name: str) -> Learners:
+    if (lesson, name) not in Learners.in_use:
+        raise ValueError(f"No function of the learner is in use for {name!r} of lesson {lesson}.")
+    return Learners.in_use[lesson, name]
+
+
+def use(lesson: str, name: str, task: Task, function: Any) -> Callable[..., Any]:
+    """Return the learner's function if it passes the task's checks, else the task's own, and say which."""
+    report = task.run(function)
+    called = f"`{getattr(function, '__name__', name)}`"
+    if report.passed:
+        text, colour = f"✓ From here on the lesson runs on **your** {called}.", GREEN
+    elif not report.written:
+        text, colour = f"○ {called} is not written yet, so the lesson goes on with ours; yours can follow.", GREY
+    else:
+        text, colour = f"○ {called} does not pass its check yet, so the lesson goes on with ours.", GREY
+    present(to_plain(text), panel(to_html(text), colour=colour))
+    return Learners(lesson, name, function) if report.passed else task.reference

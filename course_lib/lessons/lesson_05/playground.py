@@ -1,0 +1,355 @@
+"""What one plays with in lesson 05: a translator to talk to, a mask to paint, the softmax under a magnifying glass."""
+
+import html
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+
+from course_lib.classroom.widgets import Choice, Explorer, Goal, PaintGrid, Sentence, Slider, heat_map, linked
+from course_lib.classroom.widgets.explorer import State
+from course_lib.data.translation import detokenize_french, tokenize_english
+from course_lib.data.translation import translate as gold_translation
+from course_lib.functional.attention import causal_mask, local_mask, masked_softmax, padding_mask
+from course_lib.models.seq2seq import Seq2Seq
+from course_lib.training.translation import Translation, translate, vocabularies
+from course_lib.viz.style import GREY, PALETTE, figure
+
+# ----------------------------------------------------------------------------------------------- the translator
+
+MAX_WORDS = 40
+
+
+def translator(translate: Callable[[str], Translation], vocabulary: Sequence[str], examples: Sequence[str]) -> Explorer:
+    """A sentence of one's own, its translation, and the English words that each French one looks at.
+
+    `vocabulary` are the words that the model knows, `examples` sentences that it can translate: the first is there at
+    the start. Raises ValueError without an example.
+    """
+    if not examples:
+        raise ValueError("The translator needs at least one example sentence to start with, but got none.")
+    latest: dict[str, Translation] = {}
+
+    def result(text: str) -> Translation:
+        text = " ".join(text.split())
+        if not text:
+            raise ValueError("Type a sentence, or take one of the examples.")
+        if len(text.split()) > MAX_WORDS:
+            raise ValueError(f"This sentence has {len(text.split())} words; please keep to {MAX_WORDS}.")
+        if text not in latest:  # one translation to draw, to say and to judge
+            latest.clear()
+            latest[text] = translate(text)
+        return latest[text]
+
+    def goal(text: str, reached: Callable[[Translation], bool]) -> Goal:
+        return Goal(text, lambda state: reached(result(state["text"])))
+
+    return Explorer(
+        name="translator",
+        title="Translate a sentence of your own",
+        controls=[
+            Sentence(
+                name="text",
+                label="English sentence",
+                value=examples[0],
+                examples=examples,
+                vocabulary=vocabulary,
+                split=tokenize_english,
+                answer=lambda text: detokenize_french(result(text).target),
+            )
+        ],
+        draw=lambda state: translation_html(result(state["text"])),
+        alt=lambda state: _translation_in_words(result(state["text"])),
+        speaks=True,
+        height="30em",
+        goals=(
+            goal("two words that change places", swaps_words),
+            goal("one English word, two French ones around another", is_split),
+            goal("a wrong translation, all words known", is_wrong),
+        ),
+        steps={"text": tuple(examples)},
+    )
+
+
+def looks(result: Translation) -> list[int]:
+    """The English word, by its place, that each French one looks at most; none without attention."""
+    return [] if result.weights is None else np.asarray(result.weights).argmax(axis=1).tolist()
+
+
+def swaps_words(result: Translation) -> bool:
+    """Whether two neighbours look at neighbours in the other order, each alone: ne ... pas does not count."""
+    at = looks(result)
+    return any(a == b + 1 and at.count(a) == at.count(b) == 1 for a, b in zip(at, at[1:], strict=False))
+
+
+def is_split(result: Translation) -> bool:
+    """Whether French words look at one English word and one between them looks elsewhere, as in ne ... pas."""
+    at = looks(result)
+    return any(len(at) - at[::-1].index(place) - at.index(place) > at.count(place) for place in set(at))
+
+
+def is_wrong(result: Translation) -> bool:
+    """Whether the grammar has another translation; False where it has none, or where a word is unknown."""
+    pair = gold_translation(" ".join(result.source))
+    return pair is not None and not result.unknown and pair.french != tuple(result.target)
+
+
+def _verdict(result: Translation) -> str:
+    pair = gold_translation(" ".join(result.source))
+    if pair is None:
+        return "The grammar of this course does not cover this sentence, so nobody checks the translation."
+    if pair.french == tuple(result.target):
+        return "✓ The grammar says the same."
+    return f"✗ The grammar says: {detokenize_french(pair.french)}"
+
+
+def _translation_in_words(result: Translation) -> str:
+    if not len(result.target):
+        return "There is no translation."
+    pairs = zip(result.target, looks(result), strict=False)
+    at = ", ".join(f"“{word}” at “{result.source[place]}”" for word, place in pairs)
+    said = f" Where each French word looks most: {at}." if at else ""
+    return f"Translation: “{' '.join(result.target)}”. {_verdict(result)}{said}"
+
+
+def translation_html(result: Translation) -> str:
+    """The French sentence, large, above the English one, and beside them the map: all three light up together."""
+    french = ""
+    for i, word in enumerate(result.target):
+        space = "" if word == "." or not french or french.endswith("&#x27;</span>") else " "
+        french += f'{space}<span class="row-{i}" tabindex="0">{html.escape(word)}</span>'
+    english = " ".join(
+        f'<span class="column-{j}">{html.escape(word)}{" (?)" if word in result.unknown else ""}</span>'
+        for j, word in enumerate(result.source)
+    )
+    hint = "" if result.weights is None else "<p>Point at a French word: the English ones it looks at light up.</p>"
+    sentences = (
+        '<div style="flex:1 1 16em;max-width:30em;line-height:1.3">'
+        f'<p lang="fr" style="font-size:1.7em;margin:0 0 .3em"><b>{french or "There is no translation."}</b></p>'
+        f'<p style="font-size:1.2em;margin:0 0 .6em">{english}</p><p>{html.escape(_verdict(result))}</p>{hint}</div>'
+    )
+    if result.weights is None or not len(result.target):
+        return sentences
+    weights = np.asarray(result.weights)
+    table = heat_map(weights, result.target, result.source, label="Each French word (row) looks at English ones")
+    return linked(f'<div style="display:flex;flex-wrap:wrap;gap:1.2em">{sentences}{table}</div>', weights)
+
+
+EXAMPLES = (  # sentences that the trained model translates
+    "The minister does not see the European Economic Area.",
+    "She doesn't see them.",
+    "The rich actress visits her old school.",
+)
+
+
+def talk(model: Seq2Seq) -> Explorer:
+    """A trained translator to talk to."""
+    english, _ = vocabularies()
+    return translator(partial(translate, model), english.vocabulary[4:], EXAMPLES)
+
+
+def shows(text: str) -> Callable[[Seq2Seq], str]:
+    """What a model makes of one sentence, as HTML, while it learns."""
+    return lambda model: translation_html(translate(model, text))
+
+
+# --------------------------------------------------------------------------------------------------- the mask
+
+WORDS = ("le", "ministre", "ne", "signe", "pas", "<pad>")  # what a decoder has written, and what fills its row up
+
+SCORES = torch.tensor(
+    [
+        [0.6, 1.8, 0.2, 0.1, 0.3, 0.4],
+        [1.0, 0.7, 0.3, 1.6, 0.2, 0.3],
+        [0.1, 0.4, 0.5, 1.2, 1.7, 0.6],
+        [0.2, 1.9, 0.8, 0.6, 0.5, 0.3],
+        [0.0, 0.3, 1.6, 1.1, 0.4, 0.5],
+        [0.5, 0.4, 0.6, 0.3, 0.7, 0.9],
+    ]
+)
+"""Scores q.k / sqrt(d_k), made up: row = the word that looks, column = the word looked at."""
+
+Grid = tuple[tuple[bool, ...], ...]
+
+
+def mask_painter() -> Explorer:
+    """A mask to paint over half a French sentence, beside the weights that remain; True (✓) = may attend."""
+    size = len(WORDS)
+    full = torch.ones(size, size, dtype=torch.bool)
+    presets = {
+        "full": full,
+        "nothing": ~full,
+        "local (1 word)": local_mask(size, window=1),
+        "causal": causal_mask(size),
+        "padding": padding_mask(torch.tensor([size - 1]), size)[0, 0] & full,
+    }
+    grids = {name: tuple(tuple(row) for row in mask.tolist()) for name, mask in presets.items()}
+    return Explorer(
+        name="mask",
+        title="Paint a mask: row = the word that looks, column = the word it looks at",
+        controls=[
+            PaintGrid(
+                name="mask",
+                label="✓ = may look, · = hidden",
+                value=grids["full"],
+                rows=WORDS,
+                columns=WORDS,
+                square=lambda row, column, on: (
+                    f"{WORDS[row]!r} {'may look' if on else 'may not look'} at {WORDS[column]!r}"
+                ),
+                presets=grids,
+                buttons=("full", "nothing", "local (1 word)"),  # the others are goals
+            )
+        ],
+        draw=lambda state: heat_map(
+            weights_of(mask := state["mask"]), WORDS, WORDS, label="Weights", numbers=True, hidden=~np.array(mask)
+        ),
+        alt=_weights_in_words,
+        beside=True,
+        goals=(
+            Goal("a decoder that cannot cheat", lambda state: is_causal(state["mask"])),
+            Goal("the padding hidden from everyone", lambda state: hides_padding(state["mask"])),
+            Goal("exactly one row that sees nothing", lambda state: sum(not any(row) for row in state["mask"]) == 1),
+        ),
+        steps={"mask": tuple(grids.values())},
+    )
+
+
+def is_causal(mask: Grid) -> bool:
+    """Whether each real word sees itself and all before it, and no word what comes after it."""
+    real = len(WORDS) - 1
+    return all(row == tuple(j <= i for j in range(len(WORDS))) for i, row in enumerate(mask[:real]))
+
+
+def hides_padding(mask: Grid) -> bool:
+    """Whether no row sees the padding, and each real word sees something."""
+    return not any(row[-1] for row in mask) and all(any(row) for row in mask[:-1])
+
+
+def weights_of(mask: Grid) -> torch.Tensor:
+    """The attention weights under a mask; a row that sees nothing is zero."""
+    return masked_softmax(SCORES, torch.tensor(mask))
+
+
+def _weights_in_words(state: State) -> str:
+    weights, mask = weights_of(state["mask"]), state["mask"]
+    most = [
+        f"{word!r} looks most at {WORDS[row.argmax()]!r} ({row.max():.2f})"
+        for word, row, seen in zip(WORDS, weights, mask, strict=True)
+        if any(seen)
+    ]
+    blind = [repr(word) for word, seen in zip(WORDS, mask, strict=True) if not any(seen)]
+    if blind:
+        rest = f"{', '.join(blind)} may look at nothing: all weights there are zero, and so is the output, not NaN."
+    else:
+        rest = "Each row sums to one over what is visible."
+    return f"{'; '.join(most)}{'. ' if most else ''}{rest}"
+
+
+# ------------------------------------------------------------------------------------------------- the softmax
+
+STARTS = (1.2, 0.4, -0.3, -1.1, 0.0)  # the scores of five keys at d_k = 1
+SATURATED = 0.02  # norm of the Jacobian: below, hardly any gradient comes through
+
+
+def softmax_explorer() -> Explorer:
+    """The softmax over five scores q.k, with a temperature T and a width d_k to move.
+
+    A slider sets a key's score at d_k = 1; a wider q and k make it sqrt(d_k) times as large, as independent entries of
+    variance 1 do, unless it is divided by sqrt(d_k) (Vaswani et al. 2017, section 3.2.1).
+    """
+    widths = {str(d): d for d in (1, 4, 16, 64, 256, 1024)}
+    return Explorer(
+        name="softmax",
+        title="Softmax: from scores to weights",
+        controls=[
+            Choice(name="d_k", label="Width d_k", options=widths, value=1),
+            Choice(name="scaled", label="Divide by √d_k", options={"no": False, "yes, as in the paper": True}),
+            Slider(name="temperature", label="Temperature T", low=-1, high=1.6, step=0.05, value=1.0, log=True),
+            *(
+                Slider(name=f"z{i}", label=f"Score of key {i}", low=-3, high=3, step=0.1, value=value)
+                for i, value in enumerate(STARTS, start=1)
+            ),
+        ],
+        draw=_softmax_figure,
+        alt=_softmax_in_words,
+        goals=(
+            Goal("a weight above 0.99, with T = 1", is_sharp),
+            Goal(
+                "d_k = 64, not divided, and a gradient above 0.2 all the same",
+                lambda at: at["d_k"] == 64 and not at["scaled"] and gradient_size(at) > 0.2,
+            ),
+            Goal("five equal weights", lambda at: np.ptp(weights_at(at)) < 0.005),
+        ),
+        steps={"d_k": (1, 16, 64), "temperature": (1.0, 4.0, 8.0)},  # T = sqrt(d_k) gives the same weights each time
+    )
+
+
+def is_sharp(state: State) -> bool:
+    """Whether one key has nearly all the weight, and not because of the temperature."""
+    return abs(state["temperature"] - 1) < 0.01 and bool(weights_at(state).max() > 0.99)
+
+
+def logits_of(state: State) -> np.ndarray:
+    """What goes into the softmax: q.k, divided by sqrt(d_k) if asked for, and by the temperature."""
+    raw = np.array([state[f"z{i}"] for i in range(1, len(STARTS) + 1)]) * math.sqrt(state["d_k"])
+    return raw / (math.sqrt(state["d_k"]) if state["scaled"] else 1.0) / state["temperature"]
+
+
+def weights_at(state: State) -> np.ndarray:
+    """exp(z_i) / sum_j exp(z_j)."""
+    logits = logits_of(state)
+    powers = np.exp(logits - logits.max())
+    return powers / powers.sum()
+
+
+def jacobian(weights: np.ndarray) -> np.ndarray:
+    """dp_i / dz_j = p_i (1[i = j] - p_j): how much a small change of score j moves weight i."""
+    return np.diag(weights) - np.outer(weights, weights)
+
+
+def gradient_size(state: State) -> float:
+    """The norm of the softmax's Jacobian."""
+    return float(np.linalg.norm(jacobian(weights_at(state))))
+
+
+def _softmax_figure(state: State):
+    logits, weights = logits_of(state), weights_at(state)
+    keys = np.arange(1, len(logits) + 1)
+    fig, (left, middle, right) = figure(9.6, 3.5, columns=3, layout=None, gridspec_kw={"width_ratios": [1, 1, 1.05]})
+    fig.subplots_adjust(left=0.07, right=0.99, bottom=0.17, top=0.88, wspace=0.32)
+    left.bar(keys, logits, color=PALETTE["orange"])
+    left.axhline(0, color=GREY, linewidth=1)
+    left.set(title="into the softmax", xlabel="key", xticks=keys)
+    middle.bar(keys, weights, color=PALETTE["blue"])
+    for key, weight in zip(keys, weights, strict=True):
+        middle.text(key, weight + 0.02, f"{weight:.2f}", ha="center", fontsize=11)
+    middle.set(title="weights", xlabel="key", xticks=keys, ylim=(0, 1.12))
+    slope = jacobian(weights)
+    right.imshow(slope, cmap="PuOr", vmin=-0.25, vmax=0.25)
+    right.grid(visible=False)
+    for (i, j), value in np.ndenumerate(slope):
+        text = f"{value:.2f}".replace("-0.00", "0.00")
+        right.text(j, i, text, ha="center", va="center", fontsize=10, color="white" if value > 0.12 else "black")
+    right.set(title="∂ weight / ∂ score", xlabel="score of key")
+    right.set_xticks(range(len(keys)), keys)
+    right.set_yticks(range(len(keys)), keys)
+    return fig
+
+
+def _softmax_in_words(state: State) -> str:
+    weights, root = weights_at(state), math.sqrt(state["d_k"])
+    size = gradient_size(state)
+    back = ", and the division takes that back" if state["scaled"] else ""
+    saturated = "The softmax is saturated: hardly any gradient comes through."
+    return (
+        f"The weights of keys 1 to {len(weights)} are {', '.join(f'{weight:.2f}' for weight in weights)}; key "
+        f"{weights.argmax() + 1} has the largest. d_k = {state['d_k']} multiplies the spread of the scores by its "
+        f"root, {root:g}{back}. Size of the gradient (norm of the Jacobian) {size:.3f}. "
+        f"{saturated if size < SATURATED else 'A change of the scores moves the weights.'}"
+    )
+
+
+PLAYGROUNDS = {"translator": talk, "mask": mask_painter, "softmax": softmax_explorer}

@@ -1,0 +1,403 @@
+"""One table for a task: from it come the check of an exercise, the checks of an assignment, the findings and the proof.
+
+A task's `reference` is the right function with a knob for each part that can go wrong; a `Mistake` turns knobs. What a
+learner's function returns is compared with the reference on fresh numbers of drawn sizes, then with each mistake and
+each pair of mistakes.
+"""
+
+import ast
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from course_lib.tasks.core import Check, Draw, Probe, Report, is_real, run_checks
+from course_lib.tasks.findings import (
+    CUT_OFF,
+    FORBIDDEN,
+    GRADIENT_DIFFERS,
+    GRADIENT_LOST,
+    NOT_AS_BY_HAND,
+    NOT_FINITE,
+    NUMBER_TYPE,
+    RANDOM,
+    Fault,
+    Finding,
+    general,
+    other_type,
+    unexplained,
+)
+from course_lib.tasks.slips import describe, forbidden_names
+
+DRAWS = 3  # of each case
+SAME = 6  # where all sizes are one
+
+
+@dataclass(frozen=True, init=False)
+class Mistake:
+    """A way to go wrong: its name, what it does, a hint, and the knobs of the reference that make it.
+
+    A knob's value in a list stands for several ways to make the same mistake.
+    """
+
+    name: str
+    says: str
+    hint: str
+    ways: tuple[tuple[tuple[str, Any], ...], ...]
+
+    def __init__(self, name: str, says: str, hint: str, **knobs: Any):
+        values = [value if isinstance(value, list) else [value] for value in knobs.values()]
+        ways = tuple(tuple(zip(knobs, picked, strict=True)) for picked in itertools.product(*values))
+        for key, value in {"name": name, "says": says, "hint": hint, "ways": ways}.items():
+            object.__setattr__(self, key, value)
+
+    @property
+    def finding(self) -> Finding:
+        return Finding(self.name, self.says, self.hint)
+
+
+def mistakes(table: str) -> tuple[Mistake, ...]:
+    """Mistakes from a table in text: a line with name and knobs, below it what it does, and after > a hint.
+
+    missing scale: scale=none
+        The dot products go into the softmax as they are.
+        > Divide by the root of the width, as in the formula.
+
+    Several values of a knob are parted by |, several knobs by ;.
+    """
+    found = []
+    for name, knobs, body in re.findall(r"^(\S.*?):(?: (.+))?\n((?:[ ]+.+\n)+)", table, re.MULTILINE):
+        says, _, hint = " ".join(body.split()).partition(" > ")
+        pairs = (knob.split("=", 1) for knob in knobs.split("; ") if knob)
+        found.append(Mistake(name, says, hint, **{knob: [*map(_value, text.split(" | "))] for knob, text in pairs}))
+    return tuple(found)
+
+
+def _value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a learner's function is asked: its arguments in their order; of a module, how it is made, and with what."""
+
+    args: tuple[Any, ...]
+    build: tuple[Any, ...] = ()
+    parameters: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing that is asked, in words that a learner reads, and how its inputs are drawn.
+
+    A mistake in a knob that is not among `knobs` costs in another case, not in this one, if there are any. `otherwise`
+    is said of a result that no mistake explains.
+    """
+
+    name: str
+    inputs: Callable[[Draw], Given | tuple]
+    points: float = 0.0
+    knobs: tuple[str, ...] = ()
+    tolerance: float = 1e-4
+    otherwise: Finding | None = None
+
+    def counts(self, mistake: Mistake) -> bool:
+        """Whether this is the case in which the mistake costs points."""
+        return not self.knobs or any(knob in self.knobs for way in mistake.ways for knob, _ in way)
+
+
+@dataclass(frozen=True)
+class Also:
+    """A general property, written once for all tasks and worth one point; it takes the task and whom to ask."""
+
+    name: str
+    detects: tuple[str, ...]
+    run: Callable[["Task", Probe], list[Finding]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked of a learner, and all that is known about how it goes wrong.
+
+    `asks` are the parameters as the text writes them, "q, k, mask=None"; those with a default are given by name.
+    `module` is a class with the parameters that are asked for, where the answer is a class.
+    `example` are inputs and results worked out by hand; `checks` are those that no formula can express; `wrong` maps
+    misconceptions to a change of the solution's text that makes them. `seconds` is what one call may take.
+    Raises ValueError for a task that asks nothing.
+    """
+
+    name: str
+    title: str
+    _: KW_ONLY
+    asks: str
+    reference: Callable[..., Any] | None = None
+    module: Callable[..., nn.Module] | None = None
+    cases: tuple[Case, ...] = ()
+    mistakes: tuple[Mistake, ...] = ()
+    also: tuple[Also, ...] = ()
+    example: tuple[tuple[Given | tuple, Any], ...] = ()
+    checks: tuple[Check, ...] = ()
+    wrong: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    forbids: tuple[str, ...] = ()
+    seconds: float | None = None
+    minutes: int = 0
+    stretch: bool = False
+    text: str = ""
+    hints: tuple[str, ...] = ()
+    solution: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.all_checks:
+            raise ValueError(f"task {self.name!r} asks nothing: give cases, checks or an example")
+        if self.cases and self.reference is None:
+            raise ValueError(f"task {self.name!r} has cases, but no reference to compare with")
+
+    @cached_property
+    def all_checks(self) -> tuple[Check, ...]:
+        """Everything that is asked, one check for each case and property."""
+        checks = [
+            Check(
+                name=case.name,
+                detects=tuple(mistake.name for mistake in self.mistakes if case.counts(mistake)),
+                run=partial(self._ask_case, case),
+                gate=True,
+                points=case.points,
+            )
+            for case in self.cases
+        ]
+        checks += [
+            Check(name=part.name, detects=part.detects, run=partial(part.run, self), gate=True, points=1.0)
+            for part in self.also
+        ]
+        return (*checks, *self.checks, *self.by_hand)
+
+    @property
+    def by_hand(self) -> tuple[Check, ...]:
+        """The check of the example, if there is one."""
+        if not self.example:
+            return ()
+        return (Check(name="the example worked out by hand", detects=(NOT_AS_BY_HAND,), run=self._ask_example),)
+
+    @property
+    def points(self) -> float:
+        return sum(check.points for check in self.all_checks)
+
+    def run(self, function: Any) -> Report:
+        """Checks a learner's function, up to the first thing that is wrong."""
+        if self.forbids and (found := forbidden_names(function, self.forbids)):
+            name, number, line = found[0]
+            return Report(findings=[general(FORBIDDEN, f"Line {number}, `{line}`, calls `{name}`.")])
+        return run_checks(function, self.all_checks, asks=self.asks)
+
+    # asking -----------------------------------------------------------------------------------------------------
+
+    def draw(self, case: Case | None, draw: Draw) -> Given:
+        """Inputs of a case; without one, those of the first case or of the example."""
+        case = case or next(iter(self.cases), None)
+        given = _given(case.inputs(draw) if case else self.example[0][0])
+        if self.module is None or given.parameters:
+            return given
+        shapes = {name: value.shape for name, value in self.module(*given.build).named_parameters()}
+        return replace(given, parameters={name: draw(*shape) / shape[-1] ** 0.5 for name, shape in shapes.items()})
+
+    def right(self, given: Given, **knobs: Any) -> Any:
+        """What the reference gives, or with knobs what a mistake gives."""
+        made = (given.build, given.parameters) if given.build else ()
+        return self.reference(*made, *given.args, **knobs)
+
+    def split(self, args: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Arguments by place and by name: those that have a default in `asks` are given by name."""
+        parts = [part.partition("=") for part in self.asks.split(", ")]
+        placed = sum(1 for _, equals, _ in parts if not equals)
+        named = [name for name, equals, _ in parts if equals]
+        return list(args[:placed]), dict(zip(named, args[placed:], strict=False))
+
+    def whom(self, probe: Probe, given: Given) -> Probe:
+        """Whom to ask: the function itself, or the module that it makes, with the given parameters."""
+        if not given.build:
+            return probe
+        module = probe.make(self.name, *given.build)
+        module.set_parameters(given.parameters)
+        return module
+
+    def ask(self, probe: Probe, given: Given, wanted: Any) -> Tensor:
+        """The result as a tensor, of whatever shape."""
+        args, kwargs = self.split(given.args)
+        asked = self.whom(probe, given)
+        if isinstance(wanted, float):
+            return torch.tensor(asked.number(*args, **kwargs))
+        return asked.tensor(*args, finite=False, **kwargs)
+
+    def _ask_case(self, case: Case, probe: Probe) -> list[Finding]:
+        for _ in range(DRAWS):
+            if found := self._ask_once(case, probe, self.draw(case, probe.draw)):
+                return found
+        return []
+
+    def _ask_once(self, case: Case, probe: Probe, given: Given) -> list[Finding]:
+        wanted = self.right(given)
+        right = torch.as_tensor(wanted)
+        try:
+            actual = self.ask(probe, given, wanted)
+            if _agree(actual, right, case.tolerance):
+                return []
+            named = self.explain(actual, given, case.tolerance)
+            if named is None and actual.shape != right.shape:
+                args, kwargs = self.split(given.args)
+                self.whom(probe, given).tensor(*args, shape=right.shape, **kwargs)  # ends in a Fault that says so
+        except Fault:
+            if named := self._explain_square(case, probe):
+                return named
+            raise
+        if named is not None:
+            costs = list(dict.fromkeys(mistake.finding for mistake in named if case.counts(mistake)))
+            if costs or not _all_the_same(actual):  # a mistake that costs elsewhere costs nothing here
+                return costs
+        if not _agree(self.ask(probe, given, wanted), actual, case.tolerance):
+            return [general(RANDOM)]
+        if case.otherwise:
+            return [case.otherwise]
+        if not actual.isfinite().all():
+            given = describe(self.asks, given.args, {})
+            return [general(NOT_FINITE, f"With {given} the result holds NaN or infinity.")]
+        return [unexplained(actual, right, case.tolerance)]
+
+    def explain(self, actual: Tensor, given: Given, tolerance: float = 1e-4) -> list[Mistake] | None:
+        """The fewest mistakes, two at most, that turn the formula into what came; None if none do."""
+        for mistakes, knobs in self.ways:
+            try:
+                made = torch.as_tensor(self.right(given, **knobs))
+            except (RuntimeError, IndexError):  # this mistake cannot be made with tensors of these shapes
+                continue
+            if _agree(actual, made, tolerance):
+                return mistakes
+        return None
+
+    @cached_property
+    def ways(self) -> list[tuple[list[Mistake], dict[str, Any]]]:
+        """Each mistake in each of its ways, then each pair that turns different knobs."""
+        single = [([mistake], dict(way)) for mistake in self.mistakes for way in mistake.ways]
+        pairs = [
+            ([*first] if first == second else [*first, *second], {**one, **two})
+            for (first, one), (second, two) in itertools.combinations(single, 2)
+            if not one.keys() & two.keys()
+        ]
+        return single + pairs
+
+    def _explain_square(self, case: Case, probe: Probe) -> list[Finding]:
+        """Some mistakes need axes of one size to show themselves as what they are."""
+        given = self.draw(case, Draw(0, same=SAME))
+        try:
+            actual = self.ask(probe, given, self.right(given))
+        except Fault:
+            return []
+        named = self.explain(actual, given, case.tolerance) or []
+        return [mistake.finding for mistake in named]
+
+    def _ask_example(self, probe: Probe) -> list[Finding]:
+        for inputs, wanted in self.example:
+            by_hand = torch.tensor(wanted)
+            actual = self.ask(probe, _given(inputs), wanted)
+            if not _agree(actual, by_hand, 1e-4):
+                seen = f"For the example your result is {_numbers(actual)}; by hand it is {_numbers(by_hand)}."
+                return [general(NOT_AS_BY_HAND, seen)]
+        return []
+
+
+# general properties -----------------------------------------------------------------------------------------
+
+
+def _keeps_type(task: Task, probe: Probe) -> list[Finding]:
+    given = task.draw(None, probe.draw)
+    for number_type, tolerance in ((torch.float32, 1e-4), (torch.float64, 1e-9)):
+        typed = _of_type(given, number_type)
+        args, kwargs = task.split(typed.args)
+        actual = task.whom(probe, typed).call(*args, **kwargs)
+        if not is_real(actual):
+            task.whom(probe, typed).tensor(*args, **kwargs)  # ends in a Fault that says so
+        if other := other_type(actual, number_type):
+            return other
+        if task.reference and not _agree(actual, task.right(typed), tolerance):
+            return [general(NUMBER_TYPE)]
+    return []
+
+
+def _gradients_right(task: Task, probe: Probe) -> list[Finding]:
+    given = task.draw(None, probe.draw)
+    args, kwargs = task.split(given.args)
+    asked = task.whom(probe, given)
+    leaves = [value.clone().requires_grad_() if is_real(value) else value for value in args]
+    own = {name: value.clone().requires_grad_() for name, value in given.parameters.items()}
+    if task.reference is None:
+        arriving = torch.ones_like(asked.tensor(*args, **kwargs))
+    else:
+        wanted = task.right(replace(given, args=(*leaves, *kwargs.values()), parameters=own))
+        arriving = probe.draw(*wanted.shape)
+        wanted.backward(arriving)
+    theirs = asked.gradients(*args, output_gradient=arriving, **kwargs)
+    names = [part.split("=")[0] for part in task.asks.split(", ")]
+    pairs = {name: (found, leaf) for name, found, leaf in zip(names, theirs.inputs, leaves, strict=False)}
+    pairs = {name: pair for name, pair in pairs.items() if is_real(pair[1])}
+    pairs |= {name: (theirs.parameters.get(name), leaf) for name, leaf in own.items()}
+    if lost := [f"`{name}`" for name, (found, _) in pairs.items() if found is None]:
+        return [general(GRADIENT_LOST, f"The result is there, but no gradient flows back to {', '.join(lost)}.")]
+    if task.reference and not all(_agree(found, leaf.grad, 1e-3) for found, leaf in pairs.values()):
+        return [general(GRADIENT_DIFFERS)]
+    return []
+
+
+keeps_type = Also(
+    "numbers of 32 bits stay what they are, those of 64 keep their precision", (NUMBER_TYPE,), _keeps_type
+)
+gradients = Also(
+    "gradients flow back, and they are right", (CUT_OFF, GRADIENT_LOST, GRADIENT_DIFFERS), _gradients_right
+)
+
+
+# numbers ----------------------------------------------------------------------------------------------------
+
+
+def _given(inputs: Given | tuple) -> Given:
+    """Arguments as they are given to a function; lists of numbers become tensors."""
+    given = inputs if isinstance(inputs, Given) else Given(tuple(inputs))
+    return replace(given, args=tuple(map(_tensors, given.args)))
+
+
+def _tensors(value: Any) -> Any:
+    return torch.tensor(value) if isinstance(value, list) and _is_number(value) else value
+
+
+def _is_number(value: Any) -> bool:
+    return _is_number(value[0]) if isinstance(value, list) and value else isinstance(value, float)
+
+
+def _of_type(given: Given, number_type: torch.dtype) -> Given:
+    """The inputs in numbers of this type, thirds, so that no shorter type can hold them."""
+    args = tuple(value.to(number_type) / 3 if is_real(value) else value for value in given.args)
+    return replace(given, args=args)
+
+
+def _agree(actual: Tensor, wanted: Tensor, tolerance: float) -> bool:
+    if actual.shape != wanted.shape:
+        return False
+    actual, wanted = actual.detach().double(), wanted.detach().double()
+    return torch.allclose(actual, wanted, atol=tolerance, rtol=tolerance, equal_nan=True)
+
+
+def _all_the_same(values: Tensor) -> bool:
+    return bool((values == values.flatten()[0]).all())
+
+
+def _numbers(values: Tensor) -> str:
+    if values.numel() > 16:
+        return f"a tensor of shape {tuple(values.shape)}"
+    rounded = [f"{value:.4g}" for value in values.flatten().tolist()]
+    return f"({', '.join(rounded)})" + (f" in the shape {tuple(values.shape)}" if values.dim() != 1 else "")
