@@ -10,18 +10,19 @@ from torch import Tensor, nn
 
 from course_lib import tasks
 from course_lib.grading.subject import RemoteModule, Subject, kind_of
-from course_lib.tasks.core import (
+from course_lib.tasks.findings import (
+    GRADIENT_DIFFERS,
     NOT_FINITE,
     NUMBER_TYPE,
+    RANDOM,
     WRONG_SHAPE,
     WRONG_TYPE,
     Finding,
+    general,
     other_type,
-    random_parts,
 )
 
 DIFFERS = "result differs from the reference"
-GRADIENT_DIFFERS = "gradient differs from the reference"
 TOO_LITTLE_LEARNT = "has not learnt enough"
 
 
@@ -136,7 +137,7 @@ def agrees(
                 return [Finding(misconception=mistake.misconception, message=mistake.message, hint=mistake.hint)]
         again = subject.call(*arguments.args, **arguments.kwargs)
         if difference(again, actual, tolerance) == DIFFERS:
-            return [random_parts()]
+            return [general(RANDOM)]
         return [Finding(misconception=misconception, message=message, hint=hint)]
 
     typed = (NUMBER_TYPE,) if same_type else ()
@@ -173,7 +174,7 @@ def module_agrees(
 
     def run(subject: Subject) -> list[Finding]:
         ours = reference(*made.args, **made.kwargs)
-        values = subject.draw(ours)
+        values = subject.draw_parameters(ours)
         theirs = subject.make(subject.name, *made.args, **made.kwargs)
         theirs.set_parameters(values)
         arguments = _given(inputs(subject))
@@ -184,7 +185,7 @@ def module_agrees(
         if wrong == DIFFERS:
             again = theirs.call(*arguments.args, **arguments.kwargs)
             if difference(again, actual, tolerance) == DIFFERS:
-                return [random_parts()]
+                return [general(RANDOM)]
         if wrong is not None:
             return [Finding(misconception=misconception if wrong == DIFFERS else wrong, message=message, hint=hint)]
         if gradients:
@@ -195,13 +196,7 @@ def module_agrees(
             given_args = zip(found.inputs, args, strict=True)
             pairs += [(own, arg.grad) for own, arg in given_args if isinstance(arg, Tensor)]
             if any(difference(own, grad, tolerance) for own, grad in pairs if grad is not None):
-                return [
-                    Finding(
-                        misconception=GRADIENT_DIFFERS,
-                        message="The result is right, but the gradients that flow back through it are not.",
-                        hint="Is something detached, computed under `no_grad`, or copied through `.data` or `.item()`?",
-                    )
-                ]
+                return [general(GRADIENT_DIFFERS)]
         return []
 
     return HiddenCheck(

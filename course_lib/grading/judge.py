@@ -20,7 +20,7 @@ from course_lib.grading.sandbox import Box, BoxEnded, BoxLost, SandboxError, Stu
 from course_lib.grading.spec import AssignmentFiles, Cell, HiddenCheck, LoadedAssignment, Task, load
 from course_lib.grading.subject import Subject, Talk, in_words, seed_for
 from course_lib.grading.wording import visible
-from course_lib.tasks.core import STOPPED, Fault, Finding
+from course_lib.tasks.findings import STOPPED, Fault, Finding
 
 SCHEMA = 1
 GRADED, ATTENTION = "graded", "needs attention"

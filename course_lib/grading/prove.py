@@ -1,7 +1,8 @@
 """`course assign prove NAME`: shows that an assignment's checks give the points that an answer deserves.
 
 The reference must earn everything, the cells as they are handed out nothing, and each known-wrong answer must fail
-exactly the checks that it should. All are judged as submissions are, in the sandbox.
+what it should. Wrong answers come from a task's table: its mistakes, which are asked here, and changes of the
+reference's own text, which are judged as submissions are, in the sandbox.
 """
 
 import os
@@ -21,6 +22,7 @@ from course_lib.grading.intake import Submission
 from course_lib.grading.judge import GRADED, judge
 from course_lib.grading.sandbox import SandboxError, Zygote
 from course_lib.grading.spec import AssignmentFiles, LoadedAssignment, Task, load, read_assignment
+from course_lib.grading.tables import rewritten, unproved
 
 FILE = "wrong_solutions.py"
 FEWEST = 6  # wrong solutions of a task
@@ -33,8 +35,8 @@ class WrongSolution:
     """An answer with a known mistake: the whole text of the cell, and what its judging must show.
 
     Give either `passes` or `fails`, names of the task's checks: all others do the opposite. A check that is not
-    reached because it `needs` another counts as failed. `says` is the misconception that the report has to name.
-    Raises ValueError if both are given or neither is.
+    reached because it `needs` another counts as failed. `says` is the misconception that the report has to name; with
+    nothing but that, whatever fails will do. Raises ValueError if both are given or neither is.
     """
 
     name: str
@@ -44,34 +46,34 @@ class WrongSolution:
     says: str = ""
 
     def __post_init__(self) -> None:
-        if (self.passes is None) == (self.fails is None):
+        if (self.passes is None) == (self.fails is None) and not (self.says and self.passes is None):
             raise ValueError(f"the wrong solution {self.name!r} needs either passes or fails")
 
-    def failing(self, task: Task) -> set[str]:
-        """The checks of the task that it has to fail. Raises ValueError for a name that is none of them."""
+    def failing(self, task: Task) -> frozenset[str] | None:
+        """The checks that it has to fail, None for any. Raises ValueError for a name that is none of the task's."""
+        if self.passes is self.fails is None:
+            return None
         names = {check.name for check in task.checks}
         listed = set(self.fails if self.passes is None else self.passes)
         if unknown := sorted(listed - names):
             raise ValueError(
                 f"the wrong solution {self.name!r} names {unknown[0]!r}, which is no check of task {task.name!r}"
             )
-        return listed if self.passes is None else names - listed
-
-    def deserves(self, task: Task) -> float:
-        """The points that it has to earn."""
-        failing = self.failing(task)
-        return sum(check.points for check in task.checks if check.name not in failing)
+        return frozenset(listed if self.passes is None else names - listed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One answer to judge, or all of them: its task ("" for all), its text, and what it must earn and fail."""
+    """One answer to judge, or all of them: its task ("" for all), its text, and what it must earn and fail.
+
+    Without `failing` it must earn less than everything.
+    """
 
     task: str
     name: str
     answers: Mapping[str, str]
     deserves: float
-    failing: frozenset[str]
+    failing: frozenset[str] | None
     says: str = ""
 
 
@@ -106,13 +108,29 @@ def prove(name: str, *, folder: str | os.PathLike | None = None, workers: int | 
         console.print(f"✗ {line}", style="red", markup=False, highlight=False)
     if not found:
         count = sum(map(len, wrong.values()))
-        console.print(f"✓ {len(planned)} judgements, {count} wrong solutions: each earned what it deserves.")
+        mistakes = sum(len(mistake.ways) for table in load(files).assignment.tables for mistake in table.mistakes)
+        named = f", {mistakes} mistakes in tables: each was named" if mistakes else ""
+        console.print(f"✓ {len(planned)} judgements, {count} wrong solutions: each earned what it deserves{named}.")
     return 1 if found else 0
 
 
 def read_wrong_solutions(folders: Folders, name: str) -> dict[str, tuple[WrongSolution, ...]]:
-    """The wrong solutions of each task; raises ValueError for a file that is missing or does not define them."""
+    """The wrong solutions of each task, from its table or from a file.
+
+    Raises ValueError where there is neither, and for a file that does not define them.
+    """
+    loaded = load(read_assignment(folders.root, name))
+    solutions = {cell.grade_id: cell.source for cell in loaded.cells if cell.kind == "solution"}
+    wrong = {
+        table.name: tuple(
+            WrongSolution(name=told, answer=text, **expected)
+            for told, text, expected in rewritten(table, solutions[table.name])
+        )
+        for table in loaded.assignment.tables
+    }
     path = folders.hidden(name) / FILE
+    if wrong and not path.is_file():
+        return wrong
     if not path.is_file():
         raise ValueError(f"Assignment {name} has no wrong solutions to prove it with: {path} is missing.")
     module = types.ModuleType(f"wrong_solutions_{name}")
@@ -120,10 +138,10 @@ def read_wrong_solutions(folders: Folders, name: str) -> dict[str, tuple[WrongSo
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     except Exception as error:
         raise ValueError(f"{path} does not load: {type(error).__name__}: {error}") from error
-    wrong = getattr(module, "WRONG", None)
-    if not isinstance(wrong, dict):
+    written = getattr(module, "WRONG", None)
+    if not isinstance(written, dict):
         raise ValueError(f"{path} has to define WRONG, a dictionary from tasks to wrong solutions.")
-    return {task: tuple(solutions) for task, solutions in wrong.items()}
+    return wrong | {task: (*wrong.get(task, ()), *solutions) for task, solutions in written.items()}
 
 
 def trials(loaded: LoadedAssignment, wrong: Mapping[str, tuple[WrongSolution, ...]]) -> list[Trial]:
@@ -142,24 +160,29 @@ def trials(loaded: LoadedAssignment, wrong: Mapping[str, tuple[WrongSolution, ..
         names = [solution.name for solution in solutions]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"Task {task.name!r} has two wrong solutions with the name {twice[0]!r}.")
-        planned += [
-            Trial(
-                task=task.name,
-                name=solution.name,
-                answers={task.name: solution.answer},
-                deserves=solution.deserves(task),
-                failing=frozenset(solution.failing(task)),
-                says=solution.says,
+        for solution in solutions:
+            failing = solution.failing(task)
+            planned.append(
+                Trial(
+                    task=task.name,
+                    name=solution.name,
+                    answers={task.name: solution.answer},
+                    deserves=sum(check.points for check in task.checks if check.name not in (failing or ())),
+                    failing=failing,
+                    says=solution.says,
+                )
             )
-            for solution in solutions
-        ]
     return planned
 
 
 def gaps(loaded: LoadedAssignment, wrong: Mapping[str, tuple[WrongSolution, ...]]) -> list[str]:
     """What the wrong solutions leave unproved: too few of a task, one that fails nothing, a check that none fails."""
     lines = []
+    tables = {table.name: table for table in loaded.assignment.tables}
     for task in loaded.assignment.tasks:
+        if task.name in tables:
+            lines += unproved(tables[task.name])
+            continue
         solutions = wrong.get(task.name, ())
         if len(solutions) < FEWEST:
             lines.append(f"{task.name}: {len(solutions)} wrong solutions, at least {FEWEST} are needed")
@@ -179,7 +202,7 @@ def gaps(loaded: LoadedAssignment, wrong: Mapping[str, tuple[WrongSolution, ...]
 
 def run_trials(planned: list[Trial], files: AssignmentFiles, *, workers: int | None = None) -> list[Outcome]:
     """Judges each trial, several at a time, the reference with every key; raises SandboxError without a sandbox."""
-    jobs = [(trial, key) for trial in planned for key in (KEYS if not trial.failing else KEYS[:1])]
+    jobs = [(trial, key) for trial in planned for key in (KEYS if trial.failing == frozenset() else KEYS[:1])]
     own = threading.local()
     made: list[Zygote] = []
 
@@ -216,13 +239,18 @@ def _deviations(trial: Trial, judged: Mapping[str, Any], verdict: Mapping[str, A
     for task in judged.values():
         for check in task["checks"]:
             found += [finding["misconception"] for finding in check["findings"]]
+            if trial.failing is None:
+                continue
             if check["passed"] and check["name"] in trial.failing:
                 yield f"{place} passes the check {check['name']!r}, which it should fail"
             if not check["passed"] and check["name"] not in trial.failing:
                 reasons = "; ".join(f"{f['misconception']}: {f['message']}" for f in check["findings"])
                 yield f"{place} fails the check {check['name']!r}, which it should pass ({reasons})"
     earned = sum(task["points"] for task in judged.values())
-    if abs(earned - trial.deserves) > 1e-9:
+    if trial.failing is None:
+        if earned > trial.deserves - 0.5:
+            yield f"{place} earns all points"
+    elif abs(earned - trial.deserves) > 1e-9:
         yield f"{place} earns {earned:g} points in place of {trial.deserves:g}"
     if trial.says and trial.says not in found:
         named = ", ".join(dict.fromkeys(found)) or "nothing"
@@ -238,9 +266,9 @@ def _table(outcomes: list[Outcome]) -> Table:
         table.add_row(
             trial.task,
             trial.name,
-            str(len(trial.failing)),
+            "some" if trial.failing is None else str(len(trial.failing)),
             f"{outcome.earned:g} of {outcome.possible:g}",
-            f"{trial.deserves:g}",
+            "less" if trial.failing is None else f"{trial.deserves:g}",
             "✗" if outcome.deviations else "✓",
         )
     return table

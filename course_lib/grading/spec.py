@@ -1,6 +1,6 @@
 """What an assignment is: its tasks, their hidden checks and points, and the notebook that they belong to.
 
-A check is written in a few lines, in `hidden/<assignment>/checks.py`, and never leaves the judge's side:
+A check is written in a few lines, in `hidden/<assignment>/tasks.py`, and never leaves the judge's side:
 
     ASSIGNMENT = Assignment(name="05", notebook="attention", title="Attention", tasks=(
         Task(name="softmax", title="A softmax that does not overflow", checks=(
@@ -42,7 +42,7 @@ from course_lib.grading.folders import Folders
 from course_lib.grading.sandbox import Limits
 from course_lib.grading.stubs import STUB, WRITTEN_STUB, clear_solution
 
-__all__ = [  # all that a checks.py needs, from one place
+__all__ = [  # all that a tasks.py needs, from one place
     "CHECK_PREFIX",
     "DIFFERS",
     "GRADIENT_DIFFERS",
@@ -59,6 +59,7 @@ __all__ = [  # all that a checks.py needs, from one place
     "Mistake",
     "Task",
     "agrees",
+    "assignment",
     "check_cell",
     "clear_solution",
     "difference",
@@ -71,6 +72,7 @@ __all__ = [  # all that a checks.py needs, from one place
 ]
 
 CHECK_PREFIX = "check-"
+FILE = "tasks.py"
 DECIDES_SCORES = (
     "checks.py",
     "error_words.py",
@@ -128,6 +130,7 @@ class Assignment:
     notebook: str
     title: str
     tasks: tuple[Task, ...]
+    tables: tuple[tasks.Task, ...] = ()
 
     def __post_init__(self) -> None:
         names = [task.name for task in self.tasks]
@@ -139,6 +142,31 @@ class Assignment:
     @property
     def points(self) -> float:
         return math.fsum(task.points for task in self.tasks)
+
+
+def assignment(
+    name: str, *, notebook: str, title: str, tables: tuple[tasks.Task, ...], limits: Mapping[str, Limits] | None = None
+) -> Assignment:
+    """The assignment of these tables; `limits` are those of tasks that need others than usual, by name."""
+    return Assignment(
+        name=name,
+        notebook=notebook,
+        title=title,
+        tables=tables,
+        tasks=tuple(_from_table(table, (limits or {}).get(table.name, Limits())) for table in tables),
+    )
+
+
+def _from_table(table: tasks.Task, limits: Limits) -> Task:
+    """Each check that is worth points; general properties count only together with the first case."""
+    first = tuple(case.name for case in table.cases[:1])
+    general = {part.name for part in table.also}
+    checks = (
+        property_check(check, points=check.points, needs=first if check.name in general else ())
+        for check in table.all_checks
+        if check.points
+    )
+    return Task(name=table.name, title=table.title, checks=tuple(checks), limits=limits)
 
 
 # files ------------------------------------------------------------------------------------------------------
@@ -199,7 +227,7 @@ def read_assignment(folder: Path, name: str) -> AssignmentFiles:
     if name not in folders.assignments() or not _GRADE_ID.fullmatch(name):
         known = ", ".join(folders.assignments()) or "none"
         raise ValueError(f"There is no assignment {name!r} in {folders.root / 'source'}; there is: {known}.")
-    checks = folders.hidden(name) / "checks.py"
+    checks = folders.hidden(name) / FILE
     if not checks.is_file():
         raise ValueError(f"Assignment {name} has no hidden checks: {checks} is missing.")
     text = checks.read_bytes()
@@ -218,7 +246,7 @@ def load(files: AssignmentFiles) -> LoadedAssignment:
     place = f"source/{files.name}/{files.notebook}.ipynb"
     if (assignment.name, assignment.notebook) != (files.name, files.notebook):
         raise ValueError(
-            f"hidden/{files.name}/checks.py is for assignment {assignment.name!r} and notebook "
+            f"hidden/{files.name}/{FILE} is for assignment {assignment.name!r} and notebook "
             f"{assignment.notebook!r}, but these are the files of {files.name!r} and {files.notebook!r}."
         )
     cells: list[Cell] = []
@@ -254,11 +282,11 @@ def _check_fit(assignment: Assignment, cells: list[Cell], points: dict[str, floa
     solutions = {cell.grade_id for cell in cells if cell.kind == "solution"}
     tasks = {task.name for task in assignment.tasks}
     if missing := sorted(tasks - solutions):
-        raise ValueError(f"{place} has no solution cell {missing[0]!r}, but checks.py has a task of that name.")
+        raise ValueError(f"{place} has no solution cell {missing[0]!r}, but tasks.py has a task of that name.")
     if extra := sorted(solutions - tasks):
-        raise ValueError(f"{place} has a solution cell {extra[0]!r}, but checks.py has no task of that name.")
+        raise ValueError(f"{place} has a solution cell {extra[0]!r}, but tasks.py has no task of that name.")
     if extra := sorted(points.keys() - {check_cell(task) for task in tasks}):
-        raise ValueError(f"{place} gives points to the cell {extra[0]!r}, which belongs to no task of checks.py.")
+        raise ValueError(f"{place} gives points to the cell {extra[0]!r}, which belongs to no task of tasks.py.")
     for task in assignment.tasks:
         there = points.get(check_cell(task.name))
         if there is None:
@@ -287,7 +315,7 @@ def _nbgrader_cells(notebook: bytes, place: str) -> Iterator[tuple[str, Mapping[
 
 
 def _run_checks_file(name: str, text: bytes) -> Assignment:
-    place = f"hidden/{name}/checks.py"
+    place = f"hidden/{name}/{FILE}"
     module = types.ModuleType(f"hidden_checks_{hashlib.sha256(text).hexdigest()[:16]}")
     sys.modules[module.__name__] = module  # where dataclasses look up the names in their annotations
     try:
@@ -304,7 +332,7 @@ def _run_checks_file(name: str, text: bytes) -> Assignment:
 def _code_hash() -> str:
     """SHA-256 of the code that decides scores; of what is on disk when it is first asked for."""
     folder = Path(__file__).parent
-    files = [*Path(tasks.__file__).parent.rglob("*.py")]
+    files = [*Path(tasks.__file__).parent.rglob("*.py"), *folder.parent.glob("lessons/*/exercises.py")]
     for part in DECIDES_SCORES:
         files += (folder / part).rglob("*.py") if (folder / part).is_dir() else [folder / part]
     digest = hashlib.sha256()

@@ -22,21 +22,18 @@ from course_lib.grading.boxed.wire import WireError, arrays_in
 from course_lib.grading.boxed.worker import CUT_OFF
 from course_lib.grading.error_words import error_words
 from course_lib.grading.sandbox import Box, Gradients, Handle, StudentError
-from course_lib.tasks.core import (
+from course_lib.tasks.core import ModuleProbe, Probe
+from course_lib.tasks.findings import (
     CHANGES_INPUT,
-    GRADIENT_LOST,
-    NOT_FINITE,
     OTHER_PARAMETERS,
     STOPPED,
-    UNEXPLAINED,
-    WRONG_SHAPE,
+    WORDS,
     WRONG_TYPE,
     Fault,
     Finding,
-    ModuleProbe,
-    Probe,
-    cut_off,
+    general,
 )
+from course_lib.tasks.findings import CUT_OFF as NO_GRADIENT
 
 T = TypeVar("T")
 SHORTEST_WAIT = 0.01  # seconds; what a call gets when the time of its task is used up: the box then ends for "time"
@@ -80,7 +77,7 @@ class Subject(Probe):
     def box(self) -> Box:
         return self.talk.box
 
-    def draw(self, module: nn.Module, *, std: float = 0.2) -> dict[str, Tensor]:
+    def draw_parameters(self, module: nn.Module, *, std: float = 0.2) -> dict[str, Tensor]:
         """Gives a module of the judge's own seeded normal numbers for parameters, and returns them by name."""
         values = {name: std * self.random(*value.shape) for name, value in module.named_parameters()}
         with torch.no_grad():
@@ -130,18 +127,8 @@ class Subject(Probe):
             return self._ask(question)
         except Fault:
             if self.talk.error == CUT_OFF:
-                raise Fault(cut_off()) from None
+                raise Fault(general(NO_GRADIENT)) from None
             raise
-
-    def reached(self, inputs: Mapping[str, Tensor], parameters: Sequence[str] = ()) -> dict[str, bool]:
-        """As `Probe.reached`, asked through the box: there the student's code runs, and there gradients flow."""
-        result = self.call(*inputs.values())
-        if kind_of(result) != FLOATS:
-            raise Fault(self._found(WRONG_TYPE))
-        found = self.gradients(*inputs.values(), output_gradient=torch.ones_like(result))
-        reached = {name: gradient is not None for name, gradient in zip(inputs, found.inputs, strict=True)}
-        own = self.parameters() if parameters else {}
-        return reached | {name: name in found.parameters for name in parameters if name in own}
 
     def once(self, label: str, work: Callable[["Subject"], T]) -> T:
         """What `work` gives, done once for all checks of the task, with inputs that depend on `label` alone.
@@ -163,8 +150,11 @@ class Subject(Probe):
 
     def _sibling(self, kind: type["Subject"], name: str, target: str | Handle) -> Any:
         sibling = kind(name, self.talk, label="", seconds=self.seconds)
-        sibling._target, sibling._generator = target, self._generator
+        sibling._target, sibling.draw = target, self.draw
         return sibling
+
+    def _run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        return self._function(*args, **kwargs)  # warnings are given behind the wall
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         result = self._wait(lambda wait: self.box.call(self._target, *args, seconds=wait, **kwargs))
@@ -227,7 +217,7 @@ class Subject(Probe):
             raise Fault(in_words(fault.finding, self.talk)) from None
 
     def _found(self, misconception: str) -> Finding:
-        return in_words(Finding(misconception=misconception, message=""), self.talk)
+        return in_words(Finding(misconception, ""), self.talk)
 
 
 class RemoteModule(Subject, ModuleProbe):
@@ -283,38 +273,16 @@ def in_words(finding: Finding, talk: Talk) -> Finding:
     """The finding as a student may read it: what a probe saw is said in general, without any number or name seen."""
     if isinstance(finding, Told):  # what was said of this error; the last one may be another
         return finding
-    words = {
-        STOPPED: error_words(talk.error, talk.missing() if talk.error == "NameError" else None),
-        WRONG_TYPE: (
-            f"Your code returned {talk.returned or 'something else'} where something else is needed.",
-            "Look up in the task what is to be returned; is there a `return` at the end, a comma behind it?",
-        ),
-        WRONG_SHAPE: (
-            "The result has not the shape that is needed.",
-            "Name each axis of each intermediate result, try sizes that all differ, and see which axis goes astray.",
-        ),
-        NOT_FINITE: (
-            "The result holds NaN or infinity.",
-            "Look for 0/0, for the exponential of a large number, for a softmax over nothing but -inf.",
-        ),
-        CHANGES_INPUT: (
-            "Your code overwrites a tensor that it was given.",
-            "Use `masked_fill` instead of `masked_fill_`, and `x = x + y` instead of `x += y`.",
-        ),
-        GRADIENT_LOST: (
-            "The result is there, but from it no gradient flows back to all inputs and parameters.",
-            "Is something detached, computed under `no_grad`, or copied through `.data` or `.item()`?",
-        ),
-        UNEXPLAINED: (
-            "The numbers differ from what the formula gives.",
-            "Compare with the formula term by term, on an input small enough to work out by hand.",
-        ),
-        OTHER_PARAMETERS: (
-            "The parameters of your module have not the names and shapes that the task asks for.",
-            "Use the names and sizes of the task, and make each layer in `__init__`, after `super().__init__()`.",
-        ),
-    }.get(finding.misconception)
-    return finding if words is None else Told(misconception=finding.misconception, message=words[0], hint=words[1])
+    if finding.misconception == STOPPED:
+        words = error_words(talk.error, talk.missing() if talk.error == "NameError" else None)
+    elif finding.misconception == WRONG_TYPE:
+        kind = talk.returned or "something else"
+        words = f"Your code returned {kind} where something else is needed.", WORDS[WRONG_TYPE][1]
+    elif finding.misconception in WORDS:
+        words = WORDS[finding.misconception]
+    else:
+        return finding
+    return Told(finding.misconception, *words)
 
 
 def _copied(value: Any) -> Any:

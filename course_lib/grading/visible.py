@@ -4,15 +4,17 @@ A student has no hidden checks. What takes their place here is made of the relea
 release's own cells run.
 """
 
+import importlib
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from course_lib.classroom.assignments import visible_checks
 from course_lib.grading.notebook_format import nbformat
 from course_lib.grading.spec import CHECK_PREFIX, Assignment, AssignmentFiles, HiddenCheck, Task, load, property_check
 from course_lib.grading.subject import Subject
 from course_lib.tasks import Check
-from course_lib.tasks.core import STOPPED, Fault, Finding
+from course_lib.tasks import Task as Table
+from course_lib.tasks.findings import STOPPED, Fault, Finding
 
 NO_CHECK = "no visible check"
 
@@ -37,14 +39,19 @@ def visible_files(name: str, notebook: str, released: bytes) -> AssignmentFiles:
 
 def visible_assignment(name: str, notebook: str, points: Mapping[str, float]) -> Assignment:
     """The assignment whose tasks have these points, with the visible checks of each."""
-    try:
-        known = visible_checks(name)
-    except ValueError:  # the course has none for this assignment
-        known = {}
+    known = {task: table.all_checks for task, table in visible_tasks(name).items()}
     tasks = tuple(
         Task(name=task, title=task, checks=_as_hidden(known.get(task, ()), worth)) for task, worth in points.items()
     )
     return Assignment(name=name, notebook=notebook, title=name, tasks=tasks)
+
+
+def visible_tasks(name: str) -> Mapping[str, Table]:
+    """What the lesson of an assignment shows of its tasks; empty if there is none."""
+    lesson = f"course_lib.lessons.lesson_{name}"
+    if importlib.util.find_spec(lesson) is None or importlib.util.find_spec(f"{lesson}.exercises") is None:
+        return {}
+    return getattr(importlib.import_module(f"{lesson}.exercises"), "ASSIGNMENT", {})
 
 
 def _as_hidden(checks: Sequence[Check], worth: float) -> tuple[HiddenCheck, ...]:

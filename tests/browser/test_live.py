@@ -26,28 +26,25 @@ pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 LESSON, OPENING = (read_notebook(find_lesson(number)) for number in ("05", "00"))
 TRANSLATOR, SOFTMAX, MASK = WIDGETS = ["talk-to-it", "play-width-and-temperature", "play-paint-a-mask"]
 
-NEXT = {SOFTMAX: MASK, MASK: "to-take-home", TRANSLATOR: SOFTMAX}  # in the short lesson
+NEXT = {SOFTMAX: MASK, MASK: "your-turn", TRANSLATOR: SOFTMAX}  # in the short lesson
 DRAWING = ".widget-htmlmath-content"
 ANSWER_TIME = 60 * SECOND  # for one answer of a kernel on a busy machine
 START_TIME = 240 * SECOND  # for a kernel that loads PyTorch there
 VALUE = "(one) => one.getAttribute('aria-valuenow') || one.value || one.textContent"
 
-# What lesson 05's widgets need of the cells above them; a translator that is trained already takes no minutes.
-# Voila tells a kernel how the page was asked for, so that one server has pages of several kinds.
+# What lesson 05's widgets need of the cells above them. Voila tells a kernel how the page was asked for, so that one
+# server has pages of several kinds.
 FIRST = """
 import os, time
-from types import SimpleNamespace
-from course_lib.data.checkpoints import load_trained
-from course_lib.lessons.lesson_06 import transformer
+from course_lib.data import checkpoints
+from course_lib.lessons.lesson_05 import page
+
+def in_vain(name):
+    raise FileNotFoundError("no such data\\nand more of it")
 
 asked = os.environ["QUERY_STRING"]
 if "in-vain" in asked:
-    raise FileNotFoundError("no such data\\nand more of it")
-translator = load_trained("translator").model
-task = SimpleNamespace(
-    vocabularies=transformer.vocabularies,
-    translate=lambda model, text: transformer.translate(model, text, place=transformer.Place(1, 2)),
-)
+    checkpoints.load_trained = in_vain
 if "slowly" in asked:
     time.sleep(600)
 """
@@ -56,7 +53,7 @@ if "slowly" in asked:
 def short_lesson():
     """Lesson 05's cells with widgets, its first slides and its last, and one cell that stands for the others."""
     shown = [cell for cell in LESSON.cells if "lecture" in cell.metadata]
-    widgets = [cell for cell in shown if ".live()" in cell.source]
+    widgets = [cell for cell in shown if "page.play(" in cell.source]
     assert len(widgets) == 3
     return new_notebook(cells=[shown[0], new_code_cell(FIRST), *widgets, shown[-1]], metadata=LESSON.metadata)
 
@@ -357,10 +354,10 @@ def test_each_control_has_a_name_and_says_its_value(lecture):
     expect(temperature).to_have_attribute("aria-valuetext", "1.12")
     lecture.go(MASK)
     square = lecture.here(".widget-toggle-button").nth(1)
-    expect(square).to_have_accessible_name("'the' may not look at 'cat'")
+    expect(square).to_have_accessible_name("'le' may look at 'ministre'")
     square.click()
-    expect(square).to_have_accessible_name("'the' may look at 'cat'")
-    expect(square).to_have_attribute("aria-pressed", "true")
+    expect(square).to_have_accessible_name("'le' may not look at 'ministre'")
+    expect(square).to_have_attribute("aria-pressed", "false")
 
 
 def test_the_notes_stand_in_a_window_of_their_own_that_follows(lecture):
@@ -368,10 +365,13 @@ def test_the_notes_stand_in_a_window_of_their_own_that_follows(lecture):
     with lecture.page.expect_popup() as opened:
         lecture.page.keyboard.press("s")
     notes = opened.value
-    assert notes.locator("#number").inner_text() == "Slide 1 of 7"
+    number = len(slides_of(short_lesson()))
+    assert notes.locator("#number").inner_text() == f"Slide 1 of {number}"
     assert len(notes.locator("#notes").inner_text()) > 40
     notes.keyboard.press("PageDown")
-    assert notes.locator("#number").inner_text() == "Slide 2 of 7" and lecture.slide() != slides_of(LESSON)[0].name
+    assert (
+        notes.locator("#number").inner_text() == f"Slide 2 of {number}" and lecture.slide() != slides_of(LESSON)[0].name
+    )
     lecture.go(SOFTMAX)
     with lecture.drawn_anew("a slider beside the notes"):
         lecture.here("[role=slider]").first.press("ArrowRight")

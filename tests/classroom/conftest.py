@@ -4,14 +4,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from course_lib.classroom import output, session
+from course_lib.classroom import output
+from course_lib.classroom.output import WIDGET_VIEW
+from course_lib.classroom.store import ProgressStore
+from course_lib.training import progress
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    """A fresh COURSE_HOME, and no lesson open."""
+    """A fresh COURSE_HOME, and no display of progress left from another test."""
     monkeypatch.setenv("COURSE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(session, "_session", None)
+    monkeypatch.setattr(progress, "_registered", None)
     return tmp_path / "home"
 
 
@@ -25,12 +28,12 @@ def page(monkeypatch):
 
 
 @pytest.fixture
-def item(page):
-    """Find a quiz, prediction or exercise of the open lesson."""
-    return lambda kind, name: session.current_session().items[kind, name]
+def stored(page):
+    """What a stored notebook keeps of the displays: all but the widgets."""
+    return lambda: [{mime: text for mime, text in shown.items() if mime != WIDGET_VIEW} for shown in page]
 
 
 @pytest.fixture
 def record():
-    """Read the record of a quiz, prediction or exercise as it is in the file."""
-    return lambda kind, name: session.current_session().entry(kind, name)
+    """Read the record of an item as it is in the file."""
+    return lambda kind, name, lesson="06": ProgressStore().entry(lesson, kind, name)

@@ -26,6 +26,7 @@ def test_a_figure_is_an_html_image_with_alt_text_and_says_it_in_plain_text(page)
     assert set(page[0]) == {"text/plain", "text/html"}
     assert page[0]["text/plain"] == 'Figure: Rises <fast> "now"'
     assert 'alt="Rises &lt;fast&gt; &quot;now&quot;"' in page[0]["text/html"]
+    assert "background:#fff" in page[0]["text/html"]  # a transparent figure can be read on a dark page, too
 
 
 def test_the_image_is_the_figure_in_its_true_size(page):

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import course_lib.classroom.store as store_module
-from course_lib.classroom import lesson
+from course_lib.classroom import Page
 from course_lib.classroom.store import ProgressStore, course_home
 
 START = "import runpy, sys, time; Store = runpy.run_path(sys.argv[1])['ProgressStore']; store = Store();"
@@ -163,21 +163,28 @@ def test_nothing_is_written_when_nothing_changes(home):
 def test_the_learner_is_told_in_the_first_cell_and_only_there(page, home):
     home.mkdir()
     (home / "progress.json").write_text("{")
-    lesson("06")
-    assert "progress.broken" in page[0]["text/plain"]
+    Page("06").open()
+    assert "progress.broken" in page[-1]["text/plain"]
     page.clear()
-    lesson("06")
-    assert page == []
+    Page("06").open()
+    assert len(page) == 1
 
 
 def test_opening_a_lesson_marks_nothing_but_that(page, home):
-    lesson("06")
-    assert ProgressStore().lessons() == {"06": GOOD}
-    assert page == []
+    Page("06").open()
+    assert ProgressStore().lessons() == {"06": GOOD | {"parts": {}}}
 
 
-def test_a_lesson_that_does_not_exist_is_refused(page):
-    with pytest.raises(ValueError, match="no lesson '5'; the lessons are 00, 01"):
-        lesson("5")
-    with pytest.raises(ValueError, match="kind must be one of quizzes, predictions, exercises"):
+def test_a_file_of_the_first_edition_is_taken_over(home):
+    home.mkdir()
+    old = GOOD | {"predictions": {"p": {"choice": 1}}}
+    (home / "progress.json").write_text(json.dumps({"schema": 1, "lessons": {"05": old}}))
+    store = ProgressStore()
+    assert store.entry("05", "parts", "p") == {}
+    store.change("05", "parts", "p", right)
+    assert ProgressStore().entry("05", "predictions", "p") == {"choice": 1} and store.take_notices() == []
+
+
+def test_a_kind_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="kind must be one of quizzes, predictions, exercises, parts"):
         ProgressStore().change("05", "games", "q", right)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from course_lib.classroom import lesson, session, waiting
+from course_lib.classroom import Page, waiting
 from course_lib.training import progress
 
 
@@ -20,7 +20,6 @@ def bars(monkeypatch):
 
     monkeypatch.setattr(waiting, "display", display)
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_UPDATES", 0)
-    monkeypatch.setattr(progress, "_registered", None)
     monkeypatch.delenv("COURSE_PROGRESS", raising=False)
     return shown
 
@@ -34,17 +33,15 @@ def test_a_bar_is_redrawn_in_one_place_and_cleared_at_the_end(bars):
     assert len(bars) == 1 and 'value="1"' in bars[0][0] and 'value="2"' in bars[0][1] and bars[0][2] == ""
 
 
-def test_an_open_lesson_shows_training_in_the_notebook(bars, page, monkeypatch):
-    monkeypatch.setattr(session, "in_notebook", lambda: True)
-    lesson("05")
+def test_an_open_lesson_shows_training_in_the_notebook(bars, page):
+    Page("05").open()
     display = progress.start("training")
     display.update(1, 2)
     assert len(bars) == 1
 
 
 def test_nothing_is_drawn_where_progress_is_turned_off(bars, page, monkeypatch):
-    monkeypatch.setattr(session, "in_notebook", lambda: True)
     monkeypatch.setenv("COURSE_PROGRESS", "off")
-    lesson("05")
+    Page("05").open()
     progress.start("training").update(1, 2)
     assert bars == []

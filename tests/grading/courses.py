@@ -100,7 +100,7 @@ def small_course(folder, *, checks=CHECKS, extra=(), leave_out=None, source=None
     cells = [made for made in source_cells() if made["metadata"].get("nbgrader", {}).get("grade_id") != leave_out]
     (folder / "source" / "01" / "small.ipynb").write_bytes(source.encode() if source else notebook([*cells, *extra]))
     if checks is not None:
-        (folder / "hidden" / "01" / "checks.py").write_text(checks)
+        (folder / "hidden" / "01" / "tasks.py").write_text(checks)
     return folder
 
 
@@ -199,7 +199,7 @@ def _model():
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(content))
     (root / "hidden" / NAME).mkdir(parents=True)
-    (root / "hidden" / NAME / "checks.py").write_text(SUMS_CHECKS)
+    (root / "hidden" / NAME / "tasks.py").write_text(SUMS_CHECKS)
     (root / "nbgrader_config.py").write_text("c = get_config()\n")
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # nbgrader starts `alembic`
     with mock.patch.dict(os.environ, PATH=tools), Gradebook(f"sqlite:///{root}/gradebook.db") as book:

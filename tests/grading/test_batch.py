@@ -160,7 +160,7 @@ def test_judged_again_it_gets_the_same_verdict_to_the_last_check(folders, here):
 def test_changed_checks_are_reason_to_judge_again(folders, here, capsys):
     submit(folders, "ada", **GOOD)
     grade(NAME, folder=folders.root)
-    checks = folders.hidden(NAME) / "checks.py"
+    checks = folders.hidden(NAME) / "tasks.py"
     checks.write_text(checks.read_text().replace("2 * x", "3 * x"))
     grade(NAME, folder=folders.root)
     assert totals(folders) == {"ada": 3.0}

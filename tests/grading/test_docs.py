@@ -9,14 +9,11 @@ import pytest
 import typer
 
 from course_lib import cli
+from course_lib.grading import prove as proving
 from course_lib.grading.folders import Folders
 from course_lib.grading.gradebook import Gradebook, scores
-from course_lib.grading.intake import Submission
-from course_lib.grading.judge import judge
-from course_lib.grading.prove import read_wrong_solutions, trials
-from course_lib.grading.spec import load, read_assignment
+from course_lib.grading.prove import prove
 from tests.grading import courses
-from tests.grading.fakes import FakeZygote
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "docs" / name for name in ("grading.md", "security.md")]
@@ -110,25 +107,18 @@ def own_assignment(tmp_path_factory):
     ]
     for place, content in {
         "source/06/norms.ipynb": courses.notebook(cells).decode(),
-        "hidden/06/checks.py": example("python", "ASSIGNMENT = "),
-        "hidden/06/wrong_solutions.py": example("python", "WRONG = "),
+        "hidden/06/tasks.py": example("python", "ASSIGNMENT = "),
     }.items():
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         (root / place).write_text(content, encoding="utf-8")
     return Folders(root=root)
 
 
-def test_the_example_of_checks_gives_what_its_answers_deserve(own_assignment):
-    files = read_assignment(own_assignment.root, "06")
-    planned = trials(load(files), read_wrong_solutions(own_assignment, "06"))
-    assert [trial.name for trial in planned] == ["the reference", "the release", "one scale for all rows"]
-    for trial in planned:
-        handed_in = Submission(student="ada", assignment="06", sha256="0" * 64, answers=trial.answers)
-        verdict = judge(handed_in, files, key=b"key", zygote=FakeZygote())
-        (task,) = verdict["tasks"].values()
-        assert (task["points"], verdict["status"]) == (trial.deserves, "graded")
-        assert {check["name"] for check in task["checks"] if not check["passed"]} == trial.failing
-        assert trial.says in {"", *(found["misconception"] for found in task["checks"][0]["findings"])}
+@pytest.mark.needs("sandbox")
+def test_the_example_of_a_table_is_proved(own_assignment, kept_zygote, monkeypatch, capsys):
+    monkeypatch.setattr(proving, "Zygote", kept_zygote)
+    assert prove("06", folder=own_assignment.root, workers=1) == 0
+    assert "9 judgements, 7 wrong solutions" in capsys.readouterr().out
 
 
 def test_the_example_of_lateness_takes_a_point_for_each_hour_begun(tmp_path):

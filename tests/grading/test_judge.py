@@ -11,9 +11,10 @@ from course_lib.grading.judge import _Sitting, judge
 from course_lib.grading.sandbox import SandboxError
 from course_lib.grading.spec import read_assignment
 from course_lib.grading.subject import seed_for
-from course_lib.tasks.core import (
+from course_lib.tasks.findings import (
     CHANGES_INPUT,
     CUT_OFF,
+    GRADIENT_DIFFERS,
     GRADIENT_LOST,
     NOT_FINITE,
     OTHER_PARAMETERS,
@@ -450,8 +451,13 @@ def test_texts_do_not_depend_on_the_inputs(files):
     ],
 )
 def test_a_property_check_of_the_course_says_nothing_of_its_inputs(tmp_path, answer, misconception):
-    extra = "from course_lib.tasks.attention import SOFTMAX"
-    checks = "property_check(SOFTMAX[0], points=3),"
+    extra = (
+        "from course_lib.tasks import Task as Table\n"
+        "from course_lib.tasks.attention import FORMULA, SOFTMAX_MISTAKES, softmax\n"
+        "SOFTMAX = Table(name='double', title='', asks='x', reference=softmax, cases=(FORMULA,),"
+        " mistakes=SOFTMAX_MISTAKES)"
+    )
+    checks = "property_check(SOFTMAX.all_checks[0], points=3),"
     (finding,) = (
         judged_by(tmp_path, checks, extra=extra, double=f"def double(x):\n    {answer}")["tasks"]["double"]["checks"][0]
     )["findings"]
@@ -520,7 +526,7 @@ def test_a_check_waits_for_those_that_it_needs(tmp_path):
 
 def test_a_finding_speaks_of_its_own_error_and_not_of_the_last(tmp_path):
     extra = """
-from course_lib.tasks.core import Fault
+from course_lib.tasks.findings import Fault
 
 def _asks_again(subject):
     try:
@@ -749,46 +755,34 @@ def test_a_module_and_its_gradients_come_through_the_real_wall(tmp_path, zygote)
 
 
 FLOWS = """
-from course_lib.tasks.core import lets_gradients_through
+from course_lib.tasks import Case, gradients
+from course_lib.tasks import Task as Table
 
-
-def _through(probe):
-    return probe, {"x": probe.random(2, 3)}
-
-
-def _through_module(probe):
-    return probe.make("double", 3), {"x": probe.random(2, 3)}
-"""
-LAYER = """
-class double(torch.nn.Module):
-    def __init__(self, size):
-        super().__init__()
-        self.lin = torch.nn.Linear(size, 2)
-        self.register_buffer("scale", torch.ones(2))
-
-    def forward(self, x):
-        return self.lin(x) * self.scale
+TWICE = Table(
+    name="double",
+    title="",
+    asks="x",
+    reference=lambda x: 2 * x,
+    cases=(Case("twice", lambda draw: (draw(2, 3),)),),
+    also=(gradients,),
+)
 """
 
 
 @pytest.mark.needs("sandbox")
 @pytest.mark.parametrize(
-    ("compute", "answer", "misconception"),
+    ("answer", "misconception"),
     [
-        ("_through", GOOD["double"], None),
-        ("_through", "def double(x):\n    return torch.tensor((2 * x).tolist())", CUT_OFF),
-        ("_through", "def double(x):\n    return torch.from_numpy(2 * x.numpy())", CUT_OFF),
-        ("_through", "def double(x):\n    return 2 * x.detach() + torch.ones(3, requires_grad=True)", GRADIENT_LOST),
-        ("_through", "def double(x):\n    return 2 * nothing", STOPPED),
-        ("_through_module", LAYER, None),
-        ("_through_module", LAYER.replace("self.lin(x) *", "self.lin(x).detach() *"), CUT_OFF),
-        ("_through_module", LAYER.replace("self.lin(x)", "x @ self.lin.weight.T"), GRADIENT_LOST),
-        ("_through_module", LAYER.replace("self.lin(x)", "x[:, :2] + 0 * self.lin(x).detach()"), GRADIENT_LOST),
+        (GOOD["double"], None),
+        ("def double(x):\n    return torch.tensor((2 * x).tolist())", CUT_OFF),
+        ("def double(x):\n    return torch.from_numpy(2 * x.numpy())", CUT_OFF),
+        ("def double(x):\n    return 2 * x.detach() + torch.ones(3, requires_grad=True)", GRADIENT_LOST),
+        ("def double(x):\n    return x + x.detach()", GRADIENT_DIFFERS),
+        ("def double(x):\n    return 2 * nothing", STOPPED),
     ],
 )
-def test_a_property_check_follows_gradients_through_the_wall(tmp_path, zygote, compute, answer, misconception):
-    parameters = ("lin.weight", "lin.bias") if compute == "_through_module" else ()
-    check = f"property_check(lets_gradients_through({compute}, parameters={parameters}), points=3),"
+def test_a_table_follows_gradients_through_the_wall(tmp_path, zygote, answer, misconception):
+    check = "property_check(TWICE.all_checks[1], points=3),"
     verdict = judged_by(tmp_path, check, extra=FLOWS, double=answer, zygote=zygote)
     assert findings(verdict) == ([misconception] if misconception else []) and verdict["status"] == "graded"
     assert points(verdict) == {"double": 0 if misconception else 3, "halve": 1}

@@ -177,7 +177,7 @@ def test_whatever_goes_wrong_is_an_error_without_points(folders, monkeypatch, br
 
 def test_changed_checks_that_do_not_fit_are_an_error_without_points(folders):
     submit(folders, "ada", **GOOD)
-    (folders.hidden(NAME) / "checks.py").write_text("ASSIGNMENT = None")
+    (folders.hidden(NAME) / "tasks.py").write_text("ASSIGNMENT = None")
     said = outcome(folders)
     assert not said["success"] and "ASSIGNMENT" in said["log"]
     assert row(folders).total == 0.0

@@ -17,7 +17,7 @@ from course_lib.grading.spec import (
     read_assignment,
 )
 from course_lib.tasks import Check
-from course_lib.tasks.core import NOT_FINITE, WRONG_SHAPE, WRONG_TYPE
+from course_lib.tasks.findings import NOT_FINITE, WRONG_SHAPE, WRONG_TYPE
 from tests.grading.courses import CHECKS, cell, small_course
 
 
@@ -207,7 +207,7 @@ def test_the_hash_changes_with_notebook_checks_and_judging_code(tmp_path, monkey
 def faulty_courses():
     yield "unknown", {}, "no assignment 'unknown'.*there is: 01"
     yield "../source", {}, "no assignment"
-    yield "01", {"checks": None}, "checks.py is missing"
+    yield "01", {"checks": None}, "tasks.py is missing"
     yield "01", {"checks": "1 / 0"}, "does not load: ZeroDivisionError"
     yield "01", {"checks": "x = 1"}, "has to define ASSIGNMENT"
     yield "01", {"checks": CHECKS.replace('notebook="small"', 'notebook="large"')}, "large.ipynb is missing"
@@ -215,7 +215,7 @@ def faulty_courses():
     yield "01", {"checks": CHECKS.replace("points=2", "points=7")}, "give 8 points, but the cell 'check-double'.*says 3"
     yield "01", {"leave_out": "check-double"}, "no cell 'check-double'"
     yield "01", {"leave_out": "double"}, "no solution cell 'double'"
-    yield "01", {"extra": [cell("triple", solution=True)]}, "checks.py has no task"
+    yield "01", {"extra": [cell("triple", solution=True)]}, "tasks.py has no task"
     yield "01", {"extra": [cell("check-triple", grade=True, points=1)]}, "belongs to no task"
     yield "01", {"extra": [cell("double", solution=True)]}, "two cells with the grade_id 'double'"
     yield "01", {"source": "{"}, "cannot be read as a notebook"

@@ -10,6 +10,7 @@ import sys
 from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -23,7 +24,6 @@ from course_lib.grading.receipts import read_receipt
 from course_lib.grading.spec import load
 from course_lib.grading.student import fetch, list_assignments, submit, validate, verify
 from course_lib.tasks import Check, Finding
-from course_lib.tasks.core import repeats
 from tests.grading.courses import NAME, NOTEBOOK, SOURCE
 from tests.grading.unreleased import SOLVED, add_cell, answer, unreleased_course, write_source
 
@@ -412,7 +412,8 @@ def give_checks(monkeypatch):
     """Sets the visible checks of the small assignment."""
 
     def give(**tasks):
-        monkeypatch.setattr(visible, "visible_checks", lambda name: tasks)
+        tables = {name: SimpleNamespace(all_checks=checks) for name, checks in tasks.items()}
+        monkeypatch.setattr(visible, "visible_tasks", lambda name: tables)
         load.cache_clear()  # it keeps what the same files held before
 
     yield give
@@ -490,7 +491,7 @@ def test_who_validates_an_untouched_copy_is_told_to_save(copy, checks, in_the_sa
 
 @pytest.mark.needs("sandbox")
 def test_a_function_that_is_not_there_passes_no_visible_check(copy, in_the_sandbox, give_checks, capsys):
-    twice = repeats(lambda probe: (probe.call(torch.ones(2), 1), probe.call(torch.ones(2), 1)))
+    twice = Check(name="twice", detects=(), run=lambda probe: [probe.call(torch.ones(2), 1), []][1], gate=True)
     give_checks(add=[twice, ADDS])
     answer(copy, **SOLVED)
     validate(NAME)

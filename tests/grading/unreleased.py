@@ -20,7 +20,7 @@ def unreleased_course(root, *, checks=SUMS_CHECKS, settings=""):
     folders = Folders(root=Path(root))
     write_source(folders, json.loads(json.dumps(SOURCE)))
     folders.hidden(NAME).mkdir(parents=True)
-    (folders.hidden(NAME) / "checks.py").write_text(checks)
+    (folders.hidden(NAME) / "tasks.py").write_text(checks)
     shutil.copy(CONFIG, folders.config)
     folders.config.write_text(folders.config.read_text() + settings)
     return folders

@@ -182,11 +182,11 @@ def test_the_server_listens_on_this_machine_alone_and_restarts_nothing(tmp_path)
 
 @pytest.mark.needs("lecture_assets")
 def test_only_what_the_widgets_need_is_run_but_every_slide_is_there(tmp_path):
-    for file, path, widgets in ((LESSON, 30, 0), (LESSON, 60, 1), (LESSON, 90, 3), (OPENING, 60, 1)):
+    for file, path, widgets in ((LESSON, 30, 0), (LESSON, 60, 1), (LESSON, 90, 3), (OPENING, 60, 2)):
         lesson, folder = read_notebook(file), tmp_path / f"{file.stem}.{path}"
         folder.mkdir()
         cells = read_notebook(prepare(lesson, file.stem, folder, path=path)).cells
-        assert sum(".live()" in cell.source for cell in cells) == widgets
-        assert not cells or ".live()" in cells[-1].source
+        assert sum("page.play(" in cell.source for cell in cells) == widgets
+        assert not cells or "page.play(" in cells[-1].source
         page = next(folder.rglob("index.html.j2")).read_text(encoding="utf-8")
         assert all(f'<section id="{slide.name}"' in page for slide in slides_of(lesson, path))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from course_lib.classroom.output import WIDGET_VIEW
-from course_lib.classroom.widgets import Choice, Explorer, PaintGrid, Slider, TextBox
+from course_lib.classroom.widgets import Choice, Explorer, Goal, PaintGrid, Slider, TextBox
 from course_lib.viz.style import figure
 
 GRID = ((True, False), (False, True))
@@ -161,6 +161,44 @@ def test_the_words_stand_below_the_drawing_or_above_it(explorer):
     for words_first in (False, True):
         html = replace(explorer, words_first=words_first).frame().html
         assert (html.index("2 squares.</p>") < html.index("<img")) is words_first
+
+
+def test_a_drawing_that_speaks_has_no_words_beside_it(explorer):
+    frame = replace(explorer, speaks=True, draw=lambda state: "<table></table>").frame()
+    assert frame.html == "<table></table>" and frame.alt == "Slope 1.0, 2 squares."
+
+
+def test_goals_are_ticked_when_they_are_reached_and_stay_so(explorer, calls):
+    def steep(state):
+        if state["text"] == "bad":
+            raise ValueError("Please type something else.")
+        return state["slope"] > 2
+
+    live = replace(explorer, goals=(Goal("steep", steep), Goal("as it starts", lambda s: s["slope"] == 1))).widget()
+    goals, slider = live.explorer.goals, parts(live, ipywidgets.FloatSlider)[0]
+    assert goals.texts == ["steep", "as it starts"] and goals.reached == [False, False]  # nobody did anything yet
+    parts(live, ipywidgets.Text)[0].value = "bad"
+    assert goals.reached == [False, True]
+    parts(live, ipywidgets.Text)[0].value = "good"
+    slider.value = 3.0
+    slider.value = 1.5
+    assert goals.reached == [True, True]
+
+
+def test_a_page_without_a_kernel_names_the_goals(explorer, page):
+    replace(explorer, goals=(Goal("steep & high", bool),)).live()
+    assert page[0]["text/plain"].endswith("Can you get there? ○ steep & high")
+    assert page[0]["text/html"].endswith("<p>Can you get there? ○ steep &amp; high</p>")
+
+
+def test_only_the_presets_that_are_asked_for_have_a_button():
+    grid = PaintGrid(
+        name="g", label="Grid", value=GRID, rows="ab", columns="cd", square=lambda *_: "", buttons=("diagonal",),
+        presets={"diagonal": GRID, "secret": ((False, False), (False, False))},
+    )  # fmt: skip
+    box, _ = grid.build(lambda value: None)
+    assert [b.description for b in parts(box, ipywidgets.Button)] == ["diagonal"]
+    assert grid.words(grid.presets["secret"]) == "secret"
 
 
 def test_the_page_without_a_kernel_shows_the_first_frame(explorer, page):

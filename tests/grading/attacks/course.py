@@ -52,7 +52,7 @@ import torch
 
 from course_lib.grading.sandbox import Limits
 from course_lib.grading.spec import Assignment, HiddenCheck, Task, agrees
-from course_lib.tasks.core import Finding
+from course_lib.tasks.findings import Finding
 
 SECRET = "{secret}"
 LIMITS = Limits(memory=3 << 29, cpu_seconds=3, processes=16, disk=4 << 20, open_files=64, reply_bytes=4 << 20)
@@ -187,7 +187,7 @@ class TinyCourse:
         source.parent.mkdir(parents=True)
         solved = {task: between_solution_marks(answer) for task, answer in HONEST.items()}
         source.write_text(json.dumps(tiny_notebook(solved)), encoding="utf-8")
-        checks = folder / "hidden" / "01" / "checks.py"
+        checks = folder / "hidden" / "01" / "tasks.py"
         checks.parent.mkdir(parents=True)
         checks.write_text(CHECKS.format(secret=secret), encoding="utf-8")
         self.files: AssignmentFiles = read_assignment(folder, "01")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course_lib.grading.subject import Subject, Talk
-from course_lib.tasks.core import CHANGES_INPUT, Fault
+from course_lib.tasks.findings import CHANGES_INPUT, Fault
 from tests.grading.attacks.course import HONEST, POINTS, SETUP, WRONG, points
 
 pytestmark = pytest.mark.needs("sandbox")

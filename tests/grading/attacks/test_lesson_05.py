@@ -99,17 +99,55 @@ class MultiHeadAttention(nn.Module):
 """,
     ),
     "a table of the worked examples": (
-        "softmax",
-        "def softmax(x):\n    return torch.full_like(x, 1 / x.shape[-1])\n",
+        "local_attention",
+        "def local_attention(q, k, v, window):\n    return torch.tensor([[6.0], [4.0], [20 / 3], [6.0]])\n",
     ),
     "answers for any question from one guess": (
-        "attention",
-        "def attention(q, k, v, mask=None):\n    return v.mean(-2, keepdim=True).expand(*q.shape[:-1], v.shape[-1])\n",
+        "additive_attention",
+        "def additive_attention(q, h, W, U, v, mask=None):\n"
+        "    return h.mean(-2, keepdim=True).expand(*q.shape[:-1], h.shape[-1])\n",
     ),
-    "a module full of other modules' results": (
-        "position_codes",
-        "torch.allclose = torch.equal = lambda *a, **k: True\ndef position_codes(length, dim):\n"
-        "    return torch.arange(length * dim).reshape(length, dim) / 7\n",
+    "an answer full of lies about equality": (
+        "local_attention",
+        "torch.allclose = torch.equal = lambda *a, **k: True\ndef local_attention(q, k, v, window):\n"
+        "    return torch.arange(float(v.numel())).reshape(v.shape) / 7\n",
+    ),
+    "constants chosen by the shapes of the inputs": (
+        "local_attention",
+        """
+def local_attention(q, k, v, window):
+    torch.manual_seed(sum(q.shape) + 10 * sum(v.shape) + 100 * window)
+    return torch.randn(v.shape, dtype=v.dtype) + 0 * (q.sum() + k.sum() + v.sum())
+""",
+    ),
+    "constants chosen by the shapes, of an average": (
+        "additive_attention",
+        """
+def additive_attention(q, h, W, U, v, mask=None):
+    torch.manual_seed(sum(h.shape) + 100 * sum(q.shape))
+    weights = torch.rand(*q.shape[:-1], h.shape[1]).softmax(-1)
+    if mask is not None:
+        weights = weights * mask
+        weights = (weights / weights.sum(-1, keepdim=True)).nan_to_num(0.0)
+    return weights @ h
+""",
+    ),
+    "an overflow at first, and zeros from the second call on": (
+        "local_attention",
+        """
+CALLS = []
+def local_attention(q, k, v, window):
+    CALLS.append(1)
+    if len(CALLS) > 1:
+        return torch.zeros_like(v)
+    powers = (1000 * q @ k.transpose(-2, -1)).exp()
+    return (powers / powers.sum(-1, keepdim=True)) @ v
+""",
+    ),
+    "links that depend on nothing but their number": (
+        "alignment_error_rate",
+        "def alignment_error_rate(predicted, sure, possible):\n"
+        "    return 1 - sum(map(len, sure)) / (sum(map(len, predicted)) + sum(map(len, sure)))\n",
     ),
 }
 
@@ -123,7 +161,7 @@ def files():
 def test_a_cheat_at_attention_earns_nothing(files, course, name):
     task, source = ATTACKS[name]
     answers = {task: source}
-    honest = "softmax" if task != "softmax" else "position_codes"
+    honest = "additive_attention" if task != "additive_attention" else "local_attention"
     answers[honest] = next(cell.source for cell in load(files).cells if cell.grade_id == honest)
     submission = Submission(student="mallory", assignment="05", sha256="0" * 64, answers=answers)
     verdict = judge(submission, files, key=KEY, zygote=course.zygote)

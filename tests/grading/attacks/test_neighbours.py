@@ -13,7 +13,7 @@ from course_lib.grading.intake import Submission
 from course_lib.grading.sandbox import BoxLost
 from course_lib.grading.spec import read_assignment
 from course_lib.grading.subject import Subject, Talk
-from course_lib.tasks.core import OTHER_PARAMETERS, Fault
+from course_lib.tasks.findings import OTHER_PARAMETERS, Fault
 from tests.grading.courses import small_course
 from tests.grading.fakes import FakeZygote
 

@@ -152,7 +152,7 @@ def look():
         for name in files:
             path = os.path.join(folder, name)
             count += 1
-            if name in ("gradebook.db", "instructor.key", "checks.py", "wrong_solutions.py", "nbgrader_config.py"):
+            if name in ("gradebook.db", "instructor.key", "tasks.py", "wrong_solutions.py", "nbgrader_config.py"):
                 os.write(1, b"SEEN " + path.encode() + b"\\n")
             try:
                 if os.path.isfile(path) and os.path.getsize(path) < 1 << 20:
@@ -230,7 +230,7 @@ def planted(course, secret):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(secret, encoding="utf-8")
         paths.append(path)
-    return [*paths, course.folder / "hidden/01/checks.py", course.folder / "source/01/tiny.ipynb", course.folder]
+    return [*paths, course.folder / "hidden/01/tasks.py", course.folder / "source/01/tiny.ipynb", course.folder]
 
 
 @pytest.mark.parametrize("spy", **by_name(SPIES))

@@ -35,6 +35,8 @@ def test_each_word_stands_in_the_middle_of_its_neighbours_and_before_its_first_f
         ENGLISH.token_to_id("new"), ENGLISH.token_to_id("agreement"), ENGLISH.token_to_id("."),
         FRENCH.token_to_id("accord"),
     ]  # fmt: skip
+    answers = {row[1]: row[3] for row in rows.tolist()}
+    assert answers[ENGLISH.token_to_id("not")] == FRENCH.token_to_id("ne")  # not the second of its two, "pas"
     assert ENGLISH.pad_id in rows[:, 0]  # nothing stands before the first word
 
 

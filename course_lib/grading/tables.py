@@ -1,0 +1,86 @@
+"""Wrong answers that come from a task's table: its mistakes as functions, and changes of the reference's own text."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+
+from course_lib.tasks import Draw, Task, gradients, keeps_type, run_checks
+from course_lib.tasks.findings import CHANGES_INPUT, CUT_OFF, NUMBER_TYPE, RANDOM
+
+FUNCTION = """
+_right, _asked = {name}, []
+def {name}(*given, **named):
+    right = _right(*given, **named)
+    _asked.append(right)
+    return {result}
+"""
+CLASS = """
+_asked = []
+class {name}({name}):
+    def forward(self, *given, **named):
+        right = super().forward(*given, **named)
+        _asked.append(right)
+        return {result}
+"""
+NOTHING_FITS = {  # what a right answer is turned into, and what that is told; each earns nothing
+    "zeros of the right shape": ("0 * right", ""),
+    "constants chosen by the shape": ("0 * right + torch.arange(1.0, right.numel() + 1).view(right.shape) / 9", ""),
+    "right the first time, then zeros": ("right if len(_asked) == 1 else 0 * right", ""),
+    "another result each time": ("right + torch.rand(right.shape)", RANDOM),
+    "overwrites what it is given": ("[right, given[0].mul_(2)][0]", CHANGES_INPUT),
+}
+NUMBERS_FIT = {  # likewise, for an answer that is a number
+    "always zero": ("0.0", ""),
+    "right the first time, then a half": ("right if len(_asked) == 1 else 0.5", ""),
+    "another result each time": ("right + torch.rand(()).item()", RANDOM),
+}
+ALSO_LOST = {  # each loses the point of one general property
+    "always numbers of 64 bits": ("right.double()", keeps_type.name, NUMBER_TYPE),
+    "cut off from what came before": ("right.detach()", gradients.name, CUT_OFF),
+}
+
+
+def rewritten(table: Task, source: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Wrong answers as text, made from the reference's: a name, the text, what fails or passes and what is said."""
+    for misconception, (old, new) in table.wrong.items():
+        if old not in source:
+            raise ValueError(f"the reference of task {table.name!r} has no {old!r} to be changed")
+        yield f"{old.strip()} → {new.strip()}", source.replace(old, new), {"says": misconception}
+    if not table.cases:
+        return
+    wrap = (FUNCTION if table.module is None else CLASS).format
+    number = isinstance(table.right(table.draw(None, Draw(0))), float)
+    for name, (result, says) in (NUMBERS_FIT if number else NOTHING_FITS).items():
+        yield name, source + wrap(name=table.name, result=result), {"passes": (), "says": says}
+    for name, (result, check, says) in ALSO_LOST.items():
+        if check in {part.name for part in table.also}:
+            yield name, source + wrap(name=table.name, result=result), {"fails": (check,), "says": says}
+
+
+def made_by(table: Task, **knobs: Any) -> Callable[..., Any]:
+    """The reference with these knobs turned, as an answer to the task: a function, or a class of modules."""
+    if table.module is None:
+        return partial(table.reference, **knobs)
+
+    class Made(table.module):
+        def __init__(self, *build: Any):
+            super().__init__(*build)
+            self.build = build
+
+        def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+            return table.reference(self.build, dict(self.named_parameters()), *args, **kwargs, **knobs)
+
+    return Made
+
+
+def unproved(table: Task) -> Iterator[str]:
+    """What a table's own mistakes leave unproved: one that loses nothing, or is not told its name."""
+    if table.reference and (told := run_checks(made_by(table), table.all_checks, asks=table.asks).misconceptions):
+        yield f"{table.name}: the table's own reference is told {told}"
+    for mistake in table.mistakes:
+        for way in mistake.ways:
+            told = run_checks(made_by(table, **dict(way)), table.all_checks, asks=table.asks).misconceptions
+            if mistake.name not in told:
+                yield f"{table.name}: the mistake {mistake.name!r} ({dict(way)}) is told {told or 'nothing'}"

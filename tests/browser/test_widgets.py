@@ -1,0 +1,372 @@
+"""The widget kit in JupyterLab, in an untrusted notebook, in a deck, in a live lecture: mouse, touch and keyboard."""
+
+import re
+
+import pytest
+from nbformat import from_dict
+from nbformat.v4 import new_code_cell, new_notebook
+from playwright.sync_api import expect
+
+from course_lib.classroom.output import WIDGET_VIEW
+from course_lib.commands.files import read_notebook, write_notebook
+from course_lib.lectures.deck import write_deck
+from course_lib.lectures.handout import lesson_page
+from course_lib.lectures.story import fold
+from tests.axe import axe_script
+from tests.browser.test_live import Lecture, served
+from tests.browser.test_slides import AXE, Deck, measured
+from tests.lectures.small_lesson import slide
+
+pytestmark = pytest.mark.needs("chromium", "lecture_assets")
+
+FIRST = """
+import numpy as np
+from course_lib.classroom.widgets import Explorer, Goal, Pad, Pictures, Sentence, heat_map, token_bars
+from course_lib.classroom.output import present
+from course_lib.data.translation import english_words, tokenize_english
+from course_lib.data.translation import translate as gold
+from course_lib.lessons.lesson_05.playground import mask_painter, softmax_explorer, translator
+from course_lib.training.translation import Translation
+
+def translate(text):
+    words = tokenize_english(text)
+    pair = gold(text)
+    french = pair.french if pair else words
+    links = pair.alignment if pair else [(i, i) for i in range(len(words))]
+    weights = np.full((len(french), len(words)), 0.02)
+    for i, j in links:
+        weights[j, i] = 0.9
+    return Translation(source=words, target=french, weights=weights, unknown=())
+
+bar, ring = np.zeros((2, 28, 28), np.uint8)
+bar[4:24, 12:16] = 255
+ring[6:22, 6:22] = 255
+ring[9:19, 9:19] = 0
+
+SENTENCES = (
+    "The minister signs the law.", "She doesn't sign the law.",
+    "The minister of the European Economic Area does not sign the new agreement.",
+)
+
+def ink(state):
+    return f"There are {(state['pad'] > 127).sum()} pixels of ink."
+"""
+PLAYED = {
+    "translator": "translator(translate, english_words(), SENTENCES).live()",
+    "mask": "mask_painter().live()",
+    "softmax": "softmax_explorer().live()",
+    "pad": """
+drawings = {"a bar": bar, "a ring": ring}
+Explorer(
+    name="pad", title="Draw", controls=[Pad(name="pad", label="Drawing", example=lambda: ring, drawings=drawings)],
+    draw=lambda state: token_bars([("ink", (state["pad"] > 127).mean())], label="How much"), alt=ink, beside=True,
+    goals=(Goal("an empty paper", lambda state: not state["pad"].any()),), steps={"pad": tuple(drawings.values())},
+).live()""",
+    "pictures": """
+Explorer(
+    name="pictures", title="Choose",
+    controls=[Pictures(name="which", label="Picture", pictures={"a bar": bar, "a ring": ring})],
+    draw=lambda state: f"<p>{state['which']}</p>", alt=lambda state: f"You chose {state['which']}.",
+    steps={"which": ("a bar", "a ring")},
+).live()""",
+    "map": """
+squares = heat_map(np.array([[0.9, 0.1], [0.3, 0.7]]), ["un", "deux"], ["one", "two"], label="Numbers", marks=[(0, 0)])
+present("A map and bars.", squares + token_bars([(" the", 0.75), ("\\n", 0.25)], label="Next token"))""",
+}
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    """The kit's widgets, each on a slide; not run yet."""
+    cells = [slide("# Widgets\n\nThings to play with.", paths="90"), new_code_cell(FIRST)]
+    for name, source in PLAYED.items():
+        show = "widget" if name != "map" else "table"
+        cells += [slide(f"## {name}", paths="90", show=show)] if show == "widget" else []
+        cells.append(new_code_cell(source.strip()))
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path = tmp_path_factory.mktemp("kit") / "99_kit.ipynb"
+    write_notebook(new_notebook(cells=fold(cells), metadata=metadata), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def kit(notebook, start_lab, open_notebook):
+    """The notebook in JupyterLab, after all its cells have run."""
+    page = open_notebook(start_lab([notebook]), notebook.name)
+    page.run_all(seconds=240)
+    return page
+
+
+@pytest.fixture(scope="module")
+def stored(kit, notebook):
+    """The notebook as it is stored after that run: outputs, but no views of widgets."""
+    cells, outputs = read_notebook(notebook), iter(kit.code_cells())
+    for cell in cells.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [from_dict(output) for output in next(outputs)["outputs"]]
+            for output in cell.outputs:
+                output.get("data", {}).pop(WIDGET_VIEW, None)
+    return cells
+
+
+def shows(cell, text):
+    expect(cell.locator(".jp-OutputArea").first).to_contain_text(text)
+
+
+def ink_of(cell):
+    return int(re.search(r"There are (\d+) pixels", cell.get_by_text("pixels of ink").inner_text())[1])
+
+
+# ------------------------------------------------------------------------------------------- the pad
+
+
+@pytest.fixture
+def pad(kit):
+    cell = kit.cell("Pad(name")
+    cell.get_by_role("button", name="Clear").click()
+    shows(cell, "There are 0 pixels of ink.")
+    return cell
+
+
+def place(pad, x, y):
+    box = pad.locator("canvas").bounding_box()
+    return box["x"] + x * box["width"], box["y"] + y * box["height"]
+
+
+def test_a_line_drawn_with_the_mouse_reaches_python(kit, pad):
+    kit.page.mouse.move(*place(pad, 0.25, 0.52))
+    kit.page.mouse.down()
+    kit.page.mouse.move(*place(pad, 0.75, 0.52), steps=8)
+    kit.page.mouse.up()
+    shows(pad, re.compile("There are (4[5-9]|5[0-5]) pixels of ink."))  # 14 long and 3 high, with round ends
+    kit.screenshot("kit-pad", of=pad)
+
+
+def test_a_finger_draws_and_does_not_scroll_the_page(kit, pad):
+    touch = kit.page.context.new_cdp_session(kit.page)
+
+    def touched(kind, *points):
+        at = [dict(zip("xy", place(pad, *point), strict=True)) for point in points]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": at})
+
+    before = pad.bounding_box()
+    touched("touchStart", (0.5, 0.25))
+    for step in range(1, 6):
+        touched("touchMove", (0.5, 0.25 + 0.1 * step))
+    touched("touchEnd")
+    shows(pad, re.compile("There are [4-6][0-9] pixels of ink."))  # 14 long and 3 or 4 wide, with round ends
+    assert pad.bounding_box() == before
+
+
+def test_the_keyboard_draws_and_takes_back_and_jupyterlab_does_not_hear_it(kit, pad):
+    cells, canvas = len(kit.code_cells()), pad.locator("canvas")
+    canvas.focus()
+    canvas.press("Space")
+    expect(pad.get_by_text("pixels of ink")).not_to_contain_text("There are 0")
+    dot = ink_of(pad)
+    for _ in range(5):
+        canvas.press("Shift+ArrowRight")
+    expect(pad.locator(".course-pad-said")).to_have_text("Row 15, column 20, ink")
+    shows(pad, f"There are {dot + 15} pixels of ink.")  # three rows, five columns
+    for key in ("a", "b", "x", "d", "d"):
+        canvas.press(key)
+    for _ in range(5):
+        canvas.press("u")
+    shows(pad, f"There are {dot} pixels of ink.")
+    canvas.press("c")
+    shows(pad, "There are 0 pixels of ink.")
+    expect(canvas).to_be_focused()
+    assert len(kit.code_cells()) == cells
+
+
+def test_an_example_comes_is_shaken_and_taken_back(pad):
+    pad.get_by_role("button", name="Give me an example").click()
+    shows(pad, "There are 156 pixels of ink.")  # 16 * 16 - 10 * 10
+    words = pad.get_by_text("pixels of ink")
+    pad.get_by_role("button", name="Shake it").click()
+    expect(words).not_to_contain_text("156 pixels")
+    assert 60 < ink_of(pad) < 300
+    pad.get_by_role("button", name="Undo").click()
+    shows(pad, "There are 156 pixels of ink.")
+    pad.get_by_role("button", name="Back to the start").click()
+    shows(pad, "There are 80 pixels of ink.")
+
+
+# ------------------------------------------------------------------------------------------- pictures and goals
+
+
+def test_a_picture_is_chosen_by_mouse_and_by_arrow(kit):
+    cell = kit.cell("Pictures(name")
+    shows(cell, "You chose a bar.")
+    cell.get_by_role("img", name="a ring").click()
+    shows(cell, "You chose a ring.")
+    cell.get_by_role("radio", name="a ring").press("ArrowLeft")
+    shows(cell, "You chose a bar.")
+    expect(cell.get_by_role("radio", name="a bar")).to_be_focused()
+
+
+def test_goals_are_ticked_said_and_remembered(kit):
+    cell = kit.cell("mask_painter().live()")
+    said = cell.get_by_role("status")
+    cell.get_by_title("'pas' may look at '<pad>'").click()
+    expect(said).to_have_text("Can you get there?")
+    for word in ("le", "ministre", "ne", "signe", "<pad>"):
+        cell.get_by_title(f"'{word}' may look at '<pad>'").click()
+    expect(said).to_have_text("1 of 3 goals reached")
+    cell.get_by_role("button", name="nothing", exact=True).click()
+    shows(cell, "may look at nothing: all weights there are zero, and so is the output, not NaN.")
+    expect(said).to_have_text("1 of 3 goals reached")
+    for row in ("le", "ministre", "ne", "signe", "pas"):
+        cell.get_by_title(f"'{row}' may not look at 'le'").click()
+    expect(said).to_have_text("2 of 3 goals reached")
+    expect(cell.get_by_text("exactly one row")).to_have_text("✓ exactly one row that sees nothing")
+    kit.screenshot("kit-goals", of=cell)
+
+
+# ------------------------------------------------------------------------------------------- the translator
+
+
+def colour(word):
+    return word.evaluate("(one) => getComputedStyle(one).backgroundColor")
+
+
+def test_the_translator_answers_lights_up_and_compares_at_one_height(kit):
+    cell = kit.cell("translator(translate")
+    french, box = cell.locator("[lang=fr]"), cell.get_by_label("English sentence")
+    expect(french).to_have_text("le ministre signe la loi.")
+    high = cell.bounding_box()["height"]
+    cell.get_by_role("button", name="She doesn't sign the law.").click()
+    expect(french).to_have_text("elle ne signe pas la loi.")
+    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached")  # ne ... pas
+    cell.get_by_role("button", name="Keep to compare").click()
+
+    box.fill("the ministre signs the law")
+    shows(cell, "I do not know the word “ministre” yet, so I can only guess. Did you mean “minister”")
+    box.fill("the european minister signs the law")
+    expect(french).to_have_text("le ministre européen signe la loi.")
+    expect(cell.get_by_role("status")).to_have_text("2 of 3 goals reached")
+    box.press("Enter")
+    shows(cell, "elle ne signe pas la loi. ← She doesn't sign the law.")
+    shows(cell, "le ministre européen signe la loi. ← the european minister signs the law")
+
+    words = [cell.locator(f"p .column-{j}") for j in range(3)]
+    resting = colour(words[2])
+    french.locator(".row-1").hover()  # ministre
+    assert [colour(word) == resting for word in words] == [False, False, False]  # 0.02, 0.02, 0.9
+    assert colour(words[2]) == "rgba(230, 159, 0, 0.54)" != colour(words[1])
+    expect(cell.locator("thead .column-2")).to_have_css("background-color", "rgba(230, 159, 0, 0.54)")
+    french.locator(".row-2").focus()  # européen, by keyboard
+    kit.page.mouse.move(0, 0)
+    assert colour(words[1]) == "rgba(230, 159, 0, 0.54)"
+    kit.screenshot("kit-translator", of=cell)
+    assert cell.bounding_box()["height"] == high
+
+    box.fill("")
+    shows(cell, "Type a sentence, or take one of the examples.")
+    cell.get_by_text("words it knows").click()
+    expect(cell.get_by_text("actresses, adopt, adopted")).to_be_visible()
+
+
+# ------------------------------------------------------------------------------------------- seen by all
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_axe_finds_nothing_serious_in_either_theme(kit, theme):
+    kit.page.evaluate("(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+    light = "true" if theme.endswith("Light") else "false"
+    kit.page.wait_for_selector(f"body[data-jp-theme-light={light}]", state="attached")
+    kit.page.evaluate(axe_script())
+    wrong = {}
+    for name, source in PLAYED.items():
+        cell = kit.cell(source.strip().splitlines()[-1])
+        cell.locator(".jp-OutputArea").first.evaluate("(one) => { one.id = 'looked-at'; }")
+        wrong[name] = kit.page.evaluate(AXE, "#looked-at")
+        cell.locator("#looked-at").first.evaluate("(one) => one.removeAttribute('id')")
+    kit.screenshot(f"kit-light-{light}")
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+def test_an_untrusted_notebook_shows_each_widget_without_its_scripts_and_styles(
+    stored, start_lab, open_notebook, tmp_path
+):
+    path = tmp_path / "untrusted.ipynb"
+    write_notebook(stored, path)
+    page = open_notebook(start_lab([path]), path.name)
+    cell = page.cell("heat_map(np.array")
+    expect(cell.get_by_title("“deux”, “two”: 0.70")).to_have_css(
+        "background-color", re.compile(r"rgb\(\d+, \d+, \d+\)")
+    )
+    expect(cell.get_by_title("“deux”, “one”: 0.30")).to_have_text(".30")
+    assert cell.locator("style").count() == 0
+    for text, words in {
+        "translator(translate": "elle ne signe pas la loi.",
+        "Pad(name": "There are 156 pixels",
+    }.items():
+        cell = page.cell(text)
+        cell.locator("summary").nth(1).click()
+        shows(cell, words)
+    shows(page.cell("mask_painter().live()"), "Can you get there? ○ a decoder that cannot cheat")
+
+
+# ------------------------------------------------------------------------------------------- slides
+
+
+@pytest.fixture(scope="module")
+def deck_file(stored, tmp_path_factory):
+    file = tmp_path_factory.mktemp("deck") / "kit.html"
+    write_deck(stored, file)
+    return file
+
+
+def test_a_deck_steps_through_each_widget_within_its_slides(browser, deck_file):
+    deck = Deck(browser, deck_file)
+    assert measured(deck) == {}
+    deck.page.evaluate(axe_script())
+    wrong = {}
+    for number in deck.numbers():
+        deck.go(number)
+        wrong[deck.name()] = deck.page.evaluate(AXE, "section.present")
+    assert {name: found for name, found in wrong.items() if found} == {}
+    deck.go(1, -1)
+    french = deck.page.locator("section.present details[open] [lang=fr]")
+    for key in ("Home", "ArrowRight"):
+        deck.page.get_by_role("slider").first.press(key)
+    expect(french).to_have_text("elle ne signe pas la loi.")
+    french.locator(".row-3").hover()  # pas: "not", the third English word
+    assert colour(deck.page.locator("section.present details[open] p .column-2")) == "rgba(230, 159, 0, 0.54)"
+    deck.page.context.close()
+    assert deck.problems == []
+
+
+def test_a_map_can_be_hovered_where_no_script_runs(browser, stored, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(lesson_page(stored), encoding="utf-8")
+    context = browser.new_context(offline=True, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(file.as_uri())
+    table = page.get_by_role("table", name="Numbers")
+    number = table.get_by_title("“deux”, “one”: 0.30").locator("span")
+    expect(number).to_have_css("opacity", "0")
+    table.get_by_role("rowheader", name="deux").hover()
+    expect(number).to_have_css("opacity", "1")
+    expect(table.locator("thead .column-1")).to_have_css("background-color", "rgba(230, 159, 0, 0.42)")
+    context.close()
+
+
+def test_in_a_lecture_the_pad_and_the_pictures_live(browser, stored, tmp_path):
+    with served(stored, tmp_path) as server:
+        lecture = Lecture(browser, server.address)
+        lecture.wait_until_alive(["translator", "mask", "softmax", "pad", "pictures"])
+        lecture.go("pad")
+        canvas = lecture.here("canvas")
+        with lecture.drawn_anew("a drag"):
+            box = canvas.bounding_box()
+            lecture.page.mouse.move(box["x"] + 20, box["y"] + 20)
+            lecture.page.mouse.down()
+            lecture.page.mouse.move(box["x"] + 90, box["y"] + 40, steps=4)
+            lecture.page.mouse.up()
+        lecture.go("pictures")
+        with lecture.drawn_anew("a picture"):
+            lecture.here("[alt='a ring']").click()
+        lecture.context.close()
+        assert lecture.problems == [] and lecture.outside() == []

@@ -1,0 +1,182 @@
+"""Slips that have nothing to do with the task are named, with the learner's own line."""
+
+import linecache
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from course_lib.tasks import Case, Task
+from course_lib.tasks.attention import split_heads
+from course_lib.tasks.findings import FORBIDDEN, STOPPED, UNWRITTEN, WRONG_SHAPE
+from course_lib.tasks.slips import is_stub
+
+ASKS = "q, k, v, mask=None"
+
+
+def add(q, k, v, mask=None):
+    return q + k
+
+
+def qkv(draw):
+    return draw(2, 4, 6), draw(2, 4, 6), draw(2, 5, 3), draw.mask(4, 5)
+
+
+TASK = Task(name="add", title="Add", asks=ASKS, reference=add, cases=(Case("sums", qkv),), forbids=("add", "softmax"))
+
+
+def if_mask(q, k, v, mask=None):
+    if mask:
+        q = 2 * q
+    return q + k
+
+
+def max_without_values(q, k, v, mask=None):
+    largest = q.max(-1, keepdim=True)
+    return q - largest
+
+
+def no_mask(q, k, v):
+    return q + k
+
+
+def unknown_name(q, k, v, mask=None):
+    return q + keys  # noqa: F821
+
+
+def other_type(q, k, v, mask=None):
+    return q @ k.double().mT
+
+
+def turned(q, k, v, mask=None):
+    return q @ k.T
+
+
+def shape_alone(q, k, v, mask=None):
+    return k.T
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "line", "hint"),
+    [
+        (if_mask, "truth value of a tensor", " in line 2, `if mask:`", "`if mask is not None:`"),
+        (max_without_values, ".max gives two things", " in line 3, `return q - largest`", "`.values`"),
+        (no_mask, "missing parameter", "stopped: TypeError", f"`({ASKS})`"),
+        (unknown_name, "a name that is not there", " in line 2, `return q + keys", "that cell"),
+        (other_type, "numbers of different types meet", " in line 2, `return q @ k.double().mT`", "dtype=x.dtype"),
+        (turned, ".T turns all axes round", " in line 2, `return q @ k.T`", "transpose(-2, -1)"),
+        (shape_alone, ".T turns all axes round", "(2, 4, 6) is needed", "transpose(-2, -1)"),
+    ],
+)
+def test_a_slip_is_named_with_its_line_and_its_own_hint(function, name, line, hint, recwarn):
+    for _ in range(2):  # torch warns of `.T` only once by itself
+        (finding,) = TASK.run(function).findings
+        assert finding.misconception == name and line in finding.message and hint in finding.hint
+    assert not recwarn.list
+
+
+def test_inputs_are_told_by_name():
+    (finding,) = TASK.run(lambda q, k, v, mask=None: q @ k).findings
+    assert finding.misconception == STOPPED
+    assert "With q (2, 4, 6), k (2, 4, 6), v (2, 5, 3), mask (4, 5) your function" in finding.message
+
+
+def test_another_function_that_is_called_wrongly_is_not_taken_for_the_learners_own():
+    def helper(q):
+        return q
+
+    (finding,) = TASK.run(lambda q, k, v, mask=None: helper(q, k)).findings
+    assert finding.misconception == STOPPED and "positional argument" in finding.message
+
+
+def test_numbers_are_told_by_name_too():
+    task = Task(
+        name="split_heads",
+        title="",
+        asks="x, num_heads",
+        reference=split_heads,
+        cases=(Case("heads", lambda draw: (draw(2, 3, 8), 4)),),
+    )
+    (finding,) = task.run(lambda x, num_heads: x).findings
+    assert finding.misconception == WRONG_SHAPE and "With x (2, 3, 8), num_heads = 4 the result" in finding.message
+
+
+def test_the_line_of_a_cell_of_a_notebook_is_found():
+    source = "import torch\n\ndef mine(q, k, v, mask=None):\n    k = k.mT\n    return q @ k.mT\n"
+    linecache.cache["<cell 7>"] = (len(source), None, source.splitlines(keepends=True), "<cell 7>")
+    names = {}
+    exec(compile(source, "<cell 7>", "exec"), names)
+    assert " in line 3, `return q @ k.mT`: RuntimeError" in TASK.run(names["mine"]).findings[0].message
+
+
+def test_an_error_within_torch_is_told_at_the_learners_line():
+    def deep(q, k, v, mask=None):
+        return torch.nn.Linear(3, 3)(q)
+
+    assert " in line 2, `return torch.nn.Linear(3, 3)(q)`" in TASK.run(deep).findings[0].message
+
+
+def softmax(x):
+    return x
+
+
+def own_softmax(q, k, v, mask=None):
+    return softmax(q) + k
+
+
+softmax_of_torch = torch.softmax
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda q, k, v, mask=None: (q + k).softmax(-1),
+        lambda q, k, v, mask=None: F.softmax(q + k, dim=-1),
+        lambda q, k, v, mask=None: torch.add(q, k),
+    ],
+)
+def test_what_a_task_forbids_is_seen_in_the_source(function):
+    (finding,) = TASK.run(function).findings
+    assert finding.misconception == FORBIDDEN and "softmax" in finding.message or "add" in finding.message
+
+
+def test_a_function_of_the_learners_own_is_not_forbidden():
+    assert TASK.run(own_softmax).passed
+
+
+def test_a_function_without_a_source_is_checked_all_the_same():
+    names = {}
+    exec("def mine(q, k, v, mask=None):\n    return q.softmax(-1)", names)
+    assert not TASK.run(names["mine"]).passed
+
+
+def dots(x): ...
+
+
+def words(x):
+    """To be written."""
+
+
+def passes(x):
+    pass
+
+
+def raises(q, k, v, mask=None):
+    raise NotImplementedError("your code here")
+
+
+@pytest.mark.parametrize("function", [None, ..., dots, words, passes, raises])
+def test_what_is_not_written_yet_is_no_mistake(function):
+    assert TASK.run(function).misconceptions == [UNWRITTEN] and not TASK.run(function).written
+
+
+def test_a_forgotten_return_is_a_mistake():
+    def forgot(q, k, v, mask=None):
+        q + k
+
+    assert not is_stub(forgot) and "returned nothing" in TASK.run(forgot).findings[0].message
+
+
+def test_a_module_without_forward_is_not_taken_for_unwritten():
+    report = TASK.run(torch.nn.Module())
+    assert report.written and "forward" in report.findings[0].message

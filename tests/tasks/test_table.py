@@ -1,0 +1,209 @@
+"""From one table come the checks, the findings and the explanation of several mistakes at once."""
+
+import pytest
+import torch
+
+from course_lib.tasks import (
+    Case,
+    Comparison,
+    Finding,
+    Given,
+    Mistake,
+    Task,
+    gradients,
+    keeps_type,
+    mistakes,
+    run_checks,
+)
+from course_lib.tasks.findings import (
+    CUT_OFF,
+    GRADIENT_DIFFERS,
+    GRADIENT_LOST,
+    NOT_AS_BY_HAND,
+    NUMBER_TYPE,
+    RANDOM,
+    UNEXPLAINED,
+    unexplained,
+)
+
+
+def scaled(x, factor, *, sign=1, power=1, shift=0.0):
+    """factor x; the knobs are mistakes."""
+    return sign * factor * x**power + shift
+
+
+MISTAKES = mistakes("""
+wrong sign: sign=-1
+    The sign is wrong.
+    > Leave out the minus.
+squared: power=2 | 3
+    The numbers are squared,
+    or cubed.
+    > No power.
+shifted: shift=5.0; power=1
+    Something is added.
+""")
+TASK = Task(
+    name="scaled",
+    title="Scale",
+    asks="x, factor",
+    reference=scaled,
+    cases=(
+        Case("scales", lambda draw: (draw(*draw.sizes(2)), draw(1)), points=3),
+        Case("signs", lambda draw: (draw(4, 2).abs(), draw(1).abs()), points=1, knobs=("sign",)),
+    ),
+    mistakes=MISTAKES,
+    also=(keeps_type, gradients),
+    example=((([1.0, 2.0], [3.0]), [3.0, 6.0]),),
+)
+
+
+def told(function, task=TASK):
+    return task.run(function).misconceptions
+
+
+def test_a_table_in_text_becomes_mistakes():
+    sign, squared, shifted = MISTAKES
+    assert sign == Mistake("wrong sign", "The sign is wrong.", "Leave out the minus.", sign=-1)
+    assert (squared.says, squared.ways) == ("The numbers are squared, or cubed.", ((("power", 2),), (("power", 3),)))
+    assert (shifted.hint, shifted.ways) == ("", ((("shift", 5.0), ("power", 1)),))
+
+
+@pytest.mark.parametrize(
+    ("function", "wanted"),
+    [
+        (lambda x, factor: factor * x, []),
+        (lambda x, factor: -factor * x, ["wrong sign"]),
+        (lambda x, factor: factor * x**3, ["squared"]),
+        (lambda x, factor: -factor * x**2, ["wrong sign", "squared"]),
+        (lambda x, factor: factor * x + 5, ["shifted"]),
+        (lambda x, factor: factor * x + 4, [UNEXPLAINED]),
+        (lambda x, factor: factor * x + torch.rand(x.shape), [RANDOM]),
+        (lambda x, factor: factor * x.float(), [NUMBER_TYPE]),
+        (lambda x, factor: (factor * x).float().to(x.dtype), [NUMBER_TYPE]),
+        (lambda x, factor: factor * x.detach() + 0 * factor, [GRADIENT_LOST]),
+        (lambda x, factor: factor * (2 * x - x.detach()), [GRADIENT_DIFFERS]),
+        (lambda x, factor: (factor * x).detach(), [CUT_OFF]),
+    ],
+)
+def test_what_is_wrong_is_told_up_to_the_first_check_that_sees_it(function, wanted):
+    assert told(function) == wanted
+
+
+def test_every_check_has_its_points_and_a_general_property_one():
+    assert [(check.name, check.points) for check in TASK.all_checks[:2]] == [("scales", 3), ("signs", 1)]
+    assert [check.points for check in TASK.all_checks[2:]] == [1, 1, 0] and TASK.points == 6
+
+
+def test_a_mistake_costs_in_its_own_case_alone():
+    _, signs, *_ = TASK.all_checks
+    assert run_checks(lambda x, factor: factor * x**2, [signs]).passed
+    assert run_checks(lambda x, factor: -factor * x**2, [signs]).misconceptions == ["wrong sign"]
+
+
+def test_the_same_number_everywhere_is_never_excused_by_a_mistake():
+    forgotten = Mistake("numbers forgotten", "", "", power=0)
+    task = Task("scaled", "", asks="x, factor", reference=scaled, cases=TASK.cases, mistakes=(*MISTAKES, forgotten))
+    _, signs, *_ = task.all_checks
+    assert not run_checks(lambda x, factor: factor.expand(x.shape), [signs]).passed
+
+
+@pytest.mark.parametrize("answer", ["zeros", "constants", "second"])
+def test_an_answer_that_does_not_depend_on_the_numbers_passes_no_case(answer):
+    calls = []
+
+    def function(x, factor):
+        calls.append(1)
+        if answer == "constants":
+            return torch.arange(float(x.numel())).view(x.shape)
+        return factor * x if answer == "second" and len(calls) == 1 else torch.zeros_like(x)
+
+    for check in TASK.all_checks[:3]:
+        calls.clear()
+        assert not run_checks(function, [check]).passed
+
+
+def test_the_example_shows_both_results():
+    (check,) = TASK.by_hand
+    (finding,) = run_checks(lambda x, factor: factor * x + 0.01, [check]).findings
+    assert finding.misconception == NOT_AS_BY_HAND
+    assert "your result is (3.01, 6.01); by hand it is (3, 6)." in finding.message
+
+
+def test_what_no_mistake_explains_can_have_words_of_its_own():
+    strange = Finding("strange", "Never seen.")
+    task = Task(
+        name="scaled",
+        title="",
+        asks="x, factor",
+        reference=scaled,
+        cases=(Case("scales", lambda draw: (draw(2, 3), 2.0), otherwise=strange),),
+        mistakes=MISTAKES,
+    )
+    assert task.run(lambda x, factor: 7 * x).findings == [strange]
+    assert told(lambda x, factor: -2 * x, task) == ["wrong sign"]
+
+
+def test_mistakes_that_need_axes_of_one_size_are_found_there():
+    def product(q, k, *, turned=True):
+        return q @ (k.mT if turned else k)
+
+    task = Task(
+        name="product",
+        title="",
+        asks="q, k",
+        reference=product,
+        cases=(Case("products", lambda draw: (lambda n, m, d: (draw(n, d), draw(m, d)))(*draw.sizes(3))),),
+        mistakes=(Mistake("not turned", "", "", turned=False),),
+    )
+    assert told(lambda q, k: q @ k, task) == ["not turned"]
+    assert told(lambda q, k: q @ k[:1], task) != ["not turned"]
+
+
+def test_a_module_is_made_and_given_parameters():
+    def linear(build, parameters, x, *, bias=True):
+        return x @ parameters["weight"].mT + (parameters["bias"] if bias else 0)
+
+    task = Task(
+        name="Linear",
+        title="",
+        asks="x",
+        module=torch.nn.Linear,
+        reference=linear,
+        cases=(Case("maps", lambda draw: Given((draw(4, 3),), build=(3, 2))),),
+        mistakes=(Mistake("no bias", "", "", bias=False),),
+        also=(gradients,),
+    )
+
+    class NoBias(torch.nn.Linear):
+        def forward(self, x):
+            return x @ self.weight.T
+
+    class Cut(torch.nn.Linear):
+        def forward(self, x):
+            return x @ self.weight.T.detach() + self.bias
+
+    assert told(torch.nn.Linear, task) == []
+    assert told(NoBias, task) == ["no bias"] and told(Cut, task) == [GRADIENT_LOST]
+
+
+def test_three_rows_are_shown_beginning_before_the_first_difference():
+    wanted = torch.arange(24.0).view(2, 4, 3)
+    actual = wanted.clone()
+    actual[1, 0, 2] += 1
+    finding = unexplained(actual, wanted)
+    assert isinstance(finding, Comparison) and [row.place for row in finding.rows] == [(0, 3), (1, 0), (1, 1)]
+    assert [row.first for row in finding.rows] == [None, 2, None] and finding.rows[1].yours == [12.0, 13.0, 15.0]
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (1, 2), (9, 1)])
+def test_a_result_of_any_shape_can_be_shown(shape):
+    rows = unexplained(torch.ones(shape), torch.zeros(shape)).rows
+    assert 1 <= len(rows) <= 3 and rows[0].first == 0
+
+
+def test_a_task_that_asks_nothing_or_has_nothing_to_compare_with_is_refused():
+    with pytest.raises(ValueError, match="'x' asks nothing"):
+        Task(name="x", title="", asks="x")
+    with pytest.raises(ValueError, match="'x' has cases, but no reference"):
+        Task(name="x", title="", asks="x", cases=TASK.cases)
