@@ -35,6 +35,7 @@ POLICY = (
 OURS = (
     "@voila-dashboards/widgets-manager8",
     "@jupyter-widgets/jupyterlab-manager",
+    "anywidget",
 )  # all that a lecture needs of JupyterLab
 
 

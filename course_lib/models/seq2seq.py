@@ -21,7 +21,7 @@ SCORES = ("additive", "dot", "general", "scaled")
 
 @dataclass(frozen=True, kw_only=True)
 class Seq2SeqConfig:
-    """`attention` is "none" (one fixed vector) or a score: "additive" (Bahdanau), "dot", "general" (Luong), "scaled"."""
+    """`attention`: "none" (one fixed vector), or a score, "additive" (Bahdanau), "dot", "general" (Luong), "scaled"."""
 
     source_vocab: int  # words
     target_vocab: int  # words

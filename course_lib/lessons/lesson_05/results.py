@@ -133,7 +133,7 @@ def heads(readers: Mapping[int, Sequence[TrainedReader]], words: Sequence[str], 
         "two trained heads look, one a step to the left of the diagonal, the other a step to the right. Right: one "
         "head has over 10 % of the neighbours wrong with every seed, two heads under 1 %.",
         claims=(
-            ("two heads have under a tenth of one head's mistakes, with every seed", max(wrong[2]) < min(wrong[1]) / 10),
+            ("two heads make under a tenth of one head's mistakes, every seed", max(wrong[2]) < min(wrong[1]) / 10),
         ),
         came=float(np.mean(wrong[2])),
         outcome="One softmax makes *one* average: red and blue mixed, and nobody can tell which stood on the left. Two "
