@@ -20,12 +20,12 @@ QUIZZES = {
         "An encoder reads 40 words with states of 192 numbers. On how many numbers can the decoder draw, through one "
         "fixed vector and with attention?",
         options={
-            "192, and 40 x 192": "One state for each word: what attention can draw on grows with the sentence.",
             "192 in both cases": "Each *mixture* has 192 numbers, but a new one is made for every word, from all "
             "states.",
             "40, and 192": "There is one state for each word, and each state has 192 numbers.",
+            "192, and 40 x 192": "One state for each word: what attention can draw on grows with the sentence.",
         },
-        answer=0,
+        answer=2,
     ),
     "sharper": Number(
         "The three scores 2, 1, 0 gave the weights 0.665, 0.245, 0.090. All three are multiplied by 5. What is the "
@@ -42,13 +42,13 @@ QUIZZES = {
     "bug": Quiz(
         "A colleague hides the padding like this. It runs, and the padding gets no weight. What is wrong?",
         options={
+            "Nothing: hidden is hidden": "Sum a row of the weights: it is below one, by what the hidden words took.",
             "The visible weights of a row no longer sum to one, and hidden scores still change them": "The hidden "
             "words have taken their share in the softmax's denominator: a leak. Dividing each row by its sum "
             "afterwards would repair it; $-\\infty$ before the softmax does so from the start.",
-            "Nothing: hidden is hidden": "Sum a row of the weights: it is below one, by what the hidden words took.",
             "The gradient becomes NaN": "It stays finite, and so the mistake can live in a program for a long time.",
         },
-        answer=0,
+        answer=1,
         kind="bug",
         code="""
 scores = q @ k.mT / d**0.5
@@ -104,15 +104,15 @@ return weights @ v
     "parallel": Quiz(
         "In training, the decoder's words are all computed at once; in writing, one after the other. Why?",
         options={
+            "The causal mask is taken off in writing": "In writing there is no future to hide; the mask changes "
+            "nothing.",
+            "Writing uses a smaller network": "It is the same network with the same weights.",
             "In training the right previous words are given; in writing each comes out of the step before": "So "
             "nothing in training waits for an *output* of the network. A recurrent decoder still walks through its "
             "states, but in one call, and Luong's looks all run together; a Transformer's decoder, under a causal "
             "mask, has nothing left to wait for.",
-            "The causal mask is taken off in writing": "In writing there is no future to hide; the mask changes "
-            "nothing.",
-            "Writing uses a smaller network": "It is the same network with the same weights.",
         },
-        answer=0,
+        answer=2,
     ),
     "scores": Quiz(
         "Keys 1 and 2 are equal, their values differ, and both fit the query far better than all others. The output?",
