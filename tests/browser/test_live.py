@@ -296,7 +296,7 @@ def test_in_the_lecture_of_lesson_00_the_hall_dictates_and_the_network_answers(b
     with served(OPENING, tmp_path) as server:
         lecture = Lecture(browser, server.address)
         lecture.page.evaluate(axe_script())
-        lecture.wait_until_alive(["english-or-french"])
+        lecture.wait_until_alive(["english-or-french", "which-letters-would-you-choose"])
         lecture.go("english-or-french")
         box, drawing = lecture.here("input"), lecture.here(DRAWING)
         expect(drawing).to_contain_text("“the weather is fine today”: the network says English.")

@@ -10,11 +10,11 @@ from course_lib.authoring.notebooks import KERNELSPEC
 pytestmark = pytest.mark.needs("chromium")
 
 QUIZ = """\
-from course_lib.classroom import lesson, quiz
-lesson("00")
-quiz("sum", "What is $1 + 1$?",
-     options=["1", "2"], answer=1,
-     why=["One is missing.", "Count them."])"""
+from course_lib.classroom.page import Page, Quiz
+quiz = Quiz("What is $1 + 1$?", options={"one": "One is missing.", "two": "Count them."}, answer=1)
+page = Page("00", quizzes={"sum": quiz})
+page.open()
+page.quiz("sum")"""
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,13 @@
 """What one plays with in lesson 00: a box that tells English from French, and the choice of the letters it looks at."""
 
 import html
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Callable, Mapping
+from functools import cache
 
-import ipywidgets as widgets
 from torch import Tensor, nn, tensor
 
+from course_lib.classroom.output import picture_html
 from course_lib.classroom.widgets import Explorer, Goal, TextBox
-from course_lib.classroom.widgets.controls import AT_START, button
 from course_lib.lessons.lesson_00 import landscape
 from course_lib.lessons.lesson_00.letters import LANGUAGES, Shares, Trained, train, wires
 from course_lib.training.translation import splits
@@ -50,28 +47,7 @@ def language(
 # ------------------------------------------------------------------------------------------------- which letters?
 
 MOST = 8  # letters
-
-
-@dataclass(frozen=True, kw_only=True)
-class Letters(TextBox):
-    """A few letters to look at; Enter trains a network on them, and a board keeps the best of what was tried."""
-
-    score: Callable[[str], float]  # percent
-
-    def build(self, changed):
-        box = widgets.Text(value=self.value, description=self.label, continuous_update=False)
-        board = widgets.HTML()
-        tried: dict[str, float] = {}
-
-        def note(text: str) -> None:
-            with suppress(ValueError):  # the drawing says why
-                tried[tidy(text)] = self.score(text)
-            board.value = board_html(tried)
-
-        box.observe(lambda change: (note(change["new"]), changed(change["new"])), "value")
-        note(self.value)
-        train_it = button("Train", lambda _: None)  # leaving the box is enough, as is Enter
-        return widgets.VBox([box, train_it, board], layout=AT_START), partial(setattr, box, "value")
+OURS = ("aeiou", "th", "q")  # the first to beat
 
 
 def choose(shares: Shares, letters: str) -> Explorer:
@@ -91,26 +67,35 @@ def choose(shares: Shares, letters: str) -> Explorer:
     def goal(words: str, fits: Callable[[str, float], bool]) -> Goal:
         return Goal(words, lambda state: fits(tidy(state["letters"]), percent(state["letters"])))
 
-    def draw(state):
+    tried = {text: percent(text) for text in (letters, *OURS)}
+
+    def draw(state) -> str:
         found = result(state["letters"])
+        tried[found.letters] = 100 * found.accuracy
         title = f"{100 * found.accuracy:.1f} % of unseen sentences right"
-        return landscape.letters_at_work(
+        fig = landscape.letters_at_work(
             wires(found.network), found.means, inputs=found.letters, outputs=LANGUAGES, title=title
         )
+        picture = f'<div style="flex:0 1 auto;min-width:0">{picture_html(fig, alt=in_words(state))}</div>'
+        return f'<div style="display:flex;gap:1.2em;align-items:flex-start">{picture}{board_html(tried)}</div>'
+
+    def in_words(state) -> str:
+        seen = ", ".join(tidy(state["letters"]))
+        return f"By {seen}: about {percent(state['letters']):.0f} % right."
 
     return Explorer(
         name="choose",
         title="Which letters tell English from French?",
-        controls=[Letters(name="letters", label="Your letters", value=letters, score=percent)],
+        controls=[TextBox(name="letters", label="Your letters", value=letters)],
         draw=draw,
-        alt=lambda state: f"By {', '.join(tidy(state['letters']))}: about {percent(state['letters']):.0f} % right.",
-        beside=True,
+        alt=in_words,
+        height="35em",
         goals=(
             goal("96 % with only four letters", lambda tidied, score: len(tidied) <= 4 and score >= 96),
             goal("97.5 % with at most eight", lambda tidied, score: score >= 97.5),
             goal("letters that say nothing: below 58 % with three or more", lambda t, score: len(t) > 2 and score < 58),
         ),
-        steps={"letters": (letters, "aeiou", "th", "q")},
+        steps={"letters": (letters, *OURS)},
     )
 
 
@@ -122,14 +107,10 @@ def tidy(text: str) -> str:
     return found
 
 
-def board_html(tried: dict[str, float]) -> str:
+def board_html(tried: Mapping[str, float]) -> str:
     """The best that was tried with each number of letters."""
-    rows = ""
+    rows = "<strong>The best so far</strong>"
     for number in range(1, MOST + 1):
         best = max((letters for letters in tried if len(letters) == number), key=tried.get, default="")
-        score = f"{tried[best]:.1f} %" if best else "–"
-        texts = (str(number), score, f"<code>{html.escape(best)}</code>")
-        rows += f'<tr style="background:none">{"".join(f"<td>{text}</td>" for text in texts)}</tr>'
-    head = '<tr><th scope="col">letters</th><th scope="col">right</th><th></th></tr>'
-    caption = '<caption style="text-align:left;color:inherit">Your best so far</caption>'
-    return f'<table style="line-height:1.3">{caption}<thead>{head}</thead><tbody>{rows}</tbody></table>'
+        rows += f"<div>{number}: {f'{tried[best]:.1f} %, {html.escape(best)}' if best else '–'}</div>"
+    return f'<div style="flex:none;width:11em;font-size:min(1em,16px);line-height:1.6">{rows}</div>'
