@@ -41,8 +41,7 @@ class Result:
         badges = "".join(_badge(text, bool(holds)) for text, holds in self.claims)
         row = f'<div style="display:flex;flex-wrap:wrap;gap:0.4em;margin:0.5em 0">{badges}</div>' if badges else ""
         text = "\n\n".join(filter(None, [bet, self.outcome]))
-        said = row + (panel(to_html(text)) if text else "")
-        return picture + (f'<div class="course-said">{said}</div>' if said else "")  # on a slide the notes say it
+        return picture + row + (panel(to_html(text)) if text else "")
 
     def failed(self) -> list[str]:
         """Return the claims that do not hold."""

@@ -186,7 +186,7 @@
   /* --------------------------------------------------------------------------------------------------- beginning */
 
   document.querySelectorAll(".course-stepper").forEach((box, i) => { box.id = "stepper-" + i; stepper(box); });
-  document.querySelectorAll(":is(.question, .figure) .output details:not(.course-stepper details, details details)").forEach((details) => {
+  document.querySelectorAll(":is(.question, .figure) .output details").forEach((details) => {
     const mark = document.createElement("span");
     mark.className = "fragment unseen";
     mark.setAttribute("aria-hidden", "true");

@@ -174,7 +174,7 @@ def heads(
     bet: float | None = None,
 ) -> Figure:
     """How two heads share a width, where the two trained ones look, and the share of words wrong (%) by heads."""
-    fig, panels = figure(15, 5.0, columns=4, gridspec_kw={"width_ratios": (1.15, 1, 1, 0.7)})
+    fig, panels = figure(12.2, 4.6, columns=4, gridspec_kw={"width_ratios": (1.5, 1, 1, 0.55)})
     _two_heads(panels[0])
     for axes, weights, name in zip(panels[1:3], maps, ("Head 1", "Head 2"), strict=True):
         axes.imshow(weights, vmin=0, vmax=1, cmap=SEQUENTIAL)
@@ -185,8 +185,9 @@ def heads(
         axes.grid(visible=False)
     for number, colour in ((1, OTHER), (2, HERO)):
         panels[3].plot([number] * len(wrong[number]), wrong[number], "o", color=colour, markersize=11)
-    panels[3].set(title="Wrong (%)", xlim=(0.5, 2.5), ylim=(0, None))
-    panels[3].set_xticks([1, 2], ["1 head", "2 heads"])
+    panels[3].set(title="% wrong", xlim=(0.5, 2.5), ylim=(0, None))
+    panels[3].set_xticks([1, 2])
+    panels[3].set_xlabel("heads")
     if bet is not None:
         panels[3].plot([2], [bet], "*", color=BET, markersize=18)
         panels[3].text(1.85, bet, "your bet", color=BET, ha="right", va="center", fontsize=14)
@@ -195,7 +196,7 @@ def heads(
 
 def cost(lengths: Sequence[int], curves: Mapping[str, Sequence[float]], d: int, crossing: float) -> Figure:
     """What reaches what in one layer, and the counted work against the length, with the places where lines cross."""
-    fig = figure(13, 5.2)[0]
+    fig = figure(12.2, 5.0)[0]
     fig.clear()
     grid = fig.add_gridspec(2, 3, width_ratios=(0.8, 0.8, 2.4))
     titles = ("Convolution", "Fully connected", "Self-attention", "Local attention")
@@ -235,10 +236,10 @@ def _two_heads(axes: Axes) -> None:
     axes.set_title("Two heads share the width")
     _blank(axes, (0, 6), (0, 5.6))
     for x, colour, name in ((1.4, HERO, "head 1"), (4.6, PALETTE["orange"], "head 2")):
-        _box(axes, x, 2.7, f"{name}\nits own softmax", colour=colour, width=2.4, height=1.0, size=12)
+        _box(axes, x, 2.7, f"{name}\nown softmax", colour=colour, width=2.4, height=1.0, size=12)
         _arrow(axes, (3, 0.85), (x, 2.1), strength=0.6)
         _arrow(axes, (x, 3.3), (3, 4.4), strength=0.6)
-    axes.text(3, 1.75, "D/2 wide\neach", ha="center", fontsize=12, color=GREY)
+    axes.text(3, 1.25, "D/2 wide\neach", ha="center", fontsize=12, color=GREY)
     _box(axes, 3, 0.5, "each word: D wide", colour=PALETTE["sky"], width=3.8, ink="black", size=12)
     _box(axes, 3, 4.8, "side by side, then $W^O$", colour=PALETTE["green"], width=3.8, size=12)
 
