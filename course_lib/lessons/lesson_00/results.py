@@ -9,7 +9,7 @@ from course_lib.classroom.session import LESSONS
 from course_lib.lessons.lesson_00 import landscape, letters, words
 from course_lib.lessons.lesson_00.map import BUILDS_ON, LANDSCAPE, PLACES, lessons_here, table_of_lessons
 from course_lib.training.translation import vocabularies
-from course_lib.viz.attention import word_links
+from course_lib.viz.sentences import word_links
 
 
 def wiring(

@@ -38,7 +38,7 @@ def bottleneck(source: Sequence[str], target: Sequence[str], weights: Float[np.n
 
 def mechanism(
     words: Sequence[str],
-    query: Sequence[float],
+    query: Float[Tensor, " d"],
     keys: Float[Tensor, "T d"],
     scores: Float[Tensor, " T"],
     weights: Float[Tensor, " T"],
@@ -177,7 +177,7 @@ def heads(
     fig, panels = figure(12.2, 4.6, columns=4, gridspec_kw={"width_ratios": (1.5, 1, 1, 0.55)})
     _two_heads(panels[0])
     for axes, weights, name in zip(panels[1:3], maps, ("Head 1", "Head 2"), strict=True):
-        axes.imshow(weights, vmin=0, vmax=1, cmap=SEQUENTIAL)
+        axes.imshow(weights.numpy(), vmin=0, vmax=1, cmap=SEQUENTIAL)
         side = "left" if weights.diagonal(-1).sum() > weights.diagonal(1).sum() else "right"
         axes.set_title(f"{name} looks {side}")
         axes.set_xticks(range(len(words)), words, rotation=60, ha="right", rotation_mode="anchor")
@@ -244,7 +244,7 @@ def _two_heads(axes: Axes) -> None:
     _box(axes, 3, 4.8, "side by side, then $W^O$", colour=PALETTE["green"], width=3.8, size=12)
 
 
-def _vector(numbers: Sequence[float], places: int = 0) -> str:
+def _vector(numbers: Float[Tensor, " d"], places: int = 0) -> str:
     return "(" + ", ".join(f"{float(number):.{places}f}" for number in numbers) + ")"
 
 

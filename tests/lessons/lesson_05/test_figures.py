@@ -1,0 +1,45 @@
+import numpy as np
+import torch
+
+from course_lib.lessons.lesson_05 import figures
+
+
+def texts(axes):
+    return [text.get_text() for text in axes.texts]
+
+
+def test_the_bottleneck_draws_arrows_only_for_weights_that_count():
+    weights = np.eye(4)[[0, 2, 1, 3]]
+    fig = figures.bottleneck("the red car .".split(), "la voiture rouge .".split(), weights)
+    left, right = (sum("Arrow" in type(patch).__name__ for patch in axes.patches) for axes in fig.axes)
+    assert (left, right) == (8, 4)  # four in and four out; one for each link
+
+
+def test_the_mechanism_shows_the_numbers_of_one_query():
+    keys, values = torch.tensor([[2.0, 0.0], [0.0, 2.0]]), torch.tensor([[4.0, 0.0], [0.0, 4.0]])
+    scores = torch.tensor([1.0, 0.0])
+    fig = figures.mechanism(["one", "two"], torch.tensor([1.0, 0.0]), keys, scores, scores.softmax(dim=0), values)
+    shown = texts(fig.axes[0])
+    assert {"0.731", "0.269", "(2, 0)", "(2.92, 1.08)", "query q = (1, 0)"} <= set(shown)
+
+
+def test_lengths_are_drawn_for_each_contestant_and_the_bet_stands_at_the_longest():
+    fixed, attention = np.array([[80.0, 10.0], [90.0, 20.0]]), np.array([[99.0, 97.0], [97.0, 95.0]])
+    axes = figures.lengths(["1 to 7", "20 to 30"], fixed, attention, [98, 96], bet=40).axes[0]
+    drawn = [line.get_ydata().tolist() for line in axes.lines]
+    assert drawn == [[85.0, 15.0], [98.0, 96.0], [98, 96], [40]]
+    assert axes.lines[-1].get_xdata().tolist() == [1] and "your bet" in texts(axes)
+    assert "your bet" not in texts(figures.lengths(["a", "b"], fixed, attention, [98, 96]).axes[0])
+
+
+def test_a_head_is_named_by_the_side_it_looks_to():
+    left, right = torch.diag(torch.ones(3), -1), torch.diag(torch.ones(3), 1)
+    fig = figures.heads("a b c d".split(), torch.stack([right, left]), {1: [13.0], 2: [0.4]})
+    assert [axes.get_title() + axes.get_title(loc="left") for axes in fig.axes[1:3]] == ["Head 1 looks right", "Head 2 looks left"]
+
+
+def test_the_cost_marks_where_the_terms_and_the_counted_lines_cross():
+    curves = {"attention": [4, 16], "recurrent": [6, 12], "local": [1, 2]}
+    axes = figures.cost([2, 4], curves, d=2, crossing=3.0).axes[-1]
+    assert [line.get_xdata()[0] for line in axes.lines[3:]] == [2, 3.0]
+    assert [line.get_ydata().tolist() for line in axes.lines[:3]] == list(curves.values())
