@@ -51,12 +51,12 @@ def course(tmp_path_factory):
     for part in ("source", "hidden"):
         shutil.copytree(ROOT / "notebooks" / "assignments" / part / NAME, folders.root / part / NAME)
     shutil.copy(ROOT / "notebooks" / "assignments" / "nbgrader_config.py", folders.config)
-    wrong = "def softmax(x, dim=-1):\n    return x.exp() / x.exp().sum()\n"
+    wrong = "def alignment_error_rate(predicted, sure, possible):\n    return 0.5\n"
     marker = folders.root / "ran-outside"
     wrong += f"try:\n    open({str(marker)!r}, 'w').close()\nexcept OSError:\n    pass"
     assert release(NAME, folder=folders.root) == 0
     submit(folders, "ada")
-    submit(folders, "bob", softmax=wrong, **{WRITTEN: HOSTILE})
+    submit(folders, "bob", alignment_error_rate=wrong, **{WRITTEN: HOSTILE})
     assert grade(NAME, folder=folders.root, workers=1) == 0
     assert not marker.exists()
     return folders
@@ -124,7 +124,7 @@ def page(lab, browser):
 def open_submission(page, lab, number):
     page.goto(f"{lab.url}formgrader/gradebook/{NAME}/attention")
     page.get_by_role("link", name=f"Submission #{number}").first.click()
-    expect(page.locator("#check-attention")).to_have_attribute("placeholder", re.compile("."))  # grades have arrived
+    expect(page.locator("#check-local_attention")).to_have_attribute("placeholder", re.compile("."))  # grades have arrived
 
 
 def screenshot(page, name, of=None):
@@ -156,7 +156,7 @@ def test_it_shows_the_scores_that_the_judge_gave(page, lab, course):
     rows = page.locator("tbody tr")
     expect(rows).to_have_count(2)
     ada, bob = scores(course.gradebook, NAME)
-    assert (ada.total, ada.maximum) == (90, 100) and 80 <= bob.total < 90
+    assert (ada.total, ada.maximum) == (90, 100) and 75 <= bob.total < 90
     for score in (ada, bob):
         expect(rows.filter(has_text=f"{score.total:g} / 100")).to_have_count(1)
     screenshot(page, "submissions")
@@ -178,12 +178,12 @@ def bob(page, lab, course):
 
 
 def test_a_task_shows_its_points_and_what_was_wrong_in_words(page, bob):
-    expect(page.locator("#check-attention")).to_have_attribute("placeholder", "20")
-    lost = page.locator("#check-softmax").get_attribute("placeholder")
+    expect(page.locator("#check-local_attention")).to_have_attribute("placeholder", "20")
+    lost = page.locator("#check-alignment_error_rate").get_attribute("placeholder")
     assert 0 <= float(lost) < 10
-    comment = page.locator("#softmax-comment").get_attribute("placeholder")
-    assert f"{lost} of 10 points" in comment and "[failed]" in comment
-    screenshot(page, "task", of=page.locator(".nbgrader_cell", has=page.locator("#softmax-comment")))
+    comment = page.locator("#alignment_error_rate-comment").get_attribute("placeholder")
+    assert f"{lost} of 15 points" in comment and "[failed]" in comment
+    screenshot(page, "task", of=page.locator(".nbgrader_cell", has=page.locator("#alignment_error_rate-comment")))
 
 
 def test_html_in_a_written_answer_can_do_nothing(page, bob):

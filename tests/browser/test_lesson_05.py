@@ -68,7 +68,7 @@ def test_the_lesson_trains_on_the_learners_own_attention_and_translates_the_famo
     answers_in(cell, "missing scale")
     lesson.replace_source("def my_attention(", SOLUTION + CHECK)
     cell = lesson.run_cell("def my_attention(")
-    answers_in(cell, "All right: your code passes")
+    answers_in(cell, "All right: your my_attention passes its check")
 
     cell = lesson.run_cell(TRAINING, seconds=600)
     answers_in(cell, "From here on the lesson runs on your my_attention")

@@ -111,7 +111,7 @@ def lengths(
         axes.plot(places, scores.mean(axis=0), color=colour, linestyle="-", linewidth=2.5 if colour == OTHER else 1.5)
         axes.text(places[-1] + 0.08, scores.mean(axis=0)[-1], text, color=colour, va="center", fontsize=14)
     axes.plot(places, yours, color=HERO, linestyle="-", linewidth=4)
-    axes.text(0.1, min(yours[0], 100) - 9, "yours", color=HERO, fontsize=15, weight="bold")
+    axes.text(places[-1] / 2, yours[len(yours) // 2] - 7, "yours", color=HERO, fontsize=15, weight="bold")
     if bet is not None:
         axes.plot(places[-1:], [bet], "*", color=BET, markersize=18)
         axes.text(places[-1] - 0.12, bet, "your bet", color=BET, ha="right", va="center", fontsize=14)
@@ -133,18 +133,19 @@ def root(
     fig, panels = figure(12, 4.4, columns=3)
     for divided, colour, text in ((True, HERO, "divided by √d"), (False, OTHER, "not divided")):
         panels[0].plot(widths, gradient[divided], color=colour, linestyle="-", marker="o")
-        panels[0].text(widths[1], gradient[divided][1] * (1.6 if divided else 0.25), text, color=colour, fontsize=13)
+        panels[0].text(widths[1], gradient[divided][1] * (1.6 if divided else 0.012), text, color=colour, fontsize=13)
         for axes, values in zip(panels[1:], (steps, bleu), strict=True):
             axes.plot([1 - divided] * len(values[divided]), values[divided], "o", color=colour, markersize=11)
     panels[0].set_xscale("log", base=2)
     panels[0].set_yscale("log")
     panels[0].set_ylim(top=5)
-    panels[0].set(title="The gradient dies", xlabel="width d of q and k", ylabel="gradient through the softmax")
+    panels[0].set(title="The gradient dies", xlabel="width d of q and k", ylabel="gradient through the softmax, median")
     titles = ("Steps to a loss below 0.5", "BLEU on test")
     for axes, title in zip(panels[1:], titles, strict=True):
         axes.set(title=title, xlim=(-0.6, 1.6))
         axes.set_xticks([0, 1], ["divided", "not divided"])
     panels[1].set_ylim(bottom=0)
+    panels[2].set_ylim(0, 103)
     if bet is not None:
         panels[2].plot([1], [bet], "*", color=BET, markersize=18)
         panels[2].text(0.85, bet, "your bet", color=BET, ha="right", va="center", fontsize=14)
@@ -215,6 +216,7 @@ def cost(lengths: Sequence[int], curves: Mapping[str, Sequence[float]], d: int, 
         axes.text(n, 0.04, f" {text}", color=GREY, fontsize=13, transform=axes.get_xaxis_transform())
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    axes.set_xticks(lengths, [str(n) for n in lengths])
     axes.set_xlim(right=lengths[-1] * 5)
     axes.set(title="Twice the length, four times the work", xlabel="length n", ylabel="operations, forward")
     return fig

@@ -5,12 +5,12 @@ from course_lib.classroom.cards import Beat
 from course_lib.classroom.quizzes import Number, Quiz
 
 BEATS = (
-    Beat("A translator that looks back", 3, holds=("translator",)),
-    Beat("The bet: how much fits into one vector?", 7, holds=("memory", "bottleneck")),
-    Beat("Attention by hand", 11, holds=("sharper",)),
-    Beat("Write it", 21, holds=("softmax", "attention", "bug")),
-    Beat("Train yours", 10, holds=("looks",)),
-    Beat("Look inside and break it", 19, holds=("root", "mask", "order", "heads", "split_heads", "price", "layers")),
+    Beat("A translator that looks back", 5, holds=("translator",)),
+    Beat("The bet: how much fits into one vector?", 5, holds=("memory", "bottleneck")),
+    Beat("Attention by hand", 6, holds=("sharper",)),
+    Beat("Write it", 23, holds=("softmax", "attention", "bug")),
+    Beat("Train yours", 6, holds=("looks",)),
+    Beat("Look inside and break it", 26, holds=("root", "mask", "order", "heads", "split_heads", "price", "layers")),
     Beat("What to remember", 4, holds=("parallel", "scores", "gates")),
     Beat("Stretch: position codes; then the assignment", 15, holds=("positions",), optional=True),
 )
@@ -102,15 +102,15 @@ return weights @ v
         },
     ),
     "parallel": Quiz(
-        "In training, the decoder's words are all computed at once; in writing, one after the other. Why?",
+        "In training, a Transformer's decoder computes all words at once; in writing, one after the other. Why?",
         options={
             "The causal mask is taken off in writing": "In writing there is no future to hide; the mask changes "
             "nothing.",
             "Writing uses a smaller network": "It is the same network with the same weights.",
-            "In training the right previous words are given; in writing each comes out of the step before": "So "
-            "nothing in training waits for an *output* of the network. A recurrent decoder still walks through its "
-            "states, but in one call, and Luong's looks all run together; a Transformer's decoder, under a causal "
-            "mask, has nothing left to wait for.",
+            "In training the right previous words are given; in writing each comes out of the step before": "Under a "
+            "causal mask nothing in training waits for an *output*. A recurrent decoder still walks through its "
+            "states, Luong's in one call, with all looks together; Bahdanau's alone must alternate, for its next state "
+            "needs the look before it. In writing all of them wait.",
         },
         answer=2,
     ),
