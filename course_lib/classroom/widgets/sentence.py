@@ -39,7 +39,7 @@ class Sentence(TextBox):
         box = widgets.Text(value=self.value, description=self.label, **WIDE)
         box.observe(lambda change: changed(change["new"]), "value")
         row = [button(text, lambda _, text=text: setattr(box, "value", text)) for text in self.examples]
-        kept = widgets.HTML(value=_kept_html([]), layout={"flex": "1 1 0"})
+        kept = widgets.HTML(value=_kept_html([]), layout={"flex": "1 1 0", "min_width": "0"})
         lines: deque[tuple[str, str]] = deque(maxlen=KEPT)
 
         def keep(*_) -> None:
@@ -50,7 +50,9 @@ class Sentence(TextBox):
 
         if self.answer:
             box.on_msg(lambda _, content, __: content.get("event") == "submit" and keep())
-        compare = [widgets.HBox([button("Keep to compare", keep), kept])] if self.answer else []
+        keeper = button("Keep to compare", keep)
+        keeper.layout.flex = "0 0 auto"
+        compare = [widgets.HBox([keeper, kept])] if self.answer else []
         aside = widgets.VBox([*compare, widgets.HTML(value=_fold(self.vocabulary))])
         aside.add_class("course-aside")
         parts = [box, widgets.HBox(row, layout=ROW), aside]
