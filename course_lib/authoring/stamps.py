@@ -5,16 +5,14 @@ ids. Its entry i holds a digest of all code up to and including cell i, because 
 above it too, and a digest of the outputs stored in cell i, so that an output edited by hand is found as well.
 """
 
-import ast
-import functools
 import hashlib
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from nbformat import NotebookNode
 
+from course_lib.classroom.imported import course_sources, imported_names
 from course_lib.commands.files import code_cells
 
 STAMP = "course_stamp"
@@ -119,44 +117,8 @@ def _joined_streams(outputs: list[NotebookNode]) -> Iterator[dict]:
 
 def library_digest(notebook: NotebookNode) -> str:
     """A digest of the course_lib sources that the notebook imports, directly or through one another."""
-    root = Path(__file__).parents[2]
-    sources: dict[str, str] = {}
-    waiting = [name for cell in code_cells(notebook) for name in _imported(cell.source)]
-    while waiting:
-        name = waiting.pop()
-        path = _module_file(root, name)
-        if path is None or name in sources:
-            continue
-        sources[name] = path.read_text(encoding="utf-8")
-        waiting += _imported(sources[name])
-    return digest(sorted(sources.items()))
-
-
-@functools.cache
-def _imported(source: str) -> tuple[str, ...]:
-    """Names under course_lib that the source imports, with their packages; a name may be no module."""
-    found = []
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except SyntaxError:
-        nodes = []  # a rule of its own reports code that cannot be read
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names = [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for name in names:
-            parts = name.split(".")
-            if parts[0] == "course_lib":
-                found += [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
-    return tuple(found)
-
-
-def _module_file(root: Path, name: str) -> Path | None:
-    path = root.joinpath(*name.split("."))
-    return next((p for p in (path / "__init__.py", path.with_suffix(".py")) if p.is_file()), None)
+    imported = [name for cell in code_cells(notebook) for name in imported_names(cell.source)]
+    return digest(sorted(course_sources(imported).items()))
 
 
 def digest(value: object) -> str:

@@ -3,7 +3,6 @@
 import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from course_lib.classroom.markup import inline_html, plain_list, to_html
 from course_lib.classroom.output import BLUE, panel
@@ -134,7 +133,10 @@ def next_lesson(lesson: str) -> str:
 
 def _where(lesson: str) -> str:
     try:
-        found: list[Path] = sorted((course_folder() / "notebooks").glob(f"{following(lesson)}_*.ipynb"))
+        later = sorted(path.name for path in (course_folder() / "notebooks").glob("[0-9][0-9]_*.ipynb"))
     except CannotStart:
-        found = []
-    return f"It is in `{found[0].name}`." if found else "It is not written yet."
+        later = []
+    later = [name for name in later if name[:2] > lesson]
+    if later and later[0].startswith(following(lesson)):
+        return f"It is in `{later[0]}`."
+    return "It is not written yet" + (f": go on with `{later[0]}`." if later else ".")

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import course_lib
@@ -15,19 +16,21 @@ def course_sources(names: Iterable[str]) -> dict[str, str]:
     waiting = [package for name in names for package in _with_packages(name)]
     while waiting:
         name = waiting.pop()
-        path = _file(name)
+        path = module_file(name)
         if path is not None and name not in sources:
             sources[name] = path.read_text(encoding="utf-8")
             waiting += imported_names(sources[name])
     return sources
 
 
-def imported_names(source: str) -> Iterator[str]:
-    """Yield the names under course_lib that a source imports, with their packages; a name may be no module."""
+@cache
+def imported_names(source: str) -> tuple[str, ...]:
+    """Return the names under course_lib that a source imports, with their packages; a name may be no module."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except SyntaxError:
-        return
+        return ()  # whoever runs it will hear of it
+    found: list[str] = []
     for node in nodes:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -35,8 +38,8 @@ def imported_names(source: str) -> Iterator[str]:
             names = [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
-        for name in names:
-            yield from _with_packages(name)
+        found += [package for name in names for package in _with_packages(name)]
+    return tuple(found)
 
 
 def _with_packages(name: str) -> Iterator[str]:
@@ -45,6 +48,6 @@ def _with_packages(name: str) -> Iterator[str]:
         yield from (".".join(parts[:length]) for length in range(1, len(parts) + 1))
 
 
-def _file(name: str) -> Path | None:
+def module_file(name: str) -> Path | None:
     path = ROOT.joinpath(*name.split("."))
     return next((p for p in (path / "__init__.py", path.with_suffix(".py")) if p.is_file()), None)

@@ -332,7 +332,7 @@ def _run_checks_file(name: str, text: bytes) -> Assignment:
 def _code_hash() -> str:
     """SHA-256 of the code that decides scores; of what is on disk when it is first asked for."""
     folder = Path(__file__).parent
-    files = [*Path(tasks.__file__).parent.rglob("*.py"), *folder.parent.glob("lessons/*/exercises.py")]
+    files = [*Path(tasks.__file__).parent.rglob("*.py"), *folder.parent.glob("lessons/*/assignment.py")]
     for part in DECIDES_SCORES:
         files += (folder / part).rglob("*.py") if (folder / part).is_dir() else [folder / part]
     digest = hashlib.sha256()

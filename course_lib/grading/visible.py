@@ -49,9 +49,9 @@ def visible_assignment(name: str, notebook: str, points: Mapping[str, float]) ->
 def visible_tasks(name: str) -> Mapping[str, Table]:
     """What the lesson of an assignment shows of its tasks; empty if there is none."""
     lesson = f"course_lib.lessons.lesson_{name}"
-    if importlib.util.find_spec(lesson) is None or importlib.util.find_spec(f"{lesson}.exercises") is None:
+    if importlib.util.find_spec(lesson) is None or importlib.util.find_spec(f"{lesson}.assignment") is None:
         return {}
-    return getattr(importlib.import_module(f"{lesson}.exercises"), "ASSIGNMENT", {})
+    return importlib.import_module(f"{lesson}.assignment").ASSIGNMENT
 
 
 def _as_hidden(checks: Sequence[Check], worth: float) -> tuple[HiddenCheck, ...]:

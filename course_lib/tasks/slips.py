@@ -46,8 +46,8 @@ SLIPS = (
     ),
     Slip(
         "a name that is not there",
-        ("is not defined",),
-        "Is it spelt as above? If another cell defines it, run that cell first.",
+        ("is not defined", "has no attribute"),
+        "Is it spelt as it should be? If another cell defines it, run that cell first.",
     ),
     Slip(
         "numbers of different types meet",

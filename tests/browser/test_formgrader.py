@@ -124,7 +124,8 @@ def page(lab, browser):
 def open_submission(page, lab, number):
     page.goto(f"{lab.url}formgrader/gradebook/{NAME}/attention")
     page.get_by_role("link", name=f"Submission #{number}").first.click()
-    expect(page.locator("#check-local_attention")).to_have_attribute("placeholder", re.compile("."))  # grades have arrived
+    arrived = expect(page.locator("#check-local_attention"))
+    arrived.to_have_attribute("placeholder", re.compile("."))
 
 
 def screenshot(page, name, of=None):

@@ -9,7 +9,7 @@ from course_lib.classroom.assignments import NotPassed, check
 from course_lib.functional import attention as functional
 from course_lib.functional.metrics import alignment_error_rate
 from course_lib.layers.transformer import MultiHeadAttention
-from course_lib.lessons.lesson_05.exercises import ASSIGNMENT
+from course_lib.lessons.lesson_05.assignment import ASSIGNMENT
 from course_lib.tasks import run_checks
 
 

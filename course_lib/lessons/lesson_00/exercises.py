@@ -16,9 +16,9 @@ TASKS = {
         text="Turn scores into shares: $\\mathrm{softmax}(x)_i = \\exp x_i \\,/\\, \\sum_j \\exp x_j$, along the last "
         "axis of `x`. The result has the shape of `x`. Write it with `exp` and `sum`, without PyTorch's own.",
         hints=(
-            "Two lines: `powers = x.exp()`, then `powers` divided by their sum.",
+            "What must be done to a row of numbers so that it sums to one? Read the formula from its denominator.",
             "Over which axis does the sum run? Along a row, the last one: `dim=-1`.",
-            "`powers.sum(dim=-1, keepdim=True)` keeps the axis, so that the division fits each row.",
+            "`powers = x.exp()`, and `powers.sum(dim=-1, keepdim=True)` keeps the axis: the division fits each row.",
         ),
         solution="""
 def my_softmax(x):

@@ -63,7 +63,7 @@ BETS = {
         "Two networks translate word for word. One sees the word alone, the other also three neighbours to either "
         "side. With about 4,000 parameters each, both name 62 % of the French words right. With 115,000 the one that "
         "sees neighbours reaches over 98 %. The other grows to 65,000: what does it reach?",
-        low=50,
+        low=60,
         high=100,
         unit="%",
     ),

@@ -35,7 +35,8 @@ def test_lengths_are_drawn_for_each_contestant_and_the_bet_stands_at_the_longest
 def test_a_head_is_named_by_the_side_it_looks_to():
     left, right = torch.diag(torch.ones(3), -1), torch.diag(torch.ones(3), 1)
     fig = figures.heads("a b c d".split(), torch.stack([right, left]), {1: [13.0], 2: [0.4]})
-    assert [axes.get_title() + axes.get_title(loc="left") for axes in fig.axes[1:3]] == ["Head 1 looks right", "Head 2 looks left"]
+    titles = [axes.get_title() + axes.get_title(loc="left") for axes in fig.axes[1:3]]
+    assert titles == ["Head 1 looks right", "Head 2 looks left"]
 
 
 def test_the_cost_marks_where_the_terms_and_the_counted_lines_cross():

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_lib.grading.spec import Limits, assignment
-from course_lib.lessons.lesson_05.exercises import ASSIGNMENT as SHOWN
+from course_lib.lessons.lesson_05.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, Given, mistakes
 from course_lib.tasks.attention import (
     ATTENTION_MISTAKES,

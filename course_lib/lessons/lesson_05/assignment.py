@@ -1,0 +1,111 @@
+"""Lesson 05, Attention: what the check cells of its assignment ask; the grader's tables are in hidden/05."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from course_lib.layers.transformer import MultiHeadAttention
+from course_lib.tasks import Check, Draw, Finding, Given, Task, gradients, keeps_type, mistakes
+from course_lib.tasks.core import ModuleProbe, Probe
+from course_lib.tasks.findings import Fault
+
+
+def dictionaries(draw: Draw, count: int, entries: int = 5, code: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Dictionaries with a question, (count, 1 + entries, 2), and their answers, (count,).
+
+    Row 0 holds the question and an 8, the other rows a key and its value; `code` maps keys to what asks for them.
+    """
+    keys = draw(count, 8).argsort(dim=1)[:, :entries]
+    values, asked = draw.integers(0, 8, count, entries), draw.integers(0, entries, count, 1)
+    question = keys.gather(1, asked) if code is None else code[keys.gather(1, asked)]
+    head = torch.stack([question, torch.full_like(question, 8)], dim=2)
+    return torch.cat([head, torch.stack([keys, values], dim=2)], dim=1), values.gather(1, asked)[:, 0]
+
+
+NOT_LEARNED, BY_HEART, ONE_LENGTH, BUILT_IN = mistakes(r"""
+answers without looking:
+    Even the examples of the training are answered about as well as by picking one of the values blindly.
+    > Does the loss fall from step to step? Compare the question with the keys, and only then read the values.
+learned by heart:
+    The examples of the training are answered much better than new ones.
+    > Let each entry be treated by the same maps, and let a product of question and key decide which value counts.
+only dictionaries of one length:
+    Dictionaries of the length of the training are answered well, longer ones are not.
+    > Nothing in the module may depend on the number of entries or on their places.
+rule not learned from the data:
+    When the questions are in a secret code, the answers are wrong.
+    > Give the question a table of vectors of its own, so that training finds out which question belongs to which key.
+""")
+
+
+def answers(name: str, points: float, *, level: float, entries: int = 5, coded: bool = True) -> Check:
+    """At least this share of new questions is answered right by what `train` returns."""
+
+    def trained(probe: Probe) -> tuple[ModuleProbe, tuple, Tensor | None]:
+        ring = probe.draw(8).argsort()  # each symbol asks for the next in a ring, never for itself
+        code = torch.empty_like(ring).scatter(0, ring, ring.roll(1)) if coded else None
+        examples = dictionaries(probe.draw, 300, code=code)
+        return probe.make("train", *examples, seconds=20), examples, code
+
+    def right(model: ModuleProbe, inputs: Tensor, targets: Tensor) -> float:
+        return (model.tensor(inputs, shape=(len(inputs), 8)).argmax(dim=1) == targets).float().mean().item()
+
+    def run(probe: Probe) -> list[Finding]:
+        model, examples, code = probe.once(f"trained, coded: {coded}", trained)
+        try:
+            new = right(model, *dictionaries(probe.draw, 500, entries, code))
+        except Fault:
+            if entries == 5:
+                raise
+            new = 0.0
+        if new >= level:
+            return []
+        if entries != 5 and right(model, *dictionaries(probe.draw, 500, code=code)) >= level:
+            return [ONE_LENGTH.finding]
+        known = right(model, *examples)
+        return [(BY_HEART if known > new + 0.2 else BUILT_IN if coded else NOT_LEARNED).finding]
+
+    told = (NOT_LEARNED, BY_HEART, ONE_LENGTH, BUILT_IN)
+    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+
+
+BOTH = (keeps_type, gradients)
+ADDITIVE = ([[[0.0]]], [[[0.0], [20.0]]], [[1.0]], [[1.0]], [math.log(3)]), [[[15.0]]]
+LOCAL = ([[[0.0]] * 4], [[[0.0]] * 4], [[[4.0], [8.0], [0.0], [12.0]]], 1), [[[6.0], [4.0], [20 / 3], [6.0]]]
+LINKS = [[(0, 0), (1, 2), (2, 1)], [(0, 0)]], [[(0, 0), (1, 1)], [(0, 0)]], [[(2, 1)], []]
+MAPS = {f"{map}_proj.weight": math.log(3) ** (map == "q") * torch.eye(2) for map in "qkvo"}
+MAPS |= {f"{map}_proj.bias": torch.zeros(2) for map in "qkvo"}
+HEADS = Given(([[[0.0, 1.0], [1.0, 0.0]]],), build=(2, 2), parameters=MAPS), [[[0.5, 0.75], [0.75, 0.5]]]
+
+SHOWN = (
+    Task("additive_attention", "Additive attention", asks="q, h, W, U, v, mask=None", also=BOTH, example=(ADDITIVE,)),
+    Task("local_attention", "Only the neighbours", asks="q, k, v, window", also=BOTH, example=(LOCAL,)),
+    Task(
+        "alignment_error_rate",
+        "How wrong are the links?",
+        asks="predicted, sure, possible",
+        example=((LINKS, 2 / 7),),
+    ),
+    Task(
+        "MultiHeadAttention",
+        "Many heads",
+        asks="x, mask=None",
+        module=MultiHeadAttention,
+        also=(gradients,),
+        example=(HEADS,),
+    ),
+    Task(
+        "train",
+        "A network that looks things up",
+        asks="inputs, targets",
+        seconds=5.0,
+        checks=(
+            answers("At least 95 % of new dictionaries are answered right", 3, level=0.95, coded=False),
+            answers("With questions in a secret code, at least 70 % are answered right", 4, level=0.7),
+            answers("With questions in a secret code, at least 95 % are answered right", 4, level=0.95),
+            answers("At least 90 % of longer dictionaries, in a secret code, too", 4, level=0.9, entries=8),
+        ),
+    ),
+)
+ASSIGNMENT = {task.name: task for task in SHOWN}
