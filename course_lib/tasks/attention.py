@@ -123,8 +123,9 @@ def attention(
     d, T_k = q.shape[-1], k.shape[-2]
     turned = {"turned": k.mT, "as they lie": k, "reshaped": k.reshape(*k.shape[:-2], d, T_k)}[keys]
     roots = {"sqrt d": d, "sqrt T_k": T_k, "sqrt T_q": q.shape[-2], "sqrt d_v": v.shape[-1]}
-    divisor = roots[scale] ** 0.5 if scale in roots else {"none": 1, "d": d, "inverse": d**-0.5}[scale]
-    return weights(q @ turned / divisor, mask, **weighing) @ {"v": v, "k": k, "q": q}[read]
+    divisor = roots[scale] ** 0.5 if scale in roots else {"none": 1, "d": d, "inverse": d**-0.5, "after": 1}[scale]
+    shares = weights(q @ turned / divisor, mask, **weighing)
+    return (shares / d**0.5 if scale == "after" else shares) @ {"v": v, "k": k, "q": q}[read]
 
 
 ATTENTION_MISTAKES = (
@@ -134,6 +135,9 @@ ATTENTION_MISTAKES = (
 multiplied by the square root of d: scale='inverse'
     The dot products are multiplied by the square root of the width.
     > Scaling is to make the scores smaller: divide.
+divided after the softmax: scale='after'
+    The weights are divided by the square root of the width, not the scores.
+    > The scores are too large, and the weights are to sum to one: divide before the softmax.
 scaled by the wrong size: scale='sqrt T_k' | 'sqrt T_q' | 'sqrt d_v'
     The dot products are divided by the square root of another size than the width of the keys.
     > d_k is the number of terms in the sum q·k: the last axis of `q`, not the length and not the width of `v`.
