@@ -1,4 +1,4 @@
-"""What the page for lecturers says about lessons 00 and 05 is what their metadata say."""
+"""The pages for lecturers say what the slides of the lessons say."""
 
 import re
 from pathlib import Path
@@ -6,54 +6,48 @@ from pathlib import Path
 import pytest
 
 from course_lib.commands.files import read_notebook
-from course_lib.commands.lessons import find_lesson, lessons
+from course_lib.commands.lessons import lessons
 from course_lib.lectures.story import compose, paths_of, slides_of
 
-PAGE = (Path(__file__).parents[2] / "docs" / "lecturing.md").read_text(encoding="utf-8")
-OPENING, ATTENTION = (read_notebook(find_lesson(number)) for number in ("00", "05"))
+DOCS = Path(__file__).parents[2] / "docs"
+TAUGHT = {path.name[:2]: path for path in lessons() if slides_of(read_notebook(path))}
 
 
-def timing(number, paths):
-    """The table on the page that tells the timing of a lesson: {name of a row: its cells}."""
-    part = PAGE.split(f"### Lesson {number}\n")[1].split("\n#")[0]
-    rows = re.findall(r"^\|" + r" ([^|]+) \|" * (1 + len(paths)) + "$", part, re.MULTILINE)
-    return {name.strip("*"): [cell.strip("*") for cell in cells] for name, *cells in rows}
+def page(number):
+    return (DOCS / "lectures" / f"{number}.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", paths_of(ATTENTION))
-def test_the_timing_of_lesson_05_is_that_of_the_slides(path):
-    column, minutes = paths_of(ATTENTION).index(path), {}
-    for cell in compose(ATTENTION, path=path).cells:
-        if cell.metadata.slideshow.slide_type == "slide":
-            about = cell.metadata.lecture
-            minutes[about["section"]] = minutes.get(about["section"], 0) + about["minutes"]
-    rows = timing("05", paths_of(ATTENTION))
-    sections = {name: cells[column] for name, cells in rows.items() if re.match(r"\d+ · ", name)}
-    assert {name: int(cell) for name, cell in sections.items() if cell != "–"} == minutes
-    assert int(rows["together"][column]) == sum(minutes.values())
-    assert int(rows["slides"][column]) == len(slides_of(ATTENTION, path))
+def timing(lesson):
+    """The minutes of each section in each path, as the table that stands on a lecture's page."""
+    paths, rows = paths_of(lesson), {}
+    for path in reversed(paths):  # the longest has all sections in their order
+        for cell in compose(lesson, path=path).cells:
+            if cell.metadata.slideshow.slide_type == "slide":
+                minutes = rows.setdefault(cell.metadata.lecture["section"], dict.fromkeys(paths, 0))
+                minutes[path] += cell.metadata.lecture["minutes"]
+    together = [sum(row[path] for row in rows.values()) for path in paths]
+    table = [
+        ["section", *paths],
+        ["---"] * (1 + len(paths)),
+        *([name, *(minutes or "–" for minutes in row.values())] for name, row in rows.items()),
+        ["**together**", *(f"**{minutes}**" for minutes in together)],
+        ["slides", *(len(slides_of(lesson, path)) for path in paths)],
+    ]
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in table).replace("| --- | --- |", "|---|---|")
 
 
-@pytest.mark.parametrize("path", paths_of(OPENING))
-def test_the_clock_of_lesson_00_is_that_of_the_slides(path):
-    column, gone, clock = paths_of(OPENING).index(path), 0, {}
-    for slide in slides_of(OPENING, path):
-        gone += slide.minutes
-        clock[slide.heading] = gone
-    rows = timing("00", paths_of(OPENING))
-    assert rows.pop("after the slide")[column] == str(path)
-    assert int(rows.pop("slides")[column]) == len(clock)
-    assert {name: cells[column] for name, cells in rows.items()} == {name: str(clock.get(name, "–")) for name in rows}
-    assert list(rows)[-1] == list(clock)[-1] and len(rows) > 8
+@pytest.mark.parametrize("number", TAUGHT)
+def test_the_timing_of_a_lecture_is_that_of_its_slides(number):
+    expected = timing(read_notebook(TAUGHT[number]))
+    assert expected.replace(" --- ", "---") in page(number).replace(" --- ", "---"), f"it should have\n{expected}"
 
 
-def test_slides_that_the_page_names_exist():
-    named = set(re.findall(r"\*([A-Z][^*\n]{8,60})\*(?!\*)", PAGE.split("## Writing")[0]))
-    headings = {slide.heading for path in lessons() for slide in slides_of(read_notebook(path))}
-    assert len(named) > 3 and named <= headings
+@pytest.mark.parametrize("number", TAUGHT)
+def test_slides_that_a_lecture_page_names_exist(number):
+    named = set(re.findall(r"\*([A-Z][^*\n]{8,60})\*(?!\*)", page(number)))
+    assert len(named) > 1 and named <= {slide.heading for slide in slides_of(read_notebook(TAUGHT[number]))}
 
 
-def test_the_page_opens_with_the_lessons_that_are_taught():
-    first = PAGE.split("\n## ")[0]
-    taught = [path.name[:2] for path in lessons() if slides_of(read_notebook(path))]
-    assert re.findall(r"[Ll]esson (\d\d)", first) == taught
+def test_the_page_for_lecturers_opens_with_the_lectures_that_there_are():
+    first = (DOCS / "lecturing.md").read_text(encoding="utf-8").split("\n## ")[0]
+    assert re.findall(r"\(lectures/(\d\d)\.md\)", first) == list(TAUGHT)
