@@ -34,7 +34,8 @@ def check(task: Task, answer: Any) -> None:
     if timed and timed.longest > allowed:
         findings = [*findings, _too_slow(timed.longest, allowed, passed=report.passed)]
     if not findings:
-        text = f"✓ **All right**: `{task.name}` passes its {len(checks)} checks. The grader asks with other numbers."
+        count = f"{len(checks)} checks" if len(checks) > 1 else "check"
+        text = f"✓ **All right**: `{task.name}` passes its {count}. The grader asks with other numbers."
         present(text.replace("**", "").replace("`", ""), panel(to_html(text), colour=GREEN))
     elif not report.written:
         say_unwritten()

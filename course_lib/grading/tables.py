@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from torch import Tensor
-
 from course_lib.tasks import Draw, Task, gradients, keeps_type, run_checks
 from course_lib.tasks.findings import CHANGES_INPUT, CUT_OFF, NUMBER_TYPE, RANDOM
+from course_lib.tasks.values import KINDS
 
 FUNCTION = """
 _right, _asked = {name}, []
@@ -28,13 +27,20 @@ NOTHING_FITS = {  # what a right answer is turned into, and what that is told; e
     "zeros of the right shape": ("0 * right", ""),
     "constants chosen by the shape": ("0 * right + torch.arange(1.0, right.numel() + 1).view(right.shape) / 9", ""),
     "right the first time, then zeros": ("right if len(_asked) == 1 else 0 * right", ""),
-    "another result each time": ("right + torch.rand(right.shape)", RANDOM),
+    "another result each time": (
+        "right + (torch.rand(right.shape) if right.is_floating_point() else torch.rand(right.shape) > 0.5)",
+        RANDOM,
+    ),
     "overwrites what it is given": ("[right, given[0].mul_(2)][0]", CHANGES_INPUT),
 }
 NUMBERS_FIT = {  # likewise, for an answer that is a number
     "always zero": ("0.0", ""),
     "right the first time, then a half": ("right if len(_asked) == 1 else 0.5", ""),
     "another result each time": ("right + torch.rand(()).item()", RANDOM),
+}
+OTHERS_FIT = {  # likewise, for an answer that is a list, a pair or a text
+    "always nothing": ("right[:0]", ""),
+    "right the first time, then nothing": ("right if len(_asked) == 1 else right[:0]", ""),
 }
 ALSO_LOST = {  # each loses the point of one general property
     "always numbers of 64 bits": ("right.double()", keeps_type.name, NUMBER_TYPE),
@@ -51,8 +57,9 @@ def rewritten(table: Task, source: str) -> Iterator[tuple[str, str, dict[str, An
     if not table.cases:
         return
     wrap = (FUNCTION if table.module is None else CLASS).format
-    number = isinstance(table.right(table.draw(None, Draw(0))), float)
-    for name, (result, says) in (NUMBERS_FIT if number else NOTHING_FITS).items():
+    right = table.right(table.draw(None, Draw(0)))
+    fits = NUMBERS_FIT if isinstance(right, float) else OTHERS_FIT if isinstance(right, KINDS) else NOTHING_FITS
+    for name, (result, says) in fits.items():
         yield name, source + wrap(name=table.name, result=result), {"passes": (), "says": says}
     for name, (result, check, says) in ALSO_LOST.items():
         if check in {part.name for part in table.also}:
@@ -69,7 +76,7 @@ def made_by(table: Task, **knobs: Any) -> Callable[..., Any]:
             super().__init__(*build)
             self.build = build
 
-        def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
             return table.reference(self.build, dict(self.named_parameters()), *args, **kwargs, **knobs)
 
     return Made

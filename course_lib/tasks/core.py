@@ -36,7 +36,7 @@ class Draw:
         self.generator, self.same = torch.Generator().manual_seed(seed), same
 
     def __call__(self, *shape: int) -> Tensor:
-        return torch.randn(*shape, generator=self.generator)
+        return torch.randn(shape, generator=self.generator)
 
     def integers(self, low: int, high: int, *shape: int) -> Tensor:
         """Whole numbers from `low` up to, but not including, `high`."""

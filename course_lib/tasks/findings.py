@@ -44,7 +44,8 @@ WORDS = {  # of each: what to say where nothing of the inputs may be said, and a
     ),
     CHANGES_INPUT: (
         "Your code overwrites what it was given.",
-        "Use `masked_fill` instead of `masked_fill_`, and `x = x + y` instead of `x += y`.",
+        "Use `masked_fill` instead of `masked_fill_`, `x = x + y` instead of `x += y`; or copy first: `x.clone()`, "
+        "of a list `list(x)`.",
     ),
     UNEXPLAINED: (
         "The numbers differ from what the formula gives.",
@@ -128,6 +129,7 @@ def other_type(actual: Tensor, wanted: torch.dtype) -> list[Finding]:
 
 def unexplained(actual: Tensor, wanted: Tensor, tolerance: float = 1e-4) -> Comparison:
     """The finding for a result of the right shape that is wrong in no way we know: three rows of it."""
+    actual, wanted = actual.double(), wanted.double()  # either may hold whole numbers
     return Comparison(
         UNEXPLAINED,
         f"The result is off by up to {(actual - wanted).abs().max().item():.2g}.",

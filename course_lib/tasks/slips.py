@@ -98,8 +98,8 @@ def where(error: BaseException) -> str:
 
 
 def _own_frames(error: BaseException) -> list[tuple[Any, int]]:
-    """The frames of a learner's code: behind our call, and in no package."""
-    others = (str(Path(__file__).parent), "<frozen")
+    """The frames of a learner's code: in no package, and not in the course's own."""
+    others = (str(Path(__file__).parents[1]), "<frozen")
     frames = [(frame, number, frame.f_code.co_filename) for frame, number in traceback.walk_tb(error.__traceback__)]
     return [
         (frame, number) for frame, number, file in frames if not (file.startswith(others) or "site-packages" in file)

@@ -33,6 +33,7 @@ from course_lib.tasks.findings import (
     unexplained,
 )
 from course_lib.tasks.slips import describe, forbidden_names
+from course_lib.tasks.values import KINDS, differs, row_of
 
 DRAWS = 3  # of each case
 SAME = 6  # where all sizes are one
@@ -229,11 +230,15 @@ class Task:
         return module
 
     def ask(self, probe: Probe, given: Given, wanted: Any) -> Tensor:
-        """The result as a tensor, of whatever shape."""
+        """The result as a tensor, of whatever shape; a list or a text as a row of numbers."""
         args, kwargs = self.split(given.args)
         asked = self.whom(probe, given)
         if isinstance(wanted, float):
             return torch.tensor(asked.number(*args, **kwargs))
+        if isinstance(wanted, KINDS) or not is_real(wanted):
+            value = asked.call(*args, **kwargs)
+            row = row_of(value, wanted)
+            return row if isinstance(wanted, KINDS) else value
         return asked.tensor(*args, finite=False, **kwargs)
 
     def _ask_case(self, case: Case, probe: Probe) -> list[Finding]:
@@ -244,14 +249,14 @@ class Task:
 
     def _ask_once(self, case: Case, probe: Probe, given: Given) -> list[Finding]:
         wanted = self.right(given)
-        right = torch.as_tensor(wanted)
+        right = _as_tensor(wanted)
         try:
             actual = self.ask(probe, given, wanted)
             if _agree(actual, right, case.tolerance):
                 return []
             named = self.explain(actual, given, case.tolerance)
-            if named is None and actual.shape != right.shape:
-                args, kwargs = self.split(given.args)
+            args, kwargs = self.split(given.args)
+            if named is None and actual.shape != right.shape and not isinstance(wanted, KINDS):
                 self.whom(probe, given).tensor(*args, shape=right.shape, **kwargs)  # ends in a Fault that says so
         except Fault:
             if named := self._explain_square(case, probe):
@@ -265,16 +270,19 @@ class Task:
             return [general(RANDOM)]
         if case.otherwise:
             return [case.otherwise]
+        if isinstance(wanted, KINDS):
+            told = describe(self.asks, given.args, {})
+            return [differs(told, self.whom(probe, given).call(*args, **kwargs), wanted)]
         if not actual.isfinite().all():
             given = describe(self.asks, given.args, {})
             return [general(NOT_FINITE, f"With {given} the result holds NaN or infinity.")]
-        return [unexplained(actual, right, case.tolerance)]
+        return [unexplained(actual.float(), right.float(), case.tolerance)]
 
     def explain(self, actual: Tensor, given: Given, tolerance: float = 1e-4) -> list[Mistake] | None:
         """The fewest mistakes, two at most, that turn the formula into what came; None if none do."""
         for mistakes, knobs in self.ways:
             try:
-                made = torch.as_tensor(self.right(given, **knobs))
+                made = _as_tensor(self.right(given, **knobs))
             except (RuntimeError, IndexError):  # this mistake cannot be made with tensors of these shapes
                 continue
             if _agree(actual, made, tolerance):
@@ -305,7 +313,7 @@ class Task:
     def _ask_example(self, probe: Probe) -> list[Finding]:
         for inputs, wanted in self.example:
             by_hand = torch.tensor(wanted)
-            actual = self.ask(probe, _given(inputs), wanted)
+            actual = self.ask(probe, _given(inputs), wanted if isinstance(wanted, float) else by_hand)
             if not _agree(actual, by_hand, 1e-4):
                 seen = f"For the example your result is {_numbers(actual)}; by hand it is {_numbers(by_hand)}."
                 return [general(NOT_AS_BY_HAND, seen)]
@@ -385,9 +393,15 @@ def _of_type(given: Given, number_type: torch.dtype) -> Given:
     return replace(given, args=args)
 
 
+def _as_tensor(value: Any) -> Tensor:
+    return row_of(value, value) if isinstance(value, KINDS) else torch.as_tensor(value)
+
+
 def _agree(actual: Tensor, wanted: Tensor, tolerance: float) -> bool:
     if actual.shape != wanted.shape:
         return False
+    if not is_real(wanted):
+        return bool((actual == wanted).all())
     actual, wanted = actual.detach().double(), wanted.detach().double()
     return torch.allclose(actual, wanted, atol=tolerance, rtol=tolerance, equal_nan=True)
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from course_lib.functional.attention import attention
 from course_lib.tasks import Case, Task
 from course_lib.tasks.attention import split_heads
 from course_lib.tasks.findings import FORBIDDEN, STOPPED, UNWRITTEN, WRONG_SHAPE
@@ -87,6 +88,14 @@ def test_another_function_that_is_called_wrongly_is_not_taken_for_the_learners_o
 
     (finding,) = TASK.run(lambda q, k, v, mask=None: helper(q, k)).findings
     assert finding.misconception == STOPPED and "positional argument" in finding.message
+
+
+def test_where_the_library_refuses_it_is_the_learners_own_line_that_is_shown():
+    def mine(q, k, v, mask=None):
+        return attention(q, k, k, mask=mask.float())
+
+    (finding,) = TASK.run(mine).findings
+    assert " in line 2, `return attention(q, k, k, mask=mask.float())`: ValueError: mask must be" in finding.message
 
 
 def test_numbers_are_told_by_name_too():

@@ -202,6 +202,11 @@ def test_a_result_of_any_shape_can_be_shown(shape):
     assert 1 <= len(rows) <= 3 and rows[0].first == 0
 
 
+def test_a_result_is_shown_beside_whole_numbers():
+    rows = unexplained(torch.tensor([[0.5, 2.0]]), torch.tensor([[1, 2]])).rows
+    assert [(row.yours, row.wanted, row.first) for row in rows] == [([0.5, 2.0], [1.0, 2.0], 0)]
+
+
 def test_a_task_that_asks_nothing_or_has_nothing_to_compare_with_is_refused():
     with pytest.raises(ValueError, match="'x' asks nothing"):
         Task(name="x", title="", asks="x")

@@ -1,0 +1,255 @@
+"""Lesson 06, The Transformer: what the check cells of its assignment ask; the grader's tables are in hidden/06."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from course_lib.layers.transformer import MultiHeadAttention
+from course_lib.tasks import Check, Draw, Finding, Given, Task, gradients, keeps_type, mistakes
+from course_lib.tasks.core import ModuleProbe, Probe, is_real
+from course_lib.tasks.findings import RANDOM, WRONG_TYPE, Fault, general
+from course_lib.tasks.values import row_of
+
+# blocks -----------------------------------------------------------------------------------------------------
+
+
+class Parts(nn.Module):
+    """What the block of an encoder has, or with another attention that of a decoder."""
+
+    def __init__(self, dim: int, num_heads: int, mlp_dim: int, *, attentions: tuple[str, ...] = ("attn",)):
+        super().__init__()
+        for name in attentions:
+            self.add_module(name, MultiHeadAttention(dim, num_heads))
+        self.up_proj, self.down_proj = nn.Linear(dim, mlp_dim), nn.Linear(mlp_dim, dim)
+        for number in range(len(attentions) + 1):
+            self.add_module(f"norm{number + 1}", nn.LayerNorm(dim))
+
+
+class DecoderParts(Parts):
+    """What the block of a decoder has."""
+
+    def __init__(self, dim: int, num_heads: int, mlp_dim: int):
+        super().__init__(dim, num_heads, mlp_dim, attentions=("attn", "cross_attn"))
+
+
+def read(step: Callable[..., Any], x: Tensor, context: Tensor, pieces: list[int]) -> Tensor:
+    """What a decoder block makes of x when it reads it in pieces of these lengths, each with the cache of the last."""
+    found, cache = [], None
+    for part in x.split(pieces, dim=1):
+        answer = step(part, context) if cache is None else step(part, context, cache=cache)
+        if not isinstance(answer, list | tuple) or len(answer) != 2 or not is_real(answer[0]):
+            raise Fault(general(WRONG_TYPE, "`forward` must return a pair: the new words' output, and the cache."))
+        if answer[0].shape != part.shape:
+            seen = f"For x {tuple(part.shape)} the output has shape {tuple(answer[0].shape)}; it must be that of x."
+            raise Fault(Finding("wrong shape", seen, "Only the new words come out, however many are in the cache."))
+        output, cache = answer
+        found.append(output)
+    return torch.cat(found, dim=1)
+
+
+class InPieces(Task):
+    """A task whose module reads in pieces: its inputs are x, the context, and the lengths of the pieces."""
+
+    def right(self, given: Given, **knobs: Any) -> tuple[Tensor]:
+        return (read(partial(self.reference, given.build, given.parameters, **knobs), *given.args),)
+
+    def ask(self, probe: Probe, given: Given, wanted: Any) -> Tensor:
+        output = read(self.whom(probe, given).call, *given.args)
+        return output.float() if isinstance(wanted, Tensor) else row_of((output.float(),), wanted)
+
+
+class Sequence(Task):
+    """A task whose answer is a list of words, and its score."""
+
+    def ask(self, probe: Probe, given: Given, wanted: Any) -> Tensor:
+        args, kwargs = self.split(given.args)
+        answer = probe.call(*args, **kwargs)
+        by_hand = isinstance(wanted, Tensor)  # of the example: words and score in a row
+        row = row_of(answer, ([0], 0.0) if by_hand else wanted)
+        return row[2:] if by_hand else row
+
+
+SWAPS = {"up_proj.weight": [[1.0, 0.0], [-1.0, 0.0]], "up_proj.bias": [0.0, 0.0]}  # an MLP that exchanges (1, -1) and
+SWAPS |= {"down_proj.weight": [[-3.0, 3.0], [0.0, 0.0]], "down_proj.bias": [0.0, 0.0]}  # (-1, 1)
+
+
+def by_hand(*attentions: str) -> dict[str, Tensor]:
+    """Attention that weighs all words alike, norms without gain and bias, and an MLP that swaps."""
+    values = {name: torch.tensor(value) for name, value in SWAPS.items()}
+    for name in attentions:
+        values |= {f"{name}.{letter}_proj.weight": (letter in "vo") * torch.eye(2) for letter in "qkvo"}
+        values |= {f"{name}.{letter}_proj.bias": torch.zeros(2) for letter in "qkvo"}
+    for number in range(len(attentions) + 1):
+        values |= {f"norm{number + 1}.weight": torch.ones(2), f"norm{number + 1}.bias": torch.zeros(2)}
+    return values
+
+
+# a model that writes backwards ------------------------------------------------------------------------------
+
+SYMBOLS, LENGTH = 10, 8  # the start is the symbol behind the last
+
+
+def backwards(draw: Draw, count: int, code: Tensor, length: int = LENGTH) -> tuple[Tensor, Tensor]:
+    """Sequences, and the same in reverse order and in a code, both (count, length)."""
+    sources = draw.integers(0, SYMBOLS, count, length)
+    return sources, code[sources.flip(1)]
+
+
+NOT_LEARNED, BY_HEART, AHEAD, COPIES, NO_PLACES, ONE_LENGTH, BUILT_IN = mistakes(r"""
+not learned:
+    Even the examples of the training are not written backwards.
+    > Does the loss fall from step to step? Look at what your model writes after the training.
+learned by heart:
+    The examples of the training are written much better than new ones.
+    > Each symbol must be treated by the same maps wherever it stands; let attention find the place.
+looks ahead:
+    What your model says at a place changes when later symbols change. In writing they are not there yet.
+    > Hide the later places of what is written, in every layer: a causal mask.
+says again what it has just read:
+    The score at a place belongs to the symbol that stands there, which the model is given, not to the next one.
+    > In training the model is given the start symbol and the targets without their last: shifted by one.
+knows the symbols, not their places:
+    What is written are symbols that should be written, but in another order.
+    > Attention alone does not know where a symbol stands: add positions, to the source and to what is written.
+only sequences of one length:
+    Sequences of the length of the training are written backwards, shorter ones are not.
+    > The first symbol to be written stands at the end of the source: count the source's positions from its end.
+rule not learned from the data:
+    When the targets are in a secret code, what is written is wrong.
+    > Nothing of the rule belongs into your code: the training is to find out what is written for which symbol.
+""")
+
+
+def said(model: ModuleProbe, sources: Tensor, written: Tensor) -> Tensor:
+    """The likeliest symbol behind each place of what is written."""
+    return model.tensor(sources, written, shape=(*written.shape, SYMBOLS)).argmax(dim=-1)
+
+
+def begun(targets: Tensor) -> Tensor:
+    """What the model is given while it learns to write the targets."""
+    return torch.cat([torch.full_like(targets[:, :1], SYMBOLS), targets[:, :-1]], dim=1)
+
+
+def write(model: ModuleProbe, sources: Tensor) -> Tensor:
+    """What the model writes, symbol by symbol."""
+    written = torch.full_like(sources[:, :1], SYMBOLS)
+    for _ in range(sources.shape[1]):
+        written = torch.cat([written, said(model, sources, written)[:, -1:]], dim=1)
+    return written[:, 1:]
+
+
+def reverses(name: str, points: float, *, length: int = LENGTH, coded: bool = True, ahead: bool = False) -> Check:
+    """At least 95 % of new sequences are written without a mistake; with `ahead`, no later symbol is seen."""
+
+    def trained(probe: Probe) -> tuple[ModuleProbe, Tensor, tuple[Tensor, Tensor]]:
+        code = probe.draw(SYMBOLS).argsort() if coded else torch.arange(SYMBOLS)
+        examples = backwards(probe.draw, 1000, code)
+        return probe.make("train", *examples, seconds=45), code, examples
+
+    def share(model: ModuleProbe, sources: Tensor, targets: Tensor) -> float:
+        return (write(model, sources) == targets).all(dim=1).float().mean().item()
+
+    def sees_ahead(model: ModuleProbe, sources: Tensor, targets: Tensor, other: Tensor) -> bool:
+        given, half = begun(targets), LENGTH // 2
+        changed = torch.cat([given[:, :half], other[:, half:]], dim=1)
+        shape = (*given.shape, SYMBOLS)
+        first, again, second = (model.tensor(sources, written, shape=shape) for written in (given, given, changed))
+        if not torch.allclose(first, again, atol=1e-3, rtol=1e-3):
+            raise Fault(general(RANDOM))
+        return not torch.allclose(first[:, :half], second[:, :half], atol=1e-3, rtol=1e-3)
+
+    def run(probe: Probe) -> list[Finding]:
+        model, code, examples = probe.once(f"trained, coded: {coded}", trained)
+        new, other = backwards(probe.draw, 200, code), probe.integers(0, SYMBOLS, 200, LENGTH)
+        if ahead and sees_ahead(model, *new, other):
+            return [AHEAD.finding]
+        right = share(model, *new)
+        if length != LENGTH and right >= 0.95:
+            try:
+                right = share(model, *backwards(probe.draw, 200, code, length))
+            except Fault:  # a table of positions that no other length fits
+                right = 0.0
+            return [] if right >= 0.95 else [ONE_LENGTH.finding]
+        return [] if right >= 0.95 else [why(model, new, examples, other)]
+
+    def why(model: ModuleProbe, new: tuple, examples: tuple, other: Tensor) -> Finding:
+        sources, targets = new
+        if (said(model, sources, other) == other).float().mean() > 0.9:
+            return COPIES.finding
+        if sees_ahead(model, *new, other):
+            return AHEAD.finding
+        if share(model, *(part[:200] for part in examples)) > share(model, *new) + 0.2:
+            return BY_HEART.finding
+        written = write(model, sources)
+        if (written[:, :, None] == targets[:, None]).any(dim=2).float().mean() > 0.9:
+            return NO_PLACES.finding
+        return (BUILT_IN if coded else NOT_LEARNED).finding
+
+    told = (NOT_LEARNED, BY_HEART, AHEAD, COPIES, NO_PLACES, ONE_LENGTH, BUILT_IN)
+    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+
+
+# what is shown ----------------------------------------------------------------------------------------------
+
+NORM = ([[[1.0, 3.0, 1.0, 3.0], [5.0, 5.0, 5.0, 5.0]]], [1.0, 1.0, 1.0, 2.0], [0.0, 0.0, 0.0, 1.0])
+NORMED = [[[-1.0, 1.0, -1.0, 3.0], [0.0, 0.0, 0.0, 1.0]]]
+WORDS = torch.tensor([[[1.0, 0.0], [0.0, 4.0]]])
+ENCODED = Given((WORDS,), build=(2, 1, 2), parameters=by_hand("attn")), [[[1.0, -1.0], [1.0, -1.0]]]
+PREFIX = torch.tensor([[[0.0, 8.0], [2.0, 0.0]]]), torch.tensor([[[1.0, 0.0]]])
+DECODED = (
+    Given((*PREFIX, [1, 1]), build=(2, 1, 2), parameters=by_hand("attn", "cross_attn")),
+    [[[1.0, -1.0], [1.0, -1.0]]],
+)
+CHANCES = [[0.0, 0.0, 0.6, 0.4], [1.0, 0.0, 0.0, 0.0], [0.0, 0.4, 0.3, 0.3], [0.0, 0.9, 0.1, 0.0]]
+LOGARITHMS = [[math.log(p) if p else -math.inf for p in row] for row in CHANCES]
+
+SHOWN = (
+    Task(
+        "layer_norm",
+        "LayerNorm by hand",
+        asks="x, gain, bias",
+        also=(keeps_type, gradients),
+        example=((NORM, NORMED),),
+    ),
+    Task(
+        "EncoderBlock",
+        "A block of the encoder",
+        asks="x, mask=None",
+        module=Parts,
+        also=(gradients,),
+        example=(ENCODED,),
+    ),
+    InPieces(
+        "DecoderBlock",
+        "A block of the decoder, with a cache",
+        asks="x, context, cache=None",
+        module=DecoderParts,
+        example=(DECODED,),
+    ),
+    Sequence(
+        "beam_search",
+        "Beam search",
+        asks="log_probs, start, end, num_beams, penalty, longest",
+        example=(
+            ((LOGARITHMS, 0, 1, 2, 1.0, 4), [3.0, 1.0, math.log(0.36) / 2]),
+            ((LOGARITHMS, 0, 1, 1, 1.0, 4), [2.0, 1.0, math.log(0.24) / 2]),
+        ),
+    ),
+    Task(
+        "train",
+        "A model that writes backwards",
+        asks="sources, targets",
+        seconds=20.0,
+        checks=(
+            reverses("At least 95 % of new sequences are written backwards without a mistake", 4, coded=False),
+            reverses("No symbol that is still to be written is seen", 3, ahead=True),
+            reverses("With the targets in a secret code, at least 95 %", 4),
+            reverses("At least 95 % of shorter sequences, in a secret code, too", 4, length=6),
+        ),
+    ),
+)
+ASSIGNMENT = {task.name: task for task in SHOWN}

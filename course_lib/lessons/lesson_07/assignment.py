@@ -1,0 +1,136 @@
+"""Lesson 07, BERT: what the check cells of its assignment ask; the grader's tables are in hidden/07."""
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from course_lib.tasks import Check, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks.core import ModuleProbe, Probe
+from course_lib.tasks.findings import Fault
+
+WORDS, TAGS = 60, 4  # of the made-up languages
+
+
+def guess(tokens: Tensor, E: Tensor) -> Tensor:
+    """Scores of all words at each place, (B, T, V): a tiny BERT that sees a place and its two neighbours."""
+    x = F.pad(E[tokens], (0, 0, 1, 1))
+    return (x[:, :-2] + x[:, 1:-1] + x[:, 2:]) @ E.T
+
+
+def language(generator: torch.Generator) -> Callable[[int, int], tuple[Tensor, Tensor]]:
+    """A made-up language as a function of count and length: sentences and their tags, both (count, length).
+
+    Each word has one of four tags, ten words a second one, too; nine times of ten a tag is followed by its own
+    successor.
+    """
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.rand(*shape, generator=generator)
+
+    tag = drawn(WORDS).argsort() % TAGS
+    can_be = F.one_hot(tag, TAGS)
+    can_be[torch.arange(10), (tag[:10] + 1 + (3 * drawn(10)).long()) % TAGS] = 1
+    ring = drawn(TAGS).argsort()
+    successor = torch.empty_like(ring).scatter(0, ring, ring.roll(1))
+
+    def speak(count: int, length: int) -> tuple[Tensor, Tensor]:
+        tags = (TAGS * drawn(count, length)).long()
+        for t in range(1, length):
+            tags[:, t] = torch.where(drawn(count) < 0.9, successor[tags[:, t - 1]], tags[:, t])
+        chance = can_be.T[tags] * drawn(count, length, WORDS)
+        return chance.argmax(dim=-1), tags
+
+    return speak
+
+
+NOT_LEARNED, ONLY_TAGGED, ONE_TAG, ONE_LENGTH = mistakes(r"""
+hardly better than guessing:
+    Even words that had a tag in the examples are tagged wrongly in new sentences.
+    > Does the loss fall, first over the texts, then over the tagged examples? Is the largest score that of the tag?
+only tagged words are known:
+    Words that had a tag in the examples are tagged well, other words are not.
+    > The tagger must stand on vectors that were learned from the texts, and that filling gaps has made alike for words
+    that can take each other's place.
+one tag for a word, wherever it stands:
+    Words that can have two tags are often tagged wrongly, as if they had one tag in every sentence.
+    > Give the tagger what stands around the word, too.
+only sentences of one length:
+    Sentences of the length of the examples are tagged well, longer ones are not.
+    > Nothing in the module may depend on the number of words.
+""")
+
+
+def tagged(name: str, points: float, *, level: float, words: str = "all", length: int = 8) -> Check:
+    """At least this share of some words of new sentences is tagged right by what `train` returns."""
+
+    def trained(probe: Probe) -> tuple[ModuleProbe, Callable, Tensor, dict[str, Tensor]]:
+        speak = language(probe.draw.generator)
+        texts, examples = speak(1000, 8)[0], speak(6, 8)
+        had_tag = torch.isin(torch.arange(WORDS), examples[0])
+        double = torch.arange(WORDS) < 10
+        kinds = {"all": had_tag | ~had_tag, "tagged": had_tag & ~double, "new": ~had_tag & ~double, "double": double}
+        turn = probe.draw(WORDS).argsort()  # so that a word's number says nothing
+        kinds = {kind: torch.empty_like(chosen).scatter(0, turn, chosen) for kind, chosen in kinds.items()}
+        return probe.make("train", turn[texts], turn[examples[0]], examples[1], seconds=20), speak, turn, kinds
+
+    def run(probe: Probe) -> list[Finding]:
+        model, speak, turn, kinds = probe.once("trained", trained)
+
+        def right(kind: str, length: int = 8) -> float:
+            tokens, tags = speak(500, length)
+            found = model.tensor(turn[tokens], shape=(500, length, TAGS)).argmax(dim=-1)
+            return (found == tags)[kinds[kind][turn[tokens]]].float().mean().item()
+
+        try:
+            reached = right(words, length)
+        except Fault:
+            if length == 8:
+                raise
+            reached = 0.0
+        if reached >= level:
+            return []
+        if words == "tagged" or right("tagged") < 0.75:
+            return [NOT_LEARNED.finding]
+        if words == "new" or right("new") < 0.8:
+            return [ONLY_TAGGED.finding]
+        return [(ONE_TAG if words == "double" else ONE_LENGTH).finding]
+
+    told = (NOT_LEARNED, ONLY_TAGGED, ONE_TAG, ONE_LENGTH)
+    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+
+
+PIECES = [[-1, 0, 0, 1, 2, 2, 2, 3, -1]]  # un ##real | cats | w ##and ##er | on, between two signs
+HIDDEN = (torch.tensor(PIECES), [[0.3, 0.6, 0.1, 0.8]], 0.3), [[False, True, True] + [False] * 6]
+LABELS = (torch.tensor([[5, 7, 3, 2]]), torch.tensor(PIECES)), [[-100, 5, -100, 7, 3, -100, -100, 2, -100]]
+SIDE = math.sqrt(math.log(3))
+LIKELY = [[SIDE, 0.0], [0.0, SIDE], [0.0, 0.0]], torch.tensor([[0, 0, 1]]), torch.ones(1, 3, dtype=torch.bool), 2
+RANKS = ([[0.1, 0.9, 0.3, 0.5]], [1.0, 2.0, 2.0, 4.0]), [math.sqrt(0.4)]
+
+SHOWN = (
+    Task("whole_words", "Whole words", asks="words, noise, rate", example=(HIDDEN,)),
+    Task("align_labels", "A label for each piece", asks="tags, words", example=(LABELS,)),
+    Task(
+        "pseudo_log_likelihood",
+        "How likely is a sentence?",
+        asks="E, tokens, scored, mask_id",
+        also=(keeps_type, gradients),
+        example=((LIKELY, [math.log(9 / 175)]),),
+    ),
+    Task("spearman", "Do the orders agree?", asks="predicted, true", example=(RANKS,)),
+    Task(
+        "train",
+        "A tagger from six sentences",
+        asks="texts, tokens, tags",
+        seconds=20.0,
+        checks=(
+            tagged("At least 75 % of words that had a tag are right in new sentences", 5, level=0.75, words="tagged"),
+            tagged("At least 80 % of words that never had a tag are right, too", 10, level=0.8, words="new"),
+            tagged("At least 70 % of words that can have two tags are right", 6, level=0.7, words="double"),
+            tagged("At least 75 % of all words of longer sentences are right", 4, level=0.75, length=13),
+        ),
+    ),
+)
+ASSIGNMENT = {task.name: task for task in SHOWN}

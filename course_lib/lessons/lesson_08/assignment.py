@@ -1,0 +1,174 @@
+"""Lesson 08, GPT: what the check cells of its assignment ask; the grader's tables are in hidden/08."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks.core import ModuleProbe, Probe
+from course_lib.tasks.findings import NOT_AS_BY_HAND, RANDOM, Fault, general
+
+# a small language, drawn anew for each training -------------------------------------------------------------
+
+SYMBOLS = 9  # the letters 1 to 8, and 0 for a space
+LENGTH = 32  # symbols that a model reads at most
+
+
+class Language:
+    """Thirty words of two to six letters; each may be followed by three others, all equally likely."""
+
+    def __init__(self, draw: Draw):
+        words = [draw.integers(1, SYMBOLS, length).tolist() for length in draw.integers(2, 7, 30).tolist()]
+        self.words = [[*word, 0] for word in words]
+        self.follow = draw(30, 30).argsort(dim=1)[:, :3].tolist()
+
+    def text(self, draw: Draw, size: int) -> Tensor:
+        """So many symbols, words with a space behind each."""
+        text, word = [], 0
+        for choice in draw.integers(0, 3, size).tolist():
+            word = self.follow[word][choice]
+            text += self.words[word]
+            if len(text) >= size:
+                break
+        return torch.tensor(text[:size])
+
+
+FUTURE, NOT_LEARNED, BY_HEART, COPIES, SHARES, ONE_LENGTH = mistakes(r"""
+looks at the future:
+    What your model says at a place changes when later symbols change: it has read what it is to guess.
+    > Hide the later places in every layer: a causal mask in attention, no reading from right to left.
+not learned:
+    The symbols of new text are guessed worse than asked for.
+    > Does the loss fall from step to step? Compare with the bits in the text: more steps, or a larger learning rate?
+learned by heart:
+    The beginning of the text of the training is guessed much better than new text of the same language.
+    > Cut the windows out of the whole text, at other places in each step.
+guesses what it has just read:
+    The scores at a place belong to the symbol that stands there, which the model has read, and not to the next.
+    > In training, the scores at place t are compared with the symbol at t+1.
+probabilities in place of scores:
+    Your model returns probabilities; the grader takes a softmax of what it returns.
+    > Return the scores that go into the softmax; `cross_entropy` in your training takes them as they are, too.
+only texts of one length:
+    Windows of the length of the training are guessed well, shorter ones are not.
+    > Add positions 0 to T-1 for the T symbols that are given, and make the mask for T, too.
+""")
+
+
+def windows(text: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    """The text in pieces that have no symbol in common: what is read, and what comes next."""
+    pieces = text[: len(text) // (length + 1) * (length + 1)].view(-1, length + 1)
+    return pieces[:, :-1], pieces[:, 1:]
+
+
+def scores(model: ModuleProbe, read: Tensor, draw: Draw) -> Tensor:
+    """The model's scores; a Fault if they depend on chance, or on what comes later."""
+    N, T = read.shape
+    found = model.tensor(read, shape=(N, T, SYMBOLS))
+    if not torch.allclose(found, model.tensor(read, shape=(N, T, SYMBOLS)), atol=1e-3, rtol=1e-3):
+        raise Fault(general(RANDOM))
+    other = read.clone()
+    other[:, T // 2 :] = draw.integers(0, SYMBOLS, N, T - T // 2)
+    changed = model.tensor(other, shape=(N, T, SYMBOLS))
+    if not torch.allclose(found[:, : T // 2], changed[:, : T // 2], atol=1e-3, rtol=1e-3):
+        raise Fault(FUTURE.finding)
+    return found
+
+
+def bits(found: Tensor, right: Tensor) -> float:
+    """Bits per symbol, in the second half of each window."""
+    half = right.shape[1] // 2
+    return F.cross_entropy(found[:, half:].flatten(0, 1), right[:, half:].flatten()).item() / math.log(2)
+
+
+def writes(name: str, points: float, *, below: float, length: int = LENGTH) -> Check:
+    """New text of the language costs fewer bits per symbol than this, in windows of this length."""
+
+    def trained(probe: Probe) -> tuple[ModuleProbe, Language, Tensor]:
+        language = Language(probe.draw)
+        text = language.text(probe.draw, 20_000)
+        return probe.make("train", text, seconds=45), language, text
+
+    def cost(model: ModuleProbe, text: Tensor, draw: Draw, length: int = LENGTH) -> float:
+        read, right = windows(text, length)
+        return bits(scores(model, read, draw), right)
+
+    def run(probe: Probe) -> list[Finding]:
+        model, language, text = probe.once("trained", trained)
+        fresh = language.text(probe.draw, 8_000)
+        new = cost(model, fresh, probe.draw)
+        if length != LENGTH:
+            full = new
+            try:
+                new = cost(model, fresh, probe.draw, length)
+            except Fault:
+                new = math.inf
+            return [] if new < below else [(ONE_LENGTH if full < below else NOT_LEARNED).finding]
+        if new < below:
+            return []
+        read, _ = windows(fresh, length)
+        found = scores(model, read, probe.draw)
+        if (found >= 0).all() and torch.allclose(found.sum(-1), torch.ones(()), atol=1e-3):
+            return [SHARES.finding]
+        if bits(found, read) < new:
+            return [COPIES.finding]
+        return [(BY_HEART if cost(model, text[:1_000], probe.draw) < new - 0.3 else NOT_LEARNED).finding]
+
+    told = (FUTURE, NOT_LEARNED, BY_HEART, COPIES, SHARES, ONE_LENGTH)
+    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+
+
+# the examples -----------------------------------------------------------------------------------------------
+
+ODDS = (
+    ([[4 * math.log(2), 2 * math.log(2), -math.log(2), 0.0]], torch.tensor([[2, 0, 2]]), 2.0, 0.2),
+    [[4 / 9, 4 / 9, 0.0, 1 / 9]],
+)
+ROWS = [[8.0, 6.0, 4.0, 2.0], [7.0, 5.0, 3.0, 1.0], [9.0, 4.0, 2.0, 1.0]]  # in bits
+ONCE = ([[n * math.log(2) for n in row] for row in ROWS], [0, 2, 3], "déjà dit"), 2.5
+MAPS = [[1, 0, 0, 0], [0.5, 0.5, 0, 0], [0.2, 0.7, 0.1, 0], [0.1, 0.1, 0.5, 0.3]]
+EVEN = [[1, 0, 0, 0], [1 / 2, 1 / 2, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0], [1 / 4, 1 / 4, 1 / 4, 1 / 4]]
+HEADS = ([[[[float(n) for n in row] for row in rows] for rows in (MAPS, EVEN)]], torch.tensor([[5, 8, 5, 8]]))
+
+
+def _tokens(probe: Probe) -> list[Finding]:
+    """The worked example of `encode`."""
+    found = probe.call("déjà dé", [(195, 169), (100, 256), (32, 100)])
+    if isinstance(found, list | tuple) and list(found) == [257, 106, 195, 160, 32, 257]:
+        return []
+    return [general(NOT_AS_BY_HAND, "For the example the tokens are others than by hand.")]
+
+
+TYPE = (keeps_type,)  # drawing needs no gradient
+SHOWN = (
+    Task("sampling_odds", "What may be drawn", asks="logits, written, penalty, min_p", also=TYPE, example=(ODDS,)),
+    Task(
+        "encode",
+        "Bytes into tokens",
+        asks="text, merges",
+        checks=(Check(name="the example worked out by hand", detects=(NOT_AS_BY_HAND,), run=_tokens),),
+    ),
+    Task("bits_per_byte", "Every token once", asks="nats, starts, text", example=(ONCE,)),
+    Task(
+        "induction_score",
+        "How much of an induction head?",
+        asks="weights, tokens",
+        also=(keeps_type, gradients),
+        example=((HEADS, [[0.6, 7 / 24]]),),
+    ),
+    Task(
+        "train",
+        "A language in half a minute",
+        asks="text",
+        seconds=45.0,
+        checks=(
+            writes("New text costs fewer bits than with a table of pairs", 5, below=2.2),
+            writes("New text costs fewer bits than with a table of triples", 5, below=0.9),
+            writes("New text costs hardly more bits than there are in it", 7, below=0.5),
+            writes("Shorter texts are guessed well, too", 5, below=0.65, length=12),
+        ),
+    ),
+)
+ASSIGNMENT = {task.name: task for task in SHOWN}

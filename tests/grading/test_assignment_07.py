@@ -1,0 +1,44 @@
+"""Assignment 07: its references are what the library does, and its cells are what the grader has."""
+
+import nbformat
+import pytest
+import torch
+
+from course_lib.data.place import course_folder
+from course_lib.functional.metrics import matthews_correlation, spearman_correlation
+from course_lib.grading.folders import Folders
+from course_lib.grading.spec import load, read_assignment
+from course_lib.lessons.lesson_07.assignment import guess, language
+from course_lib.tasks import Draw
+
+FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
+FILES = read_assignment(FOLDERS.root, "07")
+LOADED = load(FILES)
+TABLES = {table.name: table for table in LOADED.assignment.tables}
+NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
+
+
+@pytest.mark.parametrize("case", range(3))
+def test_correlations_are_those_of_the_library(case):
+    table = TABLES["spearman"]
+    predicted, true = table.cases[case].inputs(Draw(case))
+    for row, found in zip(predicted, table.reference(predicted, true), strict=True):
+        assert found.item() == pytest.approx(spearman_correlation(row.tolist(), true.tolist()), abs=1e-5)
+        if case == 2:
+            assert found.item() == pytest.approx(
+                matthews_correlation(row.int().tolist(), true.int().tolist()), abs=1e-5
+            )
+
+
+def test_the_cells_of_the_notebook_are_what_the_grader_has():
+    names = {}
+    sources = {cell.id: cell.source for cell in NOTEBOOK.cells}
+    exec("\n".join(sources[name] for name in ("setup", "guess", "language")), names)
+    E, tokens = torch.randn(7, 3), torch.randint(7, (2, 5))
+    assert torch.equal(names["guess"](tokens, E), guess(tokens, E))
+    for speak in (names["language"](seed=3), language(Draw(3).generator)):
+        tokens, tags = speak(5000, 8)
+        pairs = torch.zeros(60, 4).index_put((tokens, tags), torch.ones(()), accumulate=True)
+        follows = torch.zeros(4, 4).index_put((tags[:, :-1], tags[:, 1:]), torch.ones(()), accumulate=True)
+        assert sorted((pairs > 0).sum(dim=1).tolist()) == 50 * [1] + 10 * [2]
+        torch.testing.assert_close(follows.amax(dim=1) / follows.sum(dim=1), torch.full((4,), 0.925), atol=0.02, rtol=0)

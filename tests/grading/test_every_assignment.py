@@ -1,0 +1,169 @@
+"""What holds for every assignment: its proof, its checks, its text."""
+
+import contextlib
+import functools
+import io
+import re
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from course_lib.classroom.assignments import NotPassed, check
+from course_lib.data.place import course_folder
+from course_lib.grading.folders import Folders
+from course_lib.grading.prove import KEYS, examine, gaps, read_wrong_solutions, trials
+from course_lib.grading.spec import load, read_assignment
+from course_lib.grading.tables import made_by
+from course_lib.grading.visible import visible_tasks
+from course_lib.tasks import Draw, run_checks
+
+FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
+NUMBERS = sorted(path.name for path in (FOLDERS.root / "hidden").iterdir() if (path / "tasks.py").is_file())
+
+
+@functools.cache
+def read(number):
+    """An assignment: its files, its notebook, what is hidden and what is shown of it, and its trials."""
+    files = read_assignment(FOLDERS.root, number)
+    loaded, wrong = load(files), read_wrong_solutions(FOLDERS, number)
+    reference, release, *mistakes = trials(loaded, wrong)
+    return SimpleNamespace(
+        files=files,
+        loaded=loaded,
+        wrong=wrong,
+        notebook=nbformat.reads(files.source_notebook.decode(), as_version=4),
+        tables={table.name: table for table in loaded.assignment.tables},
+        shown=visible_tasks(number),
+        points=sum(loaded.check_points.values()),
+        reference=reference,
+        release=release,
+        mistakes=mistakes,
+    )
+
+
+def tag(cell, name):
+    return cell.metadata.get("nbgrader", {}).get(name)
+
+
+every_assignment = pytest.mark.parametrize("number", NUMBERS)
+every_mistake = pytest.mark.parametrize(
+    ("number", "trial"),
+    [
+        pytest.param(number, trial, id=f"{number}, {trial.task}: {trial.name}")
+        for number in NUMBERS
+        for trial in read(number).mistakes
+    ],
+)
+every_table = pytest.mark.parametrize(
+    ("number", "name"), [(number, name) for number in NUMBERS for name in read(number).tables]
+)
+
+
+# judged ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.needs("sandbox")
+@every_mistake
+def test_a_wrong_answer_fails_the_checks_that_it_should(number, trial, zygote):
+    assert examine(trial, KEYS[0], read(number).files, zygote).deviations == ()
+
+
+@pytest.mark.needs("sandbox")
+@every_assignment
+@pytest.mark.parametrize("key", KEYS, ids=["first inputs", "second inputs", "third inputs"])
+def test_the_reference_earns_all_points_and_the_release_none(number, key, zygote):
+    known = read(number)
+    outcome = examine(known.reference, key, known.files, zygote)
+    assert (outcome.earned, outcome.possible, outcome.deviations) == (known.points, known.points, ())
+    if key == KEYS[0]:
+        outcome = examine(known.release, key, known.files, zygote)
+        assert (outcome.earned, outcome.possible, outcome.deviations) == (0, known.points, ())
+
+
+@every_assignment
+def test_every_mistake_of_every_table_costs_points_and_is_named(number):
+    assert gaps(read(number).loaded, read(number).wrong) == []
+
+
+@every_table
+def test_sizes_and_numbers_are_drawn(number, name):
+    table = read(number).tables[name]
+    if table.cases:
+        drawn = [str([case.inputs(Draw(seed)) for case in table.cases]) for seed in (1, 1, 2)]
+        assert drawn[0] == drawn[1] != drawn[2]
+
+
+# visible --------------------------------------------------------------------------------------------
+
+
+@every_table
+def test_what_is_shown_of_a_task_fits_its_table(number, name):
+    table, shown = read(number).tables[name], read(number).shown[name]
+    assert list(read(number).shown) == list(read(number).tables)
+    assert (shown.asks, shown.title, shown.example) == (table.asks, table.title, table.example)
+    if table.reference:
+        assert run_checks(made_by(table), shown.all_checks).passed
+
+
+@every_table
+def test_the_released_cell_can_be_run_and_is_not_written_yet(number, name):
+    known, names = read(number), {"__name__": "__main__"}
+    for source in (*(cell.source for cell in known.loaded.cells if cell.kind == "setup"), known.loaded.stubs[name]):
+        exec(source, names)
+    with pytest.raises(NotPassed, match="not written yet"), contextlib.redirect_stdout(io.StringIO()):
+        check(known.shown[name], names[name])
+
+
+@every_assignment
+def test_the_source_notebook_passes_its_own_checks(number, tmp_path):
+    notebook = nbformat.reads(read(number).files.source_notebook.decode(), as_version=4)
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    checks = [cell for cell in notebook.cells if cell.cell_type == "code" and tag(cell, "grade")]
+    assert len(checks) == len(read(number).tables) and all("All right" in str(cell.outputs) for cell in checks)
+
+
+# written --------------------------------------------------------------------------------------------
+
+
+@every_assignment
+def test_the_notebook_is_valid_and_holds_no_output(number):
+    notebook = read(number).notebook
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+    for cell in notebook.cells:
+        assert cell.cell_type == "markdown" or (cell.outputs == [] and cell.execution_count is None)
+
+
+@every_assignment
+def test_each_task_has_a_statement_a_cell_to_fill_in_and_a_check(number):
+    cells = read(number).notebook.cells
+    order = [tag(cell, "grade_id") for cell in cells]
+    for task in read(number).tables:
+        start, behind = order.index(task), order.index(f"check-{task}")
+        assert behind == start + 1 and "### BEGIN SOLUTION" in cells[start].source
+        assert f'check(ASSIGNMENT["{task}"], {task})' in cells[behind].source
+
+
+@every_assignment
+def test_points_and_titles_in_the_text_are_those_of_the_tables_and_sum_to_a_hundred(number):
+    loaded, cells = read(number).loaded, read(number).notebook.cells
+    given = [*loaded.check_points.values(), *loaded.manual_cells.values()]
+    headings = [cell.source.splitlines()[0] for cell in cells if cell.source.startswith("## ")]
+    rows = re.findall(r"^\| (\d) \| (.+?) \| (\d+) \| (\d+) \|$", cells[0].source, re.MULTILINE)
+    assert sum(given) == 100 and len(loaded.manual_cells) == 1
+    assert headings == [f"## {n} · {title} ({points} points)" for n, title, points, _ in rows]
+    assert [int(points) for *_, points, _ in rows] == given
+    assert 60 <= sum(int(minutes) for *_, minutes in rows) <= 90
+    assert [title for _, title, *_ in rows][:-1] == [task.title for task in loaded.assignment.tasks]
+
+
+@every_assignment
+def test_answers_need_only_what_the_first_cell_imports(number):
+    sources = [
+        cell.source for cell in read(number).notebook.cells if cell.cell_type == "code" and not tag(cell, "grade")
+    ]
+    imports = re.findall(r"^(?:import|from) (\w+)", "\n".join(sources), re.MULTILINE)
+    assert set(imports) <= {"collections", "einops", "math", "numpy", "torch"}
