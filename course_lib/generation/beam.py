@@ -5,6 +5,7 @@ Le, "Sequence to sequence learning with neural networks", NeurIPS 2014, arXiv 14
 "Google's neural machine translation system", 2016, arXiv 1609.08144, section 7 (length penalty).
 """
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
@@ -44,6 +45,7 @@ def beam_search(
     end_id: int | None = None,
     pad_id: int = 0,
     valid: Bool[Tensor, "B T"] | None = None,
+    watch: Callable[[Beams, Beams], None] | None = None,
 ) -> Beams:
     """The `num_return` best of the sequences that a beam of `num_beams` finds, without the prompt.
 
@@ -51,7 +53,8 @@ def beam_search(
     n counts its new tokens, the end too. Differs from Wu et al. 2016, eq. (14), whose penalty is ((5 + n) / 6)^alpha.
     A row is over when it has `num_beams` finished sequences and, unless `early_stopping` is True, the best unfinished
     one would not beat the worst of them if it ended now. It may still win later: with "never" the row goes on as long
-    as a longer continuation of probability 1 would win. `valid` is as in `stream`.
+    as a longer continuation of probability 1 would win. `valid` is as in `stream`. `watch(running, finished)` sees each
+    step: the unfinished sequences with sums of log-probabilities, the finished with scores; -1 is not written yet.
     Raises ValueError as `stream` does, and for numbers of beams that do not fit together.
     """
     check_request(model, prompt, valid, max_new_tokens)
@@ -59,7 +62,7 @@ def beam_search(
         raise ValueError(f"1 <= num_return <= num_beams is needed, got num_return={num_return}, num_beams={num_beams}")
     if early_stopping not in (True, False, "never"):
         raise ValueError(f"early_stopping must be True, False or 'never', got {early_stopping!r}")
-    found = _search(model, prompt, valid, num_beams, max_new_tokens, length_penalty, early_stopping, end_id)
+    found = _search(model, prompt, valid, num_beams, max_new_tokens, length_penalty, early_stopping, end_id, watch)
     tokens, scores = found.best(num_return)
     tokens = tokens.masked_fill(scores[..., None] == NONE, EMPTY)
     width = int((tokens != EMPTY).sum(dim=-1).max())
@@ -76,6 +79,7 @@ def _search(
     length_penalty: float,
     early_stopping: bool | str,
     end_id: int | None,
+    watch: Callable[[Beams, Beams], None] | None,
 ) -> Beams:
     batch, device = len(prompt), prompt.device
     in_place = torch.arange(batch * num_beams, device=device)
@@ -112,6 +116,8 @@ def _search(
         finished = Beams(*(torch.cat(pair, dim=1) for pair in zip(finished, candidates, strict=True))).best(num_beams)
         going_on, order = scores.masked_fill(ends, NONE).topk(num_beams, dim=1)
         running = Beams(_rows(tokens, order), going_on)
+        if watch is not None:
+            watch(running, finished)
 
         over |= _is_over(running, finished, length, max_new_tokens, length_penalty, early_stopping)
         if over.all():

@@ -204,3 +204,19 @@ def test_bad_requests_are_named():
     assert toy.calls == []
     with pytest.raises(ValueError, match="vocabulary has only one"):
         beam_search(Toy(table=torch.zeros(STATES, 1)), PROMPT, **settings)
+
+
+@pytest.mark.parametrize("early_stopping", [True, False, "never"])
+def test_who_watches_sees_each_step_and_changes_nothing(early_stopping):
+    settings = {"num_beams": 3, "max_new_tokens": 6, "end_id": 3, "early_stopping": early_stopping, "num_return": 3}
+    seen = []
+    watched = beam_search(Toy(), PROMPT, watch=lambda *beams: seen.append(beams), **settings)
+    plain = beam_search(Toy(), PROMPT, **settings)
+    assert torch.equal(watched.tokens, plain.tokens) and torch.equal(watched.scores, plain.scores)
+    for step, (running, _) in enumerate(seen, start=1):
+        assert ((running.tokens >= 0).sum(dim=-1) == step)[running.scores > -torch.inf].all()
+        if step > 1:  # whoever goes on was there before
+            before = seen[step - 2][0].tokens[:, :, : step - 1]
+            parents = (running.tokens[:, :, None, : step - 1] == before[:, None]).all(dim=-1).any(dim=-1)
+            assert parents[running.scores > -torch.inf].all()
+    torch.testing.assert_close(seen[-1][1].scores, plain.scores)

@@ -71,14 +71,19 @@ class Slider(Control):
             max=self.high,
             step=self.step,
             description=self.label,
-            readout_format=".2f",
-            **_LABELLED,
+            readout_format=f".{self._places}f",
+            **LABELLED,
         )
         slider.observe(lambda change: changed(change["new"]), "value")
         return slider, partial(setattr, slider, "value")
 
     def words(self, value: Any) -> str:
-        return f"{value:.2f}"
+        return f"{value:.{self._places}f}"
+
+    @property
+    def _places(self) -> int:
+        """Decimals to show: none of whole numbers, such as how many of something."""
+        return 0 if not self.log and float(self.step).is_integer() and float(self.low).is_integer() else 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +105,7 @@ class Choice(Control):
 
     def build(self, changed):
         choice = widgets.Dropdown(
-            options=list(self.options.items()), value=self.start, description=self.label, **_LABELLED
+            options=list(self.options.items()), value=self.start, description=self.label, **LABELLED
         )
         choice.observe(lambda change: changed(change["new"]), "value")
         return choice, partial(setattr, choice, "value")
@@ -221,7 +226,7 @@ AT_START = {"align_items": "flex-start", "max_width": "26em"}
 ROW = {"flex_flow": "row wrap", "align_items": "flex-start"}
 WIDE = {"style": {"description_width": "11em"}, "layout": {"width": "min(64em, 98%)"}}
 _CENTRED = '<small style="display:block;text-align:center">{}</small>'
-_LABELLED = {"style": {"description_width": "11em"}, "layout": {"width": "29em"}}
+LABELLED = {"style": {"description_width": "11em"}, "layout": {"width": "29em"}}
 
 
 def button(text: str, clicked: Callable[[Any], None]) -> widgets.Button:
