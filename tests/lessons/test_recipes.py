@@ -13,8 +13,10 @@ from course_lib.data.checkpoints import CARD, checkpoint_folder
 from course_lib.lessons import recipes as finder
 from course_lib.lessons.lesson_01.recipes import depth, resnet, transfer
 from course_lib.lessons.lesson_02 import recipes as simclr
-from course_lib.lessons.lesson_06 import recipes as transformer
-from course_lib.lessons.lesson_07.recipes import few_labels
+from course_lib.lessons.lesson_06.recipes import translator as transformer
+from course_lib.lessons.lesson_06.recipes import tricks
+from course_lib.lessons.lesson_07.recipes import few_labels, parallel
+from course_lib.lessons.lesson_08 import induction
 from course_lib.lessons.lesson_11 import recipes as vit
 from course_lib.lessons.lesson_12 import recipes as swin
 from course_lib.lessons.lesson_13 import recipes as mae
@@ -43,7 +45,12 @@ SMALL = {  # name -> settings of every contestant that has them; constants
     "lstm_characters": (LANGUAGE, {}),
     "gpt": (LANGUAGE, {}),
     "gpt_characters": (LANGUAGE, {}),
+    "gpt_short": (LANGUAGE, {}),
+    "induction": ({"head_dim": 8}, {(induction, "HELD_OUT_ROWS"): 20}),
     "translator": ({"dim": 8, "depth": 1, "averaged": 2, "train_pairs": 100}, {}),
+    "translator_tricks": ({"dim": 8, "width": 8, "depth": 1, "averaged": 0, "train_pairs": 100}, {}),
+    "norm_depth": ({"dim": 8, "train_pairs": 100}, {}),
+    "bert_parallel": ({"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80}, {(parallel, "DRAWS"): 2}),
     "bert": ({"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80}, {(few_labels, "DRAWS"): 2}),
     "vit": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
     "vit_digits": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
@@ -95,7 +102,8 @@ def small(monkeypatch):
     monkeypatch.setattr(language_models, "tokenized_prose", lambda vocab_size: replace(prose, ids=short))
     pairs = transformer.splits(100)
     few_pairs = replace(pairs, validation=pairs.validation[:6], test=pairs.test[:6])
-    monkeypatch.setattr(transformer, "splits", lambda count: few_pairs)
+    for module in (transformer, tricks):
+        monkeypatch.setattr(module, "splits", lambda count: few_pairs)
 
     def recipe(name):
         settings, constants = SMALL[name]

@@ -1,6 +1,6 @@
 """Lesson 06: what a trained translator writes, how good that is, and where it looks meanwhile."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 from course_lib.data.translation import SentencePair, tokenize_english
 from course_lib.functional.metrics import Link, alignment_error_rate, argmax_alignment, bleu_by_length, corpus_bleu
 from course_lib.generation import beam_search, greedy
+from course_lib.generation.stepwise import Choice, likeliest, stream
 from course_lib.layers.recording import record_attention
 from course_lib.models.transformer import Transformer
 from course_lib.training.translation import LENGTH_EDGES, Translation, TranslationScores, encode_pairs, vocabularies
@@ -27,6 +28,17 @@ def write(model: Transformer, source: Tensor, source_valid: Tensor, *, num_beams
         if num_beams == 1:
             return greedy(writer, prompt, **settings)
         return beam_search(writer, prompt, num_beams=num_beams, **settings).tokens[:, 0]
+
+
+def stream_words(model: Transformer, text: str, *, choose: Choice = likeliest) -> Iterator[str]:
+    """The French words of a translation, each as soon as it is chosen."""
+    english, french = vocabularies()
+    source, valid = english.encode_batch([" ".join(tokenize_english(text))])
+    prompt = torch.full((1, 1), french.start_id)
+    settings = {"max_new_tokens": 2 * source.shape[1] + 10, "end_id": french.end_id, "pad_id": french.pad_id}
+    for token in stream(model.given(source, valid), prompt, choose=choose, **settings):
+        if token.item() != french.end_id:
+            yield french.vocabulary[token.item()]
 
 
 class Place(NamedTuple):

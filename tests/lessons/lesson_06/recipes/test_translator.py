@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from course_lib.lessons.lesson_06 import recipes as task
 from course_lib.lessons.lesson_06 import transformer
-from course_lib.lessons.lesson_06.recipes import TransformerSettings
+from course_lib.lessons.lesson_06.recipes import translator as task
+from course_lib.lessons.lesson_06.recipes.translator import TransformerSettings
 from course_lib.lessons.lesson_06.transformer import Place
 from course_lib.training.translation import attention_error_rate, encode_pairs, splits, vocabularies
 

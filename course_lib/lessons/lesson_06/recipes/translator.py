@@ -1,7 +1,7 @@
-"""Lesson 06: a small Transformer translates from English to French, and what each trick of its training buys."""
+"""Lesson 06: a small Transformer translates from English to French."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -65,9 +65,20 @@ def translation_loss(model: Transformer, batch: tuple[Tensor, ...], *, smoothing
     return cross_entropy(logits, target[:, 1:], smoothing=smoothing, scored=target_valid[:, 1:])
 
 
-def train_transformer(settings: TransformerSettings, *, checkpoint: Path | str | None = None) -> Trained:
-    """Trains a translator; with a folder `checkpoint`, an interrupted run goes on where it stood."""
-    pairs, model = splits(settings.train_pairs).train, build(settings)
+def train_transformer(
+    settings: TransformerSettings,
+    *,
+    model: Transformer | None = None,
+    loss: Callable[..., Tensor] = translation_loss,
+    schedule: Callable[[int, int, int], float] | None = None,
+    checkpoint: Path | str | None = None,
+) -> Trained:
+    """Trains a translator; with a folder `checkpoint`, an interrupted run goes on where it stood.
+
+    `model`, `loss` (which takes a model, a batch and `smoothing`) and `schedule` may come from elsewhere.
+    """
+    pairs = splits(settings.train_pairs).train
+    model = build(settings) if model is None else model
     indices_at = bucketed_batches([len(pair.english) for pair in pairs], settings.batch_size, settings.seed)
     needs_folder = settings.averaged and checkpoint is None
     with tempfile.TemporaryDirectory() if needs_folder else nullcontext(checkpoint) as folder:
@@ -75,8 +86,9 @@ def train_transformer(settings: TransformerSettings, *, checkpoint: Path | str |
             settings,
             model,
             lambda step: encode_pairs([pairs[i] for i in indices_at(step).tolist()]),
-            partial(translation_loss, smoothing=settings.smoothing),
+            partial(loss, smoothing=settings.smoothing),
             learning_rate=peak(settings),
+            schedule=schedule or settings.schedule,
             warmup=min(settings.warmup, settings.steps),
             betas=(0.9, 0.98),  # section 5.3
             checkpoint_every=max(1, settings.steps // CHECKPOINTS),
@@ -133,16 +145,13 @@ def score(trained: Trained, split: str) -> Scores:
     return scores(trained.model, pairs, place=trained.extra["place"], layer=trained.extra["layer"])
 
 
-RECIPES = {
-    "translator": Recipe(
-        title="A Transformer that translates from English to French",
-        lesson="06",
-        data="20,000 pairs of sentences that course_lib.data.translation makes by a grammar; validation 500, test "
-        "1,000",
-        minutes=4,
-        contestants={"": TransformerSettings()},
-        train=train,
-        scores=each(score),
-        chosen_by="error_rate",  # all seeds translate well: the one whose attention is easiest to read
-    )
-}
+RECIPE = Recipe(
+    title="A Transformer that translates from English to French",
+    lesson="06",
+    data="20,000 pairs of sentences that course_lib.data.translation makes by a grammar; validation 500, test 1,000",
+    minutes=4,
+    contestants={"": TransformerSettings()},
+    train=train,
+    scores=each(score),
+    chosen_by="error_rate",  # all seeds translate well: the one whose attention is easiest to read
+)

@@ -1,0 +1,202 @@
+"""The figures of lesson 06: what the machine is made of, where it looks, what it costs, what each part buys."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from torch import Tensor
+
+from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
+
+HERO, OTHER, BET = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
+LOOK, THINK, PLAIN = PALETTE["orange"], PALETTE["green"], PALETTE["sky"]
+
+ENCODER = (("words + positions", PLAIN), ("self-attention", LOOK), ("MLP", THINK))
+DECODER = (
+    ("words so far + positions", PLAIN),
+    ("masked self-attention", LOOK),
+    ("cross-attention", LOOK),
+    ("MLP", THINK),
+    ("next word", PLAIN),
+)
+BLOCKS = {  # from bottom to top: what lies on the side path, and what on the residual one
+    "post-norm (2017)": (("sublayer", "side"), ("+", "main"), ("norm", "main")),
+    "pre-norm (2020)": (("norm", "side"), ("sublayer", "side"), ("+", "main")),
+}
+
+
+def machine() -> Figure:
+    """The Transformer, and one sublayer of its blocks with the norm behind the addition, or before the sublayer."""
+    fig, panels = figure(12, 5.6, columns=3, gridspec_kw={"width_ratios": (2.5, 1, 1)})
+    axes = panels[0]
+    axes.set_title("Two stacks; attention is all that joins words")
+    _blank(axes, (-0.1, 10.1), (-0.75, 6.9))
+    for x, parts, blocks in ((2.0, ENCODER, slice(1, 3)), (7.4, DECODER, slice(1, 4))):
+        heights = [0.2 + 1.35 * place for place in range(len(parts))]
+        frame = heights[blocks]
+        corner = (x - 1.85, frame[0] - 0.55)
+        axes.add_patch(
+            FancyBboxPatch(corner, 3.7, frame[-1] - frame[0] + 1.1, boxstyle="round,pad=0.06", fc="none", ec=GREY)
+        )
+        axes.text(x + 2.05, frame[-1] + 0.3, "N ×", fontsize=14, color=GREY)
+        for y, (name, colour) in zip(heights, parts, strict=True):
+            _box(axes, x, y, name, colour=colour, width=3.3)
+        for low, high in zip(heights, heights[1:], strict=False):
+            _arrow(axes, (x, low + 0.32), (x, high - 0.32))
+    axes.text(2.0, -0.6, "encoder: English, all at once", ha="center", color=GREY)
+    axes.text(7.4, -0.6, "decoder: French, up to here", ha="center", color=GREY)
+    _arrow(axes, (2.0, 3.3), (2.0, 4.3))
+    axes.text(2.0, 4.45, "each word in the light\nof all the others", ha="center", va="bottom", color=GREY, fontsize=12)
+    _arrow(axes, (2.7, 4.25), (5.7, 2.95), colour=OTHER)
+    for axes, (title, parts) in zip(panels[1:], BLOCKS.items(), strict=True):
+        _sublayer(axes, title, parts)
+    return fig
+
+
+def _sublayer(axes: Axes, title: str, parts: Sequence[tuple[str, str]]) -> None:
+    axes.set_title(title)
+    _blank(axes, (-0.2, 4.2), (-0.75, 6.9))
+    main, side, colours = 1.0, 2.8, {"sublayer": LOOK, "norm": PALETTE["yellow"], "+": "white"}
+    heights = np.linspace(1.5, 5.1, len(parts))
+    _arrow(axes, (main, 0.0), (main, 6.6), colour=HERO, width=5)
+    axes.text(main, -0.6, "x", ha="center", fontsize=15)
+    places = []
+    for y, (name, path) in zip(heights, parts, strict=True):
+        x = side if path == "side" else main
+        _box(axes, x, y, name, colour=colours[name], width=0.5 if name == "+" else 1.5, edge=GREY)
+        places.append((x, y))
+    on_side = [y for x, y in places if x == side]
+    plus = next(y for (name, _), y in zip(parts, heights, strict=True) if name == "+")
+    _arrow(axes, (main, 0.55), (side, on_side[0] - 0.33))
+    for low, high in zip(on_side, on_side[1:], strict=False):
+        _arrow(axes, (side, low + 0.33), (side, high - 0.33))
+    _arrow(axes, (side, on_side[-1] + 0.33), (main + 0.35, plus))
+
+
+def race(
+    rows: Mapping[str, Sequence[float]], seconds: Mapping[str, float], yours: float, bet: float | None = None
+) -> Figure:
+    """BLEU of some translators, a dot for each seed, with the computing time that their training took."""
+    fig, axes = figure(11, 4.4)
+    for y, (name, values) in enumerate(rows.items()):
+        colour = OTHER if name.startswith("GRU") else HERO
+        axes.plot(values, [y] * len(values), "o", color=colour, markersize=11, alpha=0.8)
+        axes.text(0.99, y, f"{seconds[name]:.0f} s", va="center", ha="right", fontsize=14, color=GREY,
+                  transform=axes.get_yaxis_transform())  # fmt: skip
+    axes.plot([yours], [list(rows).index("Transformer, 1,000 steps")], "D", color=HERO, markersize=13)
+    axes.annotate("yours", (yours, 2), (0, 13), textcoords="offset points", color=HERO, weight="bold", ha="center")
+    if bet is not None:
+        axes.plot([bet], [1], "*", color=BET, markersize=20)
+        axes.annotate("your bet", (bet, 1), (0, 13), textcoords="offset points", color=BET, ha="center")
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.set(xlabel="BLEU on test sentences, greedy; at the right the computing time (one core)")
+    lowest = min(map(min, rows.values()))
+    left = min(lowest, yours, 100 if bet is None else bet) - 4
+    axes.set_xlim(left, 100 + 0.12 * (100 - left))
+    axes.set_xticks([tick for tick in axes.get_xticks() if left <= tick <= 100])
+    axes.set_ylim(len(rows) - 0.5, -0.6)
+    axes.set_title("In the same time a tie; more time brings more")
+    return fig
+
+
+def looks(
+    maps: Float[Tensor, "L H T_q T_k"],
+    french: Sequence[str],
+    english: Sequence[str],
+    links: set[tuple[int, int]],
+    errors: Sequence[Sequence[float]],
+) -> Figure:
+    """The cross-attention of every head, the gold links as rings, the alignment error rate over all tests as title."""
+    layers, heads = maps.shape[:2]
+    fig, panels = figure(12.2, 6.4, rows=layers, columns=heads, sharex=True, sharey=True)
+    best = min(min(row) for row in errors)
+    for layer in range(layers):
+        for head in range(heads):
+            axes, error = panels[layer, head], errors[layer][head]
+            axes.imshow(maps[layer, head].numpy(), vmin=0, vmax=1, cmap=SEQUENTIAL, aspect="auto")
+            axes.plot(*zip(*links, strict=True), "o", mfc="none", mec=OTHER, mew=1.8, markersize=11)
+            axes.set_title(
+                f"layer {layer + 1}, head {head + 1}: {error:.2f}",
+                fontsize=13,
+                color=HERO if error == best else "black",
+            )
+            axes.grid(visible=False)
+            axes.set_xticks(range(len(english)), english, rotation=60, ha="right", rotation_mode="anchor", fontsize=12)
+            axes.set_yticks(range(len(french)), french, fontsize=12)
+    return fig
+
+
+def norms(depths: Sequence[int], losses: Mapping[str, Float[np.ndarray, "seeds depths"]], unigram: float) -> Figure:
+    """The loss against depth: post-norm without and with warm-up, pre-norm; a thin line for each seed."""
+    fig, axes = figure(9.5, 4.8)
+    places = np.arange(len(depths))
+    axes.plot([-0.2, places[-1]], [unigram, unigram], color=GREY, linestyle=":", linewidth=2)
+    axes.text(-0.15, unigram + 0.08, "knows only how frequent each word is", color=GREY, fontsize=13)
+    heights = [float(values[:, -1].mean()) for values in losses.values()]
+    heights[1] = min(heights[1], heights[0] - 0.4)  # the names must not meet
+    for (name, values), colour, height in zip(losses.items(), (OTHER, LOOK, HERO), heights, strict=True):
+        axes.fill_between(places, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.25, linewidth=0)
+        axes.plot(places, values.mean(axis=0), color=colour, linestyle="-", marker="o", linewidth=3)
+        axes.text(places[-1] + 0.08, height, name, color=colour, va="center", fontsize=14)
+    axes.set_xticks(places, [str(depth) for depth in depths])
+    axes.set(xlabel="blocks in the encoder, and in the decoder", ylabel="loss on new sentences, nats a word")
+    axes.set_xlim(-0.2, places[-1] + 1.5)
+    axes.set_ylim(0, unigram + 0.6)
+    axes.set_title("Where the norm stands decides how deep one can go")
+    return fig
+
+
+def tricks(rows: Mapping[str, Sequence[float]], bet: float | None = None) -> Figure:
+    """BLEU with one thing changed at a time, a dot for each seed, beside the recipe of the paper."""
+    fig, axes = figure(10.5, 5.4)
+    base = rows["as in the paper"]
+    axes.axvspan(min(base), max(base), color=HERO, alpha=0.15, linewidth=0)
+    for y, (name, values) in enumerate(rows.items()):
+        colour = HERO if name == "as in the paper" else THINK if min(values) > max(base) else OTHER
+        colour = "black" if colour == OTHER and max(values) >= min(base) else colour
+        axes.plot(values, [y] * len(values), "o", color=colour, markersize=11, alpha=0.8)
+    if bet is not None:
+        y = list(rows).index("no positions at all")
+        axes.plot([bet], [y], "*", color=BET, markersize=20)
+        axes.annotate("your bet", (bet, y), (0, 12), textcoords="offset points", color=BET, ha="center")
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.set(xlabel="BLEU on test sentences after 1,000 steps", xlim=(-3, 103))
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_title("One change at a time; the band is the paper's recipe")
+    return fig
+
+
+def cache(
+    lengths: Sequence[int], operations: Mapping[str, Sequence[float]], seconds: Mapping[str, Sequence[float]]
+) -> Figure:
+    """What the next word costs after so many, counted and by the clock, with a cache and without."""
+    fig, panels = figure(12, 4.4, columns=2)
+    for axes, curves, scale in ((panels[0], operations, 1e-6), (panels[1], seconds, 1e3)):
+        for (name, values), colour in zip(curves.items(), (OTHER, HERO), strict=True):
+            axes.plot(lengths, np.array(values) * scale, color=colour, linestyle="-", marker="o")
+            axes.text(lengths[-1] * 1.02, values[-1] * scale, name, color=colour, va="center", fontsize=14)
+        axes.set(xlabel="words written so far", xlim=(0, lengths[-1] * 1.4), ylim=(0, None))
+    panels[0].set(title="Operations for the next word", ylabel="millions")
+    panels[1].set(title="Its time, here and now", ylabel="milliseconds")
+    return fig
+
+
+def _blank(axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float]) -> None:
+    axes.set(xlim=x_limits, ylim=y_limits)
+    axes.axis("off")
+
+
+def _box(
+    axes: Axes, x: float, y: float, text: str, *, colour: str, width: float, height: float = 0.5, edge: str = "none"
+) -> None:
+    corner = (x - width / 2, y - height / 2)
+    axes.add_patch(FancyBboxPatch(corner, width, height, boxstyle="round,pad=0.06", fc=colour, ec=edge, zorder=3))
+    axes.text(x, y, text, ha="center", va="center", fontsize=13, zorder=4)
+
+
+def _arrow(axes: Axes, start: tuple, end: tuple, *, colour: str = GREY, width: float = 2.0) -> None:
+    look = {"arrowstyle": "-|>", "mutation_scale": 12 + 2 * width, "linewidth": width, "color": colour}
+    axes.add_patch(FancyArrowPatch(start, end, shrinkA=0, shrinkB=0, **look))

@@ -1,0 +1,279 @@
+"""What one plays with in lesson 06: beam search laid open, and byte-pair encoding merge by merge."""
+
+import html
+import re
+from functools import lru_cache
+
+import numpy as np
+
+from course_lib.classroom.widgets import Choice, Explorer, Goal, Sentence, Slider, Steps, TextBox, heat_map, token_bars
+from course_lib.classroom.widgets.explorer import State
+from course_lib.data.translation import detokenize_french, tokenize_english
+from course_lib.lessons.lesson_06.beams import END, Search, Words
+from course_lib.lessons.lesson_06.merging import (
+    Merging,
+    has_ending,
+    is_composed,
+    is_short,
+    merging_html,
+    merging_in_words,
+)
+from course_lib.lessons.lesson_06.tree import LEGEND, number, tree_html
+from course_lib.models.transformer import Transformer
+from course_lib.training.translation import vocabularies
+
+# ------------------------------------------------------------------------------------------ the decoding explorer
+
+EXAMPLES = (
+    "The minister does not see the European Economic Area.",
+    "Two ministers think that she will not sign the new agreement.",
+    "The zebra visits the old school.",
+)
+DRAMA = "Judge is the young."  # what leads is not what wins; on slides only: learners look for their own
+MAX_WORDS = 30
+EVERY = (-1, -1)  # in place of (layer, head)
+
+
+def explorer(model: Transformer) -> Explorer:
+    """A sentence, the tree of beams that became its translation, and where each head of cross-attention looked."""
+    config = model.config
+    heads = [(layer, head) for layer in range(config.depth) for head in range(config.num_heads)]
+
+    @lru_cache(maxsize=4)  # one search to draw, to say and to judge, and one more to compare with
+    def searched(text: str, num_beams: int, penalty: float) -> Search:
+        if len(tokenize_english(text)) > MAX_WORDS:
+            raise ValueError(f"This sentence is long for a page; please keep to {MAX_WORDS} words.")
+        return Search(model, text, num_beams=num_beams, penalty=penalty)
+
+    def search(state: State, penalty: float | None = None) -> Search:
+        text = " ".join(state["text"].split())
+        return searched(text, int(state["beams"]), state["penalty"] if penalty is None else penalty)
+
+    def goal(text: str, reached) -> Goal:
+        return Goal(text, lambda state: reached(search(state), state))
+
+    return Explorer(
+        name="explorer",
+        title="From a sentence to its translation: the whole search",
+        controls=[
+            Sentence(
+                name="text",
+                label="English sentence",
+                value=EXAMPLES[0],
+                examples=EXAMPLES,
+                vocabulary=vocabularies()[0].vocabulary[4:],
+                split=tokenize_english,
+            ),
+            Slider(name="beams", label="Number of beams", low=1, high=5, step=1, value=4),
+            Slider(name="penalty", label="Length penalty", low=0, high=2, step=0.1, value=1.0),
+            Steps(name="at", label="Step", value=7, most=2 * MAX_WORDS + 10),
+            Choice(
+                name="look",
+                label="Where it looks",
+                options={"every head, at this step": EVERY}
+                | {f"layer {at[0] + 1}, head {at[1] + 1}, at all steps": at for at in heads},
+            ),
+        ],
+        draw=lambda state: _explorer_html(search(state), state),
+        alt=lambda state: _search_in_words(search(state), state),
+        speaks=True,
+        height="47em",
+        goals=(
+            goal(
+                "beam search and greedy differ (leave a word out, or use one that it does not know)",
+                lambda s, _: s.winner.words != s.greedy.words,
+            ),
+            goal("a hypothesis that led, and lost", lambda s, _: bool(s.led_and_lost())),
+            goal(
+                "another winner than at penalty 1.00",
+                lambda s, state: s.winner.words != search(state, 1.0).winner.words,
+            ),
+            goal("one head that follows the grammar's alignment from end to end", follows),
+        ),
+        steps={"text": (EXAMPLES[0], DRAMA), "at": ((2, ""), (4, ""), (7, ""))},
+    )
+
+
+def chosen(search: Search, state: State) -> Words:
+    """The words up to the step that is looked at: of the hypothesis that was clicked, otherwise of the winner."""
+    step, item = state["at"]
+    level = search.levels[min(step, len(search.levels)) - 1]
+    clicked = [h.words for h in level.all if item == " ".join(h.words)]
+    return clicked[0] if clicked else search.winner.words[:step]
+
+
+def follows(search: Search, state: State) -> bool:
+    """Whether the chosen head looks most at a linked word each time, while the grammar's own translation is written."""
+    if state["look"] == EVERY or search.gold is None or search.winner.words != (*search.gold.french, END):
+        return False
+    hits = agreement(search, state)
+    return hits[0] == hits[1]
+
+
+def agreement(search: Search, state: State) -> tuple[int, int]:
+    """Of the words of the winner that have links: how many look most at one of theirs, and how many there are."""
+    links, (layer, head) = search.links(search.winner.words), state["look"]
+    at = search.look(search.winner.words).maps[layer, head].argmax(dim=-1).tolist()
+    return sum((j, at[j]) in links for j in {j for j, _ in links}), len({j for j, _ in links})
+
+
+def french(words: Words) -> str:
+    """The words as they are written, without the sign of the end."""
+    return detokenize_french([word for word in words if word != END])
+
+
+def _compared(search: Search) -> list[tuple[str, str, str]]:
+    """Who says what: a name, the French, and what there is to say about it."""
+    beam, greedy, gold = search.winner, search.greedy, search.gold
+    said = f"log p {number(greedy.log_p)}, score {number(search.score(greedy))}: "
+    said += "less likely as a whole" if greedy.log_p < beam.log_p else "likelier as a whole, but a worse score"
+    same = greedy.words == beam.words
+    rows = [("Greedy", "" if same else french(greedy.words), "the same" if same else said)]
+    if gold is None:
+        return [*rows, ("Grammar", "", "does not cover this sentence, so nobody checks")]
+    if french(gold.french) == french(beam.words):
+        return [*rows, ("Grammar", "", "✓ the same")]
+    return [*rows, ("Grammar", french(gold.french), "✗ not what the search found")]
+
+
+def _score(search: Search, state: State) -> str:
+    log_p, length = number(search.winner.log_p), len(search.winner.words)
+    return f"log p {log_p}, score {log_p} / {length}^{state['penalty']:.1f} = {number(search.score(search.winner))}"
+
+
+_CSS = """
+.course-said {line-height:1.35}
+.course-said > [lang] {font-size:1.7em;line-height:1.25;font-weight:700}
+.course-below {display:flex;flex-wrap:wrap;gap:.3em 2.5em;line-height:1.3}
+.course-said sup {font-size:.95em;line-height:0}
+.reveal .course-said {font-size:17px}
+.reveal .course-said > div {display:inline-block;margin-right:1.5em}
+.reveal .course-below,.reveal .course-below code {font-size:16px;line-height:1.2}
+.reveal .course-below .course-map :is(td,tbody th) {line-height:1}
+.reveal .course-below .course-map caption {display:none}
+.reveal .course-below {gap:.3em 1.5em}
+.reveal .course-legend {max-width:15em}
+"""
+
+
+def _explorer_html(search: Search, state: State) -> str:
+    words = chosen(search, state)
+    raised = re.sub(r"\^([0-9.]+)", r"<sup>\1</sup>", _score(search, state))
+    rows = f"<div><b>Beam search</b> {raised}</div>"
+    for name, text, said in _compared(search):
+        rest = html.escape(f"({said})" if text else said)
+        rows += f'<div><b>{name}</b> <span lang="fr">{html.escape(text)}</span> {rest}</div>'
+    winner = f'<div lang="fr">{html.escape(french(search.winner.words)) or "–"}</div>'
+    below = _one_step(search, words) if state["look"] == EVERY else _one_head(search, state)
+    said = f'<style>{_CSS}</style><div class="course-said">{winner}{rows}</div>'
+    legend = f'<div class="course-legend">{LEGEND}</div>'
+    return f'{said}{tree_html(search, words)}<div class="course-below">{below}{legend}</div>'
+
+
+def _after(words: Words) -> str:
+    return f"after “{french(words)}”" if words else "at the start"
+
+
+def _one_step(search: Search, words: Words) -> str:
+    look, step = search.look(words), len(words)
+    maps = look.maps[:, :, -1]  # (L, H, T_k)
+    names = [f"layer {i + 1}, head {j + 1}" for i in range(maps.shape[0]) for j in range(maps.shape[1])]
+    rings = {i for j, i in search.links(words) if j == step - 1}
+    marks = [(row, i) for row in range(len(names)) for i in rings]
+    label = f"Step {step}: where each head looks to write “{_shown(words[-1])}” {_after(words[:-1])}"
+    table = heat_map(maps.flatten(0, 1), names, search.source, label=label, marks=marks)
+    chances = look.chances[-1].topk(5)
+    vocabulary = vocabularies()[1].vocabulary
+    likely = [
+        (_shown(vocabulary[i]), p) for p, i in zip(chances.values.tolist(), chances.indices.tolist(), strict=True)
+    ]
+    return f"{table}<div>{token_bars(likely, label='The likeliest next words')}</div>"
+
+
+def _one_head(search: Search, state: State) -> str:
+    layer, head = state["look"]
+    words = search.winner.words
+    label = f"Layer {layer + 1}, head {head + 1}: where it looks to write each word of the winner"
+    maps = search.look(words).maps[layer, head]
+    table = heat_map(maps, [_shown(w) for w in words], search.source, label=label, marks=search.links(words))
+    return f'{table}<div style="max-width:18em">{_agreement_in_words(search, state)}</div>'
+
+
+def _agreement_in_words(search: Search, state: State) -> str:
+    hit, count = agreement(search, state)
+    if not count:
+        return "The grammar has no alignment for these words."
+    return f"{hit} of {count} words look most at a word that the grammar links to them (ringed)."
+
+
+def _shown(word: str) -> str:
+    return "end" if word == END else word
+
+
+def _search_in_words(search: Search, state: State) -> str:
+    words, losers = chosen(search, state), search.led_and_lost()
+    compared = " ".join(f"{name}: {f'“{text}”, ' if text else ''}{said}." for name, text, said in _compared(search))
+    led = ""
+    if losers:
+        leader = search.levels[losers[-1] - 1].running[0]
+        led = f" “{french(leader.words)}” led at step {losers[-1]}, and lost."
+    if state["look"] != EVERY:
+        where = f"Layer {state['look'][0] + 1}, head {state['look'][1] + 1}: {_agreement_in_words(search, state)}"
+    else:
+        at = search.look(words).maps[:, :, -1].argmax(dim=-1)
+        looks = [f"{i + 1}.{j + 1} at “{search.source[k]}”" for (i, j), k in np.ndenumerate(at.numpy())]
+        where = f"Step {len(words)}, “{_shown(words[-1])}” {_after(words[:-1])}: heads look most, {', '.join(looks)}."
+    return (
+        f"Beam search with {state['beams']:.0f} beams: “{french(search.winner.words)}”, {_score(search, state)}. "
+        f"{compared} It took {len(search.levels)} steps; {search.deaths()} hypotheses died on the way.{led} {where}"
+    )
+
+
+# ---------------------------------------------------------------------------------------------- byte-pair encoding
+
+TEXTS = (
+    "low low low low low lower lower newest newest newest newest newest newest widest widest widest",  # Sennrich et al.
+    "how much wood would a woodchuck chuck if a woodchuck could chuck wood",
+    "les chaussettes de l'archiduchesse sont-elles sèches, archi-sèches ?",
+)
+MAX_LETTERS = 600
+
+
+def bpe() -> Explorer:
+    """Byte-pair encoding learned on a text of one's own, merge by merge."""
+
+    @lru_cache(maxsize=1)
+    def learned(text: str) -> Merging:
+        if len(text) > MAX_LETTERS:
+            raise ValueError(f"This text has {len(text)} letters; please keep to {MAX_LETTERS}.")
+        return Merging(text)
+
+    def at(state: State) -> tuple[Merging, int]:
+        merging = learned(" ".join(state["text"].split()))
+        return merging, min(int(state["merges"]), len(merging.merges))
+
+    return Explorer(
+        name="bpe",
+        title="Byte-pair encoding, merge by merge",
+        controls=[
+            TextBox(name="text", label="Text to learn from", value=TEXTS[0], examples=TEXTS),
+            Slider(name="merges", label="Number of merges", low=0, high=30, step=1, value=1),
+            TextBox(name="word", label="A word to cut", value="lowest"),
+        ],
+        draw=lambda state: merging_html(*at(state), state["word"]),
+        alt=lambda state: merging_in_words(*at(state), state["word"]),
+        speaks=True,
+        height="28em",
+        goals=(
+            Goal("half as many tokens as letters, or fewer", lambda state: is_short(*at(state))),
+            Goal("an ending of three letters or more, one token in two words", lambda state: has_ending(*at(state))),
+            Goal(
+                "a word of five letters or more, not in the text, in two tokens",
+                lambda state: is_composed(*at(state), state["word"]),
+            ),
+        ),
+        steps={"text": TEXTS[:2], "merges": (1, 3, 5, 8, 12)},
+    )
+
+
+PLAYGROUNDS = {"explorer": explorer, "bpe": bpe}

@@ -1,0 +1,138 @@
+"""Lesson 06: what each part of the Transformer's training buys, a recurrent translator beside it, and where the norm
+stands against depth."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from course_lib.lessons.lesson_05 import recipes as recurrent
+from course_lib.lessons.lesson_06.recipes.translator import (
+    TransformerSettings,
+    build,
+    held_out_loss,
+    train_transformer,
+)
+from course_lib.lessons.lesson_06.transformer import Place, score_transformer
+from course_lib.models.transformer import Transformer
+from course_lib.training.recipe import Recipe, Scores, Trained, each
+from course_lib.training.translation import TranslatorRecipe, score_translator, splits
+
+DATA = "20,000 pairs of sentences that course_lib.data.translation makes by a grammar; validation 500, test 1,000 pairs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrickSettings(TransformerSettings):
+    """A translator of which one part is changed."""
+
+    steps: int = 1000
+    head: str = "tied"  # or "linear": logits from a matrix of their own
+    ordered: tuple[str, ...] = ("source", "target")  # the sides whose words are told where they stand
+
+
+class NoPositions(nn.Module):
+    """x itself: nobody tells where a word stands."""
+
+    def forward(self, x: Float[Tensor, "B T D"], *, start: int = 0, positions=None) -> Float[Tensor, "B T D"]:
+        return x
+
+
+def without_ramp(step: int, steps: int, warmup: int) -> float:
+    """The rate of the paper without its rise: the peak from the first step to the end of the warm-up."""
+    return min(1.0, math.sqrt(warmup / (step + 1)))
+
+
+PAPER = TrickSettings()
+CONTESTANTS = {
+    "paper": PAPER,
+    "pre-norm": replace(PAPER, pre_norm=True),
+    "no positions": replace(PAPER, ordered=()),
+    "no positions in the decoder": replace(PAPER, ordered=("source",)),
+    "no warm-up": replace(PAPER, schedule="without ramp"),
+    "constant rate": replace(PAPER, schedule="constant", warmup=0, learning_rate=2e-3),
+    "no averaging": replace(PAPER, averaged=0),
+    "no smoothing": replace(PAPER, smoothing=0.0),
+    "dropout": replace(PAPER, dropout=0.1),
+    "untied": replace(PAPER, head="linear"),
+    "GRU": recurrent.SCALED,
+    "as long as the GRU": replace(PAPER, pre_norm=True, steps=1800),
+}
+
+
+def train(settings: TrickSettings | TranslatorRecipe, *, checkpoint: Path | None = None) -> Trained:
+    """One contestant."""
+    if isinstance(settings, TranslatorRecipe):
+        return recurrent.train(settings, checkpoint=checkpoint)
+    model = build(settings)
+    for side in {"source", "target"}.difference(settings.ordered):
+        setattr(model, f"{side}_pos", NoPositions())
+    schedule = without_ramp if settings.schedule == "without ramp" else None
+    return train_transformer(settings, model=model, schedule=schedule, checkpoint=checkpoint)
+
+
+def score(trained: Trained, split: str) -> Scores:
+    """BLEU of greedy translations; of a Transformer also the loss in nats per word, without smoothing."""
+    pairs = getattr(splits(trained.settings.train_pairs), split)
+    if not isinstance(trained.model, Transformer):
+        return {"BLEU": score_translator(trained.model, pairs).bleu}
+    return {"BLEU": bleu(trained, split), "loss": held_out_loss(trained.model, pairs)}
+
+
+def bleu(trained: Trained, split: str, num_beams: int = 1) -> float:
+    """BLEU of greedy translations, or by beam search."""
+    pairs = getattr(splits(trained.settings.train_pairs), split)
+    return score_transformer(trained.model, pairs, place=Place(0), num_beams=num_beams).bleu
+
+
+def scores(trained: Mapping[str, Trained], split: str) -> Scores:
+    """All contestants greedily, one of them also by beam search."""
+    return each(score)(trained, split) | {"beam BLEU, paper": bleu(trained["paper"], split, num_beams=4)}
+
+
+DEPTHS = (1, 2, 4, 8)
+SHORT = TrickSettings(steps=200, schedule="constant", learning_rate=3e-3, warmup=0, averaged=0, smoothing=0.0)
+BY_DEPTH = {
+    f"{name}, depth {depth}": replace(changed, depth=depth)
+    for name, changed in {
+        "post-norm": SHORT,
+        "post-norm with warm-up": replace(SHORT, warmup=50),
+        "pre-norm": replace(SHORT, pre_norm=True),
+    }.items()
+    for depth in DEPTHS
+}
+
+
+def loss(trained: Trained, split: str) -> Scores:
+    """The loss on held-out sentences, in nats per word."""
+    return {"loss": held_out_loss(trained.model, getattr(splits(trained.settings.train_pairs), split))}
+
+
+RECIPES = {
+    "translator_tricks": Recipe(
+        title="What each trick of the translator's training buys",
+        lesson="06",
+        data=DATA,
+        minutes=6,
+        contestants=CONTESTANTS,
+        train=train,
+        scores=scores,
+        ships="paper",
+        chosen_by="BLEU, paper",
+        mode="max",
+        timed=("paper", "GRU", "as long as the GRU"),
+    ),
+    "norm_depth": Recipe(
+        title="Post-norm and pre-norm by depth",
+        lesson="06",
+        data=DATA,
+        minutes=2,
+        contestants=BY_DEPTH,
+        train=train,
+        scores=each(loss),
+        ships="pre-norm, depth 1",
+        chosen_by="loss, pre-norm, depth 1",
+    ),
+}
