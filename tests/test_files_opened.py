@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from course_lib.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from course_lib.models.bert import BERT, BERTConfig
 from course_lib.models.bert_tasks import BERTForMaskedLM
 from course_lib.models.cnn import CNN, CNNConfig
@@ -33,6 +34,7 @@ PICTURE = torch.zeros(2, 1, 8, 8)
 VIT = ViTConfig(**IMAGE | {"num_classes": None})
 MODELS = {  # name: (most files, model, what it is called with)
     "GPT": (4, lambda: GPT(GPTConfig(vocab_size=9, **SIZES)), (TOKENS,)),
+    "attention alone": (3, lambda: AttentionOnly(AttentionOnlyConfig()), (TOKENS,)),
     "BERT": (3, lambda: BERT(BERTConfig(vocab_size=9, mlp_dim=8, **SIZES)), (TOKENS,)),
     "BERT, masked words": (4, lambda: BERTForMaskedLM(BERTConfig(vocab_size=9, mlp_dim=8, **SIZES)), (TOKENS,)),
     "Transformer": (3, lambda: Transformer(TransformerConfig(vocab_size=9, mlp_dim=8, **SIZES)), (TOKENS, TOKENS)),

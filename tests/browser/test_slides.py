@@ -292,7 +292,7 @@ def test_every_figure_has_its_alt_text_and_every_formula_is_typeset(open_deck, l
     assert alts and all(len(alt) > 20 for alt in alts)
     slideshow = compose(read_notebook(lesson), path=minutes)
     has_formulas = any("$" in cell.source for cell in slideshow.cells if cell.cell_type == "markdown")
-    assert (deck.page.locator("mjx-container").count() > 0) == has_formulas
+    assert deck.page.locator("mjx-container").count() > 0 or not has_formulas  # a question may have some, too
     assert deck.page.locator("mjx-merror, [data-mjx-error]").count() == 0
     left = deck.page.evaluate(
         "[...document.querySelectorAll('section')].map((s) => s.querySelector('.page').innerText)"

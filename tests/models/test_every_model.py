@@ -18,6 +18,7 @@ from torch import nn
 from torch.func import functional_call, grad, jvp, vmap
 
 from course_lib.layers.recording import record_attention
+from course_lib.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from course_lib.models.bert import BERT, BERTConfig
 from course_lib.models.bert_tasks import BERTForMaskedLM
 from course_lib.models.cnn import CNN, CNNConfig
@@ -111,6 +112,15 @@ TABLE = {
         inputs=lambda: (tokens(),),
         encoded=lambda model, x: model.encode(model.embed(x)),
         headed=lambda model, h: h @ model.token_embed.weight.T,
+        maps={"": SQUARE},
+    ),
+    "attention alone": Case(
+        build=lambda: AttentionOnly(
+            AttentionOnlyConfig(vocab_size=VOCAB, context_length=6, dim=8, num_heads=2, head_dim=3)
+        ),
+        inputs=lambda: (tokens(),),
+        encoded=lambda model, x: model.encode(model.embed(x)),
+        headed=lambda model, h: model.head(h),
         maps={"": SQUARE},
     ),
     "BERT": Case(

@@ -111,7 +111,7 @@ def looks(
 ) -> Figure:
     """The cross-attention of every head, the gold links as rings, the alignment error rate over all tests as title."""
     layers, heads = maps.shape[:2]
-    fig, panels = figure(12.2, 6.4, rows=layers, columns=heads, sharex=True, sharey=True)
+    fig, panels = figure(12.2, 5.9, rows=layers, columns=heads, sharex=True, sharey=True)
     best = min(min(row) for row in errors)
     for layer in range(layers):
         for head in range(heads):

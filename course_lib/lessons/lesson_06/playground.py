@@ -29,7 +29,7 @@ EXAMPLES = (
     "Two ministers think that she will not sign the new agreement.",
     "The zebra visits the old school.",
 )
-DRAMA = "Judge is the young."  # what leads is not what wins; on slides only: learners look for their own
+SHORT, DRAMA = "The minister does not see the old area.", "Judge is the young."  # on slides; in the second, what leads loses
 MAX_WORDS = 30
 EVERY = (-1, -1)  # in place of (layer, head)
 
@@ -90,7 +90,7 @@ def explorer(model: Transformer) -> Explorer:
             ),
             goal("one head that follows the grammar's alignment from end to end", follows),
         ),
-        steps={"text": (EXAMPLES[0], DRAMA), "at": ((2, ""), (4, ""), (7, ""))},
+        steps={"text": (SHORT, DRAMA), "at": ((2, ""), (4, ""), (7, ""))},
     )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 
+from course_lib.lessons.lesson_07.recipes import parallel
 from course_lib.lessons.lesson_07.recipes.few_labels import COMPARISONS, DRAWS, FINE_TUNING, few_label_scores
 from course_lib.lessons.lesson_07.recipes.pretraining import PretrainingSettings, pretrain
 from course_lib.training.recipe import Recipe, Scores, Trained, each, plain
@@ -31,5 +32,20 @@ RECIPES = {
         settings=plain(SETTINGS)
         | {name: [asdict(settings) for settings in pair] for name, pair in FINE_TUNING.items()}
         | {"comparisons": COMPARISONS, "draws": DRAWS},
-    )
+    ),
+    "bert_parallel": Recipe(
+        title="BERT of English sentences beside their French translations",
+        lesson="07",
+        data="20,000 sentences of one clause that course_lib.data.translation makes by a grammar, half English, half "
+        "French; side by side, two thirds of the English ones have their translation beside them, in place of as many "
+        "other French ones; English labels of course_lib.data.labelled, French questions "
+        "of up to 12 words among 300 for validation and 500 for test; translations to be found: 300 and 300",
+        minutes=6,
+        contestants=parallel.CONTESTANTS,
+        train=parallel.train,
+        scores=each(parallel.score),
+        ships="side by side",
+        chosen_by=f"{parallel.FILLED}, side by side",
+        timed=tuple(parallel.CONTESTANTS),
+    ),
 }

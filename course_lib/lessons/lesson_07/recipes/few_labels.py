@@ -206,10 +206,10 @@ def fine_tune(pretrained: BERTForMaskedLM, task: Task, settings: FineTuningSetti
 
 
 @torch.no_grad()
-def accuracy(model: nn.Module, batch: LabelledBatch) -> float:
-    """Share of the labels that the model gives right, from 0 to 1."""
+def accuracy(model: nn.Module, batch: LabelledBatch, **given: Tensor) -> float:
+    """Share of the labels that the model, which is also `given` this, gives right, from 0 to 1."""
     scored = batch.labels != NOT_SCORED
-    right = model(batch.tokens, valid=batch.valid).argmax(dim=-1) == batch.labels
+    right = model(batch.tokens, valid=batch.valid, **given).argmax(dim=-1) == batch.labels
     return right[scored].float().mean().item()
 
 

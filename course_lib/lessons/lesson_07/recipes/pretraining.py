@@ -37,7 +37,7 @@ class PretrainingSettings:
     depth: int = 3
     num_heads: int = 4
     sentences: int = 20_000  # half of them English, half French
-    parallel: bool = False  # some side by side with their translation: TLM, Lample & Conneau 2019, section 3.3
+    parallel: bool = False  # some beside their translations, which `recipes.parallel` makes of it
     steps: int = 12_000
     batch_size: int = 32
     learning_rate: float = 1e-3
@@ -76,19 +76,11 @@ def encode(first: Sequence[str], second: Sequence[str] = ()) -> Encoded:
 
 
 def texts(settings: PretrainingSettings, split: str = "train") -> list[Encoded]:
-    """The unlabelled sentences of a split: English ones, then French ones that do not translate them.
-
-    If `parallel`, half of the English ones have their translation beside them, in place of as many French ones.
-    """
+    """The unlabelled sentences of a split: English ones, then French ones that do not translate them."""
     splits = translation_splits(train=settings.sentences, validation=VALIDATION_SENTENCES, test=0)
     pairs = getattr(splits, split)
     half = len(pairs) // 2
-    english, french, count = pairs[:half], pairs[half:], half // 2 if settings.parallel else 0
-    return (
-        [encode(pair.english, pair.french) for pair in english[:count]]
-        + [encode(pair.english) for pair in english[count:]]
-        + [encode(pair.french) for pair in french[count:]]
-    )
+    return [encode(pair.english) for pair in pairs[:half]] + [encode(pair.french) for pair in pairs[half:]]
 
 
 def masked_batch(sentences: Sequence[Encoded], *, seed: int) -> MaskedBatch:

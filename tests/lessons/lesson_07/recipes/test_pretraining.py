@@ -29,15 +29,6 @@ def test_no_sentence_is_read_in_both_languages():
     assert [words(text)[1:-1] for text in texts[40:]] == [list(pair.french) for pair in pairs[40:]]
 
 
-def test_parallel_sentences_stand_side_by_side_and_replace_as_many_others():
-    texts = task.texts(task.PretrainingSettings(**TINY, parallel=True))
-    side_by_side = [text for text in texts if 1 in text.segments]
-    pairs = task.translation_splits(train=80, validation=task.VALIDATION_SENTENCES, test=0).train
-    for text, pair in zip(side_by_side, pairs, strict=False):
-        assert tuple(words(text)) == ("[CLS]", *pair.english, "[SEP]", *pair.french, "[SEP]")
-    assert len(side_by_side) == 20 and len(side_by_side) + len(texts) == 80  # sentences, as without
-
-
 def test_only_words_are_hidden_and_the_hidden_ones_are_asked():
     texts = task.texts(task.PretrainingSettings(**TINY))
     batch = task.masked_batch(texts, seed=3)

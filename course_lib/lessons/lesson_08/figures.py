@@ -1,0 +1,169 @@
+"""The figures of lesson 08: what a GPT guesses, how well, how it is drawn from, and what looks back in it."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+from torch import Tensor
+
+from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
+
+HERO, OTHER, BET, COUNTED = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["black"]
+KINDS = {"GPT": HERO, "yours": HERO, "LSTM": OTHER, "RNN": PALETTE["orange"]}
+
+
+def mechanism(tokens: Sequence[str], right: Sequence[float], guesses: Sequence[str]) -> Figure:
+    """One text, all its guesses at once: what each place reads, its favourite, and what the right token got."""
+    fig, (mask, table) = figure(12, 5.2, columns=2, gridspec_kw={"width_ratios": (1.05, 1.75)})
+    count = len(right)
+    mask.imshow(np.tril(np.ones((count, count))), cmap="Blues", vmin=0, vmax=1.6)
+    mask.set_xticks(range(count), tokens[:count], rotation=50, ha="right", rotation_mode="anchor")
+    mask.set_yticks(range(count), tokens[:count])
+    mask.set_title("Each place sees itself and the past")
+    mask.grid(visible=False)
+    _blank(table, (0, 10), (-count + 0.4, 1.4))
+    for x, name in ((1.1, "reads ... up to"), (3.9, "guesses"), (6.1, "comes"), (8.6, "it got p =")):
+        table.text(x, 0.9, name, ha="center", color=GREY, fontsize=14)
+    for row, (p, guess) in enumerate(zip(right, guesses, strict=True)):
+        same = guess == tokens[row + 1]
+        _box(table, 1.1, -row, tokens[row], PALETTE["sky"])
+        _box(table, 3.9, -row, guess, PALETTE["green"] if same else PALETTE["orange"], ink="black")
+        _box(table, 6.1, -row, tokens[row + 1], PALETTE["sky"])
+        table.annotate("", (2.9, -row), (2.1, -row), arrowprops={"arrowstyle": "-|>", "color": GREY})
+        table.barh(-row, 1.6 * p, left=7.5, height=0.5, color=HERO)
+        table.text(7.6 + 1.6 * p, -row, f"{p:.2f}", va="center", fontsize=13)
+    return fig
+
+
+def bits(rows: Sequence[tuple[str, str, Sequence[float]]], bet: float | None = None) -> Figure:
+    """Bits per byte, a row for each model: (group, name, one value for each seed); an empty name leaves a gap."""
+    fig, axes = figure(11, 6.0)
+    for place, (group, name, values) in enumerate(rows):
+        y = -place
+        if not name:
+            axes.text(1.42, y - 0.1, group, color=GREY, fontsize=13, va="center", style="italic")
+            continue
+        colour = next((colour for kind, colour in KINDS.items() if kind in name), COUNTED)
+        axes.plot(values, [y] * len(values), "*" if "yours" in name else "o", color=colour, markersize=11)
+        axes.text(max(values) + 0.02, y, f"{name}: {np.mean(values):.2f}", color=colour, va="center", fontsize=14)
+        if bet is not None and "yours" in name:
+            shown = min(max(bet, 1.45), 2.3)
+            axes.plot([shown], [y], "X", color=BET, markersize=12)
+            axes.text(shown, y - 0.75, f"your bet {bet:.1f}", color=BET, ha="center", va="center", fontsize=13)
+    axes.set(xlabel="bits per byte of the test text (fewer is better)", xlim=(1.4, 2.4), ylim=(-len(rows) + 0.3, 0.7))
+    axes.set_yticks([])
+    axes.set_title("Counting is strong, and so is the LSTM")
+    return fig
+
+
+def knobs(
+    names: Sequence[str],
+    stations: Mapping[str, Sequence[float]],
+    temperatures: Sequence[float],
+    repeated: Sequence[float],
+    greedy: float,
+    human: float,
+    bet: float | None = None,
+) -> Figure:
+    """One distribution under each knob, and how often a text repeats itself, by temperature."""
+    fig = figure(12.2, 4.8)[0]
+    fig.clear()
+    grid = fig.add_gridspec(1, len(stations) + 1, width_ratios=(*[1] * len(stations), 2.4))
+    first = None
+    for place, (title, shares) in enumerate(stations.items()):
+        axes = first = fig.add_subplot(grid[place], sharex=first)
+        colours = [HERO if share > 0 else "none" for share in shares]
+        axes.barh(range(len(names)), shares, color=colours)
+        axes.set_yticks(range(len(names)), names if place == 0 else [""] * len(names))
+        axes.invert_yaxis()
+        axes.set_title(title, fontsize=13)
+    axes = fig.add_subplot(grid[-1])
+    axes.plot(temperatures, 100 * np.array(repeated), color=HERO, linestyle="-", marker="o")
+    axes.plot([0], [100 * greedy], "o", color=OTHER, markersize=11)
+    axes.text(0.06, 100 * greedy, "the likeliest each time", color=OTHER, va="center", fontsize=13)
+    axes.axhline(100 * human, color=GREY, linestyle=":")
+    axes.text(max(temperatures), 100 * human + 1.5, "people", color=GREY, ha="right", fontsize=13)
+    axes.set(xlabel="temperature", ylabel="% of four-token runs repeated", xlim=(-0.06, None), ylim=(0, 100))
+    axes.set_title("Too sure, it goes in circles", fontsize=13)
+    if bet is not None:
+        axes.plot([0], [bet], "*", color=BET, markersize=18, clip_on=False)
+        axes.text(0.06, bet, "your bet", color=BET, va="center", fontsize=13)
+    return fig
+
+
+def cache(
+    lengths: Sequence[int],
+    operations: Mapping[str, Sequence[float]],
+    seconds: Mapping[str, Sequence[float]],
+) -> Figure:
+    """Operations and time of one more token against the number of tokens before it."""
+    fig, panels = figure(11.5, 4.4, columns=2)
+    titles = ("Operations for one more token", "Time for it, on this machine")
+    for axes, title, measured, unit in zip(panels, titles, (operations, seconds), (1e6, 1e-3), strict=True):
+        for name, colour in (("without", OTHER), ("with", HERO)):
+            values = np.array(measured[name]) / unit
+            axes.plot(lengths, values, color=colour, linestyle="-", marker="o")
+            axes.text(lengths[-1] * 1.12, values[-1], f"{name}\na cache", color=colour, va="center", fontsize=13)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(lengths, [str(n) for n in lengths])
+        axes.set_xlim(right=lengths[-1] * 2.6)
+        axes.set(title=title, xlabel="tokens before it", ylabel="millions" if unit > 1 else "milliseconds")
+    return fig
+
+
+def induction(
+    maps: Float[Tensor, "2 T T"],
+    found: Bool[Tensor, "T T"],
+    period: int,
+    right: Mapping[str, Sequence[float]],
+    bet: float | None = None,
+) -> Figure:
+    """Where both layers look in one row, and what is named right with both, without one, and by other networks."""
+    fig, panels = figure(12.2, 4.9, columns=3, gridspec_kw={"width_ratios": (1, 1, 1.25)})
+    titles = ("Layer 1: the symbol before", "Layer 2: what came after it")
+    for axes, weights, title in zip(panels, maps, titles, strict=False):
+        axes.imshow(weights.numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
+        axes.axhline(period - 0.5, color="white", linestyle=":")
+        axes.set(title=title, xlabel="looked at", ylabel="place in the row")
+        axes.grid(visible=False)
+    for query, key in found.nonzero().tolist():
+        panels[1].plot(key, query, "o", mfc="none", color=OTHER, markersize=4, markeredgewidth=0.8)
+    axes = panels[2]
+    for place, (name, values) in enumerate(right.items()):
+        colour = HERO if name == "two layers" else OTHER
+        axes.plot(100 * np.array(values), [-place] * len(values), "o", color=colour, markersize=9)
+        aside = (97, "right") if max(values) > 0.5 else (100 * max(values) + 4, "left")
+        axes.text(aside[0], -place + (0.4 if max(values) > 0.5 else 0), name, ha=aside[1], va="center", fontsize=13)
+        if bet is not None and "four" in name:
+            axes.plot([bet], [-place - 0.4], "*", color=BET, markersize=16)
+            axes.text(min(bet + 4, 75), -place - 0.42, "your bet", color=BET, va="center", fontsize=13)
+    axes.set(title="% right, the second time", xlim=(-3, 103), ylim=(-len(right) + 0.4, 0.8))
+    axes.set_yticks([])
+    return fig
+
+
+def looks(maps: Float[Tensor, "L T T"], period: int, right: float) -> Figure:
+    """Where each layer looks in one row, while it learns."""
+    fig, panels = figure(3.1 * len(maps), 2.9, columns=len(maps), squeeze=False)
+    for layer, (axes, weights) in enumerate(zip(panels[0], maps, strict=True)):
+        axes.imshow(weights.numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
+        axes.axhline(period - 0.5, color="white", linestyle=":")
+        axes.set_title(f"{right:.0%} right" if layer == len(maps) - 1 else "where layer 1 looks", fontsize=12)
+        axes.grid(visible=False)
+    return fig
+
+
+def _blank(axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float]) -> None:
+    axes.set(xlim=x_limits, ylim=y_limits)
+    axes.axis("off")
+
+
+def _box(axes: Axes, x: float, y: float, text: str, colour: str, *, ink: str = "black", width: float = 1.7) -> None:
+    axes.add_patch(
+        FancyBboxPatch((x - width / 2, y - 0.27), width, 0.54, boxstyle="round,pad=0.04", fc=colour, ec="none")
+    )
+    axes.text(x, y, text, ha="center", va="center", color=ink, fontsize=13)

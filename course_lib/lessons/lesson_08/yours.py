@@ -1,0 +1,172 @@
+"""Lesson 08: the learner's functions inside a GPT, its training, and what it writes."""
+
+import html
+import re
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from statistics import fmean, median
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from course_lib.functional.cost import count_flops
+from course_lib.functional.metrics import bits_per_byte
+from course_lib.generation import likeliest, sample, stream
+from course_lib.generation.stepwise import Choice
+from course_lib.models.gpt import GPT, GPTConfig
+from course_lib.text.tokenizer import Tokenizer
+from course_lib.training.batches import text_windows
+from course_lib.training.language_models import LanguageSettings, build_language_model, token_nats, tokenized_prose
+from course_lib.training.loop import FitConfig, fit
+from course_lib.training.progress import Progress
+from course_lib.training.recipe import common
+
+
+def through(model: GPT, way: Callable[..., Tensor]) -> GPT:
+    """The same model, each of whose blocks goes `way(x, norm1, attn, norm2, ffn)`; with a cache it goes its own."""
+    for block in model.blocks:
+        block.forward = partial(_forward, block, type(block).forward, way)
+    return model
+
+
+def _forward(block: nn.Module, own: Callable[..., Tensor], way: Callable[..., Tensor], x: Tensor, *, cache=None, **how):
+    if cache is not None:
+        return own(block, x, cache=cache, **how)
+    return way(x, block.norm1, block.attn, block.norm2, block.ffn)
+
+
+def cached_through(model: GPT, step: Callable[..., Tensor]) -> GPT:
+    """The same model, whose attention is `step(q, k, v, past_k, past_v)` while it writes."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, **_) -> Tensor:
+        new = q.shape[-2]
+        return step(q, k[..., -new:, :], v[..., -new:, :], k[..., :-new, :], v[..., :-new, :])
+
+    for block in model.blocks:
+        block.attn.attend = attend
+    return model
+
+
+def build(settings: LanguageSettings, way: Callable[..., Tensor]) -> GPT:
+    """A fresh GPT that goes the learner's way."""
+    return through(build_language_model(settings), way)
+
+
+def train(model: GPT, settings: LanguageSettings, loss: Callable[..., Tensor], display: Progress) -> None:
+    """As the recipe `gpt_short` trains, with `loss(logits, tokens)` of whole windows."""
+    fit(
+        model,
+        text_windows(
+            tokenized_prose(settings.vocab_size).ids["train"],
+            batch_size=settings.batch_size,
+            length=settings.context_length,
+            seed=settings.seed,
+        ),
+        lambda model, window: loss(model(window), window),
+        config=FitConfig(
+            **common(settings, FitConfig), schedule="cosine", warmup=100, betas=(0.9, 0.98), weight_decay=0.01
+        ),
+        progress=display,
+    )
+
+
+def bits(model: nn.Module, vocab_size: int | None = 1024, split: str = "test") -> float:
+    """Bits per byte of a model on a split of the prose."""
+    prose = tokenized_prose(vocab_size)
+    return bits_per_byte(token_nats(model, prose.ids[split]).sum().item(), prose.num_bytes[split])
+
+
+def writing(tokenizer: Tokenizer, prompts: Sequence[str], *, count: int = 25) -> Callable[[GPT], str]:
+    """An example for `page.watch`: how a model goes on after each prompt, with the same dice each time."""
+
+    def example(model: GPT) -> str:
+        rows = []
+        for number, prompt in enumerate(prompts):
+            dice = torch.Generator().manual_seed(number)
+            ids = torch.tensor([tokenizer.encode("\n" + prompt)])
+            new = sample(model, ids, max_new_tokens=count, temperature=0.8, generator=dice)
+            rows.append(f"<p><b>{html.escape(prompt)}</b>{html.escape(tokenizer.decode(new[0]))}</p>")
+        return "".join(rows)
+
+    return example
+
+
+def write(model: nn.Module, tokenizer: Tokenizer, prompt: str, *, count: int, choose: Choice = likeliest) -> str:
+    """Prints the prompt and each token as soon as it is chosen, in lines of a slide; returns what was written."""
+    ids = torch.tensor([tokenizer.encode("\n" + prompt)])
+    print(prompt, end="")
+    shown, written = prompt, []
+    for tokens in stream(model, ids, max_new_tokens=count, choose=choose):
+        written.append(tokens.item())
+        text = tokenizer.decode(written).replace("\n", " / ")
+        if not text.endswith("\N{REPLACEMENT CHARACTER}"):  # half a character: the rest may come with the next token
+            print(_in_lines(prompt + text)[len(shown) :], end="")
+            shown = _in_lines(prompt + text)
+    print(_in_lines(prompt + text)[len(shown) :])
+    return text
+
+
+def _in_lines(text: str) -> str:
+    """A new line at the first blank behind 65 characters; what is printed stays as it is when the text grows."""
+    return re.sub(r"(.{65}\S*) ", r"\1\n    ", text)
+
+
+@torch.no_grad()
+def repeated(model: nn.Module, starts: Int[Tensor, "B T"], choose: Choice, *, count: int) -> float:
+    """The share of runs of four tokens that stood in the same new text before, on average over the starts."""
+    new = torch.stack(list(stream(model, starts, max_new_tokens=count, choose=choose)), dim=1)
+    return share_repeated(new)
+
+
+def share_repeated(rows: Int[Tensor, "B T"], *, length: int = 4) -> float:
+    """The share of runs of so many tokens that stood in the same row before, from 0 to 1."""
+    runs = [[tuple(row[i : i + length]) for i in range(len(row) - length + 1)] for row in rows.tolist()]
+    return fmean(1 - len(set(row)) / len(row) for row in runs)
+
+
+def held_out(count: int, length: int) -> Int[Tensor, "B T"]:
+    """Windows of the test text, far apart."""
+    ids = tokenized_prose(1024).ids["test"]
+    starts = torch.arange(count) * ((len(ids) - length) // count)
+    return ids[starts[:, None] + torch.arange(length)]
+
+
+def nats_by_time(model: nn.Module, rows: Int[Tensor, "B T"]) -> tuple[float, float]:
+    """Nats per token of rows that are read twice, one after the other: the first time and the second."""
+    twice = torch.cat([rows, rows], dim=1)
+    with torch.no_grad():
+        losses: Float[Tensor, "B T"] = nn.functional.cross_entropy(
+            model(twice[:, :-1]).transpose(1, 2), twice[:, 1:], reduction="none"
+        )
+    length = rows.shape[1]
+    return losses[:, : length - 1].mean().item(), losses[:, length:].mean().item()
+
+
+@torch.no_grad()
+def price_of_a_token(lengths: Sequence[int]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Operations and seconds of one more token behind so many others, with and without a cache.
+
+    Measured on a GPT of random weights, as large as the shipped one but for its context.
+    """
+    model = GPT(GPTConfig(vocab_size=1024, context_length=lengths[-1] + 4, dim=128, depth=4, num_heads=4)).eval()
+    operations, seconds = ({"without": [], "with": []} for _ in range(2))
+    for length in lengths:
+        tokens = torch.zeros(1, length + 1, dtype=torch.long)
+        cache = model.new_cache(length + 4)
+        model.next_logits(tokens[:, :-1], cache)
+        ways = {
+            "without": lambda tokens=tokens: model.logits(model.features(tokens)[:, -1]),
+            "with": lambda cache=cache: model.next_logits(torch.zeros(1, 1, dtype=torch.long), cache),
+        }
+        for name, way in ways.items():
+            operations[name].append(count_flops(way))
+            seconds[name].append(median(_seconds(way) for _ in range(3)))
+    return operations, seconds
+
+
+def _seconds(function: Callable[[], Tensor]) -> float:
+    started = time.perf_counter()
+    function()
+    return time.perf_counter() - started

@@ -1,0 +1,140 @@
+"""The playgrounds of lesson 06 as a learner meets them: live in JupyterLab, untrusted, and on slides."""
+
+import re
+
+import pytest
+from nbformat import from_dict
+from nbformat.v4 import new_code_cell, new_notebook
+from playwright.sync_api import expect
+
+from course_lib.classroom.output import WIDGET_VIEW
+from course_lib.commands.files import read_notebook, write_notebook
+from course_lib.lectures.deck import write_deck
+from course_lib.lectures.story import fold
+from tests.axe import axe_script
+from tests.browser.test_slides import AXE, Deck, measured
+from tests.lectures.small_lesson import slide
+
+pytestmark = pytest.mark.needs("chromium", "lecture_assets")
+
+FIRST = """
+from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_06.playground import PLAYGROUNDS
+model = load_trained("translator").model
+"""
+PLAYED = {"explorer": 'PLAYGROUNDS["explorer"](model).live()', "bpe": 'PLAYGROUNDS["bpe"]().live()'}
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    cells = [slide("# Playgrounds\n\nThings to play with.", paths="90"), new_code_cell(FIRST)]
+    for name, source in PLAYED.items():
+        cells += [slide(f"## {name}", paths="90", show="widget"), new_code_cell(source)]
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path = tmp_path_factory.mktemp("playgrounds") / "06_playgrounds.ipynb"
+    write_notebook(new_notebook(cells=fold(cells), metadata=metadata), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(notebook, start_lab, open_notebook):
+    page = open_notebook(start_lab([notebook]), notebook.name)
+    page.run_all(seconds=240)
+    return page
+
+
+@pytest.fixture(scope="module")
+def stored(page, notebook):
+    """The notebook as it is stored after that run: outputs, but no views of widgets."""
+    cells, outputs = read_notebook(notebook), iter(page.code_cells())
+    for cell in cells.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [from_dict(output) for output in next(outputs)["outputs"]]
+            for output in cell.outputs:
+                output.get("data", {}).pop(WIDGET_VIEW, None)
+    return cells
+
+
+def winner(cell):
+    return cell.locator(".course-said > [lang=fr]")
+
+
+def test_the_search_is_seen_clicked_into_and_turned_by_the_penalty(page):
+    cell = page.cell("explorer")
+    expect(winner(cell)).to_have_text("le ministre ne voit pas la zone économique européenne.")
+    expect(cell.get_by_role("slider", name="Step")).to_have_attribute("aria-valuemax", "11.0")  # the tree's last
+    high = cell.bounding_box()["height"]
+    cell.get_by_label("English sentence").fill("judge is the young")
+    expect(winner(cell)).to_have_text("le juge est jeune.")
+    expect(cell.get_by_role("status")).to_have_text("2 of 4 goals reached")
+    page.screenshot("06-explorer", of=cell)
+
+    cell.get_by_role("button", name="juge −2.17").click()  # the one that led, and lost
+    expect(cell.get_by_text("where each head looks to write “juge” at the start")).to_be_visible()
+    box = cell.get_by_role("button", name="jeune −2.39")
+    box.press("Enter")  # by keyboard, and the focus stays where it was
+    expect(cell.get_by_text("where each head looks to write “jeune” after “juge est”")).to_be_visible()
+    expect(box).to_be_focused()
+    expect(box).to_have_attribute("aria-current", "true")
+
+    page.move_slider(cell.locator(".widget-slider").nth(1), -10)  # length penalty
+    expect(winner(cell)).to_have_text("juge est jeune.")
+    expect(cell.get_by_role("status")).to_have_text("3 of 4 goals reached")
+    assert cell.bounding_box()["height"] == high
+
+    cell.get_by_role("button", name="Back to the start").click()
+    cell.get_by_label("Where it looks").select_option("layer 2, head 3, at all steps")
+    expect(cell.get_by_role("status")).to_have_text("4 of 4 goals reached")
+    expect(cell.get_by_text("words look most at a word that the grammar links to them")).to_be_visible()
+    cell.get_by_label("English sentence").fill("")
+    expect(cell.get_by_text("Type a sentence, or take one of the examples.")).to_be_visible()
+    cell.get_by_role("button", name="Back to the start").click()
+
+
+def test_a_text_is_merged_pair_by_pair(page):
+    cell = page.cell("bpe")
+    expect(cell.get_by_text("79 letters are 70 tokens")).to_be_visible()
+    page.move_slider(cell.locator(".widget-slider"), 12)
+    expect(cell.get_by_text("Merge 13: lo + wer· → lower·, which stood there twice.")).to_be_visible()
+    cell.get_by_label("A word to cut").fill("newer")
+    expect(cell.get_by_role("status")).to_have_text("3 of 3 goals reached")
+    page.screenshot("06-bpe", of=cell)
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_axe_finds_nothing_serious_in_either_theme(page, theme):
+    page.page.evaluate("(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+    light = "true" if theme.endswith("Light") else "false"
+    page.page.wait_for_selector(f"body[data-jp-theme-light={light}]", state="attached")
+    page.page.evaluate(axe_script())
+    wrong = {}
+    for name, source in PLAYED.items():
+        page.cell(source).locator(".jp-OutputArea").first.evaluate("(one) => { one.id = 'looked-at'; }")
+        wrong[name] = page.page.evaluate(AXE, "#looked-at")
+        page.cell(source).locator("#looked-at").first.evaluate("(one) => one.removeAttribute('id')")
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+def test_an_untrusted_notebook_has_the_tree_as_a_table(stored, start_lab, open_notebook, tmp_path):
+    path = tmp_path / "untrusted.ipynb"
+    write_notebook(stored, path)
+    page = open_notebook(start_lab([path]), path.name)
+    cell = page.cell("explorer")
+    cell.locator("summary", has_text="Judge is the young.; Step: 2").click()
+    box = cell.get_by_title("le juge: log p −2.38, went on").last
+    expect(box).to_have_css("background-color", "rgb(0, 114, 178)")  # the winner's
+    expect(cell.get_by_text(re.compile("Can you get there"))).to_be_visible()
+    assert cell.locator("style").count() == 0
+
+
+def test_a_deck_steps_through_both_within_its_slides(browser, stored, tmp_path):
+    file = tmp_path / "deck.html"
+    write_deck(stored, file)
+    deck = Deck(browser, file)
+    assert measured(deck) == {}
+    deck.page.evaluate(axe_script())
+    for number in deck.numbers():
+        deck.go(number)
+        assert deck.page.evaluate(AXE, "section.present") == []
+    deck.page.context.close()
+    assert deck.problems == []

@@ -1,0 +1,87 @@
+"""The playgrounds of lesson 07 in JupyterLab, in an untrusted notebook and on slides."""
+
+import pytest
+from playwright.sync_api import expect
+
+from course_lib.commands.files import write_notebook
+from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+
+pytestmark = pytest.mark.needs("chromium", "lecture_assets")
+
+FIRST = """
+from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_07.playground import PLAYGROUNDS
+from course_lib.lessons.lesson_07.sentences import passages
+
+bert = load_trained("bert")
+"""
+PLAYED = {
+    "blank": "PLAYGROUNDS['blank'](bert.model).live()",
+    "search": "PLAYGROUNDS['search'](None, passages(['05'])).live()",
+}
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    return write_playgrounds(tmp_path_factory.mktemp("playgrounds") / "97_bert.ipynb", FIRST, PLAYED)
+
+
+@pytest.fixture(scope="module")
+def played(notebook, start_lab, open_notebook):
+    """The playgrounds after all cells have run."""
+    page = open_notebook(start_lab([notebook]), notebook.name)
+    page.run_all(seconds=240)
+    return page
+
+
+def test_a_click_hides_a_word_and_the_heads_say_where_they_looked(played):
+    cell = played.cell("PLAYGROUNDS['blank']")
+    box, high = cell.get_by_label("Sentence"), cell.bounding_box()["height"]
+    cell.get_by_role("button", name="La [loi] est nouvelle.").click()
+    expect(cell.get_by_text("“loi” stood there")).to_be_visible()
+    cell.get_by_role("button", name="Show “loi”").press("Space")
+    expect(cell.get_by_text("No word is hidden")).to_be_visible()
+    expect(cell.get_by_role("button", name="Hide “loi”")).to_be_focused()
+    cell.get_by_role("button", name="Hide “nouvelle”").click()
+    expect(box).to_have_value("la loi est [nouvelle].")
+    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached")
+    word = cell.locator("p .column-2")
+    resting = word.evaluate("(one) => getComputedStyle(one).backgroundColor")
+    cell.get_by_role("rowheader", name="head 3.2").hover()
+    assert word.evaluate("(one) => getComputedStyle(one).backgroundColor") != resting
+    played.screenshot("07-blank", of=cell)
+    assert cell.bounding_box()["height"] == high
+    box.fill("the ministers of the country [are] old")
+    expect(cell.get_by_role("status")).to_have_text("2 of 3 goals reached")
+    box.fill("the ministr [signs today] it")
+    expect(cell.get_by_text("One word to a blank, please: “signs today” is 2 of them.")).to_be_visible()
+
+
+def test_a_question_finds_sentences_of_the_pages_by_meaning_and_by_words(played):
+    cell = played.cell("PLAYGROUNDS['search']")
+    cell.get_by_label("Question").fill("padding")
+    expect(cell.locator("b", has_text="padding").first).to_be_visible()
+    expect(cell.get_by_role("listitem").first).to_contain_text("lesson 05")
+    cell.get_by_label("Question").fill("xyzzy")
+    expect(cell.get_by_text("No sentence has a word of yours.")).to_be_visible()
+    played.screenshot("07-search", of=cell)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_nothing_serious(played, theme):
+    assert found_by_axe(played, PLAYED, theme) == {}
+
+
+def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
+    path = tmp_path / "untrusted.ipynb"
+    write_notebook(as_stored(played, notebook), path)
+    page = open_notebook(start_lab([path]), path.name)
+    blank = page.cell(PLAYED["blank"])
+    blank.locator("summary").nth(1).click()
+    expect(blank.get_by_text("“loi” stood there").first).to_be_visible()
+    page.screenshot("07-untrusted", of=blank)
+    expect(page.cell(PLAYED["search"]).get_by_text("by meaning").first).to_be_visible()
+
+
+def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
+    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}

@@ -1,0 +1,81 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from course_lib.lessons.lesson_07.recipes import parallel as task
+from course_lib.lessons.lesson_07.recipes.pretraining import build, encode
+
+TINY = task.ParallelSettings(dim=16, depth=1, num_heads=2, sentences=60, steps=3, batch_size=4)
+ROWS = [(("the", "law", "signs"), ("la", "loi")), ((), ("la", "loi", "signe"))]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return build(replace(TINY, seed=5)).eval()
+
+
+def test_both_contestants_read_as_many_sentences_of_each_language_equally_often():
+    read = {name: task.rows_to_read(replace(each, sentences=600)) for name, each in task.CONTESTANTS.items()}
+    for rows in read.values():
+        assert [sum(bool(row[side]) for row in rows) for side in (0, 1)] == [300, 300]
+    passes = [each.steps * each.batch_size / len(read[name]) for name, each in task.CONTESTANTS.items()]
+    assert passes[0] == pytest.approx(passes[1], rel=1e-3)
+
+
+def test_half_of_the_rows_are_pairs_and_no_other_sentence_is_read_in_both_languages():
+    pairs = task.translation_splits(train=60, validation=task.PAIRS, test=task.PAIRS, max_clauses=1).train
+    translated = {pair.english: pair.french for pair in pairs}
+    rows = task.rows_to_read(replace(TINY, parallel=True))
+    both = [row for row in rows if all(row)]
+    assert 2 * len(both) == len(rows) and all(translated[english] == french for english, french in both)
+    for single in (task.rows_to_read(TINY), [row for row in rows if not all(row)]):
+        english, french = ({row[side] for row in single if row[side]} for side in (0, 1))
+        assert not {translated[words] for words in english} & french
+
+
+def test_french_is_segment_one_and_what_a_row_lacks_is_padding():
+    english, french = task.with_gaps(ROWS, seed=0)
+    assert english.valid.sum(dim=1).tolist() == [5, 0] and french.valid.sum(dim=1).tolist() == [4, 5]
+    assert (english.segments == 0).all() and (french.segments == 1).all()
+    assert len(task.with_gaps(ROWS[1:], seed=0)) == 1
+
+
+def test_positions_of_the_translation_count_from_zero(model):
+    words = "la loi".split()
+    beside, alone = task.with_gaps([(words, words)], seed=0), task.with_gaps([((), words)], seed=0)
+    second = model.bert.embed(torch.tensor([encode(words).ids]), torch.ones(1, 4).long())
+    given = beside[1]._replace(tokens=torch.tensor([encode(words).ids]))
+    same = [beside[0]._replace(tokens=given.tokens), given]
+    embedded = []
+    hook = model.bert.norm.register_forward_hook(lambda module, inputs, output: embedded.append(output))
+    task.features(model, same)
+    hook.remove()
+    torch.testing.assert_close(embedded[1], second)
+    assert alone[0].segments.unique().tolist() == [1]
+
+
+def test_hidden_words_are_scored_in_both_languages(model):
+    sides = task.with_gaps(ROWS, seed=3)
+    hidden = torch.cat([side.hidden for side in sides])
+    logits = model.logits(task.features(model, sides))
+    order = torch.cat([side.tokens.masked_scatter(side.masked, side.hidden) for side in sides], dim=1)
+    masked = torch.cat([side.masked for side in sides], dim=1)
+    expected = torch.nn.functional.cross_entropy(logits[masked], order[masked])
+    torch.testing.assert_close(task.gap_loss(model, sides), expected)
+    assert sorted(order[masked].tolist()) == sorted(hidden.tolist())
+
+
+def test_a_gap_is_filled_alone_and_beside_a_translation(model):
+    alone, beside = (task.fill_beside(model, "the [MASK] signs .", french) for french in ("", "la loi signe ."))
+    assert len(alone) == len(beside) == 3 and alone[0][1] != beside[0][1]
+
+
+def test_a_translation_is_found_where_its_vector_is_the_nearest(model, monkeypatch):
+    pairs = task.held_out("validation")[:6]
+    vectors = torch.eye(6)
+    monkeypatch.setattr(task, "vectors", lambda model, sentences, language: vectors)
+    assert task.translations_found(model, pairs) == 1
+    wrong = iter([vectors, vectors.roll(1, dims=0)])
+    monkeypatch.setattr(task, "vectors", lambda model, sentences, language: next(wrong))
+    assert task.translations_found(model, pairs) == 0
