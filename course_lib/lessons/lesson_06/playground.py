@@ -29,7 +29,7 @@ EXAMPLES = (
     "Two ministers think that she will not sign the new agreement.",
     "The zebra visits the old school.",
 )
-SHORT, DRAMA = "The minister does not see the old area.", "Judge is the young."  # on slides; in the second, what leads loses
+DRAMA = "Judge is the young."  # what leads is not what wins; on slides only: learners look for their own
 MAX_WORDS = 30
 EVERY = (-1, -1)  # in place of (layer, head)
 
@@ -64,7 +64,7 @@ def explorer(model: Transformer) -> Explorer:
                 vocabulary=vocabularies()[0].vocabulary[4:],
                 split=tokenize_english,
             ),
-            Slider(name="beams", label="Number of beams", low=1, high=5, step=1, value=4),
+            Slider(name="beams", label="Number of beams", low=1, high=5, step=1, value=3),
             Slider(name="penalty", label="Length penalty", low=0, high=2, step=0.1, value=1.0),
             Steps(name="at", label="Step", value=7, most=2 * MAX_WORDS + 10),
             Choice(
@@ -90,7 +90,7 @@ def explorer(model: Transformer) -> Explorer:
             ),
             goal("one head that follows the grammar's alignment from end to end", follows),
         ),
-        steps={"text": (SHORT, DRAMA), "at": ((2, ""), (4, ""), (7, ""))},
+        steps={"text": (EXAMPLES[0], DRAMA), "at": ((2, ""), (4, ""), (7, ""))},
     )
 
 

@@ -100,7 +100,7 @@ def bars(
             if bet is not None and name == bet_on:
                 axes.plot([x - 0.32], [bet], "*", color=BET, markersize=18)
                 axes.text(x - 0.4, bet, "your bet", color=BET, ha="right", va="center", fontsize=14)
-        axes.set_xticks(range(len(scores)), list(scores))
+        axes.set_xticks(range(len(scores)), [name.replace("side by", "side\nby") for name in scores])
         axes.set(title=title, ylabel=label, xlim=(-0.5, len(scores) - 0.4), ylim=(0, top))
     return fig
 
