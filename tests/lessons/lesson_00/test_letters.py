@@ -70,11 +70,11 @@ def test_the_board_keeps_the_best_for_each_number_of_letters():
     assert "2: 94.6 %, hw<" in board and "92.1" not in board and board.count("–") == 6
 
 
-def test_the_board_remembers_what_was_tried_beside_ours(explorer):
+def test_the_board_remembers_what_was_tried(explorer):
     assert "%, hw<" not in explorer.frame({"letters": "th"}).html
     explorer.frame({"letters": "hw"})
     board = explorer.frame({"letters": "e"}).html
-    assert all(f"%, {tried}<" in board for tried in ("hw", "aeiou", "ehiostuw"))
+    assert all(f"%, {tried}<" in board for tried in ("hw", "e"))
 
 
 def test_the_box_answers_by_the_softmax_that_it_is_given():
