@@ -86,5 +86,5 @@ def _code_html(source: str) -> str:
     return (
         '<pre tabindex="0" style="white-space:pre;background:#fff;color:#000;border:1px solid #8a8a8a;padding:0.7em;'
         f'overflow:auto;max-height:{1.35 * LINES + 1.4:.2f}em;line-height:1.35">'
-        f'<code style="background:transparent;color:inherit;white-space:pre">{code}</code></pre>'
+        f'<code style="background:transparent;color:#000;white-space:pre">{code}</code></pre>'
     )

@@ -24,7 +24,7 @@ DECODER = (
 )
 BLOCKS = {  # from bottom to top: what lies on the side path, and what on the residual one
     "post-norm (2017)": (("sublayer", "side"), ("+", "main"), ("norm", "main")),
-    "pre-norm (2020)": (("norm", "side"), ("sublayer", "side"), ("+", "main")),
+    "pre-norm (from 2019)": (("norm", "side"), ("sublayer", "side"), ("+", "main")),
 }
 
 

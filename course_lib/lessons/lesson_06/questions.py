@@ -46,8 +46,8 @@ QUIZZES = {
         },
     ),
     "bug": Quiz(
-        "A colleague trains a translator like this. Within a hundred steps the loss is nearly zero; what it writes is "
-        "nonsense. Why?",
+        "A colleague trains a translator like this; the model is the library's, its decoder has a causal mask. Within "
+        "a hundred steps the loss is nearly zero; what it writes is nonsense. Why?",
         options={
             "The decoder reads the word that it has to predict": "Row $i$ sees $y_i$ and must say $y_i$: it copies, "
             "and the causal mask allows it, for $y_i$ is no later word. Reading `target[:, :-1]` and predicting "
@@ -144,9 +144,9 @@ BETS = {
         "Post-norm, no warm-up, 200 steps: a translator of one block on each side learns. What about eight blocks on "
         "each side?",
         options=(
-            "It learns faster: it is the larger network",
-            "It learns as much as the small one",
-            "It learns how frequent each word is, and little more",
+            "Its loss is over half a nat below that of one block: it is the larger network",
+            "Its loss is about that of one block: within half a nat",
+            "Its loss is over half a nat above that of one block",
         ),
     ),
     "tricks": Bet(

@@ -25,7 +25,7 @@ def mechanism(tokens: Sequence[str], right: Sequence[float], guesses: Sequence[s
     mask.set_title("Each place sees itself and the past")
     mask.grid(visible=False)
     _blank(table, (0, 10), (-count + 0.4, 1.4))
-    for x, name in ((1.1, "reads ... up to"), (3.9, "guesses"), (6.1, "comes"), (8.6, "it got p =")):
+    for x, name in ((1.1, "reads ... up to"), (3.9, "guesses"), (6.1, "comes"), (8.6, "its probability")):
         table.text(x, 0.9, name, ha="center", color=GREY, fontsize=14)
     for row, (p, guess) in enumerate(zip(right, guesses, strict=True)):
         same = guess == tokens[row + 1]

@@ -30,7 +30,7 @@ QUIZZES = {
     "perbyte": Number(
         "The model gives the right token a probability of 1/8. The token is ` function`, nine bytes with its space. "
         "How many bits per byte are that?",
-        answer=1 / 3,
+        answer=0.333,
         tolerance=0.01,
         why="$-\\log_2 \\tfrac18 = 3$ bits for the token, shared by nine bytes: $3/9 = 0.33$. A model is charged for "
         "what it did not expect, and the bytes make models with different tokens comparable.",
@@ -112,8 +112,8 @@ return scores.softmax(dim=-1) @ v
             "Both improve alike": "A table has to have *seen* a context, letter by letter. Most contexts of twenty "
             "letters are new in any text.",
             "The table grows with the text and still knows only what it has seen; a GPT finds what contexts have in "
-            "common": "What it learns about one word serves all words like it, and it can read a thousand tokens back. "
-            "Lesson 09 measures how far that carries.",
+            "common": "What it learns about one word serves all words like it, and a large one reads "
+            "thousands of tokens back. Lesson 09 measures how far that carries.",
             "The table wins by more": "Longer contexts help a table less and less: most of them it has never seen.",
         },
         answer=1,
@@ -159,7 +159,8 @@ BETS = {
     ),
     "induction": Bet(
         "A row of random symbols comes a second time. Two layers of attention learn to go on rightly in 400 steps, "
-        "nearly always. One layer gets 1,600 steps. How many symbols does it name right?",
+        "nearly always. One layer gets 1,600 steps (in our training; here it gets 400). How many symbols does it name "
+        "right?",
         low=0,
         high=100,
         unit="%",

@@ -27,7 +27,7 @@ def mechanism(model: nn.Module, tokenizer: Tokenizer, text: str, *, bet=None) ->
         figures.mechanism(names, right.tolist(), guesses),
         alt="Left: a square of places against places, filled on and below the diagonal: each place sees itself and "
         "what stands before it. Right, a row for each place: the token read last, the model's favourite for the next "
-        "one, the token that comes, and the probability that it had. Some favourites are right, most are not.",
+        "one, the token that comes, and the probability that it had. About half of the favourites are right.",
     )
 
 
@@ -60,23 +60,24 @@ def bits(
     return Result(
         figures.bits(rows, bet),
         alt="Bits per byte of the test text, fewer are better. On tokens your GPT stands behind the table of pairs and "
-        "far behind an LSTM that trained as long; the shipped GPT, after minutes, is ahead of all tables, by little. "
+        "far behind an LSTM that trained as long; the shipped GPT, after minutes, is level with the best table. "
         "On characters the 8-gram leads, then LSTM and RNN, then GPT.",
         claims=(
             ("1,500 steps do not reach a table of token pairs", yours > tokens[2]),
             ("an LSTM as large, trained as long, is over 0.1 ahead of yours, every seed", max(short) < yours - 0.1),
-            ("the shipped GPT (as evaluated here, and every seed) beats all tables over tokens, by less than 0.05",
-             max(ours, *long) < min(tokens.values()) < max(long) + 0.05),
+            ("the shipped GPT (as evaluated here, and every seed) is within 0.02 of the best table over tokens",
+             max(abs(value - min(tokens.values())) for value in (ours, *long)) < 0.02),
             ("on characters the 8-gram and the LSTM beat GPT, every seed",
              letters[8] < max(characters["LSTM"]) < min(characters["GPT"])),
         ),
         came=yours,
-        outcome="Counting two tokens takes a moment, and your GPT does not reach it. A table of pairs *is* what it "
-        "learns first; the rest takes time. Two million characters are little for a model that has to learn from "
-        "scratch what a distance is; an LSTM is built for *one after the other*. So why did GPT win? Tables stop "
-        "growing: each longer context was seen less often, and most were never seen. The LSTM must work through a "
-        "text step by step. A GPT uses all that a machine can do at once, and goes on getting better with more data, "
-        "more parameters, more time. Lesson 09 measures that.",
+        outcome="Counting two tokens takes a moment, and your GPT does not reach it. The shipped one is level with the "
+        "best table, after minutes of computing (an LSTM on tokens was not given as many). If the story ended here, "
+        "nobody would use it. Probably two million characters are little for a model that has to learn from scratch "
+        "what a distance is; an LSTM is built for *one after the other*. Why, then, did GPT win elsewhere? Tables "
+        "stop gaining: from four tokens to six there is hardly a change, since most longer contexts were never seen. "
+        "The LSTM must work through a text step by step. A GPT uses all that a machine can do at once, and with more "
+        "data, parameters and time it goes on getting better: lesson 09 measures that.",
     )  # fmt: skip
 
 
@@ -139,7 +140,8 @@ def cache(
             (f"at {lengths[-1]:,} tokens the cache saves over 99 % of the operations", ratio > 100),
         ),
         outcome="Keys and values of the past never change: no token sees a later one. So they are kept, and only the "
-        "new token's query is asked. The price is memory: two vectors for each token, layer and head.",
+        "new token's query is asked. The price is memory: two vectors for each token and layer, here 2 x 4 x 128 "
+        "numbers a token. (Measured on a network of our GPT's size, with random weights and a longer window.)",
     )
 
 
@@ -177,11 +179,13 @@ def induction(two: AttentionOnly, one: AttentionOnly, card: Card, *, bet=None) -
              heads.at_followers(weights, rows)[1].max().item() > 0.9),
         ),
         came=100 * sum(right["one layer, four times the steps"]) / len(card["seeds"]),
-        outcome="Layer 1 writes into each place *which symbol stood before me*. Layer 2 asks *who comes after a symbol "
-        "like mine?*, finds the place, and copies its symbol. The second question can only be asked of answers to the "
-        "first: that takes two layers, and two heads in one layer do not do it. Olsson et al. 2022 find such "
-        "**induction heads** in every model of two layers and more that they study, and a bump in its loss where they "
-        "form.",
+        outcome="Layer 1 writes into each place *which symbol stood before me*. Layer 2 asks *who comes after a "
+        "symbol like mine?*, finds the place, and copies its symbol. The second question can only be asked of answers "
+        "to the first: that takes two layers, and two heads in one layer do not do it. (One layer sees which symbols "
+        "occur in the row at all: hence more than 1 in 64.) In the maps the dotted line is where the row begins "
+        "again, rings mark what is to be copied, and layer 1 looks back one place only while the row is new. Olsson "
+        "et al. 2022 find such **induction heads** in every model of two layers and more that they study, and a bump "
+        "in its loss where they form.",
     )  # fmt: skip
 
 
