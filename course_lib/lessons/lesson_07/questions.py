@@ -126,8 +126,8 @@ BETS = {
         unit="% right",
     ),
     "agreement": Bet(
-        "*Les étudiants de l'université ____*: signs or sign? The verb belongs to the students, but a singular noun "
-        "stands nearer. In how many such sentences does `bert` prefer the right form of the verb?",
+        "*Les étudiants de l'université ____ la loi*: *signent* or *signe*? The verb belongs to the students, but a "
+        "singular noun stands nearer. In how many such French sentences does `bert` prefer the right form?",
         low=0,
         high=100,
         unit="%",

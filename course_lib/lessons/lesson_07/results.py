@@ -56,11 +56,12 @@ def training(history: History, bert: BERTForMaskedLM, *, bet=None) -> Result:
         figures.training(
             history.validation_steps, yours, {"frequencies alone": frequency, "bert, 12,000 steps": trained}
         ),
-        alt="Nats per hidden word in new sentences against steps: yours begins at the level of a guesser that knows "
+        alt="Nats per hidden word in new sentences against steps: yours begins a little below a guesser that knows "
         "frequencies alone, falls, and ends between that line and the one of the model that comes with the course.",
         claims=(("it ends over 1.5 nats below what frequencies alone allow", yours[-1] < frequency - 1.5),),
         outcome="First come frequencies, then word classes (a noun belongs here), last what agrees with what: the "
-        "blanks above show it. Each row of 15 % gaps is a question with a free answer, and text is full of them.",
+        "three blanks show it while it learns. Each row of 15 % gaps is a question with a free answer, and text is "
+        "full of them.",
     )
 
 
@@ -86,7 +87,9 @@ def few_labels(card: Mapping, *, bet=None) -> Result:
         came=sum(tagging["pretrained"][10]) / len(tagging["pretrained"][10]),
         outcome="On the right no label can help: the nouns of the questions stand in no labelled sentence, and *les "
         "lois sont difficiles* does not say that *loi* is feminine. Only the unlabelled text does, in other sentences "
-        "(*la loi est nouvelle*). And a network without that text does worse than counting with logistic regression.",
+        "(*la loi est nouvelle*). On the left a fresh network even does worse than logistic regression (\"without a "
+        "network\"); on the right both guess. One draw of ten sentences, as in the cell above, may lie well off the "
+        "mean.",
     )  # fmt: skip
 
 
@@ -189,8 +192,9 @@ def meaning(encoder: SentenceEncoder, *, bet=None) -> Result:
         "sentences of each pair, which mean nearly the same and share hardly a word." if official else
         "A table of six sentences of the grammar against themselves: those that share words are brightest.",
         claims=(("for all six the nearest other sentence is the one that means the same", found),) if official else (),
-        outcome="Nobody wrote these six sentences for it, and no two of a pair share a noun or a verb. What is "
-        "compared is the mean of the features of all tokens; what made that mean useful is a second training, on "
+        outcome="None of these six sentences was chosen from its training text, and no two of a pair share a noun or "
+        "a verb. What is compared is the mean of the features of all tokens; what made that mean useful is a second "
+        "training, on "
         "pairs of sentences that belong together (Reimers & Gurevych 2019)." if official else
         "Our small model compares words and their places, and little meaning: it has read a grammar, not the world.",
     )  # fmt: skip
