@@ -152,7 +152,7 @@ _CSS = """
 .reveal .course-below .course-map :is(td,tbody th) {line-height:1}
 .reveal .course-below .course-map caption {display:none}
 .reveal .course-below {gap:.3em 1.5em}
-.reveal .course-legend {max-width:15em}
+.reveal .course-legend {max-width:12em}
 """
 
 
