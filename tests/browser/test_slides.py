@@ -168,18 +168,24 @@ def of_each(lectures):
     return pytest.mark.parametrize(("lesson", "minutes"), lectures, ids=ids)
 
 
-def widgets(lesson, minutes):
-    return sum("widget" in slide.show for slide in slides_of(read_notebook(lesson), minutes))
+def widgets(lesson):
+    return sum("widget" in slide.show for slide in full_path(lesson))
+
+
+def full_path(lesson):
+    """The slides of the longest lecture; a shorter one is made of the same, which a test below holds."""
+    return slides_of(read_notebook(lesson), dict(LECTURES)[lesson])
 
 
 each_lesson = pytest.mark.parametrize("lesson", TAUGHT, ids=lambda path: path.stem)
-each_lecture = of_each(LECTURES)
-each_lecture_with_widgets = of_each([lecture for lecture in LECTURES if widgets(*lecture)])
+each_with_widgets = pytest.mark.parametrize(
+    "lesson", [one for one in TAUGHT if widgets(one)], ids=lambda path: path.stem
+)
 
 
-@each_lecture
-def test_nothing_overflows_and_all_text_can_be_read(open_deck, lesson, minutes):
-    assert measured(open_deck(lesson, minutes)) == {}
+@each_lesson
+def test_nothing_overflows_and_all_text_can_be_read(open_deck, lesson):
+    assert measured(open_deck(lesson)) == {}
 
 
 def measured(deck):
@@ -260,7 +266,7 @@ def test_axe_finds_nothing_serious(open_deck, lesson):
 
 @of_each(SHORTER)
 def test_a_shorter_path_is_made_of_slides_of_the_full_one(open_deck, files, lesson, minutes):
-    """So that what axe-core finds out about those of the full path holds for it, too."""
+    """So that what all other tests find out about those of the full path holds for it, too."""
     full, shorter = sections(files(lesson)), sections(files(lesson, minutes))
     assert len(shorter) == len(slides_of(read_notebook(lesson), minutes)) < len(full)
     assert [section for section in full if section in set(shorter)] == shorter
@@ -286,12 +292,12 @@ def test_axe_sees_a_fault(open_deck):
     }
 
 
-@each_lecture
-def test_every_figure_has_its_alt_text_and_every_formula_is_typeset(open_deck, lesson, minutes):
-    deck = open_deck(lesson, minutes)
+@each_lesson
+def test_every_figure_has_its_alt_text_and_every_formula_is_typeset(open_deck, lesson):
+    deck = open_deck(lesson)
     alts = deck.page.locator(".slides img").evaluate_all("(images) => images.map((image) => image.alt)")
     assert alts and all(len(alt) > 20 for alt in alts)
-    slideshow = compose(read_notebook(lesson), path=minutes)
+    slideshow = compose(read_notebook(lesson), path=dict(LECTURES)[lesson])
     texts = [cell.source for cell in slideshow.cells if cell.cell_type == "markdown"]
     outputs = [output for cell in slideshow.cells for output in cell.get("outputs", [])]
     texts += ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
@@ -333,10 +339,10 @@ def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck, lesson
     assert deck.name() == slide and frame.inner_text() == seen[-1]
 
 
-@each_lecture_with_widgets
-def test_all_frames_of_all_widgets_can_be_reached_with_their_own_words(open_deck, lesson, minutes):
-    deck = open_deck(lesson, minutes)
-    assert deck.page.locator(".course-stepper").count() == widgets(lesson, minutes)
+@each_with_widgets
+def test_all_frames_of_all_widgets_can_be_reached_with_their_own_words(open_deck, lesson):
+    deck = open_deck(lesson)
+    assert deck.page.locator(".course-stepper").count() == widgets(lesson)
     for number in deck.numbers():
         deck.go(number, -1)
         stepper = deck.page.locator("section.present .course-stepper")
@@ -373,13 +379,13 @@ def test_the_notes_stand_in_a_window_of_their_own_that_follows(open_deck):
     assert notes.evaluate(AXE) == []
 
 
-@each_lecture
-def test_the_notes_of_each_slide_can_be_read(open_deck, lesson, minutes):
-    deck = open_deck(lesson, minutes)
+@each_lesson
+def test_the_notes_of_each_slide_can_be_read(open_deck, lesson):
+    deck = open_deck(lesson)
     with deck.page.expect_popup() as opened:
         deck.page.keyboard.press("s")
     notes, planned = opened.value, 0
-    for number, slide in zip(deck.numbers(), slides_of(read_notebook(lesson), minutes), strict=True):
+    for number, slide in zip(deck.numbers(), full_path(lesson), strict=True):
         deck.go(number)
         planned += slide.minutes
         assert len(notes.locator("#notes").inner_text()) > 40

@@ -1,6 +1,7 @@
 """The widget kit in JupyterLab, in an untrusted notebook, in a deck, in a live lecture: mouse, touch and keyboard."""
 
 import re
+from contextlib import suppress
 
 import pytest
 from nbformat import from_dict
@@ -183,7 +184,11 @@ def test_an_example_comes_is_shaken_and_taken_back(pad):
     pad.get_by_role("button", name="Give me an example").click()
     shows(pad, "There are 156 pixels of ink.")  # 16 * 16 - 10 * 10
     words = pad.get_by_text("pixels of ink")
-    pad.get_by_role("button", name="Shake it").click()
+    for _ in range(4):  # a shaken drawing has as many pixels as before in 3 of 100 cases
+        pad.get_by_role("button", name="Shake it").click()
+        with suppress(AssertionError):
+            expect(words).not_to_contain_text("156 pixels", timeout=10_000)
+            break
     expect(words).not_to_contain_text("156 pixels")
     assert 60 < ink_of(pad) < 300
     pad.get_by_role("button", name="Undo").click()
