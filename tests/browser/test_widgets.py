@@ -14,8 +14,8 @@ from course_lib.lectures.deck import write_deck
 from course_lib.lectures.handout import lesson_page
 from course_lib.lectures.story import fold
 from tests.axe import axe_script
-from tests.browser.test_live import Lecture, served
-from tests.browser.test_slides import AXE, Deck, measured
+from tests.browser.test_live import DRAWING, Lecture, served
+from tests.browser.test_slides import AXE, MEASURE, Deck, measured
 from tests.lectures.small_lesson import slide
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
@@ -373,5 +373,9 @@ def test_in_a_lecture_the_pad_and_the_pictures_live(browser, stored, tmp_path):
         lecture.go("pictures")
         with lecture.drawn_anew("a picture"):
             lecture.here("[alt='a ring']").click()
+        more = "(one) => one.insertAdjacentHTML('beforeend', '<div>one more line</div>'.repeat(20))"
+        lecture.here(DRAWING).evaluate(more)
+        lecture.settle()
+        assert lecture.page.evaluate(MEASURE) == []  # it got smaller, nothing is cut off
         lecture.context.close()
         assert lecture.problems == [] and lecture.outside() == []

@@ -54,6 +54,7 @@ SMALL = {  # name -> settings of every contestant that has them; constants
     "bert": ({"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80}, {(few_labels, "DRAWS"): 2}),
     "vit": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
     "vit_digits": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
+    "vit_fine": ({"images": None}, {(vit, "SPLIT_IMAGES"): FEW}),
     "vit_data": (VIT | {"images": 8}, {(vit, "SPLIT_IMAGES"): FEW}),
     "swin": (SWIN, {(swin, "SPLIT_IMAGES"): FEW}),
     "shifted_windows": (SWIN | {"num_heads": (1,)}, {(swin, "SPLIT_IMAGES"): FEW}),
@@ -69,6 +70,7 @@ SMALL = {  # name -> settings of every contestant that has them; constants
         }
         | {(unet, "instance_scores"): partial(unet.instance_scores, count=6)},
     ),
+    "unet_no_skips": ({}, {(unet, "SPLIT_SCENES"): {"validation": 12, "test": 14}}),
 }
 
 

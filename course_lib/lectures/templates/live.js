@@ -56,6 +56,19 @@ window.courseLive = (function () {
     });
   }
 
+  /* Text and tables get smaller, step by step, where there is more of them than the slide has room for. */
+  function fit(holder) {
+    holder.querySelectorAll(DRAWING + ":not(:has(img))").forEach((drawing) => {
+      const room = drawing.parentElement;
+      for (const scale of [1, 0.9, 0.8, 0.7, 0.6]) {
+        drawing.style.zoom = scale;
+        drawing.style.width = room.clientWidth / scale + "px";
+        drawing.style.height = room.clientHeight / scale + "px";
+        if (drawing.scrollHeight <= drawing.clientHeight + 1) return;
+      }
+    });
+  }
+
   function adopt(holder) {
     const slide = document.getElementById(holder.dataset.slide);
     holder.dataset.preventSwipe = "";
@@ -63,11 +76,13 @@ window.courseLive = (function () {
     const watch = new MutationObserver(() => {
       if (!holder.querySelector(DRAWING + " > *")) return;
       dress(holder);
+      fit(holder);
       if (holder.dataset.living) return;
       holder.dataset.living = "yes";
       setAlive(slide, true);
       if (allLive()) tell(failed, true);
     });
+    if (window.Reveal) Reveal.on("slidechanged", (event) => event.currentSlide === slide && fit(holder));
     watch.observe(holder, { childList: true, characterData: true, subtree: true, attributes: true, attributeFilter: ["title"] });
   }
 
@@ -101,6 +116,7 @@ window.courseLive = (function () {
 
   return {
     begin(baseUrl, kernelId) {
+      addEventListener("resize", () => document.querySelectorAll(".live").forEach(fit));
       watchKernel(baseUrl + "api/kernels/" + kernelId);
       provideCookie();
       leave = () => {

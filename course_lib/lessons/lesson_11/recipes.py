@@ -5,14 +5,18 @@ NeurIPS 2021, arXiv 2105.01601. He et al., "Deep residual learning", CVPR 2016, 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.data.digits import CleanDigits, LabelledImages
 from course_lib.data.scenes import DigitScenes
+from course_lib.functional.attention_maps import attention_distance, position_similarity
+from course_lib.functional.images import standardise
+from course_lib.layers.recording import record_attention
 from course_lib.models.mixer import Mixer, MixerConfig
 from course_lib.models.resnet import resnet8
 from course_lib.models.vit import ViT, ViTConfig
@@ -23,6 +27,7 @@ from course_lib.training.vision import accuracy, fit_classifier, seed_of_step
 
 NETS = ("vit", "hybrid", "mixer", "resnet")
 CLUTTER = {"plain": 0.0, "weak": 0.3, "full": 1.0}  # what scenes are scored on
+LARGER = 44  # pixels a side: pictures of another size than those that were learned from
 SPLIT_IMAGES = {"validation": 2000, "test": 4000}
 
 
@@ -105,6 +110,39 @@ def right(model: nn.Module, settings: ImageSettings, split: str) -> Scores:
     }
 
 
+@torch.no_grad()
+def head_distances(
+    model: ViT, pixels: Float[Tensor, "B 1 S S"], distance: Callable[..., Tensor] = attention_distance
+) -> Float[Tensor, "L H"]:
+    """How far each head of each block looks, in pixels, on average over these images; pixels from 0 to 1."""
+    with record_attention(model.eval()) as record:
+        model(standardise(pixels))
+    return distance(record.maps(), *model.config.grid, model.config.patch_size).mean(dim=0)
+
+
+def likeness(model: ViT) -> Scores:
+    """Mean cosine of the position embeddings of two patches: side by side, in one row or column, or neither."""
+    similar = position_similarity(model.position_map().detach()).flatten(2).flatten(0, 1)
+    height, width = model.config.grid
+    place = torch.cartesian_prod(torch.arange(height), torch.arange(width))
+    apart = (place[:, None] - place[None]).abs()
+    near, in_line = apart.sum(dim=-1) == 1, (apart == 0).any(dim=-1) & (apart.sum(dim=-1) > 1)
+    kinds = {"side by side": near, "in line": in_line, "elsewhere": (apart > 0).all(dim=-1)}
+    return {f"likeness, {name}": similar[where].mean().item() for name, where in kinds.items()}
+
+
+def inside(model: ViT, settings: ImageSettings, split: str) -> Scores:
+    """`right`, also on larger images, `likeness`, and how far the heads of each block look: nearest and farthest."""
+    larger = {f"accuracy, {LARGER} pixels": right(model, replace(settings, size=LARGER), split)["accuracy"]}
+    far = head_distances(model, source(settings, split)(200, 0)[0])
+    looks = {
+        f"block {number} looks, {name}": value.item()
+        for number, block in enumerate(far, start=1)
+        for name, value in (("nearest", block.min()), ("farthest", block.max()))
+    }
+    return right(model, settings, split) | larger | likeness(model) | looks
+
+
 def mean(scores: Scores) -> float:
     """Of all scores."""
     return sum(scores.values()) / len(scores)
@@ -115,6 +153,7 @@ SCENES = {
     "hybrid": ImageSettings(net="hybrid", scenes=True, size=32, patch_size=8, steps=1500),
 }
 DIGITS = {"ViT": ImageSettings(), "Mixer": ImageSettings(net="mixer")}
+FINE = ImageSettings(patch_size=4, position_std=0.02, steps=3000)  # 49 patches: what is learned has room to show
 FEW, MANY = 500, 20_000  # training images
 BY_DATA = {
     f"ViT, {FEW} images": ImageSettings(images=FEW, steps=800),
@@ -165,5 +204,14 @@ RECIPES = {
         chosen_by=f"accuracy, ViT, {MANY:,} images",
         timed=tuple(BY_DATA),
         **SHARED,
+    ),
+    "vit_fine": Recipe(
+        title="ViT of clean digits with 49 patches",
+        data=f"new images in each step: {CLEAN}",
+        minutes=5,
+        contestants={"": FINE},
+        scores=each(lambda one, split: inside(one.model, one.settings, split)),
+        chosen_by="accuracy",
+        **{name: value for name, value in SHARED.items() if name != "scores"},
     ),
 }

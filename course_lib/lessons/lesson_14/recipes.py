@@ -276,3 +276,13 @@ RECIPES = {
         },
     )
 }
+RECIPES["unet_no_skips"] = replace(  # one of its contestants, to be looked at
+    RECIPES["unet"],
+    title="U-Net without skips, for digits in scenes",
+    minutes=2,
+    contestants={"": TRAININGS["U-Net without skips"]},
+    ships="",
+    scores=each(score),
+    chosen_by="mean IoU",
+    settings=None,
+)
