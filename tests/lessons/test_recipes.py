@@ -62,6 +62,14 @@ SMALL = {  # name -> settings of every contestant that has them; constants
         {"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8},
         {(mae, "SPLIT_IMAGES"): FEW, (mae, "POOL_IMAGES"): 400, (mae, "DRAWS"): 2},
     ),
+    "mae_ratios": (
+        {"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8},
+        {(mae, "SPLIT_IMAGES"): FEW, (mae, "POOL_IMAGES"): 400, (mae, "DRAWS"): 2},
+    ),
+    "mae_scenes": (
+        {"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8},
+        {(mae, "SPLIT_IMAGES"): FEW},
+    ),
     "unet": (
         {},
         {

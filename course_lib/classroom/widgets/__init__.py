@@ -10,7 +10,9 @@ from course_lib.classroom.widgets.keys import Keys
 from course_lib.classroom.widgets.pad import Pad, shaken
 from course_lib.classroom.widgets.pen import Pen
 from course_lib.classroom.widgets.pictures import Pictures
+from course_lib.classroom.widgets.pixels import in_rows, pixel_image
 from course_lib.classroom.widgets.sentence import Sentence
+from course_lib.classroom.widgets.squares import Squares
 from course_lib.classroom.widgets.steps import Steps
 
 __all__ = [
@@ -26,11 +28,14 @@ __all__ = [
     "Pictures",
     "Sentence",
     "Slider",
+    "Squares",
     "Steps",
     "TextBox",
     "as_digit",
     "heat_map",
+    "in_rows",
     "linked",
+    "pixel_image",
     "shaken",
     "token_bars",
 ]

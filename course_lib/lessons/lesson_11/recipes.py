@@ -121,13 +121,14 @@ def head_distances(
 
 
 def likeness(model: ViT) -> Scores:
-    """Mean cosine of the position embeddings of two patches: side by side, in one row or column, or neither."""
+    """Mean cosine of the position embeddings of two patches: side by side inside, farther apart, both at the border."""
     similar = position_similarity(model.position_map().detach()).flatten(2).flatten(0, 1)
     height, width = model.config.grid
     place = torch.cartesian_prod(torch.arange(height), torch.arange(width))
-    apart = (place[:, None] - place[None]).abs()
-    near, in_line = apart.sum(dim=-1) == 1, (apart == 0).any(dim=-1) & (apart.sum(dim=-1) > 1)
-    kinds = {"side by side": near, "in line": in_line, "elsewhere": (apart > 0).all(dim=-1)}
+    apart = (place[:, None] - place[None]).abs().sum(dim=-1)
+    border = ((place == 0) | (place == torch.tensor([height, width]) - 1)).any(dim=-1)
+    inner, outer = (~border[:, None] & ~border[None]), border[:, None] & border[None]
+    kinds = {"side by side": inner & (apart == 1), "farther apart": inner & (apart > 1), "border": outer & (apart > 0)}
     return {f"likeness, {name}": similar[where].mean().item() for name, where in kinds.items()}
 
 

@@ -13,7 +13,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from course_lib.data.digits import CleanDigits, LabelledImages
+from course_lib.data.scenes import DigitScenes
 from course_lib.functional.images import standardise
+from course_lib.layers.patches import patchify, random_mask
 from course_lib.models.mae import MAE, MAEConfig, encoder_of
 from course_lib.models.vit import ViT, ViTConfig
 from course_lib.training.batches import shuffled_batches
@@ -28,12 +30,14 @@ COUNTS = (50, 100)  # labelled images, as many of each digit
 DRAWS = 5  # of the labelled images
 SPLIT_IMAGES, POOL_IMAGES = {"validation": 600, "test": 1000}, 4000  # labelled ones are drawn from the pool
 ERROR = "squared error of hidden patches"
+GREY = "squared error of the visible pixels' mean"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingSettings:
     """A small MAE, and how long it paints."""
 
+    pictures: str = "digits"  # or "scenes", digits on photographs
     dim: int = 64
     depth: int = 4
     num_heads: int = 4
@@ -91,9 +95,14 @@ def digits(split: str) -> CleanDigits:
     return CleanDigits(split=split, **GEOMETRY)
 
 
+def source_of(settings: PretrainingSettings, split: str) -> CleanDigits | DigitScenes:
+    """What is painted: digits of 28 x 28 pixels, or scenes of 32 x 32."""
+    return DigitScenes(split=split) if settings.pictures == "scenes" else digits(split)
+
+
 def hidden_batch(settings: PretrainingSettings, split: str, count: int, seed: int) -> HiddenBatch:
     """`count` images and their noise: the same seed gives the same."""
-    source = digits(split)
+    source = source_of(settings, split)
     num_patches = (source.size // settings.patch_size) ** 2
     noise = torch.rand(count, num_patches, generator=torch.Generator().manual_seed(seed))
     return HiddenBatch(source.batch(count, seed).pixels, noise)
@@ -107,7 +116,7 @@ def painting_loss(model: MAE, batch: HiddenBatch) -> Float[Tensor, ""]:
 def build(settings: PretrainingSettings) -> MAE:
     """A fresh model, without a class token; its first weights depend on the seed alone."""
     encoder = ViTConfig(
-        image_size=digits("train").size,
+        image_size=source_of(settings, "train").size,
         in_channels=1,
         num_classes=None,
         mlp_dim=4 * settings.dim,
@@ -208,20 +217,75 @@ def score(trained: Trained, split: str) -> Scores:
     return {ERROR: error} | few_label_scores(trained.model, split=split)
 
 
+def scene_score(trained: Trained, split: str) -> Scores:
+    """How well hidden patches are painted, beside a patch of the mean grey of all that is visible."""
+    asked = hidden_batch(trained.settings, split, SPLIT_IMAGES[split], seed=0)
+    patches = patchify(standardise(asked.pixels), trained.settings.patch_size)
+    masked = random_mask(asked.noise, trained.settings.mask_ratio).masked
+    with torch.no_grad():
+        error = float(painting_loss(trained.model, asked))
+    grey = (patches.mean(-1) * ~masked).sum(1) / (~masked).sum(1)
+    flat = (patches - grey[:, None, None]).square().mean(-1)[masked].mean()
+    return {ERROR: error, GREY: float(flat)}
+
+
+def probe_score(trained: Trained, split: str) -> Scores:
+    """How well hidden patches are painted, and on the test the accuracy of a linear probe by the number of labels."""
+    if split == "validation":
+        return score(trained, split)
+    asked, encoder = hidden_batch(trained.settings, split, SPLIT_IMAGES[split], seed=0), encoder_of(trained.model)
+    with torch.no_grad():
+        scores = {ERROR: float(painting_loss(trained.model, asked))}
+    for count in COUNTS:
+        posed = [few_labels(count, draw, split) for draw in range(DRAWS)]
+        reached = [probe_accuracy(one, lambda pixels: pooled_features(encoder, pixels)) for one in posed]
+        scores |= mean_and_spread(f"accuracy, {count} labels, linear probe", reached)
+    return scores
+
+
+DIGITS = (
+    "digits of course_lib.data.digits (UCI, CC BY 4.0), 28 x 28 pixels, white on black, scaled, turned, slanted and "
+    "moved; digits disjoint between training, validation and test"
+)
+SCENES = PretrainingSettings(pictures="scenes", steps=6000)
+RATIOS = {f"ratio {ratio}": replace(SETTINGS, mask_ratio=ratio, steps=3000) for ratio in (0.25, 0.5, 0.75, 0.9)}
+
 RECIPES = {
     "mae": Recipe(
         title="MAE of handwritten digits",
         lesson="13",
-        data="digits of course_lib.data.digits (UCI, CC BY 4.0), 28 x 28 pixels, white on black, scaled, turned, "
-        "slanted and moved; digits disjoint between training, validation and test",
+        data=DIGITS,
         minutes=7,
         contestants={"": SETTINGS},
         train=pretrain,
         scores=each(score),
         chosen_by=ERROR,
-        settings=plain(SETTINGS)
+        settings=plain(SETTINGS, "pictures")
         | GEOMETRY
         | {name: asdict(settings) for name, settings in FINE_TUNING.items()}
         | {"counts": COUNTS, "draws": DRAWS},
-    )
+    ),
+    "mae_ratios": Recipe(
+        title="MAE by the share of patches that are hidden",
+        lesson="13",
+        data=DIGITS,
+        minutes=6,
+        contestants=RATIOS,
+        ships="ratio 0.75",
+        train=pretrain,
+        scores=each(probe_score),
+        chosen_by=f"{ERROR}, ratio 0.75",
+        timed=tuple(RATIOS),
+    ),
+    "mae_scenes": Recipe(
+        title="MAE of digits on photographs",
+        lesson="13",
+        data="scenes of course_lib.data.scenes, 32 x 32 grey pixels, a digit on a piece of a photograph; digits and "
+        "photographs of training, validation and test are disjoint",
+        minutes=4,
+        contestants={"": SCENES},
+        train=pretrain,
+        scores=each(scene_score),
+        chosen_by=ERROR,
+    ),
 }

@@ -1,0 +1,132 @@
+"""Lesson 12, Swin: what the check cells of its assignment ask; the grader's tables are in hidden/12."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks.core import ModuleProbe, Probe
+from course_lib.tasks.findings import RANDOM, Fault, general
+
+WINDOW = 4
+
+
+def lamps(draw: Draw, count: int, side: int = 12, share: float = 0.2) -> tuple[Tensor, Tensor]:
+    """Boards with lamps, 1 on 0, and which places are lit: those with a lamp above, below, on the left or right."""
+    boards = (torch.rand(count, side, side, generator=draw.generator) < share).long()
+    edged = F.pad(boards, (1, 1, 1, 1))
+    near = (edged[:, :-2, 1:-1], edged[:, 2:, 1:-1], edged[:, 1:-1, :-2], edged[:, 1:-1, 2:])
+    return boards, (sum(near) > 0).long()
+
+
+NOT_LEARNED, NEVER_MEET, EDGES_TOUCH, ONE_SIZE = mistakes(r"""
+not learned:
+    Even inside the windows, lit and dark places of new boards are told apart worse than asked for.
+    > Does the loss fall from step to step? Does the bias differ from offset to offset?
+windows never meet:
+    Places inside the windows are right, and those at a border between two windows are often wrong.
+    > The second block has to cut its windows elsewhere: shift the map by half a window, and back again.
+the edges touch:
+    Places at the edge of the board are often wrong, and those inside are right.
+    > After the cyclic shift the far ends of the board lie in one window. A mask must keep them apart.
+only one size of board:
+    Boards of the training's size are answered well, larger ones are not.
+    > Take height and width from the input; the bias belongs to offsets within a window, not to places on the board.
+""")
+
+
+def right(model: ModuleProbe, boards: Tensor, lit: Tensor) -> Tensor:
+    """1.0 where a place is answered right, (B, H, W); a Fault if the answers depend on chance."""
+    found = model.tensor(boards, shape=(*boards.shape, 2))
+    if not torch.allclose(found, model.tensor(boards, shape=(*boards.shape, 2)), atol=1e-3, rtol=1e-3):
+        raise Fault(general(RANDOM))
+    return (found.argmax(dim=-1) == lit).float()
+
+
+def regions(side: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Places of the board's edge, places elsewhere at the borders of the unshifted windows, and all others."""
+    place = torch.arange(side)
+    outside = (place == 0) | (place == side - 1)
+    border = (place % WINDOW == 0) | (place % WINDOW == WINDOW - 1)
+    edge, cut = outside[:, None] | outside, border[:, None] | border
+    return edge, cut & ~edge, ~cut & ~edge
+
+
+def tells(name: str, points: float, *, level: float, side: int = 12) -> Check:
+    """At least this share of places of new boards is answered right."""
+
+    def trained(probe: Probe) -> ModuleProbe:
+        return probe.make("train", *lamps(probe.draw, 500), seconds=45)
+
+    def run(probe: Probe) -> list[Finding]:
+        model = probe.once("trained", trained)
+        small = right(model, *lamps(probe.draw, 200))
+        try:
+            found = small if side == 12 else right(model, *lamps(probe.draw, 100, side))
+        except Fault:
+            return [ONE_SIZE.finding]
+        if found.mean() >= level:
+            return []
+        if found is not small and small.mean() >= level:
+            return [ONE_SIZE.finding]
+        edge, border, inside = (found[:, place].mean().item() for place in regions(side))
+        if inside < 0.98:
+            return [NOT_LEARNED.finding]
+        return [(NEVER_MEET if border < edge else EDGES_TOUCH).finding]
+
+    told = (NOT_LEARNED, NEVER_MEET, EDGES_TOUCH, ONE_SIZE)
+    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+
+
+# the examples -----------------------------------------------------------------------------------------------
+
+SEEN = torch.zeros(8, 8, dtype=torch.bool)
+SEEN[:4] = True
+REACH = ((torch.tensor([1, 3]), 8, 8, 4, 2, 2), SEEN.tolist())
+SLOPES = (
+    ([[1.0, 0.0], [0.0, -1.0]], [0.0, 0.0], [[1.0, 2.0]], 2),
+    [
+        [
+            [0.0, 2 * math.log(2), 0.0, 2 * math.log(2)],
+            [0.0, 0.0, 0.0, 0.0],
+            [math.log(2), 3 * math.log(2), 0.0, 2 * math.log(2)],
+            [math.log(2), math.log(2), 0.0, 0.0],
+        ]
+    ],
+)
+SPREAD = (
+    ([[[[1.0, 2.0]]]], [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]], 2, 1),
+    [[[[1.0]], [[2.0]]]],
+)
+
+SHOWN = (
+    Task("reach", "How far does a patch see?", asks="place, height, width, size, shift, blocks", example=(REACH,)),
+    Task(
+        "continuous_bias",
+        "A bias for offsets never seen",
+        asks="W1, b1, W2, size",
+        also=(keeps_type, gradients),
+        example=(SLOPES,),
+    ),
+    Task(
+        "unmerge",
+        "One patch becomes four",
+        asks="x, weight, height, width",
+        also=(keeps_type, gradients),
+        example=(SPREAD,),
+    ),
+    Task(
+        "train",
+        "Who stands in the light?",
+        asks="boards, lit",
+        seconds=45.0,
+        checks=(
+            tells("Better than windows that never meet", 8, level=0.94),
+            tells("At least 99 % of all places of new boards", 10, level=0.99),
+            tells("At least 99 % on larger boards, too", 10, level=0.99, side=20),
+        ),
+    ),
+)
+ASSIGNMENT = {task.name: task for task in SHOWN}

@@ -1,0 +1,93 @@
+"""The playgrounds of lesson 11 in JupyterLab, in an untrusted notebook and on slides."""
+
+import pytest
+from playwright.sync_api import expect
+
+from course_lib.commands.files import write_notebook
+from tests.browser.lab import SECOND
+from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+
+pytestmark = pytest.mark.needs("chromium", "lecture_assets")
+
+FIRST = """
+from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_11.playground import PLAYGROUNDS
+from course_lib.lessons.picture import the_picture
+
+vit, digits = load_trained("vit").model, load_trained("vit_digits").model
+coin = the_picture().pixels
+"""
+PLAYED = {"draw": "PLAYGROUNDS['draw'](digits).live()", "hide": "PLAYGROUNDS['hide'](vit, coin).live()"}
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    return write_playgrounds(tmp_path_factory.mktemp("playgrounds") / "98_vit.ipynb", FIRST, PLAYED)
+
+
+@pytest.fixture(scope="module")
+def played(notebook, start_lab, open_notebook):
+    """The playgrounds after all cells have run."""
+    page = open_notebook(start_lab([notebook]), notebook.name)
+    page.run_all(seconds=240)
+    return page
+
+
+def says(cell, text):
+    expect(cell.locator(".widget-htmlmath")).to_contain_text(text, timeout=20 * SECOND)
+
+
+def test_a_digit_is_drawn_and_its_patches_are_hidden_by_mouse_and_keyboard(played):
+    cell = played.cell(PLAYED["draw"])
+    says(cell, "It says 5")
+    cell.get_by_role("button", name="Clear").click()
+    says(cell, "It cannot say “nothing”")
+    box, mouse = cell.locator("canvas").bounding_box(), played.page.mouse
+    mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.1 * box["height"])
+    mouse.down()
+    mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.7 * box["height"], steps=6)
+    mouse.up()
+    says(cell, "It says 1")
+    cell.get_by_role("button", name="patch 6", exact=True).click()
+    says(cell, "1 of 16 patches are hidden: 6.")
+    patch = cell.get_by_role("button", name="patch 7", exact=True)
+    patch.focus()
+    patch.press("Enter")
+    says(cell, "2 of 16 patches are hidden: 6, 7.")
+    expect(cell.get_by_role("button", name="patch 7, hidden")).to_be_focused()
+    played.screenshot("11-draw", of=cell)
+
+
+def test_a_patch_of_the_coin_is_enough_for_a_goal(played):
+    cell = played.cell(PLAYED["hide"])
+    says(cell, "It says 3")
+    cell.get_by_role("button", name="patch 6", exact=True).click()
+    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached", timeout=20 * SECOND)
+    cell.get_by_role("img", name="a dark eight").click()
+    says(cell, "1 of 16 patches are hidden: 6.")
+    cell.get_by_role("button", name="Swap seen and hidden").click()
+    says(cell, "15 of 16 patches are hidden")
+    cell.get_by_role("button", name="Show all").click()
+    says(cell, "It says 8")
+    played.screenshot("11-hide", of=cell)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_nothing_serious(played, theme):
+    assert found_by_axe(played, PLAYED, theme) == {}
+
+
+def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
+    path = tmp_path / "untrusted.ipynb"
+    write_notebook(as_stored(played, notebook), path)
+    page = open_notebook(start_lab([path]), path.name)
+    draw, hide = (page.cell(PLAYED[name]) for name in ("draw", "hide"))
+    draw.locator("summary").nth(1).click()
+    expect(draw.get_by_text("4 of 16 patches are hidden").first).to_be_visible()
+    page.screenshot("11-untrusted", of=draw)
+    hide.locator("summary").nth(2).click()
+    expect(hide.get_by_text("It says 9").first).to_be_visible()
+
+
+def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
+    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}

@@ -1,0 +1,79 @@
+"""The playgrounds of lesson 14 in JupyterLab, in an untrusted notebook and on slides."""
+
+import pytest
+from playwright.sync_api import expect
+
+from course_lib.commands.files import write_notebook
+from tests.browser.lab import SECOND
+from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+
+pytestmark = pytest.mark.needs("chromium", "lecture_assets")
+
+FIRST = """
+from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_14.playground import PLAYGROUNDS
+
+unet, without = load_trained("unet").model, load_trained("unet_no_skips").model
+"""
+PLAYED = {
+    "drawing": "PLAYGROUNDS['drawing'](unet).live()",
+    "scene": "PLAYGROUNDS['scene'](unet, without).live()",
+}
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    return write_playgrounds(tmp_path_factory.mktemp("playgrounds") / "98_unet.ipynb", FIRST, PLAYED)
+
+
+@pytest.fixture(scope="module")
+def played(notebook, start_lab, open_notebook):
+    """The playgrounds after all cells have run."""
+    page = open_notebook(start_lab([notebook]), notebook.name)
+    page.run_all(seconds=240)
+    return page
+
+
+def says(cell, text):
+    expect(cell.locator(".widget-htmlmath")).to_contain_text(text, timeout=20 * SECOND)
+
+
+def test_a_drawing_is_marked_and_its_ground_can_be_changed(played):
+    cell = played.cell(PLAYED["drawing"])
+    says(cell, "1 thing: a 5")
+    cell.get_by_role("combobox").select_option("coins")
+    says(cell, "1 thing: a 5")
+    cell.get_by_role("button", name="Clear").click()
+    says(cell, "Draw a digit, or anything.")
+    played.screenshot("14-drawing", of=cell)
+
+
+def test_digits_that_meet_are_one_thing_and_a_goal(played):
+    cell = played.cell(PLAYED["scene"])
+    says(cell, "2 things: a 3")
+    apart = cell.get_by_role("slider").nth(3)
+    apart.focus()
+    for _ in range(18):
+        apart.press("ArrowLeft")
+    says(cell, "1 thing")
+    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached", timeout=20 * SECOND)
+    played.screenshot("14-scene", of=cell)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_nothing_serious(played, theme):
+    assert found_by_axe(played, PLAYED, theme) == {}
+
+
+def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
+    path = tmp_path / "untrusted.ipynb"
+    write_notebook(as_stored(played, notebook), path)
+    page = open_notebook(start_lab([path]), path.name)
+    scene = page.cell(PLAYED["scene"])
+    scene.locator("summary").nth(1).click()
+    expect(scene.get_by_text("pixels are marked").nth(1)).to_be_visible()
+    page.screenshot("14-untrusted", of=scene)
+
+
+def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
+    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}

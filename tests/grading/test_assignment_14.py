@@ -1,0 +1,66 @@
+"""Assignment 14: its references are what the library does, and its cells are what the grader has."""
+
+import contextlib
+import io
+
+import nbformat
+import pytest
+import torch
+
+from course_lib.data.place import course_folder
+from course_lib.functional.segmentation import Instances, average_precision
+from course_lib.grading.folders import Folders
+from course_lib.grading.spec import load, read_assignment
+from course_lib.layers.segmentation import bilinear_upsampling
+from course_lib.lessons.lesson_14.assignment import TOGETHER, drawings, labelled
+from course_lib.tasks import Draw
+from course_lib.tasks.core import ModuleProbe
+from course_lib.tasks.findings import Fault
+
+FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
+FILES = read_assignment(FOLDERS.root, "14")
+TABLES = {table.name: table for table in load(FILES).assignment.tables}
+CELLS = {cell.id: cell.source for cell in nbformat.reads(FILES.source_notebook.decode(), as_version=4).cells}
+
+
+@pytest.mark.parametrize("factor", [1, 2, 3, 5, 8])
+def test_maps_grow_as_in_the_library(factor):
+    maps = torch.randn(2, 3, 4, 5)
+    ours = bilinear_upsampling(3, factor)(maps)
+    torch.testing.assert_close(TABLES["upsample"].reference(maps, factor), ours)
+    assert ours.shape == (2, 3, 4 * factor, 5 * factor)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_average_precision_is_that_of_the_library(seed):
+    table = TABLES["average_precision"]
+    for case in table.cases:
+        masks, scores, true, threshold = case.inputs(Draw(seed))
+        found, there = (
+            Instances(masks=things, classes=torch.ones(len(things), dtype=torch.int64), scores=sure)
+            for things, sure in ((masks, scores), (true, torch.ones(len(true))))
+        )
+        wanted = average_precision([found], [there], threshold=threshold)[1]
+        assert table.reference(masks, scores, true, threshold) == pytest.approx(wanted) and 0.2 < wanted < 1
+
+
+def test_the_pictures_of_the_notebook_are_those_of_the_grader():
+    names = {}
+    exec("import torch\n" + CELLS["drawings"], names)
+    pictures, labels = names["drawings"](40, 48, seed=3)
+    for mine, ours in zip((pictures, labels), drawings(40, 48, torch.Generator().manual_seed(3)), strict=True):
+        assert torch.equal(mine, ours)
+    assert pictures.shape == (40, 1, 48, 48) and labels.unique().tolist() == [0, 1, 2]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(CELLS["look-at-one"], names)
+    assert "pictures (300, 1, 32, 32) labels (300, 32, 32)" in said.getvalue()
+
+
+def test_a_net_that_is_left_in_training_mode_is_told_that_it_depends_on_the_batch():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Conv2d(1, 3, 3, padding=1), torch.nn.BatchNorm2d(3))
+    pictures, labels = drawings(12, 32, torch.Generator().manual_seed(0))
+    with pytest.raises(Fault) as told:
+        labelled(ModuleProbe(net), pictures)
+    assert told.value.finding == TOGETHER.finding
+    assert labelled(ModuleProbe(net.eval()), pictures).shape == labels.shape

@@ -1,0 +1,155 @@
+"""The playgrounds of lesson 11 show what the networks say, and know when a goal is reached."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from course_lib.data.checkpoints import load_trained
+from course_lib.functional.images import standardise
+from course_lib.lessons.lesson_11 import looking
+from course_lib.lessons.lesson_11 import playground as play
+from course_lib.lessons.picture import the_picture
+
+ALL = frozenset(range(1, 17))
+
+
+def reached(explorer, **state):
+    return [goal(explorer.state(**state)) for goal in explorer.goals]
+
+
+@pytest.fixture(scope="module")
+def vit():
+    return load_trained("vit").model
+
+
+@pytest.fixture(scope="module")
+def coin():
+    return the_picture().pixels
+
+
+@pytest.fixture(scope="module")
+def hide(vit, coin):
+    return play.hide(vit, coin)
+
+
+@pytest.fixture(scope="module")
+def draw():
+    return play.draw(load_trained("vit_digits").model)
+
+
+# ------------------------------------------------------------------ what the network sees
+
+
+def test_with_nothing_hidden_it_sees_what_the_network_sees(vit, coin):
+    seen = play.look(vit, coin[0, 0])
+    torch.testing.assert_close(seen.shares, vit(standardise(coin))[0].softmax(dim=-1))
+    torch.testing.assert_close(seen.rollout, looking.rollout(vit, coin)[0])
+    torch.testing.assert_close(seen.heads, looking.attention_maps(vit, coin)[0, :, :, 0, 1:])
+
+
+def test_what_is_hidden_is_not_read_and_not_looked_at(vit, coin):
+    hidden, seen = frozenset({1, 6}), torch.ones(16, dtype=torch.bool)
+    seen[[0, 5]] = False
+    found = play.look(vit, coin[0, 0], hidden)
+    torch.testing.assert_close(found.shares, looking.classes(vit, coin, seen.nonzero().T)[0])
+    assert not found.heads[..., ~seen].any() and found.heads[..., seen].all()
+    changed = coin.clone()
+    changed[..., :8, :8] = 0.5
+    torch.testing.assert_close(play.look(vit, changed[0, 0], hidden).shares, found.shares)
+
+
+def test_the_brightest_patches_are_counted_from_one(vit, coin):
+    seen = play.look(vit, coin[0, 0])
+    assert int(seen.rollout.argmax()) + 1 in seen.brightest(1) < seen.brightest(4) < ALL
+
+
+# ------------------------------------------------------------------ drawing
+
+
+def test_at_the_start_no_goal_is_reached_and_all_patches_can_be_clicked(draw):
+    assert reached(draw) == [False, False, False]
+    page = draw.frame()
+    assert "It says 5" in page.alt and "As drawn it would say 5" in page.alt
+    assert all(f'data-step="{number}"' in page.html for number in ALL)
+    assert page.html.count("<img") == 16 + 16 + 2  # patches, heads, the drawing and rollout
+
+
+def test_a_small_digit_off_the_middle_needs_its_preparation(draw):
+    small = play.placed(*play.EXAMPLES["a small two, off the middle"])
+    assert reached(draw, pad=small) == [True, False, False]
+    assert "Prepared: It says 2" in draw.frame({"pad": small}).alt
+
+
+def test_three_quarters_of_the_ink_can_go(draw):
+    wide = play.placed(*play.EXAMPLES["a wide three"])
+    ink = play.inked(play.look(load_trained("vit_digits").model, play.as_digit(torch.from_numpy(wide))[0, 0]))
+    assert ink < ALL
+    assert not reached(draw, pad=wide, hidden=ALL - ink)[2]  # only empty patches
+    assert not reached(draw, pad=wide, hidden=ALL)[2]
+    assert any(reached(draw, pad=wide, hidden=ink - {a, b})[2] for a in ink for b in ink)
+
+
+def test_two_digits_nearly_equal_is_judged_by_both_shares(draw):
+    seen = play.look(load_trained("vit_digits").model, torch.zeros(28, 28))
+
+    def ambiguous(first, second, hidden=frozenset()):
+        shares = torch.tensor([first, second] + [(1 - first - second) / 8] * 8)
+        now = replace(seen, shares=shares, hidden=hidden)
+        return play.is_ambiguous(play.Reading(raw=now, whole=now, now=now))
+
+    assert ambiguous(0.5, 0.45) and ambiguous(0.48, 0.3)
+    assert not ambiguous(0.6, 0.35) and not ambiguous(0.3, 0.25) and not ambiguous(0.5, 0.45, frozenset({1}))
+
+
+def test_empty_paper_reaches_nothing_and_says_so(draw):
+    paper = np.zeros((play.PAD, play.PAD), np.uint8)
+    assert reached(draw, pad=paper, hidden=ALL - {1}) == [False, False, False]
+    assert all(play.EMPTY in words for words in (draw.frame({"pad": paper}).alt, draw.frame({"pad": paper}).html))
+
+
+def test_an_example_is_a_digit_of_any_size_and_place():
+    drawings = [play.any_digit() for _ in range(5)]
+    assert all(one.shape == (play.PAD, play.PAD) and (one > 127).sum() > 20 for one in drawings)
+
+
+# ------------------------------------------------------------------ hiding
+
+
+def test_one_patch_changes_the_class_and_four_are_enough(hide, vit, coin):
+    assert reached(hide) == [False, False, False]
+    assert reached(hide, hidden={6}) == [True, False, False]
+    assert not reached(hide, hidden=ALL)[0] and "All patches are hidden" in hide.frame({"hidden": ALL}).alt
+    greedy = frozenset()
+    while len(greedy) < 12:  # as a learner would: away with what is missed least
+        greedy = max(
+            (greedy | {number} for number in ALL - greedy),
+            key=lambda hidden: play.look(vit, coin[0, 0], hidden).shares[3],
+        )
+    assert reached(hide, hidden=greedy)[1]
+
+
+def test_the_brightest_can_go_and_the_digit_stays(hide, vit, coin):
+    bright = play.look(vit, coin[0, 0]).brightest(4)
+    assert reached(hide, hidden=bright) == [False, False, True]
+    assert not reached(hide, hidden=bright - {min(bright)})[2]
+
+
+def test_each_picture_is_named_and_another_one_keeps_what_is_hidden(hide):
+    for name, digit in {"a white nine": 9, "a dark eight": 8, "a small seven": 7}.items():
+        assert f"It says {digit}" in hide.frame({"picture": name}).alt
+        assert "2 of 16 patches are hidden: 1, 16" in hide.frame({"picture": name, "hidden": {1, 16}}).alt
+    with pytest.raises(ValueError, match="numbers from 1 to 16"):
+        hide.state(hidden={17})
+
+
+def test_a_network_that_knows_nothing_is_drawn_too(vit, coin):
+    fresh = type(vit)(vit.config)
+    assert "10.0%" in play.hide(fresh, coin).frame().html
+
+
+@pytest.mark.parametrize("name", ["draw", "hide"])
+def test_a_page_without_a_kernel_steps_through(name, draw, hide):
+    explorer = {"draw": draw, "hide": hide}[name]
+    assert explorer.stepper().count("<details") == {"draw": 6, "hide": 8}[name]
