@@ -234,3 +234,10 @@ def button(text: str, clicked: Callable[[Any], None]) -> widgets.Button:
     made = widgets.Button(description=text, layout=widgets.Layout(width="auto"))
     made.on_click(clicked)
     return made
+
+
+def in_column(built: widgets.Widget) -> None:
+    """Make a labelled control as wide as the column in which it stands, beside a drawing."""
+    for part in (built, *getattr(built, "children", ())):
+        if part.layout.width == LABELLED["layout"]["width"]:
+            part.layout.width, part.style.description_width = "98%", "9em"

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from course_lib.classroom.markup import inline_html, to_html, to_plain
 from course_lib.classroom.output import GREY, RED, in_notebook, panel, picture_html, present
-from course_lib.classroom.widgets.controls import AT_START, ROW, Control, button
+from course_lib.classroom.widgets.controls import AT_START, ROW, Control, button, in_column
 from course_lib.classroom.widgets.goals import Goal, GoalList
 from course_lib.viz.style import STYLE
 
@@ -159,6 +159,8 @@ class _Live:
         self.goals = GoalList(explorer.goals)  # what the start happens to reach does not count
         heading = widgets.HTML(value=f"<strong>{inline_html(explorer.title)}</strong>")
         if explorer.beside:
+            for control in controls:
+                in_column(control)
             left = widgets.VBox([*controls, self.goals, reset], layout=AT_START)
             self.drawing.layout.flex, self.drawing.layout.min_width = "1 1 24em", "22em"
             body = widgets.HBox([left, self.drawing], layout=ROW)

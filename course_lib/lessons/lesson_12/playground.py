@@ -110,7 +110,7 @@ def reader(model: Swin) -> Explorer:
 # ---------------------------------------------------------------------------------------- what can reach a patch
 
 WINDOW, MOST = 2, 4  # places of a window, blocks
-MOVES = {"moves its windows": True, "moves nothing": False}
+MOVES = {"move their windows": True, "move nothing": False}
 STAGES = {"1: 8 x 8 places": 8, "2: 4 x 4 places, after merging": 4}
 
 
@@ -185,7 +185,7 @@ def reached_by() -> Explorer:
         controls=[
             Steps(name="patch", label="Place", value=28, most=64),
             Slider(name="blocks", label="Blocks", low=1, high=MOST, step=1, value=1),
-            Choice(name="shift", label="Every second block", options=MOVES),
+            Choice(name="shift", label="Blocks 2 and 4", options=MOVES),
             Choice(name="stage", label="Stage", options=STAGES),
         ],
         draw=picture,

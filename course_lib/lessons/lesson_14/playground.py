@@ -154,7 +154,7 @@ def drawing(model: UNet) -> Explorer:
         title="Draw, and every pixel gets a label",
         controls=[
             Pad(name="pad", label="Your drawing", size=PAD, brush=5.0, drawings=drawings),
-            Choice(name="ground", label="The network gets it on", options=GROUNDS),
+            Choice(name="ground", label="Ground", options=GROUNDS),
         ],
         draw=lambda state: panels(marked(state), 160, "What it gets", words(state)),
         alt=words,

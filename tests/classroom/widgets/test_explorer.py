@@ -260,3 +260,12 @@ def test_a_page_without_a_kernel_steps_through_the_combinations(explorer, page):
 def test_steps_that_cannot_be_are_refused(explorer, steps, sentence):
     with pytest.raises(ValueError, match=sentence):
         replace(explorer, steps=steps)
+
+
+def test_controls_beside_a_drawing_are_as_wide_as_their_column(explorer):
+    sliders = {
+        beside: replace(explorer, beside=beside).widget().children[1].children[0].children[0]
+        for beside in (True, False)
+    }
+    assert sliders[True].description == sliders[False].description == "Slope"
+    assert sliders[True].layout.width == "98%" and sliders[False].layout.width == "29em"
