@@ -82,6 +82,17 @@ def random_mask(noise: Float[Tensor, "B N"], ratio: float) -> RandomMask:
     return RandomMask(shuffle[:, :num_keep], restore, masked=restore >= num_keep)
 
 
+def block_noise(middles: Float[Tensor, "B 2"], grid: tuple[int, int]) -> Float[Tensor, "B N"]:
+    """Noise with which `random_mask` hides one block: the patches nearest to a middle (row, column), ring by ring.
+
+    He et al. 2022, table 1 (f), compare blocks with patches hidden at random; theirs come from BEiT and are several.
+    """
+    rows, columns = torch.meshgrid(torch.arange(grid[0]), torch.arange(grid[1]), indexing="ij")
+    places = torch.stack([rows.flatten(), columns.flatten()], dim=1)
+    away = (places - middles[:, None]).abs()
+    return -away.amax(dim=2) - 1e-3 * away.sum(dim=2)  # within a ring the corners stay visible longest
+
+
 def take_patches(patches: Float[Tensor, "B M D"], places: Int[Tensor, "B K"]) -> Float[Tensor, "B K D"]:
     """The patches at these places, in each image others."""
     return patches.gather(1, places[..., None].expand(-1, -1, patches.shape[-1]))

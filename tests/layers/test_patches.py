@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.layers.patches import ConvStem, PatchEmbed
+from course_lib.layers.patches import ConvStem, PatchEmbed, block_noise, random_mask
 
 EMBEDDINGS = pytest.mark.parametrize("kind", [PatchEmbed, ConvStem])
 
@@ -77,3 +77,12 @@ def test_an_image_that_does_not_fit_is_refused_with_its_size(kind, monkeypatch):
 def test_a_convolutional_stem_needs_sizes_that_can_be_halved(patch_size, dim):
     with pytest.raises(ValueError, match=rf"2, 4, 8 .* got patch_size={patch_size}, dim={dim}"):
         ConvStem(patch_size, 3, dim)
+
+
+def test_a_block_is_hidden_ring_by_ring_around_its_middle():
+    noise = block_noise(torch.tensor([[1.0, 1.0], [3.0, 4.0]]), (4, 5))
+    square, corner = random_mask(noise, 0.45).masked.unflatten(1, (4, 5))
+    assert square.nonzero().tolist() == [[row, column] for row in range(3) for column in range(3)]
+    assert corner[2:, 3:].all()
+    assert corner.sum() == 9
+    assert random_mask(noise, 0.95).masked.sum(dim=1).tolist() == [19, 19]

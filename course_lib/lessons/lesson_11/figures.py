@@ -224,7 +224,7 @@ def larger(
         axes.text(len(large) - 0.6, bet, "your bet", color=BET, fontsize=14, ha="right", va="center")
     axes.set(xlabel="pixels a side", ylabel="digits named right, %", xlim=(27, 66), ylim=(0, 103))
     axes.set_xticks([28, 35, 42, 49])
-    axes.set_title("Smooth positions fit any size")
+    axes.set_title("Smooth positions fit larger pictures")
     return fig
 
 

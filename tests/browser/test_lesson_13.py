@@ -1,0 +1,80 @@
+"""The playgrounds of lesson 13 in JupyterLab, in an untrusted notebook and on slides."""
+
+import pytest
+from playwright.sync_api import expect
+
+from course_lib.commands.files import write_notebook
+from tests.browser.lab import SECOND
+from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+
+pytestmark = pytest.mark.needs("chromium", "lecture_assets")
+
+FIRST = """
+from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_13.playground import PLAYGROUNDS
+
+from course_lib.lessons.picture import the_picture
+
+mae, scenes = load_trained("mae").model, load_trained("mae_scenes").model
+"""
+PLAYED = {
+    "mask": "PLAYGROUNDS['mask'](mae).live()",
+    "ruin": "PLAYGROUNDS['ruin'](scenes, the_picture().pixels).live()",
+}
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    return write_playgrounds(tmp_path_factory.mktemp("playgrounds") / "98_mae.ipynb", FIRST, PLAYED)
+
+
+@pytest.fixture(scope="module")
+def played(notebook, start_lab, open_notebook):
+    """The playgrounds after all cells have run."""
+    page = open_notebook(start_lab([notebook]), notebook.name)
+    page.run_all(seconds=240)
+    return page
+
+
+def says(cell, text):
+    expect(cell.locator(".widget-htmlmath")).to_contain_text(text, timeout=20 * SECOND)
+
+
+def test_holes_are_torn_into_a_drawing_and_painted(played):
+    cell = played.cell(PLAYED["mask"])
+    says(cell, "Nothing is hidden")
+    cell.get_by_role("button", name="patch 25", exact=True).click()
+    says(cell, "48 of 49 patches are seen")
+    cell.get_by_role("button", name="Swap seen and hidden").click()
+    says(cell, "1 of 49 patches are seen")
+    cell.get_by_role("button", name="Show all").click()
+    says(cell, "Nothing is hidden")
+    played.screenshot("13-mask", of=cell)
+
+
+def test_another_picture_keeps_its_holes(played):
+    cell = played.cell(PLAYED["ruin"])
+    cell.get_by_role("button", name="patch 28", exact=True).click()
+    says(cell, "63 of 64 patches are seen")
+    cell.get_by_role("img", name="a dahlia").click()
+    says(cell, "63 of 64 patches are seen")
+    played.screenshot("13-ruin", of=cell)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_nothing_serious(played, theme):
+    assert found_by_axe(played, PLAYED, theme) == {}
+
+
+def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
+    path = tmp_path / "untrusted.ipynb"
+    write_notebook(as_stored(played, notebook), path)
+    page = open_notebook(start_lab([path]), path.name)
+    ruin = page.cell(PLAYED["ruin"])
+    ruin.locator("summary").nth(1).click()
+    expect(ruin.get_by_text("16 of 64 patches are seen").first).to_be_visible()
+    page.screenshot("13-untrusted", of=ruin)
+
+
+def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
+    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}
