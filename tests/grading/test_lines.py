@@ -35,7 +35,7 @@ class Far:
     def __init__(self, kind, limits):
         (self.requests, requests), (replies, self.replies), (log, self.log) = os.pipe(), os.pipe(), os.pipe()
         self.line = kind(*(os.fdopen(*one, 0) for one in ((requests, "wb"), (replies, "rb"), (log, "rb"))), limits)
-        self.threads = []
+        self.threads, self.once = [], threading.Lock()
 
     def serve(self, function, *arguments):
         thread = threading.Thread(target=function, args=arguments, daemon=True)
@@ -56,13 +56,16 @@ class Far:
             writer(log)(data)
 
     def die(self):
-        for number in (self.requests, self.replies, self.log):
-            os.close(number)
-        self.requests = None
+        with self.once:
+            for number in self.ends():
+                os.close(number)
+            self.requests = self.replies = self.log = None
+
+    def ends(self):
+        return [number for number in (self.requests, self.replies, self.log) if number is not None]
 
     def end(self):
-        if self.requests is not None:
-            self.die()
+        self.die()
         self.line.close()
         for thread in self.threads:
             thread.join(timeout=10)
