@@ -26,8 +26,9 @@ CUTS = {
 
 def patchify(image: Tensor, patch_size: int, *, order: str = "rows", inside: str = "pixels") -> Tensor:
     """The pixels of each patch, row by row."""
-    if inside == "reshaped":
-        return image.reshape(len(image), -1, patch_size**2 * image.shape[1])
+    if inside in ("reshaped", "channel alone"):
+        flat = image if inside == "reshaped" else image.permute(0, 2, 3, 1)
+        return flat.reshape(len(image), -1, patch_size**2 * image.shape[1])
     return rearrange(image, CUTS[order, inside], p=patch_size, q=patch_size)
 
 
@@ -37,6 +38,9 @@ def unpatchify(
     """The image of these patches."""
     if inside == "reshaped":
         return patches.reshape(len(patches), -1, height, width)
+    if inside == "channel alone":
+        pixels = patches.reshape(len(patches), height * width, -1)
+        return pixels.mT.reshape(len(patches), -1, height, width)
     back = " -> ".join(reversed(CUTS[order, inside].split(" -> ")))
     rows, columns = height // patch_size, width // patch_size
     return rearrange(patches, back, p=patch_size, q=patch_size, h=rows, w=columns)
@@ -71,6 +75,9 @@ pixels from all over the picture: inside='scattered'
 reshape alone: inside='reshaped'
     Everything was cut in the order in which it lies in memory: whole rows, not squares.
     > Between two reshapes the axes have to change places: `permute`.
+only the channel moved: inside='channel alone'
+    The channel changed its place, and squares did not become rows of the picture, or rows squares.
+    > Two axes have to change places as well: p, a row within a patch, and w, the column of the patch.
 """)
 
 PATCHIFY = Task(
@@ -121,7 +128,8 @@ UNPATCHIFY = Task(
     hints=(
         "Undo your steps one by one, the last one first.",
         "First `reshape` to six axes: the rows and columns of patches, then row, column and channel within a patch.",
-        "`permute(0, 5, 1, 3, 2, 4)` brings the channel to the front, and p behind h, q behind w.",
+        "`permute(0, 5, 1, 3, 2, 4)` brings the channel to the front, and pairs what makes a row of the picture (h, "
+        "p) and a column (w, q).",
     ),
     solution="""
 def my_unpatchify(patches, patch_size, height, width):
@@ -232,9 +240,10 @@ def attention_distance(
     }[length]
     distance = distance * (patch_size if unit == "pixels" else 1)
     w = weights[..., 1:, 1:]
-    w = w if token == "not made up for" else w / w.sum(-1, keepdim=True)
-    found = (w * distance).sum(-1)
-    return found.mean(-1) if over == "mean" else found.sum(-1)
+    w = {"left out": w / w.sum(-1, keepdim=True), "not made up for": w, "softmax": w.softmax(-1)}[token]
+    w = w.mT / w.mT.sum(-1, keepdim=True) if token == "left out" and over == "columns" else w
+    found = (w * distance).mean(-1) if over == "mean of all" else (w * distance).sum(-1)
+    return found.sum(-1) if over == "sum" else found.mean(-1)
 
 
 def maps(draw: Draw, *, front: int = 1) -> tuple[Tensor, int, int, int]:
@@ -257,6 +266,9 @@ ATTENTION_DISTANCE = Task(
 shares do not sum to one: token='not made up for'
     What a patch gives to the class token is missing from its average, which is too small.
     > Behind `weights[..., 1:, 1:]` divide each row by its sum: then the patches' shares sum to one again.
+another softmax: token='softmax'
+    The shares went through a softmax, which makes them nearly equal.
+    > They are shares already: divide each row by its sum.
 steps in place of a straight line: length='steps'
     Rows and columns were added up, as a taxi drives.
     > As the crow flies: the root of the sum of the two squares.
@@ -272,6 +284,12 @@ in patches, not in pixels: unit='patches'
 summed over the patches that look: over='sum'
     The distances of all queries were added up.
     > The sum runs over the keys, the last axis; over the queries take the mean.
+averaged over what is looked at: over='mean of all'
+    Over the keys the mean was taken, so that the shares count once more for less.
+    > `(w * distance).sum(-1)`: the shares are the weights of an average already.
+columns in place of rows: over='columns'
+    It was measured from where a patch is looked at: columns were scaled to sum to one.
+    > A row is what one patch looks at: the keys are the last axis.
 """),
     minutes=7,
     text="For each patch $q$, the distance to what it looks at is $\\sum_k w_{qk}\\,|q - k|$, in pixels between the "
@@ -314,10 +332,10 @@ def fit_positions(
     if way == "a line":
         line = F.interpolate(rest.mT, new_grid[0] * new_grid[1], mode="linear", align_corners=corners).mT
         return torch.cat([token, line], dim=1)
-    image = rest.reshape(1, D, h, w) if picture == "reshaped" else rest.mT.reshape(1, D, h, w)
+    image = (rest if picture in ("reshaped", "reshaped there") else rest.mT).reshape(1, D, h, w)
     target = tuple(new_grid if size == "height, width" else new_grid[::-1])
     new = F.interpolate(image, target, mode=way, **({} if way == "nearest" else {"align_corners": corners}))
-    new = new.reshape(1, -1, D) if picture == "reshaped" else new.flatten(2).mT
+    new = new.reshape(1, -1, D) if picture in ("reshaped", "reshaped back") else new.flatten(2).mT
     return torch.cat([token, new], dim=1) if first == "kept" else new
 
 
@@ -349,9 +367,10 @@ another interpolation: way='nearest' | 'bilinear'
 corners aligned: corners=True
     The corners of the two grids were laid on each other.
     > `align_corners=False`: a patch is a square, and its position belongs to its centre.
-channels and places mixed up: picture='reshaped'
+channels and places mixed up: picture='reshaped' | 'reshaped there' | 'reshaped back'
     A reshape alone has mixed up the D numbers of a position with its places.
-    > Places row by row first, then the channel to the front: `reshape(1, h, w, D).permute(0, 3, 1, 2)`.
+    > There: places row by row, then the channel to the front, `reshape(1, h, w, D).permute(0, 3, 1, 2)`. Back: its
+    reverse, `flatten(2).transpose(1, 2)`.
 height and width exchanged: size='width, height'
     The new grid has its height and width exchanged.
     > `new_grid` is (height, width), as `interpolate` wants it.
@@ -421,10 +440,10 @@ def drawn(module: nn.Module, draw: Draw) -> nn.Module:
 
 def four_parts(draw: Draw) -> tuple[Tensor, nn.Module, nn.Module, nn.Module, nn.Module]:
     """Patches of drawn sizes, and the four parts of a block for them."""
-    B, S, C = draw.sizes(3)
-    norm1, norm2 = (drawn(nn.LayerNorm(C), draw) for _ in range(2))
-    mlps = [drawn(FeedForward(size, 3 * size, activation="gelu_tanh"), draw) for size in (S, C)]
-    return 3 * draw(B, S, C), norm1, mlps[0], norm2, mlps[1]
+    B, N, D = draw.sizes(3)
+    norm1, norm2 = (drawn(nn.LayerNorm(D), draw) for _ in range(2))
+    mlps = [drawn(FeedForward(size, 3 * size, activation="gelu_tanh"), draw) for size in (N, D)]
+    return 3 * draw(B, N, D), norm1, mlps[0], norm2, mlps[1]
 
 
 MIXER_BLOCK = Task(
@@ -436,13 +455,13 @@ MIXER_BLOCK = Task(
     mistakes=mistakes(r"""
 patches do not mix: axis='none'
     `token_mlp` worked along the channels of each patch: no patch heard of another.
-    > It takes the S numbers that one channel has at all places: they have to stand in the last axis.
+    > It takes the N numbers that one channel has at all places: they have to stand in the last axis.
 reshape in place of a transpose: axis='reshaped'
     The two axes were exchanged by a reshape, which mixes places and channels.
     > `transpose(1, 2)` exchanges axes; `reshape` only cuts the list of numbers elsewhere.
 not turned back: back=False
     What `token_mlp` gave was added with its axes still exchanged.
-    > Back to `(B, S, C)` before it is added: `transpose(1, 2)` once more.
+    > Back to `(B, N, D)` before it is added: `transpose(1, 2)` once more.
 norm left out: norm='none' | 'not 1' | 'not 2'
     An MLP gets x as it is.
     > Each of the two MLPs gets a normalised input, and each has a norm of its own.
@@ -460,8 +479,8 @@ both MLPs side by side: order='beside'
     minutes=7,
     stretch=True,
     text="MLP-Mixer, eq. (1): $U = X + \\text{token\\_mlp}(\\text{norm}_1(X)^\\top)^\\top$, then "
-    "$Y = U + \\text{channel\\_mlp}(\\text{norm}_2(U))$. `x` is `(B, S, C)`, S patches of C channels; the four parts "
-    "are given as functions that work along the last axis. Return `(B, S, C)`.",
+    "$Y = U + \\text{channel\\_mlp}(\\text{norm}_2(U))$. `x` is `(B, N, D)`, N patches of D channels; the four parts "
+    "are given as functions that work along the last axis. Return `(B, N, D)`.",
     hints=(
         "Two lines, one for each MLP. Along which axis does `token_mlp` have to work, and which is the last?",
         "The norm works on the channels of a patch: first the norm, then turn. What has to happen before it is added?",

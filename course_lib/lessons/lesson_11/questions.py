@@ -68,10 +68,10 @@ QUIZZES = {
         answer=0,
     ),
     "baseline": Quiz(
-        "Ten rollout maps, all bright on the digit. *So the network found the digits*, says a colleague. With what "
-        "would you compare first?",
+        "Ten rollout maps, all bright on the digit. *So the network found the digits*, says a colleague; they "
+        "beat random numbers, too. With what would you compare next?",
         options={
-            "With maps of random numbers": "A low bar: whatever prefers the middle of the picture passes it.",
+            "With other random numbers": "A low bar: whatever prefers the middle of the picture passes it.",
             "With the mean map, the same for all pictures": "If it does as well, the maps say where digits *usually* "
             "are. Here it gets most of the way: the digits stand near the middle. Only what the picture's own map adds "
             "was found in *this* picture.",

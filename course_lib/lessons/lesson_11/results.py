@@ -136,7 +136,7 @@ def rollouts(
         alt="Left: the three, its rollout, bright along the digit, and the half of its patches that is kept. Right: "
         "digits named right against the patches dropped. Smallest rollout first, the curve stays high until half are "
         "gone; at random it falls steadily; largest first it falls at once. The mean map of all pictures does as well "
-        "up to half, and worse behind.",
+        "up to half, and worse beyond.",
         claims=(
             ("half of the patches can go by rollout with over 85 % right, at random under 65 %",
              own[8] > 0.85 and chance[8] < 0.65),
