@@ -54,6 +54,8 @@ def test_holes_are_torn_into_a_drawing_and_painted(played):
 
 def test_another_picture_keeps_its_holes(played):
     cell = played.cell(PLAYED["ruin"])
+    says(cell, "16 of 64 patches are seen")
+    cell.get_by_role("button", name="Show all").click()
     cell.get_by_role("button", name="patch 28", exact=True).click()
     says(cell, "63 of 64 patches are seen")
     cell.get_by_role("img", name="a dahlia").click()

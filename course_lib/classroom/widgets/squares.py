@@ -12,16 +12,17 @@ from course_lib.classroom.widgets.steps import Clicks
 
 @dataclass(frozen=True, kw_only=True)
 class Squares(Control):
-    """Which of `count` squares are hidden: a set of numbers from 1.
+    """Which of `count` squares are hidden: a set of numbers from 1; `at_first`, before a click.
 
     What the drawing marks with `data-step="3"` is square 3: a click, Enter or space there hides it or shows it again.
     """
 
     count: int
+    at_first: frozenset[int] = frozenset()
 
     @property
     def start(self) -> frozenset[int]:
-        return frozenset()
+        return self.at_first
 
     def check(self, value: Any) -> frozenset[int]:
         hidden = frozenset(value)
@@ -50,7 +51,7 @@ class Squares(Control):
 
         clicks.on_msg(heard)
         buttons = [
-            button("Show all", lambda _: put(self.start)),
+            button("Show all", lambda _: put(frozenset())),
             button("Swap seen and hidden", lambda _: put(self.all - now[0])),
         ]
         return widgets.HBox([*buttons, clicks], layout=ROW), put

@@ -86,7 +86,7 @@ one mask for all pictures: each=False
 """),
     minutes=9,
     text="`noise` has a number for each of N patches, shape `(B, N)`; `ratio` is the share to hide. Keep "
-    "$K = \\lfloor N (1 - \\text{ratio}) \\rfloor$ patches of each picture, those with the **smallest** noise, and "
+    "$K$ = `int(N * (1 - ratio))` patches of each picture, those with the **smallest** noise, and "
     "return three tensors.\n\n`keep`, `(B, K)`: the places of the visible patches, the smallest noise first.\n\n"
     "`restore`, `(B, N)`: for each place, where its patch lies in the list of all patches sorted by noise.\n\n"
     "`masked`, `(B, N)`: `True` where a patch is hidden.",
@@ -355,13 +355,15 @@ def encoder_cost(
     sees: str = "visible",
     maps: int = 4,
     products: int = 2,
+    layers: int = 2,
+    blocks: str = "all",
     unit: int = 2,
 ) -> float:
     """Operations of the matrix products of all blocks for the visible patches of one picture."""
     visible = int(num_patches * (1 - ratio))
     T = {"visible": visible, "all": num_patches, "hidden": num_patches - visible}[sees]
-    block = maps * T * dim**2 + products * T**2 * dim + 2 * T * dim * mlp_dim
-    return float(unit * depth * block)
+    block = maps * T * dim**2 + products * T**2 * dim + layers * T * dim * mlp_dim
+    return float(unit * (depth if blocks == "all" else 1) * block)
 
 
 def sizes_and_ratio(draw: Draw, *, ratio: float | None = None) -> tuple[int, float, int, int, int]:
@@ -397,6 +399,12 @@ one product of attention forgotten: products=1
 products of attention forgotten: products=0
     Nothing in your count grows with the square of the number of patches.
     > Queries with keys, and weights with values: K · K · d multiplications each.
+one layer of the MLP forgotten: layers=1
+    The MLP has one layer in your count.
+    > Two: from `dim` to `mlp_dim`, and back.
+one block only: blocks='one'
+    Your count is that of a single block.
+    > There are `depth` of them.
 multiply-adds counted as one: unit=1
     The result is half of what it should be.
     > A multiplication and an addition are two operations.
@@ -410,7 +418,8 @@ multiply-adds counted as one: unit=1
     hints=(
         "A product of an (a, b) and a (b, c) matrix: how many multiplications is that, and how many additions?",
         "One map of K patches is K · d · d multiplications. Which two products grow with K²?",
-        "A block: 4 K d² for the maps, 2 K² d for attention, 2 K d m for the two layers; twice that, for each block.",
+        "A block, with d for `dim` and m for `mlp_dim`: 4 K d² for the maps, 2 K² d for attention, 2 K d m for the two "
+        "layers; twice that, for each block.",
     ),
     solution="""
 def my_encoder_cost(num_patches, ratio, dim, depth, mlp_dim):

@@ -109,7 +109,7 @@ def ratios(
         for seed in values:
             axes.plot(across, seed, "o", color=colour, markersize=8, alpha=0.7)
         axes.set_title(title)
-    panels[0].set(ylabel="squared error, hidden patches", ylim=(0, 1.25))
+    panels[0].set(ylabel="squared error, standardised", ylim=(0, 1.25))
     panels[1].set(ylabel="named right with 100 labels, %", ylim=(30, 70))
     panels[2].plot(*zip(*paper, strict=True), "o", color=GREY, markersize=11)
     for x, y in paper:
@@ -119,8 +119,9 @@ def ratios(
     panels[2].set(ylabel="linear probe, ImageNet, %", ylim=(50, 78))
     panels[2].set_title("He et al. 2022, ViT-L")
     if bet is not None:
-        panels[1].axvline(bet, color=BET, linestyle=":", linewidth=3)
-        panels[1].text(bet, 31, " your bet ", color=BET, fontsize=14, ha="right" if bet > 50 else "left")
+        panels[1].plot(90, bet, "D", color=BET, markersize=10)
+        panels[1].set_ylim(min(30, bet - 4), max(70, bet + 4))
+        panels[1].text(86, bet, "your bet", color=BET, fontsize=14, ha="right", va="center")
     for axes in panels:
         axes.set(xlim=(0, 100), xlabel="patches hidden, %")
         axes.set_xticks([10, 25, 50, 75, 90])

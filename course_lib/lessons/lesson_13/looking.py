@@ -28,6 +28,11 @@ def noise_of(kind: str, count: int, grid: tuple[int, int], seed: int = 0) -> Flo
     return block_noise(middle.expand(count, 2) if kind == "centre" else places, grid)
 
 
+def coin_noise(model: MAE) -> Float[Tensor, "1 N"]:
+    """Which patches of the picture are hidden on the page."""
+    return noise_of("random", 1, model.config.encoder.grid, seed=3)
+
+
 @contextmanager
 def hiding(model: MAE, ratio: float) -> Iterator[None]:
     """The model hides this share of the patches meanwhile."""

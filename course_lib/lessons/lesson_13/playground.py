@@ -17,7 +17,8 @@ from course_lib.data.digits import CleanDigits
 from course_lib.data.photographs import photograph
 from course_lib.data.scenes import DigitScenes
 from course_lib.functional.images import standardise
-from course_lib.lessons.lesson_13.looking import hiding
+from course_lib.layers.patches import random_mask
+from course_lib.lessons.lesson_13.looking import coin_noise, hiding
 from course_lib.lessons.lesson_13.yours import seen_and_painted
 from course_lib.lessons.picture import NAME
 from course_lib.models.mae import MAE
@@ -103,6 +104,7 @@ def torn(
     model: MAE,
     reader: ViT,
     well: float,
+    at_first: Hidden = NOTHING,
 ) -> Explorer:
     """A picture that `control` chooses, holes to click into it, and three goals; `well` is the error of the last."""
     rows, columns = model.config.encoder.grid
@@ -134,7 +136,7 @@ def torn(
     return Explorer(
         name=name,
         title=title,
-        controls=[control, Squares(name="hidden", label="Hidden patches", count=count)],
+        controls=[control, Squares(name="hidden", label="Hidden patches", count=count, at_first=at_first)],
         draw=picture,
         alt=words,
         beside=True,
@@ -145,15 +147,15 @@ def torn(
                 lambda its, first, hidden: count - hidden <= few and its.digit == first.digit and its.sure > 0.5,
             ),
             goal(
-                "another digit comes out, and the reader is sure (90 %)",
-                lambda its, first, hidden: its.digit != first.digit and its.sure >= 0.9,
+                "another digit comes out, and the reader is sure (98 %)",
+                lambda its, first, hidden: its.digit != first.digit and its.sure >= 0.98,
             ),
             goal(
-                f"ten patches or more, repaired to {well:.0%} of plain grey's error",
+                f"ten patches or more hidden, and the error at most {well:.0%} of plain grey's",
                 lambda its, first, hidden: hidden >= 10 and its.error <= well,
             ),
         ),
-        steps={control.name: steps, "hidden": (NOTHING, at_random(count, 3 * count // 4))},
+        steps={control.name: steps, "hidden": (NOTHING, at_first or at_random(count, count - count // 4))},
     )
 
 
@@ -193,7 +195,9 @@ def ruin(model: MAE, coin: Float[Tensor, "1 1 S S"]) -> Explorer:
         pictures[name] = photograph(source, grey=True, size=192)[0, 40:72, 60:92]
     chooser = Pictures(name="picture", label="Picture", pictures={name: grey(p) for name, p in pictures.items()})
     reader = load_trained("vit").model
-    return torn("ruin", "Holes in a photograph", chooser, tuple(pictures), pictures.get, model, reader, well=0.2)
+    hidden = random_mask(coin_noise(model), model.encoder.mask_ratio).masked[0].nonzero()[:, 0] + 1
+    at_first = frozenset(hidden.tolist())
+    return torn("ruin", "Holes in a photograph", chooser, tuple(pictures), pictures.get, model, reader, 0.2, at_first)
 
 
 PLAYGROUNDS = {"mask": mask, "ruin": ruin}

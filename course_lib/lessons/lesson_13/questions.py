@@ -28,11 +28,11 @@ QUIZZES = {
         answer=2,
     ),
     "visible": Number(
-        "A picture has 14 x 14 patches, and 75 % are hidden. How many reach the encoder?",
-        answer=49,
+        "A picture has 10 x 12 patches, and 60 % are hidden. How many reach the encoder?",
+        answer=48,
         tolerance=0.4,
-        why="$196 \\cdot 0.25 = 49$. The decoder gets all 196 places again.",
-        near={147: "Those are the hidden ones.", 196: "The encoder gets no mask tokens: only what is visible."},
+        why="$120 \\cdot 0.4 = 48$. The decoder gets all 120 places again.",
+        near={72: "Those are the hidden ones.", 120: "The encoder gets no mask tokens: only what is visible."},
     ),
     "undo": Quiz(
         "Patches 0, 1, 2, 3 got the noise 0.7, 0.1, 0.9, 0.4, so that the shuffled list is 1, 3, 0, 2. Which list "
@@ -88,7 +88,7 @@ full = take(full, shuffle) + positions
         answer=1,
     ),
     "pairs": Number(
-        "75 % of the patches are hidden. By which factor does an encoder of visible patches compare fewer *pairs*?",
+        "75 % of the patches are hidden. By what factor are there fewer *pairs* to compare in the encoder?",
         answer=16,
         tolerance=0.4,
         why="A quarter of the tokens, and $4^2 = 16$ times fewer pairs. The rest of the encoder gets 4 times cheaper.",
@@ -109,13 +109,13 @@ full = take(full, shuffle) + positions
 BETS = {
     "ratios": Bet(
         "Four networks learn to paint digits with 25, 50, 75 or 90 % of the patches hidden. Then each gets 100 labels "
-        "for a linear probe. After which share does the probe do best?",
+        "for a linear probe. After 25 % it names about 47 % of new digits right. And after 90 %?",
         low=0,
         high=100,
-        unit="% hidden",
+        unit="%",
     ),
     "repaired": Bet(
-        "Three quarters of each new digit are hidden. Who paints every hole in the mean grey of what is seen makes an "
+        "Three quarters of each new digit are hidden. Painting every hole in the mean grey of what is seen makes an "
         "error of 100 %. How much of it is left after 18,000 steps of training?",
         low=0,
         high=100,

@@ -43,15 +43,22 @@ def test_three_goals_of_a_drawing_can_be_reached(mask):
     assert any(goals[0] for goals in found) and any(goals[1] for goals in found)
 
 
-def at_random(seed, hidden=41):
-    order = torch.randperm(49, generator=torch.Generator().manual_seed(seed))
+def at_random(seed, hidden=41, of=49):
+    order = torch.randperm(of, generator=torch.Generator().manual_seed(seed))
     return frozenset((order[:hidden] + 1).tolist())
 
 
 def test_all_hidden_or_nothing_is_told(mask, ruin):
     assert "leave the network one" in mask.frame({"hidden": ALL}).alt
     assert reached(mask, hidden=ALL) == [False, False, False]
-    assert "Nothing is hidden" in ruin.frame().alt
+    assert "Nothing is hidden" in ruin.frame({"hidden": frozenset()}).alt
+
+
+def test_the_ruin_is_that_of_the_page_and_reaches_no_goal_by_itself(ruin):
+    assert "16 of 64 patches are seen" in ruin.frame().alt
+    assert reached(ruin) == [False, False, False]
+    fooled = (reached(ruin, hidden=at_random(seed, 48, 64))[1] for seed in range(60))
+    assert any(fooled)
 
 
 def test_each_picture_is_repaired_and_its_error_said(ruin):
