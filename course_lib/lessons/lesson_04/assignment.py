@@ -1,0 +1,119 @@
+"""Lesson 04, LSTM and GRU: what the check cells of its assignment ask; the grader's tables are in hidden/04."""
+
+import torch
+from torch import Tensor
+
+from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks.core import ModuleProbe, Probe
+from course_lib.tasks.findings import RANDOM, Fault, general
+
+# letters behind a marker, to be told at the end -------------------------------------------------------------
+
+LETTERS, MARKER = 8, 8
+LENGTH = 30
+
+
+def messages(draw: Draw, count: int, length: int = LENGTH) -> tuple[Tensor, Tensor]:
+    """Rows of letters with one marker in the first half, and the letter behind each marker."""
+    rows, place = draw.integers(0, LETTERS, count, length), draw.integers(0, length // 2, count)
+    number = torch.arange(count)
+    rows[number, place] = MARKER
+    return rows, rows[number, place + 1]
+
+
+NOT_LEARNED, BY_HEART, ONE_LENGTH = mistakes(r"""
+not learned:
+    New rows are answered hardly better than by a guess.
+    > Does the loss fall? With the forget gates' biases where torch leaves them, the letter is lost on the way.
+learned by heart:
+    The rows of the training are answered right, new ones are not.
+    > Use all of the rows: other ones in each step.
+only the length of the training:
+    Rows of the length that it has seen are answered, longer ones are not.
+    > Answer from the state behind the *last* letter, wherever that stands.
+""")
+
+
+def right(model: ModuleProbe, rows: Tensor, answers: Tensor) -> float:
+    """The share of rows that are answered right; a Fault if the answer depends on chance."""
+    shape = (len(rows), LETTERS)
+    found = model.tensor(rows, shape=shape)
+    if not torch.allclose(found, model.tensor(rows, shape=shape), atol=1e-3, rtol=1e-3):
+        raise Fault(general(RANDOM))
+    return (found.argmax(dim=1) == answers).float().mean().item()
+
+
+def recalls(name: str, points: float, *, above: float, length: int = LENGTH) -> Check:
+    """New rows of this length are answered right more often than this; a guess is right in one of eight."""
+
+    def trained(probe: Probe) -> tuple[ModuleProbe, tuple[Tensor, Tensor]]:
+        seen = messages(probe.draw, 4_000)
+        return probe.make("train", *seen, seconds=45), seen
+
+    def run(probe: Probe) -> list[Finding]:
+        model, seen = probe.once("trained", trained)
+        if right(model, *messages(probe.draw, 500, length)) > above:
+            return []
+        if right(model, *messages(probe.draw, 500)) > 0.9:
+            return [ONE_LENGTH.finding]
+        by_heart = max(right(model, *(part[some] for part in seen)) for some in (slice(8), slice(-8, None)))
+        return [(BY_HEART if by_heart == 1 else NOT_LEARNED).finding]
+
+    told = (NOT_LEARNED, BY_HEART, ONE_LENGTH)
+    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+
+
+# the examples -----------------------------------------------------------------------------------------------
+
+COUPLED = (
+    ([[2.0]], [[0.0]], [[4.0]], [[0.0], [0.0], [0.5]], [[0.0], [0.0], [0.0]], [0.0, 0.0, -1.0]),
+    [[[0.48201]], [[2.0]]],
+)
+HIGHWAY = (([[[0.5], [0.8], [0.5], [1.0]]],), [[[0.4], [0.5], [1.0], [1.0]]])
+BOTH_WAYS = (
+    (
+        [[[1.0], [1.0], [5.0]]],
+        torch.tensor([2]),
+        [[1.0]],
+        [[0.0]],
+        [[-1.0]],
+        [[1.0]],
+    ),
+    [[[0.76159, -0.94268], [0.76159, -0.76159], [0.0, 0.0]]],
+)
+
+SHOWN = (
+    Task(
+        "coupled_step",
+        "One gate for two",
+        asks="x, h, c, W_ih, W_hh, b",
+        also=(keeps_type, gradients),
+        example=(COUPLED,),
+    ),
+    Task("highway", "What reaches an early cell", asks="f", also=(keeps_type, gradients), example=(HIGHWAY,)),
+    Task(
+        "both_ways",
+        "Read from both ends",
+        asks="x, lengths, W_f, U_f, W_b, U_b",
+        also=(keeps_type, gradients),
+        example=(BOTH_WAYS,),
+    ),
+    Task(
+        "count_parameters",
+        "How many numbers?",
+        asks="cell, input_dim, hidden_dim, num_layers, both_ways",
+        example=((("gru", 2, 3, 1, False), 63.0),),
+    ),
+    Task(
+        "train",
+        "A message behind a marker",
+        asks="rows, answers",
+        seconds=45.0,
+        checks=(
+            recalls("New rows: better than twice a guess", 6, above=0.3),
+            recalls("New rows: nearly always right", 10, above=0.95),
+            recalls("Rows that are twice as long", 6, above=0.7, length=2 * LENGTH),
+        ),
+    ),
+)
+ASSIGNMENT = {task.name: task for task in SHOWN}

@@ -1,0 +1,68 @@
+"""Assignment 04: its references are what torch's own layers do, and its cells are what the grader has."""
+
+import nbformat
+import pytest
+import torch
+from torch import nn
+
+from course_lib.data.place import course_folder
+from course_lib.grading.folders import Folders
+from course_lib.grading.spec import load, read_assignment
+from course_lib.lessons.lesson_04.assignment import messages, right
+from course_lib.tasks import Draw
+from course_lib.tasks.core import ModuleProbe
+from course_lib.tasks.findings import RANDOM, Fault
+
+FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
+FILES = read_assignment(FOLDERS.root, "04")
+TABLES = {table.name: table for table in load(FILES).assignment.tables}
+NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
+
+
+def test_both_readings_are_those_of_a_packed_torch_layer():
+    draw = Draw(0)
+    x, lengths = draw(4, 6, 3), torch.tensor([6, 2, 5, 1])
+    layer = nn.RNN(3, 2, bias=False, bidirectional=True, batch_first=True)
+    packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    expected, _ = nn.utils.rnn.pad_packed_sequence(layer(packed)[0], batch_first=True)
+    weights = (layer.weight_ih_l0, layer.weight_hh_l0, layer.weight_ih_l0_reverse, layer.weight_hh_l0_reverse)
+    torch.testing.assert_close(TABLES["both_ways"].reference(x, lengths, *weights), expected)
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize(("cell", "layer"), [("rnn", nn.RNN), ("gru", nn.GRU), ("lstm", nn.LSTM)])
+def test_parameters_are_counted_as_torch_has_them(cell, layer, both):
+    made = layer(5, 7, num_layers=3, bidirectional=both)
+    expected = sum(parameter.numel() for parameter in made.parameters())
+    assert TABLES["count_parameters"].reference(cell, 5, 7, 3, both) == expected
+
+
+def test_the_share_of_a_gradient_is_that_of_autograd():
+    f = Draw(0)(1, 5, 3).sigmoid()
+    start = torch.ones(1, 3, requires_grad=True)
+    cells = [start]
+    for gate in f.unbind(1):
+        cells.append(gate * cells[-1])
+    found = [torch.autograd.grad(cells[-1].sum(), cell, retain_graph=True)[0] for cell in cells[1:]]
+    torch.testing.assert_close(TABLES["highway"].reference(f), torch.stack(found, dim=1))
+
+
+def test_the_rows_of_the_notebook_are_those_of_the_grader():
+    names = {}
+    for cell in NOTEBOOK.cells:
+        if cell.id in ("setup", "messages"):
+            exec(cell.source, names)
+    for rows, answers in (names["messages"](2_000, 30, seed=0), messages(Draw(0), 2_000)):
+        place = (rows == 8).int().argmax(dim=1)
+        assert ((rows == 8).sum(dim=1) == 1).all() and place.max() == 14 and place.min() == 0
+        assert torch.equal(rows[torch.arange(2_000), place + 1], answers) and answers.unique().tolist() == [*range(8)]
+
+
+def test_a_model_whose_dropout_is_left_on_is_told_that_it_depends_on_chance():
+    class Guess(nn.Dropout):
+        def forward(self, rows):
+            return super().forward(torch.ones(len(rows), 8))
+
+    with pytest.raises(Fault) as told:
+        right(ModuleProbe(Guess()), *messages(Draw(0), 50))
+    assert told.value.finding.misconception == RANDOM
