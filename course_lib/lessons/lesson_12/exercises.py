@@ -121,7 +121,7 @@ def shift_mask(
     gives: str = "visible",
 ) -> Tensor:
     """True where two places of a window of the shifted map were neighbours before the shift."""
-    moved = {"shift": shift, "rest": size - shift if shift else 0, "none": 0}[border]
+    moved = {"shift": shift, "rest": size - shift if shift else 0, "none": 0, "half": size // 2}[border]
 
     def came_around(length: int) -> Tensor:
         place = torch.arange(length)
@@ -131,8 +131,9 @@ def shift_mask(
     region = {"both": 2 * down + across, "added": down + across}.get(axes)
     if region is None:
         region = (down if axes == "rows" else across).expand(height, width)
-    if cut == "in blocks":
-        region = rearrange(region, "(i m) (j n) -> (i j) (m n)", m=size, n=size)
+    if cut != "as it lies":
+        windows = "(i j)" if cut == "in blocks" else "(j i)"
+        region = rearrange(region, f"(i m) (j n) -> {windows} (m n)", m=size, n=size)
     region = region.reshape(-1, size**2)
     together = region[:, :, None] == region[:, None, :]
     return together if gives == "visible" else ~together
@@ -176,6 +177,12 @@ two regions with one number: axes='added'
 regions cut by a reshape alone: cut='as it lies'
     The regions are right, but cut into pieces of rows, not into windows.
     > Cut the map of regions as you cut a map of features: exchange two axes before you join.
+windows counted down the columns: cut='columns'
+    The mask of a window stands at the place of another one.
+    > Windows count row by row: the second lies to the right of the first.
+half a window in place of the shift: border='half'
+    The border lies in the middle of the last window, wherever the map was cut.
+    > `shift` is not always half of `size`.
 """),
     minutes=8,
     text="Before windows are cut, the map moves up and to the left by `shift` places, and what leaves comes in at the "
@@ -184,7 +191,7 @@ regions cut by a reshape alone: cut='as it lies'
     "and their places count row by row. `shift` is from 0 to below `size`, not always half of it.",
     hints=(
         "Number the places of the shifted map by the region that they come from. Two places may attend if their "
-        "numbers are equal. How many regions does the corner window have?",
+        "numbers are equal. Nine pieces, but how many of them meet in one window?",
         "`down = torch.arange(height) >= height - shift` marks the rows that came around; the columns alike. Make one "
         "number for each place from both, cut the map of numbers into windows, and compare.",
         "`region = 2 * down[:, None] + across`, cut to `(nW, M2)`; then `region[:, :, None] == region[:, None, :]`.",
@@ -229,7 +236,7 @@ directions lost: which='distance'
     Left and right, or above and below, get the same number.
     > The offset has a sign: it counts from -(M - 1) to M - 1, 2M - 1 values in each direction.
 offsets below 0: start='-(M - 1)'
-    Some numbers are negative: a table would be read from its end.
+    The numbers do not begin at 0: with a sign, a table would be read from its end.
     > Add M - 1 to each of the two offsets, so that they count from 0 to 2M - 2.
 different offsets share a number: row='M' | 'none'
     Two offsets that differ get the same number.
@@ -281,10 +288,10 @@ def patch_merging(
     return rearrange(x, f"{apart} -> b h w ({joined})", m=2, n=2)
 
 
-def some_map(draw: Draw, *, odd: int = 0) -> tuple[Tensor]:
-    """A map of which both sides are even, or both odd."""
+def some_map(draw: Draw, *, odd: tuple[int, int] = (0, 0)) -> tuple[Tensor]:
+    """A map of which rows and columns are even or odd."""
     B, rows, columns, D = draw.sizes(4, 2, 5)
-    return (draw(B, 2 * rows - odd, 2 * columns - odd, D),)
+    return (draw(B, 2 * rows - odd[0], 2 * columns - odd[1], D),)
 
 
 PATCH_MERGING = Task(
@@ -294,7 +301,9 @@ PATCH_MERGING = Task(
     reference=patch_merging,
     cases=(
         Case("four neighbours side by side, column by column", some_map),
-        Case("an odd map gets zeros at its end", lambda draw: some_map(draw, odd=1)),
+        Case("an odd map gets zeros at its end", lambda draw: some_map(draw, odd=(1, 1))),
+        Case("an odd number of rows, an even one of columns", lambda draw: some_map(draw, odd=(1, 0))),
+        Case("an even number of rows, an odd one of columns", lambda draw: some_map(draw, odd=(0, 1))),
     ),
     mistakes=mistakes(r"""
 joined row by row: joined='m n d'
@@ -324,17 +333,17 @@ zeros in front: odd='in front'
     text="Between two stages each 2 x 2 patches become one. `x` is `(B, H, W, D)`; return `(B, H/2, W/2, 4 D)`: the "
     "four neighbours side by side, in this order: above left, below left, above right, below right. If H or W is odd, "
     "add a row or a column of zeros at the end first, with "
-    "`nn.functional.pad`. (The norm, and the map from 4D to 2D, follow in the model.)",
+    "`torch.nn.functional.pad`. (The norm, and the map from 4D to 2D, follow in the model.)",
     hints=(
         "All patches above left are every second row and every second column. How do you write the other three?",
         "`x[:, 0::2, 0::2]` is above left, `x[:, 1::2, 0::2]` below left. `torch.cat` joins them, along which axis?",
-        "`nn.functional.pad` takes its numbers from the last axis on: (0, 0) for D, (0, W % 2) for the columns, then "
-        "those for the rows.",
+        "`torch.nn.functional.pad` takes its numbers from the last axis on: (0, 0) for D, (0, W % 2) for the columns, "
+        "then those for the rows.",
     ),
     solution="""
 def my_patch_merging(x):
     H, W = x.shape[1:3]
-    x = nn.functional.pad(x, (0, 0, 0, W % 2, 0, H % 2))
+    x = torch.nn.functional.pad(x, (0, 0, 0, W % 2, 0, H % 2))
     left, right = x[:, :, 0::2], x[:, :, 1::2]
     four = [left[:, 0::2], left[:, 1::2], right[:, 0::2], right[:, 1::2]]
     return torch.cat(four, dim=-1)

@@ -58,8 +58,8 @@ QUIZZES = {
         "A colleague's block with shifted windows. Shapes fit, and it learns, somewhat. What is wrong?",
         options={
             "The mask is for the unshifted map": "It is for the rolled map, and that is what is cut here.",
-            "Nothing: the next block rolls it back": "The next block does not shift at all. It would cut windows of a "
-            "map that lies two places too far up and left.",
+            "Nothing: the next block rolls it back": "The next block rolls nothing back. x kept its places, and "
+            "`found` was added beside them.",
             "The map is not rolled back, so what is added to x stands in another place": "The residual stream keeps "
             "its places; what attention found is off by the shift, and what came around is added at the far end. "
             "`cyclic_shift(found, -shift)` is missing.",
@@ -75,7 +75,7 @@ x = x + mlp(norm2(x))
 """,
     ),
     "sum": Quiz(
-        "Windows that never move, and a head that takes the mean over all places. Which question about two windows can "
+        "Windows that never move, then the mean over all places and a linear map. Which question about two windows can "
         "such a net **not** answer, however long it learns?",
         options={
             "Is at least one of the two marks light?": "A sum can do that: each window adds a large number for a light "
@@ -104,7 +104,7 @@ x = x + mlp(norm2(x))
             "A plain ViT cannot take such a picture": "Its positions can be interpolated (lesson 11). It could, at a "
             "price.",
             "Windows see further": "On the contrary: a block sees 7 x 7 places. What is far comes by shift and stage.",
-            "The work grows with the pixels, not with their square, and the maps are fine enough for an outline": "A "
+            "Work that grows with the pixels, on maps that are fine enough": "A "
             "million patches of 4 pixels in windows of 49, and maps of four grains, as a network of lesson 14 takes "
             "them.",
         },

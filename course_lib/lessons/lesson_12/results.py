@@ -58,8 +58,9 @@ def cost(
         ),
         came=grows["ViT"],
         outcome="Between 192 and 256 pixels ViT's line has a slope of nearly 4, Swin's of 2, as eqs. (1) and (2) say. "
-        "Over the whole way it is not quite the 256 times that attention alone would give: the maps and the MLP of "
-        "each place grow 16-fold, and have their part in the sum. The clock tells a milder story on small pictures, "
+        f"Over the whole way it is {grows['ViT']:.0f} times, half of the 256 of attention alone: the maps and "
+        "the MLP of each place grow 16-fold, and have their part in the sum. (Compare slopes, not heights: the two "
+        "networks differ in width and stages, too.) The clock tells a milder story on small pictures, "
         "where cutting, rolling and masking take time that no count of products sees. Where the two lines cross "
         "depends on the machine; *that* they cross does not.",
     )  # fmt: skip
@@ -114,8 +115,9 @@ def reach(*, bet=None) -> Result:
         claims=(("never moved: 4, 4, 4, 4 patches; moved: 4, 16, 36, 64", counts == [[4, 4, 4, 4], [4, 16, 36, 64]]),),
         came=counts[1][2],
         outcome="Measured by gradient, in blocks of random weights: a patch counts if changing it changes anything at "
-        "the white dot. Each further block brings in the windows of the other cut that touch the square: two patches "
-        "more in each direction, one window across. Like a recurrent layer or a stack of small kernels: far, but not "
+        "the white dot. The place's own window in the *last* block decides: it gathers what each of its places "
+        "could see before. So the square grows by one window, in height and in width, now to one side, now to the "
+        "other. Like a recurrent layer or a stack of small kernels: far, but not "
         "at once (lesson 05, the column *longest path*).",
     )
 
@@ -144,7 +146,8 @@ def shifted(moved: crossing.Learned, fixed: crossing.Learned, card: Card, *, bet
         f"and no such sum says *alike*. On digits it is a matter of degree. The shift gains {100 * min(gains):.0f} to "
         f"{100 * max(gains):.0f} points; the seeds differ as much, and the weakest one with the shift is below the "
         "best one without. Three seeds show the direction and leave the size open. The set-up was chosen so that the "
-        "shift matters; with windows of 16 x 16 pixels, or with absolute positions, it hardly did (the card's notes).",
+        "shift matters; with windows of 16 x 16 pixels, or with absolute positions, it hardly did (one seed each, in "
+        "the notes of `course train shifted_windows`).",
     )  # fmt: skip
 
 
@@ -170,10 +173,10 @@ def bias(model: Swin, *, bet=None) -> Result:
              (rings[:, 1] > rings[:, 3]).all() and (rings[:, 0] < rings[:, 1]).sum() >= 10),
         ),
         outcome="Read them as a wish: *what lies there, seen from me?* The dot is the query; purple is added to the "
-        "score, orange taken off. Nobody asked for it, but every head prefers what is near, and most of them not the "
-        "place itself, which the path around the attention carries anyway. Directions differ from head to head, as "
-        "with small kernels; but a kernel is nothing but its weights, and here the content has its say on top. Heads "
-        "that look near did not show in lesson 11; here a table for offsets makes them cheap to learn.",
+        "score, orange taken off. Nobody asked for it, but on average each head takes more off three steps away than "
+        "at its neighbours, and most of them like the place itself less; single entries break the rule. The wish is a "
+        "slight one: a bias of 0.25 makes a weight 1.3 times as large. Directions differ from head to head, as with "
+        "small kernels; but a kernel is nothing but its weights, and here the content has its say on top.",
     )  # fmt: skip
 
 
@@ -191,12 +194,13 @@ def switches(right: Mapping[str, float], *, bet=None) -> Result:
              max(right[name] for name in ("shift off", "absolute positions off", "merged row by row")) < whole - 0.05),
         ),
         came=100 * right["mask off"],
-        outcome="The mask keeps far ends of the picture apart, and at the ends of a clean digit there is nothing to be "
-        "seen; and only one of the four blocks moves its windows, since stage 2 is one window. So a forgotten mask "
-        "would cost next to nothing here, and no test of accuracy would find it. That is why you checked it by its "
-        "definition. The relative bias is hardly missed, since this small net has absolute "
-        "positions, too, which the paper's has not. And merging in another order is a silent disaster: all shapes "
-        "fit. A caution: a part taken from a trained net shows what it leaned on, not what it could learn without.",
+        outcome="Without the mask, top and bottom of the picture meet in the windows at the border, and a good part of "
+        "their attention goes to strangers. It hardly matters: only one of the four blocks moves its windows, and the "
+        "next stage is one window that sees everything. Why the net bears it so well, this does not show. A forgotten "
+        "mask would cost next to nothing here, and no test of accuracy would find it. That is why you checked it by "
+        "its definition. The relative bias is hardly missed, since this small net has absolute positions, too, which "
+        "the paper's has not. And merging in another order is a silent disaster: all shapes fit. A caution: a part "
+        "taken from a trained net shows what it leaned on, not what it could learn without.",
     )  # fmt: skip
 
 

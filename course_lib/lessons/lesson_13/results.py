@@ -87,9 +87,9 @@ def ratios(card: Card, *, bet=None) -> Result:
         outcome="With a quarter hidden the holes can be filled from the neighbours, without knowing what is drawn. "
         "With three quarters there are no neighbours: one has to see *a five*. **The easier the painting, the lower "
         "the error, and the less is learned.** With nine tenths too little is left. The errors of two ratios must not "
-        "be compared: each was measured on its own task. The four had equal steps, so that those who saw more took more "
-        "time, and a learning rate that was chosen at 75 %. On ImageNet, too, a linear probe gains nearly 20 points from 10 to 75 % (He et al. "
-        "2022, figure 5); fine-tuning cares less, and is good from 40 to 80 %.",
+        "be compared: each was measured on its own task. The four had equal steps, so that those who saw more took "
+        "more time, and a learning rate that was chosen at 75 %. On ImageNet, too, a linear probe gains nearly 20 "
+        "points from 10 to 75 % (He et al. 2022, figure 5); fine-tuning cares less, and is good from 40 to 80 %.",
     )  # fmt: skip
 
 
@@ -107,8 +107,9 @@ def labels(card: Card, *, bet=None) -> Result:
     scratch, pixels, tuned, probe = ways.values()
     return Result(
         figures.labels(ways, bet),
-        alt="Test digits named right after 50 and 100 labels, a mark for each pre-training. From scratch under 30 %, logistic "
-        "regression on pixels under 50, MAE fine-tuned clearly above both, a linear probe on MAE's features highest.",
+        alt="Test digits named right after 50 and 100 labels, a mark for each pre-training. From scratch under 30 %, "
+        "logistic regression on pixels under 50, MAE fine-tuned clearly above both, a linear probe on MAE's features "
+        "highest.",
         claims=(
             ("after pre-training, fine-tuning is over 30 points ahead of the same network from scratch, in every seed",
              all(min(tuned[n]) > max(scratch[n]) + 0.3 for n in COUNTS)),
@@ -118,9 +119,9 @@ def labels(card: Card, *, bet=None) -> Result:
         came=100 * float(np.mean(probe[50])),
         outcome="Five labelled examples of each digit, and no others: the rest was learned from digits without names. "
         "Beware of one sentence that you will read elsewhere, *fine-tuning beats the probe*. In the paper it does, by "
-        "far (ViT-L: 84.9 against 73.5 %, table 1), with a million labels. Here it loses; a likely reason: 50 labels move "
-        "200,000 weights away from what they knew. From scratch is even below pixels: a Transformer without pre-training "
-        "learns little from 50 digits (lesson 11).",
+        "far (ViT-L: 84.9 against 73.5 %, table 1), with a million labels. Here it loses; a likely reason: 50 labels "
+        "move 200,000 weights away from what they knew. From scratch is even below pixels: a Transformer without "
+        "pre-training learns little from 50 digits (lesson 11).",
     )  # fmt: skip
 
 
@@ -140,7 +141,8 @@ def cost(model: MAE, pixels: Float[Tensor, "B 1 H W"], *, bet=None) -> Result:
         outcome="Projections and MLPs shrink with the number of tokens, attention with its square: together a little "
         "more than fourfold. The decoder has all places, so it is kept small. With mask tokens in the encoder, a ViT-L "
         "needs 42.4 hours, without them 15.4 (He et al. 2022, table 2; 128 TPU-v3 cores, 800 epochs): less than "
-        "fourfold, since its decoder of eight blocks reads all places. And its probe falls from 73.5 to 59.6 % (table 1c): later, no picture has mask tokens.",
+        "fourfold, since its decoder of eight blocks reads all places. And its probe falls from 73.5 to 59.6 % (table "
+        "1c): later, no picture has mask tokens.",
     )  # fmt: skip
 
 
@@ -161,9 +163,10 @@ def normalised(target: Callable[[Tensor], Tensor], picture: Tensor, pixels: Floa
             ("over a third of the patches of our digits are flat", flat > 1 / 3),
         ),
         outcome="What is left to paint is texture and edges; how bright a patch is need not be known. In the paper "
-        "this gains half a point (ViT-L: fine-tuned 85.4 against 84.9 %, a probe 73.9 against 73.5, table 1d). **Here it "
-        "did not show**: our one short trial, at another ratio, left the probes where they were, which is too little to "
-        "decide it. A reason may be the second badge: a flat patch has no contrast, and its target is all zeros.",
+        "this gains half a point (ViT-L: fine-tuned 85.4 against 84.9 %, a probe 73.9 against 73.5, table 1d). **Here "
+        "it did not show**: our one short trial, at another ratio, left the probes where they were, which is too "
+        "little to decide it. A reason may be the second badge: a flat patch has no contrast, and its target is all "
+        "zeros.",
     )  # fmt: skip
 
 
@@ -187,13 +190,12 @@ def masks(digits: MAE, scenes: MAE, pixels: Tensor, ground: Tensor, picture: Ten
             ("a checkerboard is easiest, a block over 1.5 times as hard as random holes, on both kinds of pictures",
              all(kind["checkerboard"] < kind["random"] < kind["block"] / 1.5 for kind in found.values())),
         ),
-        outcome="As many patches are hidden each time; what counts is how far it is to the next visible one. Everything is harder "
-        "on photographs, where a block anywhere is hardest; on digits the middle is, where they stand. Errors "
-        "are divided by the grey's: blocks in the middle hide more ink, which alone would raise them. Both networks "
-        "learned with *random* masks of 75 %, so that a block is a surprise, too. And if one *trains* with such masks? "
-        "ViT-L fine-tunes to 84.9 % after random ones, 83.9 after blocks of half the picture, 82.8 of three quarters, "
-        "84.0 after a grid (table 1f). Easy holes and huge "
-        "holes both teach less.",
+        outcome="As many patches are hidden each time; what counts is how far it is to the next visible one. "
+        "Everything is harder on photographs, where a block anywhere is hardest; on digits the middle is, where they "
+        "stand. Errors are divided by the grey's: blocks in the middle hide more ink, which alone would raise them. "
+        "Both networks learned with *random* masks of 75 %, so that a block is a surprise, too. And if one *trains* "
+        "with such masks? ViT-L fine-tunes to 84.9 % after random ones, 83.9 after blocks of half the picture, 82.8 of "
+        "three quarters, 84.0 after a grid (table 1f). Easy holes and huge holes both teach less.",
     )  # fmt: skip
 
 
