@@ -1,0 +1,222 @@
+"""What one plays with in lesson 04: one cell with its handles, and the cells of a network that reads along."""
+
+import html
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+import torch
+from jaxtyping import Float
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider, TextBox
+from course_lib.classroom.widgets.explorer import State
+from course_lib.lessons.lesson_04.units import auc, behind_quotation, quoted, read_text, since_sentence
+from course_lib.models.recurrent import CharacterLM
+from course_lib.viz.style import DIVERGING, GREY, PALETTE
+
+# ------------------------------------------------------------------------------------------- a cell as a machine
+
+STEPS = 50
+SIGNALS: Mapping[str, Float[np.ndarray, " T"]] = {
+    "one message, then noise": np.r_[1.0, 0.6 * np.sin(1.7 * np.arange(1, STEPS) ** 1.3)],
+    "a mark every ten steps": (np.arange(STEPS) % 10 == 0).astype(float),
+    "up, then down": np.r_[np.full(STEPS // 2, 0.5), np.full(STEPS // 2, -0.5)],
+}
+
+
+class Run(NamedTuple):
+    """What one cell did."""
+
+    proposal: Float[np.ndarray, " T"]
+    write: Float[np.ndarray, " T"]  # the input gate
+    cell: Float[np.ndarray, " T"]
+    output: Float[np.ndarray, " T"]
+
+
+def run(state: State) -> Run:
+    """C = f C + i g and h = o tanh(C), with gates that stand still, but for an input gate that may open once."""
+    proposal = SIGNALS[state["signal"]]
+    write = np.full(STEPS, state["i"]) if state["open"] == "always" else np.r_[state["i"], np.zeros(STEPS - 1)]
+    cell, cells = 0.0, []
+    for g, i in zip(proposal, write, strict=True):
+        cell = state["f"] * cell + i * g
+        cells.append(cell)
+    cells = np.array(cells)
+    return Run(proposal, write, cells, state["o"] * np.tanh(cells))
+
+
+def machine_words(state: State) -> str:
+    its = run(state)
+    return (
+        f"f = {state['f']:.2f}, i = {state['i']:.2f}, o = {state['o']:.2f}. After {STEPS} steps the cell holds "
+        f"{its.cell[-1]:.2f} and shows {its.output[-1]:.2f}; of a gradient at the end {state['f'] ** (STEPS - 1):.2g} "
+        "reaches the first cell."
+    )
+
+
+def machine_figure(state: State) -> Figure:
+    its, steps = run(state), np.arange(1, STEPS + 1)
+    fig = Figure(figsize=(8.6, 5.2), layout="constrained")
+    above, middle, below = fig.subplots(3, 1, sharex=True, height_ratios=(2, 3, 2))
+    above.vlines(steps, 0, its.proposal, color=GREY, linewidth=1.5)
+    above.plot(steps, its.write * its.proposal, "o", color=PALETTE["orange"], markersize=5)
+    above.set_title("proposed (lines) and written, i · g (dots)")
+    middle.plot(steps, its.cell, color=PALETTE["blue"], linestyle="-", linewidth=3)
+    middle.set_title("the cell, C")
+    below.plot(steps, its.output, color=PALETTE["green"], linestyle="-", linewidth=3)
+    below.set_title("the output, h = o · tanh C")
+    low, high = min(-1.1, its.cell.min() * 1.1), max(1.1, its.cell.max() * 1.1)
+    for axes, limits in ((above, (-1.1, 1.1)), (middle, (low, high)), (below, (-1.1, 1.1))):
+        axes.set_ylim(*limits)
+        axes.axhline(0, color=GREY, linewidth=0.8)
+    below.set_xlabel("step")
+    return fig
+
+
+def kept(state: State) -> bool:
+    its = run(state)
+    first, last = float(its.cell[0]), float(its.cell[-1])
+    return state["signal"] == "one message, then noise" and first >= 0.3 and abs(last - first) < 0.01 * first
+
+
+def counted(state: State) -> bool:
+    return state["signal"] == "a mark every ten steps" and abs(float(run(state).cell[-1]) - 5) < 0.05
+
+
+def halved(state: State) -> bool:
+    return abs(state["f"] ** 10 - 0.5) < 0.03 and state["i"] > 0
+
+
+def machine() -> Explorer:
+    """Set the gates of one cell by hand, and watch what it keeps and what it shows."""
+    return Explorer(
+        name="machine",
+        title="One cell and its handles",
+        controls=[
+            Choice(name="signal", label="Proposed, g", options={name: name for name in SIGNALS}),
+            Slider(name="f", label="Keep, f", low=0, high=1, step=0.01, value=0.7),
+            Slider(name="i", label="Write, i", low=0, high=1, step=0.01, value=1.0),
+            Choice(name="open", label="i is open", options={"always": "always", "in the first step only": "first"}),
+            Slider(name="o", label="Show, o", low=0, high=1, step=0.01, value=1.0),
+        ],
+        draw=machine_figure,
+        alt=machine_words,
+        beside=True,
+        words_first=True,
+        height="34em",
+        goals=(
+            Goal("the message is there after 50 steps of noise, to one per cent", kept),
+            Goal("a cell that counts: five marks, and it holds 5", counted),
+            Goal("a cell that has lost half after ten steps", halved),
+        ),
+        steps={"signal": tuple(SIGNALS), "f": (0.7, 0.93, 1.0)},
+    )
+
+
+# ---------------------------------------------------------------------------------------- cells over a text
+
+TEXTS = (
+    "The first call returns a list. The second one returns None. Nothing else is changed.",
+    "If 'mode' is 'same' the output has the same size. Otherwise 'valid' is used, which is shorter.",
+    "Don't call it twice: it isn't safe, and the caller's data won't survive.",
+)
+SENTENCES, QUOTES = 222, 96  # cells of the shipped network, found by `units.search`
+LONGEST = 160
+
+
+class Cells(NamedTuple):
+    """A text and what all cells hold at each of its characters, each cell as a share of the largest it had here."""
+
+    text: str
+    inside: Float[Tensor, "T H"]
+
+
+def shown_text(text: str) -> str:
+    """The part of a text that is shown. Raises ValueError without any."""
+    text = " ".join(text.split())[:LONGEST]
+    if not text:
+        raise ValueError("Write something for the network to read.")
+    return text
+
+
+def reader(model: CharacterLM) -> Explorer:
+    """A text of one's own, and one cell of the network as colour behind its characters."""
+
+    @lru_cache(maxsize=16)
+    def cells(text: str) -> Cells:
+        text = shown_text(text)
+        return Cells(text, read_text(model, text).inside[0])
+
+    def of(state: State) -> tuple[str, Float[Tensor, " T"]]:
+        its = cells(state["text"])
+        return its.text, its.inside[:, int(state["cell"])]
+
+    def words(state: State) -> str:
+        text, values = of(state)
+        lowest, highest = int(values.argmin()), int(values.argmax())
+        return (
+            f"Cell {state['cell']:.0f} over {len(text)} characters: lowest, {values[lowest]:.1f}, at character "
+            f"{lowest + 1} (“{text[lowest]}”), highest, {values[highest]:.1f}, at character {highest + 1} "
+            f"(“{text[highest]}”)."
+        )
+
+    def picture(state: State) -> str:
+        text, values = of(state)
+        colours, largest = mpl.colormaps[DIVERGING], max(float(values.abs().max()), 1e-6)
+        spans = []
+        for character, value in zip(text, values.tolist(), strict=True):
+            colour = to_hex(colours(0.5 - 0.3 * value / largest))  # pale enough for black type
+            style = f"background:{colour};color:#000;padding:2px 0"
+            spans.append(f'<span title="{value:.2f}" style="{style}">{html.escape(character)}</span>')
+        line = f'<p style="font:18px/2 monospace;white-space:pre-wrap;margin:.3em 0">{"".join(spans)}</p>'
+        note = f"Orange: above 0, purple: below. {html.escape(words(state))}"
+        return f'<div style="max-width:60em">{line}<p style="margin:0">{note}</p></div>'
+
+    def falls(state: State) -> bool:
+        text, values = of(state)
+        ends = (since_sentence(text)[1:] == 0).nonzero()[:, 0]
+        if len(ends) == 0 or ends[0] < 15:
+            return False
+        before, after = values[ends[0] - 1], values[ends[0] + 1 : ends[0] + 4].mean()
+        return bool(abs(before) > 0.8 * values.abs().max() and abs(after) < 0.5 * abs(before))
+
+    def letters(state: State) -> bool:
+        text, values = of(state)
+        found = torch.tensor([character.isalpha() for character in text])
+        if not 5 <= int(found.sum()) <= len(text) - 5:
+            return False
+        score = auc(values[:, None], found)[0].item()
+        return max(score, 1 - score) > 0.85
+
+    def fooled(state: State) -> bool:
+        text, values = of(state)
+        inside, behind = quoted(text), behind_quotation(text)
+        if state["cell"] != QUOTES or not inside.any() or not behind.any():
+            return False
+        return bool(values[behind].max() > values[inside].median())
+
+    return Explorer(
+        name="reader",
+        title="A cell over a text",
+        controls=[
+            TextBox(name="text", label="Text", value=TEXTS[0], examples=TEXTS),
+            Slider(name="cell", label="Cell", low=0, high=343, step=1, value=0),
+        ],
+        draw=picture,
+        alt=words,
+        speaks=True,
+        goals=(
+            Goal("a cell that grows through a sentence and falls back at its end", falls),
+            Goal("from 10 to 30: a cell that knows letters from everything else, in 85 of 100 pairs", letters),
+            Goal(f"cell {QUOTES} seems to know quotations: a text in which it is as high just behind one", fooled),
+        ),
+        steps={"text": TEXTS[:2], "cell": (0, SENTENCES, QUOTES)},
+    )
+
+
+PLAYGROUNDS = {"machine": machine, "reader": reader}

@@ -1,0 +1,75 @@
+"""The playgrounds of lesson 03 in JupyterLab, in an untrusted notebook and on slides."""
+
+import pytest
+from playwright.sync_api import expect
+
+from course_lib.commands.files import write_notebook
+from tests.browser.lab import SECOND
+from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+
+pytestmark = pytest.mark.needs("chromium", "lecture_assets")
+
+FIRST = """
+from course_lib.lessons.lesson_03.playground import PLAYGROUNDS
+"""
+PLAYED = {
+    "reader": "PLAYGROUNDS['reader']().live()",
+    "eigenvalues": "PLAYGROUNDS['eigenvalues']().live()",
+}
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    return write_playgrounds(tmp_path_factory.mktemp("playgrounds") / "98_recurrent.ipynb", FIRST, PLAYED)
+
+
+@pytest.fixture(scope="module")
+def played(notebook, start_lab, open_notebook):
+    """The playgrounds after all cells have run."""
+    page = open_notebook(start_lab([notebook]), notebook.name)
+    page.run_all(seconds=240)
+    return page
+
+
+def says(cell, text):
+    expect(cell.locator(".widget-htmlmath")).to_contain_text(text, timeout=20 * SECOND)
+
+
+def test_a_name_is_read_letter_by_letter(played):
+    cell = played.cell(PLAYED["reader"])
+    says(cell, "“deutschland”: German")
+    cell.get_by_role("button", name="saksa").click()
+    says(cell, "“saksa”: Finnish")
+    cell.get_by_role("textbox", name="Name").fill("")
+    says(cell, "Write a name")
+    played.screenshot("03-reader", of=cell)
+
+
+def test_eigenvalues_are_moved_and_a_goal_is_reached(played):
+    cell = played.cell(PLAYED["eigenvalues"])
+    says(cell, "Eigenvalues of length 0.90")
+    length = cell.get_by_role("slider").first
+    length.focus()
+    for _ in range(48):
+        length.press("ArrowRight")
+    says(cell, "Eigenvalues of length 1.38")
+    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached", timeout=20 * SECOND)
+    played.screenshot("03-eigenvalues", of=cell)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_nothing_serious(played, theme):
+    assert found_by_axe(played, PLAYED, theme) == {}
+
+
+def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
+    path = tmp_path / "untrusted.ipynb"
+    write_notebook(as_stored(played, notebook), path)
+    page = open_notebook(start_lab([path]), path.name)
+    reader = page.cell(PLAYED["reader"])
+    reader.locator("summary").nth(1).click()
+    expect(reader.get_by_text("nederland").first).to_be_visible()
+
+
+def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
+    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}

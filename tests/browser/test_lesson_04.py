@@ -1,0 +1,78 @@
+"""The playgrounds of lesson 04 in JupyterLab, in an untrusted notebook and on slides."""
+
+import pytest
+from playwright.sync_api import expect
+
+from course_lib.commands.files import write_notebook
+from tests.browser.lab import SECOND
+from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+
+pytestmark = pytest.mark.needs("chromium", "lecture_assets")
+
+FIRST = """
+from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_04.playground import PLAYGROUNDS
+
+lstm = load_trained("lstm_characters").model
+"""
+PLAYED = {
+    "machine": "PLAYGROUNDS['machine']().live()",
+    "reader": "PLAYGROUNDS['reader'](lstm).live()",
+}
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    return write_playgrounds(tmp_path_factory.mktemp("playgrounds") / "98_lstm.ipynb", FIRST, PLAYED)
+
+
+@pytest.fixture(scope="module")
+def played(notebook, start_lab, open_notebook):
+    """The playgrounds after all cells have run."""
+    page = open_notebook(start_lab([notebook]), notebook.name)
+    page.run_all(seconds=240)
+    return page
+
+
+def says(cell, text):
+    expect(cell.locator(".widget-htmlmath")).to_contain_text(text, timeout=20 * SECOND)
+
+
+def test_the_gates_of_a_cell_are_set_and_a_goal_is_reached(played):
+    cell = played.cell(PLAYED["machine"])
+    says(cell, "f = 0.70")
+    keep = cell.get_by_role("slider").first
+    keep.focus()
+    for _ in range(23):
+        keep.press("ArrowRight")
+    says(cell, "f = 0.93")
+    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached", timeout=20 * SECOND)
+    played.screenshot("04-machine", of=cell)
+
+
+def test_a_text_is_read_and_a_cell_shown_over_it(played):
+    cell = played.cell(PLAYED["reader"])
+    says(cell, "Cell 0 over 84 characters")
+    cell.get_by_role("textbox", name="Text").fill("Two words.")
+    says(cell, "Cell 0 over 10 characters")
+    cell.get_by_role("textbox", name="Text").fill("")
+    says(cell, "Write something")
+    played.screenshot("04-reader", of=cell)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_nothing_serious(played, theme):
+    assert found_by_axe(played, PLAYED, theme) == {}
+
+
+def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
+    path = tmp_path / "untrusted.ipynb"
+    write_notebook(as_stored(played, notebook), path)
+    page = open_notebook(start_lab([path]), path.name)
+    reader = page.cell(PLAYED["reader"])
+    reader.locator("summary").nth(1).click()
+    expect(reader.get_by_text("Cell 222 over").first).to_be_visible()
+
+
+def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
+    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}

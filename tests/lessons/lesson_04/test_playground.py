@@ -1,0 +1,61 @@
+"""The playgrounds of lesson 04 do what their cells do, and know when a goal is reached."""
+
+import numpy as np
+import pytest
+import torch
+
+from course_lib.data.checkpoints import load_trained
+from course_lib.functional.recurrent import LSTMState, lstm_step
+from course_lib.lessons.lesson_04 import playground as play
+
+
+@pytest.fixture(scope="module")
+def machine():
+    return play.machine()
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return play.reader(load_trained("lstm_characters").model)
+
+
+def reached(explorer, **state):
+    return [goal(explorer.state(**state)) for goal in explorer.goals]
+
+
+def test_the_machine_is_an_lstm_whose_gates_stand_still(machine):
+    state = machine.state(f=0.8, i=0.6, o=0.3, signal="up, then down")
+    biases = torch.logit(torch.tensor([0.6, 0.8, 0.5, 0.3]))
+    biases[2] = 0  # the proposal comes from x alone
+    weights, its = torch.tensor([[0.0], [0.0], [1.0], [0.0]]), LSTMState(torch.zeros(1, 1), torch.zeros(1, 1))
+    cells, outputs = [], []
+    for g in play.SIGNALS["up, then down"]:
+        x = torch.atanh(torch.tensor([[g]], dtype=torch.float32))
+        its = lstm_step(x, its, weights, torch.zeros(4, 1), biases)
+        cells.append(its.c.item())
+        outputs.append(its.h.item())
+    found = play.run(state)
+    assert np.allclose(found.cell, cells, atol=1e-5) and np.allclose(found.output, outputs, atol=1e-5)
+
+
+def test_the_goals_of_the_machine_can_be_reached_and_are_not_at_the_start(machine):
+    assert reached(machine) == [False, False, False]
+    assert reached(machine, f=1.0, open="first") == [True, False, False]
+    assert reached(machine, f=1.0) == [False, False, False]  # noise is written over the message
+    assert reached(machine, f=1.0, signal="a mark every ten steps") == [False, True, False]
+    assert reached(machine, f=0.93) == [False, False, True]
+
+
+def test_the_goals_of_the_reader_can_be_reached_and_are_not_at_the_start(reader):
+    assert reached(reader) == [False, False, False]
+    assert reached(reader, cell=play.SENTENCES) == [True, False, False]
+    assert any(reached(reader, cell=cell)[1] for cell in range(10, 31))
+    assert reached(reader, cell=play.QUOTES, text=play.TEXTS[1]) == [False, False, True]
+    assert reached(reader, cell=play.QUOTES, text=play.TEXTS[2]) == [False, False, False]
+
+
+def test_what_cannot_be_read_is_told(reader):
+    assert "Write something" in reader.frame({"text": "  "}).alt
+    assert reached(reader, text="") == [False, False, False]
+    assert "Cell 0 over" in reader.frame({"text": "x" * 500}).alt
+    assert "<script>" not in reader.frame({"text": "<script> & 'quoted'"}).html
