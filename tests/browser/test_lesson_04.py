@@ -43,9 +43,10 @@ def test_the_gates_of_a_cell_are_set_and_a_goal_is_reached(played):
     says(cell, "f = 0.70")
     keep = cell.get_by_role("slider").first
     keep.focus()
-    for _ in range(23):
+    for _ in range(30):
         keep.press("ArrowRight")
-    says(cell, "f = 0.93")
+    says(cell, "f = 1.00")
+    cell.get_by_role("combobox").nth(1).select_option("in the first step only")
     expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached", timeout=20 * SECOND)
     played.screenshot("04-machine", of=cell)
 

@@ -10,9 +10,12 @@ import torch
 
 from course_lib import lessons
 from course_lib.data.checkpoints import CARD, checkpoint_folder
+from course_lib.data.names import NameSplits, name_splits
 from course_lib.lessons import recipes as finder
 from course_lib.lessons.lesson_01.recipes import depth, resnet, transfer
 from course_lib.lessons.lesson_02 import recipes as simclr
+from course_lib.lessons.lesson_03.recipes import captions, names
+from course_lib.lessons.lesson_04 import remember
 from course_lib.lessons.lesson_06.recipes import translator as transformer
 from course_lib.lessons.lesson_06.recipes import tricks
 from course_lib.lessons.lesson_07.recipes import few_labels, parallel
@@ -29,6 +32,13 @@ from course_lib.training.vision import STEPS_OF_A_SEED
 FEW = {"train": 150, "validation": 40, "test": 50}
 LANGUAGE = {"dim": 16, "depth": 1, "context_length": 16, "vocab_size": None}
 VIT, SWIN = {"depth": 1, "images": None}, {"size": 8, "patch_size": 2, "window_size": 2, "dim": 4, "num_heads": (1, 1)}
+
+
+def few_names():
+    """Every fortieth name of each split."""
+    return NameSplits(*(part[::40] for part in name_splits()))
+
+
 SMALL = {  # name -> settings of every contestant that has them; constants
     "resnet": ({"width": 4, "size": 16}, {(resnet, "SPLIT_SCENES"): FEW}),
     "depth": ({"width": 4, "num_layers": 8, "steps": 20}, {(depth, "SPLIT_IMAGES"): FEW}),
@@ -42,7 +52,12 @@ SMALL = {  # name -> settings of every contestant that has them; constants
         {(simclr, "SPLITS"): FEW, (simclr, "DRAWS"): 2},
     ),
     "rnn_characters": (LANGUAGE, {}),
+    "names": ({"embed_dim": 4, "hidden_dim": 8}, {(names, "name_splits"): few_names}),
+    "captions": ({"embed_dim": 4, "hidden_dim": 8}, {(captions, "SPLIT_SCENES"): FEW}),
+    "tags": ({"embed_dim": 4, "hidden_dim": 8}, {}),
     "lstm_characters": (LANGUAGE, {}),
+    "first_symbol": ({"hidden_dim": 8, "length": 6}, {(remember, "HELD_OUT_ROWS"): 20}),
+    "three_cells": (LANGUAGE, {}),
     "gpt": (LANGUAGE, {}),
     "gpt_characters": (LANGUAGE, {}),
     "gpt_short": (LANGUAGE, {}),
@@ -134,7 +149,8 @@ def quick_all(settings):
 
 
 def clear_caches():
-    for cached in (simclr.images, transfer.target_scenes, unet.held_out):
+    ours = (names.examples, names.tokenizer, names.counting, captions.examples)
+    for cached in (simclr.images, transfer.target_scenes, unet.held_out, *ours):
         cached.cache_clear()
 
 

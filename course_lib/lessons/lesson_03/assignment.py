@@ -102,8 +102,8 @@ SHOWN = (
         seconds=45.0,
         checks=(
             tells("After four letters it is right more often than not", 5, above=0.5, after=4),
-            tells("After all fifteen letters it is nearly always right", 9, above=0.92, after=LENGTH),
-            tells("Words that are twice as long", 6, above=0.92, after=2 * LENGTH, length=2 * LENGTH),
+            tells("After all fifteen letters it is nearly always right", 9, above=0.9, after=LENGTH),
+            tells("Words that are twice as long", 6, above=0.9, after=2 * LENGTH, length=2 * LENGTH),
         ),
     ),
 )

@@ -328,7 +328,7 @@ short ones made longer: when='always' | 'too short'
         "Square each tensor and sum it, add the sums, take the root. The factor is `limit / norm`, or 1.",
         "`norm = sum(g.square().sum() for g in gradients).sqrt()`; `scale = (limit / norm).clamp(max=1)`.",
     ),
-    forbids=("clip_grad_norm_", "clip"),
+    forbids=("clip_grad_norm_",),
     solution="""
 def my_clip(gradients, limit):
     norm = sum(g.square().sum() for g in gradients).sqrt()

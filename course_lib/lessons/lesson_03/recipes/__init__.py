@@ -1,5 +1,6 @@
-"""Lesson 03: an RNN of English prose, beside the LSTM of lesson 04 and the GPT of lesson 08."""
+"""Lesson 03: languages of names, captions of digit scenes, tags of words, and an RNN of English prose."""
 
+from course_lib.lessons.lesson_03.recipes import captions, names, tags
 from course_lib.training.language_models import LanguageSettings, language_recipe
 
 RECIPES = {
@@ -8,5 +9,8 @@ RECIPES = {
         "03",
         LanguageSettings(model="rnn", dim=704, depth=1, steps=2540, learning_rate=2e-3),
         minutes=3,
-    )
+    ),
+    "names": names.RECIPE,
+    "captions": captions.RECIPE,
+    "tags": tags.RECIPE,
 }

@@ -1,0 +1,88 @@
+"""Feature visualisation: fields, patches, maximisation, occlusion, each against what is known by hand."""
+
+import pytest
+import torch
+from torch import nn
+
+from course_lib.functional.visualisation import (
+    NOTHING,
+    Field,
+    Regularisers,
+    blurred,
+    cut_out,
+    maximise,
+    most_exciting,
+    occlusion_map,
+    receptive_fields,
+    total_variation,
+)
+
+
+def test_receptive_fields_are_those_that_a_gradient_measures():
+    layers = [(3, 1), (3, 2), (3, 1), (5, 2)]
+    net = nn.Sequential(*(nn.Conv2d(1, 1, k, stride=s, padding=k // 2) for k, s in layers))
+    for parameter in net.parameters():
+        nn.init.constant_(parameter, 0.5)
+    for depth, field in enumerate(receptive_fields(layers), start=1):
+        image = torch.zeros(1, 1, 65, 65, requires_grad=True)
+        out = net[:depth](image)
+        place = out.shape[-1] // 2
+        out[0, 0, place, place].backward()
+        reached = image.grad[0, 0].nonzero()
+        assert (reached.amax(0) - reached.amin(0) + 1).tolist() == [field.size, field.size]
+        assert reached.float().mean(0).tolist() == [place * field.stride] * 2
+
+
+def test_fields_by_hand():
+    assert receptive_fields([(3, 1), (3, 2), (3, 1)]) == [Field(3, 1), Field(5, 2), Field(9, 2)]
+    with pytest.raises(ValueError, match=r"\(0, 1\)"):
+        receptive_fields([(0, 1)])
+
+
+def test_a_patch_is_centred_on_its_place_and_empty_beyond_the_border():
+    image = torch.arange(36.0).view(1, 6, 6)
+    assert torch.equal(cut_out(image, 1, 2, Field(3, 2))[0], image[0, 1:4, 3:6])
+    assert cut_out(image, 0, 0, Field(3, 2))[0].isnan().sum() == 5
+    assert torch.equal(cut_out(image, 1, 1, Field(9, 2)), image)
+
+
+def test_the_most_exciting_patches_come_best_first_and_one_from_each_image():
+    images, maps = torch.arange(4 * 36.0).view(4, 1, 6, 6), torch.zeros(4, 3, 3)
+    maps[2, 1, 2], maps[2, 0, 0], maps[0, 2, 1] = 9.0, 8.0, 5.0
+    found = most_exciting(maps, images, Field(3, 2), count=2)
+    assert found.images == [2, 0]
+    assert torch.equal(found.pictures[0], cut_out(images[2], 1, 2, Field(3, 2)))
+    with pytest.raises(ValueError, match="count"):
+        most_exciting(maps, images, Field(3, 2), count=5)
+
+
+def test_total_variation_and_blur_by_hand():
+    image = torch.tensor([[[[0.0, 1.0], [0.0, 3.0]]]])
+    assert total_variation(image).tolist() == [1 + 3 + 0 + 2]
+    flat = torch.full((1, 2, 5, 5), 0.7)
+    assert torch.allclose(blurred(flat, 0.6), flat)
+    point = torch.zeros(1, 1, 9, 9)
+    point[..., 4, 4] = 1
+    assert torch.allclose(blurred(point, 0.6).sum(), torch.tensor(1.0))
+    assert blurred(point, 0) is point
+
+
+def test_maximising_finds_the_picture_that_a_linear_score_asks_for():
+    wanted = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    found = maximise(lambda image: (image[:, 0] * wanted).sum((1, 2)), (1, 1, 2, 2), regularisers=NOTHING)
+    assert torch.allclose(found[0, 0], 2 * wanted)
+    smooth = maximise(
+        lambda image: (image[:, 0] * wanted).sum((1, 2)), (1, 1, 2, 2), regularisers=Regularisers(variation=10, roll=0)
+    )
+    assert total_variation(smooth) < total_variation(found) / 4
+    with pytest.raises(ValueError, match="steps"):
+        maximise(lambda image: image.sum((1, 2, 3)), (1, 1, 2, 2), steps=0)
+
+
+def test_occlusion_is_high_where_the_score_looks():
+    image = torch.ones(1, 1, 6, 6)
+    found = occlusion_map(lambda image: image[:, 0, 4, 1], image, size=3, stride=1)
+    assert found.shape == (4, 4)
+    assert found.nonzero().tolist() == [[2, 0], [2, 1], [3, 0], [3, 1]]
+    with pytest.raises(ValueError, match="7 pixels"):
+        occlusion_map(lambda image: image.sum((1, 2, 3)), image, size=7)
