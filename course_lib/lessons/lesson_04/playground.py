@@ -176,7 +176,7 @@ def reader(model: CharacterLM) -> Explorer:
             colour = to_hex(colours(0.5 - 0.3 * value / largest))  # pale enough for black type
             style = f"background:{colour};color:#000;padding:2px 0"
             spans.append(f'<span title="{value:.2f}" style="{style}">{html.escape(character)}</span>')
-        line = f'<p style="font:18px/2 monospace;white-space:pre-wrap;margin:.3em 0">{"".join(spans)}</p>'
+        line = f'<p style="font:22px/1.9 monospace;white-space:pre-wrap;margin:.3em 0">{"".join(spans)}</p>'
         note = f"Orange: above 0, purple: below. {html.escape(words(state))}"
         return f'<div style="max-width:60em">{line}<p style="margin:0">{note}</p></div>'
 

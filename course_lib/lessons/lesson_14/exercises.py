@@ -96,6 +96,7 @@ def unpool(
 def pooled(draw: Draw, *, overlapping: bool = True) -> tuple[Tensor, Tensor, int, int]:
     """Values in place of the maxima of a drawn image, where these stood, and the image's size."""
     B, C, height, width = draw.sizes(4, 4, 9)
+    height = height + (draw.same is not None)  # where all sizes are one, this one differs
     image = draw(B, C, height, width)
     _, positions = F.max_pool2d(image, 2, stride=1 if overlapping else 2, return_indices=True)
     return draw(*positions.shape), positions, height, width
@@ -113,7 +114,8 @@ UNPOOL = Task(
     mistakes=mistakes(r"""
 values overwrite each other: shared='last'
     Where two windows remembered the same pixel, only one of their values is left.
-    > An assignment `image[places] = values` keeps one of them. Add instead: `scatter_add`, or `+=` in a loop.
+    > An assignment, and `+=` as well, with an index that holds a place twice keeps one of them: `scatter_add`, or one
+    value at a time.
 values averaged: shared='mean'
     Where two windows remembered the same pixel, it holds the mean of their values.
     > 300 and 450 in the same place are 750: the sum.

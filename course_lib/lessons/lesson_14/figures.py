@@ -44,7 +44,7 @@ def machine() -> Figure:
             _box(axes, 3.3, y, f"{side}", PALETTE["sky"], width, 0.6 * thick)
             for x, start, end in ((0.7, y - 0.35, y - 0.85), (3.3, y - 0.85, y - 0.35)):
                 axes.annotate("", (x, end), (x, start), arrowprops={"arrowstyle": "-|>", "color": GREY, "lw": 2})
-            if name != "no skips":
+            if name != "no skips" and not (name == "FCN" and level == 0):
                 arrow = FancyArrowPatch((0.75 + width / 2, y), (3.25 - width / 2, y), arrowstyle="-|>")
                 arrow.set(mutation_scale=16, linewidth=4, color=colour)
                 axes.add_patch(arrow)

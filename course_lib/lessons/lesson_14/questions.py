@@ -41,7 +41,7 @@ QUIZZES = {
         },
     ),
     "half": Quiz(
-        "Your mask has the right form and size, but has slipped sideways by half its width. IoU and Dice?",
+        "Your mask is a rectangle of the right size, but has slipped sideways by half its width. IoU and Dice?",
         options={
             "1/2 and 1/2": "The intersection is half of a mask, but the union is one and a half.",
             "1/3 and 1/2": "Intersection 1/2, union 3/2, so 1/3; Dice is $2 \\cdot \\tfrac12 / 2 = \\tfrac12$. Dice "
@@ -51,8 +51,8 @@ QUIZZES = {
         answer=1,
     ),
     "bug": Quiz(
-        "A colleague wants to train for Dice itself, the score that counts. It runs without an error, and no weight "
-        "ever moves. Why?",
+        "A colleague wants to train for Dice itself, with two classes, 0 and 1. It runs without an error, and no "
+        "weight ever moves. Why?",
         options={
             "The Dice loss needs a smaller learning rate": "No rate helps: there is no gradient to scale.",
             "`argmax` has no gradient": "The class is a whole number: a small change of the weights does not change "
