@@ -12,7 +12,7 @@ BEATS = (
     Beat("Train yours on 40 labels", 13, holds=("freeze", "parameter_groups", "moves")),
     Beat("Look inside and break it", 12, holds=("patches", "probes", "certain", "bug", "accidents", "stages")),
     Beat("What to remember", 4, holds=("which", "earlier")),
-    Beat("Stretch: the bottleneck's bill; reading", 11, holds=("bottleneck_params",), optional=True),
+    Beat("Stretch: the bottleneck's bill; then the assignment", 11, holds=("bottleneck_params",), optional=True),
 )
 
 QUIZZES = {

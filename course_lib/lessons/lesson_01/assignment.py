@@ -1,0 +1,122 @@
+"""Lesson 01, transfer learning: what the check cells of its assignment ask; the grader's tables are in hidden/01."""
+
+import torch
+from torch import Tensor
+
+from course_lib.tasks import Check, Draw, Finding, Task, keeps_type, mistakes
+from course_lib.tasks.core import ModuleProbe, Probe
+from course_lib.tasks.findings import RANDOM, Fault, general
+
+# signs of a made script -------------------------------------------------------------------------------------
+
+SIGN, SIDE = 9, 16  # pixels a side of a sign, and of the picture in which it lies anywhere
+KNOWN, NEW = 10, 4
+
+
+class Script:
+    """Signs of four strokes each: the first ten are known, the other four are new."""
+
+    def __init__(self, draw: Draw):
+        ends = 8 * torch.rand(KNOWN + NEW, 4, 2, 2, generator=draw.generator)
+        walk = torch.linspace(0, 1, 20)[:, None]
+        places = (ends[:, :, :1] * (1 - walk) + ends[:, :, 1:] * walk).round().long().flatten(1, 2)
+        self.signs = torch.zeros(KNOWN + NEW, SIGN, SIGN)
+        self.signs[torch.arange(KNOWN + NEW)[:, None], places[..., 0], places[..., 1]] = 1.0
+
+    def pictures(self, draw: Draw, count: int, *, new: bool) -> tuple[Tensor, Tensor]:
+        """So many pictures, (count, 16, 16), and the number of the sign on each."""
+        labels = draw.integers(0, NEW if new else KNOWN, count)
+        signs = self.signs[labels + (KNOWN if new else 0)]
+        pixels = torch.zeros(count, SIDE, SIDE)
+        for picture, sign, (top, left) in zip(pixels, signs, draw.integers(0, 8, count, 2).tolist(), strict=True):
+            picture[top : top + SIGN, left : left + SIGN] = sign
+        ink = 0.6 + 0.8 * torch.rand(count, 1, 1, generator=draw.generator)
+        return ink * pixels + 0.25 * draw(*pixels.shape), labels
+
+
+NEIGHBOURS, NOT_LEARNED, ALONE = mistakes(r"""
+answers depend on the other pictures:
+    What your network says of a picture changes with the others of its batch.
+    > A BatchNorm in training mode uses the batch. Return the network in evaluation mode: `model.eval()`.
+not learned:
+    New pictures of the new signs are named hardly better than by a guess.
+    > Does the loss fall? Did the trunk learn the ten known signs first?
+no gain from the known signs:
+    The new signs are named about as well as by a network that has seen nothing else.
+    > Keep the trunk that learned the ten known signs, and give it a new head. Too high a rate wipes it out.
+""")
+
+
+def right(model: ModuleProbe, pixels: Tensor, labels: Tensor) -> float:
+    """The share that is named right; a Fault if that depends on chance, or on the other pictures."""
+    shape = (len(pixels), NEW)
+    found = model.tensor(pixels, shape=shape)
+    if not torch.allclose(found, model.tensor(pixels, shape=shape), atol=1e-3, rtol=1e-3):
+        raise Fault(general(RANDOM))
+    if not torch.allclose(found[:5], model.tensor(pixels[:5], shape=(5, NEW)), atol=1e-3, rtol=1e-3):
+        raise Fault(NEIGHBOURS.finding)
+    return (found.argmax(dim=1) == labels).float().mean().item()
+
+
+def names(name: str, points: float, *, above: float) -> Check:
+    """New pictures of the new signs are named right more often than this; a guess is right in one of four."""
+
+    def trained(probe: Probe) -> tuple[ModuleProbe, Script]:
+        script = Script(probe.draw)
+        many, few = script.pictures(probe.draw, 2_000, new=False), script.pictures(probe.draw, 60, new=True)
+        return probe.make("train", *many, *few, seconds=60), script
+
+    def run(probe: Probe) -> list[Finding]:
+        model, script = probe.once("trained", trained)
+        share = right(model, *script.pictures(probe.draw, 500, new=True))
+        return [] if share > above else [(NOT_LEARNED if share < 0.35 else ALONE).finding]
+
+    told = (NEIGHBOURS, NOT_LEARNED, ALONE)
+    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+
+
+# the examples -----------------------------------------------------------------------------------------------
+
+FIELD = ((torch.tensor([[3, 1], [3, 2], [3, 1]]),), 9.0)
+NORMED = (
+    ([[[[1.0, 3.0]]], [[[5.0, 7.0]]]], [0.0], [1.0], [2.0], [10.0], True),
+    [[[[7.3167, 9.1056]]], [[[10.8944, 12.6833]]]],
+)
+READY = (
+    (torch.tensor([[[[255, 0], [51, 102]]]]), [0.5, 0.2], [0.5, 0.1]),
+    [[[[1.0, -0.6]], [[-2.0, 2.0]]]],
+)
+SEEN = (
+    ([[[[1.0, 0.0]], [[2.0, 4.0]]]], [[1.0, 0.0], [-1.0, 1.0]], torch.tensor([1])),
+    [[[0.25, 1.0]]],
+)
+
+SHOWN = (
+    Task("receptive_field", "How much does a place see?", asks="layers", example=(FIELD,)),
+    Task(
+        "batch_norm",
+        "A norm with two modes",
+        asks="x, mean, variance, gain, shift, training",
+        also=(keeps_type,),
+        example=(NORMED,),
+    ),
+    Task("make_ready", "As the checkpoint knows it", asks="pixels, mean, spread", example=(READY,)),
+    Task(
+        "class_map",
+        "Where does it see that?",
+        asks="maps, weight, labels",
+        also=(keeps_type,),
+        example=(SEEN,),
+    ),
+    Task(
+        "train",
+        "Four new signs",
+        asks="many, many_labels, few, few_labels",
+        seconds=60.0,
+        checks=(
+            names("The new signs: clearly better than a guess", 6, above=0.4),
+            names("The new signs: better than 60 pictures alone allow", 12, above=0.72),
+        ),
+    ),
+)
+ASSIGNMENT = {task.name: task for task in SHOWN}

@@ -1,0 +1,72 @@
+"""The playgrounds of lesson 01 in JupyterLab, in an untrusted notebook and on slides."""
+
+import pytest
+from playwright.sync_api import expect
+
+from course_lib.commands.files import write_notebook
+from tests.browser.lab import SECOND
+from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+
+pytestmark = pytest.mark.needs("chromium", "lecture_assets")
+
+FIRST = """
+from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_01.playground import PLAYGROUNDS
+
+six, ten = load_trained("transfer").model, load_trained("resnet").model
+"""
+PLAYED = {
+    "six": "PLAYGROUNDS['six'](six).live()",
+    "stages": "PLAYGROUNDS['stages'](ten).live()",
+}
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    return write_playgrounds(tmp_path_factory.mktemp("playgrounds") / "98_transfer.ipynb", FIRST, PLAYED)
+
+
+@pytest.fixture(scope="module")
+def played(notebook, start_lab, open_notebook):
+    """The playgrounds after all cells have run."""
+    page = open_notebook(start_lab([notebook]), notebook.name)
+    page.run_all(seconds=240)
+    return page
+
+
+def says(cell, text):
+    expect(cell.locator(".widget-htmlmath")).to_contain_text(text, timeout=20 * SECOND)
+
+
+def test_a_drawing_is_read_by_a_network_of_six_digits(played):
+    cell = played.cell(PLAYED["six"])
+    says(cell, "It knows 0 to 5, and says")
+    cell.get_by_role("button", name="Give me an example").click()
+    says(cell, "It knows 0 to 5, and says")
+    played.screenshot("01-six", of=cell)
+
+
+def test_each_depth_reads_the_drawing(played):
+    cell = played.cell(PLAYED["stages"])
+    cell.get_by_role("button", name="Give me an example").click()
+    says(cell, "its probe reads")
+    expect(cell.get_by_role("status")).to_contain_text("of 3 goals reached", timeout=20 * SECOND)
+    played.screenshot("01-stages", of=cell)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_nothing_serious(played, theme):
+    assert found_by_axe(played, PLAYED, theme) == {}
+
+
+def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
+    path = tmp_path / "untrusted.ipynb"
+    write_notebook(as_stored(played, notebook), path)
+    page = open_notebook(start_lab([path]), path.name)
+    stages = page.cell(PLAYED["stages"])
+    stages.locator("summary").nth(1).click()
+    expect(stages.get_by_text("its probe reads").first).to_be_visible()
+
+
+def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
+    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}
