@@ -50,7 +50,6 @@ def test_each_depth_reads_the_drawing(played):
     cell = played.cell(PLAYED["stages"])
     cell.get_by_role("button", name="Give me an example").click()
     says(cell, "its probe reads")
-    expect(cell.get_by_role("status")).to_contain_text("of 3 goals reached", timeout=20 * SECOND)
     played.screenshot("01-stages", of=cell)
 
 

@@ -47,8 +47,14 @@ def at_odds(beliefs: list[Belief]) -> bool:
     return any(its.sure > 0.6 and its.digit != last.digit for its in early)
 
 
+def any_digit() -> UInt8[np.ndarray, "N N"]:
+    """A digit that no network has seen, another one each time."""
+    pixels, _ = CleanDigits(split="test").batch(1, int(torch.randint(1_000, ())))
+    return grey(F.interpolate(pixels, (PAD, PAD), mode="bilinear")[0, 0])
+
+
 def pad_of() -> Pad:
-    return Pad(name="pad", label="Your digit", size=PAD, brush=5.0, drawings=examples())
+    return Pad(name="pad", label="Your digit", size=PAD, brush=5.0, example=any_digit, drawings=examples())
 
 
 def six(model: ResNet) -> Explorer:
