@@ -73,8 +73,9 @@ def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, o
     write_notebook(as_stored(played, notebook), path)
     page = open_notebook(start_lab([path]), path.name)
     ruin = page.cell(PLAYED["ruin"])
-    ruin.locator("summary").nth(1).click()
     expect(ruin.get_by_text("16 of 64 patches are seen").first).to_be_visible()
+    ruin.locator("summary").nth(0).click()
+    expect(ruin.get_by_text("Nothing is hidden").first).to_be_visible()
     page.screenshot("13-untrusted", of=ruin)
 
 
