@@ -21,7 +21,7 @@ QUIZZES = {
         "learned nothing, in percent?",
         answer=25,
         tolerance=0.5,
-        why="One of four. Every number of this lesson is to be read against it.",
+        why="One of four. Every number of the new task is to be read against it.",
         near={10: "There are four digits to choose from, not ten.", 0: "It guesses, and sometimes rightly."},
     ),
     "weights": Number(
@@ -50,7 +50,8 @@ QUIZZES = {
         "A residual block should leave its input (which is never negative) as it is. What must its convolutions do?",
         options={
             "Learn the identity, exactly": "That is what a *plain* block must do, through two convolutions and a ReLU.",
-            "Return zeros": "$F(x) = 0$ gives $x$. Near zero is where weights begin and where weight decay draws them.",
+            "Return zeros": "$F(x) = 0$ gives $x$. One setting is enough: the scale of the block's last norm at zero. "
+            "Many networks begin there (Goyal et al. 2017); ours begin at one.",
             "It cannot: something is always added": "What is added may be nothing.",
         },
         answer=1,
@@ -69,27 +70,28 @@ QUIZZES = {
         "A network is 100 % certain that a picture of noise is a 3. What does that show?",
         options={
             "The network is broken": "It names over 95 % of real scenes right.",
-            "There is a 3 hidden in it": "Climbing found what raises a score; an eye need not see it.",
-            "Far from what it was trained on, certainty means nothing": "It must always choose among its digits, and "
+            "There is a 3 hidden in it": "Some of its strokes, perhaps; but speckle raises the score as well.",
+            "Far from what it was trained on, certainty is no evidence": "It must always choose among its digits, and "
             "was never told what is none.",
         },
         answer=2,
     ),
     "bug": Quiz(
-        "A colleague freezes a trunk and trains a new head. It runs, and the head never gets any better. Why?",
+        "A colleague trains a new head on a frozen trunk. It runs without an error, and the head never gets any "
+        "better. Why?",
         options={
             "The rate is too low": "It would get better, slowly.",
             "A frozen trunk cannot be trained on top of": "It can: that is feature extraction.",
-            "The new head is frozen, too": "*All* parameters are frozen, the head's with them. Freeze the trunk only.",
+            "The optimiser holds another head": "It was given the parameters of the *old* head; the new one came "
+            "later, and nobody moves it. First the head, then the optimiser.",
         },
         answer=2,
         kind="bug",
         code="""
+freeze(trunk)
+optimiser = AdamW(model.head.parameters(), lr=1e-2)
 model.head = nn.Linear(96, 4)
-for parameter in model.parameters():
-    parameter.requires_grad = False
-model.eval()
-optimiser = AdamW(model.parameters(), lr=1e-2)
+train(model, optimiser, pictures, labels)
 """,
     ),
     "which": Quiz(
@@ -97,8 +99,9 @@ optimiser = AdamW(model.parameters(), lr=1e-2)
         "What first?",
         options={
             "Train a network of your own from scratch": "Forty labels from scratch were hardly better than guessing.",
-            "Freeze its trunk and train a new head": "Few labels: move little. It is a quick baseline. And look "
-            "whether the features fit: an X-ray is no photograph.",
+            "Freeze its trunk and train a new head": "Few labels: move little. It is quick and hard to spoil; slow "
+            "fine-tuning with rates by layer may do better, as with our 40. And look whether the features fit: an "
+            "X-ray is no photograph.",
             "Fine-tune everything at a high rate": "That wiped out what one wanted to keep.",
         },
         answer=1,
@@ -125,14 +128,14 @@ BETS = {
     ),
     "depth": Bet(
         "A plain net of 8 layers names practically all its *training* digits right. One of 44 layers, plain too, 1,200 "
-        "steps: how many, in the mean of three seeds?",
+        "steps: how many, in the *worst* of three seeds?",
         low=50,
         high=100,
         unit="%",
     ),
     "probes": Bet(
         "Is the ink brighter than the ground? From the plain pixels a probe answers over 90 % right. And from the last "
-        "stage of the network that was trained to name digits (a coin: 50 %)?",
+        "stage of the network that was trained to name digits (always the commoner answer: 62 %)?",
         low=50,
         high=100,
         unit="%",
