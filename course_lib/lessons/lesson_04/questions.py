@@ -30,7 +30,7 @@ QUIZZES = {
     ),
     "shapes": Number(
         "A letter comes as a vector of 64 numbers, and the state has 128. What maps the one to the other is $W$, and "
-        "there are four of it, one for each gate; beside them four $U$ and four $b$. How many parameters is that?",
+        "there are four of it, for i, f, g and o; beside them four $U$ and four $b$. How many parameters is that?",
         answer=98816,
         tolerance=600,
         why="Each gate has $128 \\times 64$ for the input, $128 \\times 128$ for the state and 128 biases: 24,704. "
@@ -62,9 +62,10 @@ h = o * c
         "With an open forget gate the input gate starts nearly shut. Why?",
         options={
             "Else the sum of both gates would exceed 1": "In an LSTM they are free; it is the GRU that shares out 1.",
-            "Else the cell adds up all fifty symbols": "Nothing would be forgotten, the disturbance neither. Writing "
+            "Else the cell adds up all fifty symbols": "Nothing would be forgotten, nor would the disturbance. Writing "
             "little at first lets the network learn *when* to write.",
-            "Else the gradient explodes": "Along the cell it is multiplied by f, which never exceeds 1.",
+            "Else the gradient explodes": "Along the cell it is multiplied by f, which never exceeds 1. Along the side "
+            "roads it can.",
         },
         answer=1,
     ),
@@ -83,16 +84,16 @@ h = o * c
         options={
             "$r$, the reset gate": "It decides how much of the old state the *proposal* $n$ may see.",
             "$n$": "It is the proposal, a tanh; no gate.",
-            "$z$, the update gate": "$h_t = (1-z)\\,n + z\\,h_{t-1}$: with $z$ at 1 the old state stays. In the "
-            "paper's first version and in some libraries $z$ and $1-z$ change places: look before you set a bias.",
+            "$z$, the update gate": "$h_t = (1-z)\\,n + z\\,h_{t-1}$: with $z$ at 1 the old state stays. In other "
+            "papers (Chung et al. 2014) and some libraries $z$ and $1-z$ change places: look before you set a bias.",
         },
         answer=2,
     ),
     "pays": Quiz(
         "When do gates pay?",
         options={
-            "Always: they are more than an RNN": "Not on our prose: RNN and LSTM reach the same bits, and counting "
-            "eight characters beats both.",
+            "Always: they are more than an RNN": "Not on our prose: RNN and LSTM reach the same bits, and an 8-gram "
+            "beats both.",
             "When something far back decides, and the start lets the gradient get there": "As with the first of fifty "
             "symbols. The gates alone do not do it: with a bias of 1 they failed at 50, as the RNN did.",
             "Never: the RNN did as well": "With fifty symbols in between it did not.",
@@ -115,7 +116,7 @@ h = o * c
 
 BETS = {
     "first_symbol": Bet(
-        "An LSTM whose forget gates start with a bias of 1, as most libraries recommend, reads 50 symbols and is asked "
+        "An LSTM whose forget gates start with a bias of 1, as Keras sets it, reads 50 symbols and is asked "
         "for the first. It has 2,000 steps to learn it; a guess is right in 10 %. How often is it right?",
         low=0,
         high=100,
