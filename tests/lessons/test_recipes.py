@@ -51,6 +51,10 @@ SMALL = {  # name -> settings of every contestant that has them; constants
         {"encoder": replace(simclr.SETTINGS.encoder, widths=(4, 8), depths=(1, 1), stem_channels=4)},
         {(simclr, "SPLITS"): FEW, (simclr, "DRAWS"): 2},
     ),
+    "simclr_losses": (
+        {"encoder": replace(simclr.SETTINGS.encoder, widths=(4, 8), depths=(1, 1), stem_channels=4)},
+        {(simclr, "SPLITS"): FEW, (simclr, "DRAWS"): 2},
+    ),
     "rnn_characters": (LANGUAGE, {}),
     "names": ({"embed_dim": 4, "hidden_dim": 8}, {(names, "name_splits"): few_names}),
     "captions": ({"embed_dim": 4, "hidden_dim": 8}, {(captions, "SPLIT_SCENES"): FEW}),

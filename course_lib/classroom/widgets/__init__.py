@@ -9,6 +9,7 @@ from course_lib.classroom.widgets.goals import Goal
 from course_lib.classroom.widgets.keys import Keys
 from course_lib.classroom.widgets.pad import Pad, shaken
 from course_lib.classroom.widgets.pen import Pen
+from course_lib.classroom.widgets.pick import Pick
 from course_lib.classroom.widgets.pictures import Pictures
 from course_lib.classroom.widgets.pixels import in_rows, pixel_image
 from course_lib.classroom.widgets.sentence import Sentence
@@ -25,6 +26,7 @@ __all__ = [
     "Pad",
     "PaintGrid",
     "Pen",
+    "Pick",
     "Pictures",
     "Sentence",
     "Slider",

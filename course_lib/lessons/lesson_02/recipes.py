@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -68,6 +69,7 @@ class ContrastiveSettings:
     )
     augmentation: Augmentation = Augmentation(crop=0.5, flip=0.0, colour=0.0, rotation=20.0, cutout=0.5)
     supervised: bool = False  # learns the labels of the same views: what features can be with all labels
+    negatives: bool = True  # without: nothing but the two views of an image, to be alike
     projection_dim: int = 64
     temperature: float = 0.5
     steps: int = 600
@@ -109,14 +111,28 @@ def contrastive_loss(model: SimCLR, batch: Views, temperature: float) -> Float[T
     return nt_xent(first, second, temperature=temperature)
 
 
+def attraction_loss(model: SimCLR, batch: Views) -> Float[Tensor, ""]:
+    """Minus the mean cosine of the two views of an image: what is left of the loss without negatives; -1 at best."""
+    first, second = model(standardise(batch.pixels)).chunk(2)
+    return -F.cosine_similarity(first, second).mean()
+
+
+def loss_of(settings: ContrastiveSettings) -> Callable[[nn.Module, Views], Float[Tensor, ""]]:
+    """What a contestant minimises."""
+    if settings.supervised:
+        return classification_loss
+    if not settings.negatives:
+        return attraction_loss
+    return partial(contrastive_loss, temperature=settings.temperature)
+
+
 def train(settings: ContrastiveSettings, *, checkpoint: Path | None = None) -> Trained:
     """Learns without labels or, if supervised, with all of them, for as many steps."""
-    contrast = partial(contrastive_loss, temperature=settings.temperature)
     return fit_by(
         settings,
         build(settings),
         lambda step: views_at(settings, step),
-        classification_loss if settings.supervised else contrast,
+        loss_of(settings),
         warmup=settings.steps // 10,
         checkpoint=checkpoint,
     )
@@ -161,6 +177,41 @@ def probe_scores(encoders: Mapping[str, Callable[[Tensor], Tensor]], split: str)
     return scores
 
 
+class Sphere(NamedTuple):
+    """How directions lie: mean |x - y|² of the two views of an image, ln mean exp(-2 |x - y|²) and mean cosine of two
+    images; Wang & Isola, "Understanding contrastive representation learning through alignment and uniformity on the
+    hypersphere", ICML 2020, arXiv 2005.10242, section 4.
+    """
+
+    alignment: float
+    uniformity: float
+    cosine: float
+
+
+def on_the_sphere(first: Float[Tensor, "N D"], second: Float[Tensor, "N D"]) -> Sphere:
+    """Of two views of N images each, two images or more; images are compared by their first views."""
+    first, second = F.normalize(first.double(), dim=1), F.normalize(second.double(), dim=1)
+    cosines = (first @ first.T)[~torch.eye(len(first), dtype=torch.bool)]
+    apart = (2 - 2 * cosines).clamp_min(0)  # |x - y|² of unit vectors
+    alignment = (first - second).square().sum(dim=1).mean()
+    return Sphere(alignment.item(), (-2 * apart).exp().mean().log().item(), cosines.mean().item())
+
+
+def sphere_of(model: SimCLR, split: str, augmentation: Augmentation) -> Sphere:
+    """Of the projections of two views of each image of a split."""
+    views = two_views(images(split).pixels, generator("sphere", 0), augmentation)
+    return on_the_sphere(*(features_of(model, pixels) for pixels in views))
+
+
+def loss_scores(trained: Mapping[str, Trained], split: str) -> Scores:
+    """What each loss made: its features by the probes, and where it put its projections."""
+    scores = probe_scores({name: encoder_of(each.model) for name, each in trained.items()}, split)
+    for name, each in trained.items():
+        sphere = sphere_of(each.model, split, each.settings.augmentation)
+        scores |= {f"{key}, {name}": value for key, value in sphere._asdict().items()}
+    return scores
+
+
 # --------------------------------------------------------------------------------------- course train
 
 
@@ -177,17 +228,23 @@ def short_trainings(settings: ContrastiveSettings) -> dict[str, ContrastiveSetti
 
 SETTINGS = ContrastiveSettings()
 SIZE = DIGITS["train"].size
+DATA = (
+    f"clean handwritten digits, {SIZE} x {SIZE} grey pixels, drawn afresh in each step by course_lib.data.digits from "
+    f"1,100 real ones, without labels; for the probes labels are drawn from {SPLITS['train']:,} training images; "
+    f"validation {SPLITS['validation']:,}, test {SPLITS['test']:,} images of other digits"
+)
+TEMPERATURES = (0.05, 0.1, 0.2, 0.5, 1.0, 3.0)
+BRIEF = replace(SETTINGS, steps=round(SHORT * SETTINGS.steps))
+ALONE = "without negatives"
+LOSSES = {f"temperature {t:g}": replace(BRIEF, temperature=t) for t in TEMPERATURES} | {
+    ALONE: replace(BRIEF, negatives=False)
+}
 
 RECIPES = {
     "simclr": Recipe(
         title="SimCLR of handwritten digits",
         lesson="02",
-        data=(
-            f"clean handwritten digits, {SIZE} x {SIZE} grey pixels, drawn afresh in each step by "
-            "course_lib.data.digits from 1,100 real ones, without labels; for the probes labels are drawn from "
-            f"{SPLITS['train']:,} training images; validation {SPLITS['validation']:,}, test {SPLITS['test']:,} images "
-            "of other digits"
-        ),
+        data=DATA,
         minutes=4,
         contestants={"SimCLR": SETTINGS, "supervised": replace(SETTINGS, supervised=True)} | short_trainings(SETTINGS),
         ships="SimCLR",
@@ -195,6 +252,21 @@ RECIPES = {
         scores=lambda trained, split: probe_scores(encoders_of(trained), split),
         chosen_by="linear probe, 50 labels, SimCLR",
         mode="max",
-        settings=plain(SETTINGS, "supervised") | {"counts": COUNTS, "draws": DRAWS, "short trainings": SHORT},
-    )
+        settings=plain(SETTINGS, "supervised", "negatives")
+        | {"counts": COUNTS, "draws": DRAWS, "short trainings": SHORT},
+    ),
+    "simclr_losses": Recipe(
+        title="SimCLR at several temperatures, and without negatives",
+        lesson="02",
+        data=DATA,
+        minutes=4,
+        contestants=LOSSES,
+        train=train,
+        scores=loss_scores,
+        ships=ALONE,
+        chosen_by=f"linear probe, 50 labels, {ALONE}",
+        mode="max",
+        settings=plain(BRIEF, "supervised", "negatives", "temperature")
+        | {"temperatures": TEMPERATURES, "counts": COUNTS, "draws": DRAWS},
+    ),
 }

@@ -1,0 +1,240 @@
+"""The figures of lesson 02: pairs of views, what is learned from them, and where it lies."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyBboxPatch
+from torch import Tensor
+
+from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
+
+HERO, OTHER, BET, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
+
+
+def cosines(values: Float[Tensor, "B B"], first: Float[Tensor, "B H W"], second: Float[Tensor, "B H W"]) -> Figure:
+    """How alike each first view (rows) is to each second one (columns), the pictures at the rims."""
+    count = len(values)
+    fig = figure(5.6, 4.6, layout=None)[0]
+    fig.clear()
+    axes = fig.add_axes((0.12, 0.04, 0.66, 0.8))
+    image = axes.imshow(values.numpy(), vmin=-1, vmax=1, cmap=SEQUENTIAL, aspect="auto")
+    axes.axis("off")
+    for place, (one, other) in enumerate(zip(first, second, strict=True)):
+        row = fig.add_axes((0.03, 0.04 + 0.8 * (count - 1 - place) / count, 0.08, 0.8 / count))
+        column = fig.add_axes((0.12 + 0.66 * place / count, 0.85, 0.66 / count, 0.08))
+        for where, picture in ((row, one), (column, other)):
+            where.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
+            where.axis("off")
+    bar = fig.add_axes((0.82, 0.04, 0.03, 0.8))
+    fig.colorbar(image, cax=bar, label="cosine")
+    return fig
+
+
+def views(rows: Mapping[str, Float[Tensor, "B H W"]]) -> Figure:
+    """Pictures in columns, a row for each change."""
+    columns = len(next(iter(rows.values())))
+    fig = figure(0.95 * columns + 2.4, 0.95 * len(rows), layout=None)[0]
+    fig.clear()
+    left = 2.4 / (0.95 * columns + 2.4)
+    grid = fig.add_gridspec(len(rows), columns, left=left, right=0.99, top=0.99, bottom=0.01, wspace=0.08, hspace=0.08)
+    for row, (name, several) in enumerate(rows.items()):
+        for column, picture in enumerate(several):
+            axes = fig.add_subplot(grid[row, column])
+            _picture(axes, picture)
+            if not column:
+                axes.set_ylabel(name, fontsize=13, rotation=0, ha="right", va="center", labelpad=8)
+    return fig
+
+
+def mechanism(originals: Float[Tensor, "2 H W"], views: Float[Tensor, "2 2 H W"]) -> Figure:
+    """Two views of two pictures through encoder and projection onto the sphere; Chen et al. 2020, figure 2."""
+    fig = figure(12.2, 4.6, layout=None)[0]
+    fig.clear()
+    for number, (picture, both) in enumerate(zip(originals, views, strict=True)):
+        _picture(fig.add_axes((0.01, 0.53 - 0.44 * number, 0.11, 0.36)), picture)
+        for side, view in enumerate(both):
+            axes = fig.add_axes((0.19, 0.71 - 0.22 * side - 0.44 * number, 0.07, 0.18))
+            _picture(axes, view)
+            for spine in axes.spines.values():
+                spine.set(visible=True, color=(HERO, OTHER)[number], linewidth=3)
+    flow = fig.add_axes((0, 0, 1, 1))
+    flow.set(xlim=(0, 12.2), ylim=(0, 4.6))
+    flow.axis("off")
+    flow.patch.set_alpha(0)
+    _box(flow, 4.55, 2.25, "encoder f", GREY, 1.7, 2.6)
+    _box(flow, 7.3, 2.25, "projection g", GREY, 1.5, 1.5, 13)
+    for start, end in ((3.25, 3.65), (5.45, 6.5), (8.1, 9.05)):
+        flow.annotate("", (end, 2.25), (start, 2.25), arrowprops={"arrowstyle": "-|>", "color": GREY, "linewidth": 1.8})
+    flow.text(5.97, 2.55, "h", ha="center", fontsize=17, style="italic")
+    flow.text(8.57, 2.55, "z", ha="center", fontsize=17, style="italic")
+    flow.text(5.97, 1.35, "kept for\nother tasks", ha="center", va="center", fontsize=12, color=GREY)
+    flow.text(1.45, 4.35, "two random changes of each", ha="center", fontsize=13, color=GREY)
+    centre, radius = np.array((10.6, 2.15)), 1.4
+    flow.add_patch(Circle(centre, radius, fill=False, color=GREY, linewidth=1.5))
+    for angles, colour in (((120, 75), HERO), ((-35, -80), OTHER)):
+        places = [centre + radius * np.array((np.cos(np.radians(a)), np.sin(np.radians(a)))) for a in angles]
+        for place in places:
+            flow.plot(*place, "o", color=colour, markersize=14)
+        flow.annotate("", places[1], places[0], arrowprops={"arrowstyle": "<|-|>", "color": colour, "linewidth": 2.5,
+                      "shrinkA": 9, "shrinkB": 9, "connectionstyle": "arc3,rad=0.35"})  # fmt: skip
+    flow.annotate("", centre + (0.05, 1.0), centre + (0.3, -1.0), arrowprops={"arrowstyle": "<|-|>", "color": GREY,
+                  "linewidth": 2.5, "linestyle": ":"})  # fmt: skip
+    flow.text(10.75, 3.85, "together: views of one picture", ha="center", fontsize=12)
+    flow.text(10.35, 2.15, "apart:\nall others", ha="right", va="center", fontsize=12, color=GREY)
+    return fig
+
+
+def rising(steps: Sequence[int], votes: Sequence[float], losses: Sequence[float], pixels: float, guess: float,
+           bet: float | None = None) -> Figure:  # fmt: skip
+    """The loss of each step; and how many pictures the neighbours name right, without a label in the training."""
+    fig, (left, right) = figure(12.2, 4.2, columns=2)
+    left.plot(range(1, len(losses) + 1), losses, color=HERO)
+    left.axhline(guess, color=GREY, linestyle="--", linewidth=1.5)
+    left.text(len(losses), guess + 0.03, "a guess among all views", ha="right", va="bottom", fontsize=13, color=GREY)
+    left.set(xlabel="step", ylabel="loss, nats", ylim=(min(losses) - 0.2, max([guess, *losses]) + 0.3))
+    left.set_title("Finding the partner gets easier")
+    right.plot(steps, [100 * vote for vote in votes], "o", linestyle="-", color=HERO, linewidth=3)
+    right.axhline(100 * pixels, color=OTHER, linestyle="--", linewidth=2)
+    right.text(steps[-1], 100 * pixels - 1.5, "neighbours by pixels", ha="right", va="top", fontsize=13, color=OTHER)
+    if bet is not None:
+        right.plot(steps[-1], bet, "*", color=BET, markersize=18)
+        right.text(steps[-1] - 3, bet, "your bet", color=BET, fontsize=14, ha="right", va="center")
+    right.set(xlabel="step", ylabel="named right with 50 labels, %", ylim=(0, 104))
+    right.set_title("and digits come together that nobody named")
+    return fig
+
+
+def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], bet: float | None = None) -> Figure:
+    """Accuracy of a linear probe on each kind of features, a mark for each seed; the bet is about SimCLR, 10 labels."""
+    fig, axes = figure(10.5, 4.8)
+    colours = (GREY, PALETTE["orange"], HERO, PALETTE["sky"], THIRD)
+    for row, ((name, reached), colour) in enumerate(zip(ways.items(), colours, strict=True)):
+        for (count, values), marker, lift in zip(reached.items(), ("o", "s"), (0.17, -0.17), strict=True):
+            mean = 100 * np.mean(values)
+            axes.barh(row + lift, mean, height=0.3, color=colour, alpha=0.35)
+            axes.plot([100 * value for value in values], [row + lift] * len(values), marker, color=colour, markersize=8)
+            axes.text(1, row + lift, f"{count} labels", fontsize=12, va="center")
+        if bet is not None and name == "SimCLR, h":
+            axes.plot([bet], [row + 0.17], "*", color=BET, markersize=18)
+            axes.text(bet, row + 0.38, "your bet", color=BET, fontsize=13, ha="center", va="bottom")
+    axes.set_yticks(range(len(ways)), list(ways))
+    axes.grid(visible=False, axis="y")
+    axes.set(xlim=(0, 102), ylim=(-0.5, len(ways) - 0.3), xlabel="test digits named right by a linear probe, %")
+    axes.set_title("One label of each digit goes a long way")
+    return fig
+
+
+def pairs(panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
+    """Cosines of views of one picture and of two, for each network."""
+    fig, each = figure(12.2, 3.8, columns=len(panels))
+    bins = np.linspace(-1, 1, 61)
+    for place, (axes, (name, (positives, negatives))) in enumerate(zip(each, panels.items(), strict=True)):
+        for values, colour, label, height in (
+            (negatives, OTHER, "two pictures", 0.62),
+            (positives, HERO, "one picture", 0.82),
+        ):
+            share = np.histogram(values, bins)[0] / len(values)
+            axes.stairs(share / share.max(), bins, fill=True, color=colour, alpha=0.5)
+            if not place:
+                axes.text(-0.95, height, f"views of {label}", color=colour, fontsize=14)
+        axes.set(xlabel="cosine", xlim=(-1, 1), ylim=(0, 1.08), yticks=[])
+        axes.set_title(name)
+    return fig
+
+
+def losses(
+    temperatures: Sequence[float],
+    probe: Float[np.ndarray, "seeds T"],
+    alone: Sequence[float],
+    places: Mapping[str, tuple[float, float]],
+) -> Figure:
+    """The probe by temperature; and where each loss put its projections, alignment against uniformity."""
+    fig, (left, right) = figure(12.2, 4.6, columns=2)
+    left.plot(temperatures, 100 * probe.mean(axis=0), color=HERO, linewidth=3)
+    for seed in probe:
+        left.plot(temperatures, 100 * seed, "o", color=HERO, alpha=0.6)
+    left.axhline(100 * float(np.mean(alone)), color=OTHER, linestyle="--", linewidth=2)
+    left.text(3, 100 * float(np.mean(alone)) + 1.5, "without negatives", color=OTHER, ha="right", fontsize=13)
+    left.set_xscale("log")
+    left.set_xticks(temperatures, [f"{t:g}" for t in temperatures])
+    left.minorticks_off()
+    left.set(xlabel="temperature", ylabel="named right with 10 labels, %", ylim=(0, 100))
+    left.set_title("Neither too cold nor too hot")
+    for name, (uniformity, alignment) in places.items():
+        special = name in ("without negatives", "before")
+        right.plot(uniformity, alignment, "s" if special else "o", color=OTHER if special else HERO, markersize=10)
+        down = name in ("0.2", "3")
+        right.annotate(name, (uniformity, alignment), (8, -14 if down else 7), textcoords="offset points", fontsize=13)
+    lowest = min(uniformity for uniformity, _ in places.values())
+    right.set(xlabel="uniformity (further left: spread out)", ylabel="alignment (lower: pairs close)",
+              xlim=(lowest - 0.3, 0.6), ylim=(-0.03, None))  # fmt: skip
+    right.set_title("Close together, and spread out")
+    return fig
+
+
+def kept(found: Mapping[str, Mapping[str, float]], bet: float | None = None) -> Figure:
+    """What a linear probe can read from each kind of features: groups are questions, bars are features."""
+    fig, axes = figure(12.2, 4.4)
+    colours = (PALETTE["orange"], GREY, HERO, PALETTE["sky"])
+    questions = {"digit": "which digit?", "bright": "bright or dark?", "right": "turned left or right?"}
+    for place, ((name, reached), colour) in enumerate(zip(found.items(), colours, strict=True)):
+        for group, question in enumerate(questions):
+            x, height = group + 0.2 * (place - 1.5), 100 * reached[question]
+            axes.bar(x, height, width=0.18, color=colour, label=name if not group else None)
+            axes.text(x, height + 1.5, f"{height:.0f}", ha="center", fontsize=13)
+    for group, guess in enumerate((10, 50, 50)):
+        axes.plot([group - 0.42, group + 0.42], [guess, guess], color="black", linestyle=":", linewidth=2)
+    axes.text(0.56, 50, "a guess", fontsize=12, ha="right", va="center")
+    if bet is not None:
+        axes.plot(1 + 0.2 * 1.5, bet, "*", color=BET, markersize=18)
+        axes.text(1 + 0.2 * 1.5 + 0.03, bet, "your bet", color=BET, fontsize=13, ha="left", va="center")
+    axes.set_xticks(range(3), list(questions.values()))
+    axes.tick_params(axis="x", labelsize=14)
+    axes.grid(visible=False, axis="x")
+    axes.set(ylim=(0, 124), yticks=range(0, 101, 20), ylabel="probe right, %")
+    axes.legend(loc="upper center", ncols=4, frameon=False, fontsize=13)
+    axes.set_title("What was to stay the same is let go")
+    return fig
+
+
+def walk(rows: Mapping[str, Float[Tensor, "stops H W"]], same: Mapping[str, float], likely: float) -> Figure:
+    """Pictures along a straight line; and how often what lies halfway is of the same digit."""
+    fig = figure(12.2, 4.2)[0]
+    fig.clear()
+    stops = len(next(iter(rows.values())))
+    grid = fig.add_gridspec(len(rows), stops + 1, width_ratios=(*[1] * stops, 4.6))
+    for row, (name, pictures) in enumerate(rows.items()):
+        for column, picture in enumerate(pictures):
+            axes = fig.add_subplot(grid[row, column])
+            _picture(axes, picture)
+            if not column:
+                axes.set_ylabel(name, fontsize=13, rotation=0, ha="right", va="center", labelpad=8)
+    axes = fig.add_subplot(grid[:, stops])
+    for row, ((name, share), colour) in enumerate(zip(same.items(), (PALETTE["orange"], GREY, HERO), strict=True)):
+        axes.barh(-row, 100 * share, height=0.5, color=colour)
+        axes.text(1, -row + 0.3, name, fontsize=14, va="bottom")
+        axes.text(100 * share - 2, -row, f"{100 * share:.0f} %", fontsize=14, va="center", ha="right",
+                  color="black" if row == 0 else "white")  # fmt: skip
+        axes.plot([100 * likely] * 2, [-row - 0.25, -row + 0.25], color="black", linestyle=":", linewidth=2)
+    axes.set_yticks([])
+    axes.set(xlim=(0, 102), ylim=(-len(same) + 0.6, 0.8), xlabel="pairs, %")
+    axes.set_title("Halfway there is the same digit")
+    return fig
+
+
+def _picture(axes: Axes, picture: Tensor) -> None:
+    axes.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(visible=False)
+
+
+def _box(axes: Axes, x: float, y: float, text: str, colour: str, width: float, height: float, size: int = 15) -> None:
+    corner = (x - width / 2, y - height / 2)
+    axes.add_patch(
+        FancyBboxPatch(corner, width, height, boxstyle="round,pad=0,rounding_size=0.12", fc=colour, ec="none")
+    )
+    axes.text(x, y, text, ha="center", va="center", color="white", fontsize=size)
