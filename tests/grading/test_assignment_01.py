@@ -6,9 +6,10 @@ import torch
 from torch import nn
 
 from course_lib.data.place import course_folder
+from course_lib.data.signs import Script
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
-from course_lib.lessons.lesson_01.assignment import NEIGHBOURS, Script, right
+from course_lib.lessons.lesson_01.assignment import KNOWN, NEIGHBOURS, NEW, pictures, right
 from course_lib.tasks import Draw
 from course_lib.tasks.core import ModuleProbe
 from course_lib.tasks.findings import RANDOM, Fault
@@ -48,8 +49,8 @@ def test_the_script_of_the_notebook_is_that_of_the_grader():
     for cell in NOTEBOOK.cells:
         if cell.id in ("setup", "script"):
             exec(cell.source, names)
-    theirs, ours = names["Script"](seed=0), Script(Draw(0))
-    for pixels, labels in (theirs.pictures(500, new=True), ours.pictures(Draw(1), 500, new=True)):
+    theirs, ours = names["Script"](seed=0), Script(KNOWN + NEW, Draw(0).generator)
+    for pixels, labels in (theirs.pictures(500, new=True), pictures(ours, Draw(1), 500, new=True)):
         assert pixels.shape == (500, 16, 16) and labels.unique().tolist() == [0, 1, 2, 3]
         assert 0.03 < pixels.mean() < 0.3 and 0.2 < pixels.std() < 0.6
     assert torch.equal(theirs.signs, ours.signs) and 10 < ours.signs.sum(dim=(1, 2)).min()
@@ -71,8 +72,8 @@ class Says(nn.Module):
     [(lambda x: x + torch.rand_like(x), RANDOM), (lambda x: x - x.mean(0), NEIGHBOURS.finding.misconception)],
 )
 def test_chance_and_neighbours_are_told(scores, told):
-    pictures = Script(Draw(0)).pictures(Draw(1), 50, new=True)
+    shown = pictures(Script(KNOWN + NEW, Draw(0).generator), Draw(1), 50, new=True)
     with pytest.raises(Fault) as fault:
-        right(ModuleProbe(Says(scores)), *pictures)
+        right(ModuleProbe(Says(scores)), *shown)
     assert fault.value.finding.misconception == told
-    assert 0 <= right(ModuleProbe(Says(lambda x: x)), *pictures) <= 1
+    assert 0 <= right(ModuleProbe(Says(lambda x: x)), *shown) <= 1

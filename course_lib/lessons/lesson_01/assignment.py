@@ -3,35 +3,20 @@
 import torch
 from torch import Tensor
 
+from course_lib.data.signs import Script
 from course_lib.tasks import Check, Draw, Finding, Task, keeps_type, mistakes
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
 
 # signs of a made script -------------------------------------------------------------------------------------
 
-SIGN, SIDE = 9, 16  # pixels a side of a sign, and of the picture in which it lies anywhere
 KNOWN, NEW = 10, 4
 
 
-class Script:
-    """Signs of four strokes each: the first ten are known, the other four are new."""
-
-    def __init__(self, draw: Draw):
-        ends = 8 * torch.rand(KNOWN + NEW, 4, 2, 2, generator=draw.generator)
-        walk = torch.linspace(0, 1, 20)[:, None]
-        places = (ends[:, :, :1] * (1 - walk) + ends[:, :, 1:] * walk).round().long().flatten(1, 2)
-        self.signs = torch.zeros(KNOWN + NEW, SIGN, SIGN)
-        self.signs[torch.arange(KNOWN + NEW)[:, None], places[..., 0], places[..., 1]] = 1.0
-
-    def pictures(self, draw: Draw, count: int, *, new: bool) -> tuple[Tensor, Tensor]:
-        """So many pictures, (count, 16, 16), and the number of the sign on each."""
-        labels = draw.integers(0, NEW if new else KNOWN, count)
-        signs = self.signs[labels + (KNOWN if new else 0)]
-        pixels = torch.zeros(count, SIDE, SIDE)
-        for picture, sign, (top, left) in zip(pixels, signs, draw.integers(0, 8, count, 2).tolist(), strict=True):
-            picture[top : top + SIGN, left : left + SIGN] = sign
-        ink = 0.6 + 0.8 * torch.rand(count, 1, 1, generator=draw.generator)
-        return ink * pixels + 0.25 * draw(*pixels.shape), labels
+def pictures(script: Script, draw: Draw, count: int, *, new: bool) -> tuple[Tensor, Tensor]:
+    """So many pictures, (count, 16, 16), of the known or of the new signs, and the number of the sign on each."""
+    labels = draw.integers(0, NEW if new else KNOWN, count)
+    return script.pictures(labels + (KNOWN if new else 0), draw.generator), labels
 
 
 NEIGHBOURS, NOT_LEARNED, ALONE = mistakes(r"""
@@ -62,13 +47,13 @@ def names(name: str, points: float, *, above: float) -> Check:
     """New pictures of the new signs are named right more often than this; a guess is right in one of four."""
 
     def trained(probe: Probe) -> tuple[ModuleProbe, Script]:
-        script = Script(probe.draw)
-        many, few = script.pictures(probe.draw, 2_000, new=False), script.pictures(probe.draw, 60, new=True)
+        script = Script(KNOWN + NEW, probe.draw.generator)
+        many, few = pictures(script, probe.draw, 2_000, new=False), pictures(script, probe.draw, 60, new=True)
         return probe.make("train", *many, *few, seconds=60), script
 
     def run(probe: Probe) -> list[Finding]:
         model, script = probe.once("trained", trained)
-        share = right(model, *script.pictures(probe.draw, 500, new=True))
+        share = right(model, *pictures(script, probe.draw, 500, new=True))
         return [] if share > above else [(NOT_LEARNED if share < 0.35 else ALONE).finding]
 
     told = (NEIGHBOURS, NOT_LEARNED, ALONE)

@@ -33,19 +33,14 @@ def cosines(values: Float[Tensor, "B B"], first: Float[Tensor, "B H W"], second:
     return fig
 
 
-def views(rows: Mapping[str, Float[Tensor, "B H W"]]) -> Figure:
-    """Pictures in columns, a row for each change."""
-    columns = len(next(iter(rows.values())))
-    fig = figure(0.95 * columns + 2.4, 0.95 * len(rows), layout=None)[0]
-    fig.clear()
-    left = 2.4 / (0.95 * columns + 2.4)
-    grid = fig.add_gridspec(len(rows), columns, left=left, right=0.99, top=0.99, bottom=0.01, wspace=0.08, hspace=0.08)
-    for row, (name, several) in enumerate(rows.items()):
-        for column, picture in enumerate(several):
-            axes = fig.add_subplot(grid[row, column])
-            _picture(axes, picture)
-            if not column:
-                axes.set_ylabel(name, fontsize=13, rotation=0, ha="right", va="center", labelpad=8)
+def views(columns: Mapping[str, Float[Tensor, "B H W"]]) -> Figure:
+    """Pictures in rows, a column for each change."""
+    rows = len(next(iter(columns.values())))
+    fig, axes = figure(1.4 * len(columns), 1.4 * rows + 0.3, rows=rows, columns=len(columns))
+    for column, (name, several) in enumerate(columns.items()):
+        axes[0, column].set_title(name, fontsize=12, loc="center", weight="normal")
+        for row, picture in enumerate(several):
+            _picture(axes[row, column], picture)
     return fig
 
 

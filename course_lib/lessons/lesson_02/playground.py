@@ -45,6 +45,11 @@ def any_digit() -> UInt8[np.ndarray, "N N"]:
     return grey(F.interpolate(pixels, (PAD, PAD), mode="bilinear")[0, 0])
 
 
+def a(digit: Tensor | int) -> str:
+    """The digit with its article."""
+    return f"{'an' if digit == 8 else 'a'} {int(digit)}"
+
+
 def turned(pixels: Float[Tensor, "1 1 H W"], degrees: float) -> Float[Tensor, "1 1 H W"]:
     """Turned clockwise about its middle; black comes in from outside."""
     angle = torch.tensor(degrees).deg2rad()
@@ -78,9 +83,9 @@ def neighbours(model: SimCLR) -> Explorer:
 
     def draw(state) -> str:
         scene, found = of(state)
-        rows = [in_rows([[pixel_image(grey(scene[0, 0]), 112, "what it sees")]], "What it sees")]
+        rows = [in_rows([[pixel_image(grey(scene[0, 0]), 64, "what it sees")]], "What it sees")]
         for name, near in found.items():
-            images = [pixel_image(grey(pixels[n, 0]), 72, f"a {labels[n]}") for n in near]
+            images = [pixel_image(grey(pixels[n, 0]), 56, a(labels[n])) for n in near]
             read = ", ".join(str(int(labels[n])) for n in near)
             rows.append(in_rows([images], f"nearest by {NAMES[name]}: <b>{read}</b>"))
         return f'<div style="display:flex;flex-direction:column">{"".join(rows)}</div>'
@@ -183,27 +188,27 @@ def embedding_map(model: SimCLR) -> Explorer:
         its, point, _ = of(state)
         near = ", ".join(str(int(labels[n])) for n in its.neighbours(point))
         return (
-            f"The map by {NAMES[state['features']]}. Picture {point + 1} is a {labels[point]}; its nearest: {near}. "
-            f"{at_home(state)} of its {VIEWS} changed views land nearest to a {labels[point]}."
+            f"The map by {NAMES[state['features']]}. Picture {point + 1} is {a(labels[point])}; its nearest: {near}. "
+            f"{at_home(state)} of its {VIEWS} changed views land nearest to {a(labels[point])}."
         )
 
     def draw(state) -> str:
         its, point, views = of(state)
         near = its.neighbours(point)
-        chosen = pixel_image(grey(pictures.pixels[point, 0]), 96, f"picture {point + 1}, a {labels[point]}")
+        chosen = pixel_image(grey(pictures.pixels[point, 0]), 72, f"picture {point + 1}, {a(labels[point])}")
         rows = [
-            in_rows([[chosen]], f"the picture, a {labels[point]}"),
-            in_rows([[pixel_image(grey(pictures.pixels[n, 0]), 56, f"a {labels[n]}") for n in near]], "its neighbours"),
-            in_rows(_halves([pixel_image(grey(v[0]), 56, "a changed view") for v in views.views]), "its views (◆)"),
+            in_rows([[chosen]], f"the picture, {a(labels[point])}"),
+            in_rows([[pixel_image(grey(pictures.pixels[n, 0]), 44, a(labels[n])) for n in near]], "its neighbours"),
+            in_rows(_halves([pixel_image(grey(v[0]), 44, "a changed view") for v in views.views]), "its views (◆)"),
         ]
         live = "<span hidden data-live>Click a digit on the map to choose it.</span>"
         return (
-            f'<div style="display:flex;flex-wrap:wrap;gap:1em"><div>{_clickable(its, point, views)}</div>'
+            f'<div><div style="display:flex;flex-wrap:wrap;gap:1em"><div>{_clickable(its, point, views)}</div>'
             f"<div>{''.join(f'<div>{row}</div>' for row in rows)}</div></div>"
-            f'<p style="margin:0">{html.escape(words(state))} {live}</p>'
+            f'<p style="margin:0">{html.escape(words(state))} {live}</p></div>'
         )
 
-    strong = Slider(name="turn", label="turned by up to (degrees)", low=0, high=90, step=5, value=20)
+    strong = Slider(name="turn", label="turn (± degrees)", low=0, high=90, step=5, value=20)
     return Explorer(
         name="map",
         title="A map of 200 digits that nobody named",
@@ -211,9 +216,9 @@ def embedding_map(model: SimCLR) -> Explorer:
             Choice(name="features", label="near means alike by",
                    options={NAMES[name]: name for name in ("SimCLR", "pixels", "before")}),
             Pick(name="point", label="picture", count=count, value=50),
-            Slider(name="crop", label="cut off (share of the area)", low=0, high=0.9, step=0.1, value=0.5),
+            Slider(name="crop", label="crop (share)", low=0, high=0.9, step=0.1, value=0.5),
             strong,
-            Slider(name="light", label="brightness, contrast", low=0, high=1, step=0.1, value=0.4),
+            Slider(name="light", label="light (strength)", low=0, high=1, step=0.1, value=0.4),
         ],
         draw=draw,
         alt=words,
@@ -238,7 +243,7 @@ def _halves(images: Sequence[str]) -> list[Sequence[str]]:
     return [images[: len(images) // 2], images[len(images) // 2 :]]
 
 
-def _clickable(its: Plane, point: int, views: Landed, size: int = 520) -> str:
+def _clickable(its: Plane, point: int, views: Landed, size: int = 400) -> str:
     """The map as a picture, above each digit a place to click."""
     low, high = its.places.amin(0), its.places.amax(0)
     middle, reach = (low + high) / 2, 0.54 * float((high - low).max())
@@ -251,12 +256,12 @@ def _clickable(its: Plane, point: int, views: Landed, size: int = 520) -> str:
     for x, y in landing:
         axes.plot([at[point][0], x], [at[point][1], y], color=PALETTE["vermilion"], linewidth=1.2, linestyle="-")
     for (x, y), label in zip(at, its.pictures.labels.tolist(), strict=True):
-        axes.text(x, y, str(label), color=COLOURS[label], fontsize=10, ha="center", va="center", weight="bold")
+        axes.text(x, y, str(label), color=COLOURS[label], fontsize=9, ha="center", va="center", weight="bold")
     axes.plot(*zip(*landing, strict=True), "D", color=PALETTE["vermilion"], markersize=8, markeredgecolor="white")
-    axes.plot(*at[point], "o", markersize=16, markerfacecolor="none", markeredgecolor="black", markeredgewidth=2.2)
+    axes.plot(*at[point], "o", markersize=14, markerfacecolor="none", markeredgecolor="black", markeredgewidth=2.2)
     for n in its.neighbours(point):
         axes.plot(
-            *at[n], "o", markersize=14, markerfacecolor="none", markeredgecolor=PALETTE["blue"], markeredgewidth=1.8
+            *at[n], "o", markersize=12, markerfacecolor="none", markeredgecolor=PALETTE["blue"], markeredgewidth=1.8
         )
     canvas = FigureCanvasAgg(fig)
     canvas.draw()
@@ -264,7 +269,7 @@ def _clickable(its: Plane, point: int, views: Landed, size: int = 520) -> str:
         np.asarray(canvas.buffer_rgba())[..., :3].copy(), size, "the map; the words below say what is on it"
     )
     spots = "".join(
-        f'<span data-step="{number}" aria-label="picture {number}, a {label}" style="position:absolute;width:16px;'
+        f'<span data-step="{number}" title="picture {number}, {a(label)}" style="position:absolute;width:16px;'
         f'height:16px;left:{50 + 50 * x:.1f}%;top:{50 - 50 * y:.1f}%;transform:translate(-50%,-50%)"></span>'
         for number, ((x, y), label) in enumerate(zip(at, its.pictures.labels.tolist(), strict=True), start=1)
     )

@@ -62,14 +62,12 @@ QUIZZES = {
         answer=0,
     ),
     "bug": Quiz(
-        "The loss falls within ten steps to nearly that of a perfect partner, and a probe finds nothing. What is "
-        "wrong?",
+        "The loss is nearly perfect after ten steps, and a probe finds nothing. What is wrong?",
         options={
             "The temperature is too high": "A high one keeps the loss *high*: the softmax stays nearly even.",
             "There are too few changes in the list": "One is enough to make the loss stay up for more than ten steps.",
-            "Both views get the same random numbers": "Two generators with one seed draw the same: both views are the "
-            "same picture, pixel for pixel. Any network that tells pictures apart somehow finds the partner; it need "
-            "not see that anything stays the same.",
+            "Both views get the same random numbers": "One seed, one draw: both views are the same picture, pixel for "
+            "pixel. Whatever tells pictures apart finds the partner; nothing has to stay the same.",
         },
         answer=2,
         kind="bug",

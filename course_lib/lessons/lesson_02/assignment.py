@@ -1,0 +1,118 @@
+"""Lesson 02, representation learning: what its assignment's check cells ask; the grader's tables are in hidden/02."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from course_lib.data.signs import Script
+from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks.core import ModuleProbe, Probe
+from course_lib.tasks.findings import RANDOM, Fault, general
+
+KINDS, FEW = 10, 5  # signs; labelled pictures of each, when the grader asks
+
+NEIGHBOURS, COLLAPSED, NOT_LEARNED, MORE = mistakes(r"""
+features depend on the other pictures:
+    What your encoder says of a picture changes with the others of its batch.
+    > A BatchNorm in training mode uses the batch. Return the network in evaluation mode: `model.eval()`.
+all pictures at one point:
+    The features of different pictures point the same way.
+    > Something must push pictures apart: negatives, in the sum below the line.
+not learned:
+    Signs are named hardly better than by an encoder with random weights.
+    > Does the loss fall? Do the two views differ in *where* the sign lies?
+the views differ in too little:
+    Signs are named better than by random weights, but not well.
+    > Which changes leave a sign what it is? It lies anywhere, in any ink. Move it further, or train longer.
+""")
+
+
+def some(script: Script, draw: Draw, count: int) -> tuple[Tensor, Tensor]:
+    """So many pictures, (count, 16, 16), and the number of the sign on each."""
+    kinds = draw.integers(0, KINDS, count)
+    return script.pictures(kinds, draw.generator), kinds
+
+
+def features(model: ModuleProbe, pixels: Tensor) -> Tensor:
+    """Directions of the features, (B, D); a Fault if they depend on chance, on the other pictures, or are one."""
+    found = model.tensor(pixels)
+    if found.ndim != 2 or len(found) != len(pixels):
+        model.tensor(pixels, shape=(len(pixels), found.shape[-1]))  # says what is wrong
+    shape = tuple(found.shape)
+    if not torch.allclose(found, model.tensor(pixels, shape=shape), atol=1e-3, rtol=1e-3):
+        raise Fault(general(RANDOM))
+    if not torch.allclose(found[:5], model.tensor(pixels[:5], shape=(5, shape[1])), atol=1e-3, rtol=1e-3):
+        raise Fault(NEIGHBOURS.finding)
+    directions = F.normalize(found, dim=1)
+    if (directions @ directions.T).mean() > 0.9995:
+        raise Fault(COLLAPSED.finding)
+    return directions
+
+
+def named(model: ModuleProbe, few: tuple[Tensor, Tensor], asked: tuple[Tensor, Tensor]) -> float:
+    """The share of pictures that lie nearest to the mean of their own sign's few labelled ones."""
+    stored, directions = features(model, few[0]), features(model, asked[0])
+    means = torch.stack([stored[few[1] == kind].mean(dim=0) for kind in range(KINDS)])
+    return (directions @ F.normalize(means, dim=1).T).argmax(dim=1).eq(asked[1]).float().mean().item()
+
+
+def names(name: str, points: float, *, above: float) -> Check:
+    """With five labels of each sign more new pictures are named right than this; a guess is right in one of ten."""
+
+    def trained(probe: Probe) -> tuple[ModuleProbe, Script]:
+        script = Script(KINDS, probe.draw.generator)
+        return probe.make("train", some(script, probe.draw, 2_000)[0], seconds=90), script
+
+    def run(probe: Probe) -> list[Finding]:
+        model, script = probe.once("trained", trained)
+        kinds = torch.arange(KINDS).repeat(FEW)
+        few = script.pictures(kinds, probe.draw.generator), kinds
+        share = named(model, few, some(script, probe.draw, 500))
+        return [] if share > above else [(NOT_LEARNED if share < 0.3 else MORE).finding]
+
+    told = (NEIGHBOURS, COLLAPSED, NOT_LEARNED, MORE)
+    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+
+
+# the examples -----------------------------------------------------------------------------------------------
+
+SQUARE = (
+    ([[[1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]], torch.tensor([1]), torch.tensor([-1]), 2),
+    [[[1.0, 1.0, 1.0], [0.5, 0.0, 0.0], [0.5, 1.0, 1.0]]],
+)
+CAPTIONS = (([[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0], [1.0, 0.0]], 1.0), 0.7532)
+FOUND = (([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0]], [[2.0, 0.0], [3.0, 1.0], [0.0, 5.0]], 2), 0.6667)
+MEANS = (
+    ([[1.0, 0.0], [0.0, 5.0], [0.0, -2.0]], torch.tensor([0, 0, 1]), [[0.0, 3.0], [1.0, 0.0]], 2),
+    [[0.7071, -1.0], [0.7071, 0.0]],
+)
+
+SHOWN = (
+    Task("erase", "A grey square", asks="pixels, rows, columns, side", also=(keeps_type,), example=(SQUARE,)),
+    Task(
+        "match_loss",
+        "Pictures and their captions",
+        asks="pictures, captions, temperature",
+        also=(keeps_type, gradients),
+        example=(CAPTIONS,),
+    ),
+    Task("recall_at", "Is it among the first?", asks="queries, keys, k", example=(FOUND,)),
+    Task(
+        "nearest_mean",
+        "A classifier that learns nothing",
+        asks="features, labels, asked, num_classes",
+        also=(keeps_type,),
+        example=(MEANS,),
+    ),
+    Task(
+        "train",
+        "An encoder without a label",
+        asks="pictures",
+        seconds=90.0,
+        checks=(
+            names("Five labels of each sign: clearly better than random weights", 8, above=0.35),
+            names("Five labels of each sign: two of three named right", 12, above=0.65),
+        ),
+    ),
+)
+ASSIGNMENT = {task.name: task for task in SHOWN}

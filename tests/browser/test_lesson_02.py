@@ -1,0 +1,75 @@
+"""The playgrounds of lesson 02 in JupyterLab, in an untrusted notebook and on slides."""
+
+import pytest
+from playwright.sync_api import expect
+
+from course_lib.commands.files import write_notebook
+from tests.browser.lab import SECOND
+from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+
+pytestmark = pytest.mark.needs("chromium", "lecture_assets")
+
+FIRST = """
+from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_02.playground import PLAYGROUNDS
+
+model = load_trained("simclr").model
+"""
+PLAYED = {
+    "neighbours": "PLAYGROUNDS['neighbours'](model).live()",
+    "map": "PLAYGROUNDS['map'](model).live()",
+}
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    return write_playgrounds(tmp_path_factory.mktemp("playgrounds") / "98_representation.ipynb", FIRST, PLAYED)
+
+
+@pytest.fixture(scope="module")
+def played(notebook, start_lab, open_notebook):
+    """The playgrounds after all cells have run."""
+    page = open_notebook(start_lab([notebook]), notebook.name)
+    page.run_all(seconds=240)
+    return page
+
+
+def says(cell, text):
+    expect(cell.locator(".widget-htmlmath")).to_contain_text(text, timeout=20 * SECOND)
+
+
+def test_a_drawing_has_neighbours_by_three_kinds_of_features(played):
+    cell = played.cell(PLAYED["neighbours"])
+    for kind in ("pixels", "the network before it learned", "SimCLR"):
+        says(cell, f"nearest by {kind}:")
+    cell.get_by_role("button", name="Give me an example").click()
+    says(cell, "nearest by SimCLR:")
+    played.screenshot("02-neighbours", of=cell)
+
+
+def test_a_digit_of_the_map_is_chosen_by_a_click_and_by_the_keyboard(played):
+    cell = played.cell(PLAYED["map"])
+    says(cell, "Picture 50 is a 2")
+    cell.get_by_role("button", name="picture 150, a 7").click()
+    says(cell, "Picture 150 is a 7")
+    cell.get_by_role("button", name="picture 10, a 0").press("Enter")
+    says(cell, "Picture 10 is a 0")
+    played.screenshot("02-map", of=cell)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_nothing_serious(played, theme):
+    assert found_by_axe(played, PLAYED, theme) == {}
+
+
+def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
+    path = tmp_path / "untrusted.ipynb"
+    write_notebook(as_stored(played, notebook), path)
+    page = open_notebook(start_lab([path]), path.name)
+    plane = page.cell(PLAYED["map"])
+    plane.locator("summary").nth(1).click()
+    expect(plane.get_by_text("Picture 170 is an 8").first).to_be_visible()
+
+
+def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
+    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}

@@ -1,0 +1,27 @@
+import torch
+
+from course_lib.data.signs import SIDE, Script
+
+
+def seeded(number):
+    return torch.Generator().manual_seed(number)
+
+
+def test_a_picture_holds_its_sign_whole_somewhere():
+    script = Script(5, seeded(0))
+    kinds = torch.arange(5).repeat(20)
+    pixels = script.pictures(kinds, seeded(1))
+    found = torch.nn.functional.conv2d(pixels[:, None], script.signs[:, None]).flatten(2).amax(dim=2)
+    ink = script.signs.sum(dim=(1, 2))
+    assert pixels.shape == (100, SIDE, SIDE)
+    assert (found[torch.arange(100), kinds] > 0.5 * ink[kinds]).all()
+    corners = pixels.flatten(1).argmax(dim=1).unique()
+    assert len(corners) > 30  # it lies in many places
+
+
+def test_scripts_and_pictures_follow_their_seeds():
+    assert torch.equal(Script(3, seeded(0)).signs, Script(3, seeded(0)).signs)
+    assert not torch.equal(Script(3, seeded(0)).signs, Script(3, seeded(1)).signs)
+    script, kinds = Script(3, seeded(0)), torch.tensor([0, 1, 2])
+    assert torch.equal(script.pictures(kinds, seeded(2)), script.pictures(kinds, seeded(2)))
+    assert not torch.equal(script.pictures(kinds, seeded(2)), script.pictures(kinds, seeded(3)))

@@ -1,0 +1,91 @@
+"""Assignment 02: its references are what torch does, its cells are what the grader has, its faults are told."""
+
+import nbformat
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_lib.data.place import course_folder
+from course_lib.data.signs import Script
+from course_lib.grading.folders import Folders
+from course_lib.grading.spec import load, read_assignment
+from course_lib.lessons.lesson_02.assignment import COLLAPSED, FEW, KINDS, NEIGHBOURS, features, named, some
+from course_lib.tasks import Draw
+from course_lib.tasks.core import ModuleProbe
+from course_lib.tasks.findings import RANDOM, Fault
+
+FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
+FILES = read_assignment(FOLDERS.root, "02")
+TABLES = {table.name: table for table in load(FILES).assignment.tables}
+NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
+
+
+def test_a_square_over_the_rim_leaves_its_part_inside():
+    erased = TABLES["erase"].reference(torch.ones(1, 5, 4), torch.tensor([-1]), torch.tensor([3]), 3)
+    assert (erased[0, :2, 3] == 0.5).all() and (erased == 0.5).sum() == 2
+
+
+def test_matched_pairs_cost_what_two_cross_entropies_do():
+    first, second, temperature = TABLES["match_loss"].cases[0].inputs(Draw(0))
+    logits = F.cosine_similarity(first[:, None], second, dim=2) / temperature
+    right = torch.arange(len(first))
+    expected = (F.cross_entropy(logits, right) + F.cross_entropy(logits.T, right)) / 2
+    torch.testing.assert_close(TABLES["match_loss"].reference(first, second, temperature), expected)
+
+
+def test_recall_grows_with_k_up_to_1():
+    queries, keys, _ = TABLES["recall_at"].cases[0].inputs(Draw(0))
+    found = [TABLES["recall_at"].reference(queries, keys, k) for k in (1, 4, 40)]
+    assert 0.2 < found[0] < found[1] < found[2] == 1
+
+
+def test_the_script_of_the_notebook_is_that_of_the_grader():
+    names = {}
+    for cell in NOTEBOOK.cells:
+        if cell.id in ("setup", "script"):
+            exec(cell.source, names)
+    theirs, ours = names["Script"](seed=0), Script(KINDS, Draw(0).generator)
+    assert torch.equal(theirs.signs, ours.signs)
+    for pixels, labels in (theirs.pictures(500), some(ours, Draw(1), 500)):
+        assert pixels.shape == (500, 16, 16) and labels.unique().tolist() == list(range(KINDS))
+        assert 0.03 < pixels.mean() < 0.3 and 0.2 < pixels.std() < 0.6
+
+
+class Says(nn.Module):
+    """Features made of pictures by a function."""
+
+    def __init__(self, says):
+        super().__init__()
+        self.says = says
+
+    def forward(self, pictures):
+        return self.says(pictures)
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        (lambda x: torch.rand(len(x), 4), RANDOM),
+        (lambda x: x[:, 0, :4] - x[:, 0, :4].mean(0), NEIGHBOURS.finding.misconception),
+        (lambda x: torch.ones(len(x), 4) + 1e-4 * x[:, 0, :4], COLLAPSED.finding.misconception),
+        (lambda x: x, "wrong shape"),
+    ],
+)
+def test_chance_neighbours_collapse_and_shapes_are_told(says, told):
+    pixels, _ = some(Script(KINDS, Draw(0).generator), Draw(1), 50)
+    with pytest.raises(Fault) as fault:
+        features(ModuleProbe(Says(says)), pixels)
+    assert fault.value.finding.misconception == told
+
+
+def test_pixels_name_few_signs_and_the_signs_themselves_name_all():
+    script, draw = Script(KINDS, Draw(0).generator), Draw(1)
+    kinds = torch.arange(KINDS).repeat(FEW)
+    few, asked = (script.pictures(kinds, draw.generator), kinds), some(script, draw, 300)
+
+    def found(pixels):  # how well each sign fits where it fits best
+        return F.conv2d(pixels[:, None], script.signs[:, None] - script.signs.mean()).flatten(2).amax(dim=2)
+
+    assert 0.05 < named(ModuleProbe(Says(lambda x: x.flatten(1))), few, asked) < 0.3
+    assert named(ModuleProbe(Says(found)), few, asked) > 0.8

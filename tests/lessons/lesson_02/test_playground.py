@@ -1,0 +1,65 @@
+"""The playgrounds of lesson 02 show who is near, and know when a goal is reached."""
+
+import numpy as np
+import pytest
+import torch
+
+from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_02 import looking
+from course_lib.lessons.lesson_02 import playground as play
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_trained("simclr").model
+
+
+@pytest.fixture(scope="module")
+def neighbours(model):
+    return play.neighbours(model)
+
+
+@pytest.fixture(scope="module")
+def plane(model):
+    return play.embedding_map(model)
+
+
+def reached(explorer, **state):
+    return [goal(explorer.state(**state)) for goal in explorer.goals]
+
+
+def test_a_drawing_of_an_eight_has_eights_for_neighbours_only_after_the_training(neighbours):
+    state = neighbours.state(pad=play.drawings()["an eight"])
+    assert neighbours.frame(state).alt.endswith("SimCLR: 8, 8, 8, 8, 8.")
+    assert reached(neighbours, pad=play.drawings()["an eight"]) == [True, False]
+
+
+def test_an_empty_pad_is_a_sentence_and_no_goal(neighbours):
+    empty = np.zeros((play.PAD, play.PAD), np.uint8)
+    assert "There is nothing on the pad" in neighbours.frame(neighbours.state(pad=empty)).alt
+    assert reached(neighbours, pad=empty) == [False, False]
+
+
+def test_a_drawing_turned_by_a_right_angle_is_the_turned_picture():
+    picture = torch.rand(1, 1, 28, 28)
+    assert torch.allclose(play.turned(picture, 90.0), picture.rot90(-1, (2, 3)), atol=1e-4)
+
+
+def test_the_goals_of_the_map_can_be_reached_and_are_not_at_the_start(plane):
+    assert reached(plane) == [False, False, False]
+    assert reached(plane, point=50, turn=40, crop=0.3) == [True, False, False]
+    assert reached(plane, point=50, turn=90, crop=0.9) == [False, True, False]
+    assert reached(plane, point=198)[2]
+
+
+def test_unchanged_views_land_where_their_picture_is(model):
+    its = play.Plane(looking.encoders(model)["SimCLR"], play.map_pictures())
+    landed = its.land(7, looking.NOTHING)
+    assert (landed.nearest == 7).all() and its.at_home(7, landed) == play.VIEWS
+    spread = its.places.std()
+    assert (landed.places - its.places[7]).norm(dim=1).max() < spread
+
+
+def test_every_digit_of_the_map_can_be_clicked(plane):
+    html = plane.frame().html
+    assert html.count('data-step="') == 10 * play.PER_DIGIT and "Click a digit" in html
