@@ -107,6 +107,7 @@ def unroll(
     """The states after each step."""
     steps = x.unbind(1)
     begin, states = h, []
+    h = 0 * h if carry == "zeros first" else h
     for x_t in reversed(steps) if order != "forward" else steps:
         before = begin if carry == "start" else 0 * h if carry == "nothing" else h
         h = step(x_t, before)
@@ -138,8 +139,8 @@ UNROLL = Task(
 state not carried on: carry='start'
     Every step began from the first state: nothing is remembered from one step to the next.
     > `h = step(x_t, h)` writes over `h`, so that the next step gets it.
-first state ignored: carry='nothing'
-    Every step began from zeros.
+first state ignored: carry='nothing' | 'zeros first'
+    Every step, or the first one, began from zeros.
     > The first step gets the `h` that was given, each later one the state before it.
 state added to itself: carry='added'
     The new state was added to the old one.
@@ -187,13 +188,16 @@ def theta_gradient(
     """Sum over t of delta_t A_{t-1}^T, with delta_t = dA_t + theta^T delta_{t+1}."""
     T, back = len(dA), theta.T if turned else theta
     arrived, found = torch.zeros_like(dA[0]), []
-    for t in reversed(range(T)):
-        later = {"all": arrived, "own": 0 * arrived, "one": dA[t + 1] if t + 1 < T else 0 * arrived}[reach]
-        arrived = dA[t] + back @ later
+    for t in range(T) if reach == "forward" else reversed(range(T)):
+        nothing = torch.zeros_like(arrived)
+        later = {"own": nothing, "one": dA[t + 1] if t + 1 < T else nothing}.get(reach, arrived)
+        own = 0 * dA[t] if reach == "last slope" and t + 1 < T else dA[t]
+        arrived = own + back @ later
         pair = (arrived, A[t] if state == "before" else A[t + 1])
         found.append(torch.outer(*(pair if outer == "delta first" else pair[::-1])))
     steps = torch.stack(found)
-    return {"sum": steps.sum(0), "mean": steps.mean(0), "first": steps[-1], "last": steps[0]}[total]
+    return {"sum": steps.sum(0), "last twice": steps.sum(0) + steps[0], "without the first": steps[:-1].sum(0),
+             "mean": steps.mean(0), "first": steps[-1], "last": steps[0]}[total]  # fmt: skip
 
 
 def states_and_slopes(draw: Draw, *, only_last: bool = False) -> tuple[Tensor, Tensor, Tensor]:
@@ -224,6 +228,12 @@ later steps forgotten: reach='own'
 one step back, and no further: reach='one'
     What arrives from later goes back a single step.
     > Hand on the whole $\delta_{t+1}$, not only the loss's own part of it.
+from the beginning to the end: reach='forward'
+    Errors were handed on forwards in time.
+    > Go from the last step to the first: an error comes from later.
+a state's own slope forgotten: reach='last slope'
+    Only the last state's own slope was used.
+    > Each step adds its own: `delta = dA[t] + theta.T @ delta`.
 theta not turned over: turned=False
     What comes back was multiplied with theta, not with its transpose.
     > Forward each row of theta makes one number of the next state; backward the same numbers are read by columns.
@@ -236,6 +246,9 @@ outer product turned over: outer='state first'
 mean over the steps: total='mean'
     The shares of the steps were averaged.
     > The same theta works in each step, so its shares *add*.
+a share too many or too few: total='last twice' | 'without the first'
+    One step's share counts twice, or the first step's is missing.
+    > T steps, T shares: t runs from T - 1 down to 0.
 one step's share alone: total='first' | 'last'
     Only one step's share is in the result.
     > Add the shares of all steps.
@@ -247,7 +260,7 @@ one step's share alone: total='first' | 'last'
     "A_{t-1}^\\top$, with $\\delta_T = dA_T$ and $\\delta_t = dA_t + \\theta^\\top \\delta_{t+1}$.",
     hints=(
         "In which order can the $\\delta$s be computed? Which of them do you know at once?",
-        "Begin with `delta = dA[-1]`; its share is `torch.outer(delta, A[-2])`. Then one step back.",
+        "Begin with a `delta` and a `total` of zeros, and walk from the last step to the first.",
         "For t from T - 1 down to 0: `delta = dA[t] + theta.T @ delta`, and add `torch.outer(delta, A[t])`.",
     ),
     forbids=("backward", "grad"),

@@ -72,7 +72,7 @@ def names(
         axes.text(bet, 0.85, "your bet", color=BET, ha="center", fontsize=13)
     axes.set(xlim=(0, 100), ylim=(-len(rows) + 0.4, 1.2), xlabel="% of the test names right")
     axes.set_yticks([])
-    axes.set_title("Counting letters wins")
+    axes.set_title("Counting letters is hard to beat")
     share = confusion / confusion.sum(dim=1, keepdim=True)
     table.imshow(share.numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
     short = [name[:3] for name in languages]

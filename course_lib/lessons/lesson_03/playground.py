@@ -126,7 +126,10 @@ def eigenvalues() -> Explorer:
                 lambda state: state["between"] == "nothing" and bool(of(state).gradient[-1] > 1e5),
             ),
             Goal("a state that is back where it was after 8 steps, as long as before", round_trip),
-            Goal("length 1.2 or more with a tanh: the state lives, and the gradient vanishes all the same", saved),
+            Goal(
+                "length 1.2 or more with a tanh: the state lives, and the gradient vanishes all the same (try angles)",
+                saved,
+            ),
         ),
         steps={"radius": (0.9, 1.0, 1.1), "between": ("nothing", "tanh")},
     )
@@ -134,7 +137,7 @@ def eigenvalues() -> Explorer:
 
 # ------------------------------------------------------------------------------------------------ a reader of names
 
-NAMES = ("deutschland", "nederland", "saksa", "Ungarn", "new zealand")
+NAMES = ("brazília", "kamboçya", "argentinien", "görögország", "grèce")  # of the test set
 LONGEST = 30
 SHOWN = 20  # numbers of the state
 SURE, BARS = 0.9, 4

@@ -56,7 +56,7 @@ QUIZZES = {
     "bug": Quiz(
         "A colleague's reader of names trains, and is hardly better than a guess from the last letter. Why?",
         options={
-            "The states are not put into a list": "Only the last one is asked for.",
+            "The head should be asked after each letter": "One answer is wanted, at the end.",
             "The weights are the same in each step": "They are meant to be.",
             "The state begins anew at each letter": "`h` is set to zeros inside of the loop: nothing is carried from "
             "letter to letter, and the last state knows the last letter only.",
@@ -77,7 +77,7 @@ return head(h)
             "About 0.02": "$1 - 0.99^2 = 0.0199$. A unit that has made up its mind lets nearly nothing through: what "
             "is saturated cannot learn.",
             "About 0.99": "That is the value. The gradient goes through the slope.",
-            "About 1": "So it is in the middle, at $h = 0$.",
+            "Exactly 1": "So it is in the middle, at $h = 0$.",
         },
         answer=0,
     ),
@@ -98,7 +98,7 @@ return head(h)
         "sentence?",
         options={
             "All its words": "They are gone: each was read and then dropped.",
-            "What fits into one state": "A few hundred numbers, for five words or for fifty. Lesson 05 measures what "
+            "What fits into one state": "Here 96 numbers, for five words or for fifty. Lesson 05 measures what "
             "that costs, and does something about it.",
             "The last word": "A state is made from all words; the early ones have faded.",
         },
@@ -108,7 +108,7 @@ return head(h)
         "Counts of three letters beat our RNN at names. What may the RNN do all the same that they cannot?",
         options={
             "Learn from more names": "Counts do that, too, and faster.",
-            "Use the order of the letters": "Three letters in a row are an order.",
+            "Tell *ab* from *ba*": "Three letters in a row are an order.",
             "Connect letters that stand far apart": "A run of three sees nothing beyond. Whether the RNN *does* is "
             "another matter: its gradient has to get there.",
         },
@@ -141,8 +141,8 @@ return head(h)
 BETS = {
     "names": Bet(
         "Names in twelve languages, some 550 of each to learn from. A table of how often which three letters follow "
-        "one another in which language names 81 % of new ones right. Yours is an RNN and reads all a dozen times. "
-        "How many does it name right?",
+        "one another in which language names 81 % of new ones right. Yours is an RNN and reads each of them a dozen "
+        "times. How many does it name right?",
         low=0,
         high=100,
         unit="%",
