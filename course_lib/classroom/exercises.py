@@ -10,6 +10,7 @@ from course_lib.classroom.markup import code_html, details, inline_html, to_html
 from course_lib.classroom.output import GREEN, GREY, RED, in_notebook, panel, present
 from course_lib.classroom.session import Session
 from course_lib.tasks import Comparison, Finding, Report, Row, Task
+from course_lib.tasks.values import written
 
 SHOWN = 6  # numbers of a row
 
@@ -158,7 +159,7 @@ def _html_rows(rows: Sequence[Row]) -> str:
 def _marked(numbers: Sequence[float], first: int | None, mark: str) -> list[str]:
     """The numbers of a row around the first difference, with a mark on it."""
     start = max(0, min((first or 0) - SHOWN // 2, len(numbers) - SHOWN))
-    shown = [f"{number:.4g}" for number in numbers[start : start + SHOWN]]
+    shown = [written(number) for number in numbers[start : start + SHOWN]]
     if first is not None:
         shown[first - start] = mark.format(shown[first - start])
     return (["…"] if start else []) + shown + (["…"] if start + SHOWN < len(numbers) else [])

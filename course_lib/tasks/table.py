@@ -33,7 +33,7 @@ from course_lib.tasks.findings import (
     unexplained,
 )
 from course_lib.tasks.slips import describe, forbidden_names
-from course_lib.tasks.values import KINDS, differs, row_of
+from course_lib.tasks.values import KINDS, differs, row_of, written
 
 DRAWS = 3  # of each case
 SAME = 6  # where all sizes are one
@@ -413,5 +413,5 @@ def _all_the_same(values: Tensor) -> bool:
 def _numbers(values: Tensor) -> str:
     if values.numel() > 16:
         return f"a tensor of shape {tuple(values.shape)}"
-    rounded = [f"{value:.4g}" for value in values.flatten().tolist()]
-    return f"({', '.join(rounded)})" + (f" in the shape {tuple(values.shape)}" if values.dim() != 1 else "")
+    rounded = ", ".join(map(written, values.flatten().tolist()))
+    return f"({rounded})" + (f" in the shape {tuple(values.shape)}" if values.dim() != 1 else "")

@@ -1,5 +1,6 @@
 """Results that are no tensors but lists, pairs or texts: each becomes a row of numbers, and those can be compared."""
 
+import math
 from typing import Any
 
 import torch
@@ -79,3 +80,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.tolist()
     return type(value)(map(_plain, value)) if type(value) in (list, tuple) else value
+
+
+def written(number: float) -> str:
+    """A number in four digits, a whole one in all of them."""
+    whole = math.isfinite(number) and number == round(number) and abs(number) < 1e9
+    return f"{number:.0f}" if whole else f"{number:.4g}"

@@ -5,6 +5,7 @@ import torch
 
 from course_lib.tasks import Case, Task, mistakes
 from course_lib.tasks.findings import CHANGES_INPUT, RANDOM, UNEXPLAINED, WRONG_TYPE
+from course_lib.tasks.values import written
 
 
 def turned(words, flags, *, order=-1, kept=True):
@@ -62,3 +63,9 @@ def test_of_a_long_result_the_first_part_that_differs_is_shown():
     assert " at `[1][1][3]`; right is " in finding.message
     (finding,) = TASK.run(lambda words, flags: (words[1:], flags)).findings
     assert "['bc', 'bcd', 'eeeee'] at `[0]`; right is ['eeeee', 'bcd', 'bc', 'a']" in finding.message
+
+
+def test_whole_numbers_are_written_whole_and_others_in_four_digits():
+    assert [written(n) for n in (11860.0, -3.0, 0.12345, 1.5e12, float("nan"))] == [
+        "11860", "-3", "0.1235", "1.5e+12", "nan",
+    ]  # fmt: skip

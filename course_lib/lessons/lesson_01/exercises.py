@@ -20,12 +20,12 @@ def conv_size(
     *,
     sides: int = 2,
     first: int = 1,
-    up: bool = False,
+    rounds: str = "down",
     reach: int = 0,
 ) -> float:
     """floor((size + 2 padding - kernel) / stride) + 1."""
     way = size + sides * padding - kernel + reach
-    steps = -(-way // stride) if up else way // stride
+    steps = {"down": way // stride, "up": -(-way // stride), "not": way / stride}[rounds]
     return float(steps + first)
 
 
@@ -54,7 +54,10 @@ padding on one side only: sides=1 | 0
 first place forgotten: first=0
     The steps were counted, and not the places.
     > A kernel that makes no step stands at one place already: add 1.
-rounded up: up=True
+not rounded: rounds='not'
+    The result is no whole number: a part of a step was counted.
+    > `//` divides and rounds down; `/` does not.
+rounded up: rounds='up'
     The last step was counted although the kernel would hang over the border.
     > Only whole steps count: `//` rounds down.
 kernel one too small: reach=1
@@ -131,7 +134,7 @@ no activation: relu='none'
     hints=(
         "Two functions get the same `x`.",
         "Their results have one shape: add them.",
-        "`(branch(x) + shortcut(x)).relu()`.",
+        "`branch(x)` and `shortcut(x)` have one shape; `.relu()` comes last, on their sum.",
     ),
     solution="""
 def my_residual_block(x, branch, shortcut):
@@ -152,12 +155,15 @@ LEARNS = Finding(
     "After your function some parameters of the trunk still ask for gradients.",
     "`trunk.parameters()` goes through all of them, also in parts of parts: set `requires_grad` of each to False.",
 )
+NOT_GIVEN_BACK = Finding(
+    "trunk not given back", "The trunk holds still, but your function does not return it.", "End with `return trunk`."
+)
 GOES_ON = Finding(
     "statistics go on",
     "No weight moves, but a BatchNorm is still in training mode: each batch moves its mean and variance.",
     "`trunk.eval()` puts the trunk and all its parts into evaluation mode.",
 )
-MOVES = (LEARNS, GOES_ON)
+MOVES = (LEARNS, GOES_ON, NOT_GIVEN_BACK)
 
 
 def holds_still(probe: Probe) -> list[Finding]:
@@ -165,9 +171,10 @@ def holds_still(probe: Probe) -> list[Finding]:
     trunk = nn.Sequential(
         nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Sequential(nn.ReLU(), nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3))
     ).train()
-    probe.call(trunk)
+    result = probe.call(trunk)
     found = [LEARNS] if any(parameter.requires_grad for parameter in trunk.parameters()) else []
-    return found + ([GOES_ON] if any(part.training for part in trunk.modules()) else [])
+    found += [GOES_ON] if any(part.training for part in trunk.modules()) else []
+    return found or ([] if result is trunk else [NOT_GIVEN_BACK])
 
 
 FREEZE = Task(
@@ -179,6 +186,7 @@ FREEZE = Task(
     wrong={
         LEARNS.misconception: ("parameter.requires_grad = False", "parameter.requires_grad = True"),
         GOES_ON.misconception: ("return trunk.eval()", "return trunk"),
+        NOT_GIVEN_BACK.misconception: ("return trunk.eval()", "trunk.eval()"),
     },
     minutes=4,
     text="`trunk` is a module with convolutions and BatchNorms in it, in training mode. Change it in place so that "
@@ -216,9 +224,14 @@ ONE_RATE = Finding("one rate for all", "All groups have the same rate.", "Each p
 LINEAR = Finding(
     "rates fall by steps", "The rates do not fall by a factor.", "The rate of part number i is `rate * decay**i`."
 )
+RISING = Finding(
+    "lower parts faster",
+    "Each part is faster than the one above it.",
+    "Multiply by `decay` for each part further down.",
+)
 REVERSED = Finding("head slowest", "The head has the lowest rate.", "The head comes first, and has `rate` itself.")
 EARLY = Finding("head slowed, too", "The head's rate is `rate * decay`.", "Part 0, the head, has `rate` itself.")
-GROUPED = (NO_GROUPS, OTHERS, ONE_RATE, LINEAR, REVERSED, EARLY)
+GROUPED = (NO_GROUPS, OTHERS, ONE_RATE, LINEAR, RISING, REVERSED, EARLY)
 
 
 def groups_by_layer(probe: Probe) -> list[Finding]:
@@ -235,7 +248,8 @@ def groups_by_layer(probe: Probe) -> list[Finding]:
     if any(mine != [id(parameter) for parameter in part.parameters()] for mine, part in zip(held, parts, strict=True)):
         return [OTHERS]
     right = rate * decay ** torch.arange(len(parts))
-    named = ((right.flip(0), REVERSED), (right * decay, EARLY), (torch.full((3,), rate), ONE_RATE))
+    named = ((right.flip(0), REVERSED), (right * decay, EARLY), (torch.full((3,), rate), ONE_RATE),
+             (rate**2 / right, RISING))  # fmt: skip
     if torch.allclose(rates, right):
         return []
     return [next((finding for wrong, finding in named if torch.allclose(rates, wrong)), LINEAR)]
@@ -249,14 +263,7 @@ PARAMETER_GROUPS = Task(
     checks=(
         Check(
             name="each part's parameters and rate",
-            detects=(
-                NO_GROUPS.misconception,
-                OTHERS.misconception,
-                ONE_RATE.misconception,
-                LINEAR.misconception,
-                REVERSED.misconception,
-                EARLY.misconception,
-            ),
+            detects=tuple(finding.misconception for finding in GROUPED),
             run=groups_by_layer,
         ),
     ),
@@ -265,6 +272,7 @@ PARAMETER_GROUPS = Task(
         OTHERS.misconception: ("part.parameters()", "parts[0].parameters()"),
         ONE_RATE.misconception: ("rate * decay**i", "rate"),
         LINEAR.misconception: ("decay**i", "decay * i"),
+        RISING.misconception: ("rate * decay**i", "rate / decay**i"),
         REVERSED.misconception: ("decay**i", "decay ** (len(parts) - 1 - i)"),
         EARLY.misconception: ("decay**i", "decay ** (i + 1)"),
     },
@@ -274,8 +282,8 @@ PARAMETER_GROUPS = Task(
     "below it `decay` times as fast, the next `decay` times as fast as that.",
     hints=(
         "`enumerate(parts)` gives each part with its number, 0 for the head.",
-        "Part number i has been slowed i times: `rate * decay**i`.",
-        '`{"params": list(part.parameters()), "lr": rate * decay**i}`.',
+        "The head has not been slowed, the part below it once. How often has part number i?",
+        'Slowed i times is a factor of `decay**i`; a group is `{"params": list(part.parameters()), "lr": ...}`.',
     ),
     solution="""
 def my_parameter_groups(parts, rate, decay):
