@@ -42,7 +42,7 @@ QUIZZES = {
         "A batch of 128 pictures, two views of each. How many negatives has each view?",
         answer=254,
         tolerance=0.4,
-        why="256 views, less itself, less its partner. The sum below has 255 terms, the partner among them.",
+        why="256 views, less itself, less its partner. The sum below the line has 255 terms, the partner among them.",
         near={
             255: "One of those is its partner, the positive.",
             127: "Each of the other 127 pictures has two views.",
@@ -62,7 +62,8 @@ QUIZZES = {
         answer=0,
     ),
     "bug": Quiz(
-        "The loss is nearly perfect after ten steps, and a probe finds nothing. What is wrong?",
+        "After ten steps the loss is as low as it can be, and a probe finds no more than before the training. What is "
+        "wrong?",
         options={
             "The temperature is too high": "A high one keeps the loss *high*: the softmax stays nearly even.",
             "There are too few changes in the list": "One is enough to make the loss stay up for more than ten steps.",

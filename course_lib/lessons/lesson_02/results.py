@@ -63,7 +63,9 @@ def rising(course: Mapping[str, Any], vote: yours.Vote, *, bet=None) -> Result:
         ),
         came=100 * votes[-1],
         outcome="The training was asked for nothing but partners: which of 255 views shows the *same picture* as this "
-        "one? No label was seen. But whatever makes two views of one five alike, makes other fives alike, too.",
+        "one? No label was seen. But whatever makes two views of one five alike, makes other fives alike, too. The "
+        "loss cannot reach 0: with the partner at 1 and all others at right angles it would be $\\ln(1 + 254 e^{-2}) = "
+        "3.57$.",
     )  # fmt: skip
 
 
@@ -131,10 +133,10 @@ def changes(card: Card, *, bet=None) -> Result:
              max(crop) + 0.1 < min(min(values) for values in list(reached.values())[2:])),
         ),
         came=int(np.argmin(means[1:])),
-        outcome="Two crops of one picture share no place and no size: whoever finds the partner must see *shape*. "
-        "Without them it is enough to compare where the ink is. The others cost less than the spread over draws of the "
-        "labels, about 5 points, or little more. In photographs crops need a helper, changes of colour: otherwise two "
-        "crops betray each other by their colours alone (Chen et al. 2020, section 3.1).",
+        outcome="Two crops put the same stroke into other places, in another size: whoever finds the partner must see "
+        "*shape*. Without them it is enough to compare where the ink is. The others cost less than the spread over "
+        "draws of the labels, about 5 points, or little more. In photographs crops need a helper, changes of colour: "
+        "otherwise two crops betray each other by their colours alone (Chen et al. 2020, section 3.1).",
     )  # fmt: skip
 
 
@@ -208,8 +210,9 @@ def kept(shipped: SimCLR, *, bet=None) -> Result:
         came=100 * z["bright"],
         outcome="Features that stay the same when the light changes cannot tell how bright it was. Most is lost in z, "
         "where the loss looks; h, one floor below, keeps more: in the paper, too, h knows by how much a picture was "
-        "turned, and z hardly (table 3). That is why g is thrown away. **What you change in the views is what your "
-        "features will not know.** For digits that is right; for a diagnosis from skin colour it would be a disaster.",
+        "turned, and z hardly (table 3). That is why g is thrown away. **What you change in the views, your features "
+        "are asked to forget.** How far they do differs: brightness is half gone from h, the turn hardly. For digits "
+        "either is welcome; for a diagnosis from the colour of skin it would be a disaster.",
     )  # fmt: skip
 
 
@@ -235,9 +238,9 @@ def walk(shipped: SimCLR, *, bet=None) -> Result:
             "under 90",
              same["SimCLR"] > 0.95 and same["pixels"] < 0.9),
         ),
-        outcome="Good features do more than keep classes apart: what lies *between* two pictures in them makes sense, "
-        "too. The pictures of one digit form a surface, and SimCLR has straightened it. We took the least similar pair "
-        "for each picture, by each kind of features; the dotted line is what chance would find.",
+        outcome="In pixels, halfway between two twos lies a ghost, and often a stranger is nearest to it. In SimCLR's "
+        "features nearly nothing lies there but other twos: each digit has a region of its own. We took "
+        "the least similar pair for each picture, by each kind of features; the dotted line is what chance would find.",
     )  # fmt: skip
 
 
