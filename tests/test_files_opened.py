@@ -9,12 +9,17 @@ import torch
 from course_lib.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from course_lib.models.bert import BERT, BERTConfig
 from course_lib.models.bert_tasks import BERTForMaskedLM
+from course_lib.models.boltzmann import DBN, RBM, DBNConfig, RBMConfig
 from course_lib.models.cnn import CNN, CNNConfig
+from course_lib.models.decision_transformer import DecisionTransformer, DecisionTransformerConfig
 from course_lib.models.fcn import FCN, FCNConfig
+from course_lib.models.flamingo import Flamingo, FlamingoConfig
 from course_lib.models.gpt import GPT, GPTConfig
+from course_lib.models.imitation import GAIL, ImitationConfig
 from course_lib.models.mae import mae_base
 from course_lib.models.marian import Marian, MarianConfig
 from course_lib.models.mixer import Mixer, MixerConfig
+from course_lib.models.multimodal_gpt import MultimodalGPT, MultimodalGPTConfig
 from course_lib.models.recurrent import CharacterLM, RecurrentConfig
 from course_lib.models.resnet import resnet8
 from course_lib.models.segnet import SegNet, SegNetConfig
@@ -24,6 +29,7 @@ from course_lib.models.swin import Swin, SwinConfig
 from course_lib.models.t5 import T5, T5Config
 from course_lib.models.transformer import Transformer, TransformerConfig
 from course_lib.models.unet import UNet, UNetConfig
+from course_lib.models.vilbert import ViLBERT, ViLBERTConfig, grid_boxes
 from course_lib.models.vit import ViT, ViTConfig
 
 PACKAGE = Path(__file__).parents[1] / "course_lib"
@@ -31,6 +37,8 @@ SIZES = {"dim": 8, "depth": 2, "num_heads": 2}
 IMAGE = SIZES | {"image_size": 8, "patch_size": 2, "in_channels": 1, "num_classes": 3, "mlp_dim": 8}
 TOKENS, VALID = torch.zeros(2, 4, dtype=torch.long), torch.tensor([[True] * 4, [True] * 3 + [False]])
 PICTURE = torch.zeros(2, 1, 8, 8)
+FIELDS, BOXES = torch.zeros(2, 6, 5), grid_boxes(2, 3).expand(2, -1, -1)
+LANGUAGE, TEXT = GPTConfig(vocab_size=9, **SIZES), BERTConfig(vocab_size=9, mlp_dim=8, **SIZES)
 VIT = ViTConfig(**IMAGE | {"num_classes": None})
 MODELS = {  # name: (most files, model, what it is called with)
     "GPT": (4, lambda: GPT(GPTConfig(vocab_size=9, **SIZES)), (TOKENS,)),
@@ -46,11 +54,26 @@ MODELS = {  # name: (most files, model, what it is called with)
     "Swin": (5, lambda: Swin(SwinConfig(in_channels=1, patch_size=2, window_size=2)), (torch.zeros(1, 1, 16, 16),)),
     "Mixer": (3, lambda: Mixer(MixerConfig(image_size=8, patch_size=2, in_channels=1, depth=1)), (PICTURE,)),
     "MAE": (5, lambda: mae_base(**IMAGE | {"num_classes": None}, decoder_dim=16), (PICTURE, torch.rand(2, 16))),
+    "Flamingo": (5, lambda: Flamingo(FlamingoConfig(language=LANGUAGE, vision_dim=5)), (TOKENS, FIELDS)),
+    "patches and words": (
+        4,
+        lambda: MultimodalGPT(MultimodalGPTConfig(language=LANGUAGE, patch_dim=5)),
+        (TOKENS, FIELDS),
+    ),
+    "ViLBERT": (4, lambda: ViLBERT(ViLBERTConfig(text=TEXT, region_dim=5, co_depth=1)), (TOKENS, FIELDS, BOXES)),
     "SimCLR": (5, lambda: SimCLR(SimCLRConfig(encoder=VIT)), (PICTURE,)),
     "CNN": (2, lambda: CNN(CNNConfig()), (PICTURE,)),
     "ResNet": (2, lambda: resnet8(in_channels=1), (PICTURE,)),
     "U-Net": (3, lambda: UNet(UNetConfig(widths=(2, 4))), (PICTURE,)),
     "SegNet": (4, lambda: SegNet(SegNetConfig(in_channels=1, widths=(2, 4), depths=(1, 1))), (PICTURE,)),
+    "Decision Transformer": (
+        3,
+        lambda: DecisionTransformer(DecisionTransformerConfig(state_dim=3, **SIZES)),
+        (torch.zeros(2, 4), torch.zeros(2, 4, 3), torch.zeros(2, 4, 4)),
+    ),
+    "GAIL": (1, lambda: GAIL(ImitationConfig(state_dim=3, action_dim=2)), (torch.zeros(2, 3),)),
+    "RBM": (1, lambda: RBM(RBMConfig(num_visible=3, num_hidden=2)), (torch.zeros(2, 3),)),
+    "DBN": (1, lambda: DBN(DBNConfig(dims=(3, 2, 2), num_classes=2)), (torch.zeros(2, 3),)),
     "FCN": (4, lambda: FCN(FCNConfig(trunk=CNNConfig(num_classes=None), num_classes=3, window=2)), (PICTURE,)),
 }
 

@@ -15,11 +15,14 @@ MODEL_LINES = 200
 BACKBONES = {  # models of papers that build on another one
     "bert_tasks": {"bert"},
     "fcn": {"cnn", "resnet"},
+    "flamingo": {"gpt"},
     "mae": {"vit"},
     "marian": {"transformer"},
+    "multimodal_gpt": {"gpt"},
     "simclr": {"resnet", "vit"},
     "t5": {"transformer"},
     "unet": {"resnet"},
+    "vilbert": {"bert"},
 }
 
 

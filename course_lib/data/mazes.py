@@ -147,7 +147,8 @@ def rollout(
             break
         logits = policy(states[:, : t + 1], chosen[:, :t], rewards[:, :t])
         action = logits.argmax(dim=1) if greedy else torch.multinomial(logits.softmax(1), 1, generator=random)[:, 0]
-        actions[:, t], chosen[:, t], rewards[:, t] = action, F.one_hot(action, maze.num_actions).float(), -walking.float()
+        actions[:, t], rewards[:, t] = action, -walking.float()
+        chosen[:, t] = F.one_hot(action, maze.num_actions).float()
         cell = torch.where(walking, maze.after[cell, action], cell)
     return Walks(cells, goals, actions, rewards, valid, cell == goals)
 

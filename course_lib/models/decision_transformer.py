@@ -25,7 +25,7 @@ from course_lib.layers.transformer import (
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionTransformerConfig:
-    """The one for OpenAI Gym by default, appendix A, table 9. Raises ValueError for a size below 1."""
+    """The one for OpenAI Gym by default, appendix A. Raises ValueError for a size below 1."""
 
     state_dim: int = 17  # S
     action_dim: int = 4  # A: numbers of an action, or kinds of it, given as a one among zeros
@@ -150,6 +150,6 @@ class DecisionTransformer(nn.Module):
 
 
 def decision_transformer_gym(state_dim: int, action_dim: int, **overrides) -> DecisionTransformer:
-    """The model of section 4.2 for OpenAI Gym, table 9."""
+    """The model for OpenAI Gym, section 4.2 and appendix A."""
     sizes = {"state_dim": state_dim, "action_dim": action_dim}
     return DecisionTransformer(DecisionTransformerConfig(**sizes | overrides))

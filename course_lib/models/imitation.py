@@ -16,7 +16,7 @@ from course_lib.layers.transformer import check_sizes
 
 @dataclass(frozen=True, kw_only=True)
 class ImitationConfig:
-    """Two hidden layers of 100 tanh units by default, Ho & Ermon 2016, section 6. Raises ValueError for a size below 1."""
+    """Two hidden layers of 100 tanh units, Ho & Ermon 2016, section 6. Raises ValueError for a size below 1."""
 
     state_dim: int  # S
     action_dim: int  # A, kinds of action
@@ -48,9 +48,9 @@ class Policy(nn.Module):
 class GAIL(nn.Module):
     """A policy and a discriminator D(s, a), the probability that the pair is the policy's: Ho & Ermon 2016, section 5.
 
-    They seek a saddle point of E_pi[ln D(s, a)] + E_expert[ln(1 - D(s, a))], eq. (16), by turns: algorithm 1. Differs
-    in that the policy is improved by PPO (Schulman et al. 2017, arXiv 1707.06347) in place of TRPO, for which it has
-    a value function, and in that no bonus is paid for entropy (lambda = 0, as in most of the paper's experiments).
+    They seek a saddle point of E_pi[ln D(s, a)] + E_expert[ln(1 - D(s, a))] - lambda H(pi), eq. (16), by turns:
+    algorithm 1. Differs in that it has a value function, for a policy that is improved by PPO (Schulman et al. 2017,
+    arXiv 1707.06347) in place of TRPO.
     """
 
     def __init__(self, config: ImitationConfig):

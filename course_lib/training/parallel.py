@@ -55,6 +55,7 @@ def run_jobs(
     progress: Progress | None = None,
     executor: Executor | None = None,
     results: Path | str | None = None,
+    on_result: Callable[[int, Any], None] | None = None,
 ) -> list[Any]:
     """Calls `function(**job)` for every job, several at a time; returns the results in the order of the jobs.
 
@@ -67,6 +68,7 @@ def run_jobs(
     With a folder `results`, each result is saved there as soon as its job is finished, under the names of the function
     and its arguments (plain values), and a later call takes it from there: a sweep that was stopped goes on. After a
     change of the function itself, delete the folder. Results are pickled: open only a folder of your own.
+    `on_result(index, result)` is called here as soon as a job is finished.
 
     Raises JobFailed, with the job's arguments, as soon as one job fails; the others are then stopped, as they
     are when the call is interrupted. Raises ValueError for a function that no other process can find, and for jobs that
@@ -79,6 +81,7 @@ def run_jobs(
         return []
     paths = {} if results is None else {i: _result_path(Path(results), function, job) for i, job in enumerate(jobs)}
     board = Board(jobs, paths, displays.start("jobs") if progress is None else progress)
+    board.on_result = on_result
     try:
         if executor is not None:
             _gather(executor, _call_silently, function, board)
@@ -105,6 +108,7 @@ class Board:
         self.waiting = [index for index in range(len(jobs)) if index not in self.results]
         self.fractions = dict.fromkeys(self.results, 1.0)  # of each job that has begun
         self.latest = ""
+        self.on_result: Callable[[int, Any], None] | None = None
 
     def report(self, index: int, done: int | float, total: int | float) -> None:
         self.fractions[index] = done / total if total else 0.0
@@ -113,6 +117,8 @@ class Board:
     def finish(self, index: int, result: Any) -> None:
         if self.paths:
             checkpoints.write(self.paths[index], result)
+        if self.on_result is not None:
+            self.on_result(index, result)
         self.results[index], self.fractions[index] = result, 1.0
 
     def show(self) -> None:

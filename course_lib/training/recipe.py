@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from course_lib.training.batches import Rollouts
 from course_lib.training.config import FitConfig
 from course_lib.training.history import History
 from course_lib.training.loop import fit
@@ -99,7 +100,7 @@ class Recipe:
 def fit_by(
     settings: Any,
     model: nn.Module,
-    batch_at: Callable[[int], Any],
+    batch_at: Callable[[int], Any] | Rollouts,
     loss: Callable[[nn.Module, Any], Tensor],
     *,
     parts: int = 1,

@@ -13,7 +13,8 @@ NOT_PREDICTED = ("predict_state", "predict_return")  # heads that the paper does
 
 
 def build(ours: dict[str, Any], architecture: str, names: frozenset[str]) -> DecisionTransformer:
-    """The model. Raises ValueError unless the three dropouts are one."""
+    """The model, without the official one's words and positions. Raises ValueError unless its dropouts are one."""
+    del ours["positions"], ours["words"]
     dropouts = ours.pop("dropouts")
     if len(set(dropouts)) > 1:
         raise ValueError(f"resid_pdrop, embd_pdrop and attn_pdrop are {dropouts}, and we have only one dropout")
@@ -22,7 +23,7 @@ def build(ours: dict[str, Any], architecture: str, names: frozenset[str]) -> Dec
 
 def describe(model: DecisionTransformer) -> tuple[str, dict[str, Any]]:
     """Architecture and settings."""
-    return NAME, vars(model.config) | {"dropouts": (model.config.dropout,) * 3}
+    return NAME, vars(model.config) | {"dropouts": (model.config.dropout,) * 3, "positions": 1, "words": 1}
 
 
 def unused(model: DecisionTransformer) -> dict[str, Tensor]:
@@ -52,10 +53,11 @@ LAYOUT = Layout(
         ("n_inner", "mlp_dim", integer, None),
         ("activation_function", "activation", ACTIVATIONS, "relu"),
         ("layer_norm_epsilon", "norm_eps", number, 1e-5),
+        ("n_positions", "positions", integer, 1024),
+        ("vocab_size", "words", integer, 1),
         ("{resid,embd,attn}_pdrop", "dropouts", number, 0.1),
     ],
-    fixed={"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False}
-    | {"n_positions": 1, "vocab_size": 1},
+    fixed={"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False},
     trunk=[
         ("embed_{return,state,action}", "{return,state,action}_embed"),
         ("embed_timestep.weight", "time_embed.table"),
@@ -70,6 +72,6 @@ LAYOUT = Layout(
     ],
     # the official class adds its GPT's first position to every token, after the norm: our norm's bias takes it over
     added={"encoder.wpe.weight": ("embed_norm.bias", lambda table: table[0])},
-    computed=unused,
+    unused=unused,
     ignored=[r"^encoder\.w[tp]e\.weight$", r"^predict_(state|return)\.", r"^encoder\.h\.\d+\.attn\.(masked_)?bias$"],
 )

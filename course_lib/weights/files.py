@@ -35,6 +35,7 @@ JSON_BYTES = 50_000_000  # the largest index is a few megabytes long
 
 FAMILIES = {  # by model_type: the module of its table, and those of its models
     "bert": ("course_lib.weights.bert", "course_lib.models.bert", "course_lib.models.bert_tasks"),
+    "decision_transformer": ("course_lib.weights.decision_transformer", "course_lib.models.decision_transformer"),
     "gpt2": ("course_lib.weights.gpt2", "course_lib.models.gpt"),
     "marian": ("course_lib.weights.marian", "course_lib.models.marian"),
     "resnet": ("course_lib.weights.resnet", "course_lib.models.resnet"),
@@ -85,6 +86,9 @@ def from_pretrained(folder: Path | str) -> nn.Module:
         tensors: dict[str, Tensor] = {}
         for name, entry in expected.items():
             tensors |= entry.read(read_copies(sources[name], entry) if sources[name] else filling(layout, name, entry))
+        for name, (ours, part) in layout.added.items():
+            if name in found:
+                tensors[ours] = tensors[ours] + part(found[name].read(name, tensors[ours].dtype))
         model = filled(build, tensors)
         complain(folder, differences(layout, model, found))
     return model
@@ -115,7 +119,7 @@ def save_pretrained(model: nn.Module, folder: Path | str, *, layout: str | None 
     architecture, ours = table.describe(model)
     tensors = {name: entry.theirs() for name, entry in entries(table, model, architecture).items()}
     prefix = "" if architecture == table.architectures[0] else table.prefix
-    tensors |= {prefix + name: tensor for name, tensor in table.computed(model).items()}
+    tensors |= {prefix + name: tensor for name, tensor in {**table.computed(model), **table.unused(model)}.items()}
     tensors |= {copy: tensors[name] for name, copy in table.copies.items() if name in tensors}
     contents = {folder / WEIGHTS: serialised(tensors, {})}
     if layout is None:

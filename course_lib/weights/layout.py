@@ -68,6 +68,9 @@ class Layout:
     aliases: Sequence[tuple[str, str]] = ()  # (regex, replacement): other names for the same tensor, old or tied
     computed: Callable[[nn.Module], Mapping[str, Tensor]] = lambda model: {}  # our model -> theirs that it computes
     ignored: Sequence[str] = ()  # regexes: tensors that a file may hold and we do not need
+    added: Mapping[str, tuple[str, Callable[[Tensor], Tensor]]] = field(default_factory=dict)  # theirs that we have not
+    # -> the tensor of ours that takes it over, and what of theirs is added to it
+    unused: Callable[[nn.Module], Mapping[str, Tensor]] = lambda model: {}  # our model -> theirs, written beside
     absent: Sequence[tuple[str, float]] = ()  # (regex, value): tensors that a file may lack, and what stands for them
     read_off: Callable[[Mapping[str, Spec]], dict[str, Any] | None] | None = None  # names and shapes of tensors -> what
     # config.json would say, in a layout that has none; None if they are another layout's

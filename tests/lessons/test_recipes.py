@@ -24,6 +24,7 @@ from course_lib.lessons.lesson_11 import recipes as vit
 from course_lib.lessons.lesson_12 import recipes as swin
 from course_lib.lessons.lesson_13 import recipes as mae
 from course_lib.lessons.lesson_14 import recipes as unet
+from course_lib.lessons.lesson_15.recipes import boltzmann, control, pictures_and_words
 from course_lib.lessons.recipes import all_recipes, find_recipe
 from course_lib.training import language_models
 from course_lib.training.progress import Silent, using
@@ -98,6 +99,13 @@ SMALL = {  # name -> settings of every contestant that has them; constants
         | {(unet, "instance_scores"): partial(unet.instance_scores, count=6)},
     ),
     "unet_no_skips": ({}, {(unet, "SPLIT_SCENES"): {"validation": 12, "test": 14}}),
+    "pictures_and_words": (
+        {"dim": 8, "depth": 1, "co_depth": 1, "num_heads": 2, "num_latents": 2, "text_steps": 3},
+        {(pictures_and_words, "SPLIT_SCENES"): FEW}
+        | {(pictures_and_words, "CANDIDATES"): 4, (pictures_and_words, "GROUPS"): 2},
+    ),
+    "boltzmann": ({}, {(boltzmann, "DRAWS"): 2, (boltzmann, "EPOCHS"): (1,), (boltzmann, "RATES"): (0.01,)}),
+    "mazes": ({"dim": 8, "depth": 1, "hidden_dim": 8, "walks": 4}, {(control, "REPEATS"): 1}),
 }
 
 
@@ -153,7 +161,7 @@ def quick_all(settings):
 
 
 def clear_caches():
-    ours = (names.examples, names.tokenizer, names.counting, captions.examples)
+    ours = (names.examples, names.tokenizer, names.counting, captions.examples, pictures_and_words.examples)
     for cached in (simclr.images, transfer.target_scenes, unet.held_out, *ours):
         cached.cache_clear()
 

@@ -21,12 +21,17 @@ from course_lib.layers.recording import record_attention
 from course_lib.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from course_lib.models.bert import BERT, BERTConfig
 from course_lib.models.bert_tasks import BERTForMaskedLM
+from course_lib.models.boltzmann import RBM, RBMConfig
 from course_lib.models.cnn import CNN, CNNConfig
+from course_lib.models.decision_transformer import DecisionTransformer, DecisionTransformerConfig
 from course_lib.models.fcn import FCN, FCNConfig
+from course_lib.models.flamingo import Flamingo, FlamingoConfig
 from course_lib.models.gpt import GPT, GPTConfig, gpt_lesson
+from course_lib.models.imitation import ImitationConfig, Policy
 from course_lib.models.mae import MAE, MAEConfig, MAEEncoder
 from course_lib.models.marian import Marian, MarianConfig
 from course_lib.models.mixer import Mixer, MixerConfig
+from course_lib.models.multimodal_gpt import MultimodalGPT, MultimodalGPTConfig
 from course_lib.models.recurrent import CharacterLM, RecurrentConfig
 from course_lib.models.resnet import ResNet, ResNetConfig
 from course_lib.models.segnet import SegNet, SegNetConfig
@@ -36,6 +41,7 @@ from course_lib.models.swin import Swin, SwinConfig
 from course_lib.models.t5 import T5, T5Config
 from course_lib.models.transformer import Transformer, TransformerConfig
 from course_lib.models.unet import UNet, UNetConfig
+from course_lib.models.vilbert import ViLBERT, ViLBERTConfig, grid_boxes
 from course_lib.models.vit import ViT, ViTConfig
 
 B, T, T_Q, VOCAB = 3, 5, 4, 11
@@ -48,6 +54,15 @@ def tokens(length=T, *, batch=B, vocab=VOCAB):
 
 def image():
     return torch.randn(B, 2, 8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def numbers(*shape):
+    return torch.randn(B, *shape, generator=torch.Generator().manual_seed(len(shape)), dtype=torch.float64)
+
+
+def fields():
+    """Six vectors for each picture, as a vision encoder gives them."""
+    return torch.randn(B, 6, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
 
 
 def noise():
@@ -160,6 +175,42 @@ TABLE = {
         headed=lambda model, h: h @ model.token_embed.weight.T / 8**0.5,
         maps=two_sided((1, 1), (2, 2)),
     ),
+    "ViLBERT": Case(
+        build=lambda: ViLBERT(
+            ViLBERTConfig(
+                text=BERTConfig(**SHORT), region_dim=5, image_dim=6, image_num_heads=3, image_mlp_dim=7, co_depth=1
+            )
+        ),
+        inputs=lambda: (tokens(), fields(), grid_boxes(2, 3).double().expand(B, -1, -1)),
+        encoded=lambda model, *x: model.encode(model.embed(*x)),
+        headed=lambda model, h: model.score(h),
+        maps={
+            "bert": (B, 2, 2, T, T),
+            "text_co": (B, 1, 2, T, 7),
+            "image_co": (B, 1, 3, 7, T),
+            "image_block": (B, 1, 3, 7, 7),
+        },
+    ),
+    "Flamingo": Case(
+        build=lambda: Flamingo(
+            FlamingoConfig(
+                language=GPTConfig(**SHORT), vision_dim=5, num_latents=3, resampler_depth=1, num_heads=2, head_dim=4
+            )
+        ),
+        inputs=lambda: (tokens(), fields()),
+        encoded=lambda model, words, seen: model.encode(model.language.embed(words), model.embed(seen)),
+        headed=lambda model, h: h @ model.language.token_embed.weight.T,
+        maps={"resampler": (B, 1, 2, 3, 9), "gated": (B, 2, 2, T, 3), "language": SQUARE},
+    ),
+    "patches and words": Case(
+        build=lambda: MultimodalGPT(
+            MultimodalGPTConfig(language=GPTConfig(**SHORT | {"context_length": 11}), patch_dim=5)
+        ),
+        inputs=lambda: (tokens(), fields()),
+        encoded=lambda model, *x: model.encode(model.embed(*x)),
+        headed=lambda model, h: h[:, 6:] @ model.gpt.token_embed.weight.T,
+        maps={"": (B, 2, 2, 11, 11)},
+    ),
     "ViT": Case(
         build=lambda: ViT(VIT),
         inputs=lambda: (image(),),
@@ -207,6 +258,26 @@ TABLE = {
     "CharacterLM of an LSTM": character_lm("lstm"),
     "CharacterLM of a GRU": character_lm("gru"),
     "CharacterLM of an RNN": character_lm("rnn"),
+    "Decision Transformer": Case(
+        build=lambda: DecisionTransformer(
+            DecisionTransformerConfig(state_dim=3, action_dim=2, max_steps=T, dim=8, depth=2, num_heads=2, dropout=0.0)
+        ),
+        inputs=lambda: (numbers(T), numbers(T, 3), numbers(T, 2)),
+        encoded=lambda model, *x: model.encode(model.embed(*x)),
+        headed=lambda model, h: model.head(h[:, 1::3]).tanh(),
+        maps={"": (B, 2, 2, 3 * T, 3 * T)},
+    ),
+    "policy of behaviour cloning and GAIL": Case(
+        build=lambda: Policy(ImitationConfig(state_dim=3, action_dim=2, hidden_dim=6)),
+        inputs=lambda: (numbers(3),),
+        encoded=lambda model, x: model.trunk(x),
+        headed=lambda model, h: model.head(h),
+    ),
+    "RBM": Case(
+        build=lambda: RBM(RBMConfig(num_visible=4, num_hidden=3)),
+        inputs=lambda: (numbers(4),),
+        encoded=lambda model, v: (v @ model.weight.T + model.hidden_bias).sigmoid(),
+    ),
     "CNN": Case(
         build=lambda: CNN(SMALL_CNN),
         inputs=lambda: (image(),),

@@ -13,6 +13,7 @@ from torch import nn
 
 from course_lib.models.bert import BERTConfig
 from course_lib.models.bert_tasks import BERTForMaskedLM
+from course_lib.models.decision_transformer import DecisionTransformer, DecisionTransformerConfig
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.models.mae import mae_base
 from course_lib.models.marian import Marian, MarianConfig
@@ -231,7 +232,7 @@ def test_all_problems_are_named_up_to_six(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "llama"}, "model_type='llama'; the families that we open are bert, gpt2"),
+        ({"model_type": "llama"}, "model_type='llama'; the families that we open are bert, decision_transformer"),
         ({"model_type": "gone"}, "has no model_type"),
         ({"model_type": ["toy"]}, "the families that we open are"),
         ({"architectures": ["ToyForNothing"]}, r"ToyForNothing.*those that we open are ToyModel, ToyForSomething"),
@@ -483,6 +484,9 @@ def test_a_model_without_an_official_layout_is_told_where_to_go(tmp_path):
 SMALL = {"vocab_size": 7, "dim": 4, "depth": 1, "num_heads": 2}
 REAL = {
     "bert": lambda: BERTForMaskedLM(BERTConfig(**SMALL, mlp_dim=6, context_length=5)),
+    "decision_transformer": lambda: DecisionTransformer(
+        DecisionTransformerConfig(state_dim=3, action_dim=2, max_steps=5, dim=4, depth=1, num_heads=2, mlp_dim=6)
+    ),
     "gpt2": lambda: GPT(GPTConfig(**SMALL, context_length=5)),
     "marian": lambda: Marian(
         MarianConfig(vocab_size=7, dim=4, depth=(1, 1), num_heads=(2, 2), mlp_dim=(6, 6), context_length=9)

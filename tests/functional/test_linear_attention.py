@@ -1,0 +1,147 @@
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from course_lib.functional.attention import attention, local_attention, padding_mask
+from course_lib.functional.cost import count_flops, fit_slope
+from course_lib.functional.linear_attention import (
+    elu_features,
+    first_state,
+    linear_attention,
+    linear_step,
+    readable_linear_attention,
+)
+from course_lib.models.gpt import GPT, GPTConfig
+
+
+def inputs(num_queries=7, num_keys=None, *, batch=(2, 3), d_k=4, d_v=5):
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((num_queries, d_k), (num_keys or num_queries, d_k), (num_keys or num_queries, d_v))
+    return [2 * torch.randn(*batch, *shape, generator=generator, dtype=torch.float64) for shape in shapes]
+
+
+def by_steps(q, k, v):
+    state, outputs = first_state(k[..., 0, :], v[..., 0, :]), []
+    for i in range(q.shape[-2]):
+        output, state = linear_step(q[..., i, :], k[..., i, :], v[..., i, :], state)
+        outputs.append(output)
+    return torch.stack(outputs, dim=-2), state
+
+
+def same(found, expected):
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_features_are_elu_plus_one_and_stay_positive_where_that_is_rounded_to_zero():
+    x = torch.linspace(-8, 8, 101, dtype=torch.float64)
+    torch.testing.assert_close(elu_features(x), F.elu(x) + 1, rtol=1e-10, atol=0)
+    far = torch.tensor([-20.0, -50.0])
+    assert (F.elu(far) + 1 == 0).all() and (elu_features(far) > 0).all()
+
+
+def test_two_keys_by_hand():
+    q, k = torch.tensor([[0.0], [1.0]]), torch.tensor([[0.0], [2.0]])  # phi: 1, 2 and 1, 3
+    v = torch.tensor([[4.0], [8.0]])
+    same(linear_attention(q, k, v), torch.tensor([[7.0], [7.0]]))  # (1 x 4 + 3 x 8) / 4
+    same(linear_attention(q, k, v, causal=True), torch.tensor([[4.0], [7.0]]))
+    step, state = linear_step(q[1], k[1], v[1], linear_step(q[0], k[0], v[0], first_state(k[0], v[0]))[1])
+    assert step.tolist() == [7.0] and state.s.tolist() == [[28.0]] and state.z.tolist() == [4.0]
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 9])
+@pytest.mark.parametrize("block", [1, 4, 32])
+def test_the_table_the_sums_and_the_recurrence_are_equal(length, block):
+    q, k, v = inputs(length)
+    expected, weights = readable_linear_attention(q, k, v, causal=True)
+    same(weights.sum(dim=-1), torch.ones(2, 3, length).double())
+    same(linear_attention(q, k, v, causal=True, block=block), expected)
+    same(by_steps(q, k, v)[0], expected)
+    same(linear_attention(q, k, v), readable_linear_attention(q, k, v)[0])
+
+
+def test_the_state_does_not_grow_with_the_past():
+    sizes = {tuple(by_steps(*inputs(length))[1].s.shape) for length in (1, 9)}
+    assert sizes == {(2, 3, 4, 5)}
+
+
+@pytest.mark.parametrize("num_queries", [1, 2, 5])
+def test_fewer_queries_than_keys_stand_at_the_end_as_behind_a_cache(num_queries):
+    q, k, v = inputs(9)
+    whole = linear_attention(q, k, v, causal=True, block=4)
+    same(linear_attention(q[..., -num_queries:, :], k, v, causal=True, block=4), whole[..., -num_queries:, :])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_hidden_keys_count_for_nothing_and_who_sees_none_gets_zeros_with_finite_gradients(causal):
+    q, k, v = (each.requires_grad_() for each in inputs())
+    mask = padding_mask(torch.tensor([5, 0]), 7)
+    found = linear_attention(q, k, v, mask=mask, causal=causal)
+    same(found, readable_linear_attention(q, k, v, mask=mask, causal=causal)[0])
+    assert (found[1] == 0).all()
+    for gradient in torch.autograd.grad(found.square().sum(), (q, k, v)):
+        assert gradient.isfinite().all() and (gradient[1] == 0).all()
+    alone = linear_attention(*(each[:1, :, :5] for each in (q, k, v)), causal=causal)
+    same(found[:1, :, :5], alone)
+
+
+def test_keys_so_far_off_that_their_features_are_zero_give_zeros_and_not_nan():
+    q, k, v = torch.randn(3, 4), torch.full((3, 4), -1000.0), torch.randn(3, 2)
+    for found in (linear_attention(q, k, v), linear_attention(q, k, v, causal=True), by_steps(q, k, v)[0]):
+        assert (found == 0).all()
+
+
+def test_gradients_are_right_and_the_future_does_not_leak():
+    q, k, v = (each.requires_grad_() for each in inputs(5, batch=(), d_k=2, d_v=2))
+    assert torch.autograd.gradcheck(partial(linear_attention, causal=True, block=2), (q, k, v))
+    found = torch.autograd.grad(linear_attention(q, k, v, causal=True, block=2)[2].sum(), (k, v))
+    assert all((each[3:] == 0).all() and (each[:3] != 0).any(dim=-1).all() for each in found)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"mask": torch.ones(7, 7, dtype=torch.bool)},
+        {"mask": torch.ones(7)},
+        {"bias": torch.zeros(7, 7)},
+        {"scale": 1.0},
+        {"dropout": 0.1},
+        {"block": 0},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_what_a_sum_over_keys_cannot_do_is_refused(wrong):
+    with pytest.raises(ValueError):
+        linear_attention(*inputs(), **wrong)
+
+
+def gpt_with(attend):
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(vocab_size=11, context_length=8, dim=8, depth=2, num_heads=2, dropout=0.0)).double().eval()
+    for block in model.blocks:
+        block.attn.attend = attend
+    return model
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("attend", [linear_attention, partial(local_attention, window=2)], ids=["linear", "local"])
+def test_a_gpt_reads_and_writes_with_it(attend):
+    model, tokens = gpt_with(attend), torch.randint(11, (2, 8), generator=torch.Generator().manual_seed(0))
+    logits, changed = model(tokens), tokens.clone()
+    assert not torch.allclose(logits, gpt_with(attention)(tokens))
+    changed[:, 5:] = 0
+    same(model(changed)[:, :5], logits[:, :5])
+    cache = model.new_cache(8)
+    for part in tokens[:, :4], tokens[:, 4:5], tokens[:, 5:]:
+        found = model.next_logits(part, cache)
+    same(found, logits[:, -1])
+
+
+def test_operations_grow_with_the_square_of_the_length_for_softmax_and_with_the_length_for_the_others():
+    lengths, slopes = (64, 128, 256, 512), {}
+    kinds = {"softmax": attention, "local": partial(local_attention, window=16), "linear": linear_attention}
+    for name, attend in kinds.items():
+        costs = [count_flops(partial(attend, *inputs(length, batch=(1, 1)), causal=True)) for length in lengths]
+        slopes[name] = fit_slope(lengths, costs)
+    assert slopes == {name: pytest.approx(2.0 if name == "softmax" else 1.0, abs=1e-6) for name in kinds}

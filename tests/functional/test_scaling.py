@@ -1,0 +1,150 @@
+"""Planted laws come back; degenerate data is refused."""
+
+import math
+
+import pytest
+import torch
+
+from course_lib.functional.cost import count_flops
+from course_lib.functional.scaling import (
+    ALLOCATIONS,
+    CHINCHILLA,
+    REPLICATION,
+    ScalingLaw,
+    bootstrap_power_laws,
+    fit_isoflop,
+    fit_power_law,
+    fit_scaling_law,
+    interval,
+    training_flops,
+)
+from course_lib.models.gpt import GPT, GPTConfig
+
+X = torch.logspace(3, 6, 8, dtype=torch.float64)
+PAIRS = torch.cartesian_prod(torch.logspace(5, 9, 5).double(), torch.logspace(7, 10, 5).double()).unbind(1)
+
+
+@pytest.mark.parametrize(("a", "b", "c"), [(3.0, 0.3, 1.5), (40.0, 0.7, 0.2), (2.0, 0.05, 0.0)])
+def test_a_planted_power_law_comes_back(a, b, c):
+    law = fit_power_law(X, a * X**-b + c)
+    assert (law.a, law.b) == pytest.approx((a, b), rel=1e-4) and law.c == pytest.approx(c, abs=1e-4)
+    torch.testing.assert_close(law(X), a * X**-b + c)
+
+
+def test_without_a_floor_it_is_zero():
+    law = fit_power_law(X, 3 * X**-0.3, floor=False)
+    assert (law.a, law.b, law.c) == pytest.approx((3, 0.3, 0), rel=1e-6)
+
+
+def test_a_law_that_would_need_a_negative_floor_has_none():
+    law = fit_power_law(X, 5 - 0.3 * X.log())  # a straight line in log x: falls faster than any power
+    assert law.c == 0 and law.a > 0
+
+
+def test_intervals_cover_the_planted_exponent_about_as_often_as_they_say():
+    generator, inside = torch.Generator().manual_seed(0), 0
+    x = torch.logspace(3, 6, 16, dtype=torch.float64)
+    for trial in range(100):
+        y = 3 * x**-0.3 + 1.5 + 0.004 * torch.randn(16, generator=generator, dtype=torch.float64)
+        low, high = interval([law.b for law in bootstrap_power_laws(x, y, resamples=100, seed=trial)])
+        inside += low <= 0.3 <= high
+    assert 78 <= inside <= 98  # 90 of 100 are promised
+
+
+def test_an_interval_is_the_middle_part():
+    assert interval([float(i) for i in range(101)], 0.8) == pytest.approx((10, 90))
+
+
+def test_bootstrapping_repeats_itself_and_depends_on_the_seed():
+    y = 3 * X**-0.3 + 1.5 + 0.01 * torch.tensor([1, -1, 1, 1, -1, -1, 1, -1])
+    one, same, other = (bootstrap_power_laws(X, y, resamples=5, seed=seed) for seed in (0, 0, 1))
+    assert one == same != other
+
+
+@pytest.mark.parametrize("law", [CHINCHILLA, REPLICATION, ScalingLaw(E=1.1, A=20, B=300, alpha=0.3, beta=0.45)])
+def test_a_planted_law_of_two_variables_comes_back(law):
+    found = fit_scaling_law(*PAIRS, law(*PAIRS))
+    for name in ("E", "A", "B", "alpha", "beta"):
+        assert getattr(found, name) == pytest.approx(getattr(law, name), rel=1e-4)
+
+
+def test_one_run_that_went_wrong_hardly_moves_the_law():
+    losses = CHINCHILLA(*PAIRS)
+    losses[7] *= 1.3
+    found = fit_scaling_law(*PAIRS, losses)
+    assert (found.alpha, found.beta, found.E) == pytest.approx((0.34, 0.28, 1.69), rel=0.02)
+
+
+@pytest.mark.parametrize("law", [CHINCHILLA, REPLICATION])
+def test_no_other_allocation_of_a_budget_is_better(law):
+    n, d = law.allocation(5.76e23)
+    assert training_flops(n, d) == pytest.approx(5.76e23)
+    factors = torch.linspace(0.5, 2, 301, dtype=torch.float64)
+    losses = law(n * factors, d / factors)
+    assert factors[losses.argmin()].item() == pytest.approx(1, abs=0.006)
+
+
+def test_the_exponents_of_the_allocation_are_those_of_table_2():
+    one, ten = CHINCHILLA.allocation(1e20), CHINCHILLA.allocation(1e21)
+    growth = [math.log10(ten[i] / one[i]) for i in (0, 1)]
+    assert growth == pytest.approx(ALLOCATIONS["parametric fit"], abs=0.015)
+    assert all(a + b == pytest.approx(1) for a, b in ALLOCATIONS.values())
+
+
+def test_the_lowest_point_of_a_planted_valley_comes_back():
+    best = fit_isoflop(X, 0.02 * (X.log() - 10.5) ** 2 + 2)
+    assert (best.parameters, best.loss, best.q) == pytest.approx((math.exp(10.5), 2, 0.02)) and best.inside
+    assert not fit_isoflop(X, 0.02 * (X.log() - 15) ** 2 + 2).inside
+
+
+def test_isoflop_curves_of_a_law_lead_to_its_allocation():
+    for budget in (1e19, 1e21):
+        n, _ = CHINCHILLA.allocation(budget)
+        sizes = n * torch.logspace(-0.4, 0.4, 7, base=math.e, dtype=torch.float64)
+        assert fit_isoflop(sizes, CHINCHILLA(sizes, budget / (6 * sizes))).parameters == pytest.approx(n, rel=0.02)
+
+
+def test_6nd_is_what_the_matrices_of_the_blocks_cost():
+    dim, depth, length, vocabulary = 32, 2, 16, 11
+    model = GPT(GPTConfig(vocab_size=vocabulary, context_length=length, dim=dim, depth=depth, num_heads=2, dropout=0.0))
+    tokens = torch.randint(vocabulary, (3, length))
+    weights = sum(p.numel() for p in model.blocks.parameters() if p.dim() == 2)
+    attention = depth * 2 * 2 * length * dim * tokens.numel()  # Q K^T and A V, forward
+    head = 2 * dim * vocabulary * tokens.numel()
+    forward = count_flops(lambda: model(tokens))
+    assert forward == training_flops(weights, tokens.numel()) / 3 + attention + head
+    both = count_flops(lambda: model(tokens).sum().backward())
+    assert both == pytest.approx(training_flops(weights, tokens.numel()) + 3.5 * attention + 3 * head, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ([1, 2, 2, 1], [3, 2, 2, 3]),  # two different x
+        ([1, 2, 3, 4], [3, 2, 0, 1]),
+        ([1, 2, -3, 4], [3, 2, 1, 1]),
+        ([1, 2, 3, 4], [3, 2, math.nan, 1]),
+        ([1, 2, 3, 4], [1, 2, 3, 4]),  # rises
+    ],
+)
+def test_no_power_law_is_fitted_to_what_has_none(x, y):
+    with pytest.raises(ValueError):
+        fit_power_law(torch.tensor(x).double(), torch.tensor(y).double())
+
+
+def test_what_cannot_be_told_is_refused():
+    n, d = PAIRS
+    with pytest.raises(ValueError, match="six runs"):
+        fit_scaling_law(n[::6], d[::6], n[::6])
+    with pytest.raises(ValueError, match="3 different"):
+        fit_scaling_law(n[:10], d[:10], n[:10])
+    with pytest.raises(ValueError, match="no valley"):
+        fit_isoflop(X, 5 - 0.1 * X.log())
+    with pytest.raises(ValueError, match="3 different"):
+        fit_isoflop(X[:2], X[:2])
+    with pytest.raises(ValueError, match="4 different"):
+        bootstrap_power_laws(X[:3], 1 / X[:3])
+    with pytest.raises(ValueError, match="level"):
+        interval([1.0], 1.0)
+    with pytest.raises(ValueError, match="flops"):
+        CHINCHILLA.allocation(0)

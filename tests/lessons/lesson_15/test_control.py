@@ -1,0 +1,102 @@
+import pytest
+import torch
+
+from course_lib.data import mazes
+from course_lib.lessons.lesson_15.recipes import control
+from course_lib.lessons.lesson_15.recipes.control import AdversarialSettings, CloningSettings
+
+CLONING = CloningSettings(model="transformer", returns=True, dim=8, depth=1, context_steps=5, batch_size=300)
+
+
+@pytest.fixture(scope="module")
+def walks():
+    return control.demonstrations(0)
+
+
+def test_no_demonstration_begins_with_a_held_out_start_and_goal(walks):
+    splits = {name: set(map(tuple, part.tolist())) for name, part in control.pairs().items()}
+    assert sum(map(len, splits.values())) == len(set.union(*splits.values()))
+    begun = set(zip(walks.cells[:, 0].tolist(), walks.goals.tolist(), strict=True))
+    assert begun == splits["train"]
+    apart = control.maze().distances[tuple(torch.cat(list(control.pairs().values())).T)]
+    assert (apart == control.DISTANCE).all()
+
+
+def test_demonstrations_are_mixed_and_differ_from_seed_to_seed(walks):
+    counts = list(control.MIXTURE.values())
+    expert, detour, wanderer = (part.mean() for part in walks.returns.split(counts))
+    assert expert == -control.DISTANCE > detour > wanderer
+    assert not torch.equal(control.demonstrations(1).actions, walks.actions)
+
+
+def test_the_best_walks_are_those_with_the_highest_returns(walks):
+    best = control.best_of(walks, 0.1)
+    assert len(best.goals) == len(walks.goals) // 10
+    assert best.returns.min() >= walks.returns.sort(descending=True).values[len(best.goals) - 1]
+
+
+def test_windows_are_parts_of_walks_with_what_was_still_to_be_got(walks):
+    batch = control.windows_at(walks, CLONING)(3)
+    maze, states = control.maze(), batch["states"].unflatten(2, (2, -1)).argmax(dim=3)
+    assert batch["valid"][:, 0].all() and not batch["valid"].all()
+    cells, goals = states.unbind(2)
+    for row in range(300):
+        count = int(batch["valid"][row].sum())
+        assert batch["valid"][row, :count].all()
+        for t in range(count - 1):
+            assert maze.after[cells[row, t], batch["actions"][row, t]] == cells[row, t + 1]
+            assert batch["times"][row, t + 1] == batch["times"][row, t] + 1
+        assert (goals[row] == goals[row, 0]).all()
+        left = batch["to_go"][row, :count] * control.LENGTH
+        assert ((left[1:] - left[:-1] - 1).abs() < 1e-4).all() and left.max() < 0
+        if count < 5:  # the walk ends within the window
+            assert left[count - 1].item() == pytest.approx(-1)
+
+
+def test_without_returns_all_are_told_the_same(walks):
+    batch = control.windows_at(walks, CloningSettings(model="transformer"))(0)
+    assert not batch["to_go"].any()
+    model, seen = control.build(CLONING), []
+    model.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    control.walks_of(model, "validation")
+    assert not any(each.any() for each in seen)
+
+
+def test_who_is_asked_for_a_return_is_told_what_is_left_of_it():
+    model, seen = control.build(CLONING), []
+    model.register_forward_pre_hook(lambda _, given: seen.append(given[0] * control.LENGTH))
+    control.walks_of(model, "validation", asked=-16.0)
+    for t, to_go in enumerate(seen[:8]):  # all are still on their way
+        expected = torch.arange(-16.0, -15.0 + t)[-5:].expand_as(to_go)
+        torch.testing.assert_close(to_go, expected, rtol=0, atol=1e-4)
+
+
+def test_advantages_are_discounted_sums_of_surprises():
+    random = torch.Generator().manual_seed(0)
+    rewards, values = torch.randn(2, 4, generator=random).double(), torch.randn(2, 5, generator=random).double()
+    found = control.advantages(rewards, values, 0.9, 0.8)
+    delta = rewards + 0.9 * values[:, 1:] - values[:, :-1]
+    for t in range(4):
+        expected = sum((0.9 * 0.8) ** (k - t) * delta[:, k] for k in range(t, 4))
+        torch.testing.assert_close(found[:, t], expected, rtol=0, atol=1e-12)
+    whole = control.advantages(rewards, values, 1.0, 1.0)[:, 0]  # the return, and what was expected of it
+    torch.testing.assert_close(whole, rewards.sum(1) + values[:, 4] - values[:, 0], rtol=0, atol=1e-12)
+
+
+def test_who_has_arrived_is_seen_to_wait_at_the_goal(walks):
+    states, actions = control.pairs_of(walks)
+    cells = states.unflatten(2, (2, -1)).argmax(dim=3)
+    assert torch.equal(actions.sum(dim=2), walks.valid.float())
+    assert (cells[..., 0] == cells[..., 1])[~walks.valid].all()
+    assert not (cells[..., 0] == cells[..., 1])[walks.valid].any()
+
+
+def test_gail_learns_to_reach_goals_from_experts_alone():
+    settings = AdversarialSettings(steps=16 * 30, entropy=0.03)
+    before, trained = control.build(settings), control.train(settings).model
+    reached = [
+        mazes.rollout(control.maze(), control.policy_of(model), control.pairs()["train"].repeat(4, 1), length=40)
+        for model in (before, trained)
+    ]
+    assert reached[0].reached.float().mean() < 0.2
+    assert reached[1].reached.float().mean() > reached[0].reached.float().mean() + 0.25

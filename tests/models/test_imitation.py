@@ -1,0 +1,89 @@
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from course_lib.models.imitation import GAIL, ImitationConfig, Policy
+
+SIZES = ImitationConfig(state_dim=5, action_dim=3, hidden_dim=7)
+
+
+def make(kind, config=SIZES, seed=0):
+    torch.manual_seed(seed)
+    return kind(config).double()
+
+
+def states(count=4, seed=0):
+    return torch.randn(count, 5, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def actions(kinds):
+    return F.one_hot(torch.tensor(kinds), 3).double()
+
+
+def test_a_policy_is_two_tanh_layers_and_a_linear_one():
+    model, x = make(Policy), states()
+    first, second = (part for part in model.trunk.modules() if isinstance(part, torch.nn.Linear))
+    hidden = ((x @ first.weight.T + first.bias).tanh() @ second.weight.T + second.bias).tanh()
+    torch.testing.assert_close(model(x), hidden @ model.head.weight.T + model.head.bias, rtol=0, atol=1e-12)
+    assert (first.out_features, second.out_features) == (7, 7)
+
+
+def test_the_sizes_of_the_paper_are_the_defaults():
+    policy = Policy(ImitationConfig(state_dim=11, action_dim=3))
+    assert sum(p.numel() for p in policy.parameters()) == 12 * 100 + 101 * 100 + 101 * 3
+
+
+def test_the_discriminator_is_told_state_and_action():
+    model, (s,) = make(GAIL), states(1)
+    judged = [model.judge(s, actions([kind])[0]).item() for kind in range(3)]
+    assert len(set(judged)) == 3
+    assert model.judge(states(), actions([0, 1, 2, 0])).shape == (4,)
+
+
+def test_the_discriminators_loss_is_that_of_equation_17():
+    model, ours, theirs = make(GAIL), (states(), actions([0, 1, 2, 0])), (states(3, seed=1), actions([2, 1, 1]))
+    D = [torch.sigmoid(model.judge(*pair)) for pair in (ours, theirs)]
+    expected = -D[0].log().mean() - (1 - D[1]).log().mean()
+    torch.testing.assert_close(model.discriminator_loss(*ours, *theirs), expected, rtol=0, atol=1e-12)
+
+
+def test_its_loss_is_2_ln_2_for_a_guess_and_moves_the_discriminator_alone():
+    model = make(GAIL)
+    pair = states(), actions([0, 1, 2, 0])
+    for parameter in model.discriminator.parameters():
+        torch.nn.init.zeros_(parameter)
+    loss = model.discriminator_loss(*pair, *pair)
+    assert loss.item() == pytest.approx(2 * math.log(2))
+    make(GAIL).discriminator_loss(*pair, *pair)
+    model = make(GAIL)
+    model.discriminator_loss(*pair, states(seed=1), pair[1]).backward()
+    moved = {name.split(".")[0] for name, each in model.named_parameters() if each.grad is not None}
+    assert moved == {"discriminator"}
+
+
+def test_rewards_are_high_where_the_discriminator_sees_the_expert():
+    model, pair = make(GAIL), (states(), actions([0, 1, 2, 0]))
+    rewards, D = model.rewards(*pair), torch.sigmoid(model.judge(*pair))
+    torch.testing.assert_close(rewards, -D.log(), rtol=0, atol=1e-12)
+    assert not rewards.requires_grad and (rewards.argsort() == D.argsort(descending=True)).all()
+
+
+def test_the_discriminator_learns_to_tell_two_policies_apart():
+    model = make(GAIL)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    ours, theirs = actions([0] * 40), actions([0] * 10 + [1] * 30)
+    for _ in range(150):
+        loss = model.discriminator_loss(torch.zeros(40, 5).double(), ours, torch.zeros(40, 5).double(), theirs)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    D = torch.sigmoid(model.judge(torch.zeros(2, 5).double(), actions([0, 1])))
+    # the best D is pi / (pi + pi_E): 1 / (1 + 1/4) where both go, 0 where the expert alone does
+    assert D[0].item() == pytest.approx(0.8, abs=0.02) and D[1] < 0.05
+
+
+def test_sizes_below_one_are_refused():
+    with pytest.raises(ValueError, match="depth must be 1 or more, got 0"):
+        ImitationConfig(state_dim=5, action_dim=3, depth=0)
