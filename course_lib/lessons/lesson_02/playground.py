@@ -243,7 +243,7 @@ def _halves(images: Sequence[str]) -> list[Sequence[str]]:
     return [images[: len(images) // 2], images[len(images) // 2 :]]
 
 
-def _clickable(its: Plane, point: int, views: Landed, size: int = 400) -> str:
+def _clickable(its: Plane, point: int, views: Landed, size: int = 360) -> str:
     """The map as a picture, above each digit a place to click."""
     low, high = its.places.amin(0), its.places.amax(0)
     middle, reach = (low + high) / 2, 0.54 * float((high - low).max())
@@ -256,7 +256,7 @@ def _clickable(its: Plane, point: int, views: Landed, size: int = 400) -> str:
     for x, y in landing:
         axes.plot([at[point][0], x], [at[point][1], y], color=PALETTE["vermilion"], linewidth=1.2, linestyle="-")
     for (x, y), label in zip(at, its.pictures.labels.tolist(), strict=True):
-        axes.text(x, y, str(label), color=COLOURS[label], fontsize=9, ha="center", va="center", weight="bold")
+        axes.text(x, y, str(label), color=COLOURS[label], fontsize=8.5, ha="center", va="center", weight="bold")
     axes.plot(*zip(*landing, strict=True), "D", color=PALETTE["vermilion"], markersize=8, markeredgecolor="white")
     axes.plot(*at[point], "o", markersize=14, markerfacecolor="none", markeredgecolor="black", markeredgewidth=2.2)
     for n in its.neighbours(point):
