@@ -71,18 +71,6 @@ def test_who_is_asked_for_a_return_is_told_what_is_left_of_it():
         torch.testing.assert_close(to_go, expected, rtol=0, atol=1e-4)
 
 
-def test_advantages_are_discounted_sums_of_surprises():
-    random = torch.Generator().manual_seed(0)
-    rewards, values = torch.randn(2, 4, generator=random).double(), torch.randn(2, 5, generator=random).double()
-    found = control.advantages(rewards, values, 0.9, 0.8)
-    delta = rewards + 0.9 * values[:, 1:] - values[:, :-1]
-    for t in range(4):
-        expected = sum((0.9 * 0.8) ** (k - t) * delta[:, k] for k in range(t, 4))
-        torch.testing.assert_close(found[:, t], expected, rtol=0, atol=1e-12)
-    whole = control.advantages(rewards, values, 1.0, 1.0)[:, 0]  # the return, and what was expected of it
-    torch.testing.assert_close(whole, rewards.sum(1) + values[:, 4] - values[:, 0], rtol=0, atol=1e-12)
-
-
 def test_who_has_arrived_is_seen_to_wait_at_the_goal(walks):
     states, actions = control.pairs_of(walks)
     cells = states.unflatten(2, (2, -1)).argmax(dim=3)

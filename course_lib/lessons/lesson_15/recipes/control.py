@@ -15,6 +15,7 @@ from course_lib.data import mazes
 from course_lib.data.draws import generator
 from course_lib.data.mazes import Maze, Policy, Walks
 from course_lib.functional.losses import cross_entropy
+from course_lib.functional.preference import advantages, clipped_objective
 from course_lib.models.decision_transformer import DecisionTransformer, DecisionTransformerConfig
 from course_lib.models.imitation import GAIL, ImitationConfig
 from course_lib.models.imitation import Policy as Cloned
@@ -180,18 +181,6 @@ def train(settings: Settings, *, checkpoint: Path | None = None) -> Trained:
 # --------------------------------------------------------------------------------------------- GAIL
 
 
-def advantages(
-    rewards: Float[Tensor, "N T"], values: Float[Tensor, "N T1"], discount: float, trace: float
-) -> Float[Tensor, "N T"]:
-    """A_t = sum_k (gamma lambda)^k delta_{t+k}, delta_t = r_t + gamma V_{t+1} - V_t: arXiv 1506.02438, (16)."""
-    delta = rewards + discount * values[:, 1:] - values[:, :-1]
-    total, found = torch.zeros_like(delta[:, 0]), []
-    for each in delta.flip(1).unbind(1):
-        total = each + discount * trace * total
-        found.append(total)
-    return torch.stack(found[::-1], dim=1)
-
-
 def pairs_of(walks: Walks) -> tuple[Float[Tensor, "N T S"], Float[Tensor, "N T A"]]:
     """What the discriminator compares. Who has arrived waits at the goal, and does nothing there (zeros).
 
@@ -213,7 +202,7 @@ def adversarial(settings: AdversarialSettings, model: GAIL, expert: Walks, check
         states, actions = pairs_of(walks)
         values = model.values(states)
         values = torch.cat([values, values[:, -1:]], dim=1)
-        advantage = advantages(model.rewards(states, actions), values, settings.discount, settings.trace)
+        advantage = advantages(model.rewards(states, actions), values, discount=settings.discount, trace=settings.trace)
         rows = torch.randint(len(expert_states), (states.shape[0] * states.shape[1],))
         logits = model(states)
         made = {
@@ -232,9 +221,7 @@ def adversarial(settings: AdversarialSettings, model: GAIL, expert: Walks, check
         log_probs = model(batch["states"]).log_softmax(-1)
         new = log_probs.gather(1, batch["taken"][:, None])[:, 0]
         entropy = -(log_probs.exp() * log_probs).sum(-1)[batch["valid"]].mean()
-        ratio = (new - batch["old"]).exp()
-        clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
-        objective = torch.minimum(ratio * batch["advantage"], clipped * batch["advantage"])[batch["valid"]].mean()
+        objective = clipped_objective(new, batch["old"], batch["advantage"], clip=settings.clip, valid=batch["valid"])
         value = (model.values(batch["states"]) - batch["target"]).square().mean()
         told_apart = model.discriminator_loss(
             batch["states"], batch["actions"], batch["expert_states"], batch["expert_actions"]
