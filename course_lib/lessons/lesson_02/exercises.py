@@ -15,6 +15,8 @@ def cosine_matrix(
     """The cosine of the angle between each row of a and each row of b."""
 
     def scaled(x: Tensor, wanted: bool) -> Tensor:
+        if unit == "whole":
+            return x / x.norm()
         if not wanted:
             return x
         length = x.square().sum(dim=axis, keepdim=True)
@@ -46,6 +48,9 @@ not divided by the lengths: unit='neither'
 only one of the two divided: unit='a' | 'b'
     Only one of the two sets was divided by its lengths.
     > Both `a` and `b`.
+length of the whole matrix: unit='whole'
+    Each set was divided by a single number, the length of all of it.
+    > Each *row* has a length of its own: `norm(dim=1, keepdim=True)`.
 columns scaled: axis=0
     The columns were divided by their lengths, not the rows.
     > A vector is a row here: the length is the root of the sum over `dim=1`.
@@ -136,10 +141,9 @@ def nt_xent(
     second: Tensor,
     temperature: float,
     *,
-    itself: bool = False,
+    below: str = "all but itself",
     tau: str = "divides",
     unit: bool = True,
-    positive: bool = True,
     asked: str = "all",
     reduce: str = "mean",
     sign: float = 1.0,
@@ -152,12 +156,14 @@ def nt_xent(
     rows = torch.arange(2 * count)
     other = (rows + count) % (2 * count)
     right = similarity[rows, other]
-    hidden = rows[:, None] == rows
-    if itself:
-        hidden = torch.zeros_like(hidden)
-    if not positive:
-        hidden = hidden | (other[:, None] == rows)
-    losses = similarity.masked_fill(hidden, -torch.inf).logsumexp(dim=1) - right
+    itself, partner = rows[:, None] == rows, other[:, None] == rows
+    side = rows < count
+    hidden = {"itself, too": itself & False, "no positive": itself | partner, "across": side[:, None] == side}
+    logits = similarity.masked_fill(hidden.get(below, itself), 0.0 if below == "zero" else -torch.inf)
+    if below == "softmax twice":
+        logits = logits.softmax(dim=1)
+        right = logits[rows, other]
+    losses = logits.logsumexp(dim=1) - right
     losses = losses[:count] if asked == "first views" else losses
     return sign * (losses.sum() if reduce == "sum" else losses.mean())
 
@@ -181,9 +187,9 @@ NT_XENT = Task(
         Case("a high temperature", lambda draw: pairs(draw, 3.0)),
     ),
     mistakes=mistakes(r"""
-compared with itself: itself=True
+compared with itself: below='itself, too' | 'zero'
     Each view is compared with itself, too, and nothing is more alike.
-    > In the sum below, k is not i: set the diagonal to minus infinity before the softmax.
+    > Under the line k is not i: set the diagonal to minus infinity before the softmax. A 0 there counts, as $e^0$.
 temperature multiplied: tau='multiplies'
     The similarities were multiplied by the temperature.
     > Divide: a *small* temperature makes differences large.
@@ -193,9 +199,15 @@ temperature forgotten: tau='none'
 lengths left in: unit=False
     The similarities are products, not cosines.
     > Divide each row by its length first: your `my_cosine_matrix` does.
-positive missing below: positive=False
+positive missing below: below='no positive'
     The positive is missing from the sum below the line.
     > Only the view itself is left out: the sum has 2B - 1 terms, the positive among them.
+only views of the other kind: below='across'
+    A first view is compared with second views only.
+    > All 2B - 1 others are candidates: the first views of other pictures, too.
+softmax twice: below='softmax twice'
+    The shares went through a second softmax.
+    > `cross_entropy` takes logits and has the softmax in it.
 only the first views asked: asked='first views'
     Only the first views look for their partner.
     > All 2B rows do: the mean goes over both halves.
@@ -343,13 +355,16 @@ def top1(
     biased: bool = True,
     picks: str = "largest",
     counts: str = "right",
-    share: bool = True,
+    unit: str = "share",
 ) -> float:
     """Share of rows whose largest logit belongs to the right class."""
     logits = features @ weight.T + (bias if biased else 0)
+    if picks == "row":
+        return float((logits.argmax(dim=0) == labels[: len(weight)]).double().mean())
     chosen = logits.argmin(dim=1) if picks == "smallest" else logits.argmax(dim=1)
     right = (chosen == labels) if counts == "right" else (chosen != labels)
-    return float(right.double().mean() if share else right.sum())
+    share = right.double().mean()
+    return float({"share": share, "percent": 100 * share, "count": right.sum()}[unit])
 
 
 def a_probe(draw: Draw) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -376,8 +391,11 @@ smallest logit chosen: picks='smallest'
 share that is wrong: counts='wrong'
     That is the share it gets wrong.
     > Count where the chosen class *equals* the label.
-a count, not a share: share=False
-    That is how many are right, not which share.
+largest of each column: picks='row'
+    The largest logit was sought in each column.
+    > A row is a picture, its columns the classes: `argmax(dim=1)`.
+a count or per cent, not a share: unit='count' | 'percent'
+    That is how many are right, or per cent, not which share.
     > A share lies between 0 and 1: the mean.
 """),
     example=((([[1.0, 0.0], [0.0, 1.0]], torch.tensor([0, 0]), [[2.0, 0.0], [0.0, 1.0]], [0.0, 0.0]), 0.5),),

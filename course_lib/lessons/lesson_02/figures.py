@@ -191,7 +191,7 @@ def kept(found: Mapping[str, Mapping[str, float]], bet: float | None = None) -> 
     axes.grid(visible=False, axis="x")
     axes.set(ylim=(0, 124), yticks=range(0, 101, 20), ylabel="probe right, %")
     axes.legend(loc="upper center", ncols=4, frameon=False, fontsize=13)
-    axes.set_title("What was to stay the same is let go")
+    axes.set_title("The light is let go, the turn stays in h")
     return fig
 
 

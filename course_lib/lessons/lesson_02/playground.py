@@ -36,7 +36,7 @@ LEFT, RIGHT = "left", "right"
 def drawings() -> dict[str, UInt8[np.ndarray, "N N"]]:
     """Digits as large as the pad; no network has seen them."""
     large = F.interpolate(looking.one_of_each(seed=3).pixels, (PAD, PAD), mode="bilinear")[:, 0]
-    return {name: grey(large[digit]) for name, digit in {"an eight": 8, "a two": 2, "a four": 4}.items()}
+    return {name: grey(large[digit]) for name, digit in {"a two": 2, "an eight": 8, "a four": 4}.items()}
 
 
 def any_digit() -> UInt8[np.ndarray, "N N"]:
