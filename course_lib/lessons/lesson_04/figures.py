@@ -170,9 +170,14 @@ def counter(
 
 
 def quotes(
-    after: Mapping[str, Float[Tensor, " K"]], unit: int, everywhere: float, near: float, bet: float | None = None
+    after: Mapping[str, Float[Tensor, " K"]],
+    unit: int,
+    everywhere: float,
+    near: float,
+    alone: float,
+    bet: float | None = None,
 ) -> Figure:
-    """A unit after an opening and a closing mark; how well it tells *in quotes* from the rest."""
+    """A unit after an opening and a closing mark; how well it tells *in quotes* from the rest, and distance alone."""
     fig, (left, right) = figure(12.2, 4.4, columns=2, width_ratios=[1.5, 1])
     for (name, means), colour in zip(after.items(), (HERO, OTHER), strict=True):
         left.plot(means, color=colour, linestyle="-", marker="o", linewidth=2.5)
@@ -180,14 +185,18 @@ def quotes(
         left.text(right_of + 0.4, float(means[-1]), f"{name} mark", color=colour, fontsize=14, va="center")
     left.set(xlabel="characters after the mark", ylabel=f"cell of unit {unit}, mean", xlim=(-0.5, 24.5))
     left.set_title("Both marks set it back")
-    rows = {"in quotes against all other text": everywhere, "in quotes against just behind": near}
-    for row, (name, value) in enumerate(rows.items()):
-        right.barh(-row, value - 0.5, left=0.5, height=0.5, color=HERO if row == 0 else OTHER)
+    rows = {
+        "in quotes against all other text": everywhere,
+        "in quotes against just behind": near,
+        "just behind, by the distance alone": alone,
+    }
+    for row, ((name, value), colour) in enumerate(zip(rows.items(), (HERO, OTHER, GREY), strict=True)):
+        right.barh(-row, value - 0.5, left=0.5, height=0.5, color=colour)
         right.text(0.51, -row + 0.36, name, fontsize=13)
     if bet is not None:
         right.plot(bet, -1, "*", color=BET, markersize=18)
-        right.text(bet, -1.48, "your bet", color=BET, fontsize=13, ha="center", va="center")
-    right.set(xlim=(0.5, 1.02), ylim=(-1.7, 0.75), xlabel="AUC on test text (0.5: a guess)")
+        right.text(bet + 0.02, -1, "your bet", color=BET, fontsize=13, va="center")
+    right.set(xlim=(0.5, 1.02), ylim=(-2.5, 0.75), xlabel="AUC on test text (0.5: a guess)")
     right.set_yticks([])
     right.set_title(f"Unit {unit}, on two questions")
     return fig

@@ -143,15 +143,17 @@ def counter(found: Found, other: Found, model: CharacterLM, *, bet=None) -> Resu
 
 def quotes(model: CharacterLM, found: Found, *, bet=None) -> Result:
     after = units.after_marks(model, found.unit)
-    near = units.inside_or_behind(model, found.unit)
+    near, alone = units.inside_or_behind(model, found.unit), units.distance_alone(model)
     return Result(
-        figures.quotes(after, found.unit, found.test, near, bet),
+        figures.quotes(after, found.unit, found.test, near, alone, bet),
         alt="Left: the unit's mean after an opening and after a closing mark. Both jump up at the mark, the opening "
         "one further, and fall by about one with each character. Right: against all other text its AUC is "
-        "close to 1, against the characters just behind a quotation it is much lower.",
+        "close to 1, against the characters just behind a quotation it is much lower, and how near the mark is, "
+        "without any unit, is not far below that.",
         claims=(
             ("against all other test text its AUC is over 0.99", found.test > 0.99),
-            ("just behind a quotation it is below 0.9", near < 0.9),
+            ("just behind a quotation it is below 0.9, less than 0.15 above the distance from the mark alone",
+             near < 0.9 and near - alone < 0.15),
             ("after both marks it falls by over half a unit with each character",
              all(float(means[9] - means[0]) / 9 < -0.5 for means in after.values())),
         ),

@@ -153,6 +153,23 @@ def inside_or_behind(model: CharacterLM, unit: int, split: str = "test") -> floa
     return auc(values(reading)[near][:, [unit]], inside[near]).item()
 
 
+def distance_alone(model: CharacterLM, split: str = "test") -> float:
+    """The same AUC of nothing but how near the last quote mark is, opening or closing."""
+    texts = read_split(model, split).texts
+    inside, behind, since = (labels(texts, label) for label in (quoted, behind_quotation, since_mark))
+    near = inside | behind
+    return auc(-since[near, None].float(), inside[near]).item()
+
+
+def since_mark(text: str) -> Int[Tensor, " T"]:
+    """How many characters ago the last mark of a quotation was, in it and behind it; 0 elsewhere."""
+    counts = torch.zeros(len(text), dtype=torch.long)
+    for start, end in spans(text):
+        for first, last in ((start, end - 1), (end - 1, _end(text, end))):
+            counts[first:last] = torch.arange(last - first)
+    return counts
+
+
 def after_marks(model: CharacterLM, unit: int, split: str = "test") -> dict[str, Float[Tensor, " K"]]:
     """A unit's mean so many characters after an opening mark, and after a closing one."""
     reading = read_split(model, split)

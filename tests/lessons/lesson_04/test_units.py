@@ -67,3 +67,9 @@ def test_a_unit_is_chosen_on_validation_text_and_graded_on_test_text(model, monk
     monkeypatch.setattr(units, "read_split", read_split)
     found = units.search(model, units.since_sentence, units.correlation)
     assert found.unit == 0 and found.validation == pytest.approx(1) and abs(found.test) < 0.5
+
+
+def test_the_distance_from_a_mark_begins_anew_at_each_of_them():
+    text = "say 'ab' to us"
+    assert units.since_mark(text).tolist()[4:11] == [0, 1, 2, 0, 1, 2, 3]
+    assert not units.since_mark(text)[:4].any()
