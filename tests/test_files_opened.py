@@ -22,6 +22,7 @@ from course_lib.models.mixer import Mixer, MixerConfig
 from course_lib.models.multimodal_gpt import MultimodalGPT, MultimodalGPTConfig
 from course_lib.models.recurrent import CharacterLM, RecurrentConfig
 from course_lib.models.resnet import resnet8
+from course_lib.models.reward import RewardModel
 from course_lib.models.segnet import SegNet, SegNetConfig
 from course_lib.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from course_lib.models.simclr import SimCLR, SimCLRConfig
@@ -54,6 +55,7 @@ MODELS = {  # name: (most files, model, what it is called with)
     "Swin": (5, lambda: Swin(SwinConfig(in_channels=1, patch_size=2, window_size=2)), (torch.zeros(1, 1, 16, 16),)),
     "Mixer": (3, lambda: Mixer(MixerConfig(image_size=8, patch_size=2, in_channels=1, depth=1)), (PICTURE,)),
     "MAE": (5, lambda: mae_base(**IMAGE | {"num_classes": None}, decoder_dim=16), (PICTURE, torch.rand(2, 16))),
+    "reward model": (5, lambda: RewardModel(GPTConfig(vocab_size=9, head=None, **SIZES)), (TOKENS,)),
     "Flamingo": (5, lambda: Flamingo(FlamingoConfig(language=LANGUAGE, vision_dim=5)), (TOKENS, FIELDS)),
     "patches and words": (
         4,

@@ -19,6 +19,7 @@ BACKBONES = {  # models of papers that build on another one
     "mae": {"vit"},
     "marian": {"transformer"},
     "multimodal_gpt": {"gpt"},
+    "reward": {"gpt"},
     "simclr": {"resnet", "vit"},
     "t5": {"transformer"},
     "unet": {"resnet"},

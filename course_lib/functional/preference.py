@@ -8,13 +8,8 @@ estimation", ICLR 2016, arXiv 1506.02438. Schulman et al., "Proximal policy opti
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
-
-
-def token_log_probs(logits: Float[Tensor, "*B V"], tokens: Int[Tensor, "*B"]) -> Float[Tensor, "*B"]:
-    """ln p of each token under the logits that stand at its own place, in nats: shift them before you call."""
-    return logits.log_softmax(dim=-1).gather(-1, tokens[..., None]).squeeze(-1)
 
 
 def ranking_loss(rewards: Float[Tensor, "B K"]) -> Float[Tensor, ""]:

@@ -13,12 +13,6 @@ def drawn(*shape, seed=0):
     return torch.randn(*shape, dtype=torch.double, generator=torch.Generator().manual_seed(seed))
 
 
-def test_the_probability_of_a_token_is_read_at_its_own_place():
-    logits = torch.tensor([[[0.0, math.log(3.0)], [math.log(4.0), 0.0]]])
-    found = p.token_log_probs(logits, torch.tensor([[1, 1]])).exp()
-    torch.testing.assert_close(found, torch.tensor([[0.75, 0.2]]))
-
-
 def test_a_ranking_of_three_asks_three_pairs():
     loss = p.ranking_loss(torch.tensor([[2.0, 1.0, -1.0]]))
     expected = -sum(math.log(1 / (1 + math.exp(-gap))) for gap in (1, 3, 2)) / 3
