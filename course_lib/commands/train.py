@@ -24,7 +24,7 @@ def list_recipes() -> int:
     """Prints the trainings by name."""
     print("course train NAME    trains one of these and writes it, with its scores, to data/checkpoints/NAME:\n")
     for name, recipe in all_recipes().items():
-        print(f"  {name:<18}lesson {recipe.lesson}, about {recipe.minutes:g} min a seed   {recipe.title}")
+        print(f"  {name:<20}lesson {recipe.lesson}, about {recipe.minutes:g} min a seed   {recipe.title}")
     return 0
 
 

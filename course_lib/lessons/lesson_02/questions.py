@@ -62,8 +62,7 @@ QUIZZES = {
         answer=0,
     ),
     "bug": Quiz(
-        "After ten steps the loss is as low as it can be, and a probe finds no more than before the training. What is "
-        "wrong?",
+        "After ten steps the loss is at its floor, and a probe finds nothing new. What is wrong?",
         options={
             "The temperature is too high": "A high one keeps the loss *high*: the softmax stays nearly even.",
             "There are too few changes in the list": "One is enough to make the loss stay up for more than ten steps.",
