@@ -20,6 +20,7 @@ from course_lib.lessons.lesson_06.recipes import translator as transformer
 from course_lib.lessons.lesson_06.recipes import tricks
 from course_lib.lessons.lesson_07.recipes import few_labels, parallel
 from course_lib.lessons.lesson_08 import induction
+from course_lib.lessons.lesson_10 import recipes as alignment
 from course_lib.lessons.lesson_11 import recipes as vit
 from course_lib.lessons.lesson_12 import recipes as swin
 from course_lib.lessons.lesson_13 import recipes as mae
@@ -32,6 +33,11 @@ from course_lib.training.vision import STEPS_OF_A_SEED
 
 FEW = {"train": 150, "validation": 40, "test": 50}
 LANGUAGE = {"dim": 16, "depth": 1, "context_length": 16, "vocab_size": None}
+ALIGNED = (
+    {"dim": 8, "depth": 1, "num_heads": 2, "pretrain_steps": 2, "sft_steps": 3, "comparisons": 8, "reward_steps": 3}
+    | {"rounds": 8, "prompts": 8, "dpo_steps": 3},
+    {(alignment, "SPLIT_SENTENCES"): {"train": 60, "validation": 20, "test": 20}, (alignment, "MEASURED"): 6},
+)
 VIT, SWIN = {"depth": 1, "images": None}, {"size": 8, "patch_size": 2, "window_size": 2, "dim": 4, "num_heads": (1, 1)}
 
 
@@ -67,6 +73,9 @@ SMALL = {  # name -> settings of every contestant that has them; constants
     "gpt_characters": (LANGUAGE, {}),
     "gpt_short": (LANGUAGE, {}),
     "induction": ({"head_dim": 8}, {(induction, "HELD_OUT_ROWS"): 20}),
+    "aligned": ALIGNED,
+    "demonstrated": ALIGNED,
+    "kindness": ALIGNED,
     "translator": ({"dim": 8, "depth": 1, "averaged": 2, "train_pairs": 100}, {}),
     "translator_tricks": ({"dim": 8, "width": 8, "depth": 1, "averaged": 0, "train_pairs": 100}, {}),
     "norm_depth": ({"dim": 8, "train_pairs": 100}, {}),
@@ -162,6 +171,7 @@ def quick_all(settings):
 
 def clear_caches():
     ours = (names.examples, names.tokenizer, names.counting, captions.examples, pictures_and_words.examples)
+    ours += (alignment.sentences, alignment.pretrained, alignment.fine_tuned, alignment.rewarding)
     for cached in (simclr.images, transfer.target_scenes, unet.held_out, *ours):
         cached.cache_clear()
 

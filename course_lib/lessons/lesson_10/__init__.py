@@ -1,0 +1,1 @@
+"""Lesson 10, Aligning a language model."""
