@@ -433,6 +433,7 @@ def test_course_lecture_serves_the_whole_lesson_until_ctrl_c(browser):
         lecture = Lecture(browser, f"http://127.0.0.1:{port}/")
         names = lecture.page.evaluate("Reveal.getSlides().map((slide) => slide.id)")
         assert names == [slide.name for slide in slides_of(LESSON)]
+        expect(lecture.line).to_contain_text("The lesson runs")  # so the page knows which process to watch
         started = process.children(recursive=True)
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(timeout=ANSWER_TIME / SECOND) == 0
