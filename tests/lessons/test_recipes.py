@@ -74,6 +74,7 @@ SMALL = {  # name -> settings of every contestant that has them; constants
     "gpt_short": (LANGUAGE, {}),
     "induction": ({"head_dim": 8}, {(induction, "HELD_OUT_ROWS"): 20}),
     "aligned": ALIGNED,
+    "unaligned": ALIGNED,
     "demonstrated": ALIGNED,
     "kindness": ALIGNED,
     "translator": ({"dim": 8, "depth": 1, "averaged": 2, "train_pairs": 100}, {}),

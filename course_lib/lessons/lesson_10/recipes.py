@@ -45,7 +45,7 @@ COMPARISONS = (125, 500, 2_000)  # by which a reward model is judged
 class AlignmentSettings:
     """What is done to the model, from the same start; each stage does those before it, too."""
 
-    stage: str = "PPO"  # or "SFT", "reward model", "DPO"
+    stage: str = "PPO"  # or "pre-training", "SFT", "reward model", "DPO"
     beta: float = 0.1  # of the KL penalty, and of DPO
     dim: int = 64
     depth: int = 2
@@ -181,14 +181,19 @@ def learn(
     return history
 
 
-@lru_cache(maxsize=2)
-def pretrained(start: AlignmentSettings) -> GPT:
-    """Has read sentences of the grammar."""
+def pretrain(start: AlignmentSettings, checkpoint: Path | None = None) -> tuple[GPT, History]:
+    """Reads sentences of the grammar, kind or not."""
     with seeded(start.seed):
         sizes = {name: getattr(start, name) for name in ("dim", "depth", "num_heads")}
         model = GPT(GPTConfig(vocab_size=len(words()), context_length=PROMPT + LONGEST, dropout=0.0, **sizes))
-    learn(model, *demonstrations(start, at_least=None), start.pretrain_steps, 3e-3, start.seed)
-    return model
+    batches = demonstrations(start, at_least=None)
+    return model, learn(model, *batches, start.pretrain_steps, 3e-3, start.seed, checkpoint)
+
+
+@lru_cache(maxsize=2)
+def pretrained(start: AlignmentSettings) -> GPT:
+    """Has read sentences of the grammar."""
+    return pretrain(start)[0]
 
 
 def demonstrations(start: AlignmentSettings, at_least: int | None) -> tuple[Callable[[int], Answers], Callable]:
@@ -293,9 +298,11 @@ def train(settings: AlignmentSettings, *, checkpoint: Path | None = None) -> Tra
     if settings.stage == "DPO":
         return directly(settings, checkpoint)
     start = start_of(settings)
-    model, history = (
-        demonstrate(start, checkpoint) if settings.stage == "SFT" else reward(start, settings.comparisons, checkpoint)
-    )
+    model, history = {
+        "pre-training": lambda: pretrain(start, checkpoint),
+        "SFT": lambda: demonstrate(start, checkpoint),
+        "reward model": lambda: reward(start, settings.comparisons, checkpoint),
+    }[settings.stage]()
     return Trained(settings=settings, model=model, history=history)
 
 
@@ -371,6 +378,19 @@ RECIPES = {
         chosen_by="true goal, PPO",
         mode="max",
         settings=plain(SETTINGS, "stage", "beta") | {"betas": {name: s.beta for name, s in POLICIES.items()}},
+    ),
+    "unaligned": Recipe(
+        title="A small language model of grammatical sentences, before anybody said what is wanted",
+        lesson="10",
+        data=DATA,
+        minutes=1,
+        contestants={"pre-training": replace(SETTINGS, stage="pre-training")},
+        train=train,
+        scores=policy_scores,
+        ships="pre-training",
+        chosen_by="grammatical, pre-training",
+        mode="max",
+        settings=plain(SETTINGS, "stage", "beta"),
     ),
     "demonstrated": Recipe(
         title="The same model after demonstrations",

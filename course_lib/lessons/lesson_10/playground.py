@@ -1,0 +1,174 @@
+"""What one plays with in lesson 10: whose taste a model gets is decided by who compares."""
+
+import html
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ipywidgets as widgets
+
+from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider
+from course_lib.classroom.widgets.controls import ROW, Control, button
+from course_lib.lessons.lesson_10 import recipes, taste
+from course_lib.models.gpt import GPT
+from course_lib.viz.style import PALETTE
+
+SHOWN = 5  # words of each end
+ENOUGH = 12  # votes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Votes(Control):
+    """Which of two was preferred, pair by pair: a text of "a", "b" and "=", of at most `most`; `others` vote by a button."""
+
+    most: int
+    others: Mapping[str, str]
+    value: str = ""
+
+    @property
+    def start(self) -> str:
+        return self.value
+
+    def check(self, value: Any) -> str:
+        if not isinstance(value, str) or len(value) > self.most or set(value) - {taste.FIRST, taste.SECOND, taste.NEITHER}:
+            raise ValueError(f"{self.label} takes up to {self.most} votes of a, b and =, but got {value!r}.")
+        return value
+
+    def words(self, value: str) -> str:
+        named = [name for name, votes in self.others.items() if votes == value]
+        return named[0] if named else f"{chosen(value)} votes" if value else "no votes"
+
+    def remark(self, value: str) -> str:
+        return "All pairs are compared: start again." if len(value) == self.most else ""
+
+    def build(self, changed: Callable[[Any], None]):
+        now = [self.value]
+
+        def put(value: str) -> None:
+            now[0] = value[: self.most]
+            changed(now[0])
+
+        buttons = [
+            button("The first", lambda _: put(now[0] + taste.FIRST)),
+            button("The second", lambda _: put(now[0] + taste.SECOND)),
+            button("No difference", lambda _: put(now[0] + taste.NEITHER)),
+            button("One back", lambda _: put(now[0][:-1])),
+            button("Start again", lambda _: put("")),
+            *(button(name, lambda _, votes=votes: put(votes)) for name, votes in self.others.items()),
+        ]
+        return widgets.HBox([widgets.Label(value=f"{self.label}:"), *buttons], layout=ROW), put
+
+
+def chosen(votes: str) -> int:
+    """How many pairs were told apart."""
+    return len(votes) - votes.count(taste.NEITHER)
+
+
+def labeller(model: GPT) -> Explorer:
+    """Pairs of sentences to choose from, what a reward model makes of the choices, and what is written for it."""
+    answered = taste.Answered.of(model)
+    pairs = tuple(answered.pairs)
+    friends = {
+        "20 votes of a friend of short sentences": taste.voted(pairs, lambda text: -len(text), 20),
+        "20 votes of somebody who dislikes “not”": taste.voted(
+            pairs, lambda text: -sum(word in ("not", "never", "rarely") for word in text), 20
+        ),
+    }
+
+    def policy(state, beta: float | None = None) -> taste.Policy:
+        weights = taste.learned(state["votes"], pairs)
+        return taste.write(answered.choices[state["prompt"]], weights, beta or state["beta"])
+
+    def before(state) -> taste.Policy:
+        return taste.write(answered.choices[state["prompt"]], taste.learned("", pairs), 1.0)
+
+    def lately(state) -> list[bool]:
+        return taste.foreseen(state["votes"], pairs)[-8:]
+
+    def words(state) -> str:
+        count, written = chosen(state["votes"]), policy(state)
+        right = lately(state)
+        told = f"Of your last {len(right)} votes it foresaw {sum(right)}. " if right else ""
+        return (
+            f"{count} votes. {told}The policy has gone {written.kl:.1f} nats away from the language model; its lines: "
+            f"{' '.join(' '.join(line) for line in written.lines)}"
+        )
+
+    def draw(state) -> str:
+        votes, written = state["votes"], policy(state)
+        right = lately(state)
+        told = f"Of the last {len(right)} votes it foresaw <b>{sum(right)}</b>. " if right else ""
+        told += f"KL: <b>{written.kl:.1f}</b> nats."
+        columns = [
+            ("before", _lines(before(state).lines)),
+            (f"written for {chosen(votes)} votes", _lines(written.lines)),
+            ("what the reward model has learned", _weights(votes, pairs)),
+        ]
+        body = "".join(f'<div><p style="margin:0"><b>{title}</b></p>{text}</div>' for title, text in columns)
+        return (
+            f"<div>{_question(votes, pairs)}"
+            f'<div style="display:flex;flex-wrap:wrap;gap:1em">{body}</div><p style="margin:.3em 0 0">{told}</p></div>'
+        )
+
+    return Explorer(
+        name="labeller",
+        title="You are the labeller",
+        controls=[
+            Votes(name="votes", label="Better is", most=len(pairs), others=friends),
+            Choice(name="prompt", label="prompt", options={prompt: prompt for prompt in taste.PROMPTS}),
+            Slider(name="beta", label="beta", low=-2, high=0.5, step=0.1, value=0.2, log=True),
+        ],
+        draw=draw,
+        alt=words,
+        speaks=True,
+        height="26em",
+        goals=(
+            Goal(f"after {ENOUGH} votes or more of yours: it foresaw 7 of the last 8",
+                 lambda state: chosen(state["votes"]) >= ENOUGH and state["votes"] not in friends.values()
+                 and sum(lately(state)) >= 7),
+            Goal("all six lines hold one word that at most one of the lines before held",
+                 lambda state: bool(state["votes"])
+                 and len(set(policy(state).lines)) > 1
+                 and taste.shared_word(policy(state).lines, before(state).lines) is not None),
+            Goal("a beta so small that six times the same is written",
+                 lambda state: bool(state["votes"]) and len(set(policy(state).lines)) == 1),
+        ),
+        steps={"votes": ("", *friends.values()), "beta": (0.2, 0.01)},
+    )  # fmt: skip
+
+
+def _question(votes: str, pairs: tuple[tuple[taste.Text, taste.Text], ...]) -> str:
+    if len(votes) == len(pairs):
+        return "<p>There are no more pairs.</p>"
+    both = "".join(
+        f'<p style="margin:.1em 0 .1em 1em">{name}: <b>{html.escape(" ".join(text))}</b></p>'
+        for name, text in zip(("first", "second"), pairs[len(votes)], strict=True)
+    )
+    return f'<div style="margin-bottom:.6em"><p style="margin:0">Which is better? ({len(votes) + 1})</p>{both}</div>'
+
+
+def _lines(lines: list[taste.Text]) -> str:
+    return "".join(f'<p style="margin:.1em 0;max-width:18em">{html.escape(" ".join(line))}</p>' for line in lines)
+
+
+def _weights(votes: str, pairs: tuple[tuple[taste.Text, taste.Text], ...]) -> str:
+    if not chosen(votes):
+        return "<p>nothing yet</p>"
+    weights = taste.learned(votes, pairs)
+    names = ["each four words more", *recipes.words()]
+    order = weights.sort(descending=True, stable=True).indices.tolist()
+    most = float(weights.abs().max())
+    plain = "border:0;padding:0 .4em;font-weight:400;text-align:right;white-space:nowrap"
+    rows = ""
+    for index in (*order[:SHOWN], *order[-SHOWN:]):
+        weight = float(weights[index])
+        colour = PALETTE["blue" if weight > 0 else "vermilion"]
+        rows += (
+            f'<tr style="background:none"><th scope="row" style="{plain}">{html.escape(names[index])}</th>'
+            f'<td style="border:0;width:7em;padding:0"><div style="width:{100 * abs(weight) / most:.0f}%;height:.9em;'
+            f'background-color:{colour}"></div></td><td style="{plain}">{weight:+.1f}</td></tr>'
+        )
+    return f'<table style="border-collapse:collapse;margin:0;font-size:inherit"><tbody>{rows}</tbody></table>'
+
+
+PLAYGROUNDS = {"labeller": labeller}
