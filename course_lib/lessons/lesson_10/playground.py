@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import ipywidgets as widgets
+import torch
+from torch import Tensor
 
 from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider
 from course_lib.classroom.widgets.controls import ROW, Control, button
-from course_lib.lessons.lesson_10 import recipes, taste
+from course_lib.lessons.lesson_10 import recipes, taste, yours
 from course_lib.models.gpt import GPT
+from course_lib.models.reward import RewardModel
 from course_lib.viz.style import PALETTE
 
 SHOWN = 5  # words of each end
@@ -171,4 +174,69 @@ def _weights(votes: str, pairs: tuple[tuple[taste.Text, taste.Text], ...]) -> st
     return f'<table style="border-collapse:collapse;margin:0;font-size:inherit"><tbody>{rows}</tbody></table>'
 
 
-PLAYGROUNDS = {"labeller": labeller}
+# ------------------------------------------------------------------------------------------- what a token is paid
+
+
+def paid(model: GPT, reward: RewardModel, kept: yours.Course, free: yours.Course, parts: yours.Parts) -> Explorer:
+    """Answers of two policies, token by token: what each is paid, and how much better than expected it was."""
+    answers = {"with penalty": yours.paid(model, reward, kept), "without": yours.paid(model, reward, free)}
+
+    def worth(state, which: str | None = None) -> tuple[Tensor, Tensor]:
+        answer = answers[which or state["policy"]]
+        row, everything = answer.ratios[None], torch.ones(1, len(answer.words), dtype=torch.bool)
+        pay = parts.token_rewards(torch.tensor([answer.score]), row, 0 * row, everything, state["beta"])
+        return pay[0], parts.gae(pay, answer.values[None], state["trace"])[0]
+
+    def draw(state) -> str:
+        answer, (pay, better) = answers[state["policy"]], worth(state)
+        rows = {
+            "ln π / π_ref": answer.ratios,
+            "is paid": pay,
+            "the critic expected": answer.values,
+            "advantage": better,
+        }
+        head = "".join(f"<th>{html.escape(word)}</th>" for word in ("", *answer.words))
+        body = "".join(
+            f'<tr><th scope="row" style="text-align:left;white-space:nowrap">{html.escape(name)}</th>'
+            + "".join(_cell(value, coloured=name == "advantage") for value in values.tolist())
+            + "</tr>"
+            for name, values in rows.items()
+        )
+        sums = ", ".join(f"<b>{float(worth(state, name)[0].sum()):.1f}</b> {name}" for name in answers)
+        return (
+            f'<div><div style="overflow-x:auto"><table style="font-size:smaller"><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div><p>The score of this answer is {answer.score:.1f}. Paid in all, for the "
+            f"answer of the policy that was trained: {sums}.</p></div>"
+        )
+
+    return Explorer(
+        name="paid",
+        title="What each token is paid",
+        controls=[
+            Choice(name="policy", label="an answer of the policy trained", options={name: name for name in answers}),
+            Slider(name="beta", label="beta", low=0, high=1, step=0.01, value=0.1),
+            Slider(name="trace", label="lambda", low=0, high=1, step=0.05, value=0.95),
+        ],
+        draw=draw,
+        alt=lambda state: "A table of the answer's tokens: how much likelier each has become, what it is paid, what the "
+        "critic expected before it, and its advantage.",
+        speaks=True,
+        height="17em",
+        goals=(
+            Goal("a beta at which the word list is worth more than the sentence",
+                 lambda state: worth(state, "without")[0].sum() > worth(state, "with penalty")[0].sum()),
+            Goal("a lambda at which the score changes the advantage of one token only",
+                 lambda state: state["trace"] == 0),
+        ),
+        steps={"policy": tuple(answers), "beta": (0.0, 0.1)},
+    )  # fmt: skip
+
+
+def _cell(value: float, *, coloured: bool) -> str:
+    strength = min(1.0, abs(value) / 2)
+    tint = ("0,114,178" if value > 0 else "213,94,0") if coloured else "0,0,0"
+    style = f"background-color:rgba({tint},{0.55 * strength if coloured else 0:.2f})"
+    return f'<td style="text-align:right;{style}">{value:+.1f}</td>'
+
+
+PLAYGROUNDS = {"labeller": labeller, "paid": paid}

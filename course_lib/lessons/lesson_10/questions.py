@@ -6,11 +6,11 @@ from course_lib.classroom.quizzes import Number, Quiz
 
 BEATS = (
     Beat("You are the labeller", 6, holds=("labeller",)),
-    Beat("The bet: kinder, and still grammatical?", 7, holds=("likely", "unpenalised")),
+    Beat("The bet: kinder, and still grammatical?", 6, holds=("likely", "unpenalised")),
     Beat("Who wins, by hand", 6, holds=("nine", "nats")),
     Beat("Write it: what is paid, and what it moves", 24, holds=("pair_loss", "token_rewards", "gae", "clipped")),
-    Beat("Train yours: the three steps", 8, holds=("unpenalised", "ratio")),
-    Beat("Look inside and break it", 16, holds=("over", "comparisons", "direct_loss", "direct", "bug")),
+    Beat("Train yours: the three steps", 7, holds=("unpenalised", "ratio")),
+    Beat("Look inside and break it", 16, holds=("paid", "over", "comparisons", "direct_loss", "direct", "bug")),
     Beat("What to remember", 4, holds=("goodhart", "earlier")),
     Beat("Stretch: the best policy in one line; then the assignment", 8, holds=("best_policy",), optional=True),
 )

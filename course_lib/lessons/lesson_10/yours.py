@@ -29,6 +29,7 @@ PAIRS = 2_000
 
 PairLoss = Callable[[Tensor, Tensor], Tensor]
 Point = dict[str, float]
+Course = dict[str, Any]  # a training of PPO: its weights, its critic's, and what was measured
 
 
 class Parts(NamedTuple):
@@ -95,7 +96,7 @@ def improve(
     beta: float,
     display: Callable[[ActorCritic], Progress] | None = None,
     rounds: int = ROUNDS,
-) -> dict[str, Any]:
+) -> Course:
     """Step 3, PPO: the weights at the end, and what was measured on the way."""
     both = ActorCritic(copy.deepcopy(model), reward_model_on(model))
     config = PPOConfig(beta=beta, prompts=128, max_new_tokens=recipes.LONGEST, epochs=2, minibatches=4)
@@ -133,7 +134,7 @@ def improve(
     )
     rollouts = Rollouts(make, epochs=config.epochs, minibatches=config.minibatches)
     fit(both, rollouts, objective, config=training, validate=look, mode="max", progress=display and display(both))
-    return {"weights": both.policy.state_dict(), "points": points}
+    return {"weights": both.policy.state_dict(), "critic": both.critic.state_dict(), "points": points}
 
 
 def directly(
@@ -158,11 +159,33 @@ def directly(
     return policy.eval()
 
 
-def with_weights(model: GPT, course: dict[str, Any]) -> GPT:
+def with_weights(model: GPT, course: Course) -> GPT:
     """The policy that a training ended with."""
     policy = copy.deepcopy(model)
     policy.load_state_dict(course["weights"])
     return policy.eval()
+
+
+class Paid(NamedTuple):
+    """An answer, token by token: its words, ln pi / pi_ref, what the critic expected before, and the score at the end."""
+
+    words: tuple[str, ...]
+    ratios: Float[Tensor, " T"]
+    values: Float[Tensor, " T"]
+    score: float
+
+
+@torch.no_grad()
+def paid(model: GPT, reward: RewardModel, course: Course, prompt: str = PROMPTS[0]) -> Paid:
+    """What the policy that a training ended with answers to a prompt; the critic is that of the training."""
+    policy, critic = with_weights(model, course), reward_model_on(model)
+    critic.load_state_dict(course["critic"])
+    answers = recipes.as_answers(answered(policy, [prompt]))
+    length = int(answers.valid.sum())
+    new, first = (log_probs(one, answers.prompt, answers.tokens)[0, :length] for one in (policy, model))
+    values = ActorCritic(policy, critic.eval()).values(answers)[0, :length]
+    words = tuple(recipes.words()[token] for token in answers.tokens[0, :length].tolist())
+    return Paid(words, new - first, values, float(recipes.scored(reward)(answers)[0]))
 
 
 @torch.no_grad()
