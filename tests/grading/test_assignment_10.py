@@ -1,4 +1,4 @@
-"""Assignment 10: its references are what statistics and torch say, its cells are what the grader has, faults are told."""
+"""Assignment 10: its references are what statistics say, its cells are what the grader has, its faults are told."""
 
 import math
 

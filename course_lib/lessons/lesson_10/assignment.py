@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Finding, Task, gradients, keeps_type, mistakes
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
 

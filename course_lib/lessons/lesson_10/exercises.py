@@ -61,11 +61,12 @@ no sigmoid: of='no sigmoid'
     also=(keeps_type, gradients),
     example=((([2.0, 0.0], [1.0, 0.0]), 0.5032),),
     minutes=4,
-    text="`chosen` and `rejected`, both `(B,)`, are the rewards of two answers to each of B prompts. Bradley and Terry say: "
-    "the first is preferred with the probability $\\sigma(r_w - r_l)$. Return the mean of minus the logarithm of it, a "
-    "tensor without axes. It must stand differences of 100.",
+    text="`chosen` and `rejected`, both `(B,)`, are the rewards of two answers to each of B prompts. Bradley and Terry "
+    "say: the first is preferred with the probability $\\sigma(r_w - r_l)$. Return the mean of minus the logarithm of "
+    "it, a tensor without axes. It must stand differences of 100.",
     hints=(
-        "If both rewards are the same, the chance is one half and the loss ln 2. What is it if the chosen one is far ahead?",
+        "If both rewards are the same, the chance is one half and the loss ln 2. What is it if the chosen one is far "
+        "ahead?",
         "$\\ln \\sigma(x)$ in two steps overflows: for x = -120 the sigmoid is 0, and its logarithm is minus infinity.",
         "`nn.functional.logsigmoid(x)` does both steps in one.",
     ),
@@ -146,10 +147,11 @@ paid behind the end: behind=True
         ),
     ),
     minutes=7,
-    text="The policy has written B answers of up to T tokens. `log_probs` and `reference`, `(B, T)`, are the $\\ln p$ of each "
-    "token under the policy and under the reference; `valid`, `(B, T)`, is True at an answer's tokens, first some Trues, "
-    "then Falses; `scores`, `(B,)`, is what the reward model says of whole answers. Return `(B, T)`: each token gets "
-    "$-\\beta \\ln(\\pi / \\pi_{ref})$, the last token of an answer its score besides, and what stands behind it 0.",
+    text="The policy has written B answers of up to T tokens. `log_probs` and `reference`, `(B, T)`, are the $\\ln p$ "
+    "of each token under the policy and under the reference; `valid`, `(B, T)`, is True at an answer's tokens, first "
+    "some Trues, then Falses; `scores`, `(B,)`, is what the reward model says of whole answers. Return `(B, T)`: each "
+    "token gets $-\\beta \\ln(\\pi / \\pi_{ref})$, the last token of an answer its score besides, and what stands "
+    "behind it 0.",
     hints=(
         "A logarithm of a quotient is a difference of logarithms.",
         "Where does the last token of row b stand? Count its Trues.",
@@ -200,7 +202,9 @@ GAE = Task(
     reference=gae,
     cases=(
         Case("the advantage of each token", a_trace),
-        Case("trace 0: the surprise of one step", lambda draw: a_trace(draw, 0.0), knobs=("next_value", "own", "gives")),
+        Case(
+            "trace 0: the surprise of one step", lambda draw: a_trace(draw, 0.0), knobs=("next_value", "own", "gives")
+        ),
     ),
     mistakes=mistakes(r"""
 next value forgotten: next_value='none'
@@ -228,9 +232,9 @@ returns: gives='returns'
     also=(keeps_type,),
     example=((([[0.0, 0.0, 1.0]], [[0.5, 0.5, 0.5]], 0.5), [[0.125, 0.25, 0.5]]),),
     minutes=7,
-    text="`rewards`, `(B, T)`, is what was paid for each token, `values`, `(B, T)`, what the critic expected to be paid from "
-    "there on *before* the token was written; behind the last one it expects 0. With $\\delta_t = r_t + V_{t+1} - V_t$ "
-    "return the advantages $A_t = \\delta_t + \\lambda A_{t+1}$, `(B, T)`; $\\lambda$ is `trace`.",
+    text="`rewards`, `(B, T)`, is what was paid for each token, `values`, `(B, T)`, what the critic expected to be "
+    "paid from there on *before* the token was written; behind the last one it expects 0. With $\\delta_t = r_t + "
+    "V_{t+1} - V_t$ return the advantages $A_t = \\delta_t + \\lambda A_{t+1}$, `(B, T)`; $\\lambda$ is `trace`.",
     hints=(
         "Compute all $\\delta_t$ first: `values` moved by one place, with a 0 behind.",
         "$A$ of the last token is its $\\delta$. With it you know the one before, and so on.",
@@ -313,9 +317,9 @@ sum instead of mean: reduce='sum'
     also=(keeps_type, gradients),
     example=(((torch.tensor([0.5, 0.5]).log(), torch.tensor([0.25, 0.25]).log(), [1.0, -1.0], 0.2), -0.4),),
     minutes=5,
-    text="`log_probs` and `old` are the $\\ln p$ of tokens now and when they were written, `advantage` how much better than "
-    "expected they turned out, all of one shape. With $r = \\pi / \\pi_{old}$ return the mean of "
-    "$\\min(r A, \\; \\mathrm{clamp}(r, 1 - \\epsilon, 1 + \\epsilon) A)$; `clip` is $\\epsilon$.",
+    text="`log_probs` and `old` are the $\\ln p$ of tokens now and when they were written, `advantage` how much better "
+    "than expected they turned out, all of one shape. With $r = \\pi / \\pi_{old}$ return the mean of $\\min(r A, \\; "
+    "\\mathrm{clamp}(r, 1 - \\epsilon, 1 + \\epsilon) A)$; `clip` is $\\epsilon$.",
     hints=(
         "How do you get $\\pi / \\pi_{old}$ from two logarithms?",
         "Compute both products, $r A$ and the clamped one, and take the smaller of the two, token by token.",
@@ -356,8 +360,17 @@ DIRECT_LOSS = Task(
     reference=direct_loss,
     cases=(
         Case("mean of -ln of the chance that the chosen one wins", four_logs),
-        Case("far apart", lambda draw: (torch.tensor([-500.0]), torch.tensor([-5.0]), torch.tensor([-9.0]),
-                                        torch.tensor([-7.0]), 1.0), knobs=("sign", "turned")),
+        Case(
+            "far apart",
+            lambda draw: (
+                torch.tensor([-500.0]),
+                torch.tensor([-5.0]),
+                torch.tensor([-9.0]),
+                torch.tensor([-7.0]),
+                1.0,
+            ),
+            knobs=("sign", "turned"),
+        ),
     ),
     mistakes=mistakes(r"""
 no reference: referred='none'
@@ -385,9 +398,9 @@ logarithm forgotten: log=False
     also=(keeps_type, gradients),
     example=((([-1.0], [-2.0], [-1.0], [-2.0], 0.5), 0.6931), (([-1.0], [-5.0], [-3.0], [-3.0], 0.5), 0.1269)),
     minutes=4,
-    text="Four tensors `(B,)`: $\\ln \\pi(y)$ of the chosen and of the rejected answers under the policy, then the same two "
-    "under the reference. The implicit reward of an answer is $\\beta (\\ln \\pi(y) - \\ln \\pi_{ref}(y))$. Return the "
-    "loss of a reward model for these rewards, a tensor without axes.",
+    text="Four tensors `(B,)`: $\\ln \\pi(y)$ of the chosen and of the rejected answers under the policy, then the "
+    "same two under the reference. The implicit reward of an answer is $\\beta (\\ln \\pi(y) - \\ln \\pi_{ref}(y))$. "
+    "Return the loss of a reward model for these rewards, a tensor without axes.",
     hints=(
         "You have written the loss of a reward model already. What are the two rewards here?",
         "`beta * (chosen - reference_chosen)` is one of them.",
@@ -451,9 +464,9 @@ only the best one: gives='greedy'
     example=((([0.5, 0.5], [0.6931, 0.0], 1.0), [0.6667, 0.3333]), (([0.9, 0.1], [0.0, 2.1972], 1.0), [0.5, 0.5])),
     minutes=6,
     stretch=True,
-    text="There are N possible answers: `probabilities`, `(N,)`, are the reference's, `rewards`, `(N,)`, what they are worth. "
-    "Which policy $\\pi$ has the largest $\\sum_y \\pi(y) r(y) - \\beta \\, \\mathrm{KL}(\\pi, \\pi_{ref})$? "
-    "It is $\\pi^*(y) = \\pi_{ref}(y) \\, e^{r(y) / \\beta} / Z$. Return it, `(N,)`; rewards of 60 must not overflow.",
+    text="There are N possible answers: `probabilities`, `(N,)`, are the reference's, `rewards`, `(N,)`, what they are "
+    "worth. Which policy $\\pi$ has the largest $\\sum_y \\pi(y) r(y) - \\beta \\, \\mathrm{KL}(\\pi, \\pi_{ref})$? It "
+    "is $\\pi^*(y) = \\pi_{ref}(y) \\, e^{r(y) / \\beta} / Z$. Return it, `(N,)`; rewards of 60 must not overflow.",
     hints=(
         "In logarithms it is a sum: $\\ln \\pi_{ref} + r / \\beta$, up to a number that is the same for all.",
         "Which function takes the exponential of a list and divides by the sum?",

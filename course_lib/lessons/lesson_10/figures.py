@@ -22,7 +22,7 @@ def steps() -> Figure:
     columns = (
         ("1 · show it", "people write good answers", "learn them, token by token", "fine-tuned model", HERO),
         ("2 · compare", "it answers twice,\npeople say which is better", "learn who wins", "reward model", OTHER),
-        ("3 · improve", "it answers, the reward\nmodel says how good", "more of what is better than\nexpected, near step 1",
+        ("3 · improve", "it answers, the reward\nmodel says how good", "more of what beats\nexpectation, near step 1",
          "policy", THIRD),
     )  # fmt: skip
     for number, (title, data, loss, made, colour) in enumerate(columns):
@@ -42,7 +42,11 @@ def steps() -> Figure:
 def climb(ways: Mapping[str, Points], every: int, bet: float | None = None) -> Figure:
     """What the reward model says, what is really wanted, and how much of it is grammatical, round by round."""
     fig, panels = figure(12.2, 4.3, columns=3)
-    names = {"reward": "what the reward model says", "true goal": "what is really wanted", "grammatical": "grammatical, %"}
+    names = {
+        "reward": "what the reward model says",
+        "true goal": "what is really wanted",
+        "grammatical": "grammatical, %",
+    }
     for axes, (key, title) in zip(panels, names.items(), strict=True):
         scale = 100 if key == "grammatical" else 1
         for (name, points), colour, style in zip(ways.items(), (HERO, OTHER), ("-", "--"), strict=True):
@@ -63,7 +67,10 @@ def climb(ways: Mapping[str, Points], every: int, bet: float | None = None) -> F
 def over(ways: Mapping[str, Sequence[Points]], direct: Points) -> Figure:
     """Proxy (left) and true goal (right) over the distance from the reference; a line for each seed."""
     fig, (left, right) = figure(12.2, 4.6, columns=2)
-    for axes, key, title in ((left, "reward", "what the reward model says"), (right, "true goal", "what is really wanted")):
+    for axes, key, title in (
+        (left, "reward", "what the reward model says"),
+        (right, "true goal", "what is really wanted"),
+    ):
         for (name, seeds), colour, style in zip(ways.items(), (THIRD, HERO, OTHER), (":", "-", "--"), strict=True):
             for number, points in enumerate(seeds):
                 axes.plot(
@@ -108,7 +115,9 @@ def _arrow() -> dict:
     return {"arrowstyle": "-|>", "color": GREY, "linewidth": 1.8}
 
 
-def _box(axes: Axes, x: float, y: float, text: str, colour: str, width: float, height: float, edge: str = "none") -> None:
+def _box(
+    axes: Axes, x: float, y: float, text: str, colour: str, width: float, height: float, edge: str = "none"
+) -> None:
     corner = (x - width / 2, y - height / 2)
     axes.add_patch(
         FancyBboxPatch(corner, width, height, boxstyle="round,pad=0,rounding_size=0.12", fc=colour, ec=edge, lw=1.5)

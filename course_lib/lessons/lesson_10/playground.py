@@ -22,7 +22,7 @@ ENOUGH = 12  # votes
 
 @dataclass(frozen=True, kw_only=True)
 class Votes(Control):
-    """Which of two was preferred, pair by pair: a text of "a", "b" and "=", of at most `most`; `others` vote by a button."""
+    """Which of two was preferred, pair by pair, as a text of "a", "b" and "="; `others` vote by a button."""
 
     most: int
     others: Mapping[str, str]
@@ -33,7 +33,11 @@ class Votes(Control):
         return self.value
 
     def check(self, value: Any) -> str:
-        if not isinstance(value, str) or len(value) > self.most or set(value) - {taste.FIRST, taste.SECOND, taste.NEITHER}:
+        if (
+            not isinstance(value, str)
+            or len(value) > self.most
+            or set(value) - {taste.FIRST, taste.SECOND, taste.NEITHER}
+        ):
             raise ValueError(f"{self.label} takes up to {self.most} votes of a, b and =, but got {value!r}.")
         return value
 
@@ -151,7 +155,9 @@ def _question(votes: str, pairs: tuple[tuple[taste.Text, taste.Text], ...]) -> s
 
 
 def _lines(lines: list[taste.Text]) -> str:
-    return "".join(f'<p style="margin:.1em 0;max-width:18em">{html.escape(" ".join(line))}</p>' for line in lines)
+    return "".join(
+        f'<p style="margin:.1em 0;max-width:20em;font-size:.85em">{html.escape(" ".join(line))}</p>' for line in lines
+    )
 
 
 def _weights(votes: str, pairs: tuple[tuple[taste.Text, taste.Text], ...]) -> str:
@@ -205,21 +211,21 @@ def paid(model: GPT, reward: RewardModel, kept: yours.Course, free: yours.Course
         sums = ", ".join(f"<b>{float(worth(state, name)[0].sum()):.1f}</b> {name}" for name in answers)
         return (
             f'<div><div style="overflow-x:auto"><table style="font-size:smaller"><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div><p>The score of this answer is {answer.score:.1f}. Paid in all, for the "
-            f"answer of the policy that was trained: {sums}.</p></div>"
+            f"<tbody>{body}</tbody></table></div><p>The score of this answer is {answer.score:.1f}. Paid in all, for "
+            f"the answer of the policy that was trained: {sums}.</p></div>"
         )
 
     return Explorer(
         name="paid",
         title="What each token is paid",
         controls=[
-            Choice(name="policy", label="an answer of the policy trained", options={name: name for name in answers}),
+            Choice(name="policy", label="policy trained", options={name: name for name in answers}),
             Slider(name="beta", label="beta", low=0, high=1, step=0.01, value=0.1),
             Slider(name="trace", label="lambda", low=0, high=1, step=0.05, value=0.95),
         ],
         draw=draw,
-        alt=lambda state: "A table of the answer's tokens: how much likelier each has become, what it is paid, what the "
-        "critic expected before it, and its advantage.",
+        alt=lambda state: "A table of the answer's tokens: how much likelier each has become, what it is paid, what "
+        "the critic expected before it, and its advantage.",
         speaks=True,
         height="17em",
         goals=(

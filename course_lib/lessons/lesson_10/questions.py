@@ -22,7 +22,8 @@ QUIZZES = {
             "To help": "Nothing in its loss speaks of helping.",
             "To be right": "The web is wrong often enough; its loss asks for what is *written*, not for what is true.",
             "To go on as a text would that begins like this": "Perhaps with an answer, perhaps with three more "
-            "questions of a list. Ouyang et al. 2022 call it misaligned: predicting the next token is not what we want.",
+            "questions of a list. Ouyang et al. 2022 call it misaligned: predicting the next token is not what we "
+            "want.",
         },
         answer=2,
     ),
@@ -51,8 +52,8 @@ QUIZZES = {
         },
     ),
     "ratio": Quiz(
-        "A token had a positive advantage, and its ratio $r$ is 1.5 already, with $\\epsilon = 0.2$. What is its gradient "
-        "in the clipped objective?",
+        "A token had a positive advantage, and its ratio $r$ is 1.5 already, with $\\epsilon = 0.2$. What is its "
+        "gradient in the clipped objective?",
         options={
             "Zero": "The smaller of $1.5 A$ and $1.2 A$ is $1.2 A$, which does not depend on the policy any more. Only "
             "new answers can say whether going on is worth it.",
@@ -66,8 +67,8 @@ QUIZZES = {
         options={
             "The learning rate of PPO": "A wrong rate makes it slow or wild, not reliably cruel.",
             "Winner and loser are exchanged": "The loss rewards the model for preferring the rejected answer. This "
-            "happened: Ziegler et al. 2019 (section 4.4) tell of a flipped sign, overnight, and a model that wrote the very "
-            "worst in good English.",
+            "happened: Ziegler et al. 2019 (section 4.4) tell of a flipped sign, overnight, and a model that wrote the "
+            "very worst in good English.",
             "The sigmoid should be a softmax": "For two answers they are the same thing.",
         },
         answer=1,
@@ -120,8 +121,8 @@ BETS = {
         unit="%",
     ),
     "direct": Bet(
-        "DPO goes without reward model and without a policy that tries things. At the same distance from the reference, "
-        "whose sentences are better by what is really wanted, kind *and* grammatical?",
+        "DPO goes without reward model and without a policy that tries things. At the same distance from the "
+        "reference, whose sentences are better by what is really wanted, kind *and* grammatical?",
         options=("PPO's, by far", "about the same", "DPO's, by far"),
     ),
 }

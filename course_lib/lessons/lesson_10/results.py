@@ -10,6 +10,7 @@ from course_lib.classroom.results import Result
 from course_lib.lessons.lesson_10 import figures, recipes, yours
 from course_lib.models.gpt import GPT
 
+LEFT = "text-align:left"
 Card = Mapping[str, Any]
 PPO = {"PPO, beta 1": "beta 1", "PPO": "beta 0.1", "PPO without KL": "no penalty"}
 
@@ -35,9 +36,9 @@ def steps(*, bet=None) -> Result:
     return Result(
         figures.steps(),
         alt="Three columns. 1, show it: people write good answers, they are learned token by token, that gives the "
-        "fine-tuned model. 2, compare: it answers twice, people say which is better, a reward model learns who wins. 3, "
-        "improve: it answers, the reward model says how good, the policy does more of what is better than expected, and "
-        "stays near step 1.",
+        "fine-tuned model. 2, compare: it answers twice, people say which is better, a reward model learns who wins. "
+        "3, improve: it answers, the reward model says how good, the policy does more of what is better than expected, "
+        "and stays near step 1.",
     )
 
 
@@ -45,16 +46,21 @@ def sentences(policies: Mapping[str, GPT], *, bet=None) -> Result:
     rows = ""
     for name, policy in policies.items():
         lines = "".join(f"<div>{yours.painted(text)}</div>" for text in yours.answered(policy))
-        rows += f'<tr><th scope="row" style="text-align:left">{html.escape(name)}</th><td style="text-align:left">{lines}</td></tr>'
+        rows += f'<tr><th scope="row" style="{LEFT}">{html.escape(name)}</th><td style="{LEFT}">{lines}</td></tr>'
     return Result(
         f"<div><table><tbody>{rows}</tbody></table></div>",
-        alt="What each model answers to the same three prompts; kind words are underlined, unkind ones dotted, and a mark "
-        "says whether it is a sentence of our grammar.",
+        alt="What each model answers to the same three prompts; kind words are underlined, unkind ones dotted, and a "
+        "mark says whether it is a sentence of our grammar.",
     )
 
 
 def moved(points: Mapping[str, Mapping[str, float]], *, bet=None) -> Result:
-    named = {"true goal": "kind and grammatical", "kindness": "kindness", "grammatical": "grammatical", "KL": "KL, nats"}
+    named = {
+        "true goal": "kind and grammatical",
+        "kindness": "kindness",
+        "grammatical": "grammatical",
+        "KL": "KL, nats",
+    }
     head = "".join(f"<th>{words}</th>" for words in ("", *named.values()))
     rows = ""
     for name, point in points.items():
@@ -66,14 +72,14 @@ def moved(points: Mapping[str, Mapping[str, float]], *, bet=None) -> Result:
     plain, shown, better = points.values()
     return Result(
         f"<div><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>",
-        alt="A table of what is really wanted, a mean over held-out prompts: before about 0, after demonstrations about 1, "
-        "after PPO about 2; grammatical sentences a little fewer.",
+        alt="A table of what is really wanted, a mean over held-out prompts: before about 0, after demonstrations "
+        "about 1, after PPO about 2; grammatical sentences a little fewer.",
         claims=(
             ("the demonstrations bring half a kind word more, PPO another half",
              plain["true goal"] + 0.5 < shown["true goal"] < better["true goal"] - 0.5),
         ),
-        outcome="Each step moves what is wanted. PPO goes furthest, with the same model and no new sentence to copy: it "
-        "only heard, of its own answers, how kind the reward model found them.",
+        outcome="Each step moves what is wanted. PPO goes furthest, with the same model and no new sentence to copy: "
+        "it only heard, of its own answers, how kind the reward model found them.",
     )  # fmt: skip
 
 
@@ -102,18 +108,19 @@ def over(card: Card, *, bet=None) -> Result:
     free = ways["no penalty"]
     return Result(
         figures.over(ways, direct),
-        alt="Two panels over the distance from the fine-tuned model, three seeds. Left: what the reward model says rises "
-        "with the distance and never falls. Right: what is really wanted rises up to about 6 nats with a penalty of 0.1; "
-        "without one it peaks early and falls to nearly nothing at 50 nats.",
+        alt="Two panels over the distance from the fine-tuned model, three seeds. Left: what the reward model says "
+        "rises with the distance and never falls. Right: what is really wanted rises up to about 6 nats with a penalty "
+        "of 0.1; without one it peaks early and falls to nearly nothing at 50 nats.",
         claims=(
             ("no penalty, each seed: the reward model's score at the end is within 0.1 of its highest",
              all(points[-1]["reward"] > max(point["reward"] for point in points) - 0.1 for points in free)),
             ("but what is really wanted is at most half of its highest",
              all(points[-1]["true goal"] < 0.5 * max(point["true goal"] for point in points) for points in free)),
         ),
-        outcome="The reward model is a *proxy*. As far as it is followed gently, both rise; then the proxy goes on rising, "
-        "and the goal falls: **over-optimisation**. Gao, Schulman & Hilton (2022) measured the same two curves for "
-        "language models with rewards from a larger model in place of people, and they, too, draw them over the root of the KL.",
+        outcome="The reward model is a *proxy*. As far as it is followed gently, both rise; then the proxy goes on "
+        "rising, and the goal falls: **over-optimisation**. Gao, Schulman & Hilton (2022) measured the same two curves "
+        "for language models with rewards from a larger model in place of people, and they, too, draw them over the "
+        "root of the KL. (The diamonds are DPO; it comes below.)",
     )  # fmt: skip
 
 
@@ -129,9 +136,9 @@ def comparisons(card: Card, *, bet=None) -> Result:
         "comparisons, 88 % after 500, 97 % after 2,000.",
         claims=(("in every seed 2,000 comparisons beat 125 by 15 points", min(many) > max(few) + 0.15),),
         came=100 * float(np.mean(many)),
-        outcome="One comparison in twenty was the wrong way round, and it does not matter much: wrong votes do not agree "
-        "with one another. Real labellers agree with each other in about 73 % of the cases only, and the reward model of "
-        "InstructGPT with them in about 72 % (Ouyang et al. 2022, sections 3.4 and 4.1).",
+        outcome="One comparison in twenty was the wrong way round, and it does not matter much: wrong votes do not "
+        "agree with one another. Real labellers agree with each other in about 73 % of the cases only, and the reward "
+        "model of InstructGPT with them in about 72 % (Ouyang et al. 2022, sections 3.4 and 4.1).",
     )
 
 
@@ -145,11 +152,11 @@ def direct(card: Card, *, bet=None) -> Result:
     keys = ("true goal", "kindness", "grammatical", "KL")
     names = {"SFT": "demonstrations only", "PPO, beta 1": "PPO, beta 1", "DPO": "DPO, beta 1", "PPO": "PPO, beta 0.1"}
     found = {name: scores(card, name, *keys) for name in names}
-    line = [
-        between(*three) for three in zip(found["DPO"], found["PPO, beta 1"], found["PPO"], strict=True)
-    ]
+    line = [between(*three) for three in zip(found["DPO"], found["PPO, beta 1"], found["PPO"], strict=True)]
     ahead = [point["true goal"] - by for point, by in zip(found["DPO"], line, strict=True)]
-    head = "".join(f"<th>{words}</th>" for words in ("", "KL, nats", "kind and grammatical", "three seeds", "grammatical"))
+    head = "".join(
+        f"<th>{words}</th>" for words in ("", "KL, nats", "kind and grammatical", "three seeds", "grammatical")
+    )
     rows = "".join(_row(words, found[name]) for name, words in names.items())
     rows += (
         '<tr><th scope="row" style="text-align:left">PPO at the KL of DPO, on the line between</th><td></td>'
@@ -158,8 +165,8 @@ def direct(card: Card, *, bet=None) -> Result:
     )
     return Result(
         f"<div><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>",
-        alt="A table of three seeds. DPO reaches about 1.8 at 3 nats, PPO with beta 1 about 1.7 at 2 nats, with beta 0.1 about "
-        "2.4 at 6 nats; on the line between them PPO has about 1.9 where DPO is.",
+        alt="A table of three seeds. DPO reaches about 1.8 at 3 nats, PPO with beta 1 about 1.7 at 2 nats, with beta "
+        "0.1 about 2.4 at 6 nats; on the line between them PPO has about 1.9 where DPO is.",
         claims=(("in every seed DPO is within 0.4 of PPO's line at its own KL", max(map(abs, ahead)) < 0.4),),
         came=1,
         outcome="At the same distance both are about as good here, and DPO needs neither reward model nor critic nor "

@@ -20,7 +20,16 @@ from course_lib.models.gpt import GPT
 from course_lib.training import preference
 
 PROMPTS = ("the minister", "our young", "she will")
-ASKED = (*PROMPTS, "the farmers", "his friend", "the european", "my teacher", "this woman", "some students", "they never")
+ASKED = (
+    *PROMPTS,
+    "the farmers",
+    "his friend",
+    "the european",
+    "my teacher",
+    "this woman",
+    "some students",
+    "they never",
+)
 ANSWERS, PAIRS = 300, 80  # drawn for each prompt; to be compared
 LINES = 6  # written
 PENALTY = 0.3  # on squared weights: whoever knows little should not claim much
@@ -51,9 +60,7 @@ class Answered:
 
         def answered(prompts: Sequence[str]) -> list[Text]:
             ids = torch.tensor([[number[word] for word in prompt.split()] for prompt in prompts])
-            drawn = preference.answer(
-                model, ids, max_new_tokens=recipes.LONGEST, end_id=recipes.END, generator=draws
-            )
+            drawn = preference.answer(model, ids, max_new_tokens=recipes.LONGEST, end_id=recipes.END, generator=draws)
             return recipes.texts_of(drawn)
 
         asked = ASKED * (2 * PAIRS // len(ASKED))

@@ -76,7 +76,9 @@ def learn_reward(model: GPT, pairs: Comparison, loss: PairLoss, display: Progres
     def objective(model: RewardModel, pair: Comparison) -> Float[Tensor, ""]:
         return loss(*(model(each.whole, valid=each.whole_valid) for each in pair))
 
-    config = FitConfig(steps=settings.reward_steps, learning_rate=1e-3, warmup=10, seed=settings.seed)
+    config = FitConfig(
+        steps=settings.reward_steps, learning_rate=1e-3, warmup=settings.reward_steps // 20, seed=settings.seed
+    )
     fit(reward, batch_at, objective, config=config, progress=display)
     return reward.eval()
 
@@ -154,7 +156,9 @@ def directly(
         pair, before = batch
         return loss(*(preference.answer_log_probs(policy, each) for each in pair), *before, beta)
 
-    config = FitConfig(steps=settings.dpo_steps, learning_rate=5e-4, warmup=10, seed=settings.seed)
+    config = FitConfig(
+        steps=settings.dpo_steps, learning_rate=5e-4, warmup=settings.dpo_steps // 20, seed=settings.seed
+    )
     fit(policy, batch_at, objective, config=config, progress=display)
     return policy.eval()
 
@@ -167,7 +171,7 @@ def with_weights(model: GPT, course: Course) -> GPT:
 
 
 class Paid(NamedTuple):
-    """An answer, token by token: its words, ln pi / pi_ref, what the critic expected before, and the score at the end."""
+    """An answer, token by token: words, ln pi / pi_ref, what the critic expected before, and the score at the end."""
 
     words: tuple[str, ...]
     ratios: Float[Tensor, " T"]
@@ -190,7 +194,7 @@ def paid(model: GPT, reward: RewardModel, course: Course, prompt: str = PROMPTS[
 
 @torch.no_grad()
 def measure(policy: GPT, reference: GPT, reward: RewardModel) -> Point:
-    """Answers to held-out prompts: what is wanted, what labellers look at, what the reward model says, how far it went."""
+    """What is wanted, what labellers look at, what the reward model says, and how far it went, on held-out prompts."""
     draws = torch.Generator().manual_seed(2)
     prompts = recipes.prompts_of("test", MEASURED, seed=1)
     answers = preference.answer(

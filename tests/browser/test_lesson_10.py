@@ -1,0 +1,83 @@
+"""The playgrounds of lesson 10 in JupyterLab, in an untrusted notebook and on slides."""
+
+import pytest
+from playwright.sync_api import expect
+
+from course_lib.commands.files import write_notebook
+from tests.browser.lab import SECOND
+from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+
+pytestmark = pytest.mark.needs("chromium", "lecture_assets")
+
+FIRST = """
+from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_10 import exercises, yours
+from course_lib.lessons.lesson_10.playground import PLAYGROUNDS
+
+tuned, reward = load_trained("demonstrated").model, load_trained("kindness").model
+parts = yours.Parts(exercises.token_rewards, exercises.gae, exercises.clipped)
+course = yours.improve(tuned, reward, parts, beta=0.1, rounds=1)
+"""
+PLAYED = {
+    "labeller": "PLAYGROUNDS['labeller'](yours.before().model).live()",
+    "paid": "PLAYGROUNDS['paid'](tuned, reward, course, course, parts).live()",
+}
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    return write_playgrounds(tmp_path_factory.mktemp("playgrounds") / "98_alignment.ipynb", FIRST, PLAYED)
+
+
+@pytest.fixture(scope="module")
+def played(notebook, start_lab, open_notebook):
+    """The playgrounds after all cells have run."""
+    page = open_notebook(start_lab([notebook]), notebook.name)
+    page.run_all(seconds=240)
+    return page
+
+
+def says(cell, text):
+    expect(cell.locator(".widget-htmlmath")).to_contain_text(text, timeout=20 * SECOND)
+
+
+def test_each_vote_asks_about_another_pair_and_teaches_a_word(played):
+    cell = played.cell(PLAYED["labeller"])
+    says(cell, "Which is better? (1)")
+    says(cell, "nothing yet")
+    for number, name in enumerate(("The first", "The second", "No difference", "The first"), start=2):
+        cell.get_by_role("button", name=name, exact=True).click()
+        says(cell, f"Which is better? ({number})")
+    says(cell, "written for 3 votes")
+    cell.get_by_role("button", name="One back").click()
+    says(cell, "written for 2 votes")
+    cell.get_by_role("button", name="20 votes of somebody who dislikes “not”").click()
+    says(cell, "written for 20 votes")
+    played.screenshot("10-labeller", of=cell)
+
+
+def test_a_penalty_of_nothing_leaves_the_score_alone(played):
+    cell = played.cell(PLAYED["paid"])
+    says(cell, "Paid in all")
+    slider = cell.get_by_role("slider", name="beta")
+    slider.press("Home")
+    says(cell, "+0.0")
+    played.screenshot("10-paid", of=cell)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_nothing_serious(played, theme):
+    assert found_by_axe(played, PLAYED, theme) == {}
+
+
+def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
+    path = tmp_path / "untrusted.ipynb"
+    write_notebook(as_stored(played, notebook), path)
+    page = open_notebook(start_lab([path]), path.name)
+    labeller = page.cell(PLAYED["labeller"])
+    labeller.locator("summary").nth(2).click()
+    expect(labeller.get_by_text("written for 20 votes").first).to_be_visible()
+
+
+def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
+    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}
