@@ -15,6 +15,7 @@ from course_lib.classroom.widgets.pixels import in_rows, pixel_image
 from course_lib.classroom.widgets.sentence import Sentence
 from course_lib.classroom.widgets.squares import Squares
 from course_lib.classroom.widgets.steps import Steps
+from course_lib.classroom.widgets.votes import Votes
 
 __all__ = [
     "Blanks",
@@ -33,6 +34,7 @@ __all__ = [
     "Squares",
     "Steps",
     "TextBox",
+    "Votes",
     "as_digit",
     "heat_map",
     "in_rows",

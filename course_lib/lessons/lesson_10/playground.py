@@ -1,16 +1,12 @@
 """What one plays with in lesson 10: whose taste a model gets is decided by who compares."""
 
 import html
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
 
-import ipywidgets as widgets
 import torch
 from torch import Tensor
 
-from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider
-from course_lib.classroom.widgets.controls import ROW, Control, button
+from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider, Votes
+from course_lib.classroom.widgets.votes import told_apart
 from course_lib.lessons.lesson_10 import recipes, taste, yours
 from course_lib.models.gpt import GPT
 from course_lib.models.reward import RewardModel
@@ -18,57 +14,6 @@ from course_lib.viz.style import PALETTE
 
 SHOWN = 5  # words of each end
 ENOUGH = 12  # votes
-
-
-@dataclass(frozen=True, kw_only=True)
-class Votes(Control):
-    """Which of two was preferred, pair by pair, as a text of "a", "b" and "="; `others` vote by a button."""
-
-    most: int
-    others: Mapping[str, str]
-    value: str = ""
-
-    @property
-    def start(self) -> str:
-        return self.value
-
-    def check(self, value: Any) -> str:
-        if (
-            not isinstance(value, str)
-            or len(value) > self.most
-            or set(value) - {taste.FIRST, taste.SECOND, taste.NEITHER}
-        ):
-            raise ValueError(f"{self.label} takes up to {self.most} votes of a, b and =, but got {value!r}.")
-        return value
-
-    def words(self, value: str) -> str:
-        named = [name for name, votes in self.others.items() if votes == value]
-        return named[0] if named else f"{chosen(value)} votes" if value else "no votes"
-
-    def remark(self, value: str) -> str:
-        return "All pairs are compared: start again." if len(value) == self.most else ""
-
-    def build(self, changed: Callable[[Any], None]):
-        now = [self.value]
-
-        def put(value: str) -> None:
-            now[0] = value[: self.most]
-            changed(now[0])
-
-        buttons = [
-            button("The first", lambda _: put(now[0] + taste.FIRST)),
-            button("The second", lambda _: put(now[0] + taste.SECOND)),
-            button("No difference", lambda _: put(now[0] + taste.NEITHER)),
-            button("One back", lambda _: put(now[0][:-1])),
-            button("Start again", lambda _: put("")),
-            *(button(name, lambda _, votes=votes: put(votes)) for name, votes in self.others.items()),
-        ]
-        return widgets.HBox([widgets.Label(value=f"{self.label}:"), *buttons], layout=ROW), put
-
-
-def chosen(votes: str) -> int:
-    """How many pairs were told apart."""
-    return len(votes) - votes.count(taste.NEITHER)
 
 
 def labeller(model: GPT) -> Explorer:
@@ -93,7 +38,7 @@ def labeller(model: GPT) -> Explorer:
         return taste.foreseen(state["votes"], pairs)[-8:]
 
     def words(state) -> str:
-        count, written = chosen(state["votes"]), policy(state)
+        count, written = told_apart(state["votes"]), policy(state)
         right = lately(state)
         told = f"Of your last {len(right)} votes it foresaw {sum(right)}. " if right else ""
         return (
@@ -108,7 +53,7 @@ def labeller(model: GPT) -> Explorer:
         told += f"KL: <b>{written.kl:.1f}</b> nats."
         columns = [
             ("before", _lines(before(state).lines)),
-            (f"written for {chosen(votes)} votes", _lines(written.lines)),
+            (f"written for {told_apart(votes)} votes", _lines(written.lines)),
             ("what the reward model has learned", _weights(votes, pairs)),
         ]
         body = "".join(f'<div><p style="margin:0"><b>{title}</b></p>{text}</div>' for title, text in columns)
@@ -131,7 +76,7 @@ def labeller(model: GPT) -> Explorer:
         height="26em",
         goals=(
             Goal(f"after {ENOUGH} votes or more of yours: it foresaw 7 of the last 8",
-                 lambda state: chosen(state["votes"]) >= ENOUGH and state["votes"] not in friends.values()
+                 lambda state: told_apart(state["votes"]) >= ENOUGH and state["votes"] not in friends.values()
                  and sum(lately(state)) >= 7),
             Goal("all six lines hold one word that at most one of the lines before held",
                  lambda state: bool(state["votes"])
@@ -161,7 +106,7 @@ def _lines(lines: list[taste.Text]) -> str:
 
 
 def _weights(votes: str, pairs: tuple[tuple[taste.Text, taste.Text], ...]) -> str:
-    if not chosen(votes):
+    if not told_apart(votes):
         return "<p>nothing yet</p>"
     weights = taste.learned(votes, pairs)
     names = ["each four words more", *recipes.words()]

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from course_lib.classroom.widgets.votes import FIRST, NEITHER, SECOND
 from course_lib.lessons.lesson_10 import recipes
 from course_lib.models.gpt import GPT
 from course_lib.training import preference
@@ -33,7 +34,6 @@ ASKED = (
 ANSWERS, PAIRS = 300, 80  # drawn for each prompt; to be compared
 LINES = 6  # written
 PENALTY = 0.3  # on squared weights: whoever knows little should not claim much
-FIRST, SECOND, NEITHER = "a", "b", "="  # a vote
 
 Text = tuple[str, ...]
 

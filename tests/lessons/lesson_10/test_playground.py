@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from course_lib.classroom.widgets.votes import told_apart
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_10 import exercises, playground, taste, yours
 
@@ -34,7 +35,7 @@ def test_votes_for_a_word_teach_that_word_and_no_votes_nothing(pairs):
 
 def test_a_friend_votes_until_he_has_chosen_so_often_and_leaves_the_rest_alone(pairs):
     votes = taste.voted(pairs, will, 12)
-    assert playground.chosen(votes) == 12 and votes[-1] != taste.NEITHER
+    assert told_apart(votes) == 12 and votes[-1] != taste.NEITHER
     for vote, (one, other) in zip(votes, pairs, strict=False):
         expected = "first second neither".split()[0 if will(one) > will(other) else 1 if will(one) < will(other) else 2]
         assert {"first": taste.FIRST, "second": taste.SECOND, "neither": taste.NEITHER}[expected] == vote
