@@ -11,6 +11,7 @@ from course_lib.models.bert import BERT, BERTConfig
 from course_lib.models.bert_tasks import BERTForMaskedLM
 from course_lib.models.boltzmann import DBN, RBM, DBNConfig, RBMConfig
 from course_lib.models.cnn import CNN, CNNConfig
+from course_lib.models.conformer import Conformer, ConformerConfig, SpeechTransformer
 from course_lib.models.decision_transformer import DecisionTransformer, DecisionTransformerConfig
 from course_lib.models.fcn import FCN, FCNConfig
 from course_lib.models.flamingo import Flamingo, FlamingoConfig
@@ -36,6 +37,7 @@ from course_lib.models.vit import ViT, ViTConfig
 PACKAGE = Path(__file__).parents[1] / "course_lib"
 SIZES = {"dim": 8, "depth": 2, "num_heads": 2}
 IMAGE = SIZES | {"image_size": 8, "patch_size": 2, "in_channels": 1, "num_classes": 3, "mlp_dim": 8}
+SPEECH = SIZES | {"frame_dim": 6, "mlp_dim": 8, "kernel_size": 3}
 TOKENS, VALID = torch.zeros(2, 4, dtype=torch.long), torch.tensor([[True] * 4, [True] * 3 + [False]])
 PICTURE = torch.zeros(2, 1, 8, 8)
 FIELDS, BOXES = torch.zeros(2, 6, 5), grid_boxes(2, 3).expand(2, -1, -1)
@@ -64,6 +66,8 @@ MODELS = {  # name: (most files, model, what it is called with)
     ),
     "ViLBERT": (4, lambda: ViLBERT(ViLBERTConfig(text=TEXT, region_dim=5, co_depth=1)), (TOKENS, FIELDS, BOXES)),
     "SimCLR": (5, lambda: SimCLR(SimCLRConfig(encoder=VIT)), (PICTURE,)),
+    "Conformer": (5, lambda: Conformer(ConformerConfig(**SPEECH)), (torch.zeros(2, 9, 6),)),
+    "Transformer of frames": (4, lambda: SpeechTransformer(ConformerConfig(**SPEECH)), (torch.zeros(2, 9, 6),)),
     "CNN": (2, lambda: CNN(CNNConfig()), (PICTURE,)),
     "ResNet": (2, lambda: resnet8(in_channels=1), (PICTURE,)),
     "U-Net": (3, lambda: UNet(UNetConfig(widths=(2, 4))), (PICTURE,)),

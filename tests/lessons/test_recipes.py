@@ -25,7 +25,7 @@ from course_lib.lessons.lesson_11 import recipes as vit
 from course_lib.lessons.lesson_12 import recipes as swin
 from course_lib.lessons.lesson_13 import recipes as mae
 from course_lib.lessons.lesson_14 import recipes as unet
-from course_lib.lessons.lesson_15.recipes import boltzmann, control, pictures_and_words
+from course_lib.lessons.lesson_15.recipes import boltzmann, control, efficient, pictures_and_words, speech, text_to_text
 from course_lib.lessons.recipes import all_recipes, find_recipe
 from course_lib.training import language_models
 from course_lib.training.progress import Silent, using
@@ -115,6 +115,22 @@ SMALL = {  # name -> settings of every contestant that has them; constants
         | {(pictures_and_words, "CANDIDATES"): 4, (pictures_and_words, "GROUPS"): 2},
     ),
     "boltzmann": ({}, {(boltzmann, "DRAWS"): 2, (boltzmann, "EPOCHS"): (1,), (boltzmann, "RATES"): (0.01,)}),
+    "text_to_text": (
+        {"dim": 8, "depth": 1, "num_heads": 2, "head_dim": 4, "mlp_dim": 8, "pretraining": 3, "per_task": 5},
+        {(text_to_text, "PLAIN"): 200, (text_to_text, "SCORED"): {"validation": 8, "test": 9}},
+    ),
+    "gaps": (
+        {"dim": 8, "depth": 1, "num_heads": 2, "head_dim": 4, "mlp_dim": 8},
+        {(text_to_text, "PLAIN"): 200, (text_to_text, "SCORED"): {"validation": 8, "test": 9}},
+    ),
+    "efficient_attention": (
+        {"dim": 32, "depth": 1, "context_length": 16},
+        {(efficient, "SCORED"): 200},
+    ),
+    "tones": (
+        {"dim": 8, "depth": 1, "num_heads": 2, "mlp_dim": 8},
+        {(speech, "SPLIT_MELODIES"): {"validation": 6, "test": 7}},
+    ),
     "mazes": ({"dim": 8, "depth": 1, "hidden_dim": 8, "walks": 4}, {(control, "REPEATS"): 1}),
 }
 
@@ -172,6 +188,7 @@ def quick_all(settings):
 
 def clear_caches():
     ours = (names.examples, names.tokenizer, names.counting, captions.examples, pictures_and_words.examples)
+    ours += (speech.held_out, text_to_text.tokenizer, text_to_text.plain_text)
     ours += (alignment.sentences, alignment.pretrained, alignment.fine_tuned, alignment.rewarding)
     for cached in (simclr.images, transfer.target_scenes, unet.held_out, *ours):
         cached.cache_clear()

@@ -23,6 +23,7 @@ from course_lib.models.bert import BERT, BERTConfig
 from course_lib.models.bert_tasks import BERTForMaskedLM
 from course_lib.models.boltzmann import RBM, RBMConfig
 from course_lib.models.cnn import CNN, CNNConfig
+from course_lib.models.conformer import Conformer, ConformerConfig, SpeechTransformer
 from course_lib.models.decision_transformer import DecisionTransformer, DecisionTransformerConfig
 from course_lib.models.fcn import FCN, FCNConfig
 from course_lib.models.flamingo import Flamingo, FlamingoConfig
@@ -110,6 +111,11 @@ def character_lm(cell):
 
 TEXT = {"vocab_size": VOCAB, "dim": 8, "depth": 2, "num_heads": 2, "mlp_dim": 12, "dropout": 0.0}
 SHORT = TEXT | {"context_length": 6}
+SPEECH = {name: TEXT[name] for name in ("dim", "depth", "num_heads", "mlp_dim", "dropout")} | {
+    "frame_dim": 6,
+    "num_classes": 4,
+    "kernel_size": 3,
+}
 PICTURES = {"in_channels": 2, "num_classes": 3}
 PATCHES = PICTURES | {"image_size": 8, "patch_size": 4, "dim": 8, "depth": 2}  # four patches
 VIT = ViTConfig(**PATCHES, num_heads=2, mlp_dim=12)
@@ -210,6 +216,20 @@ TABLE = {
         encoded=lambda model, *x: model.encode(model.embed(*x)),
         headed=lambda model, h: h[:, 6:] @ model.gpt.token_embed.weight.T,
         maps={"": (B, 2, 2, 11, 11)},
+    ),
+    "Conformer": Case(
+        build=lambda: Conformer(ConformerConfig(**SPEECH)),
+        inputs=lambda: (numbers(4 * T - 1, 6),),
+        encoded=lambda model, x: model.encode(model.embed(x)),
+        headed=lambda model, h: model.head(h),
+        maps={"": SQUARE},
+    ),
+    "Transformer of frames": Case(
+        build=lambda: SpeechTransformer(ConformerConfig(**SPEECH)),
+        inputs=lambda: (numbers(4 * T - 1, 6),),
+        encoded=lambda model, x: model.encode(model.embed(x)),
+        headed=lambda model, h: model.head(h),
+        maps={"": SQUARE},
     ),
     "ViT": Case(
         build=lambda: ViT(VIT),

@@ -120,9 +120,11 @@ def build(settings: Settings) -> nn.Module:
         return DecisionTransformer(DecisionTransformerConfig(**sizes, **shape, tanh=False, max_steps=LENGTH))
 
 
-def windows_at(walks: Walks, settings: CloningSettings) -> Callable[[int], dict[str, Tensor]]:
+def windows_at(
+    walks: Walks, settings: CloningSettings, *, returns_to_go: Callable[[Tensor], Tensor] = mazes.returns_to_go
+) -> Callable[[int], dict[str, Tensor]]:
     """Windows of some steps that begin anywhere in a walk; what lies behind its end is not scored."""
-    begins, to_go = walks.valid.nonzero(), mazes.returns_to_go(walks.rewards) * settings.returns / LENGTH
+    begins, to_go = walks.valid.nonzero(), returns_to_go(walks.rewards) * settings.returns / LENGTH
     ahead = torch.arange(settings.context_steps)
 
     def batch_at(step: int) -> dict[str, Tensor]:

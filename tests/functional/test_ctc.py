@@ -1,0 +1,260 @@
+"""Our CTC beside PyTorch's, and beside the sum over all paths written out one by one."""
+
+import math
+from collections import defaultdict
+from itertools import product
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib.functional.ctc import (
+    collapse,
+    ctc_lattice,
+    ctc_loss,
+    edit_distance,
+    error_rate,
+    greedy_decode,
+    prefix_beam_search,
+    with_blanks,
+)
+
+LABELS = st.lists(st.integers(0, 3), max_size=6)
+
+
+def random_case(seed=0, *, rows=6, frames=20, labels=7, symbols=5, blank=0, dtype=torch.float64):
+    """Logits, targets of all lengths with repetitions, and both lengths; every row can be reached."""
+    g = torch.Generator().manual_seed(seed)
+    logits = 2 * torch.randn(rows, frames, symbols, generator=g, dtype=dtype)
+    targets = (torch.randint(symbols - 1, (rows, labels), generator=g) + blank + 1) % symbols
+    target_lengths = torch.arange(rows) % (labels + 1)
+    return logits.requires_grad_(), targets, frames - torch.arange(rows), target_lengths
+
+
+def tiny(seed, *, frames=4, symbols=3, sharp=1.0):
+    logits = sharp * torch.randn(frames, symbols, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return logits.log_softmax(dim=-1)
+
+
+def paths_of(log_probs, blank=0):
+    """Every path with its probability and what it collapses to: V^T of them."""
+    for path in product(range(log_probs.shape[1]), repeat=len(log_probs)):
+        log_p = sum(log_probs[t, symbol].item() for t, symbol in enumerate(path))
+        yield path, math.exp(log_p), tuple(collapse(path, blank=blank))
+
+
+def labellings_of(log_probs, blank=0):
+    """The probability of each labelling: the sum over its paths."""
+    found = defaultdict(float)
+    for _, p, labels in paths_of(log_probs, blank):
+        found[labels] += p
+    return found
+
+
+def loss_of_one(log_probs, labels, **options):
+    length = torch.tensor([len(labels)])
+    targets = torch.tensor([list(labels)], dtype=torch.long).reshape(1, -1)
+    return ctc_loss(log_probs[None], targets, torch.tensor([len(log_probs)]), length, **options).item()
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-9)])
+@pytest.mark.parametrize("blank", [0, 2, 4])
+@pytest.mark.parametrize("seed", range(3))
+def test_loss_and_gradient_are_pytorchs(dtype, tolerance, blank, seed):
+    logits, *rest = random_case(seed, blank=blank, dtype=dtype)
+    ours = ctc_loss(logits.log_softmax(dim=-1), *rest, blank=blank)
+    weights = torch.linspace(0.5, 2, len(ours), dtype=dtype)
+    (our_gradient,) = torch.autograd.grad((ours * weights).sum(), logits)
+    theirs = F.ctc_loss(logits.log_softmax(dim=-1).transpose(0, 1), *rest, blank=blank, reduction="none")
+    (their_gradient,) = torch.autograd.grad((theirs * weights).sum(), logits)
+    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(our_gradient, their_gradient, rtol=tolerance, atol=tolerance)
+
+
+def test_the_gradient_of_log_probabilities_is_that_of_finite_differences():
+    logits, *rest = random_case(1, rows=3, frames=5, labels=2, symbols=3)
+    assert torch.autograd.gradcheck(lambda x: ctc_loss(x, *rest), logits)
+
+
+@pytest.mark.parametrize("blank", [0, 2])
+def test_the_loss_is_the_sum_over_all_paths_written_out(blank):
+    log_probs = tiny(0, frames=5)
+    expected = labellings_of(log_probs, blank)
+    assert len(expected) > 20 and sum(expected.values()) == pytest.approx(1)
+    for labels, p in expected.items():
+        assert loss_of_one(log_probs, labels, blank=blank) == pytest.approx(-math.log(p), abs=1e-12)
+
+
+def test_what_padding_holds_does_not_matter():
+    logits, targets, frames, lengths = random_case()
+    log_probs, changed, others = logits.log_softmax(-1).detach(), logits.detach().clone(), targets.clone()
+    for row in range(len(changed)):
+        changed[row, frames[row] :] = 99.0
+        others[row, lengths[row] :] = -7
+    changed = changed.where(changed == 99.0, log_probs)
+    expected = ctc_loss(log_probs, targets, frames, lengths)
+    assert torch.equal(ctc_loss(changed, others, frames, lengths), expected)
+    found, lattice = ctc_lattice(changed, others, frames, lengths), ctc_lattice(log_probs, targets, frames, lengths)
+    assert torch.equal(found.posterior, lattice.posterior)
+
+
+@pytest.mark.parametrize(("frames", "labels"), [(1, (1, 2)), (2, (1, 1)), (4, (1, 1, 1)), (3, (1, 2, 1, 2))])
+def test_labels_that_no_path_spells_have_an_infinite_loss_like_pytorchs_and_no_gradient(frames, labels):
+    logits = torch.zeros(1, frames, 3, requires_grad=True)
+    rest = torch.tensor([labels]), torch.tensor([frames]), torch.tensor([len(labels)])
+    loss = ctc_loss(logits.log_softmax(-1), *rest)
+    assert loss.item() == F.ctc_loss(logits.log_softmax(-1).transpose(0, 1), *rest, reduction="none").item() == math.inf
+    (gradient,) = torch.autograd.grad(loss.sum(), logits)
+    assert not gradient.any()  # PyTorch's is NaN
+    assert not ctc_lattice(logits.log_softmax(-1), *rest).posterior.any()
+
+
+def test_a_symbol_of_probability_zero_is_no_obstacle():
+    log_probs = torch.tensor([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]).double().log()
+    assert loss_of_one(log_probs, (1,)) == pytest.approx(-math.log(0.75))
+    assert loss_of_one(log_probs, (2,)) == math.inf
+
+
+def test_a_frame_that_is_sure_of_another_symbol_leaves_the_gradient_a_number():
+    log_probs = torch.full((1, 3, 4), 0.25).double().log()
+    log_probs[0, 1] = torch.tensor([0.0, 0.0, 0.0, 1.0]).log()  # neither the blank nor a label that is sought
+    log_probs.requires_grad_()
+    loss = ctc_loss(log_probs, torch.tensor([[1, 2]]), torch.tensor([3]), torch.tensor([2]))
+    (gradient,) = torch.autograd.grad(loss.sum(), log_probs)
+    assert loss.item() == math.inf and not gradient.any()
+
+
+def test_the_states_are_labels_between_blanks():
+    assert with_blanks(torch.tensor([[3, 3, 1]])).tolist() == [[0, 3, 0, 3, 0, 1, 0]]
+    assert with_blanks(torch.tensor([[0]]), blank=4).tolist() == [[4, 0, 4]]
+
+
+def test_posteriors_are_the_shares_of_all_paths_written_out():
+    log_probs, labels = tiny(2, frames=5), (1, 2)
+    expected, total = torch.zeros(5, 3).double(), 0.0
+    for path, p, collapsed in paths_of(log_probs):
+        if collapsed == labels:
+            total += p
+            for t, symbol in enumerate(path):
+                expected[t, symbol] += p
+    lattice = ctc_lattice(log_probs[None], torch.tensor([labels]), torch.tensor([5]), torch.tensor([2]))
+    torch.testing.assert_close(lattice.of_symbols(3)[0], expected / total, rtol=0, atol=1e-12)
+
+
+def test_the_gradient_of_logits_is_softmax_minus_posterior():
+    logits, *rest = random_case(3)
+    log_probs = logits.log_softmax(dim=-1)
+    (gradient,) = torch.autograd.grad(ctc_loss(log_probs, *rest).sum(), logits)
+    real = torch.arange(logits.shape[1]) < rest[1][:, None]
+    expected = (log_probs.exp() - ctc_lattice(log_probs, *rest).of_symbols(5)) * real[..., None]
+    torch.testing.assert_close(gradient, expected.detach(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("blank", [0, 3])
+def test_at_every_frame_forward_times_backward_gives_the_same_probability(blank):
+    logits, targets, frames, lengths = random_case(4, blank=blank)
+    log_probs = logits.log_softmax(dim=-1).detach()
+    loss = ctc_loss(log_probs, targets, frames, lengths, blank=blank)
+    lattice = ctc_lattice(log_probs, targets, frames, lengths, blank=blank)
+    for row, (end, labels) in enumerate(zip(frames.tolist(), lengths.tolist(), strict=True)):
+        states = 2 * labels + 1
+        log_y = log_probs[row, :end][:, lattice.states[row, :states]]
+        joint = (lattice.log_alpha + lattice.log_beta)[row, :end, :states] - log_y
+        torch.testing.assert_close(joint.logsumexp(dim=1), -loss[row].expand(end), rtol=0, atol=1e-9)
+        torch.testing.assert_close(lattice.posterior[row, :end].sum(dim=1), torch.ones(end).double())
+        assert not lattice.posterior[row, end:].any() and not lattice.posterior[row, :, states:].any()
+
+
+@pytest.mark.parametrize(
+    ("path", "labels"),
+    [([], []), ([0, 0], []), ([1, 1, 1], [1]), ([1, 0, 1], [1, 1]), ([0, 2, 2, 1, 0, 0, 1, 1], [2, 1, 1])],
+)
+def test_collapse_merges_repetitions_first_and_then_drops_blanks(path, labels):
+    assert collapse(path) == labels
+
+
+@given(LABELS.map(lambda labels: [label + 1 for label in labels]))
+def test_labels_with_blanks_between_collapse_to_themselves(labels):
+    assert collapse(with_blanks(torch.tensor([labels], dtype=torch.long))[0].tolist()) == labels
+
+
+def test_greedy_decoding_collapses_the_likeliest_path_up_to_the_length():
+    path = torch.tensor([[1, 1, 0, 1, 2, 2], [2, 0, 0, 2, 1, 1]])
+    log_probs = F.one_hot(path, 3).float().log_softmax(dim=-1)
+    assert greedy_decode(log_probs, torch.tensor([6, 4])) == [[1, 1, 2], [2, 2]]
+    assert greedy_decode(log_probs, torch.tensor([6, 4]), blank=1) == [[0, 2], [2, 0, 2]]
+
+
+@pytest.mark.parametrize("blank", [0, 1])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_beam_without_limit_finds_all_labellings_with_their_probabilities(seed, blank):
+    log_probs = tiny(seed, frames=5)
+    expected = labellings_of(log_probs, blank)
+    found = prefix_beam_search(log_probs, width=10**6, blank=blank)
+    assert [log_p for _, log_p in found] == sorted((log_p for _, log_p in found), reverse=True)
+    assert {labels: math.exp(log_p) for labels, log_p in found if log_p > -math.inf} == pytest.approx(expected)
+
+
+def test_beam_search_finds_the_likeliest_labelling_where_greedy_decoding_does_not():
+    log_probs = torch.tensor([[0.6, 0.4], [0.6, 0.4]]).double().log()  # "" has 0.36, a: 0.24 + 0.24 + 0.16
+    assert greedy_decode(log_probs[None], torch.tensor([2])) == [[]]
+    (best, log_p), *_ = prefix_beam_search(log_probs, width=2)
+    assert best == (1,) and math.exp(log_p) == pytest.approx(0.64)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_a_narrow_beam_never_claims_more_than_the_labelling_has(width):
+    for seed in range(20):
+        log_probs = tiny(seed, frames=5)
+        expected = labellings_of(log_probs)
+        found = prefix_beam_search(log_probs, width=width)
+        assert len(found) <= width
+        assert all(math.exp(log_p) <= expected[labels] + 1e-12 for labels, log_p in found)
+
+
+@given(LABELS, LABELS, LABELS)
+@settings(max_examples=60)
+def test_edit_distance_is_a_distance(a, b, c):
+    assert edit_distance(a, a) == 0 and edit_distance(a, b) == edit_distance(b, a)
+    assert (edit_distance(a, b) == 0) == (a == b)
+    assert edit_distance(a, c) <= edit_distance(a, b) + edit_distance(b, c)
+    assert abs(len(a) - len(b)) <= edit_distance(a, b) <= max(len(a), len(b))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "edits"),
+    [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "acb", 2), ("abcd", "bcd", 1), ("flaw", "lawn", 2)],
+)
+def test_edit_distances_known_by_hand(first, second, edits):
+    assert edit_distance([*map(ord, first)], [*map(ord, second)]) == edits
+
+
+def test_the_error_rate_counts_edits_per_label_of_all_references():
+    assert error_rate([[1, 2], [1]], [[1, 3], [1, 1, 1, 1]]) == pytest.approx(4 / 6)
+    assert error_rate([[1, 2, 3]], [[4]]) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: loss_of_one(tiny(0), (3,)), r"not be the blank, 0; got \[3\]"),
+        (lambda: loss_of_one(tiny(0), (1, 0)), r"got \[0\]"),
+        (lambda: loss_of_one(tiny(0), (1,), blank=3), "one of the 3 symbols, got 3"),
+        (
+            lambda: ctc_loss(tiny(0)[None], torch.ones(1, 2).long(), torch.tensor([5]), torch.tensor([2])),
+            r"1..4 frames and 0..2 labels, got \[5\] and \[2\]",
+        ),
+        (
+            lambda: ctc_loss(tiny(0)[None], torch.ones(1, 2).long(), torch.tensor([4]), torch.tensor([3])),
+            r"got \[4\] and \[3\]",
+        ),
+        (lambda: prefix_beam_search(tiny(0), width=0), "width=0"),
+        (lambda: error_rate([[1]], []), "1 hypotheses for 0 references"),
+        (lambda: error_rate([[1]], [[]]), "with 0 labels"),
+    ],
+)
+def test_wrong_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
