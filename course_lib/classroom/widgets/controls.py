@@ -71,19 +71,21 @@ class Slider(Control):
             max=self.high,
             step=self.step,
             description=self.label,
-            readout_format=f".{self._places}f",
+            readout_format=self._format,
             **LABELLED,
         )
         slider.observe(lambda change: changed(change["new"]), "value")
         return slider, partial(setattr, slider, "value")
 
     def words(self, value: Any) -> str:
-        return f"{value:.{self._places}f}"
+        return format(value, self._format)
 
     @property
-    def _places(self) -> int:
-        """Decimals to show: none of whole numbers, such as how many of something."""
-        return 0 if not self.log and float(self.step).is_integer() and float(self.low).is_integer() else 2
+    def _format(self) -> str:
+        """Two decimals; none of whole numbers, such as how many of something; powers of ten of what may be huge."""
+        if self.log and self.high > 4:
+            return ".1e"
+        return ".0f" if not self.log and float(self.step).is_integer() and float(self.low).is_integer() else ".2f"
 
 
 @dataclass(frozen=True, kw_only=True)

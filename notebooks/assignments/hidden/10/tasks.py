@@ -121,7 +121,7 @@ BEST_OF_N = replace(
     mistakes=mistakes(r"""
 the worst of n: order='down'
     That is what the *worst* of n is worth.
-    > Sort from small to large: the i-th is the best of n if all n draws are among the first i, and not all among the first i - 1.
+    > Sort from small to large: the i-th is the best if all n draws are among the first i, not all among i - 1.
 one draw: chance='one draw'
     That is the mean: what a single draw is worth.
     > With n draws the good ones come up more often: $(i / N)^n - ((i - 1) / N)^n$.

@@ -1,0 +1,63 @@
+"""Assignment 09: its references are what torch and the papers say, its cells are what the grader has."""
+
+import nbformat
+import torch
+import torch.nn.functional as F
+
+from course_lib.data.place import course_folder
+from course_lib.functional.scaling import fit_power_law, fit_scaling_law
+from course_lib.grading.folders import Folders
+from course_lib.grading.spec import load, read_assignment
+from course_lib.lessons.lesson_09.assignment import NOISE, Family, large, small
+from course_lib.tasks import Draw
+
+FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
+FILES = read_assignment(FOLDERS.root, "09")
+TABLES = {table.name: table for table in load(FILES).assignment.tables}
+NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
+
+
+def test_the_huber_loss_is_that_of_torch():
+    predicted, measured, delta = TABLES["huber_of_logs"].cases[0].inputs(Draw(0))
+    right = F.huber_loss(predicted.log(), measured.log(), delta=delta, reduction="sum")
+    torch.testing.assert_close(TABLES["huber_of_logs"].reference(predicted, measured, delta), right)
+
+
+def test_first_repetitions_count_nearly_in_full_and_never_more_than_fade():
+    effective = TABLES["effective_tokens"].reference
+    found = effective(torch.tensor([1.0, 2.0, 1e6]), 100.0, 15.0)
+    assert found[0] == 100 and 196 < found[1] < 200 and abs(found[2] - 1600) < 1e-2
+
+
+def test_steps_and_examples_lie_on_the_hyperbola():
+    batch, steps, examples = TABLES["steps_and_examples"].cases[0].inputs(Draw(0))
+    S, E = TABLES["steps_and_examples"].reference(batch, steps, examples)
+    torch.testing.assert_close((S / steps - 1) * (E / examples - 1), torch.ones(len(batch)))
+
+
+def test_the_floor_is_near_that_of_the_library():
+    x, y, floors = TABLES["law_with_floor"].cases[0].inputs(Draw(0))
+    a, b, c = TABLES["law_with_floor"].reference(x, y, floors)
+    law = fit_power_law(x, y)
+    assert ((law(x) - y).square().sum() <= (a * x**-b + c - y).square().sum() + 1e-6) and abs(c - law.c) < 0.3
+
+
+def test_the_family_of_the_notebook_is_that_of_the_grader():
+    names = {}
+    for cell in NOTEBOOK.cells:
+        if cell.id in ("setup", "family"):
+            exec(cell.source, names)
+    theirs, ours = names["Family"](seed=3), Family(Draw(3))
+    for one, other in zip((*theirs.small(), *theirs.large()), (*small(ours), *large(ours)), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_one_law_for_all_runs_foretells_what_a_plain_power_law_does_not():
+    family = Family(Draw(0))
+    (N, D, L), (n, d, wanted) = small(family), large(family)
+    law = fit_scaling_law(N, D, L)
+    assert ((law(n, d) / wanted - 1).abs().mean() < 0.03) and L.log().std() > 10 * NOISE
+    columns = torch.stack([torch.ones_like(N), N.log(), D.log()], dim=1)
+    weights = torch.linalg.lstsq(columns, L.log()[:, None]).solution[:, 0]
+    plain = (torch.stack([torch.ones_like(n), n.log(), d.log()], dim=1) @ weights).exp()
+    assert (plain / wanted - 1).abs().mean() > 0.1
