@@ -11,6 +11,7 @@ import torch
 from course_lib import lessons
 from course_lib.data.checkpoints import CARD, checkpoint_folder
 from course_lib.data.names import NameSplits, name_splits
+from course_lib.functional import scaling as scaling_laws
 from course_lib.lessons import recipes as finder
 from course_lib.lessons.lesson_01.recipes import depth, resnet, transfer
 from course_lib.lessons.lesson_02 import recipes as simclr
@@ -20,6 +21,7 @@ from course_lib.lessons.lesson_06.recipes import translator as transformer
 from course_lib.lessons.lesson_06.recipes import tricks
 from course_lib.lessons.lesson_07.recipes import few_labels, parallel
 from course_lib.lessons.lesson_08 import induction
+from course_lib.lessons.lesson_09 import recipes as scaling
 from course_lib.lessons.lesson_10 import recipes as alignment
 from course_lib.lessons.lesson_11 import recipes as vit
 from course_lib.lessons.lesson_12 import recipes as swin
@@ -73,6 +75,22 @@ SMALL = {  # name -> settings of every contestant that has them; constants
     "gpt_characters": (LANGUAGE, {}),
     "gpt_short": (LANGUAGE, {}),
     "induction": ({"head_dim": 8}, {(induction, "HELD_OUT_ROWS"): 20}),
+    "scaling": (
+        {
+            "dims": (4, 8, 12),
+            "depth": 1,
+            "tokens": (64, 96, 128),
+            "isoflop": ((2e4, (4,)),),
+            "shapes": ((2, 4),),
+            "shape_tokens": 64,
+            "rates": (1e-3,),
+            "rate_tokens": 64,
+            "largest": (12, 160),
+            "batch_size": 2,
+            "context_length": 16,
+        },
+        {(scaling, "LOOKS"): 100, (scaling, "SCORED"): 200, (scaling_laws, "STARTS"): 1},
+    ),
     "aligned": ALIGNED,
     "unaligned": ALIGNED,
     "demonstrated": ALIGNED,

@@ -33,9 +33,9 @@ def compute(runs: Runs, law: ScalingLaw | None = None) -> Explorer:
     def words(state) -> str:
         size, (tokens, loss, fittest, lowest) = state["size"], spent(state["budget"], state["size"])
         return (
-            f"{_round(size)} parameters and {_round(state['budget'])} operations leave {_round(tokens)} tokens to read. "
-            f"The law promises {loss:.2f} nats. Best would be {_round(fittest)} parameters, {lowest:.2f} nats: yours is "
-            f"{100 * (loss / lowest - 1):.0f} % above it."
+            f"{_round(size)} parameters and {_round(state['budget'])} operations leave {_round(tokens)} tokens to "
+            f"read. The law promises {loss:.2f} nats. Best would be {_round(fittest)} parameters, {lowest:.2f} nats: "
+            f"yours is {100 * (loss / lowest - 1):.0f} % above it."
         )
 
     def draw(state) -> Figure:

@@ -89,9 +89,9 @@ def line(runs: Runs, fit: Fit, interval: Callable[..., Tensor], *, bet=None) -> 
             ("the exponent is positive with nine tenths of the resamples", low > 0),
         ),
         outcome=f"Ten times the parameters: the loss times $10^{{-b}} = {10**-b:.2f}$. From resamples: b lies between "
-        f"{low:.2f} and {high:.2f}. Five runs are few, and their text is the same; another seed would move b, too "
-        "(section 6). Kaplan et al. (2020) found 0.076 for models of up to a billion parameters and tokens that are pieces of words: exponents belong to the data and to "
-        "how they are measured.",
+        f"{low:.2f} and {high:.2f}. Five runs are few, and their text is the same; another seed would move b, "
+        "too (section 6). Kaplan et al. (2020) found 0.076 for models of up to a billion parameters and "
+        "tokens that are pieces of words: exponents belong to the data and to how they are measured.",
     )  # fmt: skip
 
 
@@ -111,10 +111,10 @@ def tenfold(groups: Mapping[str, Runs], fit: Fit, *, bet=None) -> Result:
              and all(abs(np.log(a * run["flops"] ** -b / run["test"])) < 0.05 for run in best)),
         ),
         came=fall,
-        outcome=f"Here ten times the computing takes {fall:.0f} % off the loss, again and again, as far as we could afford. "
-        "That is dear and dependable: whoever has the law knows before the training what a larger one will reach. Kaplan et al. "
-        "(2020) followed such a line over more than six orders of magnitude, with an exponent of 0.050: 11 % for each "
-        "tenfold.",
+        outcome=f"Here ten times the computing takes {fall:.0f} % off the loss, again and again, as far as we could "
+        "afford. That is dear and dependable: whoever has the law knows before the training what a larger "
+        "one will reach. Kaplan et al. (2020) followed such a line over more than six orders of magnitude, "
+        "with an exponent of 0.050: 11 % for each tenfold.",
     )  # fmt: skip
 
 
@@ -211,10 +211,12 @@ def predicted(groups: Mapping[str, Runs], card: Card, *, bet=None) -> Result:
         "the parameters and twice the text.",
         claims=(("the law misses the run that it has not seen by less than 10 %, with each seed", max(misses) < 0.1),),
         came=largest["test"],
-        outcome=f"The law guessed {guess:.2f} nats (resamples: {low:.1f} to {high:.1f}); it became {largest['test']:.2f}. "
-        f"With three seeds: E {min(floors):.2f} to {max(floors):.2f}, $\\alpha$ {min(alphas):.2f} to {max(alphas):.2f}, "
-        f"$\\beta$ {min(betas):.2f} to {max(betas):.2f}; Hoffmann et al. found 1.69, 0.34, 0.28, and Besiroglu et al. (2024), who fitted their points again, 1.82, "
-        "0.35, 0.37. The loss is better known than the five numbers that it is made of: one can be traded for another.",
+        outcome=f"The law guessed {guess:.2f} nats (resamples: {low:.1f} to {high:.1f}); it became "
+        f"{largest['test']:.2f}. With three seeds: E {min(floors):.2f} to {max(floors):.2f}, $\\alpha$ "
+        f"{min(alphas):.2f} to {max(alphas):.2f}, $\\beta$ {min(betas):.2f} to {max(betas):.2f}; Hoffmann et "
+        "al. found 1.69, 0.34, 0.28, and Besiroglu et al. (2024), who fitted their points again, 1.82, 0.35, "
+        "0.37. The loss is better known than the five numbers that it is made of: one can be traded for "
+        "another.",
     )
 
 
