@@ -65,7 +65,7 @@ def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, o
     page = open_notebook(start_lab([path]), path.name)
     fit = page.cell(PLAYED["fit"])
     fit.locator("summary").nth(8).click()
-    expect(fit.get_by_text("floor 1.00").first).to_be_visible()
+    expect(fit.get_by_text("exponent 0.40 and floor 1.00").first).to_be_visible()
 
 
 def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
