@@ -61,7 +61,7 @@ QUIZZES = {
             "the parameters, and 3.5 times the text.",
             "10 times the parameters, 10 times the text": "Both exponents are about one half: $100^{0.5} = 10$. "
             "Chinchilla, with a quarter of Gopher's parameters and four times its text, was better at the same cost. "
-            "(Our characters and tiny models would rather have 18 and 6.)",
+            "(Our tiny ones: 10 to 18 times the parameters.)",
             "The same model, 100 times the text": "Then the model's size is what limits the loss.",
         },
         answer=1,
@@ -71,8 +71,8 @@ QUIZZES = {
         options={
             "Larger models overfit": "Each token was read about once: there is nothing to overfit.",
             "The laws hold for large models only": "They hold from a few thousand parameters on.",
-            "One learning rate for all sizes": "It was tuned for the smallest. A rate of 0.04 is the best of four for "
-            "our narrowest model, and ruins the widest.",
+            "One learning rate for all sizes": "It was tuned for the smallest. With a rate of 0.04 the narrowest of our "
+            "models learns well, and the widest hardly at all.",
         },
         answer=2,
         kind="bug",
