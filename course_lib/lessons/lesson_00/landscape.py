@@ -156,13 +156,10 @@ def course_map(
     titles: Mapping[str, str],
     places: Mapping[str, tuple[float, float]],
     builds_on: Mapping[str, Sequence[str]],
-    *,
-    there: Sequence[str],
 ) -> Figure:
     """The lessons as boxes at (column, row) and an arrow from each to what builds on it.
 
-    Lessons that are `there` are filled, those to come are dashed. Raises ValueError for an arrow to or from a lesson
-    without a title or a place.
+    Raises ValueError for an arrow to or from a lesson without a title or a place.
     """
     unknown = {n for name, before in builds_on.items() for n in (name, *before) if n not in titles or n not in places}
     if unknown or set(titles) != set(places):
@@ -176,21 +173,14 @@ def course_map(
             _arrow_between(axes, places[start], places[name])
     for name, title in titles.items():
         x, y = places[name]
-        here = name in there
         axes.add_patch(
             FancyBboxPatch(
-                (x - 0.41, y - 0.33), 0.82, 0.66, boxstyle="round,pad=0.02", lw=2,
-                fc=PALE[1] if here else "white", ec=PALETTE["blue"] if here else GREY,
-                linestyle="-" if here else (0, (3, 2)),
+                (x - 0.41, y - 0.33), 0.82, 0.66, boxstyle="round,pad=0.02", lw=2, fc=PALE[1], ec=PALETTE["blue"]
             )
-        )  # fmt: skip
+        )
         lines = textwrap.wrap(title, 11, break_long_words=False)
         axes.text(x, y + 0.2, name, ha="center", va="center", fontsize=15, fontweight="bold")
         axes.text(x, y - 0.11, "\n".join(lines), ha="center", va="center", fontsize=12, linespacing=1.05)
-    axes.text(
-        min(columns) - 0.43, min(rows) - 0.2, "solid frame: here\ndashed frame: to come", ha="left", fontsize=13,
-        color=GREY,
-    )  # fmt: skip
     return fig
 
 

@@ -107,12 +107,12 @@ def lessons_here() -> dict[str, str]:
 
 
 def table_of_lessons(here: Mapping[str, str]) -> str:
-    """Every lesson with what it is about, as HTML; those that are here are links."""
+    """Every lesson with what it is about, as HTML; those in this folder are links."""
     rows = ""
     for number, title in LESSONS.items():
         name = html.escape(f"{number} {title}")
         if number in here:
             name = f'<a href="{here[number]}">{name}</a>'
-        texts = (name, "here" if number in here else "to come", html.escape(TEACHES[number]))
+        texts = (name, html.escape(TEACHES[number]))
         rows += "<tr>" + "".join(f'<td style="text-align:left">{text}</td>' for text in texts) + "</tr>"
     return f"<table>{rows}</table>"

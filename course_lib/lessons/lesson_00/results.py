@@ -86,17 +86,17 @@ def takeovers(*, bet=None) -> Result:
 
 def course_map(*, bet=None) -> Result:
     return Result(
-        landscape.course_map(LESSONS, PLACES, BUILDS_ON, there=lessons_here()),
+        landscape.course_map(LESSONS, PLACES, BUILDS_ON),
         alt="The map. From 00 two roads start: 01, 02 and 14 for vision; 03, 04, 05, 06 for language. 06 leads to 07 "
         "BERT, to 08 GPT with 09 and 10, and, together with 02, to 11 Vision Transformer with 12 and 13. Lesson 15 "
-        "builds on 08 and 12. Lessons to come have a dashed frame.",
+        "builds on 08 and 12.",
     )
 
 
 def lessons(*, bet=None) -> Result:
     return Result(
         table_of_lessons(lessons_here()),
-        alt="All sixteen lessons and what each is about. Those in this folder are links, the others are to come.",
+        alt="All sixteen lessons, as links, and what each is about.",
     )
 
 

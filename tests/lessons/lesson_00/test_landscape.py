@@ -3,7 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex, to_rgba
+from matplotlib.colors import to_hex
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from torch import nn
 
@@ -46,8 +46,8 @@ def measured(**changes):
     return Measured(**values | changes)
 
 
-def course_map(there=("00",)):
-    return landscape.course_map(LESSONS, content.PLACES, content.BUILDS_ON, there=there)
+def course_map():
+    return landscape.course_map(LESSONS, content.PLACES, content.BUILDS_ON)
 
 
 def price(bet=None):
@@ -207,14 +207,6 @@ def test_the_map_shows_each_lesson_once_and_an_arrow_for_each_dependence():
     assert all(number in written and title in written for number, title in LESSONS.items())
 
 
-def test_lessons_that_are_there_have_a_solid_frame_and_those_to_come_a_dashed_one():
-    axes = course_map(there=("00", "05")).axes[0]
-    boxes = [patch for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
-    solid = {name for name, box in zip(LESSONS, boxes, strict=True) if box.get_linestyle() in ("-", "solid")}
-    filled = {name for name, box in zip(LESSONS, boxes, strict=True) if box.get_facecolor() != to_rgba("white")}
-    assert solid == filled == {"00", "05"}
-
-
 def test_no_arrow_of_the_map_runs_through_a_lesson():
     axes = drawn(course_map()).axes[0]
     boxes = [p.get_bbox() for p in axes.patches if isinstance(p, FancyBboxPatch)]
@@ -240,7 +232,7 @@ def test_titles_on_the_map_fit_into_their_boxes():
 )
 def test_a_lesson_without_a_place_or_a_title_is_refused(places, builds_on, wrong):
     with pytest.raises(ValueError, match=f"look at {wrong}"):
-        landscape.course_map({"a": "A", "b": "B"}, places, builds_on, there=[])
+        landscape.course_map({"a": "A", "b": "B"}, places, builds_on)
 
 
 def test_every_lesson_builds_on_earlier_ones_and_comes_from_the_start():
@@ -250,10 +242,10 @@ def test_every_lesson_builds_on_earlier_ones_and_comes_from_the_start():
         assert before and all(earlier < name for earlier in before), name
 
 
-def test_lessons_that_are_here_are_links_and_the_others_to_come():
+def test_lessons_in_the_folder_are_links():
     table = content.table_of_lessons({"05": "05_attention.ipynb"})
-    assert table.count("<tr>") == 16 and table.count(">to come<") == 15
-    assert '<a href="05_attention.ipynb">05 Attention</a></td><td style="text-align:left">here<' in table
+    assert table.count("<tr>") == 16 and table.count("<a ") == 1
+    assert '<a href="05_attention.ipynb">05 Attention</a></td>' in table
 
 
 def test_the_map_finds_the_notebooks_in_the_folder(tmp_path, monkeypatch):
