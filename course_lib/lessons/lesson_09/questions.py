@@ -71,8 +71,8 @@ QUIZZES = {
         options={
             "Larger models overfit": "Each token was read about once: there is nothing to overfit.",
             "The laws hold for large models only": "They hold from a few thousand parameters on.",
-            "One learning rate for all sizes": "It was tuned for the smallest. With a rate of 0.04 the narrowest of our "
-            "models learns well, and the widest hardly at all.",
+            "One learning rate for all sizes": "It was tuned for the smallest. With a rate of 0.04 the narrowest of "
+            "our models learns well, and the widest hardly at all.",
         },
         answer=2,
         kind="bug",
