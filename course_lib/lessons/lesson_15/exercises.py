@@ -383,7 +383,8 @@ phi forgotten in the sums: outer='bare k'
     hints=(
         "Three lines: the new `s`, the new `z`, the output. Which of them needs which?",
         "$\\phi(k)\\, v^\\top$ is a table of K rows and V columns: `torch.outer`.",
-        "`phi = torch.where(x > 0, x + 1, x.clamp(max=0).exp())`. The output is `phi(q) @ s / (phi(q) @ z)` with the *new* sums.",
+        "`phi = torch.where(x > 0, x + 1, x.clamp(max=0).exp())`. The output is `phi(q) @ s / (phi(q) @ z)`, "
+        "with the *new* sums.",
     ),
     solution="""
 def my_linear_step(q, k, v, s, z):

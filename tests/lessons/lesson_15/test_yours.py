@@ -114,3 +114,13 @@ def test_linear_attention_pays_from_there_on_and_not_before():
     for length, less in ((pays - 1, False), (pays, True), (2 * pays, True)):
         counted = [results.efficient.operations(of[name], length) for name in ("linear", "softmax")]
         assert (counted[0] < counted[1]) == less
+
+
+def test_features_that_are_rounded_to_zero_are_named_since_the_whole_model_would_break_on_them():
+    def naive(q, k, v, s, z):
+        q, k = torch.nn.functional.elu(q) + 1, torch.nn.functional.elu(k) + 1
+        s, z = s + torch.outer(k, v), z + k
+        return q @ s / (q @ z), s, z
+
+    (finding,) = exercises.LINEAR_STEP.run(naive).findings
+    assert finding.misconception == "rounded to zero"
