@@ -61,7 +61,7 @@ def misses(name: str, points: float, *, below: float) -> Check:
 
     def run(probe: Probe) -> list[Finding]:
         worst = max(probe.once("errors", errors))
-        return [] if worst < below else [(FAR if worst > 0.08 else NEAR).finding]
+        return [] if worst < below else [(FAR if worst > 0.05 else NEAR).finding]
 
     return Check(name=name, points=points, run=run, detects=(FAR.name, NEAR.name))
 
@@ -86,7 +86,7 @@ SHOWN = (
         asks="N, D, L, larger_N, larger_D",
         seconds=60.0,
         checks=(
-            misses("Larger runs: within 8 % on average", 10, below=0.08),
+            misses("Larger runs: within 5 % on average", 10, below=0.05),
             misses("Larger runs: within 3 % on average", 12, below=0.03),
         ),
     ),

@@ -45,7 +45,7 @@ def compute(runs: Runs, law: ScalingLaw | None = None) -> Explorer:
         name="compute",
         title="Spend your computing",
         controls=[
-            Slider(name="budget", label="operations", low=9, high=13, step=0.1, value=1e11, log=True),
+            Slider(name="budget", label="operations", low=9, high=13, step=0.1, value=1e10, log=True),
             Slider(name="size", label="parameters", low=3, high=6.5, step=0.05, value=1e4, log=True),
         ],
         draw=draw,
@@ -132,7 +132,7 @@ def by_hand(runs: Runs) -> Explorer:
         name="fit",
         title="A law by hand",
         controls=[
-            Slider(name="exponent", label="exponent b", low=0.02, high=0.8, step=0.01, value=0.2),
+            Slider(name="exponent", label="exponent b", low=0.02, high=0.8, step=0.01, value=0.1),
             Slider(name="floor", label="floor c", low=0.0, high=1.25, step=0.05, value=0.0),
         ],
         draw=draw,

@@ -189,7 +189,7 @@ def takeover_map() -> Explorer:
         controls=[
             Choice(name="field", label="field", options={name: name for name in FIELDS}),
             Choice(name="number", label="input", options=NUMBERS),
-            Slider(name="noise", label="noise (speech)", low=0, high=3, step=0.2, value=0.8),
+            Slider(name="noise", label="noise (speech)", low=0, high=3, step=0.2, value=0.0),
         ],
         draw=picture,
         alt=told,
@@ -199,8 +199,8 @@ def takeover_map() -> Explorer:
             goal("a melody that only the Conformer gets right", lambda f, r: f == "speech" and r == (False, True)),
             goal("a melody that drowns for both", lambda f, r: f == "speech" and not any(r)),
             goal("a walk where only the successor arrives", lambda f, r: f == "control" and r == (False, True)),
-            goal("a picture or caption that the successor gets wrong",
-                 lambda f, r: f in ("pictures", "pictures and words") and not r[1]),
+            goal("a caption that Flamingo gets right, word for word",
+                 lambda f, r: f == "pictures and words" and r == (False, True)),
         ),
         steps={"field": tuple(FIELDS)},
     )  # fmt: skip

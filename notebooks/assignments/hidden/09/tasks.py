@@ -15,10 +15,11 @@ from course_lib.tasks import Case, Draw, mistakes
 
 def huber_of_logs(
     predicted: Tensor, measured: Tensor, delta: float, *, log: bool = True, outside: str = "line", inside: str = "half",
-    reduce: str = "sum",
+    reduce: str = "sum", sign: str = "both",
 ) -> Tensor:  # fmt: skip
     """Sum of the Huber losses of ln predicted - ln measured: Hoffmann et al. 2022, eq. (3)."""
-    gap = (predicted.log() - measured.log() if log else predicted - measured).abs()
+    gap = predicted.log() - measured.log() if log else predicted - measured
+    gap = gap.abs() if sign == "both" else gap
     near = gap.square() * (0.5 if inside == "half" else 1.0)
     far = {"line": delta * (gap - delta / 2), "square": near, "absolute": gap, "no shift": delta * gap}[outside]
     each = torch.where(gap <= delta, near, far)
@@ -28,7 +29,8 @@ def huber_of_logs(
 def near_and_far(draw: Draw) -> tuple[Tensor, Tensor, float]:
     (count,) = draw.sizes(1, low=6)
     measured = 1.5 + draw(count).abs()
-    gaps = torch.cat([0.03 * draw(count - 3), 0.3 + draw(3).abs()])
+    far = (0.3 + draw(3).abs()) * torch.tensor([1.0, -1.0, 1.0])
+    gaps = torch.cat([0.03 * draw(count - 3), far])
     return measured * gaps.exp(), measured, 0.1
 
 
@@ -43,6 +45,9 @@ no logarithms: log=False
 squared everywhere: outside='square'
     Far runs are squared, too: one outlier outweighs all others.
     > Beyond delta it is a straight line: $\delta (|r| - \delta / 2)$.
+squared where the law says too little: sign='one'
+    A law that says far too little is squared: r is negative there.
+    > The *size* of r decides, and counts: `abs`.
 plain distance beyond delta: outside='absolute'
     Beyond delta the slope is 1, not delta: the curve has a jump.
     > $\delta (|r| - \delta / 2)$.
