@@ -82,8 +82,8 @@ class Slider(Control):
 
     @property
     def _format(self) -> str:
-        """Two decimals; none of whole numbers, such as how many of something; powers of ten of what may be huge."""
-        if self.log and self.high > 4:
+        """Two decimals; none of whole numbers, as how many of something; powers of ten of the huge and the tiny."""
+        if self.log and (self.high > 4 or self.low < -2):
             return ".1e"
         return ".0f" if not self.log and float(self.step).is_integer() and float(self.low).is_integer() else ".2f"
 

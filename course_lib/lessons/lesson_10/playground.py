@@ -153,11 +153,11 @@ def paid(model: GPT, reward: RewardModel, kept: yours.Course, free: yours.Course
             + "</tr>"
             for name, values in rows.items()
         )
-        sums = ", ".join(f"<b>{float(worth(state, name)[0].sum()):.1f}</b> {name}" for name in answers)
+        sums = ", ".join(f"{name}: <b>{float(worth(state, name)[0].sum()):.1f}</b>" for name in answers)
         return (
             f'<div><div style="overflow-x:auto"><table style="font-size:smaller"><thead><tr>{head}</tr></thead>'
             f"<tbody>{body}</tbody></table></div><p>The score of this answer is {answer.score:.1f}. Paid in all, for "
-            f"the answer of the policy that was trained: {sums}.</p></div>"
+            f"the answers of the two policies, trained {sums}.</p></div>"
         )
 
     return Explorer(
@@ -165,7 +165,7 @@ def paid(model: GPT, reward: RewardModel, kept: yours.Course, free: yours.Course
         title="What each token is paid",
         controls=[
             Choice(name="policy", label="policy trained", options={name: name for name in answers}),
-            Slider(name="beta", label="beta", low=0, high=1, step=0.01, value=0.1),
+            Slider(name="beta", label="beta", low=-4, high=0, step=0.1, value=0.1, log=True),
             Slider(name="trace", label="lambda", low=0, high=1, step=0.05, value=0.95),
         ],
         draw=draw,
@@ -179,7 +179,7 @@ def paid(model: GPT, reward: RewardModel, kept: yours.Course, free: yours.Course
             Goal("a lambda at which the score changes the advantage of one token only",
                  lambda state: state["trace"] == 0),
         ),
-        steps={"policy": tuple(answers), "beta": (0.0, 0.1)},
+        steps={"policy": tuple(answers), "beta": (0.1, 0.0001)},
     )  # fmt: skip
 
 

@@ -67,8 +67,8 @@ QUIZZES = {
         options={
             "The learning rate of PPO": "A wrong rate makes it slow or wild, not reliably cruel.",
             "Winner and loser are exchanged": "The loss rewards the model for preferring the rejected answer. This "
-            "happened: Ziegler et al. 2019 (section 4.4) tell of a flipped sign, overnight, and a model that wrote the "
-            "very worst in good English.",
+            "happened: Ziegler et al. 2019 (section 4.4) tell of a flipped sign, of the reward and of the penalty, "
+            "overnight, and a model that wrote the very worst in good English.",
             "The sigmoid should be a softmax": "For two answers they are the same thing.",
         },
         answer=1,
@@ -86,9 +86,9 @@ for chosen, rejected in comparisons:
         options={
             "97 % of what it could be": "97 % holds for answers like those that were compared. The policy goes where "
             "none was.",
-            "The policy finds answers that the reward model has never seen, and misjudges": "The better it is "
-            "optimised, the less the measure measures (Goodhart's law). The penalty keeps the policy where the "
-            "comparisons were.",
+            "The policy finds answers that nobody compared, and whatever nobody looked at is lost": "What labellers "
+            "did not look at is in no comparison, however many there are. The harder a measure is followed, the less "
+            "it measures (Goodhart's law). The penalty keeps the policy where the comparisons were.",
             "Nothing is learned without a penalty": "Very much is, and fast.",
         },
         answer=1,
@@ -114,8 +114,8 @@ BETS = {
         unit="%",
     ),
     "comparisons": Bet(
-        "A reward model is to agree with the labellers. After 125 comparisons it is right in about 74 % of new pairs. "
-        "And after 2,000?",
+        "A reward model is to say what the labellers would say without a slip. After 125 comparisons it is right in "
+        "about 74 % of new pairs. And after 2,000?",
         low=50,
         high=100,
         unit="%",

@@ -75,7 +75,7 @@ def moved(points: Mapping[str, Mapping[str, float]], *, bet=None) -> Result:
         alt="A table of what is really wanted, a mean over held-out prompts: before about 0, after demonstrations "
         "about 1, after PPO about 2; grammatical sentences a little fewer.",
         claims=(
-            ("the demonstrations bring half a kind word more, PPO another half",
+            ("the demonstrations bring at least half a kind word more, PPO at least another half",
              plain["true goal"] + 0.5 < shown["true goal"] < better["true goal"] - 0.5),
         ),
         outcome="Each step moves what is wanted. PPO goes furthest, with the same model and no new sentence to copy: "
@@ -89,16 +89,17 @@ def unpenalised(kept: Mapping[str, Any], free: Mapping[str, Any], *, bet=None) -
     return Result(
         figures.climb(ways, yours.EVERY, bet),
         alt="Three panels over 36 rounds of PPO. What the reward model says rises quickly in both, and a little higher "
-        "without the penalty. What is really wanted rises to about 2 with the penalty; without it, it falls towards 0. "
-        "Grammatical: about three quarters with the penalty, nearly none without.",
+        "without the penalty. What is really wanted rises above 2 with the penalty; without it, it falls towards 0. "
+        "Grammatical: about four in five with the penalty, nearly none without.",
         claims=(
             ("without the penalty the reward model is as content or more", lost["reward"] > held["reward"] - 0.1),
             ("and what is really wanted is lower by 1 or more", lost["true goal"] < held["true goal"] - 1),
         ),
         came=100 * lost["grammatical"],
-        outcome="Nobody told the policy to forget grammar. Nobody told the *reward model* about grammar either: it had "
-        "seen grammatical answers only, so that there was nothing to learn. The policy then found word lists that are "
-        "kinder than any sentence. The penalty keeps it where the comparisons were made.",
+        outcome="Nobody told the policy to forget grammar. One in eight of the answers that the labellers saw was no "
+        "sentence, and no vote ever turned on that: there was nothing to learn. The policy then found word lists that "
+        "are kinder than any sentence. With the penalty grammar suffers, too, for some rounds, and comes back: the "
+        "penalty keeps the policy near what was compared.",
     )  # fmt: skip
 
 
@@ -118,9 +119,10 @@ def over(card: Card, *, bet=None) -> Result:
              all(points[-1]["true goal"] < 0.5 * max(point["true goal"] for point in points) for points in free)),
         ),
         outcome="The reward model is a *proxy*. As far as it is followed gently, both rise; then the proxy goes on "
-        "rising, and the goal falls: **over-optimisation**. Gao, Schulman & Hilton (2022) measured the same two curves "
-        "for language models with rewards from a larger model in place of people, and they, too, draw them over the "
-        "root of the KL. (The diamonds are DPO; it comes below.)",
+        "rising, and the goal falls: **over-optimisation**. Gao, Schulman & Hilton (2022) drew such curves, over the "
+        "root of the KL, too. There the proxy departs from the judge that labelled its pairs; here it is the judges "
+        "who leave something out: their own kindness goes on rising. The curves look alike, the cause differs, and "
+        "neither can be seen in the left panel. (The diamonds are DPO; it comes below.)",
     )  # fmt: skip
 
 
@@ -136,9 +138,10 @@ def comparisons(card: Card, *, bet=None) -> Result:
         "comparisons, 88 % after 500, 97 % after 2,000.",
         claims=(("in every seed 2,000 comparisons beat 125 by 15 points", min(many) > max(few) + 0.15),),
         came=100 * float(np.mean(many)),
-        outcome="One comparison in twenty was the wrong way round, and it does not matter much: wrong votes do not "
-        "agree with one another. Real labellers agree with each other in about 73 % of the cases only, and the reward "
-        "model of InstructGPT with them in about 72 % (Ouyang et al. 2022, sections 3.4 and 4.1).",
+        outcome="Right means here: what they would say without a slip. One comparison in twenty was the wrong way "
+        "round, and that did not keep it from 97 %: wrong votes do not agree with one another. Real labellers agree "
+        "with each other in about 73 % of the cases only, and the reward model of InstructGPT with them in about 72 % "
+        "(Ouyang et al. 2022, sections 3.4 and 4.1).",
     )
 
 
@@ -169,9 +172,10 @@ def direct(card: Card, *, bet=None) -> Result:
         "0.1 about 2.4 at 6 nats; on the line between them PPO has about 1.9 where DPO is.",
         claims=(("in every seed DPO is within 0.4 of PPO's line at its own KL", max(map(abs, ahead)) < 0.4),),
         came=1,
-        outcome="At the same distance both are about as good here, and DPO needs neither reward model nor critic nor "
-        "dice. What it cannot do is try: it learns from answers that were written before. PPO at 0.1 goes twice as far "
-        "and *still* gains; DPO with a smaller beta goes as far, and loses its grammar (card).",
+        outcome="At the same distance both are about as good, by different ways: DPO's answers are kinder, and more of "
+        "them break the grammar. DPO needs neither reward model nor critic nor dice while it learns. What it cannot do "
+        "is try: it learns from answers that were written before. PPO at 0.1 goes twice as far and *still* gains; DPO "
+        "with a smaller beta goes further, to about 9 nats, and loses its grammar (so the card's notes).",
     )
 
 
