@@ -93,7 +93,7 @@ def token_rewards(
         "last": F.one_hot(torch.tensor([valid.shape[1] - 1] * len(valid)), valid.shape[1]),
         "first": F.one_hot(torch.tensor([0] * len(valid)), valid.shape[1]),
         "every": torch.ones_like(ends),
-    }[paid]
+    }[paid.removesuffix(", cut off")]
     found = cost + scores[:, None] * where
     return found if behind else found * (valid | (where.bool() if paid == "last" else False))
 
@@ -126,7 +126,7 @@ divided by beta: penalty='divided'
 no penalty: penalty='none'
     Nothing is taken off for going away from the reference.
     > `log_probs - reference` is $\ln(\pi / \pi_{ref})$ of each token.
-paid at the last place: paid='last'
+paid at the last place: paid='last' | 'last, cut off'
     The score is paid at the last *place*, where most answers have ended long before.
     > The last token that counts stands at `valid.sum(dim=1) - 1`.
 paid at the first token: paid='first'
