@@ -187,23 +187,17 @@ def grade(
 
     What is graded already is left as it is; a run that was stopped goes on where it stood.
     """
-    from course_lib.grading.interrupts import ctrl_c_held
-    from course_lib.grading.pools import early
+    from course_lib.grading.batch import grade as grade_submissions
 
-    with early(assignment, folder=folder, workers=workers, cluster=cluster, trusted=trusted_students) as pool:
-        with ctrl_c_held():
-            from course_lib.grading.batch import grade as grade_submissions
-
-        code = grade_submissions(
-            assignment,
-            folder=folder,
-            student=student,
-            again=again,
-            workers=workers,
-            cluster=cluster,
-            trusted=trusted_students,
-            pool=pool,
-        )
+    code = grade_submissions(
+        assignment,
+        folder=folder,
+        student=student,
+        again=again,
+        workers=workers,
+        cluster=cluster,
+        trusted=trusted_students,
+    )
     raise typer.Exit(code)
 
 
@@ -267,7 +261,7 @@ def results(
     notebook: Annotated[Path | None, typer.Option(help="Your notebook, where it lies in an unusual place.")] = None,
 ):
     """Get the feedback on what you submitted, where the class has an exchange."""
-    from course_lib.grading.results import results
+    from course_lib.grading.student import results
 
     raise typer.Exit(results(assignment, notebook=notebook))
 

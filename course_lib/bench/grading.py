@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.grading.folders import TIMESTAMP, Folders, assignments_folder, write_whole
-from course_lib.grading.prove import read_wrong_solutions
 from course_lib.grading.release import release
 from course_lib.grading.spec import AssignmentFiles, load, read_assignment
+from course_lib.grading.tables import wrong_answers
 
 ASSIGNMENT = "05"
 TARGET = 40.0  # times as fast as nbgrader
@@ -81,10 +81,9 @@ def make_course(root: Path, count: int) -> Folders:
     with contextlib.redirect_stdout(io.StringIO()):
         release(ASSIGNMENT, folder=root)
     files = read_assignment(root, ASSIGNMENT)
-    wrong = {
-        task: [solution.answer for solution in solutions]
-        for task, solutions in read_wrong_solutions(ours, ASSIGNMENT).items()
-    }
+    right = {cell.grade_id: cell.source for cell in load(files).cells if cell.kind == "solution"}
+    tables = load(files).assignment.tables
+    wrong = {table.name: [answer.text for answer in wrong_answers(table, right[table.name])] for table in tables}
     blank = json.loads((ours.release(ASSIGNMENT) / f"{files.notebook}.ipynb").read_bytes())
     for number, given in zip(range(count), answers(files, wrong), strict=False):
         for cell in blank["cells"]:
@@ -107,7 +106,7 @@ def time_course(folders: Folders, count: int, *, workers: int | None = None) -> 
     end = time.time()
     if f"{count} graded now" not in done.stdout:
         raise ValueError(f"not all of {count} submissions were graded: {done.stdout}{done.stderr}")
-    first = min(path.stat().st_mtime for path in folders.root.glob(f"verdicts/{ASSIGNMENT}/*.json"))
+    first = min(path.stat().st_mtime for path in folders.root.glob(f"autograded/*/{ASSIGNMENT}/*.ipynb"))
     return Timing(submissions=count, total=end - start, first=first - start)
 
 

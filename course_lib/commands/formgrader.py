@@ -6,13 +6,11 @@ from pathlib import Path
 import course_lib
 from course_lib.commands.lab import lab_environment, require_free, serve, server_command
 from course_lib.data.place import CannotStart
-from course_lib.grading.exchange import CONFIG, read_config
-from course_lib.grading.folders import Folders, assignments_folder
-from course_lib.grading.release import need_nbgrader
+from course_lib.grading.folders import CONFIG, Folders, assignments_folder, need_nbgrader, read_config
 
 JUDGE = "course_lib.grading.nbgrader_plugin.JudgeSubmission"
 EXECUTE = "Execute"
-FILTER = "course_lib.grading.safe_markdown.safe_markdown"
+FILTER = "course_lib.grading.nbgrader_plugin.safe_markdown"
 # What students use, and a button that would run a notebook, a submission included, in a kernel without walls.
 LEFT_OUT = ("validate_assignment", "assignment_list", "course_list")
 # nbconvert/templates/: a page without MathJax from the network

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import course_lib
 from course_lib.grading import boxed
-from course_lib.grading.boxed.confine import DEVICES
 
 BOXED = Path(boxed.__file__).parent
 INSIDE = "/course"  # where the package `boxed` is found
 FIRST_USER, USERS = 60_001, 500  # of nobody: root's sandboxes run as one of these
 SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/nix/store")
-HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")  # where malloc reads whether there are any
+DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 EXCHANGES = ("/usr/local/share/nbgrader", "/usr/share/nbgrader", "/srv/nbgrader")
 SETTINGS = {
     "MKL_NUM_THREADS": "1",
@@ -34,29 +33,29 @@ SETTINGS = {
 }
 
 
-def command(module: str, *arguments: str, hidden: Iterable[Path] = ()) -> list[str]:
-    """Runs a module of `boxed` in the sandbox; `hidden` folders are empty there. Needs bwrap and, for root, setpriv."""
+def command(control: int, filter_: int, limits: str, disk: int, *, hidden: Iterable[Path] = ()) -> list[str]:
+    """Runs `boxed.zygote` with these descriptors of a socket and a seccomp filter, and limits as JSON.
+
+    `hidden` folders are empty inside; `disk` is how many bytes a box may write. Needs bwrap and, for root, setpriv.
+    """
     python, libraries = interpreter(), library_folders()
     visible = outermost([*map(Path, SYSTEM), python.parent.parent / "lib", standard_library(), *libraries])
     options = [
-        *("--unshare-user-try", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
-        *("--unshare-cgroup-try", "--hostname", "box", "--new-session", "--clearenv"),
-        *("--proc", "/proc", "--perms", "1777", "--tmpfs", "/tmp", *devices()),
+        *("--as-pid-1", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+        *("--unshare-cgroup-try", "--hostname", "box", "--new-session", "--clearenv", "--seccomp", str(filter_)),
+        *("--proc", "/proc", "--perms", "1777", "--size", str(disk), "--tmpfs", "/tmp", "--perms", "0755"),
+        *("--tmpfs", "/dev", "--perms", "1777", "--size", str(disk), "--tmpfs", "/dev/shm"),
+        *(part for name in DEVICES for part in ("--dev-bind", name, name)),
     ]
-    if os.getuid() == 0:  # then user namespaces are not needed, and the user is changed inside
-        options = options[1:]
-    for path in visible:
-        options += bind(path)
-    programs = [python, *([Path(setpriv())] if os.getuid() == 0 else [])]
-    for path in [*programs, *([HUGE_PAGES] if HUGE_PAGES.exists() else [])]:
+    if os.getuid() != 0:  # root needs none, and changes the user inside
+        options += ["--unshare-user", "--disable-userns"]
+    for path in [*visible, python, *([Path(setpriv())] if os.getuid() == 0 else [])]:
         options += bind(path)
     options += [*parents(Path(INSIDE) / "boxed"), "--ro-bind", str(BOXED), f"{INSIDE}/boxed"]
     for path in map(inside, covered(hidden, visible)):
         options += ["--tmpfs", str(path), "--remount-ro", str(path)]
     options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
     environment = SETTINGS | {
-        # a process of huge pages is forked in a fraction of the time; see also boxed.preload.gather_pages
-        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
         "HOME": "/tmp",
         "LC_ALL": "C.UTF-8",
         "PATH": "/usr/bin",
@@ -66,13 +65,20 @@ def command(module: str, *arguments: str, hidden: Iterable[Path] = ()) -> list[s
     for name, value in environment.items():
         options += ["--setenv", name, value]
     # -S: no site, whose .pth files name folders of the instructor's; -P: no module from the working folder
-    run = [str(python), "-S", "-P", "-m", f"boxed.{module}", *arguments]
+    run = [str(python), "-S", "-P", "-m", "boxed.zygote", str(control), limits]
     return [str(shutil.which("bwrap")), *options, "--", *as_nobody(), *run]
 
 
-def misplaced() -> Path | None:
-    """What of Python itself lies in /tmp, where a box has its own files and would not see it."""
-    return next((path for path in [interpreter(), standard_library()] if path.is_relative_to("/tmp")), None)
+def problem() -> str | None:
+    """What is missing for a sandbox here, in one sentence that says what to do, without starting anything."""
+    if sys.platform != "linux":
+        return f"The sandbox needs Linux, and this is {sys.platform}"
+    if shutil.which("bwrap") is None:
+        return "There is no bubblewrap here; install it: sudo apt-get install bubblewrap"
+    for path in (interpreter(), standard_library()):
+        if path.is_relative_to("/tmp"):
+            return f"Python lies in {path}, and no box sees the machine's /tmp: set the course up in another folder"
+    return None
 
 
 def inside(path: Path) -> Path:
@@ -114,14 +120,6 @@ def parents(path: Path) -> list[str]:
     options = []
     for folder in reversed(path.parents[:-1]):
         options += ["--perms", "0755", "--dir", str(folder)]
-    return options
-
-
-def devices() -> list[str]:
-    """Options for a /dev with the harmless ones only."""
-    options = ["--perms", "0755", "--tmpfs", "/dev", "--perms", "1777", "--dir", "/dev/shm"]
-    for name in DEVICES:
-        options += ["--dev-bind", name, name]
     return options
 
 

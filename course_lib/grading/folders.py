@@ -1,8 +1,9 @@
-"""Where things lie in a course directory, how its files are written whole, and the instructor's key."""
+"""Where things lie in a course directory, its settings, how its files are written whole, and the instructor's key."""
 
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from course_lib.data.place import CannotStart, course_folder
 
 VARIABLE = "COURSE_ASSIGNMENTS"
+CONFIG = "nbgrader_config.py"
 KEY_BYTES = 32
 FILE_BYTES = 20_000_000  # of a notebook
 TIMESTAMP = "timestamp.txt"
@@ -27,7 +29,7 @@ class Folders:
 
     @property
     def config(self) -> Path:
-        return self.root / "nbgrader_config.py"
+        return self.root / CONFIG
 
     @property
     def gradebook(self) -> Path:
@@ -63,9 +65,6 @@ class Folders:
     def feedback(self, student: str, assignment: str) -> Path:
         return self.root / "feedback" / student / assignment
 
-    def verdict(self, student: str, assignment: str) -> Path:
-        return self.root / "verdicts" / assignment / f"{student}.json"
-
     def assignments(self) -> list[str]:
         """The names of all assignments that have a source, in order."""
         return _folder_names(self.root / "source")
@@ -92,18 +91,63 @@ def assignments_folder(chosen: str | os.PathLike | None = None) -> Folders:
     return Folders(root=root)
 
 
+def need_nbgrader(command: str) -> None:
+    """Raises CannotStart, saying how to install them, if nbgrader and what else instructors need are not there."""
+    try:
+        import filelock  # noqa: F401
+        import nbgrader  # noqa: F401
+    except ImportError as error:
+        raise CannotStart(
+            f"nbgrader is not installed here ({error}). In the folder of the course this installs it and goes on: "
+            f"python3 course.py {command}   (or, into another environment: pip install --editable '.[instructor]')"
+        ) from error
+
+
+def read_config(course_directory: Path | None):
+    """nbgrader's settings as a traitlets Config: those of Jupyter's folders and, with more weight, the course's own.
+
+    Raises CannotStart, naming the file, if one cannot be read.
+    """
+    from jupyter_core.paths import jupyter_config_path
+    from traitlets.config.loader import Config, PyFileConfigLoader
+
+    config = Config()
+    places = [*reversed(jupyter_config_path()), *([str(course_directory)] if course_directory else [])]
+    for place in dict.fromkeys(places):
+        if (Path(place) / CONFIG).is_file():
+            try:
+                config.merge(PyFileConfigLoader(CONFIG, path=place).load_config())
+            except Exception as error:
+                raise CannotStart(
+                    f"{Path(place) / CONFIG} cannot be read: {type(error).__name__}: {error}. Correct that line."
+                ) from error
+    return config
+
+
+@contextmanager
+def programs_on_path() -> Iterator[None]:
+    """Lets nbgrader find the programs of its own environment (alembic, for a new gradebook), activated or not."""
+    before = os.environ.get("PATH", "")
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before])
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
+
+
 def instructor_key(folders: Folders) -> bytes:
     """The secret that seeds the hidden inputs, for the owner's eyes only (mode 0600); made on first use.
 
     Raises CannotStart if the file holds anything else: with a new key the inputs, and so some scores, would change.
     """
     if not folders.key.exists():
-        _make_key(folders.key)
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
-    with os.fdopen(os.open(folders.key, flags), "rb") as file:
-        if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-            os.fchmod(file.fileno(), 0o600)
-        text = file.read(10 * KEY_BYTES)
+        part = folders.key.with_name(f".{folders.key.name}.{secrets.token_hex(8)}.part")
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_hex(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, folders.key)
+    text = read_small(folders.key, 10 * KEY_BYTES) or b""
     try:
         key = bytes.fromhex(text.decode("ascii"))
     except ValueError:
@@ -124,11 +168,11 @@ def write_whole(path: Path, content: str | bytes) -> None:
     os.replace(part, path)
 
 
-def read_small(path: Path, limit: int) -> bytes | None:
+def read_small(path: Path | str, limit: int, *, dir_fd: int | None = None) -> bytes | None:
     """The content of a regular file of at most `limit` bytes; None for anything else, such as a link or a device."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        with os.fdopen(os.open(path, flags), "rb") as file:
+        with os.fdopen(os.open(path, flags, dir_fd=dir_fd), "rb") as file:
             content = file.read(limit + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
     except OSError:
         return None
@@ -167,23 +211,6 @@ def grading_lock(folders: Folders, *, seconds: float = 0) -> Iterator[None]:
 def storable(name: str) -> bool:
     """Whether the gradebook can hold this as a student's name, and the course directory a file of that name."""
     return 0 < len(name) <= NAME_LENGTH and name.isprintable() and len(name.encode()) <= NAME_BYTES
-
-
-def _make_key(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(secrets.token_hex(KEY_BYTES))
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(part, path)  # fails where another process was faster: the first key counts
-    except FileExistsError:
-        pass
-    except OSError:  # a file system without hard links
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _folder_names(folder: Path) -> list[str]:

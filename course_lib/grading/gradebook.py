@@ -1,15 +1,13 @@
 """The gradebook: verdicts go in through nbgrader's own tables, in one transaction for each submission.
 
 So formgrader, `nbgrader generate_feedback` and `nbgrader export` see everything. What a person wrote there stays:
-points, extra credit and comments by hand, extensions, flags. One table of our own says which submission was recorded
-with which checks, in the same transaction.
+points, extra credit and comments by hand, extensions, flags. One table of our own keeps the verdicts themselves.
 """
 
 import hashlib
 import json
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,7 +21,6 @@ from nbgrader.api import (
     Grade,
     GradeCell,
     MissingEntry,
-    Notebook,
     SolutionCell,
     SourceCell,
     Student,
@@ -39,20 +36,23 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from traitlets.config import Config
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.graded import task_in_words
+from course_lib.grading.judge import ATTENTION, SANDBOXED, Verdict
 from course_lib.grading.spec import CHECK_PREFIX
+from course_lib.grading.wording import points
 
 SECONDS_TO_WAIT = 30  # for another program, such as formgrader, that is writing into the gradebook
+NOT_RELEASED = "Assignment {0} is not released yet. Run first: course assign release {0}"
 
 _own = MetaData()
 VERDICTS = Table(
-    "course_verdict",
+    "course_verdicts",
     _own,
     Column("notebook_id", String(32), primary_key=True),  # of nbgrader's submitted_notebook
     Column("submission", String(64), nullable=False),
     Column("spec", String(64), nullable=False),
     Column("sandbox", String(64), nullable=False),
     Column("written", Text, nullable=False),  # JSON: the hash of each written answer
+    Column("verdict", Text, nullable=False),  # JSON
 )
 
 
@@ -79,12 +79,11 @@ class Score:
     seconds_late: float
     points: dict[str, float]  # by grade_id
     possible: dict[str, float]  # by grade_id, in the order of the notebook
-    comments: dict[str, str] = field(default_factory=dict)  # by grade_id; a person's comment stands before the judge's
-    remarks: dict[str, str] = field(default_factory=dict)  # by grade_id; those of a person alone
+    remarks: dict[str, str] = field(default_factory=dict)  # a person's comments, by grade_id
     by_hand: tuple[str, ...] = ()  # grade_ids whose points a person gave or added to
     penalty: float
-    needs_manual_grade: bool
     unread: tuple[str, ...]  # grade_ids that wait for a person
+    verdict: Verdict | None = None
 
     @property
     def total(self) -> float:
@@ -95,13 +94,14 @@ class Score:
     def maximum(self) -> float:
         return sum(self.possible.values())
 
+    @property
+    def needs_attention(self) -> bool:
+        return self.verdict is not None and self.verdict["status"] == ATTENTION
 
-@dataclass(frozen=True, kw_only=True)
-class _Cell:
-    id: str
-    name: str
-    max_score: float
-    written: bool  # an answer in words, which a person grades
+    @property
+    def trusted(self) -> bool:
+        """Whether it was judged without a sandbox."""
+        return self.verdict is not None and self.verdict["sandbox"] != SANDBOXED
 
 
 class Gradebook:
@@ -111,18 +111,23 @@ class Gradebook:
     assignment has not been released into it, or if the file is no gradebook.
     """
 
-    def __init__(self, database: Path, *, assignment: str, notebook: str, config: Config | None = None):
-        not_released = f"Assignment {assignment} is not released yet. Run first: course assign release {assignment}"
+    def __init__(self, database: Path, *, assignment: str, notebook: str = "", config: Config | None = None):
         if not database.is_file():
-            raise CannotStart(not_released)
-        self._assignment = assignment
+            raise CannotStart(NOT_RELEASED.format(assignment))
+        url = URL.create("sqlite", database=str(database), query={"timeout": str(SECONDS_TO_WAIT)})
         try:
-            self._nbgrader = NbGraderGradebook(_url(database))
+            self._nbgrader = NbGraderGradebook(url)
             _own.create_all(self._nbgrader.engine)
             try:
-                self._prepare(assignment, notebook)
+                self._assignment = self._nbgrader.find_assignment(assignment)
+                self._notebook = notebook and self._nbgrader.find_notebook(notebook, assignment)
             except MissingEntry:
-                raise CannotStart(not_released) from None
+                raise CannotStart(NOT_RELEASED.format(assignment)) from None
+            cells = [(part.grade_cells, part.solution_cells) for part in self._assignment.notebooks]
+            self._graded: list[GradeCell] = [cell for graded, _ in cells for cell in graded]
+            self._solutions: list[SolutionCell] = [cell for _, solutions in cells for cell in solutions]
+            order = select(SourceCell.name, SourceCell.source).order_by(literal_column("source_cell.rowid"))
+            self._released = dict(self._db.execute(order.where(SourceCell.notebook_id.in_(self._ids))).all())
         except DatabaseError as error:
             raise CannotStart(
                 f"{database} cannot be read as a gradebook ({error.orig}). Restore it from a copy; after an update of "
@@ -134,37 +139,29 @@ class Gradebook:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         self._nbgrader.close()
 
     @property
     def points(self) -> dict[str, float]:
-        """The points of each graded cell as they were released, by grade_id."""
-        return {cell.name: cell.max_score for cell in self._graded}
+        """The points of each graded cell as they were released, by grade_id, in the order of the notebook."""
+        there = {cell.name: float(cell.max_score) for cell in self._graded}
+        return {name: there[name] for name in [*filter(there.__contains__, self._released), *there]}
 
     def recorded(self) -> dict[str, Recorded]:
         """What stands in the gradebook for this assignment, by student."""
+        columns = VERDICTS.c.submission, VERDICTS.c.spec, VERDICTS.c.sandbox
         rows = self._db.execute(
-            select(
-                SubmittedAssignment.student_id,
-                VERDICTS.c.submission,
-                VERDICTS.c.spec,
-                VERDICTS.c.sandbox,
-                SubmittedAssignment.timestamp,
-            )
+            select(SubmittedAssignment.student_id, *columns, SubmittedAssignment.timestamp)
             .join(SubmittedNotebook, SubmittedNotebook.id == VERDICTS.c.notebook_id)
             .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
-            .where(SubmittedAssignment.assignment_id == self._assignment_id)
+            .where(SubmittedAssignment.assignment_id == self._assignment.id)
         ).all()
-        self._db.rollback()
         return {
             student: Recorded(submission=submission, spec=spec, sandbox=sandbox, submitted=moment)
             for student, submission, spec, sandbox, moment in rows
         }
 
-    def record(self, verdict: Mapping[str, Any], written: Mapping[str, str], *, submitted: datetime | None) -> None:
+    def record(self, verdict: Verdict, written: Mapping[str, str], *, submitted: datetime | None) -> None:
         """Puts a verdict and the student's written answers into the gradebook, all of it or nothing.
 
         `submitted` is in UTC; None where nobody knows it: then an earlier time stands.
@@ -175,22 +172,25 @@ class Gradebook:
     def update_penalties(self) -> None:
         """Applies today's due date, extensions and penalty method to everyone, those graded earlier, too."""
         with self._transaction():
-            rows = self._db.execute(
-                select(SubmittedAssignment, SubmittedNotebook)
-                .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
-                .where(
-                    SubmittedAssignment.assignment_id == self._assignment_id,
-                    SubmittedNotebook.notebook_id == self._notebook_id,
-                )
-            ).all()
-            for submission, notebook in rows:
-                if notebook.late_submission_penalty is not None or self._seconds_late(submission) > 0:
-                    grades = self._of_cells(Grade, notebook.id, self._graded)
-                    notebook.late_submission_penalty = self._penalty(submission, grades.values())
+            for submission in self._assignment.submissions:
+                for notebook in submission.notebooks:
+                    if notebook.late_submission_penalty is not None or self._seconds_late(submission) > 0:
+                        notebook.late_submission_penalty = self._penalty(submission, notebook.grades)
+
+    def scores(self) -> list[Score]:
+        """All rows of the assignment, by the student's name."""
+        kept = self._db.execute(select(VERDICTS.c.notebook_id, VERDICTS.c.verdict)).all()
+        verdicts, possible = dict(kept), self.points
+        rows = [self._score(submission, verdicts, possible) for submission in self._assignment.submissions]
+        return sorted(rows, key=lambda row: row.student)
 
     @property
     def _db(self):
         return self._nbgrader.db
+
+    @property
+    def _ids(self) -> list[str]:
+        return [notebook.id for notebook in self._assignment.notebooks]
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -207,34 +207,19 @@ class Gradebook:
                 ) from error
             raise
 
-    def _prepare(self, assignment: str, notebook: str) -> None:
-        """Reads once what is the same for all submissions."""
-        found = self._nbgrader.find_notebook(notebook, assignment)
-        self._notebook_id, self._assignment_id = found.id, found.assignment_id
-        self._due = self._db.get(Assignment, found.assignment_id).duedate
-        cells = self._db.query(SolutionCell).filter(SolutionCell.notebook_id == found.id)
-        self._solutions = [_Cell(id=cell.id, name=cell.name, max_score=0.0, written=False) for cell in cells]
-        solutions = {cell.name for cell in self._solutions}
-        cells = self._db.query(GradeCell).filter(GradeCell.notebook_id == found.id)
-        self._graded = [
-            _Cell(id=cell.id, name=cell.name, max_score=float(cell.max_score), written=cell.name in solutions)
-            for cell in cells
-        ]
-        sources = self._db.query(SourceCell.name, SourceCell.source).filter(SourceCell.notebook_id == found.id)
-        self._released = {name: source or "" for name, source in sources}
-        self._db.rollback()
-
-    def _record(self, verdict: Mapping[str, Any], written: Mapping[str, str], moment: datetime | None) -> None:
+    def _record(self, verdict: Verdict, written: Mapping[str, str], moment: datetime | None) -> None:
         submission, notebook = self._find_or_add(verdict["student"])
         if moment is not None:
             submission.timestamp = moment
-        given = {cell.name: self._written_answer(cell.name, written) for cell in self._graded if cell.written}
+        solutions = {cell.name for cell in self._solutions}
+        by_hand = [cell.name for cell in self._graded if cell.name in solutions]
+        given = {name: self._written_answer(name, written) for name in by_hand}
         now = {name: _fingerprint(text) for name, text in given.items()}
         row = self._db.execute(select(VERDICTS.c.written).where(VERDICTS.c.notebook_id == notebook.id)).first()
         before = json.loads(row.written) if row else {}
         grades = self._of_cells(Grade, notebook.id, self._graded)
         for cell in self._graded:
-            if cell.written:
+            if cell.name in given:
                 changed = cell.name not in before or now[cell.name] != before[cell.name]
                 _set_written(grades[cell.id], answered=given[cell.name] is not None, changed=changed)
             else:
@@ -244,42 +229,27 @@ class Gradebook:
             comments[cell.id].auto_comment = _comment(verdict, cell.name, given)
         notebook.late_submission_penalty = self._penalty(submission, grades.values())
         self._db.execute(delete(VERDICTS).where(VERDICTS.c.notebook_id == notebook.id))
-        self._db.execute(
-            insert(VERDICTS).values(
-                notebook_id=notebook.id,
-                submission=verdict["submission"],
-                spec=verdict["spec"],
-                sandbox=verdict["sandbox"],
-                written=json.dumps(now),
-            )
-        )
+        kept = {name: verdict[name] for name in ("submission", "spec", "sandbox")}
+        texts = {"written": json.dumps(now), "verdict": json.dumps(verdict)}
+        self._db.execute(insert(VERDICTS).values(notebook_id=notebook.id, **kept, **texts))
 
     def _find_or_add(self, student: str) -> tuple[SubmittedAssignment, SubmittedNotebook]:
         if self._db.get(Student, student) is None:
             self._db.add(Student(id=student))
-        submission = (
-            self._db.query(SubmittedAssignment)
-            .filter(SubmittedAssignment.assignment_id == self._assignment_id, SubmittedAssignment.student_id == student)
-            .one_or_none()
+        return (
+            submission := self._one(SubmittedAssignment, assignment_id=self._assignment.id, student_id=student),
+            self._one(SubmittedNotebook, notebook_id=self._notebook.id, assignment_id=submission.id, flagged=False),
         )
-        if submission is None:
-            submission = SubmittedAssignment(id=new_uuid(), assignment_id=self._assignment_id, student_id=student)
-            self._db.add(submission)
-        notebook = (
-            self._db.query(SubmittedNotebook)
-            .filter(
-                SubmittedNotebook.notebook_id == self._notebook_id, SubmittedNotebook.assignment_id == submission.id
-            )
-            .one_or_none()
-        )
-        if notebook is None:
-            notebook = SubmittedNotebook(
-                id=new_uuid(), notebook_id=self._notebook_id, assignment_id=submission.id, flagged=False
-            )
-            self._db.add(notebook)
-        return submission, notebook
 
-    def _of_cells(self, kind: type, notebook_id: str, cells: list[_Cell]) -> dict[str, Any]:
+    def _one(self, kind: type, **facts: Any) -> Any:
+        """The row with these facts, added if there is none yet."""
+        found = self._db.query(kind).filter_by(**{k: v for k, v in facts.items() if k.endswith("_id")}).one_or_none()
+        if found is None:
+            found = kind(id=new_uuid(), **facts)
+            self._db.add(found)
+        return found
+
+    def _of_cells(self, kind: type, notebook_id: str, cells: Iterable[Any]) -> dict[str, Any]:
         """The grades or comments of a submitted notebook by the cell's id; those that are missing are made.
 
         nbgrader's index begins with the cell: asking for the notebook alone would read the whole table.
@@ -295,33 +265,50 @@ class Gradebook:
     def _written_answer(self, name: str, written: Mapping[str, str]) -> str | None:
         """The student's words, None if the cell is as it was released, empty or missing."""
         text = written.get(name, "").strip()
-        return None if text in ("", self._released.get(name, "").strip()) else text
+        return None if text in ("", (self._released.get(name) or "").strip()) else text
 
     def _seconds_late(self, submission: SubmittedAssignment) -> float:
-        return _seconds_late(submission.timestamp, self._due, submission.extension)
+        moment, due = submission.timestamp, self._assignment.duedate
+        if moment is None or due is None:
+            return 0.0
+        return max(0.0, (moment - due - submission.extension if submission.extension else moment - due).total_seconds())
 
-    def _penalty(self, submission: SubmittedAssignment, grades: Any) -> float | None:
+    def _penalty(self, submission: SubmittedAssignment, grades: Iterable[Grade]) -> float | None:
         """The points lost by lateness: as nbgrader's plugin says, between 0 and the score."""
         seconds = self._seconds_late(submission)
         if seconds <= 0:
             return None
-        score = sum(_counted(grade.auto_score, grade.manual_score, grade.extra_credit) for grade in grades)
+        score = sum(map(_counted, grades))
         penalty = self._late.late_submission_penalty(submission.student_id, score, seconds)
         return None if penalty is None else min(max(0.0, float(penalty)), score)
+
+    def _score(self, submission: Any, verdicts: Mapping[str, str], possible: dict[str, float]) -> Score:
+        notebooks, student = submission.notebooks, submission.student
+        grades = {grade.name: grade for notebook in notebooks for grade in notebook.grades}
+        remarks = {part.name: part.manual_comment for notebook in notebooks for part in notebook.comments}
+        kept = next((verdicts[notebook.id] for notebook in notebooks if notebook.id in verdicts), None)
+        return Score(
+            student=student.id,
+            first_name=student.first_name,
+            last_name=student.last_name,
+            email=student.email,
+            lms_user_id=student.lms_user_id,
+            submitted=submission.timestamp,
+            seconds_late=self._seconds_late(submission),
+            points={name: _counted(grades[name]) if name in grades else 0.0 for name in possible},
+            possible=possible,
+            remarks={name: text for name, text in remarks.items() if text},
+            by_hand=tuple(n for n in possible if n in grades and (grades[n].manual_score is not None or grades[n].extra_credit)),
+            penalty=sum(notebook.late_submission_penalty or 0.0 for notebook in notebooks),
+            unread=tuple(name for name in possible if name in grades and grades[name].needs_manual_grade),
+            verdict=None if kept is None else json.loads(kept),
+        )
 
 
 def scores(database: Path, assignment: str) -> list[Score]:
     """All rows of an assignment, by the student's name. Raises CannotStart if it has not been released."""
-    if not database.is_file():
-        raise CannotStart(f"Assignment {assignment} is not released yet. Run first: course assign release {assignment}")
-    with NbGraderGradebook(_url(database)) as book:
-        try:
-            found = book.find_assignment(assignment)
-        except MissingEntry:
-            raise CannotStart(
-                f"Assignment {assignment} is not released yet. Run first: course assign release {assignment}"
-            ) from None
-        return _scores(book.db, found)
+    with Gradebook(database, assignment=assignment) as book:
+        return book.scores()
 
 
 def parse_time(text: str) -> datetime | None:
@@ -332,110 +319,56 @@ def parse_time(text: str) -> datetime | None:
         return None
 
 
-def _scores(db: Any, assignment: Assignment) -> list[Score]:
-    possible = dict(
-        db.query(GradeCell.name, GradeCell.max_score)
-        .join(Notebook, Notebook.id == GradeCell.notebook_id)
-        .filter(Notebook.assignment_id == assignment.id)
-        .order_by(Notebook.name)
-        .all()
-    )
-    order = [
-        name
-        for (name,) in db.query(SourceCell.name)
-        .join(Notebook, Notebook.id == SourceCell.notebook_id)
-        .filter(Notebook.assignment_id == assignment.id)
-        .order_by(literal_column("source_cell.rowid"))  # the order in which they were released
-    ]
-    place = {name: index for index, name in enumerate(order)}
-    possible = {name: float(possible[name]) for name in sorted(possible, key=lambda name: place.get(name, len(place)))}
-    of_assignment = SubmittedAssignment.assignment_id == assignment.id
-    to_submission = SubmittedAssignment.id == SubmittedNotebook.assignment_id
-    points: dict[str, dict[str, float]] = defaultdict(dict)
-    unread: dict[str, list[str]] = defaultdict(list)
-    by_hand: dict[str, list[str]] = defaultdict(list)
-    rows = (
-        db.query(
-            SubmittedAssignment.id,
-            GradeCell.name,
-            Grade.auto_score,
-            Grade.manual_score,
-            Grade.extra_credit,
-            Grade.needs_manual_grade,
-        )
-        .join(SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id)
-        .join(SubmittedAssignment, to_submission)
-        .join(GradeCell, GradeCell.id == Grade.cell_id)
-        .filter(of_assignment)
-    )
-    for submission, cell, auto, manual, extra, waits in rows:
-        points[submission][cell] = _counted(auto, manual, extra)
-        if waits:
-            unread[submission].append(cell)
-        if manual is not None or extra:
-            by_hand[submission].append(cell)
-    comments: dict[str, dict[str, str]] = defaultdict(dict)
-    remarks: dict[str, dict[str, str]] = defaultdict(dict)
-    rows = (
-        db.query(SubmittedAssignment.id, SolutionCell.name, Comment.manual_comment, Comment.auto_comment)
-        .join(SubmittedNotebook, SubmittedNotebook.id == Comment.notebook_id)
-        .join(SubmittedAssignment, to_submission)
-        .join(SolutionCell, SolutionCell.id == Comment.cell_id)
-        .filter(of_assignment)
-    )
-    for submission, cell, by_person, by_judge in rows:
-        text = by_person if by_person is not None else by_judge
-        if text:
-            comments[submission][cell] = text
-        if by_person:
-            remarks[submission][cell] = by_person
-    penalties: dict[str, float] = defaultdict(float)
-    rows = (
-        db.query(SubmittedAssignment.id, SubmittedNotebook.late_submission_penalty)
-        .join(SubmittedAssignment, to_submission)
-        .filter(of_assignment)
-    )
-    for submission, penalty in rows:
-        penalties[submission] += penalty or 0.0
-    rows = (
-        db.query(
-            SubmittedAssignment.id,
-            SubmittedAssignment.timestamp,
-            SubmittedAssignment.extension,
-            Student.id,
-            Student.first_name,
-            Student.last_name,
-            Student.email,
-            Student.lms_user_id,
-        )
-        .join(Student, Student.id == SubmittedAssignment.student_id)
-        .filter(of_assignment)
-        .order_by(Student.id)
-    )
+# the graded notebook ----------------------------------------------------------------------------------------
+
+
+def graded_notebook(release: bytes, answers: Mapping[str, str], verdict: Verdict) -> bytes:
+    """The notebook for formgrader and feedback: `release` with the answers and what the verdict says on each task.
+
+    Nothing else of the submission gets in. nbgrader finds the points of a check cell in its last output, as it does
+    after running a notebook. Raises ValueError if the release is not a notebook.
+    """
+    notebook = json.loads(release)
+    for cell in notebook["cells"]:
+        facts = cell.get("metadata", {}).get("nbgrader", {})
+        grade_id = facts.get("grade_id", "")
+        if facts.get("solution"):
+            cell["source"] = answers.get(grade_id, cell["source"])
+        if cell["cell_type"] == "code":
+            checks = facts.get("grade") and not facts.get("solution")
+            cell["outputs"], cell["execution_count"] = _outputs(verdict, grade_id) if checks else [], None
+    notebook["metadata"]["course_lib"] = {key: verdict[key] for key in ("submission", "spec", "sandbox", "status")}
+    return (json.dumps(notebook, ensure_ascii=False, indent=1) + "\n").encode("utf-8", errors="replace")
+
+
+def task_in_words(task: Mapping[str, Any]) -> str:
+    """What the judge found on a task, for the student: each check, and what to do about those that failed."""
+    total = f"{points(task['points'])} of {points(task['possible'])} points"
+    if not task["answered"]:
+        return f"No answer. {total}."
+    lines = [f"{total}."]
+    for check in task["checks"]:
+        lines.append(f"[{'passed' if check['passed'] else 'failed'}] {check['name']} ({points(check['possible'])})")
+        found = [" ".join(filter(None, (finding["message"], finding["hint"]))) for finding in check["findings"]]
+        lines += [f"    {text}" for text in dict.fromkeys(found)]
+    return "\n".join(lines)
+
+
+def _notes(verdict: Verdict) -> list[str]:
+    return [f"Needs attention: {note}" for note in verdict["notes"]] if verdict["status"] == ATTENTION else []
+
+
+def _outputs(verdict: Verdict, grade_id: str) -> list[dict[str, Any]]:
+    task = verdict["tasks"].get(grade_id.removeprefix(CHECK_PREFIX))
+    number = float(task["points"]) if task else 0.0
+    said = [task_in_words(task), *_notes(verdict)] if task else ["The judge knows no such task: 0 points."]
+    if verdict["sandbox"] != SANDBOXED:
+        said.append(f"Judged without a sandbox ({verdict['sandbox']}).")
+    result = {"data": {"text/plain": repr(number)}, "execution_count": None, "metadata": {}}
     return [
-        Score(
-            student=student,
-            first_name=first,
-            last_name=last,
-            email=email,
-            lms_user_id=lms,
-            submitted=moment,
-            seconds_late=_seconds_late(moment, assignment.duedate, extension),
-            points={name: points[submission].get(name, 0.0) for name in possible},
-            possible=possible,
-            comments=comments[submission],
-            remarks=remarks[submission],
-            by_hand=tuple(name for name in possible if name in by_hand[submission]),
-            penalty=penalties[submission],
-            needs_manual_grade=bool(unread[submission]),
-            unread=tuple(name for name in possible if name in unread[submission]),
-        )
-        for submission, moment, extension, student, first, last, email, lms in rows
+        {"output_type": "stream", "name": "stdout", "text": "\n".join(said) + "\n"},
+        {"output_type": "execute_result", **result},
     ]
-
-
-def _url(database: Path) -> URL:
-    return URL.create("sqlite", database=str(database), query={"timeout": str(SECONDS_TO_WAIT)})
 
 
 def _late_plugin(config: Config, folder: Path) -> Any:
@@ -456,28 +389,22 @@ def _late_plugin(config: Config, folder: Path) -> Any:
     return preprocessor.plugin_inst
 
 
-def _seconds_late(moment: datetime | None, due: datetime | None, extension: Any) -> float:
-    if moment is None or due is None:
-        return 0.0
-    return max(0.0, (moment - due - extension if extension is not None else moment - due).total_seconds())
-
-
-def _counted(auto: float | None, manual: float | None, extra: float | None) -> float:
+def _counted(grade: Grade) -> float:
     """What a grade counts, as in nbgrader: points by hand before the judge's, extra credit on top of either."""
-    score = manual if manual is not None else auto
-    return 0.0 if score is None else score + (extra or 0.0)
+    score = grade.manual_score if grade.manual_score is not None else grade.auto_score
+    return 0.0 if score is None else score + (grade.extra_credit or 0.0)
 
 
-def _judged(verdict: Mapping[str, Any], cell: _Cell) -> float:
+def _judged(verdict: Verdict, cell: GradeCell) -> float:
     """The judge's points for a check cell, within 0 and what was released; 0 for a cell that no task belongs to."""
     task = verdict["tasks"].get(cell.name.removeprefix(CHECK_PREFIX), {})
-    return min(max(float(task.get("points", 0.0)), 0.0), cell.max_score)
+    return min(max(float(task.get("points", 0.0)), 0.0), float(cell.max_score))
 
 
-def _set_judged(grade: Grade, points: float) -> None:
+def _set_judged(grade: Grade, number: float) -> None:
     overruled = grade.manual_score is not None
-    grade.needs_manual_grade = overruled and (grade.needs_manual_grade or grade.auto_score != points)
-    grade.auto_score = points
+    grade.needs_manual_grade = overruled and (grade.needs_manual_grade or grade.auto_score != number)
+    grade.auto_score = number
 
 
 def _set_written(grade: Grade, *, answered: bool, changed: bool) -> None:
@@ -487,19 +414,11 @@ def _set_written(grade: Grade, *, answered: bool, changed: bool) -> None:
         grade.needs_manual_grade = answered or grade.manual_score is not None
 
 
-def _comment(verdict: Mapping[str, Any], name: str, written: Mapping[str, str | None]) -> str | None:
+def _comment(verdict: Verdict, name: str, written: Mapping[str, str | None]) -> str | None:
     if name in written:
         return "No response." if written[name] is None else None
     task = verdict["tasks"].get(name)
-    if task is None:
-        return None
-    attention = [f"Needs attention: {note}" for note in verdict["notes"]] if _needs_attention(verdict) else []
-    text = "\n".join([task_in_words(task), *attention])
-    return text.encode("utf-8", errors="replace").decode("utf-8")
-
-
-def _needs_attention(verdict: Mapping[str, Any]) -> bool:
-    return verdict["status"] == "needs attention"
+    return None if task is None else "\n".join([task_in_words(task), *_notes(verdict)])
 
 
 def _fingerprint(text: str | None) -> str | None:

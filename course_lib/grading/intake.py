@@ -5,18 +5,15 @@ whatever is wrong with it becomes a note; metadata, outputs, the order of cells 
 """
 
 import codecs
-import errno
 import hashlib
 import json
-import os
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from course_lib.grading.folders import FILE_BYTES, storable
+from course_lib.grading.folders import FILE_BYTES, read_small, storable
 from course_lib.grading.spec import AssignmentFiles, load
 
 ANSWER_BYTES = 100_000
@@ -82,45 +79,23 @@ def take_in(path: Path, files: AssignmentFiles, *, student: str | None = None) -
 def _read(path: Path, *, folders: int) -> bytes:
     """The bytes of a regular file of at most FILE_BYTES; the last `folders` of its path must be no links, either."""
     try:
-        descriptor = _open(path, folders)
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            os.close(descriptor)
-            raise _Unreadable(f"The notebook is no ordinary file. {SAVE_AGAIN}")
-        with os.fdopen(descriptor, "rb") as file:
-            content = b"" if status.st_size > FILE_BYTES else file.read(FILE_BYTES + 1)
-    except FileNotFoundError:
+        linked = any(part.is_symlink() for part in (path, *path.parents[:folders]))
+        content = None if linked else read_small(path, FILE_BYTES)
+        if content is None and not path.exists() and not linked:
+            raise _Unreadable(f"There is no notebook {path.name}. Submit it under the name it was handed out with.")
+        if content is None and path.is_file() and not linked and path.stat().st_size > FILE_BYTES:
+            raise _Unreadable(
+                f"The notebook is larger than {FILE_BYTES // 1_000_000} MB. Clear its outputs (Edit, Clear Outputs of "
+                "All Cells), save it, and submit it again."
+            )
+    except OSError:
+        content = None
+    if content is None:
         raise _Unreadable(
-            f"There is no notebook {path.name}. Submit it under the name it was handed out with."
-        ) from None
-    except OSError as error:
-        raise _Unreadable(
-            f"The notebook cannot be opened ({error.strerror}): a link, a folder in its place, or a file that is not "
-            "readable. Submit the notebook file itself."
-        ) from None
-    if max(status.st_size, len(content)) > FILE_BYTES:
-        raise _Unreadable(
-            f"The notebook is larger than {FILE_BYTES // 1_000_000} MB. Clear its outputs (Edit, Clear Outputs of All "
-            "Cells), save it, and submit it again."
+            "The notebook cannot be opened: a link, a folder in its place, or a file that is not readable. Submit the "
+            "notebook file itself."
         )
     return content
-
-
-def _open(path: Path, folders: int) -> int:
-    """A descriptor of the file, reached through folders that are no links; never waits for a pipe or a device."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    if os.open not in os.supports_dir_fd:  # Windows
-        if any(part.is_symlink() for part in (path, *path.parents[:folders])):
-            raise OSError(errno.ELOOP, "it is a link")
-        return os.open(path, flags)
-    here = os.open(path.parents[folders], os.O_RDONLY | os.O_DIRECTORY)
-    for step in path.parts[len(path.parts) - 1 - folders :]:
-        try:
-            inner = os.open(step, flags, dir_fd=here)
-        finally:
-            os.close(here)
-        here = inner
-    return here
 
 
 def _parse(content: bytes) -> Any:
@@ -219,7 +194,8 @@ def _texts(
 ) -> dict[str, str]:
     """The text of each named cell that is there, of one of these kinds and not too long; a note for each other.
 
-    Of several cells with one name the first of the first kind counts.
+    Of several code cells with one name, such as those that JupyterLab's Split Cell makes, all count, in their order:
+    so they do in the student's own kernel. Of several answers in words the first of the first kind counts.
     """
     texts = {}
     for name in names:
@@ -237,11 +213,9 @@ def _texts(
                 f"click it, and choose {kinds[0].capitalize()} in the list at the top of the notebook."
             )
             continue
-        if len(cells[name]) > 1:
-            kind = fitting[0]["cell_type"]
-            notes.append(f"The cell {name!r} is there more than once; the first {kind} cell counts. Delete the others.")
-        text = _source(fitting[0].get("source"))
-        if text is None:
+        found = [_source(cell.get("source")) for cell in (fitting if kinds == ("code",) else fitting[:1])]
+        text = "\n".join(part or "" for part in found)
+        if None in found:
             notes.append(f"The cell {name!r} holds no text. {SAVE_AGAIN}")
         elif len(text.encode()) > limit:
             notes.append(

@@ -1,6 +1,6 @@
-"""Where submissions are judged: processes of this machine, or a cluster.
+"""Where submissions are judged: processes of this machine, or the workers of a Dask scheduler.
 
-Nothing here needs torch: the processes load it while others still do so themselves.
+Each worker keeps its sandbox for the next submission. Nothing but answers, assignment and key travels to it.
 """
 
 import contextlib
@@ -10,211 +10,197 @@ import os
 import signal
 import socket
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Future, wait
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from concurrent.futures.process import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.folders import Folders, assignments_folder
-from course_lib.grading.sandbox_process import SandboxError, SandboxProcess, missing_for_sandbox
+from course_lib.grading.intake import Submission
+from course_lib.grading.judge import Verdict, judge, lost_verdict
+from course_lib.grading.sandbox import SandboxError, Zygote
+from course_lib.grading.spec import AssignmentFiles
 
-WORK = f"{__package__}.judging"  # what workers do
+SECONDS_TO_CONNECT = 5
+ATTEMPTS = 2  # at judging a submission whose worker died
+CRASHED = "Judging this submission ended the grading process twice. Look at it by hand, or judge it again with --again."
+NO_SCHEDULER = (
+    "No Dask scheduler answers at {!r}. Start one with `dask scheduler`, its workers with `dask worker ADDRESS`, and "
+    "give the address that it prints, such as tcp://10.0.0.1:8786."
+)
+
+_of_this_thread = threading.local()
+_hidden: tuple[Path, ...] = ()  # folders that no box may see, wherever they lie
+
+
+def judge_one(submission: Submission, files: AssignmentFiles, key: bytes, trusted: bool) -> Verdict:
+    """The verdict on one submission; what executors run, here or elsewhere. The sandbox is kept for the next.
+
+    Raises SandboxError if there is no sandbox; any other error is a matter of this submission and becomes a note.
+    """
+    for attempt in range(ATTEMPTS):
+        try:
+            return judge(submission, files, key=key, zygote=_zygote(trusted))
+        except SandboxError:
+            close_zygotes()
+            if attempt:
+                raise
+        except Exception as error:
+            problem = f"It could not be judged ({type(error).__name__}). Look at it by hand, or use --again."
+            return lost_verdict(submission, files, trusted=trusted, note=problem)
+    raise AssertionError("an attempt returns or raises")
+
+
+def close_zygotes() -> None:
+    """Ends the sandboxes that this thread keeps."""
+    for zygote in _of_this_thread.__dict__.pop("zygotes", {}).values():
+        zygote.close()
+
+
+def hide(*folders: Path) -> None:
+    """Keeps these folders from all boxes of sandboxes that this process starts from now on."""
+    global _hidden
+    _hidden = folders
 
 
 @contextlib.contextmanager
-def early(
-    name: str, *, folder: str | os.PathLike | None, workers: int | None, cluster: str | None, trusted: bool
-) -> Iterator["Processes | None"]:
-    """Processes that start while this one imports what it needs to grade an assignment.
+def executor(*, workers: int | None, cluster: str | None, hidden: Path) -> Iterator[tuple[Callable[[], Executor], int]]:
+    """Gives what makes an executor, anew if the last one broke, and how many submissions to send there at a time.
 
-    None where there is something to be said first: `grade` says it. Raises CannotStart without a course directory.
+    Raises CannotStart if dask is not installed, no scheduler answers within a few seconds, or it has no worker.
     """
-    folders = assignments_folder(folder)
-    can_start = cluster is None and folders.hidden(name).is_dir() and (trusted or missing_for_sandbox() is None)
-    if not can_start:
-        yield None
-        return
-    pool = local_pool(folders, workers)
-    pool.prepare(trusted=trusted)
-    with contextlib.closing(pool):
-        yield pool
+    with contextlib.ExitStack() as stack:
+        if cluster is not None:
+            client = stack.enter_context(_client(cluster))
+            yield lambda: client.get_executor(pure=False), 2 * sum(client.nthreads().values())
+            return
+        count = workers or _cores()
+
+        def make() -> Executor:
+            return stack.enter_context(ProcessPoolExecutor(count, _context(), _begin, (hidden,)))
+
+        try:
+            yield make, count + 1  # one is ready when a worker gets free
+        except BaseException:
+            for worker in multiprocessing.active_children():
+                worker.kill()  # whatever it is doing: its sandbox ends with it
+            raise
 
 
-def local_pool(folders: Folders, workers: int | None) -> "Processes":
-    """So many processes of this machine, or as many as it has cores; their boxes never see the instructor's folder."""
-    return Processes(workers or _cores(), hidden=folders.root)
+def judge_all(
+    submissions: Iterable[Submission],
+    arguments: Callable[[Submission], tuple[Any, ...]],
+    make: Callable[[], Executor],
+    width: int,
+    crashed: Callable[[Submission], Verdict],
+) -> Iterator[tuple[Submission, Verdict]]:
+    """Each submission with its verdict, in the order in which they get done.
 
-
-class Pool(ABC):
-    """Where submissions are judged: an executor, and how to begin anew.
-
-    `width` submissions are sent there at a time. An error of a `deadly` kind says that a worker died of one; a pool
-    that `retries` has tried it on other workers by then.
+    `arguments` says what to call. Where a worker dies, all that were at work are judged once more, one at a time; the
+    one that ends a worker again gets the verdict of `crashed`.
     """
-
-    width: int
-    deadly: tuple[type[BaseException], ...]
-    retries: bool
-
-    @abstractmethod
-    def prepare(self, *, trusted: bool) -> None:
-        """Begins to start what judging needs, and does not wait for it."""
-
-    @abstractmethod
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        """Has a function called by a worker."""
-
-    @abstractmethod
-    def restart(self) -> None:
-        """Begins anew after a worker died."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Ends the workers, whatever they are doing."""
-
-
-class Processes(Pool):
-    """Worker processes of this machine, which end with this one, however that ends."""
-
-    deadly, retries = (BrokenExecutor,), False
-
-    def __init__(self, workers: int, *, hidden: Path | None = None):
-        self._workers = workers
-        self._hidden = () if hidden is None else (hidden,)
-        self.width = workers + 1  # one is ready when a worker gets free
-        method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-        self._context = multiprocessing.get_context(method)
-        if method == "forkserver":
-            _start_fork_server(self._context)
-        self._executor: ProcessPoolExecutor | None = None
-        self._starting: Future | None = None  # done when the workers are there
-        self._walls = False  # whether the workers need a zygote at once; they can start their own
-        self._zygote: SandboxProcess | None = None  # of all workers
-
-    def prepare(self, *, trusted: bool) -> None:
-        self._walls = not trusted
-        self._starting = Future()
-        threading.Thread(target=self._launch, args=(self._starting,), daemon=True).start()
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        if self._starting is None:
-            self._starting = Future()
-            self._launch(self._starting)
-        try:
-            self._starting.result()
-        except SandboxError as problem:
-            raise CannotStart(refusal(str(problem))) from problem
-        except BrokenExecutor as error:
-            raise CannotStart(
-                "The processes that judge submissions end as soon as they start. Check this machine with: course doctor"
-            ) from error
-        return self._executor.submit(function, *arguments)
-
-    def restart(self) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if self._starting is not None:
-            wait([self._starting])
-            self._alive.close()  # whatever they are doing, the workers end now
-            if self._executor is not None:
-                self._executor.shutdown(wait=True, cancel_futures=True)
-            self._ends.close()
-            self._executor = self._starting = None
-            if self._zygote is not None:
-                self._zygote.end()
-                self._zygote = None
-
-    def _launch(self, starting: Future) -> None:
-        self._ends, self._alive = self._context.Pipe(duplex=False)
-        control = None
-        if self._walls:
-            try:
-                self._zygote = SandboxProcess.start("zygote", hidden=self._hidden)
-            except SandboxError as problem:
-                starting.set_exception(problem)
-                return
-            control = self._zygote.control
-        self._executor = ProcessPoolExecutor(
-            self._workers,
-            mp_context=self._context,
-            initializer=_begin_worker,
-            initargs=(self._ends, self._hidden, control),
-        )
-        try:
-            starting.set_result(self._executor.submit(os.getpid).result())
-        except BaseException as error:
-            starting.set_exception(error)
+    source, waiting, again = iter(submissions), {}, []
+    pool = make()
+    while True:
+        while len(waiting) < (width if not again else 1):
+            submission = again[0] if again else next(source, None)
+            if submission is None:
+                break
+            waiting[pool.submit(*arguments(submission))] = submission
+        if not waiting:
+            return
+        broken = False
+        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            submission = waiting.pop(future)
+            verdict = _result(future)
+            if verdict is None and submission not in again:
+                again.append(submission)
+                broken = True
+                continue
+            if verdict is None:
+                verdict, broken = crashed(submission), True
+            if submission in again:
+                again.remove(submission)
+            yield submission, verdict
+        if broken:
+            again += [submission for submission in waiting.values() if submission not in again]
+            waiting.clear()
+            pool = make()
 
 
-class Cluster(Pool):
-    """The workers of a Dask scheduler, which itself gives to another what a lost one was doing."""
-
-    retries = True
-
-    def __init__(self, address: str):
-        from course_lib.grading.cluster import dask_executor, deadly_errors
-
-        self._executor = dask_executor(address)
-        self.deadly = deadly_errors()
-        self.width = 2 * self._executor.width
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        return self._executor.submit(function, *arguments)
-
-    def prepare(self, *, trusted: bool) -> None:
-        """The workers are there."""
-
-    def restart(self) -> None:
-        """The scheduler has done so."""
-
-    def close(self) -> None:
-        self._executor.shutdown(cancel_futures=True)
-
-
-def _start_fork_server(context: Any) -> None:
-    """Begins to import what workers need, once for all, in the background; Ctrl-C is no matter of theirs."""
-    from multiprocessing import forkserver, resource_tracker
-
-    context.set_forkserver_preload([WORK, f"{__package__}.quick_end"])
-    resource_tracker.ensure_running()  # which unblocks the signal again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _result(future: Future) -> Verdict | None:
+    """The verdict, None where its worker died."""
     try:
-        forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _begin_worker(ends: Any, hidden: tuple[Path, ...], zygote: socket.socket | None) -> None:
-    import torch
-
-    from course_lib.grading.judging import borrow_zygote, hide
-
-    hide(*hidden)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of the terminal; one of them answers
-    torch.set_num_threads(1)
-    gc.freeze()  # what is there stays, so that no collection looks at it again
-    threading.Thread(target=_end_with, args=(ends,), daemon=True).start()
-    if zygote is not None:
-        borrow_zygote(zygote)
-
-
-def _end_with(pipe: Any) -> None:
-    """Ends this process when the other end of the pipe is closed, by hand or because its holder was killed."""
-    try:
-        pipe.recv_bytes()
-    except (EOFError, OSError):
-        pass
-    os._exit(1)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return future.result()
+    except BrokenExecutor:
+        return None
+    except CancelledError:
+        raise CannotStart("The cluster was lost. What was graded so far is kept; start again.") from None
+    except SandboxError as problem:
+        raise CannotStart(f"{problem}. What was graded so far is kept.") from problem
+    except Exception as problem:
+        if type(problem).__name__ == "KilledWorker":  # Dask has tried it on several
+            return None
+        raise CannotStart(f"A submission could not be judged elsewhere: {problem!r}. What was graded is kept.") from problem
 
 
 def refusal(problem: str) -> str:
     """What to say where there is no sandbox."""
     return f"{problem}. For students whom you trust, judge without a sandbox: --trusted-students"
+
+
+def _client(address: str) -> Any:
+    try:
+        from distributed import Client
+        from distributed.comm import get_address_host_port
+    except ImportError as error:
+        raise CannotStart(
+            "Grading on a cluster needs dask, which is not installed here. In the folder of the course this installs "
+            "it: pip install --editable '.[dask]'"
+        ) from error
+    try:
+        with socket.create_connection(get_address_host_port(address), timeout=SECONDS_TO_CONNECT):
+            pass
+        client = Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
+    except Exception as error:  # whatever listens there instead of a scheduler may answer anything
+        raise CannotStart(NO_SCHEDULER.format(address)) from error
+    if not client.nthreads():
+        client.close()
+        raise CannotStart(f"The Dask scheduler at {address} has no worker. Start one with: dask worker {address}")
+    return client
+
+
+def _context() -> Any:
+    """A process that has imported all, and forks the workers."""
+    methods = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    if "forkserver" in methods:
+        context.set_forkserver_preload([__name__])
+    return context
+
+
+def _begin(hidden: Path) -> None:
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of the terminal; one of them answers
+    torch.set_num_threads(1)
+    hide(hidden)
+    gc.freeze()  # what is there stays, so that no collection looks at it again
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    multiprocessing.parent_process().join()  # until the grader is gone, however it ended
+    os._exit(1)
+
+
+def _zygote(trusted: bool) -> Zygote:
+    kept = _of_this_thread.__dict__.setdefault("zygotes", {})
+    if trusted not in kept:
+        kept[trusted] = Zygote(trusted=trusted, hidden=_hidden)
+    return kept[trusted]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -7,7 +7,6 @@ reference's own text, which are judged as submissions are, in the sandbox.
 
 import os
 import threading
-import types
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,56 +16,22 @@ from rich.console import Console
 from rich.table import Table
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.folders import Folders, assignments_folder
+from course_lib.grading.folders import assignments_folder
 from course_lib.grading.intake import Submission
 from course_lib.grading.judge import GRADED, judge
 from course_lib.grading.sandbox import SandboxError, Zygote
 from course_lib.grading.spec import AssignmentFiles, LoadedAssignment, Task, load, read_assignment
-from course_lib.grading.tables import rewritten, unproved
+from course_lib.grading.tables import WrongAnswer, unproved, wrong_answers
 
-FILE = "wrong_solutions.py"
-FEWEST = 6  # wrong solutions of a task
 MOST_WORKERS = 8  # each holds a process with torch
 KEYS = tuple(bytes([number]) * 32 for number in range(1, 4))  # three draws of hidden inputs
-
-
-@dataclass(frozen=True, kw_only=True)
-class WrongSolution:
-    """An answer with a known mistake: the whole text of the cell, and what its judging must show.
-
-    Give either `passes` or `fails`, names of the task's checks: all others do the opposite. A check that is not
-    reached because it `needs` another counts as failed. `says` is the misconception that the report has to name; with
-    nothing but that, whatever fails will do. Raises ValueError if both are given or neither is.
-    """
-
-    name: str
-    answer: str
-    passes: tuple[str, ...] | None = None
-    fails: tuple[str, ...] | None = None
-    says: str = ""
-
-    def __post_init__(self) -> None:
-        if (self.passes is None) == (self.fails is None) and not (self.says and self.passes is None):
-            raise ValueError(f"the wrong solution {self.name!r} needs either passes or fails")
-
-    def failing(self, task: Task) -> frozenset[str] | None:
-        """The checks that it has to fail, None for any. Raises ValueError for a name that is none of the task's."""
-        if self.passes is self.fails is None:
-            return None
-        names = {check.name for check in task.checks}
-        listed = set(self.fails if self.passes is None else self.passes)
-        if unknown := sorted(listed - names):
-            raise ValueError(
-                f"the wrong solution {self.name!r} names {unknown[0]!r}, which is no check of task {task.name!r}"
-            )
-        return frozenset(listed if self.passes is None else names - listed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
     """One answer to judge, or all of them: its task ("" for all), its text, and what it must earn and fail.
 
-    Without `failing` it must earn less than everything.
+    With `failing` None it must earn less than everything.
     """
 
     task: str
@@ -88,7 +53,7 @@ class Outcome:
 
 
 def prove(name: str, *, folder: str | os.PathLike | None = None, workers: int | None = None) -> int:
-    """Judges reference, release and wrong solutions of an assignment, and prints what each earned.
+    """Judges reference, release and wrong answers of an assignment, and prints what each earned.
 
     Returns 0 if everything is as it should be, else 1 after one line for each deviation. Raises CannotStart for an
     unknown assignment, files that do not fit each other, and where there is no sandbox.
@@ -96,108 +61,54 @@ def prove(name: str, *, folder: str | os.PathLike | None = None, workers: int | 
     folders = assignments_folder(folder)
     try:
         files = read_assignment(folders.root, name)
-        wrong = read_wrong_solutions(folders, name)
-        planned = trials(load(files), wrong)
+        loaded = load(files)
+        planned = trials(loaded)
         outcomes = run_trials(planned, files, workers=workers)
     except (ValueError, SandboxError) as problem:
         raise CannotStart(str(problem)) from None
     console = Console(soft_wrap=True)
     console.print(_table(outcomes))
-    found = [*gaps(load(files), wrong), *(line for outcome in outcomes for line in outcome.deviations)]
+    tables = loaded.assignment.tables
+    found = [line for table in tables for line in unproved(table)]
+    found += [line for outcome in outcomes for line in outcome.deviations]
     for line in found:
         console.print(f"✗ {line}", style="red", markup=False, highlight=False)
     if not found:
-        count = sum(map(len, wrong.values()))
-        mistakes = sum(len(mistake.ways) for table in load(files).assignment.tables for mistake in table.mistakes)
-        named = f", {mistakes} mistakes in tables: each was named" if mistakes else ""
-        console.print(f"✓ {len(planned)} judgements, {count} wrong solutions: each earned what it deserves{named}.")
+        mistakes = sum(len(mistake.ways) for table in tables for mistake in table.mistakes)
+        wrong = sum(1 for trial in planned if trial.task)
+        console.print(
+            f"✓ {len(planned)} judgements, {wrong} wrong answers: each earned what it deserves, {mistakes} mistakes in "
+            "tables: each was named."
+        )
     return 1 if found else 0
 
 
-def read_wrong_solutions(folders: Folders, name: str) -> dict[str, tuple[WrongSolution, ...]]:
-    """The wrong solutions of each task, from its table or from a file.
-
-    Raises ValueError where there is neither, and for a file that does not define them.
-    """
-    loaded = load(read_assignment(folders.root, name))
-    solutions = {cell.grade_id: cell.source for cell in loaded.cells if cell.kind == "solution"}
-    wrong = {
-        table.name: tuple(
-            WrongSolution(name=told, answer=text, **expected)
-            for told, text, expected in rewritten(table, solutions[table.name])
-        )
-        for table in loaded.assignment.tables
-    }
-    path = folders.hidden(name) / FILE
-    if wrong and not path.is_file():
-        return wrong
-    if not path.is_file():
-        raise ValueError(f"Assignment {name} has no wrong solutions to prove it with: {path} is missing.")
-    module = types.ModuleType(f"wrong_solutions_{name}")
-    try:
-        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
-    except Exception as error:
-        raise ValueError(f"{path} does not load: {type(error).__name__}: {error}") from error
-    written = getattr(module, "WRONG", None)
-    if not isinstance(written, dict):
-        raise ValueError(f"{path} has to define WRONG, a dictionary from tasks to wrong solutions.")
-    return wrong | {task: (*wrong.get(task, ()), *solutions) for task, solutions in written.items()}
-
-
-def trials(loaded: LoadedAssignment, wrong: Mapping[str, tuple[WrongSolution, ...]]) -> list[Trial]:
-    """Everything that is to be judged. Raises ValueError for an unknown task or check, or a name given twice."""
-    tasks = {task.name: task for task in loaded.assignment.tasks}
-    if unknown := sorted(wrong.keys() - tasks.keys()):
-        raise ValueError(f"There are wrong solutions for {unknown[0]!r}, which is no task of the assignment.")
-    reference = {cell.grade_id: cell.source for cell in loaded.cells if cell.kind == "solution"}
-    all_checks = frozenset(check.name for task in tasks.values() for check in task.checks)
+def trials(loaded: LoadedAssignment) -> list[Trial]:
+    """All that has to be judged."""
+    right = {cell.grade_id: cell.source for cell in loaded.cells if cell.kind == "solution"}
+    tasks = loaded.assignment.tasks
+    every = frozenset(check.name for task in tasks for check in task.checks)
     planned = [
-        Trial(task="", name="the reference", answers=reference, deserves=loaded.assignment.points, failing=frozenset()),
-        Trial(task="", name="the release", answers=loaded.stubs, deserves=0.0, failing=all_checks),
+        Trial(task="", name="the reference", answers=right, deserves=loaded.assignment.points, failing=frozenset()),
+        Trial(task="", name="the cells as handed out", answers=dict(loaded.stubs), deserves=0.0, failing=every),
     ]
-    for task in tasks.values():
-        solutions = wrong.get(task.name, ())
-        names = [solution.name for solution in solutions]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"Task {task.name!r} has two wrong solutions with the name {twice[0]!r}.")
-        for solution in solutions:
-            failing = solution.failing(task)
-            planned.append(
-                Trial(
-                    task=task.name,
-                    name=solution.name,
-                    answers={task.name: solution.answer},
-                    deserves=sum(check.points for check in task.checks if check.name not in (failing or ())),
-                    failing=failing,
-                    says=solution.says,
-                )
-            )
+    for task, table in zip(tasks, loaded.assignment.tables, strict=True):
+        names = frozenset(check.name for check in task.checks)
+        planned += [_trial(task, wrong, names) for wrong in wrong_answers(table, right[task.name])]
     return planned
 
 
-def gaps(loaded: LoadedAssignment, wrong: Mapping[str, tuple[WrongSolution, ...]]) -> list[str]:
-    """What the wrong solutions leave unproved: too few of a task, one that fails nothing, a check that none fails."""
-    lines = []
-    tables = {table.name: table for table in loaded.assignment.tables}
-    for task in loaded.assignment.tasks:
-        if task.name in tables:
-            lines += unproved(tables[task.name])
-            continue
-        solutions = wrong.get(task.name, ())
-        if len(solutions) < FEWEST:
-            lines.append(f"{task.name}: {len(solutions)} wrong solutions, at least {FEWEST} are needed")
-        lines += [
-            f"{task.name}: {solution.name!r} fails no check, so it proves nothing"
-            for solution in solutions
-            if not solution.failing(task)
-        ]
-        failed = {name for solution in solutions for name in solution.failing(task)}
-        lines += [
-            f"{task.name}: no wrong solution fails the check {check.name!r}"
-            for check in task.checks
-            if check.name not in failed
-        ]
-    return lines
+def _trial(task: Task, wrong: WrongAnswer, names: frozenset[str]) -> Trial:
+    failing = names if wrong.fails == "all" else None if wrong.fails is None else frozenset(wrong.fails) & names
+    lost = sum(check.points for check in task.checks if failing and check.name in failing)
+    return Trial(
+        task=task.name,
+        name=wrong.name,
+        answers={task.name: wrong.text},
+        deserves=task.points - lost,
+        failing=failing,
+        says=wrong.says,
+    )
 
 
 def run_trials(planned: list[Trial], files: AssignmentFiles, *, workers: int | None = None) -> list[Outcome]:
@@ -235,26 +146,21 @@ def examine(trial: Trial, key: bytes, files: AssignmentFiles, zygote: Zygote) ->
 
 def _deviations(trial: Trial, judged: Mapping[str, Any], verdict: Mapping[str, Any]) -> Iterator[str]:
     place = f"{trial.task}: {trial.name!r}" if trial.task else trial.name
-    found = []
-    for task in judged.values():
-        for check in task["checks"]:
-            found += [finding["misconception"] for finding in check["findings"]]
-            if trial.failing is None:
-                continue
-            if check["passed"] and check["name"] in trial.failing:
-                yield f"{place} passes the check {check['name']!r}, which it should fail"
-            if not check["passed"] and check["name"] not in trial.failing:
-                reasons = "; ".join(f"{f['misconception']}: {f['message']}" for f in check["findings"])
-                yield f"{place} fails the check {check['name']!r}, which it should pass ({reasons})"
+    checks = [check for task in judged.values() for check in task["checks"]]
+    found = [finding["misconception"] for check in checks for finding in check["findings"]]
+    for check in checks if trial.failing is not None else ():
+        if check["passed"] and check["name"] in trial.failing:
+            yield f"{place} passes the check {check['name']!r}, which it should fail"
+        if not check["passed"] and check["name"] not in trial.failing:
+            reasons = "; ".join(f"{f['misconception']}: {f['message']}" for f in check["findings"])
+            yield f"{place} fails the check {check['name']!r}, which it should pass ({reasons})"
     earned = sum(task["points"] for task in judged.values())
-    if trial.failing is None:
-        if earned > trial.deserves - 0.5:
-            yield f"{place} earns all points"
-    elif abs(earned - trial.deserves) > 1e-9:
+    if trial.failing is None and earned > trial.deserves - 0.5:
+        yield f"{place} earns all points"
+    if trial.failing is not None and abs(earned - trial.deserves) > 1e-9:
         yield f"{place} earns {earned:g} points in place of {trial.deserves:g}"
     if trial.says and trial.says not in found:
-        named = ", ".join(dict.fromkeys(found)) or "nothing"
-        yield f"{place} is not told {trial.says!r}, but: {named}"
+        yield f"{place} is not told {trial.says!r}, but: {', '.join(dict.fromkeys(found)) or 'nothing'}"
     if verdict["status"] != GRADED:
         yield f"{place} needs attention: {' '.join(verdict['notes'])}"
 
@@ -262,13 +168,13 @@ def _deviations(trial: Trial, judged: Mapping[str, Any], verdict: Mapping[str, A
 def _table(outcomes: list[Outcome]) -> Table:
     table = Table("task", "answer", "fails", "earns", "deserves", "")
     for outcome in outcomes:
-        trial = outcome.trial
+        trial, some = outcome.trial, outcome.trial.failing is None
         table.add_row(
             trial.task,
             trial.name,
-            "some" if trial.failing is None else str(len(trial.failing)),
+            "some" if some else str(len(trial.failing)),
             f"{outcome.earned:g} of {outcome.possible:g}",
-            "less" if trial.failing is None else f"{trial.deserves:g}",
+            "less" if some else f"{trial.deserves:g}",
             "✗" if outcome.deviations else "✓",
         )
     return table

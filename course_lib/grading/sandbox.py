@@ -1,128 +1,142 @@
 """Boxes: processes in which a student's code answers the judge, and can do nothing else.
 
-A `Zygote` is a process with torch loaded in a sandbox made by bubblewrap. It forks a `Box` in some hundredths of a
-second; each box has its own walls (see `boxed.confine`). Requests and replies go through two pipes (see `boxed.wire`).
+A `Zygote` is a process with torch loaded, the first one in a sandbox of bubblewrap's. It forks one `Box` at a time, in
+some hundredths of a second; a box forks a copy of itself for each task. Requests and replies go through a socket (see
+`boxed.wire`), printed text into a file. Limits count processor time, so that a busy machine changes no verdict.
 """
 
 import contextlib
+import functools
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 import psutil
 from torch import Tensor
 
-from course_lib.grading import bubblewrap
-from course_lib.grading.boxed.limits import LOST, Limits
-from course_lib.grading.boxed.wire import Handle, WireError, arrays_in, pack
-from course_lib.grading.boxed.worker import CUT_OFF, ERROR_NAMES, OWN_ERROR, TOO_LARGE
-from course_lib.grading.lines import Line, PolledLine, ThreadedLine
-from course_lib.grading.sandbox_process import (
-    END_SECONDS,
-    Borrowed,
-    SandboxError,
-    SandboxProcess,
-    close_in_children,
-    sandbox_problem,
+from course_lib.grading import bubblewrap, seccomp
+from course_lib.grading.boxed.wire import Handle, WireError, arrays_in, pack, receive
+from course_lib.grading.boxed.worker import CUT_OFF, TOO_LARGE
+from course_lib.tasks.core import Gradients
+
+START_SECONDS = 120  # at most for loading torch
+END_SECONDS = 20  # at most until a box is gone
+WALL = 8  # wall seconds for each CPU second that is allowed
+ALLOW = (
+    "allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 (Debian), "
+    "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), "
+    "sudo sysctl user.max_user_namespaces=10000 (Red Hat); in a container, start it so that it may make them"
 )
-
-__all__ = [
-    "Box",
-    "BoxEnded",
-    "BoxLost",
-    "Gradients",
-    "Handle",
-    "Limits",
-    "SandboxError",
-    "StudentError",
-    "Zygote",
-    "sandbox_problem",
-]
-
-ATTEMPTS = 3  # at making a box
-GRACE = 3  # seconds between the end of a box's pipes and its own
-
-
-class StudentError(Exception):
-    """The student's code raised; what it said stays in the box, since it may hold hidden inputs."""
-
-    def __init__(self, kind: str):
-        super().__init__(kind)
-        self.kind = kind
-
-
-class BoxEnded(StudentError):
-    """The box is gone: `reason` is "time", "cpu", "memory", "processes", "exit", "protocol" or "closed"."""
-
-    def __init__(self, reason: str):
-        super().__init__(f"the box ended: {reason}")
-        self.reason = reason
-
-
-class BoxLost(SandboxError):
-    """One box was lost, by no fault of its own; the others and what makes them are well."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gradients:
-    """With respect to each positional argument (None: not differentiable, or unused) and each parameter."""
+class Limits:
+    """What all processes of a box together may use; a box that goes beyond is ended."""
 
-    inputs: list[Tensor | None]
-    parameters: dict[str, Tensor]
+    memory: int = 3 << 30  # bytes; also the address space of each process
+    processes: int = 32  # threads count
+    disk: int = 64 << 20  # bytes in each of /tmp and /dev/shm, and in one file
+    open_files: int = 128  # of each process
+    reply_bytes: int = 64 << 20  # of tensors in one answer
 
 
-@runtime_checkable
+class SandboxError(Exception):
+    """There is no sandbox here, or it broke; no student's fault."""
+
+
+class StudentError(Exception):
+    """The student's code raised: the kind of the error, its own words, and the line, " in line 2, `...`"."""
+
+    def __init__(self, kind: str, words: str = "", line: str = "", *, entered: bool = True, unwritten: bool = False):
+        super().__init__(words)
+        self.kind, self.words, self.line, self.entered, self.unwritten = kind, words, line, entered, unwritten
+
+
+class BoxEnded(StudentError):
+    """The box is gone: `reason` is "time", "memory", "processes", "exit", "protocol" or "closed"."""
+
+    def __init__(self, reason: str):
+        super().__init__("BoxEnded", reason)
+        self.reason = reason
+
+
+@dataclass
+class Clock:
+    """CPU seconds that are allowed from `start` on, a moment of `time.monotonic`, and WALL times as many in all."""
+
+    seconds: float
+    start: float
+
+    def is_over(self, used_since: Any) -> bool:
+        """Whether they are used up; `used_since(moment)` gives CPU seconds, and is asked only where it matters."""
+        passed = time.monotonic() - self.start
+        return passed >= self.seconds and (passed >= WALL * self.seconds or used_since(self.start) >= self.seconds)
+
+    @property
+    def left(self) -> float:
+        """Wall seconds until it is to be looked at again."""
+        return max(0.02, self.start + self.seconds - time.monotonic())
+
+
 class Body(Protocol):
-    """The process of a box as the judge sees it: a line to talk by, and an end."""
+    """The processes of a box as the judge sees them."""
 
-    line: Line
+    line: socket.socket
 
-    def end(self, *, seconds: float = 0) -> str:
-        """Ends all its processes, waits until they are gone, and says why.
+    def used_since(self, moment: float) -> float:
+        """CPU seconds of all of them since then."""
 
-        One that seems to be ending by itself is given these `seconds` for it. The reason is "protocol" for one that
-        was still alive then, "lost" if it is no fault of its own, and empty if nobody is left to say it.
-        """
+    def end(self, *, soon: bool) -> str:
+        """Ends them all, waits until they are gone, and says why; with `soon` it seems to be ending by itself."""
 
 
 class Zygote:
-    """Makes boxes. With `trusted=True` they are plain processes without walls.
+    """Makes one box after the other. With `trusted=True` they are plain processes without walls.
 
-    `hidden` names folders that no box may see even if they lie where Python's libraries do; `borrowed` is the control
-    of another process's zygote, which is asked as long as it lives (see `SandboxProcess`).
+    `hidden` names folders that no box may see even if they lie where Python's libraries do.
     Raises SandboxError, with what to do, where there is no sandbox.
     """
 
-    def __init__(self, *, trusted: bool = False, hidden: Sequence[Path] = (), borrowed: socket.socket | None = None):
-        self.trusted = trusted
-        self._hidden = tuple(hidden)
-        self._lock = threading.Lock()
-        self._process: SandboxProcess | Borrowed | None = None if borrowed is None else Borrowed(borrowed)
-        if not trusted and borrowed is None:
-            if (problem := sandbox_problem()) is not None:
-                raise SandboxError(problem)
-            self._process = SandboxProcess.start("zygote", hidden=self._hidden)
+    def __init__(self, *, trusted: bool = False, hidden: Sequence[Path] = (), limits: Limits | None = None):
+        self.trusted, self.limits, self._hidden = trusted, limits or Limits(), tuple(hidden)
+        self.control: socket.socket | None = None
+        if not trusted:
+            self._start()
 
-    def box(self, limits: Limits | None = None) -> "Box":
-        """A fresh box. Raises SandboxError if there cannot be one."""
-        limits = Limits() if limits is None else limits
-        return Box(PlainBody(limits) if self.trusted else self._walled(limits))
+    def box(self) -> "Box":
+        """A fresh box; the one before has to be closed. Raises SandboxError if there cannot be one."""
+        log = tempfile.TemporaryFile()
+        if self.trusted:
+            return Box(PlainBody(log, self.limits), log, self.limits)
+        for _ in range(2):
+            if self.control is None:
+                self._start()
+            with contextlib.suppress(OSError):
+                return Box(WalledBody(self, log), log, self.limits)
+            self.close()  # the system has ended it, such as when memory ran out
+        raise SandboxError("The sandbox makes no box")
 
     def close(self) -> None:
-        """Ends all boxes, too."""
-        if self._process is not None:
-            self._process.end()
-            self._process = None
+        """Ends the box that there is, too."""
+        if self.control is not None:
+            self.control.close()
+            self.control = None
+            try:
+                self._process.wait(timeout=END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
 
     def __enter__(self) -> "Zygote":
         return self
@@ -130,46 +144,90 @@ class Zygote:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _walled(self, limits: Limits) -> "WalledBody":
-        with self._lock:
-            if self._process is None:
-                raise SandboxError("this zygote is closed")
-            for _ in range(ATTEMPTS):
-                try:
-                    return WalledBody(self._process, limits)
-                except OSError as problem:
-                    complaint = self._process.complaint() or str(problem)
-                    if not self._process.alive():  # the system ended it, such as when memory ran out
-                        self._process.end()
-                        self._process = SandboxProcess.start("zygote", hidden=self._hidden)
-            raise SandboxError(f"The sandbox makes no box: {complaint}")
+    def _start(self) -> None:
+        if (problem := bubblewrap.problem()) is not None:
+            raise SandboxError(problem)
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        errors, filter_ = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        with theirs, errors, filter_:
+            filter_.write(seccomp.program())
+            filter_.seek(0)
+            given = theirs.fileno(), filter_.fileno()
+            self._process = subprocess.Popen(
+                bubblewrap.command(*given, json.dumps(asdict(self.limits)), self.limits.disk, hidden=self._hidden),
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                pass_fds=given,
+                start_new_session=True,  # Ctrl-C is for the judge
+                env={},
+            )
+            theirs.close()
+            self.control.settimeout(START_SECONDS)
+            try:
+                ready = self.control.recv(64) == b"ready"
+            except OSError:
+                ready = False
+            if not ready:
+                self.close()
+                errors.seek(0)
+                raise SandboxError(_why_not(errors.read()[-2000:].decode(errors="replace").strip()))
+
+
+@functools.cache
+def sandbox_problem() -> str | None:
+    """Why there can be no sandbox here, in one sentence that says what to do; None if there can: one was tried."""
+    try:
+        with Zygote() as zygote:
+            zygote.box().close()
+    except (SandboxError, OSError) as problem:
+        return f"{problem}."
+    return None
 
 
 class Box:
     """One student's code behind walls, or what is left of it.
 
     Every method raises BoxEnded once the box has ended, and StudentError if the student's code raises; WireError for an
-    argument that cannot be sent; SandboxError if the box was lost, which is not the student's fault.
+    argument that cannot be sent; SandboxError if the sandbox broke, which is not the student's fault.
     """
 
-    def __init__(self, body: Body):
+    def __init__(self, body: Body, log: Any, limits: Limits):
         self.ended: str | None = None
-        self._body = body
+        self.copy_ended: str | None = None  # the same of the copy, which may end alone
+        self.task: Clock | None = None  # what all questions together may use, while a copy answers
+        self.slow = 0.0  # the limit that was broken, in CPU seconds
+        self._body, self._log, self._limits = body, log, limits
+
+    def printed(self, start: int = 0, most: int = 1 << 16) -> bytes:
+        """What the student's code printed, from a place on."""
+        with contextlib.suppress(ValueError):  # closed
+            return os.pread(self._log.fileno(), most, start) if hasattr(os, "pread") else _read(self._log, start, most)
+        return b""
 
     @property
-    def log(self) -> bytes:
-        """What the student's code printed, up to the limit; all of it once the box is closed."""
-        return self._body.line.printed
+    def printed_so_far(self) -> int:
+        """How many bytes were printed."""
+        return os.fstat(self._log.fileno()).st_size
 
-    def load(self, source: str, *, seconds: float = 10) -> str | None:
-        """Runs a cell's code; returns the kind of error that it raised, or None."""
+    def used_since(self, moment: float) -> float:
+        """CPU seconds of all its processes since then."""
+        return self._body.used_since(moment)
+
+    def load(self, source: str, *, seconds: float = 10) -> StudentError | None:
+        """Runs a cell's code; returns the error that it raised, or None."""
         try:
             self._ask("load", seconds, source=source)
         except BoxEnded:
             raise
         except StudentError as error:
-            return error.kind
+            return error
         return None
+
+    def uses(self, sources: Sequence[str], names: Sequence[Sequence[str]]) -> list[Any]:
+        """Where each source uses one of its names (see `worker.uses`); asked of a box in which nothing has run yet."""
+        found = self._ask("uses", 20, sources=list(sources), names=[list(some) for some in names]).get("value")
+        return found if isinstance(found, list) and len(found) == len(names) else [None] * len(names)
 
     def call(
         self,
@@ -185,7 +243,14 @@ class Box:
         Handles may be among the arguments. Arrays that the function overwrites are overwritten here, too.
         """
         reply = self._ask("call", seconds, target=target, method=method, keep=keep, args=list(args), kwargs=kwargs)
-        self._overwrite(list(arrays_in([list(args), kwargs])), reply.get("changed"))
+        given, changed = list(arrays_in([list(args), kwargs])), reply.get("changed")
+        for place, value in changed.items() if isinstance(changed, dict) else ():
+            if not (type(place) is int and 0 <= place < len(given) and _is_like(value, given[place])):
+                raise self._end("protocol")
+            if isinstance(value, Tensor):
+                given[place].data = value
+            else:
+                given[place][...] = value
         if keep and not isinstance(reply.get("value"), Handle):
             raise self._end("protocol")
         return reply.get("value")
@@ -194,7 +259,7 @@ class Box:
         """The parameters and buffers of a module in the box, by name."""
         value = self._ask("parameters", seconds, handle=handle).get("value")
         if not _is_named_tensors(value):
-            raise StudentError(OWN_ERROR)
+            raise StudentError("TypeError", "the module's state is no dictionary of tensors")
         return value
 
     def set_parameters(self, handle: Handle, values: Mapping[str, Tensor], *, seconds: float = 5) -> None:
@@ -202,29 +267,32 @@ class Box:
         self._ask("set_parameters", seconds, handle=handle, values=dict(values))
 
     def gradients(
-        self,
-        target: str | Handle,
-        *args: Any,
-        output_gradient: Tensor,
-        seconds: float = 5,
-        **kwargs: Any,
+        self, target: str | Handle, *args: Any, output_gradient: Tensor, seconds: float = 5, **kwargs: Any
     ) -> Gradients:
         """Gradients of <output, output_gradient> with respect to the arguments and, of a module, the parameters."""
-        value = self._ask(
-            "gradients", seconds, target=target, args=list(args), kwargs=kwargs, output_gradient=output_gradient
-        ).get("value")
-        match value:
-            case {"inputs": list(inputs), "parameters": dict(parameters)}:
-                fits = len(inputs) == len(args) and all(map(_is_gradient, args, inputs))
-                if fits and _is_named_tensors(parameters):
-                    return Gradients(inputs=inputs, parameters=parameters)
-        raise StudentError(OWN_ERROR)
+        given = {"target": target, "args": list(args), "kwargs": kwargs, "output_gradient": output_gradient}
+        match self._ask("gradients", seconds, **given).get("value"):
+            case {"inputs": list(inputs), "parameters": dict(parameters)} if len(inputs) == len(args):
+                if all(map(_is_gradient, args, inputs)) and _is_named_tensors(parameters):
+                    return Gradients(inputs, parameters)
+        raise StudentError("TypeError", "the gradients are none")
+
+    @contextlib.contextmanager
+    def copy(self, seconds: float) -> Iterator["Box"]:
+        """Within, a copy of the box answers, and may use so many CPU seconds; then it is as it was, or has ended."""
+        self._ask("fork", END_SECONDS)
+        self.task, self.copy_ended = Clock(seconds, time.monotonic()), None
+        try:
+            yield self
+            with contextlib.suppress(BoxEnded):
+                self._ask("end", END_SECONDS)
+        finally:
+            self.task = self.copy_ended = None
 
     def close(self) -> None:
         """Ends all its processes and waits until they are gone."""
         if self.ended is None:
             self._end("closed")
-        self._body.line.close()
 
     def __enter__(self) -> "Box":
         return self
@@ -233,11 +301,14 @@ class Box:
         self.close()
 
     def _ask(self, operation: str, seconds: float, **request: Any) -> dict[str, Any]:
-        if self.ended is not None:
-            raise BoxEnded(self.ended)
+        if over := self.ended or self.copy_ended:
+            raise BoxEnded(over)
         question = pack({"operation": operation, **request}, strict=True)
+        clocks = [Clock(seconds, time.monotonic()), *([self.task] if self.task else [])]
         try:
-            reply = self._body.line.ask(question, seconds=seconds)
+            self._body.line.settimeout(WALL * seconds)
+            self._body.line.sendall(question)
+            reply = receive(lambda count: self._read(count, clocks), most=self._limits.reply_bytes)
         except TimeoutError:
             raise self._end("time") from None
         except WireError:
@@ -245,36 +316,141 @@ class Box:
         except (EOFError, OSError):
             raise self._end(None) from None
         match reply:
-            case {"error": str(name), **rest} if not rest:
-                raise StudentError(name if name in ERROR_KINDS else OWN_ERROR)
+            case {"ended": True, **rest} if not rest and self.task:  # the copy has; the box goes on
+                self.copy_ended = "exit"
+                raise BoxEnded("exit")
+            case {"error": {"kind": str(kind), **told}, **rest} if not rest:
+                raise _student_error(kind, told)
             case {"value": _, **rest} if rest.keys() <= {"changed"}:
                 return reply
         raise self._end("protocol")
 
-    def _overwrite(self, given: list[Tensor | np.ndarray], changed: Any) -> None:
-        for index, value in changed.items() if isinstance(changed, dict) else ():
-            if not (type(index) is int and 0 <= index < len(given) and _is_like(value, given[index])):
-                raise self._end("protocol")
-            old = given[index]
-            if isinstance(old, np.ndarray):
-                old[...] = value
-            elif old.shape == value.shape:
-                old.detach().copy_(value)
-            else:
-                old.data = value
+    def _read(self, count: int, clocks: Sequence[Clock]) -> bytes:
+        """Exactly so many bytes. Raises TimeoutError when a clock is over, even if there is more to come."""
+        data, line = bytearray(), self._body.line
+        while len(data) < count:
+            line.settimeout(min(clock.left for clock in clocks))
+            with contextlib.suppress(TimeoutError):
+                part = line.recv(min(count - len(data), 1 << 20))
+                if not part:
+                    raise EOFError
+                data += part
+            for clock in clocks:
+                if clock.is_over(self._body.used_since):
+                    self.slow = clock.seconds
+                    raise TimeoutError
+        return bytes(data)
 
     def _end(self, reason: str | None) -> BoxEnded:
-        found = self._body.end(seconds=0 if reason else GRACE)
-        self.ended = reason or found or "closed"
-        if reason is None and found == LOST:
-            raise BoxLost("The machine ran out of memory")
-        if not (reason or found):
-            raise SandboxError("The sandbox ended with all its boxes")
+        found = self._body.end(soon=reason is None)
+        self._body.line.close()
+        self.ended = self.copy_ended = reason or found or "closed"
+        if not found:
+            raise SandboxError("The sandbox ended with its box")
         return BoxEnded(self.ended)
 
 
-REASONS = {signal.SIGKILL: "memory", signal.SIGXCPU: "cpu"} if os.name == "posix" else {}
-ERROR_KINDS = frozenset([*ERROR_NAMES.values(), TOO_LARGE, CUT_OFF])
+class WalledBody:
+    """A box in the sandbox."""
+
+    def __init__(self, zygote: Zygote, log: Any):
+        self._zygote, self._reason = zygote, ""
+        self.line, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(zygote.control, [b"box"], [theirs.fileno(), log.fileno()])
+
+    def used_since(self, moment: float) -> float:
+        """As `Body.used_since`; infinite for a box that has just ended."""
+        with contextlib.suppress(OSError):
+            self._zygote.control.send(f"used {moment}".encode())
+            kind, _, value = self._hear(END_SECONDS).partition(" ")
+            return float(value) if kind == "used" else float("inf")
+        return float("inf")
+
+    def end(self, *, soon: bool) -> str:
+        """As `Body.end`; empty if nobody is left to say it."""
+        try:
+            if soon and not self._reason:  # it has closed its line: gone by itself, or to disturb
+                with contextlib.suppress(TimeoutError):
+                    self._hear(3)
+            if not self._reason:
+                self._zygote.control.send(b"end")
+            while not self._reason:
+                self._hear(END_SECONDS)
+        except OSError:
+            self._zygote.close()
+        return "protocol" if soon and self._reason == "closed" else self._reason
+
+    def _hear(self, seconds: float) -> str:
+        self._zygote.control.settimeout(seconds)
+        message = self._zygote.control.recv(64).decode()
+        if not message:
+            raise OSError("the zygote is gone")
+        if message.startswith("ended "):
+            self._reason = message.split()[1]
+        return message
+
+
+class PlainBody:
+    """A process without walls, for students who are trusted, and for one's own code on one's own machine."""
+
+    def __init__(self, log: Any, limits: Limits):
+        token = secrets.token_hex(16)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            worker = f"{__package__}.boxed.worker"
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", worker, str(server.getsockname()[1]), token, str(limits.reply_bytes)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd=tempfile.gettempdir(),
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **bubblewrap.SETTINGS},
+            )
+            server.settimeout(START_SECONDS)
+            try:
+                self.line, _ = server.accept()
+                self.line.settimeout(START_SECONDS)
+                if self.line.recv(len(token), socket.MSG_WAITALL) != token.encode():
+                    raise OSError
+            except OSError:
+                self._process.kill()
+                raise SandboxError("A process for the answers does not start") from None
+        self._seen = {0.0: 0.0}
+
+    def used_since(self, moment: float) -> float:
+        """As `Body.used_since`; what was used before is known from the first time that somebody asks."""
+        used = 0.0
+        with contextlib.suppress(psutil.Error):
+            first = psutil.Process(self._process.pid)
+            for process in (first, *first.children(recursive=True)):
+                with contextlib.suppress(psutil.Error):
+                    used += sum(process.cpu_times()[:2])
+        if moment not in self._seen:
+            self._seen[moment] = max(0.0, used - (time.monotonic() - moment))
+        return used - self._seen[moment]
+
+    def end(self, *, soon: bool) -> str:
+        """As `Body.end`, as far as its processes can be found."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=3 if soon else 0)
+        by_itself = self._process.poll() is not None
+        with contextlib.suppress(psutil.Error):
+            for process in psutil.Process(self._process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+        if os.name == "posix":
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+        return "exit" if by_itself else "protocol" if soon else "closed"
+
+
+def _student_error(kind: str, told: Mapping[str, Any]) -> StudentError:
+    texts = [told.get(name) if isinstance(told.get(name), str) else "" for name in ("words", "line")]
+    flags = {name: told.get(name) is True for name in ("entered", "unwritten")}
+    return StudentError(kind, *texts, **flags)
 
 
 def _is_like(new: Any, old: Tensor | np.ndarray) -> bool:
@@ -285,9 +461,7 @@ def _is_like(new: Any, old: Tensor | np.ndarray) -> bool:
 
 
 def _is_named_tensors(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(name, str) and isinstance(part, Tensor) for name, part in value.items()
-    )
+    return isinstance(value, dict) and all(isinstance(k, str) and isinstance(part, Tensor) for k, part in value.items())
 
 
 def _is_gradient(of: Any, gradient: Any) -> bool:
@@ -296,86 +470,15 @@ def _is_gradient(of: Any, gradient: Any) -> bool:
     return isinstance(of, Tensor) and isinstance(gradient, Tensor) and gradient.shape == of.shape
 
 
-class WalledBody:
-    """A box in the sandbox; its warden holds the other end of `lifeline` and ends it when this end closes."""
-
-    def __init__(self, zygote: "SandboxProcess | Borrowed", limits: Limits):
-        self.line: Line
-        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
-            ends = []
-            for direction in ("w", "r", "r"):
-                reading, writing = os.pipe()
-                mine, other = (writing, reading) if direction == "w" else (reading, writing)
-                theirs.callback(os.close, other)
-                ends.append((ours.enter_context(open(mine, f"{direction}b", buffering=0)), other))
-            self.lifeline, lifeline = socket.socketpair()
-            ours.enter_context(self.lifeline)
-            theirs.enter_context(lifeline)
-            self.line = PolledLine(*(mine for mine, _ in ends), limits)
-            zygote.ask(json.dumps(asdict(limits)).encode(), [*(other for _, other in ends), lifeline.fileno()])
-            theirs.close()
-            self.lifeline.settimeout(END_SECONDS)
-            if self.lifeline.recv(64) != b"closed":
-                raise OSError("the box could not be closed")
-            ours.pop_all()
-        close_in_children(self.lifeline)
-        self._zygote = zygote
-
-    def end(self, *, seconds: float = 0) -> str:
-        """Ends all processes of the box, waits until they are gone, and says why; see `Body`."""
-        reason = self._warden_says(seconds) if seconds else None
-        if reason is None:
-            with contextlib.suppress(OSError):  # the warden has just ended
-                self.lifeline.shutdown(socket.SHUT_WR)
-            reason = self._warden_says(END_SECONDS)
-        if reason is None:  # it does not answer: with the zygote all its boxes end
-            self._zygote.end()
-        self.lifeline.close()
-        return "protocol" if reason == "closed" else reason or ""
-
-    def _warden_says(self, seconds: float) -> str | None:
-        """Its last word, once it is gone; None if it still lives after so many seconds."""
-        self.lifeline.settimeout(seconds)
-        words = b""
-        try:
-            while part := self.lifeline.recv(64):
-                words += part
-        except TimeoutError:
-            return None
-        except OSError:
-            pass
-        return words.decode()
+def _read(log: Any, start: int, most: int) -> bytes:
+    log.seek(start)
+    return log.read(most)
 
 
-class PlainBody:
-    """A process without walls, for students who are trusted."""
-
-    def __init__(self, limits: Limits):
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "course_lib.grading.boxed.worker", json.dumps(asdict(limits))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-            cwd=tempfile.gettempdir(),
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **bubblewrap.SETTINGS},
-        )
-        process = self._process
-        self.line = ThreadedLine(process.stdin, process.stdout, process.stderr, limits)
-
-    def end(self, *, seconds: float = 0) -> str:
-        """Ends the process and what it started, as far as that can be found."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=seconds)
-        ended = self._process.poll()
-        with contextlib.suppress(psutil.Error):
-            for process in psutil.Process(self._process.pid).children(recursive=True):
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
-        if os.name == "posix":
-            with contextlib.suppress(OSError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()
-        self._process.wait()
-        return "protocol" if ended is None else REASONS.get(-ended, "exit")
+def _why_not(complaint: str) -> str:
+    """What to do about what bubblewrap, or our process in it, said."""
+    last = complaint.splitlines()[-1] if complaint else ""
+    denied = ("namespace", "uid map", "Operation not permitted", "Permission denied")
+    if any(sign in last for sign in denied) and "source path" not in last:  # a file that cannot be shown
+        return f"This system denies what the sandbox needs ({last}); {ALLOW}"
+    return f"The sandbox does not start: {last or 'it ended without a word'}"

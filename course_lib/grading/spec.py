@@ -1,14 +1,9 @@
 """What an assignment is: its tasks, their hidden checks and points, and the notebook that they belong to.
 
-A check is written in a few lines, in `hidden/<assignment>/tasks.py`, and never leaves the judge's side:
+Hidden checks are made of the tables of an assignment (see `course_lib.tasks.table`), written in
+`hidden/<assignment>/tasks.py`, and never leave the judge's side:
 
-    ASSIGNMENT = Assignment(name="05", notebook="attention", title="Attention", tasks=(
-        Task(name="softmax", title="A softmax that does not overflow", checks=(
-            property_check(SOFTMAX[0], points=2),
-            agrees("Inputs around 1000 stay finite", points=1, reference=lambda x: x.softmax(dim=-1),
-                   inputs=lambda subject: given(1000 + subject.random(3, 7))),
-        )),
-    ))
+    ASSIGNMENT = assignment("05", notebook="attention", title="Attention", tables=(ADDITIVE, LOCAL, TRAIN))
 """
 
 import functools
@@ -24,67 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from course_lib import tasks
-from course_lib.grading.checks import (
-    DIFFERS,
-    GRADIENT_DIFFERS,
-    TOO_LITTLE_LEARNT,
-    Given,
-    HiddenCheck,
-    Mistake,
-    agrees,
-    difference,
-    given,
-    learns,
-    module_agrees,
-    property_check,
-)
 from course_lib.grading.folders import Folders
-from course_lib.grading.sandbox import Limits
-from course_lib.grading.stubs import STUB, WRITTEN_STUB, clear_solution
-
-__all__ = [  # all that a tasks.py needs, from one place
-    "CHECK_PREFIX",
-    "DIFFERS",
-    "GRADIENT_DIFFERS",
-    "STUB",
-    "TOO_LITTLE_LEARNT",
-    "WRITTEN_STUB",
-    "Assignment",
-    "AssignmentFiles",
-    "Cell",
-    "Given",
-    "HiddenCheck",
-    "Limits",
-    "LoadedAssignment",
-    "Mistake",
-    "Task",
-    "agrees",
-    "assignment",
-    "check_cell",
-    "clear_solution",
-    "difference",
-    "given",
-    "learns",
-    "load",
-    "module_agrees",
-    "property_check",
-    "read_assignment",
-]
 
 CHECK_PREFIX = "check-"
+STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
+WRITTEN_STUB = "YOUR ANSWER HERE"
+SECONDS = 30.0  # of processor time, for all questions of a task together
 FILE = "tasks.py"
-DECIDES_SCORES = (
-    "checks.py",
-    "error_words.py",
-    "intake.py",
-    "judge.py",
-    "names.py",
-    "sandbox.py",
-    "spec.py",
-    "stubs.py",
-    "subject.py",
-    "boxed",
-)
+DECIDES_SCORES = ("boxed", "intake.py", "judge.py", "sandbox.py", "spec.py", "subject.py")
 _GRADE_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -92,30 +34,30 @@ _GRADE_ID = re.compile(r"[A-Za-z0-9_-]+")
 class Task:
     """One solution cell and its checks; `name` is the cell's grade_id, and that of its points is "check-<name>".
 
-    `function` is the function or class that the cell defines, called like the task unless given; `seconds` is the wall
-    time for all checks together. Raises ValueError for a name that cannot be a grade_id, for no check, and for checks
-    of the same name or that need a check that does not stand before them.
+    It is also what the function or class is called. A check in `general` counts only if the first one has passed: an
+    answer of the right shape alone could pass it. `seconds` are of processor time, for all questions together, and
+    `call_seconds` for one. Raises ValueError for a name that cannot be a grade_id, no check, or one without points.
     """
 
     name: str
     title: str
-    checks: tuple[HiddenCheck, ...]
-    function: str = ""
-    limits: Limits = Limits()
-    seconds: float = 60.0
+    checks: tuple[tasks.Check, ...]
+    general: frozenset[str] = frozenset()
+    asks: str = ""
+    forbids: tuple[str, ...] = ()
+    seconds: float = SECONDS
+    call_seconds: float = 5.0
 
     def __post_init__(self) -> None:
         if not _GRADE_ID.fullmatch(self.name):
             raise ValueError(f"a task's name has letters, digits, _ and - only, got {self.name!r}")
         if not self.checks:
-            raise ValueError(f"task {self.name!r} has no check: nothing checked earns no points")
-        before: set[str] = set()
-        for check in self.checks:
-            if check.name in before:
-                raise ValueError(f"task {self.name!r} has two checks with the name {check.name!r}")
-            if unknown := set(check.needs) - before:
-                raise ValueError(f"check {check.name!r} needs {sorted(unknown)}, which do not stand before it")
-            before.add(check.name)
+            raise ValueError(f"task {self.name!r} has no check that is worth points: nothing would be judged")
+        names = [check.name for check in self.checks]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"task {self.name!r} has two checks with the name {twice[0]!r}")
+        if poor := [check.name for check in self.checks if not (math.isfinite(check.points) and check.points > 0)]:
+            raise ValueError(f"check {poor[0]!r} needs a positive number of points")
 
     @property
     def points(self) -> float:
@@ -145,28 +87,27 @@ class Assignment:
 
 
 def assignment(
-    name: str, *, notebook: str, title: str, tables: tuple[tasks.Task, ...], limits: Mapping[str, Limits] | None = None
+    name: str, *, notebook: str, title: str, tables: tuple[tasks.Task, ...], seconds: Mapping[str, float] | None = None
 ) -> Assignment:
-    """The assignment of these tables; `limits` are those of tasks that need others than usual, by name."""
+    """The assignment of these tables; `seconds` of processor time for tasks that need more than usual, by name."""
     return Assignment(
         name=name,
         notebook=notebook,
         title=title,
         tables=tables,
-        tasks=tuple(_from_table(table, (limits or {}).get(table.name, Limits())) for table in tables),
+        tasks=tuple(
+            Task(
+                name=table.name,
+                title=table.title,
+                checks=tuple(check for check in table.all_checks if check.points),
+                general=frozenset(part.name for part in table.also) if table.cases else frozenset(),
+                asks=table.asks,
+                forbids=table.forbids,
+                seconds=(seconds or {}).get(table.name, SECONDS),
+            )
+            for table in tables
+        ),
     )
-
-
-def _from_table(table: tasks.Task, limits: Limits) -> Task:
-    """Each check that is worth points; general properties count only together with the first case."""
-    first = tuple(case.name for case in table.cases[:1])
-    general = {part.name for part in table.also}
-    checks = (
-        property_check(check, points=check.points, needs=first if check.name in general else ())
-        for check in table.all_checks
-        if check.points
-    )
-    return Task(name=table.name, title=table.title, checks=tuple(checks), limits=limits)
 
 
 # files ------------------------------------------------------------------------------------------------------
@@ -174,10 +115,10 @@ def _from_table(table: tasks.Task, limits: Limits) -> Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A code cell of the source notebook that is run before checks: its text as the instructor has it."""
+    """A code cell that is run before checks: its text, and whether it is "setup" or "solution"."""
 
     grade_id: str
-    kind: str  # "setup" or "solution"
+    kind: str
     source: str
 
 
@@ -190,7 +131,7 @@ class AssignmentFiles:
     source_notebook: bytes
     checks: bytes
 
-    @property
+    @functools.cached_property
     def hash(self) -> str:
         """SHA-256 of the notebook, the checks and the code that decides scores."""
         parts = (self.name.encode(), self.notebook.encode(), self.source_notebook, self.checks, _code_hash().encode())
@@ -215,6 +156,29 @@ class LoadedAssignment:
 def check_cell(task: str) -> str:
     """The grade_id of the cell that carries a task's points."""
     return CHECK_PREFIX + task
+
+
+def clear_solution(source: str, *, stub: str = STUB) -> str:
+    """The cell as it is released: each region from BEGIN SOLUTION to END SOLUTION replaced by the indented stub.
+
+    As nbgrader does it: without such a region the whole cell becomes the stub. Raises ValueError for a region that
+    begins twice or does not end.
+    """
+    released, inside, cleared = [], False, False
+    for line in source.split("\n"):
+        if "BEGIN SOLUTION" in line:
+            if inside:
+                raise ValueError("a second BEGIN SOLUTION stands before the END SOLUTION of the first")
+            inside = cleared = True
+            indent = line[: len(line) - len(line.lstrip())]
+            released += [indent + part for part in stub.split("\n")]
+        elif "END SOLUTION" in line:
+            inside = False
+        elif not inside:
+            released.append(line)
+    if inside:
+        raise ValueError("a BEGIN SOLUTION has no END SOLUTION")
+    return "\n".join(released) if cleared else stub
 
 
 def read_assignment(folder: Path, name: str) -> AssignmentFiles:
@@ -258,10 +222,8 @@ def load(files: AssignmentFiles) -> LoadedAssignment:
             raise ValueError(f"{place} has two cells with the grade_id {grade_id!r}; nbgrader needs each only once.")
         seen.add(grade_id)
         grade, solution = bool(tags.get("grade")), bool(tags.get("solution"))
-        if grade and solution:
-            manual[grade_id] = float(tags.get("points", 0))
-        elif grade:
-            points[grade_id] = float(tags.get("points", 0))
+        if grade:
+            (manual if solution else points)[grade_id] = float(tags.get("points", 0))
         elif is_code and (solution or tags.get("locked")):
             cells.append(Cell(grade_id=grade_id, kind="solution" if solution else "setup", source=source))
     _check_fit(assignment, cells, points, place)
@@ -288,28 +250,22 @@ def _check_fit(assignment: Assignment, cells: list[Cell], points: dict[str, floa
     if extra := sorted(points.keys() - {check_cell(task) for task in tasks}):
         raise ValueError(f"{place} gives points to the cell {extra[0]!r}, which belongs to no task of tasks.py.")
     for task in assignment.tasks:
-        there = points.get(check_cell(task.name))
-        if there is None:
+        cell = check_cell(task.name)
+        if cell not in points:
+            raise ValueError(f"{place} has no cell {cell!r} (grade: true, solution: false) for the task's points.")
+        if not math.isclose(points[cell], task.points):
             raise ValueError(
-                f"{place} has no cell {check_cell(task.name)!r} (grade: true, solution: false) for the points of task "
-                f"{task.name!r}."
-            )
-        if not math.isclose(there, task.points):
-            raise ValueError(
-                f"The checks of task {task.name!r} give {task.points:g} points, but the cell {check_cell(task.name)!r} "
-                f"in {place} says {there:g}. Make them agree."
+                f"The checks of task {task.name!r} give {task.points:g} points, but the cell {cell!r} in {place} says "
+                f"{points[cell]:g}. Make them agree."
             )
 
 
 def _nbgrader_cells(notebook: bytes, place: str) -> Iterator[tuple[str, Mapping[str, Any], bool, str]]:
     try:
-        cells = json.loads(notebook)["cells"]
-        for cell in cells:
+        for cell in json.loads(notebook)["cells"]:
             tags = cell["metadata"].get("nbgrader")
             if tags and tags.get("grade_id"):
-                source = cell["source"]
-                text = source if isinstance(source, str) else "".join(source)
-                yield tags["grade_id"], tags, cell["cell_type"] == "code", text
+                yield tags["grade_id"], tags, cell["cell_type"] == "code", "".join(cell["source"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{place} cannot be read as a notebook: {type(error).__name__}: {error}") from error
 
@@ -324,7 +280,7 @@ def _run_checks_file(name: str, text: bytes) -> Assignment:
         raise ValueError(f"{place} does not load: {type(error).__name__}: {error}") from error
     assignment = module.__dict__.get("ASSIGNMENT")
     if not isinstance(assignment, Assignment):
-        raise ValueError(f"{place} has to define ASSIGNMENT = Assignment(...).")
+        raise ValueError(f"{place} has to define ASSIGNMENT = assignment(...).")
     return assignment
 
 

@@ -1,16 +1,13 @@
 """The student's answer behind the wall, as checks see it: a probe whose calls go through the box.
 
-What comes out of the box is plain tensors and plain values. What students read about it is a sentence of ours: the kind
-of an error and never its text, because an answer can put hidden inputs into whatever it returns, raises or prints.
+What comes out of the box is plain tensors and plain values. Inputs are drawn from the instructor's key and the answers
+themselves: what a student learns of them is void for any other answer, so findings may say what was seen.
 """
 
 import hashlib
 import hmac
 import json
-import math
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -19,100 +16,83 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.grading.boxed.wire import WireError, arrays_in
-from course_lib.grading.boxed.worker import CUT_OFF
-from course_lib.grading.error_words import error_words
-from course_lib.grading.sandbox import Box, Gradients, Handle, StudentError
-from course_lib.tasks.core import ModuleProbe, Probe
+from course_lib.grading.boxed.worker import CUT_OFF, TOO_LARGE
+from course_lib.grading.sandbox import Box, Handle, StudentError
+from course_lib.tasks.core import Gradients, ModuleProbe, Probe, is_real
 from course_lib.tasks.findings import (
     CHANGES_INPUT,
     OTHER_PARAMETERS,
     STOPPED,
-    WORDS,
+    UNWRITTEN,
     WRONG_TYPE,
     Fault,
     Finding,
     general,
 )
 from course_lib.tasks.findings import CUT_OFF as NO_GRADIENT
+from course_lib.tasks.slips import describe, slip_in
 
 T = TypeVar("T")
-SHORTEST_WAIT = 0.01  # seconds; what a call gets when the time of its task is used up: the box then ends for "time"
-
-
-class Told(Finding):
-    """A finding in words of ours."""
+NOT_HERE = {  # what is another where answers are judged, by the kind of the error
+    "NameError": "Is the function called as in the task? The grader runs the cells for answers, and no cell of your own.",
+    "ModuleNotFoundError": "Use what the first cell imports: other packages are not there when answers are judged.",
+    "EOFError": "Leave out `input()`: nobody types there.",
+    "BdbQuit": "Leave out `set_trace()`: nobody types there.",
+    "SystemExit": "Leave out `exit()`, `quit()` and `sys.exit()`.",
+    "MemoryError": "Look for a tensor much larger than needed.",
+    TOO_LARGE: "Is it a tensor much larger than asked for?",
+} | dict.fromkeys(
+    ("OSError", "FileNotFoundError", "PermissionError", "ConnectionError", "gaierror", "URLError"),
+    "Answers are judged without files and without a network: compute what you need in the cell itself.",
+)
 
 
 @dataclass(kw_only=True)
 class Talk:
-    """What all checks of one task share: the box, the time left in it, and what was made there once.
-
-    `seed(label)` gives the seed of the inputs with this label; `seconds` is the wall time for all answers together.
-    """
+    """What all checks of one task share: the box, `seed(label)` for the inputs with this label, what was made once."""
 
     box: Box
     seed: Callable[[str], int]
-    seconds: float = math.inf
     asked: int = 0  # how often anything was asked of the box
-    error: str | None = None  # the kind of the last error there
-    returned: str = ""  # the kind of the last result, in words
-    limit: float = 0.0  # the limit that the last question had to keep: its own, or that of all together
-    missing: Callable[[], tuple[str, str] | None] = lambda: None  # of a NameError: which name, and what to try
     made: dict[str, Any] = field(default_factory=dict)
-    started: float = field(default_factory=time.monotonic)
 
 
 class Subject(Probe):
     """A function or class of the student's answer: called like a probe, asked through the box.
 
-    `name` is what the answer calls it, `seconds` the wall time of one call.
+    `name` is what the answer calls it, `asks` its parameters as the task writes them, `seconds` the CPU time of a call.
     """
 
-    def __init__(self, name: str, talk: Talk, *, label: str, seconds: float = 5.0):
-        super().__init__(self._call, seed=talk.seed(label))
+    def __init__(self, name: str, talk: Talk, *, label: str, asks: str = "", seconds: float = 5.0):
+        super().__init__(self._call, seed=talk.seed(label), asks=asks)
         self.name, self.talk, self.seconds = name, talk, seconds
         self._target: str | Handle = name
-
-    @property
-    def box(self) -> Box:
-        return self.talk.box
-
-    def draw_parameters(self, module: nn.Module, *, std: float = 0.2) -> dict[str, Tensor]:
-        """Gives a module of the judge's own seeded normal numbers for parameters, and returns them by name."""
-        values = {name: std * self.random(*value.shape) for name, value in module.named_parameters()}
-        with torch.no_grad():
-            for name, parameter in module.named_parameters():
-                parameter.copy_(values[name])
-        return values
-
-    def function(self, name: str) -> "Subject":
-        """Another function of the same answer, with the same inputs to draw from."""
-        return self._sibling(Subject, name, name)
+        self._returned: Any = None
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """As `Probe.call`, with texts that students may read; arrays in lists and dictionaries are guarded, too."""
-        return self._guarded(super().call, args, kwargs)
-
-    def tensor(self, *args: Any, shape: Sequence[int] | None = None, finite: bool = True, **kwargs: Any) -> Tensor:
-        """As `Probe.tensor`; a Fault, too, for a tensor that does not hold floating-point numbers."""
-        with self._own_words():
-            result = super().tensor(*args, shape=shape, finite=finite, **kwargs)
-        if self.talk.returned != FLOATS:
-            raise Fault(self._found(WRONG_TYPE))
+        """As `Probe.call`; arrays in lists and dictionaries are guarded, too."""
+        given = [list(args), dict(kwargs)]
+        sent_args, sent_kwargs = sent = _copied(given)
+        result = super().call(*sent_args, **sent_kwargs)
+        if not all(map(_same, arrays_in(given), arrays_in(sent))):
+            raise Fault(general(CHANGES_INPUT))
         return result
 
-    def number(self, *args: Any, **kwargs: Any) -> float:
-        """As `Probe.number`, with texts that students may read."""
-        with self._own_words():
-            return super().number(*args, **kwargs)
+    def tensor(self, *args: Any, **kwargs: Any) -> Tensor:
+        """As `Probe.tensor`; a Fault, too, for a tensor that does not hold floating-point numbers."""
+        result = super().tensor(*args, **kwargs)
+        if not is_real(self._returned):
+            raise Fault(general(WRONG_TYPE, f"Your function returned numbers of type `{self._returned.dtype}`."))
+        return result
 
     def make(self, name: str, *args: Any, seconds: float | None = None, **kwargs: Any) -> "RemoteModule":
         """The module that the class `name` makes, or that the function `name` trains; it stays in the box.
 
-        A Fault if it stops with an error or overwrites what it was given. `seconds` is the wall time for this one call.
+        A Fault if it stops with an error or overwrites what it was given. `seconds` is the CPU time of this one call.
         """
-        handle = self._once_called(name, args, kwargs, seconds=seconds, keep=True)
-        return self._sibling(RemoteModule, name, handle)
+        maker = self._sibling(Subject, name, name)
+        maker.seconds, maker._keep = seconds or self.seconds, True
+        return self._sibling(RemoteModule, name, maker.call(*args, **kwargs))
 
     def gradients(self, *args: Any, output_gradient: Tensor, **kwargs: Any) -> Gradients:
         """The gradients that reach the tensors among `args` (None where none does), and the parameters.
@@ -120,15 +100,11 @@ class Subject(Probe):
         A Fault if it stops with an error, or none can flow back from its result.
         """
 
-        def question(wait: float) -> Gradients:
-            return self.box.gradients(self._target, *args, output_gradient=output_gradient, seconds=wait, **kwargs)
+        def question() -> Gradients:
+            given = {"output_gradient": output_gradient, "seconds": self.seconds, **kwargs}
+            return self.talk.box.gradients(self._target, *args, **given)
 
-        try:
-            return self._ask(question)
-        except Fault:
-            if self.talk.error == CUT_OFF:
-                raise Fault(general(NO_GRADIENT)) from None
-            raise
+        return self._ask(question, args, kwargs)
 
     def once(self, label: str, work: Callable[["Subject"], T]) -> T:
         """What `work` gives, done once for all checks of the task, with inputs that depend on `label` alone.
@@ -136,20 +112,21 @@ class Subject(Probe):
         For work that costs much, such as a training whose result several checks look at. A Fault in it is a Fault for
         each of them.
         """
-        if label not in self.talk.made:
+        made, label = self.talk.made, f"once: {label}"
+        if label not in made:
             try:
-                self.talk.made[label] = work(
-                    Subject(self.name, self.talk, label=f"once: {label}", seconds=self.seconds)
-                )
+                made[label] = work(Subject(self.name, self.talk, label=label, asks=self.asks, seconds=self.seconds))
             except Fault as fault:
-                self.talk.made[label] = fault
+                made[label] = fault
         self.talk.asked += 1
-        if isinstance(self.talk.made[label], Fault):
-            raise self.talk.made[label]
-        return self.talk.made[label]
+        if isinstance(made[label], Fault):
+            raise made[label]
+        return made[label]
+
+    _keep = False
 
     def _sibling(self, kind: type["Subject"], name: str, target: str | Handle) -> Any:
-        sibling = kind(name, self.talk, label="", seconds=self.seconds)
+        sibling = kind(name, self.talk, label="", asks=self.asks, seconds=self.seconds)
         sibling._target, sibling.draw = target, self.draw
         return sibling
 
@@ -157,81 +134,29 @@ class Subject(Probe):
         return self._function(*args, **kwargs)  # warnings are given behind the wall
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
-        result = self._wait(lambda wait: self.box.call(self._target, *args, seconds=wait, **kwargs))
-        self.talk.returned = kind_of(result)
-        return result
-
-    def _once_called(
-        self,
-        target: str | Handle,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        *,
-        seconds: float | None,
-        method: str | None = None,
-        keep: bool = False,
-    ) -> Any:
-        """One call beside the probe's own function, with the same net: the judge's tensors stay as they are."""
-
-        def question(*given: Any, **named: Any) -> Any:
-            return self._wait(
-                lambda wait: self.box.call(target, *given, method=method, keep=keep, seconds=wait, **named), seconds
-            )
-
-        return self._guarded(Probe(question).call, args, kwargs)
-
-    def _guarded(self, ask: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> T:
-        """Asks with copies, so that nothing of the judge's own can be overwritten; a Fault where a copy was."""
-        given = [list(args), dict(kwargs)]
-        sent_args, sent_kwargs = sent = _copied(given)
-        with self._own_words():
-            result = ask(*sent_args, **sent_kwargs)
-        if not all(map(_same, arrays_in(given), arrays_in(sent))):
-            raise Fault(self._found(CHANGES_INPUT))
-        return result
-
-    def _ask(self, question: Callable[[float], T], seconds: float | None = None) -> T:
-        """As `_wait`, with a Fault in place of an error."""
-        try:
-            return self._wait(question, seconds)
-        except StudentError as error:
-            raise Fault(self._found(STOPPED)) from error
-
-    def _wait(self, question: Callable[[float], T], seconds: float | None = None) -> T:
         self.talk.asked += 1
-        self.talk.error = None
-        allowed = self.seconds if seconds is None else seconds
-        left = self.talk.started + self.talk.seconds - time.monotonic()
-        self.talk.limit = allowed if allowed <= left else self.talk.seconds
+        self._returned = self.talk.box.call(self._target, *args, keep=self._keep, seconds=self.seconds, **kwargs)
+        return self._returned
+
+    def _ask(self, question: Callable[[], T], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> T:
+        self.talk.asked += 1
         try:
-            return question(max(SHORTEST_WAIT, min(allowed, left)))
+            return question()
         except StudentError as error:
-            self.talk.error = error.kind
-            raise
+            raise Fault(self._stopped(error, args, kwargs or {})) from error
 
-    @contextmanager
-    def _own_words(self) -> Iterator[None]:
-        try:
-            yield
-        except Fault as fault:
-            raise Fault(in_words(fault.finding, self.talk)) from None
-
-    def _found(self, misconception: str) -> Finding:
-        return in_words(Finding(misconception, ""), self.talk)
+    def _stopped(self, error: BaseException, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Finding:
+        if not isinstance(error, StudentError):
+            raise error
+        return in_words(error, self.asks, f"With {describe(self.asks, args, kwargs)} your function")
 
 
 class RemoteModule(Subject, ModuleProbe):
     """A module that lives in the box; calling it runs its `forward`, its parameters can be read and set."""
 
-    def method(self, name: str, *args: Any, seconds: float | None = None, **kwargs: Any) -> Any:
-        """What another method than `forward` returns; a Fault if it overwrites what it was given."""
-        result = self._once_called(self._target, args, kwargs, seconds=seconds, method=name)
-        self.talk.returned = kind_of(result)
-        return result
-
     def parameters(self) -> dict[str, Tensor]:
         """The module's parameters, and buffers if it has any, by name."""
-        return self._ask(lambda wait: self.box.parameters(self._target, seconds=wait))
+        return self._ask(lambda: self.talk.box.parameters(self._target, seconds=self.seconds))
 
     def set_parameters(self, values: Mapping[str, Tensor]) -> None:
         """Replaces the parameters of these names; a Fault if the module has none of one name, or of another shape.
@@ -239,50 +164,29 @@ class RemoteModule(Subject, ModuleProbe):
         What else it has, such as buffers of its own, stays.
         """
         own = self.parameters()
-        if any(name not in own or own[name].shape != value.shape for name, value in values.items()):
-            raise Fault(self._found(OTHER_PARAMETERS))
+        if wrong := [name for name, value in values.items() if name not in own or own[name].shape != value.shape]:
+            seen = f"The module needs a parameter `{wrong[0]}` of shape {tuple(values[wrong[0]].shape)}; it has "
+            there = ", ".join(f"`{name}` {tuple(value.shape)}" for name, value in list(own.items())[:8])
+            raise Fault(general(OTHER_PARAMETERS, f"{seen}{there or 'none'}."))
         try:
-            self._ask(lambda wait: self.box.set_parameters(self._target, {**own, **values}, seconds=wait))
+            self._ask(lambda: self.talk.box.set_parameters(self._target, {**own, **values}, seconds=self.seconds))
         except WireError:  # so many of its own that they fit through the wall in one direction only
-            raise Fault(self._found(OTHER_PARAMETERS)) from None
+            raise Fault(general(OTHER_PARAMETERS)) from None
 
 
-FLOATS = "a tensor of floating-point numbers"
-
-
-def kind_of(value: Any) -> str:
-    """What kind of value came out of the box, in words of ours: one of a dozen."""
-    if isinstance(value, Tensor):
-        if value.is_floating_point():
-            return FLOATS
-        return "a tensor of " + ("truth values" if value.dtype == torch.bool else "numbers that are not floating point")
-    for kinds, words in (
-        (type(None), "nothing"),
-        (bool, "a truth value"),
-        (int | float, "a number"),
-        (str, "text"),
-        (list | tuple, "a list or tuple"),
-        (dict, "a dictionary"),
-    ):
-        if isinstance(value, kinds):
-            return words
-    return "a NumPy array" if type(value).__module__ == "numpy" else "an object of another kind"
-
-
-def in_words(finding: Finding, talk: Talk) -> Finding:
-    """The finding as a student may read it: what a probe saw is said in general, without any number or name seen."""
-    if isinstance(finding, Told):  # what was said of this error; the last one may be another
-        return finding
-    if finding.misconception == STOPPED:
-        words = error_words(talk.error, talk.missing() if talk.error == "NameError" else None)
-    elif finding.misconception == WRONG_TYPE:
-        kind = talk.returned or "something else"
-        words = f"Your code returned {kind} where something else is needed.", WORDS[WRONG_TYPE][1]
-    elif finding.misconception in WORDS:
-        words = WORDS[finding.misconception]
-    else:
-        return finding
-    return Told(finding.misconception, *words)
+def in_words(error: StudentError, asks: str = "", who: str = "Your code") -> Finding:
+    """What a student reads about an error of theirs: Python's own words, their line, and what to try."""
+    if error.unwritten:
+        return general(UNWRITTEN)
+    if error.kind == CUT_OFF:
+        return general(NO_GRADIENT)
+    kind = "its result is too large to be looked at" if error.kind == TOO_LARGE else error.kind
+    text = f"{kind}: {error.words}" if error.words else kind
+    seen = f"{who} stopped{error.line}: {text}"
+    hint = NOT_HERE.get(error.kind, "")
+    if slip := slip_in(error.words, asks, entered=error.entered):
+        return Finding(slip.name, seen, hint or slip.hint)
+    return Finding(STOPPED, seen, hint or general(STOPPED).hint)
 
 
 def _copied(value: Any) -> Any:

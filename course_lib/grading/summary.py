@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
-from course_lib.grading.judge import ATTENTION, NOT_YET
+from course_lib.grading.judge import NOT_YET
 from course_lib.grading.spec import CHECK_PREFIX
-from course_lib.grading.verdicts import is_trusted
 from course_lib.grading.wording import counted, one_line, points
 
 if TYPE_CHECKING:
@@ -19,11 +18,9 @@ MOST_ROWS = 60  # of students; in a larger class those that need a person are sh
 MOST_COMMON = 3  # misconceptions named for a task
 OFF_SCREEN = 160  # columns where the output is not a terminal
 
-Verdicts = Mapping[str, Mapping[str, Any] | None]
 
-
-def print_summary(rows: Sequence["Score"], verdicts: Verdicts) -> None:
-    """Prints both tables; `verdicts` are by student, None for a verdict that could not be read."""
+def print_summary(rows: Sequence["Score"]) -> None:
+    """Prints both tables."""
     from rich.console import Console
     from rich.text import Text
 
@@ -33,23 +30,23 @@ def print_summary(rows: Sequence["Score"], verdicts: Verdicts) -> None:
     if not rows:
         console.print("Nobody has been graded yet.")
         return
-    chosen = rows if len(rows) <= MOST_ROWS else [row for row in rows if _notes(row, verdicts.get(row.student))]
+    chosen = rows if len(rows) <= MOST_ROWS else [row for row in rows if _notes(row)]
     if chosen:
-        console.print(students_table(chosen, verdicts))
+        console.print(students_table(chosen))
     if len(chosen) < len(rows):
         console.print(f"{counted(len(rows) - len(chosen), 'further student')}, graded and without remarks, not shown.")
     console.print()
-    console.print(tasks_table(rows, verdicts))
+    console.print(tasks_table(rows))
     console.print()
     console.print(Text(totals(rows)), soft_wrap=True)
 
 
-def students_table(rows: Sequence["Score"], verdicts: Verdicts) -> "Table":
+def students_table(rows: Sequence["Score"]) -> "Table":
     """A line for each student, a column for each cell that carries points, numbered as in `tasks_table`."""
     from rich.table import Table
     from rich.text import Text
 
-    notes = {row.student: "; ".join(_notes(row, verdicts.get(row.student))) for row in rows}
+    notes = {row.student: "; ".join(_notes(row)) for row in rows}
     late, remarkable = any(row.penalty for row in rows), any(notes.values())
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("Student", overflow="fold", min_width=12)
@@ -70,7 +67,7 @@ def students_table(rows: Sequence["Score"], verdicts: Verdicts) -> "Table":
     return table
 
 
-def tasks_table(rows: Sequence["Score"], verdicts: Verdicts) -> "Table":
+def tasks_table(rows: Sequence["Score"]) -> "Table":
     """A line for each task: its mean, who has all points, who gave no answer, and the commonest misconceptions."""
     from rich.table import Table
     from rich.text import Text
@@ -82,7 +79,7 @@ def tasks_table(rows: Sequence["Score"], verdicts: Verdicts) -> "Table":
     table.add_column("Most often found", overflow="fold")
     for number, (cell, possible) in enumerate(rows[0].possible.items(), 1):
         graded = [row for row in rows if cell not in row.unread]
-        judged = [task for row in graded if (task := _judged(verdicts.get(row.student), cell))]
+        judged = [task for row in graded if (task := _judged(row, cell))]
         full = sum(points(row.points[cell]) == points(possible) for row in graded)
         table.add_row(
             Text(f"{number} {one_line(cell.removeprefix(CHECK_PREFIX), 40)}"),
@@ -105,17 +102,17 @@ def totals(rows: Sequence["Score"]) -> str:
     )
 
 
-def _notes(row: "Score", verdict: Mapping[str, Any] | None) -> list[str]:
+def _notes(row: "Score") -> list[str]:
     """What a person should know of one submission."""
-    if verdict is None:
+    if row.verdict is None:
         return ["no verdict"]
-    notes = ["needs attention"] if verdict["status"] == ATTENTION else []
-    notes += ["judged without a sandbox"] if is_trusted(verdict) else []
-    return notes + [one_line(note) for note in verdict["notes"]]
+    notes = ["needs attention"] if row.needs_attention else []
+    notes += ["judged without a sandbox"] if row.trusted else []
+    return notes + [one_line(note) for note in row.verdict["notes"]]
 
 
-def _judged(verdict: Mapping[str, Any] | None, cell: str) -> Mapping[str, Any] | None:
-    return None if verdict is None else verdict["tasks"].get(cell.removeprefix(CHECK_PREFIX))
+def _judged(row: "Score", cell: str) -> Mapping[str, Any] | None:
+    return None if row.verdict is None else row.verdict["tasks"].get(cell.removeprefix(CHECK_PREFIX))
 
 
 def _most_common(tasks: Sequence[Mapping[str, Any]]) -> str:

@@ -1,6 +1,7 @@
 """Wrong answers that come from a task's table: its mistakes as functions, and changes of the reference's own text."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -48,22 +49,38 @@ ALSO_LOST = {  # each loses the point of one general property
 }
 
 
-def rewritten(table: Task, source: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Wrong answers as text, made from the reference's: a name, the text, what fails or passes and what is said."""
+@dataclass(frozen=True, kw_only=True)
+class WrongAnswer:
+    """An answer with a known mistake: the whole text of the cell, and what its judging must show.
+
+    `fails` are the names of the checks that it has to fail, "all" of them, or None for whichever; `says` is the
+    misconception that the report has to name.
+    """
+
+    name: str
+    text: str
+    fails: tuple[str, ...] | str | None = None
+    says: str = ""
+
+
+def wrong_answers(table: Task, source: str) -> Iterator[WrongAnswer]:
+    """Wrong answers, made from the reference's text. Raises ValueError for a change of a text that is not there."""
     for misconception, (old, new) in table.wrong.items():
         if old not in source:
             raise ValueError(f"the reference of task {table.name!r} has no {old!r} to be changed")
-        yield f"{old.strip()} → {new.strip()}", source.replace(old, new), {"says": misconception}
+        name = f"{old.strip()} → {new.strip()}"
+        yield WrongAnswer(name=name, text=source.replace(old, new), says=misconception)
     if not table.cases:
         return
     wrap = (FUNCTION if table.module is None else CLASS).format
     right = table.right(table.draw(None, Draw(0)))
     fits = NUMBERS_FIT if isinstance(right, float) else OTHERS_FIT if isinstance(right, KINDS) else NOTHING_FITS
     for name, (result, says) in fits.items():
-        yield name, source + wrap(name=table.name, result=result), {"passes": (), "says": says}
+        yield WrongAnswer(name=name, text=source + wrap(name=table.name, result=result), fails="all", says=says)
     for name, (result, check, says) in ALSO_LOST.items():
         if check in {part.name for part in table.also}:
-            yield name, source + wrap(name=table.name, result=result), {"fails": (check,), "says": says}
+            text = source + wrap(name=table.name, result=result)
+            yield WrongAnswer(name=name, text=text, fails=(check,), says=says)
 
 
 def made_by(table: Task, **knobs: Any) -> Callable[..., Any]:

@@ -59,13 +59,15 @@ SLIPS = (
 
 def slip_of(error: BaseException, asks: str, warned: Sequence[str]) -> Slip | None:
     """The slip that an error shows, if it is one of the well-known ones."""
+    found = slip_in(str(error), asks, entered=bool(_own_frames(error)))
+    return found or (TURNS_ALL_AXES if turns_all_axes(warned) else None)
 
-    def shows(slip: Slip) -> bool:
-        return any(sign in str(error) for sign in slip.signs)
 
-    if asks and shows(MISSING_PARAMETER) and not _own_frames(error):  # the call did not even get into the function
+def slip_in(words: str, asks: str, *, entered: bool) -> Slip | None:
+    """The slip that an error's words show; `entered`: the call got into the learner's function."""
+    if asks and not entered and any(sign in words for sign in MISSING_PARAMETER.signs):
         return MISSING_PARAMETER._replace(hint=MISSING_PARAMETER.hint.format(asks=asks))
-    return next(filter(shows, SLIPS), TURNS_ALL_AXES if turns_all_axes(warned) else None)
+    return next((slip for slip in SLIPS if any(sign in words for sign in slip.signs)), None)
 
 
 def turns_all_axes(warned: Sequence[str]) -> bool:

@@ -18,7 +18,7 @@ c.Autograde.autograde_preprocessors = [
 
 # Formgrader shows written answers as HTML, and would run a script that a student writes into one. With this filter HTML
 # in them can do nothing.
-c.HTMLExporter.filters = {"markdown2html": "course_lib.grading.safe_markdown.safe_markdown"}
+c.HTMLExporter.filters = {"markdown2html": "course_lib.grading.nbgrader_plugin.safe_markdown"}
 
 # What a student finds in place of a solution. The judge knows an untouched cell by it: course_lib/grading/spec.py has
 # the same words.

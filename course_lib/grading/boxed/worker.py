@@ -1,43 +1,39 @@
 """What answers the judge's questions with a student's code; it knows no check and no answer.
 
-`python -m boxed.worker LIMITS` is a box without walls, for students who are trusted; `zygote` makes those with walls.
+`python -m course_lib.grading.boxed.worker PORT TOKEN` is a box without walls, for students who are trusted; those with
+walls are forked by `zygote`.
 """
 
-import bdb
-import builtins
+import ast
+import gc
+import importlib
 import io
-import json
 import linecache
 import os
 import random
+import re
+import signal
+import socket
 import sys
+import traceback
 import types
-from collections.abc import Callable
-from typing import Any, BinaryIO, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import einops
+import einops.layers.torch
 import numpy as np
 import torch
+import torch.utils.data
 from torch import Tensor, nn
 
-from .limits import Limits, limit_process
 from .wire import Handle, WireError, arrays_in, pack, receive
 
-ERROR_NAMES: dict[type, str] = {
-    kind: kind.__name__.lstrip("_")
-    for kind in (
-        *vars(builtins).values(),
-        bdb.BdbQuit,
-        einops.EinopsError,
-        np.linalg.LinAlgError,
-        torch.linalg.LinAlgError,
-    )
-    if isinstance(kind, type) and issubclass(kind, BaseException)
-}
-OWN_ERROR = "an error of its own"
-TOO_LARGE = "an answer that is too large"
-CUT_OFF = "a result that no gradient can flow back from"
+TOO_LARGE = "TooLarge"  # in place of the name of an error
+CUT_OFF = "CutOff"
+MOST_WORDS = 400  # characters of an error's own
 SEED = 0
+CELL = "<cell "
 
 
 class Box:
@@ -47,27 +43,30 @@ class Box:
         # classes and dataclasses look their module up, and find there what a notebook would have
         self.module = types.ModuleType("__main__")
         sys.modules["__main__"] = self.module
+        vars(self.module).update(display=lambda *values, **_: print(*values), get_ipython=Anything)
         self.kept: list[Any] = []
         self.cells = 0
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a request; whatever the student's code raises becomes the name of an error."""
+        """The reply to a request; whatever the student's code raises is told in its own words."""
         operations: dict[str, Callable[..., Any]] = {
             "load": self.load,
             "call": self.call,
             "parameters": self.parameters,
             "set_parameters": self.set_parameters,
             "gradients": self.gradients,
+            "uses": uses,
         }
         try:
             return operations[request.pop("operation")](**request)
         except BaseException as error:
-            return {"error": error_name(error)}
+            return {"error": told(error)}
 
     def load(self, *, source: str) -> dict[str, Any]:
         """Runs a cell."""
         self.cells += 1
-        name = f"<cell {self.cells}>"
+        name = f"{CELL}{self.cells}>"
+        source = as_python(source)
         linecache.cache[name] = len(source), None, source.splitlines(True), name  # where `inspect` looks for it
         exec(compile(source, name, "exec", dont_inherit=True), vars(self.module))
         return {"value": None}
@@ -77,9 +76,9 @@ class Box:
     ) -> dict[str, Any]:
         """Calls a function; beside its result go the arrays among its arguments that it has changed."""
         given = list(arrays_in([args, kwargs]))
-        before = [copy(array) for array in given]
+        before = [array.clone() if isinstance(array, Tensor) else array.copy() for array in given]
         result = self.find(target, method)(*self.unpack(args), **self.unpack(kwargs))
-        changed = {index: new for index, (old, new) in enumerate(zip(before, given, strict=True)) if not same(old, new)}
+        changed = {place: new for place, (old, new) in enumerate(zip(before, given, strict=True)) if not same(old, new)}
         return {"value": self.keep(result) if keep else result, "changed": changed}
 
     def parameters(self, *, handle: Handle) -> dict[str, Any]:
@@ -96,29 +95,24 @@ class Box:
     ) -> dict[str, Any]:
         """Gradients with respect to the positional arguments and, of a module, the parameters."""
         args, function = self.unpack(args), self.find(target, None)
-        inputs = {index: value for index, value in enumerate(args) if isinstance(value, Tensor) and is_real(value)}
-        for index in inputs:
-            inputs[index] = args[index] = args[index].detach().requires_grad_()
+        real = {place: value for place, value in enumerate(args) if torch.is_tensor(value) and torch.is_floating_point(value)}
+        for place, value in real.items():
+            real[place] = args[place] = value.detach().requires_grad_()
         named = dict(nn.Module.named_parameters(function)) if isinstance(function, nn.Module) else {}
         named = {name: value for name, value in named.items() if value.requires_grad}
-        wanted = [*inputs.values(), *named.values()]
         try:
             output = function(*args, **self.unpack(kwargs))
         except RuntimeError as error:
             if "call numpy()" in str(error):  # torch refuses it where gradients are wanted
-                return {"error": CUT_OFF}
+                return {"error": {"kind": CUT_OFF}}
             raise
         if isinstance(output, Tensor) and not output.requires_grad:
-            return {"error": CUT_OFF}
-        found = torch.autograd.grad(output, wanted, output_gradient, allow_unused=True)
-        by_input = dict(zip(inputs, found, strict=False))
-        by_name = zip(named, found[len(inputs) :], strict=True)
-        return {
-            "value": {
-                "inputs": [by_input.get(index) for index in range(len(args))],
-                "parameters": {name: gradient for name, gradient in by_name if gradient is not None},
-            }
-        }
+            return {"error": {"kind": CUT_OFF}}
+        found = torch.autograd.grad(output, [*real.values(), *named.values()], output_gradient, allow_unused=True)
+        by_place = dict(zip(real, found, strict=False))
+        by_name = zip(named, found[len(real) :], strict=True)
+        inputs = [by_place.get(place) for place in range(len(args))]
+        return {"value": {"inputs": inputs, "parameters": {name: part for name, part in by_name if part is not None}}}
 
     def find(self, target: str | Handle, method: str | None) -> Any:
         if isinstance(target, Handle):
@@ -126,7 +120,7 @@ class Box:
         elif target in vars(self.module):
             found = vars(self.module)[target]
         else:
-            raise NameError(target)
+            raise NameError(f"name '{target}' is not defined")
         return found if method is None else getattr(found, method)
 
     def keep(self, value: Any) -> Handle:
@@ -144,16 +138,75 @@ class Box:
         return value
 
 
-def error_name(error: BaseException) -> str:
-    """The name of an error of Python, torch or einops; never its message, nor anything that it could compute."""
+class Anything:
+    """Does whatever it is asked to, which is nothing."""
+
+    def __init__(self, *_: Any, **__: Any): ...
+
+    def __getattr__(self, name: str) -> Any:
+        return Anything
+
+    __call__ = __init__
+
+
+def as_python(source: str) -> str:
+    """The cell without lines that only JupyterLab understands, such as `%time`, `!pip` and `x?`."""
     try:
-        return ERROR_NAMES.get(type(error), OWN_ERROR)
-    except BaseException:  # a class can have a hostile hash
-        return OWN_ERROR
+        compile(source, "cell", "exec", dont_inherit=True)
+    except SyntaxError:
+        return "\n".join("" if re.match(r"\s*[%!]|.*\?\s*$", line) else line for line in source.split("\n"))
+    return source
 
 
-def copy(array: Tensor | np.ndarray) -> Tensor | np.ndarray:
-    return array.clone() if isinstance(array, Tensor) else array.copy()
+def uses(*, sources: list[str], names: list[Sequence[str]]) -> dict[str, Any]:
+    """For each source the first line that uses one of its names, as [name, line, text]; None where none does.
+
+    A name counts as an attribute (`x.softmax`, `F.softmax`), in an import, and bare where the source does not define it.
+    """
+    return {"value": [first_use(as_python(source), some) for source, some in zip(sources, names, strict=True)]}
+
+
+def first_use(source: str, names: Sequence[str]) -> list[Any] | None:
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None  # running it says what is wrong with it
+    defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    defined |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in nodes:
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
+        if isinstance(node, ast.alias):
+            name = node.name.split(".")[-1]
+        if name in names and not (isinstance(node, ast.Name) and name in defined):
+            return [name, node.lineno, source.splitlines()[node.lineno - 1].strip()]
+    return None
+
+
+def told(error: BaseException) -> dict[str, Any]:
+    """An error in its own words, cut off, with the student's line; what its class could compute is caught."""
+    try:
+        frames = [frame for frame in traceback.walk_tb(error.__traceback__) if in_cell(frame[0])]
+        line = ""
+        if frames:
+            frame, number = frames[-1]
+            text = linecache.getline(frame.f_code.co_filename, number).strip()
+            line = f" in line {number - frame.f_code.co_firstlineno + 1}" + (f", `{text}`" if text else "")
+        last = list(traceback.walk_tb(error.__traceback__))[-1][0]
+        unwritten = isinstance(error, NotImplementedError) and in_cell(last)
+        words = str(error).strip().split("\n")[0]
+        return {
+            "kind": type(error).__name__[:40],
+            "words": words[:MOST_WORDS],
+            "line": line[:MOST_WORDS],
+            "entered": bool(frames),
+            "unwritten": unwritten,
+        }
+    except BaseException:
+        return {"kind": "Error"}
+
+
+def in_cell(frame: types.FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(CELL)
 
 
 def same(old: Tensor | np.ndarray, new: Tensor | np.ndarray) -> bool:
@@ -162,83 +215,91 @@ def same(old: Tensor | np.ndarray, new: Tensor | np.ndarray) -> bool:
     return np.array_equal(old, new)
 
 
-def is_real(value: Tensor) -> bool:
-    return value.is_floating_point()
+def one_process(loader: type) -> None:
+    """A DataLoader works without processes of its own here: they would wait for each other for ever."""
+    usual = loader.__init__
+    gone = ("num_workers", "prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
+
+    def init(self: Any, *args: Any, **options: Any) -> None:
+        usual(self, *args[:5], **{name: value for name, value in options.items() if name not in gone})
+
+    loader.__init__ = init
 
 
-def serve(requests: BinaryIO, replies: BinaryIO, *, most: int) -> NoReturn:
-    """Answers requests until there are no more; an answer has at most `most` bytes of arrays and texts."""
-    random.seed(SEED)  # Python draws a new seed in each forked process
+def serve(line: socket.socket, *, most: int) -> None:
+    """Answers requests until there are no more; an answer has at most `most` bytes of tensors."""
+    random.seed(SEED)
     box = Box()
-    read, write = reader(requests), writer(replies)
-    while True:
-        try:
-            request = receive(read)
-        except EOFError:
-            os._exit(0)
-        reply = box.answer(request)
-        for stream in (sys.stdout, sys.stderr):
-            flush(stream)
-        try:
-            frame = pack(reply, most=most)
-        except WireError:
-            frame = pack({"error": TOO_LARGE})
-        except BaseException as error:  # a value with code of the student's in it
-            frame = pack({"error": error_name(error)})
-        write(frame)
 
-
-def flush(stream: Any) -> None:
-    try:
-        stream.flush()
-    except BaseException:  # closed or replaced by the student
-        pass
-
-
-def reader(stream: BinaryIO) -> Callable[[int], bytes]:
-    """A function that reads exactly so many bytes, or raises EOFError."""
-
-    def read_exactly(count: int) -> bytes:
+    def read(count: int) -> bytes:
         data = bytearray()
         while len(data) < count:
-            part = stream.read(min(count - len(data), 1 << 20))
+            part = line.recv(min(count - len(data), 1 << 20))
             if not part:
-                raise EOFError
+                os._exit(0)
             data += part
         return bytes(data)
 
-    return read_exactly
+    while True:
+        request = receive(read)
+        if request == {"operation": "end"}:
+            if not hasattr(os, "fork"):  # on Windows there was no copy
+                line.sendall(pack({"ended": True}))
+                continue
+            os._exit(0)
+        if request == {"operation": "fork"}:  # a copy answers from here on; when it has ended, this process goes on
+            child = os.fork() if hasattr(os, "fork") else 0
+            if child == 0:
+                torch.set_num_threads(1)  # threads of the library have not come along
+                line.sendall(pack({"value": None}))
+            else:
+                os.waitpid(child, 0)
+                line.sendall(pack({"ended": True}))
+            continue
+        reply = box.answer(request)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except BaseException:  # closed or replaced by the student
+                pass
+        try:
+            frame = pack(reply, most=most)
+        except WireError:
+            frame = pack({"error": {"kind": TOO_LARGE}})
+        except BaseException as error:  # a value with code of the student's in it
+            frame = pack({"error": told(error)})
+        line.sendall(frame)
 
 
-def writer(stream: BinaryIO) -> Callable[[bytes], None]:
-    """A function that writes all bytes."""
-
-    def write_all(data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[stream.write(rest) :]
-
-    return write_all
-
-
-def settle() -> None:
-    """One thread, and the seeds from which every box starts."""
+def preload() -> None:
+    """Loads and tries once what boxes use: torch's compiler, too, which the first optimizer imports."""
     torch.set_num_threads(1)
+    one_process(torch.utils.data.DataLoader)
+    usual = sys.modules["__main__"]
+    box, model = Box(), nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    optimizer = torch.optim.Adam(model.parameters())
+    nn.functional.cross_entropy(model(torch.ones(3, 2)), torch.zeros(3, dtype=torch.long)).backward()
+    optimizer.step()
+    importlib.import_module("torch._dynamo")
+    box.answer({"operation": "load", "source": "import torch\ndef f(x): return x.softmax(dim=-1) + 1"})
+    packed = pack(box.answer({"operation": "call", "target": "f", "method": None, "keep": False, "args": [torch.ones(2)], "kwargs": {}}))
+    receive(io.BytesIO(packed).read)
+    einops.rearrange(torch.ones(2, 4), "a (b c) -> a b c", b=2)
+    sys.modules["__main__"] = usual
     np.random.seed(SEED)
     torch.manual_seed(SEED)
+    gc.collect()
+    gc.freeze()  # a collection in a box would copy the pages that it shares with us
 
 
-def run_plain(limits: Limits) -> NoReturn:
-    """Serves by standard input and output; what the student prints goes to standard error."""
-    requests, replies = io.FileIO(os.dup(0)), io.FileIO(os.dup(1), "w")
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)
-    if sys.platform == "linux":  # others count address space that is only reserved
-        limit_process(limits, own_user=False)
-    settle()
-    serve(requests, replies, most=limits.reply_bytes)
+def main(port: str, token: str, most: str) -> None:
+    """A box without walls, which talks through a socket of this machine."""
+    preload()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the judge
+    line = socket.create_connection(("127.0.0.1", int(port)))
+    line.sendall(token.encode())
+    serve(line, most=int(most))
 
 
 if __name__ == "__main__":
-    run_plain(Limits(**json.loads(sys.argv[1])))
+    main(*sys.argv[1:])

@@ -1,82 +1,168 @@
-"""A process with torch loaded that forks boxes and watches them: `python -m boxed.zygote FD`, where FD is a socket.
+"""The sandbox's first process: forks one box at a time, with torch loaded, watches it, and cleans up behind it.
 
-Each message on it asks for a box: the limits as JSON, and four files for it: where requests come from, where replies
-and printed text go, and the lifeline.
+`python -m boxed.zygote FD LIMITS`, in bubblewrap. Messages on FD, a socket of packets:
+
+    box                with two descriptors, the box's line and its log    -> ended REASON, once it is gone
+    used SECONDS       CPU seconds since that moment of the clock          -> used SECONDS
+    end                ends the box
+
+As the first process of its namespace it hears no signal from inside, and all end with it; it ends with the socket.
 """
 
-import io
+import ctypes
 import json
 import os
+import resource
+import select
+import shutil
+import signal
 import socket
 import sys
-from itertools import pairwise
-from typing import NoReturn
+import time
+from pathlib import Path
 
-from .confine import become_first, confine, fork_first
-from .limits import Limits
-from .warden import Warden
+from .worker import preload, serve
 
-MOST_FILES = 1 << 20  # descriptors
+INTERVAL = 0.05  # seconds between two looks
+TICK = 1 / os.sysconf("SC_CLK_TCK")  # seconds
+DUMPABLE, NO_NEW_PRIVILEGES = 4, 38  # prctl(2)
+prctl = ctypes.CDLL(None).prctl
 
 
-def run_zygote(descriptor: int) -> NoReturn:
-    """Forks boxes until the judge closes the socket, or dies."""
-    namespace = become_first()
-    from .preload import preload  # after the fork above: the process that only waits needs no torch
-
+def main(descriptor: int, limits: dict[str, int]) -> None:
+    """Makes boxes until the socket is closed."""
+    prctl(DUMPABLE, 0, 0, 0, 0)  # a box, of the same user, cannot look into this process
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     preload()
     control = socket.socket(fileno=descriptor)
     control.send(b"ready")
-    warden = Warden(control.fileno())
     while True:
-        warden.wait()
-        message, descriptors, *_ = socket.recv_fds(control, 4096, 4)
+        message, files, *_ = socket.recv_fds(control, 4096, 2)
         if not message:
             os._exit(0)
-        *files, lifeline = descriptors
-        limits = Limits(**json.loads(message))
-        try:
-            box = fork_first(namespace)
-        except OSError as problem:  # no memory now; the judge sees the lifeline end
-            print(f"no process for a box: {problem}", file=sys.stderr, flush=True)
-            box = None
+        if not files:  # to a box that has just ended
+            continue
+        box = os.fork()
         if box == 0:
-            become_box(limits, *files, lifeline)
-        line = socket.socket(fileno=lifeline)
-        if box is None:
-            line.close()
-        else:
-            warden.watch(box, line, limits)
-        for number in files:
-            os.close(number)
+            become_box(limits, *files)
+        for file in files:
+            os.close(file)
+        reason = Watch(box, control, limits).until_it_ends()
+        clean_up()
+        control.send(f"ended {reason}".encode())
 
 
-def become_box(limits: Limits, requests: int, replies: int, log: int, lifeline: int) -> NoReturn:
-    """Shuts this process in, tells the judge, and answers."""
-    from .worker import serve
-
+def become_box(limits: dict[str, int], line: int, log: int) -> None:
+    """Goes on as a box: with its line, its log, its limits, and nothing else."""
     try:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # flags and locks of the one that all share would outlive the box
-        close_all_but(0, 1, 2, requests, replies, log, lifeline)
-        confine(limits)
-        os.write(lifeline, b"closed")
-        os.close(lifeline)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        os.close(log)
+        os.setsid()
+        os.dup2(log, 1), os.dup2(log, 2)
+        line = os.dup2(line, 3)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.closerange(4, 1 << 16)
+        prctl(DUMPABLE, 1, 0, 0, 0)
+        prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        Path("/proc/self/oom_score_adj").write_text("1000")  # when memory runs out, the box goes first
+        amounts = {"AS": limits["memory"], "CORE": 0, "FSIZE": limits["disk"], "NOFILE": limits["open_files"]}
+        for name, amount in (amounts | {"NPROC": limits["processes"], "MSGQUEUE": 0}).items():
+            kind = getattr(resource, f"RLIMIT_{name}")
+            _, most = resource.getrlimit(kind)
+            resource.setrlimit(kind, (min(amount, most),) * 2 if most != resource.RLIM_INFINITY else (amount, amount))
     except BaseException as problem:
-        print(f"a box could not be closed: {problem}", file=sys.stderr, flush=True)
+        os.write(2, f"A box could not be closed: {problem}".encode())
         os._exit(1)
-    serve(io.FileIO(requests), io.FileIO(replies, "w"), most=limits.reply_bytes)
+    serve(socket.socket(fileno=line), most=limits["reply_bytes"])
 
 
-def close_all_but(*kept: int) -> None:
-    """Closes all other descriptors of this process, such as other boxes' lifelines."""
-    edges = [-1, *sorted(kept), MOST_FILES]
-    for below, above in pairwise(edges):
-        if below + 1 < above:  # Python takes an empty range that begins at 0 for all
-            os.closerange(below + 1, above)
+class Watch:
+    """Looks after one box until it ends, breaks a limit, or the judge wants it ended."""
+
+    def __init__(self, box: int, control: socket.socket, limits: dict[str, int]):
+        self.box, self.control, self.limits = box, control, limits
+        self.before = ended_ones()
+        self.history = [(time.monotonic(), 0.0)]  # CPU seconds of all processes of the box
+
+    def until_it_ends(self) -> str:
+        """Why it ended: "exit" by itself, "closed" by the judge, or the limit that it broke."""
+        end = os.pidfd_open(self.box)
+        signs = select.poll()
+        signs.register(end, select.POLLIN), signs.register(self.control, select.POLLIN)
+        try:
+            while True:
+                left = self.history[-1][0] + INTERVAL - time.monotonic()
+                heard = {number for number, _ in signs.poll(max(0.0, left) * 1000)}
+                if self.control.fileno() in heard:
+                    question, _, since = self.control.recv(64).decode().partition(" ")
+                    if not question:
+                        os._exit(0)
+                    if question == "end":
+                        return "closed"
+                    self.look()
+                    self.control.send(f"used {self.used_since(float(since))}".encode())
+                if end in heard:
+                    return "exit"
+                if time.monotonic() >= self.history[-1][0] + INTERVAL and (broken := self.look()):
+                    return broken
+        finally:
+            os.close(end)
+
+    def look(self) -> str:
+        """Counts what all processes of the box use now; the limit that is broken, or nothing."""
+        while reap(os.WNOHANG):  # a box's orphans are children of this process
+            pass
+        count, memory, cpu = 0, 0, ended_ones() - self.before
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            if entry == "1":
+                continue
+            try:
+                fields = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()
+                status = Path(f"/proc/{entry}/status").read_text(errors="replace")
+            except OSError:
+                continue
+            count += int(fields[17])  # threads
+            cpu += sum(map(int, fields[11:15])) * TICK
+            memory += sum(int(line.split()[1]) << 10 for line in status.split("\n") if line.startswith(("RssAnon", "RssShm")))
+        self.history.append((time.monotonic(), cpu))
+        return "memory" if memory > self.limits["memory"] else "processes" if count > self.limits["processes"] else ""
+
+    def used_since(self, moment: float) -> float:
+        """CPU seconds since then; in doubt too few."""
+        now = self.history[-1][1]
+        return now - next((cpu for when, cpu in self.history if when >= moment), now)
+
+
+def clean_up() -> None:
+    """Nothing of a box stays: no process, which this one ends with a signal that none can refuse, and no file."""
+    while True:
+        try:
+            os.kill(-1, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        if not reap():
+            break
+    for folder in ("/tmp", "/dev/shm"):
+        for entry in os.scandir(folder):
+            if entry.is_dir(follow_symlinks=False):
+                for place, _, _ in os.walk(entry.path):
+                    os.chmod(place, 0o700)
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
+
+
+def reap(options: int = 0) -> bool:
+    """Takes leave of a process that has ended; False if there is none."""
+    try:
+        return os.waitpid(-1, options)[0] != 0
+    except ChildProcessError:
+        return False
+
+
+def ended_ones() -> float:
+    """CPU seconds of all processes that have ended here."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
 
 
 if __name__ == "__main__":
-    run_zygote(int(sys.argv[1]))
+    main(int(sys.argv[1]), json.loads(sys.argv[2]))

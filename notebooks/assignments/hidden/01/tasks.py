@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from course_lib.grading.spec import Limits, assignment
+from course_lib.grading.spec import assignment
 from course_lib.lessons.lesson_01.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -279,5 +279,5 @@ ASSIGNMENT = assignment(
     notebook="transfer_learning",
     title="Transfer learning",
     tables=(FIELD, NORM, READY, SEEN, TRAIN),
-    limits={"train": Limits(cpu_seconds=90)},  # for the training, and all questions
+    seconds={"train": 90},  # for the training, and all questions
 )

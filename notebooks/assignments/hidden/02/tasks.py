@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import Limits, assignment
+from course_lib.grading.spec import assignment
 from course_lib.lessons.lesson_02.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -280,5 +280,5 @@ ASSIGNMENT = assignment(
     notebook="representation_learning",
     title="Representation learning",
     tables=(ERASE, MATCH, RECALL, NEAREST, TRAIN),
-    limits={"train": Limits(cpu_seconds=120)},  # for the training, and all questions
+    seconds={"train": 120},  # for the training, and all questions
 )

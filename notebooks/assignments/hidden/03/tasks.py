@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from course_lib.grading.spec import Limits, assignment
+from course_lib.grading.spec import assignment
 from course_lib.lessons.lesson_03.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -323,5 +323,5 @@ ASSIGNMENT = assignment(
     notebook="recurrent_networks",
     title="Recurrent networks",
     tables=(DEEP, POWERS, CUT, SCORES, TRAIN),
-    limits={"train": Limits(cpu_seconds=60)},  # for the training, and all questions
+    seconds={"train": 60},  # for the training, and all questions
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from course_lib.grading.spec import Limits, assignment
+from course_lib.grading.spec import assignment
 from course_lib.lessons.lesson_04.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -310,5 +310,5 @@ ASSIGNMENT = assignment(
     notebook="lstm_and_gru",
     title="LSTM and GRU",
     tables=(COUPLED, HIGHWAY, BOTH_WAYS, COUNT, TRAIN),
-    limits={"train": Limits(cpu_seconds=60)},  # for the training, and all questions
+    seconds={"train": 60},  # for the training, and all questions
 )

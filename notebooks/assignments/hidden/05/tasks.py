@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import Limits, assignment
+from course_lib.grading.spec import assignment
 from course_lib.lessons.lesson_05.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, Given, mistakes
 from course_lib.tasks.attention import (
@@ -321,5 +321,5 @@ ASSIGNMENT = assignment(
     notebook="attention",
     title="Attention",
     tables=(ADDITIVE, LOCAL, RATE, MANY_HEADS, TRAIN),
-    limits={"train": Limits(cpu_seconds=15)},  # for both trainings and all questions
+    seconds={"train": 15},  # for both trainings and all questions
 )

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import Limits, assignment
+from course_lib.grading.spec import assignment
 from course_lib.lessons.lesson_06.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, Finding, Given, mistakes
 
@@ -484,5 +484,5 @@ ASSIGNMENT = assignment(
     notebook="transformer",
     title="The Transformer",
     tables=(LAYER_NORM, ENCODER, DECODER, BEAMS, TRAIN),
-    limits={"train": Limits(cpu_seconds=60)},  # for both trainings and all questions
+    seconds={"train": 60},  # for both trainings and all questions
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from course_lib.grading.spec import Limits, assignment
+from course_lib.grading.spec import assignment
 from course_lib.lessons.lesson_07.assignment import ASSIGNMENT as SHOWN
 from course_lib.lessons.lesson_07.assignment import guess
 from course_lib.tasks import Case, Draw, mistakes
@@ -404,5 +404,5 @@ ASSIGNMENT = assignment(
     notebook="bert",
     title="BERT",
     tables=(WHOLE_WORDS, ALIGN, LIKELIHOOD, SPEARMAN, TRAIN),
-    limits={"train": Limits(cpu_seconds=15)},  # for the training and all questions
+    seconds={"train": 15},  # for the training and all questions
 )

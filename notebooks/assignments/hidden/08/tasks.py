@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import Limits, assignment
+from course_lib.grading.spec import assignment
 from course_lib.lessons.lesson_08.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -393,5 +393,5 @@ ASSIGNMENT = assignment(
     notebook="gpt",
     title="GPT",
     tables=(SAMPLING, ENCODE, BITS, INDUCTION, TRAIN),
-    limits={"train": Limits(cpu_seconds=90)},  # for the training, and all questions
+    seconds={"train": 90},  # for the training, and all questions
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from course_lib.grading.spec import Limits, assignment
+from course_lib.grading.spec import assignment
 from course_lib.lessons.lesson_09.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -218,5 +218,5 @@ ASSIGNMENT = assignment(
     notebook="scaling",
     title="Scaling laws",
     tables=(HUBER, EFFECTIVE, BATCH, FLOOR, PREDICT),
-    limits={"predict": Limits(cpu_seconds=120)},
+    seconds={"predict": 120},
 )

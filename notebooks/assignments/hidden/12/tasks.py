@@ -9,7 +9,7 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from course_lib.grading.spec import Limits, assignment
+from course_lib.grading.spec import assignment
 from course_lib.lessons.lesson_12.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -273,5 +273,5 @@ ASSIGNMENT = assignment(
     notebook="swin",
     title="Swin",
     tables=(REACH, BIAS, UNMERGE, TRAIN),
-    limits={"train": Limits(cpu_seconds=60)},  # for the training, and all questions
+    seconds={"train": 60},  # for the training, and all questions
 )

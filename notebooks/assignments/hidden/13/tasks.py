@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import Limits, assignment
+from course_lib.grading.spec import assignment
 from course_lib.lessons.lesson_13.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -294,5 +294,5 @@ ASSIGNMENT = assignment(
     notebook="mae",
     title="Masked autoencoders",
     tables=(BLOCKS, TORN, PROBE, TRAIN),
-    limits={"train": Limits(cpu_seconds=60)},  # for the training, and all questions
+    seconds={"train": 60},  # for the training, and all questions
 )

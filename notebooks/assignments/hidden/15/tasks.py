@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import Limits, assignment
+from course_lib.grading.spec import assignment
 from course_lib.lessons.lesson_15.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -220,5 +220,5 @@ ASSIGNMENT = assignment(
     notebook="everywhere",
     title="Transformers everywhere",
     tables=(INTERLEAVE, FREE_ENERGY, LAST_PICTURE, BUCKETS, TRAIN),
-    limits={"train": Limits(cpu_seconds=120)},  # for the training, and all questions
+    seconds={"train": 120},  # for the training, and all questions
 )
