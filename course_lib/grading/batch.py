@@ -36,7 +36,7 @@ from course_lib.grading.wording import counted, one_line
 from course_lib.training import progress
 
 if TYPE_CHECKING:
-    from course_lib.grading.gradebook import Gradebook
+    from course_lib.grading.gradebook import Gradebook, Score
 
 INTERRUPTED = 130  # exit code after Ctrl-C
 MOST_NAMES = 20  # of students in one line
@@ -67,24 +67,24 @@ def grade(
     if not trusted and cluster is None and (problem := bubblewrap.problem()):
         raise CannotStart(refusal(problem))
     need_nbgrader(f"grade {name}")
-    from course_lib.grading.gradebook import Gradebook
-    from course_lib.grading.summary import print_summary
+    with executor(workers=workers, cluster=cluster, hidden=folders.root, trusted=trusted) as (make, width):
+        from course_lib.grading.gradebook import Gradebook  # which takes its time, in which the workers start
+        from course_lib.grading.summary import print_summary
 
-    gc.freeze()  # what has been imported stays: no collection has to look at it again
-    config = read_config(folders.root)
-    with (
-        grading_lock(folders),
-        Gradebook(folders.gradebook, assignment=name, notebook=files.notebook, config=config) as book,
-    ):
-        batch = Batch(folders=folders, files=files, book=book, trusted=trusted, again=again)
-        students = batch.find_students(student)
-        with executor(workers=workers, cluster=cluster, hidden=folders.root) as (make, width):
-            done = batch.run(students, make, width)
-        if not done:
-            return INTERRUPTED
-        book.update_penalties()
-        print_summary([row for row in book.scores() if row.student in set(students)])
-        print("\n".join(batch.closing_lines(students)))
+        gc.freeze()  # what has been imported stays: no collection has to look at it again
+        config = read_config(folders.root)
+        with (
+            grading_lock(folders),
+            Gradebook(folders.gradebook, assignment=name, notebook=files.notebook, config=config) as book,
+        ):
+            batch = Batch(folders=folders, files=files, book=book, trusted=trusted, again=again)
+            students = batch.find_students(student)
+            if not batch.run(students, make, width):
+                return INTERRUPTED
+            book.update_penalties()
+            rows = [row for row in book.scores() if row.student in set(students)]
+            print_summary(rows)
+            print("\n".join(batch.closing_lines(students, rows)))
     return 0
 
 
@@ -195,7 +195,7 @@ class Batch:
         self.book.record(verdict, submission.written, submitted=moment)
         return verdict
 
-    def closing_lines(self, students: list[str]) -> Iterator[str]:
+    def closing_lines(self, students: list[str], rows: list["Score"]) -> Iterator[str]:
         """What was done, and what is left for a person to do."""
         name = self.files.name
         number = counted(len(students), "submission")
@@ -204,7 +204,6 @@ class Batch:
             yield "Judged WITHOUT a sandbox (trusted students): every verdict and report says so."
         for student, why in self.refused.items():
             yield f"Not graded: {one_line(student)}. {' '.join(why)}"
-        rows = [row for row in self.book.scores() if row.student in set(students)]
         if attention := [row.student for row in rows if row.needs_attention]:
             verb = "needs" if len(attention) == 1 else "need"
             yield f"{counted(len(attention), 'submission')} {verb} attention: {_some(attention)}."

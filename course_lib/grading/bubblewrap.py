@@ -16,7 +16,7 @@ from course_lib.grading import boxed
 BOXED = Path(boxed.__file__).parent
 INSIDE = "/course"  # where the package `boxed` is found
 FIRST_USER, USERS = 60_001, 500  # of nobody: root's sandboxes run as one of these
-SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/nix/store")
+SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/nix/store", "/sys/kernel/mm/transparent_hugepage")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 EXCHANGES = ("/usr/local/share/nbgrader", "/usr/share/nbgrader", "/srv/nbgrader")
 SETTINGS = {
@@ -56,6 +56,7 @@ def command(control: int, filter_: int, limits: str, disk: int, *, hidden: Itera
         options += ["--tmpfs", str(path), "--remount-ro", str(path)]
     options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
     environment = SETTINGS | {
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # see zygote.gather_pages
         "HOME": "/tmp",
         "LC_ALL": "C.UTF-8",
         "PATH": "/usr/bin",

@@ -172,10 +172,9 @@ class Gradebook:
     def update_penalties(self) -> None:
         """Applies today's due date, extensions and penalty method to everyone, those graded earlier, too."""
         with self._transaction():
-            for submission in self._assignment.submissions:
-                for notebook in submission.notebooks:
-                    if notebook.late_submission_penalty is not None or self._seconds_late(submission) > 0:
-                        notebook.late_submission_penalty = self._penalty(submission, notebook.grades)
+            for notebook in self._notebook.submissions:
+                if notebook.late_submission_penalty is not None or self._seconds_late(notebook.assignment) > 0:
+                    notebook.late_submission_penalty = self._penalty(notebook.assignment, notebook.grades)
 
     def scores(self) -> list[Score]:
         """All rows of the assignment, by the student's name."""
@@ -418,7 +417,8 @@ def _comment(verdict: Verdict, name: str, written: Mapping[str, str | None]) -> 
     if name in written:
         return "No response." if written[name] is None else None
     task = verdict["tasks"].get(name)
-    return None if task is None else "\n".join([task_in_words(task), *_notes(verdict)])
+    text = None if task is None else "\n".join([task_in_words(task), *_notes(verdict)])
+    return text and text.encode("utf-8", errors="replace").decode()
 
 
 def _fingerprint(text: str | None) -> str | None:

@@ -52,6 +52,12 @@ def judge_one(submission: Submission, files: AssignmentFiles, key: bytes, truste
     raise AssertionError("an attempt returns or raises")
 
 
+def warm_up(trusted: bool) -> None:
+    """Starts what judging needs, where that takes seconds."""
+    if not trusted:
+        _zygote(trusted)
+
+
 def close_zygotes() -> None:
     """Ends the sandboxes that this thread keeps."""
     for zygote in _of_this_thread.__dict__.pop("zygotes", {}).values():
@@ -65,10 +71,12 @@ def hide(*folders: Path) -> None:
 
 
 @contextlib.contextmanager
-def executor(*, workers: int | None, cluster: str | None, hidden: Path) -> Iterator[tuple[Callable[[], Executor], int]]:
+def executor(
+    *, workers: int | None, cluster: str | None, hidden: Path, trusted: bool
+) -> Iterator[tuple[Callable[[], Executor], int]]:
     """Gives what makes an executor, anew if the last one broke, and how many submissions to send there at a time.
 
-    Raises CannotStart if dask is not installed, no scheduler answers within a few seconds, or it has no worker.
+    The first one begins at once to start its sandboxes. Raises CannotStart if dask is not installed, no scheduler answers within a few seconds, or it has no worker.
     """
     with contextlib.ExitStack() as stack:
         if cluster is not None:
@@ -81,7 +89,10 @@ def executor(*, workers: int | None, cluster: str | None, hidden: Path) -> Itera
             return stack.enter_context(ProcessPoolExecutor(count, _context(), _begin, (hidden,)))
 
         try:
-            yield make, count + 1  # one is ready when a worker gets free
+            first = [make()]
+            for _ in range(count):
+                first[0].submit(warm_up, trusted)
+            yield lambda: first.pop() if first else make(), count + 1  # one is ready when a worker gets free
         except BaseException:
             for worker in multiprocessing.active_children():
                 worker.kill()  # whatever it is doing: its sandbox ends with it

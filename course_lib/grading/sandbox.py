@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import psutil
@@ -32,7 +32,7 @@ from course_lib.tasks.core import Gradients
 
 START_SECONDS = 120  # at most for loading torch
 END_SECONDS = 20  # at most until a box is gone
-WALL = 8  # wall seconds for each CPU second that is allowed
+WALL = 5  # wall seconds for each CPU second that is allowed
 ALLOW = (
     "allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 (Debian), "
     "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), "
@@ -87,18 +87,6 @@ class Clock:
     def left(self) -> float:
         """Wall seconds until it is to be looked at again."""
         return max(0.02, self.start + self.seconds - time.monotonic())
-
-
-class Body(Protocol):
-    """The processes of a box as the judge sees them."""
-
-    line: socket.socket
-
-    def used_since(self, moment: float) -> float:
-        """CPU seconds of all of them since then."""
-
-    def end(self, *, soon: bool) -> str:
-        """Ends them all, waits until they are gone, and says why; with `soon` it seems to be ending by itself."""
 
 
 class Zygote:
@@ -192,7 +180,7 @@ class Box:
     argument that cannot be sent; SandboxError if the sandbox broke, which is not the student's fault.
     """
 
-    def __init__(self, body: Body, log: Any, limits: Limits):
+    def __init__(self, body: "WalledBody | PlainBody", log: Any, limits: Limits):
         self.ended: str | None = None
         self.copy_ended: str | None = None  # the same of the copy, which may end alone
         self.task: Clock | None = None  # what all questions together may use, while a copy answers
@@ -360,7 +348,7 @@ class WalledBody:
             socket.send_fds(zygote.control, [b"box"], [theirs.fileno(), log.fileno()])
 
     def used_since(self, moment: float) -> float:
-        """As `Body.used_since`; infinite for a box that has just ended."""
+        """CPU seconds of all its processes since then; infinite for a box that has just ended."""
         with contextlib.suppress(OSError):
             self._zygote.control.send(f"used {moment}".encode())
             kind, _, value = self._hear(END_SECONDS).partition(" ")
@@ -368,7 +356,10 @@ class WalledBody:
         return float("inf")
 
     def end(self, *, soon: bool) -> str:
-        """As `Body.end`; empty if nobody is left to say it."""
+        """Ends them all, waits until they are gone, and says why; empty if nobody is left to say it.
+
+        With `soon` it seems to be ending by itself.
+        """
         try:
             if soon and not self._reason:  # it has closed its line: gone by itself, or to disturb
                 with contextlib.suppress(TimeoutError):
@@ -419,7 +410,7 @@ class PlainBody:
         self._seen = {0.0: 0.0}
 
     def used_since(self, moment: float) -> float:
-        """As `Body.used_since`; what was used before is known from the first time that somebody asks."""
+        """As of a walled one; what was used before is known from the first time that somebody asks."""
         used = 0.0
         with contextlib.suppress(psutil.Error):
             first = psutil.Process(self._process.pid)
@@ -431,7 +422,7 @@ class PlainBody:
         return used - self._seen[moment]
 
     def end(self, *, soon: bool) -> str:
-        """As `Body.end`, as far as its processes can be found."""
+        """As of a walled one, as far as its processes can be found."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=3 if soon else 0)
         by_itself = self._process.poll() is not None

@@ -104,6 +104,7 @@ def assignment(
                 asks=table.asks,
                 forbids=table.forbids,
                 seconds=(seconds or {}).get(table.name, SECONDS),
+                call_seconds=table.seconds or 5.0,
             )
             for table in tables
         ),

@@ -52,29 +52,24 @@ def notebook(cells):
 # Assignment 01, and any files in place of its own -----------------------------------------------------------
 
 CHECKS = """
-from course_lib.grading.spec import *
-from course_lib.grading.spec import Mistake
-from course_lib.tasks import Check, Finding
+from course_lib.grading.spec import assignment
+from course_lib.tasks import Case, Task, mistakes
 
 
-def _doubles(probe):
-    x = probe.random(2, 3)
-    wrong = (probe.tensor(x, shape=(2, 3)) - 2 * x).abs().max() > 1e-6
-    return [Finding(misconception="not doubled", message="The result is not twice the input.")] if wrong else []
+def twice(x, by=2):
+    return by * x
 
 
-DOUBLES = Check(name="doubles small numbers", detects=("not doubled",), run=_doubles)
-
-ASSIGNMENT = Assignment(name="01", notebook="small", title="Small", tasks=(
-    Task(name="double", title="Double", checks=(
-        property_check(DOUBLES, points=2),
-        agrees("doubles large numbers", points=1, reference=lambda x: 2 * x,
-               inputs=lambda subject: given(1e6 * subject.random(3))),
-    )),
-    Task(name="halve", title="Halve", checks=(
-        agrees("halves", points=1, reference=lambda x: x / 2, inputs=lambda subject: (subject.random(4),)),
-    )),
-))
+DOUBLE = Task(name="double", title="Double", asks="x", reference=twice, cases=(
+    Case("doubles small numbers", lambda draw: (draw(2, 3),), 2),
+    Case("doubles large numbers", lambda draw: (1e6 * draw(3),), 1),
+), mistakes=mistakes('''
+not doubled: by=1
+    The result is not twice the input.
+'''))
+HALVE = Task(name="halve", title="Halve", asks="x", reference=lambda x: x / 2,
+             cases=(Case("halves", lambda draw: (draw(4),), 1),))
+ASSIGNMENT = assignment("01", notebook="small", title="Small", tables=(DOUBLE, HALVE))
 """
 SETUP = "import torch\nfactor = 2"
 DOUBLE = "def double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
@@ -143,32 +138,16 @@ STUBS = {
     "why": "YOUR ANSWER HERE",
 }
 SUMS_CHECKS = """
-import torch
-from course_lib.grading.spec import Assignment, HiddenCheck, Task, agrees
+from course_lib.grading.spec import assignment
+from course_lib.tasks import Case, Task
 
-ASSIGNMENT = Assignment(
-    name="07",
-    notebook="sums",
-    title="Sums",
-    tasks=(
-        Task(
-            name="add",
-            title="Add",
-            checks=(
-                agrees("Two matrices are added", points=2, inputs=lambda s: (s.random(2, 3), s.random(2, 3)),
-                       reference=torch.add),
-                agrees("A vector is added to each row", points=1, inputs=lambda s: (s.random(2, 3), s.random(3)),
-                       reference=torch.add),
-            ),
-        ),
-        Task(
-            name="double",
-            title="Double",
-            checks=(agrees("Each number is doubled", points=2, inputs=lambda s: (s.random(4),),
-                           reference=lambda x: 2 * x),),
-        ),
-    ),
-)
+ADD = Task(name="add", title="Add", asks="a, b", reference=lambda a, b: a + b, cases=(
+    Case("Two matrices are added", lambda draw: (draw(2, 3), draw(2, 3)), 2),
+    Case("A vector is added to each row", lambda draw: (draw(2, 3), draw(3)), 1),
+))
+DOUBLE = Task(name="double", title="Double", asks="x", reference=lambda x: 2 * x,
+              cases=(Case("Each number is doubled", lambda draw: (draw(4),), 2),))
+ASSIGNMENT = assignment("07", notebook="sums", title="Sums", tables=(ADD, DOUBLE))
 """
 
 
@@ -269,14 +248,14 @@ def verdict(student, *, add=3.0, double=2.0, submission="a" * 64, spec="b" * 64,
         }
 
     return {
-        "schema": 1,
         "assignment": NAME,
         "student": student,
         "submission": submission,
         "spec": spec,
         "sandbox": sandbox,
         "status": "graded",
+        "readable": True,
         "notes": [],
+        "student_notes": [],
         "tasks": {"add": task("add", add, 3.0), "double": task("double", double, 2.0)},
-        "seconds": 0.1,
     } | more

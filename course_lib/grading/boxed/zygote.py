@@ -26,7 +26,9 @@ from .worker import preload, serve
 INTERVAL = 0.05  # seconds between two looks
 TICK = 1 / os.sysconf("SC_CLK_TCK")  # seconds
 DUMPABLE, NO_NEW_PRIVILEGES = 4, 38  # prctl(2)
-prctl = ctypes.CDLL(None).prctl
+HUGE_PAGE, COLLAPSE = 2 << 20, 25  # bytes; madvise(2), from Linux 6.1 on
+libc = ctypes.CDLL(None)
+prctl = libc.prctl
 
 
 def main(descriptor: int, limits: dict[str, int]) -> None:
@@ -34,6 +36,7 @@ def main(descriptor: int, limits: dict[str, int]) -> None:
     prctl(DUMPABLE, 0, 0, 0, 0)  # a box, of the same user, cannot look into this process
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     preload()
+    gather_pages()
     control = socket.socket(fileno=descriptor)
     control.send(b"ready")
     while True:
@@ -50,6 +53,16 @@ def main(descriptor: int, limits: dict[str, int]) -> None:
         reason = Watch(box, control, limits).until_it_ends()
         clean_up()
         control.send(f"ended {reason}".encode())
+
+
+def gather_pages() -> None:
+    """Puts this process's memory into huge pages, where the kernel can: few pages are forked in less time."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        area, rights, _, _, _, *name = line.split(maxsplit=5)
+        if rights == "rw-p" and not (name and name[0].startswith("/")):  # shared with nobody, and of no file
+            start, end = (int(edge, 16) for edge in area.split("-"))
+            for page in range(-(-start // HUGE_PAGE) * HUGE_PAGE, end - HUGE_PAGE + 1, HUGE_PAGE):
+                libc.madvise(ctypes.c_void_p(page), ctypes.c_size_t(HUGE_PAGE), COLLAPSE)
 
 
 def become_box(limits: dict[str, int], line: int, log: int) -> None:

@@ -209,7 +209,7 @@ PREDICT = replace(
     SHOWN["predict"],
     wrong={
         "predictions far off": ("return best_said", "return torch.full_like(larger_N, L.min().item())"),
-        "stopped with an error": ("return best_said", "return best_said / unknown"),
+        "a name that is not there": ("return best_said", "return best_said / unknown"),
     },
 )
 

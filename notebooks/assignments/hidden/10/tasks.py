@@ -267,7 +267,7 @@ TRAIN = replace(
         "the worse one preferred": ("torch.where(wins, gap, -gap)", "torch.where(wins, -gap, gap)"),
         "all texts worth the same": ("return model.eval()", "model.head.weight.data.zero_()\n    return model.eval()"),
         "order not learned": ("WIDTH = 2", "WIDTH = 1"),
-        "stopped with an error": ("return model.eval()", "return model(first.float())"),
+        "numbers of different types meet": ("return model.eval()", "return model(first.float())"),
     },
 )
 

@@ -264,7 +264,7 @@ TRAIN = replace(
         "windows never meet": ("Block(32, shift=2)", "Block(32, shift=0)"),
         "the edges touch": ("!= region[:, None, :]", "!= region[:, :, None]"),
         "only one size of board": ("self.colours(boards)", "self.colours(boards) + torch.zeros(12, 12, 32)"),
-        "stopped with an error": ("return model\n", "return model(boards.float())\n"),
+        "numbers of different types meet": ("return model\n", "return model(boards.float())\n"),
     },
 )
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from course_lib.grading.safe_markdown import safe_markdown
+from course_lib.grading.nbgrader_plugin import safe_markdown
 
 
 @pytest.mark.parametrize(

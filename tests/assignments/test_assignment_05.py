@@ -9,20 +9,19 @@ from course_lib.data.place import course_folder
 from course_lib.grading.folders import Folders
 from course_lib.grading.intake import Submission
 from course_lib.grading.judge import GRADED, judge
-from course_lib.grading.prove import read_wrong_solutions, trials
+from course_lib.grading.prove import trials
 from course_lib.grading.spec import load, read_assignment
-from course_lib.grading.stripped import student_version
+from course_lib.grading.release import student_version
 from course_lib.grading.tables import made_by
 from course_lib.grading.validation import KEY
-from course_lib.grading.visible import visible_files
+from course_lib.grading.validation import visible_files
 from course_lib.tasks import run_checks
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "05")
 LOADED = load(FILES)
 TABLES = {table.name: table for table in LOADED.assignment.tables}
-WRONG = read_wrong_solutions(FOLDERS, "05")
-REFERENCE, RELEASE, *MISTAKES = trials(LOADED, WRONG)
+REFERENCE, RELEASE, *MISTAKES = trials(LOADED)
 NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
 TASKS = [task.name for task in LOADED.assignment.tasks]
 

@@ -13,10 +13,10 @@ from nbclient import NotebookClient
 from course_lib.classroom.assignments import NotPassed, check
 from course_lib.data.place import course_folder
 from course_lib.grading.folders import Folders
-from course_lib.grading.prove import KEYS, examine, gaps, read_wrong_solutions, trials
+from course_lib.grading.prove import KEYS, examine, trials
 from course_lib.grading.spec import load, read_assignment
-from course_lib.grading.tables import made_by
-from course_lib.grading.visible import visible_tasks
+from course_lib.grading.tables import made_by, unproved
+from course_lib.grading.validation import visible_tasks
 from course_lib.tasks import Draw, run_checks
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
@@ -27,12 +27,11 @@ NUMBERS = sorted(path.name for path in (FOLDERS.root / "hidden").iterdir() if (p
 def read(number):
     """An assignment: its files, its notebook, what is hidden and what is shown of it, and its trials."""
     files = read_assignment(FOLDERS.root, number)
-    loaded, wrong = load(files), read_wrong_solutions(FOLDERS, number)
-    reference, release, *mistakes = trials(loaded, wrong)
+    loaded = load(files)
+    reference, release, *mistakes = trials(loaded)
     return SimpleNamespace(
         files=files,
         loaded=loaded,
-        wrong=wrong,
         notebook=nbformat.reads(files.source_notebook.decode(), as_version=4),
         tables={table.name: table for table in loaded.assignment.tables},
         shown=visible_tasks(number),
@@ -84,7 +83,7 @@ def test_the_reference_earns_all_points_and_the_release_none(number, key, zygote
 
 @every_assignment
 def test_every_mistake_of_every_table_costs_points_and_is_named(number):
-    assert gaps(read(number).loaded, read(number).wrong) == []
+    assert [line for table in read(number).tables.values() for line in unproved(table)] == []
 
 
 @every_table

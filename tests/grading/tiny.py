@@ -1,0 +1,83 @@
+"""A tiny course of three tasks: what honest students answer, and what wrong answers look like."""
+
+import json
+
+from course_lib.grading.folders import Folders
+from tests.grading.courses import answer, check, notebook, notebook_of, setup, solution
+
+NAME, NOTEBOOK = "03", "tiny"
+FULL = {"softmax": 2.0, "attention": 2.0, "Affine": 2.0}
+SETUP = "import os\nimport sys\n\nimport torch\nfrom torch import nn"
+RIGHT = {
+    "softmax": "def softmax(x):\n    powers = (x - x.amax(-1, keepdim=True)).exp()\n    return powers / powers.sum(-1, keepdim=True)\n",
+    "attention": "def attention(q, k, v):\n    return softmax(q @ k.mT / q.shape[-1] ** 0.5) @ v\n",
+    "Affine": (
+        "class Affine(nn.Module):\n    def __init__(self, dim):\n        super().__init__()\n"
+        "        self.weight, self.bias = nn.Parameter(torch.ones(dim)), nn.Parameter(torch.zeros(dim))\n\n"
+        "    def forward(self, x):\n        return x * self.weight + self.bias\n"
+    ),
+}
+CHECKS = '''
+from torch import nn
+import torch
+
+from course_lib.grading.spec import assignment
+from course_lib.tasks import Case, Given, Task, mistakes
+
+
+class Parameters(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(dim)), nn.Parameter(torch.zeros(dim))
+
+
+def affine(build, parameters, x, biased=True):
+    return x * parameters["weight"] + (parameters["bias"] if biased else 0)
+
+
+SOFTMAX = Task(name="softmax", title="Softmax", asks="x", reference=lambda x, axis=-1: x.softmax(axis), forbids=("softmax",),
+    cases=(Case("small inputs", lambda draw: (draw(*draw.sizes(2)),), 1),
+           Case("large inputs", lambda draw: (1000 * draw(*draw.sizes(2)),), 1)),
+    mistakes=mistakes("""
+over the wrong axis: axis=0
+    It sums over the wrong axis.
+    > The last axis is meant.
+"""))
+ATTENTION = Task(name="attention", title="Attention", asks="q, k, v", seconds=1,
+    reference=lambda q, k, v: (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v,
+    cases=(Case("attention", lambda draw: tuple(draw(2, 4, 3) for _ in range(3)), 2),))
+AFFINE = Task(name="Affine", title="A module", asks="x", module=Parameters, reference=affine,
+    cases=(Case("scaled and shifted", lambda draw: Given((draw(3, 4),), build=(4,)), 2),),
+    mistakes=mistakes("""
+no bias: biased=False
+    Nothing is added.
+"""))
+ASSIGNMENT = assignment("03", notebook="tiny", title="Tiny", tables=(SOFTMAX, ATTENTION, AFFINE))
+'''
+
+
+def cells(answers):
+    made = [setup("setup", SETUP)]
+    for task, points in FULL.items():
+        made += [solution(task, answers[task]), check(f"check-{task}", "# by the grader", points)]
+    return [*made, answer("why", "YOUR ANSWER HERE", 4)]
+
+
+def write_course(root) -> Folders:
+    """The instructor's files, not released."""
+    folders = Folders(root=root)
+    solved = {task: f"### BEGIN SOLUTION\n{text}### END SOLUTION" for task, text in RIGHT.items()}
+    for place, file, content in (
+        (folders.source(NAME), f"{NOTEBOOK}.ipynb", notebook(cells(solved))),
+        (folders.hidden(NAME), "tasks.py", CHECKS.encode()),
+    ):
+        place.mkdir(parents=True)
+        (place / file).write_bytes(content)
+    return folders
+
+
+def submit(folders, student, **answers):
+    """A submission, honest but for these answers."""
+    place = folders.submitted(student, NAME)
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"{NOTEBOOK}.ipynb").write_text(json.dumps(notebook_of(cells(RIGHT | answers))))
