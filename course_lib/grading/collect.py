@@ -223,8 +223,7 @@ def _summary(
         yield f"  {counted(len(notes), 'note')}:"
         yield from (f"  - {one_line(note, 400)}" for note in notes)
     if done and dated_by_files:
-        yield "  The times are the dates of the files, as the platform set them: compare some before points go off for"
-        yield "  lateness."
+        yield "  The times are the dates of the files, as the platform set them: compare some before points go off."
     if not done:
         yield "Nothing was collected."
     elif folders.release(name).is_dir():

@@ -193,5 +193,6 @@ def feedback_page(exchange: Exchange, secret: str, notebook: str) -> bytes | Non
 def _make_folder(path: Path, mode: int) -> None:
     if not path.is_dir():
         path.mkdir(parents=True)
-    if path.stat().st_uid == os.geteuid() and path.stat().st_mode & mode != mode:
-        path.chmod(path.stat().st_mode | mode)  # mkdir's own mode is cut by the umask
+        path.chmod(mode)  # mkdir's own mode is cut by the umask
+    elif path.stat().st_uid == os.geteuid() and path.stat().st_mode & mode != mode:
+        path.chmod(path.stat().st_mode | mode)  # made by nbgrader

@@ -97,7 +97,8 @@ def export(
     table = {"plain": _plain, "canvas": _canvas, "moodle": _moodle}[layout](known, heading, lines, listed)
     write_whole(target, csv_text(table))
     print(f"{target}: {counted(len(known), 'student')}, out of {points(rows[0].maximum)} points.")
-    absent = [_full_name(line) for line in listed.lines if line not in lines.values()] if listed else []
+    left = [line for line in listed.lines if line not in lines.values()] if listed else []
+    absent = [_full_name(line) or next(filter(None, map(line.get, IDENTIFIERS))) for line in left]
     submitted = [student for student in folders.students(name) if student not in {row.student for row in rows}]
     print("".join(f"{remark}\n" for remark in _remarks(name, rows, submitted, absent)), end="")
     if layout != "plain":
@@ -151,19 +152,20 @@ def read_roster(path: Path) -> Roster:
 def match(rows: Sequence["Score"], roster: Roster) -> tuple[dict[str, Line], dict[str, str]]:
     """Each student's line of the roster, and why others have none.
 
-    An identifier decides: login, address or the part of it before @, the platform's number. A name alone counts if it
-    is the same, and where only one of the two sides has a number. A line that two students would get goes to neither.
+    An identifier decides: login, address or the part of it before @; the number in a file's name, if a word of the
+    name stands there, too. A name alone counts if it is the same, and where only one of the two sides has a number. A
+    line that two students would get goes to neither.
     """
     found, unknown = {}, {}
     for row in rows:
-        fits = [line for line in roster.lines if _keys(row) & _identifiers(line)]
+        fits = [line for line in roster.lines if _identifies(row, line)]
         if not fits:
             same = [line for line in roster.lines if _words(_full_name(line)) in _names(row)]
             fits = [line for line in same if not (_number(row) and line.get("ID", line.get("Identifier")))]
         if len(fits) == 1:
             found[row.student] = fits[0]
         else:
-            unknown[row.student] = f"{len(fits) or 'no'} lines of the roster fit"
+            unknown[row.student] = f"{len(fits)} lines of the roster fit" if fits else "no line of the roster fits"
     claims = Counter(map(id, found.values()))
     for student, line in list(found.items()):
         if claims[id(line)] > 1:
@@ -307,14 +309,14 @@ def _by_gradebook(row: "Score") -> dict[str, str]:
     }
 
 
-def _keys(row: "Score") -> set[str]:
-    keys = {key.casefold() for key in (row.student, row.email, row.lms_user_id, _number(row)) if key}
-    return keys | {key.split("@")[0] for key in keys}
-
-
-def _identifiers(line: Line) -> set[str]:
-    keys = {line[column].casefold().removeprefix("participant ") for column in IDENTIFIERS if line.get(column)}
-    return keys | {key.split("@")[0] for key in keys}
+def _identifies(row: "Score", line: Line) -> bool:
+    own = {key.casefold() for key in (row.student, row.email, row.lms_user_id) if key}
+    there = {line[column].casefold().removeprefix("participant ") for column in IDENTIFIERS if line.get(column)}
+    before_at = [{key.split("@")[0] for key in keys if "@" in key} for keys in (own, there)]
+    if own & there or own & before_at[1] or before_at[0] & there:
+        return True
+    known = "".join(word for name in _names(row) for word in name)
+    return _number(row) in there and any(len(word) > 1 and word in known for word in _words(_full_name(line)))
 
 
 def _number(row: "Score") -> str:

@@ -111,7 +111,7 @@ class Part:
         if self.open == len(self.checks):
             return "waits for your instructor"
         passed = sum(check["passed"] for check in self.checks)
-        return f"{passed} of {len(self.checks)} passed" + (f", {self.open} open" if self.open else "")
+        return f"{passed} of {len(self.checks)} passed" + (f", {self.open} {'waits' if self.open == 1 else 'wait'} for your instructor" if self.open else "")
 
     @property
     def first_step(self) -> str:
@@ -152,6 +152,7 @@ def page(row: "Score", files: "AssignmentFiles", answers: Mapping[str, str]) -> 
         checks=len(checks),
         passed=sum(check["passed"] for check in checks),
         open=sum(part.open for part in parts),
+        unjudged=any(not _was_judged(check) for part in parts if part.answered for check in part.checks),
         unread=sum(part.possible for part in parts if part.points is None),
         readable=verdict["readable"],
         answered=any(part.answered for part in parts),
@@ -245,6 +246,7 @@ def _template() -> Any:
 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"points": points, "line": one_line, "markup": _markup, "code": _code, "shown": _shown}
+    environment.tests["judged"] = _was_judged
     environment.globals |= {"counted": counted, "NOT_YET": NOT_YET, "NOT_JUDGED": NOT_JUDGED, "judged": _was_judged}
     return environment.from_string(_own_file("feedback.html.j2"))
 

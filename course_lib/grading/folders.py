@@ -147,6 +147,8 @@ def instructor_key(folders: Folders) -> bytes:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, folders.key)
+    if os.name == "posix" and folders.key.stat().st_mode & 0o077:
+        folders.key.chmod(0o600)
     text = read_small(folders.key, 10 * KEY_BYTES) or b""
     try:
         key = bytes.fromhex(text.decode("ascii"))

@@ -118,11 +118,15 @@ def judge_all(
             submission = again[0] if again else next(source, None)
             if submission is None:
                 break
-            waiting[pool.submit(*arguments(submission))] = submission
+            try:
+                waiting[pool.submit(*arguments(submission))] = submission
+            except BrokenExecutor:  # a worker has died meanwhile
+                again += [other for other in (*waiting.values(), submission) if other not in again]
+                waiting, pool = {}, make()
         if not waiting:
             return
         broken = False
-        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+        for future in sorted(wait(waiting, return_when=FIRST_COMPLETED).done, key=_went_wrong):  # verdicts first
             submission = waiting.pop(future)
             verdict = _result(future)
             if verdict is None and submission not in again:
@@ -138,6 +142,10 @@ def judge_all(
             again += [submission for submission in waiting.values() if submission not in again]
             waiting.clear()
             pool = make()
+
+
+def _went_wrong(future: Future) -> bool:
+    return future.cancelled() or future.exception() is not None
 
 
 def _result(future: Future) -> Verdict | None:

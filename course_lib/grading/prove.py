@@ -94,17 +94,17 @@ def trials(loaded: LoadedAssignment) -> list[Trial]:
     ]
     for task, table in zip(tasks, loaded.assignment.tables, strict=True):
         names = frozenset(check.name for check in task.checks)
-        planned += [_trial(task, wrong, names) for wrong in wrong_answers(table, right[task.name])]
+        planned += [_trial(task, wrong, names, right) for wrong in wrong_answers(table, right[task.name])]
     return planned
 
 
-def _trial(task: Task, wrong: WrongAnswer, names: frozenset[str]) -> Trial:
+def _trial(task: Task, wrong: WrongAnswer, names: frozenset[str], right: Mapping[str, str]) -> Trial:
     failing = names if wrong.fails == "all" else None if wrong.fails is None else frozenset(wrong.fails) & names
     lost = sum(check.points for check in task.checks if failing and check.name in failing)
     return Trial(
         task=task.name,
         name=wrong.name,
-        answers={task.name: wrong.text},
+        answers={name: text for name, text in right.items() if name in wrong.text} | {task.name: wrong.text},
         deserves=task.points - lost,
         failing=failing,
         says=wrong.says,

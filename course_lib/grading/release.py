@@ -21,14 +21,13 @@ from course_lib.grading.folders import (
     programs_on_path,
     read_config,
 )
-from course_lib.grading.spec import STUB, WRITTEN_STUB, AssignmentFiles, clear_solution, load, read_assignment
+from course_lib.grading.spec import AssignmentFiles, load, read_assignment
+from course_lib.grading.stripped import NOT_OURS, student_version
 from course_lib.grading.wording import counted, points
 
-NOT_OURS = ("BEGIN HIDDEN TESTS", "END HIDDEN TESTS", "BEGIN MARK SCHEME", "END MARK SCHEME")
 MARKS = ("BEGIN SOLUTION", "END SOLUTION", *NOT_OURS)
 TELLING = 20  # characters: a shorter line, such as `return x`, can stand anywhere by chance
 LEFT_OUT = {".ipynb_checkpoints", "__pycache__"}
-KEPT_METADATA = ("kernelspec", "language_info")
 
 
 def release(name: str, *, folder: Path | None = None) -> int:
@@ -74,43 +73,6 @@ def release(name: str, *, folder: Path | None = None) -> int:
         print(f"  In the exchange, for `course assign fetch {name}`: {publish(exchange, folders, name)}")
     print(f"Next, when students have handed in: course assign collect {name}, then course grade {name}")
     return 0
-
-
-def student_version(source: bytes, place: str) -> nbformat.NotebookNode:
-    """The notebook without solutions, outputs and execution counts, for those who learn alone and have no nbgrader.
-
-    Raises ValueError, naming `place`, if it cannot be read, if a solution has no end or stands in another cell, or if
-    there are hidden tests in it.
-    """
-    try:
-        notebook = nbformat.reads(source.decode("utf-8"), as_version=4)
-    except Exception as error:
-        raise ValueError(f"{place} cannot be read as a notebook: {type(error).__name__}: {error}") from error
-    kept = {key: notebook.metadata[key] for key in KEPT_METADATA if key in notebook.metadata}
-    notebook.metadata = nbformat.NotebookNode(kept)
-    for number, cell in enumerate(notebook.cells, start=1):
-        tags = cell.metadata.get("nbgrader", {})
-        cell.metadata = nbformat.NotebookNode({"nbgrader": tags} if tags else {})
-        solution = bool(tags.get("solution"))
-        if mark := next((mark for mark in NOT_OURS if mark in cell.source), None):
-            raise ValueError(
-                f"{place}: cell {number} holds nbgrader's mark {mark!r}. The judge does not look into cells: hidden "
-                "checks belong into hidden/, and what a written answer is marked for into its solution."
-            )
-        if not solution and ("BEGIN SOLUTION" in cell.source or "END SOLUTION" in cell.source):
-            raise ValueError(f"{place}: cell {number} holds a solution, but is no solution cell.")
-        if solution:
-            try:
-                cell.source = clear_solution(cell.source, stub=STUB if cell.cell_type == "code" else WRITTEN_STUB)
-            except ValueError as problem:
-                raise ValueError(f"{place}, cell {tags.get('grade_id')!r}: {problem}.") from None
-        if tags:
-            cell.metadata["deletable"] = False
-            if not solution and (tags.get("grade") or tags.get("locked")):
-                cell.metadata["editable"] = False
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    return notebook
 
 
 def generate(folders: Folders, name: str, into: Path, *, gradebook: bool) -> Path:

@@ -20,6 +20,7 @@ import nbformat
 from course_lib.data.place import CannotStart, course_folder
 from course_lib.grading.exchange import Exchange, feedback_page, find_exchange, hand_in, is_plain_name
 from course_lib.grading.folders import FILE_BYTES, Folders, assignments_folder, read_small, write_whole
+from course_lib.grading.stripped import student_version
 from course_lib.grading.wording import counted, one_line
 
 if TYPE_CHECKING:
@@ -290,8 +291,6 @@ def find_release(name: str, folder: Path | None = None) -> Release:
     if content is None:
         raise CannotStart(f"{found} cannot be read: it is no ordinary file, not readable, or far too large.")
     if exchange is None and found.parent == folders.source(name):
-        from course_lib.grading.release import student_version
-
         try:
             content = (nbformat.writes(student_version(content, str(found))) + "\n").encode("utf-8")
         except ValueError as problem:

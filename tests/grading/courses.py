@@ -256,6 +256,6 @@ def verdict(student, *, add=3.0, double=2.0, submission="a" * 64, spec="b" * 64,
         "status": "graded",
         "readable": True,
         "notes": [],
-        "student_notes": [],
+        "student_notes": more.get("notes", []),
         "tasks": {"add": task("add", add, 3.0), "double": task("double", double, 2.0)},
     } | more

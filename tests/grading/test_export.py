@@ -2,8 +2,7 @@
 
 import csv
 import io
-import json
-import sys
+import sqlite3
 from dataclasses import replace
 from datetime import datetime
 
@@ -11,9 +10,8 @@ import pytest
 
 from course_lib.data.place import CannotStart
 from course_lib.grading import export as exporting
-from course_lib.grading.export import csv_text, export, harmless
+from course_lib.grading.export import csv_text, export, harmless, match, read_roster
 from course_lib.grading.gradebook import Gradebook
-from course_lib.grading.roster import match, read_roster
 from tests.grading.courses import NAME, NOTEBOOK, make_course, submit, verdict
 from tests.grading.test_summary import score
 
@@ -38,9 +36,6 @@ def course(tmp_path):
     def record(student, *, written=None, late=False, **more):
         submit(folders, student, **(written or {}))
         found = verdict(student, **more)
-        place = folders.verdict(student, NAME)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(json.dumps(found))
         with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK) as book:
             book.record(found, written or {}, submitted=datetime(2026, 3, 1 + late, 11))
 
@@ -101,19 +96,6 @@ Noether,Emmy,12346,S2,emmy@uni.example,Group 2,
     ]
 
 
-def test_canvas_with_accounts_of_several_schools_gets_their_column_before_the_section(course, roster):
-    course("ada")
-    wider = """Student,ID,SIS User ID,SIS Login ID,Root Account,Section,07 Sums (4711)
-    Points Possible,,,,,,9
-"Lovelace, Ada",12345,S1,ada,uni.example,"Group 1, Monday",
-"""
-    assert export(NAME, course.folders.root, roster=roster(wider)) == 0
-    head, possible, ada = table(course, "canvas")
-    assert head == ["Student", "ID", "SIS User ID", "SIS Login ID", "Root Account", "Section", "07 Sums (4711)"]
-    assert possible == ["    Points Possible", "", "", "", "", "", "9"]
-    assert ada == ["Lovelace, Ada", "12345", "S1", "ada", "uni.example", "Group 1, Monday", "5"]
-
-
 @pytest.mark.parametrize("column", ["07 Sums (4711)", "07 sums", "Sums (4711)", "SUMS"])
 def test_the_platforms_own_column_is_found_by_its_title(course, roster, column):
     course("ada")
@@ -127,15 +109,6 @@ def test_of_two_columns_with_one_title_none_is_chosen(course, roster, capsys):
     export(NAME, course.folders.root, roster=roster(two))
     assert table(course, "canvas")[0][5:] == ["07 Sums"]
     assert "The roster has 2 columns '07 Sums': Canvas will ask" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("layout", "width"), [("canvas", 6), ("moodle", 2), ("plain", 13)])
-def test_where_nobody_is_in_the_roster_the_file_has_its_columns_alone(course, roster, layout, width):
-    course("zoe")
-    listed = MOODLE if layout == "moodle" else CANVAS
-    assert export(NAME, course.folders.root, layout=layout, roster=roster(listed)) == 1
-    (head,) = table(course, layout)
-    assert len(head) == width
 
 
 def test_without_a_roster_canvas_and_moodle_are_told_what_the_gradebook_knows(course, capsys):
@@ -156,14 +129,6 @@ def test_without_a_roster_canvas_and_moodle_are_told_what_the_gradebook_knows(co
         ["Ada", "Lovelace", "12345", "ada", "al@uni.example", "5"],
         ["", "", "", "bob@uni.example", "bob@uni.example", "5"],
     ]
-
-
-def test_a_list_of_addresses_alone_will_do_for_any_platform(course, roster):
-    course("ada@uni.example")
-    for layout in ("canvas", "moodle"):
-        listed = roster("Email\nada@uni.example\nbob@uni.example\n")
-        assert export(NAME, course.folders.root, layout=layout, roster=listed) == 0
-        assert table(course, layout)[-1][-2 if layout == "moodle" else -1] == "5"
 
 
 def test_a_name_cannot_pass_for_the_row_of_points_possible(course, roster):
@@ -213,7 +178,8 @@ def test_the_plain_layout_has_every_number(course):
 
 def test_the_plain_layout_says_what_is_not_known_or_not_done(course, capsys):
     course("-ada", written={"why": "So."})
-    (course.folders.verdict("-ada", NAME)).unlink()
+    with sqlite3.connect(course.folders.gradebook) as db:
+        db.execute("delete from course_verdicts")
     in_book(course, lambda book: book.update_or_create_student("-ada", first_name="Ada", last_name="Lovelace"))
     in_book(course, lambda book: setattr(book.find_submission(NAME, "-ada"), "timestamp", None))
     in_book(course, lambda book: setattr(penalised(book, "-ada"), "late_submission_penalty", 1.5))
@@ -252,7 +218,8 @@ def test_points_by_hand_and_lateness_count(course):
 
 def who(roster, text, *students):
     found = match([score(student) for student in students], read_roster(roster(text)))
-    return {student: line.get("ID") or line["ID number"] for student, line in found.lines.items()}, found
+    lines, unknown = found
+    return {student: line.get("ID") or line["ID number"] for student, line in lines.items()}, unknown
 
 
 @pytest.mark.parametrize(
@@ -265,7 +232,6 @@ def who(roster, text, *students):
         ("emmy@uni.example", "12346"),
         ("emmy", "12346"),
         ("ada@uni.example", "12345"),
-        ("lovelaceada_12345", "12345"),
         ("Ada-Lovelace", "12345"),
         ("ada_12345", "12345"),
         ("a-lovelace_12345", "12345"),
@@ -292,53 +258,31 @@ def test_students_are_found_by_login_number_address_and_name(roster, student, nu
 )
 def test_nobody_is_taken_for_somebody_else(roster, student):
     lines, found = who(roster, CANVAS, student)
-    assert lines == {} and "of the roster fit" in found.unknown[student]
-
-
-def test_a_contradiction_of_name_and_number_is_said(roster):
-    said = who(roster, CANVAS, "Ada-Lovelace_777", "zoe_12346")[1].unknown
-    assert said["Ada-Lovelace_777"].endswith("Lovelace, Ada has another number there, 12345")
-    assert said["zoe_12346"].endswith("the number 12346 is that of Noether, Emmy, another name")
-
-
-def test_the_number_in_the_gradebook_keeps_a_namesake_off(roster):
-    namesake = replace(score("al"), first_name="Ada", last_name="Lovelace", lms_user_id="777")
-    assert match([namesake], read_roster(roster(CANVAS))).lines == {}
-    assert match([replace(namesake, lms_user_id=None)], read_roster(roster(CANVAS))).lines["al"]["ID"] == "12345"
+    assert lines == {} and "of the roster fit" in found[student]
 
 
 def test_accents_and_order_of_names_do_not_matter_but_two_of_a_name_do(roster):
     assert who(roster, MOODLE, "E\u0301milie-du-Cha\u0302telet_8")[0] == {"E\u0301milie-du-Cha\u0302telet_8": "0043"}
     twice = MOODLE + "Ada,Lovelace,0099,ada2@uni.example,-\n"
     lines, found = who(roster, twice, "Ada-Lovelace_3")
-    assert lines == {} and "2 lines" in found.unknown["Ada-Lovelace_3"]
-
-
-def test_a_name_written_as_one_word_is_found(roster):
-    assert who(roster, MOODLE, "adalovelace")[0] == {"adalovelace": "0042"}
+    assert lines == {} and "2 lines" in found["Ada-Lovelace_3"]
 
 
 @pytest.mark.parametrize("known", [{"email": "Emmy@uni.example"}, {"lms_user_id": "12346"}])
 def test_what_the_gradebook_knows_of_a_student_is_looked_for_too(roster, known):
-    assert match([replace(score("zz"), **known)], read_roster(roster(CANVAS))).lines["zz"]["ID"] == "12346"
-
-
-def test_a_name_on_one_line_and_the_number_on_another_are_nobody(roster):
-    sisters = 'Student,ID,SIS Login ID\n"Lovelace, Ada",,al\n"Lovelace, Bea",777,bl\n'
-    lines, found = who(roster, sisters, "Ada-Lovelace_777")
-    assert lines == {} and found.unknown["Ada-Lovelace_777"] == "2 lines of the roster fit"
+    assert match([replace(score("zz"), **known)], read_roster(roster(CANVAS)))[0]["zz"]["ID"] == "12346"
 
 
 def test_a_line_that_two_students_claim_goes_to_neither(roster):
     lines, found = who(roster, CANVAS, "emmy", "emmy@uni.example", "ada")
     assert lines == {"ada": "12345"}
-    assert found.unknown["emmy"] == "the same line of the roster fits emmy@uni.example"
+    assert found["emmy"] == "its line of the roster fits another student, too"
 
 
 def test_moodles_grading_worksheet_is_a_roster_by_its_participant_numbers(roster):
     worksheet = "Identifier,Full name,Email address,Status\nParticipant 12345,Ada Lovelace,ada@uni.example,Submitted\n"
     found = match([score("Ada-Lovelace_12345")], read_roster(roster(worksheet)))
-    assert found.lines["Ada-Lovelace_12345"]["Email address"] == "ada@uni.example"
+    assert found[0]["Ada-Lovelace_12345"]["Email address"] == "ada@uni.example"
 
 
 def test_who_is_not_in_the_roster_is_named_and_kept(course, roster, capsys):
@@ -371,17 +315,6 @@ def test_rosters_are_read_as_excel_and_the_platforms_write_them(roster, encoding
     assert (line["Student"], line["ID"]) == ("Émilie", "7")
 
 
-def test_names_of_columns_may_be_spelled_in_any_case_and_names_be_half_there(roster):
-    lines = read_roster(roster("lastname,LastName,FirstName,id,SIS LOGIN ID\n,Noether,,12346,emmy\n")).lines
-    assert [(line["Student"], line["ID"], line["SIS Login ID"]) for line in lines] == [("Noether", "12346", "emmy")]
-
-
-def test_a_student_of_the_name_points_possible_is_one(roster):
-    listed = read_roster(roster(CANVAS.replace('"Hopper, G"', "Points Possible")))
-    assert [line["ID"] for line in listed.lines] == ["12345", "12346", "12347", "99999"]
-    assert listed.possible["07 Sums (4711)"] == "9"
-
-
 @pytest.mark.parametrize("text", ["", "Vorname,Nachname\nAda,Lovelace\n", "Student,ID\n    Points Possible,\n"])
 def test_a_roster_that_lists_nobody_is_refused(roster, text):
     with pytest.raises(CannotStart):
@@ -391,7 +324,7 @@ def test_a_roster_that_lists_nobody_is_refused(roster, text):
 def test_what_is_no_list_at_all_is_said_without_its_bytes(roster):
     with pytest.raises(CannotStart, match="roster.csv is not a CSV file: field larger than"):
         read_roster(roster('Student,ID\n"' + "x" * 200_000))
-    with pytest.raises(CannotStart, match="roster.csv is no CSV file. Name the list of students"):
+    with pytest.raises(CannotStart, match="roster.csv is no CSV file that can be read"):
         read_roster(roster("PK\3\4\0\0\0\0ada.ipynb"))
 
 
@@ -418,29 +351,13 @@ def test_what_is_not_final_is_said(course, capsys):
 
 
 @pytest.mark.parametrize(
-    ("number", "said"), [("100", "100"), ("n/a", "n/a"), ("9.0", None), ('"9,0"', None), ("", None)]
+    ("number", "said"), [("100", "100"), ("9.0", None), ('"9,0"', None), ("", None)]
 )
 def test_another_number_of_points_in_canvas_is_said(course, roster, capsys, number, said):
     course("ada")
     export(NAME, course.folders.root, roster=roster(CANVAS.replace(",9,", f",{number},")))
     out = capsys.readouterr().out
     assert f"in Canvas this assignment is out of {said} points" in out if said else "in Canvas" not in out
-
-
-def test_no_name_in_what_is_said_turns_the_text_around(course, roster, capsys):
-    course("zoe\u202e", written={"why": "So."})
-    assert export(NAME, course.folders.root, roster=roster(CANVAS)) == 1
-    out = capsys.readouterr().out
-    assert out.count("zoe") == 2 and "\u202e" not in out
-
-
-def test_a_warning_names_the_first_students_and_counts_the_others(course, capsys, monkeypatch):
-    monkeypatch.setattr(exporting, "NAMED", 2)
-    for student in ("ada", "bob", "cy", "dan"):
-        course(student, written={"why": "So."})
-    export(NAME, course.folders.root)
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "written answers are not graded" in line]
-    assert line.endswith(": ada; bob and 2 more.")
 
 
 def test_a_column_that_canvas_does_not_have_is_said(course, roster, capsys):
@@ -459,25 +376,10 @@ def test_no_cell_begins_like_a_formula(formula):
     assert harmless("anna-maria, o'neil @ home; 1 = 1") == "anna-maria, o'neil @ home; 1 = 1"
 
 
-def test_marks_that_turn_text_around_are_shown_as_their_numbers():
-    assert "\u202e" not in csv_text([["\u202eada"]]).decode("utf-8-sig")
-
-
 @pytest.mark.parametrize("text", [CANVAS, MOODLE])
 def test_the_plain_layout_takes_the_list_of_any_platform(course, roster, text):
     course("ada")
     assert export(NAME, course.folders.root, layout="plain", roster=roster(text)) in (0, 1)
-
-
-def test_an_identifier_that_had_to_be_changed_is_said(course, roster, capsys):
-    course("ada")
-    export(NAME, course.folders.root, roster=roster(CANVAS.replace("S1", "=S1")))
-    assert table(course, "canvas")[2][2] == "'=S1" and "begins like a formula" in capsys.readouterr().out
-    export(NAME, course.folders.root, roster=roster(CANVAS.replace('"Group 1, Monday"', "=Group")))
-    assert table(course, "canvas")[2][4] == "'=Group" and "formula" not in capsys.readouterr().out  # identifies nobody
-    course("-ada")
-    export(NAME, course.folders.root)
-    assert table(course, "canvas")[2][3] == "'-ada" and "will not know it: -ada." in capsys.readouterr().out
 
 
 def test_bad_requests_get_a_sentence(course, tmp_path):
@@ -486,15 +388,9 @@ def test_bad_requests_get_a_sentence(course, tmp_path):
     with pytest.raises(CannotStart, match="course grade 07"):
         export(NAME, course.folders.root)
     course("ada")
-    with pytest.raises(CannotStart, match="not a file"):
+    with pytest.raises(CannotStart, match="is no CSV file"):
         export(NAME, course.folders.root, roster=tmp_path)
     with pytest.raises(CannotStart, match="There is no assignment '99'"):
         export("99", course.folders.root)
     out = tmp_path / "deep" / "marks.csv"
     assert export(NAME, course.folders.root, out=out) == 0 and out.is_file()
-
-
-def test_without_nbgrader_a_sentence_says_how_to_install_it(course, monkeypatch):
-    monkeypatch.setitem(sys.modules, "nbgrader", None)
-    with pytest.raises(CannotStart, match=f"nbgrader is not installed.*course.py assign export {NAME}"):
-        export(NAME, course.folders.root)

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import sqlite3
 import sys
 import time
 from datetime import datetime
@@ -12,13 +13,10 @@ from html.parser import HTMLParser
 import pytest
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.feedback import feedback
-from course_lib.grading.feedback_page import CheckResult, Sheet, TaskResult, WrittenResult, code_html, page
-from course_lib.grading.gradebook import Gradebook
-from course_lib.grading.graded import graded_notebook
+from course_lib.grading.feedback import _style, feedback
+from course_lib.grading.gradebook import Gradebook, graded_notebook
 from course_lib.grading.intake import Submission
-from course_lib.grading.judge import NOT_JUDGED, NOT_YET
-from course_lib.grading.judging import lost_verdict
+from course_lib.grading.judge import NOT_JUDGED, NOT_YET, lost_verdict
 from course_lib.grading.spec import read_assignment
 from course_lib.tasks import Finding
 from tests.grading.courses import NAME, NOTEBOOK, make_course, released, submit, verdict
@@ -62,18 +60,6 @@ class Outline(HTMLParser):
         return " ".join("".join(self.words).split())
 
 
-def sheet(**more):
-    checks = (
-        CheckResult(name="Rows sum to one", points=0, possible=1.5, passed=False, findings=(WRONG,)),
-        CheckResult(name="Large inputs stay finite", points=2, possible=2, passed=True),
-    )
-    parts = (
-        TaskResult(title="Softmax", points=2, possible=3.5, checks=checks, answer="def softmax(x):\n    return x"),
-        WrittenResult(title="Why scale?", points=1.25, possible=2, answer="Because.", comment="Say more."),
-    )
-    return Sheet(**{"assignment": "05", "title": "Attention", "student": "Ada", "parts": parts} | more)
-
-
 @pytest.fixture
 def course(tmp_path):
     """record(student, ...): a graded submission; the course's folders are `record.folders`."""
@@ -84,9 +70,6 @@ def course(tmp_path):
         answers = answers or {}
         submit(folders, student, when=when, **answers)
         found = verdict(student, **{"spec": files.hash} | more)
-        place = folders.verdict(student, NAME)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(json.dumps(found))
         place = folders.autograded(student, NAME) / f"{NOTEBOOK}.ipynb"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(graded_notebook(json.dumps(released()).encode(), answers, found))
@@ -117,120 +100,56 @@ def by_hand(course, student, cell, *, points=None, comment=None):
 # the page -------------------------------------------------------------------------------------------------
 
 
-def test_a_page_says_points_expectation_misconception_hint_and_comment():
-    text = Outline(page(sheet())).text
-    assert "3.25 of 5.5 points" in text and "1 of 2 checks passed" in text
-    assert "Not yet Rows sum to one 0 of 1.5" in text.replace("✗ ", "")
-    assert "Wrong axis. Columns sum to one. Hint: Use dim=-1." in text
-    assert "Passed Large inputs stay finite 2 of 2" in text.replace("✓ ", "")
-    assert "Say more." in text and "Because." in text and "def softmax(x): return x" in text
+def test_a_page_says_points_expectation_misconception_hint_comment_and_what_to_do_next(course):
+    course("ada", add=1.0, answers={"add": "def add(a, b):\n    return a", "why": "So."})
+    by_hand(course, "ada", "add", comment="Nearly!")
+    feedback(NAME, course.folders.root)
+    text = Outline(written(course, "ada")).text
+    for words in ("Feedback for ada", "3 of 9 points so far", "Add 0 of 1 passed 1 of 3", "add is right 1 of 3", "Nearly!"):
+        assert words in text
+    assert "Wrong. add is off. Hint: Look again." in text and "def add(a, b): return a" in text
+    steps = text[text.index("What to do next") : text.index("Work in your notebook")]
+    assert "Add: wrong. add is off. Look again." in steps and "Double" not in steps
+    assert "A person reads this answer" in text and "can add up to 4 points" in text
 
 
-def test_the_next_step_names_the_task_the_misconception_and_the_hint():
-    text = Outline(page(sheet())).text
-    steps = text[text.index("What to do next") : text.index("What was expected")]
-    assert "Softmax: wrong axis. Columns sum to one. Use dim=-1." in steps and "course assign validate 05" in steps
-    done = sheet(parts=(TaskResult(title="S", points=1, possible=1, checks=(sheet().parts[0].checks[1],), answer="x"),))
-    assert "What to do next" not in page(done) and "All checks passed" in page(done)
+def test_what_a_student_wrote_cannot_become_part_of_the_page(course):
+    tasks = verdict("x", add=0.0)["tasks"]
+    tasks["add"]["checks"][0]["findings"] *= 2
+    tasks["add"]["checks"][0]["findings"][0] = {"misconception": HOSTILE, "message": HOSTILE, "hint": HOSTILE}
+    course("ada", tasks=tasks, answers={"add": HOSTILE_CODE, "why": HOSTILE}, notes=[HOSTILE])
+    by_hand(course, "ada", "add", comment=HOSTILE.replace("\ud800", ""))
+    assert feedback(NAME, course.folders.root) == 0
+    page = written(course, "ada")
+    outline = Outline(page)
+    assert not {"script", "img", "iframe", "form", "b"} & set(outline.elements)
+    assert not [name for _, name, _ in outline.attributes if name.startswith("on")]
+    assert "\u202e" not in page and "\x1b" not in page and "<script>alert(1)</script>" in outline.text
 
 
-def test_the_penalty_is_shown_and_never_takes_more_than_all():
-    text = Outline(page(sheet(penalty=1.5, seconds_late=90_000))).text
-    assert "1.75 of 5.5 points" in text and "Late −1.5" in text and "1 day and 1 hour after the deadline" in text
-    assert sheet(penalty=100.0).points == 0
-
-
-def test_an_unread_answer_is_open_and_not_zero():
-    unread = WrittenResult(title="Why?", points=None, possible=2, answer="So.")
-    text = Outline(page(sheet(parts=(*sheet().parts[:1], unread)))).text
-    assert "2 of 5.5 points so far" in text and "not graded yet" in text and "can add up to 2 points" in text
-
-
-def test_attention_trust_and_notes_stand_in_words():
-    text = Outline(page(sheet(needs_attention=True, trusted=True, notes=("The cell `x` is missing.",)))).text
-    assert "Needs attention." in text
-    assert (
-        "Trusted students. This submission was judged without a sandbox (trusted students): your code ran without "
-        "walls on your instructor’s machine. That changes nothing about your points."
-    ) in text
-    assert "The cell x is missing." in text
-    assert "sandbox" not in page(sheet()) and "Needs attention" not in page(sheet())
-
-
-def test_the_same_finding_is_explained_once_a_task():
-    checks = tuple(
-        CheckResult(name=name, points=0, possible=1, passed=False, findings=(WRONG,)) for name in ("first", "second")
-    )
-    text = Outline(page(sheet(parts=(TaskResult(title="T", points=0, possible=2, checks=checks, answer="x"),)))).text
-    text = text[text.index("What was expected") :]
-    assert text.count("Columns sum to one.") == 1 and "Wrong axis, as above." in text
-
-
-def test_a_check_that_waits_for_another_is_open_and_never_the_next_step():
-    waits = Finding(misconception=NOT_YET, message="This counts only together with: Rows sum to one")
-    checks = (
-        CheckResult(name="Masked", points=0, possible=1, passed=False, findings=(waits,)),
-        CheckResult(name="Rows sum to one", points=0, possible=1, passed=False, findings=(WRONG,)),
-    )
-    text = Outline(page(sheet(parts=(TaskResult(title="T", points=0, possible=2, checks=checks, answer="x"),)))).text
-    assert "Open Masked 0 of 1 This counts only together with: Rows sum to one ✗ Not yet Rows" in text
-    assert "T: wrong axis" in text
-
-
-def test_what_a_student_wrote_cannot_become_part_of_the_page():
-    harmless = page(sheet())
-    parts = (
-        TaskResult(
-            title=HOSTILE,
-            points=0,
-            possible=1,
-            checks=(
-                CheckResult(
-                    name=HOSTILE,
-                    points=0,
-                    possible=1,
-                    passed=False,
-                    findings=(Finding(misconception=HOSTILE, message=HOSTILE, hint=HOSTILE),),
-                ),
-                sheet().parts[0].checks[1],
-            ),
-            answer=HOSTILE_CODE,
-            comment=HOSTILE,
-        ),
-        WrittenResult(title=HOSTILE, points=1, possible=2, answer=HOSTILE, comment=HOSTILE),
-    )
-    hostile = page(
-        sheet(assignment=HOSTILE, title=HOSTILE, student=HOSTILE, parts=parts, notes=(HOSTILE,), submission=HOSTILE)
-    )
-    outline = Outline(hostile)
-    assert set(outline.elements) <= set(Outline(harmless).elements) | {"div", "ul", "li", "span"}
-    assert not {"script", "img"} & set(outline.elements)
-    assert all(value.startswith("#task-") for _, name, value in outline.attributes if name == "href")
-    assert not any(name.startswith("on") or name == "style" for _, name, _ in outline.attributes)
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", hostile)
-    assert "⟨U+202E⟩evil⟨U+0000⟩" in hostile
-    hostile.encode("utf-8")
-
-
-def test_the_policy_allows_the_pages_own_style_and_nothing_else():
-    text = page(sheet())
-    style = text[text.index("<style>") + 7 : text.index("</style>")]
+def test_the_policy_allows_the_pages_own_style_and_nothing_else(course):
+    course("ada")
+    feedback(NAME, course.folders.root)
+    page = written(course, "ada")
+    style = re.search("<style>(.*?)</style>", page, re.DOTALL)[1]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    (policy,) = [value for _, name, value in Outline(text).attributes if name == "content" and "default-src" in value]
-    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    assert "url(" not in style and "@import" not in style and not re.search("(?:src|href)=.?(?!#)[a-z/]", text)
+    policy = dict(name_value[1:] for name_value in Outline(page).attributes if name_value[0] == "meta")["content"]
+    assert f"style-src 'sha256-{digest}'" in page.replace("&#39;", "'") and "default-src 'none'" in page.replace("&#39;", "'")
+    assert policy and " style=" not in page.split("</style>")[1] and "http://" not in page and "https://" not in page
 
 
-def test_headings_descend_one_level_at_a_time():
-    levels = [int(tag[1]) for tag in Outline(page(sheet())).elements if re.fullmatch("h[1-6]", tag)]
-    assert levels[0] == 1 and levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+def test_headings_descend_one_level_at_a_time_and_a_long_answer_is_cut(course):
+    course("ada", add=0.0, answers={"add": "x = 1\n" * 20_000})
+    feedback(NAME, course.folders.root)
+    page = written(course, "ada")
+    levels = [int(tag[1]) for tag in Outline(page).elements if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1 and all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert len(page) < 600_000 and "…" in page
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark", "print"])
 def test_every_text_colour_has_the_contrast_of_wcag_aa(scheme):
-    text = page(sheet())
-    style = text[text.index("<style>") : text.index("</style>")]
+    style = _style()
     start = {"light": 0, "dark": style.index("(prefers-color-scheme: dark)"), "print": style.index("@media print")}
     colours = dict(re.findall(r"--(\w+): (#\w{6});", style[start[scheme] :].split("}")[0]))
 
@@ -243,30 +162,6 @@ def test_every_text_colour_has_the_contrast_of_wcag_aa(scheme):
         for paper in ("page", "card", "note"):
             bright, dark = sorted((luminance(ink), luminance(paper)), reverse=True)
             assert (bright + 0.05) / (dark + 0.05) >= 4.5, f"{ink} on {paper}"
-
-
-@pytest.mark.parametrize(
-    "piece",
-    ["(", '"', "'''", "f'{", "\\", "\t", "0x", "é", " =", "\n#", "@a\n", "class ", "x=[", "f'''{f\"", "1_", "💥"],
-)
-def test_colouring_the_longest_answer_takes_no_time_and_loses_no_character(piece):
-    source = (piece * 40_000)[:40_000]
-    start = time.process_time()
-    text = code_html(source)
-    assert time.process_time() - start < 3
-    assert len(text) < 5_000_000 and Outline(text).elements.count("pre") == 1
-
-
-def test_colours_change_no_character_of_a_program():
-    source = 'def f(x):\n\t"""a < b & c"""\n    return f"{x!r}" + \'é\'  # done\n\n\nlambda: 1 if x else 0x1F'
-    assert "".join(Outline(code_html(source)).words).lstrip(" ") == source
-    assert '<span class="k">def</span>' in code_html(source)
-
-
-def test_a_very_long_answer_is_cut_off_and_says_so():
-    assert len(code_html("x = 1\n" * 100_000)) < 2_000_000
-    assert "left out" in code_html("x = 1\n" * 100_000) and "left out" in code_html("9" * 5_000)
-    assert "left out" not in code_html("x = 1\n" * 100)
 
 
 # from the course directory ----------------------------------------------------------------------------------
@@ -358,14 +253,6 @@ def test_a_submission_that_could_not_be_judged_waits_and_asks_nothing_of_the_stu
         assert words not in text
 
 
-def test_also_where_judging_failed_it_is_said_that_there_was_no_sandbox(course):
-    course("ada", answers={"add": "a = 1"}, **lost(course, trusted=True))
-    course("bob", answers={"add": "a = 1"}, **lost(course))
-    feedback(NAME, course.folders.root)
-    assert "(trusted students)" in Outline(written(course, "ada")).text
-    assert "trusted" not in Outline(written(course, "bob")).text
-
-
 def test_points_by_hand_end_the_wait_for_them(course):
     course("ada", answers={"add": "a = 1"}, **lost(course))
     by_hand(course, "ada", "check-add", points=3.0)
@@ -407,13 +294,6 @@ def test_who_handed_in_no_answer_is_asked_whether_the_notebook_was_saved(course)
     assert "0 of 2 checks passed" in text and "No answers." not in text
 
 
-def test_points_by_hand_for_a_file_that_cannot_be_read_are_said(course):
-    course("ada", status="needs attention", readable=False, notes=["It is no notebook."])
-    by_hand(course, "ada", "check-add", points=2.5)
-    feedback(NAME, course.folders.root)
-    assert "graded by hand 2.5 of 3" in Outline(written(course, "ada")).text
-
-
 def test_lateness_and_what_it_costs_get_in(course):
     from nbgrader.api import Gradebook as Book
 
@@ -427,49 +307,27 @@ def test_lateness_and_what_it_costs_get_in(course):
     assert "3.5 of 9 points" in text and "Late −1.5" in text
 
 
-def test_a_cell_without_an_answer_says_so(course):
-    course("ada", answers={})
-    feedback(NAME, course.folders.root)
-    assert "You wrote no answer here." in written(course, "ada") and "’s comment" not in written(course, "ada")
-
-
 def test_a_page_is_refused_where_the_answers_are_not_those_that_were_judged(course, capsys):
     course("ada")
     course("bob", submission="c" * 64)
-    place = course.folders.verdict("bob", NAME)
+    place = course.folders.autograded("bob", NAME) / f"{NOTEBOOK}.ipynb"
     place.write_text(place.read_text().replace("c" * 64, "d" * 64))
     assert feedback(NAME, course.folders.root) == 1
     out = capsys.readouterr().out
     assert "No page for bob" in out and "course grade 07 --student bob --again" in out and "1 page of" in out
-    place.unlink()
-    assert feedback(NAME, course.folders.root) == 1 and "no verdict" in capsys.readouterr().out
-
-
-def test_a_link_in_the_submission_is_not_followed(course, tmp_path):
-    (tmp_path / "secret").write_text("key")
-    course("ada", when=None)
-    (course.folders.submitted("ada", NAME) / "submission_secret.txt").symlink_to(tmp_path / "secret")
-    assert feedback(NAME, course.folders.root) == 0
-    assert not (course.folders.feedback("ada", NAME) / "submission_secret.txt").exists()
+    with sqlite3.connect(course.folders.gradebook) as db:
+        db.execute("delete from course_verdicts")
+    assert feedback(NAME, course.folders.root) == 1 and capsys.readouterr().out.count("there is no verdict") == 2
 
 
 def test_nobody_graded_and_unknown_assignments_get_a_sentence(course):
     with pytest.raises(CannotStart, match="course grade 07"):
         feedback(NAME, course.folders.root)
     course("ada")
-    with pytest.raises(CannotStart, match="no submission of 'zoe'.*These have been graded: ada."):
-        feedback(NAME, course.folders.root, student="zoe")
-    submit(course.folders, "zoe")
     with pytest.raises(CannotStart, match="'zoe' has not been graded.*course grade 07"):
         feedback(NAME, course.folders.root, student="zoe")
     with pytest.raises(CannotStart, match="no assignment '99'"):
         feedback("99", course.folders.root)
-
-
-def test_pages_of_a_grading_with_other_checks_are_announced(course, capsys):
-    course("ada", spec="0" * 64)
-    assert feedback(NAME, course.folders.root) == 0
-    assert "1 tell of a grading with other checks, or another version of the judge." in capsys.readouterr().out
 
 
 def test_without_nbgrader_a_sentence_says_how_to_install_it(course, monkeypatch):

@@ -17,11 +17,10 @@ from traitlets.config import Config
 
 from course_lib.data.place import CannotStart
 from course_lib.grading import release as releasing
-from course_lib.grading.exchange import read_config
-from course_lib.grading.folders import Folders
+from course_lib.grading.folders import Folders, read_config
 from course_lib.grading.release import release, release_problems
-from course_lib.grading.spec import STUB, WRITTEN_STUB, read_assignment
-from course_lib.grading.stripped import student_version
+from course_lib.grading.spec import read_assignment
+from course_lib.grading.stripped import STUB, WRITTEN_STUB, student_version
 from tests.grading.courses import NAME, NOTEBOOK, POINTS, STUBS, SUMS_CHECKS
 from tests.grading.unreleased import CONFIG, unreleased_course, write_source
 
@@ -189,7 +188,7 @@ def in_metadata(folders):
 
 def hidden_check(folders):
     notebook = source(folders)
-    notebook["cells"][2]["source"] = SUMS_CHECKS.splitlines()[13]
+    notebook["cells"][2]["source"] = SUMS_CHECKS.splitlines()[5]
     write_source(folders, notebook)
 
 
@@ -225,23 +224,6 @@ def test_a_release_that_would_give_something_away_is_refused_and_nothing_changes
     assert everything(course) == before
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda cell: cell.update(outputs=[{"output_type": "stream", "name": "stdout", "text": "42"}]), "an output"),
-        (lambda cell: cell.update(execution_count=3), "an execution count"),
-        (lambda cell: cell.update(source="def add(a, b):\n    return a + b"), "is not the source with its solutions"),
-    ],
-)
-def test_outputs_counts_and_answers_in_a_release_are_found(course, change, said):
-    files = read_assignment(course.root, NAME)
-    notebook = json.loads((course.release(NAME) / FILE).read_text())
-    assert release_problems(files, {FILE: json.dumps(notebook).encode()}) == []
-    change(notebook["cells"][1])
-    (problem,) = release_problems(files, {FILE: json.dumps(notebook).encode()})
-    assert said in problem and "'add'" in problem.replace("(add)", "'add'")
-
-
 def test_points_that_do_not_agree_are_refused_before_anything_is_made(tmp_path):
     folders = unreleased_course(tmp_path)
     notebook = source(folders)
@@ -256,22 +238,6 @@ def test_points_that_do_not_agree_are_refused_before_anything_is_made(tmp_path):
 def test_an_unknown_assignment_is_refused_with_those_that_there_are(course):
     with pytest.raises(CannotStart, match=f"There is no assignment '8' .* there is: {NAME}"):
         release("8", folder=course.root)
-
-
-def test_a_release_that_cannot_be_put_in_place_leaves_the_old_one(course, monkeypatch):
-    before = (course.release(NAME) / FILE).read_bytes()
-    rename = os.rename
-
-    def full_disk(old, new):
-        if Path(new) == course.release(NAME) and Path(old).parent.name == "made":
-            raise OSError(28, "No space left on device")
-        rename(old, new)
-
-    monkeypatch.setattr(releasing.os, "rename", full_disk)
-    with pytest.raises(OSError, match="No space"):
-        release(NAME, folder=course.root)
-    assert (course.release(NAME) / FILE).read_bytes() == before
-    assert [path.name for path in course.release(NAME).parent.iterdir()] == [NAME]
 
 
 def test_without_nbgrader_it_says_how_to_install_it(course, monkeypatch):
@@ -316,9 +282,3 @@ def test_the_exchange_can_be_named_in_the_settings(model, tmp_path):
 def test_nbgrader_makes_the_stubs_that_the_judge_knows():
     config = read_config(CONFIG.parent)
     assert config.ClearSolutions.code_stub == {"python": STUB} and config.ClearSolutions.text_stub == WRITTEN_STUB
-
-
-def test_settings_that_cannot_be_read_are_an_error_and_not_left_out(course):
-    course.config.write_text("c = get_config()\nc.Exchange.root = undefined\n")
-    with pytest.raises(CannotStart, match="nbgrader_config.py cannot be read: NameError"):
-        release(NAME, folder=course.root)

@@ -16,13 +16,11 @@ import pytest
 import torch
 
 from course_lib.data.place import CannotStart
-from course_lib.grading import judge, student, validation, visible
+from course_lib.grading import student, validation
 from course_lib.grading.collect import collect
-from course_lib.grading.exchange import publish
-from course_lib.grading.handout import student_places
-from course_lib.grading.receipts import read_receipt
+from course_lib.grading.exchange import find_exchange, publish
 from course_lib.grading.spec import load
-from course_lib.grading.student import fetch, list_assignments, submit, validate, verify
+from course_lib.grading.student import fetch, list_assignments, read_receipt, submit, validate, verify
 from course_lib.tasks import Check, Finding
 from tests.grading.courses import NAME, NOTEBOOK, SOURCE
 from tests.grading.unreleased import SOLVED, add_cell, answer, unreleased_course, write_source
@@ -53,8 +51,11 @@ def copy(course):
 @pytest.fixture
 def exchange(course, tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_EXCHANGE", str(tmp_path / "exchange"))
-    _, exchange = student_places()
-    publish(exchange, NAME, {FILE: json.dumps(SOURCE).replace("return a + b", "pass").encode()})
+    course.config.write_text(course.config.read_text() + "\nc.CourseDirectory.course_id = 'deep-learning'\n")
+    exchange = find_exchange(course.root)
+    course.release(NAME).mkdir(parents=True)
+    (course.release(NAME) / FILE).write_text(json.dumps(SOURCE).replace("return a + b", "pass"))
+    publish(exchange, course, NAME)
     return exchange
 
 
@@ -139,12 +140,6 @@ def test_an_unknown_assignment_is_refused_with_those_that_there_are(course, name
     assert list(Path.cwd().iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_is_said(course, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(CannotStart, match="cannot be written.*--to FOLDER"):
-        fetch(NAME, to=tmp_path / "file" / "below")
-
-
 def test_the_list_says_what_there_is_and_what_was_submitted(copy, capsys):
     submit(NAME)
     capsys.readouterr()
@@ -219,19 +214,12 @@ def drop(copy, grade_id):
     copy.write_text(json.dumps(notebook))
 
 
-def double(copy, grade_id):
-    notebook = json.loads(copy.read_text())
-    notebook["cells"] += [c for c in notebook["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") == grade_id]
-    copy.write_text(json.dumps(notebook))
-
-
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
         (lambda copy: None, "The cell 'double' is as it was handed out"),
         (lambda copy: answer(copy, double="  \n "), "The cell 'double' is as it was handed out"),
         (lambda copy: drop(copy, "double"), "The cell 'double' is missing"),
-        (lambda copy: double(copy, "add"), "The cell 'add' is there more than once"),
         (lambda copy: answer(copy, double="x = 1\n" * 20_000), "The cell 'double' is longer than 100 kB"),
     ],
 )
@@ -333,18 +321,6 @@ def test_an_exchange_that_takes_nothing_leaves_no_receipt(exchange, monkeypatch)
     assert not (copy.parent / "submissions").exists()
 
 
-def test_a_copy_that_ends_midway_is_no_submission(exchange, monkeypatch):
-    fetch(NAME)
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("course_lib.grading.exchange.os.fsync", full)
-    with pytest.raises(CannotStart, match="No space left"):
-        submit(NAME)
-    assert list(exchange.inbound.iterdir()) == []
-
-
 # ------------------------------------------------------------------------------------------------ receipts
 
 
@@ -366,16 +342,8 @@ def test_one_changed_byte_is_another_file(receipt, copy, capsys):
     assert "ANOTHER FILE" in capsys.readouterr().out
 
 
-def test_an_instructor_sees_whether_it_is_what_was_collected(receipt, copy, course, tmp_path, capsys):
-    collect(NAME, source=copy.parent / "submissions", folder=course.root)
-    alone = Path(shutil.copy(receipt, tmp_path / receipt.name))  # the student sends the receipt, not the file
-    assert verify(alone) == 0
-    (course.submitted("ada", NAME) / FILE).write_text("{}")
-    assert verify(alone) == 1
-
-
 def test_a_receipt_without_its_file_is_said(receipt, tmp_path):
-    with pytest.raises(CannotStart, match="does not lie beside the receipt"):
+    with pytest.raises(CannotStart, match="is no file that can be read"):
         verify(Path(shutil.copy(receipt, tmp_path)))
 
 
@@ -385,14 +353,6 @@ def test_what_is_no_receipt_is_refused(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(CannotStart, match="is no receipt"):
         verify(path)
-
-
-def test_a_receipt_cannot_lead_to_a_file_elsewhere(receipt, tmp_path):
-    said = json.loads(receipt.read_text()) | {"file": "../../secret.ipynb", "student": "../..", "assignment": "."}
-    receipt.write_text(json.dumps(said))
-    (receipt.parents[2] / "secret.ipynb").write_text("{}")
-    with pytest.raises(CannotStart, match="secret.ipynb does not lie beside"):
-        verify(receipt)
 
 
 # ------------------------------------------------------------------------------------------------ validate
@@ -412,8 +372,10 @@ def give_checks(monkeypatch):
     """Sets the visible checks of the small assignment."""
 
     def give(**tasks):
-        tables = {name: SimpleNamespace(all_checks=checks) for name, checks in tasks.items()}
-        monkeypatch.setattr(visible, "visible_tasks", lambda name: tables)
+        tables = {
+            name: SimpleNamespace(all_checks=checks, asks="", forbids=()) for name, checks in tasks.items()
+        }
+        monkeypatch.setattr(validation, "visible_tasks", lambda name: tables)
         load.cache_clear()  # it keeps what the same files held before
 
     yield give
@@ -499,30 +461,7 @@ def test_a_function_that_is_not_there_passes_no_visible_check(copy, in_the_sandb
     answer(copy, **SOLVED | {"add": "def plus(a, b):\n    return a + b"})
     validate(NAME)
     said = capsys.readouterr().out
-    assert "NO add: 0 of 2 visible checks passed" in said and said.count("the task asks for add,") == 1
-
-
-@pytest.mark.needs("sandbox")
-def test_a_check_that_cannot_be_carried_out_tells_nobody_but_the_student(copy, in_the_sandbox, give_checks, capsys):
-    give_checks(add=[Check(name="broken", detects=(), run=lambda probe: 1 / 0)])
-    answer(copy, **SOLVED)
-    assert validate(NAME) == 1
-    said = capsys.readouterr().out
-    assert "Run the check below the task in the notebook." in said and "instructor" not in said
-
-
-@pytest.mark.needs("sandbox")
-def test_a_slow_cell_that_others_have_to_do_without_is_said(copy, in_the_sandbox, give_checks, monkeypatch, capsys):
-    monkeypatch.setattr(judge, "QUICK_SECONDS", 0.2)
-    monkeypatch.setattr(judge, "AGAIN_SECONDS", 0.1)
-    give_checks(add=[ADDS], double=[ADDS])
-    slow = "import time\ntime.sleep(0.3)\n" + SOLVED["add"]
-    answer(copy, **SOLVED | {"add": slow, "double": "def double(a, b):\n    return add(a, b)"})
-    assert validate(NAME) == 1
-    said = capsys.readouterr().out
-    assert "ok add: 1 visible check passed" in said and "NO double: 0 of 1 visible check passed" in said
-    assert "This answer uses the one to “add”, whose cell takes more than 0.2 s to run." in said
-    assert "Take out of that cell what takes its time" in said
+    assert "NO add: 0 of 2 visible checks passed" in said and "NameError: name 'add' is not defined" in said
 
 
 # ------------------------------------------------------------------------------------------------ without nbgrader

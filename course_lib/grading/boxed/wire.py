@@ -123,7 +123,7 @@ class _Unpacker:
             return [self.value(part, depth + 1) for part in tree]
         if isinstance(tree, str):
             return tree.encode("utf-8").decode()  # JSON may hold half a character: a ValueError
-        if isinstance(tree, int | float) and not abs(tree) < LARGEST:
+        if isinstance(tree, int) and not abs(tree) < LARGEST:
             raise WireError("a number that is too large")
         if not isinstance(tree, dict):
             return tree

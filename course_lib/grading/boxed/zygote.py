@@ -156,8 +156,10 @@ def clean_up() -> None:
     for folder in ("/tmp", "/dev/shm"):
         for entry in os.scandir(folder):
             if entry.is_dir(follow_symlinks=False):
-                for place, _, _ in os.walk(entry.path):
-                    os.chmod(place, 0o700)
+                os.chmod(entry.path, 0o700)
+                for place, inner, _ in os.walk(entry.path):
+                    for path in (f"{place}/{name}" for name in inner):
+                        os.path.islink(path) or os.chmod(path, 0o700)
                 shutil.rmtree(entry.path)
             else:
                 os.unlink(entry.path)

@@ -1,0 +1,284 @@
+"""The judge: who deserves points gets them, nobody else, whatever the machine is doing; and the proof of an assignment."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from course_lib.data.place import CannotStart
+from course_lib.grading import judge as judging
+from course_lib.grading.intake import Submission
+from course_lib.grading.judge import ATTENTION, GRADED, NO_ANSWER, NOT_JUDGED, judge
+from course_lib.grading.prove import prove
+from course_lib.grading.sandbox import Zygote
+from course_lib.grading.spec import Assignment, AssignmentFiles, Task, load, read_assignment
+from course_lib.grading.stripped import STUB, clear_solution
+from course_lib.grading.subject import seed_for
+from course_lib.tasks import Check
+from tests.grading import tiny
+from tests.grading.courses import CHECKS, cell, check, notebook, setup, small_course, solution, source_cells
+
+needs_sandbox = pytest.mark.needs("sandbox")
+KEY = b"the key of the tests"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return read_assignment(tiny.write_course(tmp_path_factory.mktemp("course")).root, tiny.NAME)
+
+
+def answered(files, **answers):
+    given = {name: text for name, text in (tiny.RIGHT | answers).items() if text is not None}
+    return Submission(student="ada", assignment=files.name, sha256="0" * 64, answers=given)
+
+
+@pytest.fixture
+def judged(files, zygote):
+    def verdict(key=KEY, files=files, **answers):
+        return judge(answered(files, **answers), files, key=key, zygote=zygote)
+
+    return verdict
+
+
+def points(verdict):
+    return {name: task["points"] for name, task in verdict["tasks"].items()}
+
+
+def findings(verdict, task):
+    return [found for check in verdict["tasks"][task]["checks"] for found in check["findings"]]
+
+
+@needs_sandbox
+def test_right_answers_earn_all_points_and_say_nothing(judged):
+    verdict = judged()
+    assert points(verdict) == tiny.FULL and (verdict["status"], verdict["notes"]) == (GRADED, [])
+    assert [findings(verdict, task) for task in tiny.FULL] == [[], [], []]
+
+
+@needs_sandbox
+@pytest.mark.parametrize("text", ["", "  \n", STUB, None, tiny.RIGHT["softmax"] and STUB + "\n\n"])
+def test_no_answer_is_no_points_and_no_attention(judged, text):
+    verdict = judged(softmax=text)
+    assert {found["misconception"] for found in findings(verdict, "softmax")} == {NO_ANSWER}
+    assert (verdict["tasks"]["softmax"]["answered"], verdict["status"]) == (False, GRADED)
+
+
+@needs_sandbox
+def test_a_known_mistake_is_named_and_an_unknown_one_shown_by_how_much(judged):
+    found = findings(judged(softmax="def softmax(x):\n    return x.exp() / x.exp().sum(0)\n"), "softmax")
+    assert found[0]["misconception"] == "over the wrong axis"
+    found = findings(judged(softmax="def softmax(x):\n    return x\n"), "softmax")
+    assert "The result is off by up to" in found[0]["message"] and found[0]["hint"]
+
+
+@needs_sandbox
+def test_an_error_in_the_cell_costs_only_what_it_breaks_and_is_told_first(judged):
+    verdict = judged(attention=tiny.RIGHT["attention"] + "1 / 0\n")
+    assert points(verdict) == tiny.FULL
+    verdict = judged(attention="1 / 0\n" + tiny.RIGHT["attention"])
+    first, second, *_ = findings(verdict, "attention")
+    assert "Already when the cell is run" in first["message"] and "line 1, `1 / 0`: ZeroDivisionError" in first["message"]
+    assert "NameError: name 'attention' is not defined" in second["message"] and "no cell of your own" in second["hint"]
+    assert points(verdict)["Affine"] == 2.0
+
+
+@needs_sandbox
+def test_equal_submissions_get_equal_verdicts_and_other_answers_other_inputs(judged):
+    text = "def softmax(x):\n    raise ValueError(x.sum().item())\n"
+    said = [findings(verdict, "softmax")[0]["message"] for verdict in (judged(softmax=text), judged(softmax=text))]
+    assert said[0] == said[1]
+    assert findings(judged(softmax=text, Affine=None), "softmax")[0]["message"] != said[0]
+    assert findings(judged(b"another key", softmax=text), "softmax")[0]["message"] != said[0]
+
+
+def test_seeds_depend_on_the_key_the_labels_and_every_answer():
+    seeds = [
+        seed_for(key, *labels, answers=answers)
+        for key in (b"1", b"2")
+        for labels in (("a", "bc"), ("ab", "c"))
+        for answers in ({"x": "1"}, {"x": "2"}, {"x": "1", "y": ""})
+    ]
+    assert len(set(seeds)) == 12 and all(0 <= seed < 1 << 63 for seed in seeds)
+
+
+@needs_sandbox
+def test_each_cell_is_run_once_and_a_task_cannot_change_what_the_next_one_sees(judged):
+    count = "import os\nos.write(1, b'ran ')\n" + tiny.RIGHT["softmax"]
+    spoil = "def attention(q, k, v):\n    global softmax\n    softmax = None\n    return v\n"
+    after = "old = softmax\n" + tiny.RIGHT["Affine"].replace("return x", "old(x); return x")
+    verdict = judged(softmax=count, attention=spoil, Affine=after)
+    assert verdict["tasks"]["softmax"]["printed"] == "ran " and points(verdict)["Affine"] == 2.0
+
+
+@needs_sandbox
+def test_after_a_task_that_ended_the_box_the_cells_before_are_run_again(judged):
+    verdict = judged(softmax=tiny.RIGHT["softmax"], attention="def attention(q, k, v):\n    while True: pass\n",
+                     Affine="softmax(torch.ones(2))\n" + tiny.RIGHT["Affine"])  # fmt: skip
+    assert points(verdict) == {"softmax": 2.0, "attention": 0.0, "Affine": 2.0}
+    assert verdict["tasks"]["attention"]["ended"] == "time" and "1 s of processor time" in findings(verdict, "attention")[0]["message"]
+
+
+@needs_sandbox
+def test_running_cells_again_has_an_end(judged, monkeypatch):
+    monkeypatch.setattr(judging._Sitting.__dataclass_fields__["again"], "default", 0.0)
+    monkeypatch.setattr(judging._Sitting, "again", 0.0)
+    verdict = judged(attention="def attention(q, k, v):\n    os._exit(0)\n", softmax="os.kill(os.getpid(), 9)")
+    assert points(verdict)["softmax"] == 0.0
+
+
+@needs_sandbox
+def test_a_faulty_setup_cell_and_a_faulty_check_call_the_instructor(files, zygote):
+    source = files.source_notebook.replace(b"import torch\\nfrom torch import nn", b"import torch\\nfrom torch import nn\\n1 / 0")
+    verdict = judge(answered(files), dataclasses.replace(files, source_notebook=source), key=KEY, zygote=zygote)
+    assert verdict["status"] == ATTENTION and "'setup' stopped: ZeroDivisionError" in verdict["notes"][0]
+    broken = files.checks.replace(b"x.softmax(axis)", b"x.softmax(axis) / nobody")
+    verdict = judge(answered(files), dataclasses.replace(files, checks=broken), key=KEY, zygote=zygote)
+    assert verdict["status"] == ATTENTION and "NameError in the check 'small inputs'" in verdict["notes"][0]
+    assert findings(verdict, "softmax")[0]["misconception"] == NOT_JUDGED and verdict["student_notes"] == []
+
+
+@needs_sandbox
+def test_a_check_that_asks_nothing_cannot_be_passed(files, zygote, monkeypatch):
+    loaded = load(files)
+    lazy = Check(name="lazy", detects=(), run=lambda subject: [], points=2.0)
+    tasks = (dataclasses.replace(loaded.assignment.tasks[0], checks=(lazy,)), *loaded.assignment.tasks[1:])
+    changed = dataclasses.replace(loaded, assignment=dataclasses.replace(loaded.assignment, tasks=tasks))
+    monkeypatch.setattr(judging, "load", lambda files: changed)
+    assert points(judge(answered(files), files, key=KEY, zygote=zygote))["softmax"] == 0.0
+
+
+def test_an_empty_key_is_refused(files):
+    with pytest.raises(ValueError, match="key is empty"):
+        judge(answered(files), files, key=b"", zygote=Zygote(trusted=True))
+
+
+@needs_sandbox
+def test_without_walls_the_same_points_and_it_says_so(files):
+    with Zygote(trusted=True) as zygote:
+        verdict = judge(answered(files, softmax="def softmax(x):\n    return 0 * x\n"), files, key=KEY, zygote=zygote)
+    assert points(verdict) == {"softmax": 0.0, "attention": 0.0, "Affine": 2.0}
+    assert verdict["sandbox"] == "none: trusted students"
+
+
+# proof ------------------------------------------------------------------------------------------------------
+
+
+@needs_sandbox
+def test_a_good_assignment_is_proved(tmp_path, capsys):
+    folder = tiny.write_course(tmp_path)
+    assert prove(tiny.NAME, folder=folder.root, workers=1) == 0
+    said = capsys.readouterr().out
+    assert "each earned what it deserves, 2 mistakes in tables: each was named." in said and "zeros of the right shape" in said
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("lambda draw: (1000 * draw(*draw.sizes(2)),)", "lambda draw: (torch.zeros(2, 3),)", "passes the check 'large inputs'"),
+        ("x.softmax(axis)", "x.softmax(-1)", "the mistake 'over the wrong axis' ({'axis': 0}) is told nothing"),
+        ('wrong={}', 'wrong={"no bias": ("+ self.bias", "+ 2 * self.bias")}', "is not told 'no bias'"),
+    ],
+)
+def test_a_faulty_assignment_is_not(tmp_path, capsys, old, new, said):
+    folders = tiny.write_course(tmp_path)
+    path = folders.hidden(tiny.NAME) / "tasks.py"
+    text = path.read_text().replace("Nothing is added.\n\"\"\"))", "Nothing is added.\n\"\"\"), wrong={})")
+    assert old in text
+    path.write_text(text.replace(old, new))
+    assert prove(tiny.NAME, folder=folders.root, workers=1) == 1
+    assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_unknown_assignment_is_said(tmp_path):
+    with pytest.raises(CannotStart, match="There is no assignment '99'"):
+        prove("99", folder=small_course(tmp_path))
+
+
+# what an assignment is --------------------------------------------------------------------------------------
+
+
+def test_files_that_fit_are_loaded(tmp_path):
+    loaded = load(read_assignment(small_course(tmp_path), "01"))
+    assert loaded.check_points == {"double": 3.0, "halve": 1.0} and loaded.manual_cells == {"why": 2.0}
+    assert [made.kind for made in loaded.cells] == ["setup", "solution", "solution"]
+    assert loaded.stubs["double"] == "def double(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
+    task = loaded.assignment.tasks[0]
+    assert (task.points, task.seconds, task.asks, loaded.assignment.points) == (3.0, 30.0, "x", 4.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"checks": None}, "has no hidden checks"),
+        ({"checks": "1 / 0"}, "does not load: ZeroDivisionError"),
+        ({"checks": "ASSIGNMENT = 3"}, "has to define ASSIGNMENT"),
+        ({"checks": CHECKS.replace('"01"', '"02"')}, "is for assignment '02'"),
+        ({"checks": CHECKS.replace('"small"', '"large"')}, "large.ipynb is missing"),
+        ({"leave_out": "halve"}, "no solution cell 'halve'"),
+        ({"leave_out": "check-halve"}, "no cell 'check-halve'"),
+        ({"extra": [solution("third", "x = 1")]}, "a solution cell 'third'"),
+        ({"extra": [check("check-third", "", 1)]}, "gives points to the cell 'check-third'"),
+        ({"extra": [setup("setup", "")]}, "two cells with the grade_id 'setup'"),
+        ({"source": "{"}, "cannot be read as a notebook"),
+        ({"checks": CHECKS.replace(", 2),", ", 7),")}, "give 8 points, but the cell 'check-double' .* says 3"),
+        ({"extra": [cell("x", source="### BEGIN SOLUTION", locked=True)]}, None),
+    ],
+)
+def test_files_that_do_not_fit_each_other_are_told_apart(tmp_path, options, said):
+    folder = small_course(tmp_path, **options)
+    if said is None:
+        read_assignment(folder, "01")
+        return
+    with pytest.raises(ValueError, match=said):
+        read_assignment(folder, "01")
+
+
+def test_a_task_and_an_assignment_refuse_what_cannot_be_judged():
+    one = Check(name="a", detects=(), run=list, points=1.0)
+    task = Task(name="t", title="T", checks=(one,))
+    for options, said in (
+        ({"name": "no blanks"}, "letters, digits"),
+        ({"checks": ()}, "no check that is worth points"),
+        ({"checks": (one, one)}, "two checks with the name 'a'"),
+        ({"checks": (dataclasses.replace(one, points=float("nan")),)}, "positive number of points"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            dataclasses.replace(task, **options)
+    for tasks, said in (((), "has no task"), ((task, task), "two tasks with the name 't'")):
+        with pytest.raises(ValueError, match=said):
+            Assignment(name="01", notebook="n", title="T", tasks=tasks)
+
+
+def test_the_hash_changes_with_notebook_and_checks():
+    files = AssignmentFiles(name="01", notebook="n", source_notebook=b"a", checks=b"b")
+    others = [dataclasses.replace(files, **{name: value}) for name, value in (("checks", b"c"), ("source_notebook", b"c"))]
+    assert len({files.hash, *(other.hash for other in others)}) == 3
+
+
+def test_solutions_are_cleared_as_nbgrader_does_it():
+    assert clear_solution("x = 1") == STUB
+    assert clear_solution("a\n  ### BEGIN SOLUTION\n  b\n  ### END SOLUTION\nc", stub="S") == "a\n  S\nc"
+    for text in ("### BEGIN SOLUTION", "### BEGIN SOLUTION\n### BEGIN SOLUTION"):
+        with pytest.raises(ValueError, match="BEGIN SOLUTION"):
+            clear_solution(text)
+    assert notebook(source_cells())
+
+
+# a busy machine ---------------------------------------------------------------------------------------------
+
+
+@needs_sandbox
+def test_an_answer_near_its_limit_earns_the_same_beside_six_busy_processes(judged):
+    slow = "import time\n" + tiny.RIGHT["attention"].replace(
+        "    return", "    end = time.process_time() + .5\n    while time.process_time() < end: pass\n    return"
+    )
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(6)]
+    try:
+        assert points(judged(attention=slow)) == tiny.FULL
+    finally:
+        for process in busy:
+            os.kill(process.pid, signal.SIGKILL), process.wait()

@@ -1,0 +1,284 @@
+"""Boxes: what they answer, what they may use, and that nothing outlives them; their walls are seen from inside."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import torch
+
+from course_lib.grading import bubblewrap, sandbox, seccomp
+from course_lib.grading.boxed.wire import Unknown, WireError
+from course_lib.grading.sandbox import BoxEnded, Limits, SandboxError, StudentError, Zygote, sandbox_problem
+from tests.grading.conftest import HIDDEN
+
+needs_sandbox = pytest.mark.needs("sandbox")
+SHUT = """
+import ctypes, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def call(name, *given):
+    if getattr(libc, name)(*given) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+def number(number, *given):
+    if libc.syscall(number, *given) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+def write(path):
+    with open(path, "w") as file: file.write("evil")
+def f():
+    try:
+        {way}
+    except (OSError, ValueError, ImportError) as error:
+        return "shut: " + repr(error)
+    return "OPEN"
+"""
+WAYS = {
+    "TCP to this machine": "socket.create_connection(('127.0.0.1', {port}), 1)",
+    "a vsock to the host": "socket.socket(40, socket.SOCK_STREAM)",
+    "a socket of packets": "socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
+    "a user namespace": "call('unshare', 0x10000000)",
+    "a mount namespace": "call('unshare', 0x20000)",
+    "a clone into a user namespace": "number({clone}, 0x10000000 | 17, 0, 0, 0, 0)",
+    "a mount": "call('mount', b'none', b'/tmp', b'tmpfs', 0, None)",
+    "another root": "os.chroot('/tmp')",
+    "the user 0": "os.setuid(0)",
+    "memory of the first process": "open('/proc/1/mem', 'rb').read(1)",
+    "what the first process was told": "open('/proc/1/environ', 'rb').read(1)",
+    "descriptors of the first process": "os.listdir('/proc/1/fd')",
+    "ptrace of the first process": "call('ptrace', 16, 1, None, None)",
+    "more memory": "__import__('resource').setrlimit(9, (1 << 40, 1 << 40))",
+    "a key in a ring": "number({add_key}, b'user', b'm', b'hello', 5, -4)",
+    "memory that stays": "number({shmget}, 0, 4096, 0o1666)",
+    "memory of no process": "os.memfd_create('x')",
+    "bpf": "number({bpf}, 0, None, 0)",
+    "io_uring": "number({io_uring_setup}, 8, None)",
+    "a file in the packages": "write(os.__file__)",
+    "a file in the worker": "write('/course/boxed/worker.py')",
+    "a file in /usr": "write('/usr/evil')",
+    "the kernel's settings": "write('/proc/sys/kernel/core_pattern')",
+    "the disk": "open('/dev/vda', 'rb')",
+    "the course": "__import__('course_lib')",
+    "the course's folder": "os.listdir({course!r} + '/notebooks')",
+    "a folder of the instructor's among the libraries": "os.listdir({hidden!r})[0]",
+    "accounts of the machine": "open('/etc/passwd')",
+}
+
+
+def refused(name):
+    return seccomp.REFUSED[name][seccomp.MACHINES[os.uname().machine][1]]
+
+
+@needs_sandbox
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_leads_out(zygote, way):
+    column = seccomp.MACHINES[os.uname().machine][1]
+    facts = {name: refused(name) for name in ("add_key", "shmget", "bpf", "io_uring_setup")}
+    facts |= {"clone": seccomp.CLONE[column], "port": 9, "course": str(Path(sandbox.__file__).parents[2]), "hidden": str(HIDDEN)}
+    with zygote.box() as box:
+        error = box.load(SHUT.replace("{way}", WAYS[way].format(**facts)))
+        try:
+            said = "shut" if error and error.kind in ("ImportError", "ModuleNotFoundError") else box.call("f")
+        except StudentError as problem:
+            said = f"shut: {problem.kind}" if problem.kind in ("IndexError", "ModuleNotFoundError") else problem.words
+    assert said.startswith("shut"), said
+
+
+@needs_sandbox
+def test_the_next_box_finds_nothing(zygote):
+    with zygote.box() as box:
+        box.load(
+            "import os, signal, time\nopen('/tmp/left', 'w').write('x')\nos.makedirs('/tmp/a/b')\nos.chmod('/tmp/a/b', 0)\n"
+            "open('/dev/shm/left', 'w').write('x')\nos.symlink('/', '/tmp/link')\nos.mkfifo('/tmp/pipe')\n"
+            "for _ in range(3):\n    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0:\n"
+            "            [signal.signal(s, signal.SIG_IGN) for s in (1, 2, 15)]\n            time.sleep(600)\n        os._exit(0)\n"
+        )
+    with zygote.box() as box:
+        assert box.load("import os\ndef f(): return [*os.listdir('/tmp'), *os.listdir('/dev/shm')]") is None
+        assert box.call("f") == []
+        box.load("def g(): return sorted(int(name) for name in os.listdir('/proc') if name.isdigit() and name != '1')")
+        assert len(box.call("g")) == 1  # its own
+
+
+# answers ----------------------------------------------------------------------------------------------------
+
+
+@needs_sandbox
+def test_values_handles_and_changes_cross_the_wall(box):
+    box.load("import torch\nfrom torch import nn\ndef f(x, *, s='a'):\n    x.add_(1)\n    return x * 2, s, [None, 1.5], {'k': x}")
+    x = torch.ones(2, 3)
+    product, text, some, named = box.call("f", x, s="b")
+    assert (x == 2).all() and (product == 4).all() and (text, some) == ("b", [None, 1.5]) and (named["k"] == 2).all()
+    box.load("import numpy as np\ndef g(a): a[0] = 9; return a.dtype.name")
+    array = np.zeros(3)
+    assert (box.call("g", array), array.tolist()) == ("float64", [9.0, 0.0, 0.0])
+    box.load("def make(): return nn.Linear(2, 1)")
+    handle = box.call("make", keep=True)
+    box.set_parameters(handle, {"weight": torch.ones(1, 2), "bias": torch.zeros(1)})
+    assert box.call(handle, torch.ones(1, 2)).item() == 2.0
+    gradients = box.gradients(handle, torch.ones(1, 2), output_gradient=torch.ones(1, 1))
+    assert gradients.inputs[0].tolist() == [[1, 1]] and gradients.parameters["weight"].tolist() == [[1, 1]]
+    assert isinstance(box.call("make"), Unknown) and type(box.call("make")).__name__ == "Linear"
+    with pytest.raises(WireError, match="object cannot be sent"):
+        box.call("f", object())
+
+
+@needs_sandbox
+def test_an_error_comes_with_its_words_and_line(box):
+    error = box.load("def f():\n    x = 1\n    raise ValueError('no ' + 'good')\n1 / 0")
+    assert (error.kind, error.words, error.line) == ("ZeroDivisionError", "division by zero", " in line 4, `1 / 0`")
+    with pytest.raises(StudentError) as caught:
+        box.call("f")
+    assert (caught.value.words, caught.value.line) == ("no good", " in line 3, `raise ValueError('no ' + 'good')`")
+    assert not caught.value.unwritten
+    box.load("def g():\n    raise NotImplementedError()")
+    with pytest.raises(StudentError) as caught:
+        box.call("g")
+    assert caught.value.unwritten
+    with pytest.raises(StudentError) as caught:
+        box.call("nobody")
+    assert caught.value.kind == "NameError"
+
+
+@needs_sandbox
+def test_a_copy_forgets_and_its_box_goes_on(box):
+    box.load("import os, torch\nseen = []\ndef f(x): seen.append(x); return len(seen)\ndef out(): os._exit(0)")
+    for _ in range(2):
+        with box.copy(5):
+            assert [box.call("f", 1), box.call("f", 1)] == [1, 2]
+    with box.copy(5):
+        with pytest.raises(BoxEnded, match="exit"):
+            box.call("out")
+        assert (box.copy_ended, box.ended) == ("exit", None)
+        with pytest.raises(BoxEnded):
+            box.call("f", 1)
+    assert box.call("f", 1) == 1
+
+
+@needs_sandbox
+def test_what_is_printed_is_kept(box):
+    box.load("import sys\nprint('one')\nprint('two', file=sys.stderr)")
+    before = box.printed_so_far
+    box.load("print('three')")
+    assert (box.printed(), box.printed(before)) == (b"one\ntwo\n" + b"three\n", b"three\n")
+
+
+@needs_sandbox
+def test_forbidden_names_are_found_before_anything_runs(box):
+    sources = ["import torch.nn.functional as F\ndef f(x): return F.softmax(x)", "def softmax(x): return x", "%%time\nfrom torch import softmax as s"]
+    found = box.uses(sources, [["softmax"]] * 3)
+    assert found == [["softmax", 2, "def f(x): return F.softmax(x)"], None, ["softmax", 2, "from torch import softmax as s"]]
+
+
+# limits -----------------------------------------------------------------------------------------------------
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("while True: pass", "time"),
+        ("import time\ntime.sleep(99)", "time"),
+        ("hoard = []\nwhile True: hoard.append(bytearray(b'x') * (50 << 20))", "memory"),
+        ("import os, time\nfor _ in range(9): os.fork() or time.sleep(9)", "processes"),
+        ("import os\nos.kill(os.getpid(), 9)", "exit"),
+    ],
+)
+def test_who_breaks_a_limit_is_ended_and_told_why(source, reason):
+    with Zygote(limits=Limits(memory=1 << 30, processes=6)) as zygote, zygote.box() as box:
+        try:
+            error = box.load(source, seconds=1 if reason == "time" else 5)
+        except BoxEnded as end:
+            assert end.reason == reason
+            with pytest.raises(BoxEnded):
+                box.load("1")
+        else:  # the kernel was faster
+            assert error.kind == {"memory": "MemoryError", "processes": "BlockingIOError"}[reason]
+
+
+@needs_sandbox
+def test_a_clock_counts_processor_time_and_waits_longer(zygote):
+    """As on a machine so busy that the box gets a third of a core."""
+    with zygote.box() as box:
+        stop, worker = threading.Event(), None
+
+        def slow_down(process):
+            while not stop.is_set():
+                process.suspend(), time.sleep(0.1), process.resume(), time.sleep(0.05)
+
+        box.load("import time\ndef f():\n    end = time.process_time() + .8\n    while time.process_time() < end: pass\n    return 1")
+        inside = max(psutil.Process().children(recursive=True), key=lambda process: process.create_time())
+        worker = threading.Thread(target=slow_down, args=(inside,))
+        worker.start()
+        try:
+            start = time.monotonic()
+            assert box.call("f", seconds=1.2) == 1 and time.monotonic() - start > 1.2
+        finally:
+            stop.set(), worker.join()
+
+
+# life and death ---------------------------------------------------------------------------------------------
+
+
+@needs_sandbox
+def test_a_zygote_that_was_killed_is_replaced():
+    with Zygote() as zygote:
+        box = zygote.box()
+        for process in psutil.Process(zygote._process.pid).children(recursive=True):
+            process.kill()
+        with pytest.raises(SandboxError):
+            box.load("1")
+        with zygote.box() as box:
+            assert box.load("1") is None
+
+
+@needs_sandbox
+def test_the_sandbox_ends_with_whoever_holds_it():
+    program = "from course_lib.grading.sandbox import Zygote\nz = Zygote(); b = z.box(); print(z._process.pid, flush=True)\nb.load('while True: pass', seconds=99)"
+    holder = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    inside = psutil.Process(int(holder.stdout.readline()))
+    everyone = [inside, *inside.children(recursive=True)]
+    holder.kill(), holder.wait(), holder.stdout.close()
+    assert psutil.wait_procs(everyone, timeout=10)[1] == []
+
+
+def test_without_walls_the_same_answers_come():
+    with Zygote(trusted=True, limits=Limits()) as zygote, zygote.box() as box:
+        assert box.load("print('hi')\ndef f(x): return x + 1\ndef g():\n    while True: pass") is None
+        with box.copy(20):
+            assert box.call("f", torch.ones(2)).tolist() == [2, 2]
+        assert box.printed() == b"hi\n"
+        with pytest.raises(BoxEnded, match="time"):
+            box.call("g", seconds=0.5)
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("bwrap: No permissions to create a new namespace", "sudo sysctl"),
+        ("bwrap: Can't find source path /x: Permission denied", "The sandbox does not start: bwrap"),
+        ("", "ended without a word"),
+    ],
+)
+def test_why_there_is_no_sandbox_is_said_with_what_to_do(said, wanted):
+    assert wanted in sandbox._why_not(said)
+
+
+def test_where_there_is_no_bubblewrap_it_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(bubblewrap.shutil, "which", lambda name: None)
+    sandbox_problem.cache_clear()
+    try:
+        assert "sudo apt-get install bubblewrap" in sandbox_problem()
+    finally:
+        sandbox_problem.cache_clear()
+    monkeypatch.setattr(bubblewrap.sys, "platform", "darwin")
+    assert bubblewrap.problem() == "The sandbox needs Linux, and this is darwin"
+
+
+def test_there_is_a_filter_for_two_processors_and_for_no_other():
+    assert len(seccomp.program("x86_64")) == len(seccomp.program("aarch64")) and len(seccomp.program("x86_64")) % 8 == 0
+    with pytest.raises(OSError, match="there is no filter of system calls for riscv64"):
+        seccomp.program("riscv64")
