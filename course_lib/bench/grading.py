@@ -25,7 +25,7 @@ from pathlib import Path
 from course_lib.grading.folders import TIMESTAMP, Folders, assignments_folder, write_whole
 from course_lib.grading.release import release
 from course_lib.grading.spec import AssignmentFiles, load, read_assignment
-from course_lib.grading.tables import wrong_answers
+from course_lib.tasks.wrong import wrong_answers
 
 ASSIGNMENT = "05"
 TARGET = 40.0  # times as fast as nbgrader

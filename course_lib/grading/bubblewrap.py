@@ -16,7 +16,17 @@ from course_lib.grading import boxed
 BOXED = Path(boxed.__file__).parent
 INSIDE = "/course"  # where the package `boxed` is found
 FIRST_USER, USERS = 60_001, 500  # of nobody: root's sandboxes run as one of these
-SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/nix/store", "/sys/kernel/mm/transparent_hugepage")
+SYSTEM = (
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc/ld.so.cache",
+    "/nix/store",
+    "/sys/kernel/mm/transparent_hugepage",
+)
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 EXCHANGES = ("/usr/local/share/nbgrader", "/usr/share/nbgrader", "/srv/nbgrader")
 SETTINGS = {

@@ -96,7 +96,9 @@ def collect(name: str, *, source: Path | None = None, folder: Path | None = None
         for candidate in candidates:
             by_student[candidate.student].append(candidate)
         for student in sorted(by_student):  # a refused one makes room for the one before
-            for candidate in sorted(by_student[student], key=lambda c: (c.as_released, c.moment, c.place), reverse=True):
+            for candidate in sorted(
+                by_student[student], key=lambda c: (c.as_released, c.moment, c.place), reverse=True
+            ):
                 try:
                     done[_store(folders, name, notebook, candidate, notes)] += 1
                     break

@@ -111,7 +111,9 @@ class Part:
         if self.open == len(self.checks):
             return "waits for your instructor"
         passed = sum(check["passed"] for check in self.checks)
-        return f"{passed} of {len(self.checks)} passed" + (f", {self.open} {'waits' if self.open == 1 else 'wait'} for your instructor" if self.open else "")
+        return f"{passed} of {len(self.checks)} passed" + (
+            f", {self.open} {'waits' if self.open == 1 else 'wait'} for your instructor" if self.open else ""
+        )
 
     @property
     def first_step(self) -> str:
@@ -193,7 +195,9 @@ def _parts(row: "Score", files: "AssignmentFiles", answers: Mapping[str, str]) -
 
 
 def _of_written(row: "Score") -> list[str]:
-    return [cell for cell in row.unread if row.verdict is None or cell.removeprefix("check-") not in row.verdict["tasks"]]
+    return [
+        cell for cell in row.unread if row.verdict is None or cell.removeprefix("check-") not in row.verdict["tasks"]
+    ]
 
 
 def _answers(row: "Score", folders: Folders, files: "AssignmentFiles") -> dict[str, str]:

@@ -16,7 +16,6 @@ from typing import Any
 
 from nbgrader import utils
 from nbgrader.api import (
-    Assignment,
     Comment,
     Grade,
     GradeCell,
@@ -297,7 +296,9 @@ class Gradebook:
             points={name: _counted(grades[name]) if name in grades else 0.0 for name in possible},
             possible=possible,
             remarks={name: text for name, text in remarks.items() if text},
-            by_hand=tuple(n for n in possible if n in grades and (grades[n].manual_score is not None or grades[n].extra_credit)),
+            by_hand=tuple(
+                n for n in possible if n in grades and (grades[n].manual_score is not None or grades[n].extra_credit)
+            ),
             penalty=sum(notebook.late_submission_penalty or 0.0 for notebook in notebooks),
             unread=tuple(name for name in possible if name in grades and grades[name].needs_manual_grade),
             verdict=None if kept is None else json.loads(kept),

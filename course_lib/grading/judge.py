@@ -5,7 +5,7 @@ or prints can give points. Each cell is run once; each task is asked in a copy o
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -76,7 +76,8 @@ def executor(
 ) -> Iterator[tuple[Callable[[], Executor], int]]:
     """Gives what makes an executor, anew if the last one broke, and how many submissions to send there at a time.
 
-    The first one begins at once to start its sandboxes. Raises CannotStart if dask is not installed, no scheduler answers within a few seconds, or it has no worker.
+    The first one begins at once to start its sandboxes. Raises CannotStart if dask is not installed, no scheduler
+    answers within a few seconds, or it has no worker.
     """
     with contextlib.ExitStack() as stack:
         if cluster is not None:
@@ -161,7 +162,9 @@ def _result(future: Future) -> Verdict | None:
     except Exception as problem:
         if type(problem).__name__ == "KilledWorker":  # Dask has tried it on several
             return None
-        raise CannotStart(f"A submission could not be judged elsewhere: {problem!r}. What was graded is kept.") from problem
+        raise CannotStart(
+            f"A submission could not be judged elsewhere: {problem!r}. What was graded is kept."
+        ) from problem
 
 
 def refusal(problem: str) -> str:

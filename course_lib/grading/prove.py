@@ -21,7 +21,7 @@ from course_lib.grading.intake import Submission
 from course_lib.grading.judge import GRADED, judge
 from course_lib.grading.sandbox import SandboxError, Zygote
 from course_lib.grading.spec import AssignmentFiles, LoadedAssignment, Task, load, read_assignment
-from course_lib.grading.tables import WrongAnswer, unproved, wrong_answers
+from course_lib.tasks.wrong import WrongAnswer, unproved, wrong_answers
 
 MOST_WORKERS = 8  # each holds a process with torch
 KEYS = tuple(bytes([number]) * 32 for number in range(1, 4))  # three draws of hidden inputs

@@ -27,7 +27,6 @@ from torch import Tensor
 
 from course_lib.grading import bubblewrap, seccomp
 from course_lib.grading.boxed.wire import Handle, WireError, arrays_in, pack, receive
-from course_lib.grading.boxed.worker import CUT_OFF, TOO_LARGE
 from course_lib.tasks.core import Gradients
 
 START_SECONDS = 120  # at most for loading torch

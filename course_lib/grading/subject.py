@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from course_lib.grading.boxed.wire import WireError, arrays_in
 from course_lib.grading.boxed.worker import CUT_OFF, TOO_LARGE
@@ -34,7 +34,7 @@ from course_lib.tasks.slips import describe, slip_in
 
 T = TypeVar("T")
 NOT_HERE = {  # what is another where answers are judged, by the kind of the error
-    "NameError": "Is the function called as in the task? The grader runs the cells for answers, and no cell of your own.",
+    "NameError": "Is the function called as in the task? The grader runs the cells for answers, no cell of your own.",
     "ModuleNotFoundError": "Use what the first cell imports: other packages are not there when answers are judged.",
     "EOFError": "Leave out `input()`: nobody types there.",
     "BdbQuit": "Leave out `set_trace()`: nobody types there.",

@@ -10,12 +10,11 @@ from course_lib.grading.folders import Folders
 from course_lib.grading.intake import Submission
 from course_lib.grading.judge import GRADED, judge
 from course_lib.grading.prove import trials
-from course_lib.grading.spec import load, read_assignment
 from course_lib.grading.release import student_version
-from course_lib.grading.tables import made_by
-from course_lib.grading.validation import KEY
-from course_lib.grading.validation import visible_files
+from course_lib.grading.spec import load, read_assignment
+from course_lib.grading.validation import KEY, visible_files
 from course_lib.tasks import run_checks
+from course_lib.tasks.wrong import made_by
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "05")

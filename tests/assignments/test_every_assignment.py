@@ -15,9 +15,9 @@ from course_lib.data.place import course_folder
 from course_lib.grading.folders import Folders
 from course_lib.grading.prove import KEYS, examine, trials
 from course_lib.grading.spec import load, read_assignment
-from course_lib.grading.tables import made_by, unproved
 from course_lib.grading.validation import visible_tasks
 from course_lib.tasks import Draw, run_checks
+from course_lib.tasks.wrong import made_by, unproved
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 NUMBERS = sorted(path.name for path in (FOLDERS.root / "hidden").iterdir() if (path / "tasks.py").is_file())

@@ -17,7 +17,14 @@ import pytest
 from course_lib.data.place import CannotStart
 from course_lib.grading import batch, bubblewrap, pools
 from course_lib.grading.batch import Batch, grade
-from course_lib.grading.folders import Folders, assignments_folder, grading_lock, instructor_key, read_config, write_whole
+from course_lib.grading.folders import (
+    Folders,
+    assignments_folder,
+    grading_lock,
+    instructor_key,
+    read_config,
+    write_whole,
+)
 from course_lib.grading.gradebook import Gradebook, scores
 from course_lib.grading.intake import Submission
 from course_lib.grading.pools import judge_all
@@ -270,12 +277,15 @@ def test_ctrl_c_ends_cleanly_and_the_next_start_goes_on(folders, here, monkeypat
 # workers that die -------------------------------------------------------------------------------------------
 
 
+DEATHS = iter([False, True])
+
+
 @pytest.mark.parametrize(
     ("names", "dies"),
     [
         (["a", "b", "evil", "c", "d"], lambda student: student == "evil"),
         (["evil1", "evil2", "good", "evil3"], lambda student: student.startswith("evil")),
-        (["a", "b", "c"], lambda student, deaths=iter([False, True]): next(deaths, False)),
+        (["a", "b", "c"], lambda student, deaths=DEATHS: next(deaths, False)),
     ],
     ids=["one that kills its worker", "many that do", "a worker killed by chance"],
 )

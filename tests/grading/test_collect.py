@@ -12,10 +12,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 import pytest
-from nbgrader.auth import Authenticator
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.exchange.default import ExchangeSubmit
-from traitlets.config import Config
 
 from course_lib.data.place import CannotStart
 from course_lib.grading import collect as collecting

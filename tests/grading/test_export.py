@@ -9,7 +9,6 @@ from datetime import datetime
 import pytest
 
 from course_lib.data.place import CannotStart
-from course_lib.grading import export as exporting
 from course_lib.grading.export import csv_text, export, harmless, match, read_roster
 from course_lib.grading.gradebook import Gradebook
 from tests.grading.courses import NAME, NOTEBOOK, make_course, submit, verdict
@@ -350,9 +349,7 @@ def test_what_is_not_final_is_said(course, capsys):
     assert "judged without a sandbox (trusted students)" in table(course, "moodle")[2][-1]
 
 
-@pytest.mark.parametrize(
-    ("number", "said"), [("100", "100"), ("9.0", None), ('"9,0"', None), ("", None)]
-)
+@pytest.mark.parametrize(("number", "said"), [("100", "100"), ("9.0", None), ('"9,0"', None), ("", None)])
 def test_another_number_of_points_in_canvas_is_said(course, roster, capsys, number, said):
     course("ada")
     export(NAME, course.folders.root, roster=roster(CANVAS.replace(",9,", f",{number},")))

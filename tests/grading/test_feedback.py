@@ -6,7 +6,6 @@ import json
 import re
 import sqlite3
 import sys
-import time
 from datetime import datetime
 from html.parser import HTMLParser
 
@@ -16,7 +15,7 @@ from course_lib.data.place import CannotStart
 from course_lib.grading.feedback import _style, feedback
 from course_lib.grading.gradebook import Gradebook, graded_notebook
 from course_lib.grading.intake import Submission
-from course_lib.grading.judge import NOT_JUDGED, NOT_YET, lost_verdict
+from course_lib.grading.judge import NOT_JUDGED, lost_verdict
 from course_lib.grading.spec import read_assignment
 from course_lib.tasks import Finding
 from tests.grading.courses import NAME, NOTEBOOK, make_course, released, submit, verdict
@@ -105,7 +104,13 @@ def test_a_page_says_points_expectation_misconception_hint_comment_and_what_to_d
     by_hand(course, "ada", "add", comment="Nearly!")
     feedback(NAME, course.folders.root)
     text = Outline(written(course, "ada")).text
-    for words in ("Feedback for ada", "3 of 9 points so far", "Add 0 of 1 passed 1 of 3", "add is right 1 of 3", "Nearly!"):
+    for words in (
+        "Feedback for ada",
+        "3 of 9 points so far",
+        "Add 0 of 1 passed 1 of 3",
+        "add is right 1 of 3",
+        "Nearly!",
+    ):
         assert words in text
     assert "Wrong. add is off. Hint: Look again." in text and "def add(a, b): return a" in text
     steps = text[text.index("What to do next") : text.index("Work in your notebook")]
@@ -134,7 +139,9 @@ def test_the_policy_allows_the_pages_own_style_and_nothing_else(course):
     style = re.search("<style>(.*?)</style>", page, re.DOTALL)[1]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = dict(name_value[1:] for name_value in Outline(page).attributes if name_value[0] == "meta")["content"]
-    assert f"style-src 'sha256-{digest}'" in page.replace("&#39;", "'") and "default-src 'none'" in page.replace("&#39;", "'")
+    assert f"style-src 'sha256-{digest}'" in page.replace("&#39;", "'") and "default-src 'none'" in page.replace(
+        "&#39;", "'"
+    )
     assert policy and " style=" not in page.split("</style>")[1] and "http://" not in page and "https://" not in page
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 import sys
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
 from nbgrader import api
@@ -102,7 +102,14 @@ def test_a_submission_is_recorded_once_however_often_it_is_judged(folders, book)
     with sqlite3.connect(folders.gradebook) as db:
         counts = [
             db.execute(f"select count(*) from {table}").fetchone()[0]
-            for table in ("student", "submitted_assignment", "submitted_notebook", "grade", "comment", "course_verdicts")
+            for table in (
+                "student",
+                "submitted_assignment",
+                "submitted_notebook",
+                "grade",
+                "comment",
+                "course_verdicts",
+            )
         ]
     assert counts == [1, 1, 1, 3, 3, 1]
     assert row(folders).points["check-add"] == 2.0

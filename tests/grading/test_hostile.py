@@ -45,7 +45,9 @@ def descendants():
 def is_helper(process):
     """Python keeps two processes for the next pool."""
     try:
-        return bool({"multiprocessing.forkserver", "multiprocessing.resource_tracker"} & set(process.cmdline()[-1].split()))
+        return bool(
+            {"multiprocessing.forkserver", "multiprocessing.resource_tracker"} & set(process.cmdline()[-1].split())
+        )
     except (psutil.Error, IndexError):
         return True
 

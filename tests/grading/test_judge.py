@@ -1,4 +1,4 @@
-"""The judge: who deserves points gets them, nobody else, whatever the machine is doing; and the proof of an assignment."""
+"""The judge: who deserves points gets them, nobody else, whatever the machine is doing; and an assignment's proof."""
 
 import dataclasses
 import os
@@ -80,7 +80,9 @@ def test_an_error_in_the_cell_costs_only_what_it_breaks_and_is_told_first(judged
     assert points(verdict) == tiny.FULL
     verdict = judged(attention="1 / 0\n" + tiny.RIGHT["attention"])
     first, second, *_ = findings(verdict, "attention")
-    assert "Already when the cell is run" in first["message"] and "line 1, `1 / 0`: ZeroDivisionError" in first["message"]
+    assert (
+        "Already when the cell is run" in first["message"] and "line 1, `1 / 0`: ZeroDivisionError" in first["message"]
+    )
     assert "NameError: name 'attention' is not defined" in second["message"] and "no cell of your own" in second["hint"]
     assert points(verdict)["Affine"] == 2.0
 
@@ -118,7 +120,10 @@ def test_after_a_task_that_ended_the_box_the_cells_before_are_run_again(judged):
     verdict = judged(softmax=tiny.RIGHT["softmax"], attention="def attention(q, k, v):\n    while True: pass\n",
                      Affine="softmax(torch.ones(2))\n" + tiny.RIGHT["Affine"])  # fmt: skip
     assert points(verdict) == {"softmax": 2.0, "attention": 0.0, "Affine": 2.0}
-    assert verdict["tasks"]["attention"]["ended"] == "time" and "1 s of processor time" in findings(verdict, "attention")[0]["message"]
+    assert (
+        verdict["tasks"]["attention"]["ended"] == "time"
+        and "1 s of processor time" in findings(verdict, "attention")[0]["message"]
+    )
 
 
 @needs_sandbox
@@ -131,7 +136,9 @@ def test_running_cells_again_has_an_end(judged, monkeypatch):
 
 @needs_sandbox
 def test_a_faulty_setup_cell_and_a_faulty_check_call_the_instructor(files, zygote):
-    source = files.source_notebook.replace(b"import torch\\nfrom torch import nn", b"import torch\\nfrom torch import nn\\n1 / 0")
+    source = files.source_notebook.replace(
+        b"import torch\\nfrom torch import nn", b"import torch\\nfrom torch import nn\\n1 / 0"
+    )
     verdict = judge(answered(files), dataclasses.replace(files, source_notebook=source), key=KEY, zygote=zygote)
     assert verdict["status"] == ATTENTION and "'setup' stopped: ZeroDivisionError" in verdict["notes"][0]
     broken = files.checks.replace(b"x.softmax(axis)", b"x.softmax(axis) / nobody")
@@ -171,22 +178,29 @@ def test_a_good_assignment_is_proved(tmp_path, capsys):
     folder = tiny.write_course(tmp_path)
     assert prove(tiny.NAME, folder=folder.root, workers=1) == 0
     said = capsys.readouterr().out
-    assert "each earned what it deserves, 2 mistakes in tables: each was named." in said and "zeros of the right shape" in said
+    assert (
+        "each earned what it deserves, 2 mistakes in tables: each was named." in said
+        and "zeros of the right shape" in said
+    )
 
 
 @needs_sandbox
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("lambda draw: (1000 * draw(*draw.sizes(2)),)", "lambda draw: (torch.zeros(2, 3),)", "passes the check 'large inputs'"),
+        (
+            "lambda draw: (1000 * draw(*draw.sizes(2)),)",
+            "lambda draw: (torch.zeros(2, 3),)",
+            "passes the check 'large inputs'",
+        ),
         ("x.softmax(axis)", "x.softmax(-1)", "the mistake 'over the wrong axis' ({'axis': 0}) is told nothing"),
-        ('wrong={}', 'wrong={"no bias": ("+ self.bias", "+ 2 * self.bias")}', "is not told 'no bias'"),
+        ("wrong={}", 'wrong={"no bias": ("+ self.bias", "+ 2 * self.bias")}', "is not told 'no bias'"),
     ],
 )
 def test_a_faulty_assignment_is_not(tmp_path, capsys, old, new, said):
     folders = tiny.write_course(tmp_path)
     path = folders.hidden(tiny.NAME) / "tasks.py"
-    text = path.read_text().replace("Nothing is added.\n\"\"\"))", "Nothing is added.\n\"\"\"), wrong={})")
+    text = path.read_text().replace('Nothing is added.\n"""))', 'Nothing is added.\n"""), wrong={})')
     assert old in text
     path.write_text(text.replace(old, new))
     assert prove(tiny.NAME, folder=folders.root, workers=1) == 1
@@ -255,7 +269,9 @@ def test_a_task_and_an_assignment_refuse_what_cannot_be_judged():
 
 def test_the_hash_changes_with_notebook_and_checks():
     files = AssignmentFiles(name="01", notebook="n", source_notebook=b"a", checks=b"b")
-    others = [dataclasses.replace(files, **{name: value}) for name, value in (("checks", b"c"), ("source_notebook", b"c"))]
+    others = [
+        dataclasses.replace(files, **{name: value}) for name, value in (("checks", b"c"), ("source_notebook", b"c"))
+    ]
     assert len({files.hash, *(other.hash for other in others)}) == 3
 
 

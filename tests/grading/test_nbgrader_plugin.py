@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import threading
-import time
 
 import nbformat
 import pytest

@@ -1,7 +1,6 @@
 """Releases: they give nothing away, register points, leave grades alone, and are made whole or not at all."""
 
 import json
-import os
 import shutil
 import stat
 import sys
@@ -16,10 +15,8 @@ from nbgrader.exchange.default import ExchangeFetchAssignment
 from traitlets.config import Config
 
 from course_lib.data.place import CannotStart
-from course_lib.grading import release as releasing
 from course_lib.grading.folders import Folders, read_config
-from course_lib.grading.release import release, release_problems
-from course_lib.grading.spec import read_assignment
+from course_lib.grading.release import release
 from course_lib.grading.stripped import STUB, WRITTEN_STUB, student_version
 from tests.grading.courses import NAME, NOTEBOOK, POINTS, STUBS, SUMS_CHECKS
 from tests.grading.unreleased import CONFIG, unreleased_course, write_source

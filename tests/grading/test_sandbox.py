@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (students' cells as they are)
 """Boxes: what they answer, what they may use, and that nothing outlives them; their walls are seen from inside."""
 
 import os
@@ -77,7 +78,12 @@ def refused(name):
 def test_no_way_leads_out(zygote, way):
     column = seccomp.MACHINES[os.uname().machine][1]
     facts = {name: refused(name) for name in ("add_key", "shmget", "bpf", "io_uring_setup")}
-    facts |= {"clone": seccomp.CLONE[column], "port": 9, "course": str(Path(sandbox.__file__).parents[2]), "hidden": str(HIDDEN)}
+    facts |= {
+        "clone": seccomp.CLONE[column],
+        "port": 9,
+        "course": str(Path(sandbox.__file__).parents[2]),
+        "hidden": str(HIDDEN),
+    }
     with zygote.box() as box:
         error = box.load(SHUT.replace("{way}", WAYS[way].format(**facts)))
         try:
@@ -108,7 +114,9 @@ def test_the_next_box_finds_nothing(zygote):
 
 @needs_sandbox
 def test_values_handles_and_changes_cross_the_wall(box):
-    box.load("import torch\nfrom torch import nn\ndef f(x, *, s='a'):\n    x.add_(1)\n    return x * 2, s, [None, 1.5], {'k': x}")
+    box.load(
+        "import torch\nfrom torch import nn\ndef f(x, *, s='a'):\n    x.add_(1)\n    return x * 2, s, [None, 1.5], {'k': x}"
+    )
     x = torch.ones(2, 3)
     product, text, some, named = box.call("f", x, s="b")
     assert (x == 2).all() and (product == 4).all() and (text, some) == ("b", [None, 1.5]) and (named["k"] == 2).all()
@@ -168,9 +176,17 @@ def test_what_is_printed_is_kept(box):
 
 @needs_sandbox
 def test_forbidden_names_are_found_before_anything_runs(box):
-    sources = ["import torch.nn.functional as F\ndef f(x): return F.softmax(x)", "def softmax(x): return x", "%%time\nfrom torch import softmax as s"]
+    sources = [
+        "import torch.nn.functional as F\ndef f(x): return F.softmax(x)",
+        "def softmax(x): return x",
+        "%%time\nfrom torch import softmax as s",
+    ]
     found = box.uses(sources, [["softmax"]] * 3)
-    assert found == [["softmax", 2, "def f(x): return F.softmax(x)"], None, ["softmax", 2, "from torch import softmax as s"]]
+    assert found == [
+        ["softmax", 2, "def f(x): return F.softmax(x)"],
+        None,
+        ["softmax", 2, "from torch import softmax as s"],
+    ]
 
 
 # limits -----------------------------------------------------------------------------------------------------
@@ -209,7 +225,9 @@ def test_a_clock_counts_processor_time_and_waits_longer(zygote):
             while not stop.is_set():
                 process.suspend(), time.sleep(0.1), process.resume(), time.sleep(0.05)
 
-        box.load("import time\ndef f():\n    end = time.process_time() + .8\n    while time.process_time() < end: pass\n    return 1")
+        box.load(
+            "import time\ndef f():\n    end = time.process_time() + .8\n    while time.process_time() < end: pass\n    return 1"
+        )
         inside = max(psutil.Process().children(recursive=True), key=lambda process: process.create_time())
         worker = threading.Thread(target=slow_down, args=(inside,))
         worker.start()

@@ -372,9 +372,7 @@ def give_checks(monkeypatch):
     """Sets the visible checks of the small assignment."""
 
     def give(**tasks):
-        tables = {
-            name: SimpleNamespace(all_checks=checks, asks="", forbids=()) for name, checks in tasks.items()
-        }
+        tables = {name: SimpleNamespace(all_checks=checks, asks="", forbids=()) for name, checks in tasks.items()}
         monkeypatch.setattr(validation, "visible_tasks", lambda name: tables)
         load.cache_clear()  # it keeps what the same files held before
 

@@ -17,9 +17,11 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
 PLAIN = st.none() | st.booleans() | st.integers(-(2**62), 2**62) | st.floats(allow_nan=False) | TEXT
 VALUES = st.recursive(
     PLAIN | st.builds(Handle, st.integers(0, 99)),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.tuples(inner, inner)
-    | st.dictionaries(TEXT | st.integers(-9, 9), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(TEXT | st.integers(-9, 9), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 

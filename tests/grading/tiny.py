@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (students' cells as they are)
 """A tiny course of three tasks: what honest students answer, and what wrong answers look like."""
 
 import json

@@ -8,7 +8,7 @@ import pytest
 
 from course_lib.authoring.lesson_pages import minutes_promised, read_lesson
 from course_lib.authoring.lesson_rules import RULES
-from course_lib.grading.tables import unproved
+from course_lib.tasks.wrong import unproved
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))

@@ -8,11 +8,11 @@ import torch.nn.functional as F
 
 from course_lib.functional.attention import attention, readable_attention
 from course_lib.functional.positions import sinusoidal_positions
-from course_lib.grading.tables import unproved
 from course_lib.lessons.lesson_00.exercises import TASKS as LESSON_00
 from course_lib.lessons.lesson_05.exercises import TASKS
 from course_lib.tasks import run_checks
 from course_lib.tasks.findings import CUT_OFF, NOT_FINITE, UNEXPLAINED, WRONG_SHAPE, WRONG_TYPE
+from course_lib.tasks.wrong import unproved
 
 INF = math.inf
 ALL = [*TASKS.values(), *LESSON_00.values()]

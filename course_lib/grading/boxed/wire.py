@@ -91,7 +91,12 @@ class _Packer:
             return part if math.isfinite(part) else {"float": str(part)}
         if kind is Handle:
             return {"handle": part.number}
-        if isinstance(part, Tensor) and part.dtype in KINDS and part.layout == torch.strided and part.dim() <= MOST_AXES:
+        if (
+            isinstance(part, Tensor)
+            and part.dtype in KINDS
+            and part.layout == torch.strided
+            and part.dim() <= MOST_AXES
+        ):
             return {"tensor": self.keep(part.detach().as_subclass(Tensor).cpu().resolve_conj().resolve_neg())}
         if isinstance(part, np.ndarray | np.generic) and part.dtype.kind in "fiub" and part.dtype.itemsize <= 8:
             whole = np.array(part, dtype=part.dtype.newbyteorder("="))

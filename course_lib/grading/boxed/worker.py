@@ -95,7 +95,11 @@ class Box:
     ) -> dict[str, Any]:
         """Gradients with respect to the positional arguments and, of a module, the parameters."""
         args, function = self.unpack(args), self.find(target, None)
-        real = {place: value for place, value in enumerate(args) if torch.is_tensor(value) and torch.is_floating_point(value)}
+        real = {
+            place: value
+            for place, value in enumerate(args)
+            if torch.is_tensor(value) and torch.is_floating_point(value)
+        }
         for place, value in real.items():
             real[place] = args[place] = value.detach().requires_grad_()
         named = dict(nn.Module.named_parameters(function)) if isinstance(function, nn.Module) else {}
@@ -161,7 +165,7 @@ def as_python(source: str) -> str:
 def uses(*, sources: list[str], names: list[Sequence[str]]) -> dict[str, Any]:
     """For each source the first line that uses one of its names, as [name, line, text]; None where none does.
 
-    A name counts as an attribute (`x.softmax`, `F.softmax`), in an import, and bare where the source does not define it.
+    A name counts as an attribute (`F.softmax`), in an import, and bare where the source does not define it.
     """
     return {"value": [first_use(as_python(source), some) for source, some in zip(sources, names, strict=True)]}
 
@@ -282,7 +286,11 @@ def preload() -> None:
     optimizer.step()
     importlib.import_module("torch._dynamo")
     box.answer({"operation": "load", "source": "import torch\ndef f(x): return x.softmax(dim=-1) + 1"})
-    packed = pack(box.answer({"operation": "call", "target": "f", "method": None, "keep": False, "args": [torch.ones(2)], "kwargs": {}}))
+    packed = pack(
+        box.answer(
+            {"operation": "call", "target": "f", "method": None, "keep": False, "args": [torch.ones(2)], "kwargs": {}}
+        )
+    )
     receive(io.BytesIO(packed).read)
     einops.rearrange(torch.ones(2, 4), "a (b c) -> a b c", b=2)
     sys.modules["__main__"] = usual

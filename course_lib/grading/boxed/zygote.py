@@ -134,7 +134,9 @@ class Watch:
                 continue
             count += int(fields[17])  # threads
             cpu += sum(map(int, fields[11:15])) * TICK
-            memory += sum(int(line.split()[1]) << 10 for line in status.split("\n") if line.startswith(("RssAnon", "RssShm")))
+            memory += sum(
+                int(line.split()[1]) << 10 for line in status.split("\n") if line.startswith(("RssAnon", "RssShm"))
+            )
         self.history.append((time.monotonic(), cpu))
         return "memory" if memory > self.limits["memory"] else "processes" if count > self.limits["processes"] else ""
 

@@ -183,9 +183,7 @@ def reader() -> Explorer:
             f'<th scope="col" style="{cell}">{html.escape(letter) if letter != " " else "␣"}</th>'
             for letter in its.text
         )
-        said = "".join(
-            f'<td style="{cell}">{html.escape(likeliest(row)[0][0][:3])}</td>' for row in its.shares
-        )
+        said = "".join(f'<td style="{cell}">{html.escape(likeliest(row)[0][0][:3])}</td>' for row in its.shares)
         rows = "".join(
             '<tr style="background:none">'
             + "".join(

@@ -108,8 +108,10 @@ def gates(model: CharacterLM, unit: int, *, bet=None) -> Result:
         "back when a new sentence begins. Below, its gates: forget and input gate open nearly everywhere, the forget "
         "gate shut behind each full stop, the output gate now open, now shut.",
         claims=(
-            ("it rises by over 15 within the first sentence, and at the second its forget gate is below 0.3",
-             bool(cells[start - 2] - cells[0] > 15 and keep[start - 1 : start + 1].min() < 0.3)),
+            (
+                "it rises by over 15 within the first sentence, and at the second its forget gate is below 0.3",
+                bool(cells[start - 2] - cells[0] > 15 and keep[start - 1 : start + 1].min() < 0.3),
+            ),
         ),
         outcome="With $f$ and $i$ open and a proposal near 1, $C_t = C_{t-1} + 1$: a counter. At a new sentence $f$ "
         "shuts, and it begins anew. The output gate shows the count only now and then: the others read it where it "
@@ -132,8 +134,10 @@ def counter(found: Found, other: Found, model: CharacterLM, *, bet=None) -> Resu
         "since the sentence began. Right: the correlation with that count on test text, above 0.7 for the best unit of "
         "the LSTM, below 0.3 for the best unit of the RNN.",
         claims=(
-            ("on test text its r is over 0.7, that of the RNN's unit, chosen in the same way, below 0.3",
-             abs(found.test) > 0.7 and abs(other.test) < 0.3),
+            (
+                "on test text its r is over 0.7, that of the RNN's unit, chosen in the same way, below 0.3",
+                abs(found.test) > 0.7 and abs(other.test) < 0.3,
+            ),
         ),
         outcome="Nobody asked for a count. It may pay: full stops become likelier with each word. It is no pure "
         "counter either: it lags in long sentences, and falls once in the middle of one. No single unit of the RNN "

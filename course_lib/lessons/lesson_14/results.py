@@ -278,9 +278,7 @@ def few(card: Mapping, *, bet=None) -> Result:
         f"<table><tr><th></th><th>mean IoU on test scenes, a number for each seed of the trunk</th></tr>{rows}</table>",
         alt="A table of the mean IoU with 20 and with 100 masks. With a trunk that learned to "
         "classify it is about 0.3 and 0.7; with a fresh one it stays below 0.2.",
-        claims=(
-            ("with 100 masks the trained trunk is over 0.4 ahead, every seed", min(frozen) > max(fresh) + 0.4),
-        ),
+        claims=(("with 100 masks the trained trunk is over 0.4 ahead, every seed", min(frozen) > max(fresh) + 0.4),),
         came=100 * fmean(frozen),
         outcome="The classifier has seen the digit of many images and the mask of none. What its trunk knows about "
         "strokes is most of the work, and a label is drawn up much faster than a mask. Not all of the lead is due to "
