@@ -1,0 +1,49 @@
+"""The settings of the site, as Sphinx reads them. What depends on the machine is set by `course_lib.site.build`."""
+
+from course_lib.site.sources import as_rst
+
+project = html_title = "Deep learning, hands on"
+language = "en"
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
+
+html_theme = "furo"
+html_theme_options = {
+    f"{theme}_css_variables": {"color-brand-primary": link, "color-brand-content": link, "color-brand-visited": visited}
+    for theme, link, visited in (("light", "#00588a", "#6a3d8a"), ("dark", "#7cc4f0", "#c9a4e8"))
+}
+html_css_files = ["course.css"]
+html_js_files = ["course.js"]
+html_copy_source = False  # a lesson's source holds the notes of its lecture
+html_show_copyright = False
+html_permalinks = False
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
+
+nb_execution_mode = "off"
+nb_ipywidgets_js = {}  # from a network, and no stored output needs it
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
+myst_heading_anchors = 4
+myst_update_mathjax = False
+suppress_warnings = ["myst.header"]  # a lesson may leave out a level
+
+mathjax_path = "tex-svg-full.js"
+mathjax3_config = {  # the formulas of stored outputs still have their dollars
+    "tex": {"inlineMath": [["\\(", "\\)"], ["$", "$"]], "displayMath": [["\\[", "\\]"], ["$$", "$$"]]},
+    "options": {"enableMenu": False, "ignoreHtmlClass": "sidebar-tree|highlight"},
+}
+
+add_module_names = False
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_default_options = {"show-inheritance": True, "ignore-module-all": True}
+python_maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
+
+
+def setup(app):
+    """Let docstrings be read as they are written here."""
+    app.connect("autodoc-process-docstring", lambda app, what, name, thing, options, lines: _rewrite(lines))
+
+
+def _rewrite(lines):
+    lines[:] = as_rst(lines)
