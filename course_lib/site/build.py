@@ -17,7 +17,7 @@ REPAIRS = (  # of the theme's and Sphinx's HTML, for those who hear a page
     (r'<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">'),
     (r'<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="The site">'),
     (r'<aside class="toc-drawer( no-toc)?">', r'<aside class="toc-drawer\1" aria-label="This page">'),
-    (r'<th class="head[^"]*">(<p>\s*</p>)?</th>', "<td></td>"),
+    (r"<th\b[^>]*>\s*(<p>\s*</p>)?\s*</th>", "<td></td>"),
     (r"<dl>\s*(<dd>(?:(?!<dl|</dl>).)*)</dl>", r'<span class="sig-rows">\1</span>'),  # a list of parameters has no terms
     (r'<dd>(<em class="sig-param">.*?)</dd>', r'<span class="sig-row">\1</span>'),
     (r'(?=<div id="search-results">)', "<h1>Search</h1>\n"),

@@ -8,8 +8,8 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext
 
 html_theme = "furo"
 html_theme_options = {
-    f"{theme}_css_variables": {"color-brand-primary": link, "color-brand-content": link, "color-brand-visited": visited}
-    for theme, link, visited in (("light", "#00588a", "#6a3d8a"), ("dark", "#7cc4f0", "#c9a4e8"))
+    f"{theme}_css_variables": {"color-brand-primary": link, "color-brand-content": link, "color-output": output}
+    for theme, link, output in (("light", "#00588a", "#000"), ("dark", "#7cc4f0", "#fff"))
 }
 html_css_files = ["course.css"]
 html_js_files = ["course.js"]
@@ -35,7 +35,7 @@ mathjax3_config = {  # the formulas of stored outputs still have their dollars
 add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_default_options = {"show-inheritance": True, "ignore-module-all": True}
+autodoc_default_options = {"ignore-module-all": True}
 python_maximum_signature_line_length = 88
 toc_object_entries_show_parents = "hide"
 
