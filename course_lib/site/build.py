@@ -18,7 +18,10 @@ REPAIRS = (  # of the theme's and Sphinx's HTML, for those who hear a page
     (r'<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="The site">'),
     (r'<aside class="toc-drawer( no-toc)?">', r'<aside class="toc-drawer\1" aria-label="This page">'),
     (r"<th\b[^>]*>\s*(<p>\s*</p>)?\s*</th>", "<td></td>"),
-    (r"<dl>\s*(<dd>(?:(?!<dl|</dl>).)*)</dl>", r'<span class="sig-rows">\1</span>'),  # a list of parameters has no terms
+    (
+        r"<dl>\s*(<dd>(?:(?!<dl|</dl>).)*)</dl>",
+        r'<span class="sig-rows">\1</span>',
+    ),  # a list of parameters has no terms
     (r'<dd>(<em class="sig-param">.*?)</dd>', r'<span class="sig-row">\1</span>'),
     (r'(?=<div id="search-results">)', "<h1>Search</h1>\n"),
 )
@@ -39,7 +42,7 @@ def write_site(sources: Sources, to: Path | None = None) -> int:
 
 
 def build(sources: Sources, to: Path) -> list[str]:
-    """Make the site in a folder, in place of what is there; returns what Sphinx warned of and which links are broken."""
+    """Make the site in a folder, in place of what is there; returns what Sphinx warned of, and the pages' faults."""
     try:
         import furo  # noqa: F401
         import myst_nb  # noqa: F401
@@ -64,9 +67,7 @@ def build(sources: Sources, to: Path) -> list[str]:
             page.write_text(repaired(page.read_text(encoding="utf-8")), encoding="utf-8")
         (made / ".nojekyll").touch()  # on GitHub Pages folders that begin with _ are served, too
         (made / ".buildinfo").unlink(missing_ok=True)
-        if to.exists():
-            shutil.rmtree(to)
-        shutil.move(made, to)
+        _replace(to, made)
         said = re.sub(rf"{re.escape(str(source))}/|\x1b\[[\d;]*m", "", warnings.getvalue())
     return [*said.splitlines(), *problems(to)]
 
@@ -81,6 +82,16 @@ def repaired(page: str) -> str:
 def _check_place(to: Path) -> None:
     if to.exists() and not (to / "searchindex.js").is_file() and (not to.is_dir() or any(to.iterdir())):
         raise CannotStart(f"{to} holds something that is not a site of the course. Name another folder with --to.")
+
+
+def _replace(to: Path, made: Path) -> None:
+    try:
+        if to.exists():
+            shutil.rmtree(to)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(made, to)
+    except OSError as error:
+        raise CannotStart(f"{to} cannot be written: {error.strerror}. Name another folder with --to.") from error
 
 
 def _counts(to: Path) -> str:

@@ -4,12 +4,14 @@ from course_lib.site.sources import as_rst
 
 project = html_title = "Deep learning, hands on"
 language = "en"
+smartquotes = False  # text stands as it was written, also where it says --workers
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
 
 html_theme = "furo"
+_COLOURS = ("color-brand-primary", "color-brand-content", "color-code-background", "color-output")
 html_theme_options = {
-    f"{theme}_css_variables": {"color-brand-primary": link, "color-brand-content": link, "color-output": output}
-    for theme, link, output in (("light", "#00588a", "#000"), ("dark", "#7cc4f0", "#fff"))
+    "light_css_variables": dict(zip(_COLOURS, ("#00588a", "#00588a", "#f2f4f6", "#000"), strict=True)),
+    "dark_css_variables": dict(zip(_COLOURS, ("#7cc4f0", "#7cc4f0", "#232527", "#fff"), strict=True)),
 }
 html_css_files = ["course.css"]
 html_js_files = ["course.js"]

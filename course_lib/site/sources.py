@@ -6,7 +6,6 @@ out of it: the notes of lectures, which are metadata of the lessons' cells, and 
 
 import ast
 import re
-import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -114,10 +113,10 @@ def write_reference(modules: Sequence[str], folder: Path) -> None:
         _put(folder / f"{name}.rst", f"{_title(_short(name))}.. automodule:: {name}\n   :members:\n")
     for floor, names in floors.items():
         lines = "\n".join(f"* :doc:`{_short(name)} <{name}>`: {_summary(name)}" for name in names)
-        words = _summary(f"course_lib.{floor}", "")
+        words = _summary(f"course_lib.{floor}")
         _put(folder / f"{floor}.rst", f"{_title(floor)}{words}\n\n{lines}\n\n{_toctree(names)}")
     if floors:
-        lines = "\n".join(f"* :doc:`{floor}`: {_summary(f'course_lib.{floor}', '')}" for floor in floors)
+        lines = "\n".join(f"* :doc:`{floor}`: {_summary(f'course_lib.{floor}')}" for floor in floors)
         words = "``course_lib``, from the ground up: a module imports only from its own floor and those above it here."
         _put(folder / "index.rst", f"{_title('Reference')}{words}\n\n{lines}\n\n{_toctree(floors)}")
 
@@ -138,13 +137,15 @@ def as_rst(lines: Iterable[str]) -> list[str]:
 
 
 def _inline(text: str) -> str:
-    parts = re.split(r"(`+)(.+?)\1", text, flags=re.DOTALL)
+    """Words with `code` among them as reStructuredText; a name in code is a link where the reference knows it."""
     made = []
-    for words, code in zip(parts[::3], [*parts[2::3], ""], strict=True):
-        made.append(re.sub(r"([\\*_|])", r"\\\1", words) if words else "")
-        if code:
-            role = ":py:obj:`" if re.fullmatch(r"[A-Za-z_][\w.]*", code) else "``"
-            made.append(("\\ " if words and not re.search(r"[\s(\"'/-]$", words) else "") + f"{role}{code}{role[-1] if role[0] == ':' else '``'}\\ ")
+    for number, part in enumerate(re.split(r"`+([^`]+)`+", text)):
+        if number % 2 == 0:
+            made.append(re.sub(r"([\\*_|])", r"\\\1", part))
+        elif re.fullmatch(r"[A-Za-z_][\w.]*", part):
+            made.append(rf"\ :py:obj:`{part}`\ ")
+        else:
+            made.append(rf"\ ``{part}``\ ")
     return "".join(made)
 
 
@@ -161,11 +162,11 @@ def _short(name: str) -> str:
     return ".".join(name.split(".")[2:]) or name.split(".")[1]
 
 
-def _summary(name: str, otherwise: str = "") -> str:
-    """The first sentence of a module's docstring, read without importing it."""
+def _summary(name: str) -> str:
+    """The first paragraph of a module's docstring, read without importing it."""
     path = course_folder() / name.replace(".", "/")
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    words = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or otherwise
+    words = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     return _inline(" ".join(words.split("\n\n")[0].split()))
 
 
@@ -181,6 +182,3 @@ def _toctree(names: Iterable[str]) -> str:
 def _put(file: Path, contents: str | bytes) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(contents.encode() if isinstance(contents, str) else contents)
-
-
-__all__ = ["GUIDES", "Sources", "all_sources", "as_rst", "public_modules", "shutil"]
