@@ -7,6 +7,8 @@ language = "en"
 smartquotes = False  # text stands as it was written, also where it says --workers
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
 
+highlight_language = "none"  # but where a block says otherwise
+
 html_theme = "furo"
 _COLOURS = ("color-brand-primary", "color-brand-content", "color-code-background", "color-output")
 html_theme_options = {

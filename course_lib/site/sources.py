@@ -18,8 +18,19 @@ from course_lib.data.place import course_folder
 
 GUIDES = ("docs/library.md", "docs/site.md", "docs/lecturing.md", "docs/grading.md", "docs/security.md")
 GUIDES += ("CONTRIBUTING.md", "LICENSE-TEXT.md")
-FLOORS = ("functional", "text", "layers", "models", "weights", "generation")
-FLOORS += ("data", "training", "viz", "tasks", "classroom")
+FLOORS = {
+    "functional": "tensors in, tensors out: attention with its masks, positions, images, losses, metrics, costs",
+    "text": "vocabularies, BPE, WordPiece",
+    "layers": "modules with plain keyword arguments",
+    "models": "one paper, one file, with its config",
+    "weights": "official checkpoints, and our own",
+    "generation": "greedy, beam search, sampling, streaming",
+    "data": "generators of sentences and images, texts, photographs",
+    "training": "the loop, schedules, checkpoints, parallel jobs, and the shape of a recipe",
+    "viz": "data in, Figure out",
+    "tasks": "one table for a task: what is asked, how it goes wrong, what to say then",
+    "classroom": "the page of a lesson: cards, questions, bets, results, exercises, the widget kit, progress",
+}
 LINK = re.compile(r"\[(?P<words>[^\]]+)\]\((?P<target>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)")
 TO_READ = (
     "A page to read, with every output as the authors' run left it. In JupyterLab you bet before a result opens, play "
@@ -113,10 +124,10 @@ def write_reference(modules: Sequence[str], folder: Path) -> None:
         _put(folder / f"{name}.rst", f"{_title(_short(name))}.. automodule:: {name}\n   :members:\n")
     for floor, names in floors.items():
         lines = "\n".join(f"* :doc:`{_short(name)} <{name}>`: {_summary(name)}" for name in names)
-        words = _summary(f"course_lib.{floor}")
-        _put(folder / f"{floor}.rst", f"{_title(floor)}{words}\n\n{lines}\n\n{_toctree(names)}")
+        words = FLOORS[floor][0].upper() + FLOORS[floor][1:]
+        _put(folder / f"{floor}.rst", f"{_title(floor)}{words}.\n\n{lines}\n\n{_toctree(names)}")
     if floors:
-        lines = "\n".join(f"* :doc:`{floor}`: {_summary(f'course_lib.{floor}')}" for floor in floors)
+        lines = "\n".join(f"* :doc:`{floor}`: {FLOORS[floor]}" for floor in floors)
         words = "``course_lib``, from the ground up: a module imports only from its own floor and those above it here."
         _put(folder / "index.rst", f"{_title('Reference')}{words}\n\n{lines}\n\n{_toctree(floors)}")
 
