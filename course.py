@@ -20,7 +20,7 @@ import time
 
 FOLDER = os.path.dirname(os.path.realpath(__file__))
 OLDEST, NEWEST = (3, 11), (3, 14)  # as in pyproject.toml
-COMMANDS = "lab run test doctor train slides handout lecture assign grade bench".split()
+COMMANDS = "lab run test doctor train slides handout lecture site assign grade bench".split()
 STUDENTS = ([], ["fetch"], ["validate"], ["submit"], ["verify"], ["list"], ["--help"])  # `course assign` needs no extra
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_SECONDS = 4  # how long we wait for it before plain pip takes over
@@ -361,7 +361,7 @@ def extras(arguments):
     command, rest = arguments[0], arguments[1:]
     if command == "grade" or (command == "assign" and rest[:1] not in STUDENTS):
         return ["instructor"] + ["dask"] * any(argument.split("=")[0] == "--cluster" for argument in rest)
-    return {"test": ["dev"], "lecture": ["lectures"]}.get(command, [])
+    return {"test": ["dev"], "lecture": ["lectures"], "site": ["site"]}.get(command, [])
 
 
 def main(arguments):

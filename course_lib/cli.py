@@ -161,6 +161,19 @@ def handout(lesson: Lesson, minutes: Minutes = None, to: To = None):
     raise typer.Exit(write_handouts(find_lesson(lesson), path=minutes, to=to))
 
 
+@app.command(epilog="Examples:  course site   |   course site --to public")
+def site(to: Annotated[Path | None, typer.Option(help="The folder, in place of build/site.")] = None):
+    """Write a site to read: all lessons with their results, the guides, the library's reference, and a search.
+
+    Nothing is executed. The pages need no network and no server; any web server can host the folder.
+    """
+    from course_lib.commands.lessons import lessons
+    from course_lib.site.build import write_site
+    from course_lib.site.sources import all_sources
+
+    raise typer.Exit(write_site(all_sources(lessons()), to))
+
+
 Assignment = Annotated[str, typer.Argument(metavar="ASSIGNMENT", help="Its name, such as 05.")]
 Folder = Annotated[
     Path | None,

@@ -63,7 +63,7 @@ def test_help_names_every_command_and_where_to_start(course):
     assert all(name in output for name in ("lab", "run", "test", "doctor", "assign", "grade", "bench"))
 
 
-COMMANDS = ["lab", "run", "test", "doctor", "train", "grade", "bench"]
+COMMANDS = ["lab", "run", "test", "doctor", "train", "site", "grade", "bench"]
 COMMANDS += [f"assign {info.name or info.callback.__name__}" for info in cli.assign.registered_commands]
 
 

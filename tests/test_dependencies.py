@@ -81,6 +81,7 @@ def test_the_package_imports_only_what_the_core_installs():
     core |= {"jupytext", "scikit-image", "scikit-learn", "tokenizers", "transformers"}
     core |= {"dask", "distributed", "filelock", "nbgrader"}
     core |= {"fonttools", "jinja2", "nbconvert", "websocket-client"}  # see the next two tests
+    core |= {"furo", "myst-nb", "sphinx"}
     distributions = packages_distributions()
     third_party = set(top_level_imports(ROOT / "course_lib")) - sys.stdlib_module_names - {"course_lib"}
     unlisted = {

@@ -104,7 +104,7 @@ def fetch(packages: Iterable[Package] = PACKAGES, *, say: Callable[[str], None] 
             problems.append(f"{way}: {wrong[0]} is not the file that the course knows (its SHA-256 differs)")
         else:
             raise CannotStart(
-                f"A lecture needs {package.name}, which is not on this machine and could not be fetched "
+                f"This needs {package.name}, which is not on this machine and could not be fetched "
                 f"({'; '.join(problems)}). Connect to the network and run the same command again: it is fetched once. "
                 f"On a machine that never has a network, copy the folder {assets_folder()} from one that had."
             )

@@ -20,6 +20,7 @@ import pytest
         ("grade 05", ["instructor"]),
         ("lecture 05", ["lectures"]),
         ("slides 05", []),
+        ("site", ["site"]),
         ("grade 05 --cluster tcp://10.0.0.1:8786", ["instructor", "dask"]),
         ("grade 05 --cluster=tcp://10.0.0.1:8786", ["instructor", "dask"]),
     ],

@@ -1,0 +1,99 @@
+"""`course site`: the pages, made by Sphinx with myst-nb and the theme Furo; they need no network and no server."""
+
+import io
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from course_lib.data.place import CannotStart, course_folder
+from course_lib.lectures.assets import MATHJAX, asset
+from course_lib.site.links import problems
+from course_lib.site.sources import Sources
+
+HERE = Path(__file__).parent
+MATHS = "es5/tex-svg-full.js"
+REPAIRS = (  # of the theme's and Sphinx's HTML, for those who hear a page
+    (r'<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">'),
+    (r'<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="The site">'),
+    (r'<aside class="toc-drawer( no-toc)?">', r'<aside class="toc-drawer\1" aria-label="This page">'),
+    (r"<th\b[^>]*>\s*(<p>\s*</p>)?\s*</th>", "<td></td>"),
+    (
+        r"<dl>\s*(<dd>(?:(?!<dl|</dl>).)*)</dl>",
+        r'<span class="sig-rows">\1</span>',
+    ),  # a list of parameters has no terms
+    (r'<dd>(<em class="sig-param">.*?)</dd>', r'<span class="sig-row">\1</span>'),
+    (r'(?=<div id="search-results">)', "<h1>Search</h1>\n"),
+)
+
+
+def write_site(sources: Sources, to: Path | None = None) -> int:
+    """Write the site into a folder, `build/site` if none is named; returns an exit code, 1 if it has faults.
+
+    Raises CannotStart with a sentence if it cannot be made, or if the folder holds something else.
+    """
+    to = to or course_folder() / "build" / "site"
+    _check_place(to)
+    faults = build(sources, to)
+    print(f"{to / 'index.html'}\n{_counts(to)}. Open it in any browser, or put the folder on any web server.")
+    for fault in faults:
+        print(f"✗ {fault}")
+    return 1 if faults else 0
+
+
+def build(sources: Sources, to: Path) -> list[str]:
+    """Make the site in a folder, in place of what is there; returns what Sphinx warned of, and the pages' faults."""
+    try:
+        import furo  # noqa: F401
+        import myst_nb  # noqa: F401
+        from sphinx.application import Sphinx
+        from sphinx.util.docutils import docutils_namespace, patch_docutils
+    except ImportError as error:
+        raise CannotStart(
+            f"The site is made with Sphinx, myst-nb and Furo, and {error.name} is not installed here. Let the course "
+            "set itself up with them: python3 course.py site   (or, into another environment: pip install --editable "
+            "'.[site]')"
+        ) from error
+    warnings = io.StringIO()
+    with tempfile.TemporaryDirectory() as temporary:
+        source, maths, made = (Path(temporary) / name for name in ("source", "maths", "site"))
+        sources.write(source)
+        maths.mkdir()
+        (maths / Path(MATHS).name).write_bytes(asset(MATHJAX, MATHS))
+        settings = {"html_static_path": [str(HERE / "static"), str(maths)]}
+        with patch_docutils(), docutils_namespace():
+            Sphinx(source, HERE, made, Path(temporary) / "doctrees", "html", settings, None, warnings).build()
+        for page in made.rglob("*.html"):
+            page.write_text(repaired(page.read_text(encoding="utf-8")), encoding="utf-8")
+        (made / ".nojekyll").touch()  # on GitHub Pages folders that begin with _ are served, too
+        (made / ".buildinfo").unlink(missing_ok=True)
+        _replace(to, made)
+        said = re.sub(rf"{re.escape(str(source))}/|\x1b\[[\d;]*m", "", warnings.getvalue())
+    return [*said.splitlines(), *problems(to)]
+
+
+def repaired(page: str) -> str:
+    """A page whose headings, landmarks and tables say what they are."""
+    for wrong, right in REPAIRS:
+        page = re.sub(wrong, right, page, flags=re.DOTALL)
+    return page
+
+
+def _check_place(to: Path) -> None:
+    if to.exists() and not (to / "searchindex.js").is_file() and (not to.is_dir() or any(to.iterdir())):
+        raise CannotStart(f"{to} holds something that is not a site of the course. Name another folder with --to.")
+
+
+def _replace(to: Path, made: Path) -> None:
+    try:
+        if to.exists():
+            shutil.rmtree(to)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(made, to)
+    except OSError as error:
+        raise CannotStart(f"{to} cannot be written: {error.strerror}. Name another folder with --to.") from error
+
+
+def _counts(to: Path) -> str:
+    size = sum(file.stat().st_size for file in to.rglob("*") if file.is_file())
+    return f"{len(list(to.rglob('*.html')))} pages, {size / 1e6:.0f} MB"

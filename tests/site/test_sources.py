@@ -1,0 +1,92 @@
+"""What stands on the site, and what is for instructors alone."""
+
+import nbformat
+import pytest
+
+from course_lib.commands.lessons import lessons
+from course_lib.site.sources import FLOORS, Sources, all_sources, as_rst, public_modules
+from tests.site.small_site import LESSON, SMALL
+
+
+@pytest.fixture(scope="module")
+def laid_out(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sources")
+    SMALL.write(folder)
+    return folder
+
+
+def test_every_lesson_guide_and_floor_of_the_library_has_its_place():
+    course = all_sources(lessons())
+    assert len(course.lessons) == 16 and all((course.course / name).is_file() for name in course.pages)
+    assert {name.split(".")[1] for name in course.modules} == set(FLOORS)
+    assert "course_lib.functional.attention" in course.modules
+    guides = {path.relative_to(course.course).as_posix() for path in (course.course / "docs").glob("*.md")}
+    assert guides <= set(course.guides)
+
+
+def test_nothing_of_assignments_lectures_and_grading_is_among_the_sources():
+    course = all_sources(lessons())
+    everything = [*course.pages, *course.modules]
+    hidden = (
+        "notebooks/assignments",
+        "docs/lectures",
+        "course_lib.grading",
+        "course_lib.lessons",
+        "course_lib.authoring",
+    )
+    assert not [name for name in everything if name.startswith(hidden)]
+
+
+def test_the_notes_of_a_lecture_stay_out_and_the_outputs_stay_in(laid_out):
+    stored = nbformat.read(SMALL.course / LESSON, as_version=4)
+    shown = nbformat.read(laid_out / LESSON, as_version=4)
+    assert any("lecture" in cell.metadata for cell in stored.cells)
+    assert not any(cell.metadata for cell in shown.cells) and set(shown.metadata) == {"kernelspec"}
+    assert [c.outputs for c in shown.cells if "outputs" in c] == [c.outputs for c in stored.cells if "outputs" in c]
+
+
+def test_links_lead_to_pages_files_or_nowhere(tmp_path):
+    course = tmp_path / "course"
+    (course / "docs" / "lectures").mkdir(parents=True)
+    for name in ("README.md", "LICENSE", "docs/a.md", "docs/b.md", "docs/lectures/05.md", "docs/picture.png"):
+        (course / name).write_text("x", encoding="utf-8")
+    sources = Sources(course=course, guides=["docs/a.md", "docs/b.md"])
+
+    def relinked(text):
+        return sources.relinked(text, "docs/a.md", tmp_path / "to")
+
+    kept = "[b](b.md) [c](b.md#place) [d](#place) [e](https://example.org/x.md) ![f](picture.png)\n"
+    kept += "```\n[g](gone.md)\n```\n"
+    assert relinked(kept) == kept
+    assert relinked("[notes](lectures/05.md), [none](gone.md)") == "notes, none"
+    assert relinked("[home](../README.md#learn)") == "[home](/index.md#learn)"
+    assert relinked("[text](../LICENSE)") == "[text](../LICENSE)"
+    assert (tmp_path / "to" / "docs" / "picture.png").is_file() and (tmp_path / "to" / "LICENSE").is_file()
+
+
+def test_a_lesson_that_lists_notebooks_leads_to_their_pages(tmp_path):
+    cell = nbformat.v4.new_code_cell("x")
+    cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": '<a href="05_attention.ipynb">05</a>'})]
+    (tmp_path / "notebooks").mkdir()
+    cells = [nbformat.v4.new_markdown_cell("# 00"), cell]
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "P"}})
+    nbformat.write(notebook, tmp_path / "notebooks" / "00_a.ipynb")
+    (tmp_path / "README.md").write_text("# R\n", encoding="utf-8")
+    Sources(course=tmp_path, lessons=["notebooks/00_a.ipynb"], guides=[]).write(tmp_path / "to")
+    shown = nbformat.read(tmp_path / "to" / "notebooks" / "00_a.ipynb", as_version=4)
+    assert shown.cells[-1].outputs[0].data["text/html"] == '<a href="05_attention.html">05</a>'
+
+
+def test_docstrings_are_read_letter_by_letter_but_for_their_code():
+    written = ["head_i * W_ |x| of `mask` and `a + b`.", "", "    x_ = *y", "", "- one", "- two"]
+    assert as_rst(written) == [
+        r"head\_i \* W\_ \|x\| of \ :py:obj:`mask`\  and \ ``a + b``\ .",
+        "",
+        *("::", "", "    x_ = *y", ""),
+        *("- one", "- two", ""),
+    ]
+
+
+def test_modules_without_anything_public_have_no_page():
+    assert "course_lib.training.loop" in public_modules("training")
+    assert not [name for name in public_modules("models") if name == "course_lib.models"]
