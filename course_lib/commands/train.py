@@ -29,7 +29,7 @@ def list_recipes() -> int:
         "\nThe same models on real data sets, kept out of the course's folder; course data list says what these are:\n"
     )
     for name, recipe in real_recipes().items():
-        print(f"  {with_option(name):<32}about {recipe.minutes:g} min a seed   {recipe.title}")
+        print(f"  {with_option(name):<36}about {recipe.minutes:g} min a seed   {recipe.title}")
     return 0
 
 
