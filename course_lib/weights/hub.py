@@ -49,7 +49,8 @@ def fetch_released(name: str, *, shards: Callable[[Path], Iterable[str]], revisi
                 get(hub, repository, shard, revision)
     except errors.RepositoryNotFoundError as problem:
         raise ValueError(
-            f"The hub has no model {repository!r} for everybody. Known names: {', '.join(SHORT)}."
+            f"There is no folder {name} here, and the hub has no model {repository!r} for everybody. Known names: "
+            f"{', '.join(SHORT)}."
         ) from problem
     except errors.RevisionNotFoundError as problem:
         raise ValueError(f"{repository} has no revision {revision!r}.") from problem
@@ -62,8 +63,8 @@ def fetch_released(name: str, *, shards: Callable[[Path], Iterable[str]], revisi
         raise ValueError(f"{name!r} is no name of a model: {problem}") from problem
     except errors.LocalEntryNotFoundError as problem:
         raise FileNotFoundError(
-            f"{repository} is not in this machine's cache, and the hub cannot be reached. Connect to the network and "
-            "call again, or pass a folder that holds the model."
+            f"There is no folder {name} here, {repository} is not in this machine's cache, and the hub cannot be "
+            "reached. Connect to the network and call again, or pass a folder that holds the model."
         ) from problem
     except (OSError, errors.HTTPError) as problem:
         raise FileNotFoundError(
