@@ -107,7 +107,7 @@ def checksum(path: Path, algorithm: str = "sha256") -> str:
 def download(address: str, kept: Path, file: DataFile, *, say: Callable[[str], None]) -> None:
     """Puts one file in its place, by pooch, once it is all there and its checksum is right.
 
-    Raises Failed otherwise; whatever is in its place then stays as it is.
+    Raises Failed otherwise: then nothing is in its place.
     """
     pooch = pooch_package()
     size = "" if file.size is None else f" ({megabytes(file.size)})"
@@ -135,7 +135,7 @@ class Downloader:
         if urlsplit(address).scheme in ("http", "https"):
             expected = self.from_server(address)
         else:
-            shutil.copyfile(address, self.part)
+            copy_file(address, self.part)
         have = self.part.stat().st_size
         if self.size is not None and have > self.size:
             self.part.unlink()
@@ -185,6 +185,15 @@ class Downloader:
             if now - told > TOLD:
                 told = now
                 self.say(f"  {megabytes(have)}" + ("" if self.size is None else f" of {megabytes(self.size)}"))
+
+
+def copy_file(source: str, target: Path) -> None:
+    """A file of a mirror on this machine. Raises Failed if that cannot be done."""
+    try:
+        shutil.copyfile(source, target)
+    except OSError as problem:
+        target.unlink(missing_ok=True)
+        raise Failed(f"could not be copied: {problem.strerror}") from problem
 
 
 def certificates() -> ssl.SSLContext:

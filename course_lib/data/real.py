@@ -160,6 +160,8 @@ def tiff_in_zip(path: Path, name: str) -> UInt8[Tensor, "N H W"]:
     """All pages of a grey TIFF that lies anywhere in a zip file."""
     from PIL import Image, ImageSequence
 
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path} is no zip file: delete it, and fetch it again.")
     with zipfile.ZipFile(path) as archive:
         found = [entry for entry in archive.namelist() if Path(entry).name == name and "__MACOSX" not in entry]
         if len(found) != 1:

@@ -222,6 +222,29 @@ def test_a_file_without_a_known_checksum_shows_the_one_it_has(server, kept, monk
         fetch("bytes")
 
 
+def test_a_file_of_another_size_is_fetched_anew_though_its_checksum_is_not_known(server, kept, monkeypatch):
+    use(monkeypatch, f"{server.address}/bytes.bin", checksum=None)
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(CONTENT[:-1])
+    assert fetch("bytes")["bytes.bin"].read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("problem", [PermissionError(13, "Permission denied"), OSError(28, "No space left on device")])
+def test_a_mirror_that_cannot_be_copied_is_told(server, kept, monkeypatch, tmp_path, problem):
+    def refuse(source, target):
+        target.write_bytes(b"half")
+        raise problem
+
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "bytes.bin").write_bytes(CONTENT)
+    monkeypatch.setenv("COURSE_DATA_MIRROR", str(tmp_path))
+    monkeypatch.setattr(fetching.shutil, "copyfile", refuse)
+    use(monkeypatch)
+    with pytest.raises(CannotStart, match=f"could not be copied: {problem.strerror}"):
+        fetch("bytes")
+    assert not list(kept.parent.iterdir())
+
+
 def test_a_long_download_tells_how_far_it_is(server, monkeypatch):
     monkeypatch.setattr(fetching, "TOLD", -1)
     said = []

@@ -116,6 +116,9 @@ def test_another_number_of_slices_is_refused(folder):
         archive.writestr("README", "")
     with pytest.raises(ValueError, match=r"must hold train-volume\.tif once"):
         real.isbi2012()
+    (folder / "ISBI-2012-challenge.zip").write_text("<html>Log in first.</html>", encoding="utf-8")
+    with pytest.raises(ValueError, match="is no zip file: delete it, and fetch it again"):
+        real.isbi2012()
 
 
 MIRROR = Path(os.environ.get("COURSE_DATA_MIRROR") or "no mirror")
