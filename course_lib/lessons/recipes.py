@@ -36,5 +36,5 @@ def find_recipe(name: str) -> Recipe:
     if name not in known:
         near = get_close_matches(name, known, n=2, cutoff=0.4)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(f"There is no training {name!r}.{hint} There are: {', '.join(known)}.")
+        raise ValueError(f"There is no training {name!r}.{hint} There are: {', '.join(all_recipes())}.")
     return known[name]

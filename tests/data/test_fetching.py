@@ -140,6 +140,15 @@ def test_a_server_that_dawdles_is_given_up(server, kept, monkeypatch):
         fetch("bytes")
 
 
+def test_a_server_without_an_end_is_given_up_at_the_size_of_the_file(server, kept, monkeypatch):
+    monkeypatch.setattr(fetching, "CHUNK", 1024)
+    monkeypatch.setattr(fetching, "TOLD", -1)
+    server.manner, said = "long", []
+    with pytest.raises(CannotStart, match="more than its 10,240 bytes"):
+        fetch("bytes", say=said.append)
+    assert len(said) <= 11  # and not 30 parts
+
+
 def test_no_network_is_told_with_what_to_do(server, kept, monkeypatch):
     use(monkeypatch, "http://127.0.0.1:1/bytes.bin", "http://nowhere.invalid/bytes.bin")
     with pytest.raises(CannotStart, match=r"127\.0\.0\.1 cannot be reached; nowhere\.invalid cannot be reached\. Conn"):
