@@ -20,7 +20,7 @@ import time
 
 FOLDER = os.path.dirname(os.path.realpath(__file__))
 OLDEST, NEWEST = (3, 11), (3, 14)  # as in pyproject.toml
-COMMANDS = "lab run test doctor train slides handout lecture site assign grade bench".split()
+COMMANDS = "lab run test doctor train data slides handout lecture site assign grade bench".split()
 STUDENTS = ([], ["fetch"], ["validate"], ["submit"], ["verify"], ["list"], ["--help"])  # `course assign` needs no extra
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_SECONDS = 4  # how long we wait for it before plain pip takes over
@@ -356,11 +356,17 @@ def start(arguments):
             pass  # the child has heard Ctrl-C too, and ends in its own way
 
 
+def uses(arguments, option):
+    return any(argument.split("=")[0] == option for argument in arguments)
+
+
 def extras(arguments):
     """What these arguments need besides the course itself; the names are those of pyproject.toml."""
     command, rest = arguments[0], arguments[1:]
     if command == "grade" or (command == "assign" and rest[:1] not in STUDENTS):
-        return ["instructor"] + ["dask"] * any(argument.split("=")[0] == "--cluster" for argument in rest)
+        return ["instructor"] + ["dask"] * uses(rest, "--cluster")
+    if (command == "data" and rest[:1] == ["fetch"]) or (command == "train" and uses(rest, "--data")):
+        return ["data"]
     return {"test": ["dev"], "lecture": ["lectures"], "site": ["site"]}.get(command, [])
 
 

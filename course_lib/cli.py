@@ -88,12 +88,17 @@ def doctor():
     raise typer.Exit(report())
 
 
-@app.command(epilog="Examples:  course train   |   course train gpt   |   course train translator --seeds 0,1,2")
+@app.command(
+    epilog="Examples:  course train gpt   |   course train gpt --seeds 0,1,2   |   course train vit --data mnist"
+)
 def train(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="What to train; without it: the list.")] = None,
     seeds: Annotated[str, typer.Option(metavar="S,S,...", help="Whole numbers; the best on validation is kept.")] = "0",
     out: Annotated[Path | None, typer.Option(help="Folder for the checkpoint, in place of data/checkpoints.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier start has trained.")] = False,
+    data: Annotated[
+        str | None, typer.Option(metavar="SET", help="A real data set, fetched if need be; see course data list.")
+    ] = None,
 ):
     """Train a model that a lesson shows, and write it with a card that says how good it is.
 
@@ -104,7 +109,38 @@ def train(
 
     if name is None:
         raise typer.Exit(list_recipes())
-    raise typer.Exit(train_recipe(name, seeds=parse_seeds(seeds), out=out, fresh=fresh))
+    raise typer.Exit(train_recipe(name, data=data, seeds=parse_seeds(seeds), out=out, fresh=fresh))
+
+
+data_sets = typer.Typer(
+    name="data",
+    help="Real data sets: which there are, and how to get one. The lessons need none of them.",
+    epilog="Examples:  course data list   |   course data fetch mnist",
+    no_args_is_help=True,
+)
+app.add_typer(data_sets)
+
+
+@data_sets.command(name="list", epilog="Example:  course data list")
+def list_data():
+    """Name the sets, with size, licence and source, and say which are here."""
+    from course_lib.commands.data import list_sets
+
+    raise typer.Exit(list_sets())
+
+
+@data_sets.command(name="fetch", epilog="Examples:  course data fetch mnist   |   course data fetch cifar10 --to here")
+def fetch_data(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="One of course data list.")],
+    to: Annotated[Path | None, typer.Option(help="Copy it to this folder, too.")] = None,
+):
+    """Get a set, once, and check it.
+
+    A download that broke off goes on where it stood. COURSE_DATA_MIRROR names a folder or an http address to ask first.
+    """
+    from course_lib.commands.data import fetch_set
+
+    raise typer.Exit(fetch_set(name, to=to))
 
 
 Minutes = Annotated[int | None, typer.Option(help="30, 60 or 90: the lecture of that length, else the longest.")]

@@ -60,10 +60,11 @@ def test_help_comes_without_torch_and_jupyterlab():
 def test_help_names_every_command_and_where_to_start(course):
     code, output, _ = course("--help")
     assert code == 0 and "course lab" in output
-    assert all(name in output for name in ("lab", "run", "test", "doctor", "assign", "grade", "bench"))
+    assert all(name in output for name in ("lab", "run", "test", "doctor", "data", "assign", "grade", "bench"))
 
 
 COMMANDS = ["lab", "run", "test", "doctor", "train", "site", "grade", "bench"]
+COMMANDS += [f"data {info.name}" for info in cli.data_sets.registered_commands]
 COMMANDS += [f"assign {info.name or info.callback.__name__}" for info in cli.assign.registered_commands]
 
 

@@ -26,7 +26,7 @@ from course_lib.classroom.choices import button
 from course_lib.classroom.imported import course_sources
 from course_lib.classroom.markup import to_html, to_plain
 from course_lib.classroom.output import GREY, in_notebook, panel, present
-from course_lib.classroom.store import course_home
+from course_lib.data.place import course_home
 from course_lib.training import checkpoints
 
 

@@ -15,7 +15,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_data_path
+from course_lib.data.place import course_home
 
 SCHEMA = 1
 KINDS = ("quizzes", "predictions", "exercises", "parts")  # predictions are bets, parts are results and playgrounds
@@ -29,12 +29,6 @@ class _Unreadable(Exception):
 
 class _Newer(Exception):
     """The file was written by a newer version of the course, so it is left alone."""
-
-
-def course_home() -> Path:
-    """Return the folder of the course's own files: `COURSE_HOME`, or the user's data folder."""
-    home = os.environ.get("COURSE_HOME")
-    return Path(home).expanduser() if home else user_data_path("course_lib", appauthor=False)
 
 
 def empty_lesson() -> Entry:

@@ -198,7 +198,7 @@ def check_disk() -> Finding:
 
 def check_home() -> Finding:
     """The folder that keeps the learner's progress can be written to."""
-    from course_lib.classroom.store import course_home
+    from course_lib.data.place import course_home
 
     home = course_home()
     trial = home / f".doctor-{os.getpid()}"

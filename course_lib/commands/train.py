@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from course_lib.classroom.store import course_home
 from course_lib.commands.lessons import CannotStart
 from course_lib.data.checkpoints import CARD, checkpoint_folder, replace_text, write_trained
-from course_lib.lessons.recipes import all_recipes, find_recipe
+from course_lib.data.place import course_home
+from course_lib.lessons.recipes import all_recipes, find_recipe, real_recipes
 from course_lib.training import progress
 from course_lib.training.recipe import Outcome, Recipe
 from course_lib.weights import own
@@ -25,17 +25,37 @@ def list_recipes() -> int:
     print("course train NAME    trains one of these and writes it, with its scores, to data/checkpoints/NAME:\n")
     for name, recipe in all_recipes().items():
         print(f"  {name:<20}lesson {recipe.lesson}, about {recipe.minutes:g} min a seed   {recipe.title}")
+    print(
+        "\nThe same models on real data sets, kept out of the course's folder; course data list says what these are:\n"
+    )
+    for name, recipe in real_recipes().items():
+        print(f"  {with_option(name):<36}about {recipe.minutes:g} min a seed   {recipe.title}")
     return 0
 
 
-def train(name: str, *, seeds: Sequence[int] = (0,), out: Path | None = None, fresh: bool = False) -> int:
-    """Trains a recipe with each seed and ships the one that is best on validation.
+def with_option(name: str) -> str:
+    """vit_mnist -> vit --data mnist."""
+    model, _, data = name.partition("_")
+    return f"{model} --data {data}"
+
+
+def train(
+    name: str,
+    *,
+    data: str | None = None,
+    seeds: Sequence[int] = (0,),
+    out: Path | None = None,
+    fresh: bool = False,
+) -> int:
+    """Trains a recipe, on request on a real data set, with each seed and ships the one that is best on validation.
 
     What is done lies in the course's home folder: an interrupted training loses at most the last interval, and a
-    finished seed is not trained again. Raises CannotStart for an unknown name, repeated seeds, or a training that was
-    begun with other settings (`fresh` begins anew).
+    finished seed is not trained again. Checkpoints of real data, whose licences are not the course's, go there, too.
+    Raises CannotStart for an unknown name, repeated seeds, a set that cannot be had, or a training that was begun with
+    other settings (`fresh` begins anew).
     """
     try:
+        name = name if data is None else real_name(name, data)
         recipe = find_recipe(name)
     except ValueError as problem:
         raise CannotStart(str(problem)) from None
@@ -47,11 +67,19 @@ def train(name: str, *, seeds: Sequence[int] = (0,), out: Path | None = None, fr
         results.append(train_seed(recipe, seed, folder, fresh=fresh))
         print(f"seed {seed}: {scores(results[-1])}", flush=True)
     chosen = recipe.best(results)
-    target = checkpoint_folder(name) if out is None else Path(out)
+    target = checkpoint_folder(name, real=name in real_recipes()) if out is None else Path(out)
     folder = course_home() / "training" / name / f"seed-{chosen['seed']}"
     card = ship(name, recipe, chosen, results, folder / MODEL, target)
     print(f"\n{card['model']} with {card['parameters']:,} parameters of seed {chosen['seed']}: {target}")
     return 0
+
+
+def real_name(name: str, data: str) -> str:
+    """The training `name` on a real set. Raises ValueError, with those that there are, if there is none."""
+    if f"{name}_{data}" not in real_recipes():
+        known = ", ".join(map(with_option, real_recipes()))
+        raise ValueError(f"There is no training {name!r} on the data {data!r}. There are: {known}.")
+    return f"{name}_{data}"
 
 
 def parse_seeds(text: str) -> list[int]:

@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from course_lib.data.files import data_folder, data_path
+from course_lib.data.place import course_home
 from course_lib.weights import own
 
 FOLDER, MODEL, CARD, READABLE_CARD = "checkpoints", "model.safetensors", "card.json", "card.md"
@@ -25,12 +26,13 @@ class TrainedModel:
 
 
 def load_trained(name: str) -> TrainedModel:
-    """The model that the course was given under this name, in evaluation mode.
+    """The model that the course was given under this name, or that was trained here on real data, in evaluation mode.
 
     Raises FileNotFoundError, saying how to make it, if it is missing, and ValueError if its file is not the card's.
     """
+    folder = checkpoint_folder(name, real=True)  # trained here on real data
     try:
-        folder = data_path(FOLDER, name)
+        folder = folder if (folder / CARD).is_file() else data_path(FOLDER, name)
     except FileNotFoundError as problem:
         raise FileNotFoundError(f"{problem} Or train it: course train {name}") from None
     card = json.loads((folder / CARD).read_text(encoding="utf-8"))
@@ -42,9 +44,9 @@ def load_trained(name: str) -> TrainedModel:
     return TrainedModel(model=own.load(folder / MODEL), extra=own.load_extra(folder / MODEL), card=card)
 
 
-def checkpoint_folder(name: str) -> Path:
-    """Where the checkpoint of this name lies, or will lie."""
-    return data_folder() / FOLDER / name
+def checkpoint_folder(name: str, *, real: bool = False) -> Path:
+    """Where the checkpoint of this name lies, or will lie; one of `real` data in the course's home."""
+    return (course_home() if real else data_folder()) / FOLDER / name
 
 
 def write_trained(folder: Path, model: nn.Module, *, extra: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,9 @@
 """Where the course lies on this machine."""
 
+import os
 from pathlib import Path
+
+from platformdirs import user_data_path
 
 import course_lib
 
@@ -21,3 +24,9 @@ def course_folder() -> Path:
             "and start it there with: python3 course.py lab"
         )
     return folder
+
+
+def course_home() -> Path:
+    """The folder of the course's own files: `COURSE_HOME`, or the user's data folder."""
+    home = os.environ.get("COURSE_HOME")
+    return Path(home).expanduser() if home else user_data_path("course_lib", appauthor=False)

@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.classroom.store import course_home
-from course_lib.data.place import CannotStart
+from course_lib.data.place import CannotStart, course_home
 
 SECONDS = 180  # that one download may take
 

@@ -1,4 +1,7 @@
-"""The trainings that `course train` knows by name: `RECIPES` in the recipes of each lesson's folder."""
+"""The trainings that `course train` knows by name: `RECIPES` in the recipes of each lesson's folder.
+
+Those on real data sets stand in `real_data`, with the set in their names: vit_mnist.
+"""
 
 from difflib import get_close_matches
 from functools import cache
@@ -20,11 +23,18 @@ def all_recipes() -> dict[str, Recipe]:
     return found
 
 
+@cache
+def real_recipes() -> dict[str, Recipe]:
+    """Every training on a real data set, by the name of the training, an underscore and that of the set."""
+    modules = (import_module(f"{__package__}.real_data.{name}") for name in ("images", "shakespeare", "captions"))
+    return {name: recipe for module in modules for name, recipe in module.RECIPES.items()}
+
+
 def find_recipe(name: str) -> Recipe:
     """The recipe of this name. Raises ValueError, with the nearest names, for another."""
-    known = all_recipes()
+    known = all_recipes() | real_recipes()
     if name not in known:
         near = get_close_matches(name, known, n=2, cutoff=0.4)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(f"There is no training {name!r}.{hint} There are: {', '.join(known)}.")
+        raise ValueError(f"There is no training {name!r}.{hint} There are: {', '.join(all_recipes())}.")
     return known[name]

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from course_lib.weights.hub import fetch_released, is_name
 from course_lib.weights.layout import Entry, Layout, entries
 from course_lib.weights.tensors import (
     DTYPES,
@@ -47,23 +48,29 @@ FAMILIES = {  # by model_type: the module of its table, and those of its models
 BARE = {"torchvision": ("course_lib.weights.torchvision_resnet", "course_lib.models.resnet")}  # without config.json
 
 
-def from_pretrained(folder: Path | str) -> nn.Module:
+def from_pretrained(folder: Path | str, *, revision: str | None = None) -> nn.Module:
     """Opens a folder with config.json and model.safetensors (or its shards): our model, ready for use.
 
     config.json's `model_type` and `architectures` say which; without `architectures` it is the bare model, which
     returns features. A folder without config.json, or the path of a single .safetensors file, must be in a layout that
     has none: torchvision's of ResNet. Weights of 16 or 64 bits become 32-bit floats; NaN stays NaN. The model is in
     evaluation mode.
+
+    A text that is no folder here may be a released name: "gpt2", "bert-base-uncased", "t5-small", "resnet-50" and
+    "vit-base-patch16-224" are pinned to a commit; "gpt2-medium", "opus-mt-en-fr", "swin-tiny-patch4-window7-224",
+    "vit-mae-base" and any other OWNER/NAME are not, and come as `revision` says, or as they are today. They are fetched
+    once, by the package huggingface_hub, into its cache.
+
     Raises FileNotFoundError for a missing folder or file, and ValueError, saying what is unknown, missing or misshapen,
-    for anything that is not such a checkpoint. Nothing in the folder is ever run, and nothing is downloaded.
+    for anything that is not such a checkpoint, and for a `revision` of a folder. Nothing in the folder is ever run.
     """
-    folder = Path(folder)
+    name, folder = folder, Path(folder)
     if not folder.is_dir() and not folder.is_file():
-        wanted = "gpt2" if folder.is_absolute() else folder.as_posix()
-        raise FileNotFoundError(
-            f"There is no folder {folder}. Nothing is downloaded here: get a released model first, such as by `hf "
-            f"download {wanted} --local-dir {Path(wanted).name}` of the package huggingface_hub, and pass that folder."
-        )
+        if not isinstance(name, str) or not is_name(name):
+            raise FileNotFoundError(f"There is no folder {folder}, nor is this the name of a released model.")
+        folder = fetch_released(name, revision=revision, shards=lambda index: read_index(index).values())
+    elif revision is not None:
+        raise ValueError(f"{folder} is a folder here, which has no revision {revision!r}: leave it out.")
     path = folder / CONFIG
     bare = folder.is_file() or (not path.exists() and (folder / WEIGHTS).is_file())
     if not bare:

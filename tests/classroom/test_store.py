@@ -9,7 +9,8 @@ import pytest
 
 import course_lib.classroom.store as store_module
 from course_lib.classroom import Page
-from course_lib.classroom.store import ProgressStore, course_home
+from course_lib.classroom.store import ProgressStore
+from course_lib.data.place import course_home
 
 START = "import runpy, sys, time; Store = runpy.run_path(sys.argv[1])['ProgressStore']; store = Store();"
 """A process that opens the store without importing the rest of the course: it starts in a tenth of a second."""

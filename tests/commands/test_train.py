@@ -14,7 +14,7 @@ from course_lib.commands import train as tool
 from course_lib.commands.lessons import CannotStart
 from course_lib.data import checkpoints
 from course_lib.data.checkpoints import load_trained, readable_card
-from course_lib.lessons.recipes import all_recipes
+from course_lib.lessons.recipes import all_recipes, real_recipes
 from course_lib.training import progress
 from tests.commands import training_job
 from tests.commands.training_job import TINY, TinySettings
@@ -159,3 +159,45 @@ def test_all_trainings_of_a_seed_share_one_display(tiny):
     with progress.using(lambda title: titles.append(title) or Display(title)):
         tool.train("tiny", seeds=[2])
     assert titles == ["A tiny model, seed 2"] and steps == list(range(1, 13))
+
+
+@pytest.fixture
+def tiny_on_bytes(tiny, monkeypatch):
+    """The same on a set of the name "bytes"."""
+    monkeypatch.setitem(real_recipes(), "tiny_bytes", tiny)
+
+
+def test_what_real_data_made_is_kept_out_of_the_courses_folder(tiny_on_bytes, tmp_path):
+    assert tool.train("tiny", data="bytes") == 0
+    assert (tmp_path / "home" / "checkpoints" / "tiny_bytes" / "card.md").is_file()
+    assert not (tmp_path / "data" / "checkpoints").exists()
+    trained = load_trained("tiny_bytes")
+    assert trained.card["name"] == "tiny_bytes" and "course train tiny_bytes --seeds 0" in readable_card(trained.card)
+
+
+def test_the_name_of_the_card_trains_the_same(tiny_on_bytes):
+    tool.train("tiny", data="bytes")
+    before = load_trained("tiny_bytes").model.state_dict()
+    tool.train("tiny_bytes", fresh=True)
+    after = load_trained("tiny_bytes").model.state_dict()
+    assert all(torch.equal(after[name], before[name]) for name in before)
+
+
+def test_a_training_that_is_not_made_for_a_set_is_told_those_that_are(tiny_on_bytes):
+    with pytest.raises(
+        CannotStart, match="no training 'tiny' on the data 'mnist'.*resnet --data mnist.*tiny --data bytes"
+    ):
+        tool.train("tiny", data="mnist")
+
+
+def test_the_list_shows_the_real_sets_with_their_option(capsys):
+    tool.list_recipes()
+    printed = capsys.readouterr().out
+    assert "  resnet --data fashion_mnist_part " in printed and "  translator --data multi30k " in printed
+
+
+def test_a_set_that_cannot_be_had_stops_a_training_with_its_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
+    monkeypatch.delenv("COURSE_DATA_MIRROR", raising=False)
+    with pytest.raises(CannotStart, match="it is in no folder named by COURSE_DATA_MIRROR"):
+        tool.train("vit", data="mnist_part")

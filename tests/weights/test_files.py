@@ -350,16 +350,6 @@ def test_a_pointer_in_place_of_the_weights_is_told_how_to_fetch_them(folder):
         from_pretrained(folder)
 
 
-def test_a_released_name_without_its_folder_is_told_how_to_get_it(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match="no folder gpt2. Nothing is .*`hf download gpt2 --local-dir gpt2`"):
-        from_pretrained("gpt2")
-    with pytest.raises(FileNotFoundError, match="`hf download Helsinki-NLP/opus-mt --local-dir opus-mt`"):
-        from_pretrained("Helsinki-NLP/opus-mt")
-    with pytest.raises(FileNotFoundError, match="`hf download gpt2 --local-dir gpt2`"):
-        from_pretrained(tmp_path / "nowhere")
-
-
 def test_what_is_no_file_is_refused(folder, tmp_path):
     path = folder / "model.safetensors"
     path.unlink()

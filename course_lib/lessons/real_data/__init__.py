@@ -1,0 +1,1 @@
+"""The lessons' models on real data sets, for `course train NAME --data SET`."""
