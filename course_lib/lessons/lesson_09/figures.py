@@ -46,21 +46,28 @@ def lines(x: Sequence[float], y: Sequence[float], fits: Mapping[str, Sequence[fl
     return fig
 
 
-def tenfold(runs: Runs, best: Runs, law: tuple[float, float], bet: float | None = None) -> Figure:
-    """All runs over what they cost; the best of each budget, and the power law through them."""
+def tenfold(
+    runs: Runs, best: Runs, largest: Mapping[str, float], law: tuple[float, float], bet: float | None = None
+) -> Figure:
+    """All runs over what they cost; the best of each budget, the power law through them, and a run beyond."""
     fig, axes = figure(9.6, 4.6)
-    axes.plot([r["flops"] for r in runs], [r["test"] for r in runs], "o", linestyle="none", color=GREY, alpha=0.45)
+    axes.plot([r["flops"] for r in runs], [r["test"] for r in runs], "o", linestyle="none", color=GREY, alpha=0.45,
+              label="others, and the two cheapest")  # fmt: skip
     cost = np.array([r["flops"] for r in best])
     axes.plot(cost, [r["test"] for r in best], "o", linestyle="none", color=HERO, markersize=9)
     a, b = law
     axes.plot(cost, a * cost**-b, color=HERO, label=f"the best for their cost: $L = a \\, C^{{-{b:.2f}}}$")
+    on = np.array([cost[-1], largest["flops"]])
+    axes.plot(on, a * on**-b, color=HERO, linestyle=":")
+    axes.plot(largest["flops"], largest["test"], "D", color="black", fillstyle="none", markersize=10,
+              label="one run more, not in the line")  # fmt: skip
     if bet is not None:
         begin = a * cost[0] ** -b
         factor = max(1 - bet / 100, 0.02)
         axes.plot([cost[0], 10 * cost[0]], [begin, begin * factor], "*", linestyle="--", color=BET, markersize=15,
                   label="your bet for the first tenfold")  # fmt: skip
-    axes.set(xscale="log", yscale="log", xlabel="operations, 6 N D", ylabel="loss, nats per character", ylim=(1.2, 3.2))
-    axes.set_yticks([1.2, 1.5, 2, 2.5, 3], ["1.2", "1.5", "2", "2.5", "3"])
+    axes.set(xscale="log", yscale="log", xlabel="operations, 6 N D", ylabel="loss, nats per character", ylim=(1.05, 2.9))
+    axes.set_yticks([1.1, 1.2, 1.5, 2, 2.5], ["1.1", "1.2", "1.5", "2", "2.5"])
     axes.minorticks_off()
     axes.legend(frameon=False, fontsize=13)
     return fig
@@ -71,7 +78,7 @@ def isoflop(groups: Mapping[float, Runs], best: Mapping[float, float], exponent:
     fig, (left, right) = figure(12.2, 4.4, columns=2)
     for (budget, runs), colour, marker in zip(groups.items(), CYCLE, "osD", strict=False):
         sizes, losses = np.array([r["parameters"] for r in runs]), np.array([r["test"] for r in runs])
-        left.plot(sizes, losses, marker, linestyle="none", color=colour, label=f"{budget:.0e} operations")
+        left.plot(sizes, losses, marker, linestyle="none", color=colour, label=f"{budget / 1e10:.0f} · 10¹⁰ operations")
         p = np.polyfit(np.log(sizes), losses, 2)
         many = np.geomspace(sizes.min() / 1.2, sizes.max() * 1.2, 60)
         left.plot(many, np.polyval(p, np.log(many)), color=colour, linestyle="-", linewidth=2)
@@ -83,7 +90,7 @@ def isoflop(groups: Mapping[float, Runs], best: Mapping[float, float], exponent:
     middle = np.exp(np.mean(np.log(list(best.values())))) / np.exp(np.mean(np.log(budgets))) ** exponent
     right.plot(budgets, middle * budgets**exponent, color=HERO, label=f"$N \\propto C^{{{exponent:.2f}}}$")
     right.set(xscale="log", yscale="log", xlabel="operations", ylabel="best number of parameters")
-    right.set_xticks(budgets, [f"{budget:.0e}" for budget in budgets])
+    right.set_xticks(budgets, [f"{budget / 1e10:.0f} · 10¹⁰" for budget in budgets])
     right.set_yticks([5e3, 1e4, 2e4], ["5,000", "10,000", "20,000"])
     right.minorticks_off()
     right.legend(frameon=False, fontsize=14)
@@ -105,6 +112,7 @@ def predicted(runs: Runs, law: ScalingLaw, largest: Mapping[str, float], bet: fl
 
 
 MODELS = {  # year and operations of the training; Brown et al. 2020, table D.1, if nothing else is said
+    "AlphaGo Zero": (2017.8, 1.6e23),  # 1,900 petaflop/s-days, Amodei & Hernandez 2018
     "Transformer, big": (2017.5, 2.3e19),  # Vaswani et al. 2017, table 2
     "BERT-Large": (2018.8, 5.33e20),
     "T5-11B": (2019.8, 3.3e22),

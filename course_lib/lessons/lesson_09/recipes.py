@@ -98,8 +98,8 @@ def build(run: Run) -> GPT:
     return model
 
 
-def train_one(run: Run, *, checkpoint: Path | None = None, prepare: Callable[[GPT], Any] | None = None) -> Trained:
-    """Trains one GPT; `prepare(model)` may give a display for `fit`."""
+def train_one(run: Run, *, checkpoint: Path | None = None) -> Trained:
+    """Trains one GPT."""
     model = build(run)
     prose = language_models.tokenized_prose(None)
     windows = text_windows(prose.ids["train"], batch_size=run.batch_size, length=run.context_length + 1, seed=run.seed)
@@ -116,7 +116,6 @@ def train_one(run: Run, *, checkpoint: Path | None = None, prepare: Callable[[GP
         weight_decay=0.01,
         validate=lambda model: nats_per_token(model, prose.ids["validation"][:LOOKS]),
         checkpoint=checkpoint,
-        **({"progress": prepare(model)} if prepare else {}),
     )
 
 
