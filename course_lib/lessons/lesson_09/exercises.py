@@ -36,7 +36,7 @@ half of it: passes=3
     That is half: additions are operations, too; and the MLP's matrices are d x 4d, not d x d.
     > A weight and a token: one product and one sum, forwards once, backwards twice. A block has $12 d^2$ weights.
 two thirds of it: passes=4
-    That is two thirds: one product backwards, where there are two; or attention was left out; or one of the MLP's two matrices.
+    That is two thirds: one product backwards, where there are two; or attention, or one of the MLP's two matrices.
     > Backwards: a gradient for the inputs, and one for the weights. A block has $4 d^2$ weights in attention,
     $8 d^2$ in its MLP.
 one block: layers=False

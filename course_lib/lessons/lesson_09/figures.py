@@ -66,7 +66,9 @@ def tenfold(
         factor = max(1 - bet / 100, 0.02)
         axes.plot([cost[0], 10 * cost[0]], [begin, begin * factor], "*", linestyle="--", color=BET, markersize=15,
                   label="your bet for the first tenfold")  # fmt: skip
-    axes.set(xscale="log", yscale="log", xlabel="operations, 6 N D", ylabel="loss, nats per character", ylim=(1.05, 2.9))
+    axes.set(
+        xscale="log", yscale="log", xlabel="operations, 6 N D", ylabel="loss, nats per character", ylim=(1.05, 2.9)
+    )
     axes.set_yticks([1.1, 1.2, 1.5, 2, 2.5], ["1.1", "1.2", "1.5", "2", "2.5"])
     axes.minorticks_off()
     axes.legend(frameon=False, fontsize=13)

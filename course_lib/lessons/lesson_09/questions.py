@@ -33,8 +33,8 @@ QUIZZES = {
         "A model of 1,000 parameters reads 10,000 tokens once, in training. How many operations is that, in millions?",
         answer=60,
         tolerance=0.6,
-        why="$6 \\cdot 1{,}000 \\cdot 10{,}000 = 60{,}000{,}000$: forwards 2 for each weight and token (a product and "
-        "a sum), backwards 4.",
+        why="$6 \\cdot 1{,}000 \\cdot 10{,}000 = 60{,}000{,}000$: forwards 2 for each weight and token (a product "
+        "and a sum), backwards 4.",
         near={
             20: "That is the forward pass alone.",
             10: "One operation for each weight and token; it is six.",
@@ -42,8 +42,8 @@ QUIZZES = {
         },
     ),
     "gpt3": Number(
-        "GPT-3 has 175 billion parameters and has read 300 billion tokens (Brown et al. 2020). Its training took $6 N "
-        "D = x \\cdot 10^{23}$ operations. What is x?",
+        "GPT-3 has 175 billion parameters and has read 300 billion tokens (Brown et al. 2020). Its training took $6 "
+        "N D = x \\cdot 10^{23}$ operations. What is x?",
         answer=3.15,
         tolerance=0.05,
         why="$6 \\cdot 1.75 \\cdot 10^{11} \\cdot 3 \\cdot 10^{11} = 3.15 \\cdot 10^{23}$. The paper counted $3.14 "
@@ -88,8 +88,8 @@ for width in (12, 20, 32, 48, 64):
         options={
             "The loss of the best model that was trained": "It is below all of them.",
             "What no model of any size could do better": "What is left for such models, which see 32 characters at "
-            "once, with endless size and text: no less than the text's entropy. It is extrapolated far beyond the runs, "
-            "and its interval is wide.",
+            "once, with endless size and text: no less than the text's entropy. It is extrapolated far beyond the "
+            "runs, and its interval is wide.",
             "The error of the fit": "That is what is left over between law and runs.",
         },
         answer=1,
@@ -107,22 +107,23 @@ for width in (12, 20, 32, 48, 64):
 
 BETS = {
     "tenfold": Bet(
-        "You take the best model that your computing buys. With **ten times** as much computing, spent as well: by how "
-        "many per cent does the loss, in nats per character, fall?",
+        "You take the best model that your computing buys. With **ten times** as much computing, spent as well: by "
+        "how many per cent does the loss, in nats per character, fall?",
         low=0,
         high=90,
         unit="%",
     ),
     "shape": Bet(
-        "Four models with about 25,000 parameters: one block that is 44 wide, two of 32, four of 24, eight of 16. The "
-        "same text for each. By how much does the best loss differ from the worst?",
+        "Four models with about 25,000 parameters: one block that is 44 wide, two of 32, four of 24, eight of 16. "
+        "The same text for each. By how much does the best loss differ from the worst?",
         low=0,
         high=50,
         unit="%",
     ),
     "predicted": Bet(
-        "The largest of our 25 runs reached about 1.35 nats. One more has 2.2 times its parameters, and reads "
-        "our two million characters twice instead of once. What loss, in nats? The law, fitted to the 25, makes its own guess.",
+        "The largest of our 25 runs reached about 1.35 nats. One more has 2.2 times its parameters, and reads our "
+        "two million characters twice instead of once. What loss, in nats? The law, fitted to the 25, makes its own "
+        "guess.",
         low=1.0,
         high=1.4,
         step=0.01,

@@ -7,7 +7,7 @@ The models begin wider than GPT-2's N(0, 0.02²), which was chosen for widths of
 like it sit for thousands of steps at what pairs of characters tell, and leave that by luck.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path

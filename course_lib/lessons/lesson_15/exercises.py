@@ -11,7 +11,7 @@ from course_lib.tasks import Case, Draw, Finding, Task, gradients, keeps_type, m
 
 def corrupt(
     ids: list[int], spans: list[tuple[int, int]], first_sentinel: int, *, source: str = "a span", end: str = "sentinel",
-    count: str = "down", target: str = "gaps", last: str = "excluded",
+    count: str = "down", target: str = "gaps", last: str = "excluded", tail: bool = True, swapped: bool = False,
 ) -> tuple[list[int], list[int]]:  # fmt: skip
     """What T5 reads and what it is to write."""
     read, write, place = [], [], 0
@@ -23,9 +23,10 @@ def corrupt(
         read += [*ids[place:first], *marks]
         write += [sentinel, *gap] if target == "gaps" else gap
         place = stop
-    closing = first_sentinel + {"down": -len(spans), "up": len(spans), "same": 0}[count]
-    write += [closing] if end == "sentinel" and target == "gaps" else []
-    return [*read, *ids[place:]], list(ids) if target == "whole text" else write
+    closing = first_sentinel + {"down": -len(spans), "up": len(spans), "same": 0}[count] + (end == "repeated")
+    write += [closing] if end != "nothing" and target == "gaps" else []
+    read, write = [*read, *(ids[place:] if tail else [])], list(ids) if target == "whole text" else write
+    return (write, read) if swapped else (read, write)
 
 
 def a_text(draw: Draw) -> tuple[list[int], list[tuple[int, int]], int]:
@@ -61,6 +62,15 @@ no sentinels in the source: source='nothing'
 closing sentinel missing: end='nothing'
     The target ends with the last missing token.
     > One more sentinel says that the last span is over.
+closing sentinel repeated: end='repeated'
+    The target ends with the sentinel of the last span once more.
+    > The closing sentinel is a new one: `first_sentinel - len(spans)`.
+tail lost: tail=False
+    The text behind the last span is missing from the source.
+    > `ids[place:]`, to the end.
+source and target exchanged: swapped=True
+    What is to be read stands second.
+    > Source first, then target.
 sentinels count up: count='up'
     The second sentinel is larger than the first.
     > As in the released vocabulary they count *down* from `first_sentinel`.

@@ -13,10 +13,10 @@ from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
 HERO, OTHER, BET = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
 FIELDS = (  # field, what did it before with its year, the Transformers that took over
-    ("translation", (("LSTM", 2014),), (("Transformer", 2017),)),
-    ("language", (("word vectors", 2013),), (("BERT", 2018), ("T5", 2020))),
+    ("translation", (("LSTM", 2014),), (("Transformer", 2017.45),)),
+    ("language", (("word vectors", 2013),), (("BERT", 2018.8), ("T5", 2019.8))),
     ("pictures", (("AlexNet", 2012), ("ResNet", 2015.9)), (("ViT", 2020.8), ("Swin", 2021.9))),
-    ("speech", (("CTC", 2006), ("deep RNN + CTC", 2013)), (("Conformer", 2020.4),)),
+    ("speech", (("hidden Markov models", 2006), ("deep RNN + CTC", 2013)), (("Conformer", 2020.4),)),
     ("control", (("GAIL", 2016),), (("Decision Transformer", 2021.4),)),
     ("pictures, words", (("CNN + LSTM", 2015),), (("ViLBERT", 2019.6), ("Flamingo", 2022.3))),
     ("no labels", (("stacks of RBMs", 2006),), (("GPT", 2018.4), ("MAE", 2021.9))),
@@ -40,7 +40,7 @@ def timeline() -> Figure:
     axes.set(xlim=(2004.8, 2024), ylim=(0.5, len(FIELDS) + 0.9), yticks=[], xticks=range(2006, 2024, 2))
     axes.grid(visible=False)
     axes.spines["left"].set_visible(False)
-    axes.set_title("Within five years after 2017, one architecture nearly everywhere")
+    axes.set_title("Where Transformers came in, and what was there before")
     return fig
 
 
@@ -175,6 +175,7 @@ def cheap(
         low = {"linear": 1.13, "local": 0.86, "softmax": 1.0}[name]
         left.text(lengths[-1] * 1.1, low * values[-1] / 1000, name, color=KINDS[name], va="center", fontsize=14)
     left.axvline(pays, color=HERO, linestyle=":", linewidth=1.5)
+    left.text(1.08 * pays, 190, f"{pays}", color=HERO, fontsize=14)
     if bet is not None:
         left.axvline(max(bet, 1), color=BET, linestyle="--", linewidth=2)
         left.text(1.1 * max(bet, 1), 1500, "your bet", color=BET)

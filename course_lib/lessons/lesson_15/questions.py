@@ -20,8 +20,8 @@ QUIZZES = {
         "A text of 20 tokens loses two spans, one of 2 tokens and one of 3. How many tokens has the *target*, "
         "closing sentinel included?",
         answer=8,
-        why="Five missing tokens, a sentinel before each of the two spans, one at the end: $5 + 2 + 1 = 8$. The source "
-        "has $20 - 5 + 2 = 17$. BERT would have read 20 and scored 20 places; here what is written is short.",
+        why="Five missing tokens, a sentinel before each of the two spans, one at the end: $5 + 2 + 1 = 8$. The "
+        "source has $20 - 5 + 2 = 17$. BERT would have read 20 and scored 20 places; here what is written is short.",
         near={
             7: "Nearly: one more sentinel says that the last span is over.",
             5: "Those are the missing tokens. Who says which gap they belong to?",
@@ -31,11 +31,11 @@ QUIZZES = {
     "paths": Number(
         "Three frames, the text *ab*. How many paths of *a*, *b* and blank give it?",
         answer=5,
-        why="aab, abb, ab_, a_b, _ab. CTC trains on the **sum** of their probabilities: none of them is the right one. "
-        "*aa* in three frames has one path only, a_a.",
+        why="aab, abb, ab_, a_b, _ab. CTC trains on the **sum** of their probabilities: none of them is the right "
+        "one. *aa* in three frames has one path only, a_a.",
         near={
-            3: "Those without a blank are two; count those with one, too.",
-            6: "One of yours gives something else: which blank stands between two equal symbols?",
+            2: "Those without a blank: aab, abb. Count those with one, too.",
+            3: "Those with a blank. aab and abb count, too.",
             27: "That is all paths of three symbols over three frames. Most of them give another text.",
         },
     ),
@@ -58,8 +58,8 @@ for before, now in zip(path, path[1:]):
 """,
     ),
     "stream": Quiz(
-        "In one stream, 16 patches of a picture come first, then 8 words, with GPT's causal mask. What does the first "
-        "patch see when it is computed?",
+        "In one stream, 16 patches of a picture come first, then 8 words, with GPT's causal mask. What does the "
+        "first patch see when it is computed?",
         options={
             "Nothing but itself": "Each token sees those before it. For a picture no order is natural, so some models "
             "let all patches see each other; ours keeps GPT as it is.",
@@ -69,21 +69,21 @@ for before, now in zip(path, path[1:]):
         answer=0,
     ),
     "state": Number(
-        "A head has 32 features for keys and 32 for values. After 1,000 tokens, how many numbers does *linear* "
+        "A head has 16 features for keys and 64 for values. After 1,000 tokens, how many numbers does *linear* "
         "attention keep of the past (one matrix, one vector)?",
-        answer=1056,
-        why="$32 \\cdot 32 + 32 = 1056$, after 1,000 tokens as after one. Softmax keeps $2 \\cdot 32 \\cdot 1000 = "
-        "64{,}000$, and 64 more with each token.",
+        answer=1040,
+        why="$16 \\cdot 64 + 16 = 1040$, after 1,000 tokens as after one. Softmax keeps $(16 + 64) \\cdot 1000 = "
+        "80{,}000$, and 80 more with each token.",
         near={
-            1024: "The matrix. The denominator needs a vector of 32, too.",
-            64000: "Those are all keys and values: what softmax keeps.",
-            32000: "It keeps no keys and no values, only sums.",
+            1024: "The matrix. The denominator needs a vector of 16, too.",
+            80000: "Those are all keys and values: what softmax keeps.",
         },
     ),
     "shared": Quiz(
         "T5, Conformer, Decision Transformer, Flamingo: what is the *same* in all of them?",
         options={
-            "The tokens": "Words, frames of sound, returns and states, a picture's fields: nothing could differ more.",
+            "The tokens": "Words, frames of sound, returns and states, regions of a picture: nothing could differ "
+            "more.",
             "The loss": "CTC sums over paths, the others predict a next token or action.",
             "Attention over a row of vectors, and blocks that add to it": "What a field needs of its own goes in at "
             "the ends: how things become vectors, what may see what, what is asked at the end.",
@@ -112,9 +112,10 @@ BETS = {
         unit="%",
     ),
     "asked": Bet(
-        "Of 1,600 walks through a maze 5 % are good, the others detours or random. An MLP that imitates all of them "
-        "reaches the goal in about 15 % of its walks. A Decision Transformer learns from the same walks, and is "
-        "asked for the best return. How many of its walks reach the goal?",
+        "Of 1,600 walks through a maze one in five is as short as can be; the others wander, and nearly half never "
+        "arrive. An MLP that imitates all of them reaches the goal in about 15 % of its walks. A Decision "
+        "Transformer learns from the same walks, and is asked for the best return. How many of its walks reach the "
+        "goal?",
         low=0,
         high=100,
         unit="%",
@@ -131,7 +132,7 @@ BETS = {
     "cheap": Bet(
         "Softmax attention compares each character with all before it; linear attention only updates its sums. In a "
         "small GPT (2 layers, heads of 32 features), from how many characters on does the linear one need fewer "
-        "operations?",
+        "operations? (Counted as it is run here: softmax with its masked half, linear attention in blocks of 32.)",
         low=0,
         high=512,
         unit="characters",
