@@ -55,7 +55,7 @@ def test_the_shipped_runs_are_those_of_the_plan(runs):
 
 def test_the_learners_line_is_that_of_the_library(runs):
     x, y = columns(runs["grid"][-5:], "tokens", "test")
-    a, b = laws.exponents(runs["grid"][-5:], "tokens", exercises.power_law)
+    a, b = exercises.power_law(x, y)
     assert a > 0 and b > 0 and torch.allclose(a * x**-b, y, rtol=0.1)
 
 
