@@ -10,7 +10,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 
 import psutil
@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from course_lib.commands.lessons import course_folder
+from course_lib.commands.lessons import CannotStart, course_folder
 
 GB = 1e9  # bytes
 FREE_MEMORY = 1.0  # GB: a lesson takes about half of it
@@ -70,9 +70,20 @@ def examine(checks: list[Callable[[], Finding]] | None = None) -> Iterator[Findi
             yield Finding(name=name, ok=False, found=f"{type(error).__name__}: {error}", remedy=AFRESH)
 
 
+def needed() -> tuple[str, list[Requirement], Path | None]:
+    """Which Python and packages the course needs, and its folder; None where the library is installed alone."""
+    try:
+        folder = course_folder()
+    except CannotStart:
+        own = [Requirement(line) for line in requires("course-lib") or () if "extra ==" not in line]
+        return metadata("course-lib")["Requires-Python"], own, None
+    with (folder / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)["project"]
+    return project["requires-python"], [Requirement(line) for line in project["dependencies"]], folder
+
+
 def check_interpreter() -> Finding:
-    with (course_folder() / "pyproject.toml").open("rb") as file:
-        wanted = tomllib.load(file)["project"]["requires-python"]
+    wanted, _, _ = needed()
     found = "{}.{}.{}".format(*sys.version_info)
     ok = Requirement(f"python{wanted}").specifier.contains(found)
     remedy = f"The course needs Python {wanted}: install one, delete .venv and run course.py with it."
@@ -81,11 +92,12 @@ def check_interpreter() -> Finding:
 
 def check_packages() -> Finding:
     """Every package that the course needs is there, within its bounds; others than the tested ones are named."""
-    with (course_folder() / "pyproject.toml").open("rb") as file:
-        wanted = [Requirement(line) for line in tomllib.load(file)["project"]["dependencies"]]
+    _, wanted, folder = needed()
     wrong = [problem for requirement in wanted if (problem := misfit(requirement))]
-    different = differing_versions(course_folder() / "constraints.txt")
+    different = differing_versions(folder / "constraints.txt") if folder else []
     found = f"{len(wanted)} needed, all there" if not wrong else "; ".join(wrong)
+    if folder is None:
+        found += "; the library alone, its lessons come with the course's own folder"
     if different:
         found += f" ({len(different)} not in the tested version: {', '.join(different)})"
     return Finding(name="packages", ok=not wrong, found=found, remedy=AFRESH if wrong else "")
@@ -189,7 +201,7 @@ def check_memory() -> Finding:
 
 
 def check_disk() -> Finding:
-    folder = course_folder()
+    folder = needed()[2] or Path(sys.prefix)
     free = shutil.disk_usage(folder).free / GB
     ok = free >= FREE_DISK
     remedy = f"Free at least {FREE_DISK:g} GB on the disk of {folder}."

@@ -96,6 +96,7 @@ class _Sitting:
     box: Box | None = None
     ran: list[Cell] = field(default_factory=list)  # those that did not end the box
     again: float = AGAIN_SECONDS  # left for running them again
+    place: int = 0  # where what the last cell printed begins
     attention: list[str] = field(default_factory=list)
 
     def judge_all(self) -> Verdict:

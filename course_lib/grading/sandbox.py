@@ -468,6 +468,8 @@ def _read(log: Any, start: int, most: int) -> bytes:
 def _why_not(complaint: str) -> str:
     """What to do about what bubblewrap, or our process in it, said."""
     last = complaint.splitlines()[-1] if complaint else ""
+    if "Unknown option" in last:
+        return f"The sandbox needs bubblewrap 0.8 or newer ({last}): update it"
     denied = ("namespace", "uid map", "Operation not permitted", "Permission denied")
     if any(sign in last for sign in denied) and "source path" not in last:  # a file that cannot be shown
         return f"This system denies what the sandbox needs ({last}); {ALLOW}"

@@ -278,6 +278,7 @@ def test_without_walls_the_same_answers_come():
     [
         ("bwrap: No permissions to create a new namespace", "sudo sysctl"),
         ("bwrap: Can't find source path /x: Permission denied", "The sandbox does not start: bwrap"),
+        ("bwrap: Unknown option --disable-userns", "bubblewrap 0.8 or newer"),
         ("", "ended without a word"),
     ],
 )
