@@ -15,6 +15,7 @@ from course_lib.models.bert import BERTConfig
 from course_lib.models.bert_tasks import BERTForMaskedLM
 from course_lib.models.decision_transformer import DecisionTransformer, DecisionTransformerConfig
 from course_lib.models.gpt import GPT, GPTConfig
+from course_lib.models.llama import Llama, LlamaConfig
 from course_lib.models.mae import mae_base
 from course_lib.models.marian import Marian, MarianConfig
 from course_lib.models.resnet import ResNet, ResNetConfig
@@ -488,6 +489,7 @@ REAL = {
         DecisionTransformerConfig(state_dim=3, action_dim=2, max_steps=5, dim=4, depth=1, num_heads=2, mlp_dim=6)
     ),
     "gpt2": lambda: GPT(GPTConfig(**SMALL, context_length=5)),
+    "llama": lambda: Llama(LlamaConfig(**SMALL, mlp_dim=6, context_length=5, num_kv_heads=1)),
     "marian": lambda: Marian(
         MarianConfig(vocab_size=7, dim=4, depth=(1, 1), num_heads=(2, 2), mlp_dim=(6, 6), context_length=9)
     ),
