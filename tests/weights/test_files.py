@@ -233,7 +233,7 @@ def test_all_problems_are_named_up_to_six(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "llama"}, "model_type='llama'; the families that we open are bert, decision_transformer"),
+        ({"model_type": "mistral"}, "model_type='mistral'; the families that we open are bert, decision_transformer"),
         ({"model_type": "gone"}, "has no model_type"),
         ({"model_type": ["toy"]}, "the families that we open are"),
         ({"architectures": ["ToyForNothing"]}, r"ToyForNothing.*those that we open are ToyModel, ToyForSomething"),

@@ -105,8 +105,8 @@ def test_the_official_class_opens_what_we_save(kind, settings, tmp_path):
     with torch.no_grad():
         expected = their_output(theirs, tokens, PADDED)
         torch.testing.assert_close(their_output(again, tokens, PADDED), expected, rtol=0, atol=0)
-    carried = ["num_key_value_heads", "head_dim", "rms_norm_eps", "hidden_act"]
-    for name in carried + ["tie_word_embeddings"] * (kind is LlamaForCausalLM):  # without a head there is nothing to tie
+    tied = ["tie_word_embeddings"] if kind is LlamaForCausalLM else []  # without a head there is nothing to tie
+    for name in ["num_key_value_heads", "head_dim", "rms_norm_eps", "hidden_act", *tied]:
         assert getattr(again.config, name) == getattr(theirs.config, name)
     assert again.config.rope_parameters == theirs.config.rope_parameters
 
