@@ -166,6 +166,19 @@ def test_older_files_are_understood(tmp_path):
     torch.testing.assert_close(again(tokens), ours(tokens), rtol=0, atol=0)
 
 
+def test_a_tied_head_may_be_stored_twice_but_not_differently(tmp_path):
+    theirs = official(tie_word_embeddings=True)
+    ours, tokens, file = opened(theirs, tmp_path), batch(theirs), tmp_path / "model.safetensors"
+    tensors = load_file(file)
+    tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
+    save_file(tensors, file, metadata={"format": "pt"})
+    torch.testing.assert_close(weights.from_pretrained(tmp_path)(tokens), ours(tokens), rtol=0, atol=0)
+    tensors["lm_head.weight"][0, 0] += 1
+    save_file(tensors, file, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match="must be equal, since config.json ties them"):
+        weights.from_pretrained(tmp_path)
+
+
 SCALED = "we have only rotary positions that are not scaled"
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "original_max_position_embeddings": 8192}
 
@@ -175,6 +188,7 @@ LLAMA3 = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "original_max
     [
         ({"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}}, f"'linear'.*{SCALED}"),
         ({"rope_parameters": LLAMA3}, SCALED),
+        ({"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4}}, SCALED),
         ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, f"rope_scaling is .*'dynamic'.*{SCALED}"),
         ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}, SCALED),
         ({"rope_parameters": {"rope_type": "default", "rope_theta": "big"}}, "rope_theta must be a number"),
