@@ -198,9 +198,9 @@ def parts(card: Card, *, bet=None) -> Result:
     gain = {name: [plain - value for plain, value in zip(nats["GPT"], nats[name], strict=True)] for name in nats}
     return Result(
         figures.parts(nats, kept),
-        alt="Nats a token of the test text, three seeds each, fewer are better. RMSNorm, SwiGLU and grouped heads, each "
-        "alone, are close to the plain GPT. Rotary positions are far better, all four together, with biases or, as in "
-        "Llama, without, better still. Where heads are grouped the cache keeps half as many bytes.",
+        alt="Nats a token of the test text, three seeds each, fewer are better. RMSNorm, SwiGLU and grouped heads, "
+        "each alone, are close to the plain GPT. Rotary positions are far better, all four together, with biases or, as "
+        "in Llama, without, better still. Where heads are grouped the cache keeps half as many bytes.",
         claims=(
             ("rotary positions alone are over 0.2 nats ahead, every seed", min(gain["rotary"]) > 0.2),
             ("RMSNorm and SwiGLU alone are within 0.05 of GPT, on average",
@@ -214,8 +214,8 @@ def parts(card: Card, *, bet=None) -> Result:
         "a distance is. RMSNorm and SwiGLU, each alone, show nothing here at equal parameters and steps; SwiGLU also "
         "needed half the learning rate. Grouped heads are not there for a better loss: they halve what a cache keeps. "
         "All four are ahead of rotary positions alone. Parts do not simply add up: what shows nothing alone may help "
-        "beside another, and with one seed of each pair it was SwiGLU (the card has the numbers). Other sizes and longer "
-        "trainings were not tried; in a short one a learned table of positions has hardly been learned.",
+        "beside another, and with one seed of each pair it was SwiGLU (the card has the numbers). Other sizes and "
+        "longer trainings were not tried; in a short one a learned table of positions has hardly been learned.",
     )  # fmt: skip
 
 
