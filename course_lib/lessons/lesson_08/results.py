@@ -199,8 +199,8 @@ def parts(card: Card, *, bet=None) -> Result:
     return Result(
         figures.parts(nats, kept),
         alt="Nats a token of the test text, three seeds each, fewer are better. RMSNorm, SwiGLU and grouped heads, "
-        "each alone, are close to the plain GPT. Rotary positions are far better, all four together, with biases or, as "
-        "in Llama, without, better still. Where heads are grouped the cache keeps half as many bytes.",
+        "each alone, are close to the plain GPT. Rotary positions are far better, all four together, with biases or, "
+        "as in Llama, without, better still. Where heads are grouped the cache keeps half as many bytes.",
         claims=(
             ("rotary positions alone are over 0.2 nats ahead, every seed", min(gain["rotary"]) > 0.2),
             ("RMSNorm and SwiGLU alone are within 0.05 of GPT, on average",
