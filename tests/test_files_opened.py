@@ -17,6 +17,7 @@ from course_lib.models.fcn import FCN, FCNConfig
 from course_lib.models.flamingo import Flamingo, FlamingoConfig
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.models.imitation import GAIL, ImitationConfig
+from course_lib.models.llama import Llama, LlamaConfig
 from course_lib.models.mae import mae_base
 from course_lib.models.marian import Marian, MarianConfig
 from course_lib.models.mixer import Mixer, MixerConfig
@@ -45,6 +46,7 @@ LANGUAGE, TEXT = GPTConfig(vocab_size=9, **SIZES), BERTConfig(vocab_size=9, mlp_
 VIT = ViTConfig(**IMAGE | {"num_classes": None})
 MODELS = {  # name: (most files, model, what it is called with)
     "GPT": (4, lambda: GPT(GPTConfig(vocab_size=9, **SIZES)), (TOKENS,)),
+    "Llama": (5, lambda: Llama(LlamaConfig(vocab_size=9, mlp_dim=8, num_kv_heads=1, **SIZES)), (TOKENS,)),
     "attention alone": (3, lambda: AttentionOnly(AttentionOnlyConfig()), (TOKENS,)),
     "BERT": (3, lambda: BERT(BERTConfig(vocab_size=9, mlp_dim=8, **SIZES)), (TOKENS,)),
     "BERT, masked words": (4, lambda: BERTForMaskedLM(BERTConfig(vocab_size=9, mlp_dim=8, **SIZES)), (TOKENS,)),

@@ -3,7 +3,8 @@
 Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv 1706.03762 (sinusoids). Raffel et al., "Exploring the
 limits of transfer learning with a unified text-to-text Transformer", JMLR 2020, arXiv 1910.10683 (relative positions).
 He et al., "Masked autoencoders are scalable vision learners", CVPR 2022, arXiv 2111.06377 (two dimensions).
-Dosovitskiy et al., "An image is worth 16x16 words", ICLR 2021, arXiv 2010.11929 (images of other sizes).
+Dosovitskiy et al., "An image is worth 16x16 words", ICLR 2021, arXiv 2010.11929 (images of other sizes). Su et al.,
+"RoFormer: enhanced Transformer with rotary position embedding", 2021, arXiv 2104.09864 (rotations).
 """
 
 import math
@@ -91,3 +92,29 @@ def fit_positions(
     first, rest = table.tensor_split([table.shape[1] - grid[0] * grid[1]], dim=1)
     picture = interpolate_positions(rest[0].unflatten(0, grid), *new_grid)
     return torch.cat([first, picture.flatten(0, 1)[None]], dim=1)
+
+
+def rotary_turns(length: int, dim: int, *, base: float = 10_000.0) -> Float[Tensor, "{length} 2 {dim}//2"]:
+    """cos(m theta_i) and sin(m theta_i) of position m, theta_i = base^(-2i/dim): Su et al. 2021, section 3.2.2.
+
+    Positions and pairs i count from 0: the first pair turns fastest, by one radian at each position.
+    Raises ValueError if `dim` is odd or a size is not positive.
+    """
+    if length < 1 or dim < 2 or dim % 2:
+        raise ValueError(f"length must be at least 1 and dim even and at least 2, got length={length}, dim={dim}")
+    # in float32 and in this order, as the released code: at position 4,000 another order turns by 2e-4 more or less
+    theta = 1.0 / base ** (torch.arange(0, dim, 2).float() / dim)
+    angle = torch.arange(length).float()[:, None] * theta
+    return torch.stack([angle.cos(), angle.sin()], dim=1)
+
+
+def rotate(x: Float[Tensor, "*B T d"], turns: Float[Tensor, "T two half"]) -> Float[Tensor, "*B T d"]:
+    """R_m x_m: each pair of numbers of a query or key turns by its position's angles, Su et al. 2021, eqs. (14)-(15).
+
+    (a, b) -> (a cos - b sin, a sin + b cos). The score of a turned query and a turned key, (R_m q)^T R_n k =
+    q^T R_{n-m} k, depends on their distance alone: eq. (16). Differs from the paper in which numbers make a pair: i and
+    i + d/2, as Hugging Face keeps Llama, not neighbours. It is another order of the rows of W^Q and W^K, no more.
+    """
+    cos, sin = turns.unbind(dim=1)
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)

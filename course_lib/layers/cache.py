@@ -30,6 +30,13 @@ class KVCache:
         self.context_mask: Bool[Tensor, "B 1 1 T_k"] | None = None
         self._store: KeysValues | None = None
 
+    @property
+    def past(self) -> KeysValues | None:
+        """All that is kept, of positions 0, 1, ...: None before the first `append`."""
+        if self._store is None:
+            return None
+        return KeysValues(*(kept[:, :, : self.length] for kept in self._store))
+
     def append(self, k: Float[Tensor, "B H T d"], v: Float[Tensor, "B H T d"]) -> KeysValues:
         """Stores new positions and returns all of them, old and new."""
         end = self.length + k.shape[2]

@@ -4,8 +4,11 @@ the order.
 Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv 1706.03762, section 3. Ba, Kiros & Hinton, "Layer
 normalization", 2016, arXiv 1607.06450. Xiong et al., "On layer normalization in the Transformer architecture", 2020,
 arXiv 2002.04745 (pre-norm and post-norm). Shazeer, "GLU variants improve Transformer", 2020, arXiv 2002.05202. Raffel
-et al., JMLR 2020, arXiv 1910.10683, section 2.1 (a bias for each distance). Glorot & Bengio, "Understanding the
-difficulty of training deep feedforward neural networks", AISTATS 2010 (first weights).
+et al., JMLR 2020, arXiv 1910.10683, section 2.1 (a bias for each distance). Su et al., 2021, arXiv 2104.09864 (rotary
+positions). Shazeer, "Fast Transformer decoding: one write-head is all you need", 2019, arXiv 1911.02150, and Ainslie et
+al., "GQA: training generalized multi-query Transformer models", EMNLP 2023, arXiv 2305.13245 (shared keys and values).
+Glorot & Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010 (first
+weights).
 """
 
 from collections.abc import Callable
@@ -18,7 +21,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from course_lib.functional.attention import attention
-from course_lib.functional.positions import relative_buckets, sinusoidal_positions
+from course_lib.functional.positions import relative_buckets, rotary_turns, rotate, sinusoidal_positions
 from course_lib.layers.cache import KeysValues, KVCache
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -37,7 +40,11 @@ class MultiHeadAttention(nn.Module):
     that takes the same, such as `partial(local_attention, window=8)`. `dropout` is the share of weights dropped in
     training; `scale` replaces 1/sqrt(d_k). Differs from the paper in that the projections have a bias, unless `bias` is
     False; `qkv_bias` says it for those of queries, keys and values alone.
-    Raises ValueError if `dim` is no multiple of `num_heads` and no `head_dim` is given, or an argument is out of range.
+    With fewer `num_kv_heads` each key and value head serves a group of query heads, Ainslie et al. 2023, section 2.2:
+    a cache keeps these alone. With one it is multi-query attention, Shazeer 2019, section 3. `rotary` turns queries and
+    keys by their positions; keys are kept as they were turned, since their positions stay.
+    Raises ValueError if `dim` is no multiple of `num_heads` and no `head_dim` is given, `num_heads` is no multiple of
+    `num_kv_heads`, or an argument is out of range.
     """
 
     def __init__(
@@ -45,6 +52,7 @@ class MultiHeadAttention(nn.Module):
         dim: int,
         num_heads: int,
         *,
+        num_kv_heads: int | None = None,
         head_dim: int | None = None,
         context_dim: int | None = None,
         bias: bool = True,
@@ -52,6 +60,7 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
         scale: float | None = None,
         attend: Callable[..., Tensor] = attention,
+        rotary: "RotaryPositions | None" = None,
     ):
         super().__init__()
         if num_heads < 1 or dim < 1 or (head_dim is None and dim % num_heads):
@@ -61,12 +70,17 @@ class MultiHeadAttention(nn.Module):
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout is a probability from 0 up to, but not including, 1; got {dropout}")
         self.num_heads, self.dropout, self.scale, self.attend = num_heads, dropout, scale, attend
+        self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        if self.num_kv_heads < 1 or num_heads % self.num_kv_heads:
+            raise ValueError(f"num_heads must be a multiple of num_kv_heads, got {num_heads} and {num_kv_heads}")
+        self.head_dim = dim // num_heads if head_dim is None else head_dim
+        self.rotary = rotary
         context_dim = dim if context_dim is None else context_dim
-        inner_dim = dim if head_dim is None else num_heads * head_dim
+        inner_dim, shared_dim = num_heads * self.head_dim, self.num_kv_heads * self.head_dim
         qkv_bias = bias if qkv_bias is None else qkv_bias
         self.q_proj = nn.Linear(dim, inner_dim, bias=qkv_bias)
-        self.k_proj = nn.Linear(context_dim, inner_dim, bias=qkv_bias)
-        self.v_proj = nn.Linear(context_dim, inner_dim, bias=qkv_bias)
+        self.k_proj = nn.Linear(context_dim, shared_dim, bias=qkv_bias)
+        self.v_proj = nn.Linear(context_dim, shared_dim, bias=qkv_bias)
         self.o_proj = nn.Linear(inner_dim, dim, bias=bias)
         xavier_weights(self)
 
@@ -87,10 +101,17 @@ class MultiHeadAttention(nn.Module):
         Raises ValueError if the arguments do not fit together.
         """
         check_axes(x, context, mask, cache)
+        if self.rotary is not None and context is not None:
+            raise ValueError("rotary positions are for self-attention: those of a context are not comparable with x's")
         q = self.split(self.q_proj(x))
         k, v = context if isinstance(context, KeysValues) else self.keys_values(x if context is None else context)
+        if self.rotary is not None:
+            start = 0 if cache is None else cache.length
+            q, k = self.rotary(q, start=start), self.rotary(k, start=start)
         if cache is not None:
             k, v = cache.append(k, v)
+        if self.num_kv_heads < self.num_heads:
+            k, v = (t.repeat_interleave(self.num_heads // self.num_kv_heads, dim=1) for t in (k, v))
         dropout = self.dropout if self.training else 0.0
         heads = self.attend(q, k, v, mask=mask, bias=score_bias, causal=causal, scale=self.scale, dropout=dropout)
         return self.o_proj(heads.transpose(1, 2).flatten(2))  # (B, T_q, H d)
@@ -101,10 +122,11 @@ class MultiHeadAttention(nn.Module):
 
     def split(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B H T d"]:
         # as einops' "b t (h d) -> b h t d", which would take a tenth of the time of a step of a small model
-        return x.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
+        return x.unflatten(2, (-1, self.head_dim)).transpose(1, 2)
 
     def extra_repr(self) -> str:
-        return f"num_heads={self.num_heads}, dropout={self.dropout}, scale={self.scale}"
+        shared = f", num_kv_heads={self.num_kv_heads}" if self.num_kv_heads < self.num_heads else ""
+        return f"num_heads={self.num_heads}{shared}, dropout={self.dropout}, scale={self.scale}"
 
 
 def check_axes(x: Tensor, context: Tensor | KeysValues | None, mask: Tensor | None, cache: KVCache | None) -> None:
@@ -123,8 +145,8 @@ def check_axes(x: Tensor, context: Tensor | KeysValues | None, mask: Tensor | No
 class FeedForward(nn.Module):
     """FFN(x) = W_2 act(W_1 x + b_1) + b_2 at each position, Vaswani et al. 2017, eq. (2).
 
-    `gated` multiplies by a second projection, W_2 (act(W_g x) * W_1 x), as in Shazeer 2020, eq. (6). `dropout` is the
-    share of inner units dropped in training.
+    `gated` multiplies by a second projection, W_2 (act(W_g x) * W_1 x), as in Shazeer 2020, eq. (6): with
+    `activation="silu"` and no bias SwiGLU. `dropout` is the share of inner units dropped in training.
     Raises ValueError for an unknown `activation`.
     """
 
@@ -314,6 +336,21 @@ class LearnedPositions(nn.Module):
         In cached decoding `start` is the number of tokens before; with padding at the left the rows differ.
         """
         return x + _rows(self.table, start, x.shape[1], positions)
+
+
+class RotaryPositions(nn.Module):
+    """R_m x_m: queries or keys turned by their position's angles, Su et al. 2021, eq. (14); nothing is learned.
+
+    Raises ValueError if `head_dim` is odd or, in `forward`, if a position is `context_length` or more.
+    """
+
+    def __init__(self, head_dim: int, context_length: int, *, base: float = 10_000.0):
+        super().__init__()
+        self.register_buffer("turns", rotary_turns(context_length, head_dim, base=base), persistent=False)
+
+    def forward(self, x: Float[Tensor, "B H T d"], *, start: int = 0) -> Float[Tensor, "B H T d"]:
+        """Turns positions start, start + 1, ...: padding counts, which at the left changes no distance."""
+        return rotate(x, _rows(self.turns, start, x.shape[2], None))
 
 
 class RelativePositionBias(nn.Module):

@@ -13,6 +13,7 @@ from course_lib.data.prose import prose_splits
 from course_lib.functional.metrics import bits_per_byte
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.models.kneser_ney import KneserNey, KneserNeyConfig
+from course_lib.models.llama import Llama
 from course_lib.models.recurrent import CharacterLM, RecurrentConfig
 from course_lib.text.bpe import ByteLevelBPE
 from course_lib.text.characters import CharacterTokenizer
@@ -184,7 +185,7 @@ def recurrent_nats(model: CharacterLM, ids: Int[Tensor, " T"], *, part: int = 51
     return torch.cat(nats)
 
 
-def window_nats(model: GPT, ids: Int[Tensor, " T"]) -> Float[Tensor, " N"]:
+def window_nats(model: GPT | Llama, ids: Int[Tensor, " T"]) -> Float[Tensor, " N"]:
     """Each window scores its second half, the first window all of it."""
     length = min(model.config.context_length, len(ids) - 1)
     stride = max(1, length // 2)

@@ -38,6 +38,7 @@ FAMILIES = {  # by model_type: the module of its table, and those of its models
     "bert": ("course_lib.weights.bert", "course_lib.models.bert", "course_lib.models.bert_tasks"),
     "decision_transformer": ("course_lib.weights.decision_transformer", "course_lib.models.decision_transformer"),
     "gpt2": ("course_lib.weights.gpt2", "course_lib.models.gpt"),
+    "llama": ("course_lib.weights.llama", "course_lib.models.llama"),
     "marian": ("course_lib.weights.marian", "course_lib.models.marian"),
     "resnet": ("course_lib.weights.resnet", "course_lib.models.resnet"),
     "swin": ("course_lib.weights.swin", "course_lib.models.swin"),

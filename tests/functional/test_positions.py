@@ -6,6 +6,8 @@ import torch
 from course_lib.functional.positions import (
     interpolate_positions,
     relative_buckets,
+    rotary_turns,
+    rotate,
     sinusoidal_positions,
     sinusoidal_positions_2d,
 )
@@ -126,3 +128,56 @@ def test_positions_of_the_same_size_stay_and_none_are_refused():
     torch.testing.assert_close(interpolate_positions(positions, 3, 4), positions)
     with pytest.raises(ValueError, match=r"at least one patch in each direction, got 0 x 4"):
         interpolate_positions(positions, 0, 4)
+
+
+def test_a_pair_is_turned_by_its_own_angle_at_each_position():
+    x, turned = torch.randn(7, 6, dtype=torch.float64), torch.empty(7, 6, dtype=torch.float64)
+    for m in range(7):
+        for i in range(3):
+            angle = m * 10_000 ** (-2 * i / 6)
+            matrix = [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
+            turned[m, [i, i + 3]] = torch.tensor(matrix, dtype=torch.float64) @ x[m, [i, i + 3]]
+    torch.testing.assert_close(rotate(x, rotary_turns(7, 6).double()), turned, atol=1e-6, rtol=0)
+
+
+def test_in_another_order_the_pairs_are_the_paper_s_neighbours():
+    """Eq. (34): x cos + (-x_2, x_1, -x_4, x_3, ...) sin, with each angle twice."""
+    torch.manual_seed(0)
+    x, turns = torch.randn(2, 5, 8), rotary_turns(5, 8, base=100.0)
+    cos, sin = (wave.repeat_interleave(2, dim=-1) for wave in turns.unbind(1))
+    paper = x * cos + torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).flatten(-2) * sin
+    order = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])
+    torch.testing.assert_close(rotate(x[..., order], turns), paper[..., order], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("base", [10_000.0, 5.0])
+def test_scores_of_rotated_queries_and_keys_depend_on_the_distance_only(base):
+    torch.manual_seed(0)
+    q, k = torch.randn(2, 8, dtype=torch.float64)
+    turns = rotary_turns(30, 8, base=base).double()
+    scores = rotate(q.expand(30, 8), turns) @ rotate(k.expand(30, 8), turns).T
+    for distance in (-9, 0, 3, 12):
+        diagonal = scores.diagonal(distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=0)
+    assert (scores[0] - scores[0, 0])[1:].abs().min() > 1e-3  # and they do depend on it
+    torch.testing.assert_close(scores[0, 0], q @ k, atol=1e-12, rtol=0)
+
+
+def test_rotating_keeps_every_length():
+    torch.manual_seed(0)
+    x = torch.randn(3, 50, 6)
+    torch.testing.assert_close(rotate(x, rotary_turns(50, 6)).norm(dim=-1), x.norm(dim=-1))
+
+
+def test_the_first_pair_turns_by_one_radian_and_a_larger_base_slows_the_others():
+    slow, fast = rotary_turns(3, 8, base=1e6), rotary_turns(3, 8, base=10.0)
+    for turns, base in ((slow, 1e6), (fast, 10.0)):
+        angles = torch.atan2(turns[1, 1], turns[1, 0])
+        torch.testing.assert_close(angles, torch.tensor([base ** (-i / 4) for i in range(4)]))
+    assert torch.equal(slow[0], torch.tensor([[1.0] * 4, [0.0] * 4]))
+
+
+@pytest.mark.parametrize(("length", "dim"), [(0, 4), (5, 3), (5, 0)])
+def test_bad_sizes_of_rotations_are_named(length, dim):
+    with pytest.raises(ValueError, match=f"length={length}, dim={dim}"):
+        rotary_turns(length, dim)

@@ -6,6 +6,8 @@ from transformers import (
     GenerationConfig,
     GPT2Config,
     GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
     MarianConfig,
     MarianMTModel,
     T5Config,
@@ -26,6 +28,12 @@ def gpt2():
     )
 
 
+def llama():
+    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "max_position_embeddings": 32}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True}
+    return LlamaForCausalLM(LlamaConfig(**sizes, **heads, vocab_size=VOCAB, bos_token_id=END, eos_token_id=END))
+
+
 def marian():
     sides = {
         f"{side}_{name}": value
@@ -42,7 +50,8 @@ def t5():
 
 
 # with the standard deviation and the seed of weights that end some sequences and not others
-OFFICIAL = {"GPT-2": (gpt2, 0.5, 4), "Marian": (marian, 0.3, 11), "T5": (t5, 0.5, 10)}
+DECODERS = ("GPT-2", "Llama")  # without a source
+OFFICIAL = {"GPT-2": (gpt2, 0.5, 4), "Llama": (llama, 0.5, 1), "Marian": (marian, 0.3, 11), "T5": (t5, 0.5, 10)}
 
 
 @pytest.fixture(scope="module", params=OFFICIAL)
@@ -79,21 +88,21 @@ def official(pair, prompts, *, max_new_tokens, end_id, **settings):
             max_new_tokens=max_new_tokens,
             eos_token_id=end_id,
             pad_token_id=PAD,
-            decoder_start_token_id=None if name == "GPT-2" else PAD,
+            decoder_start_token_id=None if name in DECODERS else PAD,
             do_sample=False,
             return_dict_in_generate=True,
             output_scores=True,
             **settings,
         ),
     )
-    skip = T if name == "GPT-2" else 1
+    skip = T if name in DECODERS else 1
     return output.sequences[:, skip:], getattr(output, "sequences_scores", None)
 
 
 def ours(pair, prompts, write, **settings):
     name, model, _ = pair
     tokens, valid = prompts
-    if name == "GPT-2":
+    if name in DECODERS:
         return write(model, tokens, valid=valid, pad_id=PAD, **settings)
     start = torch.full((B, 1), PAD)
     with torch.no_grad():

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from course_lib.functional.recurrent import LSTMState
-from course_lib.layers.cache import DecoderCache, KeysValues, RecurrentCache, check_left_padded, place
+from course_lib.layers.cache import DecoderCache, KeysValues, KVCache, RecurrentCache, check_left_padded, place
 
 LEFT_PADDED = torch.tensor([[False, False, True], [True, True, True]])
 
@@ -94,3 +94,10 @@ def test_prompts_must_end_in_a_real_token():
     check_left_padded(torch.tensor([[False, True], [True, True]]))
     with pytest.raises(ValueError, match="row 1 ends in padding"):
         check_left_padded(torch.tensor([[True, True], [True, False]]))
+
+
+def test_what_is_kept_can_be_looked_at():
+    cache, k, v = KVCache(5), *torch.randn(2, 3, 2, 4, 1)
+    assert cache.past is None
+    cache.append(k[:, :, :3], v[:, :, :3])
+    assert torch.equal(cache.past.k, k[:, :, :3]) and torch.equal(cache.past.v, v[:, :, :3])

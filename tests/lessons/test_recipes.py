@@ -20,7 +20,7 @@ from course_lib.lessons.lesson_04 import remember
 from course_lib.lessons.lesson_06.recipes import translator as transformer
 from course_lib.lessons.lesson_06.recipes import tricks
 from course_lib.lessons.lesson_07.recipes import few_labels, parallel
-from course_lib.lessons.lesson_08 import induction
+from course_lib.lessons.lesson_08 import induction, modern
 from course_lib.lessons.lesson_09 import recipes as scaling
 from course_lib.lessons.lesson_10 import recipes as alignment
 from course_lib.lessons.lesson_11 import recipes as vit
@@ -46,6 +46,11 @@ VIT, SWIN = {"depth": 1, "images": None}, {"size": 8, "patch_size": 2, "window_s
 def few_names():
     """Every fortieth name of each split."""
     return NameSplits(*(part[::40] for part in name_splits()))
+
+
+def few_characters(vocab_size):
+    """The short prose of the fixture below, in characters."""
+    return language_models.tokenized_prose(None)
 
 
 SMALL = {  # name -> settings of every contestant that has them; constants
@@ -74,6 +79,7 @@ SMALL = {  # name -> settings of every contestant that has them; constants
     "gpt": (LANGUAGE, {}),
     "gpt_characters": (LANGUAGE, {}),
     "gpt_short": (LANGUAGE, {}),
+    "modern_decoder": (LANGUAGE, {(modern, "tokenized_prose"): few_characters}),
     "induction": ({"head_dim": 8}, {(induction, "HELD_OUT_ROWS"): 20}),
     "scaling": (
         {

@@ -29,6 +29,7 @@ from course_lib.models.fcn import FCN, FCNConfig
 from course_lib.models.flamingo import Flamingo, FlamingoConfig
 from course_lib.models.gpt import GPT, GPTConfig, gpt_lesson
 from course_lib.models.imitation import ImitationConfig, Policy
+from course_lib.models.llama import Llama, LlamaConfig
 from course_lib.models.mae import MAE, MAEConfig, MAEEncoder
 from course_lib.models.marian import Marian, MarianConfig
 from course_lib.models.mixer import Mixer, MixerConfig
@@ -133,6 +134,15 @@ TABLE = {
         inputs=lambda: (tokens(),),
         encoded=lambda model, x: model.encode(model.embed(x)),
         headed=lambda model, h: h @ model.token_embed.weight.T,
+        maps={"": SQUARE},
+    ),
+    "Llama": Case(
+        build=lambda: Llama(
+            LlamaConfig(vocab_size=VOCAB, context_length=6, dim=8, depth=2, num_heads=2, num_kv_heads=1, mlp_dim=12)
+        ),
+        inputs=lambda: (tokens(),),
+        encoded=lambda model, x: model.encode(model.embed(x)),
+        headed=lambda model, h: model.head(h),
         maps={"": SQUARE},
     ),
     "attention alone": Case(

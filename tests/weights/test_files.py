@@ -15,6 +15,7 @@ from course_lib.models.bert import BERTConfig
 from course_lib.models.bert_tasks import BERTForMaskedLM
 from course_lib.models.decision_transformer import DecisionTransformer, DecisionTransformerConfig
 from course_lib.models.gpt import GPT, GPTConfig
+from course_lib.models.llama import Llama, LlamaConfig
 from course_lib.models.mae import mae_base
 from course_lib.models.marian import Marian, MarianConfig
 from course_lib.models.resnet import ResNet, ResNetConfig
@@ -232,7 +233,7 @@ def test_all_problems_are_named_up_to_six(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "llama"}, "model_type='llama'; the families that we open are bert, decision_transformer"),
+        ({"model_type": "mistral"}, "model_type='mistral'; the families that we open are bert, decision_transformer"),
         ({"model_type": "gone"}, "has no model_type"),
         ({"model_type": ["toy"]}, "the families that we open are"),
         ({"architectures": ["ToyForNothing"]}, r"ToyForNothing.*those that we open are ToyModel, ToyForSomething"),
@@ -478,6 +479,7 @@ REAL = {
         DecisionTransformerConfig(state_dim=3, action_dim=2, max_steps=5, dim=4, depth=1, num_heads=2, mlp_dim=6)
     ),
     "gpt2": lambda: GPT(GPTConfig(**SMALL, context_length=5)),
+    "llama": lambda: Llama(LlamaConfig(**SMALL, mlp_dim=6, context_length=5, num_kv_heads=1)),
     "marian": lambda: Marian(
         MarianConfig(vocab_size=7, dim=4, depth=(1, 1), num_heads=(2, 2), mlp_dim=(6, 6), context_length=9)
     ),

@@ -146,6 +146,23 @@ def induction(
     return fig
 
 
+def parts(nats: Mapping[str, Sequence[float]], kept: Mapping[str, float]) -> Figure:
+    """Nats a token of the GPT with each part of today's in it, one value for each seed, and what its cache keeps."""
+    fig, axes = figure(11, 4.6)
+    plain, right = np.mean(nats["GPT"]), max(map(max, nats.values()))
+    axes.axvline(plain, color=GREY, linestyle=":")
+    for place, (name, values) in enumerate(nats.items()):
+        colour = HERO if name in ("all four", "Llama") else COUNTED if name == "GPT" else OTHER
+        axes.plot(values, [-place] * len(values), "o", color=colour, markersize=10)
+        label = f"{name}: {np.mean(values):.2f}, {kept[name]:,.0f} bytes"
+        axes.text(max(values) + 0.015, -place, label, color=colour, va="center", fontsize=13)
+    axes.set(xlabel="nats a token of the test text (fewer is better); bytes a token that the cache keeps")
+    axes.set(xlim=(None, right + 0.25), ylim=(-len(nats) + 0.4, 0.6))
+    axes.set_yticks([])
+    axes.set_title("One part carries the gain, another halves the cache")
+    return fig
+
+
 def looks(maps: Float[Tensor, "L T T"], period: int, right: float) -> Figure:
     """Where each layer looks in one row, while it learns."""
     fig, panels = figure(3.1 * len(maps), 2.9, columns=len(maps), squeeze=False)

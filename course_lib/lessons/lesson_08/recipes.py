@@ -1,7 +1,7 @@
 """Lesson 08: a GPT of English prose on tokens, and one on characters, on equal terms with the RNN and the LSTM; the
-lesson's own short training beside an LSTM on the same tokens; and induction heads."""
+lesson's own short training beside an LSTM on the same tokens; induction heads; and the parts of today's decoders."""
 
-from course_lib.lessons.lesson_08 import induction
+from course_lib.lessons.lesson_08 import induction, modern
 from course_lib.training.language_models import (
     LanguageSettings,
     language_recipe,
@@ -60,4 +60,5 @@ RECIPES = {
         timed=("GPT", "LSTM"),
     ),
     "induction": induction.RECIPE,
+    "modern_decoder": modern.RECIPE,
 }

@@ -1,0 +1,136 @@
+"""Rotary positions, and keys and values that heads share, inside of multi-head attention."""
+
+import pytest
+import torch
+from torch import nn
+
+from course_lib.functional.attention import attention
+from course_lib.layers.cache import KVCache
+from course_lib.layers.transformer import MultiHeadAttention, RotaryPositions
+
+DIM, HEADS = 16, 4
+
+
+def make(**arguments):
+    """A layer with large random weights, in double precision."""
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(DIM, HEADS, **arguments).double()
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    return layer
+
+
+def rotary(base=10_000.0):
+    return RotaryPositions(DIM // HEADS, 12, base=base)
+
+
+def inputs(length=7, rows=2):
+    return torch.randn(rows, length, DIM, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+
+def repeated(layer):
+    """Plain multi-head attention whose key and value heads are the shared ones, each once for every head of a group."""
+    plain, group = make(rotary=layer.rotary), HEADS // layer.num_kv_heads
+    state = layer.state_dict()
+    for name in ("k_proj.weight", "k_proj.bias", "v_proj.weight", "v_proj.bias"):
+        heads = state[name].unflatten(0, (layer.num_kv_heads, -1))
+        state[name] = heads.repeat_interleave(group, dim=0).flatten(0, 1)
+    plain.load_state_dict(state)
+    return plain
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("turns", [None, rotary()])
+@pytest.mark.parametrize("num_kv_heads", [1, 2])
+def test_shared_heads_are_heads_repeated_in_their_group(num_kv_heads, turns, causal):
+    layer, x = make(num_kv_heads=num_kv_heads, rotary=turns), inputs()
+    output, expected = layer(x, causal=causal), repeated(layer)(x, causal=causal)
+    torch.testing.assert_close(output, expected, atol=1e-12, rtol=0)
+
+
+def test_as_many_shared_heads_as_heads_are_plain_multi_head_attention():
+    plain, grouped, x = make(), make(num_kv_heads=HEADS), inputs()
+    assert torch.equal(grouped(x), plain(x)) and str(grouped) == str(plain)
+
+
+def test_gradients_of_a_shared_head_are_the_sum_over_its_group():
+    layer, x = make(num_kv_heads=2), inputs()
+    plain = repeated(layer)
+    for each in (layer, plain):
+        each(x, causal=True).square().sum().backward()
+    parts = plain.v_proj.weight.grad.unflatten(0, (2, 2, -1))
+    torch.testing.assert_close(layer.v_proj.weight.grad, parts.sum(dim=1).flatten(0, 1), atol=1e-10, rtol=0)
+
+
+def test_shared_heads_save_parameters_and_say_so():
+    layer = make(num_kv_heads=1)
+    assert layer.k_proj.out_features == layer.v_proj.out_features == DIM // HEADS
+    assert layer.q_proj.out_features == layer.o_proj.out_features == DIM
+    assert "num_kv_heads=1" in str(layer)
+
+
+def test_a_context_s_keys_are_shared_too():
+    layer, x = make(num_kv_heads=2), inputs()
+    context = inputs(5)
+    seen = layer.keys_values(context)
+    assert seen.k.shape == (2, 2, 5, 4)
+    torch.testing.assert_close(layer(x, seen), repeated(layer)(x, context), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("chunks", [1, 3, [5, 1, 2], 8])
+@pytest.mark.parametrize("num_kv_heads", [1, 4])
+@torch.no_grad()
+def test_cached_equals_uncached_with_rotations(num_kv_heads, chunks):
+    layer, x, cache = make(num_kv_heads=num_kv_heads, rotary=rotary()), inputs(8), KVCache(8)
+    pieces = [layer(piece, causal=True, cache=cache) for piece in x.split(chunks, dim=1)]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), layer(x, causal=True), atol=1e-12, rtol=0)
+    assert cache.past.k.shape == (2, num_kv_heads, 8, 4)
+
+
+def test_rotary_attention_is_attention_of_turned_queries_and_keys_but_not_values():
+    layer, x, turn = make(rotary=rotary()), inputs(), rotary().double()
+    q, (k, v) = layer.split(layer.q_proj(x)), layer.keys_values(x)
+    heads = attention(turn(q), turn(k), v)
+    torch.testing.assert_close(layer(x), layer.o_proj(heads.transpose(1, 2).flatten(2)), atol=1e-6, rtol=0)
+
+
+@torch.no_grad()
+def test_only_the_distance_counts():
+    """The same tokens three places later, after others that nobody may look at, give the same."""
+    layer, x = make(rotary=rotary()), inputs(6)
+    later = torch.cat([inputs(3, rows=2), x], dim=1)
+    mask = (torch.arange(9) >= 3)[None, None, None]
+    torch.testing.assert_close(layer(later, mask=mask)[:, 3:], layer(x), atol=1e-6, rtol=0)
+
+
+@torch.no_grad()
+def test_rotations_break_permutation_equivariance():
+    x, order = inputs(6), torch.tensor([5, 4, 3, 2, 1, 0])
+    torch.testing.assert_close(make()(x[:, order]), make()(x)[:, order], atol=1e-12, rtol=0)
+    layer = make(rotary=rotary())
+    assert (layer(x[:, order]) - layer(x)[:, order]).abs().max() > 1e-3
+
+
+def test_nothing_is_learned_or_stored_of_rotations():
+    turns = rotary()
+    assert not list(turns.parameters()) and not turns.state_dict()
+    assert make(rotary=turns).state_dict().keys() == make().state_dict().keys()
+
+
+def test_a_later_start_gives_the_later_turns():
+    turns, x = rotary(), torch.randn(2, 3, 7, 4)
+    torch.testing.assert_close(turns(x[:, :, 4:], start=4), turns(x)[:, :, 4:])
+    assert not torch.allclose(turns(x[:, :, 4:]), turns(x)[:, :, 4:])
+
+
+def test_what_does_not_fit_is_named():
+    with pytest.raises(ValueError, match="num_heads must be a multiple of num_kv_heads, got 4 and 3"):
+        make(num_kv_heads=3)
+    with pytest.raises(ValueError, match="got 4 and 0"):
+        make(num_kv_heads=0)
+    with pytest.raises(ValueError, match="rotary positions are for self-attention"):
+        make(rotary=rotary())(inputs(), inputs())
+    with pytest.raises(ValueError, match="positions 0 to 12 .* 0 to 11"):
+        make(rotary=rotary())(inputs(13))
+    with pytest.raises(ValueError, match="dim even and at least 2, got length=4, dim=3"):
+        RotaryPositions(3, 4)

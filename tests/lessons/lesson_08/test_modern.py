@@ -1,0 +1,95 @@
+import pytest
+import torch
+from torch import nn
+
+from course_lib.generation import greedy
+from course_lib.layers.transformer import LearnedPositions
+from course_lib.lessons.lesson_08 import modern
+from course_lib.models.gpt import GPT, GPTConfig
+from course_lib.models.llama import Llama, LlamaConfig
+
+SIZES = {"vocab_size": 30, "context_length": 20, "dim": 16, "depth": 2, "num_heads": 4}
+TOKENS = torch.randint(30, (3, 12), generator=torch.Generator().manual_seed(1))
+
+
+def make(*parts):
+    """The GPT with these parts and large random weights."""
+    torch.manual_seed(0)
+    model = modern.swap(GPT(GPTConfig(**SIZES, dropout=0.0)), *parts)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return model.eval()
+
+
+def count(model):
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("parts", [(), *((part,) for part in modern.PARTS), modern.PARTS], ids=str)
+def test_only_the_named_parts_are_exchanged(parts):
+    model = make(*parts)
+    for block in model.blocks:
+        assert (block.attn.rotary is not None) == ("rotary" in parts)
+        assert (block.attn.num_kv_heads == 2) == ("grouped" in parts)
+        assert (block.ffn.gate_proj is not None) == ("SwiGLU" in parts)
+        assert block.ffn.activation == ("silu" if "SwiGLU" in parts else "gelu_tanh")
+        assert type(block.norm1) is type(block.norm2) is type(model.norm)
+    assert isinstance(model.norm, nn.RMSNorm) == ("RMSNorm" in parts)
+    assert isinstance(model.pos_embed, LearnedPositions) == ("rotary" not in parts)
+
+
+def test_without_a_part_it_is_the_gpt_that_it_was():
+    torch.manual_seed(0)
+    plain = GPT(GPTConfig(**SIZES, dropout=0.0)).eval()
+    torch.manual_seed(0)
+    swapped = modern.swap(GPT(GPTConfig(**SIZES, dropout=0.0))).eval()
+    assert swapped.state_dict().keys() == plain.state_dict().keys()
+    swapped.load_state_dict(plain.state_dict())
+    assert torch.equal(swapped(TOKENS), plain(TOKENS))
+
+
+@pytest.mark.parametrize("parts", [(part,) for part in modern.PARTS], ids=str)
+def test_blocks_have_as_many_parameters_as_before(parts):
+    settings = modern.CONTESTANTS["GPT"]
+    sizes = {"vocab_size": 1024, "context_length": settings.context_length, "dim": settings.dim, "num_heads": 4}
+    plain, swapped = (modern.swap(GPT(GPTConfig(**sizes, depth=2)), *which) for which in ((), parts))
+    per_block = count(plain.blocks[0])
+    assert abs(count(swapped.blocks[0]) - per_block) <= 0.005 * per_block
+
+
+@pytest.mark.parametrize("parts", [(), *((part,) for part in modern.PARTS), modern.PARTS], ids=str)
+@torch.no_grad()
+def test_each_writes_with_a_cache_what_it_would_write_without(parts):
+    model = make(*parts)
+    written, whole = greedy(model, TOKENS, max_new_tokens=8), TOKENS
+    for _ in range(8):
+        whole = torch.cat([whole, model(whole)[:, -1:].argmax(-1)], dim=1)
+    assert torch.equal(written, whole[:, 12:])
+
+
+def test_all_four_without_a_bias_are_llama():
+    gpt = make(*modern.PARTS)
+    width = gpt.blocks[0].ffn.up_proj.out_features
+    llama = Llama(LlamaConfig(**SIZES, num_kv_heads=2, mlp_dim=width, norm_eps=1e-5, head="tied")).eval()
+    for name, parameter in gpt.named_parameters():
+        if name.endswith("bias"):
+            nn.init.zeros_(parameter)
+    llama.load_state_dict({name: tensor for name, tensor in gpt.state_dict().items() if not name.endswith("bias")})
+    torch.testing.assert_close(llama(TOKENS), gpt(TOKENS), atol=1e-5, rtol=0)
+
+
+def test_a_cache_keeps_keys_and_values_of_each_layer_and_grouped_heads_halve_it():
+    assert modern.cache_bytes(make()) == 2 * 2 * 16 * 4  # keys and values, layers, numbers, bytes
+    assert modern.cache_bytes(make("grouped")) == modern.cache_bytes(make(*modern.PARTS)) == 128
+
+
+def test_all_contestants_differ_in_their_parts_and_rates_alone():
+    for name, settings in modern.CONTESTANTS.items():
+        given = {"parts": settings.parts, "learning_rate": settings.learning_rate, "model": settings.model}
+        assert settings == modern.replace(modern.SETTINGS, **given)
+        assert type(modern.build(settings)).__name__ == ("Llama" if name == "Llama" else "GPT")
+
+
+def test_an_unknown_part_is_named():
+    with pytest.raises(ValueError, match="parts must be among rotary, RMSNorm, SwiGLU, grouped, got rope"):
+        make("rope")
