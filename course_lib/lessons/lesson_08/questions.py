@@ -13,7 +13,7 @@ BEATS = (
     Beat("Look inside and break it", 33, holds=("top_p", "temperature", "knobs", "writer", "cached_step", "bug",
                                                 "induction", "copy")),
     Beat("What to remember", 5, holds=("scale", "knows", "masked")),
-    Beat("Stretch: perplexity; then the assignment", 9, holds=("perplexity",), optional=True),
+    Beat("Stretch: perplexity, a decoder of today; then the assignment", 12, holds=("perplexity",), optional=True),
 )  # fmt: skip
 
 QUIZZES = {

@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import nn
 
+from course_lib.data.checkpoints import load_trained
 from course_lib.generation import greedy
 from course_lib.layers.transformer import LearnedPositions
 from course_lib.lessons.lesson_08 import modern
@@ -93,3 +94,14 @@ def test_all_contestants_differ_in_their_parts_and_rates_alone():
 def test_an_unknown_part_is_named():
     with pytest.raises(ValueError, match="parts must be among rotary, RMSNorm, SwiGLU, grouped, got rope"):
         make("rope")
+
+
+def test_what_the_page_says_of_the_parts_is_so_with_every_seed():
+    card = load_trained("modern_decoder").card
+    nats = {name: [seed["test"][f"nats per token, {name}"] for seed in card["seeds"]] for name in card["settings"]}
+    kept = {name: card["seeds"][0]["test"][f"cache bytes a token, {name}"] for name in nats}
+    gain = {name: [a - b for a, b in zip(nats["GPT"], values, strict=True)] for name, values in nats.items()}
+    assert min(gain["rotary"]) > 0.2
+    assert max(abs(sum(gain[name]) / 3) for name in ("RMSNorm", "SwiGLU", "grouped")) < 0.05
+    assert kept["GPT"] == 2 * kept["grouped"]
+    assert all(all_four < rotary for all_four, rotary in zip(nats["all four"], nats["rotary"], strict=True))
