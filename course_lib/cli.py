@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -88,23 +88,34 @@ def doctor():
     raise typer.Exit(report())
 
 
-@app.command(epilog="Examples:  course train   |   course train gpt   |   course train translator --seeds 0,1,2")
+@app.command(
+    epilog="Examples:  course train   |   course train gpt   |   course train translator --seeds 0,1,2   |   "
+    "course train resnet --device cuda --precision bf16"
+)
 def train(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="What to train; without it: the list.")] = None,
     seeds: Annotated[str, typer.Option(metavar="S,S,...", help="Whole numbers; the best on validation is kept.")] = "0",
     out: Annotated[Path | None, typer.Option(help="Folder for the checkpoint, in place of data/checkpoints.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier start has trained.")] = False,
+    device: Annotated[Literal["cpu", "cuda", "mps", "auto"], typer.Option(help="Where to compute.")] = "cpu",
+    precision: Annotated[Literal["32", "bf16", "fp16"], typer.Option(help="Of the forward pass.")] = "32",
+    compile: Annotated[bool, typer.Option("--compile", help="By torch.compile: a slow start, faster steps.")] = False,
+    accumulate: Annotated[int, typer.Option(min=1, help="Batches whose gradients make one step.")] = 1,
 ):
     """Train a model that a lesson shows, and write it with a card that says how good it is.
 
-    A training that was interrupted goes on where it stood, and ends with the same weights.
+    A training that was interrupted goes on where it stood, and ends with the same weights. The last four options need
+    Lightning Fabric, and so does torchrun, which trains in several processes: docs/scale.md.
     """
     from course_lib.commands.train import list_recipes, parse_seeds
     from course_lib.commands.train import train as train_recipe
 
+    from course_lib.training.scale import Setup
+
     if name is None:
         raise typer.Exit(list_recipes())
-    raise typer.Exit(train_recipe(name, seeds=parse_seeds(seeds), out=out, fresh=fresh))
+    setup = Setup(device=device, precision=precision, compile=compile, accumulate=accumulate)
+    raise typer.Exit(train_recipe(name, seeds=parse_seeds(seeds), out=out, fresh=fresh, setup=setup))
 
 
 Minutes = Annotated[int | None, typer.Option(help="30, 60 or 90: the lecture of that length, else the longest.")]
