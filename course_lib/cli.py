@@ -109,7 +109,6 @@ def train(
     """
     from course_lib.commands.train import list_recipes, parse_seeds
     from course_lib.commands.train import train as train_recipe
-
     from course_lib.training.scale import Setup
 
     if name is None:

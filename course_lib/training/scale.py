@@ -87,8 +87,8 @@ def usable_device(device: str, processes: int) -> str:
     count = torch.accelerator.device_count() if found and found.type == device else 0
     if device != "cpu" and count < processes:
         raise CannotStart(
-            f"{processes} process{'es' * (processes > 1)} on {device} cannot start: this machine has {count} such "
-            f"device{'s' * (count != 1)} that PyTorch {torch.__version__} can use. On the CPU it goes with --device cpu."
+            f"{processes} process{'es' * (processes > 1)} on {device} cannot start: PyTorch {torch.__version__} finds "
+            f"{count} such device{'s' * (count != 1)} on this machine. On the CPU it goes: device cpu."
         )
     return device
 

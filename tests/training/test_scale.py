@@ -144,13 +144,13 @@ def small_loss(model, batch):
 
 
 def test_gradients_are_clipped_after_the_scale_of_the_loss_is_taken_out():
-    config, models = FitConfig(steps=6, learning_rate=0.1, clip_norm=0.005), [Net(), Net()]
+    config, models = FitConfig(steps=6, learning_rate=0.1, clip_norm=0.001), [Net(), Net()]
     histories = [
         fit(model, batch_at, small_loss, config=config, engine=engine,
             optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
         for model, engine in zip(models, (fp16_on_the_cpu(), None), strict=True)
     ]  # fmt: skip
-    assert (histories[1].gradient_norms > 0.005).all()
+    assert (histories[1].gradient_norms > 0.001).all()
     np.testing.assert_allclose(histories[0].gradient_norms, histories[1].gradient_norms, rtol=0.02)
     moved = [model.inner.weight - Net().inner.weight for model in models]
     torch.testing.assert_close(*moved, rtol=0.05, atol=2e-6)
@@ -225,7 +225,7 @@ def test_a_senseless_setting_is_refused(setting, told):
 def test_a_device_that_is_not_there_is_told_with_their_number(monkeypatch):
     monkeypatch.setattr(torch.accelerator, "is_available", lambda *a, **k: False)
     assert scale.usable_device("auto", 2) == "cpu"
-    with pytest.raises(CannotStart, match="2 processes on cuda cannot start: this machine has 0 such devices"):
+    with pytest.raises(CannotStart, match="2 processes on cuda cannot start: PyTorch .* finds 0 such devices"):
         scale.usable_device("cuda", 2)
     with pytest.raises(CannotStart, match="fp16 is for GPUs: on the CPU take bf16"):
         start(Setup(precision="fp16"))
