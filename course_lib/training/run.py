@@ -98,9 +98,14 @@ class Run:
                 self.history.best_weights = {name: tensor.clone() for name, tensor in weights.items()}
 
     def save(self, done: int) -> None:
-        """Writes a checkpoint after `done` steps; without a folder, or in any process but the first, nothing."""
-        if self.checkpoint is None or self.place.rank:
+        """Writes a checkpoint after `done` steps, in process 0; returns when it is there. Without a folder, nothing."""
+        if self.checkpoint is None:
             return
+        if self.place.rank == 0:
+            self._write(done)
+        self.place.wait()
+
+    def _write(self, done: int) -> None:
         history = self.history
         if history.best_step is not None:
             best = {"step": history.best_step, "value": history.best_value, "weights": history.best_weights}
@@ -145,12 +150,16 @@ class Run:
         if callable(self.config.schedule):  # known by its name and by what it returns
             digest = hashlib.sha256(repr(self.factors).encode()).hexdigest()[:8]
             settings["schedule"] = f"{getattr(self.config.schedule, '__qualname__', 'function')} {digest}"
-        return settings | {
-            "peak learning rates": self.peaks,
-            "optimizer": type(self.optimizer).__name__,
-            "validate": self.validate_model is not None,
-            "best": self.mode,
-        } | {name: getattr(self.place, name) for name in ("processes", "accumulate", "precision")}
+        return (
+            settings
+            | {
+                "peak learning rates": self.peaks,
+                "optimizer": type(self.optimizer).__name__,
+                "validate": self.validate_model is not None,
+                "best": self.mode,
+            }
+            | {name: getattr(self.place, name) for name in ("processes", "accumulate", "precision")}
+        )
 
 
 def _peak_learning_rates(optimizer: Optimizer, config: FitConfig) -> list[float]:

@@ -121,7 +121,7 @@ class WithFabric(OneProcess):
     def __init__(self, launched: Launched, model: nn.Module, loss: Loss, optimizer: Optimizer):
         fabric, setup = launched.fabric, launched.setup
         self.fabric, self.scaler, self.fresh_scale = fabric, launched.scaler, launched.fresh_scale
-        self.rank, self.processes = launched.rank, launched.processes
+        self.rank, self.processes, self.wait = launched.rank, launched.processes, launched.wait
         self.accumulate, self.precision = setup.accumulate, setup.precision
         self.may_overflow = self.scaler is not None
         self.home = next(model.parameters()).device

@@ -1,6 +1,7 @@
 """Training through Lightning Fabric: in two gloo processes that torchrun starts, and in one."""
 
 import os
+import re
 import subprocess
 import sys
 from functools import partial
@@ -51,7 +52,7 @@ def close(first, second):
 def test_two_processes_train_as_one_with_twice_the_batch(two):
     alone = Net()
     history = fit(alone, partial(batch_at, size=8), loss, config=CONFIG, validate=validate)
-    for weights, histories, _ in two[0]:
+    for weights, histories, *_ in two[0]:
         close(weights["plain"], alone.state_dict())
         for name in ("losses", "gradient_norms", "validation_values"):
             np.testing.assert_allclose(getattr(histories["plain"], name), getattr(history, name), rtol=1e-4)
@@ -59,7 +60,7 @@ def test_two_processes_train_as_one_with_twice_the_batch(two):
 
 
 def test_all_processes_end_with_the_same_weights_and_losses(two):
-    (first, histories, _), (second, others, _) = two[0]
+    (first, histories, *_), (second, others, *_) = two[0]
     for name in first:
         assert all(torch.equal(first[name][key], second[name][key]) for key in first[name])
     assert all((histories[name].losses == others[name].losses).all() for name in histories)
@@ -80,7 +81,7 @@ def test_two_processes_accumulate_two_batches_each(two):
 
 
 def test_each_process_draws_random_numbers_of_its_own(two):
-    draws = [drawn for _, _, drawn in two[0]]
+    draws = [drawn for _, _, drawn, _ in two[0]]
     assert len({*draws[0], *draws[1]}) == 8  # three steps and a rollout each
     alone = []
     fit(Net(), batch_at, together.noise_of(alone), config=FitConfig(steps=3, seed=5))
@@ -88,11 +89,15 @@ def test_each_process_draws_random_numbers_of_its_own(two):
 
 
 def test_an_interrupted_training_of_two_goes_on_bit_for_bit_and_one_of_them_writes(two):
-    for weights, _, _ in two[0]:
+    for weights, *_ in two[0]:
         assert all(torch.equal(weights["whole"][key], weights["resumed"][key]) for key in weights["whole"])
     assert {path.name for path in (two[1] / "run").iterdir()} == {"last.pt", "previous.pt"}
     with pytest.raises(ValueError, match="processes=2 then, 1 now"):
         fit(Net(dropout=0.5), batch_at, loss, config=CONFIG, checkpoint=two[1] / "run")
+
+
+def test_when_a_training_ends_every_process_finds_its_checkpoint(two):
+    assert [found for *_, found in two[0]] == [["last.pt"]] * 2
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -268,3 +273,13 @@ def test_validation_gets_a_copy_where_the_data_are():
     place = Elsewhere(Brought(2, 2, device="meta"))
     copied = place.for_validation()
     assert copied.weight.device.type == "cpu" and place.model.weight.device.type == "meta"
+
+
+def test_the_page_about_it_shows_a_script_that_trains(capsys):
+    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    exec(re.search("```python\n(.*?)```", page, flags=re.DOTALL)[1], {"__name__": "script"})
+    before, after = map(float, re.findall(r"[\d.]+", capsys.readouterr().out))
+    assert after < before / 10
+    commands = re.findall("(?:course|course_lib.cli) train.*", page)
+    flags = {flag for command in commands for flag in re.findall("--[a-z]+", command)}
+    assert flags == {"--device", "--precision", "--compile"} and "--accumulate" in page

@@ -3,13 +3,16 @@
 Usage: torchrun --nproc-per-node 2 together.py FOLDER
 """
 
+import os
 import sys
+import time
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 from torch import nn
 
-from course_lib.training import FitConfig, Rollouts, fit, seeded
+from course_lib.training import FitConfig, Rollouts, checkpoints, fit, seeded
 from course_lib.training.scale import Setup, start
 
 INPUTS = torch.randn(96, 5, generator=torch.Generator().manual_seed(0))
@@ -90,8 +93,12 @@ def train(folder):
         fit(Net(dropout=0.5), interrupted_at(2 * 6), loss, **run)
     except KeyboardInterrupt:
         fit(models["resumed"], batch_at, loss, **run)
+    slow = Path(folder, "slow")
+    with patch.object(checkpoints, "_rename", lambda *paths: (time.sleep(0.5), os.replace(*paths))):
+        fit(Net(), batch_at, loss, config=FitConfig(steps=1), checkpoint=slow, engine=engine)
+        found = [path.name for path in slow.iterdir()]
     weights = {name: model.state_dict() for name, model in models.items()}
-    torch.save((weights, histories, draws), folder / f"{engine.rank}.pt")
+    torch.save((weights, histories, draws, found), folder / f"{engine.rank}.pt")
 
 
 if __name__ == "__main__":
