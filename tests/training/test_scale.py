@@ -175,6 +175,8 @@ def test_a_step_that_overflows_is_left_out_and_the_scale_survives_an_interruptio
     assert halved == engine.fresh_scale["scale"] / 2
     fit(model, batch_at, too_large_at_first, **run)
     assert engine.scaler.get_scale() == halved and not torch.equal(model.inner.weight, Net().inner.weight)
+    fit(Net(), batch_at, small_loss, config=FitConfig(steps=1), engine=engine)
+    assert engine.scaler.get_scale() == 2 * halved  # each training begins anew
 
 
 def test_the_loss_is_compiled_and_gives_the_same_training(monkeypatch):
