@@ -22,6 +22,7 @@ FOLDER = os.path.dirname(os.path.realpath(__file__))
 OLDEST, NEWEST = (3, 11), (3, 14)  # as in pyproject.toml
 COMMANDS = "lab run test doctor train data slides handout lecture site assign grade bench".split()
 STUDENTS = ([], ["fetch"], ["validate"], ["submit"], ["verify"], ["list"], ["--help"])  # `course assign` needs no extra
+SCALE = ("--device", "--precision", "--compile", "--accumulate")  # of `course train`: through Lightning Fabric
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_SECONDS = 4  # how long we wait for it before plain pip takes over
 DISK_BYTES = {"cpu": 3e9, "cuda": 9e9}  # the installed packages and the room that pip needs to unpack them
@@ -365,7 +366,9 @@ def extras(arguments):
     command, rest = arguments[0], arguments[1:]
     if command == "grade" or (command == "assign" and rest[:1] not in STUDENTS):
         return ["instructor"] + ["dask"] * uses(rest, "--cluster")
-    if (command == "data" and rest[:1] == ["fetch"]) or (command == "train" and uses(rest, "--data")):
+    if command == "train":
+        return ["data"] * uses(rest, "--data") + ["scale"] * any(uses(rest, option) for option in SCALE)
+    if command == "data" and rest[:1] == ["fetch"]:
         return ["data"]
     return {"test": ["dev"], "lecture": ["lectures"], "site": ["site"]}.get(command, [])
 

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -89,7 +89,8 @@ def doctor():
 
 
 @app.command(
-    epilog="Examples:  course train gpt   |   course train gpt --seeds 0,1,2   |   course train vit --data mnist"
+    epilog="Examples:  course train gpt   |   course train gpt --seeds 0,1,2   |   course train vit --data mnist   |   "
+    "course train resnet --device cuda --precision bf16"
 )
 def train(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="What to train; without it: the list.")] = None,
@@ -99,17 +100,24 @@ def train(
     data: Annotated[
         str | None, typer.Option(metavar="SET", help="A real data set, fetched if need be; see course data list.")
     ] = None,
+    device: Annotated[Literal["cpu", "cuda", "mps", "auto"], typer.Option(help="Where to compute.")] = "cpu",
+    precision: Annotated[Literal["32", "bf16", "fp16"], typer.Option(help="Of the forward pass.")] = "32",
+    compile: Annotated[bool, typer.Option("--compile", help="By torch.compile: a slow start, faster steps.")] = False,
+    accumulate: Annotated[int, typer.Option(min=1, help="Batches whose gradients make one step.")] = 1,
 ):
     """Train a model that a lesson shows, and write it with a card that says how good it is.
 
-    A training that was interrupted goes on where it stood, and ends with the same weights.
+    A training that was interrupted goes on where it stood, and ends with the same weights. The last four options need
+    Lightning Fabric, and so does torchrun, which trains in several processes: docs/scale.md.
     """
     from course_lib.commands.train import list_recipes, parse_seeds
     from course_lib.commands.train import train as train_recipe
+    from course_lib.training.scale import Setup
 
     if name is None:
         raise typer.Exit(list_recipes())
-    raise typer.Exit(train_recipe(name, data=data, seeds=parse_seeds(seeds), out=out, fresh=fresh))
+    setup = Setup(device=device, precision=precision, compile=compile, accumulate=accumulate)
+    raise typer.Exit(train_recipe(name, data=data, seeds=parse_seeds(seeds), out=out, fresh=fresh, setup=setup))
 
 
 data_sets = typer.Typer(

@@ -79,7 +79,7 @@ def test_the_package_imports_only_what_the_core_installs():
     """Directly listed, or brought along by a listed package; what authors and the benchmarks' peers need comes late."""
     core = {canonicalize_name(name) for name in constraints()} - {canonicalize_name(r.name) for r in DEV}
     core |= {"jupytext", "scikit-image", "scikit-learn", "tokenizers", "transformers"}
-    core |= {"dask", "distributed", "filelock", "nbgrader"}
+    core |= {"dask", "distributed", "filelock", "lightning-fabric", "nbgrader"}
     core |= {"huggingface-hub", "pooch", "sacrebleu"}  # asked for with a sentence that says how to get them
     core |= {"fonttools", "jinja2", "nbconvert", "websocket-client"}  # see the next two tests
     core |= {"furo", "myst-nb", "sphinx"}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from course_lib.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from course_lib.models.bert import BERT, BERTConfig
@@ -34,6 +35,7 @@ from course_lib.models.transformer import Transformer, TransformerConfig
 from course_lib.models.unet import UNet, UNetConfig
 from course_lib.models.vilbert import ViLBERT, ViLBERTConfig, grid_boxes
 from course_lib.models.vit import ViT, ViTConfig
+from course_lib.training import FitConfig, fit
 
 PACKAGE = Path(__file__).parents[1] / "course_lib"
 SIZES = {"dim": 8, "depth": 2, "num_heads": 2}
@@ -119,3 +121,11 @@ def test_every_model_of_the_library_is_traced():
         "kneser_ney",
         "naive_bayes",
     }
+
+
+def test_a_training_opens_eight_files_at_most():
+    def train():
+        fit(nn.Linear(3, 1), lambda step: torch.ones(2, 3), lambda m, x: m(x).mean(), config=FitConfig(steps=2))
+
+    opened = files_opened(train)
+    assert "training/loop.py" in opened and len(opened) <= 8, sorted(opened)

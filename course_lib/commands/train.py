@@ -13,7 +13,8 @@ from course_lib.commands.lessons import CannotStart
 from course_lib.data.checkpoints import CARD, checkpoint_folder, replace_text, write_trained
 from course_lib.data.place import course_home
 from course_lib.lessons.recipes import all_recipes, find_recipe, real_recipes
-from course_lib.training import progress
+from course_lib.training import progress, scale
+from course_lib.training.engine import Engine, OneProcess, using
 from course_lib.training.recipe import Outcome, Recipe
 from course_lib.weights import own
 
@@ -46,13 +47,15 @@ def train(
     seeds: Sequence[int] = (0,),
     out: Path | None = None,
     fresh: bool = False,
+    setup: scale.Setup | None = None,
 ) -> int:
     """Trains a recipe, on request on a real data set, with each seed and ships the one that is best on validation.
 
     What is done lies in the course's home folder: an interrupted training loses at most the last interval, and a
     finished seed is not trained again. Checkpoints of real data, whose licences are not the course's, go there, too.
-    Raises CannotStart for an unknown name, repeated seeds, a set that cannot be had, or a training that was begun with
-    other settings (`fresh` begins anew).
+    `setup` says where and how to compute; the processes that torchrun started train together, and the first one writes
+    and reports. Raises CannotStart for an unknown name, repeated seeds, a set that cannot be had, a training that was
+    begun with other settings (`fresh` begins anew), or a setup that this machine cannot do.
     """
     try:
         name = name if data is None else real_name(name, data)
@@ -61,15 +64,18 @@ def train(
         raise CannotStart(str(problem)) from None
     if len(set(seeds)) < len(seeds) or not seeds:
         raise CannotStart(f"Each seed can be trained once, got {' '.join(map(str, seeds)) or 'none'}.")
-    results = []
+    engine, results = scale.start(setup), []
     for seed in seeds:
         folder = course_home() / "training" / name / f"seed-{seed}"
-        results.append(train_seed(recipe, seed, folder, fresh=fresh))
-        print(f"seed {seed}: {scores(results[-1])}", flush=True)
+        results.append(train_seed(recipe, seed, folder, fresh=fresh, engine=engine))
+        if engine.rank == 0:
+            print(f"seed {seed}: {scores(results[-1])}", flush=True)
+    if engine.rank:
+        return 0
     chosen = recipe.best(results)
     target = checkpoint_folder(name, real=name in real_recipes()) if out is None else Path(out)
     folder = course_home() / "training" / name / f"seed-{chosen['seed']}"
-    card = ship(name, recipe, chosen, results, folder / MODEL, target)
+    card = ship(name, recipe, chosen, results, folder / MODEL, target, settings=engine.facts())
     print(f"\n{card['model']} with {card['parameters']:,} parameters of seed {chosen['seed']}: {target}")
     return 0
 
@@ -93,22 +99,30 @@ def parse_seeds(text: str) -> list[int]:
     return seeds
 
 
-def train_seed(recipe: Recipe, seed: int, folder: Path, *, fresh: bool = False) -> dict[str, Any]:
+def train_seed(
+    recipe: Recipe, seed: int, folder: Path, *, fresh: bool = False, engine: Engine = OneProcess
+) -> dict[str, Any]:
     """Trains one seed, or takes up what is there of it; its model and result stay in the folder."""
-    if fresh:
+    first = engine.rank == 0
+    if fresh and first:
         shutil.rmtree(folder, ignore_errors=True)
-    settings = recipe.facts()["settings"] | {"seed": seed}
+    engine.wait()
+    settings = recipe.facts()["settings"] | {"seed": seed} | engine.facts()
     check_same_settings(folder / SETTINGS, settings)
     if (folder / RESULT).exists():
         return json.loads((folder / RESULT).read_text(encoding="utf-8"))
-    folder.mkdir(parents=True, exist_ok=True)
-    replace_text(folder / SETTINGS, json.dumps(settings, indent=2))
-    display = progress.start(f"{recipe.title}, seed {seed}")
-    with progress.using(lambda title: display):
+    engine.wait()  # all have looked before the first one writes
+    if first:
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_text(folder / SETTINGS, json.dumps(settings, indent=2))
+    display = progress.start(f"{recipe.title}, seed {seed}") if first else progress.Silent()
+    with progress.using(lambda title: display), using(engine):
         outcome = recipe.run(seed, folder / RUN)
+    result = summary(outcome, seed)
+    if not first:
+        return result
     shipped = outcome.shipped
     own.save(shipped.model, folder / MODEL, extra={"recipe": asdict(shipped.settings), **shipped.extra})
-    result = summary(outcome, seed)
     replace_text(folder / RESULT, json.dumps(result, indent=2))  # last: with it the seed is done
     return result
 
@@ -140,11 +154,19 @@ def summary(outcome: Outcome, seed: int) -> dict[str, Any]:
 
 
 def ship(
-    name: str, recipe: Recipe, chosen: dict[str, Any], results: list[dict[str, Any]], model: Path, target: Path
+    name: str,
+    recipe: Recipe,
+    chosen: dict[str, Any],
+    results: list[dict[str, Any]],
+    model: Path,
+    target: Path,
+    *,
+    settings: dict[str, Any],
 ) -> dict[str, Any]:
-    """Writes the chosen seed's checkpoint with its card; returns the card's facts."""
+    """Writes the chosen seed's checkpoint with its card, which has these settings, too; returns the card's facts."""
     seeds = [{key: run[key] for key in ("seed", "validation", "test", "cpu_seconds")} for run in results]
     facts = {"name": name} | recipe.facts() | {"notes": notes_of(name), "seeds": seeds} | chosen
+    facts["settings"] |= settings
     return write_trained(target, own.load(model), extra=own.load_extra(model), facts=facts)
 
 

@@ -9,42 +9,22 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_
 from torch.optim import AdamW, Optimizer
 
 from course_lib.training import progress as displays
 from course_lib.training.batches import Rollouts
 from course_lib.training.config import FitConfig, is_due
+from course_lib.training.engine import IN_USE, Engine, Loss, OneProcess
 from course_lib.training.history import History
 from course_lib.training.progress import Progress
 from course_lib.training.run import Run
-from course_lib.training.seeding import seed_everything, seeded
-
-
-class OneProcess:
-    """What `fit` asks of a Lightning Fabric, answered for a training in one process."""
-
-    world_size, global_rank, is_global_zero = 1, 0, True
-
-    def setup(self, model: nn.Module, optimizer: Optimizer) -> tuple[nn.Module, Optimizer]:
-        return model, optimizer
-
-    def backward(self, loss: Tensor) -> None:
-        loss.backward()
-
-    def clip_gradients(
-        self, model: nn.Module, optimizer: Optimizer, *, max_norm: float, error_if_nonfinite: bool
-    ) -> Tensor:
-        return clip_grad_norm_(model.parameters(), max_norm, error_if_nonfinite=error_if_nonfinite)
-
-    def all_reduce(self, numbers: Tensor, *, reduce_op: str) -> Tensor:
-        return numbers
+from course_lib.training.seeding import seeded
 
 
 def fit(
     model: nn.Module,
     batch_at: Callable[[int], Any] | Rollouts,
-    loss: Callable[[nn.Module, Any], Tensor],
+    loss: Loss,
     *,
     config: FitConfig,
     validate: Callable[[nn.Module], float] | None = None,
@@ -52,7 +32,7 @@ def fit(
     checkpoint: Path | str | None = None,
     progress: Progress | None = None,
     optimizer: Optimizer | None = None,
-    fabric: Any = None,
+    engine: Engine | None = None,
 ) -> History:
     """Trains `model` in place for `config.steps` steps and returns what happened.
 
@@ -67,66 +47,66 @@ def fit(
 
     `optimizer` replaces AdamW; its learning rate must be the config's.
 
-    `fabric` is a launched Lightning Fabric, or anything with the members of `OneProcess`. Of N processes, number r gets
-    `batch_at(step * N + r)` (or rollouts and dropout of its own): N processes see in a step what one sees in N. Losses
-    in the history are means over the processes; process 0 alone writes, to a folder that all can read. All of them
-    validate: the others would have to wait anyway, and so every history knows the best step.
+    `engine` says where to compute, see `scale.start`; without one, in this process, on the model's device. Of N
+    processes, number r gets `batch_at(n * N + r)` as its batch n (or rollouts) and dropout of its own, and k batches
+    may be accumulated: a step sees what N k steps of one process would. Losses in the history are means over these
+    batches; process 0 alone writes, to a folder that all can read. All of them validate: the others would have to wait
+    anyway, and so every history knows the best step. A validation, like the caller afterwards, has the model on the
+    device on which it was given.
 
     Raises ValueError for arguments or a checkpoint that do not fit each other, and FloatingPointError when
     the loss or the gradient stops being finite; the weights are then those before that step.
     """
     if mode not in ("min", "max"):
         raise ValueError(f'mode must be "min" (low values are good) or "max" (high ones are), got {mode!r}.')
-    fabric = fabric or OneProcess()
-    own_batch_at = batch_source(batch_at, model, config, fabric)
     own_optimizer = adamw(model, config) if optimizer is None else optimizer
-    trained, optimizer = fabric.setup(model, own_optimizer)
+    place = (engine or IN_USE.get())(model, loss, own_optimizer)
+    own_batch_at = batch_source(batch_at, model, config, place)
     folder = None if checkpoint is None else Path(checkpoint)
-    run = Run(
-        model, own_optimizer, config, validate=validate, mode=mode, checkpoint=folder, processes=fabric.world_size
-    )
+    run = Run(model, own_optimizer, config, place, validate=validate, mode=mode, checkpoint=folder)
     device = next(model.parameters()).device
 
-    display = progress or (displays.start("training") if fabric.is_global_zero else displays.Silent())
-    with seeded(config.seed), closing(display):
+    display = progress or (displays.Silent() if place.rank else displays.start("training"))
+    with seeded(config.seed), closing(display), closing(place):
         first_step = run.resume()
         model.train()
         for step in range(first_step, config.steps):
             with run.clock:
                 learning_rate = run.set_learning_rate(step)
-                if fabric.global_rank:  # a checkpoint holds the random numbers of process 0: here they begin anew
-                    place = step * fabric.world_size + fabric.global_rank
-                    seed_everything((config.seed + 1_000_003 * place) % 2**32)
-                batch = to_device(own_batch_at(step), device)
-                batch_loss = scalar(loss(trained, batch))
-                optimizer.zero_grad()
-                fabric.backward(batch_loss)
-                norm = fabric.clip_gradients(
-                    trained, optimizer, max_norm=config.clip_norm or math.inf, error_if_nonfinite=False
-                )
+                place.begin_step(step, config.seed)
+                place.optimizer.zero_grad()
+                mean_loss = 0.0
+                for part in range(place.accumulate):
+                    batch = to_device(own_batch_at(step * place.accumulate + part), device)
+                    with place.part(part):
+                        batch_loss = scalar(place.loss_of(batch)) / place.accumulate
+                        place.backward(batch_loss)
+                    mean_loss = mean_loss + batch_loss.detach()
+                norm = place.clip(config.clip_norm or math.inf)
                 # One copy to the CPU for both numbers: on an accelerator each would wait for it.
-                numbers = fabric.all_reduce(torch.stack([batch_loss.detach(), norm]), reduce_op="mean")
-                loss_value, norm_value = numbers.tolist()
-                stop_unless_finite(loss_value, norm_value, step, learning_rate)
-                optimizer.step()
+                loss_value, norm_value = place.mean(torch.stack([mean_loss, norm])).tolist()
+                stop_unless_finite(loss_value, 0.0 if place.may_overflow else norm_value, step, learning_rate)
+                place.optimizer.step()
                 if run.average:
                     run.average.update()
             run.log(step, loss=loss_value, gradient_norm=norm_value, learning_rate=learning_rate)
             display.update(step + 1, config.steps, loss=loss_value)
             if step + 1 in run.validation_places:
                 run.validate(step + 1)
-            if fabric.is_global_zero and is_due(step + 1, config.checkpoint_every, config.steps):
+            if is_due(step + 1, config.checkpoint_every, config.steps):
                 run.save(step + 1)
     run.finish()
     return run.history
 
 
-def batch_source(batch_at: Any, model: nn.Module, config: FitConfig, fabric: Any) -> Callable[[int], Any]:
-    """The batches of this process. Raises ValueError for what is no function of the step."""
+def batch_source(batch_at: Any, model: nn.Module, config: FitConfig, place: OneProcess) -> Callable[[int], Any]:
+    """Batch 0, 1, ... of this process. Raises ValueError for what is no function of the step, or rollouts in parts."""
     if isinstance(batch_at, Rollouts):
+        if place.accumulate > 1:
+            raise ValueError(f"rollouts are not accumulated: take fewer minibatches, and not {place.accumulate} a step")
         return batch_at.batches(model, config)
     if callable(batch_at):
-        return lambda step: batch_at(step * fabric.world_size + fabric.global_rank)
+        return lambda number: batch_at(number * place.processes + place.rank)
     raise ValueError(
         f"batch_at must be a function of the step, so that a run can be resumed, got {type(batch_at).__name__}. "
         "Of a dataset make one with indices_at = shuffled_batches(len(dataset), batch_size, seed) and "

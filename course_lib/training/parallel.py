@@ -62,8 +62,9 @@ def run_jobs(
     `function` must live in a module that a new process can import. `workers` defaults to one per job, as far
     as there are cores; 0 runs the jobs here, one after the other. A result does not depend on `workers`:
     every job computes with `threads_per_worker` threads. The jobs' own progress (`progress.start`) is
-    gathered into one line. An `executor`, such as a cluster's, replaces the processes; it brings its own
-    workers, and only finished jobs count as progress.
+    gathered into one line. An `executor`, such as a Dask client's `get_executor()`, replaces the processes; it brings
+    its own workers and their threads, and only finished jobs count as progress. Its workers should be processes: jobs
+    that share one run one after the other, for the random numbers are the process's.
 
     With a folder `results`, each result is saved there as soon as its job is finished, under the names of the function
     and its arguments (plain values), and a later call takes it from there: a sweep that was stopped goes on. After a
@@ -150,7 +151,7 @@ def _call(function: Callable, job: dict[str, Any]) -> Any:
 
 
 def _call_silently(function: Callable, job: dict[str, Any], index: int) -> Any:
-    with displays.using(displays.Silent):
+    with _one_at_a_time, displays.using(displays.Silent):
         return _call(function, job)
 
 
@@ -266,6 +267,7 @@ def _stop_with_parent(lifeline: Connection) -> None:
     os._exit(1)
 
 
+_one_at_a_time = threading.Lock()  # for each process; a job that starts jobs gives them to other processes
 _worker_reports: SimpleQueue | None = None  # set in a worker when it starts
 
 

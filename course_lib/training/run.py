@@ -15,10 +15,11 @@ from torch.optim import Optimizer
 from course_lib.training import checkpoints
 from course_lib.training.averaging import WeightAverage
 from course_lib.training.config import FitConfig
+from course_lib.training.engine import OneProcess
 from course_lib.training.history import History
 from course_lib.training.seeding import random_state, restore_random_state, seeded
 
-UNSAID = {"final_factor": 0.0, "processes": 1}  # what checkpoints from before there were these settings leave out
+UNSAID = {"final_factor": 0.0, "processes": 1, "accumulate": 1, "precision": "32"}  # what old checkpoints leave out
 
 
 class Clock:
@@ -43,14 +44,14 @@ class Run:
         model: nn.Module,
         optimizer: Optimizer,
         config: FitConfig,
+        place: OneProcess,
         *,
         validate: Callable | None,
         mode: str,
         checkpoint: Path | None,
-        processes: int,
     ):
-        self.model, self.optimizer, self.config = model, optimizer, config
-        self.validate_model, self.mode, self.checkpoint, self.processes = validate, mode, checkpoint, processes
+        self.model, self.optimizer, self.config, self.place = model, optimizer, config, place
+        self.validate_model, self.mode, self.checkpoint = validate, mode, checkpoint
         validation_steps = config.validation_steps() if validate else []
         self.history = History.blank(config.steps, validation_steps)
         self.validation_places = {step: place for place, step in enumerate(validation_steps)}
@@ -86,7 +87,7 @@ class Run:
         # Random numbers drawn by the validation must not change the training after it.
         with averaged, seeded(self.config.seed):
             self.model.eval()
-            value = float(self.validate_model(self.model))
+            value = float(self.validate_model(self.place.for_validation()))
             self.model.train()
             before = self.history.best_value
             self.history.validation_values[self.validation_places[done]] = value
@@ -97,9 +98,14 @@ class Run:
                 self.history.best_weights = {name: tensor.clone() for name, tensor in weights.items()}
 
     def save(self, done: int) -> None:
-        """Writes a checkpoint after `done` steps; without a folder, nothing."""
+        """Writes a checkpoint after `done` steps, in process 0; returns when it is there. Without a folder, nothing."""
         if self.checkpoint is None:
             return
+        if self.place.rank == 0:
+            self._write(done)
+        self.place.wait()
+
+    def _write(self, done: int) -> None:
         history = self.history
         if history.best_step is not None:
             best = {"step": history.best_step, "value": history.best_value, "weights": history.best_weights}
@@ -113,6 +119,7 @@ class Run:
             "history": history.state_dict(),
             "clock": (self.clock.wall, self.clock.cpu),
             "random": random_state(),
+            "place": self.place.state_dict(),
         }
         if self.config.keep_weights:  # first: a run that ends in between writes the same file again
             kept = {"step": done, "weights": state["model"]}
@@ -133,6 +140,7 @@ class Run:
         self.history.load_state_dict(state["history"])
         self.clock.wall, self.clock.cpu = state["clock"]
         restore_random_state(state["random"])
+        self.place.load_state_dict(state.get("place", {}))
         return state["done"]
 
     def settings(self) -> dict:
@@ -142,13 +150,16 @@ class Run:
         if callable(self.config.schedule):  # known by its name and by what it returns
             digest = hashlib.sha256(repr(self.factors).encode()).hexdigest()[:8]
             settings["schedule"] = f"{getattr(self.config.schedule, '__qualname__', 'function')} {digest}"
-        return settings | {
-            "peak learning rates": self.peaks,
-            "optimizer": type(self.optimizer).__name__,
-            "validate": self.validate_model is not None,
-            "best": self.mode,
-            "processes": self.processes,
-        }
+        return (
+            settings
+            | {
+                "peak learning rates": self.peaks,
+                "optimizer": type(self.optimizer).__name__,
+                "validate": self.validate_model is not None,
+                "best": self.mode,
+            }
+            | {name: getattr(self.place, name) for name in ("processes", "accumulate", "precision")}
+        )
 
 
 def _peak_learning_rates(optimizer: Optimizer, config: FitConfig) -> list[float]:

@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from typer.testing import CliRunner
 
+from course_lib import cli
 from course_lib.commands import train as tool
 from course_lib.commands.lessons import CannotStart
 from course_lib.data import checkpoints
 from course_lib.data.checkpoints import load_trained, readable_card
 from course_lib.lessons.recipes import all_recipes, real_recipes
-from course_lib.training import progress
+from course_lib.training import progress, scale
+from course_lib.training.scale import Setup
 from tests.commands import training_job
 from tests.commands.training_job import TINY, TinySettings
 
@@ -201,3 +204,37 @@ def test_a_set_that_cannot_be_had_stops_a_training_with_its_sentence(tmp_path, m
     monkeypatch.delenv("COURSE_DATA_MIRROR", raising=False)
     with pytest.raises(CannotStart, match="it is in no folder named by COURSE_DATA_MIRROR"):
         tool.train("vit", data="mnist_part")
+
+
+def test_two_processes_of_torchrun_train_a_recipe_and_one_writes_and_reports(tmp_path):
+    home, out = tmp_path / "home", tmp_path / "out"
+    environment = os.environ | {"COURSE_HOME": str(home), "PYTHONPATH": str(SCRIPT.parents[2])}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(SCRIPT)]
+    ended = subprocess.run([*command, str(out), "0,1"], env=environment, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    assert [line[:7] for line in ended.stdout.splitlines() if "CPU seconds" in line] == ["seed 0:", "seed 1:"]
+    assert json.loads((out / "card.json").read_text())["settings"] == {"steps": 120, "processes": 2}
+    again = subprocess.run([sys.executable, str(SCRIPT), str(out)], env=environment, capture_output=True, text=True)
+    assert "processes was 2, is None" in again.stderr
+
+
+def test_what_changes_the_numbers_stands_on_the_card_and_is_kept_when_a_training_goes_on(tiny):
+    tool.train("tiny", setup=Setup(accumulate=3))
+    assert load_trained("tiny").card["settings"] == {"steps": 12, "accumulate": 3}
+    with pytest.raises(CannotStart, match="accumulate was 3, is None.*--fresh"):
+        tool.train("tiny")
+    tool.train("tiny", setup=Setup(precision="bf16"), fresh=True)
+    assert load_trained("tiny").card["settings"] == {"steps": 12, "precision": "bf16"}
+
+
+def test_the_command_takes_where_and_how_to_compute(monkeypatch):
+    calls = []
+    monkeypatch.setattr(tool, "train", lambda name, **settings: calls.append(settings["setup"]) or 0)
+    given = ["--device", "auto", "--precision", "fp16", "--compile", "--accumulate", "4"]
+    for arguments in ([], given):
+        assert CliRunner().invoke(cli.app, ["train", "tiny", *arguments]).exit_code == 0
+    assert calls == [Setup(), Setup(device="auto", precision="fp16", compile=True, accumulate=4)]
+    for name, words in (("device", scale.DEVICES), ("precision", scale.PRECISIONS)):
+        for word in words:
+            assert CliRunner().invoke(cli.app, ["train", "tiny", f"--{name}", word]).exit_code == 0
+        assert CliRunner().invoke(cli.app, ["train", "tiny", f"--{name}", "other"]).exit_code == 2

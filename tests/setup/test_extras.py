@@ -28,6 +28,9 @@ import pytest
         ("site", ["site"]),
         ("grade 05 --cluster tcp://10.0.0.1:8786", ["instructor", "dask"]),
         ("grade 05 --cluster=tcp://10.0.0.1:8786", ["instructor", "dask"]),
+        ("train gpt --seeds 0,1", []),
+        ("train gpt --accumulate 4", ["scale"]),
+        ("train gpt --device=cuda --compile", ["scale"]),
     ],
 )
 def test_only_those_who_grade_install_what_grading_needs(module, arguments, extras):

@@ -4,6 +4,7 @@ import math
 import re
 from collections import namedtuple
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from torch import Tensor, nn
 
 from course_lib.training import FitConfig, History, fit, seed_everything, seeded, shuffled_batches
 from course_lib.training import run as run_module
-from course_lib.training.loop import OneProcess, to_device
+from course_lib.training.engine import OneProcess
+from course_lib.training.engine import using as using_engine
+from course_lib.training.loop import to_device
 from course_lib.training.progress import Silent, using
 from course_lib.training.schedules import cosine
-from tests.training import processes
 
 INPUTS = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
 TARGETS = INPUTS @ torch.tensor([[1.0], [-2.0], [0.5], [0.0], [3.0]]) + 0.7
@@ -342,42 +344,15 @@ def test_a_batch_of_any_structure_is_moved_to_the_device():
     assert isinstance(moved["b"], Pair) and isinstance(moved["a"][1], tuple)
 
 
-class FakeFabric(OneProcess):
-    """Process `global_rank` of several, alone: what the others would add to a mean, it lacks."""
+class OneOfMany(OneProcess):
+    """A process of several, alone: what the others would add to a mean, it lacks."""
 
-    def __init__(self, world_size=1, global_rank=0):
-        self.world_size, self.global_rank, self.is_global_zero = world_size, global_rank, global_rank == 0
-        self.calls = []
-
-    def setup(self, model, optimizer):
-        return nn.Sequential(model), optimizer
-
-    def backward(self, loss):
-        self.calls.append("backward")
-        loss.backward()
-
-    def clip_gradients(self, model, optimizer, *, max_norm, error_if_nonfinite):
-        assert isinstance(model, nn.Sequential) and not error_if_nonfinite
-        self.calls.append(max_norm)
-        return super().clip_gradients(model, optimizer, max_norm=max_norm, error_if_nonfinite=False)
-
-    def all_reduce(self, numbers, *, reduce_op):
-        self.calls.append(reduce_op)
-        return numbers
+    def __init__(self, rank, processes, *training):
+        super().__init__(*training)
+        self.rank, self.processes = rank, processes
 
 
-def test_a_fabric_does_the_backward_pass_the_clipping_and_the_mean():
-    models, fabric = [network(), network()], FakeFabric()
-    config = FitConfig(steps=4, clip_norm=0.5)
-    histories = [
-        fit(models[0], batch_at, loss, config=config, fabric=fabric),
-        fit(models[1], batch_at, loss, config=config),
-    ]
-    assert fabric.calls == ["backward", 0.5, "mean"] * 4 and same(*models)
-    assert (histories[0].losses == histories[1].losses).all()
-
-
-def test_one_process_of_a_fabric_writes_and_shows_progress(tmp_path):
+def test_one_of_many_processes_writes_and_shows_progress(tmp_path):
     shown = []
 
     class Display(Silent):
@@ -387,38 +362,29 @@ def test_one_process_of_a_fabric_writes_and_shows_progress(tmp_path):
     for rank in (1, 0):
         with using(Display):
             fit(network(), batch_at, loss, config=FitConfig(steps=2), checkpoint=tmp_path / f"{rank}",
-                fabric=FakeFabric(2, rank))  # fmt: skip
+                engine=partial(OneOfMany, rank, 2))  # fmt: skip
         assert ((tmp_path / f"{rank}").exists(), shown) == ((False, []) if rank else (True, [1, 2]))
 
 
-def test_every_process_has_its_own_batches_and_its_own_dropout():
-    seen, noise = {}, {}
-    for rank in range(3):
-        steps, draws = seen.setdefault(rank, []), noise.setdefault(rank, [])
-
-        def draw(model, batch, draws=draws):
-            draws.append(torch.rand(()).item())
-            return loss(model, batch)
-
-        fit(network(), lambda step, steps=steps: (steps.append(step), batch_at(step))[1], draw,
-            config=FitConfig(steps=4, seed=5), fabric=FakeFabric(3, rank))  # fmt: skip
+def test_every_process_has_its_own_batches():
+    seen = {rank: [] for rank in range(3)}
+    for rank, steps in seen.items():
+        fit(network(), lambda step, steps=steps: (steps.append(step), batch_at(step))[1], loss,
+            config=FitConfig(steps=4), engine=partial(OneOfMany, rank, 3))  # fmt: skip
     assert seen == {0: [0, 3, 6, 9], 1: [1, 4, 7, 10], 2: [2, 5, 8, 11]}
-    assert len({draw for draws in noise.values() for draw in draws}) == 12
-    with seeded(5):
-        assert noise[0] == [torch.rand(()).item() for _ in range(4)]  # process 0 as without a fabric
 
 
-def test_two_processes_train_as_one_whose_batch_is_both_of_theirs(tmp_path):
-    torch.multiprocessing.spawn(processes.train, (str(tmp_path),), nprocs=2)
-    of_rank = [torch.load(tmp_path / f"{rank}.pt", weights_only=False) for rank in range(2)]
-    expected = processes.trained_alone()
-    for weights, resumed, history in of_rank:
-        torch.testing.assert_close(weights, expected[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(history.losses, expected[1].losses, rtol=1e-4)
-        np.testing.assert_allclose(history.gradient_norms, expected[1].gradient_norms, rtol=1e-4)
-        np.testing.assert_allclose(history.validation_values, expected[1].validation_values, rtol=1e-4)
-        assert history.best_step == expected[1].best_step
-        whole, interrupted = resumed
-        assert whole.keys() == interrupted.keys() and all(torch.equal(whole[name], interrupted[name]) for name in whole)
-    assert (of_rank[0][2].losses == of_rank[1][2].losses).all()
-    assert {path.name for path in (tmp_path / "run").iterdir()} == {"last.pt", "previous.pt"}
+def test_an_engine_is_used_by_every_fit_in_its_block_and_by_none_after_it():
+    made = []
+
+    class Counted(OneProcess):
+        def __init__(self, *training):
+            made.append(training[0])
+            super().__init__(*training)
+
+    models = [network() for _ in range(3)]
+    with using_engine(Counted):
+        fit(models[0], batch_at, loss, config=FitConfig(steps=1))
+        fit(models[1], batch_at, loss, config=FitConfig(steps=1), engine=OneProcess)
+    fit(models[2], batch_at, loss, config=FitConfig(steps=1))
+    assert made == models[:1]

@@ -153,6 +153,36 @@ def alive(process_id):
         return False
 
 
+@pytest.fixture(scope="module")
+def dask():
+    """A Dask cluster of two processes on this machine, by its client."""
+    from distributed import Client
+
+    with Client(processes=True, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        yield client
+
+
+def equal(first, second):
+    same_weights = all(np.array_equal(first[0][name], second[0][name]) for name in first[0])
+    return same_weights and np.array_equal(first[1], second[1])
+
+
+def test_a_dask_cluster_trains_a_sweep_bit_for_bit_and_names_what_fails(dask, tmp_path):
+    settings, executor = [{"seed": seed, "width": width} for seed in (0, 1) for width in (4, 8)], dask.get_executor()
+    found = run_jobs(jobs.train, settings, executor=executor, results=tmp_path)
+    assert all(equal(ours, jobs.train(**job)) for ours, job in zip(found, settings, strict=True))
+    assert len({os.getpid(), *(pid for _, pid in dask.run(jobs.threads_and_process).values())}) == 3
+    with pytest.raises(JobFailed, match=r"job 1 of 1 \(\) failed: NeedsTwo: awkward"):
+        run_jobs(jobs.raise_awkwardly, [{}], executor=executor)
+
+
+def test_trainings_in_threads_of_one_process_do_not_share_random_numbers():
+    settings = [{"seed": seed} for seed in range(4)]
+    with ThreadPoolExecutor(4) as executor:
+        found = run_jobs(jobs.train, settings, executor=executor)
+    assert all(equal(ours, jobs.train(**job)) for ours, job in zip(found, settings, strict=True))
+
+
 def test_another_executor_can_do_the_work():
     display = Recorder()
     with ThreadPoolExecutor(2) as executor:
