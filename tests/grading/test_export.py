@@ -81,33 +81,11 @@ def test_canvas_gets_its_columns_in_their_order_and_the_points_possible(course, 
     ]
 
 
-def test_canvas_with_names_in_two_columns_gets_them_in_one(course, roster):
-    course("Emmy-Noether_12346")
-    two = """LastName,FirstName,ID,SIS User ID,SIS Login ID,Section,07 Sums (4711)
-    Points Possible,,,,,,9
-Noether,Emmy,12346,S2,emmy@uni.example,Group 2,
-"""
-    assert export(NAME, course.folders.root, roster=roster(two)) == 0
-    assert table(course, "canvas") == [
-        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "07 Sums (4711)"],
-        ["    Points Possible", "", "", "", "", "9"],
-        ["Noether, Emmy", "12346", "S2", "emmy@uni.example", "Group 2", "5"],
-    ]
-
-
 @pytest.mark.parametrize("column", ["07 Sums (4711)", "07 sums", "Sums (4711)", "SUMS"])
 def test_the_platforms_own_column_is_found_by_its_title(course, roster, column):
     course("ada")
     export(NAME, course.folders.root, roster=roster(CANVAS.replace("07 Sums (4711)", column)))
     assert table(course, "canvas")[0][5] == column
-
-
-def test_of_two_columns_with_one_title_none_is_chosen(course, roster, capsys):
-    course("ada")
-    two = CANVAS.replace("Assignments Current Score", "07 Sums (4712)")
-    export(NAME, course.folders.root, roster=roster(two))
-    assert table(course, "canvas")[0][5:] == ["07 Sums"]
-    assert "The roster has 2 columns '07 Sums': Canvas will ask" in capsys.readouterr().out
 
 
 def test_without_a_roster_canvas_and_moodle_are_told_what_the_gradebook_knows(course, capsys):

@@ -361,22 +361,6 @@ def test_a_penalty_takes_from_what_a_person_gave_too(folders):
         assert (row(folders).penalty, row(folders).total) == (1.5, 0.0)  # until the grader runs; never below 0
 
 
-def test_penalties_of_an_assignments_notebooks_are_added_up_and_each_is_its_own(folders):
-    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=late()) as book:
-        book.record(verdict("ada"), {}, submitted=TWO_DAYS_LATE)
-        with api.Gradebook(f"sqlite:///{folders.gradebook}") as theirs:
-            other = theirs.add_notebook("more", NAME)
-            submission = theirs.find_submission(NAME, "ada")
-            theirs.db.add(
-                api.SubmittedNotebook(
-                    id=api.new_uuid(), notebook_id=other.id, assignment_id=submission.id, late_submission_penalty=0.5
-                )
-            )
-            theirs.db.commit()
-        book.update_penalties()
-    assert row(folders).penalty == 2.5
-
-
 def test_cells_with_points_or_extra_credit_by_hand_are_named(folders, book):
     for student in ("dan", "cy", "bob", "ada"):
         book.record(verdict(student), {}, submitted=ON_TIME)

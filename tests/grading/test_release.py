@@ -98,13 +98,6 @@ def test_assignment_05_is_released_without_solutions_hidden_checks_and_outputs(a
     assert not any(mark in whole for mark in ("SOLUTION", "HIDDEN", "hidden/05", "tasks.py"))
 
 
-def test_every_task_of_assignment_05_is_left_to_be_written(attention):
-    released = cells(attention.release("05") / "attention.ipynb")
-    stubs = [cell for cell in released if "NotImplementedError" in "".join(cell["source"])]
-    assert len({grade_id(cell) for cell in stubs}) == 5
-    assert all(cell["metadata"]["nbgrader"]["solution"] for cell in stubs)
-
-
 def test_a_release_holds_the_stubs_and_nothing_else_in_place_of_answers(course):
     found = {grade_id(cell): "".join(cell["source"]) for cell in cells(course.release(NAME) / FILE)}
     assert {name: found[name] for name in STUBS} == STUBS
@@ -263,14 +256,6 @@ def test_the_exchange_gets_the_release_as_nbgrader_lays_it_out(course, tmp_path,
     directory.assignment_id = "08"
     with pytest.raises(ExchangeError):
         ExchangeFetchAssignment(coursedir=directory, authenticator=Authenticator(), config=config).start()
-
-
-def test_the_exchange_can_be_named_in_the_settings(model, tmp_path):
-    exchange = tmp_path / "there"
-    folders = Folders(root=Path(shutil.copytree(model.root, tmp_path / "course")))
-    folders.config.write_text(folders.config.read_text() + f"\nc.Exchange.root = {str(exchange)!r}\n")
-    release(NAME, folder=folders.root)
-    assert (exchange / "deep-learning" / "outbound" / NAME / FILE).exists()
 
 
 # ------------------------------------------------------------------------------------------------ the settings
