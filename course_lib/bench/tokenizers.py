@@ -4,7 +4,10 @@ One megabyte of English with code in it (the docstrings of PyTorch and NumPy), o
 take turns. Both libraries end with the same vocabulary and the same ids, or the race is off.
 """
 
+import bisect
+import itertools
 import os
+import random
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,7 +25,7 @@ NAIVE_MERGES = 200  # the naive trainer takes minutes for a whole vocabulary, an
 
 
 def docstrings(size: int = BYTES) -> list[str]:
-    """Docstrings of the loaded modules of PyTorch and NumPy, each once, evenly chosen: `size` bytes or a few more.
+    """Docstrings of the loaded modules of PyTorch and NumPy, each once, in a random order: `size` bytes or a few more.
 
     Raises ValueError if there are not so many.
     """
@@ -36,10 +39,11 @@ def docstrings(size: int = BYTES) -> list[str]:
                 if isinstance(text, str):
                     found[text] = None
     texts = sorted(found)
-    total = sum(len(text.encode()) for text in texts)
-    if total < size:
-        raise ValueError(f"The loaded modules have {total} bytes of docstrings, {size} were wanted.")
-    return texts[:: total // size]
+    random.Random(0).shuffle(texts)
+    lengths = list(itertools.accumulate(len(text.encode()) for text in texts))
+    if lengths[-1] < size:
+        raise ValueError(f"The loaded modules have {lengths[-1]} bytes of docstrings, {size} were wanted.")
+    return texts[: bisect.bisect_left(lengths, size) + 1]
 
 
 def official_trainer(texts: list[str]) -> Callable[[], object]:

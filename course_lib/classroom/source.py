@@ -25,17 +25,17 @@ def show_source(*objects: Any) -> None:
     """
     for item in objects:
         try:
-            source, first = inspect.getsourcelines(item)
+            source = inspect.getsource(item)
         except (OSError, TypeError) as error:
             raise ValueError(
                 f"There is no Python source to show for {item!r}: give a function, a class or a module."
             ) from error
-        source = textwrap.dedent("".join(source)).strip()
+        source = textwrap.dedent(source).strip()
         place = getattr(item, "__module__", None) or item.__name__
         bare = essence(source)
-        file = f"the whole file: {_file(item)}, line {max(first, 1)}"
         whole = f"<details><summary>with docstring and types</summary>{_code_html(source)}</details>"
-        page = f'<p style="margin:0.6em 0 0.2em"><code>{place}</code> ({file})</p>{_code_html(bare)}'
+        where = f'<p style="margin:0.6em 0 0.2em"><code>{place}</code> (the whole file: {_file(item)})</p>'
+        page = where + _code_html(bare)
         present(f"# {place}\n{bare}", page + (whole if bare != source else ""))
 
 

@@ -13,7 +13,7 @@ def test_the_source_shown_is_the_one_that_runs_and_says_where_it_stands(page):
     show_source(attention_weights)
     assert page[0]["text/plain"].startswith("# course_lib.functional.attention\ndef attention_weights(q, k")
     assert "return masked_softmax(scores, mask)" in page[0]["text/plain"]
-    assert "the whole file: course_lib/functional/attention.py, line " in page[0]["text/html"]
+    assert "the whole file: course_lib/functional/attention.py)" in page[0]["text/html"]
 
 
 def test_docstring_and_types_are_folded_away_and_lines_are_never_broken(page):
