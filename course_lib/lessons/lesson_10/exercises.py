@@ -86,7 +86,7 @@ def token_rewards(
     """-beta ln(pi / pi_ref) for each token, and the score on the last one that counts."""
     gap = reference - log_probs if turned else log_probs - reference
     weight = {"weighted": beta, "not weighted": 1.0, "divided": 1 / max(beta, 1e-9), "none": 0.0}[penalty]
-    cost = -weight * (gap.exp() if penalty == "ratio" else gap)
+    cost = -weight * gap
     ends = F.one_hot(valid.sum(dim=1) - 1, valid.shape[1])
     where = {
         "last valid": ends,
@@ -259,7 +259,7 @@ def clipped(
     log_probs: Tensor, old: Tensor, advantage: Tensor, clip: float, *, ratio: str = "exp", take: str = "min",
     sign: float = 1.0, sides: str = "both", reduce: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Mean of min(r A, clamp(r, 1 - clip, 1 + clip) A)."""
+    """Mean of min(rho A, clamp(rho, 1 - clip, 1 + clip) A)."""
     gap = log_probs - old
     r = {"exp": gap.exp(), "turned": (-gap).exp(), "difference": gap, "quotient": log_probs / old}[ratio]
     near = {"both": r.clamp(1 - clip, 1 + clip), "above": r.clamp(max=1 + clip), "zero": r.clamp(-clip, clip)}[sides]
@@ -285,22 +285,22 @@ CLIPPED = Task(
     mistakes=mistakes(r"""
 a difference, not a ratio: ratio='difference'
     The ratio of probabilities is missing: you used the difference of their logarithms.
-    > $r = \pi / \pi_{old} = e^{\ln \pi - \ln \pi_{old}}$.
+    > $\rho = \pi / \pi_{old} = e^{\ln \pi - \ln \pi_{old}}$.
 a quotient of logarithms: ratio='quotient'
     You divided one logarithm by the other.
-    > $r = \pi / \pi_{old} = e^{\ln \pi - \ln \pi_{old}}$.
+    > $\rho = \pi / \pi_{old} = e^{\ln \pi - \ln \pi_{old}}$.
 ratio turned: ratio='turned'
     The ratio is turned round: old over new.
-    > $r = \pi / \pi_{old}$.
+    > $\rho = \pi / \pi_{old}$.
 the larger one: take='max'
     You took the larger of the two: then nothing is ever held back.
     > The *smaller* one: the objective must not grow beyond the clip.
 always clipped: take='held'
     The clipped ratio is used everywhere, even where the policy has gone the wrong way: there the gradient is lost.
-    > $\min(r A, \mathrm{clamp}(r) A)$, not the second alone.
+    > $\min(\rho A, \mathrm{clamp}(\rho) A)$, not the second alone.
 never clipped: take='free'
     Nothing is clipped.
-    > $\min(r A, \mathrm{clamp}(r, 1 - \epsilon, 1 + \epsilon) A)$.
+    > $\min(\rho A, \mathrm{clamp}(\rho, 1 - \epsilon, 1 + \epsilon) A)$.
 clipped above only: sides='above'
     The ratio is held back above only.
     > A token with a negative advantage makes the ratio fall: below $1 - \epsilon$ it is enough.
@@ -318,11 +318,11 @@ sum instead of mean: reduce='sum'
     example=(((torch.tensor([0.5, 0.5]).log(), torch.tensor([0.25, 0.25]).log(), [1.0, -1.0], 0.2), -0.4),),
     minutes=5,
     text="`log_probs` and `old` are the $\\ln p$ of tokens now and when they were written, `advantage` how much better "
-    "than expected they turned out, all of one shape. With $r = \\pi / \\pi_{old}$ return the mean of $\\min(r A, \\; "
-    "\\mathrm{clamp}(r, 1 - \\epsilon, 1 + \\epsilon) A)$; `clip` is $\\epsilon$.",
+    "than expected they turned out, all of one shape. With $\\rho = \\pi / \\pi_{old}$ return the mean of "
+    "$\\min(\\rho A, \\; \\mathrm{clamp}(\\rho, 1 - \\epsilon, 1 + \\epsilon) A)$; `clip` is $\\epsilon$.",
     hints=(
         "How do you get $\\pi / \\pi_{old}$ from two logarithms?",
-        "Compute both products, $r A$ and the clamped one, and take the smaller of the two, token by token.",
+        "Compute both products, $\\rho A$ and the clamped one, and take the smaller of the two, token by token.",
         "`torch.minimum(x, y)`, and `ratio.clamp(1 - clip, 1 + clip)`.",
     ),
     solution="""

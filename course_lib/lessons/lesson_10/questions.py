@@ -52,12 +52,12 @@ QUIZZES = {
         },
     ),
     "ratio": Quiz(
-        "A token had a positive advantage, and its ratio $r$ is 1.5 already, with $\\epsilon = 0.2$. What is its "
+        "A token had a positive advantage, and its ratio $\\rho$ is 1.5 already, with $\\epsilon = 0.2$. What is its "
         "gradient in the clipped objective?",
         options={
             "Zero": "The smaller of $1.5 A$ and $1.2 A$ is $1.2 A$, which does not depend on the policy any more. Only "
             "new answers can say whether going on is worth it.",
-            "Larger than at $r = 1$": "So it would be without the clip.",
+            "Larger than at $\\rho = 1$": "So it would be without the clip.",
             "Negative, it is brought back": "Nothing brings it back: it is only pushed no further.",
         },
         answer=0,

@@ -49,13 +49,13 @@ def seed() -> int:
     return before().card["seed"]
 
 
-def demonstrate(model: GPT, display: Progress | None = None) -> GPT:
+def demonstrate(model: GPT) -> GPT:
     """Step 1 on a copy of the model."""
     settings = replace(recipes.SETTINGS, seed=seed())
     tuned = copy.deepcopy(model)
     batches, loss = recipes.demonstrations(settings, at_least=1)
     config = FitConfig(steps=settings.sft_steps, learning_rate=5e-4, warmup=8, seed=settings.seed)
-    fit(tuned, batches, loss, config=config, progress=display)
+    fit(tuned, batches, loss, config=config)
     return tuned.eval()
 
 
@@ -64,7 +64,7 @@ def asked(model: GPT, count: int = PAIRS) -> Comparison:
     return recipes.compared(model, count, recipes.SETTINGS.noise, seed())
 
 
-def learn_reward(model: GPT, pairs: Comparison, loss: PairLoss, display: Progress | None = None) -> RewardModel:
+def learn_reward(model: GPT, pairs: Comparison, loss: PairLoss) -> RewardModel:
     """Step 2: a reward model on top of what the language model knows."""
     settings = replace(recipes.SETTINGS, seed=seed())
     reward = reward_model_on(model)
@@ -79,7 +79,7 @@ def learn_reward(model: GPT, pairs: Comparison, loss: PairLoss, display: Progres
     config = FitConfig(
         steps=settings.reward_steps, learning_rate=1e-3, warmup=settings.reward_steps // 20, seed=settings.seed
     )
-    fit(reward, batch_at, objective, config=config, progress=display)
+    fit(reward, batch_at, objective, config=config)
     return reward.eval()
 
 
@@ -139,9 +139,7 @@ def improve(
     return {"weights": both.policy.state_dict(), "critic": both.critic.state_dict(), "points": points}
 
 
-def directly(
-    model: GPT, pairs: Comparison, loss: Callable[..., Tensor], beta: float = 1.0, display: Progress | None = None
-) -> GPT:
+def directly(model: GPT, pairs: Comparison, loss: Callable[..., Tensor], beta: float = 1.0) -> GPT:
     """DPO: the policy learns from the comparisons themselves."""
     settings = replace(recipes.SETTINGS, seed=seed())
     policy = copy.deepcopy(model)
@@ -159,7 +157,7 @@ def directly(
     config = FitConfig(
         steps=settings.dpo_steps, learning_rate=5e-4, warmup=settings.dpo_steps // 20, seed=settings.seed
     )
-    fit(policy, batch_at, objective, config=config, progress=display)
+    fit(policy, batch_at, objective, config=config)
     return policy.eval()
 
 
