@@ -82,7 +82,7 @@ def make_course(root: Path, count: int) -> Folders:
         release(ASSIGNMENT, folder=root)
     files = read_assignment(root, ASSIGNMENT)
     right = {cell.grade_id: cell.source for cell in load(files).cells if cell.kind == "solution"}
-    tables = load(files).assignment.tables
+    tables = load(files).assignment.tasks
     wrong = {table.name: [answer.text for answer in wrong_answers(table, right[table.name])] for table in tables}
     blank = json.loads((ours.release(ASSIGNMENT) / f"{files.notebook}.ipynb").read_bytes())
     for number, given in zip(range(count), answers(files, wrong), strict=False):

@@ -28,8 +28,8 @@ from course_lib.grading.folders import (
     write_whole,
 )
 from course_lib.grading.intake import Submission, take_in
-from course_lib.grading.judge import SANDBOXED, TRUSTED, Verdict, lost_verdict
-from course_lib.grading.pools import CRASHED, executor, hide, judge_all, judge_one, refusal
+from course_lib.grading.judge import SANDBOXED, TRUSTED, Verdict
+from course_lib.grading.pools import executor, judge_all, judge_one, refusal
 from course_lib.grading.sandbox import SandboxError
 from course_lib.grading.spec import AssignmentFiles, check_cell, load, read_assignment
 from course_lib.grading.wording import counted, one_line
@@ -67,7 +67,7 @@ def grade(
     if not trusted and cluster is None and (problem := bubblewrap.problem()):
         raise CannotStart(refusal(problem))
     need_nbgrader(f"grade {name}")
-    with executor(workers=workers, cluster=cluster, hidden=folders.root, trusted=trusted) as (make, width):
+    with executor(workers=workers, cluster=cluster, hidden=folders.root, trusted=trusted) as (pool, width):
         from course_lib.grading.gradebook import Gradebook  # which takes its time, in which the workers start
         from course_lib.grading.summary import print_summary
 
@@ -79,7 +79,7 @@ def grade(
         ):
             batch = Batch(folders=folders, files=files, book=book, trusted=trusted, again=again)
             students = batch.find_students(student)
-            if not batch.run(students, make, width):
+            if not batch.run(students, pool, width):
                 return INTERRUPTED
             book.update_penalties()
             rows = [row for row in book.scores() if row.student in set(students)]
@@ -131,18 +131,17 @@ class Batch:
         submission = self.take_in(student)
         if not storable(student):
             raise CannotStart(" ".join(submission.notes))
-        hide(self.folders.root)
         try:
             verdict = judge_one(*self.arguments(submission)[1:])
         except SandboxError as problem:
             raise CannotStart(f"{problem}.") from problem
         return submission, self.store(submission, verdict)
 
-    def run(self, students: list[str], make: Any, width: int) -> bool:
+    def run(self, students: list[str], pool: Any, width: int) -> bool:
         """Judges and records them all; False if Ctrl-C ended it."""
         display = progress.start(f"Grading {self.files.name}")
         try:
-            for submission, verdict in judge_all(self._to_judge(students), self.arguments, make, width, self._crashed):
+            for submission, verdict in judge_all(self._to_judge(students), self.arguments, pool, width):
                 if verdict["spec"] != self.files.hash:
                     raise CannotStart(
                         "A worker judges with another version of course_lib than this process. Start the workers anew "
@@ -168,7 +167,7 @@ class Batch:
 
     def arguments(self, submission: Submission) -> tuple[Any, ...]:
         """What an executor is asked to do."""
-        return judge_one, submission, self.files, self.key, self.trusted
+        return judge_one, submission, self.files, self.key, self.trusted, self.folders.root
 
     def store(self, submission: Submission, verdict: Verdict) -> Verdict:
         """Writes the graded notebook, then the gradebook: when that is done, the submission is.
@@ -225,12 +224,12 @@ class Batch:
 
     def _stands(self, submission: Submission) -> bool:
         """Whether the gradebook has this submission, and its time, already, and the graded notebook is there."""
-        there = self.recorded.get(submission.student)
-        if there is None or not self._graded(submission.student).is_file():
-            return False
+        verdict, recorded = self.recorded.get(submission.student, ({}, None))
         moment, _ = self._submitted_at(submission.student)
-        wanted = (submission.sha256, self.files.hash, TRUSTED if self.trusted else SANDBOXED)
-        return moment in (None, there.submitted) and (there.submission, there.spec, there.sandbox) == wanted
+        sandbox = TRUSTED if self.trusted else SANDBOXED
+        wanted = {"submission": submission.sha256, "spec": self.files.hash, "sandbox": sandbox}
+        there = self._graded(submission.student).is_file() and moment in (None, recorded)
+        return there and wanted.items() <= verdict.items()
 
     def _graded(self, student: str) -> Path:
         return self.folders.autograded(student, self.files.name) / f"{self.files.notebook}.ipynb"
@@ -241,9 +240,6 @@ class Batch:
         text = submitted_at(self.folders, student, self.files.name)
         moment = None if text is None else parse_time(text)
         return moment, NO_TIME if text is not None and moment is None else None
-
-    def _crashed(self, submission: Submission) -> Verdict:
-        return lost_verdict(submission, self.files, trusted=self.trusted, note=CRASHED)
 
     def _read_release(self) -> bytes:
         """The students' version, which graded notebooks are built on; its points must be those of the checks."""

@@ -29,7 +29,7 @@ from nbgrader.api import (
 )
 from nbgrader.api import Gradebook as NbGraderGradebook
 from nbgrader.preprocessors import AssignLatePenalties
-from sqlalchemy import Column, MetaData, String, Table, Text, delete, insert, literal_column, select
+from sqlalchemy import JSON, Column, MetaData, String, Table, delete, insert, literal_column, select
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DatabaseError, OperationalError
 from traitlets.config import Config
@@ -47,22 +47,9 @@ VERDICTS = Table(
     "course_verdicts",
     _own,
     Column("notebook_id", String(32), primary_key=True),  # of nbgrader's submitted_notebook
-    Column("submission", String(64), nullable=False),
-    Column("spec", String(64), nullable=False),
-    Column("sandbox", String(64), nullable=False),
-    Column("written", Text, nullable=False),  # JSON: the hash of each written answer
-    Column("verdict", Text, nullable=False),  # JSON
+    Column("written", JSON, nullable=False),  # the hash of each written answer
+    Column("verdict", JSON, nullable=False),
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recorded:
-    """Which verdict on a student's submission stands in the gradebook: SHA-256 of submission and checks, and mode."""
-
-    submission: str
-    spec: str
-    sandbox: str
-    submitted: datetime | None  # UTC
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,19 +133,15 @@ class Gradebook:
         there = {cell.name: float(cell.max_score) for cell in self._graded}
         return {name: there[name] for name in [*filter(there.__contains__, self._released), *there]}
 
-    def recorded(self) -> dict[str, Recorded]:
-        """What stands in the gradebook for this assignment, by student."""
-        columns = VERDICTS.c.submission, VERDICTS.c.spec, VERDICTS.c.sandbox
+    def recorded(self) -> dict[str, tuple[Verdict, datetime | None]]:
+        """The verdict on each student's submission and its time, in UTC, as they stand in the gradebook."""
         rows = self._db.execute(
-            select(SubmittedAssignment.student_id, *columns, SubmittedAssignment.timestamp)
+            select(SubmittedAssignment.student_id, VERDICTS.c.verdict, SubmittedAssignment.timestamp)
             .join(SubmittedNotebook, SubmittedNotebook.id == VERDICTS.c.notebook_id)
             .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
             .where(SubmittedAssignment.assignment_id == self._assignment.id)
-        ).all()
-        return {
-            student: Recorded(submission=submission, spec=spec, sandbox=sandbox, submitted=moment)
-            for student, submission, spec, sandbox, moment in rows
-        }
+        )
+        return {student: (verdict, moment) for student, verdict, moment in rows}
 
     def record(self, verdict: Verdict, written: Mapping[str, str], *, submitted: datetime | None) -> None:
         """Puts a verdict and the student's written answers into the gradebook, all of it or nothing.
@@ -172,13 +155,11 @@ class Gradebook:
         """Applies today's due date, extensions and penalty method to everyone, those graded earlier, too."""
         with self._transaction():
             for notebook in self._notebook.submissions:
-                if notebook.late_submission_penalty is not None or self._seconds_late(notebook.assignment) > 0:
-                    notebook.late_submission_penalty = self._penalty(notebook.assignment, notebook.grades)
+                notebook.late_submission_penalty = self._penalty(notebook.assignment, notebook.grades)
 
     def scores(self) -> list[Score]:
         """All rows of the assignment, by the student's name."""
-        kept = self._db.execute(select(VERDICTS.c.notebook_id, VERDICTS.c.verdict)).all()
-        verdicts, possible = dict(kept), self.points
+        verdicts, possible = self.recorded(), self.points
         rows = [self._score(submission, verdicts, possible) for submission in self._assignment.submissions]
         return sorted(rows, key=lambda row: row.student)
 
@@ -213,8 +194,7 @@ class Gradebook:
         by_hand = [cell.name for cell in self._graded if cell.name in solutions]
         given = {name: self._written_answer(name, written) for name in by_hand}
         now = {name: _fingerprint(text) for name, text in given.items()}
-        row = self._db.execute(select(VERDICTS.c.written).where(VERDICTS.c.notebook_id == notebook.id)).first()
-        before = json.loads(row.written) if row else {}
+        before = self._db.scalar(select(VERDICTS.c.written).where(VERDICTS.c.notebook_id == notebook.id)) or {}
         grades = self._of_cells(Grade, notebook.id, self._graded)
         for cell in self._graded:
             if cell.name in given:
@@ -227,9 +207,7 @@ class Gradebook:
             comments[cell.id].auto_comment = _comment(verdict, cell.name, given)
         notebook.late_submission_penalty = self._penalty(submission, grades.values())
         self._db.execute(delete(VERDICTS).where(VERDICTS.c.notebook_id == notebook.id))
-        kept = {name: verdict[name] for name in ("submission", "spec", "sandbox")}
-        texts = {"written": json.dumps(now), "verdict": json.dumps(verdict)}
-        self._db.execute(insert(VERDICTS).values(notebook_id=notebook.id, **kept, **texts))
+        self._db.execute(insert(VERDICTS).values(notebook_id=notebook.id, written=now, verdict=verdict))
 
     def _find_or_add(self, student: str) -> tuple[SubmittedAssignment, SubmittedNotebook]:
         if self._db.get(Student, student) is None:
@@ -266,10 +244,7 @@ class Gradebook:
         return None if text in ("", (self._released.get(name) or "").strip()) else text
 
     def _seconds_late(self, submission: SubmittedAssignment) -> float:
-        moment, due = submission.timestamp, self._assignment.duedate
-        if moment is None or due is None:
-            return 0.0
-        return max(0.0, (moment - due - submission.extension if submission.extension else moment - due).total_seconds())
+        return float(submission.total_seconds_late) if self._assignment.duedate else 0.0
 
     def _penalty(self, submission: SubmittedAssignment, grades: Iterable[Grade]) -> float | None:
         """The points lost by lateness: as nbgrader's plugin says, between 0 and the score."""
@@ -280,11 +255,10 @@ class Gradebook:
         penalty = self._late.late_submission_penalty(submission.student_id, score, seconds)
         return None if penalty is None else min(max(0.0, float(penalty)), score)
 
-    def _score(self, submission: Any, verdicts: Mapping[str, str], possible: dict[str, float]) -> Score:
+    def _score(self, submission: Any, verdicts: Mapping[str, Any], possible: dict[str, float]) -> Score:
         notebooks, student = submission.notebooks, submission.student
         grades = {grade.name: grade for notebook in notebooks for grade in notebook.grades}
         remarks = {part.name: part.manual_comment for notebook in notebooks for part in notebook.comments}
-        kept = next((verdicts[notebook.id] for notebook in notebooks if notebook.id in verdicts), None)
         return Score(
             student=student.id,
             first_name=student.first_name,
@@ -301,7 +275,7 @@ class Gradebook:
             ),
             penalty=sum(notebook.late_submission_penalty or 0.0 for notebook in notebooks),
             unread=tuple(name for name in possible if name in grades and grades[name].needs_manual_grade),
-            verdict=None if kept is None else json.loads(kept),
+            verdict=verdicts.get(student.id, (None,))[0],
         )
 
 

@@ -11,15 +11,16 @@ from typing import Any
 
 from course_lib.grading.intake import Submission
 from course_lib.grading.sandbox import Box, BoxEnded, SandboxError, StudentError, Zygote
-from course_lib.grading.spec import AssignmentFiles, Cell, LoadedAssignment, Task, load
+from course_lib.grading.spec import AssignmentFiles, Cell, LoadedAssignment, load
 from course_lib.grading.subject import Subject, Talk, in_words, seed_for
 from course_lib.grading.wording import visible
-from course_lib.tasks import Check
+from course_lib.tasks import Check, Task
 from course_lib.tasks.findings import FORBIDDEN, STOPPED, Fault, Finding, general
 
 GRADED, ATTENTION = "graded", "needs attention"
 SANDBOXED, TRUSTED = "bubblewrap", "none: trusted students"
 LOAD_SECONDS = 10.0  # of processor time, for one cell
+CALL_SECONDS = 5.0  # of processor time, for one call where the task says nothing else
 AGAIN_SECONDS = 60.0  # for running cells again, after tasks that ended the box
 PRINTED, TOLD = 2000, 600  # characters that are kept of what was printed, and of a finding
 NO_ANSWER = "no answer"
@@ -60,7 +61,7 @@ def lost_verdict(submission: Submission, files: AssignmentFiles, *, trusted: boo
     """The verdict on a submission that could not be judged: no points, and a person has to look at it."""
     lost = [Finding(NOT_JUDGED, "This could not be judged; your instructor is told.")]
     tasks = {
-        task.name: _verdict(task, [lost] * len(task.checks), answered=task.name in submission.answers)
+        task.name: _verdict(task, [lost] * len(task.scored), answered=task.name in submission.answers)
         for task in load(files).assignment.tasks
     }
     return whole_verdict(submission, files, tasks, trusted=trusted, attention=[note])
@@ -117,7 +118,7 @@ class _Sitting:
                 continue
             if task and self._is_blank(task):
                 blank = Finding(NO_ANSWER, "The cell is missing, empty or as it was handed out.")
-                verdicts[task.name] = _verdict(task, [[blank]] * len(task.checks), answered=False)
+                verdicts[task.name] = _verdict(task, [[blank]] * len(task.scored), answered=False)
             elif task and forbidden.get(task.name):
                 verdicts[task.name] = self._all_lost(task, forbidden[task.name])
             elif task:
@@ -179,13 +180,14 @@ class _Sitting:
     def _judge_task(self, task: Task, stopped: Finding | None) -> Verdict:
         """Asks the task in a copy of the box."""
         findings: list[list[Finding]] = []
+        seconds = self.loaded.assignment.seconds_of(task)
         try:
-            with self.box.copy(task.seconds):
+            with self.box.copy(seconds):
                 findings = self._judge_checks(task)
                 ended = self.box.copy_ended
         except BoxEnded as end:  # it could not be copied
             ended = end.reason
-            findings = [[_ended_finding(ended, task.seconds, "Your code")]] * len(task.checks)
+            findings = [[_ended_finding(ended, seconds, "Your code")]] * len(task.scored)
         if failed := next(filter(None, findings), None):
             failed[:0] = [] if stopped is None else [stopped]
         return _verdict(task, findings, answered=True, ended=ended, printed=self._printed())
@@ -194,12 +196,12 @@ class _Sitting:
         """What each check of a task found; after the end of the copy, only how that came."""
         talk = Talk(box=self.box, seed=lambda label: self._seed(task, label))
         findings: list[list[Finding]] = []
-        ended = None
-        for check in task.checks:
+        ended, general_ones = None, {part.name for part in task.also} if task.cases else ()
+        for check in task.scored:
             if ended is not None:
                 found = [ended]
-            elif check.name in task.general and findings[0]:
-                found = [Finding(NOT_YET, f"This counts only together with: {task.checks[0].name}")]
+            elif check.name in general_ones and findings[0]:
+                found = [Finding(NOT_YET, f"This counts only together with: {task.scored[0].name}")]
             else:
                 found = self._judge_check(task, check, talk)
                 if reason := self.box.copy_ended:  # whatever the check made of it
@@ -210,7 +212,7 @@ class _Sitting:
 
     def _judge_check(self, task: Task, check: Check, talk: Talk) -> list[Finding]:
         asked = talk.asked
-        subject = Subject(task.name, talk, label=check.name, asks=task.asks, seconds=task.call_seconds)
+        subject = Subject(task.name, talk, label=check.name, asks=task.asks, seconds=task.seconds or CALL_SECONDS)
         try:
             found = list(check.run(subject))
             if not found and talk.asked == asked:
@@ -227,7 +229,7 @@ class _Sitting:
             return [Finding(NOT_JUDGED, "This check could not be carried out on your answer; your instructor is told.")]
 
     def _all_lost(self, task: Task, finding: Finding, ended: str | None = None) -> Verdict:
-        findings = [[finding]] * len(task.checks)
+        findings = [[finding]] * len(task.scored)
         return _verdict(task, findings, answered=True, ended=ended, printed=self._printed())
 
     def _printed(self) -> str:
@@ -248,7 +250,7 @@ def _verdict(
             "passed": not found,
             "findings": [_plain(finding) for finding in found],
         }
-        for check, found in zip(task.checks, findings, strict=True)
+        for check, found in zip(task.scored, findings, strict=True)
     ]
     return {
         "points": sum(check["points"] for check in checks),

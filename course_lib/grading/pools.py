@@ -11,8 +11,9 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, wait
 from concurrent.futures.process import ProcessPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,27 +22,26 @@ from course_lib.grading.intake import Submission
 from course_lib.grading.judge import Verdict, judge, lost_verdict
 from course_lib.grading.sandbox import SandboxError, Zygote
 from course_lib.grading.spec import AssignmentFiles
+from course_lib.grading.wording import one_line
 
 SECONDS_TO_CONNECT = 5
-ATTEMPTS = 2  # at judging a submission whose worker died
-CRASHED = "Judging this submission ended the grading process twice. Look at it by hand, or judge it again with --again."
+KEPT = "What was graded so far is kept; start again."
 NO_SCHEDULER = (
     "No Dask scheduler answers at {!r}. Start one with `dask scheduler`, its workers with `dask worker ADDRESS`, and "
     "give the address that it prints, such as tcp://10.0.0.1:8786."
 )
 
 _of_this_thread = threading.local()
-_hidden: tuple[Path, ...] = ()  # folders that no box may see, wherever they lie
 
 
-def judge_one(submission: Submission, files: AssignmentFiles, key: bytes, trusted: bool) -> Verdict:
+def judge_one(submission: Submission, files: AssignmentFiles, key: bytes, trusted: bool, hidden: Path) -> Verdict:
     """The verdict on one submission; what executors run, here or elsewhere. The sandbox is kept for the next.
 
     Raises SandboxError if there is no sandbox; any other error is a matter of this submission and becomes a note.
     """
-    for attempt in range(ATTEMPTS):
+    for attempt in range(2):
         try:
-            return judge(submission, files, key=key, zygote=_zygote(trusted))
+            return judge(submission, files, key=key, zygote=_zygote(trusted, hidden))
         except SandboxError:
             close_zygotes()
             if attempt:
@@ -52,48 +52,30 @@ def judge_one(submission: Submission, files: AssignmentFiles, key: bytes, truste
     raise AssertionError("an attempt returns or raises")
 
 
-def warm_up(trusted: bool) -> None:
-    """Starts what judging needs, where that takes seconds."""
-    if not trusted:
-        _zygote(trusted)
-
-
 def close_zygotes() -> None:
     """Ends the sandboxes that this thread keeps."""
     for zygote in _of_this_thread.__dict__.pop("zygotes", {}).values():
         zygote.close()
 
 
-def hide(*folders: Path) -> None:
-    """Keeps these folders from all boxes of sandboxes that this process starts from now on."""
-    global _hidden
-    _hidden = folders
-
-
 @contextlib.contextmanager
 def executor(
     *, workers: int | None, cluster: str | None, hidden: Path, trusted: bool
-) -> Iterator[tuple[Callable[[], Executor], int]]:
-    """Gives what makes an executor, anew if the last one broke, and how many submissions to send there at a time.
+) -> Iterator[tuple[Executor, int]]:
+    """An executor, whose processes begin at once to start their sandboxes, and how many submissions it takes at a time.
 
-    The first one begins at once to start its sandboxes. Raises CannotStart if dask is not installed, no scheduler
-    answers within a few seconds, or it has no worker.
+    Raises CannotStart if dask is not installed, no scheduler answers within a few seconds, or it has no worker.
     """
-    with contextlib.ExitStack() as stack:
-        if cluster is not None:
-            client = stack.enter_context(_client(cluster))
-            yield lambda: client.get_executor(pure=False), 2 * sum(client.nthreads().values())
-            return
-        count = workers or _cores()
-
-        def make() -> Executor:
-            return stack.enter_context(ProcessPoolExecutor(count, _context(), _begin, (hidden,)))
-
+    if cluster is not None:
+        with _client(cluster) as client:
+            yield client.get_executor(pure=False), 2 * sum(client.nthreads().values())
+        return
+    count = workers or _cores()
+    with ProcessPoolExecutor(count, _context(), _begin, (trusted, hidden)) as pool:
         try:
-            first = [make()]
             for _ in range(count):
-                first[0].submit(warm_up, trusted)
-            yield lambda: first.pop() if first else make(), count + 1  # one is ready when a worker gets free
+                pool.submit(os.getpid)
+            yield pool, count + 1  # one is ready when a worker gets free
         except BaseException:
             for worker in multiprocessing.active_children():
                 worker.kill()  # whatever it is doing: its sandbox ends with it
@@ -101,69 +83,36 @@ def executor(
 
 
 def judge_all(
-    submissions: Iterable[Submission],
-    arguments: Callable[[Submission], tuple[Any, ...]],
-    make: Callable[[], Executor],
-    width: int,
-    crashed: Callable[[Submission], Verdict],
+    submissions: Iterable[Submission], arguments: Callable[[Submission], tuple[Any, ...]], pool: Executor, width: int
 ) -> Iterator[tuple[Submission, Verdict]]:
-    """Each submission with its verdict, in the order in which they get done.
+    """Each submission with its verdict, in the order in which they get done; `arguments` says what to call.
 
-    `arguments` says what to call. Where a worker dies, all that were at work are judged once more, one at a time; the
-    one that ends a worker again gets the verdict of `crashed`.
+    Raises CannotStart where there is no sandbox any more, or a worker is lost.
     """
-    source, waiting, again = iter(submissions), {}, []
-    pool = make()
+    source, waiting = iter(submissions), {}
     while True:
-        while len(waiting) < (width if not again else 1):
-            submission = again[0] if again else next(source, None)
-            if submission is None:
-                break
-            try:
+        for submission in islice(source, width - len(waiting)):
+            with _lost_ones(waiting.values()):
                 waiting[pool.submit(*arguments(submission))] = submission
-            except BrokenExecutor:  # a worker has died meanwhile
-                again += [other for other in (*waiting.values(), submission) if other not in again]
-                waiting, pool = {}, make()
         if not waiting:
             return
-        broken = False
-        for future in sorted(wait(waiting, return_when=FIRST_COMPLETED).done, key=_went_wrong):  # verdicts first
-            submission = waiting.pop(future)
-            verdict = _result(future)
-            if verdict is None and submission not in again:
-                again.append(submission)
-                broken = True
-                continue
-            if verdict is None:
-                verdict, broken = crashed(submission), True
-            if submission in again:
-                again.remove(submission)
-            yield submission, verdict
-        if broken:
-            again += [submission for submission in waiting.values() if submission not in again]
-            waiting.clear()
-            pool = make()
+        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            with _lost_ones(waiting.values()):
+                verdict = future.result()
+            yield waiting.pop(future), verdict
 
 
-def _went_wrong(future: Future) -> bool:
-    return future.cancelled() or future.exception() is not None
-
-
-def _result(future: Future) -> Verdict | None:
-    """The verdict, None where its worker died."""
+@contextlib.contextmanager
+def _lost_ones(at_work: Iterable[Submission]) -> Iterator[None]:
     try:
-        return future.result()
-    except BrokenExecutor:
-        return None
-    except CancelledError:
-        raise CannotStart("The cluster was lost. What was graded so far is kept; start again.") from None
+        yield
     except SandboxError as problem:
-        raise CannotStart(f"{problem}. What was graded so far is kept.") from problem
-    except Exception as problem:
-        if type(problem).__name__ == "KilledWorker":  # Dask has tried it on several
-            return None
+        raise CannotStart(f"{problem}. {KEPT}") from problem
+    except Exception as problem:  # broken, cancelled, Dask's KilledWorker: no student's code, which is in the sandbox
+        names = ", ".join(one_line(submission.student, 40) for submission in at_work)
         raise CannotStart(
-            f"A submission could not be judged elsewhere: {problem!r}. What was graded is kept."
+            f"A process that judges was lost, as when memory runs out ({type(problem).__name__}), with one of these: "
+            f"{names}. {KEPT}"
         ) from problem
 
 
@@ -202,14 +151,15 @@ def _context() -> Any:
     return context
 
 
-def _begin(hidden: Path) -> None:
+def _begin(trusted: bool, hidden: Path) -> None:
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of the terminal; one of them answers
     torch.set_num_threads(1)
-    hide(hidden)
     gc.freeze()  # what is there stays, so that no collection looks at it again
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    with contextlib.suppress(SandboxError):  # whoever judges is told
+        _zygote(trusted, hidden)
 
 
 def _end_with_parent() -> None:
@@ -217,10 +167,10 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _zygote(trusted: bool) -> Zygote:
+def _zygote(trusted: bool, hidden: Path) -> Zygote:
     kept = _of_this_thread.__dict__.setdefault("zygotes", {})
     if trusted not in kept:
-        kept[trusted] = Zygote(trusted=trusted, hidden=_hidden)
+        kept[trusted] = Zygote(trusted=trusted, hidden=(hidden,))
     return kept[trusted]
 
 

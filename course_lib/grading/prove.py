@@ -20,7 +20,8 @@ from course_lib.grading.folders import assignments_folder
 from course_lib.grading.intake import Submission
 from course_lib.grading.judge import GRADED, judge
 from course_lib.grading.sandbox import SandboxError, Zygote
-from course_lib.grading.spec import AssignmentFiles, LoadedAssignment, Task, load, read_assignment
+from course_lib.grading.spec import AssignmentFiles, LoadedAssignment, load, read_assignment
+from course_lib.tasks import Task
 from course_lib.tasks.wrong import WrongAnswer, unproved, wrong_answers
 
 MOST_WORKERS = 8  # each holds a process with torch
@@ -68,13 +69,12 @@ def prove(name: str, *, folder: str | os.PathLike | None = None, workers: int | 
         raise CannotStart(str(problem)) from None
     console = Console(soft_wrap=True)
     console.print(_table(outcomes))
-    tables = loaded.assignment.tables
-    found = [line for table in tables for line in unproved(table)]
+    found = [line for task in loaded.assignment.tasks for line in unproved(task)]
     found += [line for outcome in outcomes for line in outcome.deviations]
     for line in found:
         console.print(f"✗ {line}", style="red", markup=False, highlight=False)
     if not found:
-        mistakes = sum(len(mistake.ways) for table in tables for mistake in table.mistakes)
+        mistakes = sum(len(mistake.ways) for task in loaded.assignment.tasks for mistake in task.mistakes)
         wrong = sum(1 for trial in planned if trial.task)
         console.print(
             f"✓ {len(planned)} judgements, {wrong} wrong answers: each earned what it deserves, {mistakes} mistakes in "
@@ -87,20 +87,20 @@ def trials(loaded: LoadedAssignment) -> list[Trial]:
     """All that has to be judged."""
     right = {cell.grade_id: cell.source for cell in loaded.cells if cell.kind == "solution"}
     tasks = loaded.assignment.tasks
-    every = frozenset(check.name for task in tasks for check in task.checks)
+    every = frozenset(check.name for task in tasks for check in task.scored)
     planned = [
         Trial(task="", name="the reference", answers=right, deserves=loaded.assignment.points, failing=frozenset()),
         Trial(task="", name="the cells as handed out", answers=dict(loaded.stubs), deserves=0.0, failing=every),
     ]
-    for task, table in zip(tasks, loaded.assignment.tables, strict=True):
-        names = frozenset(check.name for check in task.checks)
-        planned += [_trial(task, wrong, names, right) for wrong in wrong_answers(table, right[task.name])]
+    for task in tasks:
+        names = frozenset(check.name for check in task.scored)
+        planned += [_trial(task, wrong, names, right) for wrong in wrong_answers(task, right[task.name])]
     return planned
 
 
 def _trial(task: Task, wrong: WrongAnswer, names: frozenset[str], right: Mapping[str, str]) -> Trial:
     failing = names if wrong.fails == "all" else None if wrong.fails is None else frozenset(wrong.fails) & names
-    lost = sum(check.points for check in task.checks if failing and check.name in failing)
+    lost = sum(check.points for check in task.scored if failing and check.name in failing)
     return Trial(
         task=task.name,
         name=wrong.name,

@@ -1,9 +1,9 @@
 """What an assignment is: its tasks, their hidden checks and points, and the notebook that they belong to.
 
-Hidden checks are made of the tables of an assignment (see `course_lib.tasks.table`), written in
-`hidden/<assignment>/tasks.py`, and never leave the judge's side:
+Hidden checks are those of the tasks (see `course_lib.tasks.table`) in `hidden/<assignment>/tasks.py`, and never leave
+the judge's side:
 
-    ASSIGNMENT = assignment("05", notebook="attention", title="Attention", tables=(ADDITIVE, LOCAL, TRAIN))
+    ASSIGNMENT = Assignment("05", notebook="attention", title="Attention", tasks=(ADDITIVE, LOCAL, TRAIN))
 """
 
 import functools
@@ -14,13 +14,14 @@ import re
 import sys
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from course_lib import tasks
 from course_lib.grading.folders import Folders
 from course_lib.grading.stripped import clear_solution
+from course_lib.tasks import Task
+from course_lib.tasks import __file__ as tasks_file
 
 CHECK_PREFIX = "check-"
 SECONDS = 30.0  # of processor time, for all questions of a task together
@@ -29,85 +30,46 @@ DECIDES_SCORES = ("boxed", "intake.py", "judge.py", "sandbox.py", "spec.py", "su
 _GRADE_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task:
-    """One solution cell and its checks; `name` is the cell's grade_id, and that of its points is "check-<name>".
+@dataclass(frozen=True)
+class Assignment:
+    """All tasks of one notebook; a task's name is the grade_id of its cell, and of its function or class.
 
-    It is also what the function or class is called. A check in `general` counts only if the first one has passed: an
-    answer of the right shape alone could pass it. `seconds` are of processor time, for all questions together, and
-    `call_seconds` for one. Raises ValueError for a name that cannot be a grade_id, no check, or one without points.
+    `seconds` are of processor time, by name, for tasks whose questions need more than SECONDS together. Raises
+    ValueError for what cannot be judged: no task, a name twice or no grade_id, no check, one without points.
     """
 
     name: str
-    title: str
-    checks: tuple[tasks.Check, ...]
-    general: frozenset[str] = frozenset()
-    asks: str = ""
-    forbids: tuple[str, ...] = ()
-    seconds: float = SECONDS
-    call_seconds: float = 5.0
-
-    def __post_init__(self) -> None:
-        if not _GRADE_ID.fullmatch(self.name):
-            raise ValueError(f"a task's name has letters, digits, _ and - only, got {self.name!r}")
-        if not self.checks:
-            raise ValueError(f"task {self.name!r} has no check that is worth points: nothing would be judged")
-        names = [check.name for check in self.checks]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"task {self.name!r} has two checks with the name {twice[0]!r}")
-        if poor := [check.name for check in self.checks if not (math.isfinite(check.points) and check.points > 0)]:
-            raise ValueError(f"check {poor[0]!r} needs a positive number of points")
-
-    @property
-    def points(self) -> float:
-        return math.fsum(check.points for check in self.checks)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Assignment:
-    """All tasks of one notebook. Raises ValueError for no task, or for two of the same name."""
-
-    name: str
+    _: KW_ONLY
     notebook: str
     title: str
     tasks: tuple[Task, ...]
-    tables: tuple[tasks.Task, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        names = [task.name for task in self.tasks]
-        if not names:
+        if not self.tasks:
             raise ValueError(f"assignment {self.name!r} has no task")
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"assignment {self.name!r} has two tasks with the name {twice[0]!r}")
+        _only_once([task.name for task in self.tasks], f"assignment {self.name!r} has two tasks")
+        for task in self.tasks:
+            if not _GRADE_ID.fullmatch(task.name):
+                raise ValueError(f"a task's name has letters, digits, _ and - only, got {task.name!r}")
+            if not task.scored:
+                raise ValueError(f"task {task.name!r} has no check that is worth points: nothing would be judged")
+            _only_once([check.name for check in task.scored], f"task {task.name!r} has two checks")
+            if poor := [check.name for check in task.scored if not 0 < check.points < math.inf]:
+                raise ValueError(f"check {poor[0]!r} needs a positive number of points")
 
     @property
     def points(self) -> float:
         return math.fsum(task.points for task in self.tasks)
 
+    def seconds_of(self, task: Task) -> float:
+        """Processor time for all questions of a task together."""
+        return self.seconds.get(task.name, SECONDS)
 
-def assignment(
-    name: str, *, notebook: str, title: str, tables: tuple[tasks.Task, ...], seconds: Mapping[str, float] | None = None
-) -> Assignment:
-    """The assignment of these tables; `seconds` of processor time for tasks that need more than usual, by name."""
-    return Assignment(
-        name=name,
-        notebook=notebook,
-        title=title,
-        tables=tables,
-        tasks=tuple(
-            Task(
-                name=table.name,
-                title=table.title,
-                checks=tuple(check for check in table.all_checks if check.points),
-                general=frozenset(part.name for part in table.also) if table.cases else frozenset(),
-                asks=table.asks,
-                forbids=table.forbids,
-                seconds=(seconds or {}).get(table.name, SECONDS),
-                call_seconds=table.seconds or 5.0,
-            )
-            for table in tables
-        ),
-    )
+
+def _only_once(names: list[str], what: str) -> None:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{what} with the name {twice[0]!r}")
 
 
 # files ------------------------------------------------------------------------------------------------------
@@ -257,7 +219,7 @@ def _run_checks_file(name: str, text: bytes) -> Assignment:
         raise ValueError(f"{place} does not load: {type(error).__name__}: {error}") from error
     assignment = module.__dict__.get("ASSIGNMENT")
     if not isinstance(assignment, Assignment):
-        raise ValueError(f"{place} has to define ASSIGNMENT = assignment(...).")
+        raise ValueError(f"{place} has to define ASSIGNMENT = Assignment(...).")
     return assignment
 
 
@@ -265,7 +227,7 @@ def _run_checks_file(name: str, text: bytes) -> Assignment:
 def _code_hash() -> str:
     """SHA-256 of the code that decides scores; of what is on disk when it is first asked for."""
     folder = Path(__file__).parent
-    files = [*Path(tasks.__file__).parent.rglob("*.py"), *folder.parent.glob("lessons/*/assignment.py")]
+    files = [*Path(tasks_file).parent.rglob("*.py"), *folder.parent.glob("lessons/*/assignment.py")]
     for part in DECIDES_SCORES:
         files += (folder / part).rglob("*.py") if (folder / part).is_dir() else [folder / part]
     digest = hashlib.sha256()

@@ -19,9 +19,8 @@ import nbformat
 from course_lib.grading.intake import Submission
 from course_lib.grading.judge import NO_ANSWER, judge
 from course_lib.grading.sandbox import Zygote, sandbox_problem
-from course_lib.grading.spec import CHECK_PREFIX, Assignment, AssignmentFiles, Task, load
-from course_lib.tasks import Check
-from course_lib.tasks import Task as Table
+from course_lib.grading.spec import CHECK_PREFIX, Assignment, AssignmentFiles, load
+from course_lib.tasks import Check, Task
 from course_lib.tasks.findings import Fault, Finding
 
 KEY = b"visible checks have no secret"
@@ -73,15 +72,15 @@ def visible_assignment(name: str, notebook: str, points: Mapping[str, float]) ->
     none = Check(name=NO_CHECK, detects=(), run=_none_to_ask)
     tasks = []
     for task, worth in points.items():
-        table = known.get(task)
-        checks = table.all_checks if table else (none,)
+        shown = known.get(task)
+        checks = shown.all_checks if shown else (none,)
         shared = tuple(replace(check, points=worth / len(checks)) for check in checks)
-        asks, forbids = (table.asks, table.forbids) if table else ("", ())
-        tasks.append(Task(name=task, title=task, checks=shared, asks=asks, forbids=forbids))
-    return Assignment(name=name, notebook=notebook, title=name, tasks=tuple(tasks))
+        asks, forbids = (shown.asks, shown.forbids) if shown else ("", ())
+        tasks.append(Task(task, task, checks=shared, asks=asks, forbids=forbids))
+    return Assignment(name, notebook=notebook, title=name, tasks=tuple(tasks))
 
 
-def visible_tasks(name: str) -> Mapping[str, Table]:
+def visible_tasks(name: str) -> Mapping[str, Task]:
     """What the lesson of an assignment shows of its tasks; empty if there is none."""
     lesson = f"course_lib.lessons.lesson_{name}"
     if importlib.util.find_spec(lesson) is None or importlib.util.find_spec(f"{lesson}.assignment") is None:

@@ -7,6 +7,7 @@ each pair of mistakes.
 
 import ast
 import itertools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -187,9 +188,14 @@ class Task:
             return ()
         return (Check(name="the example worked out by hand", detects=(NOT_AS_BY_HAND,), run=self._ask_example),)
 
+    @cached_property
+    def scored(self) -> tuple[Check, ...]:
+        """The checks that are worth points."""
+        return tuple(check for check in self.all_checks if check.points)
+
     @property
     def points(self) -> float:
-        return sum(check.points for check in self.all_checks)
+        return math.fsum(check.points for check in self.scored)
 
     def run(self, function: Any) -> Report:
         """Checks a learner's function, up to the first thing that is wrong."""

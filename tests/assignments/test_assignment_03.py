@@ -16,7 +16,7 @@ from course_lib.tasks.findings import RANDOM, Fault
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "03")
-TABLES = {table.name: table for table in load(FILES).assignment.tables}
+TABLES = {table.name: table for table in load(FILES).assignment.tasks}
 NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
 
 

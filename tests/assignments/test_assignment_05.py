@@ -19,7 +19,7 @@ from course_lib.tasks.wrong import made_by
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "05")
 LOADED = load(FILES)
-TABLES = {table.name: table for table in LOADED.assignment.tables}
+TABLES = {table.name: table for table in LOADED.assignment.tasks}
 REFERENCE, RELEASE, *MISTAKES = trials(LOADED)
 NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
 TASKS = [task.name for task in LOADED.assignment.tasks]

@@ -19,7 +19,7 @@ from course_lib.tasks import Draw
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "06")
 LOADED = load(FILES)
-TABLES = {table.name: table for table in LOADED.assignment.tables}
+TABLES = {table.name: table for table in LOADED.assignment.tasks}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from course_lib.tasks import Draw
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "07")
 LOADED = load(FILES)
-TABLES = {table.name: table for table in LOADED.assignment.tables}
+TABLES = {table.name: table for table in LOADED.assignment.tasks}
 NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
 
 

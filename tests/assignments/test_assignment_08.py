@@ -16,7 +16,7 @@ from course_lib.text.bpe import ByteLevelBPE, byte_letters
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "08")
 LOADED = load(FILES)
-TABLES = {table.name: table for table in LOADED.assignment.tables}
+TABLES = {table.name: table for table in LOADED.assignment.tasks}
 NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
 
 

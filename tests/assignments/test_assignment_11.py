@@ -15,7 +15,7 @@ from course_lib.lessons.lesson_11.assignment import names, scrambled_digits
 from course_lib.tasks import Draw, run_checks
 
 LOADED = load(read_assignment(Folders(root=course_folder() / "notebooks" / "assignments").root, "11"))
-TABLES = {table.name: table for table in LOADED.assignment.tables}
+TABLES = {table.name: table for table in LOADED.assignment.tasks}
 
 
 def drawn(name):

@@ -19,7 +19,7 @@ from course_lib.tasks.findings import Fault
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "14")
-TABLES = {table.name: table for table in load(FILES).assignment.tables}
+TABLES = {table.name: table for table in load(FILES).assignment.tasks}
 CELLS = {cell.id: cell.source for cell in nbformat.reads(FILES.source_notebook.decode(), as_version=4).cells}
 
 

@@ -33,7 +33,7 @@ def read(number):
         files=files,
         loaded=loaded,
         notebook=nbformat.reads(files.source_notebook.decode(), as_version=4),
-        tables={table.name: table for table in loaded.assignment.tables},
+        tables={table.name: table for table in loaded.assignment.tasks},
         shown=visible_tasks(number),
         points=sum(loaded.check_points.values()),
         reference=reference,

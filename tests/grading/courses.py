@@ -52,7 +52,7 @@ def notebook(cells):
 # Assignment 01, and any files in place of its own -----------------------------------------------------------
 
 CHECKS = """
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.tasks import Case, Task, mistakes
 
 
@@ -69,7 +69,7 @@ not doubled: by=1
 '''))
 HALVE = Task(name="halve", title="Halve", asks="x", reference=lambda x: x / 2,
              cases=(Case("halves", lambda draw: (draw(4),), 1),))
-ASSIGNMENT = assignment("01", notebook="small", title="Small", tables=(DOUBLE, HALVE))
+ASSIGNMENT = Assignment("01", notebook="small", title="Small", tasks=(DOUBLE, HALVE))
 """
 SETUP = "import torch\nfactor = 2"
 DOUBLE = "def double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
@@ -138,7 +138,7 @@ STUBS = {
     "why": "YOUR ANSWER HERE",
 }
 SUMS_CHECKS = """
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.tasks import Case, Task
 
 ADD = Task(name="add", title="Add", asks="a, b", reference=lambda a, b: a + b, cases=(
@@ -147,7 +147,7 @@ ADD = Task(name="add", title="Add", asks="a, b", reference=lambda a, b: a + b, c
 ))
 DOUBLE = Task(name="double", title="Double", asks="x", reference=lambda x: 2 * x,
               cases=(Case("Each number is doubled", lambda draw: (draw(4),), 2),))
-ASSIGNMENT = assignment("07", notebook="sums", title="Sums", tables=(ADD, DOUBLE))
+ASSIGNMENT = Assignment("07", notebook="sums", title="Sums", tasks=(ADD, DOUBLE))
 """
 
 

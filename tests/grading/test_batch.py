@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future
 
 import psutil
 import pytest
@@ -51,13 +51,13 @@ def here(monkeypatch, zygote):
 
     @contextlib.contextmanager
     def executor(**options):
-        yield Here, 2
+        yield Here(), 2
 
-    monkeypatch.setattr(pools, "_zygote", lambda trusted: Zygote(trusted=True) if trusted else zygote)
+    monkeypatch.setattr(pools, "_zygote", lambda trusted, hidden: Zygote(trusted=True) if trusted else zygote)
     monkeypatch.setattr(batch, "executor", executor)
 
 
-class Here:
+class Here(Executor):
     """An executor that does at once what it is given; `dies` says for which students it breaks."""
 
     def __init__(self, dies=lambda student: False):
@@ -277,24 +277,13 @@ def test_ctrl_c_ends_cleanly_and_the_next_start_goes_on(folders, here, monkeypat
 # workers that die -------------------------------------------------------------------------------------------
 
 
-DEATHS = iter([False, True])
-
-
-@pytest.mark.parametrize(
-    ("names", "dies"),
-    [
-        (["a", "b", "evil", "c", "d"], lambda student: student == "evil"),
-        (["evil1", "evil2", "good", "evil3"], lambda student: student.startswith("evil")),
-        (["a", "b", "c"], lambda student, deaths=DEATHS: next(deaths, False)),
-    ],
-    ids=["one that kills its worker", "many that do", "a worker killed by chance"],
-)
-def test_a_dead_worker_costs_the_one_that_kills_it_twice_and_nobody_else(names, dies):
-    people = [Submission(student=name, assignment=NAME, sha256=name) for name in names]
+def test_a_lost_worker_is_said_with_whom_it_judged_and_what_was_done_before_is_kept():
+    people = [Submission(student=name, assignment=NAME, sha256=name) for name in ("a", "b", "evil", "c")]
     given = lambda submission: (lambda each: {"points": 1}, submission)  # noqa: E731
-    found = judge_all(people, given, lambda: Here(dies), 3, lambda submission: {"points": 0})
-    wanted = {name: int(not name.startswith("evil")) for name in names}
-    assert {submission.student: verdict["points"] for submission, verdict in found} == wanted
+    found, done = judge_all(people, given, Here(dies=lambda student: student == "evil"), 1), []
+    with pytest.raises(CannotStart, match=r"lost, .* \(BrokenExecutor\), with one of these: evil. .* is kept"):
+        done.extend(submission.student for submission, _ in found)
+    assert done == ["a", "b"]
 
 
 # the command ------------------------------------------------------------------------------------------------
@@ -333,20 +322,28 @@ def test_killed_with_kill_9_it_takes_its_workers_along_loses_nothing_and_resumes
     assert whole(folders) == 24 and set(totals(folders).values()) == {5.0}
 
 
-def test_a_sandbox_and_a_worker_that_are_lost_midway_cost_nobody_a_point_and_ctrl_c_says_what_is_done(folders):
+def test_a_sandbox_lost_midway_costs_nobody_a_point_and_ctrl_c_says_what_is_done(folders):
     for number in range(40):
         submit(folders, f"s{number:02}", **GOOD)
     with run_until(folders, 2, "--workers", "2") as running:
         inside(running, "boxed.zygote")[0].kill()
         while len(graded_files(folders)) < 10 and running.poll() is None:
             time.sleep(0.01)
-        inside(running, "forkserver")[-1].kill()
-        while len(graded_files(folders)) < 18 and running.poll() is None:
-            time.sleep(0.01)
         running.send_signal(signal.SIGINT)
         said, _ = running.communicate(timeout=60)
     assert (running.returncode, "Traceback" in said) == (130, False) and "Stopped. " in said, said
     assert set(totals(folders).values()) == {5.0} and len(totals(folders)) < 40
+
+
+def test_a_worker_lost_midway_ends_the_command_and_the_next_start_goes_on(folders):
+    for number in range(12):
+        submit(folders, f"s{number:02}", **GOOD)
+    with run_until(folders, 2, "--workers", "2") as running:
+        inside(running, "forkserver")[-1].kill()
+        said, _ = running.communicate(timeout=60)
+    assert (running.returncode, "Traceback" in said) == (1, False) and "What was graded so far is kept" in said, said
+    ended = subprocess.run(command(folders), capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0 and whole(folders) == 12 and set(totals(folders).values()) == {5.0}, ended.stdout
 
 
 @pytest.mark.needs("linux")

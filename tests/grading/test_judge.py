@@ -14,10 +14,10 @@ from course_lib.grading.intake import Submission
 from course_lib.grading.judge import ATTENTION, GRADED, NO_ANSWER, NOT_JUDGED, judge
 from course_lib.grading.prove import prove
 from course_lib.grading.sandbox import Zygote
-from course_lib.grading.spec import Assignment, AssignmentFiles, Task, load, read_assignment
+from course_lib.grading.spec import Assignment, AssignmentFiles, load, read_assignment
 from course_lib.grading.stripped import STUB, clear_solution
 from course_lib.grading.subject import seed_for
-from course_lib.tasks import Check
+from course_lib.tasks import Check, Task
 from tests.grading import tiny
 from tests.grading.courses import CHECKS, cell, check, notebook, setup, small_course, solution, source_cells
 
@@ -151,7 +151,8 @@ def test_a_faulty_setup_cell_and_a_faulty_check_call_the_instructor(files, zygot
 def test_a_check_that_asks_nothing_cannot_be_passed(files, zygote, monkeypatch):
     loaded = load(files)
     lazy = Check(name="lazy", detects=(), run=lambda subject: [], points=2.0)
-    tasks = (dataclasses.replace(loaded.assignment.tasks[0], checks=(lazy,)), *loaded.assignment.tasks[1:])
+    changed = dataclasses.replace(loaded.assignment.tasks[0], cases=(), also=(), example=(), checks=(lazy,))
+    tasks = (changed, *loaded.assignment.tasks[1:])
     changed = dataclasses.replace(loaded, assignment=dataclasses.replace(loaded.assignment, tasks=tasks))
     monkeypatch.setattr(judging, "load", lambda files: changed)
     assert points(judge(answered(files), files, key=KEY, zygote=zygote))["softmax"] == 0.0
@@ -221,7 +222,7 @@ def test_files_that_fit_are_loaded(tmp_path):
     assert [made.kind for made in loaded.cells] == ["setup", "solution", "solution"]
     assert loaded.stubs["double"] == "def double(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
     task = loaded.assignment.tasks[0]
-    assert (task.points, task.seconds, task.asks, loaded.assignment.points) == (3.0, 30.0, "x", 4.0)
+    assert (task.points, task.asks, loaded.assignment.points) == (3.0, "x", 4.0)
 
 
 @pytest.mark.parametrize(
@@ -253,18 +254,18 @@ def test_files_that_do_not_fit_each_other_are_told_apart(tmp_path, options, said
 
 def test_a_task_and_an_assignment_refuse_what_cannot_be_judged():
     one = Check(name="a", detects=(), run=list, points=1.0)
-    task = Task(name="t", title="T", checks=(one,))
-    for options, said in (
-        ({"name": "no blanks"}, "letters, digits"),
-        ({"checks": ()}, "no check that is worth points"),
-        ({"checks": (one, one)}, "two checks with the name 'a'"),
-        ({"checks": (dataclasses.replace(one, points=float("nan")),)}, "positive number of points"),
+    free, poor = (dataclasses.replace(one, points=points) for points in (0.0, float("nan")))
+    for tasks, said in (
+        ([], "has no task"),
+        ([("t", one), ("t", one)], "two tasks with the name 't'"),
+        ([("no blanks", one)], "letters, digits"),
+        ([("t", free)], "no check that is worth points"),
+        ([("t", one, one)], "two checks with the name 'a'"),
+        ([("t", poor)], "'a' needs a positive number of points"),
     ):
+        made = tuple(Task(name, "T", asks="x", checks=tuple(checks)) for name, *checks in tasks)
         with pytest.raises(ValueError, match=said):
-            dataclasses.replace(task, **options)
-    for tasks, said in (((), "has no task"), ((task, task), "two tasks with the name 't'")):
-        with pytest.raises(ValueError, match=said):
-            Assignment(name="01", notebook="n", title="T", tasks=tasks)
+            Assignment("01", notebook="n", title="T", tasks=made)
 
 
 def test_the_hash_changes_with_notebook_and_checks():

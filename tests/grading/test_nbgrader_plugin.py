@@ -29,7 +29,7 @@ WRONG = GOOD | {"double": "def double(x):\n    return x"}
 @pytest.fixture(autouse=True)
 def one_zygote(zygote, monkeypatch):
     """The plugin keeps its zygote for the process; these tests leave none behind."""
-    monkeypatch.setattr(pools, "_zygote", lambda trusted: Zygote(trusted=True) if trusted else zygote)
+    monkeypatch.setattr(pools, "_zygote", lambda trusted, hidden: Zygote(trusted=True) if trusted else zygote)
 
 
 @pytest.fixture(autouse=True)
@@ -214,7 +214,7 @@ def test_another_layout_of_folders_is_refused(folders):
 def test_trusted_students_are_a_setting_that_is_stamped(folders, monkeypatch):
     submit(folders, "ada", add=GOOD["add"])  # one box: without walls each begins by importing torch
     asked = []
-    monkeypatch.setattr(pools, "_zygote", lambda trusted: asked.append(trusted) or Zygote(trusted=trusted))
+    monkeypatch.setattr(pools, "_zygote", lambda trusted, hidden: asked.append(trusted) or Zygote(trusted=trusted))
     assert outcome(folders, JudgeSubmission={"trusted_students": True})["success"]
     assert asked == [True] and verdict_of(folders)["sandbox"] == "none: trusted students"
     assert "Judged without a sandbox" in graded(folders).read_text()

@@ -248,8 +248,10 @@ def test_a_clock_counts_processor_time_and_waits_longer(zygote):
 def test_a_zygote_that_was_killed_is_replaced():
     with Zygote() as zygote:
         box = zygote.box()
-        for process in psutil.Process(zygote._process.pid).children(recursive=True):
+        inside = psutil.Process(zygote._process.pid).children(recursive=True)
+        for process in inside:
             process.kill()
+        psutil.wait_procs(inside)
         with pytest.raises(SandboxError):
             box.load("1")
         with zygote.box() as box:

@@ -22,7 +22,7 @@ CHECKS = '''
 from torch import nn
 import torch
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.tasks import Case, Given, Task, mistakes
 
 
@@ -53,7 +53,7 @@ AFFINE = Task(name="Affine", title="A module", asks="x", module=Parameters, refe
 no bias: biased=False
     Nothing is added.
 """))
-ASSIGNMENT = assignment("03", notebook="tiny", title="Tiny", tables=(SOFTMAX, ATTENTION, AFFINE))
+ASSIGNMENT = Assignment("03", notebook="tiny", title="Tiny", tasks=(SOFTMAX, ATTENTION, AFFINE))
 '''
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_01.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -274,10 +274,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "01",
     notebook="transfer_learning",
     title="Transfer learning",
-    tables=(FIELD, NORM, READY, SEEN, TRAIN),
+    tasks=(FIELD, NORM, READY, SEEN, TRAIN),
     seconds={"train": 90},  # for the training, and all questions
 )

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_02.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -275,10 +275,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "02",
     notebook="representation_learning",
     title="Representation learning",
-    tables=(ERASE, MATCH, RECALL, NEAREST, TRAIN),
+    tasks=(ERASE, MATCH, RECALL, NEAREST, TRAIN),
     seconds={"train": 120},  # for the training, and all questions
 )

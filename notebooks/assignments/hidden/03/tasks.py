@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_03.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -318,10 +318,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "03",
     notebook="recurrent_networks",
     title="Recurrent networks",
-    tables=(DEEP, POWERS, CUT, SCORES, TRAIN),
+    tasks=(DEEP, POWERS, CUT, SCORES, TRAIN),
     seconds={"train": 60},  # for the training, and all questions
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_04.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -305,10 +305,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "04",
     notebook="lstm_and_gru",
     title="LSTM and GRU",
-    tables=(COUPLED, HIGHWAY, BOTH_WAYS, COUNT, TRAIN),
+    tasks=(COUPLED, HIGHWAY, BOTH_WAYS, COUNT, TRAIN),
     seconds={"train": 60},  # for the training, and all questions
 )

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_05.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, Given, mistakes
 from course_lib.tasks.attention import (
@@ -316,10 +316,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "05",
     notebook="attention",
     title="Attention",
-    tables=(ADDITIVE, LOCAL, RATE, MANY_HEADS, TRAIN),
+    tasks=(ADDITIVE, LOCAL, RATE, MANY_HEADS, TRAIN),
     seconds={"train": 15},  # for both trainings and all questions
 )

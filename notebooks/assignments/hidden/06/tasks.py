@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_06.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, Finding, Given, mistakes
 
@@ -479,10 +479,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "06",
     notebook="transformer",
     title="The Transformer",
-    tables=(LAYER_NORM, ENCODER, DECODER, BEAMS, TRAIN),
+    tasks=(LAYER_NORM, ENCODER, DECODER, BEAMS, TRAIN),
     seconds={"train": 60},  # for both trainings and all questions
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_07.assignment import ASSIGNMENT as SHOWN
 from course_lib.lessons.lesson_07.assignment import guess
 from course_lib.tasks import Case, Draw, mistakes
@@ -399,10 +399,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "07",
     notebook="bert",
     title="BERT",
-    tables=(WHOLE_WORDS, ALIGN, LIKELIHOOD, SPEARMAN, TRAIN),
+    tasks=(WHOLE_WORDS, ALIGN, LIKELIHOOD, SPEARMAN, TRAIN),
     seconds={"train": 15},  # for the training and all questions
 )

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_08.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -388,10 +388,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "08",
     notebook="gpt",
     title="GPT",
-    tables=(SAMPLING, ENCODE, BITS, INDUCTION, TRAIN),
+    tasks=(SAMPLING, ENCODE, BITS, INDUCTION, TRAIN),
     seconds={"train": 90},  # for the training, and all questions
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_09.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -213,10 +213,10 @@ PREDICT = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "09",
     notebook="scaling",
     title="Scaling laws",
-    tables=(HUBER, EFFECTIVE, BATCH, FLOOR, PREDICT),
+    tasks=(HUBER, EFFECTIVE, BATCH, FLOOR, PREDICT),
     seconds={"predict": 120},
 )

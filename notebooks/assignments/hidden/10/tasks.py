@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_10.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -271,10 +271,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "10",
     notebook="alignment",
     title="Aligning a language model",
-    tables=(RANKING, BEST_OF_N, KL_ESTIMATE, IDENTITY, TRAIN),
+    tasks=(RANKING, BEST_OF_N, KL_ESTIMATE, IDENTITY, TRAIN),
     seconds={"train": 120},  # for the training, and all questions
 )

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_11.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -326,10 +326,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "11",
     notebook="vit",
     title="Vision Transformer",
-    tables=(OVERLAPPING, POSITIONS, ROLLOUT, KEEP, TRAIN),
+    tasks=(OVERLAPPING, POSITIONS, ROLLOUT, KEEP, TRAIN),
     seconds={"train": 60},  # for the training, and all questions
 )

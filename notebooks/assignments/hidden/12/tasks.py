@@ -9,7 +9,7 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_12.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -268,10 +268,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "12",
     notebook="swin",
     title="Swin",
-    tables=(REACH, BIAS, UNMERGE, TRAIN),
+    tasks=(REACH, BIAS, UNMERGE, TRAIN),
     seconds={"train": 60},  # for the training, and all questions
 )

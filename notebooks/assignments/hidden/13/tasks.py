@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_13.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -289,10 +289,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "13",
     notebook="mae",
     title="Masked autoencoders",
-    tables=(BLOCKS, TORN, PROBE, TRAIN),
+    tasks=(BLOCKS, TORN, PROBE, TRAIN),
     seconds={"train": 60},  # for the training, and all questions
 )

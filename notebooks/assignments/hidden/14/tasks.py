@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_lib.functional.segmentation import mask_iou
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_14.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -350,10 +350,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "14",
     notebook="segmentation",
     title="Image to image",
-    tables=(UPSAMPLE, JOIN, WEIGHTS, PRECISION, TRAIN),
+    tasks=(UPSAMPLE, JOIN, WEIGHTS, PRECISION, TRAIN),
     seconds={"train": 90},  # for the training, and all questions
 )

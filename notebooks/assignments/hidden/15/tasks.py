@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.grading.spec import assignment
+from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_15.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, mistakes
 
@@ -215,10 +215,10 @@ TRAIN = replace(
     },
 )
 
-ASSIGNMENT = assignment(
+ASSIGNMENT = Assignment(
     "15",
     notebook="everywhere",
     title="Transformers everywhere",
-    tables=(INTERLEAVE, FREE_ENERGY, LAST_PICTURE, BUCKETS, TRAIN),
+    tasks=(INTERLEAVE, FREE_ENERGY, LAST_PICTURE, BUCKETS, TRAIN),
     seconds={"train": 120},  # for the training, and all questions
 )
