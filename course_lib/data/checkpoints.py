@@ -44,6 +44,14 @@ def load_trained(name: str) -> TrainedModel:
     return TrainedModel(model=own.load(folder / MODEL), extra=own.load_extra(folder / MODEL), card=card)
 
 
+def measured_card(name: str) -> dict[str, Any] | None:
+    """What the course measured of a training on real data, whose weights are not shipped; None if it did not."""
+    try:
+        return json.loads(data_path("cards", f"{name}.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+
+
 def checkpoint_folder(name: str, *, real: bool = False) -> Path:
     """Where the checkpoint of this name lies, or will lie; one of `real` data in the course's home."""
     return (course_home() if real else data_folder()) / FOLDER / name

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from course_lib.data.checkpoints import TrainedModel
 from course_lib.data.place import CannotStart
 from course_lib.data.real import multi30k
 from course_lib.functional.losses import cross_entropy
@@ -26,6 +27,7 @@ from course_lib.training.seeding import seeded
 
 Pairs = Sequence[tuple[str, ...]]  # (English, French)
 SIGNS = ("<pad>", "<s>", "</s>")
+SHOWN = 4  # sentences on the lesson's page
 ROWS = 50  # sentences that are translated at once
 LONGEST = 80  # tokens of a translation
 
@@ -121,6 +123,17 @@ def score(trained: Trained, split: str) -> Scores:
     words = tokenizer(trained.settings.vocab_size)
     written = translate(trained.model, words, english, num_beams=trained.settings.num_beams)
     return {"sacreBLEU": sacrebleu_score(written, french)}
+
+
+def show(data: str, trained: Trained | TrainedModel | None = None) -> None:
+    """The first test captions in both languages, and with a model its translations."""
+    english, french = zip(*pairs("test")[:SHOWN], strict=True)
+    written = ["" for _ in english]
+    if trained is not None:
+        words = Tokenizer.from_state_dict(trained.extra["tokenizer"])
+        written = translate(trained.model.eval(), words, english)
+    for source, people, model in zip(english, french, written, strict=True):
+        print(f"{source}\n    people: {people}" + (f"\n    model:  {model}" if trained else ""))
 
 
 def sacrebleu_score(written: Sequence[str], references: Sequence[str]) -> float:

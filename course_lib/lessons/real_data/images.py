@@ -5,20 +5,25 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
+from course_lib.classroom.output import show as show_figure
 from course_lib.data import real
+from course_lib.data.checkpoints import TrainedModel
 from course_lib.data.real import ImageSet
 from course_lib.models.resnet import resnet8
 from course_lib.models.vit import ViT, ViTConfig
 from course_lib.training.batches import shuffled_batches
 from course_lib.training.recipe import Recipe, Scores, Trained, each
 from course_lib.training.seeding import seeded
-from course_lib.training.vision import accuracy, fit_classifier
+from course_lib.training.vision import accuracy, fit_classifier, predictions
+from course_lib.viz.style import PALETTE, figure
 
 WHOLE = {"mnist": real.mnist, "fashion_mnist": real.fashion_mnist}
 PARTS = {"mnist_part": real.mnist_part, "fashion_mnist_part": real.fashion_mnist_part}
 HELD_OUT = 5_000  # of the 60,000 training images: for validation
+SHOWN = 12  # test images on a lesson's page
 SHARE = 0.15  # of a part: as much for validation, and as much for the test
 
 
@@ -83,6 +88,25 @@ def train(settings: ImageSettings, *, checkpoint: Path | None = None) -> Trained
 def score(trained: Trained, split: str) -> Scores:
     """The share of images that get their label, from 0 to 1."""
     return {"accuracy": accuracy(trained.model, *splits(trained.settings.data)[split].take(slice(None)))}
+
+
+@torch.no_grad()
+def show(data: str, trained: Trained | TrainedModel | None = None) -> None:
+    """The first test images with their labels, and with a model what it takes each for."""
+    images = splits(data)["test"].part(slice(SHOWN))
+    pixels, labels = images.take(slice(None))
+    said = labels if trained is None else predictions(trained.model.eval(), pixels).argmax(dim=1)
+    fig, axes = figure(9.6, 3.6, rows=2, columns=SHOWN // 2)
+    for place, picture, label, found in zip(axes.flat, pixels[:, 0], labels.tolist(), said.tolist(), strict=True):
+        place.imshow(picture, cmap="gray_r", vmin=0, vmax=1)
+        place.set_axis_off()
+        right = found == label
+        text = images.classes[found] if right else f"{images.classes[found]}\nis: {images.classes[label]}"
+        place.set_title(text, loc="center", fontsize=11, color="black" if right else PALETTE["vermilion"])
+    names = ", ".join(images.classes[label] for label in labels.tolist())
+    count = int((said == labels).sum())
+    told = "" if trained is None else f" The model names {count} of them rightly; the others are marked in colour."
+    show_figure(fig, alt=f"The first {SHOWN} test images, 28 by 28 pixels, dark on white: {names}.{told}")
 
 
 def recipe(model: str, data: str, *, minutes: float, **settings: Any) -> Recipe:

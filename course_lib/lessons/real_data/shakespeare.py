@@ -16,7 +16,9 @@ import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor
 
+from course_lib.data.checkpoints import TrainedModel
 from course_lib.data.real import tiny_shakespeare
+from course_lib.generation import sample
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.text.characters import CharacterTokenizer
 from course_lib.training.batches import text_windows
@@ -26,6 +28,7 @@ from course_lib.training.seeding import seeded
 
 TRAINING = 0.9  # of the characters, from the beginning, as in nanoGPT
 ROWS = 64  # windows that are scored at once
+SHOWN = 300  # characters on the lesson's page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +106,23 @@ def score(trained: Trained, split: str) -> Scores:
     return scores | (
         {"nats, last tenth": nats_in_windows(trained.model, parts()["held out"])} if split == "test" else {}
     )
+
+
+def show(data: str, trained: Trained | TrainedModel | None = None) -> None:
+    """Some of the held-out text; with a model its beginning and how the model goes on, by the same dice always.
+
+    The model reads half of its context and writes the other half, until there is enough.
+    """
+    ids = parts()["held out"][:SHOWN]
+    if trained is None:
+        print(tokenizer().decode(ids))
+        return
+    half, dice = trained.model.config.context_length // 2, torch.Generator().manual_seed(0)
+    written = given = ids[:half]
+    while len(written) < SHOWN:
+        options = {"max_new_tokens": half, "temperature": 0.8, "generator": dice}
+        written = torch.cat([written, sample(trained.model.eval(), written[None, -half:], **options)[0]])
+    print(f"given: {tokenizer().decode(given)!r}\n\n{tokenizer().decode(written)}")
 
 
 RECIPES = {

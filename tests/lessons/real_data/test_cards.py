@@ -1,10 +1,13 @@
 """docs/data.md and the cards beside it say what the trainings on real sets are, and which of them were run."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
+from course_lib.data.checkpoints import readable_card
+from course_lib.data.files import data_path
 from course_lib.lessons.recipes import real_recipes
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -15,6 +18,13 @@ PAGE = (DOCS / "data.md").read_text(encoding="utf-8")
 def test_each_training_was_run_and_has_a_card_or_is_said_not_to_be_run():
     not_run = set(re.findall("`(.+?)`", re.search(r"\*\*Not run yet\*\*.*?: (.*?)\.", PAGE)[1]))
     assert not_run == real_recipes().keys() - {card.stem for card in CARDS}
+
+
+def test_the_readable_cards_are_those_of_the_facts():
+    facts = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in data_path("cards").glob("*.json")}
+    assert {card.stem: card.read_text(encoding="utf-8") for card in CARDS} == {
+        name: readable_card(card) for name, card in facts.items()
+    }
 
 
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.stem)
