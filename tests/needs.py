@@ -76,6 +76,14 @@ def with_system_tools():
     }
 
 
+@functools.cache
+def hub_can_run():
+    """Whether a JupyterHub can be tried: its proxy, and, for root, accounts that only its own processes see."""
+    programs = ("configurable-http-proxy", "useradd", "runuser", "nsenter")
+    found = all(shutil.which(name, path=with_system_tools()["PATH"]) for name in programs)
+    return found and os.geteuid() == 0 and mount_namespace_command() is not None
+
+
 NEEDS = {
     "linux": Need(kind="Linux", remedy="they run on Linux", available=lambda: sys.platform == "linux"),
     "chromium": Need(
@@ -92,6 +100,11 @@ NEEDS = {
         kind="offline",
         remedy="they run on Linux with network namespaces: sudo apt-get install util-linux iproute2",
         available=lambda: network_namespace_command() is not None,
+    ),
+    "hub": Need(
+        kind="hub",
+        remedy="they run on Linux as root, with its proxy: sudo npm install --global configurable-http-proxy",
+        available=hub_can_run,
     ),
     "mount_namespace": Need(
         kind="full-disk",
