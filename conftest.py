@@ -101,6 +101,4 @@ class LeftOutReport:
             return
         for name, count in sorted(config.stash[LEFT_OUT].items()):
             tests = "test" if count == 1 else "tests"
-            reporter.write_line(
-                f"left out: {count} {NEEDS[name].kind} {tests} - {NEEDS[name].remedy}", yellow=True
-            )
+            reporter.write_line(f"left out: {count} {NEEDS[name].kind} {tests} - {NEEDS[name].remedy}", yellow=True)

@@ -223,8 +223,8 @@ def check_notebook(path: str | os.PathLike, *, runs: int = 1, timeout: int | flo
 # ---------------------------------------------------------------------------------------- command line
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """The author's commands; returns the exit status."""
+def argument_parser() -> argparse.ArgumentParser:
+    """The author's commands and their options."""
     program = "python -m course_lib.authoring.notebooks"
     parser = argparse.ArgumentParser(prog=program, description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
@@ -244,7 +244,12 @@ def main(arguments: list[str] | None = None) -> int:
             command.add_argument("--runs", type=int, default=1, help="how often to execute, 0 for not at all")
         if name != "text":
             command.add_argument("--timeout", type=float, default=CELL_TIMEOUT, help="seconds for each cell")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The author's commands; returns the exit status."""
+    options = argument_parser().parse_args(arguments)
     try:
         paths = [_notebook_path(name) for name in options.notebook]
         run = {"text": _text_command, "build": _build_command, "check": _check_command}[options.command]

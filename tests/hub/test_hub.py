@@ -1,4 +1,4 @@
-"""A class on a real JupyterHub, as hub/jupyterhub_config.py sets it up: accounts, browser, exchange, grading, feedback."""
+"""A class on a real JupyterHub, as hub/jupyterhub_config.py has it: accounts, browsers, exchange, grading, feedback."""
 
 import os
 import shutil
