@@ -220,13 +220,13 @@ def test_who_breaks_a_limit_is_ended_and_told_why(source, reason):
 
 @needs_sandbox
 def test_a_clock_counts_processor_time_and_waits_longer(zygote):
-    """As on a machine so busy that the box gets a third of a core."""
+    """As on a machine so busy that the box gets half a core, or less."""
     with zygote.box() as box:
         stop, worker = threading.Event(), None
 
         def slow_down(process):
             while not stop.is_set():
-                process.suspend(), time.sleep(0.1), process.resume(), time.sleep(0.05)
+                process.suspend(), time.sleep(0.05), process.resume(), time.sleep(0.05)
 
         box.load(
             "import time\ndef f():\n    end = time.process_time() + .8\n    while time.process_time() < end: pass\n    return 1"
@@ -236,7 +236,7 @@ def test_a_clock_counts_processor_time_and_waits_longer(zygote):
         worker.start()
         try:
             start = time.monotonic()
-            assert box.call("f", seconds=1.2) == 1 and time.monotonic() - start > 1.2
+            assert box.call("f", seconds=1) == 1 and time.monotonic() - start > 1
         finally:
             stop.set(), worker.join()
 
