@@ -28,19 +28,24 @@ class TrainedModel:
 def load_trained(name: str) -> TrainedModel:
     """The model that the course was given under this name, or that was trained here on real data, in evaluation mode.
 
-    Raises FileNotFoundError, saying how to make it, if it is missing, and ValueError if its file is not the card's.
+    Raises FileNotFoundError, saying how to make it, if it is missing, and ValueError, saying how to mend it, if a file
+    of it is damaged, missing or that of another model.
     """
-    folder = checkpoint_folder(name, real=True)  # trained here on real data
+    folder, cure = checkpoint_folder(name, real=True), f"make it anew: course train {name}"  # trained here on real data
+    if not (folder / CARD).is_file():
+        try:
+            folder, cure = data_path(FOLDER, name), f"restore it with `git restore data`, or {cure}"
+        except FileNotFoundError as problem:
+            raise FileNotFoundError(f"{problem} Or train it: course train {name}") from None
     try:
-        folder = folder if (folder / CARD).is_file() else data_path(FOLDER, name)
-    except FileNotFoundError as problem:
-        raise FileNotFoundError(f"{problem} Or train it: course train {name}") from None
-    card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-    if checksum(folder / MODEL) != card["sha256"]:
-        raise ValueError(
-            f"{folder / MODEL} is damaged or not the file of its card: restore it with `git restore data`, or make "
-            f"it anew: course train {name}"
-        )
+        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        made, expected, found = card["name"], card["sha256"], checksum(folder / MODEL)
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise ValueError(f"{folder} does not hold a card and the file of its model, whole: {cure}") from problem
+    if made != name:
+        raise ValueError(f"{folder} holds the model {made!r}, not {name!r}: {cure}")
+    if found != expected:
+        raise ValueError(f"{folder / MODEL} is damaged or not the file of its card: {cure}")
     return TrainedModel(model=own.load(folder / MODEL), extra=own.load_extra(folder / MODEL), card=card)
 
 

@@ -103,6 +103,37 @@ def test_a_model_that_was_trained_here_is_shown_and_a_damaged_one_is_said(model,
         on_real_data(model, SETS[model])
 
 
+def test_a_checkpoint_of_another_training_is_not_shown_and_the_cure_is_told(here, home):
+    from course_lib.commands.train import train
+
+    train("gpt", data=SETS["gpt"])
+    for model in ("resnet", "translator"):
+        (home / "checkpoints" / "gpt_tiny_shakespeare").rename(home / "checkpoints" / f"{model}_{SETS[model]}")
+        told = f"holds the model 'gpt_tiny_shakespeare', not '{model}_.*: make it anew: course train {model}_"
+        with pytest.raises(ValueError, match=told):
+            on_real_data(model, SETS[model])
+        (home / "checkpoints" / f"{model}_{SETS[model]}").rename(home / "checkpoints" / "gpt_tiny_shakespeare")
+
+
+@pytest.mark.parametrize("spoil", [lambda card: card.write_text("{"), lambda card: card.write_text("{}")])
+def test_a_damaged_card_is_said_with_its_cure(spoil, here, home):
+    from course_lib.commands.train import train
+
+    train("gpt", data=SETS["gpt"])
+    spoil(home / "checkpoints" / "gpt_tiny_shakespeare" / "card.json")
+    with pytest.raises(ValueError, match="does not hold a card.*: make it anew: course train gpt_tiny_shakespeare"):
+        on_real_data("gpt", "tiny_shakespeare")
+
+
+def test_weights_that_are_missing_are_said_with_the_cure(here, home):
+    from course_lib.commands.train import train
+
+    train("gpt", data=SETS["gpt"])
+    (home / "checkpoints" / "gpt_tiny_shakespeare" / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match="does not hold .* the file of its model, whole: make it anew"):
+        on_real_data("gpt", "tiny_shakespeare")
+
+
 def test_a_training_that_there_is_not_is_refused_with_those_that_there_are(home):
     with pytest.raises(ValueError, match="no training 'vit_imagenet'"):
         on_real_data("vit", "imagenet")
