@@ -18,6 +18,7 @@ for place in "$prefix" "$root"; do
     mkdir -p "$place"; mountpoint -q "$place" || mount --bind "$own/kept$place" "$place"
 done
 mount --bind "$own/etc" /etc
+[ ! -d /run/systemd ] || mount -t tmpfs own /run/systemd    # as where there is none, with limits by process
 for place in /home /srv; do mount -t tmpfs -o mode=755 own "$place"; done
 groupadd course
 groupadd course-staff
