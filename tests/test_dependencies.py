@@ -4,7 +4,7 @@ import ast
 import importlib.util
 import sys
 import tomllib
-from importlib.metadata import packages_distributions, requires
+from importlib.metadata import distributions, packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -66,6 +66,12 @@ def test_constraints_are_exact_and_portable():
     assert all(line.count("==") == 1 and "+" not in line and "@" not in line for line in lines)
 
 
+def test_each_tested_version_can_be_installed_on_the_python_of_debian_12():
+    installed = {canonicalize_name(each.name): each.metadata["Requires-Python"] for each in distributions()}
+    wanted = {name: SpecifierSet(installed.get(name) or "") for name in constraints()}
+    assert [f"{name} {pythons}" for name, pythons in wanted.items() if not pythons.contains("3.11.2")] == []
+
+
 def top_level_imports(folder):
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -83,18 +89,16 @@ def test_the_package_imports_only_what_the_core_installs():
     core |= {"huggingface-hub", "pooch", "sacrebleu"}  # asked for with a sentence that says how to get them
     core |= {"fonttools", "jinja2", "nbconvert", "websocket-client"}  # see the next two tests
     core |= {"furo", "myst-nb", "sphinx"}
-    distributions = packages_distributions()
+    modules = packages_distributions()
     third_party = set(top_level_imports(ROOT / "course_lib")) - sys.stdlib_module_names - {"course_lib"}
-    unlisted = {
-        name for name in third_party if not {canonicalize_name(d) for d in distributions.get(name, [name])} & core
-    }
+    unlisted = {name for name in third_party if not {canonicalize_name(d) for d in modules.get(name, [name])} & core}
     assert not unlisted
 
 
 def used_by_lectures():
-    distributions = packages_distributions()
+    modules = packages_distributions()
     third_party = set(top_level_imports(ROOT / "course_lib" / "lectures")) - sys.stdlib_module_names - {"course_lib"}
-    return {canonicalize_name(name) for module in third_party for name in distributions[module]}
+    return {canonicalize_name(name) for module in third_party for name in modules[module]}
 
 
 def test_what_lectures_import_is_listed():
