@@ -11,7 +11,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import ProcessPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -96,10 +96,14 @@ def judge_all(
                 waiting[pool.submit(*arguments(submission))] = submission
         if not waiting:
             return
-        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+        for future in sorted(wait(waiting, return_when=FIRST_COMPLETED).done, key=_failed):  # verdicts first
             with _lost_ones(waiting.values()):
                 verdict = future.result()
             yield waiting.pop(future), verdict
+
+
+def _failed(future: Future) -> bool:
+    return future.cancelled() or future.exception() is not None
 
 
 @contextlib.contextmanager
