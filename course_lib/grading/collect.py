@@ -155,9 +155,18 @@ def from_exchange(exchange: Exchange, name: str, notebook: str, notes: list[str]
 def from_export(source: Path, name: str, notebook: str, notes: list[str]) -> Iterator[Candidate]:
     """The notebooks in a folder or .zip whose names say whose they are. Raises CannotStart if it is neither."""
     if source.is_dir():
-        entries = _in_folder(source)
+        entries = [
+            (PurePosixPath(path.relative_to(source)), path.lstat().st_mtime, partial(read_small, path, FILE_BYTES))
+            for path in source.rglob("*")
+            if not path.is_dir()
+        ]
     elif zipfile.is_zipfile(source):
-        entries = _in_zip(source)
+        with zipfile.ZipFile(source) as archive:
+            packed = [entry for entry in archive.infolist() if not entry.is_dir()]
+        entries = [  # a .zip holds local time, and -1 lets the system say whether that was summer time
+            (PurePosixPath(entry.filename), time.mktime((*entry.date_time, 0, 0, -1)), partial(_unpack, source, entry))
+            for entry in packed
+        ]
     else:
         problem = "is neither a folder nor a .zip" if source.exists() else "does not exist"
         raise CannotStart(f"{source} {problem}. Name what you downloaded from Canvas or Moodle.")
@@ -227,22 +236,6 @@ def _summary(folders: Folders, name: str, origin: Path, done: Counter[str], note
     if notes:
         yield f"  {counted(len(notes), 'note')}:"
         yield from (f"  - {one_line(note, 400)}" for note in notes)
-
-
-def _in_folder(source: Path) -> Iterator[tuple[PurePosixPath, float, Callable[[], bytes | None]]]:
-    """Each file's place, its date in seconds since 1970, and what reads it."""
-    for path in source.rglob("*"):
-        if not path.is_dir():
-            place = PurePosixPath(path.relative_to(source).as_posix())
-            yield place, path.lstat().st_mtime, partial(read_small, path, FILE_BYTES)
-
-
-def _in_zip(source: Path) -> Iterator[tuple[PurePosixPath, float, Callable[[], bytes | None]]]:
-    with zipfile.ZipFile(source) as archive:
-        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-    for entry in entries:
-        # a .zip holds local time; without summer time or not (-1), it knows by the date; an odd date is made a good one
-        yield PurePosixPath(entry.filename), time.mktime((*entry.date_time, 0, 0, -1)), partial(_unpack, source, entry)
 
 
 def _unpack(source: Path, entry: zipfile.ZipInfo) -> bytes | None:

@@ -28,25 +28,10 @@ class Folders:
 
     root: Path
 
-    @property
-    def config(self) -> Path:
-        return self.root / CONFIG
-
-    @property
-    def gradebook(self) -> Path:
-        return self.root / "gradebook.db"
-
-    @property
-    def key(self) -> Path:
-        return self.root / "instructor.key"
-
-    @property
-    def lock(self) -> Path:
-        return self.root / ".grading.lock"
-
-    @property
-    def exports(self) -> Path:
-        return self.root / "exports"
+    config = property(lambda self: self.root / CONFIG)
+    gradebook = property(lambda self: self.root / "gradebook.db")
+    key = property(lambda self: self.root / "instructor.key")
+    exports = property(lambda self: self.root / "exports")
 
     def source(self, assignment: str) -> Path:
         return self.root / "source" / assignment
@@ -196,18 +181,15 @@ def grading_lock(folders: Folders, *, seconds: float = 0) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folders.lock, timeout=seconds)
     try:
-        lock.acquire()
+        held = FileLock(folders.root / ".grading.lock", timeout=seconds).acquire()
     except Timeout:
         raise CannotStart(
             f"Another grader is at work in {folders.root}. Wait until it has ended, then start again: what is graded "
             "by then is not graded twice."
         ) from None
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def storable(name: str) -> bool:

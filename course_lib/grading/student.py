@@ -387,11 +387,8 @@ def warnings(submission: "Submission", files: "AssignmentFiles") -> list[str]:
 def unanswered(submission: "Submission", files: "AssignmentFiles") -> set[str]:
     """The cells that are there and hold no answer: empty, or as they were released, apart from blanks."""
     cells = nbformat.reads(files.source_notebook.decode("utf-8"), as_version=4).cells
-    released = {cell.metadata["nbgrader"]["grade_id"]: cell.source for cell in cells if "nbgrader" in cell.metadata}
-    answers = {**submission.answers, **submission.written}
-    return {
-        name for name, text in answers.items() if "".join(text.split()) in ("", "".join(released.get(name, "").split()))
-    }
+    blank = {(), *(tuple(cell.source.split()) for cell in cells)}
+    return {name for name, text in {**submission.answers, **submission.written}.items() if tuple(text.split()) in blank}
 
 
 def _validated(name: str, task: Mapping[str, Any]) -> Iterator[str]:

@@ -90,12 +90,10 @@ def run_visible_checks(
     problem = sandbox_problem()
     answers = {name: text for name, text in submission.answers.items() if name not in unanswered}
     with Zygote(trusted=problem is not None) as zygote:
-        verdict = judge(replace(submission, answers=answers), files, key=KEY, zygote=zygote)
+        tasks = judge(replace(submission, answers=answers), files, key=KEY, zygote=zygote)["tasks"]
         costs = [*stray_names(content, answers, files), *import_problems(answers, zygote)]
-    tasks = {
-        name: task | {"checks": list(filter(_is_visible, task["checks"]))} for name, task in verdict["tasks"].items()
-    }
-    return Validation(tasks=tasks, costs=tuple(costs), sandbox=problem)
+    visible = {name: task | {"checks": list(filter(_is_visible, task["checks"]))} for name, task in tasks.items()}
+    return Validation(tasks=visible, costs=tuple(costs), sandbox=problem)
 
 
 def import_problems(answers: Mapping[str, str], zygote: Zygote) -> Iterator[str]:
