@@ -15,13 +15,22 @@ import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.folders import CONFIG, FILE_BYTES, TIMESTAMP, Folders, read_config, read_small, storable
+from course_lib.grading.folders import (
+    CONFIG,
+    FILE_BYTES,
+    TIMESTAMP,
+    Folders,
+    read_config,
+    read_small,
+    storable,
+    write_whole,
+)
 
 VARIABLE = "COURSE_EXCHANGE"
 TIME_FORMAT = "%Y-%m-%d %H:%M:%S.%f UTC"  # as nbgrader writes it
@@ -47,15 +56,6 @@ class Exchange:
 
     def outbound(self, assignment: str) -> Path:
         return self.root / self.course / "outbound" / assignment
-
-
-@dataclass(frozen=True, kw_only=True)
-class Handed:
-    """A folder of inbound/, as its name tells."""
-
-    student: str
-    moment: datetime
-    folder: Path
 
 
 def find_exchange(course_directory: Path | None) -> Exchange | None:
@@ -84,6 +84,11 @@ def find_exchange(course_directory: Path | None) -> Exchange | None:
 def is_plain_name(text: str) -> bool:
     """Whether this can name a course or a student in a path: letters, digits and . _ - @, no leading dot."""
     return storable(text) and re.fullmatch(r"\w[\w.@-]*", text) is not None
+
+
+def plain(name: str) -> str:
+    """A person's name as it can stand in a path: letters of any alphabet stay, blanks become hyphens."""
+    return re.sub(r"[^\w.@-]+", "-", unicodedata.normalize("NFC", name)).strip("-.")
 
 
 def publish(exchange: Exchange, folders: Folders, assignment: str) -> Path:
@@ -118,24 +123,26 @@ def publish(exchange: Exchange, folders: Folders, assignment: str) -> Path:
 
 
 def hand_in(
-    exchange: Exchange, assignment: str, student: str, moment: datetime, files: Mapping[str, bytes]
+    exchange: Exchange, assignment: str, student: str, moment: datetime, file: str, content: bytes
 ) -> tuple[Path, str]:
     """Puts a submission into inbound/, whole or not at all, beside the earlier ones; returns its folder and secret.
 
     Where inbound/ hands on its group, the instructor's, only that and the student can read it. Raises CannotStart where
-    handing in is not possible.
+    handing in is not possible, or the account has another name.
     """
+    if exchange.check_owner and not is_account(student, os.geteuid()):
+        raise CannotStart(
+            f"Nothing was submitted: the exchange takes submissions under the name of your account, and not as "
+            f"{student!r}. Type `whoami`, and name it with --student."
+        )
     time, secret = moment.astimezone(UTC).strftime(TIME_FORMAT), secrets.token_hex(32)
     place = exchange.inbound / f"{student}+{assignment}+{time}+{secrets.token_urlsafe(9)}"
     part = exchange.inbound / f".{secrets.token_hex(12)}.part"
     try:
         part.mkdir(mode=0o700)
         ours = part.stat().st_gid == exchange.inbound.stat().st_gid != os.getegid()
-        for name, content in {**files, TIMESTAMP: time.encode(), SECRET: secret.encode()}.items():
-            with (part / name).open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+        for name, text in {file: content, TIMESTAMP: time.encode(), SECRET: secret.encode()}.items():
+            write_whole(part / name, text)
             (part / name).chmod(READABLE)
         part.chmod(OWNER_AND_GROUP if ours else EVERYONE_FETCHES)
         os.rename(part, place)
@@ -148,40 +155,14 @@ def hand_in(
     return place, secret
 
 
-def handed_in(exchange: Exchange, assignment: str) -> Iterator[Handed | str]:
-    """What lies in inbound/ for an assignment: names taken apart, or a sentence on why a name is refused.
-
-    Raises CannotStart if the folder cannot be read.
-    """
-    try:
-        names = sorted(os.listdir(exchange.inbound))
-    except OSError as error:
-        raise CannotStart(
-            f"The exchange's folder {exchange.inbound} cannot be read: {error.strerror}. It is made by: "
-            f"course assign release {assignment}"
-        ) from error
-    for name in names:
-        if name.startswith("."):
-            continue  # on its way
-        for parts in (name.rsplit("+", 3), name.rsplit("+", 2)):  # nbgrader writes them with a random part or without
-            moment = parse_time(parts[2]) if len(parts) >= 3 and is_plain_name(parts[0]) else None
-            if moment is not None:
-                if parts[1] == assignment:
-                    yield Handed(student=parts[0], moment=moment, folder=exchange.inbound / name)
-                break
-        else:
-            yield f"{name[:100]!r} in the exchange has no name of the kind STUDENT+{assignment}+TIME+RANDOM."
-
-
-def parse_time(text: str) -> datetime | None:
-    """The moment that nbgrader wrote, in UTC; None if the text is none."""
-    from dateutil.parser import ParserError, parse  # which comes with Jupyter
+def is_account(name: str, number: int) -> bool:
+    """Whether the account of this machine with this number has this name."""
+    import pwd  # which Windows has not
 
     try:
-        moment = parse(text.removesuffix(" UTC"))
-        return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
-    except (ParserError, ValueError, OverflowError):
-        return None
+        return pwd.getpwuid(number).pw_name == name
+    except KeyError:
+        return False
 
 
 def feedback_page(exchange: Exchange, secret: str, notebook: str) -> bytes | None:

@@ -1,6 +1,7 @@
 """Where things lie in a course directory, its settings, how its files are written whole, and the instructor's key."""
 
 import os
+import re
 import secrets
 import stat
 import sys
@@ -27,25 +28,10 @@ class Folders:
 
     root: Path
 
-    @property
-    def config(self) -> Path:
-        return self.root / CONFIG
-
-    @property
-    def gradebook(self) -> Path:
-        return self.root / "gradebook.db"
-
-    @property
-    def key(self) -> Path:
-        return self.root / "instructor.key"
-
-    @property
-    def lock(self) -> Path:
-        return self.root / ".grading.lock"
-
-    @property
-    def exports(self) -> Path:
-        return self.root / "exports"
+    config = property(lambda self: self.root / CONFIG)
+    gradebook = property(lambda self: self.root / "gradebook.db")
+    key = property(lambda self: self.root / "instructor.key")
+    exports = property(lambda self: self.root / "exports")
 
     def source(self, assignment: str) -> Path:
         return self.root / "source" / assignment
@@ -71,7 +57,7 @@ class Folders:
 
     def students(self, assignment: str) -> list[str]:
         """Who has submitted this assignment, in order; a symbolic link is no submission."""
-        return [name for name in _folder_names(self.root / "submitted") if _is_folder(self.submitted(name, assignment))]
+        return [name for name in _folder_names(self.root / "submitted") if is_folder(self.submitted(name, assignment))]
 
 
 def assignments_folder(chosen: str | os.PathLike | None = None) -> Folders:
@@ -141,25 +127,19 @@ def instructor_key(folders: Folders) -> bytes:
     Raises CannotStart if the file holds anything else: with a new key the inputs, and so some scores, would change.
     """
     if not folders.key.exists():
-        part = folders.key.with_name(f".{folders.key.name}.{secrets.token_hex(8)}.part")
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secrets.token_hex(KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, folders.key)
-    if os.name == "posix" and folders.key.stat().st_mode & 0o077:
-        folders.key.chmod(0o600)
-    text = read_small(folders.key, 10 * KEY_BYTES) or b""
-    try:
-        key = bytes.fromhex(text.decode("ascii"))
-    except ValueError:
-        key = b""
-    if len(key) != KEY_BYTES:
+        part = folders.key.with_name(f".{folders.key.name}.part")
+        part.unlink(missing_ok=True)
+        part.touch(mode=0o600, exist_ok=False)
+        part.write_text(secrets.token_hex(KEY_BYTES))
+        part.replace(folders.key)
+    folders.key.chmod(0o600)
+    text = (read_small(folders.key, 10 * KEY_BYTES) or b"").decode("ascii", errors="replace").strip()
+    if not re.fullmatch(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}", text):
         raise CannotStart(
             f"{folders.key} does not hold the instructor's key ({2 * KEY_BYTES} hexadecimal digits). Restore it from a "
             "copy; only if there is none, delete it: a new one is made, and hidden inputs are drawn anew."
         )
-    return key
+    return bytes.fromhex(text)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -170,15 +150,20 @@ def write_whole(path: Path, content: str | bytes) -> None:
     os.replace(part, path)
 
 
-def read_small(path: Path | str, limit: int, *, dir_fd: int | None = None) -> bytes | None:
-    """The content of a regular file of at most `limit` bytes; None for anything else, such as a link or a device."""
+def read_small(path: Path | str, limit: int, *, owner: int | None = None) -> bytes | None:
+    """The content of a regular file of at most `limit` bytes; None for anything else, such as a link or a device.
+
+    With `owner`, the number of an account, another account's file is none, either.
+    """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        with os.fdopen(os.open(path, flags, dir_fd=dir_fd), "rb") as file:
-            content = file.read(limit + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            opened = os.fstat(file.fileno())
+            good = stat.S_ISREG(opened.st_mode) and owner in (None, opened.st_uid)
+            content = file.read(limit + 1) if good else b""
     except OSError:
         return None
-    return None if content is None or len(content) > limit else content
+    return content if good and len(content) <= limit else None
 
 
 def submitted_at(folders: Folders, student: str, assignment: str) -> str | None:
@@ -196,18 +181,15 @@ def grading_lock(folders: Folders, *, seconds: float = 0) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folders.lock, timeout=seconds)
     try:
-        lock.acquire()
+        held = FileLock(folders.root / ".grading.lock", timeout=seconds).acquire()
     except Timeout:
         raise CannotStart(
             f"Another grader is at work in {folders.root}. Wait until it has ended, then start again: what is graded "
             "by then is not graded twice."
         ) from None
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def storable(name: str) -> bool:
@@ -215,18 +197,16 @@ def storable(name: str) -> bool:
     return 0 < len(name) <= NAME_LENGTH and name.isprintable() and len(name.encode()) <= NAME_BYTES
 
 
+def one_notebook(folder: Path) -> Path | None:
+    """The one notebook in a folder; None if there is none or more than one."""
+    found = list(folder.glob("[!.]*.ipynb"))
+    return found[0] if len(found) == 1 else None
+
+
+def is_folder(path: Path) -> bool:
+    """Whether this is a folder, and no link to one."""
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
 def _folder_names(folder: Path) -> list[str]:
-    try:
-        entries = list(os.scandir(folder))
-    except OSError:
-        return []
-    return sorted(
-        entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
-    )
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return stat.S_ISDIR(path.lstat().st_mode)
-    except OSError:
-        return False
+    return sorted(path.name for path in folder.glob("[!.]*") if is_folder(path))

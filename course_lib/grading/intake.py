@@ -4,24 +4,20 @@ The file is another person's. It is opened without following links and without w
 whatever is wrong with it becomes a note; metadata, outputs, the order of cells and all other cells never matter.
 """
 
-import codecs
 import hashlib
 import json
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from course_lib.grading.folders import FILE_BYTES, read_small, storable
+from course_lib.grading.folders import FILE_BYTES, is_folder, read_small, storable
 from course_lib.grading.spec import AssignmentFiles, load
 
 ANSWER_BYTES = 100_000
 WRITTEN_BYTES = 1_000_000  # a written answer may hold a drawing
 NESTED = 1_000_000  # opening brackets; more of them would take gigabytes to parse
 SAVE_AGAIN = "Open it in JupyterLab, see that your answers are there, save it, and submit it again."
-
-_GRADE_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,192 +38,117 @@ class Submission:
 
 
 class _Unreadable(Exception):
-    """There is nothing to take; the message says why and what to do."""
+    """There is nothing to take, of the notebook or of one cell; the message says why and what to do."""
 
 
-def take_in(path: Path, files: AssignmentFiles, *, student: str | None = None) -> Submission:
-    """The submission in a notebook file; never raises for what the file holds or is.
+def take_in(path: Path, files: AssignmentFiles) -> Submission:
+    """The submission in `submitted/<student>/<assignment>/<notebook>.ipynb`; neither folder may be a link."""
+    direct = all(map(is_folder, path.parents[:2]))
+    return take_from(read_small(path, FILE_BYTES) if direct else None, files, student=path.parts[-3])
 
-    The student is the folder's name in `submitted/<student>/<assignment>/<notebook>.ipynb`, and neither of the two
-    folders may be a link; with `student` given, `path` may lie anywhere.
-    """
-    in_course = student is None
-    if student is None:
-        student = path.parts[-3] if len(path.parts) >= 3 else ""
-    content = b""
+
+def take_from(content: bytes | None, files: AssignmentFiles, *, student: str) -> Submission:
+    """The submission in the bytes of a notebook, None if they could not be read; never raises for what they are."""
+    taken = Submission(student=student, assignment=files.name, sha256=hashlib.sha256(content or b"").hexdigest())
     try:
-        if not storable(student) or student in (".", "..") or set(student) & set("/\\"):
+        if not storable(student):
             raise _Unreadable(
-                "The name of the student's folder cannot be used: it is too long, or holds /, \\ or characters that "
-                "cannot be printed. Rename the folder."
+                "The name of the student's folder cannot be used: it is too long, or holds characters that cannot be "
+                "printed. Rename the folder."
             )
-        content = _read(path, folders=2 if in_course else 0)
-        answers, written, notes = _take_cells(_cells(_parse(content)), files)
+        if content is None:
+            raise _Unreadable(
+                f"The notebook {files.notebook}.ipynb cannot be read: it is missing, a link, a folder or larger than "
+                f"{FILE_BYTES // 1_000_000} MB. Clear its outputs if it is large (Edit, Clear Outputs of All Cells), "
+                "save it, and submit the file itself under the name it was handed out with."
+            )
+        found = _known_cells(content, files)
     except _Unreadable as problem:
-        digest = hashlib.sha256(content or f"unreadable: {problem}".encode()).hexdigest()
-        return Submission(student=student, assignment=files.name, sha256=digest, notes=(str(problem),), readable=False)
-    return Submission(
-        student=student,
-        assignment=files.name,
-        sha256=hashlib.sha256(content).hexdigest(),
-        answers=answers,
-        written=written,
-        notes=tuple(notes),
-    )
+        return replace(taken, notes=(str(problem),), readable=False)
+    answers, written, notes = {}, {}, []
+    manual = load(files).manual_cells
+    for name, cells in found.items():
+        try:
+            if name in manual:
+                written[name] = _text(name, cells, ("markdown", "code"), WRITTEN_BYTES)
+            else:
+                answers[name] = _text(name, cells, ("code",), ANSWER_BYTES)
+        except _Unreadable as problem:
+            notes.append(str(problem))
+    return replace(taken, answers=answers, written=written, notes=tuple(notes))
 
 
-def _read(path: Path, *, folders: int) -> bytes:
-    """The bytes of a regular file of at most FILE_BYTES; the last `folders` of its path must be no links, either."""
-    try:
-        linked = any(part.is_symlink() for part in (path, *path.parents[:folders]))
-        content = None if linked else read_small(path, FILE_BYTES)
-        if content is None and not path.exists() and not linked:
-            raise _Unreadable(f"There is no notebook {path.name}. Submit it under the name it was handed out with.")
-        if content is None and path.is_file() and not linked and path.stat().st_size > FILE_BYTES:
-            raise _Unreadable(
-                f"The notebook is larger than {FILE_BYTES // 1_000_000} MB. Clear its outputs (Edit, Clear Outputs of "
-                "All Cells), save it, and submit it again."
-            )
-    except OSError:
-        content = None
-    if content is None:
-        raise _Unreadable(
-            "The notebook cannot be opened: a link, a folder in its place, or a file that is not readable. Submit the "
-            "notebook file itself."
-        )
-    return content
+def cells_of(content: bytes) -> list[Any]:
+    """What the notebook calls its cells, whatever that is; _Unreadable if it is no list.
 
-
-def _parse(content: bytes) -> Any:
-    """The JSON in the file; numbers are not kept: none of them ever counts, and some are too large to read."""
+    Numbers are not kept: none of them ever counts, and some are too large to read.
+    """
     if content.count(b"[") + content.count(b"{") > NESTED:
         raise _Unreadable(f"The notebook holds millions of nested values, as no notebook does. {SAVE_AGAIN}")
     try:
-        return json.loads(_decode(content), parse_int=_small, parse_float=_nothing, parse_constant=_nothing)
-    except (ValueError, RecursionError):
-        raise _Unreadable(f"The file is no notebook, or only a part of one. {SAVE_AGAIN}") from None
+        text = content.decode(json.detect_encoding(content), errors="replace")
+        cells = json.loads(text, parse_int=_nothing, parse_float=_nothing, parse_constant=_nothing)["cells"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        cells = None
+    if not isinstance(cells, list):
+        raise _Unreadable(f"The file is no notebook, only a part of one, or in an old format. {SAVE_AGAIN}")
+    return cells
 
 
-def _decode(content: bytes) -> str:
-    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
-    encoding = json.detect_encoding(content) if wide or b"\0" in content[:4] else "utf-8-sig"
-    try:
-        return content.decode(encoding)
-    except UnicodeDecodeError:
-        return content.decode("latin-1").removeprefix("ï»¿")
-
-
-def _small(digits: str) -> int:
-    return int(digits) if len(digits) <= 6 else 0
+def source_of(cell: Mapping[str, Any]) -> str | None:
+    """A cell's text; halves of surrogate pairs, which no file can hold, become question marks."""
+    source = cell.get("source")
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    return source.encode("utf-8", errors="replace").decode() if isinstance(source, str) else None
 
 
 def _nothing(_: str) -> None:
     return None
 
 
-def _cells(notebook: Any) -> list[Any]:
-    if isinstance(notebook, dict) and isinstance(notebook.get("cells"), list):
-        return notebook["cells"]
-    if isinstance(notebook, dict) and "worksheets" in notebook:
-        raise _Unreadable(f"The notebook is saved in an old format (version 3). {SAVE_AGAIN}")
-    raise _Unreadable(f"The file is no notebook: it has no list of cells. {SAVE_AGAIN}")
-
-
-def _take_cells(cells: list[Any], files: AssignmentFiles) -> tuple[dict[str, str], dict[str, str], list[str]]:
+def _known_cells(content: bytes, files: AssignmentFiles) -> dict[str, list[Mapping[str, Any]]]:
+    """The notebook's cells with each name that the assignment has for an answer."""
     loaded = load(files)
     tasks = [cell.grade_id for cell in loaded.cells if cell.kind == "solution"]
     found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in (*tasks, *loaded.manual_cells)}
-    others = []
-    for grade_id, tags, cell in _tagged(cells):
-        if grade_id in found:
-            found[grade_id].append(cell)
-        elif tags.get("solution") is True:
-            others.append(grade_id)
+    for cell in cells_of(content):
+        match cell:
+            case {"metadata": {"nbgrader": {"grade_id": str(name)}}} if name in found:
+                found[name].append(cell)
     if not any(found.values()):
-        raise _Unreadable(_of_another(others, files))
-    notes: list[str] = []
-    answers = _texts(files.name, tasks, found, ("code",), ANSWER_BYTES, notes)
-    written = _texts(files.name, list(loaded.manual_cells), found, ("markdown", "code"), WRITTEN_BYTES, notes)
-    if others and not all(found.values()):
-        notes.append(
-            f"The notebook also has {_named(others)} that assignment {files.name} does not have: was its name changed, "
-            "or is it the notebook of another assignment?"
+        raise _Unreadable(
+            f"The notebook has none of the cells for answers to assignment {files.name}: it is another notebook, or "
+            f"its cells were copied by their text. Submit the notebook {files.notebook}.ipynb that you fetched for "
+            f"assignment {files.name}, with your answers in its own cells."
         )
-    return answers, written, list(dict.fromkeys(notes))
+    return found
 
 
-def _of_another(others: list[str], files: AssignmentFiles) -> str:
-    """What to say of a notebook that has none of the cells for answers."""
-    why = (
-        f"it is the notebook of another one, with {_named(others)}"
-        if others
-        else "it is another notebook, or its cells were copied by their text"
-    )
-    return (
-        f"The notebook has none of the cells for answers to assignment {files.name}: {why}. Submit the notebook "
-        f"{files.notebook}.ipynb that you fetched for assignment {files.name}, with your answers in its own cells."
-    )
+def _text(name: str, cells: list[Mapping[str, Any]], kinds: tuple[str, ...], limit: int) -> str:
+    """The text of the cells with one name; _Unreadable if none is there, of one of these kinds, and not too long.
 
-
-def _named(others: list[str]) -> str:
-    """The first of these cells; by its name, which is the student's, if that is one as nbgrader gives them."""
-    return f"a cell {others[0]!r}" if _GRADE_ID.fullmatch(others[0]) else "other cells"
-
-
-def _tagged(cells: list[Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
-    """The cells that nbgrader has given a grade_id, with that and its other tags."""
-    for cell in cells:
-        metadata = cell.get("metadata") if isinstance(cell, dict) else None
-        tags = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-        grade_id = tags.get("grade_id") if isinstance(tags, dict) else None
-        if isinstance(grade_id, str):
-            yield grade_id, tags, cell
-
-
-def _texts(
-    assignment: str,
-    names: list[str],
-    cells: Mapping[str, list[Mapping[str, Any]]],
-    kinds: tuple[str, ...],
-    limit: int,
-    notes: list[str],
-) -> dict[str, str]:
-    """The text of each named cell that is there, of one of these kinds and not too long; a note for each other.
-
-    Of several code cells with one name, such as those that JupyterLab's Split Cell makes, all count, in their order:
-    so they do in the student's own kernel. Of several answers in words the first of the first kind counts.
+    Of several code cells, such as those that JupyterLab's Split Cell makes, all count, in their order: so they do in
+    the student's own kernel. Of several answers in words the first of the first kind counts.
     """
-    texts = {}
-    for name in names:
-        if not cells[name]:
-            notes.append(
-                f"The cell {name!r} is missing: it was deleted, or its metadata were lost, as when a cell is copied by "
-                f"its text. Get a new copy with “course assign fetch {assignment} --again”, and put your answer into "
-                "the cell that belongs there."
-            )
-            continue
-        fitting = [cell for kind in kinds for cell in cells[name] if cell.get("cell_type") == kind]
-        if not fitting:
-            notes.append(
-                f"The cell {name!r} is no {kinds[0]} cell any more, so nothing was taken from it. Change it back: "
-                f"click it, and choose {kinds[0].capitalize()} in the list at the top of the notebook."
-            )
-            continue
-        found = [_source(cell.get("source")) for cell in (fitting if kinds == ("code",) else fitting[:1])]
-        text = "\n".join(part or "" for part in found)
-        if None in found:
-            notes.append(f"The cell {name!r} holds no text. {SAVE_AGAIN}")
-        elif len(text.encode()) > limit:
-            notes.append(
-                f"The cell {name!r} is longer than {limit // 1000} kB, so nothing was taken from it. Shorten it."
-            )
-        else:
-            texts[name] = text
-    return texts
-
-
-def _source(source: Any) -> str | None:
-    """A cell's text; halves of surrogate pairs, which no file can hold, become question marks."""
-    if isinstance(source, list) and all(isinstance(line, str) for line in source):
-        source = "".join(source)
-    return source.encode("utf-8", errors="replace").decode() if isinstance(source, str) else None
+    if not cells:
+        raise _Unreadable(
+            f"The cell {name!r} is missing: it was deleted, or its metadata were lost, as when a cell is copied by "
+            "its text. Get a new copy with “course assign fetch” and --again, and put your answer into the cell that "
+            "belongs there."
+        )
+    fitting = [cell for kind in kinds for cell in cells if cell.get("cell_type") == kind]
+    if not fitting:
+        raise _Unreadable(
+            f"The cell {name!r} is no {kinds[0]} cell any more, so nothing was taken from it. Change it back: "
+            f"click it, and choose {kinds[0].capitalize()} in the list at the top of the notebook."
+        )
+    texts = [source_of(cell) for cell in (fitting if kinds == ("code",) else fitting[:1])]
+    if None in texts:
+        raise _Unreadable(f"The cell {name!r} holds no text. {SAVE_AGAIN}")
+    text = "\n".join(texts)
+    if len(text.encode()) > limit:
+        raise _Unreadable(
+            f"The cell {name!r} is longer than {limit // 1000} kB, so nothing was taken from it. Shorten it."
+        )
+    return text

@@ -5,41 +5,38 @@ What needs torch is imported where it is used: to list and to fetch shall take n
 
 import getpass
 import hashlib
+import itertools
 import json
 import os
 import shlex
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 
 from course_lib.data.place import CannotStart, course_folder
-from course_lib.grading.exchange import Exchange, feedback_page, find_exchange, hand_in, is_plain_name
-from course_lib.grading.folders import FILE_BYTES, Folders, assignments_folder, read_small, write_whole
+from course_lib.grading.exchange import Exchange, feedback_page, find_exchange, hand_in, is_plain_name, plain
+from course_lib.grading.folders import FILE_BYTES, assignments_folder, one_notebook, read_small, write_whole
 from course_lib.grading.stripped import student_version
 from course_lib.grading.wording import counted, one_line
 
 if TYPE_CHECKING:
     from course_lib.grading.intake import Submission
     from course_lib.grading.spec import AssignmentFiles
-    from course_lib.grading.validation import TaskResult
 
-FETCHED = ".fetched"  # beside the student's copy: the release as it was, to see what has changed
 SUBMISSIONS, FEEDBACK, RECEIPT = "submissions", "feedback", ".receipt.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """An assignment as students get it; `origin` says in words where it comes from."""
+    """An assignment as students get it."""
 
     name: str
     notebook: str  # without .ipynb
     content: bytes
-    origin: str
 
     @property
     def title(self) -> str:
@@ -47,6 +44,16 @@ class Release:
         cells = nbformat.reads(self.content.decode("utf-8"), as_version=4).cells
         lines = [line for cell in cells if cell.cell_type == "markdown" for line in cell.source.splitlines()]
         return next((line.lstrip("# ") for line in lines if line.startswith("# ")), self.notebook)
+
+    @property
+    def usual_copy(self) -> Path:
+        """Where a student's copy lies: beside the lessons if that folder can be written, else in the current folder."""
+        try:
+            beside = course_folder() / "notebooks"
+        except CannotStart:
+            beside = Path.cwd()
+        place = beside if os.access(beside, os.W_OK) else Path.cwd()
+        return place / f"assignment_{self.name}" / f"{self.notebook}.ipynb"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,85 +72,69 @@ class Receipt:
 
 def list_assignments(folder: Path | None = None) -> int:
     """Prints the assignments that can be fetched, with what the student has of each."""
-    folders, exchange = _places(folder)
-    names = _available(folders, exchange)
+    shelves, _ = _places(folder)
+    names = _names(shelves)
     if not names:
-        print(f"There is no assignment yet in {_origin(folders, exchange)}.")
+        print(f"There is no assignment yet in {_in_words(shelves)}.")
     for name in names:
         try:
             release = find_release(name, folder)
         except CannotStart as problem:
             print(f"  {name}  {problem}")
             continue
+        copy = release.usual_copy
         print(f"  {name}  {release.title}")
-        copy = default_folder(name) / f"{release.notebook}.ipynb"
-        if not copy.exists():
-            print(f"      Get your copy with: course assign fetch {name}")
-            continue
-        print(f"      Your copy: {copy}")
+        print(f"      Your copy: {copy}" if copy.exists() else f"      Get your copy with: course assign fetch {name}")
         if receipts := _receipts(copy):
             last = max(receipt.submitted for receipt in receipts)
             print(f"      Submitted {counted(len(receipts), 'time')}, last at {last}.")
     return 0
 
 
-def fetch(name: str, *, to: Path | None = None, again: bool = False, folder: Path | None = None) -> int:
+def fetch(name: str, *, to: Path | None = None, again: bool = False) -> int:
     """Puts the student's copy of an assignment beside the lessons, or into the folder `to`.
 
-    A copy with the student's work in it is never overwritten; `again` puts a new one beside it. Returns 1 if there was
-    such a copy and nothing was fetched. Raises CannotStart if there is no such assignment.
+    A copy that is there is never overwritten; `again` puts a new one beside it. Returns 1 if nothing was fetched.
+    Raises CannotStart if there is no such assignment.
     """
-    release = find_release(name, folder)
-    place = default_folder(name) if to is None else Path(to).expanduser().absolute()
-    copy = place / f"{release.notebook}.ipynb"
-    kept = place / FETCHED / f"{release.notebook}.ipynb"
+    release = find_release(name)
+    copy = release.usual_copy
+    if to is not None:
+        copy = Path(to).expanduser().absolute() / copy.name
     if copy.exists() and again:
-        number = 2
-        while copy.exists():
-            copy, number = place / f"{release.notebook}-{number}.ipynb", number + 1
+        others = (copy.with_name(f"{release.notebook}-{number}.ipynb") for number in itertools.count(2))
+        copy = next(other for other in others if not other.exists())
     elif copy.exists():
-        mine, before = _sources(read_small(copy, FILE_BYTES)), _sources(read_small(kept, FILE_BYTES))
-        if mine is not None and mine == _sources(release.content):
-            print(f"You have assignment {name} already, and it is up to date: {copy}\n{_next(name, copy)}")
-            return 0
-        if mine is None or mine != before:
-            newer = before is not None and before != _sources(release.content)
-            print(
-                f"Nothing was fetched: {copy} holds your work, and is left as it is."
-                + ("\nThe assignment has changed since you fetched it." if newer else "")
-                + f"\nGo on with your copy; or put a new one beside it with: course assign fetch {name} --again"
-            )
-            return 1
+        print(
+            f"Nothing was fetched: you have {copy} already, and it is left as it is. Go on with it; or put the "
+            f"assignment as it is handed out now beside it with: course assign fetch {name} --again"
+        )
+        return 1
     try:
         write_whole(copy, release.content)
-        write_whole(kept, release.content)
     except OSError as error:
         raise CannotStart(
             f"{copy} cannot be written: {error.strerror}. Name a folder of your own: "
             f"course assign fetch {name} --to FOLDER"
         ) from error
-    print(f"{release.title}, from {release.origin}.\nYour copy: {copy}\n{_next(name, copy)}")
+    print(
+        f"{release.title}.\nYour copy: {copy}\nOpen it in JupyterLab (course lab) and save it there. Then, in a "
+        f"terminal:\n  {_command('validate', release, copy)}\n  {_command('submit', release, copy)}"
+    )
     return 0
 
 
-def validate(name: str, *, notebook: Path | None = None, folder: Path | None = None) -> int:
+def validate(name: str, *, notebook: Path | None = None) -> int:
     """Runs the visible checks as the grader would, and prints what would cost points; returns 1 if anything would.
 
     Where there is no sandbox they run in a process without walls, which says so. Raises CannotStart if there is no
     notebook that can be read.
     """
-    from course_lib.grading.intake import take_in
     from course_lib.grading.sandbox import SandboxError
     from course_lib.grading.validation import run_visible_checks
 
-    copy, files = own_copy(name, notebook, folder)
-    content = read_small(copy, FILE_BYTES)
-    submission = take_in(copy, files, student=student_name(None, None))
-    if content is None or not submission.readable:
-        raise CannotStart(
-            f"{copy}: {' '.join(submission.notes)} Where that does not work, an earlier state may lie beside it, in "
-            f".ipynb_checkpoints or {SUBMISSIONS}; a new copy comes with: course assign fetch {name} --again"
-        )
+    copy, release = own_copy(name, notebook)
+    content, submission, files = _taken(copy, release, "you")
     missing = unanswered(submission, files)
     print(f"{copy}, as saved at {datetime.fromtimestamp(copy.stat().st_mtime):%H:%M:%S}", flush=True)
     try:
@@ -155,17 +146,16 @@ def validate(name: str, *, notebook: Path | None = None, folder: Path | None = N
             f"The grader's sandbox is not to be had here: {result.sandbox}\nYour code was run in a process of its own "
             "without it. That is your own code on your own machine; limits of time and memory may differ."
         )
-    for task in result.tasks:
-        print("\n".join(_validated(task)))
-    if found := [*warnings(submission, files), *result.costs]:
+    for task, found in result.tasks.items():
+        print("\n".join(_validated(task, found)))
+    costs = [*warnings(submission, files), *result.costs]
+    if costs:
         print("This would cost points:")
-        print("\n".join(f"  - {one_line(warning, 400)}" for warning in found))
+        print("\n".join(f"  - {one_line(cost, 400)}" for cost in costs))
     if missing >= {**submission.answers, **submission.written}.keys():
         print("No cell holds an answer. If you wrote any, save the notebook in JupyterLab (Ctrl+S) and validate again.")
-    if unchecked := [task.name for task in result.tasks if task.answered and not task.checks]:
-        print(f"Nobody has looked at: {', '.join(unchecked)}. Test that yourself.")
-    hand_in_with = _command("submit", name, copy)
-    good = not found and all(task.passed == task.checks for task in result.tasks)
+    hand_in_with = _command("submit", release, copy)
+    good = not costs and all(check["passed"] for task in result.tasks.values() for check in task["checks"])
     print(
         f"All visible checks pass; the grader asks more, with other numbers. Hand it in: {hand_in_with}"
         if good
@@ -174,32 +164,24 @@ def validate(name: str, *, notebook: Path | None = None, folder: Path | None = N
     return 0 if good else 1
 
 
-def submit(name: str, *, notebook: Path | None = None, student: str | None = None, folder: Path | None = None) -> int:
+def submit(name: str, *, notebook: Path | None = None, student: str | None = None) -> int:
     """Hands in a checked copy of the student's notebook, and writes a receipt. Earlier submissions stay.
 
     It goes into the exchange if there is one; else the copy in submissions/ is the file to hand in. Cells that are
     missing or untouched are named, and it is handed in all the same. Raises CannotStart, and hands in nothing, if the
     notebook cannot be read.
     """
-    from course_lib.grading.intake import take_in
-
-    _, exchange = _places(folder)
-    copy, files = own_copy(name, notebook, folder)
+    _, exchange = _places()
     guessed = student is None and (exchange is None or not exchange.check_owner)
-    student = student_name(student, exchange)
-    saved = datetime.fromtimestamp(copy.stat().st_mtime).astimezone()
-    with tempfile.TemporaryDirectory(prefix="course-submit-") as scratch:
-        draft = Path(scratch) / copy.name  # what is looked at is what is handed in, whatever is saved meanwhile
-        content = read_small(copy, FILE_BYTES)
-        if content is not None:
-            draft.write_bytes(content)
-        submission = take_in(copy if content is None else draft, files, student=student)
-    if content is None or not submission.readable:
-        raise CannotStart(f"Nothing was submitted. {copy}: {' '.join(submission.notes)}")
+    student = student_name(student)
+    copy, release = own_copy(name, notebook)
+    saved = datetime.fromtimestamp(copy.stat().st_mtime)
+    content, submission, files = _taken(copy, release, student)
     moment, place, secret = datetime.now().astimezone(), None, None
     if exchange is not None:
-        place, secret = hand_in(exchange, name, student, moment, {f"{files.notebook}.ipynb": content})
-    file = _keep(copy.parent / SUBMISSIONS, student, files, moment, content)
+        place, secret = hand_in(exchange, name, student, moment, f"{release.notebook}.ipynb", content)
+    stamp = f"{moment.astimezone(UTC):%Y%m%dT%H%M%S%f}Z"
+    file = copy.parent / SUBMISSIONS / f"{student}_{name}_{stamp}_{release.notebook}.ipynb"
     receipt = Receipt(
         assignment=name,
         student=student,
@@ -211,8 +193,19 @@ def submit(name: str, *, notebook: Path | None = None, student: str | None = Non
         secret=secret,
     )
     written = file.with_name(file.stem + RECEIPT)
+    write_whole(file, content)
     write_whole(written, json.dumps(asdict(receipt), indent=2, ensure_ascii=False) + "\n")
-    print("\n".join(_submitted(receipt, copy, saved, file, guessed=guessed)))
+    said = {
+        "hand in this file" if exchange is None else "your own copy": file,
+        "handed to": place,
+        "taken from": f"{copy}, as saved at {saved:%H:%M:%S}; what JupyterLab has not saved by then is not in it",
+        "student": student + (", your account's name; not you? Submit again with --student NAME" if guessed else ""),
+        "time": receipt.submitted,
+        "SHA-256": receipt.sha256,
+        "receipt": written,
+    }
+    print(f"Assignment {name}: {'your notebook is ready to be handed in' if exchange is None else 'submitted'}.")
+    print("\n".join(f"  {what:<20}{value}" for what, value in said.items() if value is not None))
     if found := warnings(submission, files):
         print("This would cost points; you can correct it and submit again:")
         print("\n".join(f"  - {warning}" for warning in found))
@@ -220,21 +213,21 @@ def submit(name: str, *, notebook: Path | None = None, student: str | None = Non
     return 0
 
 
-def results(name: str, *, notebook: Path | None = None, folder: Path | None = None) -> int:
+def results(name: str, *, notebook: Path | None = None) -> int:
     """Copies the feedback on what the student submitted to feedback/ beside the notebook; returns 1 if there is none.
 
     Raises CannotStart if there is no exchange, or nothing was handed in through one.
     """
-    _, exchange = _places(folder)
+    _, exchange = _places()
     if exchange is None:
         raise CannotStart("There is no exchange here: your instructor sends the feedback in another way.")
-    copy, files = own_copy(name, notebook, folder)
+    copy, release = own_copy(name, notebook)
     handed = [receipt for receipt in _receipts(copy) if receipt.secret and receipt.assignment == name]
     if not handed:
         raise CannotStart(f"Nothing was submitted from {copy.parent} yet. Type: course assign submit {name}")
     found = False
     for receipt in handed:
-        if (page := feedback_page(exchange, receipt.secret, files.notebook)) is not None:
+        if (page := feedback_page(exchange, receipt.secret, release.notebook)) is not None:
             place = copy.parent / FEEDBACK / Path(receipt.file).with_suffix(".html").name
             write_whole(place, page)
             print(f"Feedback on what you submitted at {receipt.submitted}: {place}")
@@ -281,137 +274,104 @@ def find_release(name: str, folder: Path | None = None) -> Release:
 
     Raises CannotStart if there is no such assignment.
     """
-    folders, exchange = _places(folder)
-    places = [exchange.outbound(name)] if exchange else [folders.source(name), folders.release(name)] if folders else []
-    found = next(filter(None, map(_only_notebook, places)), None) if is_plain_name(name) else None
-    if found is None:
-        there = ", ".join(_available(folders, exchange)) or "none yet"
-        raise CannotStart(f"There is no assignment {name!r} in {_origin(folders, exchange)}. There are: {there}.")
-    content = read_small(found, FILE_BYTES)
+    shelves, _ = _places(folder)
+    found = [one_notebook(shelf / name) for shelf in shelves] if is_plain_name(name) else []
+    place = next(filter(None, found), None)
+    if place is None:
+        there = ", ".join(_names(shelves)) or "none yet"
+        raise CannotStart(f"There is no assignment {name!r} in {_in_words(shelves)}. There are: {there}.")
+    content = read_small(place, FILE_BYTES)
     if content is None:
-        raise CannotStart(f"{found} cannot be read: it is no ordinary file, not readable, or far too large.")
-    if exchange is None and found.parent == folders.source(name):
+        raise CannotStart(f"{place} cannot be read: it is no ordinary file, not readable, or far too large.")
+    if place.parent.parent.name == "source":
         try:
-            content = (nbformat.writes(student_version(content, str(found))) + "\n").encode("utf-8")
+            content = (nbformat.writes(student_version(content, str(place))) + "\n").encode("utf-8")
         except ValueError as problem:
             raise CannotStart(f"Assignment {name} cannot be handed out: {problem}") from None
-    return Release(name=name, notebook=found.stem, content=content, origin=_origin(folders, exchange))
+    return Release(name=name, notebook=place.stem, content=content)
 
 
-def own_copy(name: str, notebook: Path | None, folder: Path | None = None) -> tuple[Path, "AssignmentFiles"]:
+def own_copy(name: str, notebook: Path | None) -> tuple[Path, Release]:
     """The student's notebook, and the release that it is compared with.
 
-    Looked for at `notebook`, in the current folder, and where `fetch` puts it. Raises CannotStart if it is nowhere.
+    Looked for at `notebook`; else in the current folder, and where `fetch` puts it. Raises CannotStart if it is not
+    there, or there is no such assignment.
     """
-    from course_lib.grading.validation import visible_files
-
-    release = None
-    try:
-        release = find_release(name, folder)
-    except CannotStart:
-        if notebook is None and not (default_folder(name) / FETCHED).is_dir():
-            raise
-    stem = release.notebook if release else "*"
-    here = [Path.cwd()] if (Path.cwd() / FETCHED).is_dir() else []
-    looked = [*here, Path.cwd() / f"assignment_{name}", default_folder(name)]
+    release = find_release(name)
+    usual = release.usual_copy
+    looked = [Path.cwd() / usual.name, Path.cwd() / usual.parent.name / usual.name, usual]
     if notebook is not None:
         looked = [Path(notebook).expanduser().absolute()]
-    named = [path for path in looked if path.is_file()]
-    found = next(iter([*named, *(path for place in looked for path in sorted(place.glob(f"{stem}.ipynb")))]), None)
-    if found is None:
-        raise CannotStart(
-            f"There is no notebook of assignment {name} in {' or '.join(map(str, dict.fromkeys(looked)))}. "
-            f"Get it with: course assign fetch {name}   or name yours: --notebook FILE"
-        )
-    if release is None:
-        kept = _only_notebook(found.parent / FETCHED)
-        if kept is None:
-            raise CannotStart(f"The assignment {name} as it was handed out is not to be had: fetch it again first.")
-        release = Release(name=name, notebook=kept.stem, content=kept.read_bytes(), origin=str(kept))
-    try:
-        return found, visible_files(name, release.notebook, release.content)
-    except ValueError as problem:
-        raise CannotStart(f"The assignment as it was handed out ({release.origin}) is damaged: {problem}") from None
+    for path in looked:
+        if path.exists():
+            return path, release
+    raise CannotStart(
+        f"There is no {' or '.join(map(str, dict.fromkeys(looked)))}. Get the notebook with: "
+        f"course assign fetch {name}   or name yours: --notebook FILE"
+    )
 
 
-def default_folder(name: str) -> Path:
-    """Where a student's copy lies: beside the lessons if that folder can be written, else in the current folder."""
-    try:
-        beside = course_folder() / "notebooks"
-    except CannotStart:
-        beside = None
-    return (beside if beside and os.access(beside, os.W_OK) else Path.cwd()) / f"assignment_{name}"
-
-
-def student_name(given: str | None, exchange: Exchange | None) -> str:
+def student_name(given: str | None) -> str:
     """Who submits: the name given, else that of the account (on a hub whose accounts are all alike, the hub's).
 
-    Raises CannotStart for a name that cannot stand in a path, or that the exchange would refuse.
+    Raises CannotStart for a name that cannot stand in a path.
     """
-    from course_lib.grading.collect import plain
-
-    try:
-        import pwd
-
-        account = pwd.getpwuid(os.getuid()).pw_name  # not the environment: it can say anything
-    except (ImportError, KeyError):
-        account = getpass.getuser()
-    account = os.environ.get("JUPYTERHUB_USER", account) if account == "jovyan" else account
-    name = plain(account if given is None else given)
+    if given is None:
+        given = getpass.getuser()
+        given = os.environ.get("JUPYTERHUB_USER", given) if given == "jovyan" else given
+    name = plain(given)
     if not is_plain_name(name):
-        raise CannotStart(f"{given or account!r} cannot be a student's name: use letters, digits, and . _ - @")
-    if exchange is not None and exchange.check_owner and name != account:
-        raise CannotStart(
-            f"The exchange takes submissions under the name of your account, {account!r}, and not as {name!r}. Leave "
-            "out --student."
-        )
+        raise CannotStart(f"{given!r} cannot be a student's name: use letters, digits, and . _ - @")
     return name
 
 
-def _places(folder: Path | None = None) -> tuple[Folders | None, Exchange | None]:
-    """The course directory, if this machine has one that is open to this account, and the exchange, if there is one."""
+def _taken(copy: Path, release: Release, student: str) -> tuple[bytes, "Submission", "AssignmentFiles"]:
+    """The notebook's bytes, read once, what the grader would take from them, and what they are compared with."""
+    from course_lib.grading.intake import take_from
+    from course_lib.grading.validation import visible_files
+
     try:
-        folders = assignments_folder(folder)
+        files = visible_files(release.name, release.notebook, release.content)
+    except ValueError as problem:
+        raise CannotStart(f"The assignment {release.name} as it was handed out is damaged: {problem}") from None
+    content = read_small(copy, FILE_BYTES)
+    submission = take_from(content, files, student=student)
+    if content is None or not submission.readable:
+        raise CannotStart(
+            f"{copy}: {' '.join(submission.notes)} Where that does not work, an earlier state may lie beside it, in "
+            f".ipynb_checkpoints or {SUBMISSIONS}; a new copy comes with: course assign fetch {release.name} --again"
+        )
+    return content, submission, files
+
+
+def _places(folder: Path | None = None) -> tuple[list[Path], Exchange | None]:
+    """The folders that hold one for each assignment, the first before the others; and the exchange, if there is one.
+
+    A student's machine may have no course directory, or one that is not open to this account.
+    """
+    try:
+        root = assignments_folder(folder).root
     except CannotStart:
         if folder is not None:
             raise
-        folders = None
-    return folders, find_exchange(folders.root if folders else None)
-
-
-def _available(folders: Folders | None, exchange: Exchange | None) -> list[str]:
-    """The names of all assignments that can be fetched."""
-    if exchange is None and folders is None:
-        return []
-    place = exchange.outbound("x").parent if exchange else folders.root / "release"
-    found = {path.name for path in place.glob("*") if path.is_dir() and path.name[0] != "."}
-    return sorted(found if exchange else {*found, *folders.assignments()})
-
-
-def _origin(folders: Folders | None, exchange: Exchange | None) -> str:
-    """In words, where assignments come from on this machine."""
+        root = None
+    exchange = find_exchange(root)
     if exchange is not None:
-        return f"the exchange {exchange.root}"
-    return f"the course ({folders.root})" if folders else "this installation of the course"
+        return [exchange.outbound("x").parent], exchange
+    return [root / "source", root / "release"] if root else [], None
 
 
-def _only_notebook(folder: Path) -> Path | None:
-    """The one notebook in a folder; None if there is none or more than one."""
-    found = sorted(path for path in folder.glob("*.ipynb") if not path.name.startswith("."))
-    return found[0] if len(found) == 1 else None
+def _names(shelves: list[Path]) -> list[str]:
+    """The names of all assignments that can be fetched."""
+    return sorted({path.name for shelf in shelves for path in shelf.glob("[!.]*") if path.is_dir()})
+
+
+def _in_words(shelves: list[Path]) -> str:
+    return " or ".join(map(str, shelves)) or "this installation of the course"
 
 
 def _receipts(copy: Path) -> list[Receipt]:
     return [read_receipt(path) for path in sorted((copy.parent / SUBMISSIONS).glob(f"*{RECEIPT}"))]
-
-
-def _keep(folder: Path, student: str, files: "AssignmentFiles", moment: datetime, content: bytes) -> Path:
-    """Writes a file that is not there yet, whole or not at all."""
-    stamp = f"{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}"
-    names = [f"{student}_{files.name}_{stamp}_{files.notebook}{suffix}.ipynb" for suffix in ("", "-2", "-3", "-4")]
-    file = next(folder / name for name in names if not (folder / name).exists())
-    write_whole(file, content)
-    return file
 
 
 # words ------------------------------------------------------------------------------------------------------
@@ -427,62 +387,26 @@ def warnings(submission: "Submission", files: "AssignmentFiles") -> list[str]:
 def unanswered(submission: "Submission", files: "AssignmentFiles") -> set[str]:
     """The cells that are there and hold no answer: empty, or as they were released, apart from blanks."""
     cells = nbformat.reads(files.source_notebook.decode("utf-8"), as_version=4).cells
-    released = {cell.metadata["nbgrader"]["grade_id"]: cell.source for cell in cells if "nbgrader" in cell.metadata}
-    answers = {**submission.answers, **submission.written}
-    return {
-        name for name, text in answers.items() if "".join(text.split()) in ("", "".join(released.get(name, "").split()))
-    }
+    blank = {(), *(tuple(cell.source.split()) for cell in cells)}
+    return {name for name, text in {**submission.answers, **submission.written}.items() if tuple(text.split()) in blank}
 
 
-def _validated(task: "TaskResult") -> Iterator[str]:
-    if not task.answered:
-        yield f"  -  {task.name}: no answer yet"
-    elif task.checks == 0:
-        yield f"  -  {task.name}: has no visible check"
-    elif task.passed == task.checks:
-        yield f"  ok {task.name}: {counted(task.checks, 'visible check')} passed"
+def _validated(name: str, task: Mapping[str, Any]) -> Iterator[str]:
+    """What a student reads of one task of the verdict."""
+    checks, passed = task["checks"], sum(check["passed"] for check in task["checks"])
+    if not task["answered"]:
+        yield f"  -  {name}: no answer yet"
+    elif not checks:
+        yield f"  -  {name}: has no visible check, so nobody has looked at it. Test that yourself."
     else:
-        yield f"  NO {task.name}: {task.passed} of {counted(task.checks, 'visible check')} passed"
-    yield from (f"       {one_line(finding.replace('`', ''), 600)}" for finding in task.findings)
+        mark = "ok" if passed == len(checks) else "NO"
+        yield f"  {mark} {name}: {passed} of {counted(len(checks), 'visible check')} passed"
+        found = [finding for check in checks for finding in check["findings"]]
+        said = dict.fromkeys(f"{finding['message']} {finding['hint']}" for finding in found)
+        yield from (f"       {one_line(text.replace('`', ''), 600)}" for text in said)
 
 
-def _submitted(receipt: Receipt, copy: Path, saved: datetime, file: Path, *, guessed: bool) -> Iterator[str]:
-    """What a student reads after submitting; `guessed`: the name is that of the account, and may be another."""
-    if receipt.exchange is None:
-        yield f"Assignment {receipt.assignment}: your notebook is ready to be handed in."
-        yield f"  Hand in this file   {file}"
-    else:
-        yield f"Assignment {receipt.assignment}: submitted."
-        yield f"  handed to           {receipt.exchange}"
-        yield f"  your own copy       {file}"
-    yield f"  taken from          {copy}"
-    yield f"                      as saved at {saved:%H:%M:%S}; what JupyterLab has not saved by then is not in it"
-    yield f"  student             {receipt.student}"
-    if guessed:
-        yield "                      your account's name; not you? Submit again with --student NAME"
-    yield f"  time                {receipt.submitted}"
-    yield f"  size                {receipt.bytes:,} bytes"
-    yield f"  SHA-256             {receipt.sha256}"
-    yield f"  receipt             {file.with_name(file.stem + RECEIPT)}"
-
-
-def _next(name: str, copy: Path) -> str:
-    return (
-        "Open it in JupyterLab (course lab) and save it there. Then, in a terminal:\n"
-        f"  {_command('validate', name, copy)}\n  {_command('submit', name, copy)}"
-    )
-
-
-def _command(what: str, name: str, copy: Path) -> str:
+def _command(what: str, release: Release, copy: Path) -> str:
     """What to type; a copy that is not found by itself is named."""
-    usual = copy.parent == default_folder(name) and "-" not in copy.stem
-    return f"course assign {what} {name}" + ("" if usual else f" --notebook {shlex.quote(str(copy))}")
-
-
-def _sources(content: bytes | None) -> list[tuple[str, str]] | None:
-    """What a person can change in a notebook: the kinds and texts of its cells; None if it cannot be read."""
-    try:
-        cells = json.loads(content)["cells"]
-        return [(cell["cell_type"], "".join(cell["source"]).strip()) for cell in cells]
-    except (ValueError, KeyError, TypeError):
-        return None
+    named = "" if copy == release.usual_copy else f" --notebook {shlex.quote(str(copy))}"
+    return f"course assign {what} {release.name}{named}"

@@ -4,6 +4,7 @@ What comes out of the box is plain tensors and plain values. Inputs are drawn fr
 themselves: what a student learns of them is void for any other answer, so findings may say what was seen.
 """
 
+import copy
 import hashlib
 import hmac
 import json
@@ -69,15 +70,6 @@ class Subject(Probe):
         self._target: str | Handle = name
         self._returned: Any = None
 
-    def call(self, *args: Any, **kwargs: Any) -> Any:
-        """As `Probe.call`; arrays in lists and dictionaries are guarded, too."""
-        given = [list(args), dict(kwargs)]
-        sent_args, sent_kwargs = sent = _copied(given)
-        result = super().call(*sent_args, **sent_kwargs)
-        if not all(map(_same, arrays_in(given), arrays_in(sent))):
-            raise Fault(general(CHANGES_INPUT))
-        return result
-
     def tensor(self, *args: Any, **kwargs: Any) -> Tensor:
         """As `Probe.tensor`; a Fault, too, for a tensor that does not hold floating-point numbers."""
         result = super().tensor(*args, **kwargs)
@@ -135,7 +127,10 @@ class Subject(Probe):
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         self.talk.asked += 1
-        self._returned = self.talk.box.call(self._target, *args, keep=self._keep, seconds=self.seconds, **kwargs)
+        sent = copy.deepcopy((args, kwargs))  # which the box shows as the student's code leaves them
+        self._returned = self.talk.box.call(self._target, *sent[0], keep=self._keep, seconds=self.seconds, **sent[1])
+        if not all(map(_same, arrays_in([args, kwargs]), arrays_in(sent))):
+            raise Fault(general(CHANGES_INPUT))
         return self._returned
 
     def _ask(self, question: Callable[[], T], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> T:
@@ -187,14 +182,6 @@ def in_words(error: StudentError, asks: str = "", who: str = "Your code") -> Fin
     if slip := slip_in(error.words, asks, entered=error.entered):
         return Finding(slip.name, seen, hint or slip.hint)
     return Finding(STOPPED, seen, hint or general(STOPPED).hint)
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, Tensor | np.ndarray):
-        return value.clone() if isinstance(value, Tensor) else value.copy()
-    if isinstance(value, list | tuple):
-        return type(value)(map(_copied, value))
-    return {key: _copied(part) for key, part in value.items()} if isinstance(value, dict) else value
 
 
 def _same(old: Tensor | np.ndarray, new: Tensor | np.ndarray) -> bool:

@@ -4,20 +4,19 @@ A student has no hidden checks. What takes their place is made of the release an
 cells run.
 """
 
-import ast
+import dis
 import importlib
 import importlib.util
-import json
-import symtable
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import CodeType
 from typing import Any
 
 import nbformat
 
-from course_lib.grading.intake import Submission
-from course_lib.grading.judge import NO_ANSWER, judge
+from course_lib.grading.intake import Submission, cells_of, source_of
+from course_lib.grading.judge import judge
 from course_lib.grading.sandbox import Zygote, sandbox_problem
 from course_lib.grading.spec import CHECK_PREFIX, Assignment, AssignmentFiles, load
 from course_lib.tasks import Check, Task
@@ -29,21 +28,13 @@ IN_THE_BOX = {"torch", "numpy", "einops"}  # what every box has; some have more
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskResult:
-    """What the visible checks of one task found: sentences, none if all is well; `checks` is 0 where there is none."""
-
-    name: str
-    answered: bool
-    checks: int
-    passed: int
-    findings: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Validation:
-    """`sandbox` is None where the sandbox was used, else why there is none; `costs` are sentences."""
+    """What the visible checks found: the verdict's `tasks`, without checks where a task has no visible one.
 
-    tasks: tuple[TaskResult, ...]
+    `sandbox` is None where the sandbox was used, else why there is none; `costs` are sentences.
+    """
+
+    tasks: Mapping[str, Mapping[str, Any]]
     costs: tuple[str, ...]
     sandbox: str | None
 
@@ -98,15 +89,15 @@ def run_visible_checks(
     problem = sandbox_problem()
     answers = {name: text for name, text in submission.answers.items() if name not in unanswered}
     with Zygote(trusted=problem is not None) as zygote:
-        verdict = judge(replace(submission, answers=answers), files, key=KEY, zygote=zygote)
+        tasks = judge(replace(submission, answers=answers), files, key=KEY, zygote=zygote)["tasks"]
         costs = [*stray_names(content, answers, files), *import_problems(answers, zygote)]
-    tasks = tuple(_in_words(name, task) for name, task in verdict["tasks"].items())
-    return Validation(tasks=tasks, costs=tuple(costs), sandbox=problem)
+    visible = {name: task | {"checks": list(filter(_is_visible, task["checks"]))} for name, task in tasks.items()}
+    return Validation(tasks=visible, costs=tuple(costs), sandbox=problem)
 
 
 def import_problems(answers: Mapping[str, str], zygote: Zygote) -> Iterator[str]:
     """Packages that answers import and that are not there when they are graded."""
-    wanted = {package: name for name, text in reversed(answers.items()) for package in imported(text)}
+    wanted = {package: name for name, text in reversed(answers.items()) for package in sorted(imported(text))}
     unsure = [package for package in wanted if package not in sys.stdlib_module_names | IN_THE_BOX]
     if not unsure:
         return
@@ -117,74 +108,50 @@ def import_problems(answers: Mapping[str, str], zygote: Zygote) -> Iterator[str]
         yield f"The cell {wanted[package]!r} imports {package}, which {doubt} there when it is graded. Do without it."
 
 
-def imported(text: str) -> list[str]:
-    """The packages that a cell imports, at any depth; none if it is no valid Python."""
-    try:
-        nodes = list(ast.walk(ast.parse(text)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []  # the judge says what is wrong with it
-    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
-    return list(dict.fromkeys(name.split(".")[0] for name in names))
-
-
 def stray_names(content: bytes, answers: Mapping[str, str], files: AssignmentFiles) -> list[str]:
     """Names that answers use and that only cells of the student's own define: the grader does not run those."""
     graded = [cell.source for cell in load(files).cells if cell.kind == "setup"] + list(answers.values())
-    known = {name for text in graded for name in names(text)[0]}
-    stray = {name for text in _own_cells(content) for name in names(text)[0]} - known
+    stray = set().union(*map(bound, _own_cells(content))) - set().union(*map(bound, graded))
     return [
         f"The cell {task!r} uses {name!r}, which a cell of your own defines. The grader takes the cells that were "
         "handed out and no others: move it into the answer."
         for task, text in answers.items()
-        for name in sorted(stray & names(text)[1])
+        for name in sorted(stray & names(text, "LOAD_NAME", "LOAD_GLOBAL") - bound(text))
     ]
-
-
-def names(text: str) -> tuple[set[str], set[str]]:
-    """The names that a cell binds for others, and those that it reads and does not bind; none if it is no Python."""
-    try:
-        scopes = [symtable.symtable(text, "cell", "exec")]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set(), set()
-    for scope in scopes:
-        scopes += scope.get_children()
-    bound, read = set(), set()
-    for scope in scopes:
-        outside = scope.get_type() == "module"
-        for symbol in scope.get_symbols():
-            if symbol.is_referenced() and (outside or symbol.is_global()):
-                read.add(symbol.get_name())
-            if outside or symbol.is_declared_global():
-                if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace():
-                    bound.add(symbol.get_name())
-    return bound, read - bound
 
 
 def _own_cells(content: bytes) -> Iterator[str]:
-    for cell in json.loads(content.decode("utf-8", errors="replace"))["cells"]:
-        try:
-            if cell["cell_type"] == "code" and not cell["metadata"].get("nbgrader"):
-                yield "".join(cell["source"])
-        except (TypeError, KeyError, AttributeError):
-            continue  # of no kind that a grader takes
+    for cell in cells_of(content):
+        match cell:
+            case {"metadata": {"nbgrader": _}}:
+                continue
+            case {"cell_type": "code"}:
+                yield source_of(cell) or ""
 
 
-def _in_words(name: str, task: Mapping[str, Any]) -> TaskResult:
-    findings = [finding for check in task["checks"] for finding in check["findings"]]
-    there = not any(finding["misconception"] == NO_CHECK for finding in findings)
-    said = [
-        " ".join(filter(None, [finding["message"], finding["hint"]]))
-        for finding in findings
-        if finding["misconception"] not in (NO_CHECK, NO_ANSWER)
-    ]
-    return TaskResult(
-        name=name,
-        answered=task["answered"],
-        checks=len(task["checks"]) if there else 0,
-        passed=sum(check["passed"] for check in task["checks"]),
-        findings=tuple(dict.fromkeys(said)),
-    )
+def bound(text: str) -> set[str]:
+    """The names that a cell binds for others."""
+    return names(text, "STORE_NAME", "STORE_GLOBAL")
+
+
+def imported(text: str) -> set[str]:
+    """The packages that a cell imports, at any depth."""
+    return {name.split(".")[0] for name in names(text, "IMPORT_NAME")} - {""}
+
+
+def names(text: str, *operations: str) -> set[str]:
+    """What Python's own instructions of these kinds name in a cell and its functions; nothing if it is no Python."""
+    try:
+        codes = [compile(text, "cell", "exec")]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()  # the judge says what is wrong with it
+    for code in codes:
+        codes += [part for part in code.co_consts if isinstance(part, CodeType)]
+    return {step.argval for code in codes for step in dis.get_instructions(code) if step.opname in operations}
+
+
+def _is_visible(check: Mapping[str, Any]) -> bool:
+    return all(finding["misconception"] != NO_CHECK for finding in check["findings"])
 
 
 def _none_to_ask(subject: Any) -> list[Finding]:

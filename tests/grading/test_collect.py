@@ -16,8 +16,9 @@ import pytest
 from course_lib.data.place import CannotStart
 from course_lib.grading import collect as collecting
 from course_lib.grading.collect import collect, recognise
-from course_lib.grading.exchange import Exchange, hand_in, parse_time
+from course_lib.grading.exchange import Exchange, hand_in
 from course_lib.grading.folders import grading_lock, write_whole
+from course_lib.grading.gradebook import parse_time
 from tests.grading.courses import NAME, NOTEBOOK
 from tests.grading.unreleased import unreleased_course
 
@@ -47,7 +48,7 @@ def collected(course):
 
 
 def put(exchange, student, text, moment=NOON, name=NAME):
-    return hand_in(exchange, name, student, moment, {FILE: text.encode()})[0]
+    return hand_in(exchange, name, student, moment, FILE, text.encode())[0]
 
 
 # ------------------------------------------------------------------------------------------------ the exchange
@@ -64,16 +65,6 @@ def test_the_newest_of_each_student_is_taken_with_its_time(course, exchange, cap
     said = capsys.readouterr().out
     assert "2 new, 0 newer than before, 0 here already" in said and f"course grade {NAME}" in said
     assert "dates of the files" not in said  # the exchange knows when
-
-
-def test_what_comes_next_is_the_release_where_there_is_none(course, exchange, capsys):
-    put(exchange, "ada", "first")
-    collect(NAME, folder=course.root)
-    assert f"Next: course assign release {NAME}, which" in capsys.readouterr().out
-    course.release(NAME).mkdir(parents=True)
-    (course.release(NAME) / FILE).write_text("{}")
-    collect(NAME, folder=course.root)
-    assert f"Next: course grade {NAME}\n" in capsys.readouterr().out
 
 
 def test_collecting_again_changes_nothing_and_takes_what_is_newer(course, exchange, capsys):
@@ -151,18 +142,18 @@ def larger_than_all_memory(place, secret):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    "spoil",
     [
-        (link_to_a_secret, "is a link"),
-        (folder_that_is_a_link, "is a link"),
-        (named_pipe, "no ordinary file"),
-        (folder_in_its_place, "no ordinary file"),
-        (missing, "no ordinary file"),
-        (huge, "larger than 20 MB"),
-        (larger_than_all_memory, "larger than 20 MB"),
+        link_to_a_secret,
+        folder_that_is_a_link,
+        named_pipe,
+        folder_in_its_place,
+        missing,
+        huge,
+        larger_than_all_memory,
     ],
 )
-def test_what_is_no_plain_file_is_refused_and_the_one_before_counts(course, exchange, tmp_path, capsys, spoil, said):
+def test_what_is_no_plain_file_is_refused_and_the_one_before_counts(course, exchange, tmp_path, capsys, spoil):
     secret = tmp_path / "secret"
     secret.write_text("the key")
     put(exchange, "ada", "good")
@@ -171,7 +162,7 @@ def test_what_is_no_plain_file_is_refused_and_the_one_before_counts(course, exch
     assert collect(NAME, folder=course.root) == 0
     assert collected(course) == {"ada": "good", "bob": "good, too"}
     note = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("  - ada+"))
-    assert said in note
+    assert note.endswith(collecting.NOT_READ)
 
 
 @pytest.mark.parametrize(
@@ -195,33 +186,27 @@ def test_an_odd_name_in_the_exchange_is_noted_and_harms_nobody(course, exchange,
 
 
 def test_who_hands_in_under_another_name_is_refused(course, exchange, capsys):
+    ada = put(exchange, "ada", "mine, under another name")
     course.config.write_text(course.config.read_text().replace("check_owner = False", "check_owner = True"))
     put(exchange, ME, "mine")
-    put(exchange, "ada", "mine, under another name")
     collect(NAME, folder=course.root)
     assert collected(course) == {ME: "mine"}
-    assert f"says that it is by ada, but belongs to {ME}; refused" in capsys.readouterr().out
+    assert f"{ada.name}: says that it is by ada, but belongs to another account" in capsys.readouterr().out
 
 
-OWNER, CHANGED = 4, 9  # places in os.stat_result
+def test_a_file_that_belongs_to_another_than_its_folder_is_not_taken(course, exchange, capsys, monkeypatch):
+    """As when a student puts a link to the folder of another in the place of their own, just after it was looked at."""
+    put(exchange, "ada", "good")
+    lstat = Path.lstat
 
+    def other(path):
+        numbers = list(lstat(path))[:10]
+        numbers[4] += path.parent == exchange.inbound  # the owner
+        return os.stat_result(numbers)
 
-@pytest.fixture
-def pretend(monkeypatch):
-    """The system says something else of each file that is opened: its owner, or when it was put there."""
-
-    def change(place, value):
-        opened = collecting._read_open
-
-        def other(path, folder):
-            content, status = opened(path, folder)
-            numbers = list(status)[:10]
-            numbers[place] = value
-            return content, os.stat_result(numbers)
-
-        monkeypatch.setattr(collecting, "_read_open", other)
-
-    return change
+    monkeypatch.setattr(Path, "lstat", other)
+    assert collect(NAME, folder=course.root) == 1
+    assert collected(course) == {} and "of another account" in capsys.readouterr().out
 
 
 def test_without_an_exchange_it_says_where_submissions_can_come_from(course):
@@ -262,12 +247,12 @@ def test_it_does_not_write_while_a_grader_reads(course, exchange):
     ],
 )
 def test_the_name_of_an_exported_file_says_whose_it_is(path, student):
-    assert recognise(PurePosixPath(path), NAME, NOTEBOOK)[:2] == (student, True)
+    assert recognise(PurePosixPath(path), NAME) == student
 
 
 @pytest.mark.parametrize("path", ["sums.ipynb", "../sums.ipynb", "!!_12_sums.ipynb"])
 def test_a_name_that_says_nothing_is_no_students(path):
-    assert recognise(PurePosixPath(path), NAME, NOTEBOOK) is None
+    assert recognise(PurePosixPath(path), NAME) is None
 
 
 def pack(path, files, when=(2026, 3, 1, 12, 0, 0)):
@@ -295,9 +280,9 @@ def test_a_zip_of_canvas_is_collected(course, tmp_path, capsys):
     assert collected(course) == {"lovelaceada_1": "ada's", "hopper_2": "grace's"}
     said = capsys.readouterr().out
     assert said.count("is no notebook, or its name does not say whose") == 3
-    assert "noether_3_33_report.pdf: is no notebook" in said and "hopper_LATE_2_22_sums-1.ipynb: marked late" in said
+    assert "noether_3_33_report.pdf: is no notebook" in said
     assert "dates of the files" in said and "evil" not in said
-    local = datetime(2026, 3, 1, 12).astimezone(UTC)
+    local = datetime(2026, 3, 1, 12).astimezone(UTC).replace(tzinfo=None)
     assert parse_time((course.submitted("hopper_2", NAME) / "timestamp.txt").read_text()) == local
 
 
@@ -330,7 +315,7 @@ def test_a_link_in_a_zip_is_no_submission(course, tmp_path, capsys):
     with zipfile.ZipFile(archive, "w") as packed:
         packed.writestr(link, "/etc/passwd")
     assert collect(NAME, source=archive, folder=course.root) == 1
-    assert collected(course) == {} and "no ordinary file" in capsys.readouterr().out
+    assert collected(course) == {} and "is a link" in capsys.readouterr().out
 
 
 def test_a_zip_that_is_broken_inside_costs_one_file_only(course, tmp_path, capsys):
@@ -338,7 +323,7 @@ def test_a_zip_that_is_broken_inside_costs_one_file_only(course, tmp_path, capsy
     archive.write_bytes(archive.read_bytes().replace(b"to be spoilt", b"that differs"))
     assert collect(NAME, source=archive, folder=course.root) == 0
     assert collected(course) == {"bob_2": "good"}
-    assert "ada_1_2_sums.ipynb: cannot be unpacked (BadZipFile)" in capsys.readouterr().out
+    assert "ada_1_2_sums.ipynb: is a link, no ordinary file, damaged" in capsys.readouterr().out
 
 
 def test_a_zip_without_a_readable_date_is_collected(course, tmp_path):
@@ -347,7 +332,7 @@ def test_a_zip_without_a_readable_date_is_collected(course, tmp_path):
     date = struct.pack("<H", (2026 - 1980) << 9 | 3 << 5 | 1)
     archive.write_bytes(stamp.replace(date, struct.pack("<H", 15 << 5)))  # month 15, day 0
     collect(NAME, source=archive, folder=course.root)
-    assert "1970-01-01" in (course.submitted("ada_1", NAME) / "timestamp.txt").read_text()
+    assert collected(course) == {"ada_1": "good"} and (course.submitted("ada_1", NAME) / "timestamp.txt").is_file()
 
 
 def test_a_file_that_unpacks_to_much_is_refused_and_not_unpacked(course, tmp_path, capsys, monkeypatch):
@@ -396,14 +381,6 @@ def test_an_unknown_assignment_is_refused_with_those_that_there_are(course, tmp_
 def test_an_assignment_of_two_notebooks_is_refused(course, tmp_path):
     (course.source(NAME) / "other.ipynb").touch()
     with pytest.raises(CannotStart, match=f"no assignment '{NAME}' with one notebook"):
-        collect(NAME, source=tmp_path, folder=course.root)
-
-
-def test_a_download_of_the_wrong_folder_is_refused_in_time(course, tmp_path, monkeypatch):
-    monkeypatch.setattr(collecting, "MAX_FILES", 3)
-    for number in range(4):
-        (tmp_path / f"a_{number}_sums.ipynb").write_text("{}")
-    with pytest.raises(CannotStart, match="more than 3 files"):
         collect(NAME, source=tmp_path, folder=course.root)
 
 

@@ -2,14 +2,14 @@ import codecs
 import json
 import os
 import time
-from pathlib import Path
 
 import pytest
 
-from course_lib.grading.intake import ANSWER_BYTES, FILE_BYTES, take_in
+from course_lib.grading.intake import ANSWER_BYTES, FILE_BYTES, take_from, take_in
 from course_lib.grading.spec import read_assignment
 from tests.grading.courses import answer_cells, cell, hand_in, notebook, small_course
 
+NO_NOTEBOOK, UNREAD = "The file is no notebook", "small.ipynb cannot be read"
 GOOD = {"double": "def double(x):\n    return 2 * x", "halve": "def halve(x):\n    return x / factor"}
 
 
@@ -89,29 +89,21 @@ def test_a_written_answer_in_a_code_cell_alone_is_taken(taken):
 
 
 @pytest.mark.parametrize(
-    ("cells", "why"),
+    "cells",
     [
-        ([], "it is another notebook, or its cells were copied by their text"),
-        ([{"cell_type": "code", "metadata": {}, "source": GOOD["double"]}], "it is another notebook"),
-        ([cell("setup", locked=True), cell("check-double", grade=True, points=3)], "it is another notebook"),
-        ([cell("rms_norm", solution=True), cell("setup", locked=True)], "another one, with a cell 'rms_norm'"),
-        ([cell("x" * 999, solution=True)], "another one, with other cells. "),
-        ([cell("<b>\u202e", solution=True)], "another one, with other cells. "),
+        [],
+        [{"cell_type": "code", "metadata": {}, "source": GOOD["double"]}],
+        [cell("setup", locked=True), cell("check-double", grade=True, points=3)],
+        [cell("rms_norm", solution=True), cell("setup", locked=True)],
+        [cell("<b>\u202e", solution=True)],
     ],
 )
-def test_a_notebook_without_any_cell_for_an_answer_is_not_taken_for_one_without_answers(taken, cells, why):
+def test_a_notebook_without_any_cell_for_an_answer_is_not_taken_for_one_without_answers(taken, cells):
     submission = taken(cells)
     assert not submission.readable and submission.answers == {} and len(submission.notes) == 1
     (note,) = submission.notes
-    assert "none of the cells for answers to assignment 01" in note and why in note and "<b>" not in note
+    assert "none of the cells for answers to assignment 01" in note and "<b>" not in note
     assert "Submit the notebook small.ipynb that you fetched for assignment 01" in note and len(note) < 400
-
-
-def test_a_notebook_that_shares_a_cell_with_this_one_is_suspected_of_being_another(taken):
-    submission = taken([cell("double", source=GOOD["double"]), cell("rms_norm", solution=True)])
-    assert submission.readable and submission.answers == {"double": GOOD["double"]}
-    assert "a cell 'rms_norm' that assignment 01 does not have" in submission.notes[-1]
-    assert taken([*answer_cells(), cell("rms_norm", solution=True)]).notes == ()
 
 
 def test_halves_of_surrogate_pairs_can_be_stored(taken):
@@ -126,13 +118,17 @@ def test_halves_of_surrogate_pairs_can_be_stored(taken):
         lambda text: text.encode("utf-16"),
         lambda text: text.encode("utf-16-le"),
         lambda text: text.encode("utf-32"),
-        lambda text: text.encode("latin-1"),
     ],
 )
-def test_every_encoding_is_understood(taken, encoded):
+def test_every_encoding_of_json_is_understood(taken, encoded):
     answer = GOOD["double"] + "  # é"
     text = json.dumps(json.loads(notebook(answer_cells(double=answer))), ensure_ascii=False)
     assert taken(encoded(text)).answers == GOOD | {"double": answer}
+
+
+def test_bytes_of_another_encoding_cost_their_letters_only(taken):
+    text = json.dumps(json.loads(notebook(answer_cells(double="x = 1  # é"))), ensure_ascii=False)
+    assert taken(text.encode("latin-1")).answers == GOOD | {"double": "x = 1  # \ufffd"}
 
 
 def test_numbers_too_large_to_read_do_not_matter(taken):
@@ -144,20 +140,20 @@ def test_numbers_too_large_to_read_do_not_matter(taken):
 @pytest.mark.parametrize(
     ("content", "note"),
     [
-        (b"", "no notebook, or only a part"),
-        (b"\0" * 1000, "no notebook, or only a part"),
-        (os.urandom(1000), "no notebook, or only a part"),
-        (notebook(answer_cells())[:-20], "no notebook, or only a part"),
-        (b"[" * 100_000, "no notebook, or only a part"),
-        (b'{"cells":' * 50_000 + b"1" + b"}" * 50_000, "no notebook, or only a part"),
+        (b"", NO_NOTEBOOK),
+        (b"\0" * 1000, NO_NOTEBOOK),
+        (os.urandom(1000), NO_NOTEBOOK),
+        (notebook(answer_cells())[:-20], NO_NOTEBOOK),
+        (b"[" * 100_000, NO_NOTEBOOK),
+        (b'{"cells":' * 50_000 + b"1" + b"}" * 50_000, NO_NOTEBOOK),
         (b"[" + b"[]," * 1_000_001 + b"[]]", "millions of nested values"),
-        (b"7", "no list of cells"),
-        (b"[]", "no list of cells"),
-        (b"{}", "no list of cells"),
-        (b'{"cells": {"a": 1}}', "no list of cells"),
-        (b'{"cells": "abc"}', "no list of cells"),
-        (b'{"nbformat": 3, "worksheets": [{"cells": []}]}', "old format"),
-        (b"x" * (FILE_BYTES + 1), "larger than 20 MB"),
+        (b"7", NO_NOTEBOOK),
+        (b"[]", NO_NOTEBOOK),
+        (b"{}", NO_NOTEBOOK),
+        (b'{"cells": {"a": 1}}', NO_NOTEBOOK),
+        (b'{"cells": "abc"}', NO_NOTEBOOK),
+        (b'{"nbformat": 3, "worksheets": [{"cells": []}]}', NO_NOTEBOOK),
+        (b"x" * (FILE_BYTES + 1), "larger than 20 MB. Clear its outputs"),
     ],
 )
 def test_what_is_no_notebook_is_said_in_words(taken, content, note):
@@ -184,28 +180,22 @@ def sparse(path):
 
 @pytest.mark.needs("linux")
 @pytest.mark.parametrize(
-    ("make", "note"),
+    "make",
     [
-        (lambda path: path.symlink_to("/etc/passwd"), "a link"),
-        (lambda path: path.symlink_to("/dev/zero"), "a link"),
-        (lambda path: path.symlink_to(path), "a link"),
-        (os.mkfifo, "cannot be opened"),
-        (lambda path: path.mkdir(), "cannot be opened"),
-        (lambda path: path.parent.rmdir(), "There is no notebook"),
-        (sparse, "larger than 20 MB"),
+        lambda path: path.symlink_to("/etc/passwd"),
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to(path),
+        os.mkfifo,
+        lambda path: path.mkdir(),
+        lambda path: path.parent.rmdir(),
+        sparse,
     ],
 )
-def test_what_stands_in_the_place_of_a_file_is_not_followed(tmp_path, files, make, note):
+def test_what_stands_in_the_place_of_a_file_is_not_followed(tmp_path, files, make):
     start = time.monotonic()
     submission = take_in(replaced(hand_in(tmp_path, b"{}"), make), files)
     assert time.monotonic() - start < 1
-    assert not submission.readable and note in submission.notes[0]
-
-
-@pytest.mark.needs("linux")
-def test_a_device_is_not_read(files, tmp_path):
-    submission = take_in(Path("/dev/zero"), files, student="ada")
-    assert not submission.readable and "cannot be opened" in submission.notes[0]
+    assert not submission.readable and UNREAD in submission.notes[0]
 
 
 @pytest.mark.needs("linux")
@@ -221,21 +211,7 @@ def test_a_linked_folder_is_not_entered(tmp_path, files, level):
     assert (submission.student, submission.readable, submission.answers) == ("eve", False, {})
 
 
-def test_a_learners_own_file_may_lie_anywhere(tmp_path, files, monkeypatch):
-    hand_in(tmp_path, answer_cells())
-    (tmp_path / "home").symlink_to(tmp_path / "submitted" / "ada" / "01", target_is_directory=True)
-    assert take_in(tmp_path / "home" / "small.ipynb", files, student="you").answers == GOOD
-    monkeypatch.chdir(tmp_path / "home")
-    assert take_in(Path("small.ipynb"), files, student="you").answers == GOOD
-
-
-@pytest.mark.parametrize("student", ["..", "a\\b", "a\nb", "a\0b", "x" * 200, "\u202eada"])
-def test_a_students_name_that_could_lead_elsewhere_is_refused(tmp_path, files, student):
-    submission = take_in(tmp_path / "submitted" / student / "01" / "small.ipynb", files)
+@pytest.mark.parametrize("student", ["", "a\nb", "a\0b", "x" * 200, "\u202eada"])
+def test_a_students_name_that_the_gradebook_cannot_hold_is_refused(files, student):
+    submission = take_from(notebook(answer_cells()), files, student=student)
     assert not submission.readable and "name of the student's folder" in submission.notes[0]
-
-
-@pytest.mark.parametrize("student", ["", ".", "../eve", "a/b"])
-def test_a_students_name_with_a_path_in_it_is_refused(tmp_path, files, student):
-    submission = take_in(hand_in(tmp_path, answer_cells()), files, student=student)
-    assert not submission.readable and submission.answers == {}
