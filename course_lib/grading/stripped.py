@@ -1,6 +1,6 @@
-"""The students' version of an assignment, made from the instructor's source; nbgrader makes the same for a release.
+"""The students' version of an assignment, made from the instructor's source: what nbgrader would make of it, without it.
 
-For those who learn alone and have no nbgrader, and as a second opinion on what nbgrader has released.
+For a release, and for those who learn alone.
 """
 
 import nbformat
