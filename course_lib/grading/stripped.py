@@ -1,7 +1,4 @@
-"""The students' version of an assignment, made from the instructor's source: what nbgrader would make of it, without it.
-
-For a release, and for those who learn alone.
-"""
+"""The students' version of an assignment, made from the instructor's source, with the cells that nbgrader makes."""
 
 import nbformat
 
