@@ -16,6 +16,7 @@ import re
 import stat
 import time
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -243,7 +244,7 @@ def _unpack(source: Path, entry: zipfile.ZipInfo) -> bytes | None:
     try:
         with zipfile.ZipFile(source) as archive, archive.open(entry) as file:
             content = file.read(FILE_BYTES + 1)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
         return None
     ordinary = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
     return content if ordinary and len(content) <= FILE_BYTES else None

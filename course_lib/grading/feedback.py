@@ -8,7 +8,6 @@ reader's browser.
 import base64
 import hashlib
 import json
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,10 +27,8 @@ if TYPE_CHECKING:
     from course_lib.grading.spec import AssignmentFiles
 
 LARGEST_NOTEBOOK = 50_000_000  # bytes
-LONGEST_ANSWER, LONGEST_LINE = 40_000, 1_000  # characters of an answer that a page shows
-FIRST_STEPS = 4  # tasks named under "What to do next"
+LONGEST_ANSWER = 40_000  # characters of an answer that a page shows
 FOR_RELEASE = (TIMESTAMP, "submission_secret.txt")  # what nbgrader's release_feedback looks for beside a page
-_HEADING = re.compile(r"^#+ +(?:\d+ *[·.:] *)?(.+?)(?: *\(\d+(?:\.\d+)? points?\))? *$", re.MULTILINE)
 
 
 def feedback(name: str, folder: Path | None = None, student: str | None = None) -> int:
@@ -42,7 +39,7 @@ def feedback(name: str, folder: Path | None = None, student: str | None = None) 
     """
     need_nbgrader(f"assign feedback {name}")
     from course_lib.grading.gradebook import scores
-    from course_lib.grading.spec import read_assignment
+    from course_lib.grading.spec import load, read_assignment
 
     folders = assignments_folder(folder)
     try:
@@ -68,7 +65,7 @@ def feedback(name: str, folder: Path | None = None, student: str | None = None) 
             if content is not None:
                 write_whole(place / extra, content)
     print(f"{counted(len(rows) - len(problems), 'page')} of feedback in {folders.root / 'feedback'}.")
-    if unread := sum(bool(_of_written(row)) for row in rows):
+    if unread := sum(not load(files).manual_cells.keys().isdisjoint(row.unread) for row in rows):
         print(f"On {unread} of them a written answer is not graded yet. Grade it with: course assign formgrader")
     if old := sum(row.verdict is not None and row.verdict["spec"] != files.hash for row in rows):
         print(f"{old} tell of a grading with other checks or another judge. Grade again with: course grade {name}")
@@ -84,86 +81,57 @@ class Part:
     title: str
     points: float | None
     possible: float
-    checks: tuple[Mapping[str, Any], ...]  # none: an answer in words
+    checks: list[tuple[str, Mapping[str, Any]]]  # each with its `_mark`; none for an answer in words
     by_hand: bool
     answered: bool
     answer: str
     comment: str
-    readable: bool  # False: nothing could be taken from the file
 
     @property
-    def open(self) -> int:
-        """How many checks the judge could not carry out, where nobody has given points since."""
-        judged = not self.by_hand and self.answered and self.readable
-        return sum(not _was_judged(check) for check in self.checks) if judged else 0
+    def marks(self) -> list[str]:
+        return [mark for mark, _ in self.checks]
 
     @property
     def state(self) -> str:
         """In a few words, what came of it."""
-        if not self.readable:
-            return "graded by hand" if self.points else "not judged"
         if self.points is None:
             return "not graded yet"
         if self.by_hand and (self.checks or self.answer.strip()):
             return "graded by hand"
         if not self.answered:
             return "no answer"
-        if self.open == len(self.checks):
-            return "waits for your instructor"
-        passed = sum(check["passed"] for check in self.checks)
-        return f"{passed} of {len(self.checks)} passed" + (
-            f", {self.open} {'waits' if self.open == 1 else 'wait'} for your instructor" if self.open else ""
-        )
+        waits = f", {count} waiting for your instructor" if (count := self.marks.count("waits")) else ""
+        return f"{self.marks.count('passed')} of {len(self.marks)} passed{waits}"
 
     @property
     def first_step(self) -> str:
         """What to do first, in the language of the checks; nothing if there is nothing to do."""
-        if not self.readable or self.points in (None, self.possible):
+        if self.points in (None, self.possible):
             return ""
         if not self.answered:
             return "it has no answer yet. Even a first version can earn some of the points." if self.checks else ""
-        missed = [check for check in self.checks if _was_judged(check) and not check["passed"]]
-        findings = [found for check in missed for found in check["findings"] if found["misconception"] != NOT_YET]
-        for found in findings:
-            return f"**{found['misconception']}**. {found['message']} {found['hint']}"
-        return missed[0]["name"] if missed else ""
+        found = next((check["findings"][0] for mark, check in self.checks if mark == "missed"), None)
+        return f"**{found['misconception']}**. {found['message']} {found['hint']}" if found else ""
 
 
 def page(row: "Score", files: "AssignmentFiles", answers: Mapping[str, str]) -> str:
     """A student's page as HTML. Raises KeyError and others of that kind for a verdict that does not fit the row."""
     from course_lib.grading.spec import load
 
-    verdict, loaded = row.verdict, load(files)
-    parts = tuple(_parts(row, files, answers))
-    steps = [(number, part) for number, part in enumerate(parts, 1) if part.first_step]
-    checks = [check for part in parts for check in part.checks if _was_judged(check) or not part.by_hand]
-    style = _style()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    style, minutes = _own_file("feedback.css"), -(-int(row.seconds_late) // 60)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()  # the policy allows exactly this text
+    parts = _parts(row, files, answers)
     return _template().render(
         style=style,
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         assignment=files.name,
-        heading=f"{files.name} {loaded.assignment.title}",
+        heading=f"{files.name} {load(files).assignment.title}",
         student=" ".join(filter(None, (row.first_name, row.last_name))) or row.student,
-        submitted="" if row.submitted is None else f"{row.submitted.day} {row.submitted:%B %Y at %H:%M} UTC",
-        late=_duration(row.seconds_late),
-        total=row.total,
-        possible=row.maximum,
-        penalty=row.penalty,
+        late=f"{minutes // 60} h {minutes % 60} min" if minutes > 0 else "",
+        row=row,
+        verdict=row.verdict,
         parts=parts,
-        checks=len(checks),
-        passed=sum(check["passed"] for check in checks),
-        open=sum(part.open for part in parts),
-        unjudged=any(not _was_judged(check) for part in parts if part.answered for check in part.checks),
-        unread=sum(part.possible for part in parts if part.points is None),
-        readable=verdict["readable"],
-        answered=any(part.answered for part in parts),
-        steps=steps[:FIRST_STEPS],
-        further=len(steps[FIRST_STEPS:]),
-        notes=verdict["student_notes"],  # the others are for the instructor
-        needs_attention=row.needs_attention,
-        trusted=row.trusted,
-        submission=verdict["submission"],
+        marks=[mark for part in parts for mark in part.marks],
     )
 
 
@@ -171,33 +139,36 @@ def _parts(row: "Score", files: "AssignmentFiles", answers: Mapping[str, str]) -
     """What the page says, in the order of the notebook."""
     from course_lib.grading.spec import check_cell, load
 
-    titles = {check_cell(task.name): task for task in load(files).assignment.tasks}
-    headings, verdict, parts = _headings(files.source_notebook), row.verdict, []
-    for cell in row.possible:
-        task = titles.get(cell)
-        judged = verdict["tasks"][task.name] if task else {}
+    tasks, parts = {check_cell(task.name): task for task in load(files).assignment.tasks}, []
+    for cell, possible in row.possible.items():
+        task, by_hand = tasks.get(cell), cell in row.by_hand
         name, waits = task.name if task else cell, not task and cell in row.unread
-        read = task or waits or cell in row.by_hand  # the grader itself gives 0 to a cell that is as it was released
+        # the grader itself gives 0 to an answer in words that is as it was released
+        answer = answers.get(name, "") if task or waits or by_hand else ""
+        judged = row.verdict["tasks"][name] if task else {"answered": waits or bool(answer.strip()), "checks": ()}
         parts.append(
             Part(
-                title=task.title if task else headings.get(cell, cell.replace("-", " ").replace("_", " ")),
+                title=task.title if task else cell.replace("-", " ").replace("_", " ").capitalize(),
                 points=None if waits else row.points[cell],
-                possible=row.possible[cell],
-                checks=tuple(judged.get("checks", ())),
-                by_hand=cell in row.by_hand or not task,
-                answered=judged["answered"] if task else waits or bool(read and answers.get(name, "").strip()),
-                answer=answers.get(name, "") if read else "",
+                possible=possible,
+                checks=[(_mark(check, judged["answered"], by_hand), check) for check in judged["checks"]],
+                by_hand=by_hand or not task,
+                answered=judged["answered"],
+                answer=answer,
                 comment=row.remarks.get(name, ""),
-                readable=verdict["readable"],
             )
         )
     return parts
 
 
-def _of_written(row: "Score") -> list[str]:
-    return [
-        cell for cell in row.unread if row.verdict is None or cell.removeprefix("check-") not in row.verdict["tasks"]
-    ]
+def _mark(check: Mapping[str, Any], answered: bool, by_hand: bool) -> str:
+    """What came of a check: "passed", "missed", "open"; where the judge could not carry it out "waits" or "by hand"."""
+    kinds = {found["misconception"] for found in check["findings"]}
+    if check["passed"]:
+        return "passed"
+    if answered and kinds <= {NOT_JUDGED}:
+        return "by hand" if by_hand else "waits"
+    return "missed" if answered and NOT_YET not in kinds else "open"
 
 
 def _answers(row: "Score", folders: Folders, files: "AssignmentFiles") -> dict[str, str]:
@@ -215,32 +186,6 @@ def _answers(row: "Score", folders: Folders, files: "AssignmentFiles") -> dict[s
     return {facts["grade_id"]: "".join(cell["source"]) for facts, cell in cells if facts.get("solution")}
 
 
-@cache
-def _headings(notebook: bytes) -> dict[str, str]:
-    """The heading above each cell that a person grades, without its points."""
-    headings, heading = {}, ""
-    for cell in json.loads(notebook)["cells"]:
-        facts = cell["metadata"].get("nbgrader", {})
-        if facts.get("grade") and facts.get("solution") and heading:
-            headings[facts["grade_id"]] = heading
-        elif cell["cell_type"] == "markdown" and (found := _HEADING.search("".join(cell["source"]))):
-            heading = found[1]
-    return headings
-
-
-def _was_judged(check: Mapping[str, Any]) -> bool:
-    """Whether the judge could carry it out; what it found wrong it always says."""
-    return check["passed"] or any(found["misconception"] != NOT_JUDGED for found in check["findings"])
-
-
-def _duration(seconds: float) -> str:
-    """Days and hours, hours and minutes, or minutes; started minutes count. Nothing for no time."""
-    minutes = -(-int(seconds) // 60) or int(seconds > 0)
-    days, hours, rest = minutes // 1440, minutes // 60 % 24, minutes % 60
-    units = [(days, "day"), (hours, "hour")] if days else [(hours, "hour"), (rest, "minute")]
-    return " and ".join(counted(number, noun) for number, noun in units if number)
-
-
 # the template -----------------------------------------------------------------------------------------------
 
 
@@ -250,15 +195,8 @@ def _template() -> Any:
 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"points": points, "line": one_line, "markup": _markup, "code": _code, "shown": _shown}
-    environment.tests["judged"] = _was_judged
-    environment.globals |= {"counted": counted, "NOT_YET": NOT_YET, "NOT_JUDGED": NOT_JUDGED, "judged": _was_judged}
+    environment.globals |= {"counted": counted, "unsaid": (NOT_YET, NOT_JUDGED)}
     return environment.from_string(_own_file("feedback.html.j2"))
-
-
-@cache
-def _style() -> str:
-    """The style sheet together with nothing else: the page's policy allows exactly this text."""
-    return _own_file("feedback.css")
 
 
 def _own_file(name: str) -> str:
@@ -274,9 +212,7 @@ def _markup(text: str) -> Any:
 
 def _shown(text: str) -> str:
     """What a page shows of an answer."""
-    lines = visible(text[:LONGEST_ANSWER]).strip("\n").split("\n")
-    short = "\n".join(line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …" for line in lines)
-    return short + ("\n…" if len(text) > LONGEST_ANSWER else "")
+    return visible(text[:LONGEST_ANSWER]).strip("\n") + ("\n…" if len(text) > LONGEST_ANSWER else "")
 
 
 def _code(source: str) -> Any:

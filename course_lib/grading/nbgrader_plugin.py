@@ -21,7 +21,6 @@ import bleach
 import nbformat
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbgrader.preprocessors import NbGraderPreprocessor
-from traitlets import Bool
 
 from course_lib.data.place import CannotStart
 from course_lib.grading.batch import Batch
@@ -36,14 +35,13 @@ class StartFromRelease(NbGraderPreprocessor):
     """Puts the notebook as it was released in place of the submitted one: no odd cell of it reaches nbgrader."""
 
     def preprocess(self, nb: nbformat.NotebookNode, resources: dict[str, Any]) -> tuple[nbformat.NotebookNode, dict]:
-        """The released notebook. Raises CannotStart for an assignment that is not released."""
+        """The released notebook. Raises CannotStart for a notebook or an assignment that is not released."""
         asked = resources["nbgrader"]
-        folders = _course_directory(Path(resources["metadata"]["path"]), asked)
-        path = folders.release(asked["assignment"]) / f"{asked['notebook']}.ipynb"
+        path = _course_directory(resources).release(asked["assignment"]) / f"{asked['notebook']}.ipynb"
         if not path.is_file():
             raise CannotStart(
-                f"Assignment {asked['assignment']} is not released yet. Run first: course assign release "
-                f"{asked['assignment']}"
+                f"The notebook {asked['notebook']!r} of assignment {asked['assignment']} is not released. Run first: "
+                f"course assign release {asked['assignment']}"
             )
         return nbformat.read(path, as_version=4), resources
 
@@ -55,46 +53,27 @@ class JudgeSubmission(NbGraderPreprocessor):
     points.
     """
 
-    trusted_students = Bool(
-        False, help="Judge without a sandbox, where none can be had and all students are trusted."
-    ).tag(config=True)
-
-    def __call__(self, nb: nbformat.NotebookNode, resources: dict[str, Any]) -> tuple[nbformat.NotebookNode, dict]:
-        """As `preprocess`; nbgrader would leave out a preprocessor that is switched off, and go on."""
-        if not self.enabled:
-            raise CannotStart(
-                "JudgeSubmission is switched off in nbgrader's configuration, so nothing can be graded. Take the line "
-                "that sets JudgeSubmission.enabled out of nbgrader_config.py."
-            )
-        return self.preprocess(nb, resources)
-
     def preprocess(self, nb: nbformat.NotebookNode, resources: dict[str, Any]) -> tuple[nbformat.NotebookNode, dict]:
         """The graded notebook in place of what was submitted.
 
         Raises CannotStart without a sandbox, while another grader is at work, or for an assignment that is not
         released; ValueError if its files are not in order.
         """
-        asked = resources["nbgrader"]
-        folders = _course_directory(Path(resources["metadata"]["path"]), asked)
+        folders, asked = _course_directory(resources), resources["nbgrader"]
         files = read_assignment(folders.root, asked["assignment"])
-        if asked["notebook"] != files.notebook:
-            raise CannotStart(
-                f"The judge knows the notebook {files.notebook!r} of assignment {files.name}, and not "
-                f"{asked['notebook']!r}."
-            )
         with (
             grading_lock(folders, seconds=SECONDS_TO_WAIT),
             Gradebook(folders.gradebook, assignment=files.name, notebook=files.notebook, config=self.config) as book,
         ):
-            batch = Batch(folders=folders, files=files, book=book, trusted=self.trusted_students)
+            batch = Batch(folders=folders, files=files, book=book)
             submission, verdict = batch.grade_here(asked["student"])
         graded = graded_notebook(batch.release, {**submission.answers, **submission.written}, verdict)
         return nbformat.reads(graded.decode("utf-8"), as_version=4), resources
 
 
-def _course_directory(place: Path, asked: dict[str, Any]) -> Folders:
+def _course_directory(resources: dict[str, Any]) -> Folders:
     """The course directory that the notebook's folder belongs to. Raises CannotStart for another layout."""
-    place = place.absolute()
+    place, asked = Path(resources["metadata"]["path"]).absolute(), resources["nbgrader"]
     folders = Folders(root=place.parents[2])
     names = asked["student"], asked["assignment"]
     if place not in (folders.submitted(*names), folders.autograded(*names)):

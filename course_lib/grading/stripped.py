@@ -1,7 +1,4 @@
-"""The students' version of an assignment, made from the instructor's source; nbgrader makes the same for a release.
-
-For those who learn alone and have no nbgrader, and as a second opinion on what nbgrader has released.
-"""
+"""The students' version of an assignment, made from the instructor's source, with the cells that nbgrader makes."""
 
 import nbformat
 

@@ -10,109 +10,55 @@ from course_lib.grading.spec import CHECK_PREFIX
 from course_lib.grading.wording import counted, one_line, points
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from course_lib.grading.gradebook import Score
 
-MOST_ROWS = 60  # of students; in a larger class those that need a person are shown
 MOST_COMMON = 3  # misconceptions named for a task
-OFF_SCREEN = 160  # columns where the output is not a terminal
 
 
 def print_summary(rows: Sequence["Score"]) -> None:
-    """Prints both tables."""
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = OFF_SCREEN
+    """Prints a line for each student and one for each task, whose number stands above its points."""
     if not rows:
-        console.print("Nobody has been graded yet.")
+        print("Nobody has been graded yet.")
         return
-    chosen = rows if len(rows) <= MOST_ROWS else [row for row in rows if _notes(row)]
-    if chosen:
-        console.print(students_table(chosen))
-    if len(chosen) < len(rows):
-        console.print(f"{counted(len(rows) - len(chosen), 'further student')}, graded and without remarks, not shown.")
-    console.print()
-    console.print(tasks_table(rows))
-    console.print()
-    console.print(Text(totals(rows)), soft_wrap=True)
-
-
-def students_table(rows: Sequence["Score"]) -> "Table":
-    """A line for each student, a column for each cell that carries points, numbered as in `tasks_table`."""
-    from rich.table import Table
-    from rich.text import Text
-
-    notes = {row.student: "; ".join(_notes(row)) for row in rows}
-    late, remarkable = any(row.penalty for row in rows), any(notes.values())
-    table = Table(show_edge=False, pad_edge=False)
-    table.add_column("Student", overflow="fold", min_width=12)
-    for number, possible in enumerate(rows[0].possible.values(), 1):
-        table.add_column(f"{number}\n/{points(possible)}", justify="right", no_wrap=True)
-    for column in [*(["Late"] if late else []), f"Total\n/{points(rows[0].maximum)}"]:
-        table.add_column(column, justify="right", no_wrap=True)
-    if remarkable:
-        table.add_column("Remarks", overflow="fold")
-    for row in rows:
-        cells = [f"{points(row.points[cell])}{'?' if cell in row.unread else ''}" for cell in row.possible]
-        cells += [f"−{points(row.penalty)}" if row.penalty else ""] if late else []
-        remarks = [Text(notes[row.student])] if remarkable else []
-        table.add_row(Text(one_line(row.student, 40)), *cells, points(row.total), *remarks)
+    heads = [f"{number}/{points(most)}" for number, most in enumerate(rows[0].possible.values(), 1)]
+    _print_table(["Student", *heads, f"Total/{points(rows[0].maximum)}", "Remarks"], *map(_student, rows))
     if any(row.unread for row in rows):
-        table.caption = "? waits for points by hand: course assign formgrader"
-        table.caption_justify = "left"
-    return table
-
-
-def tasks_table(rows: Sequence["Score"]) -> "Table":
-    """A line for each task: its mean, who has all points, who gave no answer, and the commonest misconceptions."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(show_edge=False, pad_edge=False)
-    table.add_column("Task", overflow="fold")
-    for column in ("Mean", "All points", "No answer"):
-        table.add_column(column, justify="right")
-    table.add_column("Most often found", overflow="fold")
-    for number, (cell, possible) in enumerate(rows[0].possible.items(), 1):
-        graded = [row for row in rows if cell not in row.unread]
-        judged = [task for row in graded if (task := _judged(row, cell))]
-        full = sum(points(row.points[cell]) == points(possible) for row in graded)
-        table.add_row(
-            Text(f"{number} {one_line(cell.removeprefix(CHECK_PREFIX), 40)}"),
-            f"{points(mean(row.points[cell] for row in graded))} of {points(possible)}" if graded else "not graded",
-            f"{full} of {len(graded)}" if graded else "–",
-            str(sum(not task["answered"] for task in judged)) if judged else "",
-            Text(one_line(_most_common(judged))),
-        )
-    return table
-
-
-def totals(rows: Sequence["Score"]) -> str:
-    """One line on the marks of all."""
+        print("? waits for points by hand: course assign formgrader")
+    print()
+    tasks = [_task(number, cell, rows) for number, cell in enumerate(rows[0].possible, 1)]
+    _print_table(["Task", "Mean", "All points", "No answer", "Most often found"], *tasks)
     marks = [row.total for row in rows]
-    if len(rows) == 1:
-        return f"1 student: {points(marks[0])} of {points(rows[0].maximum)} points."
-    return (
-        f"{counted(len(rows), 'student')}: mean {points(mean(marks))}, median {points(median(marks))}, "
+    print(
+        f"\n{counted(len(rows), 'student')}: mean {points(mean(marks))}, median {points(median(marks))}, "
         f"from {points(min(marks))} to {points(max(marks))} of {points(rows[0].maximum)} points."
     )
 
 
-def _notes(row: "Score") -> list[str]:
-    """What a person should know of one submission."""
-    if row.verdict is None:
-        return ["no verdict"]
-    notes = ["needs attention"] if row.needs_attention else []
+def _student(row: "Score") -> list[str]:
+    """The points of one submission, and what a person should know of it."""
+    notes = [f"late: −{points(row.penalty)}"] if row.penalty else []
+    notes += ["needs attention"] if row.needs_attention else []
     notes += ["judged without a sandbox"] if row.trusted else []
-    return notes + [one_line(note) for note in row.verdict["notes"]]
+    notes += ["no verdict"] if row.verdict is None else map(one_line, row.verdict["notes"])
+    cells = [f"{points(row.points[cell])}{'?' if cell in row.unread else ''}" for cell in row.possible]
+    return [one_line(row.student, 40), *cells, points(row.total), "; ".join(notes)]
 
 
-def _judged(row: "Score", cell: str) -> Mapping[str, Any] | None:
-    return None if row.verdict is None else row.verdict["tasks"].get(cell.removeprefix(CHECK_PREFIX))
+def _task(number: int, cell: str, rows: Sequence["Score"]) -> list[str]:
+    """The mean of a task, who has all points, who gave no answer, and the commonest misconceptions."""
+    task = cell.removeprefix(CHECK_PREFIX)
+    name, possible = f"{number} {one_line(task, 40)}", points(rows[0].possible[cell])
+    graded = [row for row in rows if cell not in row.unread]
+    if not graded:
+        return [name, "not graded", "–", "", ""]
+    judged = [row.verdict["tasks"][task] for row in graded if row.verdict and task in row.verdict["tasks"]]
+    return [
+        name,
+        f"{points(mean(row.points[cell] for row in graded))} of {possible}",
+        f"{sum(points(row.points[cell]) == possible for row in graded)} of {len(graded)}",
+        str(sum(not found["answered"] for found in judged)) if judged else "",
+        one_line(_most_common(judged)),
+    ]
 
 
 def _most_common(tasks: Sequence[Mapping[str, Any]]) -> str:
@@ -126,3 +72,10 @@ def _most_common(tasks: Sequence[Mapping[str, Any]]) -> str:
     )
     common = sorted(shown.items(), key=lambda item: (-item[1], item[0]))[:MOST_COMMON]
     return ", ".join(f"{misconception} ({number})" for misconception, number in common)
+
+
+def _print_table(*table: Sequence[str]) -> None:
+    """Prints lines with their columns below each other, the first and the last to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for first, *cells, last in table:
+        print("  ".join([first.ljust(widths[0]), *map(str.rjust, cells, widths[1:-1]), last]).rstrip())

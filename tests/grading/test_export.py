@@ -81,11 +81,13 @@ def test_canvas_gets_its_columns_in_their_order_and_the_points_possible(course, 
     ]
 
 
-@pytest.mark.parametrize("column", ["07 Sums (4711)", "07 sums", "Sums (4711)", "SUMS"])
-def test_the_platforms_own_column_is_found_by_its_title(course, roster, column):
+@pytest.mark.parametrize(
+    ("column", "filled"), [*((own, own) for own in ("07 sums", "Sums (4711)", "SUMS")), ("06 Products (4)", "07 Sums")]
+)
+def test_the_platforms_own_column_is_found_by_its_title(course, roster, column, filled):
     course("ada")
     export(NAME, course.folders.root, roster=roster(CANVAS.replace("07 Sums (4711)", column)))
-    assert table(course, "canvas")[0][5] == column
+    assert table(course, "canvas")[0][5] == filled
 
 
 def test_without_a_roster_canvas_and_moodle_are_told_what_the_gradebook_knows(course, capsys):
@@ -284,31 +286,32 @@ def test_who_handed_nothing_in_is_named_and_keeps_the_mark_of_the_platform(cours
     assert "Noether, Emmy; Hopper, G; 99999." in capsys.readouterr().out  # a line without a name
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252"])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_rosters_are_read_as_excel_and_the_platforms_write_them(roster, encoding, delimiter):
     text = "Student,ID,SIS Login ID,Section\r\nÉmilie,7,emilie,A\r\n".replace(",", delimiter)
-    (line,) = read_roster(roster(text, encoding)).lines
+    (line,) = read_roster(roster(text, encoding))
     assert (line["Student"], line["ID"]) == ("Émilie", "7")
 
 
 @pytest.mark.parametrize("text", ["", "Vorname,Nachname\nAda,Lovelace\n", "Student,ID\n    Points Possible,\n"])
 def test_a_roster_that_lists_nobody_is_refused(roster, text):
-    with pytest.raises(CannotStart):
+    with pytest.raises(CannotStart, match="lists nobody"):
         read_roster(roster(text))
 
 
 def test_what_is_no_list_at_all_is_said_without_its_bytes(roster):
     with pytest.raises(CannotStart, match="roster.csv is not a CSV file: field larger than"):
         read_roster(roster('Student,ID\n"' + "x" * 200_000))
-    with pytest.raises(CannotStart, match="roster.csv is no CSV file that can be read"):
-        read_roster(roster("PK\3\4\0\0\0\0ada.ipynb"))
+    for text, encoding in [("PK\3\4\0\0\0\0ada.ipynb", "utf-8"), (CANVAS, "utf-16")]:
+        with pytest.raises(CannotStart, match="roster.csv is no CSV file that can be read"):
+            read_roster(roster(text, encoding))
 
 
-@pytest.mark.parametrize(("layout", "text", "theirs"), [("moodle", CANVAS, "Canvas"), ("canvas", MOODLE, "Moodle")])
-def test_the_list_of_another_platform_is_recognised(course, roster, layout, text, theirs):
+@pytest.mark.parametrize(("layout", "text", "column"), [("moodle", CANVAS, "Username"), ("canvas", MOODLE, "ID")])
+def test_the_list_of_another_platform_is_recognised(course, roster, layout, text, column):
     course("ada")
-    with pytest.raises(CannotStart, match=f"looks like {theirs}'s list.*--layout {theirs.lower()}"):
+    with pytest.raises(CannotStart, match=f"has to be filled: .*{column}.*the platform that --layout names"):
         export(NAME, course.folders.root, layout=layout, roster=roster(text))
 
 
@@ -325,20 +328,6 @@ def test_what_is_not_final_is_said(course, capsys):
         (line,) = [line for line in out.splitlines() if words in line]
         assert line.endswith((": ada.", ": bob.", ": cy."))
     assert "judged without a sandbox (trusted students)" in table(course, "moodle")[2][-1]
-
-
-@pytest.mark.parametrize(("number", "said"), [("100", "100"), ("9.0", None), ('"9,0"', None), ("", None)])
-def test_another_number_of_points_in_canvas_is_said(course, roster, capsys, number, said):
-    course("ada")
-    export(NAME, course.folders.root, roster=roster(CANVAS.replace(",9,", f",{number},")))
-    out = capsys.readouterr().out
-    assert f"in Canvas this assignment is out of {said} points" in out if said else "in Canvas" not in out
-
-
-def test_a_column_that_canvas_does_not_have_is_said(course, roster, capsys):
-    course("ada")
-    export(NAME, course.folders.root, roster=roster(CANVAS.replace("07 Sums", "06 Products")))
-    assert table(course, "canvas")[0][5] == "07 Sums" and "no column '07 Sums'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,13 @@ import sqlite3
 import sys
 from datetime import datetime
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.feedback import _style, feedback
+from course_lib.grading import feedback as pages
+from course_lib.grading.feedback import feedback
 from course_lib.grading.gradebook import Gradebook, graded_notebook
 from course_lib.grading.intake import Submission
 from course_lib.grading.judge import NOT_JUDGED, lost_verdict
@@ -156,7 +158,7 @@ def test_headings_descend_one_level_at_a_time_and_a_long_answer_is_cut(course):
 
 @pytest.mark.parametrize("scheme", ["light", "dark", "print"])
 def test_every_text_colour_has_the_contrast_of_wcag_aa(scheme):
-    style = _style()
+    style = Path(pages.__file__).with_suffix(".css").read_text()
     start = {"light": 0, "dark": style.index("(prefers-color-scheme: dark)"), "print": style.index("@media print")}
     colours = dict(re.findall(r"--(\w+): (#\w{6});", style[start[scheme] :].split("}")[0]))
 
@@ -254,7 +256,7 @@ def test_a_submission_that_could_not_be_judged_waits_and_asks_nothing_of_the_stu
     feedback(NAME, course.folders.root)
     text = Outline(written(course, "ada")).text
     assert "0 of 9 points so far Your submission has not been judged yet." in text
-    assert text.count("waits for your instructor") == 2 and text.count("– Waits") == 3
+    assert text.count("waiting for your instructor") == 2 and text.count("– Waits") == 3
     assert "nothing that you have to repair" in text and "A cell is missing." in text
     for words in ("What to do next", "checks passed", "Not yet", "by hand"):
         assert words not in text
@@ -281,7 +283,7 @@ def test_what_a_check_could_not_judge_waits_and_the_rest_is_said(course):
     course("ada", status="needs attention", notes=notes, student_notes=[], tasks=tasks)
     feedback(NAME, course.folders.root)
     text = Outline(written(course, "ada")).text
-    assert "0 of 2 checks passed, and 1 waits for your instructor." in text
+    assert "0 of 2 checks passed, and 1 waiting for your instructor." in text
     assert f"Waits add is right 0 of 3 {message}" in text
     steps = text[text.index("What to do next") : text.index("Work in your notebook")]
     assert "Double: wrong. double is off." in steps and "Add" not in steps
@@ -310,7 +312,7 @@ def test_lateness_and_what_it_costs_get_in(course):
         book.db.commit()
     feedback(NAME, course.folders.root)
     text = Outline(written(course, "ada")).text
-    assert "on 1 March 2026 at 13:30 UTC, 1 hour and 30 minutes after the deadline." in text
+    assert "on 1 March 2026 at 13:30 UTC, 1 h 30 min after the deadline." in text
     assert "3.5 of 9 points" in text and "Late −1.5" in text
 
 

@@ -16,7 +16,7 @@ from course_lib.grading import batch, nbgrader_plugin, pools
 from course_lib.grading.batch import grade
 from course_lib.grading.folders import grading_lock, read_config
 from course_lib.grading.gradebook import scores
-from course_lib.grading.nbgrader_plugin import JudgeSubmission, StartFromRelease
+from course_lib.grading.nbgrader_plugin import StartFromRelease
 from course_lib.grading.sandbox import SandboxError, Zygote
 from tests.grading.courses import NAME, NOTEBOOK, make_course, submit
 
@@ -155,13 +155,6 @@ def test_whatever_goes_wrong_is_an_error_without_points(folders, monkeypatch, br
     assert not graded(folders).exists()
 
 
-def test_switched_off_it_is_an_error_and_not_left_out(folders):
-    submit(folders, "ada", **GOOD)
-    said = outcome(folders, JudgeSubmission={"enabled": False})
-    assert not said["success"] and "switched off" in said["log"]
-    assert row(folders).total == 0.0
-
-
 def test_while_another_grader_is_at_work_it_waits_and_then_says_so(folders, monkeypatch):
     submit(folders, "ada", **GOOD)
     monkeypatch.setattr(nbgrader_plugin, "SECONDS_TO_WAIT", 0.2)
@@ -192,10 +185,14 @@ def resources(folders, notebook=NOTEBOOK):
     return {"nbgrader": asked, "metadata": {"path": str(folders.submitted("ada", NAME))}}
 
 
-def test_a_notebook_that_the_judge_does_not_know_is_no_answer_to_its_tasks(folders):
+def test_a_notebook_that_was_not_released_is_no_answer_to_its_tasks(folders):
     submit(folders, "ada", **GOOD)
-    with pytest.raises(CannotStart, match="knows the notebook 'sums' of assignment 07, and not 'products'"):
-        JudgeSubmission()(nbformat.v4.new_notebook(), resources(folders, "products"))
+    mine = folders.submitted("ada", NAME) / f"{NOTEBOOK}.ipynb"
+    mine.rename(mine.with_name("products.ipynb"))
+    said = outcome(folders)
+    assert not said["success"] and row(folders).total == 0.0
+    with pytest.raises(CannotStart, match="The notebook 'products' of assignment 07 is not released"):
+        StartFromRelease()(nbformat.v4.new_notebook(), resources(folders, "products"))
 
 
 def test_nbgraders_own_steps_begin_with_the_release_and_nothing_of_the_submission(folders):
@@ -209,12 +206,3 @@ def test_another_layout_of_folders_is_refused(folders):
     submit(folders, "ada", **GOOD)
     said = outcome(folders, CourseDirectory={"autograded_directory": "elsewhere"})
     assert not said["success"] and "leave CourseDirectory.directory_structure" in said["log"]
-
-
-def test_trusted_students_are_a_setting_that_is_stamped(folders, monkeypatch):
-    submit(folders, "ada", add=GOOD["add"])  # one box: without walls each begins by importing torch
-    asked = []
-    monkeypatch.setattr(pools, "_zygote", lambda trusted, hidden: asked.append(trusted) or Zygote(trusted=trusted))
-    assert outcome(folders, JudgeSubmission={"trusted_students": True})["success"]
-    assert asked == [True] and verdict_of(folders)["sandbox"] == "none: trusted students"
-    assert "Judged without a sandbox" in graded(folders).read_text()

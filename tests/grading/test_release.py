@@ -1,6 +1,7 @@
 """Releases: they give nothing away, register points, leave grades alone, and are made whole or not at all."""
 
 import json
+import os
 import shutil
 import stat
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.apps import NbGraderAPI
 from nbgrader.auth import Authenticator
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.exchange import ExchangeError
@@ -17,7 +19,7 @@ from traitlets.config import Config
 from course_lib.data.place import CannotStart
 from course_lib.grading.folders import Folders, read_config
 from course_lib.grading.release import release
-from course_lib.grading.stripped import STUB, WRITTEN_STUB, student_version
+from course_lib.grading.stripped import STUB, WRITTEN_STUB
 from tests.grading.courses import NAME, NOTEBOOK, POINTS, STUBS, SUMS_CHECKS
 from tests.grading.unreleased import CONFIG, unreleased_course, write_source
 
@@ -104,14 +106,28 @@ def test_a_release_holds_the_stubs_and_nothing_else_in_place_of_answers(course):
     assert found["setup"] == "import torch"
 
 
-def test_who_learns_alone_gets_the_same_cells_without_nbgrader(course):
-    ours = student_version((course.source(NAME) / FILE).read_bytes(), FILE)
-    released = cells(course.release(NAME) / FILE)
-    assert [(cell.cell_type, cell.source) for cell in ours.cells] == [
-        (cell["cell_type"], "".join(cell["source"])) for cell in released
-    ]
-    locks = [{key: cell["metadata"].get(key) for key in ("editable", "deletable")} for cell in released]
-    assert [{key: cell.metadata.get(key) for key in ("editable", "deletable")} for cell in ours.cells] == locks
+def test_nbgraders_own_conversion_makes_the_same_cells(attention, tmp_path):
+    folders = Folders(root=Path(shutil.copytree(attention.root, tmp_path / "course")))
+    shutil.rmtree(folders.release("05"))
+    config = read_config(folders.root)
+    said = NbGraderAPI(CourseDirectory(config=config, root=str(folders.root)), config=config).generate_assignment("05")
+    assert said["success"], said["log"]
+    theirs, ours = (cells(place.release("05") / "attention.ipynb") for place in (folders, attention))
+
+    def shown(cell):
+        tags = cell["metadata"].get("nbgrader", {})
+        locks = [cell["metadata"].get(key) for key in ("editable", "deletable")]
+        return cell["cell_type"], "".join(cell["source"]), locks, tags.get("points"), tags.get("checksum")
+
+    assert [shown(cell) for cell in ours] == [shown(cell) for cell in theirs]
+
+
+def test_what_stands_beside_the_code_of_a_cell_is_left_behind(course):
+    notebook = source(course)
+    notebook["cells"][0]["metadata"]["note"] = notebook["metadata"]["note"] = "the solution"
+    write_source(course, notebook)
+    release(NAME, folder=course.root)
+    assert "the solution" not in (course.release(NAME) / FILE).read_text()
 
 
 def test_the_gradebook_knows_the_points_of_each_cell(course):
@@ -150,6 +166,26 @@ def test_grades_stay_when_an_assignment_is_released_again(course):
         assert book.find_comment("why", NOTEBOOK, NAME, "ada").comment == "Well said."
 
 
+def rename(folders, before, after):
+    """Gives the assignment's notebook another name."""
+    os.rename(folders.source(NAME) / f"{before}.ipynb", folders.source(NAME) / f"{after}.ipynb")
+    tasks = folders.hidden(NAME) / "tasks.py"
+    tasks.write_text(tasks.read_text().replace(f'notebook="{before}"', f'notebook="{after}"'))
+
+
+def test_a_notebook_of_another_name_takes_the_place_of_the_first_until_there_are_submissions(course):
+    rename(course, NOTEBOOK, "more-sums")
+    release(NAME, folder=course.root)
+    assert [path.name for path in course.release(NAME).iterdir()] == ["more-sums.ipynb"]
+    with Gradebook(f"sqlite:///{course.gradebook}") as book:
+        assert [part.name for part in book.find_assignment(NAME).notebooks] == ["more-sums"]
+        book.add_student("ada")
+        book.add_submission(NAME, "ada")
+    rename(course, "more-sums", NOTEBOOK)
+    with pytest.raises(CannotStart, match="there are submissions of the notebook 'more-sums'"):
+        release(NAME, folder=course.root)
+
+
 def test_a_cell_more_is_refused_once_there_are_submissions(course):
     with Gradebook(f"sqlite:///{course.gradebook}") as book:
         book.add_student("ada")
@@ -168,9 +204,9 @@ def test_a_cell_more_is_refused_once_there_are_submissions(course):
 # ------------------------------------------------------------------------------------------------ refused
 
 
-def in_metadata(folders):
+def in_another_file(folders):
     notebook = source(folders)
-    notebook["cells"][0]["metadata"]["note"] = "    return (a.clone() + b.clone())"
+    (folders.source(NAME) / "notes.json").write_text('["    return (a.clone()\\n + b.clone())"]')
     solution = "    ### BEGIN SOLUTION\n    return (a.clone() + b.clone())\n    ### END SOLUTION"
     notebook["cells"][1]["source"] = f"def add(a, b):\n{solution}"
     write_source(folders, notebook)
@@ -199,7 +235,7 @@ def beside_the_notebook(folders):
 @pytest.mark.parametrize(
     ("leak", "said"),
     [
-        (in_metadata, "holds a line of the solution of 'add'"),
+        (in_another_file, "notes.json holds a line of the solution of 'add'"),
         (hidden_check, "holds a line of the hidden checks"),
         (hidden_tests_of_nbgraders, "cell 7 holds nbgrader's mark 'END HIDDEN TESTS'"),
         (second_notebook, "answers.ipynb is a second notebook"),
