@@ -58,16 +58,14 @@ class Release:
 
 @dataclass(frozen=True, kw_only=True)
 class Receipt:
-    """What was handed in, by whom and when; `sha256` and `bytes` are those of the notebook file."""
+    """What was handed in, by whom and when."""
 
     assignment: str
     student: str
     submitted: str  # with the time zone
     file: str
     sha256: str
-    bytes: int
-    exchange: str | None  # where it was put; None: the file itself is to be handed in
-    secret: str | None  # names the feedback in the exchange
+    secret: str | None  # names the feedback in the exchange; None: the file itself is to be handed in
 
 
 def list_assignments(folder: Path | None = None) -> int:
@@ -77,11 +75,7 @@ def list_assignments(folder: Path | None = None) -> int:
     if not names:
         print(f"There is no assignment yet in {_in_words(shelves)}.")
     for name in names:
-        try:
-            release = find_release(name, folder)
-        except CannotStart as problem:
-            print(f"  {name}  {problem}")
-            continue
+        release = find_release(name, folder)
         copy = release.usual_copy
         print(f"  {name}  {release.title}")
         print(f"      Your copy: {copy}" if copy.exists() else f"      Get your copy with: course assign fetch {name}")
@@ -135,33 +129,26 @@ def validate(name: str, *, notebook: Path | None = None) -> int:
 
     copy, release = own_copy(name, notebook)
     content, submission, files = _taken(copy, release, "you")
-    missing = unanswered(submission, files)
     print(f"{copy}, as saved at {datetime.fromtimestamp(copy.stat().st_mtime):%H:%M:%S}", flush=True)
     try:
-        result = run_visible_checks(content, submission, files, missing)
+        tasks, costs, problem = run_visible_checks(content, submission, files, unanswered(submission, files))
     except SandboxError as problem:
         raise CannotStart(f"The visible checks could not be run: {problem}. Try again.") from None
-    if result.sandbox is not None:
+    if problem is not None:
         print(
-            f"The grader's sandbox is not to be had here: {result.sandbox}\nYour code was run in a process of its own "
+            f"The grader's sandbox is not to be had here: {problem}\nYour code was run in a process of its own "
             "without it. That is your own code on your own machine; limits of time and memory may differ."
         )
-    for task, found in result.tasks.items():
+    for task, found in tasks.items():
         print("\n".join(_validated(task, found)))
-    costs = [*warnings(submission, files), *result.costs]
-    if costs:
+    if costs := [*warnings(submission, files), *costs]:
         print("This would cost points:")
         print("\n".join(f"  - {one_line(cost, 400)}" for cost in costs))
-    if missing >= {**submission.answers, **submission.written}.keys():
-        print("No cell holds an answer. If you wrote any, save the notebook in JupyterLab (Ctrl+S) and validate again.")
-    hand_in_with = _command("submit", release, copy)
-    good = not costs and all(check["passed"] for task in result.tasks.values() for check in task["checks"])
-    print(
-        f"All visible checks pass; the grader asks more, with other numbers. Hand it in: {hand_in_with}"
-        if good
-        else f"Correct it, save it and validate again; or hand it in as it is: {hand_in_with}"
-    )
-    return 0 if good else 1
+    good = not costs and all(check["passed"] for task in tasks.values() for check in task["checks"])
+    asked = "All visible checks pass; the grader asks more, with other numbers. Hand it in"
+    again = "Correct it, save it in JupyterLab (Ctrl+S) and validate again; or hand it in as it is"
+    print(f"{asked if good else again}: {_command('submit', release, copy)}")
+    return int(not good)
 
 
 def submit(name: str, *, notebook: Path | None = None, student: str | None = None) -> int:
@@ -188,8 +175,6 @@ def submit(name: str, *, notebook: Path | None = None, student: str | None = Non
         submitted=moment.isoformat(timespec="seconds"),
         file=file.name,
         sha256=submission.sha256,
-        bytes=len(content),
-        exchange=None if place is None else str(place),
         secret=secret,
     )
     written = file.with_name(file.stem + RECEIPT)
@@ -225,16 +210,17 @@ def results(name: str, *, notebook: Path | None = None) -> int:
     handed = [receipt for receipt in _receipts(copy) if receipt.secret and receipt.assignment == name]
     if not handed:
         raise CannotStart(f"Nothing was submitted from {copy.parent} yet. Type: course assign submit {name}")
-    found = False
-    for receipt in handed:
-        if (page := feedback_page(exchange, receipt.secret, release.notebook)) is not None:
+    pages = {receipt: feedback_page(exchange, receipt.secret, release.notebook) for receipt in handed}
+    for receipt, page in pages.items():
+        if page is not None:
             place = copy.parent / FEEDBACK / Path(receipt.file).with_suffix(".html").name
             write_whole(place, page)
             print(f"Feedback on what you submitted at {receipt.submitted}: {place}")
-            found = True
-    number = counted(len(handed), "submission")
-    print("Open it in a browser." if found else f"There is no feedback yet on your {number} of assignment {name}.")
-    return 0 if found else 1
+    if any(pages.values()):
+        print("Open it in a browser.")
+        return 0
+    print(f"There is no feedback yet on your {counted(len(handed), 'submission')} of assignment {name}.")
+    return 1
 
 
 def verify(receipt: Path, file: Path | None = None) -> int:
@@ -242,17 +228,15 @@ def verify(receipt: Path, file: Path | None = None) -> int:
 
     Raises CannotStart if the receipt cannot be read or there is no file.
     """
-    said = read_receipt(Path(receipt))
-    path = Path(file) if file is not None else Path(receipt).parent / Path(said.file).name
+    said = read_receipt(receipt)
+    path = file or receipt.parent / Path(said.file).name
     content = read_small(path, FILE_BYTES)
     if content is None:
         raise CannotStart(f"{path} is no file that can be read. Put it beside the receipt, or name it with --file.")
     same = hashlib.sha256(content).hexdigest() == said.sha256
-    print(f"Receipt: assignment {said.assignment}, {said.student}, {said.submitted}, {said.bytes:,} bytes.")
-    print(f"  {'the same' if same else 'ANOTHER FILE'}: {path}")
-    if not same:
-        print("A file that was opened and saved again is another file. Compare the one that was handed in.")
-    return 0 if same else 1
+    print(f"Receipt: assignment {said.assignment}, {said.student}, {said.submitted}.")
+    print(f"  the same: {path}" if same else f"  ANOTHER FILE, as after it was opened and saved again: {path}")
+    return int(not same)
 
 
 def read_receipt(path: Path) -> Receipt:

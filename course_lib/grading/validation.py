@@ -9,7 +9,8 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
@@ -20,23 +21,11 @@ from course_lib.grading.judge import judge
 from course_lib.grading.sandbox import Zygote, sandbox_problem
 from course_lib.grading.spec import CHECK_PREFIX, Assignment, AssignmentFiles, load
 from course_lib.tasks import Check, Task
-from course_lib.tasks.findings import Fault, Finding
+from course_lib.tasks.findings import Finding
 
 KEY = b"visible checks have no secret"
 NO_CHECK = "no visible check"
 IN_THE_BOX = {"torch", "numpy", "einops"}  # what every box has; some have more
-
-
-@dataclass(frozen=True, kw_only=True)
-class Validation:
-    """What the visible checks found: the verdict's `tasks`, without checks where a task has no visible one.
-
-    `sandbox` is None where the sandbox was used, else why there is none; `costs` are sentences.
-    """
-
-    tasks: Mapping[str, Mapping[str, Any]]
-    costs: tuple[str, ...]
-    sandbox: str | None
 
 
 def visible_files(name: str, notebook: str, released: bytes) -> AssignmentFiles:
@@ -59,15 +48,14 @@ def visible_files(name: str, notebook: str, released: bytes) -> AssignmentFiles:
 
 def visible_assignment(name: str, notebook: str, points: Mapping[str, float]) -> Assignment:
     """The assignment whose tasks have these points, shared evenly by the visible checks of each."""
-    known = visible_tasks(name)
-    none = Check(name=NO_CHECK, detects=(), run=_none_to_ask)
-    tasks = []
+    known, tasks = visible_tasks(name), []
+    nothing = Task(
+        "", "", asks="", checks=(Check(name=NO_CHECK, detects=(), run=lambda subject: [Finding(NO_CHECK, "")]),)
+    )
     for task, worth in points.items():
-        shown = known.get(task)
-        checks = shown.all_checks if shown else (none,)
-        shared = tuple(replace(check, points=worth / len(checks)) for check in checks)
-        asks, forbids = (shown.asks, shown.forbids) if shown else ("", ())
-        tasks.append(Task(task, task, checks=shared, asks=asks, forbids=forbids))
+        shown = known.get(task, nothing)
+        checks = tuple(replace(check, points=worth / len(shown.all_checks)) for check in shown.all_checks)
+        tasks.append(Task(task, task, checks=checks, asks=shown.asks, forbids=shown.forbids))
     return Assignment(name, notebook=notebook, title=name, tasks=tuple(tasks))
 
 
@@ -81,31 +69,31 @@ def visible_tasks(name: str) -> Mapping[str, Task]:
 
 def run_visible_checks(
     content: bytes, submission: Submission, files: AssignmentFiles, unanswered: set[str]
-) -> Validation:
+) -> tuple[dict[str, Any], list[str], str | None]:
     """Judges a submission by the visible checks, in the sandbox or, where there is none, in a process of its own.
 
-    `content` is the notebook's; tasks in `unanswered` are not run. Raises SandboxError if the sandbox breaks.
+    `content` is the notebook's; tasks in `unanswered` are not run. Returns the verdict's tasks (without checks where
+    one has no visible check), what else costs points, and why there is no sandbox, None where it was used. Raises
+    SandboxError if the sandbox breaks.
     """
     problem = sandbox_problem()
     answers = {name: text for name, text in submission.answers.items() if name not in unanswered}
     with Zygote(trusted=problem is not None) as zygote:
         tasks = judge(replace(submission, answers=answers), files, key=KEY, zygote=zygote)["tasks"]
         costs = [*stray_names(content, answers, files), *import_problems(answers, zygote)]
-    visible = {name: task | {"checks": list(filter(_is_visible, task["checks"]))} for name, task in tasks.items()}
-    return Validation(tasks=visible, costs=tuple(costs), sandbox=problem)
+    for task in tasks.values():
+        task["checks"] = [check for check in task["checks"] if check["name"] != NO_CHECK]
+    return tasks, costs, problem
 
 
 def import_problems(answers: Mapping[str, str], zygote: Zygote) -> Iterator[str]:
     """Packages that answers import and that are not there when they are graded."""
     wanted = {package: name for name, text in reversed(answers.items()) for package in sorted(imported(text))}
     unsure = [package for package in wanted if package not in sys.stdlib_module_names | IN_THE_BOX]
-    if not unsure:
-        return
-    with zygote.box() as box:  # without walls, all that is installed can be imported
-        missing = [one for one in unsure if zygote.trusted or box.load(f"import {one}", seconds=30) is not None]
-    for package in missing:
-        doubt = "is not sure to be" if zygote.trusted and package != "course_lib" else "is not"
-        yield f"The cell {wanted[package]!r} imports {package}, which {doubt} there when it is graded. Do without it."
+    with zygote.box() if unsure else nullcontext() as box:  # without walls, all that is installed can be imported
+        for package in unsure:
+            if zygote.trusted or box.load(f"import {package}", seconds=30) is not None:
+                yield f"The cell {wanted[package]!r} imports {package}: do without, it may not be there for grading."
 
 
 def stray_names(content: bytes, answers: Mapping[str, str], files: AssignmentFiles) -> list[str]:
@@ -148,11 +136,3 @@ def names(text: str, *operations: str) -> set[str]:
     for code in codes:
         codes += [part for part in code.co_consts if isinstance(part, CodeType)]
     return {step.argval for code in codes for step in dis.get_instructions(code) if step.opname in operations}
-
-
-def _is_visible(check: Mapping[str, Any]) -> bool:
-    return all(finding["misconception"] != NO_CHECK for finding in check["findings"])
-
-
-def _none_to_ask(subject: Any) -> list[Finding]:
-    raise Fault(Finding(misconception=NO_CHECK, message="This task has no visible check."))
