@@ -96,17 +96,20 @@ def collect(name: str, *, source: Path | None = None, folder: Path | None = None
     done: dict[str, str] = {}
     with grading_lock(folders):
         for candidate in sorted(candidates, key=lambda c: (c.as_released, c.moment, c.place), reverse=True):
-            if candidate.student in done:
-                continue
-            if (content := candidate.read()) is None:  # it makes room for the one before
-                notes.append(f"{candidate.place}: {NOT_READ}")
-            else:
-                done[candidate.student] = _store(folders, name, found.name, candidate, content, notes)
-    print("\n".join(_summary(folders, name, origin, Counter(done.values()), notes)))
+            if candidate.student not in done:  # one that cannot be read makes room for the one before
+                if (content := candidate.read()) is not None:
+                    done[candidate.student] = _store(folders, name, found.name, candidate, content, notes)
+                else:
+                    notes.append(f"{candidate.place}: {NOT_READ}")
+    print(f"Assignment {name}: {counted(len(done), 'submission')} from {origin}.")
+    for kind, number in Counter(done.values()).items():
+        print(f"  {number} {kind}")
+    for note in notes:
+        print(f"  - {one_line(note, 400)}")
     if done and source is not None:
         print("  The times are the dates of the files, as the platform set them: compare some before points go off.")
     print(f"Next: course grade {name}" if done else "Nothing was collected.")
-    return 0 if done else 1
+    return int(not done)
 
 
 def from_exchange(exchange: Exchange, name: str, notebook: str, notes: list[str]) -> Iterator[Candidate]:
@@ -212,12 +215,13 @@ def _store(folders: Folders, name: str, notebook: str, candidate: Candidate, con
     before = parse_time(submitted_at(folders, candidate.student, name) or "")
     there = read_small(place / notebook, FILE_BYTES)
     if there is not None and before is not None:
-        if there != content and before >= candidate.moment:
+        if there == content:
+            return "here already"
+        if before >= candidate.moment:
             notes.append(
                 f"{candidate.place}: differs from what was collected of {candidate.student}, but is no newer; left "
                 f"out. To take it, delete {place} and collect again."
             )
-        if there == content or before >= candidate.moment:
             return "here already"
         (place / TIMESTAMP).unlink()  # interrupted from here on, the next run finds no time and writes again
     write_whole(place / notebook, content)
@@ -226,17 +230,6 @@ def _store(folders: Folders, name: str, notebook: str, candidate: Candidate, con
         write_whole(place / SECRET, candidate.secret)
     write_whole(place / TIMESTAMP, candidate.moment.strftime(TIME_FORMAT) + "\n")
     return "new" if there is None else "newer than before"
-
-
-def _summary(folders: Folders, name: str, origin: Path, done: Counter[str], notes: list[str]) -> Iterator[str]:
-    """What was done, and what was left out."""
-    yield f"Assignment {name}: {counted(done.total(), 'submission')} from {origin}."
-    if done:
-        listed = ", ".join(f"{done[kind]} {kind}" for kind in ("new", "newer than before", "here already"))
-        yield f"  {listed}; in {folders.root / 'submitted'}."
-    if notes:
-        yield f"  {counted(len(notes), 'note')}:"
-        yield from (f"  - {one_line(note, 400)}" for note in notes)
 
 
 def _unpack(source: Path, entry: zipfile.ZipInfo) -> bytes | None:

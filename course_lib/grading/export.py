@@ -80,11 +80,8 @@ def export(
     for words, students in _remarks(name, rows, submitted, absent).items():
         if students:
             print(f"{words}: {'; '.join(one_line(student, 60) for student in students)}.")
-    rest = target.with_name(f"{target.stem}-not-in-roster.csv")
-    rest.unlink(missing_ok=True)  # of an earlier export
     if unknown:
-        write_whole(rest, csv_text(_plain([row for row in rows if row.student in unknown], heading, lines)))
-        print(f"Not in the roster: {counted(len(unknown), 'student')}, kept in {rest}:")
+        print(f"Not in the roster, so not in the file; their marks: course assign export {name} --layout plain")
         print("\n".join(f"  {one_line(student)}: {reason}" for student, reason in unknown.items()))
     return int(bool(unknown))
 
@@ -182,7 +179,7 @@ def _moodle(rows: Sequence["Score"], heading: str, lines: Mapping[str, Line]) ->
 
 def _plain(rows: Sequence["Score"], heading: str, lines: Mapping[str, Line]) -> Iterator[list[str]]:
     """Every number, for a spreadsheet."""
-    cells = list(rows[0].possible) if rows else []
+    cells = [cell for row in rows[:1] for cell in row.possible]
     head = ["student", "last name", "first name", "email", "handed in (UTC)", "hours late", *cells]
     yield [*head, "points", "late penalty", "total", "out of", "not graded yet", "status", "sandbox"]
     for row in rows:
