@@ -1,5 +1,6 @@
 """The `course` command. Modules that take long to import are imported by the commands that need them."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -425,6 +426,9 @@ def bench(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {',
     raise typer.Exit(import_module(BENCHMARKS[name]).main())
 
 
+OF_INSTRUCTORS = ("filelock", "nbgrader")
+
+
 def main() -> None:
     """Run the `course` command with the arguments of this process."""
     for stream in (sys.stdout, sys.stderr):
@@ -433,8 +437,17 @@ def main() -> None:
     try:
         app(prog_name="course")
     except CannotStart as problem:
-        print(f"\n{problem}", file=sys.stderr)
-        sys.exit(1)
+        said = str(problem)
+    except ModuleNotFoundError as missing:
+        if missing.name not in OF_INSTRUCTORS:
+            raise
+        said = (
+            f"This needs {missing.name}, which is not installed here. In the folder of the course this installs it and "
+            f"goes on: python3 course.py {shlex.join(sys.argv[1:])}   (or, into another environment: pip install "
+            "--editable '.[instructor]')"
+        )
+    print(f"\n{said}", file=sys.stderr)
+    sys.exit(1)
 
 
 if __name__ == "__main__":

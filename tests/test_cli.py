@@ -176,6 +176,22 @@ def test_test_without_its_packages_says_how_to_get_them(course, monkeypatch):
     assert code == 1 and "(nbval)" in error and "python3 course.py test" in error
 
 
+def test_instructors_commands_without_nbgrader_say_how_to_get_it():
+    commands = ("grade 05", "assign release 05", "assign collect 05", "assign feedback 05", "assign export 05")
+    program = (
+        "import sys\nsys.modules['nbgrader'] = None\nfrom course_lib import cli\n"
+        f"for command in {(*commands, 'assign formgrader')!r}:\n"
+        "    sys.argv = ['course', *command.split()]\n"
+        "    try: cli.main()\n"
+        "    except SystemExit as end: assert end.code == 1\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for command in (*commands, "assign formgrader"):
+        assert "This needs nbgrader, which is not installed here." in done.stderr
+        assert f"goes on: python3 course.py {command} " in done.stderr
+
+
 def test_bench_runs_the_benchmark_and_returns_its_exit_code(course, monkeypatch):
     monkeypatch.setitem(sys.modules, "course_lib.bench.attention", types.SimpleNamespace(main=lambda: 3))
     assert course("bench", "attention")[0] == 3

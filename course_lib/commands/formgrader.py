@@ -6,7 +6,7 @@ from pathlib import Path
 import course_lib
 from course_lib.commands.lab import lab_environment, require_free, serve, server_command
 from course_lib.data.place import CannotStart
-from course_lib.grading.folders import CONFIG, Folders, assignments_folder, need_nbgrader, read_config
+from course_lib.grading.folders import CONFIG, Folders, assignments_folder, read_config
 
 JUDGE = "course_lib.grading.nbgrader_plugin.JudgeSubmission"
 EXECUTE = "Execute"
@@ -22,10 +22,11 @@ FROM_HERE = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame
 def formgrader(*, folder: Path | None = None, port: int | None = None, browser: bool = True) -> int:
     """Opens formgrader on a course directory and stays until it is stopped; returns the server's exit code.
 
-    Raises CannotStart if nbgrader is missing, if nothing has been released yet, if the port is taken, or if the course
+    Raises CannotStart if nothing has been released yet, if the port is taken, or if the course
     directory's settings would let formgrader run students' code outside of the sandbox.
     """
-    need_nbgrader("assign formgrader")
+    import nbgrader  # noqa: F401  # said here if it is missing, and not by the server
+
     folders = assignments_folder(folder)
     check_settings(folders)
     if not folders.gradebook.exists():

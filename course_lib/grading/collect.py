@@ -44,12 +44,12 @@ from course_lib.grading.folders import (
     assignments_folder,
     grading_lock,
     is_folder,
-    need_nbgrader,
     one_notebook,
     read_small,
     submitted_at,
     write_whole,
 )
+from course_lib.grading.gradebook import parse_time
 from course_lib.grading.wording import counted, one_line
 
 NOT_READ = f"is a link, no ordinary file, damaged, of another account, or over {FILE_BYTES // 1_000_000} MB; refused."
@@ -73,7 +73,6 @@ def collect(name: str, *, source: Path | None = None, folder: Path | None = None
     Without a `source` they come from the exchange. Doing it again changes nothing but for what is newer. Raises
     CannotStart if there is nothing to collect from.
     """
-    need_nbgrader(f"assign collect {name}")
     folders, notes = assignments_folder(folder), []
     found = one_notebook(folders.source(name)) if is_plain_name(name) else None
     if found is None:
@@ -114,8 +113,6 @@ def collect(name: str, *, source: Path | None = None, folder: Path | None = None
 
 def from_exchange(exchange: Exchange, name: str, notebook: str, notes: list[str]) -> Iterator[Candidate]:
     """Everything handed in for an assignment, not yet opened. Raises CannotStart if inbound/ cannot be read."""
-    from course_lib.grading.gradebook import parse_time
-
     try:
         folders = sorted(exchange.inbound.iterdir())
     except OSError as error:
@@ -209,8 +206,6 @@ def recognise(path: PurePosixPath, assignment: str) -> str | None:
 
 def _store(folders: Folders, name: str, notebook: str, candidate: Candidate, content: bytes, notes: list[str]) -> str:
     """Writes one submission, unless it is there already or an equally new one is; says which."""
-    from course_lib.grading.gradebook import parse_time
-
     place = folders.submitted(candidate.student, name)
     before = parse_time(submitted_at(folders, candidate.student, name) or "")
     there = read_small(place / notebook, FILE_BYTES)

@@ -12,14 +12,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.folders import assignments_folder, need_nbgrader, read_small, write_whole
+from course_lib.grading.folders import assignments_folder, read_small, write_whole
+from course_lib.grading.gradebook import Score, scores
+from course_lib.grading.spec import load, read_assignment
 from course_lib.grading.wording import counted, one_line, points, visible
-
-if TYPE_CHECKING:
-    from course_lib.grading.gradebook import Score
 
 LARGEST_ROSTER = 50_000_000  # bytes
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
@@ -49,10 +47,6 @@ def export(
     Returns 1 if a student of the gradebook is not in the roster, else 0. Raises CannotStart for an unknown layout or
     assignment, a roster that cannot be read or is another platform's, or where nobody has been graded.
     """
-    need_nbgrader(f"assign export {name}")
-    from course_lib.grading.gradebook import scores
-    from course_lib.grading.spec import load, read_assignment
-
     if layout not in IDENTIFIERS:
         raise CannotStart(f"There is no layout {layout!r}. There are: {', '.join(IDENTIFIERS)}.")
     folders = assignments_folder(folder)
@@ -115,7 +109,7 @@ def read_roster(path: Path, layout: str = "plain") -> list[Line]:
     return lines
 
 
-def match(rows: Sequence["Score"], roster: Sequence[Line]) -> tuple[dict[str, Line], dict[str, str]]:
+def match(rows: Sequence[Score], roster: Sequence[Line]) -> tuple[dict[str, Line], dict[str, str]]:
     """Each student's line of the roster, and why others have none; a line that two would get goes to neither."""
     fits = {row.student: _fitting(row, roster) for row in rows}
     claims = Counter(id(lines[0]) for lines in fits.values() if len(lines) == 1)
@@ -148,7 +142,7 @@ def harmless(cell: str) -> str:
 # tables -----------------------------------------------------------------------------------------------------
 
 
-def _canvas(rows: Sequence["Score"], heading: str, lines: Mapping[str, Line]) -> Iterator[list[str]]:
+def _canvas(rows: Sequence[Score], heading: str, lines: Mapping[str, Line]) -> Iterator[list[str]]:
     """Canvas's gradebook, which begins with these columns in this order, and a row with the points possible."""
     yield [*CANVAS, heading]
     for row in rows[:1]:
@@ -160,7 +154,7 @@ def _canvas(rows: Sequence["Score"], heading: str, lines: Mapping[str, Line]) ->
         yield [student, *cells, points(row.total)]
 
 
-def _moodle(rows: Sequence["Score"], heading: str, lines: Mapping[str, Line]) -> Iterator[list[str]]:
+def _moodle(rows: Sequence[Score], heading: str, lines: Mapping[str, Line]) -> Iterator[list[str]]:
     """Columns for Moodle's grade import, where one of the identifying ones is mapped to the user.
 
     Grade and feedback stand together: importing a feedback alone would wipe the grade.
@@ -177,7 +171,7 @@ def _moodle(rows: Sequence["Score"], heading: str, lines: Mapping[str, Line]) ->
         yield [*(lines[row.student].get(column, "") for column in columns), points(row.total), "; ".join(said)]
 
 
-def _plain(rows: Sequence["Score"], heading: str, lines: Mapping[str, Line]) -> Iterator[list[str]]:
+def _plain(rows: Sequence[Score], heading: str, lines: Mapping[str, Line]) -> Iterator[list[str]]:
     """Every number, for a spreadsheet."""
     cells = [cell for row in rows[:1] for cell in row.possible]
     head = ["student", "last name", "first name", "email", "handed in (UTC)", "hours late", *cells]
@@ -195,7 +189,7 @@ def _plain(rows: Sequence["Score"], heading: str, lines: Mapping[str, Line]) -> 
         ]
 
 
-def _remarks(name: str, rows: Sequence["Score"], submitted: list[str], absent: list[str]) -> dict[str, list[str]]:
+def _remarks(name: str, rows: Sequence[Score], submitted: list[str], absent: list[str]) -> dict[str, list[str]]:
     """What a person has to know before importing the file, and of whom."""
     return {
         "Warning: written answers are not graded yet, and count 0 points so far (grade them with: course assign "
@@ -212,7 +206,7 @@ def _remarks(name: str, rows: Sequence["Score"], submitted: list[str], absent: l
 # who is who -------------------------------------------------------------------------------------------------
 
 
-def _by_gradebook(row: "Score") -> Line:
+def _by_gradebook(row: Score) -> Line:
     """A line for a student of whom only the gradebook knows."""
     first, last, number = row.first_name or "", row.last_name or "", row.lms_user_id or ""
     address = row.email or (row.student if "@" in row.student else "")
@@ -222,7 +216,7 @@ def _by_gradebook(row: "Score") -> Line:
     )
 
 
-def _fitting(row: "Score", roster: Sequence[Line]) -> list[Line]:
+def _fitting(row: Score, roster: Sequence[Line]) -> list[Line]:
     """The lines of the roster that may be the student's.
 
     An identifier decides: login, address or the part of it before @; the number in a file's name, if a word of the

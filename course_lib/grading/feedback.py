@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files as package_files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course_lib.classroom.markup import inline_html
 from course_lib.data.place import CannotStart
-from course_lib.grading.folders import TIMESTAMP, Folders, assignments_folder, need_nbgrader, read_small, write_whole
+from course_lib.grading.folders import TIMESTAMP, Folders, assignments_folder, read_small, write_whole
+from course_lib.grading.gradebook import Score, scores
 from course_lib.grading.judge import NOT_JUDGED, NOT_YET
+from course_lib.grading.spec import AssignmentFiles, check_cell, load, read_assignment
 from course_lib.grading.wording import counted, one_line, points, visible
-
-if TYPE_CHECKING:
-    from course_lib.grading.gradebook import Score
-    from course_lib.grading.spec import AssignmentFiles
 
 LARGEST_NOTEBOOK = 50_000_000  # bytes
 LONGEST_ANSWER = 40_000  # characters of an answer that a page shows
@@ -34,13 +32,9 @@ FOR_RELEASE = (TIMESTAMP, "submission_secret.txt")  # what nbgrader's release_fe
 def feedback(name: str, folder: Path | None = None, student: str | None = None) -> int:
     """Writes feedback/STUDENT/NAME/NOTEBOOK.html for everybody who has been graded, or for one student.
 
-    Returns 1 if somebody's page could not be written. Raises CannotStart without nbgrader, if there is no such
-    assignment, or if nobody has been graded.
+    Returns 1 if somebody's page could not be written. Raises CannotStart if there is no such assignment, or
+    nobody has been graded.
     """
-    need_nbgrader(f"assign feedback {name}")
-    from course_lib.grading.gradebook import scores
-    from course_lib.grading.spec import load, read_assignment
-
     folders = assignments_folder(folder)
     try:
         files = read_assignment(folders.root, name)
@@ -114,10 +108,8 @@ class Part:
         return f"**{found['misconception']}**. {found['message']} {found['hint']}" if found else ""
 
 
-def page(row: "Score", files: "AssignmentFiles", answers: Mapping[str, str]) -> str:
+def page(row: Score, files: AssignmentFiles, answers: Mapping[str, str]) -> str:
     """A student's page as HTML. Raises KeyError and others of that kind for a verdict that does not fit the row."""
-    from course_lib.grading.spec import load
-
     style, minutes = _own_file("feedback.css"), -(-int(row.seconds_late) // 60)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()  # the policy allows exactly this text
     parts = _parts(row, files, answers)
@@ -135,10 +127,8 @@ def page(row: "Score", files: "AssignmentFiles", answers: Mapping[str, str]) -> 
     )
 
 
-def _parts(row: "Score", files: "AssignmentFiles", answers: Mapping[str, str]) -> list[Part]:
+def _parts(row: Score, files: AssignmentFiles, answers: Mapping[str, str]) -> list[Part]:
     """What the page says, in the order of the notebook."""
-    from course_lib.grading.spec import check_cell, load
-
     tasks, parts = {check_cell(task.name): task for task in load(files).assignment.tasks}, []
     for cell, possible in row.possible.items():
         task, by_hand = tasks.get(cell), cell in row.by_hand
@@ -171,7 +161,7 @@ def _mark(check: Mapping[str, Any], answered: bool, by_hand: bool) -> str:
     return "missed" if answered and NOT_YET not in kinds else "open"
 
 
-def _answers(row: "Score", folders: Folders, files: "AssignmentFiles") -> dict[str, str]:
+def _answers(row: Score, folders: Folders, files: AssignmentFiles) -> dict[str, str]:
     """The student's answers by grade_id, in the notebook that the grader put together.
 
     Raises ValueError if that is missing, or was made from another submission.

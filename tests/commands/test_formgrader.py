@@ -78,12 +78,6 @@ def test_a_taken_port_is_refused_before_anything_starts(course):
             formgrader(folder=course.root, port=port)
 
 
-def test_without_nbgrader_it_says_how_to_install_it(course, monkeypatch):
-    monkeypatch.setitem(sys.modules, "nbgrader", None)
-    with pytest.raises(CannotStart, match="python3 course.py assign formgrader"):
-        formgrader(folder=course.root)
-
-
 def test_the_server_listens_on_this_machine_alone(course):
     command = formgrader_command(course.root, port=9999, browser=False)
     assert "--ServerApp.ip=127.0.0.1" in command and "--ServerApp.port=9999" in command and "--no-browser" in command

@@ -5,7 +5,6 @@ import os
 import pwd
 import stat
 import struct
-import sys
 import tracemalloc
 import zipfile
 from datetime import UTC, datetime, timedelta
@@ -382,9 +381,3 @@ def test_an_assignment_of_two_notebooks_is_refused(course, tmp_path):
     (course.source(NAME) / "other.ipynb").touch()
     with pytest.raises(CannotStart, match=f"no assignment '{NAME}' with one notebook"):
         collect(NAME, source=tmp_path, folder=course.root)
-
-
-def test_without_nbgrader_it_says_how_to_install_it(course, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "filelock", None)
-    with pytest.raises(CannotStart, match=f"python3 course.py assign collect {NAME}"):
-        collect(NAME, source=Path(tmp_path), folder=course.root)

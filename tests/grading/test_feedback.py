@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 import sqlite3
-import sys
 from datetime import datetime
 from html.parser import HTMLParser
 from pathlib import Path
@@ -337,9 +336,3 @@ def test_nobody_graded_and_unknown_assignments_get_a_sentence(course):
         feedback(NAME, course.folders.root, student="zoe")
     with pytest.raises(CannotStart, match="no assignment '99'"):
         feedback("99", course.folders.root)
-
-
-def test_without_nbgrader_a_sentence_says_how_to_install_it(course, monkeypatch):
-    monkeypatch.setitem(sys.modules, "nbgrader", None)
-    with pytest.raises(CannotStart, match=f"nbgrader is not installed.*course.py assign feedback {NAME}"):
-        feedback(NAME, course.folders.root)
