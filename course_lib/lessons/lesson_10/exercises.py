@@ -172,6 +172,7 @@ def my_token_rewards(scores, log_probs, reference, valid, beta):
 def gae(
     rewards: Tensor, values: Tensor, trace: float, *, next_value: str = "next", own: bool = True,
     order: str = "backwards", carry: str = "sum", fades: bool = True, gives: str = "advantages",
+    exchanged: bool = False, last_first: bool = False,
 ) -> Tensor:  # fmt: skip
     """A_t = delta_t + trace A_{t+1}, delta_t = r_t + V_{t+1} - V_t."""
     zero = torch.zeros_like(values[:, :1])
@@ -180,13 +181,14 @@ def gae(
         "none": torch.zeros_like(values),
         "comes round": values.roll(-1, dims=1),
     }[next_value]
-    delta = rewards + following - (values if own else 0)
+    more = following - (values if own else 0)
+    delta = rewards - more if exchanged else rewards + more
     steps = range(delta.shape[1])
     total, found = torch.zeros_like(delta[:, 0]), {}
     for t in reversed(steps) if order == "backwards" else steps:
         total = delta[:, t] + (trace if fades else 1) * (total if carry == "sum" else 0)
         found[t] = total
-    made = torch.stack([found[t] for t in steps], dim=1)
+    made = torch.stack([found[t] for t in (reversed(steps) if last_first else steps)], dim=1)
     return made + values if gives == "returns" else made
 
 
@@ -203,7 +205,9 @@ GAE = Task(
     cases=(
         Case("the advantage of each token", a_trace),
         Case(
-            "trace 0: the surprise of one step", lambda draw: a_trace(draw, 0.0), knobs=("next_value", "own", "gives")
+            "trace 0: the surprise of one step",
+            lambda draw: a_trace(draw, 0.0),
+            knobs=("next_value", "own", "gives", "exchanged", "last_first"),
         ),
     ),
     mistakes=mistakes(r"""
@@ -216,6 +220,12 @@ comes round: next_value='comes round'
 own value forgotten: own=False
     What was expected already is not taken off.
     > $\delta_t = r_t + V_{t+1} - V_t$: only what is *more* than expected counts.
+values exchanged: exchanged=True
+    $V_t$ and $V_{t+1}$ have each other's sign.
+    > $\delta_t = r_t + V_{t+1} - V_t$: what is still expected is there, what was expected is used up.
+last token first: last_first=True
+    The advantages come last token first: they were collected backwards, and never turned round.
+    > `found.insert(0, total)`, or `found.reverse()` before they are stacked.
 from the front: order='forwards'
     The sum runs from the front: a token is praised for what came before it.
     > Begin with the last token: $A_t = \delta_t + \lambda A_{t+1}$.
