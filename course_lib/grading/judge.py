@@ -4,9 +4,11 @@ Scores start at 0, and only a check here adds to them. What the code returns is 
 or prints can give points. Each cell is run once; each task is asked in a copy of the box as it is then.
 """
 
+import contextlib
+import functools
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from course_lib.grading.intake import Submission
@@ -22,11 +24,12 @@ SANDBOXED, TRUSTED = "bubblewrap", "none: trusted students"
 LOAD_SECONDS = 10.0  # of processor time, for one cell
 CALL_SECONDS = 5.0  # of processor time, for one call where the task says nothing else
 AGAIN_SECONDS = 60.0  # for running cells again, after tasks that ended the box
-PRINTED, TOLD = 2000, 600  # characters that are kept of what was printed, and of a finding
+TOLD = 600  # characters that are kept of a finding
 NO_ANSWER = "no answer"
 ENDED = "your code was ended"
 NOT_YET = "not looked at"
 NOT_JUDGED = "could not be judged"
+BLANK = Finding(NO_ANSWER, "The cell is missing, empty or as it was handed out.")
 
 _ENDINGS = {
     "time": "used more than {seconds:g} s of processor time, or waited far longer than that",
@@ -49,29 +52,28 @@ def judge(submission: Submission, files: AssignmentFiles, *, key: bytes, zygote:
     """
     if not key:
         raise ValueError("the instructor's key is empty: hidden inputs could be foreseen")
-    sitting = _Sitting(submission=submission, loaded=load(files), key=key, zygote=zygote)
+    sitting = _Sitting(submission=submission, loaded=load(files), key=key, zygote=zygote, box=zygote.box())
     try:
         tasks = sitting.judge_all()
     finally:
-        sitting.close()
-    return whole_verdict(submission, files, tasks, trusted=zygote.trusted, attention=sitting.attention)
+        sitting.box.close()
+    return _verdict(submission, files, tasks, trusted=zygote.trusted, attention=sitting.attention)
 
 
 def lost_verdict(submission: Submission, files: AssignmentFiles, *, trusted: bool, note: str) -> Verdict:
     """The verdict on a submission that could not be judged: no points, and a person has to look at it."""
-    lost = [Finding(NOT_JUDGED, "This could not be judged; your instructor is told.")]
+    lost = Finding(NOT_JUDGED, "This could not be judged; your instructor is told.")
     tasks = {
-        task.name: _verdict(task, [lost] * len(task.scored), answered=task.name in submission.answers)
+        task.name: _verdict_on_task(task, lost, answered=task.name in submission.answers)
         for task in load(files).assignment.tasks
     }
-    return whole_verdict(submission, files, tasks, trusted=trusted, attention=[note])
+    return _verdict(submission, files, tasks, trusted=trusted, attention=[note])
 
 
-def whole_verdict(
-    submission: Submission, files: AssignmentFiles, tasks: Verdict, *, trusted: bool, attention: Iterable[str]
+def _verdict(
+    submission: Submission, files: AssignmentFiles, tasks: Verdict, *, trusted: bool, attention: list[str]
 ) -> Verdict:
     """The verdict on all tasks; `attention` is what an instructor has to know, and students are not told."""
-    attention = list(dict.fromkeys(attention))
     return {
         "assignment": files.name,
         "student": submission.student,
@@ -80,10 +82,27 @@ def whole_verdict(
         "sandbox": TRUSTED if trusted else SANDBOXED,
         "status": ATTENTION if attention or not submission.readable else GRADED,
         "readable": submission.readable,
-        "notes": [*submission.notes, *attention],
+        "notes": [*submission.notes, *dict.fromkeys(attention)],
         "student_notes": list(submission.notes),
         "tasks": tasks,
     }
+
+
+def _verdict_on_task(task: Task, found: Finding | list[list[Finding]], *, answered: bool) -> Verdict:
+    """What each check found, or the one finding that costs all of them."""
+    findings = [[found]] * len(task.scored) if isinstance(found, Finding) else found
+    checks = [
+        {
+            "name": check.name,
+            "points": 0.0 if found else float(check.points),
+            "possible": float(check.points),
+            "passed": not found,
+            "findings": [_plain(finding) for finding in found],
+        }
+        for check, found in zip(task.scored, findings, strict=True)
+    ]
+    points = sum(check["points"] for check in checks)
+    return {"points": points, "possible": float(task.points), "checks": checks, "answered": answered}
 
 
 @dataclass(kw_only=True)
@@ -94,71 +113,48 @@ class _Sitting:
     loaded: LoadedAssignment
     key: bytes
     zygote: Zygote
-    box: Box | None = None
+    box: Box
     ran: list[Cell] = field(default_factory=list)  # those that did not end the box
     again: float = AGAIN_SECONDS  # left for running them again
-    place: int = 0  # where what the last cell printed begins
     attention: list[str] = field(default_factory=list)
 
     def judge_all(self) -> Verdict:
         """Runs one cell after the other, and asks a task as soon as its own cell has run."""
         tasks = {task.name: task for task in self.loaded.assignment.tasks}
-        forbidden = self._forbidden(tasks.values())
-        verdicts = {}
-        for cell in self._cells():
+        settled, verdicts = self._settled(tasks.values()), {}
+        for cell in self.loaded.cells:
             task = tasks.get(cell.grade_id)
+            if task:
+                cell = replace(cell, source=self.submission.answers.get(task.name, ""))
             try:
                 stopped = self._run(cell)
+                found = settled.get(cell.grade_id) or (task and self._judge_task(task, stopped))
             except BoxEnded as end:
-                if task:
-                    finding = _ended_finding(end.reason, LOAD_SECONDS, "While the cell was run, your code")
-                    verdicts[task.name] = self._all_lost(task, finding, ended=end.reason)
-                else:
+                found = _ended_finding(end.reason, LOAD_SECONDS, "While the cell was run, your code")
+                if not task:
                     self.attention.append(f"The assignment's own cell {cell.grade_id!r} was ended ({end.reason}).")
-                continue
-            if task and self._is_blank(task):
-                blank = Finding(NO_ANSWER, "The cell is missing, empty or as it was handed out.")
-                verdicts[task.name] = _verdict(task, [[blank]] * len(task.scored), answered=False)
-            elif task and forbidden.get(task.name):
-                verdicts[task.name] = self._all_lost(task, forbidden[task.name])
-            elif task:
-                verdicts[task.name] = self._judge_task(task, stopped)
+            if task:
+                verdicts[task.name] = _verdict_on_task(task, found, answered=found is not BLANK)
         return {name: verdicts[name] for name in tasks}
 
-    def close(self) -> None:
-        if self.box is not None:
-            self.box.close()
-
-    def _cells(self) -> Iterator[Cell]:
-        for cell in self.loaded.cells:
-            answer = self.submission.answers.get(cell.grade_id, "")
-            yield cell if cell.kind == "setup" else Cell(grade_id=cell.grade_id, kind=cell.kind, source=answer)
-
-    def _is_blank(self, task: Task) -> bool:
-        return _bare(self.submission.answers.get(task.name, "")) in ("", _bare(self.loaded.stubs[task.name]))
-
-    def _forbidden(self, tasks: Iterable[Task]) -> dict[str, Finding]:
-        """What answers use that their tasks forbid; looked for in a box, before any of their code has run."""
-        asked = [task for task in tasks if task.forbids and not self._is_blank(task)]
-        if not asked:
-            return {}
-        self.box = self.zygote.box()
-        try:
-            found = self.box.uses([self.submission.answers[task.name] for task in asked], [t.forbids for t in asked])
-        except StudentError:
-            return {}
-        return {
-            task.name: general(FORBIDDEN, f"Line {use[1]}, `{use[2]}`, uses `{use[0]}`.")
-            for task, use in zip(asked, found, strict=True)
-            if use
-        }
+    def _settled(self, tasks: Iterable[Task]) -> dict[str, Finding]:
+        """What is found before any code of an answer runs: that there is none, or what it uses and its task forbids."""
+        answers, stubs = self.submission.answers, self.loaded.stubs
+        found = {t.name: BLANK for t in tasks if _bare(answers.get(t.name, "")) in ("", _bare(stubs[t.name]))}
+        asked = [task for task in tasks if task.forbids and task.name not in found]
+        with contextlib.suppress(StudentError):
+            uses = self.box.uses([answers[task.name] for task in asked], [task.forbids for task in asked])
+            for task, use in zip(asked, uses, strict=True):
+                if use:
+                    found[task.name] = general(FORBIDDEN, f"Line {use[1]}, `{use[2]}`, uses `{use[0]}`.")
+        return found
 
     def _run(self, cell: Cell) -> Finding | None:
         """Runs a cell, in a new box behind those before if there is none; what to say of an error in it.
 
         Raises BoxEnded if it ends the box, or no time is left to run those before it again.
         """
-        if self.box is None or self.box.ended:
+        if self.box.ended:
             self.box = self.zygote.box()
             start = time.monotonic()
             for before in self.ran:
@@ -167,7 +163,6 @@ class _Sitting:
                     raise BoxEnded("time")
                 self.box.load(before.source, seconds=LOAD_SECONDS)
                 self.again, start = self.again - self.box.used_since(start), time.monotonic()
-        self.place = self.box.printed_so_far
         error = self.box.load(cell.source, seconds=LOAD_SECONDS)
         self.ran.append(cell)
         if error is None:
@@ -177,37 +172,32 @@ class _Sitting:
         told = in_words(error)
         return Finding(STOPPED, f"Already when the cell is run: {told.message}", told.hint)
 
-    def _judge_task(self, task: Task, stopped: Finding | None) -> Verdict:
-        """Asks the task in a copy of the box."""
-        findings: list[list[Finding]] = []
+    def _judge_task(self, task: Task, stopped: Finding | None) -> list[list[Finding]]:
+        """What each check of a task found, asked in a copy of the box; what stopped the cell is told first."""
         seconds = self.loaded.assignment.seconds_of(task)
         try:
             with self.box.copy(seconds):
                 findings = self._judge_checks(task)
-                ended = self.box.copy_ended
         except BoxEnded as end:  # it could not be copied
-            ended = end.reason
-            findings = [[_ended_finding(ended, seconds, "Your code")]] * len(task.scored)
-        if failed := next(filter(None, findings), None):
-            failed[:0] = [] if stopped is None else [stopped]
-        return _verdict(task, findings, answered=True, ended=ended, printed=self._printed())
+            findings = [[_ended_finding(end.reason, seconds, "Your code")] for _ in task.scored]
+        if stopped and (failed := next(filter(None, findings), None)):
+            failed.insert(0, stopped)
+        return findings
 
     def _judge_checks(self, task: Task) -> list[list[Finding]]:
         """What each check of a task found; after the end of the copy, only how that came."""
-        talk = Talk(box=self.box, seed=lambda label: self._seed(task, label))
-        findings: list[list[Finding]] = []
+        answers = self.submission.answers
+        seed = functools.partial(seed_for, self.key, self.loaded.assignment.name, task.name, answers=answers)
+        talk, findings = Talk(box=self.box, seed=seed), []
         ended, general_ones = None, {part.name for part in task.also} if task.cases else ()
         for check in task.scored:
-            if ended is not None:
-                found = [ended]
-            elif check.name in general_ones and findings[0]:
+            if ended is None and check.name in general_ones and findings[0]:
                 found = [Finding(NOT_YET, f"This counts only together with: {task.scored[0].name}")]
-            else:
+            elif ended is None:
                 found = self._judge_check(task, check, talk)
                 if reason := self.box.copy_ended:  # whatever the check made of it
                     ended = _ended_finding(reason, self.box.slow, "Your code")
-                    found = [ended]
-            findings.append(found)
+            findings.append(found if ended is None else [ended])
         return findings
 
     def _judge_check(self, task: Task, check: Check, talk: Talk) -> list[Finding]:
@@ -227,39 +217,6 @@ class _Sitting:
                 name = f"{type(error).__name__} in the check {check.name!r} of task {task.name!r}"
                 self.attention.append(f"A check could not be carried out: {name}.")
             return [Finding(NOT_JUDGED, "This check could not be carried out on your answer; your instructor is told.")]
-
-    def _all_lost(self, task: Task, finding: Finding, ended: str | None = None) -> Verdict:
-        findings = [[finding]] * len(task.scored)
-        return _verdict(task, findings, answered=True, ended=ended, printed=self._printed())
-
-    def _printed(self) -> str:
-        return visible(self.box.printed(self.place, 4 * PRINTED).decode("utf-8", errors="replace")[:PRINTED])
-
-    def _seed(self, task: Task, label: str) -> int:
-        return seed_for(self.key, self.loaded.assignment.name, task.name, label, answers=self.submission.answers)
-
-
-def _verdict(
-    task: Task, findings: list[list[Finding]], *, answered: bool, ended: str | None = None, printed: str = ""
-) -> Verdict:
-    checks = [
-        {
-            "name": check.name,
-            "points": 0.0 if found else float(check.points),
-            "possible": float(check.points),
-            "passed": not found,
-            "findings": [_plain(finding) for finding in found],
-        }
-        for check, found in zip(task.scored, findings, strict=True)
-    ]
-    return {
-        "points": sum(check["points"] for check in checks),
-        "possible": float(task.points),
-        "checks": checks,
-        "answered": answered,
-        "ended": ended,
-        "printed": printed,
-    }
 
 
 def _plain(finding: Finding) -> dict[str, str]:

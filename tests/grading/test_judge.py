@@ -108,11 +108,11 @@ def test_seeds_depend_on_the_key_the_labels_and_every_answer():
 
 @needs_sandbox
 def test_each_cell_is_run_once_and_a_task_cannot_change_what_the_next_one_sees(judged):
-    count = "import os\nos.write(1, b'ran ')\n" + tiny.RIGHT["softmax"]
+    count = "import torch\ntorch.ran = 1 + getattr(torch, 'ran', 0)\n" + tiny.RIGHT["softmax"]
     spoil = "def attention(q, k, v):\n    global softmax\n    softmax = None\n    return v\n"
-    after = "old = softmax\n" + tiny.RIGHT["Affine"].replace("return x", "old(x); return x")
+    after = "assert torch.ran == 1\nold = softmax\n" + tiny.RIGHT["Affine"].replace("return x", "old(x); return x")
     verdict = judged(softmax=count, attention=spoil, Affine=after)
-    assert verdict["tasks"]["softmax"]["printed"] == "ran " and points(verdict)["Affine"] == 2.0
+    assert points(verdict)["Affine"] == 2.0
 
 
 @needs_sandbox
@@ -120,10 +120,7 @@ def test_after_a_task_that_ended_the_box_the_cells_before_are_run_again(judged):
     verdict = judged(softmax=tiny.RIGHT["softmax"], attention="def attention(q, k, v):\n    while True: pass\n",
                      Affine="softmax(torch.ones(2))\n" + tiny.RIGHT["Affine"])  # fmt: skip
     assert points(verdict) == {"softmax": 2.0, "attention": 0.0, "Affine": 2.0}
-    assert (
-        verdict["tasks"]["attention"]["ended"] == "time"
-        and "1 s of processor time" in findings(verdict, "attention")[0]["message"]
-    )
+    assert "1 s of processor time" in findings(verdict, "attention")[0]["message"]
 
 
 @needs_sandbox
