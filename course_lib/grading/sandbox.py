@@ -2,7 +2,7 @@
 
 A `Zygote` is a process with torch loaded, the first one in a sandbox of bubblewrap's. It forks one `Box` at a time, in
 some hundredths of a second; a box forks a copy of itself for each task. Requests and replies go through a socket (see
-`boxed.wire`), printed text into a file. Limits count processor time, so that a busy machine changes no verdict.
+`boxed.wire`); what is printed goes nowhere. Limits count processor time, so that a busy machine changes no verdict.
 """
 
 import contextlib
@@ -88,7 +88,7 @@ class Clock:
         return max(0.02, self.start + self.seconds - time.monotonic())
 
 
-class Zygote:
+class Zygote(contextlib.AbstractContextManager):
     """Makes one box after the other. With `trusted=True` they are plain processes without walls.
 
     `hidden` names folders that no box may see even if they lie where Python's libraries do.
@@ -103,14 +103,13 @@ class Zygote:
 
     def box(self) -> "Box":
         """A fresh box; the one before has to be closed. Raises SandboxError if there cannot be one."""
-        log = tempfile.TemporaryFile()
         if self.trusted:
-            return Box(PlainBody(log, self.limits), log, self.limits)
+            return Box(PlainBody(self.limits), self.limits)
         for _ in range(2):
             if self.control is None:
                 self._start()
             with contextlib.suppress(OSError):
-                return Box(WalledBody(self, log), log, self.limits)
+                return Box(WalledBody(self), self.limits)
             self.close()  # the system has ended it, such as when memory ran out
         raise SandboxError("The sandbox makes no box")
 
@@ -124,9 +123,6 @@ class Zygote:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-
-    def __enter__(self) -> "Zygote":
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -172,30 +168,19 @@ def sandbox_problem() -> str | None:
     return None
 
 
-class Box:
+class Box(contextlib.AbstractContextManager):
     """One student's code behind walls, or what is left of it.
 
     Every method raises BoxEnded once the box has ended, and StudentError if the student's code raises; WireError for an
     argument that cannot be sent; SandboxError if the sandbox broke, which is not the student's fault.
     """
 
-    def __init__(self, body: "WalledBody | PlainBody", log: Any, limits: Limits):
+    def __init__(self, body: "WalledBody | PlainBody", limits: Limits):
         self.ended: str | None = None
         self.copy_ended: str | None = None  # the same of the copy, which may end alone
         self.task: Clock | None = None  # what all questions together may use, while a copy answers
         self.slow = 0.0  # the limit that was broken, in CPU seconds
-        self._body, self._log, self._limits = body, log, limits
-
-    def printed(self, start: int = 0, most: int = 1 << 16) -> bytes:
-        """What the student's code printed, from a place on."""
-        with contextlib.suppress(ValueError):  # closed
-            return os.pread(self._log.fileno(), most, start) if hasattr(os, "pread") else _read(self._log, start, most)
-        return b""
-
-    @property
-    def printed_so_far(self) -> int:
-        """How many bytes were printed."""
-        return os.fstat(self._log.fileno()).st_size
+        self._body, self._limits = body, limits
 
     def used_since(self, moment: float) -> float:
         """CPU seconds of all its processes since then."""
@@ -281,9 +266,6 @@ class Box:
         if self.ended is None:
             self._end("closed")
 
-    def __enter__(self) -> "Box":
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
@@ -340,11 +322,11 @@ class Box:
 class WalledBody:
     """A box in the sandbox."""
 
-    def __init__(self, zygote: Zygote, log: Any):
+    def __init__(self, zygote: Zygote):
         self._zygote, self._reason = zygote, ""
         self.line, theirs = socket.socketpair()
         with theirs:
-            socket.send_fds(zygote.control, [b"box"], [theirs.fileno(), log.fileno()])
+            socket.send_fds(zygote.control, [b"box"], [theirs.fileno()])
 
     def used_since(self, moment: float) -> float:
         """CPU seconds of all its processes since then; infinite for a box that has just ended."""
@@ -384,15 +366,15 @@ class WalledBody:
 class PlainBody:
     """A process without walls, for students who are trusted, and for one's own code on one's own machine."""
 
-    def __init__(self, log: Any, limits: Limits):
+    def __init__(self, limits: Limits):
         token = secrets.token_hex(16)
         with socket.create_server(("127.0.0.1", 0)) as server:
             worker = f"{__package__}.boxed.worker"
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", worker, str(server.getsockname()[1]), token, str(limits.reply_bytes)],
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
                 start_new_session=True,
                 cwd=tempfile.gettempdir(),
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **bubblewrap.SETTINGS},
@@ -458,11 +440,6 @@ def _is_gradient(of: Any, gradient: Any) -> bool:
     if gradient is None:
         return True
     return isinstance(of, Tensor) and isinstance(gradient, Tensor) and gradient.shape == of.shape
-
-
-def _read(log: Any, start: int, most: int) -> bytes:
-    log.seek(start)
-    return log.read(most)
 
 
 def _why_not(complaint: str) -> str:

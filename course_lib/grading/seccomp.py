@@ -6,46 +6,23 @@ compares the loaded word and jumps, or returns what shall happen. See seccomp(2)
 
 import errno
 import platform
+import re
 import struct
 
-REFUSED = {  # name: numbers on x86_64 and on aarch64
-    # other kinds of sockets than those that a namespace shuts in
-    "socket": (41, 198),
-    # looking into other processes
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "kcmp": (312, 272),
-    "pidfd_getfd": (438, 438),
-    "perf_event_open": (298, 241),
-    # new namespaces, mounts and roots: there all privileges could be had again
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "open_tree": (428, 428),
-    "fsopen": (430, 430),
-    "mount_setattr": (442, 442),
-    "open_by_handle_at": (304, 265),
-    # parts of the kernel that no namespace separates, or that have been broken into often
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
-    "bpf": (321, 280),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-    "fanotify_init": (300, 262),
-    "syslog": (103, 116),
-    # memory that belongs to no process: nobody could count it, and the next box would find it
-    "shmget": (29, 194),
-    "semget": (64, 190),
-    "msgget": (68, 186),
-    "mq_open": (240, 180),
-    "memfd_create": (319, 279),
-    "memfd_secret": (447, 447),
-}
+_TABLE = """
+other kinds of sockets than those that a namespace shuts in: socket 41 198
+looking into other processes: ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, kcmp 312 272,
+    pidfd_getfd 438 438, perf_event_open 298 241
+new namespaces, mounts and roots, where all privileges could be had again: unshare 272 97, setns 308 268, mount 165 40,
+    umount2 166 39, pivot_root 155 41, chroot 161 51, open_tree 428 428, fsopen 430 430, mount_setattr 442 442,
+    open_by_handle_at 304 265
+parts of the kernel that no namespace separates, or that have been broken into often: add_key 248 217,
+    request_key 249 218, keyctl 250 219, bpf 321 280, userfaultfd 323 282, io_uring_setup 425 425,
+    fanotify_init 300 262, syslog 103 116
+memory that belongs to no process, which nobody could count and the next box would find: shmget 29 194, semget 64 190,
+    msgget 68 186, mq_open 240 180, memfd_create 319 279, memfd_secret 447 447
+"""  # each with its numbers on x86_64 and on aarch64
+REFUSED = {name: (int(x86), int(arm)) for name, x86, arm in re.findall(r"(\w+) (\d+) (\d+)", _TABLE)}
 MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}  # name in the kernel's audit, column above
 CLONE, CLONE3 = (56, 220), 435
 NEW_NAMESPACES = 0x7E020000  # clone's flags

@@ -2,8 +2,8 @@
 
 `python -m boxed.zygote FD LIMITS`, in bubblewrap. Messages on FD, a socket of packets:
 
-    box                with two descriptors, the box's line and its log    -> ended REASON, once it is gone
-    used SECONDS       CPU seconds since that moment of the clock          -> used SECONDS
+    box                with a descriptor, the box's line          -> ended REASON, once it is gone
+    used SECONDS       CPU seconds since that moment of the clock -> used SECONDS
     end                ends the box
 
 As the first process of its namespace it hears no signal from inside, and all end with it; it ends with the socket.
@@ -40,16 +40,15 @@ def main(descriptor: int, limits: dict[str, int]) -> None:
     control = socket.socket(fileno=descriptor)
     control.send(b"ready")
     while True:
-        message, files, *_ = socket.recv_fds(control, 4096, 2)
+        message, lines, *_ = socket.recv_fds(control, 4096, 1)
         if not message:
             os._exit(0)
-        if not files:  # to a box that has just ended
+        if not lines:  # to a box that has just ended
             continue
         box = os.fork()
         if box == 0:
-            become_box(limits, *files)
-        for file in files:
-            os.close(file)
+            become_box(limits, *lines)
+        os.close(*lines)
         reason = Watch(box, control, limits).until_it_ends()
         clean_up()
         control.send(f"ended {reason}".encode())
@@ -65,13 +64,13 @@ def gather_pages() -> None:
                 libc.madvise(ctypes.c_void_p(page), ctypes.c_size_t(HUGE_PAGE), COLLAPSE)
 
 
-def become_box(limits: dict[str, int], line: int, log: int) -> None:
-    """Goes on as a box: with its line, its log, its limits, and nothing else."""
+def become_box(limits: dict[str, int], line: int) -> None:
+    """Goes on as a box: with its line, its limits, and nothing else."""
     try:
         os.setsid()
-        os.dup2(log, 1), os.dup2(log, 2)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 0), os.dup2(nothing, 1), os.dup2(nothing, 2)
         line = os.dup2(line, 3)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.closerange(4, 1 << 16)
         prctl(DUMPABLE, 1, 0, 0, 0)
         prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
@@ -81,8 +80,7 @@ def become_box(limits: dict[str, int], line: int, log: int) -> None:
             kind = getattr(resource, f"RLIMIT_{name}")
             _, most = resource.getrlimit(kind)
             resource.setrlimit(kind, (min(amount, most),) * 2 if most != resource.RLIM_INFINITY else (amount, amount))
-    except BaseException as problem:
-        os.write(2, f"A box could not be closed: {problem}".encode())
+    except BaseException:
         os._exit(1)
     serve(socket.socket(fileno=line), most=limits["reply_bytes"])
 
