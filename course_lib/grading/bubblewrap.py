@@ -16,17 +16,8 @@ from course_lib.grading import boxed
 BOXED = Path(boxed.__file__).parent
 INSIDE = "/course"  # where the package `boxed` is found
 FIRST_USER, USERS = 60_001, 500  # of nobody: root's sandboxes run as one of these
-SYSTEM = (
-    "/usr/lib",
-    "/usr/lib32",
-    "/usr/lib64",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/etc/ld.so.cache",
-    "/nix/store",
-    "/sys/kernel/mm/transparent_hugepage",
-)
+SYSTEM = "/usr/lib /usr/lib32 /usr/lib64 /lib /lib32 /lib64 /etc/ld.so.cache /nix/store".split()
+SYSTEM += ["/sys/kernel/mm/transparent_hugepage"]  # where the C library asks whether there are any
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 EXCHANGES = ("/usr/local/share/nbgrader", "/usr/share/nbgrader", "/srv/nbgrader")
 SETTINGS = {
@@ -73,8 +64,7 @@ def command(control: int, filter_: int, limits: str, disk: int, *, hidden: Itera
         "PYTHONPATH": ":".join([INSIDE, *(str(inside(path)) for path in libraries)]),
         "USER": "student",  # torch asks for a name, and there is no list of users
     }
-    for name, value in environment.items():
-        options += ["--setenv", name, value]
+    options += [option for name, value in environment.items() for option in ("--setenv", name, value)]
     # -S: no site, whose .pth files name folders of the instructor's; -P: no module from the working folder
     run = [str(python), "-S", "-P", "-m", "boxed.zygote", str(control), limits]
     return [str(shutil.which("bwrap")), *options, "--", *as_nobody(), *run]
@@ -128,21 +118,16 @@ def bind(path: Path) -> list[str]:
 
 def parents(path: Path) -> list[str]:
     """Options that make the folders above a path; bubblewrap itself would shut them to all but root."""
-    options = []
-    for folder in reversed(path.parents[:-1]):
-        options += ["--perms", "0755", "--dir", str(folder)]
-    return options
+    folders = reversed(path.parents[:-1])
+    return [option for folder in folders for option in ("--perms", "0755", "--dir", str(folder))]
 
 
 def covered(hidden: Iterable[Path], visible: Iterable[Path]) -> list[Path]:
     """The folders of ours and of the instructor's that lie in what is visible inside."""
     ours = Path(course_lib.__file__).parent
     secret = [ours, ours.parent / "notebooks", *map(Path, EXCHANGES), *hidden]
-    if "COURSE_ASSIGNMENTS" in os.environ:
-        secret.append(Path(os.environ["COURSE_ASSIGNMENTS"]))
-    visible = [path.resolve() for path in visible]
-    found = [path.resolve() for path in secret if path.is_dir()]
-    return [path for path in dict.fromkeys(found) if any(path.is_relative_to(folder) for folder in visible)]
+    found = dict.fromkeys(path.resolve() for path in secret if path.is_dir())
+    return [path for path in found if any(path.is_relative_to(folder.resolve()) for folder in visible)]
 
 
 def as_nobody() -> list[str]:

@@ -23,6 +23,7 @@ from course_lib.grading.judge import Verdict, judge, lost_verdict
 from course_lib.grading.sandbox import SandboxError, Zygote
 from course_lib.grading.spec import AssignmentFiles
 from course_lib.grading.wording import one_line
+from course_lib.training.parallel import usable_cores
 
 SECONDS_TO_CONNECT = 5
 KEPT = "What was graded so far is kept; start again."
@@ -70,7 +71,7 @@ def executor(
         with _client(cluster) as client:
             yield client.get_executor(pure=False), 2 * sum(client.nthreads().values())
         return
-    count = workers or _cores()
+    count = workers or usable_cores()
     with ProcessPoolExecutor(count, _context(), _begin, (trusted, hidden)) as pool:
         try:
             for _ in range(count):
@@ -176,7 +177,3 @@ def _zygote(trusted: bool, hidden: Path) -> Zygote:
     if trusted not in kept:
         kept[trusted] = Zygote(trusted=trusted, hidden=(hidden,))
     return kept[trusted]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
