@@ -439,10 +439,11 @@ def main() -> None:
     except CannotStart as problem:
         said = str(problem)
     except ModuleNotFoundError as missing:
-        if missing.name not in OF_INSTRUCTORS:
+        package = (missing.name or "").partition(".")[0]
+        if package not in OF_INSTRUCTORS:
             raise
         said = (
-            f"This needs {missing.name}, which is not installed here. In the folder of the course this installs it and "
+            f"This needs {package}, which is not installed here. In the folder of the course this installs it and "
             f"goes on: python3 course.py {shlex.join(sys.argv[1:])}   (or, into another environment: pip install "
             "--editable '.[instructor]')"
         )

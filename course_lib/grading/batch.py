@@ -21,7 +21,6 @@ from course_lib.grading.folders import (
     assignments_folder,
     grading_lock,
     instructor_key,
-    need_nbgrader,
     read_config,
     storable,
     submitted_at,
@@ -60,13 +59,9 @@ def grade(
     do, for an unknown or unreleased assignment, no submissions, a missing sandbox, and another grader at work.
     """
     folders = assignments_folder(folder)
-    try:
-        files = read_assignment(folders.root, name)
-    except ValueError as problem:
-        raise CannotStart(str(problem)) from None
+    files = read_assignment(folders.root, name)
     if not trusted and cluster is None and (problem := bubblewrap.problem()):
         raise CannotStart(refusal(problem))
-    need_nbgrader(f"grade {name}")
     with executor(workers=workers, cluster=cluster, hidden=folders.root, trusted=trusted) as (pool, width):
         from course_lib.grading.gradebook import Gradebook  # which takes its time, in which the workers start
         from course_lib.grading.summary import print_summary

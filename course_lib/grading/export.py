@@ -50,10 +50,7 @@ def export(
     if layout not in IDENTIFIERS:
         raise CannotStart(f"There is no layout {layout!r}. There are: {', '.join(IDENTIFIERS)}.")
     folders = assignments_folder(folder)
-    try:
-        title = load(read_assignment(folders.root, name)).assignment.title
-    except ValueError as problem:
-        raise CannotStart(str(problem)) from problem
+    title = load(read_assignment(folders.root, name)).assignment.title
     rows = scores(folders.gradebook, name)
     if not rows:
         raise CannotStart(f"Nobody has been graded in assignment {name} yet. Run first: course grade {name}")

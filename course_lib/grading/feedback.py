@@ -36,10 +36,7 @@ def feedback(name: str, folder: Path | None = None, student: str | None = None) 
     nobody has been graded.
     """
     folders = assignments_folder(folder)
-    try:
-        files = read_assignment(folders.root, name)
-    except ValueError as problem:
-        raise CannotStart(str(problem)) from problem
+    files = read_assignment(folders.root, name)
     rows = [row for row in scores(folders.gradebook, name) if student in (None, row.student)]
     if not rows:
         who = "Nobody has" if student is None else f"{student!r} has not"

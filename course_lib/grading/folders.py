@@ -4,7 +4,6 @@ import os
 import re
 import secrets
 import stat
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,18 +76,6 @@ def assignments_folder(chosen: str | os.PathLike | None = None) -> Folders:
     return Folders(root=root)
 
 
-def need_nbgrader(command: str) -> None:
-    """Raises CannotStart, saying how to install them, if nbgrader and what else instructors need are not there."""
-    try:
-        import filelock  # noqa: F401
-        import nbgrader  # noqa: F401
-    except ImportError as error:
-        raise CannotStart(
-            f"nbgrader is not installed here ({error}). In the folder of the course this installs it and goes on: "
-            f"python3 course.py {command}   (or, into another environment: pip install --editable '.[instructor]')"
-        ) from error
-
-
 def read_config(course_directory: Path | None):
     """nbgrader's settings as a traitlets Config: those of Jupyter's folders and, with more weight, the course's own.
 
@@ -108,17 +95,6 @@ def read_config(course_directory: Path | None):
                     f"{Path(place) / CONFIG} cannot be read: {type(error).__name__}: {error}. Correct that line."
                 ) from error
     return config
-
-
-@contextmanager
-def programs_on_path() -> Iterator[None]:
-    """Lets nbgrader find the programs of its own environment (alembic, for a new gradebook), activated or not."""
-    before = os.environ.get("PATH", "")
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before])
-    try:
-        yield
-    finally:
-        os.environ["PATH"] = before
 
 
 def instructor_key(folders: Folders) -> bytes:

@@ -48,14 +48,14 @@ def prove(name: str, *, folder: str | os.PathLike | None = None, workers: int | 
     """
     folders = assignments_folder(folder)
     found: list[str] = []
+    files = read_assignment(folders.root, name)
+    loaded = load(files)
+    planned = trials(loaded)
     try:
-        files = read_assignment(folders.root, name)
-        loaded = load(files)
-        planned = trials(loaded)
         for line, deviations in run_trials(planned, files, workers=workers):
             print(line)
             found += deviations
-    except (ValueError, SandboxError) as problem:
+    except SandboxError as problem:
         raise CannotStart(str(problem)) from None
     tasks = loaded.assignment.tasks
     found += [line for task in tasks for line in unproved(task)]

@@ -2,11 +2,15 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+from nbgrader.api import Gradebook
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import CheckCellMetadata, ComputeChecksums, SaveCells
 
 from course_lib.data.place import CannotStart
 from course_lib.grading.exchange import find_exchange, publish
@@ -15,8 +19,6 @@ from course_lib.grading.folders import (
     Folders,
     assignments_folder,
     grading_lock,
-    need_nbgrader,
-    programs_on_path,
     read_config,
     write_whole,
 )
@@ -34,19 +36,12 @@ def release(name: str, *, folder: Path | None = None) -> int:
     Grades that are there stay. With a solution or a hidden check in any of its files nothing is released. Raises
     CannotStart, saying why, if there is no release.
     """
-    need_nbgrader(f"assign release {name}")
-    from nbgrader.coursedir import CourseDirectory
-    from nbgrader.preprocessors import ComputeChecksums
-
     folders = assignments_folder(folder)
     exchange = find_exchange(folders.root)
     directory = CourseDirectory(config=read_config(folders.root), root=str(folders.root))
-    try:
-        files = read_assignment(folders.root, name)
-        loaded = load(files)
-        notebook = student_version(files.source_notebook, f"source/{files.name}/{files.notebook}.ipynb")
-    except ValueError as problem:
-        raise CannotStart(f"{problem} Nothing was released.") from None
+    files = read_assignment(folders.root, name)
+    loaded = load(files)
+    notebook = student_version(files.source_notebook, f"source/{files.name}/{files.notebook}.ipynb")
     file, place = f"{files.notebook}.ipynb", folders.release(name)
     with grading_lock(folders), tempfile.TemporaryDirectory(prefix=".release-", dir=folders.root) as scratch:
         made = Path(scratch) / "new"
@@ -91,14 +86,13 @@ def register(notebook: nbformat.NotebookNode, files: AssignmentFiles, folders: F
 
     Raises CannotStart with nbgrader's own words if it refuses, such as another cell where there are submissions.
     """
-    from nbgrader.api import Gradebook
-    from nbgrader.preprocessors import CheckCellMetadata, SaveCells
-
     url, new = f"sqlite:///{folders.gradebook}", not folders.gradebook.exists()
     names = {"assignment": files.name, "notebook": files.notebook, "db_url": url}
     try:
         CheckCellMetadata().preprocess(notebook, {})
-        with programs_on_path(), Gradebook(url, course) as book:
+        programs = str(Path(sys.executable).parent)  # alembic among them, by which nbgrader makes a new gradebook
+        os.environ["PATH"] = os.pathsep.join([programs, os.environ.get("PATH", "")])
+        with Gradebook(url, course) as book:
             assignment = book.update_or_create_assignment(files.name)
             others = [part.name for part in assignment.notebooks if part.name != files.notebook]
             if others and assignment.submissions:

@@ -8,18 +8,17 @@ the judge's side:
 
 import functools
 import hashlib
-import json
 import math
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any
 
+from course_lib.data.place import CannotStart
 from course_lib.grading.folders import Folders
-from course_lib.grading.stripped import clear_solution
+from course_lib.grading.stripped import read_notebook, student_version, tags_of
 from course_lib.tasks import Task
 from course_lib.tasks import __file__ as tasks_file
 
@@ -48,13 +47,13 @@ class Assignment:
     def __post_init__(self) -> None:
         if not self.tasks:
             raise ValueError(f"assignment {self.name!r} has no task")
-        _only_once([task.name for task in self.tasks], f"assignment {self.name!r} has two tasks")
+        _only_once([task.name for task in self.tasks], f"assignment {self.name!r} has two tasks with the name")
         for task in self.tasks:
             if not _GRADE_ID.fullmatch(task.name):
                 raise ValueError(f"a task's name has letters, digits, _ and - only, got {task.name!r}")
             if not task.scored:
                 raise ValueError(f"task {task.name!r} has no check that is worth points: nothing would be judged")
-            _only_once([check.name for check in task.scored], f"task {task.name!r} has two checks")
+            _only_once([check.name for check in task.scored], f"task {task.name!r} has two checks with the name")
             if poor := [check.name for check in task.scored if not 0 < check.points < math.inf]:
                 raise ValueError(f"check {poor[0]!r} needs a positive number of points")
 
@@ -69,7 +68,7 @@ class Assignment:
 
 def _only_once(names: list[str], what: str) -> None:
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{what} with the name {twice[0]!r}")
+        raise ValueError(f"{what} {twice[0]!r}")
 
 
 # files ------------------------------------------------------------------------------------------------------
@@ -123,53 +122,51 @@ def check_cell(task: str) -> str:
 def read_assignment(folder: Path, name: str) -> AssignmentFiles:
     """The files of an assignment in a course directory.
 
-    Raises ValueError for an unknown assignment, a file that is missing, checks that do not load, and a notebook that
+    Raises CannotStart for an unknown assignment, a file that is missing, checks that do not load, and a notebook that
     does not fit them.
     """
     folders = Folders(root=Path(folder))
     if name not in folders.assignments() or not _GRADE_ID.fullmatch(name):
         known = ", ".join(folders.assignments()) or "none"
-        raise ValueError(f"There is no assignment {name!r} in {folders.root / 'source'}; there is: {known}.")
-    checks = folders.hidden(name) / FILE
-    if not checks.is_file():
-        raise ValueError(f"Assignment {name} has no hidden checks: {checks} is missing.")
-    text = checks.read_bytes()
-    notebook = folders.source(name) / f"{_run_checks_file(name, text).notebook}.ipynb"
-    if not notebook.is_file():
-        raise ValueError(f"{checks} is for the notebook {notebook.stem!r}, but {notebook} is missing.")
-    files = AssignmentFiles(name=name, notebook=notebook.stem, source_notebook=notebook.read_bytes(), checks=text)
-    load(files)
+        raise CannotStart(f"There is no assignment {name!r} in {folders.root / 'source'}; there is: {known}.")
+    try:
+        checks = (folders.hidden(name) / FILE).read_bytes()
+        notebook = folders.source(name) / f"{_run_checks_file(name, checks).notebook}.ipynb"
+        files = AssignmentFiles(name=name, notebook=notebook.stem, source_notebook=notebook.read_bytes(), checks=checks)
+        load(files)
+    except OSError as problem:
+        raise CannotStart(f"Assignment {name} is not complete: {problem.filename}: {problem.strerror}.") from problem
+    except ValueError as problem:
+        raise CannotStart(str(problem)) from problem
     return files
 
 
 @functools.lru_cache(maxsize=8)
 def load(files: AssignmentFiles) -> LoadedAssignment:
-    """The assignment in these files. Raises ValueError if checks and notebook do not fit each other."""
+    """The assignment in these files. Raises ValueError if they cannot be read or released, or do not fit each other."""
     assignment = _run_checks_file(files.name, files.checks)
     place = f"source/{files.name}/{files.notebook}.ipynb"
-    if (assignment.name, assignment.notebook) != (files.name, files.notebook):
-        raise ValueError(
-            f"hidden/{files.name}/{FILE} is for assignment {assignment.name!r} and notebook "
-            f"{assignment.notebook!r}, but these are the files of {files.name!r} and {files.notebook!r}."
-        )
+    source, students = read_notebook(files.source_notebook, place), student_version(files.source_notebook, place)
+    named = [both for both in zip(source.cells, students.cells, strict=True) if tags_of(both[0]).get("grade_id")]
+    _only_once([tags_of(cell)["grade_id"] for cell, _ in named], f"{place} has two cells with the grade_id")
     cells: list[Cell] = []
+    stubs: dict[str, str] = {}
     points: dict[str, float] = {}
     manual: dict[str, float] = {}
-    seen: set[str] = set()
-    for grade_id, tags, is_code, source in _nbgrader_cells(files.source_notebook, place):
-        if grade_id in seen:
-            raise ValueError(f"{place} has two cells with the grade_id {grade_id!r}; nbgrader needs each only once.")
-        seen.add(grade_id)
-        grade, solution = bool(tags.get("grade")), bool(tags.get("solution"))
-        if grade:
+    for cell, released in named:
+        tags = tags_of(cell)
+        grade_id, solution = tags["grade_id"], tags.get("solution")
+        if tags.get("grade"):
             (manual if solution else points)[grade_id] = float(tags.get("points", 0))
-        elif is_code and (solution or tags.get("locked")):
-            cells.append(Cell(grade_id=grade_id, kind="solution" if solution else "setup", source=source))
-    _check_fit(assignment, cells, points, place)
-    try:
-        stubs = {cell.grade_id: clear_solution(cell.source) for cell in cells if cell.kind == "solution"}
-    except ValueError as problem:
-        raise ValueError(f"{place}: {problem}.") from None
+        elif cell.cell_type == "code" and (solution or tags.get("locked")):
+            cells.append(Cell(grade_id=grade_id, kind="solution" if solution else "setup", source=cell.source))
+            stubs |= {grade_id: released.source} if solution else {}
+    asked = {_in_words(task.name) for task in assignment.tasks}
+    asked |= {_in_words(check_cell(task.name), task.points) for task in assignment.tasks}
+    there = set(map(_in_words, stubs)) | {_in_words(name, number) for name, number in points.items()}
+    if asked != there:
+        missing, extra = (", ".join(sorted(cells)) or "nothing" for cells in (asked - there, there - asked))
+        raise ValueError(f"{place} does not fit the tasks in {FILE}. It lacks: {missing}. It has too much: {extra}.")
     return LoadedAssignment(
         assignment=assignment,
         cells=tuple(cells),
@@ -179,34 +176,9 @@ def load(files: AssignmentFiles) -> LoadedAssignment:
     )
 
 
-def _check_fit(assignment: Assignment, cells: list[Cell], points: dict[str, float], place: str) -> None:
-    solutions = {cell.grade_id for cell in cells if cell.kind == "solution"}
-    tasks = {task.name for task in assignment.tasks}
-    if missing := sorted(tasks - solutions):
-        raise ValueError(f"{place} has no solution cell {missing[0]!r}, but tasks.py has a task of that name.")
-    if extra := sorted(solutions - tasks):
-        raise ValueError(f"{place} has a solution cell {extra[0]!r}, but tasks.py has no task of that name.")
-    if extra := sorted(points.keys() - {check_cell(task) for task in tasks}):
-        raise ValueError(f"{place} gives points to the cell {extra[0]!r}, which belongs to no task of tasks.py.")
-    for task in assignment.tasks:
-        cell = check_cell(task.name)
-        if cell not in points:
-            raise ValueError(f"{place} has no cell {cell!r} (grade: true, solution: false) for the task's points.")
-        if not math.isclose(points[cell], task.points):
-            raise ValueError(
-                f"The checks of task {task.name!r} give {task.points:g} points, but the cell {cell!r} in {place} says "
-                f"{points[cell]:g}. Make them agree."
-            )
-
-
-def _nbgrader_cells(notebook: bytes, place: str) -> Iterator[tuple[str, Mapping[str, Any], bool, str]]:
-    try:
-        for cell in json.loads(notebook)["cells"]:
-            tags = cell["metadata"].get("nbgrader")
-            if tags and tags.get("grade_id"):
-                yield tags["grade_id"], tags, cell["cell_type"] == "code", "".join(cell["source"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{place} cannot be read as a notebook: {type(error).__name__}: {error}") from error
+def _in_words(cell: str, points: float | None = None) -> str:
+    """A cell for a task as nbgrader's Create Assignment calls it."""
+    return f"autograded answer {cell!r}" if points is None else f"autograded tests {cell!r} with {points:g} points"
 
 
 def _run_checks_file(name: str, text: bytes) -> Assignment:
@@ -218,8 +190,8 @@ def _run_checks_file(name: str, text: bytes) -> Assignment:
     except Exception as error:
         raise ValueError(f"{place} does not load: {type(error).__name__}: {error}") from error
     assignment = module.__dict__.get("ASSIGNMENT")
-    if not isinstance(assignment, Assignment):
-        raise ValueError(f"{place} has to define ASSIGNMENT = Assignment(...).")
+    if not isinstance(assignment, Assignment) or assignment.name != name:
+        raise ValueError(f"{place} has to define ASSIGNMENT = Assignment({name!r}, ...).")
     return assignment
 
 

@@ -1,34 +1,49 @@
 """The students' version of an assignment, made from the instructor's source, with the cells that nbgrader makes."""
 
+import re
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
 import nbformat
 
 STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
 WRITTEN_STUB = "YOUR ANSWER HERE"
+SOLUTION_MARKS = ("BEGIN SOLUTION", "END SOLUTION")
 NOT_OURS = ("BEGIN HIDDEN TESTS", "END HIDDEN TESTS", "BEGIN MARK SCHEME", "END MARK SCHEME")
 KEPT_METADATA = ("kernelspec", "language_info")
+
+_REGION = re.compile(
+    r"^([ \t]*).*BEGIN SOLUTION.*\n"
+    r"(?:(?!.*(?:BEGIN|END) SOLUTION).*\n)*"  # the solution
+    r".*END SOLUTION.*$",
+    flags=re.MULTILINE,
+)
+
+
+def read_notebook(source: bytes, place: str) -> nbformat.NotebookNode:
+    """The notebook in these bytes. Raises ValueError, naming `place`, if it cannot be read."""
+    try:
+        return nbformat.reads(source.decode("utf-8"), as_version=4)
+    except Exception as error:
+        raise ValueError(f"{place} cannot be read as a notebook: {type(error).__name__}: {error}") from error
+
+
+def tags_of(cell: nbformat.NotebookNode) -> Mapping[str, Any]:
+    """What nbgrader has noted on a cell."""
+    return cell.metadata.get("nbgrader") or {}
 
 
 def clear_solution(source: str, *, stub: str = STUB) -> str:
     """The cell as it is released: each region from BEGIN SOLUTION to END SOLUTION replaced by the indented stub.
 
-    As nbgrader does it: without such a region the whole cell becomes the stub. Raises ValueError for a region that
-    begins twice or does not end.
+    As nbgrader does it: without such a region the whole cell becomes the stub. Raises ValueError for a mark without its
+    other one.
     """
-    released, inside, cleared = [], False, False
-    for line in source.split("\n"):
-        if "BEGIN SOLUTION" in line:
-            if inside:
-                raise ValueError("a second BEGIN SOLUTION stands before the END SOLUTION of the first")
-            inside = cleared = True
-            indent = line[: len(line) - len(line.lstrip())]
-            released += [indent + part for part in stub.split("\n")]
-        elif "END SOLUTION" in line:
-            inside = False
-        elif not inside:
-            released.append(line)
-    if inside:
-        raise ValueError("a BEGIN SOLUTION has no END SOLUTION")
-    return "\n".join(released) if cleared else stub
+    released, regions = _REGION.subn(lambda region: textwrap.indent(stub, region[1]), source)
+    if any(mark in released for mark in SOLUTION_MARKS):
+        raise ValueError("a BEGIN SOLUTION or END SOLUTION stands without the other")
+    return released if regions else stub
 
 
 def student_version(source: bytes, place: str) -> nbformat.NotebookNode:
@@ -37,32 +52,28 @@ def student_version(source: bytes, place: str) -> nbformat.NotebookNode:
     Raises ValueError, naming `place`, if it cannot be read, if a solution has no end or stands in another cell, or if
     there are hidden tests in it.
     """
-    try:
-        notebook = nbformat.reads(source.decode("utf-8"), as_version=4)
-    except Exception as error:
-        raise ValueError(f"{place} cannot be read as a notebook: {type(error).__name__}: {error}") from error
+    notebook = read_notebook(source, place)
     kept = {key: notebook.metadata[key] for key in KEPT_METADATA if key in notebook.metadata}
     notebook.metadata = nbformat.NotebookNode(kept)
     for number, cell in enumerate(notebook.cells, start=1):
-        tags = cell.metadata.get("nbgrader", {})
+        tags = tags_of(cell)
         cell.metadata = nbformat.NotebookNode({"nbgrader": tags} if tags else {})
-        solution = bool(tags.get("solution"))
         if mark := next((mark for mark in NOT_OURS if mark in cell.source), None):
             raise ValueError(
                 f"{place}: cell {number} holds nbgrader's mark {mark!r}. The judge does not look into cells: hidden "
                 "checks belong into hidden/, and what a written answer is marked for into its solution."
             )
-        if not solution and ("BEGIN SOLUTION" in cell.source or "END SOLUTION" in cell.source):
-            raise ValueError(f"{place}: cell {number} holds a solution, but is no solution cell.")
-        if solution:
+        if tags.get("solution"):
             try:
                 cell.source = clear_solution(cell.source, stub=STUB if cell.cell_type == "code" else WRITTEN_STUB)
             except ValueError as problem:
                 raise ValueError(f"{place}, cell {tags.get('grade_id')!r}: {problem}.") from None
+        elif any(mark in cell.source for mark in SOLUTION_MARKS):
+            raise ValueError(f"{place}: cell {number} holds a solution, but is no solution cell.")
+        elif tags.get("grade") or tags.get("locked"):
+            cell.metadata["editable"] = False
         if tags:
             cell.metadata["deletable"] = False
-            if not solution and (tags.get("grade") or tags.get("locked")):
-                cell.metadata["editable"] = False
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     return notebook

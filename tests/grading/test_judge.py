@@ -225,27 +225,30 @@ def test_files_that_fit_are_loaded(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"checks": None}, "has no hidden checks"),
+        ({"checks": None}, "is not complete: .*tasks.py: No such file"),
         ({"checks": "1 / 0"}, "does not load: ZeroDivisionError"),
         ({"checks": "ASSIGNMENT = 3"}, "has to define ASSIGNMENT"),
-        ({"checks": CHECKS.replace('"01"', '"02"')}, "is for assignment '02'"),
-        ({"checks": CHECKS.replace('"small"', '"large"')}, "large.ipynb is missing"),
-        ({"leave_out": "halve"}, "no solution cell 'halve'"),
-        ({"leave_out": "check-halve"}, "no cell 'check-halve'"),
-        ({"extra": [solution("third", "x = 1")]}, "a solution cell 'third'"),
-        ({"extra": [check("check-third", "", 1)]}, "gives points to the cell 'check-third'"),
+        ({"checks": CHECKS.replace('"01"', '"02"')}, r"has to define ASSIGNMENT = Assignment\('01'"),
+        ({"checks": CHECKS.replace('"small"', '"large"')}, "is not complete: .*large.ipynb: No such file"),
+        ({"leave_out": "halve"}, "lacks: autograded answer 'halve'. It has too much: nothing"),
+        ({"leave_out": "check-halve"}, "lacks: autograded tests 'check-halve' with 1 points. It has too much: nothing"),
+        ({"extra": [solution("third", "x = 1")]}, "lacks: nothing. It has too much: autograded answer 'third'"),
+        ({"extra": [check("check-third", "", 1)]}, "too much: autograded tests 'check-third'"),
         ({"extra": [setup("setup", "")]}, "two cells with the grade_id 'setup'"),
         ({"source": "{"}, "cannot be read as a notebook"),
-        ({"checks": CHECKS.replace(", 2),", ", 7),")}, "give 8 points, but the cell 'check-double' .* says 3"),
-        ({"extra": [cell("x", source="### BEGIN SOLUTION", locked=True)]}, None),
+        (
+            {"checks": CHECKS.replace(", 2),", ", 7),")},
+            "lacks: .*'check-double' with 8 points. It has too much: .*'check-double' with 3",
+        ),
+        (
+            {"extra": [cell("x", source="### BEGIN SOLUTION", locked=True)]},
+            "cell 7 holds a solution, but is no solution",
+        ),
     ],
 )
 def test_files_that_do_not_fit_each_other_are_told_apart(tmp_path, options, said):
     folder = small_course(tmp_path, **options)
-    if said is None:
-        read_assignment(folder, "01")
-        return
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(CannotStart, match=said):
         read_assignment(folder, "01")
 
 
@@ -276,7 +279,7 @@ def test_the_hash_changes_with_notebook_and_checks():
 def test_solutions_are_cleared_as_nbgrader_does_it():
     assert clear_solution("x = 1") == STUB
     assert clear_solution("a\n  ### BEGIN SOLUTION\n  b\n  ### END SOLUTION\nc", stub="S") == "a\n  S\nc"
-    for text in ("### BEGIN SOLUTION", "### BEGIN SOLUTION\n### BEGIN SOLUTION"):
+    for text in ("### BEGIN SOLUTION", "### END SOLUTION", 2 * "### BEGIN SOLUTION\n" + "### END SOLUTION"):
         with pytest.raises(ValueError, match="BEGIN SOLUTION"):
             clear_solution(text)
     assert notebook(source_cells())

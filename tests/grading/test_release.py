@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import stat
-import sys
 from pathlib import Path
 
 import pytest
@@ -256,7 +255,7 @@ def test_points_that_do_not_agree_are_refused_before_anything_is_made(tmp_path):
     notebook["cells"][2]["metadata"]["nbgrader"]["points"] = 5
     write_source(folders, notebook)
     before = everything(folders)
-    with pytest.raises(CannotStart, match="give 3 points, but the cell 'check-add' .* says 5.* Nothing was released"):
+    with pytest.raises(CannotStart, match="lacks: .*'check-add' with 3 points.*'check-add' with 5 points"):
         release(NAME, folder=folders.root)
     assert everything(folders) == before
 
@@ -264,12 +263,6 @@ def test_points_that_do_not_agree_are_refused_before_anything_is_made(tmp_path):
 def test_an_unknown_assignment_is_refused_with_those_that_there_are(course):
     with pytest.raises(CannotStart, match=f"There is no assignment '8' .* there is: {NAME}"):
         release("8", folder=course.root)
-
-
-def test_without_nbgrader_it_says_how_to_install_it(course, monkeypatch):
-    monkeypatch.setitem(sys.modules, "nbgrader", None)
-    with pytest.raises(CannotStart, match=f"python3 course.py assign release {NAME}"):
-        release(NAME, folder=course.root)
 
 
 # ------------------------------------------------------------------------------------------------ the exchange
