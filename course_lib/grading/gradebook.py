@@ -8,7 +8,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -90,7 +90,7 @@ class Score:
         return self.verdict is not None and self.verdict["sandbox"] != SANDBOXED
 
 
-class Gradebook:
+class Gradebook(AbstractContextManager):
     """The gradebook of a course directory, opened for one notebook of one assignment; closes at the end of `with`.
 
     `config` is the course directory's nbgrader configuration: how lateness is punished. Raises CannotStart if the
@@ -112,17 +112,15 @@ class Gradebook:
             cells = [(part.grade_cells, part.solution_cells) for part in self._assignment.notebooks]
             self._graded: list[GradeCell] = [cell for graded, _ in cells for cell in graded]
             self._solutions: list[SolutionCell] = [cell for _, solutions in cells for cell in solutions]
+            ids = [part.id for part in self._assignment.notebooks]
             order = select(SourceCell.name, SourceCell.source).order_by(literal_column("source_cell.rowid"))
-            self._released = dict(self._db.execute(order.where(SourceCell.notebook_id.in_(self._ids))).all())
+            self._released = dict(self._db.execute(order.where(SourceCell.notebook_id.in_(ids))).all())
         except DatabaseError as error:
             raise CannotStart(
                 f"{database} cannot be read as a gradebook ({error.orig}). Restore it from a copy; after an update of "
                 "nbgrader, make a copy and run: nbgrader db upgrade"
             ) from error
         self._late = _late_plugin(config or Config(), database.parent)
-
-    def __enter__(self) -> "Gradebook":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._nbgrader.close()
@@ -167,10 +165,6 @@ class Gradebook:
     def _db(self):
         return self._nbgrader.db
 
-    @property
-    def _ids(self) -> list[str]:
-        return [notebook.id for notebook in self._assignment.notebooks]
-
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All of it or nothing. Raises CannotStart where the file cannot be written."""
@@ -187,7 +181,12 @@ class Gradebook:
             raise
 
     def _record(self, verdict: Verdict, written: Mapping[str, str], moment: datetime | None) -> None:
-        submission, notebook = self._find_or_add(verdict["student"])
+        student = verdict["student"]
+        if self._db.get(Student, student) is None:
+            self._db.add(Student(id=student))
+        submission = self._one(SubmittedAssignment, assignment_id=self._assignment.id, student_id=student)
+        facts = {"notebook_id": self._notebook.id, "assignment_id": submission.id}
+        notebook = self._one(SubmittedNotebook, **facts, flagged=False)
         if moment is not None:
             submission.timestamp = moment
         solutions = {cell.name for cell in self._solutions}
@@ -201,21 +200,14 @@ class Gradebook:
                 changed = cell.name not in before or now[cell.name] != before[cell.name]
                 _set_written(grades[cell.id], answered=given[cell.name] is not None, changed=changed)
             else:
-                _set_judged(grades[cell.id], _judged(verdict, cell))
+                task = verdict["tasks"].get(cell.name.removeprefix(CHECK_PREFIX))
+                _set_judged(grades[cell.id], task, most=float(cell.max_score))
         comments = self._of_cells(Comment, notebook.id, self._solutions)
         for cell in self._solutions:
             comments[cell.id].auto_comment = _comment(verdict, cell.name, given)
         notebook.late_submission_penalty = self._penalty(submission, grades.values())
         self._db.execute(delete(VERDICTS).where(VERDICTS.c.notebook_id == notebook.id))
         self._db.execute(insert(VERDICTS).values(notebook_id=notebook.id, written=now, verdict=verdict))
-
-    def _find_or_add(self, student: str) -> tuple[SubmittedAssignment, SubmittedNotebook]:
-        if self._db.get(Student, student) is None:
-            self._db.add(Student(id=student))
-        return (
-            submission := self._one(SubmittedAssignment, assignment_id=self._assignment.id, student_id=student),
-            self._one(SubmittedNotebook, notebook_id=self._notebook.id, assignment_id=submission.id, flagged=False),
-        )
 
     def _one(self, kind: type, **facts: Any) -> Any:
         """The row with these facts, added if there is none yet."""
@@ -369,13 +361,9 @@ def _counted(grade: Grade) -> float:
     return 0.0 if score is None else score + (grade.extra_credit or 0.0)
 
 
-def _judged(verdict: Verdict, cell: GradeCell) -> float:
+def _set_judged(grade: Grade, task: Verdict | None, *, most: float) -> None:
     """The judge's points for a check cell, within 0 and what was released; 0 for a cell that no task belongs to."""
-    task = verdict["tasks"].get(cell.name.removeprefix(CHECK_PREFIX), {})
-    return min(max(float(task.get("points", 0.0)), 0.0), float(cell.max_score))
-
-
-def _set_judged(grade: Grade, number: float) -> None:
+    number = min(max(float(task["points"]), 0.0), most) if task else 0.0
     overruled = grade.manual_score is not None
     grade.needs_manual_grade = overruled and (grade.needs_manual_grade or grade.auto_score != number)
     grade.auto_score = number
