@@ -21,12 +21,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil
 from torch import Tensor
 
 from course_lib.grading import bubblewrap, seccomp
-from course_lib.grading.boxed.wire import Handle, WireError, arrays_in, pack, receive
+from course_lib.grading.boxed.wire import Handle, WireError, pack, receive
 from course_lib.tasks.core import Gradients
 
 START_SECONDS = 120  # at most for loading torch
@@ -198,7 +197,7 @@ class Box(contextlib.AbstractContextManager):
 
     def uses(self, sources: Sequence[str], names: Sequence[Sequence[str]]) -> list[Any]:
         """Where each source uses one of its names (see `worker.uses`); asked of a box in which nothing has run yet."""
-        found = self._ask("uses", 20, sources=list(sources), names=[list(some) for some in names]).get("value")
+        found = self._ask("uses", 20, sources=list(sources), names=[list(some) for some in names])
         return found if isinstance(found, list) and len(found) == len(names) else [None] * len(names)
 
     def call(
@@ -212,24 +211,16 @@ class Box(contextlib.AbstractContextManager):
     ) -> Any:
         """What a function of the student's returns, or a handle on it if it shall stay in the box (`keep`).
 
-        Handles may be among the arguments. Arrays that the function overwrites are overwritten here, too.
+        Handles may be among the arguments. A function that overwrites an array among them is a StudentError.
         """
-        reply = self._ask("call", seconds, target=target, method=method, keep=keep, args=list(args), kwargs=kwargs)
-        given, changed = list(arrays_in([list(args), kwargs])), reply.get("changed")
-        for place, value in changed.items() if isinstance(changed, dict) else ():
-            if not (type(place) is int and 0 <= place < len(given) and _is_like(value, given[place])):
-                raise self._end("protocol")
-            if isinstance(value, Tensor):
-                given[place].data = value
-            else:
-                given[place][...] = value
-        if keep and not isinstance(reply.get("value"), Handle):
+        value = self._ask("call", seconds, target=target, method=method, keep=keep, args=list(args), kwargs=kwargs)
+        if keep and not isinstance(value, Handle):
             raise self._end("protocol")
-        return reply.get("value")
+        return value
 
     def parameters(self, handle: Handle, *, seconds: float = 5) -> dict[str, Tensor]:
         """The parameters and buffers of a module in the box, by name."""
-        value = self._ask("parameters", seconds, handle=handle).get("value")
+        value = self._ask("parameters", seconds, handle=handle)
         if not _is_named_tensors(value):
             raise StudentError("TypeError", "the module's state is no dictionary of tensors")
         return value
@@ -243,7 +234,7 @@ class Box(contextlib.AbstractContextManager):
     ) -> Gradients:
         """Gradients of <output, output_gradient> with respect to the arguments and, of a module, the parameters."""
         given = {"target": target, "args": list(args), "kwargs": kwargs, "output_gradient": output_gradient}
-        match self._ask("gradients", seconds, **given).get("value"):
+        match self._ask("gradients", seconds, **given):
             case {"inputs": list(inputs), "parameters": dict(parameters)} if len(inputs) == len(args):
                 if all(map(_is_gradient, args, inputs)) and _is_named_tensors(parameters):
                     return Gradients(inputs, parameters)
@@ -269,7 +260,7 @@ class Box(contextlib.AbstractContextManager):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _ask(self, operation: str, seconds: float, **request: Any) -> dict[str, Any]:
+    def _ask(self, operation: str, seconds: float, **request: Any) -> Any:
         if over := self.ended or self.copy_ended:
             raise BoxEnded(over)
         question = pack({"operation": operation, **request}, strict=True)
@@ -290,8 +281,8 @@ class Box(contextlib.AbstractContextManager):
                 raise BoxEnded("exit")
             case {"error": {"kind": str(kind), **told}, **rest} if not rest:
                 raise _student_error(kind, told)
-            case {"value": _, **rest} if rest.keys() <= {"changed"}:
-                return reply
+            case {"value": value, **rest} if not rest:
+                return value
         raise self._end("protocol")
 
     def _read(self, count: int, clocks: Sequence[Clock]) -> bytes:
@@ -423,13 +414,6 @@ def _student_error(kind: str, told: Mapping[str, Any]) -> StudentError:
     texts = [told.get(name) if isinstance(told.get(name), str) else "" for name in ("words", "line")]
     flags = {name: told.get(name) is True for name in ("entered", "unwritten")}
     return StudentError(kind, *texts, **flags)
-
-
-def _is_like(new: Any, old: Tensor | np.ndarray) -> bool:
-    """Whether it can be what became of an array: a tensor, but no array, can be given another shape."""
-    if isinstance(old, np.ndarray):
-        return isinstance(new, np.ndarray) and new.dtype == old.dtype and new.shape == old.shape
-    return isinstance(new, Tensor) and new.dtype == old.dtype
 
 
 def _is_named_tensors(value: Any) -> bool:

@@ -15,6 +15,7 @@ import torch
 
 from course_lib.grading import bubblewrap, sandbox, seccomp
 from course_lib.grading.boxed.wire import Unknown, WireError
+from course_lib.grading.boxed.worker import CHANGED
 from course_lib.grading.sandbox import BoxEnded, Limits, SandboxError, StudentError, Zygote, sandbox_problem
 from tests.grading.conftest import HIDDEN
 
@@ -113,16 +114,15 @@ def test_the_next_box_finds_nothing(zygote):
 
 
 @needs_sandbox
-def test_values_handles_and_changes_cross_the_wall(box):
-    box.load(
-        "import torch\nfrom torch import nn\ndef f(x, *, s='a'):\n    x.add_(1)\n    return x * 2, s, [None, 1.5], {'k': x}"
-    )
-    x = torch.ones(2, 3)
-    product, text, some, named = box.call("f", x, s="b")
-    assert (x == 2).all() and (product == 4).all() and (text, some) == ("b", [None, 1.5]) and (named["k"] == 2).all()
-    box.load("import numpy as np\ndef g(a): a[0] = 9; return a.dtype.name")
-    array = np.zeros(3)
-    assert (box.call("g", array), array.tolist()) == ("float64", [9.0, 0.0, 0.0])
+def test_values_and_handles_cross_the_wall_and_changes_are_told(box):
+    box.load("import torch\nfrom torch import nn\ndef f(x, *, s='a'):\n    return x * 2, s, [None, 1.5], {'k': x}")
+    product, text, some, named = box.call("f", torch.ones(2, 3), s="b")
+    assert (product == 2).all() and (text, some) == ("b", [None, 1.5]) and (named["k"] == 1).all()
+    box.load("def g(a):\n    a[0] = 9\ndef h(*, deep): deep[1]['x'].zero_()")
+    for function, given in (("g", {"a": np.zeros(3)}), ("h", {"deep": [1, {"x": torch.ones(2)}]})):
+        with pytest.raises(StudentError) as caught:
+            box.call(function, **given)
+        assert caught.value.kind == CHANGED
     box.load("def make(): return nn.Linear(2, 1)")
     handle = box.call("make", keep=True)
     box.set_parameters(handle, {"weight": torch.ones(1, 2), "bias": torch.zeros(1)})

@@ -31,6 +31,7 @@ from .wire import Handle, WireError, arrays_in, pack, receive
 
 TOO_LARGE = "TooLarge"  # in place of the name of an error
 CUT_OFF = "CutOff"
+CHANGED = "ChangesInput"
 MOST_WORDS = 400  # characters of an error's own
 SEED = 0
 CELL = "<cell "
@@ -74,12 +75,13 @@ class Box:
     def call(
         self, *, target: str | Handle, method: str | None, keep: bool, args: list[Any], kwargs: dict[str, Any]
     ) -> dict[str, Any]:
-        """Calls a function; beside its result go the arrays among its arguments that it has changed."""
+        """Calls a function; one that overwrites an array that it was given gives no result."""
         given = list(arrays_in([args, kwargs]))
         before = [array.clone() if isinstance(array, Tensor) else array.copy() for array in given]
         result = self.find(target, method)(*self.unpack(args), **self.unpack(kwargs))
-        changed = {place: new for place, (old, new) in enumerate(zip(before, given, strict=True)) if not same(old, new)}
-        return {"value": self.keep(result) if keep else result, "changed": changed}
+        if not all(map(same, before, given)):
+            return {"error": {"kind": CHANGED}}
+        return {"value": self.keep(result) if keep else result}
 
     def parameters(self, *, handle: Handle) -> dict[str, Any]:
         """A module's parameters and buffers by name."""
