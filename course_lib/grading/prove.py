@@ -7,21 +7,19 @@ reference's own text, which are judged as submissions are, in the sandbox.
 
 import os
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
-from queue import SimpleQueue
+from pathlib import Path
 
 from course_lib.data.place import CannotStart
 from course_lib.grading.folders import assignments_folder
 from course_lib.grading.intake import Submission
-from course_lib.grading.judge import GRADED, Verdict, judge
-from course_lib.grading.sandbox import SandboxError, Zygote
+from course_lib.grading.judge import GRADED, Verdict
+from course_lib.grading.pools import executor, judge_one
+from course_lib.grading.sandbox import SandboxError
 from course_lib.grading.spec import AssignmentFiles, LoadedAssignment, load, read_assignment
 from course_lib.grading.wording import one_line
 from course_lib.tasks.wrong import unproved, wrong_answers
 
-MOST_WORKERS = 8  # each holds a process with torch
 KEYS = tuple(bytes([number]) * 32 for number in range(1, 4))  # three draws of hidden inputs
 
 
@@ -52,7 +50,7 @@ def prove(name: str, *, folder: str | os.PathLike | None = None, workers: int | 
     loaded = load(files)
     planned = trials(loaded)
     try:
-        for line, deviations in run_trials(planned, files, workers=workers):
+        for line, deviations in run_trials(planned, files, hidden=folders.root, workers=workers):
             print(line)
             found += deviations
     except SandboxError as problem:
@@ -87,35 +85,28 @@ def trials(loaded: LoadedAssignment) -> list[Trial]:
 
 
 def run_trials(
-    planned: list[Trial], files: AssignmentFiles, *, workers: int | None = None
+    planned: list[Trial], files: AssignmentFiles, *, hidden: Path, workers: int | None = None
 ) -> Iterator[tuple[str, list[str]]]:
     """Judges each trial, several at a time, the reference with every key: a line on each, and its deviations.
 
-    Raises SandboxError without a sandbox.
+    No box sees the folder `hidden`. Raises SandboxError without a sandbox.
     """
     jobs = [(trial, key) for trial in planned for key in (KEYS if trial.fails == () else KEYS[:1])]
-    free: SimpleQueue[Zygote] = SimpleQueue()
-
-    def work(trial: Trial, key: bytes) -> tuple[str, list[str]]:
-        zygote = free.get()
-        try:
-            earned, possible, deviations = examine(trial, key, files, zygote)
-        finally:
-            free.put(zygote)
-        sign, task = "✗" if deviations else "✓", trial.task and f"{trial.task}: "
-        return f"{sign} {task}{one_line(trial.name)}: {earned:g} of {possible:g} points", deviations
-
-    count = min(len(jobs), workers or os.cpu_count() or 1, MOST_WORKERS)
-    with ExitStack() as ends, ThreadPoolExecutor(count) as pool:
-        for zygote in pool.map(lambda _: ends.enter_context(Zygote()), range(count)):
-            free.put(zygote)
-        yield from pool.map(work, *zip(*jobs, strict=True))
+    with executor(workers=workers, cluster=None, hidden=hidden, trusted=False) as (pool, _):
+        asked = [pool.submit(judge_one, submission(trial, files), files, key, False, hidden) for trial, key in jobs]
+        for (trial, _), future in zip(jobs, asked, strict=True):
+            earned, possible, deviations = examine(trial, future.result())
+            sign, task = "✗" if deviations else "✓", trial.task and f"{trial.task}: "
+            yield f"{sign} {task}{one_line(trial.name)}: {earned:g} of {possible:g} points", deviations
 
 
-def examine(trial: Trial, key: bytes, files: AssignmentFiles, zygote: Zygote) -> tuple[float, float, list[str]]:
-    """Judges one trial: the points earned and possible, and in what way that is not what it deserves."""
-    submission = Submission(student=trial.name, assignment=files.name, sha256="0" * 64, answers=trial.answers)
-    verdict = judge(submission, files, key=key, zygote=zygote)
+def submission(trial: Trial, files: AssignmentFiles) -> Submission:
+    """The trial as if a student had handed it in."""
+    return Submission(student=trial.name, assignment=files.name, sha256="0" * 64, answers=trial.answers)
+
+
+def examine(trial: Trial, verdict: Verdict) -> tuple[float, float, list[str]]:
+    """The points that a trial earned, those that are possible, and in what way that is not what it deserves."""
     judged = [task for name, task in verdict["tasks"].items() if trial.task in ("", name)]
     place = f"{trial.task}: {trial.name!r}" if trial.task else trial.name
     deviations = [f"{place} {line}" for line in _deviations(trial, judged, verdict)]

@@ -23,10 +23,10 @@ from course_lib.grading.folders import (
     write_whole,
 )
 from course_lib.grading.spec import AssignmentFiles, load, read_assignment
-from course_lib.grading.stripped import NOT_OURS, student_version
+from course_lib.grading.stripped import NOT_OURS, SOLUTION_MARKS, student_version, tags_of
 from course_lib.grading.wording import counted, points
 
-MARKS = ("BEGIN SOLUTION", "END SOLUTION", *NOT_OURS)
+MARKS = (*SOLUTION_MARKS, *NOT_OURS)
 TELLING = 20  # characters: a shorter line, such as `return x`, can stand anywhere by chance
 
 
@@ -107,36 +107,24 @@ def register(notebook: nbformat.NotebookNode, files: AssignmentFiles, folders: F
 
 
 def release_problems(files: AssignmentFiles, notebook: nbformat.NotebookNode, made: Path) -> Iterator[str]:
-    """What in a release's folder students must not get; nothing for a good release.
-
-    No mark of a solution, and no line that stands only in a solution or a hidden check, appears in any file.
-    """
-    secrets = dict(_secret_lines(files, notebook))
+    """What in a release's folder students must not get, in any file; nothing for a good release."""
+    forbidden = [*MARKS, *_hidden_lines(files, notebook)]
     for path in sorted(path for path in made.rglob("*") if path.is_file()):
         name, text = path.relative_to(made).as_posix(), path.read_bytes().decode("utf-8", errors="replace")
         if path.suffix == ".ipynb" and name != f"{files.notebook}.ipynb":
             yield f"{name} is a second notebook."
-        text += text.replace("\\n", "\n").replace('\\"', '"')  # what stands in JSON as a text
-        squeezed = _squeeze(text)
-        yield from (f"{name} holds the mark {mark!r}." for mark in MARKS if mark in squeezed)
-        yield from (f"{name} holds a line of {place}: {line}" for line, place in secrets.items() if line in squeezed)
+        text = text.replace('\\"', '"')  # as a notebook writes it
+        yield from (f"{name} holds {words!r}." for words in forbidden if words in text)
 
 
-def _secret_lines(files: AssignmentFiles, notebook: nbformat.NotebookNode) -> Iterator[tuple[str, str]]:
-    """Telling lines of solutions and hidden checks, blanks squeezed, that the students' `notebook` does not hold."""
-    shown = _squeeze("\n".join(cell.source for cell in notebook.cells))
-    setup = _squeeze("\n".join(cell.source for cell in load(files).cells if cell.kind == "setup"))
-    lines = [(line, "the hidden checks", setup) for line in files.checks.decode(errors="replace").splitlines()]
-    for cell in nbformat.reads(files.source_notebook.decode(), as_version=4).cells:
-        tags = cell.metadata.get("nbgrader", {})
-        if tags.get("solution"):
-            lines += [(line, f"the solution of {tags['grade_id']!r}", shown) for line in cell.source.splitlines()]
-    for line, place, known in lines:
-        line = _squeeze(line)
-        telling = len(line) >= TELLING and any(letter.isalnum() for letter in line)
-        if telling and line not in known and not line.startswith(("import ", "from ")):
-            yield line, place
-
-
-def _squeeze(text: str) -> str:
-    return " ".join(text.split())
+def _hidden_lines(files: AssignmentFiles, notebook: nbformat.NotebookNode) -> Iterator[str]:
+    """Telling lines of the hidden checks and of solutions that the students' `notebook` does not show."""
+    cells = nbformat.reads(files.source_notebook.decode(), as_version=4).cells
+    shown = "\n".join(cell.source for cell in notebook.cells)
+    setup = "\n".join(cell.source for cell in load(files).cells if cell.kind == "setup")
+    hidden = [(cell.source, shown) for cell in cells if tags_of(cell).get("solution")]
+    for text, known in [(files.checks.decode(errors="replace"), setup), *hidden]:
+        for line in map(str.strip, text.splitlines()):
+            telling = len(line) >= TELLING and any(map(str.isalnum, line))
+            if telling and line not in known and not line.startswith(("import ", "from ")):
+                yield line

@@ -7,9 +7,7 @@ cells run.
 import dis
 import importlib
 import importlib.util
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from types import CodeType
 from typing import Any
@@ -25,7 +23,6 @@ from course_lib.tasks.findings import Finding
 
 KEY = b"visible checks have no secret"
 NO_CHECK = "no visible check"
-IN_THE_BOX = {"torch", "numpy", "einops"}  # what every box has; some have more
 
 
 def visible_files(name: str, notebook: str, released: bytes) -> AssignmentFiles:
@@ -80,20 +77,9 @@ def run_visible_checks(
     answers = {name: text for name, text in submission.answers.items() if name not in unanswered}
     with Zygote(trusted=problem is not None) as zygote:
         tasks = judge(replace(submission, answers=answers), files, key=KEY, zygote=zygote)["tasks"]
-        costs = [*stray_names(content, answers, files), *import_problems(answers, zygote)]
     for task in tasks.values():
         task["checks"] = [check for check in task["checks"] if check["name"] != NO_CHECK]
-    return tasks, costs, problem
-
-
-def import_problems(answers: Mapping[str, str], zygote: Zygote) -> Iterator[str]:
-    """Packages that answers import and that are not there when they are graded."""
-    wanted = {package: name for name, text in reversed(answers.items()) for package in sorted(imported(text))}
-    unsure = [package for package in wanted if package not in sys.stdlib_module_names | IN_THE_BOX]
-    with zygote.box() if unsure else nullcontext() as box:  # without walls, all that is installed can be imported
-        for package in unsure:
-            if zygote.trusted or box.load(f"import {package}", seconds=30) is not None:
-                yield f"The cell {wanted[package]!r} imports {package}: do without, it may not be there for grading."
+    return tasks, stray_names(content, answers, files), problem
 
 
 def stray_names(content: bytes, answers: Mapping[str, str], files: AssignmentFiles) -> list[str]:
@@ -120,11 +106,6 @@ def _own_cells(content: bytes) -> Iterator[str]:
 def bound(text: str) -> set[str]:
     """The names that a cell binds for others."""
     return names(text, "STORE_NAME", "STORE_GLOBAL")
-
-
-def imported(text: str) -> set[str]:
-    """The packages that a cell imports, at any depth."""
-    return {name.split(".")[0] for name in names(text, "IMPORT_NAME")} - {""}
 
 
 def names(text: str, *operations: str) -> set[str]:

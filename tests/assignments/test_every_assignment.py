@@ -13,7 +13,8 @@ from nbclient import NotebookClient
 from course_lib.classroom.assignments import NotPassed, check
 from course_lib.data.place import course_folder
 from course_lib.grading.folders import Folders
-from course_lib.grading.prove import KEYS, examine, trials
+from course_lib.grading.judge import judge
+from course_lib.grading.prove import KEYS, examine, submission, trials
 from course_lib.grading.spec import load, read_assignment
 from course_lib.grading.validation import visible_tasks
 from course_lib.tasks import Draw, run_checks
@@ -46,6 +47,11 @@ def tag(cell, name):
     return cell.metadata.get("nbgrader", {}).get(name)
 
 
+def earned(trial, files, key, zygote):
+    """What `examine` says of a trial that is judged here."""
+    return examine(trial, judge(submission(trial, files), files, key=key, zygote=zygote))
+
+
 every_assignment = pytest.mark.parametrize("number", NUMBERS)
 every_mistake = pytest.mark.parametrize(
     ("number", "trial"),
@@ -66,7 +72,7 @@ every_table = pytest.mark.parametrize(
 @pytest.mark.needs("sandbox")
 @every_mistake
 def test_a_wrong_answer_fails_the_checks_that_it_should(number, trial, zygote):
-    *_, deviations = examine(trial, KEYS[0], read(number).files, zygote)
+    *_, deviations = earned(trial, read(number).files, KEYS[0], zygote)
     assert deviations == []
 
 
@@ -75,9 +81,9 @@ def test_a_wrong_answer_fails_the_checks_that_it_should(number, trial, zygote):
 @pytest.mark.parametrize("key", KEYS, ids=["first inputs", "second inputs", "third inputs"])
 def test_the_reference_earns_all_points_and_the_release_none(number, key, zygote):
     known = read(number)
-    assert examine(known.reference, key, known.files, zygote) == (known.points, known.points, [])
+    assert earned(known.reference, known.files, key, zygote) == (known.points, known.points, [])
     if key == KEYS[0]:
-        assert examine(known.release, key, known.files, zygote) == (0, known.points, [])
+        assert earned(known.release, known.files, key, zygote) == (0, known.points, [])
 
 
 @every_assignment
