@@ -9,9 +9,8 @@ import gc
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course_lib.data.place import CannotStart
 from course_lib.grading import bubblewrap
@@ -23,23 +22,20 @@ from course_lib.grading.folders import (
     instructor_key,
     read_config,
     storable,
-    submitted_at,
     write_whole,
 )
+from course_lib.grading.gradebook import Gradebook, Score, graded_notebook, submitted_at
 from course_lib.grading.intake import Submission, take_in
 from course_lib.grading.judge import SANDBOXED, TRUSTED, Verdict
 from course_lib.grading.pools import executor, judge_all, judge_one, refusal
 from course_lib.grading.sandbox import SandboxError
 from course_lib.grading.spec import AssignmentFiles, check_cell, load, read_assignment
+from course_lib.grading.summary import print_summary
 from course_lib.grading.wording import counted, one_line
 from course_lib.training import progress
 
-if TYPE_CHECKING:
-    from course_lib.grading.gradebook import Gradebook, Score
-
 INTERRUPTED = 130  # exit code after Ctrl-C
 MOST_NAMES = 20  # of students in one line
-NO_TIME = "The submission's timestamp.txt holds no time, so lateness was not counted."
 
 
 def grade(
@@ -62,24 +58,21 @@ def grade(
     files = read_assignment(folders.root, name)
     if not trusted and cluster is None and (problem := bubblewrap.problem()):
         raise CannotStart(refusal(problem))
-    with executor(workers=workers, cluster=cluster, hidden=folders.root, trusted=trusted) as (pool, width):
-        from course_lib.grading.gradebook import Gradebook  # which takes its time, in which the workers start
-        from course_lib.grading.summary import print_summary
-
-        gc.freeze()  # what has been imported stays: no collection has to look at it again
-        config = read_config(folders.root)
-        with (
-            grading_lock(folders),
-            Gradebook(folders.gradebook, assignment=name, notebook=files.notebook, config=config) as book,
-        ):
-            batch = Batch(folders=folders, files=files, book=book, trusted=trusted, again=again)
-            students = batch.find_students(student)
-            if not batch.run(students, pool, width):
-                return INTERRUPTED
-            book.update_penalties()
-            rows = [row for row in book.scores() if row.student in set(students)]
-            print_summary(rows)
-            print("\n".join(batch.closing_lines(students, rows)))
+    gc.freeze()  # what has been imported stays: no collection has to look at it again
+    config = read_config(folders.root)
+    with (
+        executor(workers=workers, cluster=cluster, hidden=folders.root, trusted=trusted) as (pool, width),
+        grading_lock(folders),
+        Gradebook(folders.gradebook, assignment=name, notebook=files.notebook, config=config) as book,
+    ):
+        batch = Batch(folders=folders, files=files, book=book, trusted=trusted, again=again)
+        students = batch.find_students(student)
+        if not batch.run(students, pool, width):
+            return INTERRUPTED
+        book.update_penalties()
+        rows = [row for row in book.scores() if row.student in set(students)]
+        print_summary(rows)
+        print("\n".join(batch.closing_lines(students, rows)))
     return 0
 
 
@@ -89,7 +82,7 @@ class Batch:
 
     folders: Folders
     files: AssignmentFiles
-    book: "Gradebook"
+    book: Gradebook
     trusted: bool = False
     again: bool = False
     skipped: int = 0
@@ -130,7 +123,8 @@ class Batch:
             verdict = judge_one(*self.arguments(submission)[1:])
         except SandboxError as problem:
             raise CannotStart(f"{problem}.") from problem
-        return submission, self.store(submission, verdict)
+        self.store(submission, verdict)
+        return submission, verdict
 
     def run(self, students: list[str], pool: Any, width: int) -> bool:
         """Judges and records them all; False if Ctrl-C ended it."""
@@ -164,17 +158,9 @@ class Batch:
         """What an executor is asked to do."""
         return judge_one, submission, self.files, self.key, self.trusted, self.folders.root
 
-    def store(self, submission: Submission, verdict: Verdict) -> Verdict:
-        """Writes the graded notebook, then the gradebook: when that is done, the submission is.
-
-        Returns the verdict with what there was to add.
-        """
-        moment, note = self._submitted_at(submission.student)
-        if note:
-            verdict = verdict | {"notes": [*verdict["notes"], note]}
-        # imported here: a worker needs no nbgrader
-        from course_lib.grading.gradebook import graded_notebook
-
+    def store(self, submission: Submission, verdict: Verdict) -> None:
+        """Writes the graded notebook, then the gradebook: when that is done, the submission is."""
+        moment = submitted_at(self.folders, submission.student, self.files.name)
         graded = graded_notebook(self.release, {**submission.answers, **submission.written}, verdict)
         try:
             write_whole(self._graded(submission.student), graded)
@@ -187,9 +173,8 @@ class Batch:
                 "kept; make room or set the permissions right, then start again."
             ) from error
         self.book.record(verdict, submission.written, submitted=moment)
-        return verdict
 
-    def closing_lines(self, students: list[str], rows: list["Score"]) -> Iterator[str]:
+    def closing_lines(self, students: list[str], rows: list[Score]) -> Iterator[str]:
         """What was done, and what is left for a person to do."""
         name = self.files.name
         number = counted(len(students), "submission")
@@ -201,9 +186,6 @@ class Batch:
         if attention := [row.student for row in rows if row.needs_attention]:
             verb = "needs" if len(attention) == 1 else "need"
             yield f"{counted(len(attention), 'submission')} {verb} attention: {_some(attention)}."
-        if unread := sum(len(row.unread) for row in rows):
-            verb = "waits" if unread == 1 else "wait"
-            yield f"{counted(unread, 'answer')} {verb} for points by hand: course assign formgrader"
         yield f"Next: course assign feedback {name}, course assign export {name}"
 
     def _to_judge(self, students: list[str]) -> Iterator[Submission]:
@@ -220,7 +202,7 @@ class Batch:
     def _stands(self, submission: Submission) -> bool:
         """Whether the gradebook has this submission, and its time, already, and the graded notebook is there."""
         verdict, recorded = self.recorded.get(submission.student, ({}, None))
-        moment, _ = self._submitted_at(submission.student)
+        moment = submitted_at(self.folders, submission.student, self.files.name)
         sandbox = TRUSTED if self.trusted else SANDBOXED
         wanted = {"submission": submission.sha256, "spec": self.files.hash, "sandbox": sandbox}
         there = self._graded(submission.student).is_file() and moment in (None, recorded)
@@ -228,13 +210,6 @@ class Batch:
 
     def _graded(self, student: str) -> Path:
         return self.folders.autograded(student, self.files.name) / f"{self.files.notebook}.ipynb"
-
-    def _submitted_at(self, student: str) -> tuple[datetime | None, str | None]:
-        from course_lib.grading.gradebook import parse_time
-
-        text = submitted_at(self.folders, student, self.files.name)
-        moment = None if text is None else parse_time(text)
-        return moment, NO_TIME if text is not None and moment is None else None
 
     def _read_release(self) -> bytes:
         """The students' version, which graded notebooks are built on; its points must be those of the checks."""

@@ -46,10 +46,9 @@ from course_lib.grading.folders import (
     is_folder,
     one_notebook,
     read_small,
-    submitted_at,
     write_whole,
 )
-from course_lib.grading.gradebook import parse_time
+from course_lib.grading.gradebook import parse_time, submitted_at
 from course_lib.grading.wording import counted, one_line
 
 NOT_READ = f"is a link, no ordinary file, damaged, of another account, or over {FILE_BYTES // 1_000_000} MB; refused."
@@ -207,7 +206,7 @@ def recognise(path: PurePosixPath, assignment: str) -> str | None:
 def _store(folders: Folders, name: str, notebook: str, candidate: Candidate, content: bytes, notes: list[str]) -> str:
     """Writes one submission, unless it is there already or an equally new one is; says which."""
     place = folders.submitted(candidate.student, name)
-    before = parse_time(submitted_at(folders, candidate.student, name) or "")
+    before = submitted_at(folders, candidate.student, name)
     there = read_small(place / notebook, FILE_BYTES)
     if there is not None and before is not None:
         if there == content:

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partialmethod
 from pathlib import Path
 
 from course_lib.data.place import CannotStart, course_folder
@@ -16,7 +17,6 @@ CONFIG = "nbgrader_config.py"
 KEY_BYTES = 32
 FILE_BYTES = 20_000_000  # of a notebook
 TIMESTAMP = "timestamp.txt"
-TIMESTAMP_BYTES = 200
 NAME_LENGTH = 128  # what the gradebook's columns hold
 NAME_BYTES = 240  # a file's name has 255, and "." and ".json.part" are added to a student's
 
@@ -32,23 +32,13 @@ class Folders:
     key = property(lambda self: self.root / "instructor.key")
     exports = property(lambda self: self.root / "exports")
 
-    def source(self, assignment: str) -> Path:
-        return self.root / "source" / assignment
+    def _place(self, kind: str, *names: str) -> Path:
+        return self.root.joinpath(kind, *names)
 
-    def hidden(self, assignment: str) -> Path:
-        return self.root / "hidden" / assignment
-
-    def release(self, assignment: str) -> Path:
-        return self.root / "release" / assignment
-
-    def submitted(self, student: str, assignment: str) -> Path:
-        return self.root / "submitted" / student / assignment
-
-    def autograded(self, student: str, assignment: str) -> Path:
-        return self.root / "autograded" / student / assignment
-
-    def feedback(self, student: str, assignment: str) -> Path:
-        return self.root / "feedback" / student / assignment
+    source, hidden = partialmethod(_place, "source"), partialmethod(_place, "hidden")  # of an assignment
+    release = partialmethod(_place, "release")
+    submitted, autograded = partialmethod(_place, "submitted"), partialmethod(_place, "autograded")  # of a student's
+    feedback = partialmethod(_place, "feedback")
 
     def assignments(self) -> list[str]:
         """The names of all assignments that have a source, in order."""
@@ -140,12 +130,6 @@ def read_small(path: Path | str, limit: int, *, owner: int | None = None) -> byt
     except OSError:
         return None
     return content if good and len(content) <= limit else None
-
-
-def submitted_at(folders: Folders, student: str, assignment: str) -> str | None:
-    """The text of the submission's timestamp.txt, None where there is none of a few characters."""
-    content = read_small(folders.submitted(student, assignment) / TIMESTAMP, TIMESTAMP_BYTES)
-    return None if content is None else content.decode("utf-8", errors="replace").strip() or None
 
 
 @contextmanager

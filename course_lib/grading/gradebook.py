@@ -35,10 +35,12 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from traitlets.config import Config
 
 from course_lib.data.place import CannotStart
+from course_lib.grading.folders import TIMESTAMP, Folders, read_small
 from course_lib.grading.judge import ATTENTION, SANDBOXED, Verdict
 from course_lib.grading.spec import CHECK_PREFIX
 from course_lib.grading.wording import points
 
+TIMESTAMP_BYTES = 200
 SECONDS_TO_WAIT = 30  # for another program, such as formgrader, that is writing into the gradebook
 NOT_RELEASED = "Assignment {0} is not released yet. Run first: course assign release {0}"
 
@@ -275,6 +277,12 @@ def scores(database: Path, assignment: str) -> list[Score]:
     """All rows of an assignment, by the student's name. Raises CannotStart if it has not been released."""
     with Gradebook(database, assignment=assignment) as book:
         return book.scores()
+
+
+def submitted_at(folders: Folders, student: str, assignment: str) -> datetime | None:
+    """When a submission was handed in, in UTC; None if its timestamp.txt is missing or names no time."""
+    content = read_small(folders.submitted(student, assignment) / TIMESTAMP, TIMESTAMP_BYTES)
+    return None if content is None else parse_time(content.decode("utf-8", errors="replace").strip())
 
 
 def parse_time(text: str) -> datetime | None:

@@ -3,19 +3,17 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import mean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from course_lib.grading.gradebook import Score
 from course_lib.grading.judge import NOT_YET
 from course_lib.grading.spec import CHECK_PREFIX
 from course_lib.grading.wording import counted, one_line, points
 
-if TYPE_CHECKING:
-    from course_lib.grading.gradebook import Score
-
 MOST_COMMON = 3  # misconceptions named for a task
 
 
-def print_summary(rows: Sequence["Score"]) -> None:
+def print_summary(rows: Sequence[Score]) -> None:
     """Prints a line for each student and one for each task, whose number stands above its points."""
     if not rows:
         print("Nobody has been graded yet.")
@@ -34,7 +32,7 @@ def print_summary(rows: Sequence["Score"]) -> None:
     )
 
 
-def _student(row: "Score") -> list[str]:
+def _student(row: Score) -> list[str]:
     """The points of one submission, and what a person should know of it."""
     notes = [f"late: −{points(row.penalty)}"] if row.penalty else []
     notes += ["needs attention"] if row.needs_attention else []
@@ -44,7 +42,7 @@ def _student(row: "Score") -> list[str]:
     return [one_line(row.student, 40), *cells, points(row.total), "; ".join(notes)]
 
 
-def _task(number: int, cell: str, rows: Sequence["Score"]) -> list[str]:
+def _task(number: int, cell: str, rows: Sequence[Score]) -> list[str]:
     """The mean of a task, who has all points, who gave no answer, and the commonest misconceptions."""
     task = cell.removeprefix(CHECK_PREFIX)
     name, possible = f"{number} {one_line(task, 40)}", points(rows[0].possible[cell])
