@@ -7,7 +7,6 @@ reader's browser.
 
 import base64
 import hashlib
-import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,11 +19,11 @@ from course_lib.classroom.markup import inline_html
 from course_lib.data.place import CannotStart
 from course_lib.grading.folders import TIMESTAMP, Folders, assignments_folder, read_small, write_whole
 from course_lib.grading.gradebook import Score, scores
+from course_lib.grading.intake import take_in
 from course_lib.grading.judge import NOT_JUDGED, NOT_YET
 from course_lib.grading.spec import AssignmentFiles, check_cell, load, read_assignment
 from course_lib.grading.wording import counted, one_line, points, visible
 
-LARGEST_NOTEBOOK = 50_000_000  # bytes
 LONGEST_ANSWER = 40_000  # characters of an answer that a page shows
 FOR_RELEASE = (TIMESTAMP, "submission_secret.txt")  # what nbgrader's release_feedback looks for beside a page
 
@@ -159,18 +158,11 @@ def _mark(check: Mapping[str, Any], answered: bool, by_hand: bool) -> str:
 
 
 def _answers(row: Score, folders: Folders, files: AssignmentFiles) -> dict[str, str]:
-    """The student's answers by grade_id, in the notebook that the grader put together.
-
-    Raises ValueError if that is missing, or was made from another submission.
-    """
-    if row.verdict is None:
-        raise ValueError("there is no verdict")
-    place = folders.autograded(row.student, files.name) / f"{files.notebook}.ipynb"
-    content = json.loads(read_small(place, LARGEST_NOTEBOOK) or b"{}")
-    if content.get("metadata", {}).get("course_lib", {}).get("submission") != row.verdict["submission"]:
-        raise ValueError("its graded notebook is missing, or of another submission")
-    cells = [(cell["metadata"].get("nbgrader", {}), cell) for cell in content["cells"]]
-    return {facts["grade_id"]: "".join(cell["source"]) for facts, cell in cells if facts.get("solution")}
+    """The student's answers by grade_id. Raises ValueError if the gradebook tells of another submission."""
+    submission = take_in(folders.submitted(row.student, files.name) / f"{files.notebook}.ipynb", files)
+    if row.verdict is None or submission.sha256 != row.verdict["submission"]:
+        raise ValueError("the submission has not been graded as it is now")
+    return {**submission.answers, **submission.written}
 
 
 # the template -----------------------------------------------------------------------------------------------

@@ -311,7 +311,6 @@ def graded_notebook(release: bytes, answers: Mapping[str, str], verdict: Verdict
         if cell["cell_type"] == "code":
             checks = facts.get("grade") and not facts.get("solution")
             cell["outputs"], cell["execution_count"] = _outputs(verdict, grade_id) if checks else [], None
-    notebook["metadata"]["course_lib"] = {key: verdict[key] for key in ("submission", "spec", "sandbox", "status")}
     return (json.dumps(notebook, ensure_ascii=False, indent=1) + "\n").encode("utf-8", errors="replace")
 
 

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 import re
 import sqlite3
 from datetime import datetime
@@ -14,12 +13,12 @@ import pytest
 from course_lib.data.place import CannotStart
 from course_lib.grading import feedback as pages
 from course_lib.grading.feedback import feedback
-from course_lib.grading.gradebook import Gradebook, graded_notebook
+from course_lib.grading.gradebook import Gradebook
 from course_lib.grading.intake import Submission
 from course_lib.grading.judge import NOT_JUDGED, lost_verdict
 from course_lib.grading.spec import read_assignment
 from course_lib.tasks import Finding
-from tests.grading.courses import NAME, NOTEBOOK, make_course, released, submit, verdict
+from tests.grading.courses import NAME, NOTEBOOK, make_course, submit, verdict
 
 HOSTILE = "</pre></code><script>alert(1)</script><img src=x onerror=alert(2)> & \"' \u202eevil\x00\x1b[31m \ud800"
 HOSTILE_CODE = f"x = '<script>alert(3)</script>'  # <img src=x onerror=alert(4)>\n{HOSTILE}"
@@ -69,10 +68,9 @@ def course(tmp_path):
     def record(student, *, answers=None, when="2026-02-28 12:00:00 UTC", submitted=datetime(2026, 2, 28, 12), **more):
         answers = answers or {}
         submit(folders, student, when=when, **answers)
-        found = verdict(student, **{"spec": files.hash} | more)
-        place = folders.autograded(student, NAME) / f"{NOTEBOOK}.ipynb"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(graded_notebook(json.dumps(released()).encode(), answers, found))
+        handed = folders.submitted(student, NAME) / f"{NOTEBOOK}.ipynb"
+        sha256 = hashlib.sha256(handed.read_bytes()).hexdigest()
+        found = verdict(student, **{"spec": files.hash} | more | {"submission": sha256})
         with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK) as book:
             book.record(found, answers, submitted=submitted)
 
@@ -147,7 +145,7 @@ def test_the_policy_allows_the_pages_own_style_and_nothing_else(course):
 
 
 def test_headings_descend_one_level_at_a_time_and_a_long_answer_is_cut(course):
-    course("ada", add=0.0, answers={"add": "x = 1\n" * 20_000})
+    course("ada", add=0.0, answers={"add": "x = 1\n" * 15_000})
     feedback(NAME, course.folders.root)
     page = written(course, "ada")
     levels = [int(tag[1]) for tag in Outline(page).elements if re.fullmatch("h[1-6]", tag)]
@@ -223,7 +221,12 @@ def test_what_the_verdict_says_of_the_whole_submission_gets_in(course):
     course("bob", when="2026-03-02 13:00:00 UTC")
     feedback(NAME, course.folders.root)
     text = Outline(written(course, "ada")).text
-    assert "Needs attention." in text and "(trusted students)" in text and notes[0] in text and "a" * 64 in text
+    assert (
+        "Needs attention." in text
+        and "(trusted students)" in text
+        and notes[0] in text
+        and re.search("[0-9a-f]{64}", text)
+    )
     text = Outline(written(course, "bob")).text
     assert "Needs attention" not in text and "trusted" not in text and "About your file" not in text
 
@@ -317,15 +320,16 @@ def test_lateness_and_what_it_costs_get_in(course):
 
 def test_a_page_is_refused_where_the_answers_are_not_those_that_were_judged(course, capsys):
     course("ada")
-    course("bob", submission="c" * 64)
-    place = course.folders.autograded("bob", NAME) / f"{NOTEBOOK}.ipynb"
-    place.write_text(place.read_text().replace("c" * 64, "d" * 64))
+    course("bob")
+    submit(course.folders, "bob", add="another answer")
     assert feedback(NAME, course.folders.root) == 1
     out = capsys.readouterr().out
     assert "No page for bob" in out and "course grade 07 --student bob --again" in out and "1 page of" in out
     with sqlite3.connect(course.folders.gradebook) as db:
         db.execute("delete from course_verdicts")
-    assert feedback(NAME, course.folders.root) == 1 and capsys.readouterr().out.count("there is no verdict") == 2
+    assert (
+        feedback(NAME, course.folders.root) == 1 and capsys.readouterr().out.count("not been graded as it is now") == 2
+    )
 
 
 def test_nobody_graded_and_unknown_assignments_get_a_sentence(course):
