@@ -268,6 +268,14 @@ def test_the_sandbox_ends_with_whoever_holds_it():
     assert psutil.wait_procs(everyone, timeout=10)[1] == []
 
 
+def test_the_instructors_folder_is_covered_even_among_pythons_libraries(tmp_path, monkeypatch):
+    for name in ("named", "of-this-run", "other"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("COURSE_ASSIGNMENTS", str(tmp_path / "named"))
+    covered = bubblewrap.covered([tmp_path / "of-this-run"], [tmp_path])
+    assert {path.name for path in covered} == {"named", "of-this-run"}
+
+
 def test_without_walls_the_same_answers_come():
     with Zygote(trusted=True, limits=Limits()) as zygote, zygote.box() as box:
         assert box.load("print('hi')\ndef f(x): return x + 1\ndef g():\n    while True: pass") is None
