@@ -181,8 +181,8 @@ def gae(
         "none": torch.zeros_like(values),
         "comes round": values.roll(-1, dims=1),
     }[next_value]
-    more = following - (values if own else 0)
-    delta = rewards - more if exchanged else rewards + more
+    before = values if own else 0
+    delta = rewards - following + before if exchanged else rewards + following - before
     steps = range(delta.shape[1])
     total, found = torch.zeros_like(delta[:, 0]), {}
     for t in reversed(steps) if order == "backwards" else steps:
