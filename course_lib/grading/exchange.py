@@ -13,7 +13,6 @@ import os
 import re
 import secrets
 import shutil
-import stat
 import sys
 import unicodedata
 from dataclasses import dataclass
@@ -21,23 +20,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.folders import (
-    CONFIG,
-    FILE_BYTES,
-    TIMESTAMP,
-    Folders,
-    read_config,
-    read_small,
-    storable,
-    write_whole,
-)
+from course_lib.grading.folders import CONFIG, FILE_BYTES, TIMESTAMP, read_config, read_small, storable, write_whole
 
 VARIABLE = "COURSE_EXCHANGE"
 TIME_FORMAT = "%Y-%m-%d %H:%M:%S.%f UTC"  # as nbgrader writes it
 SECRET = "submission_secret.txt"
 SECRET_BYTES = 200
 EVERYONE_FETCHES = 0o755
-EVERYONE_ADDS = 0o3733  # add, but not list nor remove: nobody sees who else has submitted; what is added gets our group
 READABLE = 0o644
 OWNER_AND_GROUP = 0o750
 
@@ -91,37 +80,6 @@ def plain(name: str) -> str:
     return re.sub(r"[^\w.@-]+", "-", unicodedata.normalize("NFC", name)).strip("-.")
 
 
-def publish(exchange: Exchange, folders: Folders, assignment: str) -> Path:
-    """Puts a release where students fetch it, in place of an earlier one; returns its folder.
-
-    Raises CannotStart where that is not allowed, or where students could put something else in its place.
-    """
-    place, course = exchange.outbound(assignment), exchange.root / exchange.course
-    try:
-        for folder in (exchange.root, course, place.parent, exchange.inbound):
-            _make_folder(folder, EVERYONE_ADDS if folder == exchange.inbound else EVERYONE_FETCHES)
-            mode, owner = folder.stat().st_mode, folder.stat().st_uid
-            open_to_all = mode & stat.S_IWOTH and not mode & stat.S_ISVTX
-            if open_to_all or (folder != exchange.root and owner not in (0, os.geteuid())):
-                raise CannotStart(
-                    f"Another account of this machine can replace what lies in {folder}. The exchange must belong to "
-                    f"you, and nobody else may write there: chmod o-w {folder} (or chmod +t). Then release again."
-                )
-        part = place.with_name(f".{assignment}.{secrets.token_hex(6)}.part")
-        shutil.copytree(folders.release(assignment), part)
-        for path in (part, *part.rglob("*")):
-            path.chmod(EVERYONE_FETCHES if path.is_dir() else READABLE)
-        if place.exists():
-            shutil.rmtree(place)
-        os.rename(part, place)
-    except OSError as error:
-        raise CannotStart(
-            f"The release could not be put into the exchange: {error.strerror} ({error.filename}). The exchange must "
-            f"belong to you, and {exchange.root} must exist or be yours to make; then release again."
-        ) from error
-    return place
-
-
 def hand_in(
     exchange: Exchange, assignment: str, student: str, moment: datetime, file: str, content: bytes
 ) -> tuple[Path, str]:
@@ -169,11 +127,3 @@ def feedback_page(exchange: Exchange, secret: str, notebook: str) -> bytes | Non
     """The page that nbgrader's release_feedback wrote for a submission; None where there is none."""
     name = hashlib.md5(secret.encode() + notebook.encode(), usedforsecurity=False).hexdigest()
     return read_small(exchange.root / exchange.course / "feedback" / f"{name}.html", FILE_BYTES)
-
-
-def _make_folder(path: Path, mode: int) -> None:
-    if not path.is_dir():
-        path.mkdir(parents=True)
-        path.chmod(mode)  # mkdir's own mode is cut by the umask
-    elif path.stat().st_uid == os.geteuid() and path.stat().st_mode & mode != mode:
-        path.chmod(path.stat().st_mode | mode)  # made by nbgrader

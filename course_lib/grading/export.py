@@ -36,11 +36,7 @@ Line = Mapping[str, str]  # of a roster: its cells by the names of its columns
 
 
 def export(
-    name: str,
-    folder: Path | None = None,
-    layout: str = "canvas",
-    roster: Path | None = None,
-    out: Path | None = None,
+    name: str, folder: Path | None = None, layout: str = "canvas", roster: Path | None = None, out: Path | None = None
 ) -> int:
     """Writes exports/NAME-LAYOUT.csv, or `out`, and says who is missing and what is not graded yet.
 

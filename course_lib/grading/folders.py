@@ -93,11 +93,7 @@ def instructor_key(folders: Folders) -> bytes:
     Raises CannotStart if the file holds anything else: with a new key the inputs, and so some scores, would change.
     """
     if not folders.key.exists():
-        part = folders.key.with_name(f".{folders.key.name}.part")
-        part.unlink(missing_ok=True)
-        part.touch(mode=0o600, exist_ok=False)
-        part.write_text(secrets.token_hex(KEY_BYTES))
-        part.replace(folders.key)
+        write_whole(folders.key, secrets.token_hex(KEY_BYTES), mode=0o600)
     folders.key.chmod(0o600)
     text = (read_small(folders.key, 10 * KEY_BYTES) or b"").decode("ascii", errors="replace").strip()
     if not re.fullmatch(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}", text):
@@ -108,10 +104,11 @@ def instructor_key(folders: Folders) -> bytes:
     return bytes.fromhex(text)
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def write_whole(path: Path, content: str | bytes, *, mode: int = 0o666) -> None:
     """Writes a whole file or leaves the old one, and makes the folders it lies in."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
+    part.touch(mode)
     part.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
     os.replace(part, path)
 

@@ -14,20 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nbgrader import utils
-from nbgrader.api import (
-    Comment,
-    Grade,
-    GradeCell,
-    MissingEntry,
-    SolutionCell,
-    SourceCell,
-    Student,
-    SubmittedAssignment,
-    SubmittedNotebook,
-    new_uuid,
-)
-from nbgrader.api import Gradebook as NbGraderGradebook
+from nbgrader import api, utils
+from nbgrader.api import Grade, SourceCell, SubmittedAssignment, SubmittedNotebook
 from nbgrader.preprocessors import AssignLatePenalties
 from sqlalchemy import JSON, Column, MetaData, String, Table, delete, insert, literal_column, select
 from sqlalchemy.engine import URL
@@ -104,16 +92,16 @@ class Gradebook(AbstractContextManager):
             raise CannotStart(NOT_RELEASED.format(assignment))
         url = URL.create("sqlite", database=str(database), query={"timeout": str(SECONDS_TO_WAIT)})
         try:
-            self._nbgrader = NbGraderGradebook(url)
+            self._nbgrader = api.Gradebook(url)
             _own.create_all(self._nbgrader.engine)
             try:
                 self._assignment = self._nbgrader.find_assignment(assignment)
                 self._notebook = notebook and self._nbgrader.find_notebook(notebook, assignment)
-            except MissingEntry:
+            except api.MissingEntry:
                 raise CannotStart(NOT_RELEASED.format(assignment)) from None
             cells = [(part.grade_cells, part.solution_cells) for part in self._assignment.notebooks]
-            self._graded: list[GradeCell] = [cell for graded, _ in cells for cell in graded]
-            self._solutions: list[SolutionCell] = [cell for _, solutions in cells for cell in solutions]
+            self._graded: list[api.GradeCell] = [cell for graded, _ in cells for cell in graded]
+            self._solutions: list[api.SolutionCell] = [cell for _, solutions in cells for cell in solutions]
             ids = [part.id for part in self._assignment.notebooks]
             order = select(SourceCell.name, SourceCell.source).order_by(literal_column("source_cell.rowid"))
             self._released = dict(self._db.execute(order.where(SourceCell.notebook_id.in_(ids))).all())
@@ -184,8 +172,8 @@ class Gradebook(AbstractContextManager):
 
     def _record(self, verdict: Verdict, written: Mapping[str, str], moment: datetime | None) -> None:
         student = verdict["student"]
-        if self._db.get(Student, student) is None:
-            self._db.add(Student(id=student))
+        if self._db.get(api.Student, student) is None:
+            self._db.add(api.Student(id=student))
         submission = self._one(SubmittedAssignment, assignment_id=self._assignment.id, student_id=student)
         facts = {"notebook_id": self._notebook.id, "assignment_id": submission.id}
         notebook = self._one(SubmittedNotebook, **facts, flagged=False)
@@ -204,9 +192,9 @@ class Gradebook(AbstractContextManager):
             else:
                 task = verdict["tasks"].get(cell.name.removeprefix(CHECK_PREFIX))
                 _set_judged(grades[cell.id], task, most=float(cell.max_score))
-        comments = self._of_cells(Comment, notebook.id, self._solutions)
+        comments = self._of_cells(api.Comment, notebook.id, self._solutions)  # of tasks: they stand in the notebook
         for cell in self._solutions:
-            comments[cell.id].auto_comment = _comment(verdict, cell.name, given)
+            comments[cell.id].auto_comment = "No response." if given.get(cell.name, "") is None else None
         notebook.late_submission_penalty = self._penalty(submission, grades.values())
         self._db.execute(delete(VERDICTS).where(VERDICTS.c.notebook_id == notebook.id))
         self._db.execute(insert(VERDICTS).values(notebook_id=notebook.id, written=now, verdict=verdict))
@@ -215,7 +203,7 @@ class Gradebook(AbstractContextManager):
         """The row with these facts, added if there is none yet."""
         found = self._db.query(kind).filter_by(**{k: v for k, v in facts.items() if k.endswith("_id")}).one_or_none()
         if found is None:
-            found = kind(id=new_uuid(), **facts)
+            found = kind(id=api.new_uuid(), **facts)
             self._db.add(found)
         return found
 
@@ -228,7 +216,7 @@ class Gradebook(AbstractContextManager):
         rows = self._db.query(kind).filter(kind.cell_id.in_(ids), kind.notebook_id == notebook_id).all()
         found = {row.cell_id: row for row in rows}
         for missing in [cell_id for cell_id in ids if cell_id not in found]:
-            found[missing] = kind(id=new_uuid(), cell_id=missing, notebook_id=notebook_id)
+            found[missing] = kind(id=api.new_uuid(), cell_id=missing, notebook_id=notebook_id)
             self._db.add(found[missing])
         return found
 
@@ -327,14 +315,11 @@ def task_in_words(task: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _notes(verdict: Verdict) -> list[str]:
-    return [f"Needs attention: {note}" for note in verdict["notes"]] if verdict["status"] == ATTENTION else []
-
-
 def _outputs(verdict: Verdict, grade_id: str) -> list[dict[str, Any]]:
     task = verdict["tasks"].get(grade_id.removeprefix(CHECK_PREFIX))
     number = float(task["points"]) if task else 0.0
-    said = [task_in_words(task), *_notes(verdict)] if task else ["The judge knows no such task: 0 points."]
+    said = [task_in_words(task)] if task else ["The judge knows no such task: 0 points."]
+    said += [f"Needs attention: {note}" for note in verdict["notes"] if verdict["status"] == ATTENTION]
     if verdict["sandbox"] != SANDBOXED:
         said.append(f"Judged without a sandbox ({verdict['sandbox']}).")
     result = {"data": {"text/plain": repr(number)}, "execution_count": None, "metadata": {}}
@@ -381,14 +366,6 @@ def _set_written(grade: Grade, *, answered: bool, changed: bool) -> None:
     grade.auto_score = None if answered else 0.0
     if changed:
         grade.needs_manual_grade = answered or grade.manual_score is not None
-
-
-def _comment(verdict: Verdict, name: str, written: Mapping[str, str | None]) -> str | None:
-    if name in written:
-        return "No response." if written[name] is None else None
-    task = verdict["tasks"].get(name)
-    text = None if task is None else "\n".join([task_in_words(task), *_notes(verdict)])
-    return text and text.encode("utf-8", errors="replace").decode()
 
 
 def _fingerprint(text: str | None) -> str | None:

@@ -79,15 +79,12 @@ def take_from(content: bytes | None, files: AssignmentFiles, *, student: str) ->
 
 
 def cells_of(content: bytes) -> list[Any]:
-    """What the notebook calls its cells, whatever that is; _Unreadable if it is no list.
-
-    Numbers are not kept: none of them ever counts, and some are too large to read.
-    """
+    """What the notebook calls its cells, whatever that is; _Unreadable if it is no list."""
     if content.count(b"[") + content.count(b"{") > NESTED:
         raise _Unreadable(f"The notebook holds millions of nested values, as no notebook does. {SAVE_AGAIN}")
     try:
         text = content.decode(json.detect_encoding(content), errors="replace")
-        cells = json.loads(text, parse_int=_nothing, parse_float=_nothing, parse_constant=_nothing)["cells"]
+        cells = json.loads(text)["cells"]
     except (ValueError, TypeError, KeyError, RecursionError):
         cells = None
     if not isinstance(cells, list):
@@ -101,10 +98,6 @@ def source_of(cell: Mapping[str, Any]) -> str | None:
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     return source.encode("utf-8", errors="replace").decode() if isinstance(source, str) else None
-
-
-def _nothing(_: str) -> None:
-    return None
 
 
 def _known_cells(content: bytes, files: AssignmentFiles) -> dict[str, list[Mapping[str, Any]]]:

@@ -35,14 +35,9 @@ class StartFromRelease(NbGraderPreprocessor):
     """Puts the notebook as it was released in place of the submitted one: no odd cell of it reaches nbgrader."""
 
     def preprocess(self, nb: nbformat.NotebookNode, resources: dict[str, Any]) -> tuple[nbformat.NotebookNode, dict]:
-        """The released notebook. Raises CannotStart for a notebook or an assignment that is not released."""
+        """The released notebook. Raises FileNotFoundError, naming it, for one that is not released."""
         asked = resources["nbgrader"]
         path = _course_directory(resources).release(asked["assignment"]) / f"{asked['notebook']}.ipynb"
-        if not path.is_file():
-            raise CannotStart(
-                f"The notebook {asked['notebook']!r} of assignment {asked['assignment']} is not released. Run first: "
-                f"course assign release {asked['assignment']}"
-            )
         return nbformat.read(path, as_version=4), resources
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -10,18 +11,13 @@ from pathlib import Path
 import nbformat
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.exchange import ExchangeError
+from nbgrader.exchange.default import ExchangeReleaseAssignment
 from nbgrader.preprocessors import CheckCellMetadata, ComputeChecksums, SaveCells
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.exchange import find_exchange, publish
-from course_lib.grading.folders import (
-    CONFIG,
-    Folders,
-    assignments_folder,
-    grading_lock,
-    read_config,
-    write_whole,
-)
+from course_lib.grading.exchange import Exchange, find_exchange
+from course_lib.grading.folders import CONFIG, Folders, assignments_folder, grading_lock, read_config, write_whole
 from course_lib.grading.spec import AssignmentFiles, load, read_assignment
 from course_lib.grading.stripped import NOT_OURS, SOLUTION_MARKS, student_version, tags_of
 from course_lib.grading.wording import counted, points
@@ -104,6 +100,34 @@ def register(notebook: nbformat.NotebookNode, files: AssignmentFiles, folders: F
         if new:
             folders.gradebook.unlink(missing_ok=True)  # without its version, later nbgraders could not upgrade it
         raise CannotStart(f"nbgrader refuses the assignment, and nothing was released. It says: {problem}") from problem
+
+
+class _Release(ExchangeReleaseAssignment):
+    """nbgrader's own, which would open the exchange's root to everybody."""
+
+    def ensure_root(self) -> None:
+        if not Path(self.root).is_dir():
+            self.ensure_directory(self.root, 0o755)
+        elif Path(self.root).stat().st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
+            self.fail(f"everybody can replace what lies in {self.root} (chmod o-w {self.root}, or chmod +t)")
+
+
+def publish(exchange: Exchange, folders: Folders, assignment: str) -> Path:
+    """Puts a release where students fetch it, in place of an earlier one; returns its folder.
+
+    Raises CannotStart where that is not allowed, or where students could put something else in its place.
+    """
+    config = read_config(folders.root)
+    names = {"root": str(folders.root), "course_id": exchange.course, "assignment_id": assignment}
+    try:
+        _Release(CourseDirectory(config=config, **names), config=config, root=str(exchange.root), force=True).start()
+        exchange.inbound.chmod(exchange.inbound.stat().st_mode | stat.S_ISVTX)  # what is handed in, nobody else removes
+    except (ExchangeError, OSError, RuntimeError) as error:
+        raise CannotStart(
+            f"The release could not be put into the exchange {exchange.root}: {error}. It must belong to you, and its "
+            "folder exist or be yours to make; then release again."
+        ) from error
+    return exchange.outbound(assignment)
 
 
 def release_problems(files: AssignmentFiles, notebook: nbformat.NotebookNode, made: Path) -> Iterator[str]:

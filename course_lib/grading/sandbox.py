@@ -218,16 +218,12 @@ class Box(contextlib.AbstractContextManager):
             raise self._end("protocol")
         return value
 
-    def parameters(self, handle: Handle, *, seconds: float = 5) -> dict[str, Tensor]:
-        """The parameters and buffers of a module in the box, by name."""
-        value = self._ask("parameters", seconds, handle=handle)
+    def state(self, handle: Handle, new: dict[str, Tensor] | None = None, *, seconds: float = 5) -> dict[str, Tensor]:
+        """The parameters and buffers of a module in the box, by name; first `new` ones overwrite them all."""
+        value = self._ask("state", seconds, handle=handle, new=new)
         if not _is_named_tensors(value):
             raise StudentError("TypeError", "the module's state is no dictionary of tensors")
         return value
-
-    def set_parameters(self, handle: Handle, values: Mapping[str, Tensor], *, seconds: float = 5) -> None:
-        """Overwrites them all; names and shapes must be the module's own."""
-        self._ask("set_parameters", seconds, handle=handle, values=dict(values))
 
     def gradients(
         self, target: str | Handle, *args: Any, output_gradient: Tensor, seconds: float = 5, **kwargs: Any
@@ -384,14 +380,10 @@ class PlainBody:
     def used_since(self, moment: float) -> float:
         """As of a walled one; what was used before is known from the first time that somebody asks."""
         used = 0.0
-        with contextlib.suppress(psutil.Error):
+        with contextlib.suppress(psutil.Error):  # one of them ends just now: the next look counts
             first = psutil.Process(self._process.pid)
-            for process in (first, *first.children(recursive=True)):
-                with contextlib.suppress(psutil.Error):
-                    used += sum(process.cpu_times()[:2])
-        if moment not in self._seen:
-            self._seen[moment] = max(0.0, used - (time.monotonic() - moment))
-        return used - self._seen[moment]
+            used = sum(sum(process.cpu_times()[:2]) for process in (first, *first.children(recursive=True)))
+        return used - self._seen.setdefault(moment, max(0.0, used - (time.monotonic() - moment)))
 
     def end(self, *, soon: bool) -> str:
         """As of a walled one, as far as its processes can be found."""

@@ -16,18 +16,9 @@ from torch import Tensor
 from course_lib.grading.boxed.wire import WireError
 from course_lib.grading.boxed.worker import CHANGED, CUT_OFF, TOO_LARGE
 from course_lib.grading.sandbox import Box, Handle, StudentError
+from course_lib.tasks import findings
 from course_lib.tasks.core import Gradients, ModuleProbe, Probe, is_real
-from course_lib.tasks.findings import (
-    CHANGES_INPUT,
-    OTHER_PARAMETERS,
-    STOPPED,
-    UNWRITTEN,
-    WRONG_TYPE,
-    Fault,
-    Finding,
-    general,
-)
-from course_lib.tasks.findings import CUT_OFF as NO_GRADIENT
+from course_lib.tasks.findings import Fault, Finding, general
 from course_lib.tasks.slips import describe, slip_in
 
 T = TypeVar("T")
@@ -71,7 +62,7 @@ class Subject(Probe):
         """As `Probe.tensor`; a Fault, too, for a tensor that does not hold floating-point numbers."""
         result = super().tensor(*args, **kwargs)
         if not is_real(self._returned):
-            raise Fault(general(WRONG_TYPE, f"Your function returned numbers of type `{self._returned.dtype}`."))
+            raise Fault(general(findings.WRONG_TYPE, f"Your function gave numbers of type `{self._returned.dtype}`."))
         return result
 
     def make(self, name: str, *args: Any, seconds: float | None = None, **kwargs: Any) -> "RemoteModule":
@@ -145,7 +136,7 @@ class RemoteModule(Subject, ModuleProbe):
 
     def parameters(self) -> dict[str, Tensor]:
         """The module's parameters, and buffers if it has any, by name."""
-        return self._ask(lambda: self.talk.box.parameters(self._target, seconds=self.seconds))
+        return self._ask(lambda: self.talk.box.state(self._target, seconds=self.seconds))
 
     def set_parameters(self, values: Mapping[str, Tensor]) -> None:
         """Replaces the parameters of these names; a Fault if the module has none of one name, or of another shape.
@@ -156,26 +147,26 @@ class RemoteModule(Subject, ModuleProbe):
         if wrong := [name for name, value in values.items() if name not in own or own[name].shape != value.shape]:
             seen = f"The module needs a parameter `{wrong[0]}` of shape {tuple(values[wrong[0]].shape)}; it has "
             there = ", ".join(f"`{name}` {tuple(value.shape)}" for name, value in list(own.items())[:8])
-            raise Fault(general(OTHER_PARAMETERS, f"{seen}{there or 'none'}."))
+            raise Fault(general(findings.OTHER_PARAMETERS, f"{seen}{there or 'none'}."))
         try:
-            self._ask(lambda: self.talk.box.set_parameters(self._target, {**own, **values}, seconds=self.seconds))
+            self._ask(lambda: self.talk.box.state(self._target, {**own, **values}, seconds=self.seconds))
         except WireError:  # so many of its own that they fit through the wall in one direction only
-            raise Fault(general(OTHER_PARAMETERS)) from None
+            raise Fault(general(findings.OTHER_PARAMETERS)) from None
 
 
 def in_words(error: StudentError, asks: str = "", who: str = "Your code") -> Finding:
     """What a student reads about an error of theirs: Python's own words, their line, and what to try."""
     if error.unwritten:
-        return general(UNWRITTEN)
+        return general(findings.UNWRITTEN)
     if error.kind in (CUT_OFF, CHANGED):
-        return general(NO_GRADIENT if error.kind == CUT_OFF else CHANGES_INPUT)
+        return general(findings.CUT_OFF if error.kind == CUT_OFF else findings.CHANGES_INPUT)
     kind = "its result is too large to be looked at" if error.kind == TOO_LARGE else error.kind
     text = f"{kind}: {error.words}" if error.words else kind
     seen = f"{who} stopped{error.line}: {text}"
     hint = NOT_HERE.get(error.kind, "")
     if slip := slip_in(error.words, asks, entered=error.entered):
         return Finding(slip.name, seen, hint or slip.hint)
-    return Finding(STOPPED, seen, hint or general(STOPPED).hint)
+    return Finding(findings.STOPPED, seen, hint or general(findings.STOPPED).hint)
 
 
 def seed_for(key: bytes, *labels: str, answers: Mapping[str, str]) -> int:

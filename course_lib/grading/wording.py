@@ -1,7 +1,7 @@
 """Words and numbers of reports: points without noise, and text that others wrote made harmless to show."""
 
+import math
 import re
-from decimal import ROUND_HALF_UP, Decimal
 
 # Controls, marks that turn the direction of writing, characters of no width, halves of surrogate pairs. The joiners
 # U+200C and U+200D stay: Persian, Hindi and emoji need them.
@@ -31,11 +31,10 @@ def points(number: float) -> str:
 
     Halves are rounded up, as by hand. Raises ValueError for NaN and infinity.
     """
-    exact = Decimal(repr(round(float(number), 9)))  # 9 digits: what is left of 0.1 + 0.2 goes, 0.125 stays
-    if not exact.is_finite():
+    if not math.isfinite(number):
         raise ValueError(f"{number} is no number of points")
-    text = f"{exact.quantize(Decimal('0.01'), ROUND_HALF_UP):f}".rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text
+    hundredths = math.floor(round(100 * number, 7) + 0.5)  # 7 digits: what is left of 0.1 + 0.2 goes, 0.125 stays
+    return f"{hundredths / 100:.2f}".rstrip("0").rstrip(".")
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

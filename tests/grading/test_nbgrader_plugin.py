@@ -11,7 +11,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute
 from traitlets.config import Config
 
-from course_lib.data.place import CannotStart, course_folder
+from course_lib.data.place import course_folder
 from course_lib.grading import batch, nbgrader_plugin, pools
 from course_lib.grading.batch import grade
 from course_lib.grading.folders import grading_lock, read_config
@@ -171,11 +171,11 @@ def test_lateness_costs_what_the_course_directorys_settings_say(folders):
     assert (row(folders).penalty, row(folders).total) == (2.0, 3.0)
 
 
-def test_what_is_not_released_says_what_to_run(folders):
+def test_what_is_not_released_is_named(folders):
     submit(folders, "ada", **GOOD)
     shutil.rmtree(folders.release(NAME))
     said = outcome(folders)
-    assert not said["success"] and f"Run first: course assign release {NAME}" in said["log"]
+    assert not said["success"] and f"release/{NAME}/{NOTEBOOK}.ipynb" in said["log"]
     assert row(folders).total == 0.0
 
 
@@ -191,7 +191,7 @@ def test_a_notebook_that_was_not_released_is_no_answer_to_its_tasks(folders):
     mine.rename(mine.with_name("products.ipynb"))
     said = outcome(folders)
     assert not said["success"] and row(folders).total == 0.0
-    with pytest.raises(CannotStart, match="The notebook 'products' of assignment 07 is not released"):
+    with pytest.raises(FileNotFoundError, match="release/07/products.ipynb"):
         StartFromRelease()(nbformat.v4.new_notebook(), resources(folders, "products"))
 
 

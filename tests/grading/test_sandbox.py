@@ -125,7 +125,7 @@ def test_values_and_handles_cross_the_wall_and_changes_are_told(box):
         assert caught.value.kind == CHANGED
     box.load("def make(): return nn.Linear(2, 1)")
     handle = box.call("make", keep=True)
-    box.set_parameters(handle, {"weight": torch.ones(1, 2), "bias": torch.zeros(1)})
+    box.state(handle, {"weight": torch.ones(1, 2), "bias": torch.zeros(1)})
     assert box.call(handle, torch.ones(1, 2)).item() == 2.0
     gradients = box.gradients(handle, torch.ones(1, 2), output_gradient=torch.ones(1, 1))
     assert gradients.inputs[0].tolist() == [[1, 1]] and gradients.parameters["weight"].tolist() == [[1, 1]]

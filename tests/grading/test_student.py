@@ -18,7 +18,8 @@ import torch
 from course_lib.data.place import CannotStart
 from course_lib.grading import student, validation
 from course_lib.grading.collect import collect
-from course_lib.grading.exchange import SECRET, find_exchange, publish
+from course_lib.grading.exchange import SECRET, find_exchange
+from course_lib.grading.release import publish
 from course_lib.grading.spec import load
 from course_lib.grading.student import fetch, list_assignments, read_receipt, submit, validate, verify
 from course_lib.tasks import Check, Finding

@@ -50,6 +50,11 @@ def arrays_in(value: Any) -> Iterator[Tensor | np.ndarray]:
         yield from arrays_in(part)
 
 
+def crosses(tensor: Tensor) -> bool:
+    """Whether a tensor is of a kind that can be sent."""
+    return tensor.dtype in KINDS and tensor.layout == torch.strided and tensor.dim() <= MOST_AXES
+
+
 def pack(value: Any, *, most: int = MOST_BODY, strict: bool = False) -> bytes:
     """A value as one frame. Raises WireError if it is too large or, if `strict`, holds what cannot be sent."""
     packer = _Packer(strict)
@@ -67,7 +72,7 @@ def receive(read: Callable[[int], bytes], *, most: int = MOST_BODY) -> Any:
         raise WireError(f"a frame of {head} and {body} bytes")
     tree, data = read(head), read(body)
     try:
-        return _Unpacker(load(data) if data else {}).value(json.loads(tree, parse_constant=_refuse), 0)
+        return _Unpacker(load(data) if data else {}).value(json.loads(tree), 0)
     except WireError:
         raise
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, SafetensorError, RuntimeError) as problem:
@@ -91,12 +96,7 @@ class _Packer:
             return part if math.isfinite(part) else {"float": str(part)}
         if kind is Handle:
             return {"handle": part.number}
-        if (
-            isinstance(part, Tensor)
-            and part.dtype in KINDS
-            and part.layout == torch.strided
-            and part.dim() <= MOST_AXES
-        ):
+        if isinstance(part, Tensor) and crosses(part):
             return {"tensor": self.keep(part.detach().as_subclass(Tensor).cpu().resolve_conj().resolve_neg())}
         if isinstance(part, np.ndarray | np.generic) and part.dtype.kind in "fiub" and part.dtype.itemsize <= 8:
             whole = np.array(part, dtype=part.dtype.newbyteorder("="))
@@ -137,7 +137,8 @@ class _Unpacker:
             case "tuple":
                 return tuple(self.value(one, depth + 1) for one in part)
             case "dict":
-                return {self.key(key): self.value(one, depth + 1) for key, one in part}
+                if all(type(key) in (str, int) for key, _ in part):
+                    return {self.value(key, depth): self.value(one, depth + 1) for key, one in part}
             case "tensor":
                 return self.take(part)
             case "array":
@@ -150,19 +151,10 @@ class _Unpacker:
                 return type(part if re.fullmatch(r"\w{1,40}", part) else "object", (Unknown,), {})()
         raise WireError("a part that means nothing")
 
-    def key(self, key: Any) -> str | int:
-        if type(key) not in (str, int):
-            raise WireError("a key that is none")
-        return self.value(key, 0)
-
     def take(self, name: str) -> Tensor:
         tensor = self.tensors.pop(name)  # each once
-        if tensor.dtype not in KINDS or tensor.dim() > MOST_AXES:
+        if not crosses(tensor):
             raise WireError("a tensor of a kind that does not cross the wire")
         if tensor.dtype == torch.bool and tensor.numel() and tensor.view(torch.uint8).max() > 1:
             raise WireError("a truth value that is neither true nor false")
         return tensor.clone()  # which owns its memory, as a tensor in a notebook does
-
-
-def _refuse(name: str) -> float:
-    raise WireError(f"{name} is no number of JSON")

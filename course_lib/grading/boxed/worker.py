@@ -8,6 +8,7 @@ import ast
 import gc
 import importlib
 import io
+import itertools
 import linecache
 import os
 import random
@@ -53,8 +54,7 @@ class Box:
         operations: dict[str, Callable[..., Any]] = {
             "load": self.load,
             "call": self.call,
-            "parameters": self.parameters,
-            "set_parameters": self.set_parameters,
+            "state": self.state,
             "gradients": self.gradients,
             "uses": uses,
         }
@@ -83,27 +83,20 @@ class Box:
             return {"error": {"kind": CHANGED}}
         return {"value": self.keep(result) if keep else result}
 
-    def parameters(self, *, handle: Handle) -> dict[str, Any]:
-        """A module's parameters and buffers by name."""
-        return {"value": dict(nn.Module.state_dict(self.unpack(handle)))}
-
-    def set_parameters(self, *, handle: Handle, values: dict[str, Tensor]) -> dict[str, Any]:
-        """Names and shapes must be the module's own."""
-        nn.Module.load_state_dict(self.unpack(handle), values, strict=True)
-        return {"value": None}
+    def state(self, *, handle: Handle, new: dict[str, Tensor] | None) -> dict[str, Any]:
+        """A module's parameters and buffers by name; names and shapes of `new` ones must be the module's own."""
+        module = self.unpack(handle)
+        if new is not None:
+            nn.Module.load_state_dict(module, new, strict=True)
+        return {"value": dict(nn.Module.state_dict(module))}
 
     def gradients(
         self, *, target: str | Handle, args: list[Any], kwargs: dict[str, Any], output_gradient: Tensor
     ) -> dict[str, Any]:
         """Gradients with respect to the positional arguments and, of a module, the parameters."""
         args, function = self.unpack(args), self.find(target, None)
-        real = {
-            place: value
-            for place, value in enumerate(args)
-            if torch.is_tensor(value) and torch.is_floating_point(value)
-        }
-        for place, value in real.items():
-            real[place] = args[place] = value.detach().requires_grad_()
+        real = [isinstance(value, Tensor) and value.is_floating_point() for value in args]
+        args = [value.detach().requires_grad_() if one else value for value, one in zip(args, real, strict=True)]
         named = dict(nn.Module.named_parameters(function)) if isinstance(function, nn.Module) else {}
         named = {name: value for name, value in named.items() if value.requires_grad}
         try:
@@ -114,11 +107,11 @@ class Box:
             raise
         if isinstance(output, Tensor) and not output.requires_grad:
             return {"error": {"kind": CUT_OFF}}
-        found = torch.autograd.grad(output, [*real.values(), *named.values()], output_gradient, allow_unused=True)
-        by_place = dict(zip(real, found, strict=False))
-        by_name = zip(named, found[len(real) :], strict=True)
-        inputs = [by_place.get(place) for place in range(len(args))]
-        return {"value": {"inputs": inputs, "parameters": {name: part for name, part in by_name if part is not None}}}
+        wanted = [*itertools.compress(args, real), *named.values()]
+        found = iter(torch.autograd.grad(output, wanted, output_gradient, allow_unused=True))
+        inputs = [next(found) if one else None for one in real]
+        parameters = {name: part for name, part in zip(named, found, strict=True) if part is not None}
+        return {"value": {"inputs": inputs, "parameters": parameters}}
 
     def find(self, target: str | Handle, method: str | None) -> Any:
         if isinstance(target, Handle):
@@ -280,13 +273,9 @@ def preload() -> None:
     nn.functional.cross_entropy(model(torch.ones(3, 2)), torch.zeros(3, dtype=torch.long)).backward()
     optimizer.step()
     importlib.import_module("torch._dynamo")
-    box.answer({"operation": "load", "source": "import torch\ndef f(x): return x.softmax(dim=-1) + 1"})
-    packed = pack(
-        box.answer(
-            {"operation": "call", "target": "f", "method": None, "keep": False, "args": [torch.ones(2)], "kwargs": {}}
-        )
-    )
-    receive(io.BytesIO(packed).read)
+    box.load(source="import torch\ndef f(x): return x.softmax(dim=-1) + 1")
+    reply = box.call(target="f", method=None, keep=False, args=[torch.ones(2)], kwargs={})
+    receive(io.BytesIO(pack(reply)).read)
     einops.rearrange(torch.ones(2, 4), "a (b c) -> a b c", b=2)
     sys.modules["__main__"] = usual
     np.random.seed(SEED)

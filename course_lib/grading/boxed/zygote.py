@@ -154,15 +154,11 @@ def clean_up() -> None:
         if not reap():
             break
     for folder in ("/tmp", "/dev/shm"):
+        for place, inner, _ in os.walk(folder):
+            for path in (f"{place}/{name}" for name in inner):
+                os.path.islink(path) or os.chmod(path, 0o700)
         for entry in os.scandir(folder):
-            if entry.is_dir(follow_symlinks=False):
-                os.chmod(entry.path, 0o700)
-                for place, inner, _ in os.walk(entry.path):
-                    for path in (f"{place}/{name}" for name in inner):
-                        os.path.islink(path) or os.chmod(path, 0o700)
-                shutil.rmtree(entry.path)
-            else:
-                os.unlink(entry.path)
+            shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
 
 
 def reap(options: int = 0) -> bool:
