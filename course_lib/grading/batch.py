@@ -5,10 +5,12 @@ graded notebook, then the gradebook in one transaction, verdict and all. A submi
 has it, so that a run that ends anywhere, however it ends, is taken up by the next.
 """
 
+import contextlib
 import gc
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,6 @@ from course_lib.grading.wording import counted, one_line
 from course_lib.training import progress
 
 INTERRUPTED = 130  # exit code after Ctrl-C
-MOST_NAMES = 20  # of students in one line
 
 
 def grade(
@@ -67,7 +68,13 @@ def grade(
     ):
         batch = Batch(folders=folders, files=files, book=book, trusted=trusted, again=again)
         students = batch.find_students(student)
-        if not batch.run(students, pool, width):
+        try:
+            batch.run(students, pool, width)
+        except KeyboardInterrupt:
+            print(
+                f"Stopped. {batch.skipped + batch.judged} of {counted(len(students), 'submission')} graded and "
+                f"recorded; the next start goes on from here: course grade {name}"
+            )
             return INTERRUPTED
         book.update_penalties()
         rows = [row for row in book.scores() if row.student in set(students)]
@@ -91,25 +98,27 @@ class Batch:
 
     def __post_init__(self) -> None:
         self.loaded = load(self.files)
-        self.key = instructor_key(self.folders)
         self.release = self._read_release()
         self.recorded = self.book.recorded()
+        self.judge = partial(
+            judge_one,
+            files=self.files,
+            key=instructor_key(self.folders),
+            trusted=self.trusted,
+            hidden=self.folders.root,
+        )
 
     def find_students(self, only: str | None) -> list[str]:
         """Whose submissions there are. Raises CannotStart if there is none, or none of the one who is asked for."""
-        students = self.folders.students(self.files.name)
+        students = [one for one in self.folders.students(self.files.name) if only in (None, one)]
         if not students:
+            who = "Nobody has" if only is None else f"{only!r} has not"
             raise CannotStart(
-                f"Nobody has submitted assignment {self.files.name} yet: there is nothing in "
-                f"{self.folders.submitted('<student>', self.files.name)}. Fetch what was handed in with: "
+                f"{who} submitted assignment {self.files.name} yet: there is nothing in "
+                f"{self.folders.submitted(only or '<student>', self.files.name)}. Fetch what was handed in with: "
                 f"course assign collect {self.files.name}"
             )
-        if only is not None and only not in students:
-            raise CannotStart(
-                f"There is no submission of {only!r} for assignment {self.files.name}. These have submitted: "
-                f"{_some(students)}."
-            )
-        return students if only is None else [only]
+        return students
 
     def grade_here(self, student: str) -> tuple[Submission, Verdict]:
         """Judges and records one student's submission in this process, whether or not it is graded already.
@@ -120,17 +129,16 @@ class Batch:
         if not storable(student):
             raise CannotStart(" ".join(submission.notes))
         try:
-            verdict = judge_one(*self.arguments(submission)[1:])
+            verdict = self.judge(submission)
         except SandboxError as problem:
             raise CannotStart(f"{problem}.") from problem
         self.store(submission, verdict)
         return submission, verdict
 
-    def run(self, students: list[str], pool: Any, width: int) -> bool:
-        """Judges and records them all; False if Ctrl-C ended it."""
-        display = progress.start(f"Grading {self.files.name}")
-        try:
-            for submission, verdict in judge_all(self._to_judge(students), self.arguments, pool, width):
+    def run(self, students: list[str], pool: Any, width: int) -> None:
+        """Judges and records them all."""
+        with contextlib.closing(progress.start(f"Grading {self.files.name}")) as display:
+            for submission, verdict in judge_all(self._to_judge(students), self.judge, pool, width):
                 if verdict["spec"] != self.files.hash:
                     raise CannotStart(
                         "A worker judges with another version of course_lib than this process. Start the workers anew "
@@ -139,39 +147,19 @@ class Batch:
                 self.store(submission, verdict)
                 self.judged += 1
                 display.update(self.judged + self.skipped, len(students))
-        except KeyboardInterrupt:
-            display.close()
-            print(
-                f"Stopped. {self.skipped + self.judged} of {counted(len(students), 'submission')} graded and recorded; "
-                f"the next start goes on from here: course grade {self.files.name}"
-            )
-            return False
-        finally:
-            display.close()
-        return True
 
     def take_in(self, student: str) -> Submission:
         """The bytes of a student's notebook as they are now: they are what is hashed, judged and recorded."""
         return take_in(self.folders.submitted(student, self.files.name) / f"{self.files.notebook}.ipynb", self.files)
 
-    def arguments(self, submission: Submission) -> tuple[Any, ...]:
-        """What an executor is asked to do."""
-        return judge_one, submission, self.files, self.key, self.trusted, self.folders.root
-
     def store(self, submission: Submission, verdict: Verdict) -> None:
         """Writes the graded notebook, then the gradebook: when that is done, the submission is."""
         moment = submitted_at(self.folders, submission.student, self.files.name)
         graded = graded_notebook(self.release, {**submission.answers, **submission.written}, verdict)
-        try:
-            write_whole(self._graded(submission.student), graded)
-            if moment is not None:
-                time = self._graded(submission.student).with_name(TIMESTAMP)
-                write_whole(time, f"{moment:%Y-%m-%d %H:%M:%S.%f} UTC")
-        except OSError as error:
-            raise CannotStart(
-                f"{error.filename or self.folders.root} cannot be written: {error.strerror}. What was graded so far is "
-                "kept; make room or set the permissions right, then start again."
-            ) from error
+        write_whole(self._graded(submission.student), graded)
+        if moment is not None:
+            time = self._graded(submission.student).with_name(TIMESTAMP)
+            write_whole(time, f"{moment:%Y-%m-%d %H:%M:%S.%f} UTC")
         self.book.record(verdict, submission.written, submitted=moment)
 
     def closing_lines(self, students: list[str], rows: list[Score]) -> Iterator[str]:
@@ -185,7 +173,7 @@ class Batch:
             yield f"Not graded: {one_line(student)}. {' '.join(why)}"
         if attention := [row.student for row in rows if row.needs_attention]:
             verb = "needs" if len(attention) == 1 else "need"
-            yield f"{counted(len(attention), 'submission')} {verb} attention: {_some(attention)}."
+            yield f"{counted(len(attention), 'submission')} {verb} attention: {one_line(', '.join(attention), 800)}."
         yield f"Next: course assign feedback {name}, course assign export {name}"
 
     def _to_judge(self, students: list[str]) -> Iterator[Submission]:
@@ -214,21 +202,10 @@ class Batch:
     def _read_release(self) -> bytes:
         """The students' version, which graded notebooks are built on; its points must be those of the checks."""
         path = self.folders.release(self.files.name) / f"{self.files.notebook}.ipynb"
-        again = f"Run first: course assign release {self.files.name}"
-        if not path.is_file():
-            raise CannotStart(f"Assignment {self.files.name} is not released yet. {again}")
         wanted = {check_cell(task): number for task, number in self.loaded.check_points.items()}
-        wanted |= self.loaded.manual_cells
-        there = self.book.points
-        if wanted != there:
-            other = sorted(cell for cell in wanted.keys() | there.keys() if wanted.get(cell) != there.get(cell))
+        if not path.is_file() or self.book.points != wanted | dict(self.loaded.manual_cells):
             raise CannotStart(
-                f"Assignment {self.files.name} has changed since its release (points of {', '.join(other)}). {again}"
+                f"Assignment {self.files.name} has changed since its release (its cells or points), or the release is "
+                f"gone. Run first: course assign release {self.files.name}"
             )
         return path.read_bytes()
-
-
-def _some(students: list[str]) -> str:
-    """The first names of a list."""
-    more = f" and {len(students) - MOST_NAMES} more" if len(students) > MOST_NAMES else ""
-    return ", ".join(one_line(student, 40) for student in students[:MOST_NAMES]) + more

@@ -20,12 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.folders import CONFIG, FILE_BYTES, TIMESTAMP, read_config, read_small, storable, write_whole
+from course_lib.grading.folders import CONFIG, FILE_BYTES, TIMESTAMP, read_config, read_small, storable
 
 VARIABLE = "COURSE_EXCHANGE"
 TIME_FORMAT = "%Y-%m-%d %H:%M:%S.%f UTC"  # as nbgrader writes it
 SECRET = "submission_secret.txt"
-SECRET_BYTES = 200
 EVERYONE_FETCHES = 0o755
 READABLE = 0o644
 OWNER_AND_GROUP = 0o750
@@ -100,7 +99,7 @@ def hand_in(
         part.mkdir(mode=0o700)
         ours = part.stat().st_gid == exchange.inbound.stat().st_gid != os.getegid()
         for name, text in {file: content, TIMESTAMP: time.encode(), SECRET: secret.encode()}.items():
-            write_whole(part / name, text)
+            (part / name).write_bytes(text)
             (part / name).chmod(READABLE)
         part.chmod(OWNER_AND_GROUP if ours else EVERYONE_FETCHES)
         os.rename(part, place)

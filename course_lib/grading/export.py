@@ -81,10 +81,7 @@ def read_roster(path: Path, layout: str = "plain") -> list[Line]:
     content = read_small(path, LARGEST_ROSTER)
     if content is None or b"\0" in content:
         raise CannotStart(f"{path} is no CSV file that can be read. Name the list of students that you downloaded.")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("cp1252", errors="replace")  # what older versions of Excel write
+    text = content.decode("utf-8-sig", errors="replace")
     separator = max(",;\t", key=text.split("\n", 1)[0].count)
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, restkey="", restval="")
     try:

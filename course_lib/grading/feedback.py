@@ -15,6 +15,12 @@ from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers.python import PythonLexer
+
 from course_lib.classroom.markup import inline_html
 from course_lib.data.place import CannotStart
 from course_lib.grading.folders import TIMESTAMP, Folders, assignments_folder, read_small, write_whole
@@ -170,8 +176,6 @@ def _answers(row: Score, folders: Folders, files: AssignmentFiles) -> dict[str, 
 
 @cache
 def _template() -> Any:
-    from jinja2 import Environment
-
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"points": points, "line": one_line, "markup": _markup, "code": _code, "shown": _shown}
     environment.globals |= {"counted": counted, "unsaid": (NOT_YET, NOT_JUDGED)}
@@ -182,10 +186,8 @@ def _own_file(name: str) -> str:
     return (package_files("course_lib.grading") / name).read_text(encoding="utf-8")
 
 
-def _markup(text: str) -> Any:
+def _markup(text: str) -> Markup:
     """A sentence of the checks, whose `code` and **strong** words become HTML."""
-    from markupsafe import Markup
-
     return Markup(inline_html(visible(text)))
 
 
@@ -194,11 +196,6 @@ def _shown(text: str) -> str:
     return visible(text[:LONGEST_ANSWER]).strip("\n") + ("\n…" if len(text) > LONGEST_ANSWER else "")
 
 
-def _code(source: str) -> Any:
+def _code(source: str) -> Markup:
     """A program with coloured words, escaped by the highlighter."""
-    from markupsafe import Markup
-    from pygments import highlight
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers.python import PythonLexer
-
     return Markup(highlight(_shown(source), PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)))

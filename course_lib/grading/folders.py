@@ -105,12 +105,18 @@ def instructor_key(folders: Folders) -> bytes:
 
 
 def write_whole(path: Path, content: str | bytes, *, mode: int = 0o666) -> None:
-    """Writes a whole file or leaves the old one, and makes the folders it lies in."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Writes a whole file, and the folders it lies in, or leaves the old one. Raises CannotStart if it cannot."""
     part = path.with_name(f".{path.name}.part")
-    part.touch(mode)
-    part.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-    os.replace(part, path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.touch(mode)
+        part.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        os.replace(part, path)
+    except OSError as error:
+        raise CannotStart(
+            f"{path} cannot be written: {error.strerror}. Make room, set the permissions right, or name another "
+            "folder; then start again: what was done so far is kept."
+        ) from error
 
 
 def read_small(path: Path | str, limit: int, *, owner: int | None = None) -> bytes | None:

@@ -23,12 +23,11 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from traitlets.config import Config
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.folders import TIMESTAMP, Folders, read_small
+from course_lib.grading.folders import FILE_BYTES, TIMESTAMP, Folders, read_small
 from course_lib.grading.judge import ATTENTION, SANDBOXED, Verdict
 from course_lib.grading.spec import CHECK_PREFIX
 from course_lib.grading.wording import points
 
-TIMESTAMP_BYTES = 200
 SECONDS_TO_WAIT = 30  # for another program, such as formgrader, that is writing into the gradebook
 NOT_RELEASED = "Assignment {0} is not released yet. Run first: course assign release {0}"
 
@@ -137,7 +136,36 @@ class Gradebook(AbstractContextManager):
         `submitted` is in UTC; None where nobody knows it: then an earlier time stands.
         """
         with self._transaction():
-            self._record(verdict, written, submitted)
+            student = verdict["student"]
+            if self._db.get(api.Student, student) is None:
+                self._db.add(api.Student(id=student))
+            submission = self._one(SubmittedAssignment, assignment_id=self._assignment.id, student_id=student)
+            facts = {"notebook_id": self._notebook.id, "assignment_id": submission.id}
+            notebook = self._one(SubmittedNotebook, **facts, flagged=False)
+            if submitted is not None:
+                submission.timestamp = submitted
+            solutions = {cell.name for cell in self._solutions}
+            by_hand = [cell.name for cell in self._graded if cell.name in solutions]
+            texts = {name: written.get(name, "").strip() for name in by_hand}
+            given = {
+                name: text if text not in ("", self._released[name].strip()) else None for name, text in texts.items()
+            }
+            now = {n: text and hashlib.sha256(text.encode(errors="replace")).hexdigest() for n, text in given.items()}
+            before = self._db.scalar(select(VERDICTS.c.written).where(VERDICTS.c.notebook_id == notebook.id)) or {}
+            grades = self._of_cells(Grade, notebook.id, self._graded)
+            for cell in self._graded:
+                if cell.name in given:
+                    changed = cell.name not in before or now[cell.name] != before[cell.name]
+                    _set_written(grades[cell.id], answered=given[cell.name] is not None, changed=changed)
+                else:
+                    task = verdict["tasks"].get(cell.name.removeprefix(CHECK_PREFIX))
+                    _set_judged(grades[cell.id], task, most=float(cell.max_score))
+            comments = self._of_cells(api.Comment, notebook.id, self._solutions)  # of tasks: they stand in the notebook
+            for cell in self._solutions:
+                comments[cell.id].auto_comment = "No response." if given.get(cell.name, "") is None else None
+            notebook.late_submission_penalty = self._penalty(submission, grades.values())
+            self._db.execute(delete(VERDICTS).where(VERDICTS.c.notebook_id == notebook.id))
+            self._db.execute(insert(VERDICTS).values(notebook_id=notebook.id, written=now, verdict=verdict))
 
     def update_penalties(self) -> None:
         """Applies today's due date, extensions and penalty method to everyone, those graded earlier, too."""
@@ -170,35 +198,6 @@ class Gradebook(AbstractContextManager):
                 ) from error
             raise
 
-    def _record(self, verdict: Verdict, written: Mapping[str, str], moment: datetime | None) -> None:
-        student = verdict["student"]
-        if self._db.get(api.Student, student) is None:
-            self._db.add(api.Student(id=student))
-        submission = self._one(SubmittedAssignment, assignment_id=self._assignment.id, student_id=student)
-        facts = {"notebook_id": self._notebook.id, "assignment_id": submission.id}
-        notebook = self._one(SubmittedNotebook, **facts, flagged=False)
-        if moment is not None:
-            submission.timestamp = moment
-        solutions = {cell.name for cell in self._solutions}
-        by_hand = [cell.name for cell in self._graded if cell.name in solutions]
-        given = {name: self._written_answer(name, written) for name in by_hand}
-        now = {name: _fingerprint(text) for name, text in given.items()}
-        before = self._db.scalar(select(VERDICTS.c.written).where(VERDICTS.c.notebook_id == notebook.id)) or {}
-        grades = self._of_cells(Grade, notebook.id, self._graded)
-        for cell in self._graded:
-            if cell.name in given:
-                changed = cell.name not in before or now[cell.name] != before[cell.name]
-                _set_written(grades[cell.id], answered=given[cell.name] is not None, changed=changed)
-            else:
-                task = verdict["tasks"].get(cell.name.removeprefix(CHECK_PREFIX))
-                _set_judged(grades[cell.id], task, most=float(cell.max_score))
-        comments = self._of_cells(api.Comment, notebook.id, self._solutions)  # of tasks: they stand in the notebook
-        for cell in self._solutions:
-            comments[cell.id].auto_comment = "No response." if given.get(cell.name, "") is None else None
-        notebook.late_submission_penalty = self._penalty(submission, grades.values())
-        self._db.execute(delete(VERDICTS).where(VERDICTS.c.notebook_id == notebook.id))
-        self._db.execute(insert(VERDICTS).values(notebook_id=notebook.id, written=now, verdict=verdict))
-
     def _one(self, kind: type, **facts: Any) -> Any:
         """The row with these facts, added if there is none yet."""
         found = self._db.query(kind).filter_by(**{k: v for k, v in facts.items() if k.endswith("_id")}).one_or_none()
@@ -220,11 +219,6 @@ class Gradebook(AbstractContextManager):
             self._db.add(found[missing])
         return found
 
-    def _written_answer(self, name: str, written: Mapping[str, str]) -> str | None:
-        """The student's words, None if the cell is as it was released, empty or missing."""
-        text = written.get(name, "").strip()
-        return None if text in ("", (self._released.get(name) or "").strip()) else text
-
     def _seconds_late(self, submission: SubmittedAssignment) -> float:
         return float(submission.total_seconds_late) if self._assignment.duedate else 0.0
 
@@ -243,10 +237,7 @@ class Gradebook(AbstractContextManager):
         remarks = {part.name: part.manual_comment for notebook in notebooks for part in notebook.comments}
         return Score(
             student=student.id,
-            first_name=student.first_name,
-            last_name=student.last_name,
-            email=student.email,
-            lms_user_id=student.lms_user_id,
+            **{name: getattr(student, name) for name in ("first_name", "last_name", "email", "lms_user_id")},
             submitted=submission.timestamp,
             seconds_late=self._seconds_late(submission),
             points={name: _counted(grades[name]) if name in grades else 0.0 for name in possible},
@@ -269,7 +260,7 @@ def scores(database: Path, assignment: str) -> list[Score]:
 
 def submitted_at(folders: Folders, student: str, assignment: str) -> datetime | None:
     """When a submission was handed in, in UTC; None if its timestamp.txt is missing or names no time."""
-    content = read_small(folders.submitted(student, assignment) / TIMESTAMP, TIMESTAMP_BYTES)
+    content = read_small(folders.submitted(student, assignment) / TIMESTAMP, FILE_BYTES)
     return None if content is None else parse_time(content.decode("utf-8", errors="replace").strip())
 
 
@@ -366,7 +357,3 @@ def _set_written(grade: Grade, *, answered: bool, changed: bool) -> None:
     grade.auto_score = None if answered else 0.0
     if changed:
         grade.needs_manual_grade = answered or grade.manual_score is not None
-
-
-def _fingerprint(text: str | None) -> str | None:
-    return None if text is None else hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()

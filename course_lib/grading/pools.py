@@ -11,7 +11,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, wait
 from concurrent.futures.process import ProcessPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -84,31 +84,29 @@ def executor(
 
 
 def judge_all(
-    submissions: Iterable[Submission], arguments: Callable[[Submission], tuple[Any, ...]], pool: Executor, width: int
+    submissions: Iterable[Submission], work: Callable[[Submission], Verdict], pool: Executor, width: int
 ) -> Iterator[tuple[Submission, Verdict]]:
-    """Each submission with its verdict, in the order in which they get done; `arguments` says what to call.
+    """Each submission with its verdict, in the order in which they get done.
 
     Raises CannotStart where there is no sandbox any more, or a worker is lost.
     """
     source, waiting = iter(submissions), {}
     while True:
         for submission in islice(source, width - len(waiting)):
-            with _lost_ones(waiting.values()):
-                waiting[pool.submit(*arguments(submission))] = submission
+            with lost_ones(waiting.values()):
+                waiting[pool.submit(work, submission)] = submission
         if not waiting:
             return
-        for future in sorted(wait(waiting, return_when=FIRST_COMPLETED).done, key=_failed):  # verdicts first
-            with _lost_ones(waiting.values()):
+        done = wait(waiting, return_when=FIRST_COMPLETED).done
+        for future in sorted(done, key=lambda one: one.cancelled() or one.exception() is not None):  # verdicts first
+            with lost_ones(waiting.values()):
                 verdict = future.result()
             yield waiting.pop(future), verdict
 
 
-def _failed(future: Future) -> bool:
-    return future.cancelled() or future.exception() is not None
-
-
 @contextlib.contextmanager
-def _lost_ones(at_work: Iterable[Submission]) -> Iterator[None]:
+def lost_ones(at_work: Iterable[Submission]) -> Iterator[None]:
+    """Raises CannotStart, with who was at work, where there is no sandbox any more or a judging process is lost."""
     try:
         yield
     except SandboxError as problem:
@@ -151,8 +149,7 @@ def _context() -> Any:
     """A process that has imported all, and forks the workers."""
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-    if "forkserver" in methods:
-        context.set_forkserver_preload([__name__])
+    context.set_forkserver_preload([__name__])
     return context
 
 

@@ -10,12 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.data.place import CannotStart
 from course_lib.grading.folders import assignments_folder
 from course_lib.grading.intake import Submission
 from course_lib.grading.judge import GRADED, Verdict
-from course_lib.grading.pools import executor, judge_one
-from course_lib.grading.sandbox import SandboxError
+from course_lib.grading.pools import executor, judge_one, lost_ones
 from course_lib.grading.spec import AssignmentFiles, LoadedAssignment, load, read_assignment
 from course_lib.grading.wording import one_line
 from course_lib.tasks.wrong import unproved, wrong_answers
@@ -49,12 +47,9 @@ def prove(name: str, *, folder: str | os.PathLike | None = None, workers: int | 
     files = read_assignment(folders.root, name)
     loaded = load(files)
     planned = trials(loaded)
-    try:
-        for line, deviations in run_trials(planned, files, hidden=folders.root, workers=workers):
-            print(line)
-            found += deviations
-    except SandboxError as problem:
-        raise CannotStart(str(problem)) from None
+    for line, deviations in run_trials(planned, files, hidden=folders.root, workers=workers):
+        print(line)
+        found += deviations
     tasks = loaded.assignment.tasks
     found += [line for task in tasks for line in unproved(task)]
     for line in found:
@@ -89,13 +84,14 @@ def run_trials(
 ) -> Iterator[tuple[str, list[str]]]:
     """Judges each trial, several at a time, the reference with every key: a line on each, and its deviations.
 
-    No box sees the folder `hidden`. Raises SandboxError without a sandbox.
+    No box sees the folder `hidden`. Raises CannotStart where there is no sandbox, or a judging process is lost.
     """
     jobs = [(trial, key) for trial in planned for key in (KEYS if trial.fails == () else KEYS[:1])]
     with executor(workers=workers, cluster=None, hidden=hidden, trusted=False) as (pool, _):
         asked = [pool.submit(judge_one, submission(trial, files), files, key, False, hidden) for trial, key in jobs]
         for (trial, _), future in zip(jobs, asked, strict=True):
-            earned, possible, deviations = examine(trial, future.result())
+            with lost_ones([submission(trial, files)]):
+                earned, possible, deviations = examine(trial, future.result())
             sign, task = "✗" if deviations else "✓", trial.task and f"{trial.task}: "
             yield f"{sign} {task}{one_line(trial.name)}: {earned:g} of {possible:g} points", deviations
 

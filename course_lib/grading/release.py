@@ -19,7 +19,7 @@ from course_lib.data.place import CannotStart
 from course_lib.grading.exchange import Exchange, find_exchange
 from course_lib.grading.folders import CONFIG, Folders, assignments_folder, grading_lock, read_config, write_whole
 from course_lib.grading.spec import AssignmentFiles, load, read_assignment
-from course_lib.grading.stripped import NOT_OURS, SOLUTION_MARKS, student_version, tags_of
+from course_lib.grading.stripped import NOT_OURS, SOLUTION_MARKS, student_version
 from course_lib.grading.wording import counted, points
 
 MARKS = (*SOLUTION_MARKS, *NOT_OURS)
@@ -144,10 +144,9 @@ def release_problems(files: AssignmentFiles, notebook: nbformat.NotebookNode, ma
 def _hidden_lines(files: AssignmentFiles, notebook: nbformat.NotebookNode) -> Iterator[str]:
     """Telling lines of the hidden checks and of solutions that the students' `notebook` does not show."""
     cells = nbformat.reads(files.source_notebook.decode(), as_version=4).cells
-    shown = "\n".join(cell.source for cell in notebook.cells)
+    source, shown = ("\n".join(cell.source for cell in some) for some in (cells, notebook.cells))
     setup = "\n".join(cell.source for cell in load(files).cells if cell.kind == "setup")
-    hidden = [(cell.source, shown) for cell in cells if tags_of(cell).get("solution")]
-    for text, known in [(files.checks.decode(errors="replace"), setup), *hidden]:
+    for text, known in ((files.checks.decode(errors="replace"), setup), (source, shown)):
         for line in map(str.strip, text.splitlines()):
             telling = len(line) >= TELLING and any(map(str.isalnum, line))
             if telling and line not in known and not line.startswith(("import ", "from ")):

@@ -146,14 +146,12 @@ class Zygote(contextlib.AbstractContextManager):
             )
             theirs.close()
             self.control.settimeout(START_SECONDS)
-            try:
-                ready = self.control.recv(64) == b"ready"
-            except OSError:
-                ready = False
-            if not ready:
-                self.close()
-                errors.seek(0)
-                raise SandboxError(_why_not(errors.read()[-2000:].decode(errors="replace").strip()))
+            with contextlib.suppress(OSError):
+                if self.control.recv(64) == b"ready":
+                    return
+            self.close()
+            errors.seek(0)
+            raise SandboxError(_why_not(errors.read()[-2000:].decode(errors="replace").strip()))
 
 
 @functools.cache
@@ -200,20 +198,12 @@ class Box(contextlib.AbstractContextManager):
         found = self._ask("uses", 20, sources=list(sources), names=[list(some) for some in names])
         return found if isinstance(found, list) and len(found) == len(names) else [None] * len(names)
 
-    def call(
-        self,
-        target: str | Handle,
-        *args: Any,
-        method: str | None = None,
-        keep: bool = False,
-        seconds: float = 5,
-        **kwargs: Any,
-    ) -> Any:
+    def call(self, target: str | Handle, *args: Any, keep: bool = False, seconds: float = 5, **kwargs: Any) -> Any:
         """What a function of the student's returns, or a handle on it if it shall stay in the box (`keep`).
 
         Handles may be among the arguments. A function that overwrites an array among them is a StudentError.
         """
-        value = self._ask("call", seconds, target=target, method=method, keep=keep, args=list(args), kwargs=kwargs)
+        value = self._ask("call", seconds, target=target, keep=keep, args=list(args), kwargs=kwargs)
         if keep and not isinstance(value, Handle):
             raise self._end("protocol")
         return value
@@ -390,10 +380,6 @@ class PlainBody:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=3 if soon else 0)
         by_itself = self._process.poll() is not None
-        with contextlib.suppress(psutil.Error):
-            for process in psutil.Process(self._process.pid).children(recursive=True):
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
         if os.name == "posix":
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)

@@ -25,7 +25,7 @@ from course_lib.tasks import __file__ as tasks_file
 CHECK_PREFIX = "check-"
 SECONDS = 30.0  # of processor time, for all questions of a task together
 FILE = "tasks.py"
-DECIDES_SCORES = ("boxed", "intake.py", "judge.py", "sandbox.py", "spec.py", "subject.py")
+DECIDES_SCORES = ("boxed/*.py", "intake.py", "judge.py", "sandbox.py", "spec.py", "subject.py")
 _GRADE_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -56,10 +56,6 @@ class Assignment:
             _only_once([check.name for check in task.scored], f"task {task.name!r} has two checks with the name")
             if poor := [check.name for check in task.scored if not 0 < check.points < math.inf]:
                 raise ValueError(f"check {poor[0]!r} needs a positive number of points")
-
-    @property
-    def points(self) -> float:
-        return math.fsum(task.points for task in self.tasks)
 
     def seconds_of(self, task: Task) -> float:
         """Processor time for all questions of a task together."""
@@ -200,8 +196,7 @@ def _code_hash() -> str:
     """SHA-256 of the code that decides scores; of what is on disk when it is first asked for."""
     folder = Path(__file__).parent
     files = [*Path(tasks_file).parent.rglob("*.py"), *folder.parent.glob("lessons/*/assignment.py")]
-    for part in DECIDES_SCORES:
-        files += (folder / part).rglob("*.py") if (folder / part).is_dir() else [folder / part]
+    files += [file for part in DECIDES_SCORES for file in folder.glob(part)]
     digest = hashlib.sha256()
     for file in sorted(files):
         relative = file.relative_to(folder.parent).as_posix()

@@ -34,15 +34,15 @@ def tags_of(cell: nbformat.NotebookNode) -> Mapping[str, Any]:
     return cell.metadata.get("nbgrader") or {}
 
 
-def clear_solution(source: str, *, stub: str = STUB) -> str:
+def clear_solution(source: str, place: str, *, stub: str = STUB) -> str:
     """The cell as it is released: each region from BEGIN SOLUTION to END SOLUTION replaced by the indented stub.
 
-    As nbgrader does it: without such a region the whole cell becomes the stub. Raises ValueError for a mark without its
-    other one.
+    As nbgrader does it: without such a region the whole cell becomes the stub. Raises ValueError, naming `place`, for a
+    mark without its other one.
     """
     released, regions = _REGION.subn(lambda region: textwrap.indent(stub, region[1]), source)
     if any(mark in released for mark in SOLUTION_MARKS):
-        raise ValueError("a BEGIN SOLUTION or END SOLUTION stands without the other")
+        raise ValueError(f"{place}: a BEGIN SOLUTION or END SOLUTION stands without the other.")
     return released if regions else stub
 
 
@@ -64,10 +64,8 @@ def student_version(source: bytes, place: str) -> nbformat.NotebookNode:
                 "checks belong into hidden/, and what a written answer is marked for into its solution."
             )
         if tags.get("solution"):
-            try:
-                cell.source = clear_solution(cell.source, stub=STUB if cell.cell_type == "code" else WRITTEN_STUB)
-            except ValueError as problem:
-                raise ValueError(f"{place}, cell {tags.get('grade_id')!r}: {problem}.") from None
+            stub = STUB if cell.cell_type == "code" else WRITTEN_STUB
+            cell.source = clear_solution(cell.source, f"{place}, cell {tags.get('grade_id')!r}", stub=stub)
         elif any(mark in cell.source for mark in SOLUTION_MARKS):
             raise ValueError(f"{place}: cell {number} holds a solution, but is no solution cell.")
         elif tags.get("grade") or tags.get("locked"):

@@ -104,13 +104,7 @@ def fetch(name: str, *, to: Path | None = None, again: bool = False) -> int:
             f"assignment as it is handed out now beside it with: course assign fetch {name} --again"
         )
         return 1
-    try:
-        write_whole(copy, release.content)
-    except OSError as error:
-        raise CannotStart(
-            f"{copy} cannot be written: {error.strerror}. Name a folder of your own: "
-            f"course assign fetch {name} --to FOLDER"
-        ) from error
+    write_whole(copy, release.content)
     print(
         f"{release.title}.\nYour copy: {copy}\nOpen it in JupyterLab (course lab) and save it there. Then, in a "
         f"terminal:\n  {_command('validate', release, copy)}\n  {_command('submit', release, copy)}"

@@ -79,12 +79,8 @@ class Subject(Probe):
 
         A Fault if it stops with an error, or none can flow back from its result.
         """
-
-        def question() -> Gradients:
-            given = {"output_gradient": output_gradient, "seconds": self.seconds, **kwargs}
-            return self.talk.box.gradients(self._target, *args, **given)
-
-        return self._ask(question, args, kwargs)
+        given = {"output_gradient": output_gradient, "seconds": self.seconds, **kwargs}
+        return self._ask(lambda: self.talk.box.gradients(self._target, *args, **given), args, kwargs)
 
     def once(self, label: str, work: Callable[["Subject"], T]) -> T:
         """What `work` gives, done once for all checks of the task, with inputs that depend on `label` alone.

@@ -174,7 +174,7 @@ ATTENTION = {  # name: (points of 2, cell)
         TAKES
         + "import json, struct\ndef attention(q, k, v):\n    head = json.dumps({'dict': [['value', {'tensor': '0'}]]}).encode()\n    inner = json.dumps({'0': {'dtype': 'F32', 'shape': [1 << 40], 'data_offsets': [0, 4]}}).encode()\n    body = struct.pack('<Q', len(inner)) + inner + b'1234'\n    find_line().sendall(struct.pack('<II', len(head), len(body)) + head + body); return 0 * v\n",
     ),
-    "closes the line": (0, TAKES + "find_line().close()\n" + RIGHT),
+    "closes the line": (0, TAKES + "os.close(find_line().fileno())\n" + RIGHT),
     "replaces the worker's parts": (
         0,
         "wire = sys.modules['boxed.worker']\nwire.pack = lambda *a, **k: b'x' * 99\n" + RIGHT,

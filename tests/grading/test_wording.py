@@ -41,8 +41,4 @@ def test_one_line_is_one_line_and_short():
 
 
 def test_nouns_follow_their_numbers():
-    assert (counted(1, "check"), counted(0, "check"), counted(2, "entry", "entries")) == (
-        "1 check",
-        "0 checks",
-        "2 entries",
-    )
+    assert (counted(1, "check"), counted(0, "check"), counted(2, "task")) == ("1 check", "0 checks", "2 tasks")

@@ -18,7 +18,8 @@ import socket
 import sys
 import traceback
 import types
-from collections.abc import Callable, Sequence
+import unittest.mock
+from collections.abc import Sequence
 from typing import Any
 
 import einops
@@ -45,13 +46,13 @@ class Box:
         # classes and dataclasses look their module up, and find there what a notebook would have
         self.module = types.ModuleType("__main__")
         sys.modules["__main__"] = self.module
-        vars(self.module).update(display=lambda *values, **_: print(*values), get_ipython=Anything)
+        vars(self.module).update(display=lambda *values, **_: print(*values), get_ipython=unittest.mock.MagicMock())
         self.kept: list[Any] = []
         self.cells = 0
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """The reply to a request; whatever the student's code raises is told in its own words."""
-        operations: dict[str, Callable[..., Any]] = {
+        own: Any = {
             "load": self.load,
             "call": self.call,
             "state": self.state,
@@ -59,7 +60,7 @@ class Box:
             "uses": uses,
         }
         try:
-            return operations[request.pop("operation")](**request)
+            return own[request.pop("operation")](**request)
         except BaseException as error:
             return {"error": told(error)}
 
@@ -72,13 +73,11 @@ class Box:
         exec(compile(source, name, "exec", dont_inherit=True), vars(self.module))
         return {"value": None}
 
-    def call(
-        self, *, target: str | Handle, method: str | None, keep: bool, args: list[Any], kwargs: dict[str, Any]
-    ) -> dict[str, Any]:
+    def call(self, *, target: str | Handle, keep: bool, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Calls a function; one that overwrites an array that it was given gives no result."""
         given = list(arrays_in([args, kwargs]))
         before = [array.clone() if isinstance(array, Tensor) else array.copy() for array in given]
-        result = self.find(target, method)(*self.unpack(args), **self.unpack(kwargs))
+        result = self.find(target)(*self.unpack(args), **self.unpack(kwargs))
         if not all(map(same, before, given)):
             return {"error": {"kind": CHANGED}}
         return {"value": self.keep(result) if keep else result}
@@ -94,7 +93,7 @@ class Box:
         self, *, target: str | Handle, args: list[Any], kwargs: dict[str, Any], output_gradient: Tensor
     ) -> dict[str, Any]:
         """Gradients with respect to the positional arguments and, of a module, the parameters."""
-        args, function = self.unpack(args), self.find(target, None)
+        args, function = self.unpack(args), self.find(target)
         real = [isinstance(value, Tensor) and value.is_floating_point() for value in args]
         args = [value.detach().requires_grad_() if one else value for value, one in zip(args, real, strict=True)]
         named = dict(nn.Module.named_parameters(function)) if isinstance(function, nn.Module) else {}
@@ -113,14 +112,10 @@ class Box:
         parameters = {name: part for name, part in zip(named, found, strict=True) if part is not None}
         return {"value": {"inputs": inputs, "parameters": parameters}}
 
-    def find(self, target: str | Handle, method: str | None) -> Any:
-        if isinstance(target, Handle):
-            found = self.unpack(target)
-        elif target in vars(self.module):
-            found = vars(self.module)[target]
-        else:
+    def find(self, target: str | Handle) -> Any:
+        if isinstance(target, str) and target not in vars(self.module):
             raise NameError(f"name '{target}' is not defined")
-        return found if method is None else getattr(found, method)
+        return vars(self.module)[target] if isinstance(target, str) else self.unpack(target)
 
     def keep(self, value: Any) -> Handle:
         self.kept.append(value)
@@ -135,17 +130,6 @@ class Box:
         if isinstance(value, dict):
             return {key: self.unpack(part) for key, part in value.items()}
         return value
-
-
-class Anything:
-    """Does whatever it is asked to, which is nothing."""
-
-    def __init__(self, *_: Any, **__: Any): ...
-
-    def __getattr__(self, name: str) -> Any:
-        return Anything
-
-    __call__ = __init__
 
 
 def as_python(source: str) -> str:
@@ -184,21 +168,20 @@ def first_use(source: str, names: Sequence[str]) -> list[Any] | None:
 def told(error: BaseException) -> dict[str, Any]:
     """An error in its own words, cut off, with the student's line; what its class could compute is caught."""
     try:
-        frames = [frame for frame in traceback.walk_tb(error.__traceback__) if in_cell(frame[0])]
+        calls = list(traceback.walk_tb(error.__traceback__))
+        frames = [call for call in calls if in_cell(call[0])]
         line = ""
         if frames:
             frame, number = frames[-1]
             text = linecache.getline(frame.f_code.co_filename, number).strip()
             line = f" in line {number - frame.f_code.co_firstlineno + 1}" + (f", `{text}`" if text else "")
-        last = list(traceback.walk_tb(error.__traceback__))[-1][0]
-        unwritten = isinstance(error, NotImplementedError) and in_cell(last)
         words = str(error).strip().split("\n")[0]
         return {
             "kind": type(error).__name__[:40],
             "words": words[:MOST_WORDS],
             "line": line[:MOST_WORDS],
             "entered": bool(frames),
-            "unwritten": unwritten,
+            "unwritten": isinstance(error, NotImplementedError) and in_cell(calls[-1][0]),
         }
     except BaseException:
         return {"kind": "Error"}
@@ -209,9 +192,7 @@ def in_cell(frame: types.FrameType) -> bool:
 
 
 def same(old: Tensor | np.ndarray, new: Tensor | np.ndarray) -> bool:
-    if isinstance(old, Tensor):
-        return old.shape == new.shape and torch.equal(old, new)
-    return np.array_equal(old, new)
+    return torch.equal(old, new) if isinstance(old, Tensor) else np.array_equal(old, new)
 
 
 def one_process(loader: type) -> None:
@@ -228,21 +209,11 @@ def one_process(loader: type) -> None:
 def serve(line: socket.socket, *, most: int) -> None:
     """Answers requests until there are no more; an answer has at most `most` bytes of tensors."""
     random.seed(SEED)
-    box = Box()
-
-    def read(count: int) -> bytes:
-        data = bytearray()
-        while len(data) < count:
-            part = line.recv(min(count - len(data), 1 << 20))
-            if not part:
-                os._exit(0)
-            data += part
-        return bytes(data)
-
-    while True:
-        request = receive(read)
+    box, file = Box(), line.makefile("rb")
+    while file.peek(1):  # nothing more comes when the judge is gone
+        request = receive(file.read)
         if request == {"operation": "end"} and hasattr(os, "fork"):
-            os._exit(0)
+            break
         if request == {"operation": "fork"}:  # a copy answers from here on; when it has ended, this process goes on
             child = os.fork() if hasattr(os, "fork") else 0  # on Windows there is no copy
             if child == 0:
@@ -261,6 +232,7 @@ def serve(line: socket.socket, *, most: int) -> None:
         except BaseException as error:  # a value with code of the student's in it
             frame = pack({"error": told(error)})
         line.sendall(frame)
+    os._exit(0)
 
 
 def preload() -> None:
@@ -274,7 +246,7 @@ def preload() -> None:
     optimizer.step()
     importlib.import_module("torch._dynamo")
     box.load(source="import torch\ndef f(x): return x.softmax(dim=-1) + 1")
-    reply = box.call(target="f", method=None, keep=False, args=[torch.ones(2)], kwargs={})
+    reply = box.call(target="f", keep=False, args=[torch.ones(2)], kwargs={})
     receive(io.BytesIO(pack(reply)).read)
     einops.rearrange(torch.ones(2, 4), "a (b c) -> a b c", b=2)
     sys.modules["__main__"] = usual

@@ -26,9 +26,7 @@ from .worker import preload, serve
 INTERVAL = 0.05  # seconds between two looks
 TICK = 1 / os.sysconf("SC_CLK_TCK")  # seconds
 DUMPABLE, NO_NEW_PRIVILEGES = 4, 38  # prctl(2)
-HUGE_PAGE, COLLAPSE = 2 << 20, 25  # bytes; madvise(2), from Linux 6.1 on
-libc = ctypes.CDLL(None)
-prctl = libc.prctl
+prctl = ctypes.CDLL(None).prctl
 
 
 def main(descriptor: int, limits: dict[str, int]) -> None:
@@ -36,7 +34,6 @@ def main(descriptor: int, limits: dict[str, int]) -> None:
     prctl(DUMPABLE, 0, 0, 0, 0)  # a box, of the same user, cannot look into this process
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     preload()
-    gather_pages()
     control = socket.socket(fileno=descriptor)
     control.send(b"ready")
     while True:
@@ -54,34 +51,21 @@ def main(descriptor: int, limits: dict[str, int]) -> None:
         control.send(f"ended {reason}".encode())
 
 
-def gather_pages() -> None:
-    """Puts this process's memory into huge pages, where the kernel can: few pages are forked in less time."""
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        area, rights, _, _, _, *name = line.split(maxsplit=5)
-        if rights == "rw-p" and not (name and name[0].startswith("/")):  # shared with nobody, and of no file
-            start, end = (int(edge, 16) for edge in area.split("-"))
-            for page in range(-(-start // HUGE_PAGE) * HUGE_PAGE, end - HUGE_PAGE + 1, HUGE_PAGE):
-                libc.madvise(ctypes.c_void_p(page), ctypes.c_size_t(HUGE_PAGE), COLLAPSE)
-
-
 def become_box(limits: dict[str, int], line: int) -> None:
     """Goes on as a box: with its line, its limits, and nothing else."""
-    try:
-        os.setsid()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nothing, 0), os.dup2(nothing, 1), os.dup2(nothing, 2)
-        line = os.dup2(line, 3)
-        os.closerange(4, 1 << 16)
-        prctl(DUMPABLE, 1, 0, 0, 0)
-        prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-        Path("/proc/self/oom_score_adj").write_text("1000")  # when memory runs out, the box goes first
-        amounts = {"AS": limits["memory"], "CORE": 0, "FSIZE": limits["disk"], "NOFILE": limits["open_files"]}
-        for name, amount in (amounts | {"NPROC": limits["processes"], "MSGQUEUE": 0}).items():
-            kind = getattr(resource, f"RLIMIT_{name}")
-            _, most = resource.getrlimit(kind)
-            resource.setrlimit(kind, (min(amount, most),) * 2 if most != resource.RLIM_INFINITY else (amount, amount))
-    except BaseException:
-        os._exit(1)
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0), os.dup2(nothing, 1), os.dup2(nothing, 2)
+    line = os.dup2(line, 3)
+    os.closerange(4, 1 << 16)
+    prctl(DUMPABLE, 1, 0, 0, 0)
+    prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    Path("/proc/self/oom_score_adj").write_text("1000")  # when memory runs out, the box goes first
+    amounts = {"AS": limits["memory"], "CORE": 0, "FSIZE": limits["disk"], "NOFILE": limits["open_files"]}
+    for name, amount in (amounts | {"NPROC": limits["processes"], "MSGQUEUE": 0}).items():
+        kind = getattr(resource, f"RLIMIT_{name}")
+        _, most = resource.getrlimit(kind)
+        resource.setrlimit(kind, (min(amount, most),) * 2 if most != resource.RLIM_INFINITY else (amount, amount))
     serve(socket.socket(fileno=line), most=limits["reply_bytes"])
 
 
