@@ -172,8 +172,7 @@ class Batch:
         for student, why in self.refused.items():
             yield f"Not graded: {one_line(student)}. {' '.join(why)}"
         if attention := [row.student for row in rows if row.needs_attention]:
-            verb = "needs" if len(attention) == 1 else "need"
-            yield f"{counted(len(attention), 'submission')} {verb} attention: {one_line(', '.join(attention), 800)}."
+            yield f"{counted(len(attention), 'submission')} to look at: {one_line(', '.join(attention), 800)}."
         yield f"Next: course assign feedback {name}, course assign export {name}"
 
     def _to_judge(self, students: list[str]) -> Iterator[Submission]:

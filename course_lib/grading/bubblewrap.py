@@ -26,7 +26,6 @@ SETTINGS = {
     "PYTHONBREAKPOINT": "0",  # breakpoint() does nothing: nobody types an answer
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
-    "PYTHONUNBUFFERED": "1",
     "PYTHONUTF8": "1",
     "TORCH_COMPILE_DISABLE": "1",  # there is no C++ compiler: torch.compile gives the function back
 }

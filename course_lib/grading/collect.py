@@ -132,7 +132,7 @@ def from_exchange(exchange: Exchange, name: str, notebook: str, notes: list[str]
             continue  # taken away just now
         # The student owns the folder and may change it at any moment, for a link, too: what is read has to belong to
         # whoever made it, so that nobody hands in the file of another.
-        secret = read_small(folder / SECRET, FILE_BYTES, owner=owner) or b""
+        secret = read_small(folder / SECRET, 200, owner=owner) or b""
         if exchange.check_owner and not is_account(student, owner):
             notes.append(
                 f"{folder.name}: says that it is by {student}, but belongs to another account (number {owner}); "

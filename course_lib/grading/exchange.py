@@ -25,9 +25,6 @@ from course_lib.grading.folders import CONFIG, FILE_BYTES, TIMESTAMP, read_confi
 VARIABLE = "COURSE_EXCHANGE"
 TIME_FORMAT = "%Y-%m-%d %H:%M:%S.%f UTC"  # as nbgrader writes it
 SECRET = "submission_secret.txt"
-EVERYONE_FETCHES = 0o755
-READABLE = 0o644
-OWNER_AND_GROUP = 0o750
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +97,8 @@ def hand_in(
         ours = part.stat().st_gid == exchange.inbound.stat().st_gid != os.getegid()
         for name, text in {file: content, TIMESTAMP: time.encode(), SECRET: secret.encode()}.items():
             (part / name).write_bytes(text)
-            (part / name).chmod(READABLE)
-        part.chmod(OWNER_AND_GROUP if ours else EVERYONE_FETCHES)
+            (part / name).chmod(0o644)
+        part.chmod(0o750 if ours else 0o755)
         os.rename(part, place)
     except OSError as error:
         shutil.rmtree(part, ignore_errors=True)

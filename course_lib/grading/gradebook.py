@@ -23,12 +23,11 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from traitlets.config import Config
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.folders import FILE_BYTES, TIMESTAMP, Folders, read_small
+from course_lib.grading.folders import TIMESTAMP, Folders, read_small
 from course_lib.grading.judge import ATTENTION, SANDBOXED, Verdict
 from course_lib.grading.spec import CHECK_PREFIX
 from course_lib.grading.wording import points
 
-SECONDS_TO_WAIT = 30  # for another program, such as formgrader, that is writing into the gradebook
 NOT_RELEASED = "Assignment {0} is not released yet. Run first: course assign release {0}"
 
 _own = MetaData()
@@ -89,7 +88,7 @@ class Gradebook(AbstractContextManager):
     def __init__(self, database: Path, *, assignment: str, notebook: str = "", config: Config | None = None):
         if not database.is_file():
             raise CannotStart(NOT_RELEASED.format(assignment))
-        url = URL.create("sqlite", database=str(database), query={"timeout": str(SECONDS_TO_WAIT)})
+        url = URL.create("sqlite", database=str(database), query={"timeout": "30"})  # seconds for formgrader's writing
         try:
             self._nbgrader = api.Gradebook(url)
             _own.create_all(self._nbgrader.engine)
@@ -260,7 +259,7 @@ def scores(database: Path, assignment: str) -> list[Score]:
 
 def submitted_at(folders: Folders, student: str, assignment: str) -> datetime | None:
     """When a submission was handed in, in UTC; None if its timestamp.txt is missing or names no time."""
-    content = read_small(folders.submitted(student, assignment) / TIMESTAMP, FILE_BYTES)
+    content = read_small(folders.submitted(student, assignment) / TIMESTAMP, 200)  # more is no time
     return None if content is None else parse_time(content.decode("utf-8", errors="replace").strip())
 
 

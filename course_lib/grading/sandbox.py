@@ -346,9 +346,9 @@ class PlainBody:
     def __init__(self, limits: Limits):
         token = secrets.token_hex(16)
         with socket.create_server(("127.0.0.1", 0)) as server:
-            worker = f"{__package__}.boxed.worker"
+            asked = str(server.getsockname()[1]), token, str(limits.reply_bytes)
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", worker, str(server.getsockname()[1]), token, str(limits.reply_bytes)],
+                [sys.executable, "-P", "-m", f"{__package__}.boxed.worker", *asked],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -380,9 +380,8 @@ class PlainBody:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=3 if soon else 0)
         by_itself = self._process.poll() is not None
-        if os.name == "posix":
-            with contextlib.suppress(OSError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(OSError, AttributeError):  # Windows knows no groups
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
         return "exit" if by_itself else "protocol" if soon else "closed"

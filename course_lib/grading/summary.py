@@ -10,8 +10,6 @@ from course_lib.grading.judge import NOT_YET
 from course_lib.grading.spec import CHECK_PREFIX
 from course_lib.grading.wording import counted, one_line, points
 
-MOST_COMMON = 3  # misconceptions named for a task
-
 
 def print_summary(rows: Sequence[Score]) -> None:
     """Prints a line for each student and one for each task, whose number stands above its points."""
@@ -60,7 +58,7 @@ def _task(number: int, cell: str, rows: Sequence[Score]) -> list[str]:
 
 
 def _most_common(tasks: Sequence[Mapping[str, Any]]) -> str:
-    """The misconceptions that most submissions show, with their numbers; each counts once a submission."""
+    """The three misconceptions that most submissions show, and how many; each counts once a submission."""
     shown = Counter(
         misconception
         for task in tasks
@@ -68,7 +66,7 @@ def _most_common(tasks: Sequence[Mapping[str, Any]]) -> str:
         for misconception in {found["misconception"] for check in task["checks"] for found in check["findings"]}
         if misconception != NOT_YET
     )
-    common = sorted(shown.items(), key=lambda item: (-item[1], item[0]))[:MOST_COMMON]
+    common = sorted(shown.items(), key=lambda item: (-item[1], item[0]))[:3]
     return ", ".join(f"{misconception} ({number})" for misconception, number in common)
 
 

@@ -59,7 +59,7 @@ def visible_assignment(name: str, notebook: str, points: Mapping[str, float]) ->
 def visible_tasks(name: str) -> Mapping[str, Task]:
     """What the lesson of an assignment shows of its tasks; empty if there is none."""
     lesson = f"course_lib.lessons.lesson_{name}"
-    if importlib.util.find_spec(lesson) is None or importlib.util.find_spec(f"{lesson}.assignment") is None:
+    if not all(map(importlib.util.find_spec, (lesson, f"{lesson}.assignment"))):
         return {}
     return importlib.import_module(f"{lesson}.assignment").ASSIGNMENT
 

@@ -200,7 +200,7 @@ def test_a_judge_that_fails_on_one_submission_is_no_points_and_a_note(folders, h
         submit(folders, student, **GOOD)
     assert grade(NAME, folder=folders.root) == 0
     assert totals(folders) == {"ada": 5.0, "bob": 0.0}
-    assert "1 submission needs attention: bob" in (shown := capsys.readouterr().out) and "a secret" not in shown
+    assert "1 submission to look at: bob" in (shown := capsys.readouterr().out) and "a secret" not in shown
 
 
 def test_folders_that_are_links_are_no_submissions(folders, here):
