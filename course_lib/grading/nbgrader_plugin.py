@@ -9,9 +9,8 @@ In nbgrader_config.py:
     ]
 
 No student's code runs in a kernel then, and verdicts are those of `course grade`: the judge reads the file in
-submitted/ itself, and records scores, comments and penalties. nbgrader's own clean-up is not needed (it keeps the last
-of cells that are there twice, and gives up the whole class then), nor are SaveAutoGrades and AssignLatePenalties, which
-would take the judge's comments away.
+submitted/ itself, and records points and penalties. nbgrader's own clean-up is not needed (it keeps the last
+of cells that are there twice, and gives up the whole class then), nor are SaveAutoGrades and AssignLatePenalties.
 """
 
 from pathlib import Path
