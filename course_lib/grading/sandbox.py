@@ -369,11 +369,11 @@ class PlainBody:
 
     def used_since(self, moment: float) -> float:
         """As of a walled one; what was used before is known from the first time that somebody asks."""
-        used = 0.0
-        with contextlib.suppress(psutil.Error):  # one of them ends just now: the next look counts
+        with contextlib.suppress(psutil.Error):
             first = psutil.Process(self._process.pid)
             used = sum(sum(process.cpu_times()[:2]) for process in (first, *first.children(recursive=True)))
-        return used - self._seen.setdefault(moment, max(0.0, used - (time.monotonic() - moment)))
+            return used - self._seen.setdefault(moment, max(0.0, used - (time.monotonic() - moment)))
+        return 0.0  # one of them has just ended: the next look counts
 
     def end(self, *, soon: bool) -> str:
         """As of a walled one, as far as its processes can be found."""
