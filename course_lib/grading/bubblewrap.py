@@ -3,8 +3,10 @@
 Inside are Python's interpreter and libraries, read-only, and the package `boxed`; nothing else of the disk.
 """
 
+import contextlib
 import os
 import shutil
+import socket
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -14,8 +16,9 @@ import course_lib
 from course_lib.grading import boxed
 
 BOXED = Path(boxed.__file__).parent
+SETPRIV = os.path.realpath(shutil.which("setpriv") or "/usr/bin/setpriv")
 INSIDE = "/course"  # where the package `boxed` is found
-FIRST_USER, USERS = 60_001, 500  # of nobody: root's sandboxes run as one of these
+FIRST_USER, USERS = 60_001, 500  # of nobody: each of root's sandboxes runs as one of these
 SYSTEM = "/usr/lib /usr/lib32 /usr/lib64 /lib /lib32 /lib64 /etc/ld.so.cache /nix/store".split()
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 SETTINGS = {
@@ -31,10 +34,10 @@ SETTINGS = {
 }
 
 
-def command(control: int, filter_: int, limits: str, disk: int, *, hidden: Iterable[Path] = ()) -> list[str]:
+def command(control: int, filter_: int, limits: str, disk: int, user: int, hidden: Iterable[Path]) -> list[str]:
     """Runs `boxed.zygote` with these descriptors of a socket and a seccomp filter, and limits as JSON.
 
-    `hidden` folders are empty inside; `disk` is how many bytes a box may write. Needs bwrap and, for root, setpriv.
+    Root's runs as `user`; `hidden` folders are empty inside; `disk` is how many bytes a box may write.
     """
     python, libraries = interpreter(), library_folders()
     visible = outermost([*map(Path, SYSTEM), python.parent.parent / "lib", standard_library(), *libraries])
@@ -47,23 +50,18 @@ def command(control: int, filter_: int, limits: str, disk: int, *, hidden: Itera
     ]
     if os.getuid() != 0:  # root needs none, and changes the user inside
         options += ["--unshare-user", "--disable-userns"]
-    for path in [*visible, python, *([Path(setpriv())] if os.getuid() == 0 else [])]:
+    for path in [*visible, python, *([Path(SETPRIV)] if os.getuid() == 0 else [])]:
         options += bind(path)
     options += [*parents(Path(INSIDE) / "boxed"), "--ro-bind", str(BOXED), f"{INSIDE}/boxed"]
     for path in map(inside, covered(hidden, visible)):
         options += ["--tmpfs", str(path), "--remount-ro", str(path)]
     options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
-    environment = SETTINGS | {
-        "HOME": "/tmp",
-        "LC_ALL": "C.UTF-8",
-        "PATH": "/usr/bin",
-        "PYTHONPATH": ":".join([INSIDE, *(str(inside(path)) for path in libraries)]),
-        "USER": "student",  # torch asks for a name, and there is no list of users
-    }
+    environment = SETTINGS | {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin", "USER": "student"}
+    environment["PYTHONPATH"] = ":".join([INSIDE, *(str(inside(path)) for path in libraries)])
     options += [option for name, value in environment.items() for option in ("--setenv", name, value)]
     # -S: no site, whose .pth files name folders of the instructor's; -P: no module from the working folder
     run = [str(python), "-S", "-P", "-m", "boxed.zygote", str(control), limits]
-    return [str(shutil.which("bwrap")), *options, "--", *as_nobody(), *run]
+    return [str(shutil.which("bwrap")), *options, "--", *as_user(user), *run]
 
 
 def problem() -> str | None:
@@ -127,16 +125,20 @@ def covered(hidden: Iterable[Path], visible: Iterable[Path]) -> list[Path]:
     return [path for path in found if any(path.is_relative_to(folder.resolve()) for folder in visible)]
 
 
-def as_nobody() -> list[str]:
+def claim_user(control: socket.socket) -> int:
+    """A user whom no other sandbox has, since the kernel counts by user: the open socket bears its number as a name."""
+    for user in range(FIRST_USER, FIRST_USER + USERS):
+        with contextlib.suppress(OSError):
+            control.bind(f"\0course-box-{user}")
+            return user
+    raise OSError(f"{USERS} sandboxes are at work already")
+
+
+def as_user(user: int) -> list[str]:
     """The command that root's sandbox begins with: it gives up all privileges, for this program and its children."""
     if os.getuid() != 0:
         return []
-    user = str(FIRST_USER + os.getpid() % USERS)
     return [
-        *(setpriv(), "--reuid", user, "--regid", user, "--clear-groups"),
+        *(SETPRIV, f"--reuid={user}", f"--regid={user}", "--clear-groups"),
         *("--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--"),
     ]
-
-
-def setpriv() -> str:
-    return os.path.realpath(shutil.which("setpriv") or "/usr/bin/setpriv")

@@ -135,8 +135,9 @@ class Zygote(contextlib.AbstractContextManager):
             filter_.write(seccomp.program())
             filter_.seek(0)
             given = theirs.fileno(), filter_.fileno()
+            user, disk = bubblewrap.claim_user(self.control), self.limits.disk
             self._process = subprocess.Popen(
-                bubblewrap.command(*given, json.dumps(asdict(self.limits)), self.limits.disk, hidden=self._hidden),
+                bubblewrap.command(*given, json.dumps(asdict(self.limits)), disk, user, self._hidden),
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,

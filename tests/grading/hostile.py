@@ -210,7 +210,11 @@ HOSTILE = {
 
 # What honest students do that must cost nothing: the cell of `attention`, a prefix or the whole.
 EVERYDAY = {
-    "magics": "%matplotlib inline\n!pip list\n%%time\n" + RIGHT + "attention?\n",
+    "magics": "%%time\nfiles = !ls\nfor _ in range(2):\n    %matplotlib inline\n"
+    + RIGHT.replace("def ", "%time scale = 0.5\ndef ").replace("** 0.5", "** scale"),
+    "help, and questions": "?torch.einsum\n"
+    + RIGHT.replace("    return", "    '''Is it right?\n    Yes.\n    '''\n    k = k  # why?\n    return")
+    + "torch.softmax??\nassert (0\n    != 7\n    % 4)\n",
     "display": "display(torch.ones(2))\nget_ipython().run_line_magic('time', '')\n" + RIGHT,
     "workers of a DataLoader": (
         "from torch.utils.data import DataLoader\nlist(DataLoader(range(9), num_workers=2, persistent_workers=True))\n"

