@@ -14,6 +14,7 @@ from typing import Any
 
 import nbformat
 
+from course_lib.grading.boxed.worker import as_python
 from course_lib.grading.intake import Submission, cells_of, source_of
 from course_lib.grading.judge import judge
 from course_lib.grading.sandbox import Zygote, sandbox_problem
@@ -111,7 +112,7 @@ def bound(text: str) -> set[str]:
 def names(text: str, *operations: str) -> set[str]:
     """What Python's own instructions of these kinds name in a cell and its functions; nothing if it is no Python."""
     try:
-        codes = [compile(text, "cell", "exec")]
+        codes = [compile(as_python(text), "cell", "exec")]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()  # the judge says what is wrong with it
     for code in codes:

@@ -387,7 +387,7 @@ def test_a_good_notebook_is_validated_in_the_sandbox(copy, checks, in_the_sandbo
 
 @pytest.mark.needs("sandbox")
 def test_validate_names_what_would_cost_points(copy, checks, in_the_sandbox, capsys):
-    add_cell(copy, "import scipy\n\ndef helper(x):\n    return x\n\nfactor = 2")
+    add_cell(copy, "%time import scipy\n\ndef helper(x):\n    return x\n\nfactor = 2")
     body = "    from antigravity_of_mine import fly\n    return helper(a) * factor"
     answer(copy, add=f"import json\nimport course_lib\n\ndef add(a, b):\n{body}", why="Because.")
     assert validate(NAME) == 1

@@ -39,7 +39,7 @@ SEED = 0
 CELL = "<cell "
 TIMED = re.compile(r"^([ \t]*(?:\w[\w, \t]*=[ \t]*)?)%time[ \t]+(?=\S)", re.MULTILINE)
 ONLY_JUPYTER = re.compile(  # whole lines: not `!= b` or `% b` of a longer expression, not words with a question mark
-    r"^([ \t]*)(?:\w[\w, \t]*=[ \t]*)?(?:%%?[A-Za-z].*|!(?!=).*|\?.*|[\w.*]+\?\??[ \t;]*)$", re.MULTILINE
+    r"^([ \t]*)(?:\w[\w, \t]*=[ \t]*)?(?:%%?[A-Za-z].*|!(?!=).*|\?.*|[\w.*]+\?\??[ \t;\r]*)$", re.MULTILINE
 )
 
 
