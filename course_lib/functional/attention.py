@@ -268,39 +268,6 @@ def _block_mask(
     return mask & (keys <= queries) if causal else mask
 
 
-def linear_attention(
-    q: Float[Tensor, "*B T_q d_k"],
-    k: Float[Tensor, "*B T_k d_k"],
-    v: Float[Tensor, "*B T_k d_v"],
-    *,
-    mask: Bool[Tensor, "*M one T_k"] | None = None,
-    bias: None = None,
-    causal: bool = False,
-    scale: float | None = None,
-    dropout: float = 0.0,
-) -> Float[Tensor, "*B T_q d_v"]:
-    """phi(Q) (phi(K)^T V) / (phi(Q) sum_j phi(k_j)) with phi(x) = elu(x) + 1, at O(n d^2).
-
-    Katharopoulos, Vyas, Pappas & Fleuret, "Transformers are RNNs", ICML 2020, arXiv 2006.16236, eqs. (5) and (7);
-    where `causal`, eqs. (9)-(12), the sums run up to the query. It takes what `attention` takes: `scale` and `dropout`
-    mean nothing here, phi needs no scale and there are no weights to drop. A query with no visible key gets zeros.
-    Raises ValueError for a bias, and for a mask that is not the same for all queries: it would need the weights.
-    """
-    _check_shapes(q, k, v)
-    check_mask(mask, _scores_shape(q, k))
-    if bias is not None or (mask is not None and mask.shape[-2] != 1):
-        raise ValueError("linear attention has no scores: it takes no bias, and a mask of keys alone, (..., 1, T_k)")
-    q, k = F.elu(q) + 1, F.elu(k) + 1
-    if mask is not None:
-        k = k * mask.transpose(-2, -1)
-    if not causal:
-        return (q @ (k.transpose(-2, -1) @ v)) / (q @ k.sum(dim=-2)[..., None]).clamp(min=1e-12)
-    past = k.shape[-2] - q.shape[-2]  # the last query stands at the last key
-    sums = (k[..., :, None] * v[..., None, :]).cumsum(dim=-3)[..., past:, :, :]  # (*B, T_q, d_k, d_v)
-    totals = (q * k.cumsum(dim=-2)[..., past:, :]).sum(dim=-1, keepdim=True)
-    return torch.einsum("...td,...tde->...te", q, sums) / totals.clamp(min=1e-12)
-
-
 def additive_scores(
     q: Float[Tensor, "*B T_q D_q"],
     k: Float[Tensor, "*B T_k D_k"],

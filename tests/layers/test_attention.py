@@ -9,12 +9,12 @@ from course_lib.functional.attention import (
     additive_scores,
     attention,
     causal_mask,
-    linear_attention,
     local_attention,
     local_mask,
     padding_mask,
     valid_positions,
 )
+from course_lib.functional.linear_attention import linear_attention
 from course_lib.layers.cache import KVCache
 from course_lib.layers.recording import record_attention
 from course_lib.layers.recurrent import AdditiveAttention, LuongAttention
@@ -267,7 +267,7 @@ def test_linear_attention_follows_its_equation_in_the_layer_too(causal):
     found = attn(x, mask=mask, causal=causal)
     torch.testing.assert_close(found, attn.o_proj((weights @ v).transpose(1, 2).flatten(2)), atol=1e-12, rtol=0)
     torch.testing.assert_close(weights_of(attn, x, mask=mask, causal=causal), weights, atol=1e-12, rtol=0)
-    with pytest.raises(ValueError, match="no bias, and a mask of keys alone"):
+    with pytest.raises(ValueError, match="the same keys must be hidden from all queries"):
         attn(x, mask=causal_mask(7)[None, None])
 
 
