@@ -27,13 +27,17 @@ from course_lib.tasks.findings import (
     general,
 )
 from course_lib.tasks.slips import TURNS_ALL_AXES, describe, is_stub, slip_of, stops_at_stub, turns_all_axes, where
+from course_lib.tasks.values import as_tensor
 
 
 class Draw:
-    """Seeded numbers: `draw(2, 3)` is a normal (2, 3) tensor; with `same`, all drawn sizes are that one."""
+    """Seeded numbers: `draw(2, 3)` is a normal (2, 3) tensor; with `same`, all drawn sizes are that one.
+
+    With `single` the next size that is drawn, most often that of the batch, is 1.
+    """
 
     def __init__(self, seed: int, *, same: int | None = None):
-        self.generator, self.same = torch.Generator().manual_seed(seed), same
+        self.generator, self.same, self.single = torch.Generator().manual_seed(seed), same, False
 
     def __call__(self, *shape: int) -> Tensor:
         return torch.randn(shape, generator=self.generator)
@@ -44,8 +48,10 @@ class Draw:
 
     def sizes(self, count: int, low: int = 2, high: int = 8) -> list[int]:
         """So many sizes from `low` to `high`, no two alike, so that no axis can be taken for another."""
-        drawn = torch.randperm(high + 1 - low, generator=self.generator)[:count] + low
-        return drawn.tolist() if self.same is None else [self.same] * count
+        drawn = (torch.randperm(high + 1 - low, generator=self.generator)[:count] + low).tolist()
+        if self.single:
+            drawn[0], self.single = 1, False
+        return drawn if self.same is None else [self.same] * count
 
     def mask(self, *shape: int, blind: bool = False) -> Tensor:
         """True with probability one half; every row sees its first key and not its last, but a blind second none."""
@@ -114,12 +120,12 @@ class Probe:
         return Finding(slip.name, seen, slip.hint) if slip else general(STOPPED, seen)
 
     def tensor(self, *args: Any, shape: Sequence[int] | None = None, finite: bool = True, **kwargs: Any) -> Tensor:
-        """The returned tensor, in float32.
+        """The returned tensor, in float32; a number, an array or a list of numbers is made one.
 
-        A Fault if it is no tensor (a tuple of tensors is none), or has not the wanted shape, or (unless `finite` is
+        A Fault if it is none of these (a tuple of tensors is none), or has not the wanted shape, or (unless `finite` is
         False) not only finite numbers.
         """
-        result = _tensor(self.call(*args, **kwargs)).detach().float()
+        result = as_tensor(self.call(*args, **kwargs)).detach().float()
         given = describe(self.asks, args, kwargs)
         if shape is not None and tuple(result.shape) != tuple(shape):
             seen = f"With {given} the result has shape {tuple(result.shape)}, but {tuple(shape)} is needed."
@@ -150,7 +156,7 @@ class Probe:
         """
         leaves = [value.clone().requires_grad_() if is_real(value) else value for value in args]
         try:
-            result = _tensor(self.call(*leaves, **kwargs))
+            result = as_tensor(self.call(*leaves, **kwargs))
         except Fault as fault:
             # torch refuses NumPy where gradients are wanted
             raise Fault(general(CUT_OFF)) if "call numpy()" in fault.finding.message else fault from None
@@ -158,7 +164,8 @@ class Probe:
             raise Fault(general(CUT_OFF))
         sources = {place: leaf for place, leaf in enumerate(leaves) if is_real(leaf)}
         if isinstance(self._function, nn.Module):
-            sources |= dict(self._function.named_parameters())
+            named = self._function.named_parameters()
+            sources |= {name: value for name, value in named if value.requires_grad}
         found = torch.autograd.grad(result, list(sources.values()), output_gradient, allow_unused=True)
         arrived = {name: gradient for name, gradient in zip(sources, found, strict=True) if gradient is not None}
         inputs = [arrived.pop(place, None) for place in range(len(leaves))]
@@ -168,12 +175,16 @@ class Probe:
         """What `work` gives; a judge does it once for all checks that share the label."""
         return work(self)
 
-    def make(self, name: str, *args: Any, seconds: float | None = None, **kwargs: Any) -> "ModuleProbe":
+    def make(
+        self, name: str, *args: Any, seconds: float | None = None, asks: str | None = None, **kwargs: Any
+    ) -> "ModuleProbe":
         """The module that a class makes, or that a function trains; `name` is what the task calls it.
 
-        A Fault if something else comes back. `seconds` is for a judge, who keeps a clock.
+        A Fault if something else comes back. `asks` are the parameters of `__init__`, where they are others than those
+        of the task; `seconds` is for a judge, who keeps a clock.
         """
-        module = self.call(*args, **kwargs)
+        maker = type(self)(self._function, asks=self.asks if asks is None else asks)
+        module = maker.call(*args, **kwargs)
         if not isinstance(module, nn.Module):
             kind = "nothing" if module is None else f"a value of type `{type(module).__name__}`"
             hint = "A layer is a class that begins with `class Name(nn.Module):`; a function has to return one."
@@ -274,17 +285,6 @@ def _run_one(check: Check, probe: Probe) -> list[Finding]:
 def is_real(value: Any) -> bool:
     """Whether it is a tensor of floating-point numbers."""
     return isinstance(value, Tensor) and value.is_floating_point()
-
-
-def _tensor(result: Any) -> Tensor:
-    if isinstance(result, Tensor):
-        return result
-    kind = type(result).__name__
-    if isinstance(result, tuple | list) and any(isinstance(part, Tensor) for part in result):
-        seen = f"Your function returned a {kind} of {len(result)}, but one tensor is asked for."
-        raise Fault(Finding(WRONG_TYPE, seen, "Return the result alone, without what led to it; is there a comma?"))
-    seen = f"Your function returned {'nothing' if result is None else f'a value of type `{kind}`'}."
-    raise Fault(Finding(WRONG_TYPE, seen, "Return a `torch.Tensor`; is there a `return` at the end?"))
 
 
 def _copy(value: Any) -> Any:

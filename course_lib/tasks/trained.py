@@ -1,0 +1,48 @@
+"""Whether what a module knows lies in its parameters: not in a table beside them, nor in a rule in its code."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_lib.tasks.core import ModuleProbe
+from course_lib.tasks.findings import CUT_OFF, Fault, Finding
+
+ELSEWHERE = "not learned by its parameters"
+_HINT = (
+    "The network has to find it out in its training: compute what it returns from parameters that a gradient reaches, "
+    "and leave them trainable."
+)
+
+
+def in_parameters(model: ModuleProbe, *inputs: Any, knows: Callable[[], bool]) -> None:
+    """A Fault if the module still `knows` with all parameters at 0 that a gradient reaches for these inputs.
+
+    Afterwards the parameters are what they were.
+    """
+    shape = model.tensor(*inputs).shape
+    try:
+        reached = model.gradients(*inputs, output_gradient=torch.ones(shape)).parameters
+    except Fault as fault:
+        if fault.finding.misconception != CUT_OFF:
+            raise
+        reached = {}
+    if not reached:
+        raise Fault(Finding(ELSEWHERE, "No gradient reaches any parameter of what you return.", _HINT))
+    own = model.parameters()
+    zeros = {name: torch.zeros_like(value) if _is_one_of(value, own, reached) else value for name, value in own.items()}
+    model.set_parameters(zeros)
+    try:
+        still = knows()
+    except Fault:  # 0/0, say
+        still = False
+    model.set_parameters(own)
+    if still:
+        seen = "With all parameters of what you return set to 0, it answers as if nothing had happened."
+        raise Fault(Finding(ELSEWHERE, seen, _HINT))
+
+
+def _is_one_of(value: Tensor, own: dict[str, Tensor], names: dict[str, Tensor]) -> bool:
+    """Whether it is one of the parameters with these names, under whichever of its names."""
+    return any(value.shape == own[name].shape and torch.equal(value, own[name]) for name in names)

@@ -1,0 +1,68 @@
+import pytest
+import torch
+from torch import nn
+
+from course_lib.tasks.core import ModuleProbe
+from course_lib.tasks.findings import Fault
+from course_lib.tasks.trained import ELSEWHERE, in_parameters
+
+SYMBOLS = torch.arange(5)
+
+
+class Table(nn.Module):
+    """The right symbol behind each one, from a table that is no parameter."""
+
+    def __init__(self, beside=0.0):
+        super().__init__()
+        self.register_buffer("table", torch.eye(5).roll(1, 1))
+        self.beside, self.linear = beside, nn.Linear(5, 5)
+
+    def forward(self, symbols):
+        return self.table[symbols] + self.beside * self.linear(self.table[symbols])
+
+
+class Network(nn.Module):
+    """The same from parameters; the first of them may be frozen, or used twice."""
+
+    def __init__(self, *, frozen=False, tied=False):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(5, 5), nn.Linear(5, 5)
+        with torch.no_grad():
+            self.embed.weight.copy_(torch.eye(5))
+            self.head.weight.copy_(torch.eye(5).roll(1, 0))
+            self.head.bias.zero_()
+        self.embed.requires_grad_(not frozen)
+        if tied:
+            self.again = self.head
+
+    def forward(self, symbols):
+        return self.head(self.embed(symbols))
+
+
+def asked(module):
+    """Asks whether what this module knows lies in its parameters."""
+    model = ModuleProbe(module)
+
+    def knows():
+        return bool((model.tensor(SYMBOLS).argmax(dim=1) == SYMBOLS.roll(-1)).all())
+
+    assert knows()
+    in_parameters(model, SYMBOLS, knows=knows)
+    assert knows()
+
+
+@pytest.mark.parametrize("beside", [0.0, 1e-3])
+def test_a_table_that_is_no_parameter_is_told(beside):
+    with pytest.raises(Fault) as told:
+        asked(Table(beside))
+    assert told.value.finding.misconception == ELSEWHERE
+
+
+@pytest.mark.parametrize("network", [Network(), Network(frozen=True), Network(tied=True)])
+def test_a_network_passes_and_keeps_its_parameters(network):
+    asked(network)
+
+
+def test_a_module_in_which_every_gradient_is_cut_off_is_told():
+    with pytest.raises(Fault, match="No gradient"):
+        asked(Network().requires_grad_(False))
