@@ -37,14 +37,13 @@ def keep(lesson: str, name: str, function: Callable[..., Any], settings: Mapping
     code, data or settings, is computed anew. Raises ValueError for a setting that cannot be told by its value.
     """
     path = course_home() / "kept" / lesson / f"{name}-{digest(function, settings)}.pt"
-    try:
+    with contextlib.suppress(Exception):  # what a damaged file, or a pickle of a class that is gone, may raise
         value = _read(path)
-    except Exception:  # what a damaged file, or a pickle of a class that is gone, raises is not to be foreseen
-        value = function(**settings)
-        _say(name, _write(path, value, instead_of=f"{name}-{'[0-9a-f]' * 16}.pt*"))
-    else:
         date = time.strftime("%d %B %Y, %H:%M", time.localtime(path.stat().st_mtime))
         _say(name, f"`{name}`: kept from an earlier sitting ({date}).", forget=path)
+        return value
+    value = function(**settings)  # outside of any handler: its errors must not bring along that of the file
+    _say(name, _write(path, value, instead_of=f"{name}-{'[0-9a-f]' * 16}.pt*"))
     return value
 
 

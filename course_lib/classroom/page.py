@@ -16,6 +16,7 @@ from course_lib.classroom.output import in_notebook, panel, present
 from course_lib.classroom.quizzes import Number, Quiz, question
 from course_lib.classroom.results import Result, ResultView
 from course_lib.classroom.session import LESSONS, Session
+from course_lib.classroom.stopping import shorten_interrupts
 from course_lib.classroom.using import use
 from course_lib.classroom.waiting import notebook_line
 from course_lib.training import progress
@@ -63,6 +64,7 @@ class Page:
         use_style()
         if in_notebook():
             progress.use(notebook_line)
+            shorten_interrupts()
         self.session.store.open(self.lesson)
         plain, static = cards.plain_card(self.lesson, self.beats), cards.html_card(self.lesson, self.beats)
         self._show_card("head", plain, static, cards.html_card)
@@ -86,7 +88,8 @@ class Page:
     def result(self, name: str, *data: Any) -> None:
         """Show what `data` came to: closed until the bet of the same name is made, where there is one.
 
-        Raises ClaimError, one line without a traceback, after showing a result of which a claim does not hold.
+        A claim that does not hold is marked beside what the shipped lesson measured. Where the course is built and
+        tested it raises ClaimError, one line without a traceback, after the result is shown.
         """
         measure = self._find("results", name)
         placed = Placed(self.session, name, self.bets[name]) if name in self.bets else None

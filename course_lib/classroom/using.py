@@ -6,6 +6,7 @@ from typing import Any
 
 from course_lib.classroom.markup import to_html, to_plain
 from course_lib.classroom.output import GREEN, GREY, panel, present
+from course_lib.classroom.stopping import LearnersError
 from course_lib.tasks.table import Task
 
 
@@ -26,7 +27,7 @@ class Learners:
         try:
             return self.__wrapped__(*args, **kwargs)
         except Exception as error:
-            raise RuntimeError(
+            raise LearnersError(
                 f"Your function {self.__name__!r}, on which the lesson runs, stopped: {type(error).__name__}: {error}"
             ) from error
 
