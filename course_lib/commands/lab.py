@@ -7,6 +7,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import zmq
+
 from course_lib.commands.lessons import CannotStart, course_folder, find_lesson
 
 CONFIG = Path(__file__).parent / "jupyter"  # no news, no update check, no look-up of extensions
@@ -44,10 +46,14 @@ def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]
 
 
 def server_command(settings: list[str], *, port: int | None, browser: bool) -> list[str]:
-    """The command line that starts JupyterLab with these settings."""
+    """The command line that starts JupyterLab with these settings, and with nothing in the terminal that alarms."""
     command = [
-        sys.executable, "-m", "jupyterlab", *settings, "--ServerApp.log_level=WARN", "--LabApp.log_level=WARN",
+        sys.executable, "-m", "jupyterlab", *settings,
+        "--ServerApp.log_level=ERROR", "--LabApp.log_level=ERROR",
+        "--ServerApp.websocket_ping_timeout=30000",  # as the server would set it, and say so
     ]  # fmt: skip
+    if zmq.has("curve"):
+        command += ["--KernelManager.transport_encryption=auto"]  # else each kernel warns of eavesdropping
     if port is not None:
         command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
     if not browser:
