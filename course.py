@@ -9,6 +9,7 @@ The file keeps to the syntax of Python 3.6, so that an older Python can say kind
 """
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
@@ -16,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 FOLDER = os.path.dirname(os.path.realpath(__file__))
@@ -25,11 +27,13 @@ STUDENTS = ([], ["fetch"], ["validate"], ["submit"], ["verify"], ["list"], ["--h
 SCALE = ("--device", "--precision", "--compile", "--accumulate")  # of `course train`: through Lightning Fabric
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_SECONDS = 4  # how long we wait for it before plain pip takes over
+PROGRESS_SECONDS = 20  # between two lines that say how far pip is; a terminal shows it each second
 DISK_BYTES = {"cpu": 3e9, "cuda": 9e9}  # the installed packages and the room that pip needs to unpack them
 
 WINDOWS = os.name == "nt"
 VENV = os.path.join(FOLDER, ".venv")
 PYTHON = os.path.join(VENV, "Scripts", "python.exe") if WINDOWS else os.path.join(VENV, "bin", "python")
+INSTALLING = "Installing collected packages:"  # the last line of pip before it installs them
 LOCK, LOG, STAMP = (os.path.join(VENV, "course-setup" + end) for end in (".lock", ".log", ".json"))
 FULL_DISK = (
     f"No space left on the disk of {FOLDER}. Free some space, or copy the course to a larger disk, and run the same "
@@ -250,20 +254,18 @@ def run_logged(command, failure):
             close_fds=False,  # the child holds the lock, too
         )
         try:
-            for line in child.stdout:
-                lines.append(line.decode("utf-8", "replace"))
-                if "Installing collected packages" in lines[-1]:
-                    remove_stamp()  # from here on .venv is neither the old one nor the new one
-                log.write(lines[-1])
-                log.flush()
-                show_passing(lines[-1])
-            child.wait()
+            with progress(lines):
+                for line in child.stdout:
+                    lines.append(line.decode("utf-8", "replace"))
+                    if INSTALLING in lines[-1]:
+                        remove_stamp()  # from here on .venv is neither the old one nor the new one
+                    log.write(lines[-1])
+                    log.flush()
+                child.wait()
         except BaseException:
             child.terminate()
             child.wait()
             raise
-        finally:
-            show_passing("")
     if child.returncode != 0:
         raise cause("".join(lines), failure)
 
@@ -294,12 +296,40 @@ def cause(output, failure):
     return Trouble(f"{failure}: {last}. Run the same command again; if it fails again, read {LOG}")
 
 
-def show_passing(line):
-    """On a terminal, show what pip is doing on one line that the next one overwrites."""
-    words = line.split()
-    if sys.stdout.isatty() and (not words or words[0] in ("Collecting", "Downloading", "Installing", "Building")):
-        text = "    " + " ".join(words)
-        print("\r\033[K" + text[: shutil.get_terminal_size().columns - 2].rstrip(), end="", flush=True)
+@contextlib.contextmanager
+def progress(lines):
+    """While a command adds to these lines, say what it is doing: a terminal shows one line that changes."""
+    started, ended, terminal = time.time(), threading.Event(), sys.stdout.isatty()
+
+    def tell():
+        while not ended.wait(1 if terminal else PROGRESS_SECONDS):
+            minutes, seconds = divmod(int(time.time() - started), 60)
+            text = f"    {minutes}:{seconds:02d}  {doing(lines[-1] if lines else '')}".rstrip()
+            if terminal:
+                print("\r\033[K" + text[: shutil.get_terminal_size().columns - 2], end="", flush=True)
+            else:
+                say(text)
+        if terminal:
+            print("\r\033[K", end="", flush=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()
+
+
+def doing(line):
+    """What pip does when this is the last line that it wrote; it is silent while it installs what it has fetched."""
+    if INSTALLING not in line:
+        return " ".join(line.split())
+    names = {re.sub(r"[-_.]+", "_", name.strip()).lower() for name in line.split(":", 1)[1].split(",")}
+    places = [os.path.join(glob.escape(VENV), *parts) for parts in (("Lib",), ("lib", "python*"))]
+    folders = [path for place in places for path in glob.glob(os.path.join(place, "site-packages", "*.dist-info"))]
+    there = {re.sub(r"[-_.]+", "_", os.path.basename(path).split("-")[0]).lower() for path in folders}
+    return f"{len(names & there)} of {len(names)} packages installed"
 
 
 def say(text):

@@ -87,6 +87,20 @@ def finish():
 
 
 @pytest.fixture
+def read_until():
+    """Reads what a process prints up to these words, byte by byte: the rest stays for `finish`."""
+
+    def read(process, words):
+        said = b""
+        while words.encode() not in said and (byte := os.read(process.stdout.fileno(), 1)):
+            said += byte
+        assert words in said.decode(), said.decode()
+        return said.decode()
+
+    return read
+
+
+@pytest.fixture
 def run():
     """Runs any command to its end from another folder; returns (exit code, all that it printed)."""
     return lambda command, **environment: ended(begin(command, environment))

@@ -28,6 +28,8 @@ def with_stand_in(command, failure):
 
 course.run_logged = with_stand_in
 course.CPU_INDEX = os.environ.get("FAKE_CPU_INDEX", "http://127.0.0.1:9")  # nobody listens there
+if "FAKE_PROGRESS_SECONDS" in os.environ:
+    course.PROGRESS_SECONDS = float(os.environ["FAKE_PROGRESS_SECONDS"])
 if "FAKE_NO_VENV" in os.environ:
     sys.modules["ensurepip"] = None  # as on Debian without python3-venv
 if "FAKE_SMALL_SETUP" in os.environ:

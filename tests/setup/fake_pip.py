@@ -21,10 +21,11 @@ with (VENV.parent / "pip-calls.txt").open("a") as calls:
 
 
 def install(*names):
-    print("Installing collected packages:", *names, flush=True)
+    print("Installing collected packages:", ", ".join(names), flush=True)
     for name in names:
         (PACKAGES / name).mkdir(exist_ok=True)
         (PACKAGES / name / "__init__.py").touch()
+        (PACKAGES / f"{name}-1.0.dist-info").mkdir(exist_ok=True)
     (PACKAGES / "course_lib" / "cli.py").write_text(COURSE) if "course_lib" in names else None
 
 
@@ -41,6 +42,7 @@ if mode == "full disk":
     sys.exit("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device")
 if mode == "slow":
     install("numpy")  # half of it
+    print("Installing collected packages: numpy, jupyter-lab, typer", flush=True)
     (VENV.parent / "pip-started").touch()
     deadline = time.monotonic() + 900
     while not (VENV.parent / "pip-go").exists() and time.monotonic() < deadline:

@@ -1,6 +1,8 @@
 import ast
+import re
 import socket
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,17 @@ def test_the_first_start_sets_up_and_hands_all_arguments_to_the_command(course):
     assert code == 0
     assert output.splitlines()[-1] == 'course ["run", "05", "--timeout", "9"]'
     assert [line[:3] for line in output.splitlines() if line[:1].isdigit()] == ["1/3", "2/3", "3/3"]
+
+
+def test_while_pip_is_silent_it_says_how_many_packages_are_installed(course, finish, read_until):
+    process = course.begin("lab", FAKE_PIP="slow", FAKE_PROGRESS_SECONDS="0.1")
+    give_up = threading.Timer(300, course.allow_pip_to_go_on)
+    give_up.start()
+    said = read_until(process, "packages installed\n")
+    give_up.cancel()
+    course.allow_pip_to_go_on()
+    assert finish(process)[0] == 0
+    assert re.fullmatch(r" +\d+:\d\d  1 of 3 packages installed", said.splitlines()[-1])
 
 
 def test_packages_are_installed_as_tested_and_the_course_is_editable(installed):

@@ -2,7 +2,6 @@ import json
 import os
 import shutil
 import signal
-import time
 
 import pytest
 
@@ -88,18 +87,17 @@ def test_a_damaged_environment_is_made_afresh(installed, harm):
     assert installed.start("lab") == (0, 'course ["lab"]\n')
 
 
-def test_a_set_up_killed_in_the_middle_is_not_believed_and_its_orphan_is_waited_for(course, finish):
+def test_a_set_up_killed_in_the_middle_is_not_believed_and_its_orphan_is_waited_for(course, finish, read_until):
     killed = course.begin("lab", FAKE_PIP="slow")
     course.wait_for("pip-started")
     killed.send_signal(signal.SIGKILL)
     killed.wait()  # its pip goes on alone, and writes into .venv
     second = course.begin("lab")
-    time.sleep(0.5)
+    read_until(second, "Another set-up is at work")
     assert second.poll() is None
     course.allow_pip_to_go_on()
     code, output = finish(second)
     assert code == 0, output
-    assert "Another set-up is at work" in output
     assert "Starting it afresh" in output
     killed.stdout.close()
     assert course.start("lab") == (0, 'course ["lab"]\n')
@@ -113,15 +111,15 @@ def test_an_environment_whose_removal_was_cut_off_is_not_believed(installed):
     assert "Starting it afresh" in installed.start("lab")[1]
 
 
-def test_two_set_ups_at_once_are_one_set_up(course, finish):
+def test_two_set_ups_at_once_are_one_set_up(course, finish, read_until):
     first = course.begin("lab", FAKE_PIP="slow")
     course.wait_for("pip-started")
     second = course.begin("lab", FAKE_PIP="slow")
-    time.sleep(0.5)
+    said = read_until(second, "Another set-up is at work")
     course.allow_pip_to_go_on()
     (code, _), (other_code, other_output) = finish(first), finish(second)
     assert code == other_code == 0, other_output
-    assert "Another set-up is at work" in other_output and "1/3" not in other_output
+    assert "1/3" not in said + other_output
     assert sum("--editable" in call for call in course.pip_calls()) == 1
 
 
