@@ -18,6 +18,7 @@ from course_lib.training.seeding import random_state, restore_random_state
 SECONDS_BETWEEN_DRAWINGS = 2.0
 SHARE_OF_TIME = 0.1  # that drawing may take
 POINTS = 120  # of the curve, each the mean of some steps
+WIDTH, HEIGHT = 320, 180  # of the curve, in pixels
 
 
 def watch(
@@ -30,7 +31,8 @@ def watch(
     """Return a display that shows the training of `model`; silent without a kernel and with COURSE_PROGRESS=off.
 
     `example(model)` is HTML or a Figure, made without gradients, in evaluation mode and with random numbers of its own:
-    the training ends with the same weights, bit for bit, as one that nobody watches.
+    the training ends with the same weights, bit for bit, as one that nobody watches. `height` is how many pixels the
+    display takes at least, so that a longer text moves nothing; whatever is higher gets its own height.
     """
     if not in_notebook() or os.environ.get("COURSE_PROGRESS", "").lower() == "off":
         return Silent(title)
@@ -38,7 +40,7 @@ def watch(
 
 
 class LiveTraining(Line):
-    """A progress line under a curve of the loss and an example, at a fixed height; the last drawing stays."""
+    """A progress line over a curve of the loss and an example; the last drawing stays."""
 
     def __init__(self, model: nn.Module, example: Callable[..., str | Figure] | None, title: str, height: int) -> None:
         super().__init__(title)
@@ -63,11 +65,12 @@ class LiveTraining(Line):
         shown = self.show_example() if self.example else ""
         title = html.escape(self.title)
         self.box.value = (
-            f'<div style="height:{self.height}px;overflow:auto" tabindex="0" role="group" aria-label="{title}">'
+            f'<div style="min-height:{self.height}px" role="group" aria-label="{title}">'
             f'<div><progress value="{done:g}" max="{total:g}" aria-label="{title}"></progress> '
             f"{title} · {html.escape(text)}</div>"
-            f'<div style="display:flex;flex-wrap:wrap;gap:1.5em;margin-top:0.5em">{loss_curve(self.losses)}'
-            f'<div style="flex:1 1 20em;line-height:1.45">{shown}</div></div></div>'
+            f'<div style="display:flex;flex-wrap:wrap;gap:1.5em;margin-top:0.5em">'
+            f'<div style="flex:none;width:{WIDTH}px;height:{HEIGHT}px">{loss_curve(self.losses)}</div>'
+            f'<div style="flex:1 1 20em;min-width:0;line-height:1.45">{shown}</div></div></div>'
         )
         self.last_drawn = time.monotonic()
         self.wait = max(SECONDS_BETWEEN_DRAWINGS, (self.last_drawn - started) / SHARE_OF_TIME)
@@ -92,7 +95,7 @@ class LiveTraining(Line):
         return picture_html(shown, alt=f"{self.title}: one example") if isinstance(shown, Figure) else shown
 
 
-def loss_curve(losses: list[float], *, width: int = 320, height: int = 180) -> str:
+def loss_curve(losses: list[float], *, width: int = WIDTH, height: int = HEIGHT) -> str:
     """Return the loss over the steps as an inline SVG; each point is the mean of some steps."""
     if len(losses) < 2:
         return ""

@@ -128,7 +128,7 @@ class Page:
     ) -> progress.Progress:
         """Return a display for `fit(..., progress=...)`: the loss so far, and what the model makes of one example.
 
-        `example(model)` is HTML or a Figure, `height` that of the display in pixels.
+        `example(model)` is HTML or a Figure; `height` is how many pixels the display takes at least.
         """
         return live.watch(model, example=example, title=title, height=height)
 

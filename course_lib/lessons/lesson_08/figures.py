@@ -163,13 +163,13 @@ def parts(nats: Mapping[str, Sequence[float]], kept: Mapping[str, float]) -> Fig
     return fig
 
 
-def looks(maps: Float[Tensor, "L T T"], period: int, right: float) -> Figure:
-    """Where each layer looks in one row, while it learns."""
+def looks(maps: Float[Tensor, "L T T"], period: int) -> Figure:
+    """Where each layer looks in one row, while it learns; what that brings is the result, and not told here."""
     fig, panels = figure(3.1 * len(maps), 2.9, columns=len(maps), squeeze=False)
     for layer, (axes, weights) in enumerate(zip(panels[0], maps, strict=True)):
         axes.imshow(weights.numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
         axes.axhline(period - 0.5, color="white", linestyle=":")
-        axes.set_title(f"{right:.0%} right" if layer == len(maps) - 1 else "where layer 1 looks", fontsize=12)
+        axes.set_title(f"where layer {layer + 1} looks", fontsize=12)
         axes.grid(visible=False)
     return fig
 
