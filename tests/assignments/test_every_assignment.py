@@ -13,8 +13,9 @@ from nbclient import NotebookClient
 from course_lib.classroom.assignments import NotPassed, check
 from course_lib.data.place import course_folder
 from course_lib.grading.folders import Folders
-from course_lib.grading.judge import judge
+from course_lib.grading.judge import CALL_SECONDS, LOAD_SECONDS, judge
 from course_lib.grading.prove import KEYS, examine, submission, trials
+from course_lib.grading.sandbox import Limits
 from course_lib.grading.spec import load, read_assignment
 from course_lib.grading.validation import visible_tasks
 from course_lib.tasks import Draw, run_checks
@@ -160,8 +161,20 @@ def test_points_and_titles_in_the_text_are_those_of_the_tables_and_sum_to_a_hund
     assert sum(given) == 100 and len(loaded.manual_cells) == 1
     assert headings == [f"## {n} · {title} ({points} points)" for n, title, points, _ in rows]
     assert [int(points) for *_, points, _ in rows] == given
-    assert 60 <= sum(int(minutes) for *_, minutes in rows) <= 90
+    assert 120 <= sum(int(minutes) for *_, minutes in rows) <= 180 and "**It takes** 2 to 3 hours" in cells[0].source
     assert [title for _, title, *_ in rows][:-1] == [task.title for task in loaded.assignment.tasks]
+
+
+@every_assignment
+def test_the_text_names_every_limit(number):
+    cells = read(number).notebook.cells
+    cell, call, memory = f"{LOAD_SECONDS:g} seconds", f"{CALL_SECONDS:g}", f"{Limits().memory >> 30} GB"
+    (limits,) = re.findall(r"^\*\*Limits\.\*\* .+?(?=\n\n)", cells[0].source, re.MULTILINE | re.DOTALL)
+    assert re.search(rf"a cell may take {cell}.+ a call .+ {call},.+ {memory}", limits.replace("\n", " "))
+    text = "\n".join(cell.source for cell in cells).replace("\n", " ")
+    for task in read(number).shown.values():
+        assert task.seconds is None or f"the grader stops after {task.seconds:g}" in text.lower()
+        assert task.seconds is None or read(number).loaded.assignment.seconds_of(task) > task.seconds
 
 
 @every_assignment
