@@ -18,6 +18,7 @@ ASSETS = Path(os.environ.get("COURSE_HOME") or user_data_path("course_lib", appa
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["MKL_NUM_THREADS"] = "1"
 os.environ["COURSE_PROGRESS"] = "off"
+os.environ["COURSE_STRICT"] = "1"  # a claim of a lesson that does not hold stops its notebook
 os.environ.setdefault("COURSE_ASSETS", str(ASSETS))  # kept from run to run
 if "PYTEST_XDIST_WORKER" not in os.environ:  # the workers of pytest-xdist inherit this one home
     os.environ["COURSE_HOME"] = tempfile.mkdtemp(prefix="course-home-")

@@ -3,6 +3,7 @@
 python -m course_lib.authoring.notebooks text  notebooks/05_attention.ipynb --to drafts
 python -m course_lib.authoring.notebooks build notebooks/05_attention.ipynb --from drafts/05_attention.py
 python -m course_lib.authoring.notebooks check notebooks/05_attention.ipynb --runs 3
+python -m course_lib.authoring.notebooks check notebooks/05_attention.ipynb --threads 1,2,4
 """
 
 import argparse
@@ -10,7 +11,7 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ import nbformat
 from nbformat import NotebookNode
 
 from course_lib.authoring.stamps import STAMP, code_digests, compared_outputs, digest, is_current, make_stamp
+from course_lib.authoring.thread_counts import claims_by_threads, read_claims, shipped_measurements, table
+from course_lib.classroom.results import SHIPPED
 from course_lib.commands.execute import CELL_TIMEOUT, RunReport, execute_notebook, reproducible_environment
 from course_lib.commands.files import (
     KERNELSPEC,
@@ -113,6 +116,7 @@ def build_notebook(
 ) -> RunReport | None:
     """Execute a notebook afresh and store its outputs with a stamp; None if its stamp is current.
 
+    What was measured for each claim is stored in the notebook's metadata, for learners to compare with.
     `text` is a script in percent format that replaces the cells first. A run that fails leaves the file as it
     was. Raises ValueError if the built notebook is larger than 1.5 MB.
     """
@@ -122,13 +126,14 @@ def build_notebook(
     if previous is not None and not force and _only_prose_changed(notebook, previous):
         if text is not None:
             _take_outputs(notebook, previous)
-            _write_built(notebook, path)
+            _write_built(notebook, path, previous.metadata.get(SHIPPED, {}))
         return None
     with _beside(path, notebook) as draft, reproducible_environment() as env:
         report = execute_notebook(draft, timeout=timeout, on_cell=on_cell, env=env)
+        shipped = shipped_measurements(read_claims(env))
     report = replace(report, path=path)
     if report.error is None:
-        _write_built(report.notebook, path)
+        _write_built(report.notebook, path, shipped)
     return report
 
 
@@ -152,8 +157,10 @@ def _beside(path: Path, notebook: NotebookNode) -> Iterator[Path]:
         draft.unlink()
 
 
-def _write_built(notebook: NotebookNode, path: Path) -> None:
+def _write_built(notebook: NotebookNode, path: Path, shipped: Mapping[str, str]) -> None:
     normalise(notebook)
+    if shipped:
+        notebook.metadata[SHIPPED] = shipped
     notebook.metadata[STAMP] = make_stamp(notebook)
     size = len(nbformat.writes(notebook).encode())
     if size > MAX_BYTES:
@@ -242,6 +249,9 @@ def argument_parser() -> argparse.ArgumentParser:
             command.add_argument("--force", action="store_true", help="execute even if the stamp is current")
         if name == "check":
             command.add_argument("--runs", type=int, default=1, help="how often to execute, 0 for not at all")
+            command.add_argument(
+                "--threads", type=_thread_counts, metavar="N,N,...", help="report every claim with so many threads each"
+            )
         if name != "text":
             command.add_argument("--timeout", type=float, default=CELL_TIMEOUT, help="seconds for each cell")
     return parser
@@ -257,6 +267,13 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+
+
+def _thread_counts(text: str) -> list[int]:
+    counts = [int(count) for count in text.split(",")]  # argparse makes a sentence of a ValueError
+    if min(counts) < 1:
+        raise ValueError
+    return counts
 
 
 def _notebook_path(name: str) -> Path:
@@ -306,6 +323,8 @@ def _build_command(paths: list[Path], options: argparse.Namespace) -> int:
 def _check_command(paths: list[Path], options: argparse.Namespace) -> int:
     from course_lib.authoring.lesson_rules import read_lesson, violations
 
+    if options.threads:
+        return _threads_command(paths, options)
     found = 0
     for path in paths:
         problems = violations(read_lesson(path))
@@ -317,6 +336,15 @@ def _check_command(paths: list[Path], options: argparse.Namespace) -> int:
         if not problems:
             print(f"{path.name}: keeps every rule and gave the stored text in {options.runs} fresh runs")
     return int(found > 0)
+
+
+def _threads_command(paths: list[Path], options: argparse.Namespace) -> int:
+    failed = 0
+    for path in paths:
+        found, errors = claims_by_threads(path, options.threads, timeout=options.timeout)
+        print("\n".join([f"{path.name}:", *table(found), *errors]), flush=True)
+        failed += len(errors) + sum(not told.holds for claims in found.values() for told in claims)
+    return int(failed > 0)
 
 
 if __name__ == "__main__":

@@ -1,51 +1,92 @@
 """Results of a lesson: a figure, the claims that hold, and what it means, closed until the learner's bet is made."""
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 from matplotlib.figure import Figure
 
+import course_lib
 from course_lib.classroom.bets import Placed
 from course_lib.classroom.choices import button
 from course_lib.classroom.markup import details, inline_html, to_html, to_plain
 from course_lib.classroom.output import GREEN, GREY, RED, in_notebook, panel, picture_html, present
 from course_lib.classroom.session import Session
-from course_lib.tasks.claims import ClaimError
+from course_lib.tasks.claims import DIFFERENT, ClaimError, measurements, record, strict
+
+SHIPPED = "course_claims"  # of a notebook's metadata: what was measured for each claim when it was built
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a lesson measured: a Figure (or HTML), its alt text, (text, holds) for each claim, what came, what it means.
+    """What a lesson measured: a Figure (or HTML), its alt text, its claims, what came, what it means.
 
-    `came` is a number where the bet was one, or the number of the option that came true. Texts are the same on every
-    machine: they name thresholds, never what was measured.
+    A claim is its text and one or more conditions, all of which must hold; `above` and `below` of
+    `course_lib.tasks.claims` make conditions that say what was measured. `came` is a number where the bet was one, or
+    the number of the option that came true. Texts are the same on every machine: they name thresholds, never what was
+    measured.
     """
 
     figure: Figure | str
     alt: str
-    claims: tuple[tuple[str, Any], ...] = ()
+    claims: tuple[tuple[Any, ...], ...] = ()
     came: float | int | None = None
     outcome: str = ""
 
-    def plain(self) -> str:
-        """Return alt text, claims and outcome as plain text."""
-        claims = [f"{'✓' if holds else '✗'} {to_plain(text)}" for text, holds in self.claims]
-        return "\n".join([f"Figure: {' '.join(self.alt.split())}", *claims, *filter(None, [to_plain(self.outcome)])])
+    def plain(self, shipped: Mapping[str, str] | None = None) -> str:
+        """Return alt text, claims and outcome as plain text, with what `shipped` says of each claim that fails."""
+        claims = [f"{'✓' if all(conditions) else '✗'} {to_plain(text)}" for text, *conditions in self.claims]
+        texts = [
+            f"Figure: {' '.join(self.alt.split())}",
+            *claims,
+            to_plain(self.difference(shipped)),
+            to_plain(self.outcome),
+        ]
+        return "\n".join(filter(None, texts))
 
-    def html(self, bet: str = "") -> str:
+    def html(self, bet: str = "", shipped: Mapping[str, str] | None = None) -> str:
         """Return figure, a row of badges, then the outcome under a sentence about the learner's bet, as HTML."""
         picture = picture_html(self.figure, alt=self.alt) if isinstance(self.figure, Figure) else self.figure
-        badges = "".join(_badge(text, bool(holds)) for text, holds in self.claims)
+        badges = "".join(_badge(text, all(conditions)) for text, *conditions in self.claims)
         row = f'<div style="display:flex;flex-wrap:wrap;gap:0.4em;margin:0.5em 0">{badges}</div>' if badges else ""
-        text = "\n\n".join(filter(None, [bet, self.outcome]))
-        return picture + row + (panel(to_html(text)) if text else "")
+        difference, text = self.difference(shipped), "\n\n".join(filter(None, [bet, self.outcome]))
+        note = panel(to_html(difference), colour=RED) if difference else ""
+        return picture + row + note + (panel(to_html(text)) if text else "")
 
-    def failed(self) -> list[str]:
-        """Return the claims that do not hold."""
-        return [text for text, holds in self.claims if not holds]
+    def failed(self) -> list[tuple[str, str]]:
+        """Return the claims that do not hold, each with what was measured."""
+        return [(text, measurements(conditions)) for text, *conditions in self.claims if not all(conditions)]
+
+    def difference(self, shipped: Mapping[str, str] | None = None) -> str:
+        """Return what was expected, measured and shipped of the claims that do not hold; empty if all do."""
+        lines = [
+            f"- Expected: {text}. "
+            + (f"Measured here: {measured}. " if measured else "")
+            + (f"In the shipped lesson: {shipped[text]}." if shipped and text in shipped else "")
+            for text, measured in self.failed()
+        ]
+        if not lines:
+            return ""
+        return (
+            f"**{DIFFERENT}** The lesson goes on, and its text describes the shipped one.\n\n"
+            + "\n".join(map(str.rstrip, lines))
+            + "\n\nUsual reasons: a cell above was changed, left out or run twice (restart the kernel and run all "
+            "cells), or another machine or library version (compare with `course doctor`)."
+        )
+
+
+def shipped_measurements(lesson: str) -> Mapping[str, str]:
+    """Return what was measured for each claim when the lesson was built; nothing where its notebook is not at hand."""
+    for path in Path(course_lib.__file__).parents[1].glob(f"notebooks/{lesson}_*.ipynb"):
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))["metadata"].get(SHIPPED, {})
+        except (OSError, ValueError, KeyError):
+            continue
+    return {}
 
 
 class ResultView:
@@ -54,22 +95,31 @@ class ResultView:
     def __init__(self, session: Session, name: str, measure: Callable[..., Result], placed: Placed | None) -> None:
         self.session, self.name, self.measure, self.placed = session, name, measure, placed
         self.result = measure(bet=None)
+        self.shipped: Mapping[str, str] = {}
         self.open = False
         self.box = widgets.VBox()
 
     def show(self) -> None:
-        """Put the result on the page, and stop the notebook with one line if a claim does not hold."""
-        static, failed = self.result.html(), self.result.failed()
-        behind_a_bet = self.placed and not failed
+        """Put the result on the page; a claim that does not hold is marked, and stops the course's own tests."""
+        for text, *conditions in self.result.claims:
+            record(text, conditions)
+        failed = self.result.failed()
+        self.shipped = shipped_measurements(self.session.lesson) if failed else {}
+        stops = bool(failed) and strict()
+        behind_a_bet = self.placed and not stops
+        static = self.result.html(shipped=self.shipped)
         if behind_a_bet:
             static = details("The result: make your bet, then open it", static)
         if in_notebook() and behind_a_bet:
             self.update()
-        present(self.result.plain(), static, widget=self.box if in_notebook() and behind_a_bet else None)
+        plain = self.result.plain(self.shipped)
+        present(plain, static, widget=self.box if in_notebook() and behind_a_bet else None)
         if in_notebook() and not self.placed:
             self.note_seen()
-        if failed:
-            raise ClaimError(f"✗ This result did not come out as the lesson says: {to_plain(failed[0])}.")
+        if stops:
+            text, measured = failed[0]
+            said = f"{to_plain(text)}. Measured: {measured}." if measured else f"{to_plain(text)}."
+            raise ClaimError(f"✗ This result did not come out as the lesson says: {said}")
 
     def update(self) -> None:
         """Open the result once a bet is placed, or if it was seen before; until then say what is missing."""
@@ -90,7 +140,7 @@ class ResultView:
         choice = self.placed.choice()
         result = self.result if choice is None else self.measure(bet=choice)
         said = "" if choice is None else _capital(self.placed.bet.beside(choice, result.came)) + "."
-        self.box.children = (widgets.HTMLMath(result.html(said)),)
+        self.box.children = (widgets.HTMLMath(result.html(said, self.shipped)),)
         self.note_seen()
 
     def note_seen(self) -> None:

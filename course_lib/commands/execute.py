@@ -126,8 +126,12 @@ def _plain(text: str) -> str:
 
 @contextmanager
 def reproducible_environment() -> Iterator[dict[str, str]]:
-    """Kernel variables for a repeatable run: one thread, no progress display, an empty home."""
+    """Kernel variables for a repeatable run: one thread, no progress display, an empty home, claims that must hold.
+
+    Each claim of the run is written to the file that COURSE_CLAIMS names.
+    """
     with tempfile.TemporaryDirectory(prefix="course-home-") as home:
         threads = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
         ipython = str(Path(home, "ipython"))  # start-up files of the author stay out
-        yield {"COURSE_HOME": home, "COURSE_PROGRESS": "off", "IPYTHONDIR": ipython} | threads
+        claims = {"COURSE_STRICT": "1", "COURSE_CLAIMS": str(Path(home, "claims.jsonl"))}
+        yield {"COURSE_HOME": home, "COURSE_PROGRESS": "off", "IPYTHONDIR": ipython} | threads | claims

@@ -11,6 +11,7 @@ from course_lib.authoring.notebooks import (
     text_to_notebook,
 )
 from course_lib.authoring.stamps import stamp_problems
+from course_lib.commands.execute import execute_notebook
 from course_lib.commands.files import read_notebook
 from tests.authoring.conftest import outputs_text, write_code
 
@@ -239,3 +240,63 @@ def test_commands_answer_a_wrong_name_with_one_sentence(tmp_path, capsys):
     assert main(["build", "99"]) == 1
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 2 and "absent.ipynb" in errors[0] and "no lesson 99" in errors[1]
+
+
+# ------------------------------------------------------------------------------------------- claims
+
+CLAIMS = """\
+import os
+from course_lib.tasks.claims import above, below, record
+threads = int(os.environ["OMP_NUM_THREADS"])
+record("it is large", [above(threads, 0.5)])
+record("it stays small", [below(threads, 3.5), True])
+record("it is odd", [threads % 2 == 1])
+record("all of it is near", [below(10 + threads / 8, 11)])
+"""
+
+
+def test_a_build_stores_what_was_measured_and_new_prose_keeps_it(tmp_path):
+    path = tmp_path / "n.ipynb"
+    script = f"# %% [markdown]\n# Old\n\n# %%\n{CLAIMS}"
+    build_notebook(path, text=script)
+    measured = {"it is large": "1", "it stays small": "1", "all of it is near": "10.12"}
+    assert read_notebook(path).metadata.course_claims == measured
+    assert build_notebook(path, text=script.replace("# Old", "# New")) is None
+    assert read_notebook(path).metadata.course_claims == measured and "course_claims" not in notebook_to_text(
+        read_notebook(path)
+    )
+
+
+def test_a_check_reports_every_claim_at_every_number_of_threads_and_stops_at_none(tmp_path, capsys):
+    stop = "if threads == 4:\n    raise KeyError('four')"
+    path = write_code(
+        tmp_path / "n.ipynb", CLAIMS, "from course_lib.classroom import claim\nclaim(threads < 2, 'one')", stop
+    )
+    before = path.read_bytes()
+    assert main(["check", str(path), "--threads", "1,2,4"]) == 1
+    printed = capsys.readouterr().out
+    assert "~ it is large (close)\n    1 thread: held, 1 (more than 0.5 was expected)\n    2 threads: held" in printed
+    assert "✗ it stays small\n" in printed and "4 threads: DID NOT HOLD, 4 (less than 3.5 was expected)" in printed
+    assert "✗ it is odd\n    1 thread: held\n    2 threads: DID NOT HOLD\n" in printed
+    assert "✓ all of it is near\n" in printed and "✗ one\n" in printed
+    assert "4 threads: code cell 3 raised KeyError: 'four'" in printed and path.read_bytes() == before
+
+
+def test_a_check_whose_claims_all_hold_succeeds(tmp_path, capsys):
+    path = write_code(tmp_path / "n.ipynb", "from course_lib.classroom import claim\nclaim(True, 'it holds')")
+    assert main(["check", str(path), "--threads", "2"]) == 0
+    assert capsys.readouterr().out == "n.ipynb:\n✓ it holds\n    2 threads: held\n"
+
+
+@pytest.mark.parametrize("counts", ["0", "1,,2", "two"])
+def test_numbers_of_threads_that_cannot_be_are_refused(counts, capsys):
+    with pytest.raises(SystemExit):
+        main(["check", "05", "--threads", counts])
+    assert "--threads" in capsys.readouterr().err
+
+
+def test_a_run_for_the_shelf_stops_at_a_claim_and_a_learners_does_not(tmp_path, monkeypatch):
+    path = write_code(tmp_path / "n.ipynb", "from course_lib.classroom import claim\nclaim(False, 'it holds')")
+    assert "ClaimError" in build_notebook(path).error
+    monkeypatch.delenv("COURSE_STRICT")
+    assert execute_notebook(path).error is None

@@ -4,7 +4,6 @@ import pytest
 
 from course_lib.classroom import Bet, Page, Result
 from course_lib.classroom.output import WIDGET_VIEW
-from course_lib.tasks.claims import ClaimError
 from course_lib.viz.style import figure
 
 WINS = Bet("Which wins?", ("fixed", "attention"))
@@ -139,15 +138,6 @@ def test_the_stored_result_is_folded_readable_and_never_tells_the_bet(lesson, pa
     page.clear()
     lesson.result("gain")
     assert stored() == place_before and WIDGET_VIEW in page[0]
-
-
-def test_a_claim_that_fails_shows_its_figure_first_and_then_stops_with_one_line(page):
-    lesson = Page("06", bets={"wins": WINS}, results={"wins": lambda bet: drawn(holds=False)})
-    with pytest.raises(ClaimError, match="✗ This result did not come out .*: it is straight.$") as stop:
-        lesson.result("wins")
-    assert "<img" in page[0]["text/html"] and "✗ it is straight" in page[0]["text/plain"]
-    assert WIDGET_VIEW not in page[0] and "<details>" not in page[0]["text/html"]
-    assert len(stop.value._render_traceback_()) == 1
 
 
 def test_a_figure_may_be_html(page):
