@@ -8,6 +8,7 @@ from course_lib.classroom.results import Result
 from course_lib.classroom.session import LESSONS
 from course_lib.lessons.lesson_00 import landscape, letters, words
 from course_lib.lessons.lesson_00.map import BUILDS_ON, LANDSCAPE, PLACES, lessons_here, table_of_lessons
+from course_lib.tasks.claims import above, below
 from course_lib.training.translation import vocabularies
 from course_lib.viz.sentences import word_links
 
@@ -28,7 +29,7 @@ def wiring(
         claims=(
             ("the architecture is the one that we built", str(before) == str(after)),
             ("every one of the parameters has another value", all(changed)),
-            ("over 90 % of unseen sentences are told right", scores[after] > 90),
+            ("over 90 % of unseen sentences are told right", above(scores[after], 90)),
         ),
         came=scores[after],
         outcome="Nobody told the network which letters belong to which language: that now stands in the strengths of "
@@ -45,11 +46,11 @@ def size(curves: Mapping[str, Sequence[words.Measured]], *, bet=None) -> Result:
         "slowly.",
         claims=(
             ("the word alone: the largest size buys next to nothing",
-             abs(alone[2].accuracy - alone[1].accuracy) < 0.02),
+             below(abs(alone[2].accuracy - alone[1].accuracy), 0.02)),
             ("with neighbours a third of the parameters is over 10 points better",
-             near[1].accuracy > alone[2].accuracy + 0.1 and near[1].parameters < alone[2].parameters / 3),
+             above(near[1].accuracy - alone[2].accuracy, 0.1), near[1].parameters < alone[2].parameters / 3),
             ("adjectives beside a noun that they never met: under half right alone, over 85 % with neighbours",
-             alone[2].new_pairs < 0.5 and near[2].new_pairs > 0.85),
+             below(alone[2].new_pairs, 0.5), above(near[2].new_pairs, 0.85)),
         ),
         came=100 * alone[2].accuracy,
         outcome="Whether *the* is *le* or *la* depends on the noun, and no wire leads there. What no wire brings in, "

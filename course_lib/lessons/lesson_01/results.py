@@ -10,6 +10,7 @@ from course_lib.lessons.lesson_01 import figures, looking, yours
 from course_lib.lessons.lesson_01.recipes import transfer as task
 from course_lib.lessons.lesson_01.recipes.transfer import SOURCE, TARGET
 from course_lib.models.resnet import ResNet
+from course_lib.tasks.claims import above, below
 from course_lib.training.recipe import Trained
 
 NETS = ("plain, 8 layers", "plain, 20 layers", "plain, 44 layers")
@@ -38,7 +39,7 @@ def depth(losses: Mapping[str, Sequence[float]], card: Mapping, *, bet=None) -> 
         "below, all others near 100 %.",
         claims=(
             ("your plain net of 44 layers ends with over twice the loss of both others",
-             last["plain, 44 layers"] > 2 * max(last["plain, 8 layers"], last["residual, 44 layers"])),
+             above(last["plain, 44 layers"] / max(last["plain, 8 layers"], last["residual, 44 layers"]), 2)),
             ("on the *training* digits every seed of plain 44 is behind every seed of plain 8 and of residual 44",
              max(right["plain, 44 layers"]) < min(right["plain, 8 layers"] + right["residual, 44 layers"])),
         ),
@@ -74,8 +75,9 @@ def transfer(found: Mapping[int, Mapping[str, float]], card: Mapping, *, bet=Non
         claims=(
             (
                 "in your run each way that starts from the old network is over 15 points ahead of scratch at 8 and 40",
-                all(
-                    mine[n][way] > mine[n]["scratch"] + 0.15 for n in (8, 40) for way in CARD_NAMES if way != "scratch"
+                above(
+                    min(mine[n][way] - mine[n]["scratch"] for n in (8, 40) for way in CARD_NAMES if way != "scratch"),
+                    0.15,
                 ),
             ),
             (
@@ -108,7 +110,7 @@ def patches(model: ResNet, scenes: Scenes, *, bet=None) -> Result:
         "of 21 x 21; at stage 3 whole scenes, mostly of one digit in a row.",
         claims=(
             ("from stage 1 on, a channel's favourite scenes agree more on one digit with each stage",
-             bool(shares[1] < shares[2] < shares[3])),
+             above(min(shares[2] - shares[1], shares[3] - shares[2]), 0)),
         ),
         outcome="Edges, strokes, bends, digits: each stage builds from what the one before found, and sees more of the "
         "picture (Zeiler & Fergus 2014, figure 2). The first two are no digit's own, and serve any task with such "
@@ -128,7 +130,8 @@ def dreams(model: ResNet, *, bet=None) -> Result:
         claims=(
             (
                 "of each class the network is over 95 % certain, of the noise as of the smooth picture",
-                bool((noise > 0.95).all() and (smooth > 0.95).all()),
+                above(noise.min(), 0.95),
+                above(smooth.min(), 0.95),
             ),
         ),
         outcome="*Certain* is not *right*: above, some strokes stand in speckle, and the speckle raises the score as "
@@ -148,7 +151,7 @@ def occlusion(model: ResNet, scene: Scenes, *, bet=None) -> Result:
         "strokes of the digit; and two bars: the worst place lies in the digit's box nearly always, a random place in "
         "over a third of the cases.",
         claims=(("in over 85 % of 60 scenes the worst place lies in the digit's box, at random in under half",
-                 hits > 0.85 and chance < 0.5),),
+                 above(hits, 0.85), below(chance, 0.5)),),
         outcome="It looks at the digit and not at the ground: that could have been otherwise. (A classifier that "
         "named horses by a photographer's stamp has existed: Lapuschkin et al. 2019.) It costs one forward pass for "
         "each place.",
@@ -167,7 +170,8 @@ def probes(everything: ResNet, six: ResNet, *, bet=None) -> Result:
         claims=(
             (
                 "the digit rises with each stage, and brightness falls by over 20 points from the pixels to the last",
-                bool(np.all(np.diff(digit) > 0) and brighter[-1] < brighter[0] - 0.2),
+                above(np.diff(digit).min(), 0),
+                above(brighter[0] - brighter[-1], 0.2),
             ),
         ),
         came=100 * brighter[-1],
@@ -189,7 +193,8 @@ def accidents(source: Trained, *, bet=None) -> Result:
         "left of the old task, and the worse the new one.",
         claims=(
             ("norms on darker pictures cost over 1 point, raw pixels over 10, a high rate over 15 on the new task",
-             norms[0] - norms[2] > 0.01 and pixels[0] - pixels[1] > 0.1 and rates[0][0] - rates[2][0] > 0.15),
+             above(norms[0] - norms[2], 0.01), above(pixels[0] - pixels[1], 0.1),
+             above(rates[0][0] - rates[2][0], 0.15)),
         ),
         outcome="None of them raises an error. Moving norms do little harm *while the pictures stay alike*, so that "
         "the mistake hides until they change. The pixels must come as they came in the old training: read the "

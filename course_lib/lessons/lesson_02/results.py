@@ -14,6 +14,7 @@ from torch import Tensor
 from course_lib.classroom.results import Result
 from course_lib.lessons.lesson_02 import figures, looking, recipes, yours
 from course_lib.models.simclr import SimCLR
+from course_lib.tasks.claims import above, below
 from course_lib.training.probes import features_of
 from course_lib.viz.style import PALETTE
 
@@ -58,8 +59,8 @@ def rising(course: Mapping[str, Any], vote: yours.Vote, *, bet=None) -> Result:
         "digits that three neighbours among 50 labelled ones name right rises from about half to well above what "
         "neighbours by pixels reach.",
         claims=(
-            ("the loss begins within 0.5 nats of a guess among 255", abs(course["losses"][0] - guess) < 0.5),
-            ("after 100 steps the neighbours are 5 points ahead of those by pixels", votes[-1] > pixels + 0.05),
+            ("the loss begins within 0.5 nats of a guess among 255", below(abs(course["losses"][0] - guess), 0.5)),
+            ("after 100 steps the neighbours are 5 points ahead of those by pixels", above(votes[-1] - pixels, 0.05)),
         ),
         came=100 * votes[-1],
         outcome="The training was asked for nothing but partners: which of 255 views shows the *same picture* as this "
@@ -147,15 +148,16 @@ def pairs(fresh: SimCLR, shipped: SimCLR, alone: SimCLR, pixels: Float[Tensor, "
         for name, model in (("Before", fresh), ("SimCLR", shipped), ("Without negatives", alone))
     }
     means = {name: (float(its.positives.mean()), float(its.negatives.mean())) for name, its in found.items()}
+    alike = [means["Before"], means["Without negatives"]]
     return Result(
         figures.pairs({name: (its.positives.numpy(), its.negatives.numpy()) for name, its in found.items()}),
         alt="Three panels of cosines. Before: views of one picture and of two, all close to 1. SimCLR: views of one "
         "picture still close to 1, views of two spread from -0.6 to 1 around 0. Without negatives: all at 1.",
         claims=(
             ("before, and without negatives, two pictures are as alike as two views: cosines over 0.9, within 0.05",
-             all(min(means[n]) > 0.9 > 18 * abs(means[n][0] - means[n][1]) for n in ("Before", "Without negatives"))),
+             above(min(map(min, alike)), 0.9), below(max(abs(one - two) for one, two in alike), 0.05)),
             ("after SimCLR: over 0.85 for one picture, below 0.1 for two",
-             means["SimCLR"][0] > 0.85 and means["SimCLR"][1] < 0.1),
+             above(means["SimCLR"][0], 0.85), below(means["SimCLR"][1], 0.1)),
         ),
         outcome="Without negatives the loss is nearly perfect: all views of all pictures lie on one point. That is "
         "called **collapse**. The negatives are what keeps pictures apart. Some of those that the loss pushes away are "
@@ -209,8 +211,8 @@ def kept(shipped: SimCLR, *, bet=None) -> Result:
         claims=(
             ("brightness is read 15 points worse from h than from pixels, worse still from z; the turn as well from h, "
             "not from z",
-             h["bright"] < pixels["bright"] - 0.15 and z["bright"] < h["bright"]
-             and abs(h["right"] - pixels["right"]) < 0.05 < h["right"] - z["right"]),
+             above(pixels["bright"] - h["bright"], 0.15), above(h["bright"] - z["bright"], 0),
+             below(abs(h["right"] - pixels["right"]), 0.05), above(h["right"] - z["right"], 0.05)),
         ),
         came=100 * z["bright"],
         outcome="Features that stay the same when the light changes cannot tell how bright it was. Most is lost in z, "
@@ -242,7 +244,7 @@ def walk(shipped: SimCLR, *, bet=None) -> Result:
         claims=(
             ("halfway between two of one digit SimCLR's features find that digit in over 95 % of pairs, pixels in "
             "under 90",
-             same["SimCLR"] > 0.95 and same["pixels"] < 0.9),
+             above(same["SimCLR"], 0.95), below(same["pixels"], 0.9)),
         ),
         outcome="In pixels, halfway between two twos lies a ghost, and often a stranger is nearest to it. In SimCLR's "
         "h nearly nothing lies there but other twos. That fits with a smooth surface for each digit; tight groups "

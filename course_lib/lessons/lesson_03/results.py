@@ -14,6 +14,7 @@ from course_lib.layers.recurrent import RNN
 from course_lib.lessons.lesson_03 import figures, yours
 from course_lib.lessons.lesson_03.recipes import names as reader
 from course_lib.lessons.lesson_03.shapes import Shape
+from course_lib.tasks.claims import above, below
 
 WIDTH, STEPS, BATCH = 64, 60, 32  # of the random networks whose gradients are measured
 COUNTS = ("naive Bayes of trigrams", "logistic regression")
@@ -59,7 +60,7 @@ def names(model: nn.Module, card: Mapping, *, bet=None) -> Result:
         "letters a little ahead of all. Right: a table of languages against answers with a bright diagonal.",
         claims=(
             ("counts of letters beat every RNN, yours and three seeds",
-             scores[COUNTS[0]][0] > max(right, *scores["RNN"])),
+             above(scores[COUNTS[0]][0] - max(right, *scores["RNN"]), 0)),
             ("logistic regression on them beats GRU and LSTM, every seed",
              scores[COUNTS[1]][0] > max(*scores["GRU"], *scores["LSTM"])),
         ),
@@ -91,7 +92,7 @@ def powers(matrices: Mapping[str, Float[Tensor, "2 2"]], *, bet=None) -> Result:
         "four paths leave along one line.",
         claims=(
             ("after 14 steps the left states are below a third of their length, the middle ones as long as before",
-             ends[0].max() < 1 / 3 and (ends[1] - 1).abs().max() < 1e-3),
+             below(ends[0].max(), 1 / 3), below((ends[1] - 1).abs().max(), 1e-3)),
         ),
     )  # fmt: skip
 
@@ -126,11 +127,11 @@ def reach(model: nn.Module, *, bet=None) -> Result:
         "reader of prose: a steep fall, although its radius is far above 1.",
         claims=(
             ("without a tanh the gradient is radius^k, to four digits",
-             all((n / r**k - 1).abs().max() < 1e-3 for r, n in linear.items())),
+             below(max((n / r**k - 1).abs().max() for r, n in linear.items()), 1e-3)),
             ("at radius 1 the slope of tanh alone takes over 99.99 % in 30 steps, for inputs of size 1",
-             squashed[1.0][30] < 1e-4),
+             below(squashed[1.0][30], 1e-4)),
             ("the trained reader: radius above 2, and yet under a hundredth of the gradient is left 20 letters back",
-             radius > 2 and trained[20] < trained[0] / 100),
+             above(radius, 2), below(trained[20] / trained[0], 0.01)),
         ),
         came=100 * linear[0.9][50].item(),
         outcome="$0.9^{50}$ is half a percent. The second cause works even where the first does not: each step "
@@ -150,8 +151,8 @@ def clipping(without: Sequence[yours.Run], clipped: Sequence[yours.Run], *, bet=
         "peaks that are many powers of ten higher.",
         claims=(
             ("without clipping no seed survives ten steps; clipped, every seed ends below 2.6 nats per character",
-             not any(run.survived for run in without) and max(len(run.losses) for run in without) <= 10
-             and max(ends) < 2.6),
+             not any(run.survived for run in without), below(max(len(run.losses) for run in without), 11),
+             below(max(ends), 2.6)),
         ),
         came=1,
         outcome="One step along an exploding gradient throws the weights so far that nothing comes back. Clipped runs "
@@ -197,7 +198,13 @@ def written(texts: Mapping[float, str], known: Mapping[float, float], *, bet=Non
         f'<div style="max-width:52em">{rows}</div>',
         alt="Three texts that the reader of prose wrote letter by letter, at three temperatures: at the lowest one "
         "plain words that repeat, at the middle one sentences that hardly mean anything, at the highest invented ones.",
-        claims=(("the hotter, the fewer of its words exist", known[low] > known[middle] > known[high]),),
+        claims=(
+            (
+                "the hotter, the fewer of its words exist",
+                above(known[low] - known[middle], 0),
+                above(known[middle] - known[high], 0),
+            ),
+        ),
     )
 
 

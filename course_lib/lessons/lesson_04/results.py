@@ -11,6 +11,7 @@ from course_lib.functional.recurrent import gradient_norms
 from course_lib.lessons.lesson_04 import figures, remember, units
 from course_lib.lessons.lesson_04.units import Found
 from course_lib.models.recurrent import CharacterLM
+from course_lib.tasks.claims import above, below
 from course_lib.viz.style import GREY, PALETTE
 
 Card = Mapping
@@ -59,7 +60,7 @@ def highway(*, bet=None) -> Result:
         "that of an LSTM with a long bias stays level over 100 steps. Dotted, the product of the forget gates alone.",
         claims=(
             ("50 steps back the RNN has under a billionth of its gradient, the LSTM with a long bias over a tenth",
-             far["RNN"] < 1e-9 and far["LSTM, long bias"] > 0.1),
+             below(far["RNN"], 1e-9), above(far["LSTM, long bias"], 0.1)),
         ),
         outcome="Dotted is the highway alone, the product of all forget gates: $\\sigma(1) = 0.73$, and $0.73^{50}$ is "
         "nothing. (The solid line of bias 1 lies above it: the roads through $h$ help, and it is still under a "
@@ -110,7 +111,8 @@ def gates(model: CharacterLM, unit: int, *, bet=None) -> Result:
         claims=(
             (
                 "it rises by over 15 within the first sentence, and at the second its forget gate is below 0.3",
-                bool(cells[start - 2] - cells[0] > 15 and keep[start - 1 : start + 1].min() < 0.3),
+                above(cells[start - 2] - cells[0], 15),
+                below(keep[start - 1 : start + 1].min(), 0.3),
             ),
         ),
         outcome="With $f$ and $i$ open and a proposal near 1, $C_t = C_{t-1} + 1$: a counter. At a new sentence $f$ "
@@ -136,7 +138,8 @@ def counter(found: Found, other: Found, model: CharacterLM, *, bet=None) -> Resu
         claims=(
             (
                 "on test text its r is over 0.7, that of the RNN's unit, chosen in the same way, below 0.3",
-                abs(found.test) > 0.7 and abs(other.test) < 0.3,
+                above(abs(found.test), 0.7),
+                below(abs(other.test), 0.3),
             ),
         ),
         outcome="Nobody asked for a count. It may pay: full stops become likelier with each word. It is no pure "
@@ -155,11 +158,11 @@ def quotes(model: CharacterLM, found: Found, *, bet=None) -> Result:
         "close to 1, against the characters just behind a quotation it is much lower, and how near the mark is, "
         "without any unit, is not far below that.",
         claims=(
-            ("against all other test text its AUC is over 0.99", found.test > 0.99),
+            ("against all other test text its AUC is over 0.99", above(found.test, 0.99)),
             ("just behind a quotation it is below 0.9, less than 0.15 above the distance from the mark alone",
-             near < 0.9 and near - alone < 0.15),
+             below(near, 0.9), below(near - alone, 0.15)),
             ("after both marks it falls by over half a unit with each character",
-             all(float(means[9] - means[0]) / 9 < -0.5 for means in after.values())),
+             above(min(float(means[0] - means[9]) / 9 for means in after.values()), 0.5)),
         ),
         came=near,
         outcome="It counts characters since the last quote mark, opening or closing. Most text is far from any mark, "
@@ -182,7 +185,7 @@ def characters(rnn: Card, lstm: Card, short: Card, counts: Mapping[int, float], 
             ("RNN and LSTM are less than 0.02 bits apart, on average",
              abs(mean(long["RNN"]) - mean(long["LSTM"])) < 0.02),
             ("the 8-gram is better than every network here by over 0.05 bits",
-             counts[8] < min(long["RNN"] + long["LSTM"]) - 0.05),
+             above(min(long["RNN"] + long["LSTM"]) - counts[8], 0.05)),
         ),
         came=mean(long["LSTM"]),
         outcome="**On this text gates do not pay.** The next character hangs on the last few, mostly on those of the "

@@ -13,6 +13,7 @@ from course_lib.data.translation import SentencePair
 from course_lib.functional.metrics import alignment_error_rate
 from course_lib.lessons.lesson_05 import figures
 from course_lib.lessons.lesson_05.neighbours import TrainedReader, look
+from course_lib.tasks.claims import above, below
 from course_lib.training.translation import TranslationScores
 
 BUCKETS = ("1 to 7", "8 to 11", "12 to 15", "16 to 19", "20 to 30")  # English words, as the cards name them
@@ -57,7 +58,7 @@ def bottleneck(scores: TranslationScores, attention: Mapping, fixed: Mapping, *,
         alt="BLEU against the number of words in the sentence. Attention stays near the top at all lengths, your run "
         "with it; the fixed vector begins above 75 and falls below 25 on the longest sentences.",
         claims=(
-            ("your run reaches 90 BLEU", scores.bleu > 90),
+            ("your run reaches 90 BLEU", above(scores.bleu, 90)),
             (
                 "on 20 words and more the worst seed with attention is over 50 BLEU ahead of the best without",
                 gap[-1] > 50,
@@ -79,9 +80,9 @@ def alignment(weights: Float[Tensor, "T_q T_k"], pair: SentencePair, aer: float,
         alt="A map of the famous sentence: a row for each French word, a column for each English one, the gold links "
         "as rings. Most bright squares lie on a ring, also where zone économique européenne runs against the diagonal.",
         claims=(
-            ("over the whole test the alignment error rate is below 0.15", aer < 0.15),
+            ("over the whole test the alignment error rate is below 0.15", below(aer, 0.15)),
             ("a diagonal guess has over twice as much; one right link for each word would have the least",
-             best < aer < diagonal / 2),
+             above(diagonal / aer, 2), above(aer - best, 0)),
         ),
         outcome="Nobody showed the model a ring. It was trained on sentences alone: knowing where to look helps to "
         "predict the next word, so it learned to.",
@@ -103,7 +104,7 @@ def root(card: Mapping, *, bet=None) -> Result:
         "loss of 0.5, and ends with a lower BLEU.",
         claims=(
             ("at width 1,024 dividing keeps over 1,000 times the gradient of a typical query (median)",
-             gradient[True][-1] > 1e3 * gradient[False][-1]),
+             above(gradient[True][-1] / gradient[False][-1], 1e3)),
             ("each training without the root is slower and ends worse than each with it",
              max(steps[True]) < min(steps[False]) and max(bleu[False]) < min(bleu[True])),
         ),
@@ -137,7 +138,8 @@ def heads(readers: Mapping[int, Sequence[TrainedReader]], words: Sequence[str], 
         "two trained heads look, one a step to the left of the diagonal, the other a step to the right. Right: one "
         "head has over 10 % of the neighbours wrong with every seed, two heads under 1 %.",
         claims=(
-            ("two heads make under a tenth of one head's mistakes, every seed", max(wrong[2]) < min(wrong[1]) / 10),
+            ("two heads make under a tenth of one head's mistakes, every seed",
+             below(max(wrong[2]) / min(wrong[1]), 0.1)),
         ),
         came=float(np.mean(wrong[2])),
         outcome="One softmax makes *one* average: what stood left and what stood right is mixed. Where only one order "
@@ -155,7 +157,7 @@ def cost(lengths: Sequence[int], operations: Mapping[str, Sequence[float]], d: i
         "everything with its own weights, self-attention everything by content, local attention a band by content. "
         "Right: operations against length on logarithmic axes; self-attention is twice as steep as recurrence and "
         "local attention, and crosses recurrence at three times the width.",
-        claims=(("the counted lines cross at n = 3d", abs(crossing - 3 * d) < 0.05 * d),),
+        claims=(("the counted lines cross at n = 3d", below(abs(crossing / d - 3), 0.05)),),
         outcome="The table's terms cross at $n = d$, these lines at $3d$. A GRU multiplies each of its $n$ vectors by "
         "six $d \\times d$ matrices, $6nd^2$; attention, bare, multiplies twice, $QK^\\top$ and the average, $2n^2d$. "
         "With its four maps it costs $2n^2d + 4nd^2$, and that crosses $6nd^2$ at $n = d$ again. Factors shift a "

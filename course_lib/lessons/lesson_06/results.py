@@ -14,6 +14,7 @@ from course_lib.lessons.lesson_06 import figures
 from course_lib.lessons.lesson_06.recipes.tricks import DEPTHS
 from course_lib.lessons.lesson_06.transformer import Place, alignments, error_rates
 from course_lib.models.transformer import Transformer
+from course_lib.tasks.claims import above, below
 from course_lib.training.translation import encode_pairs, splits, vocabularies
 
 LENGTHS = (4, 8, 16, 32, 48, 64)  # words written so far
@@ -63,7 +64,7 @@ def race(yours: float, tricks: Mapping, translator: Mapping, *, bet=None) -> Res
         "about as long lie together near the right edge; the Transformer of 1,000 steps, yours with it, lies further "
         "to the left; that of 6,000 steps touches the edge.",
         claims=(
-            ("your run reaches 80 BLEU", yours > 80),
+            ("your run reaches 80 BLEU", above(yours, 80)),
             ("in about the same time the two kinds are within 2 BLEU, every seed",
              max(gru + equal) - min(gru + equal) < 2),
         ),
@@ -88,7 +89,7 @@ def looks(model: Transformer, pair: SentencePair, pairs: Sequence[SentencePair],
         alt="Eight maps of the famous sentence, one for each head of both layers' cross-attention, a row for each "
         "French word, the gold links as rings. In the second layer the bright squares of the best heads lie on the "
         "rings; in the first layer most do not.",
-        claims=(("one head has an alignment error rate below 0.1 on all tests", min(map(min, errors)) < 0.1),),
+        claims=(("one head has an alignment error rate below 0.1 on all tests", below(min(map(min, errors)), 0.1)),),
         outcome="Nobody told the heads what to do. In the second layer some find the word to translate. In the first "
         "one is as sharp, and in several rows a step behind: its square lies where the ring of the word *before* "
         "lies. It seems to say how far we are. By the rings it is mostly wrong, and it may be of use: a map is no "
@@ -106,8 +107,8 @@ def beams(found: Mapping[str, tuple[float, float]], *, bet=None) -> Result:
         f"<table><tr><th>translator</th><th>greedy</th><th>4 beams</th></tr>{rows}</table>",
         alt="A table of BLEU, greedy and with four beams: your translator, the young one and the trained one.",
         claims=(
-            ("the young translator gains by beams", gains["young"] > 1),
-            ("the trained one hardly: under 0.5 BLEU", abs(gains["trained"]) < 0.5),
+            ("the young translator gains by beams", above(gains["young"], 1)),
+            ("the trained one hardly: under 0.5 BLEU", below(abs(gains["trained"]), 0.5)),
         ),
         outcome="Beams repair what a model half knows. Where it is sure of each word there is nothing to search. "
         "How much beams bring, to yours for instance, has to be measured each time.",
@@ -180,7 +181,8 @@ def cache(model: Transformer, pair: SentencePair, *, bet=None) -> Result:
         claims=(
             (
                 "without a cache word 65 costs over 10 times the operations of word 5, with one under 1.5 times",
-                without[-1] > 10 * without[0] and cached[-1] < 1.5 * cached[0],
+                above(without[-1] / without[0], 10),
+                below(cached[-1] / cached[0], 1.5),
             ),
         ),
         outcome="With a cache a new word asks all keys, and that is all that grows: a little with each word. Without "

@@ -15,6 +15,7 @@ from course_lib.lessons.lesson_07.recipes.parallel import BESIDE, FILLED, FOUND,
 from course_lib.lessons.lesson_07.recipes.pretraining import vocabulary
 from course_lib.lessons.lesson_07.sentences import SentenceEncoder
 from course_lib.models.bert_tasks import BERTForMaskedLM
+from course_lib.tasks.claims import above, below
 from course_lib.training.history import History
 
 LEARNERS = ("pretrained", "scratch", "baseline")
@@ -58,7 +59,7 @@ def training(history: History, bert: BERTForMaskedLM, *, bet=None) -> Result:
         ),
         alt="Nats per hidden word in new sentences against steps: yours begins a little below a guesser that knows "
         "frequencies alone, falls, and ends between that line and the one of the model that comes with the course.",
-        claims=(("it ends over 1.5 nats below what frequencies alone allow", yours[-1] < frequency - 1.5),),
+        claims=(("it ends over 1.5 nats below what frequencies alone allow", above(frequency - yours[-1], 1.5)),),
         outcome="First come frequencies, then word classes (a noun belongs here), last what agrees with what: the "
         "three blanks show it while it learns. Each row of 15 % gaps is a question with a free answer, and text is "
         "full of them.",
@@ -163,7 +164,8 @@ def agreement(model: BERTForMaskedLM, *, bet=None) -> Result:
         "the right form is nearly always the likelier one; where it does not, seldom, far below one half.",
         claims=(
             ("in all three: over 80 % where the nearest noun agrees, under 40 % where it misleads",
-             all(agrees > 80 and misleads < 40 for agrees, misleads in right.values())),
+             above(min(agrees for agrees, _ in right.values()), 80),
+             below(max(misleads for _, misleads in right.values()), 40)),
         ),
         came=right["French verb"][1],
         outcome="It learned a shortcut: *agree with the noun just before*. Where the two are neighbours that is right, "

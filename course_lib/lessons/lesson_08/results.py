@@ -11,6 +11,7 @@ from course_lib.functional import sampling
 from course_lib.lessons.lesson_08 import figures
 from course_lib.lessons.lesson_08 import induction as heads
 from course_lib.models.attention_only import AttentionOnly
+from course_lib.tasks.claims import above, below
 from course_lib.text.tokenizer import Tokenizer
 
 Card = Mapping
@@ -63,10 +64,11 @@ def bits(
         "far behind an LSTM that trained as long; the shipped GPT, after minutes, is level with the best table. "
         "On characters the 8-gram leads, then LSTM and RNN, then GPT.",
         claims=(
-            ("1,500 steps do not reach a table of token pairs", yours > tokens[2]),
-            ("an LSTM as large, trained as long, is over 0.1 ahead of yours, every seed", max(short) < yours - 0.1),
+            ("1,500 steps do not reach a table of token pairs", above(yours - tokens[2], 0)),
+            ("an LSTM as large, trained as long, is over 0.1 ahead of yours, every seed",
+             above(yours - max(short), 0.1)),
             ("the shipped GPT (as evaluated here, and every seed) is within 0.02 of the best table over tokens",
-             max(abs(value - min(tokens.values())) for value in (ours, *long)) < 0.02),
+             below(max(abs(value - min(tokens.values())) for value in (ours, *long)), 0.02)),
             ("on characters the 8-gram and the LSTM beat GPT, every seed",
              letters[8] < max(characters["LSTM"]) < min(characters["GPT"])),
         ),
@@ -111,7 +113,7 @@ def knobs(
         "below what people write.",
         claims=(
             ("greedy writing repeats over five times as much as people do, writing at temperature 1 less",
-             greedy > 5 * human > 5 * others[1.0]),
+             above(greedy / human, 5), below(others[1.0] - human, 0)),
         ),
         came=100 * greedy,
         outcome="The likeliest token each time is not the likeliest text, and no text that a person would write: after "
@@ -137,7 +139,7 @@ def cache(
         "less clearly where there are few tokens.",
         claims=(
             ("with the cache the same text is written, token for token", same),
-            (f"at {lengths[-1]:,} tokens the cache saves over 99 % of the operations", ratio > 100),
+            (f"at {lengths[-1]:,} tokens the cache saves over 99 % of the operations", above(ratio, 100)),
         ),
         outcome="Keys and values of the past never change: no token sees a later one. So they are kept, and only the "
         "new token's query is asked. The price is memory: two vectors for each token and layer, here 2 x 4 x 128 "
@@ -172,11 +174,11 @@ def induction(two: AttentionOnly, one: AttentionOnly, card: Card, *, bet=None) -
         "two layers name nearly all symbols right the second time; with either layer off, or one layer only, few.",
         claims=(
             ("your two layers name over 90 % right; with either switched off, and with one layer only, under 20 %",
-             live.pop("two layers") > 0.9 and max(live.values()) < 0.2),
+             above(live.pop("two layers"), 0.9), below(max(live.values()), 0.2)),
             ("three seeds: two layers over 95 %, all others under 20 %",
              min(right["two layers"]) > 0.95 and max(others) < 0.2),
             ("layer 2 puts over 90 % of its weight on what came after the symbol before",
-             heads.at_followers(weights, rows)[1].max().item() > 0.9),
+             above(heads.at_followers(weights, rows)[1].max(), 0.9)),
         ),
         came=100 * sum(right["one layer, four times the steps"]) / len(card["seeds"]),
         outcome="Layer 1 writes into each place *which symbol stood before me*. Layer 2 asks *who comes after a "

@@ -13,6 +13,7 @@ from course_lib.functional.scaling import ALLOCATIONS, fit_power_law
 from course_lib.lessons.lesson_09 import figures, laws, recipes
 from course_lib.lessons.lesson_09.laws import Runs
 from course_lib.lessons.lesson_09.recipes import columns
+from course_lib.tasks.claims import above, below
 
 Card = Mapping[str, Any]
 Fit = Callable[[Tensor, Tensor], Tensor]
@@ -42,7 +43,7 @@ def counted(steps: Sequence[laws.Counted], *, bet=None) -> Result:
         "about 1.8 for the narrowest model, 1.15 for 64, 1.03 for 256 wide.",
         claims=(
             ("the wider the model, the better the rule; within 15 % for the widest",
-             ratios[0] > ratios[1] > ratios[2] and abs(ratios[2] - 1) < 0.15),
+             ratios[0] > ratios[1] > ratios[2], below(abs(ratios[2] - 1), 0.15)),
         ),
         outcome="The rule leaves out what is no weight of a block: the output layer, here 77 numbers for each token, "
         "and the products of attention. In the narrowest model that is nearly half of the work; in GPT-3 it is one "
@@ -59,8 +60,8 @@ def mini(runs: Runs, *, bet=None) -> Result:
         alt="The loss of three sizes over 75,000 to 300,000 tokens: each falls, and the largest lies lowest, from "
         "about 2.4 to about 2 nats.",
         claims=(
-            ("with 300,000 tokens the largest is best, by 0.1 nats", ends[32] + 0.1 < min(ends[12], ends[20])),
-            ("for each size more text is better", all(row == sorted(row, reverse=True) for row in falls)),
+            ("with 300,000 tokens the largest is best, by 0.1 nats", above(min(ends[12], ends[20]) - ends[32], 0.1)),
+            ("for each size more text is better", above(min(-np.diff(falls).max(axis=1)), 0)),
         ),
         outcome="The largest leads from the start, and all gain from text: in their first fifty thousand tokens the "
         "models mostly learn letters and pairs of letters (about 2.45 nats). One seed each: with another one the two "

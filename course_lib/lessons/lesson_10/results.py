@@ -9,6 +9,7 @@ import numpy as np
 from course_lib.classroom.results import Result
 from course_lib.lessons.lesson_10 import figures, recipes, yours
 from course_lib.models.gpt import GPT
+from course_lib.tasks.claims import above
 
 LEFT = "text-align:left"
 Card = Mapping[str, Any]
@@ -76,7 +77,7 @@ def moved(points: Mapping[str, Mapping[str, float]], *, bet=None) -> Result:
         "about 1, after PPO about 2; grammatical sentences a little fewer.",
         claims=(
             ("the demonstrations bring at least half a kind word more, PPO at least another half",
-             plain["true goal"] + 0.5 < shown["true goal"] < better["true goal"] - 0.5),
+             above(shown["true goal"] - plain["true goal"], 0.5), above(better["true goal"] - shown["true goal"], 0.5)),
         ),
         outcome="Each step moves what is wanted. PPO goes furthest, with the same model and no new sentence to copy: "
         "it only heard, of its own answers, how kind the reward model found them.",
@@ -92,8 +93,9 @@ def unpenalised(kept: Mapping[str, Any], free: Mapping[str, Any], *, bet=None) -
         "without the penalty. What is really wanted rises above 2 with the penalty; without it, it falls towards 0. "
         "Grammatical: about four in five with the penalty, nearly none without.",
         claims=(
-            ("without the penalty the reward model is as content or more", lost["reward"] > held["reward"] - 0.1),
-            ("and what is really wanted is lower by 1 or more", lost["true goal"] < held["true goal"] - 1),
+            ("without the penalty the reward model is as content or more",
+             above(lost["reward"] - held["reward"], -0.1)),
+            ("and what is really wanted is lower by 1 or more", above(held["true goal"] - lost["true goal"], 1)),
         ),
         came=100 * lost["grammatical"],
         outcome="Nobody told the policy to forget grammar. One in eight of the answers that the labellers saw was no "

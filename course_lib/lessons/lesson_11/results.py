@@ -13,6 +13,7 @@ from course_lib.layers.patches import patchify, take_patches, unpatchify
 from course_lib.lessons.lesson_11 import figures, looking, yours
 from course_lib.lessons.lesson_11.recipes import CLUTTER, FEW, LARGER, MANY
 from course_lib.models.vit import ViT
+from course_lib.tasks.claims import above, below
 from course_lib.training.vision import predictions
 
 Card = Mapping
@@ -53,7 +54,7 @@ def data(live: Mapping[str, float], digits: Card, by_data: Card, *, bet=None) ->
         "Right, by the number of training pictures, three seeds each: with 500 the ViT is far below the ResNet; with "
         "20,000 they nearly meet.",
         claims=(
-            ("after 300 steps your ViT and your Mixer name over 90 % right", min(live.values()) > 0.9),
+            ("after 300 steps your ViT and your Mixer name over 90 % right", above(min(live.values()), 0.9)),
             (f"with {FEW} pictures every ResNet is over 4 points ahead of every ViT, with {MANY:,} no one is over 2",
              min(resnet[FEW]) > max(vit[FEW]) + 0.04 and max(resnet[MANY]) < min(vit[MANY]) + 0.02),
         ),
@@ -79,9 +80,9 @@ def shuffled(model: ViT, pictures: LabelledImages, *, bet=None) -> Result:
         "than a third.",
         claims=(
             ("shuffled together with their positions the patches mean the same, to 0.2 points",
-             abs(right["as it is"] - right["shuffled, each with its position"]) < 0.002),
+             below(abs(right["as it is"] - right["shuffled, each with its position"]), 0.002)),
             ("with positions that stay, or none, under half are right",
-             max(right["shuffled, positions stay"], right["no positions"]) < 0.5),
+             below(max(right["shuffled, positions stay"], right["no positions"]), 0.5)),
         ),
         came=100 * right["shuffled, positions stay"],
         outcome="The order of the tokens means nothing, as in lesson 05: the position that is *added* says where a "
@@ -139,8 +140,9 @@ def rollouts(
         "up to half, and worse beyond.",
         claims=(
             ("half of the patches can go by rollout with over 85 % right, at random under 65 %",
-             own[8] > 0.85 and chance[8] < 0.65),
-            ("with ten gone a picture's own map keeps over 5 points more than the mean map", own[10] > mean[10] + 0.05),
+             above(own[8], 0.85), below(chance[8], 0.65)),
+            ("with ten gone a picture's own map keeps over 5 points more than the mean map",
+             above(own[10] - mean[10], 0.05)),
         ),
         came=100 * own[8],
         outcome="A picture can spare half of its words, if one knows which. Two lessons in one plot. The map *means* "
@@ -169,7 +171,7 @@ def inside(model: ViT, distances: Float[Tensor, "L H"], card: Card, *, bet=None)
              "in every seed",
              all(b > n > f + 0.1 for n, f, b in zip(near, far, border, strict=True))),
             ("no head of any seed, nor of this run, looks less than 10 pixels far",
-             min(*nearest, distances.min().item()) > 10),
+             above(min(*nearest, distances.min().item()), 10)),
         ),
         outcome="Nobody told the network that a picture has two dimensions: that neighbours are alike, it learned "
         "(figure 7 of the paper shows rows and columns, too). The border taught us something: nothing is ever drawn "
@@ -198,7 +200,7 @@ def larger(
         claims=(
             (f"at {LARGER} pixels, interpolated, over 90 % are right, here and in every seed; with new positions under "
              "50 %",
-             min(fine[LARGER], *shipped) > 0.9 and max(anew.values()) < 0.5),
+             above(min(fine[LARGER], *shipped), 0.9), below(max(anew.values()), 0.5)),
         ),
         came=100 * fine[LARGER],
         outcome="Smooth positions can be resized like a picture. Two things differ between the two nets: the grid, and "

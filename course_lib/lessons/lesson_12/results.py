@@ -12,6 +12,7 @@ from course_lib.data.digits import LabelledImages
 from course_lib.lessons.lesson_12 import crossing, figures, looking
 from course_lib.lessons.lesson_12.exercises import shift_mask
 from course_lib.models.swin import Swin
+from course_lib.tasks.claims import above, below
 from course_lib.training.vision import accuracy, predictions
 
 Card = Mapping
@@ -54,7 +55,7 @@ def cost(
         "it on large pictures.",
         claims=(
             ("sixteen times the pixels: 16 times the work for Swin, over 100 times for ViT",
-             abs(grows["Swin"] - 16) < 0.2 and grows["ViT"] > 100),
+             below(abs(grows["Swin"] - 16), 0.2), above(grows["ViT"], 100)),
         ),
         came=grows["ViT"],
         outcome="Between 192 and 256 pixels ViT's line has a slope of nearly 4, Swin's of 2, as eqs. (1) and (2) say. "
@@ -95,7 +96,8 @@ def reads(model: Swin, steps: int, card: Card, pictures: LabelledImages, *, bet=
         claims=(
             (
                 "after so few steps over 75 % of new digits are right, of every full training over 96 %",
-                yours > 0.75 and min(trained) > 0.96,
+                above(yours, 0.75),
+                min(trained) > 0.96,
             ),
         ),
         outcome="No place ever met more than fifteen others at once, and yet the whole digit was read: two blocks in "
@@ -138,7 +140,7 @@ def shifted(moved: crossing.Learned, fixed: crossing.Learned, card: Card, *, bet
         "digits named right, three seeds; each is better with windows that move, by very different amounts.",
         claims=(
             ("marks: over 95 % right with windows that move, under 60 % with fixed ones",
-             moved.right > 0.95 and fixed.right < 0.6),
+             above(moved.right, 0.95), below(fixed.right, 0.6)),
             ("digits: each seed is better with the shift", min(gains) > 0),
         ),
         came=100 * float(np.mean(digits["never moved"])),
@@ -170,7 +172,7 @@ def bias(model: Swin, *, bet=None) -> Result:
         claims=(
             ("each head adds more to neighbours than to places three steps away, and at least ten of the twelve less "
              "to the place itself than to its neighbours",
-             (rings[:, 1] > rings[:, 3]).all() and (rings[:, 0] < rings[:, 1]).sum() >= 10),
+             above((rings[:, 1] - rings[:, 3]).min(), 0), (rings[:, 0] < rings[:, 1]).sum() >= 10),
         ),
         outcome="Read them as a wish: *what lies there, seen from me?* The dot is the query; purple is added to the "
         "score, orange taken off. Nobody asked for it, but on average each head takes more off three steps away than "
@@ -181,7 +183,7 @@ def bias(model: Swin, *, bet=None) -> Result:
 
 
 def switches(right: Mapping[str, float], *, bet=None) -> Result:
-    whole = right["as it is"]
+    whole, moved = right["as it is"], ("shift off", "absolute positions off", "merged row by row")
     return Result(
         figures.switches(right, bet),
         alt="Bars of test digits named right: as it is, nearly all; without the mask or without the relative bias "
@@ -189,9 +191,9 @@ def switches(right: Mapping[str, float], *, bet=None) -> Result:
         "patches merged in another order under half.",
         claims=(
             ("without the mask, or the relative bias, it loses under 3 points",
-             min(right["mask off"], right["relative bias off"]) > whole - 0.03),
+             below(whole - min(right["mask off"], right["relative bias off"]), 0.03)),
             ("without shift, positions or the right order of merging it loses over 5",
-             max(right[name] for name in ("shift off", "absolute positions off", "merged row by row")) < whole - 0.05),
+             above(whole - max(right[name] for name in moved), 0.05)),
         ),
         came=100 * right["mask off"],
         outcome="Without the mask, top and bottom of the picture meet in the windows at the border, and a good part of "

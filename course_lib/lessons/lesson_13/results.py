@@ -13,6 +13,7 @@ from course_lib.layers.patches import random_mask, unpatchify
 from course_lib.lessons.lesson_13 import figures, looking, yours
 from course_lib.lessons.lesson_13.recipes import COUNTS, ERROR, HiddenBatch
 from course_lib.models.mae import MAE
+from course_lib.tasks.claims import above, below
 
 Card = Mapping
 RATIOS = (0.25, 0.5, 0.75, 0.9)
@@ -56,8 +57,8 @@ def repaired(fresh: MAE, shipped: MAE, batch: HiddenBatch, *, bet=None) -> Resul
         "with 18,000 steps paints: a five and a six that can be read, a nine that became a zero, a one that cannot be "
         "read. Right: of the error of a plain grey, yours leaves about half, the other about a quarter.",
         claims=(
-            ("your network leaves under 70 % of the grey's error", shares["your 600 steps"] < 0.7),
-            ("18,000 steps leave under 30 %", shares["18,000 steps"] < 0.3),
+            ("your network leaves under 70 % of the grey's error", below(shares["your 600 steps"], 0.7)),
+            ("18,000 steps leave under 30 %", below(shares["18,000 steps"], 0.3)),
         ),
         came=100 * shares["18,000 steps"],
         outcome="Strokes go on, loops close: much of three quarters can be guessed from the last quarter. Not all: the "
@@ -136,7 +137,7 @@ def cost(model: MAE, pixels: Float[Tensor, "B 1 H W"], *, bet=None) -> Result:
         "with all patches, and a decoder that is smaller than either.",
         claims=(
             ("the encoder is over 4 times cheaper on visible patches, and the decoder costs less than even that",
-             everything > 4 * visible > 4 * decoder),
+             above(everything / visible, 4), above(visible / decoder, 1)),
         ),
         outcome="Projections and MLPs shrink with the number of tokens, attention with its square: together a little "
         "more than fourfold. The decoder has all places, so it is kept small. With mask tokens in the encoder, a ViT-L "
@@ -159,8 +160,8 @@ def normalised(target: Callable[[Tensor], Tensor], picture: Tensor, pixels: Floa
         "everywhere; and the means that are left out, a coarse mosaic of the coin.",
         claims=(
             ("each patch of the target has mean 0 and spread 1",
-             bool(aimed.mean(-1).abs().max() < 1e-3 and (aimed.std(-1) - 1).abs().max() < 0.02)),
-            ("over a third of the patches of our digits are flat", flat > 1 / 3),
+             below(aimed.mean(-1).abs().max(), 1e-3), below((aimed.std(-1) - 1).abs().max(), 0.02)),
+            ("over a third of the patches of our digits are flat", above(flat, 1 / 3)),
         ),
         outcome="What is left to paint is texture and edges; how bright a patch is need not be known. In the paper "
         "this gains half a point (ViT-L: fine-tuned 85.4 against 84.9 %, a probe 73.9 against 73.5, table 1d). **Here "
@@ -188,7 +189,8 @@ def masks(digits: MAE, scenes: MAE, pixels: Tensor, ground: Tensor, picture: Ten
         "random, well above both for blocks, on digits and on photographs.",
         claims=(
             ("a checkerboard is easiest, a block over 1.5 times as hard as random holes, on both kinds of pictures",
-             all(kind["checkerboard"] < kind["random"] < kind["block"] / 1.5 for kind in found.values())),
+             above(min(kind["random"] - kind["checkerboard"] for kind in found.values()), 0),
+             above(min(kind["block"] / kind["random"] for kind in found.values()), 1.5)),
         ),
         outcome="As many patches are hidden each time; what counts is how far it is to the next visible one. "
         "Everything is harder on photographs, where a block anywhere is hardest; on digits the middle is, where they "

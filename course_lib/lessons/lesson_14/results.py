@@ -22,6 +22,7 @@ from course_lib.functional.tiles import in_tiles
 from course_lib.lessons.lesson_14 import figures
 from course_lib.lessons.lesson_14.recipes import MASK_COUNTS, NUM_CLASSES, SMALLEST, scenes, segment
 from course_lib.models.unet import UNet
+from course_lib.tasks.claims import above, below
 from course_lib.training.vision import predictions
 
 NETS = ("U-Net", "FCN", "SegNet", "FCN without skips", "U-Net without skips")
@@ -87,7 +88,7 @@ def sliding(classifier: nn.Module, kernel: Tensor, scene: Scenes, own: Scenes, *
         "its own; where there is none, the answer is mostly 1.",
         claims=(
             ("on 32 pixels it says what the classifier says; on 128 it names all four digits with over 0.9",
-             same < 1e-4 and set(scene.labels[0].tolist()) <= named),
+             below(same, 1e-4), set(scene.labels[0].tolist()) <= named),
         ),
         outcome="The classifier has never seen more than 32 pixels a side, and was never told *where*. Read as a "
         "convolution, its last layer answers for every window, 4 pixels apart. It knows ten digits and no background: "
@@ -107,7 +108,7 @@ def yours(model: nn.Module, asked: Scenes, overlap: Callable, *, bet=None) -> Re
         f"<tr><td>background everywhere</td><td>{ground[1]:.2f}</td><td>0.00</td></tr></table>",
         alt="A table: intersection over union and Dice of the digit's pixels, for your net and for a guess that sees "
         "background everywhere.",
-        claims=(("your net's IoU is above 0.8", iou[1] > 0.8),),
+        claims=(("your net's IoU is above 0.8", above(iou[1], 0.8)),),
         outcome=f"The guess has {100 * nothing:.0f} % of the pixels right, and an IoU of 0 where it matters: accuracy "
         "counts ground, IoU asks for each class. (Dice is never the smaller of the two: 2 IoU / (1 + IoU).)",
     )
@@ -165,7 +166,7 @@ def swap(model: UNet, scene: Scenes, asked: Scenes, *, bet=None) -> Result:
         "is digit at all.",
         claims=(
             ("with another picture's 4 x 4 map most digit pixels get its label, and few get lost",
-             guest > 0.5 > 3 * lost and own < 0.3),
+             above(guest, 0.5), below(lost, 1 / 6), below(own, 0.3)),
         ),
         came=1,
         outcome="The smallest map says *what*, the skips say *where*: the net divided the work by itself, probably "
@@ -193,7 +194,8 @@ def uncertainty(model: nn.Module, asked: Scenes, *, bet=None) -> Result:
         "entropy is high. Right: looking at the most uncertain pixels first, the share of all mistakes that is found "
         "climbs steeply and bends far above the diagonal.",
         claims=(
-            ("a wrong pixel is more uncertain than a right one in over 95 of 100 pairs", area(nats, wrong) > 0.95),
+            ("a wrong pixel is more uncertain than a right one in over 95 of 100 pairs",
+             above(area(nats, wrong), 0.95)),
         ),
         came=100 * came,
         outcome=f"{100 * wrong.float().mean():.0f} % of the pixels are wrong; looking at the {100 * LOOK:.0f} % that "
@@ -221,7 +223,7 @@ def things(model: nn.Module, *, bet=None) -> Result:
         "many a box may hold several that touch. Right: average precision falls as there are more digits in a picture.",
         claims=(
             (f"with {CROWDS[-1]} digits in a picture the average precision is over 0.05 lower than with {CROWDS[0]}",
-             precision[CROWDS[-1]] < precision[CROWDS[0]] - 0.05),
+             above(precision[CROWDS[0]] - precision[CROWDS[-1]], 0.05)),
         ),
         outcome="A box is right if its thing's mask has an IoU of 0.5 or more with a true one of the same class; "
         "average precision asks for few wrong boxes among the surest, down to the last thing found. The digits are of "
@@ -249,7 +251,7 @@ def tiles(model: nn.Module, *, bet=None) -> Result:
         "elsewhere up to it.",
         claims=(
             ("near the seams an overlap of 8 gains over 0.15 in mean IoU, and the whole picture is best",
-             near["overlap 0"] + 0.15 < near["overlap 8"] < near["whole"]),
+             above(near["overlap 8"] - near["overlap 0"], 0.15), above(near["whole"] - near["overlap 8"], 0)),
         ),
         outcome="Near a seam means four pixels either side. A tile that cuts a digit in two has to guess each half. "
         "Elsewhere suffers, too: the net sees further than that. (Whole pictures are no better than this since the net "

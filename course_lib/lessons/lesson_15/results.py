@@ -21,6 +21,7 @@ from course_lib.models.boltzmann import DBN
 from course_lib.models.conformer import Conformer
 from course_lib.models.flamingo import Flamingo
 from course_lib.models.gpt import GPT
+from course_lib.tasks.claims import above, below
 
 Card = Mapping[str, Any]
 FEW = 300  # examples of each task
@@ -114,7 +115,7 @@ def spikes(model: Conformer, melody, *, bet=None) -> Result:
         "frame: a plateau of two or three frames for each tone, with its name on it, and blank between them.",
         claims=(
             ("half of the frames or more are blank, and the peaks spell the melody",
-             blank >= 0.5 and speech.written(model, melody) == [played(melody)]),
+             blank >= 0.5, speech.written(model, melody) == [played(melody)]),
         ),
         outcome="Nobody told it *when* a tone sounds, only which ones, in which order. A tone is said for two or "
         "three of the network's frames (40 ms: four of the ten that are heard), blank for the other half. Two equal "
@@ -141,7 +142,8 @@ def heard(model: Conformer, card: Card, collapse: Callable, *, bet=None) -> Resu
         alt="A table of the errors per tone of a Conformer and of a plain Transformer of its size, by the likeliest "
         "path and with a beam, and on melodies twice as long. The Conformer has fewer errors.",
         claims=(
-            ("read off by the function in use, the shipped Conformer errs in less than 5 % of the tones", error < 0.05),
+            ("read off by the function in use, the shipped Conformer errs in less than 5 % of the tones",
+             below(error, 0.05)),
             ("the Conformer errs less than the plain Transformer, every seed",
              max(errors["Conformer"]) < min(errors["Transformer"])),
         ),
@@ -190,7 +192,7 @@ def walked(model: nn.Module, *, bet=None) -> Result:
     return Result(
         table(("asked for", "return got", "reaches the goal"), rows),
         alt="A table: asked for -10, -22 and -34, the return that your model gets falls.",
-        claims=(("asked for less it gets less", returns[0] > returns[1] > returns[2]),),
+        claims=(("asked for less it gets less", above(min(returns[0] - returns[1], returns[1] - returns[2]), 0)),),
         outcome="Sixty per cent of the shipped model's steps. The order is there: one network, and the wish is an "
         "input. But more walks end at -40 without arriving than with the shipped one, and these pull the mean "
         "towards the wish.",
@@ -286,7 +288,7 @@ def recurrence(model: GPT, ids: Tensor, step: Callable, *, bet=None) -> Result:
         claims=(
             (
                 "read at once and read one by one, in double precision: the logits differ by less than a millionth",
-                apart < 1e-6,
+                below(apart, 1e-6),
             ),
         ),
         outcome="(In single precision it is a few hundredths at worst: small sums are divided.) The same Transformer "
