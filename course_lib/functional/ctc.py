@@ -144,7 +144,8 @@ def prefix_beam_search(
 
     A prefix keeps two numbers: paths that end in a blank, after which its last label may come again, and paths that end
     in that label, which the next frame may hold on. Of all prefixes the best `width` go on; if these are all, the
-    result is exact, else each probability is a lower bound. Differs from the paper in that there is no language model.
+    result is exact, else each probability is a lower bound. Labellings of probability 0 are left out. Differs from the
+    paper in that there is no language model.
     Raises ValueError for a width below 1.
     """
     if width < 1:
@@ -162,7 +163,8 @@ def prefix_beam_search(
                     add_to(grown[*prefix, symbol], 1, in_blank + log_y)  # said again
                 else:
                     add_to(grown[*prefix, symbol], 1, total + log_y)
-        beam = dict(sorted(grown.items(), key=lambda item: -log_add(*item[1]))[:width])
+        possible = [item for item in grown.items() if log_add(*item[1]) > -math.inf]
+        beam = dict(sorted(possible, key=lambda item: -log_add(*item[1]))[:width])
     return [(prefix, log_add(*both)) for prefix, both in beam.items()]
 
 

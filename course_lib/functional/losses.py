@@ -50,7 +50,7 @@ def cross_entropy(
 
     `smoothing` is eps of Vaswani et al. 2017, section 5.4; `scored` is False at padding, all True if not given.
     Raises ValueError for a smoothing that is not from 0 to 1, if no target is scored, or if a scored one is none of the
-    V classes: torch would leave out those of -100. (On a GPU such a target ends in CUDA's own error.)
+    V classes or no whole number: torch would leave out those of -100. (On a GPU a target outside ends in CUDA's error.)
     """
     _check_smoothing(smoothing)
     logits, target = _scored(logits, target, scored)
@@ -60,6 +60,12 @@ def cross_entropy(
     except IndexError:
         _check_targets(target, logits.shape[-1])
         raise
+
+
+def check_whole(name: str, labels: Tensor) -> None:
+    """Raises ValueError for classes that are not integers: floats would be taken for probabilities, or not at all."""
+    if labels.is_floating_point() or labels.is_complex():
+        raise ValueError(f"{name} must be whole numbers, one for each class, got {labels.dtype}: convert by .long()")
 
 
 def _check_smoothing(smoothing: float) -> None:
@@ -79,6 +85,7 @@ def _scored(logits: Tensor, target: Tensor, scored: Tensor | None) -> tuple[Tens
     if logits.shape[:-1] != target.shape:
         shapes = f"logits {tuple(logits.shape)} and targets {tuple(target.shape)}"
         raise ValueError(f"each row of logits needs its target, got {shapes}")
+    check_whole("targets", target)
     if scored is not None and not scored.any():
         raise ValueError("no target is scored: the mean of no loss is undefined")
     return (logits, target) if scored is None else (logits[scored], target[scored])

@@ -36,8 +36,16 @@ def penalised_rewards(
 
     The sum over an answer is what Ouyang et al. 2022 maximise in eq. (2), without its pre-training term. `valid` is
     False behind an answer's end, all True if not given; nothing is paid there.
+    Raises ValueError for shapes that differ, and for an answer without a token, which no score could be paid on.
     """
+    check_one_shape(log_probs, reference, *([] if valid is None else [valid]))
+    if scores.shape != log_probs.shape[:1]:
+        raise ValueError(
+            f"scores must have one number for each answer, got {shape(scores)} beside log_probs {shape(log_probs)}"
+        )
     valid = torch.ones_like(log_probs, dtype=torch.bool) if valid is None else valid
+    if empty := (~valid.any(dim=1)).nonzero().flatten().tolist():
+        raise ValueError(f"every answer needs a token on which its score is paid, rows {empty} have no token")
     last = F.one_hot(valid.sum(dim=1) - 1, valid.shape[1])
     return (-beta * (log_probs - reference) + scores[:, None] * last) * valid
 
@@ -72,7 +80,9 @@ def clipped_objective(
     """Mean of min(r A, clamp(r, 1 - eps, 1 + eps) A) with r = pi / pi_old: Schulman et al. 2017, eq. (7); maximise it.
 
     Where r has already gone beyond 1 +- `clip` in the direction that A asks for, the gradient is zero.
+    Raises ValueError for shapes that differ.
     """
+    check_one_shape(log_probs, old, advantage, *([] if valid is None else [valid]))
     ratio = (log_probs - old).exp()
     objective = torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)
     return objective.mean() if valid is None else objective[valid].mean()
@@ -86,7 +96,11 @@ def clipped_value_loss(
     clip: float = 0.2,
     valid: Bool[Tensor, "*B"] | None = None,
 ) -> Float[Tensor, ""]:
-    """Half the mean of max((V - R)², (V_old + clamp(V - V_old, -eps, eps) - R)²): as in the authors' released code."""
+    """Half the mean of max((V - R)², (V_old + clamp(V - V_old, -eps, eps) - R)²): as in the authors' released code.
+
+    Raises ValueError for shapes that differ.
+    """
+    check_one_shape(values, old, returns, *([] if valid is None else [valid]))
     near = old + (values - old).clamp(-clip, clip)
     error = torch.maximum((values - returns).square(), (near - returns).square())
     return 0.5 * (error.mean() if valid is None else error[valid].mean())
@@ -96,8 +110,9 @@ def implicit_rewards(
     log_probs: Float[Tensor, " B"], reference: Float[Tensor, " B"], *, beta: float
 ) -> Float[Tensor, " B"]:
     """beta ln(pi(y|x) / pi_ref(y|x)) of whole answers: the reward that the policy would be best for, up to a number
-    that depends on x alone; Rafailov et al. 2023, eq. (5).
+    that depends on x alone; Rafailov et al. 2023, eq. (5). Raises ValueError for shapes that differ.
     """
+    check_one_shape(log_probs, reference)
     return beta * (log_probs - reference)
 
 
@@ -112,7 +127,23 @@ def dpo_loss(
     """-mean ln sigmoid of the difference of implicit rewards: Rafailov et al. 2023, eq. (7).
 
     All four are ln p of whole answers, the sums of their tokens'. ln 2 as long as the policy is the reference.
+    Raises ValueError for anything but one number for each answer.
     """
+    check_one_shape(chosen, rejected, reference_chosen, reference_rejected)
+    if chosen.ndim != 1:
+        raise ValueError(f"need one number for each answer, (B), got {shape(chosen)}: sum over the answer's tokens")
     won = implicit_rewards(chosen, reference_chosen, beta=beta)
     lost = implicit_rewards(rejected, reference_rejected, beta=beta)
     return ranking_loss(torch.stack([won, lost], dim=1))
+
+
+def check_one_shape(*tensors: Tensor) -> None:
+    """Raises ValueError unless all have one shape: others may broadcast, to a number that means nothing."""
+    if len({tensor.shape for tensor in tensors}) > 1:
+        *first, last = map(shape, tensors)
+        raise ValueError(f"all must have the same shape, got {', '.join(first)} and {last}")
+
+
+def shape(tensor: Tensor) -> str:
+    """The sizes of a tensor as text, such as (2, 3)."""
+    return f"({', '.join(map(str, tensor.shape))})"

@@ -15,6 +15,7 @@ from torch import Tensor
 
 ZOOMS, POINTS = 6, 60  # of the search for an exponent
 EXPONENTS = (0.01, 4.0)  # it is sought between these
+TOGETHER = 0.999  # a higher correlation of log N and log D leaves the two exponents undetermined
 STARTS = 6  # of the grid of section D.2, those with the lowest objective are followed
 
 
@@ -141,13 +142,19 @@ def fit_scaling_law(
     """The law with the least Huber loss of log L, Hoffmann et al. 2022, eq. (3) and section D.2, by L-BFGS.
 
     The starts are their grid. Differs from the paper in following those with the lowest objective only.
-    Raises ValueError for values that are not positive and finite, or too few sizes, amounts or runs to tell.
+    Raises ValueError for values that are not positive and finite, too few sizes, amounts or runs to tell, and amounts
+    that grow with the sizes, such as D = 20 N everywhere: there alpha and beta cannot be told apart.
     """
     n, losses_ = checked(parameters, losses, at_least=3)
     d, _ = checked(tokens, losses, at_least=3)
     if len(n) < 6:
         raise ValueError(f"five numbers need six runs or more, got {len(n)}")
     log_n, log_d, log_l = n.log(), d.log(), losses_.log()
+    if abs(together := torch.corrcoef(torch.stack([log_n, log_d]))[0, 1].item()) > TOGETHER:
+        raise ValueError(
+            f"parameters and tokens grow together (their logarithms correlate by {together:.4f}), so that their "
+            "exponents cannot be told apart: train with several amounts of data for a size"
+        )
 
     def objective(theta: Tensor) -> Tensor:  # theta: (..., 5) = log A, log B, log E, alpha, beta
         a, b, e, alpha, beta = theta[..., None].unbind(-2)

@@ -22,14 +22,19 @@ def confusion_matrix(
 
     Raises ValueError for a label that is not from 0 to num_classes - 1.
     """
-    for name, labels in (("predicted", predicted), ("true", true)):
-        if labels.numel() and not (0 <= int(labels.min()) and int(labels.max()) < num_classes):
-            raise ValueError(
-                f"{name} labels run from {int(labels.min())} to {int(labels.max())}, {num_classes} classes have 0 to "
-                f"{num_classes - 1}"
-            )
+    check_labels("predicted labels", predicted, num_classes)
+    check_labels("true labels", true, num_classes)
     pairs = true.flatten() * num_classes + predicted.flatten()
     return torch.bincount(pairs, minlength=num_classes**2).view(num_classes, num_classes)
+
+
+def check_labels(name: str, labels: Tensor, num_classes: int) -> None:
+    """Raises ValueError for a label that is not from 0 to num_classes - 1."""
+    if labels.numel() and not (0 <= int(labels.min()) and int(labels.max()) < num_classes):
+        raise ValueError(
+            f"{name} run from {int(labels.min())} to {int(labels.max())}, {num_classes} classes have 0 to "
+            f"{num_classes - 1}"
+        )
 
 
 def intersection_over_union(confusion: Int[Tensor, "K K"]) -> Float[Tensor, " K"]:
@@ -103,7 +108,9 @@ def dice_loss(logits: Float[Tensor, "B K H W"], true: Int[Tensor, "B H W"]) -> F
     p is the softmax, t 1 at the pixels of the class and else 0. A small class weighs as much as the background. Differs
     from Milletari et al. 2016, section 3: nothing in the denominator is squared, and 1 is added to numerator and
     denominator, so that a class that is nowhere asks for no probability and is not undefined.
+    Raises ValueError for a label that is none of the K classes, such as 255 where nothing was labelled.
     """
+    check_labels("true labels", true, logits.shape[1])
     shares = logits.softmax(dim=1)
     targets = F.one_hot(true, logits.shape[1]).movedim(-1, 1).to(shares.dtype)
     common = (shares * targets).sum(dim=(0, 2, 3))

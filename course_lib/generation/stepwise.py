@@ -137,7 +137,7 @@ def log_probs(
     One teacher-forced call of `model(tokens)`, in the mode that the model is in and with gradients where they are
     enabled, as DPO and PPO need them. Of an encoder-decoder give `partial(model, source)`, whose gradients reach the
     encoder, too; it takes no `valid`. What stands behind a row's end counts like any token: leave it out of a sum.
-    Raises ValueError as `stream` does.
+    Raises ValueError as `stream` does, and for ids that are no tokens of the model.
     """
     check_prompt(prompt, valid)
     is_other = isinstance(model, nn.Module) and (not hasattr(model, "new_cache") or model.head is None)
@@ -149,4 +149,9 @@ def log_probs(
     read = torch.cat([prompt, tokens[:, :-1]], dim=1)
     padding = {} if valid is None else {"valid": F.pad(valid, (0, tokens.shape[1] - 1), value=True)}
     logits = model(read, **padding)[:, prompt.shape[1] - 1 :]
+    if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < logits.shape[-1]:
+        raise ValueError(
+            f"token ids must be from 0 to {logits.shape[-1] - 1}, got {int(tokens.min())} to {int(tokens.max())}: what "
+            "stands behind a row's end must be a token, too, and is left out of a sum afterwards"
+        )
     return logits.log_softmax(dim=-1).gather(2, tokens[:, :, None]).squeeze(2)

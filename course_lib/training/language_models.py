@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.data.prose import prose_splits
+from course_lib.functional.losses import check_whole
 from course_lib.functional.metrics import bits_per_byte
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.models.kneser_ney import KneserNey, KneserNeyConfig
@@ -90,7 +91,13 @@ def build_language_model(settings: LanguageSettings) -> nn.Module:
 
 
 def next_token_loss(model: nn.Module, window: Int[Tensor, "B T"]) -> Float[Tensor, ""]:
-    """Mean cross-entropy of each token given those before it in the window, in nats per token."""
+    """Mean cross-entropy of each token given those before it in the window, in nats per token.
+
+    Raises ValueError for a model without a head, and for tokens that are not whole numbers.
+    """
+    if getattr(model, "head", model) is None:
+        raise ValueError(f"this {type(model).__name__} has head=None: it makes features, no logits of the next token")
+    check_whole("tokens", window)
     logits = model(window[:, :-1])
     return F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten())
 

@@ -236,6 +236,14 @@ def test_the_error_rate_counts_edits_per_label_of_all_references():
     assert error_rate([[1, 2, 3]], [[4]]) == 3.0
 
 
+def test_a_beam_holds_no_labelling_that_is_impossible():
+    never = -math.inf
+    log_probs = torch.tensor([[never, 0.0, never], [never, 0.0, never]])  # label 1, and again
+    assert prefix_beam_search(log_probs, width=8) == [((1,), 0.0)]
+    log_probs[1] = never
+    assert prefix_beam_search(log_probs, width=8) == []
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -1,9 +1,13 @@
 from functools import partial
+from importlib import import_module
+from inspect import isfunction
+from pkgutil import iter_modules
 
 import pytest
 import torch
 import torch.nn.functional as F
 
+from course_lib import functional
 from course_lib.functional.attention import attention, local_attention, padding_mask
 from course_lib.functional.cost import count_flops, fit_slope
 from course_lib.functional.linear_attention import (
@@ -145,3 +149,14 @@ def test_operations_grow_with_the_square_of_the_length_for_softmax_and_with_the_
         costs = [count_flops(partial(attend, *inputs(length, batch=(1, 1)), causal=True)) for length in lengths]
         slopes[name] = fit_slope(lengths, costs)
     assert slopes == {name: pytest.approx(2.0 if name == "softmax" else 1.0, abs=1e-6) for name in kinds}
+
+
+def test_a_public_name_is_one_function_of_the_floor():
+    """Two functions of one name differ at the edges, and whoever imports one believes to have the other."""
+    homes = {}
+    for found in iter_modules(functional.__path__):
+        module = import_module(f"{functional.__name__}.{found.name}")
+        for name, value in vars(module).items():
+            if isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_"):
+                homes.setdefault(name, []).append(found.name)
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}

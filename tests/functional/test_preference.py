@@ -2,6 +2,7 @@
 
 import math
 
+import jaxtyping
 import pytest
 import torch
 import torch.nn.functional as F
@@ -104,3 +105,29 @@ def test_sizes_that_make_no_sense_are_refused():
         p.ranking_loss(torch.zeros(3, 1))
     with pytest.raises(ValueError, match="4 rewards need one value more, got 4"):
         p.advantages(torch.zeros(1, 4), torch.zeros(1, 4))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: p.dpo_loss(*drawn(4, 3, 2)), r"one number for each answer, \(B\), got \(3, 2\)"),
+        (lambda: p.dpo_loss(drawn(3), drawn(3), drawn(3), drawn(1)), r"\(3\), \(3\), \(3\) and \(1\)"),
+        (lambda: p.implicit_rewards(drawn(3), drawn(3, 3), beta=0.1), r"\(3\) and \(3, 3\)"),
+        (lambda: p.clipped_objective(drawn(3, 3), drawn(3, 3), drawn(3)), r"\(3, 3\), \(3, 3\) and \(3\)"),
+        (lambda: p.clipped_value_loss(drawn(3, 3), drawn(3), drawn(3, 3)), r"\(3, 3\), \(3\) and \(3, 3\)"),
+        (
+            lambda: p.clipped_objective(*drawn(3, 2, 2), valid=torch.ones(2).bool()),
+            r"\(2, 2\), \(2, 2\), \(2, 2\) and \(2\)",
+        ),
+        (lambda: p.penalised_rewards(drawn(2), drawn(3, 2), drawn(3, 2), beta=0.1), r"scores .*\(2\) .*\(3, 2\)"),
+        (lambda: p.penalised_rewards(drawn(3), drawn(3, 3), drawn(3), beta=0.1), r"\(3, 3\) and \(3\)"),
+        (
+            lambda: p.penalised_rewards(drawn(2), *drawn(2, 2, 3), beta=0.1, valid=torch.eye(2, 3).bool() & False),
+            r"rows \[0, 1\] have no token",
+        ),
+    ],
+)
+def test_shapes_that_would_broadcast_to_another_number_are_refused(monkeypatch, call, message):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # outside of tests nobody checks the annotations
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -148,3 +148,11 @@ def test_what_cannot_be_told_is_refused():
         interval([1.0], 1.0)
     with pytest.raises(ValueError, match="flops"):
         CHINCHILLA.allocation(0)
+
+
+@pytest.mark.parametrize("wobble", [0.0, 0.02])
+def test_sizes_and_amounts_that_grow_together_cannot_be_told_apart(wobble):
+    n = torch.logspace(5, 9, 12, dtype=torch.float64)
+    d = 20 * n * (1 + wobble * (-1.0) ** torch.arange(12))
+    with pytest.raises(ValueError, match="grow together.*several amounts of data for a size"):
+        fit_scaling_law(n, d, CHINCHILLA(n, d))

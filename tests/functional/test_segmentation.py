@@ -136,6 +136,8 @@ def test_the_dice_loss_pools_a_batch_and_follows_the_gradient_to_larger_overlap(
     [
         (lambda: confusion_matrix(torch.tensor([0, 4]), torch.tensor([0, 1]), 4), "predicted labels run from 0 to 4"),
         (lambda: confusion_matrix(torch.tensor([0, 1]), torch.tensor([-1, 1]), 4), "true labels run from -1 to 1"),
+        (lambda: dice_loss(torch.zeros(1, 3, 1, 2), torch.tensor([[[0, 255]]])), "labels run from 0 to 255, 3 classes"),
+        (lambda: dice_loss(torch.zeros(1, 3, 1, 2), torch.tensor([[[-1, 0]]])), "labels run from -1 to 0, 3 classes"),
         (lambda: mean_iou(torch.zeros(0).long(), torch.zeros(0).long(), 4), "no pixel"),
         (lambda: boundary_f_score(*[torch.zeros(0, 3, 3).long()] * 2), "0 images"),
         (lambda: boundary_f_score(*[torch.zeros(1, 3, 3).long()] * 2, tolerance=-1), "and -1"),

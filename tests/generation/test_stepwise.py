@@ -268,3 +268,10 @@ def test_more_tokens_than_the_model_can_read_are_refused():
 def test_bad_filters_are_named(bad, message):
     with pytest.raises(ValueError, match=message):
         sample(Toy(), PROMPT, max_new_tokens=3, **bad)
+
+
+def test_log_probs_of_an_id_that_is_no_token_are_refused():
+    for wrong in (-1, 11):
+        tokens = torch.tensor([[1, 2, wrong]]).expand(4, -1)
+        with pytest.raises(ValueError, match=rf"ids must be from 0 to 10.*got .*{wrong}"):
+            log_probs(tiny_gpt(), PROMPT, tokens)

@@ -1,6 +1,7 @@
 import math
 from dataclasses import replace
 
+import jaxtyping
 import pytest
 import torch
 
@@ -113,3 +114,15 @@ def test_longer_n_grams_know_more(monkeypatch):
     scores = [score_n_gram(order, "test") for order in (1, 2, 4)]
     module.fitted_n_gram.cache_clear()
     assert 4.0 < scores[0] < 4.6 and scores[0] > scores[1] + 0.5 > scores[2] + 1.0
+
+
+def test_features_are_not_taken_for_logits():
+    config = GPTConfig(vocab_size=7, context_length=8, dim=8, depth=1, num_heads=1, head=None)
+    with pytest.raises(ValueError, match="GPT has head=None"):
+        next_token_loss(GPT(config), torch.zeros(2, 5, dtype=torch.long))
+
+
+def test_tokens_that_are_no_whole_numbers_are_refused(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # the types that tests check would speak first
+    with pytest.raises(ValueError, match="whole numbers.*torch.float32"):
+        next_token_loss(language_models()["gpt"], torch.zeros(2, 5))
