@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from course_lib.functional.attention import attention
 from course_lib.functional.positions import relative_buckets, rotary_turns, rotate, sinusoidal_positions
 from course_lib.layers.cache import KeysValues, KVCache
+from course_lib.layers.sizes import plain_integers
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -133,7 +134,7 @@ def check_axes(x: Tensor, context: Tensor | KeysValues | None, mask: Tensor | No
     """Raises ValueError for an input without a batch, a mask that says not what it means, a context beside a cache."""
     if x.ndim != 3:
         raise ValueError(f"x must be (batch, tokens, width), got shape {tuple(x.shape)}: one row is x[None]")
-    if mask is not None and (mask.ndim == 3 or (mask.ndim == 2 and 1 < len(mask) == len(x) == x.shape[1])):
+    if mask is not None and mask.dtype == torch.bool and mask.ndim in (2, 3):  # whatever B is: (B, T) may be (T, T)
         raise ValueError(
             f"a mask of shape {tuple(mask.shape)} can be meant in two ways: for pairs of tokens give mask[None, None], "
             "for the real tokens of each row valid[:, None, None, :]"
@@ -411,8 +412,12 @@ def xavier_weights(module: nn.Module) -> nn.Module:
 
 
 def check_sizes(config: Any, *names: str) -> None:
-    """Raises ValueError, by name, for a size below 1 in a model's config; a pair has two."""
+    """Raises ValueError, by name, for a size below 1 in a model's config; a pair has two, None is no size.
+
+    NumPy's integers become Python's.
+    """
+    plain_integers(config)
     for name in names:
         value = getattr(config, name)
-        if min((value,) if isinstance(value, int) else value) < 1:
+        if value is not None and min((value,) if isinstance(value, int) else value) < 1:
             raise ValueError(f"{name} must be 1 or more, got {value}")

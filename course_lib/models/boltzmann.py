@@ -15,6 +15,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from course_lib.layers.sizes import plain_integers
+
 LARGEST = 20  # units of the smaller layer, up to which all of its states are gone through
 
 
@@ -27,6 +29,7 @@ class RBMConfig:
     num_chains: int = 0  # persistent ones; 0: none, and contrastive divergence begins at the data
 
     def __post_init__(self):
+        plain_integers(self)
         if min(self.num_visible, self.num_hidden) < 1 or self.num_chains < 0:
             raise ValueError(f"an RBM needs units in both layers, and 0 chains or more; got {self}")
 
@@ -129,6 +132,7 @@ class DBNConfig:
     num_classes: int | None = None  # None: features alone
 
     def __post_init__(self):
+        plain_integers(self)
         if len(self.dims) < 2 or min(self.dims) < 1 or (self.num_classes is not None and self.num_classes < 1):
             raise ValueError(f"a stack needs two layers or more, of 1 unit or more, and 1 class or more; got {self}")
 

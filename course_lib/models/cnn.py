@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_lib.layers.convolution import ConvNorm, channels_last
+from course_lib.layers.sizes import plain_integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,7 @@ class CNNConfig:
     pool: str = "mean"  # what the head sees of the last map: its mean, or with "none" all of it, place by place
 
     def __post_init__(self):
+        plain_integers(self)
         if len(self.widths) != len(self.depths) or min(self.widths + self.depths, default=0) < 1:
             raise ValueError(f"widths {self.widths} and depths {self.depths} must be as many, each at least 1")
         if self.pool not in ("mean", "none"):

@@ -41,7 +41,7 @@ class DecisionTransformerConfig:
     dropout: float = 0.1
 
     def __post_init__(self):
-        sizes = ("state_dim", "action_dim", "context_steps", "max_steps", "dim", "depth", "num_heads")
+        sizes = ("state_dim", "action_dim", "context_steps", "max_steps", "dim", "depth", "num_heads", "mlp_dim")
         check_sizes(self, *sizes)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from course_lib.functional.images import fully_connected_as_convolution
 from course_lib.layers.segmentation import bilinear_upsampling, pad_to_multiple
+from course_lib.layers.sizes import plain_integers
 from course_lib.models.cnn import CNN, CNNConfig
 from course_lib.models.resnet import ResNet, ResNetConfig
 
@@ -27,6 +28,7 @@ class FCNConfig:
     num_skips: int = 0  # finer maps that are scored, too: with a stride of 32, 0 is FCN-32s, 1 FCN-16s, 2 FCN-8s
 
     def __post_init__(self):
+        plain_integers(self)
         maps = len(self.trunk.widths)
         if not 0 <= self.num_skips < maps or self.window < 1:
             raise ValueError(

@@ -47,7 +47,7 @@ class GPTConfig:
     head: str | None = "tied"  # logits from the token embedding, "linear": from a matrix of its own; None: features
 
     def __post_init__(self):
-        check_sizes(self, "vocab_size", "context_length", "dim", "depth", "num_heads")
+        check_sizes(self, "vocab_size", "context_length", "dim", "depth", "num_heads", "mlp_dim")
         if self.head not in HEADS:
             raise ValueError(f"head must be one of {HEADS}, got {self.head!r}")
 

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from course_lib.functional.metrics import bits_per_byte
+from course_lib.layers.sizes import plain_integers
 
 Tokens = Sequence[int] | Int[np.ndarray, " T"] | Int[Tensor, " T"]
 
@@ -27,6 +28,7 @@ class KneserNeyConfig:
     modified: bool = True  # three discounts per order (Chen & Goodman) instead of one (Kneser & Ney)
 
     def __post_init__(self):
+        plain_integers(self)
         if self.order < 1 or self.vocab_size < 1:
             raise ValueError(f"order and vocab_size must be 1 or more, got {self.order} and {self.vocab_size}")
 

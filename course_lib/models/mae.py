@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from course_lib.functional.positions import fit_positions, sinusoidal_positions_2d
 from course_lib.layers.patches import RandomMask, patch_statistics, patchify, random_mask, take_patches, unpatchify
+from course_lib.layers.sizes import plain_integers
 from course_lib.layers.transformer import EncoderBlock, FeedForward, MultiHeadAttention, xavier_weights
 from course_lib.models.vit import ViT, ViTConfig
 
@@ -31,6 +32,7 @@ class MAEConfig:
     normalised: bool = True  # predict each patch less its mean and divided by its spread: table 1 (d)
 
     def __post_init__(self):
+        plain_integers(self)
         if self.encoder.num_classes is not None:
             raise ValueError(f"an encoder under pre-training has num_classes=None, got {self.encoder.num_classes}")
         if not 0 < self.mask_ratio < 1:

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_lib.layers.patches import PatchEmbed
+from course_lib.layers.sizes import plain_integers
 from course_lib.layers.transformer import FeedForward
 
 
@@ -34,6 +35,7 @@ class MixerConfig:
         return (self.image_size // self.patch_size) ** 2
 
     def __post_init__(self):
+        plain_integers(self)
         if self.image_size % self.patch_size or self.image_size < self.patch_size:
             raise ValueError(
                 f"image_size must be a multiple of patch_size, got {self.image_size} and {self.patch_size}"

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from course_lib.functional.recurrent import LSTMState, State
 from course_lib.layers.cache import RecurrentCache, check_left_padded
 from course_lib.layers.recurrent import GRU, LSTM, RNN, RecurrentLayer
+from course_lib.layers.sizes import plain_integers
 from course_lib.layers.transformer import TokenEmbedding
 
 LAYERS: dict[str, type[RecurrentLayer]] = {"rnn": RNN, "lstm": LSTM, "gru": GRU}
@@ -36,6 +37,7 @@ class RecurrentConfig:
     input_bias: float | None = None
 
     def __post_init__(self):
+        plain_integers(self)
         if self.cell not in LAYERS:
             raise ValueError(f"cell must be one of {', '.join(LAYERS)}, got {self.cell!r}")
         if self.cell != "lstm" and (self.forget_bias, self.input_bias) != (None, None):

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_lib.layers.convolution import BasicBlock, Bottleneck, ConvNorm, channels_last
+from course_lib.layers.sizes import plain_integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,7 @@ class ResNetConfig:
     stride_first: bool = False  # a bottleneck's stride on its first convolution, as published; else on the 3 x 3
 
     def __post_init__(self):
+        plain_integers(self)
         if len(self.widths) != len(self.depths) or min(self.widths + self.depths, default=0) < 1:
             raise ValueError(f"widths {self.widths} and depths {self.depths} must be as many, each at least 1")
         if self.stem not in ("imagenet", "small") or self.block not in ("basic", "bottleneck"):

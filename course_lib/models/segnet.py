@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from course_lib.functional.images import max_pool, max_unpool
 from course_lib.layers.convolution import channels_last
 from course_lib.layers.segmentation import convs
+from course_lib.layers.sizes import plain_integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,7 @@ class SegNetConfig:
     depths: tuple[int, ...] = (2, 2, 3, 3, 3)  # convolutions at each resolution, on the way down as on the way up
 
     def __post_init__(self):
+        plain_integers(self)
         if len(self.widths) != len(self.depths) or min(self.widths + self.depths, default=0) < 1:
             raise ValueError(f"widths {self.widths} and depths {self.depths} must be as many, each at least 1")
 

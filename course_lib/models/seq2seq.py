@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from course_lib.layers.recurrent import GRU, AdditiveAttention, GRUCell, LuongAttention
+from course_lib.layers.sizes import plain_integers
 from course_lib.layers.transformer import TokenEmbedding
 
 SCORES = ("additive", "dot", "general", "scaled")
@@ -34,6 +35,7 @@ class Seq2SeqConfig:
     end_id: int = 2  # </s>
 
     def __post_init__(self):
+        plain_integers(self)
         if self.attention not in ("none", *SCORES):
             raise ValueError(f"attention must be one of none, {', '.join(SCORES)}, got {self.attention!r}")
         if self.looks_first is None:

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from course_lib.layers.sizes import plain_integers
 from course_lib.models.resnet import ResNet, ResNetConfig
 from course_lib.models.vit import ViT, ViTConfig
 
@@ -23,6 +24,7 @@ class SimCLRConfig:
     hidden_norm: bool = True  # batch normalisation of the hidden layer, as in the released code; the paper has none
 
     def __post_init__(self):
+        plain_integers(self)
         if self.encoder.num_classes is not None:
             raise ValueError(
                 f"the encoder must return features, but has a head of {self.encoder.num_classes} classes: "

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from course_lib.functional.positions import interpolate_positions
 from course_lib.layers.patches import PatchEmbed
+from course_lib.layers.sizes import plain_integers
 from course_lib.layers.transformer import normal_weights
 from course_lib.layers.windows import PatchMerging, SwinBlock, WindowAttention
 
@@ -43,6 +44,7 @@ class SwinConfig:
         return height // self.patch_size, width // self.patch_size
 
     def __post_init__(self):
+        plain_integers(self)
         if len(self.depths) != len(self.num_heads) or min(self.depths, default=0) < 1:
             raise ValueError(
                 f"depths={self.depths} and num_heads={self.num_heads} must have a number for each stage, depths of at "

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from course_lib.functional.attention import key_mask
 from course_lib.layers.cache import ALONE, DecoderCache, Placed
+from course_lib.layers.sizes import plain_integers
 from course_lib.layers.transformer import (
     DecoderBlock,
     EncoderBlock,
@@ -49,6 +50,7 @@ class T5Config:
     head: str | None = "tied"  # x E^T / sqrt(d_model), or "tied_unscaled"; "linear": its own matrix; None: features
 
     def __post_init__(self):
+        plain_integers(self)
         if self.head not in HEADS:
             raise ValueError(f"head must be one of {HEADS}, got {self.head!r}")
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from course_lib.layers.convolution import channels_last
 from course_lib.layers.segmentation import UpBlock, convs, pad_to_multiple
+from course_lib.layers.sizes import plain_integers
 from course_lib.models.resnet import ResNet, ResNetConfig
 
 
@@ -27,6 +28,7 @@ class UNetConfig:
     trunk: ResNetConfig | None = None  # the encoder is this ResNet, whose widths and in_channels must be the same
 
     def __post_init__(self):
+        plain_integers(self)
         widths, trunk = self.widths, self.trunk
         if len(widths) < 2 or min(widths) < 1:
             raise ValueError(f"widths need two resolutions or more, each with a channel or more, got {widths}")

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from course_lib.functional.positions import fit_positions
 from course_lib.layers.patches import ConvStem, PatchEmbed
+from course_lib.layers.sizes import plain_integers
 from course_lib.layers.transformer import EncoderBlock, FeedForward, MultiHeadAttention, xavier_weights
 
 STEMS = {"patch": PatchEmbed, "conv": ConvStem}
@@ -51,6 +52,7 @@ class ViTConfig:
         return height // self.patch_size, width // self.patch_size
 
     def __post_init__(self):
+        plain_integers(self)
         for name, options in (("pool", POOLS), ("stem", STEMS)):
             if (given := getattr(self, name)) not in options:
                 raise ValueError(f"{name} must be one of {', '.join(options)}, got {given!r}")

@@ -1,15 +1,19 @@
 """The settings of a training."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from course_lib.training.schedules import SCHEDULES
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitConfig:
-    """How to train. Raises ValueError for a setting that makes no sense."""
+    """How to train. NumPy's numbers become Python's. Raises ValueError for a setting that makes no sense."""
 
     steps: int
     learning_rate: float = 1e-3  # the peak, reached at the end of the warm-up
@@ -26,6 +30,8 @@ class FitConfig:
     ema: float | None = None  # decay of a moving average of the weights
 
     def __post_init__(self):
+        for field in dataclasses.fields(self):  # a checkpoint keeps plain numbers alone
+            object.__setattr__(self, field.name, plain(getattr(self, field.name)))
         optional = "at least 1 or None"
         rules = {
             "steps": (self.steps >= 1, "at least 1"),
@@ -68,3 +74,10 @@ class FitConfig:
 def is_due(done: int, every: int | None, steps: int) -> bool:
     """Whether something that happens `every` so many steps, and at the end, happens after `done` steps."""
     return done == steps or (every is not None and done % every == 0)
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy's as Python's, alone or in a tuple."""
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    return value.item() if isinstance(value, np.generic) else value

@@ -105,7 +105,7 @@ def make_masks(kind, B, T):
         "none": ({}, {}),
         "causal": ({"causal": True}, {"attn_mask": ~causal_mask(T), "is_causal": True}),
         "padding": ({"mask": padding_mask(lengths, T)}, {"key_padding_mask": ~valid_positions(lengths, T)}),
-        "local": ({"mask": local_mask(T, window=2)}, {"attn_mask": ~local_mask(T, window=2)}),
+        "local": ({"mask": local_mask(T, window=2)[None, None]}, {"attn_mask": ~local_mask(T, window=2)}),
         "causal and padding": (
             {"mask": padding_mask(lengths, T), "causal": True},
             {"attn_mask": ~causal_mask(T), "key_padding_mask": ~valid_positions(lengths, T)},
@@ -134,7 +134,7 @@ def test_visible_rows_agree_with_pytorch_where_other_rows_see_nothing(sizes):
     mask[::3] = False
     rows = mask.any(-1).expand(B, T)
     their_output, _ = theirs(x, x, x, need_weights=False, attn_mask=~mask)
-    assert_equal_outputs_and_gradients(ours, theirs, ours(x, mask=mask), their_output, [x], rows=rows)
+    assert_equal_outputs_and_gradients(ours, theirs, ours(x, mask=mask[None, None]), their_output, [x], rows=rows)
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -245,11 +245,11 @@ def test_a_window_equals_full_attention_under_a_local_mask(causal):
 def test_a_mask_that_can_be_meant_in_two_ways_and_an_input_without_a_batch_are_named(unchecked_shapes):
     attn, x = MultiHeadAttention(8, 2), torch.randn(4, 4, 8)
     valid = torch.tensor([[True] * 4, [True] * 3 + [False], [True] * 2 + [False] * 2, [True] * 4])
-    for mask in (valid, causal_mask(4), valid[:, None]):  # (B, T) would pass for (T_q, T_k) where B = T
-        with pytest.raises(ValueError, match=r"in two ways: .*mask\[None, None\], .*valid\[:, None, None, :\]"):
-            attn(x, mask=mask)
-    assert torch.equal(attn(x, mask=causal_mask(4)[None, None]), attn(x, causal=True))
-    assert torch.equal(attn(x[:3], mask=causal_mask(4)), attn(x[:3], causal=True))  # three rows: no doubt
+    for rows in (4, 3, 1):  # (B, T) would pass for (T_q, T_k) where B = T: what is right must not depend on B
+        for mask in (valid[:rows], causal_mask(4), valid[:rows, None]):
+            with pytest.raises(ValueError, match=r"in two ways: .*mask\[None, None\], .*valid\[:, None, None, :\]"):
+                attn(x[:rows], mask=mask)
+        assert torch.equal(attn(x[:rows], mask=causal_mask(4)[None, None]), attn(x[:rows], causal=True))
     with pytest.raises(ValueError, match=r"got shape \(4, 8\): one row is x\[None\]"):
         attn(x[0])
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import jaxtyping
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -45,6 +47,7 @@ from course_lib.models.transformer import Transformer, TransformerConfig
 from course_lib.models.unet import UNet, UNetConfig
 from course_lib.models.vilbert import ViLBERT, ViLBERTConfig, grid_boxes
 from course_lib.models.vit import ViT, ViTConfig
+from course_lib.weights import own
 
 B, T, T_Q, VOCAB = 3, 5, 4, 11
 FEW = 3  # tokens for those that read one after the other, and would make long graphs
@@ -546,3 +549,27 @@ def test_each_model_is_one_graph_for_torch_compile_and_for_torch_export(subtests
 if __name__ == "__main__":
     gc.disable()  # tracing makes many small objects: to look through them again and again takes a tenth of the time
     print(json.dumps(attempts()))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda n: GPT(GPTConfig(vocab_size=n(11), context_length=n(6), dim=n(8), depth=n(1), num_heads=n(2))),
+        lambda n: ViT(ViTConfig(image_size=n(8), patch_size=n(4), dim=n(8), depth=n(1), num_heads=n(2), mlp_dim=n(8))),
+        lambda n: ViT(ViTConfig(image_size=(n(8), n(4)), patch_size=4, dim=8, depth=1, num_heads=2, mlp_dim=8)),
+        lambda n: Swin(SwinConfig(image_size=n(8), patch_size=2, dim=n(8), depths=(n(1),), num_heads=(n(2),))),
+        lambda n: Transformer(TransformerConfig(vocab_size=(n(7), n(9)), dim=8, depth=1, num_heads=2, mlp_dim=8)),
+        lambda n: ResNet(ResNetConfig(widths=(n(8),), depths=(n(1),), stem_channels=n(4), block="basic")),
+    ],
+)
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
+def test_a_config_takes_the_integers_of_numpy_and_is_saved_as_with_plain_ones(tmp_path, monkeypatch, build, kind):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # outside of tests nobody checks the annotations
+    own.save(build(kind), tmp_path / "model.safetensors")
+    assert own.load(tmp_path / "model.safetensors").config == build(int).config
+
+
+@pytest.mark.parametrize("config", [GPTConfig, DecisionTransformerConfig])
+def test_a_width_of_nothing_is_refused_and_not_taken_for_the_usual_one(config):
+    with pytest.raises(ValueError, match="mlp_dim must be 1 or more, got 0"):
+        config(mlp_dim=0)
