@@ -45,7 +45,8 @@ def fit(
     in evaluation mode with its last weights (the averaged ones if `config.ema` is set);
     `history.load_best(model)` puts the best ones in.
 
-    `optimizer` replaces AdamW; its learning rate must be the config's.
+    `optimizer` replaces AdamW; its learning rate must be the config's, and its parameters those of the model that
+    require gradients.
 
     `engine` says where to compute, see `scale.start`; without one, in this process, on the model's device. Of N
     processes, number r gets `batch_at(n * N + r)` as its batch n (or rollouts) and dropout of its own, and k batches
@@ -59,6 +60,8 @@ def fit(
     """
     if mode not in ("min", "max"):
         raise ValueError(f'mode must be "min" (low values are good) or "max" (high ones are), got {mode!r}.')
+    if optimizer is not None:
+        check_parameters(optimizer, model)
     own_optimizer = adamw(model, config) if optimizer is None else optimizer
     place = (engine or IN_USE.get())(model, loss, own_optimizer)
     own_batch_at = batch_source(batch_at, model, config, place)
@@ -77,7 +80,7 @@ def fit(
                 place.optimizer.zero_grad()
                 mean_loss = 0.0
                 for part in range(place.accumulate):
-                    batch = to_device(own_batch_at(step * place.accumulate + part), device)
+                    batch = to_device(fetched(own_batch_at, step * place.accumulate + part), device)
                     with place.part(part):
                         batch_loss = scalar(place.loss_of(batch)) / place.accumulate
                         place.backward(batch_loss)
@@ -112,6 +115,40 @@ def batch_source(batch_at: Any, model: nn.Module, config: FitConfig, place: OneP
         "Of a dataset make one with indices_at = shuffled_batches(len(dataset), batch_size, seed) and "
         "batch_at = lambda step: torch.utils.data.default_collate([dataset[i] for i in indices_at(step)])."
     )
+
+
+def fetched(batch_at: Callable[[int], Any], number: int) -> Any:
+    """A batch. Raises ValueError if it was to come from an iterator, such as a DataLoader's, that has come to its end.
+
+    StopIteration itself would end the loop of a generator around `fit` without a word.
+    """
+    try:
+        return batch_at(number)
+    except StopIteration as end:
+        raise ValueError(
+            f"batch_at has no batch for step {number}: an iterator in it has come to its end. Make it a function of "
+            "the step, which begins the data anew: indices_at = shuffled_batches(len(dataset), batch_size, seed) and "
+            "batch_at = lambda step: torch.utils.data.default_collate([dataset[i] for i in indices_at(step)])."
+        ) from end
+
+
+def check_parameters(optimizer: Optimizer, model: nn.Module) -> None:
+    """Raises ValueError unless the optimizer moves all parameters of the model that are to be trained, and no others.
+
+    One that was made before a layer was replaced would move the old layer, and leave the new one as it is.
+    """
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    foreign = len(held - {id(p) for p in model.parameters()})
+    if foreign:
+        raise ValueError(
+            f"The optimizer holds {foreign} tensors that are not parameters of this {type(model).__name__}. Make the "
+            "optimizer after the model has got its last layer."
+        )
+    if missing := [name for name, p in model.named_parameters() if p.requires_grad and id(p) not in held]:
+        raise ValueError(
+            f"The optimizer moves some parameters of this {type(model).__name__}, but not {', '.join(missing)}. Make "
+            "it of all of them, or call requires_grad_(False) on those that are to stay as they are."
+        )
 
 
 def adamw(model: nn.Module, config: FitConfig) -> AdamW:

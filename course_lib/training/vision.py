@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.functional.images import standardise
+from course_lib.functional.losses import check_whole
 from course_lib.training.recipe import Trained, fit_by
 
 STEPS_OF_A_SEED = 10**6  # more than any training has
@@ -22,8 +23,12 @@ def seed_of_step(seed: int, step: int) -> int:
 def classification_loss(
     model: nn.Module, batch: tuple[Float[Tensor, "B C H W"], Int[Tensor, " B"]]
 ) -> Float[Tensor, ""]:
-    """Mean cross-entropy of the model's logits, in nats; the batch is (pixels from 0 to 1, labels)."""
+    """Mean cross-entropy of the model's logits, in nats; the batch is (pixels from 0 to 1, labels).
+
+    Raises ValueError for labels that are not whole numbers.
+    """
     pixels, labels = batch
+    check_whole("labels", labels)
     return F.cross_entropy(model(standardise(pixels)), labels)
 
 

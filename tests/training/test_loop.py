@@ -6,6 +6,7 @@ from collections import namedtuple
 from dataclasses import dataclass
 from functools import partial
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -388,3 +389,33 @@ def test_an_engine_is_used_by_every_fit_in_its_block_and_by_none_after_it():
         fit(models[1], batch_at, loss, config=FitConfig(steps=1), engine=OneProcess)
     fit(models[2], batch_at, loss, config=FitConfig(steps=1))
     assert made == models[:1]
+
+
+def test_an_optimizer_of_other_parameters_is_refused():
+    def trained(model, optimizer):
+        fit(model, batch_at, loss, config=FitConfig(steps=1, learning_rate=0.1), optimizer=optimizer)
+
+    model = network()
+    before = torch.optim.SGD(model.parameters(), lr=0.1)
+    model[3] = nn.Linear(8, 1)
+    with pytest.raises(ValueError, match="2 tensors that are not .* Make the optimizer after"):
+        trained(model, before)
+    with pytest.raises(ValueError, match=r"not 3\.weight, 3\.bias.*requires_grad_\(False\)"):
+        trained(model, torch.optim.SGD(model[0].parameters(), lr=0.1))
+    model[3].requires_grad_(False)
+    trained(model, torch.optim.SGD(model[0].parameters(), lr=0.1))
+
+
+def test_an_exhausted_iterator_is_named_with_its_step():
+    batches = iter([batch_at(0)])
+    with pytest.raises(ValueError, match="no batch for step 1.*function of the step"):
+        fit(network(), lambda step: next(batches), loss, config=FitConfig(steps=3))
+
+
+def test_numbers_of_numpy_are_plain_ones_in_a_config(tmp_path, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # outside of tests nobody checks the annotations
+    config = FitConfig(steps=np.int64(2), learning_rate=np.float64(0.1), warmup=np.int32(1), seed=np.uint8(3))
+    assert {type(value) for value in (config.steps, config.warmup, config.seed)} == {int}
+    assert type(config.learning_rate) is float
+    fit(network(), batch_at, loss, config=config, checkpoint=tmp_path)
+    assert torch.load(tmp_path / "last.pt", weights_only=True)["settings"]["steps"] == 2

@@ -1,5 +1,7 @@
 from dataclasses import dataclass
 
+import jaxtyping
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -75,3 +77,10 @@ def test_a_classifier_is_fitted_by_its_settings_and_keeps_the_highest_accuracy()
     assert trained.history.best_step == 6 and trained.history.validation_steps.tolist() == [3, 6, 9, 12]
     trained.history.load_best(model)
     assert torch.equal(model[1].weight, weights[1])
+
+
+def test_labels_that_are_no_whole_numbers_are_refused(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # the types that tests check would speak first
+    pixels, labels = batch_at(0)
+    with pytest.raises(ValueError, match="whole numbers.*torch.float32"):
+        classification_loss(build(), (pixels, labels.float()))
