@@ -400,6 +400,8 @@ def extras(arguments):
         return ["data"] * uses(rest, "--data") + ["scale"] * any(uses(rest, option) for option in SCALE)
     if command == "data" and rest[:1] == ["fetch"]:
         return ["data"]
+    if command == "bench":
+        return {"grading": ["instructor"], "language": ["bench"], "vision": ["bench"]}.get("".join(rest[:1]), [])
     return {"test": ["dev"], "lecture": ["lectures"], "site": ["site"]}.get(command, [])
 
 

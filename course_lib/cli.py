@@ -426,7 +426,8 @@ def bench(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {',
     raise typer.Exit(import_module(BENCHMARKS[name]).main())
 
 
-OF_INSTRUCTORS = ("filelock", "nbgrader")
+# package -> the extra of pyproject.toml that has it
+EXTRAS = {"filelock": "instructor", "nbgrader": "instructor", "tokenizers": "bench", "transformers": "bench"}
 
 
 def main() -> None:
@@ -440,12 +441,12 @@ def main() -> None:
         said = str(problem)
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]
-        if package not in OF_INSTRUCTORS:
+        if package not in EXTRAS:
             raise
         said = (
             f"This needs {package}, which is not installed here. In the folder of the course this installs it and "
             f"goes on: python3 course.py {shlex.join(sys.argv[1:])}   (or, into another environment: pip install "
-            "--editable '.[instructor]')"
+            f"--editable '.[{EXTRAS[package]}]')"
         )
     print(f"\n{said}", file=sys.stderr)
     sys.exit(1)
