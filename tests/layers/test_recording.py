@@ -5,9 +5,12 @@ import torch
 from torch import nn
 
 from course_lib.functional.attention import local_attention
+from course_lib.generation import greedy
 from course_lib.layers.recording import record_attention
 from course_lib.layers.recurrent import AdditiveAttention, LuongAttention
 from course_lib.layers.transformer import DecoderBlock, FeedForward, MultiHeadAttention
+from course_lib.models.gpt import GPT, GPTConfig
+from course_lib.models.transformer import Transformer, TransformerConfig
 
 
 def decoder_blocks():
@@ -84,3 +87,62 @@ def test_outputs_gradients_and_dropout_stay_as_they_are():
     assert not weights.requires_grad
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 2, 4))  # without dropout
     assert (weights[..., 0, 2:] == 0).all() and (weights[..., 0, :2] > 0).all()
+
+
+def tiny_gpt():
+    torch.manual_seed(0)
+    return GPT(GPTConfig(vocab_size=11, context_length=12, dim=8, depth=2, num_heads=2)).eval()
+
+
+def test_maps_of_a_model_that_generates_are_those_of_one_pass_over_what_it_wrote():
+    model, prompt = tiny_gpt(), torch.tensor([[1, 2, 3], [4, 5, 6]])
+    with record_attention(model) as record:
+        written = greedy(model, prompt, max_new_tokens=4)
+    with record_attention(model) as whole, torch.no_grad():
+        model(torch.cat([prompt, written[:, :-1]], dim=1))  # the last token is read by nobody
+    assert record.maps().shape == (2, 2, 2, 6, 6)
+    torch.testing.assert_close(record.maps(), whole.maps())
+
+
+def test_maps_of_an_encoder_decoder_that_generates_are_those_of_one_pass():
+    torch.manual_seed(0)
+    sizes = {"dim": 8, "depth": 2, "num_heads": 2, "mlp_dim": 8, "context_length": 8}
+    model, source = Transformer(TransformerConfig(vocab_size=11, **sizes)).eval(), torch.randint(11, (2, 5))
+    start = torch.ones(2, 1, dtype=torch.long)
+    with record_attention(model) as record:
+        written = greedy(model.given(source), start, max_new_tokens=4)
+    with record_attention(model) as whole, torch.no_grad():
+        model(source, torch.cat([start, written[:, :-1]], dim=1))
+    for part, shape in (("encoder", (5, 5)), ("cross_attn", (4, 5)), (r"decoder.*\.attn", (4, 4))):
+        assert record.maps(part).shape == (2, 2, 2, *shape)
+        torch.testing.assert_close(record.maps(part), whole.maps(part))
+
+
+def test_two_passes_are_not_taken_for_one():
+    model, tokens = tiny_gpt(), torch.tensor([[1, 2, 3]])
+    with record_attention(model) as record, torch.no_grad():
+        model(tokens)
+        model(tokens)
+    with pytest.raises(ValueError, match=r"blocks\.0\.attn ran in 2 passes .*record\['blocks\.0\.attn'\]"):
+        record.maps()
+    assert [call.shape for call in record["blocks.0.attn"]] == [(1, 2, 3, 3)] * 2
+    with record_attention(model) as record:
+        for _ in range(2):
+            greedy(model, tokens, max_new_tokens=2)
+    with pytest.raises(ValueError, match="2 passes"):
+        record.maps()
+    layer, context = MultiHeadAttention(8, 2), torch.randn(1, 4, 8)
+    with record_attention(layer) as record:
+        for _ in range(2):
+            layer(torch.randn(1, 3, 8), context)
+    with pytest.raises(ValueError, match="2 passes"):
+        record.maps()
+
+
+def test_a_recorder_within_another_notes_each_call_once():
+    model, tokens = tiny_gpt(), torch.tensor([[1, 2, 3]])
+    with torch.no_grad(), record_attention(model) as outer, record_attention(model.blocks) as inner:
+        model(tokens)
+    assert {len(calls) for calls in (*outer.values(), *inner.values())} == {1}
+    assert torch.equal(outer.maps(), inner.maps())
+    assert all(not hook for part in model.modules() for hook in (part._forward_pre_hooks, part._forward_hooks))
