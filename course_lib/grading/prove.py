@@ -1,22 +1,31 @@
 """`course assign prove NAME`: shows that an assignment's checks give the points that an answer deserves.
 
-The reference must earn everything, the cells as they are handed out nothing, and each known-wrong answer must fail
-what it should. Wrong answers come from a task's table: its mistakes, which are asked here, and changes of the
-reference's own text, which are judged as submissions are, in the sandbox.
+The release must give nothing away. The reference must earn everything, the cells as they are handed out nothing, and
+each known-wrong answer must fail what it should. Wrong answers come from a task's table: its mistakes and the reference
+with an argument that it ignores, which are asked here, and changes of the reference's own text, which are judged as
+submissions are, in the sandbox. So is the reference that returns its result in another style, a list or an array, say:
+where the visible check accepts that, it must earn everything.
 """
 
+import contextlib
+import io
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from course_lib.grading.folders import assignments_folder
 from course_lib.grading.intake import Submission
 from course_lib.grading.judge import GRADED, Verdict
+from course_lib.grading.leaks import leaks
 from course_lib.grading.pools import executor, judge_one, lost_ones
 from course_lib.grading.spec import AssignmentFiles, LoadedAssignment, load, read_assignment
+from course_lib.grading.stripped import student_version
+from course_lib.grading.validation import visible_tasks
 from course_lib.grading.wording import one_line
-from course_lib.tasks.wrong import unproved, wrong_answers
+from course_lib.tasks import Task, run_checks
+from course_lib.tasks.wrong import ignored, in_other_styles, unproved, wrong_answers
 
 KEYS = tuple(bytes([number]) * 32 for number in range(1, 4))  # three draws of hidden inputs
 
@@ -47,19 +56,20 @@ def prove(name: str, *, folder: str | os.PathLike | None = None, workers: int | 
     files = read_assignment(folders.root, name)
     loaded = load(files)
     planned = trials(loaded)
+    found += leaks(files, student_version(files.source_notebook, files.notebook), folders.source(name))
     for line, deviations in run_trials(planned, files, hidden=folders.root, workers=workers):
         print(line)
         found += deviations
     tasks = loaded.assignment.tasks
-    found += [line for task in tasks for line in unproved(task)]
+    found += [line for task in tasks for line in (*unproved(task), *ignored(task))]
     for line in found:
         print(f"✗ {line}")
     if not found:
         mistakes = sum(len(mistake.ways) for task in tasks for mistake in task.mistakes)
         wrong = sum(1 for trial in planned if trial.task)
         print(
-            f"✓ {len(planned)} judgements, {wrong} wrong answers: each earned what it deserves, {mistakes} mistakes in "
-            "tables: each was named."
+            f"✓ {len(planned)} judgements, {wrong} answers that are wrong or in another style: each earned what it "
+            f"deserves; {mistakes} mistakes in tables: each was named."
         )
     return int(bool(found))
 
@@ -73,10 +83,33 @@ def trials(loaded: LoadedAssignment) -> list[Trial]:
     ]
     for task in loaded.assignment.tasks:
         for wrong in wrong_answers(task, right[task.name]):
-            used = {name: text for name, text in right.items() if name in wrong.text} | {task.name: wrong.text}
             expected = {"fails": wrong.fails, "says": wrong.says}
-            planned.append(Trial(task=task.name, name=wrong.name, answers=used, **expected))
-    return planned
+            planned.append(_in_place(right, task, wrong.name, wrong.text, **expected))
+    return planned + list(_in_other_styles(loaded, right))
+
+
+def _in_place(right: Mapping[str, str], task: Task, name: str, text: str, **expected: Any) -> Trial:
+    """The reference with another answer to one task; of the others only what it may use."""
+    used = {other: source for other, source in right.items() if other in text} | {task.name: text}
+    return Trial(task=task.name, name=name, answers=used, **expected)
+
+
+def _in_other_styles(loaded: LoadedAssignment, right: Mapping[str, str]) -> Iterator[Trial]:
+    """Answers in other styles that pass the visible check: nothing passes there and fails here."""
+    shown, names = visible_tasks(loaded.assignment.name), {"__name__": "__main__"}
+    texts = [
+        (task, *style)
+        for task in loaded.assignment.tasks
+        if task.name in shown
+        for style in in_other_styles(task, right[task.name])
+    ]
+    with contextlib.redirect_stdout(io.StringIO()):
+        for cell in loaded.cells if texts else ():
+            exec(cell.source, names)
+        for task, name, text in texts:
+            exec(text, own := dict(names))
+            if run_checks(own[task.name], shown[task.name].all_checks, asks=task.asks).passed:
+                yield _in_place(right, task, f"as {name}", text, fails=())
 
 
 def run_trials(
@@ -86,7 +119,7 @@ def run_trials(
 
     No box sees the folder `hidden`. Raises CannotStart where there is no sandbox, or a judging process is lost.
     """
-    jobs = [(trial, key) for trial in planned for key in (KEYS if trial.fails == () else KEYS[:1])]
+    jobs = [(trial, key) for trial in planned for key in (KEYS if trial.fails == () and not trial.task else KEYS[:1])]
     with executor(workers=workers, cluster=None, hidden=hidden, trusted=False) as (pool, _):
         asked = [pool.submit(judge_one, submission(trial, files), files, key, False, hidden) for trial, key in jobs]
         for (trial, _), future in zip(jobs, asked, strict=True):

@@ -5,7 +5,6 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -18,12 +17,10 @@ from nbgrader.preprocessors import CheckCellMetadata, ComputeChecksums, SaveCell
 from course_lib.data.place import CannotStart
 from course_lib.grading.exchange import Exchange, find_exchange
 from course_lib.grading.folders import CONFIG, Folders, assignments_folder, grading_lock, read_config, write_whole
+from course_lib.grading.leaks import leaks
 from course_lib.grading.spec import AssignmentFiles, load, read_assignment
-from course_lib.grading.stripped import NOT_OURS, SOLUTION_MARKS, student_version
+from course_lib.grading.stripped import student_version
 from course_lib.grading.wording import counted, points
-
-MARKS = (*SOLUTION_MARKS, *NOT_OURS)
-TELLING = 20  # characters: a shorter line, such as `return x`, can stand anywhere by chance
 
 
 def release(name: str, *, folder: Path | None = None) -> int:
@@ -47,7 +44,7 @@ def release(name: str, *, folder: Path | None = None) -> int:
             raise CannotStart(f"{folders.source(name)} cannot be copied, and nothing was released: {problem}") from None
         ComputeChecksums().preprocess(notebook, {})
         write_whole(made / file, nbformat.writes(notebook) + "\n")
-        if problems := list(release_problems(files, notebook, made)):
+        if problems := list(leaks(files, notebook, made)):
             listed = "".join(f"\n  - {problem}" for problem in problems[:10])
             raise CannotStart(
                 f"The release would give something away, and nothing was released:{listed}\nCorrect what lies in "
@@ -128,26 +125,3 @@ def publish(exchange: Exchange, folders: Folders, assignment: str) -> Path:
             "folder exist or be yours to make; then release again."
         ) from error
     return exchange.outbound(assignment)
-
-
-def release_problems(files: AssignmentFiles, notebook: nbformat.NotebookNode, made: Path) -> Iterator[str]:
-    """What in a release's folder students must not get, in any file; nothing for a good release."""
-    forbidden = [*MARKS, *_hidden_lines(files, notebook)]
-    for path in sorted(path for path in made.rglob("*") if path.is_file()):
-        name, text = path.relative_to(made).as_posix(), path.read_bytes().decode("utf-8", errors="replace")
-        if path.suffix == ".ipynb" and name != f"{files.notebook}.ipynb":
-            yield f"{name} is a second notebook."
-        text = text.replace('\\"', '"')  # as a notebook writes it
-        yield from (f"{name} holds {words!r}." for words in forbidden if words in text)
-
-
-def _hidden_lines(files: AssignmentFiles, notebook: nbformat.NotebookNode) -> Iterator[str]:
-    """Telling lines of the hidden checks and of solutions that the students' `notebook` does not show."""
-    cells = nbformat.reads(files.source_notebook.decode(), as_version=4).cells
-    source, shown = ("\n".join(cell.source for cell in some) for some in (cells, notebook.cells))
-    setup = "\n".join(cell.source for cell in load(files).cells if cell.kind == "setup")
-    for text, known in ((files.checks.decode(errors="replace"), setup), (source, shown)):
-        for line in map(str.strip, text.splitlines()):
-            telling = len(line) >= TELLING and any(map(str.isalnum, line))
-            if telling and line not in known and not line.startswith(("import ", "from ")):
-                yield line
