@@ -31,7 +31,7 @@ WORDS = {  # of each: what to say where nothing of the inputs may be said, and a
         "Write down the shape after each line for these inputs, and look for the first that is wrong.",
     ),
     WRONG_TYPE: (
-        "Your code returned something else than a tensor of numbers.",
+        "Your code returned a value of another kind than the task asks for.",
         "Look up in the task what is to be returned; is there a `return` at the end, a comma behind it?",
     ),
     WRONG_SHAPE: (
@@ -133,7 +133,7 @@ def unexplained(actual: Tensor, wanted: Tensor, tolerance: float = 1e-4) -> Comp
     return Comparison(
         UNEXPLAINED,
         f"The result is off by up to {(actual - wanted).abs().max().item():.2g}.",
-        "Compare with the formula term by term, beginning at the number that is marked.",
+        WORDS[UNEXPLAINED][1],
         rows=tuple(_rows(actual, wanted, tolerance)),
     )
 

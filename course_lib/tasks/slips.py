@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+NO_SUCH_NAME = "a name that is not there"
 _NOTHING = {"RESUME", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "NOP"}  # what a function of `...` is compiled to
 
 
@@ -42,10 +43,10 @@ SLIPS = (
     Slip(
         ".max gives two things",
         ("torch.return_types",),
-        "With an axis, `.max` and `.min` give the numbers and their places: take `.values`, or use `amax` and `amin`.",
+        "With an axis, `.max` and `.min` give the numbers and their indices: take `.values`, or use `amax` and `amin`.",
     ),
     Slip(
-        "a name that is not there",
+        NO_SUCH_NAME,
         ("is not defined", "has no attribute"),
         "Is it spelt as it should be? If another cell defines it, run that cell first.",
     ),

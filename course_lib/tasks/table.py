@@ -6,6 +6,7 @@ each pair of mistakes.
 """
 
 import ast
+import inspect
 import itertools
 import math
 import re
@@ -34,7 +35,7 @@ from course_lib.tasks.findings import (
     unexplained,
 )
 from course_lib.tasks.slips import describe, forbidden_names
-from course_lib.tasks.values import KINDS, differs, row_of, written
+from course_lib.tasks.values import KINDS, as_tensor, bring, differs, row_of, written
 
 DRAWS = 3  # of each case
 SAME = 6  # where all sizes are one
@@ -215,6 +216,18 @@ class Task:
         shapes = {name: value.shape for name, value in self.module(*given.build).named_parameters()}
         return replace(given, parameters={name: draw(*shape) / shape[-1] ** 0.5 for name, shape in shapes.items()})
 
+    def draw_single(self, case: Case, draw: Draw) -> Given | None:
+        """Inputs of a case whose first size is 1, most often a batch of one; None where the formula has no such."""
+        draw.single = True
+        try:
+            given = self.draw(case, draw)
+            right = _as_tensor(self.right(given))
+        except (RuntimeError, IndexError, ValueError):
+            return None
+        finally:
+            drawn, draw.single = not draw.single, False
+        return given if drawn and bool(right.isfinite().all()) else None
+
     def right(self, given: Given, **knobs: Any) -> Any:
         """What the reference gives, or with knobs what a mistake gives."""
         made = (given.build, given.parameters) if given.build else ()
@@ -231,7 +244,7 @@ class Task:
         """Whom to ask: the function itself, or the module that it makes, with the given parameters."""
         if not given.build:
             return probe
-        module = probe.make(self.name, *given.build)
+        module = probe.make(self.name, *given.build, asks=", ".join(inspect.signature(self.module).parameters))
         module.set_parameters(given.parameters)
         return module
 
@@ -242,16 +255,15 @@ class Task:
         if isinstance(wanted, float):
             return torch.tensor(asked.number(*args, **kwargs))
         if isinstance(wanted, KINDS) or not is_real(wanted):
-            value = asked.call(*args, **kwargs)
-            row = row_of(value, wanted)
-            return row if isinstance(wanted, KINDS) else value
+            return _as_tensor(bring(asked.call(*args, **kwargs), wanted))
         return asked.tensor(*args, finite=False, **kwargs)
 
     def _ask_case(self, case: Case, probe: Probe) -> list[Finding]:
         for _ in range(DRAWS):
             if found := self._ask_once(case, probe, self.draw(case, probe.draw)):
                 return found
-        return []
+        given = self.draw_single(case, probe.draw)
+        return self._ask_once(case, probe, given) if given else []
 
     def _ask_once(self, case: Case, probe: Probe, given: Given) -> list[Finding]:
         wanted = self.right(given)
@@ -278,22 +290,28 @@ class Task:
             return [case.otherwise]
         if isinstance(wanted, KINDS):
             told = describe(self.asks, given.args, {})
-            return [differs(told, self.whom(probe, given).call(*args, **kwargs), wanted)]
+            return [differs(told, bring(self.whom(probe, given).call(*args, **kwargs), wanted), wanted)]
         if not actual.isfinite().all():
             given = describe(self.asks, given.args, {})
             return [general(NOT_FINITE, f"With {given} the result holds NaN or infinity.")]
         return [unexplained(actual.float(), right.float(), case.tolerance)]
 
     def explain(self, actual: Tensor, given: Given, tolerance: float = 1e-4) -> list[Mistake] | None:
-        """The fewest mistakes, two at most, that turn the formula into what came; None if none do."""
-        for mistakes, knobs in self.ways:
-            try:
-                made = _as_tensor(self.right(given, **knobs))
-            except (RuntimeError, IndexError):  # this mistake cannot be made with tensors of these shapes
-                continue
-            if _agree(actual, made, tolerance):
-                return mistakes
-        return None
+        """The fewest mistakes, two at most, that turn the formula into what came; None if none do.
+
+        A result without a single finite number names a mistake only if no other would give the same.
+        """
+        matching = (mistakes for mistakes, knobs in self.ways if self._is_made(actual, given, knobs, tolerance))
+        found = next(matching, None)
+        if found and not actual.isfinite().any() and any(len(other) == 1 and other != found for other in matching):
+            return None
+        return found
+
+    def _is_made(self, actual: Tensor, given: Given, knobs: dict[str, Any], tolerance: float) -> bool:
+        try:
+            return _agree(actual, _as_tensor(self.right(given, **knobs)), tolerance)
+        except (RuntimeError, IndexError):  # this mistake cannot be made with tensors of these shapes
+            return False
 
     @cached_property
     def ways(self) -> list[tuple[list[Mistake], dict[str, Any]]]:
@@ -334,9 +352,7 @@ def _keeps_type(task: Task, probe: Probe) -> list[Finding]:
     for number_type, tolerance in ((torch.float32, 1e-4), (torch.float64, 1e-9)):
         typed = _of_type(given, number_type)
         args, kwargs = task.split(typed.args)
-        actual = task.whom(probe, typed).call(*args, **kwargs)
-        if not is_real(actual):
-            task.whom(probe, typed).tensor(*args, **kwargs)  # ends in a Fault that says so
+        actual = as_tensor(task.whom(probe, typed).call(*args, **kwargs))
         if other := other_type(actual, number_type):
             return other
         if task.reference and not _agree(actual, task.right(typed), tolerance):
@@ -400,7 +416,7 @@ def _of_type(given: Given, number_type: torch.dtype) -> Given:
 
 
 def _as_tensor(value: Any) -> Tensor:
-    return row_of(value, value) if isinstance(value, KINDS) else torch.as_tensor(value)
+    return row_of(value) if isinstance(value, KINDS) else torch.as_tensor(value)
 
 
 def _agree(actual: Tensor, wanted: Tensor, tolerance: float) -> bool:

@@ -1,8 +1,10 @@
 """Results that are no tensors but lists, pairs or texts: each becomes a row of numbers, and those can be compared."""
 
+import contextlib
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,12 +14,38 @@ KINDS = (list, tuple, str)  # of a reference's result that is compared in this w
 MOST_SHOWN = 90  # characters
 
 
-def row_of(value: Any, wanted: Any) -> Tensor:
-    """The numbers in a value, behind the length of each of its parts; a Fault if it is no value like `wanted`."""
-    if not _is_like(value, wanted):
+def as_tensor(value: Any) -> Tensor:
+    """The value as a tensor, if it is one, a number, or an array or a list of numbers; a Fault if it is none."""
+    if isinstance(value, Tensor):
+        return value
+    needs_gradient = isinstance(value, list | tuple) and any(getattr(part, "requires_grad", False) for part in value)
+    if isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic) and not needs_gradient:
+        with contextlib.suppress(ValueError, TypeError, RuntimeError, OverflowError):
+            return torch.tensor(value)
+    if isinstance(value, tuple | list) and any(isinstance(part, Tensor) for part in value):
+        seen = f"Your function returned a {type(value).__name__} of {len(value)}, but one tensor is asked for."
+        hint = "Return the result alone, without what led to it; `torch.stack` makes one tensor of a list of tensors."
+        raise Fault(Finding(WRONG_TYPE, seen, hint))
+    seen = f"Your function returned {'nothing' if value is None else f'a value of type `{type(value).__name__}`'}."
+    raise Fault(Finding(WRONG_TYPE, seen, "Return a `torch.Tensor`; is there a `return` at the end?"))
+
+
+def bring(value: Any, wanted: Any) -> Any:
+    """The value in the form of the wanted one, whatever the kinds of its lists and numbers; a Fault if it has none.
+
+    A tuple has a fixed number of parts, a list has any.
+    """
+    try:
+        return _like(value, wanted)
+    except (ValueError, TypeError, OverflowError):
         seen = f"Your function returned {kind_of(value)}, but {kind_of(wanted)} is needed."
-        raise Fault(general(WRONG_TYPE, seen))
-    return torch.tensor(_numbers(value))
+        raise Fault(general(WRONG_TYPE, seen)) from None
+
+
+def row_of(value: Any) -> Tensor:
+    """The numbers in a value, behind the length of each of its parts."""
+    numbers = _numbers(value)
+    return torch.tensor(numbers, dtype=torch.float64 if any(isinstance(n, float) for n in numbers) else None)
 
 
 def differs(given: str, value: Any, wanted: Any) -> Finding:
@@ -41,18 +69,26 @@ def kind_of(value: Any) -> str:
     return "nothing" if value is None else "text" if isinstance(value, str) else f"a {type(value).__name__}"
 
 
-def _is_like(value: Any, wanted: Any) -> bool:
-    """Whether the parts are of the same kinds; a tuple has a fixed number of parts, a list has any."""
+def _like(value: Any, wanted: Any) -> Any:
     if isinstance(wanted, Tensor):
-        return isinstance(value, Tensor) and _numbers_in(value) == _numbers_in(wanted)
-    if isinstance(wanted, tuple):
-        same = isinstance(value, list | tuple) and len(value) == len(wanted)
-        return same and all(map(_is_like, value, wanted))
-    if isinstance(wanted, list):
-        return isinstance(value, list | tuple) and all(_is_like(part, wanted[0]) for part in value if wanted)
-    if isinstance(wanted, float):
-        return isinstance(value, int | float)
-    return type(value) is type(wanted)
+        tensor = torch.tensor(value) if not isinstance(value, Tensor) else value
+        made = tensor if _numbers_in(tensor) == _numbers_in(wanted) else tensor.to(wanted.dtype)
+        if not torch.equal(made.to(tensor.dtype), tensor):
+            raise ValueError("numbers that are no truth values, or not whole")
+        return made
+    if isinstance(value, Tensor | np.ndarray | np.generic):
+        value = value.tolist()
+    kind, parts = type(wanted), isinstance(value, list | tuple)
+    if kind is tuple and parts:
+        return tuple(_like(*pair) for pair in zip(value, wanted, strict=True))
+    if kind is list and parts:
+        return [_like(part, wanted[0]) for part in value] if wanted else [*value]
+    if kind in (bool, int, float) and isinstance(value, bool | int | float):
+        if kind is float or kind(value) == value:
+            return kind(value)
+    elif isinstance(value, kind):
+        return value
+    raise TypeError("a value of another kind")
 
 
 def _numbers_in(tensor: Tensor) -> str:

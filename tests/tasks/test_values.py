@@ -1,11 +1,12 @@
 """Results that are lists, texts or pairs are compared like tensors: by what the reference returns."""
 
+import numpy as np
 import pytest
 import torch
 
 from course_lib.tasks import Case, Task, mistakes
-from course_lib.tasks.findings import CHANGES_INPUT, RANDOM, UNEXPLAINED, WRONG_TYPE
-from course_lib.tasks.values import written
+from course_lib.tasks.findings import CHANGES_INPUT, RANDOM, UNEXPLAINED, WRONG_TYPE, Fault
+from course_lib.tasks.values import bring, written
 
 
 def turned(words, flags, *, order=-1, kept=True):
@@ -40,7 +41,10 @@ flags inverted: kept=False
         (lambda words, flags: (words[::-1], torch.rand(flags.shape) > 0.5), [RANDOM]),
         (lambda words, flags: (words.pop() and words, flags), [CHANGES_INPUT]),
         (lambda words, flags: words[::-1], [WRONG_TYPE]),
-        (lambda words, flags: (words[::-1], flags.float()), [WRONG_TYPE]),
+        (lambda words, flags: (np.array(words[::-1]), flags.numpy()), []),
+        (lambda words, flags: (words[::-1], flags.float()), []),
+        (lambda words, flags: (words[::-1], flags.tolist()), []),
+        (lambda words, flags: (words[::-1], flags / 2), [WRONG_TYPE]),
         (lambda words, flags: ([1, 2], flags), [WRONG_TYPE]),
     ],
 )
@@ -69,3 +73,22 @@ def test_whole_numbers_are_written_whole_and_others_in_four_digits():
     assert [written(n) for n in (11860.0, -3.0, 0.12345, 1.5e12, float("nan"))] == [
         "11860", "-3", "0.1235", "1.5e+12", "nan",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("right", [2, np.float64(2), np.float32(2), np.array(2.0), torch.tensor(2), torch.tensor(2.0)])
+@pytest.mark.parametrize("wanted", [2, 2.0, True])
+def test_a_number_of_any_kind_is_accepted_where_its_value_is_right(right, wanted):
+    if wanted is True:
+        right = right / 2
+    assert bring(right, wanted) == wanted and type(bring(right, wanted)) is type(wanted)
+    with pytest.raises(Fault):
+        bring([right], wanted)
+    if not isinstance(wanted, float):
+        with pytest.raises(Fault):
+            bring(right + 0.5, wanted)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_no_whole_number_is_refused_with_a_sentence(value):
+    with pytest.raises(Fault):
+        bring(value, 1)
