@@ -109,9 +109,9 @@ def _known_cells(content: bytes, files: AssignmentFiles) -> dict[str, list[Mappi
         match cell:
             case {"metadata": {"nbgrader": {"grade_id": str(name)}}} if name in found:
                 found[name].append(cell)
-    if not any(found.values()):
+    if not any(found[name] for name in tasks):  # a cell for an answer in words alone may be any assignment's
         raise _Unreadable(
-            f"The notebook has none of the cells for answers to assignment {files.name}: it is another notebook, or "
+            f"The notebook has none of the cells for code of assignment {files.name}: it is another notebook, or "
             f"its cells were copied by their text. Submit the notebook {files.notebook}.ipynb that you fetched for "
             f"assignment {files.name}, with your answers in its own cells."
         )

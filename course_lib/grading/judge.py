@@ -18,10 +18,11 @@ from course_lib.grading.subject import Subject, Talk, in_words, seed_for
 from course_lib.grading.wording import visible
 from course_lib.tasks import Check, Task
 from course_lib.tasks.findings import FORBIDDEN, STOPPED, Fault, Finding, general
+from course_lib.tasks.slips import NO_SUCH_NAME
 
 GRADED, ATTENTION = "graded", "needs attention"
 SANDBOXED, TRUSTED = "bubblewrap", "none: trusted students"
-LOAD_SECONDS = 10.0  # of processor time, for one cell
+LOAD_SECONDS = 10.0  # of processor time, for one cell, and again for its definitions alone
 CALL_SECONDS = 5.0  # of processor time, for one call where the task says nothing else
 AGAIN_SECONDS = 60.0  # for running cells again, after tasks that ended the box
 TOLD = 600  # characters that are kept of a finding
@@ -115,27 +116,33 @@ class _Sitting:
     zygote: Zygote
     box: Box
     ran: list[Cell] = field(default_factory=list)  # those that did not end the box
+    slow: set[str] = field(default_factory=set)  # of which only the definitions are run
     again: float = AGAIN_SECONDS  # left for running them again
     attention: list[str] = field(default_factory=list)
 
     def judge_all(self) -> Verdict:
         """Runs one cell after the other, and asks a task as soon as its own cell has run."""
         tasks = {task.name: task for task in self.loaded.assignment.tasks}
-        settled, verdicts = self._settled(tasks.values()), {}
+        found: dict[str, Any] = {}
+        stops: dict[str, Finding | None] = {}
+        settled = self._settled(tasks.values())
         for cell in self.loaded.cells:
             task = tasks.get(cell.grade_id)
             if task:
                 cell = replace(cell, source=self.submission.answers.get(task.name, ""))
             try:
-                stopped = self._run(cell)
-                found = settled.get(cell.grade_id) or (task and self._judge_task(task, stopped))
+                stops[cell.grade_id] = self._run(cell)
+                found[cell.grade_id] = settled.get(cell.grade_id) or (task and self._judge_task(task, stops[task.name]))
             except BoxEnded as end:
-                found = _ended_finding(end.reason, LOAD_SECONDS, "While the cell was run, your code")
+                found[cell.grade_id] = _ended_finding(end.reason, LOAD_SECONDS, "While the cell was run, your code")
                 if not task:
                     self.attention.append(f"The assignment's own cell {cell.grade_id!r} was ended ({end.reason}).")
-            if task:
-                verdicts[task.name] = _verdict_on_task(task, found, answered=found is not BLANK)
-        return {name: verdicts[name] for name in tasks}
+        for task in tasks.values():  # a helper may stand in an answer further down
+            if task.name not in settled and _lacks_a_name(found[task.name]) and not self.box.ended:
+                found[task.name] = self._judge_task(task, stops[task.name])
+        return {
+            name: _verdict_on_task(task, found[name], answered=found[name] is not BLANK) for name, task in tasks.items()
+        }
 
     def _settled(self, tasks: Iterable[Task]) -> dict[str, Finding]:
         """What is found before any code of an answer runs: that there is none, or what it uses and its task forbids."""
@@ -152,7 +159,8 @@ class _Sitting:
     def _run(self, cell: Cell) -> Finding | None:
         """Runs a cell, in a new box behind those before if there is none; what to say of an error in it.
 
-        Raises BoxEnded if it ends the box, or no time is left to run those before it again.
+        Of a cell that takes too long only the definitions are run. Raises BoxEnded if it ends the box all the same, or
+        no time is left to run those before it again.
         """
         if self.box.ended:
             self.box = self.zygote.box()
@@ -161,9 +169,15 @@ class _Sitting:
                 if self.again <= 0:
                     self.box.close()
                     raise BoxEnded("time")
-                self.box.load(before.source, seconds=LOAD_SECONDS)
+                self.box.load(before.source, seconds=LOAD_SECONDS, definitions=before.grade_id in self.slow)
                 self.again, start = self.again - self.box.used_since(start), time.monotonic()
-        error = self.box.load(cell.source, seconds=LOAD_SECONDS)
+        try:
+            error = self.box.load(cell.source, seconds=LOAD_SECONDS, definitions=cell.grade_id in self.slow)
+        except BoxEnded as end:
+            if end.reason != "time" or cell.grade_id in self.slow:
+                raise
+            self.slow.add(cell.grade_id)  # such as a training that was tried below the answer
+            return self._run(cell)
         self.ran.append(cell)
         if error is None:
             return None
@@ -185,10 +199,14 @@ class _Sitting:
         return findings
 
     def _judge_checks(self, task: Task) -> list[list[Finding]]:
-        """What each check of a task found; after the end of the copy, only how that came."""
+        """What each check of a task found; after the end of the copy, only how that came.
+
+        The example is a gate: it is public, and an answer that fails it fails every check.
+        """
         answers = self.submission.answers
         seed = functools.partial(seed_for, self.key, self.loaded.assignment.name, task.name, answers=answers)
         talk, findings = Talk(box=self.box, seed=seed), []
+        gate = [found for example in task.by_hand for found in self._judge_check(task, example, talk)]
         ended, general_ones = None, {part.name for part in task.also} if task.cases else ()
         for check in task.scored:
             if ended is None and check.name in general_ones and findings[0]:
@@ -198,7 +216,7 @@ class _Sitting:
                 if reason := self.box.copy_ended:  # whatever the check made of it
                     ended = _ended_finding(reason, self.box.slow, "Your code")
             findings.append(found if ended is None else [ended])
-        return findings
+        return [[*gate, *found] for found in findings]
 
     def _judge_check(self, task: Task, check: Check, talk: Talk) -> list[Finding]:
         asked = talk.asked
@@ -217,6 +235,11 @@ class _Sitting:
                 name = f"{type(error).__name__} in the check {check.name!r} of task {task.name!r}"
                 self.attention.append(f"A check could not be carried out: {name}.")
             return [Finding(NOT_JUDGED, "This check could not be carried out on your answer; your instructor is told.")]
+
+
+def _lacks_a_name(found: Finding | list[list[Finding]]) -> bool:
+    """Whether an answer used a name that was not there when it was asked."""
+    return isinstance(found, list) and any(part.misconception == NO_SUCH_NAME for check in found for part in check)
 
 
 def _plain(finding: Finding) -> dict[str, str]:

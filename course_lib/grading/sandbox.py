@@ -184,10 +184,10 @@ class Box(contextlib.AbstractContextManager):
         """CPU seconds of all its processes since then."""
         return self._body.used_since(moment)
 
-    def load(self, source: str, *, seconds: float = 10) -> StudentError | None:
-        """Runs a cell's code; returns the error that it raised, or None."""
+    def load(self, source: str, *, seconds: float = 10, definitions: bool = False) -> StudentError | None:
+        """Runs a cell's code, or only its definitions; returns the error that it raised, or None."""
         try:
-            self._ask("load", seconds, source=source)
+            self._ask("load", seconds, source=source, definitions=definitions)
         except BoxEnded:
             raise
         except StudentError as error:

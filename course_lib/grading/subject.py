@@ -17,13 +17,14 @@ from course_lib.grading.boxed.wire import WireError
 from course_lib.grading.boxed.worker import CHANGED, CUT_OFF, TOO_LARGE
 from course_lib.grading.sandbox import Box, Handle, StudentError
 from course_lib.tasks import findings
-from course_lib.tasks.core import Gradients, ModuleProbe, Probe, is_real
+from course_lib.tasks.core import Gradients, ModuleProbe, Probe
 from course_lib.tasks.findings import Fault, Finding, general
 from course_lib.tasks.slips import describe, slip_in
 
 T = TypeVar("T")
 NOT_HERE = {  # what is another where answers are judged, by the kind of the error
-    "NameError": "Is the function called as in the task? The grader runs the cells for answers, no cell of your own.",
+    "NameError": "Is the name spelt as where it is defined? The grader runs the cells that were handed out, and none "
+    "that you have added.",
     "ModuleNotFoundError": "Use what the first cell imports: other packages are not there when answers are judged.",
     "EOFError": "Leave out `input()`: nobody types there.",
     "BdbQuit": "Leave out `set_trace()`: nobody types there.",
@@ -56,22 +57,18 @@ class Subject(Probe):
         super().__init__(self._call, seed=talk.seed(label), asks=asks)
         self.name, self.talk, self.seconds = name, talk, seconds
         self._target: str | Handle = name
-        self._returned: Any = None
 
-    def tensor(self, *args: Any, **kwargs: Any) -> Tensor:
-        """As `Probe.tensor`; a Fault, too, for a tensor that does not hold floating-point numbers."""
-        result = super().tensor(*args, **kwargs)
-        if not is_real(self._returned):
-            raise Fault(general(findings.WRONG_TYPE, f"Your function gave numbers of type `{self._returned.dtype}`."))
-        return result
-
-    def make(self, name: str, *args: Any, seconds: float | None = None, **kwargs: Any) -> "RemoteModule":
+    def make(
+        self, name: str, *args: Any, seconds: float | None = None, asks: str | None = None, **kwargs: Any
+    ) -> "RemoteModule":
         """The module that the class `name` makes, or that the function `name` trains; it stays in the box.
 
-        A Fault if it stops with an error or overwrites what it was given. `seconds` is the CPU time of this one call.
+        A Fault if it stops with an error or overwrites what it was given. `asks` are those of `__init__`; `seconds` is
+        the CPU time of this one call.
         """
         maker = self._sibling(Subject, name, name)
         maker.seconds, maker._keep = seconds or self.seconds, True
+        maker.asks = self.asks if asks is None else asks
         return self._sibling(RemoteModule, name, maker.call(*args, **kwargs))
 
     def gradients(self, *args: Any, output_gradient: Tensor, **kwargs: Any) -> Gradients:
@@ -111,8 +108,7 @@ class Subject(Probe):
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         self.talk.asked += 1
-        self._returned = self.talk.box.call(self._target, *args, keep=self._keep, seconds=self.seconds, **kwargs)
-        return self._returned
+        return self.talk.box.call(self._target, *args, keep=self._keep, seconds=self.seconds, **kwargs)
 
     def _ask(self, question: Callable[[], T], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> T:
         self.talk.asked += 1

@@ -102,7 +102,7 @@ def test_a_notebook_without_any_cell_for_an_answer_is_not_taken_for_one_without_
     submission = taken(cells)
     assert not submission.readable and submission.answers == {} and len(submission.notes) == 1
     (note,) = submission.notes
-    assert "none of the cells for answers to assignment 01" in note and "<b>" not in note
+    assert "none of the cells for code of assignment 01" in note and "<b>" not in note
     assert "Submit the notebook small.ipynb that you fetched for assignment 01" in note and len(note) < 400
 
 

@@ -83,7 +83,7 @@ def test_an_error_in_the_cell_costs_only_what_it_breaks_and_is_told_first(judged
     assert (
         "Already when the cell is run" in first["message"] and "line 1, `1 / 0`: ZeroDivisionError" in first["message"]
     )
-    assert "NameError: name 'attention' is not defined" in second["message"] and "no cell of your own" in second["hint"]
+    assert "NameError: name 'attention' is not defined" in second["message"] and "none that you have added" in second["hint"]
     assert points(verdict)["Affine"] == 2.0
 
 

@@ -87,6 +87,8 @@ class _Packer:
         self.nodes += 1
         if self.nodes > MOST_NODES or depth > MOST_DEPTH:
             raise WireError(f"more than {MOST_NODES} parts, or nested more than {MOST_DEPTH} deep")
+        if isinstance(part, np.bool_ | np.integer | np.floating) and part.dtype.itemsize <= 8:
+            part = part.item()  # a number of NumPy's is a number
         kind = type(part)
         if part is None or kind is bool or (kind is int and abs(part) < LARGEST):
             return part
@@ -98,7 +100,7 @@ class _Packer:
             return {"handle": part.number}
         if isinstance(part, Tensor) and crosses(part):
             return {"tensor": self.keep(part.detach().as_subclass(Tensor).cpu().resolve_conj().resolve_neg())}
-        if isinstance(part, np.ndarray | np.generic) and part.dtype.kind in "fiub" and part.dtype.itemsize <= 8:
+        if isinstance(part, np.ndarray) and part.dtype.kind in "fiub" and part.dtype.itemsize <= 8:
             whole = np.array(part, dtype=part.dtype.newbyteorder("="))
             return {"array": self.keep(torch.from_numpy(whole))}
         if isinstance(part, list | tuple):

@@ -37,6 +37,7 @@ CHANGED = "ChangesInput"
 MOST_WORDS = 400  # characters of an error's own
 SEED = 0
 CELL = "<cell "
+DEFINED = bool, int, float, str, types.ModuleType  # what stays of a cell that has stopped, beside what can be called
 TIMED = re.compile(r"^([ \t]*(?:\w[\w, \t]*=[ \t]*)?)%time[ \t]+(?=\S)", re.MULTILINE)
 ONLY_JUPYTER = re.compile(  # whole lines: not `!= b` or `% b` of a longer expression, not words with a question mark
     r"^([ \t]*)(?:\w[\w, \t]*=[ \t]*)?(?:%%?[A-Za-z].*|!(?!=).*|\?.*|[\w.*]+\?\??[ \t;\r]*)$", re.MULTILINE
@@ -62,13 +63,23 @@ class Box:
         except BaseException as error:
             return {"error": told(error)}
 
-    def load(self, *, source: str) -> dict[str, Any]:
-        """Runs a cell."""
+    def load(self, *, source: str, definitions: bool = False) -> dict[str, Any]:
+        """Runs a cell, or only its definitions. One that stops gives back the memory that it has taken."""
         self.cells += 1
-        name = f"{CELL}{self.cells}>"
-        source = as_python(source)
+        name, names = f"{CELL}{self.cells}>", vars(self.module)
+        source, before = as_python(source), dict(names)
         linecache.cache[name] = len(source), None, source.splitlines(True), name  # where `inspect` looks for it
-        exec(compile(source, name, "exec", dont_inherit=True), vars(self.module))
+        code = defined(ast.parse(source, name)) if definitions else source
+        try:
+            exec(compile(code, name, "exec", dont_inherit=True), names)
+        except BaseException as error:
+            reply = {"error": told(error)}
+            for name in [name for name, value in names.items() if before.get(name) is not value]:
+                if not callable(names[name]) and not isinstance(names[name], DEFINED):
+                    del names[name]
+            del error, before
+            gc.collect()
+            return reply
         return {"value": None}
 
     def call(self, *, target: str | Handle, keep: bool, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +113,7 @@ class Box:
             if "call numpy()" in str(error):  # torch refuses it where gradients are wanted
                 return {"error": {"kind": CUT_OFF}}
             raise
-        if isinstance(output, Tensor) and not output.requires_grad:
+        if not isinstance(output, Tensor) or not output.requires_grad:
             return {"error": {"kind": CUT_OFF}}
         wanted = [*itertools.compress(args, real), *named.values()]
         found = iter(torch.autograd.grad(output, wanted, output_gradient, allow_unused=True))
@@ -137,6 +148,17 @@ def as_python(source: str) -> str:
     except SyntaxError:
         return ONLY_JUPYTER.sub(r"\1pass", TIMED.sub(r"\1", source))
     return source
+
+
+def defined(tree: ast.Module) -> ast.Module:
+    """What of a cell takes no time: imports, functions, classes, and values that are given without a call."""
+    definitions = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+    def quick(node: ast.stmt) -> bool:
+        calls = any(isinstance(part, ast.Call) for part in ast.walk(node))
+        return isinstance(node, definitions) or (isinstance(node, ast.Assign | ast.AnnAssign) and not calls)
+
+    return ast.Module([node for node in tree.body if quick(node)], tree.type_ignores)
 
 
 def uses(*, sources: list[str], names: list[Sequence[str]]) -> dict[str, Any]:
