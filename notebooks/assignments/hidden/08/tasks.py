@@ -23,6 +23,7 @@ def odds(
     *,
     push: str = "down",
     whose: str = "each row's",
+    latest: int = 0,
     cut: str = "of the largest",
     ends: str = "shares",
     axis: int = -1,
@@ -30,7 +31,7 @@ def odds(
 ) -> Tensor:
     """softmax of the penalised logits, without what is less likely than `min_p` times the likeliest."""
     B, V = logits.shape
-    times = F.one_hot(written, V).sum(1)
+    times = F.one_hot(written[:, -latest:], V).sum(1)
     times = times.sum(0).expand(B, V) if whose == "all rows" else times
     force = penalty ** (times if whose == "each time" else (times > 0).int()).to(logits.dtype)
     pushed = {
@@ -47,6 +48,7 @@ def odds(
     first = logits.softmax(axis)
     kept = {
         "of the largest": p >= min_p * p.amax(-1, keepdim=True),
+        "strictly": p > min_p * p.amax(-1, keepdim=True),
         "absolute": p >= min_p,
         "of the largest of all": p >= min_p * p.max(),
         "before": first >= min_p * first.amax(-1, keepdim=True),
@@ -57,23 +59,39 @@ def odds(
     return left / left.sum(-1, keepdim=True) if ends == "shares" else left
 
 
-def choices(draw: Draw, *, size: float = 2.0, penalty: float | None = None, min_p: float | None = None) -> tuple:
+def choices(
+    draw: Draw, *, size: float = 2.0, penalty: float | None = None, min_p: float | None = None, longer: int = 0
+) -> tuple:
     """Logits of a vocabulary, tokens of which some were written twice, a penalty and a share of the largest."""
     B, T, V = draw.sizes(3, 2, 6)
-    V += 8
+    T, V = T + longer, V + 8 + 2 * longer
     written = torch.cat([draw.integers(0, V, B, T + 2)] + [draw.integers(0, V, B, 1)] * 2, dim=1)
     noise = torch.rand(2, generator=draw.generator).tolist()
     penalty = 1.2 + noise[0] if penalty is None else penalty
     return size * draw(B, V), written, penalty, 0.05 + 0.25 * noise[1] if min_p is None else min_p
 
 
+def likeliest_alone(draw: Draw) -> tuple:
+    """The same with a `min_p` of 1; in the first row one token is certain."""
+    logits, *others, _ = choices(draw)
+    logits[0, draw.integers(0, logits.shape[1], 1)] += 60.0
+    return logits, *others, 1.0
+
+
 SAMPLING = replace(
     SHOWN["sampling_odds"],
     reference=odds,
     cases=(
-        Case("what was written is less likely, and what is too unlikely is left out", choices, 10),
-        Case("a penalty alone", lambda draw: choices(draw, min_p=0.0), 3, ("push", "whose")),
+        Case("what was written is less likely, and what is too unlikely is left out", choices, 8),
+        Case("a penalty alone", lambda draw: choices(draw, min_p=0.0), 2, ("push", "whose")),
+        Case(
+            "a penalty for all that was written, however long ago",
+            lambda draw: choices(draw, min_p=0.0, longer=90 + draw.integers(0, 30, 1).item()),
+            2,
+            ("push", "latest"),
+        ),
         Case("a filter alone", lambda draw: choices(draw, penalty=1.0), 2, ("cut", "ends")),
+        Case("with a min_p of 1 the likeliest alone", likeliest_alone, 1, ("cut",)),
         Case("large logits do no harm", lambda draw: choices(draw, size=1e3), 2, ("stable",), tolerance=1e-2),
     ),
     mistakes=mistakes(r"""
@@ -95,6 +113,9 @@ probabilities penalised: push='afterwards'
 penalty for each time: whose='each time'
     A token that was written twice is penalised twice.
     > Once or ten times: the penalty is the same. A mask of what was written says it.
+only the latest tokens penalised: latest=16 | 32 | 64
+    What was written long ago is not penalised.
+    > All tokens in the row of `written` count, the first as much as the last.
 rows share their texts: whose='all rows'
     What one row has written is penalised in the others, too.
     > Each row of `written` belongs to the row of `logits` with the same number.
@@ -104,6 +125,9 @@ threshold without the largest: cut='absolute'
 one threshold for all rows: cut='of the largest of all'
     The largest probability of the whole tensor decides for all rows.
     > `amax(dim=-1, keepdim=True)`: each row has a largest of its own.
+the likeliest left out: cut='strictly'
+    A token exactly at the threshold is left out: with a min_p of 1 nothing is left, and 0/0 is NaN.
+    > It stays if its probability is *at least* `min_p` times the largest: leave out what is smaller, `<`.
 filter before the penalty: cut='before'
     What is left out was decided by the logits as they came.
     > First the penalty, then the probabilities, then the filter.
@@ -126,6 +150,8 @@ large logits break the softmax: stable=False
     wrong={
         "negative logits divided": ("torch.where(logits > 0, logits / penalty, logits * penalty)", "logits / penalty"),
         "does not sum to one": ("return left / left.sum(dim=-1, keepdim=True)", "return left"),
+        "the likeliest left out": ("p < min_p", "p <= min_p"),
+        "only the latest tokens penalised": ("F.one_hot(written,", "F.one_hot(written[:, -64:],"),
     },
 )
 
@@ -172,7 +198,7 @@ def text_and_merges(draw: Draw, letters: str = "aabnéü ") -> tuple[str, list]:
         pairs = list(zip(tokens, tokens[1:], strict=False))
         merges.append(max(pairs, key=pairs.count))
         tokens = _joined(tokens, merges[-1], 255 + len(merges), "left")
-    return text(100), merges
+    return text(draw.integers(60, 120, 1).item()), merges
 
 
 ENCODE = replace(
@@ -372,9 +398,16 @@ rows and columns exchanged: turned=True
     },
 )
 
+TABLE = """
+    places, counts = 9 ** torch.arange(4), torch.full((9**4, 9), 0.01)
+    counts.index_put_(((text.unfold(0, 4, 1)[:-1] * places).sum(1), text[4:]), torch.ones(()), accumulate=True)
+    model.forward = lambda tokens: counts.log()[(F.pad(tokens, (3, 0)).unfold(1, 4, 1) * places).sum(2)]
+    return model
+"""
 TRAIN = replace(
     SHOWN["train"],
     wrong={
+        "not learned by its parameters": ("    return model.eval()\n", TABLE),
         "looks at the future": ("x = block(x, src_mask=hidden)", "x = block(x)"),
         "not learned": ("range(250)", "range(1)"),
         "guesses what it has just read": ("window[:, 1:].flatten()", "window[:, :-1].flatten()"),
