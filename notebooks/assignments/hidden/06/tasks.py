@@ -90,7 +90,13 @@ bias missing: shifted='never'
     The bias makes no difference.
     > Add `bias`.
 """),
-    wrong={"a large mean does harm": ("((x - mean) ** 2).mean(-1, keepdim=True)", "(x ** 2).mean(-1, True) - mean**2")},
+    wrong={
+        "a large mean does harm": ("((x - mean) ** 2).mean(-1, keepdim=True)", "(x ** 2).mean(-1, True) - mean**2"),
+        "a ready-made function": (
+            "gain * (x - mean) / torch.sqrt(variance + 1e-5) + bias",
+            "F.layer_norm(x, gain.shape, gain, bias)",
+        ),
+    },
 )
 
 # blocks -----------------------------------------------------------------------------------------------------
@@ -175,6 +181,8 @@ def encode(
     """y = norm1(x + attention(x)), then norm2(y + mlp(y))."""
     block = Formula(build, parameters)
     mask = None if masking == "ignored" or mask is None else ~mask if masking == "inverted" else mask
+    if "first" in masking and mask is not None and mask.dim() == 4:
+        mask = mask[:1] if masking == "first sentence" else mask[:, :1]
 
     def attend(h: Tensor) -> Tensor:
         return block.attend("attn", h, *block.keys_values("attn", h), mask)
@@ -190,10 +198,10 @@ def encode(
     return block.add(y, norms[1], think, way, base=x if second == "added to x" else None)
 
 
-def words(draw: Draw, *, masked: bool = False) -> Given:
-    """Words, whose width is a multiple of the number of heads, and a mask if so wanted."""
+def words(draw: Draw, *, masked: bool = False, own: bool = False) -> Given:
+    """Words, whose width is a multiple of the number of heads, and a mask if so wanted; or for each head its own."""
     B, T, d, H, more = draw.sizes(5, high=6)
-    mask = (draw.mask(T, T),) if masked else ()
+    mask = (draw.mask(B, H, T, T),) if own else (draw.mask(T, T),) if masked else ()
     return Given((draw(B, T, d * H), *mask), build=(d * H, H, d * H + more))
 
 
@@ -201,8 +209,9 @@ ENCODER = replace(
     SHOWN["EncoderBlock"],
     reference=encode,
     cases=(
-        Case("attention, then the MLP, each with its sum and its norm", words, points=14),
-        Case("hidden words are not seen", lambda draw: words(draw, masked=True), 5, ("masking",)),
+        Case("attention, then the MLP, each with its sum and its norm", words, points=13),
+        Case("hidden words are not seen", lambda draw: words(draw, masked=True), 4, ("masking",)),
+        Case("each sentence, each head has a mask of its own", lambda draw: words(draw, own=True), 2, ("masking",)),
     ),
     mistakes=WAYS
     + MLP
@@ -225,8 +234,14 @@ mask ignored: masking='ignored'
 mask inverted: masking='inverted'
     Exactly the hidden words are seen.
     > True means: may look. The given attention takes it as it is.
+one mask for all: masking='first sentence' | 'first head'
+    All sentences, or all heads, have the mask of the first.
+    > A mask of shape (B, H, T, T) has one for each: the given attention takes it as it is.
 """),
-    wrong={"parameters of other names or shapes": ("nn.LayerNorm(dim)", "nn.LayerNorm(dim, bias=False)")},
+    wrong={
+        "parameters of other names or shapes": ("nn.LayerNorm(dim)", "nn.LayerNorm(dim, bias=False)"),
+        "stopped with an error": ("mask=mask", "mask=mask if mask is None else mask[None, None]"),
+    },
 )
 
 
@@ -281,6 +296,14 @@ def steps(draw: Draw, *, lengths: str) -> Given:
     return Given((draw(B, sum(pieces), d * H), draw(B, T_c, d * H), pieces), build=(d * H, H, d * H + more))
 
 
+KEEPS_WORDS = """return y, (keys, values)
+
+
+class DecoderBlock(DecoderBlock):
+    def forward(self, x, context, cache=None):
+        words = x if cache is None else torch.cat([cache[0], x], dim=1)
+        return super().forward(words, context)[0][:, -x.shape[1] :], (words, words)
+"""
 WITH_CACHE = ("seen", "kept")
 DECODES_OTHERWISE = Finding(
     "result differs from the formula",
@@ -352,6 +375,7 @@ norms mixed up: norms=(1, 1, 1) | (2, 1, 3) | (1, 3, 2) | (3, 2, 1)
         "mask beginning at the first new word": (".tril(T_k - T_q)", ".tril()"),
         "wrong kind of result": ("return y, (keys, values)", "return y"),
         "changes its input": ("T_q, T_k =", "_ = keys if cache is None else cache[0].zero_(); T_q, T_k ="),
+        "another cache than keys and values": ("return y, (keys, values)\n", KEEPS_WORDS),
     },
 )
 
@@ -385,6 +409,7 @@ def beam_search(
         found = sorted(found, key=lambda pair: pair[1], reverse=True)[:width]
         ended = [pair for pair in found if pair[0][-1] == end]
         finished += ended
+        width -= len(ended) if beams == "narrowed" else 0
         running = found if over == "goes on" else [pair for pair in found if pair[0][-1] != end]
         if stop == "first" and ended:
             break
@@ -407,7 +432,8 @@ def chances(draw: Draw, *, penalty: bool = True, ends: float = 0.0) -> tuple[Ten
     scores[:, end] += ends
     scores[start, end] -= 4
     power = (2 + draw.integers(0, 8, 1).item()) / 5 if penalty else 0.0
-    return scores.log_softmax(dim=-1), start, end, 3 + draw.integers(0, 2, 1).item(), power, 7
+    num_beams, longest = 3 + draw.integers(0, 2, 1).item(), 5 + draw.integers(0, 4, 1).item()
+    return scores.log_softmax(dim=-1), start, end, num_beams, power, longest
 
 
 BEAMS = replace(
@@ -423,6 +449,9 @@ BEAMS = replace(
 greedy: beams='one'
     One sequence is followed, however many beams are asked for.
     > Keep the `num_beams` best of all continuations of all beams, not the best one of each.
+fewer sequences after each end: beams='narrowed'
+    With each sequence that has finished, one less is kept from then on.
+    > In every step the `num_beams` best continuations are kept, of all sequences that are still running.
 no length penalty: power='none' | 'told as a sum'
     Sums are compared, or returned, as they are.
     > Divide each sum by length^penalty before the best is chosen, and return that score.
@@ -461,20 +490,29 @@ end left out: result='no end'
     },
 )
 
-BY_HEART = "targets[(s[:, None] == sources).all(2).float().argmax(1)][:, : w.shape[1]]"
+BY_HEART = """model.table = nn.Parameter(F.one_hot(targets, 10).float())
+    known = lambda s: (s[:, None] == sources).all(2).float().argmax(1)
+    model.forward = lambda s, w: model.table[known(s)][:, : w.shape[1]]
+    return model
+"""
 TRAIN = replace(
     SHOWN["train"],
     wrong={
         "not learned": ("range(150)", "range(1)"),
-        "learned by heart": (
-            "return model\n",
-            f"model.forward = lambda s, w: F.one_hot({BY_HEART}, 10).float()\n    return model\n",
-        ),
+        "learned by heart": ("return model\n", BY_HEART),
         "looks ahead": ("mask=mask", "mask=None"),
         "says again what it has just read": ("written[chosen, :-1]", "written[chosen, 1:]"),
         "knows the symbols, not their places": ("+ self.places(place)", "+ 0 * self.places(place)"),
         "only sequences of one length": (".flip(0)", ""),
-        "rule not learned from the data": ("optimizer =", "targets = sources.flip(1); optimizer ="),
+        "rule not learned from the data": (
+            "place = torch.arange(sources.shape[1])",
+            "return self.head(self.norm1(self.symbols(sources.flip(1)[:, : written.shape[1]])))\n"
+            "        place = torch.arange(sources.shape[1])",
+        ),
+        "not learned by its parameters": (
+            "return model\n",
+            "model.forward = lambda s, w: F.one_hot(s.flip(1)[:, : w.shape[1]], 10).float()\n    return model\n",
+        ),
         "stopped with an error": ("return model\n", "return model(sources)\n"),
     },
 )
