@@ -114,9 +114,7 @@ class Page:
     def play(self, name: str, *data: Any) -> None:
         """Show a playground."""
         playground = self._find("playgrounds", name)(*data)
-        playground.live()
-        if in_notebook():
-            self.session.record("parts", f"playground {name}", seen=True)
+        playground.live(lambda: self.session.record("parts", f"playground {name}", played=True))
 
     def watch(
         self,
@@ -144,22 +142,19 @@ class Page:
         ]
 
     def _items(self, name: str) -> Iterable[Item]:
-        """The things to do that have this name; a bet is done when its result is seen."""
+        """The things to do that have this name; a bet is done when its result is seen, which alone is nothing to do."""
         if name in self.bets:
             placed = Placed(self.session, name, self.bets[name])
             done = placed.closed() if name in self.results else placed.choice() is not None
             yield Item(f"the bet `{name}`", done, placed.story())
-        if name in self.results and name not in self.bets:
-            yield Item(f"the result `{name}`", self._seen(name))
         if name in self.quizzes:
             yield Item(f"the question `{name}`", bool(self.session.entry("quizzes", name).get("right")))
         if name in self.tasks:
             yield Item(f"the exercise `{name}`", bool(self.session.entry("exercises", name).get("passed")))
         if name in self.playgrounds:
-            yield Item(f"the playground `{name}`", self._seen(f"playground {name}"))
-
-    def _seen(self, name: str) -> bool:
-        return bool(self.session.entry("parts", name).get("seen"))
+            yield Item(
+                f"the playground `{name}`", bool(self.session.entry("parts", f"playground {name}").get("played"))
+            )
 
     def _show_card(self, which: str, plain: str, static: str, draw: Callable[..., str]) -> None:
         live_card = _Card(lambda: draw(self.lesson, self.beats, self.parts())) if in_notebook() else None

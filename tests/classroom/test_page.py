@@ -14,8 +14,12 @@ BEATS = (
 
 
 class Playground:
-    def live(self):
-        pass
+    def live(self, touched):
+        self.touched = touched
+        played.append(self)
+
+
+played = []
 
 
 @pytest.fixture
@@ -50,6 +54,7 @@ def do(lesson, *names):
                 lesson.result(name)
             case "pad":
                 lesson.play(name)
+                played[-1].touched()
             case "double":
                 lesson.check(name, lambda x: x + x)
 
@@ -71,6 +76,21 @@ def test_the_head_card_follows_what_is_done_and_says_where_to_go_on(lesson):
     assert "✓ done" in card(lesson) and "1 of 3 done" in card(lesson) and "Go on at beat 3: Write" in card(lesson)
     do(lesson, "double", "width")
     assert "✓ <strong>All done.</strong>" in card(lesson) and "<td" in card(lesson)
+
+
+def test_what_the_learner_only_let_run_is_not_done(page):
+    lesson = Page(
+        "06",
+        beats=(Beat("See", 3, ("pad", "plain")), Beat("Measure", 3, ("plain",))),
+        results={"plain": lambda bet: Result("<p></p>", "A line.")},
+        playgrounds={"pad": Playground},
+    )
+    lesson.open()
+    lesson.play("pad")
+    lesson.result("plain")
+    assert "done" not in card(lesson).replace(">Done<", "") and ">open<" in card(lesson)
+    played[-1].touched()
+    assert "✓ done" in card(lesson) and "All done" in card(lesson)
 
 
 def test_a_second_sitting_begins_where_the_first_ended(lesson):

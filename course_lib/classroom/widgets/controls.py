@@ -23,7 +23,10 @@ class Control(ABC):
 
     @abstractmethod
     def build(self, changed: Callable[[Any], None]) -> tuple[widgets.Widget, Callable[[Any], None]]:
-        """Return the live control and a function that sets it; `changed` hears each new value."""
+        """Return the live control and a function that sets it; `changed` hears each new value.
+
+        A value that passes by, as in the middle of a stroke, comes with `settled=False`.
+        """
 
     @abstractmethod
     def words(self, value: Any) -> str:

@@ -41,7 +41,8 @@ class Explorer:
     `draw` turns a state into a Figure, or into HTML; `alt` says in words what is to be seen, and stands below the
     drawing, too, above it with `words_first`, or not at all with `speaks`: for HTML that can be read aloud as it is.
     A ValueError of theirs is shown as the sentence it carries. `height` is how much room the drawing gets, as CSS has
-    it, so that the page does not move. `goals` are ticked on the page as they are reached.
+    it, so that the page does not move. `goals` are ticked on the page as they are reached; `heard` is told of each
+    state that a learner sets, before it is drawn.
 
     `steps` names, for some controls, the values that a page without a kernel steps through: all their combinations are
     drawn in advance. Raises ValueError for two controls of one name, or for steps that a control cannot take or that
@@ -58,6 +59,7 @@ class Explorer:
     speaks: bool = False
     height: str | None = None
     goals: tuple[Goal, ...] = ()
+    heard: Callable[[State], None] | None = None
     steps: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -124,11 +126,11 @@ class Explorer:
         controls = html.escape(json.dumps(labels, ensure_ascii=False))
         return f'<div class="course-stepper" data-controls="{controls}">{"".join(frames)}</div>'
 
-    def widget(self) -> widgets.Box:
-        """Return the live form; a change of a control redraws in place."""
-        return _Live(self).box
+    def widget(self, touched: Callable[[], None] | None = None) -> widgets.Box:
+        """Return the live form; a change of a control redraws in place, and `touched` is called at the first one."""
+        return _Live(self, touched).box
 
-    def live(self) -> None:
+    def live(self, touched: Callable[[], None] | None = None) -> None:
         """Show the live form; where there is no kernel the page shows the first frame, or the steps."""
         first = self.frame()
         settings = [f"{to_plain(c.label)}: {c.words(c.start)}" for c in self.controls]
@@ -138,14 +140,14 @@ class Explorer:
         if self.goals:
             goals = "Can you get there? " + " ".join(f"○ {goal.text}" for goal in self.goals)
             plain, static = [*plain, goals], f"{static}<p>{inline_html(goals)}</p>"
-        present("\n".join(plain), static, widget=self.widget() if in_notebook() else None)
+        present("\n".join(plain), static, widget=self.widget(touched) if in_notebook() else None)
 
 
 class _Live:
     """The state behind one live explorer on the page."""
 
-    def __init__(self, explorer: Explorer) -> None:
-        self.explorer = explorer
+    def __init__(self, explorer: Explorer, touched: Callable[[], None] | None = None) -> None:
+        self.explorer, self.touched = explorer, touched
         self.state = explorer.state()
         room = {"height": explorer.height, "overflow": "auto"} if explorer.height else {}
         self.drawing = widgets.HTMLMath(value=explorer.frame(self.state).html, layout=room)
@@ -170,16 +172,22 @@ class _Live:
         self.box.add_class("course-explorer")
         self.box.explorer = self
 
-    def changed(self, name: str, value: Any) -> None:
-        """Take a control's new value and redraw."""
+    def changed(self, name: str, value: Any, *, settled: bool = True) -> None:
+        """Take a control's new value and redraw; no goal is reached by one that is not settled."""
         self.state = self.state | {name: value}
         if not self.silent:
-            self.redraw()
+            self.redraw(settled=settled)
 
-    def redraw(self) -> None:
+    def redraw(self, *, settled: bool = True) -> None:
         """Replace the drawing."""
+        touched, self.touched = self.touched, None
+        if touched:
+            touched()
+        if self.explorer.heard:
+            self.explorer.heard(self.state)
         self.drawing.value = self.explorer.frame(self.state).html
-        self.goals.see(self.state)
+        if settled:
+            self.goals.see(self.state)
 
     @contextmanager
     def together(self):

@@ -80,6 +80,7 @@ function render({ model, el }) {
     if (event.button || !event.isPrimary) return;
     canvas.setPointerCapture(event.pointerId);
     remember();
+    model.set("pen_down", true);
     paint((last = point(event)), last);
   };
   canvas.onpointermove = (event) => {
@@ -87,7 +88,13 @@ function render({ model, el }) {
     const passed = event.getCoalescedEvents?.() ?? [];
     for (const each of passed.length ? passed : [event]) paint(last, (last = point(each)));
   };
-  canvas.onlostpointercapture = () => { last = null; };
+  const lift = () => {
+    last = null;
+    model.set("pen_down", false);
+    flush();
+    model.save_changes();
+  };
+  canvas.onlostpointercapture = lift;
   canvas.onkeydown = (event) => {
     const key = event.key.toLowerCase(), arrow = ARROWS[event.key];
     if (!plain(event) || !(arrow || [" ", "c", "u"].includes(key))) return;

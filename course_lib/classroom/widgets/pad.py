@@ -61,7 +61,12 @@ class Pad(Control):
         if self.example:
             asked = {"Give me an example": lambda _: self.example()} | asked
         pad = PadWidget(size=self.size, brush=self.brush, label=self.label, actions=asked, drawing=self.start)
-        pad.observe(lambda _: changed(pad.drawing), "pixels")
+
+        def drawn(_) -> None:
+            changed(pad.drawing, **({"settled": False} if pad.pen_down else {}))
+
+        pad.observe(drawn, "pixels")
+        pad.observe(lambda change: change["new"] or drawn(change), "pen_down")  # the stroke has ended
         return pad, partial(setattr, pad, "drawing")
 
 
@@ -72,6 +77,7 @@ class PadWidget(anywidget.AnyWidget):
     _css = Path(__file__).with_name("pad.css")
     # from the page come memoryviews, which traitlets' Bytes refuses; an echo would erase strokes drawn meanwhile
     pixels = traitlets.Bytes().tag(sync=True, from_json=lambda value, _: bytes(value), echo_update=False)
+    pen_down = traitlets.Bool(False).tag(sync=True)
     size = traitlets.Int().tag(sync=True)
     brush = traitlets.Float().tag(sync=True)
     label = traitlets.Unicode().tag(sync=True)

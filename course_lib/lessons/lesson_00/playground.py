@@ -3,6 +3,7 @@
 import html
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 
 from torch import Tensor, nn, tensor
@@ -69,9 +70,12 @@ def choose(shares: Shares, letters: str) -> Explorer:
 
     tried: dict[str, float] = {}
 
+    def note(state) -> None:
+        with suppress(ValueError):
+            tried[tidy(state["letters"])] = percent(state["letters"])
+
     def draw(state) -> str:
         found = result(state["letters"])
-        tried[found.letters] = 100 * found.accuracy
         title = f"{100 * found.accuracy:.1f} % of unseen sentences right"
         fig = landscape.letters_at_work(
             wires(found.network), found.means, inputs=found.letters, outputs=LANGUAGES, title=title
@@ -90,6 +94,7 @@ def choose(shares: Shares, letters: str) -> Explorer:
         draw=draw,
         alt=in_words,
         height="35em",
+        heard=note,
         goals=(
             goal("96 % with only four letters", lambda tidied, score: len(tidied) <= 4 and score >= 96),
             goal("97.5 % with at most eight", lambda tidied, score: score >= 97.5),
@@ -108,8 +113,8 @@ def tidy(text: str) -> str:
 
 
 def board_html(tried: Mapping[str, float]) -> str:
-    """The best that was tried with each number of letters."""
-    rows = "<strong>The best so far</strong>"
+    """The best that the learner tried with each number of letters."""
+    rows = "<strong>Your best so far</strong>"
     for number in range(1, MOST + 1):
         best = max((letters for letters in tried if len(letters) == number), key=tried.get, default="")
         rows += f"<div>{number}: {f'{tried[best]:.1f} %, {html.escape(best)}' if best else '–'}</div>"

@@ -251,6 +251,7 @@ def _weights_in_words(state: State) -> str:
 # ------------------------------------------------------------------------------------------------- the softmax
 
 STARTS = (1.2, 0.4, -0.3, -1.1, 0.0)  # the scores of five keys at d_k = 1
+EQUAL = 0.005  # weights that differ by less are called equal
 SATURATED = 0.02  # norm of the Jacobian: below, hardly any gradient comes through
 
 
@@ -281,7 +282,7 @@ def softmax_explorer() -> Explorer:
                 "d_k = 64, not divided, and a gradient above 0.2 all the same",
                 lambda at: at["d_k"] == 64 and not at["scaled"] and gradient_size(at) > 0.2,
             ),
-            Goal("five equal weights", lambda at: np.ptp(weights_at(at)) < 0.005),
+            Goal("five equal weights", lambda at: np.ptp(weights_at(at)) < EQUAL),
         ),
         steps={"d_k": (1, 16, 64), "temperature": (1.0, 4.0, 8.0)},  # T = sqrt(d_k) gives the same weights each time
     )
@@ -345,11 +346,19 @@ def _softmax_in_words(state: State) -> str:
     back = ", and the division takes that back" if state["scaled"] else ""
     saturated = "The softmax is saturated: hardly any gradient comes through."
     return (
-        f"The weights of keys 1 to {len(weights)} are {', '.join(f'{weight:.2f}' for weight in weights)}; key "
-        f"{weights.argmax() + 1} has the largest. d_k = {state['d_k']} multiplies the spread of the scores by its "
+        f"The weights of keys 1 to {len(weights)} are {', '.join(f'{weight:.2f}' for weight in weights)}; "
+        f"{_largest(weights)}. d_k = {state['d_k']} multiplies the spread of the scores by its "
         f"root, {root:g}{back}. Size of the gradient (norm of the Jacobian) {size:.3f}. "
         f"{saturated if size < SATURATED else 'A change of the scores moves the weights.'}"
     )
+
+
+def _largest(weights: np.ndarray) -> str:
+    """Which keys have the largest weight, as far as two decimals tell."""
+    *first, last = (str(key + 1) for key in np.flatnonzero(weights.max() - weights < EQUAL))
+    if len(first) + 1 == len(weights):
+        return "they are equal"
+    return f"keys {', '.join(first)} and {last} have the largest" if first else f"key {last} has the largest"
 
 
 PLAYGROUNDS = {"translator": talk, "mask": mask_painter, "softmax": softmax_explorer}

@@ -244,12 +244,19 @@ def inked(seen: Seen) -> Hidden:
 
 
 def survives(reading: Reading) -> bool:
-    """Whether three quarters of the ink's patches are hidden, and more than half is still given to the same digit."""
+    """Whether three quarters of the inked patches are hidden, not all, and the same digit still gets more than half."""
     ink, now = inked(reading.whole), reading.now
-    return 4 * len(ink & now.hidden) >= 3 * len(ink) and now.digit == reading.whole.digit and now.sure > 0.5
+    enough = 3 * len(ink) <= 4 * len(ink & now.hidden) < 4 * len(ink)
+    return enough and now.digit == reading.whole.digit and now.sure > 0.5
 
 
 # --------------------------------------------------------------------------------------------- hide the patches
+
+
+def sees(seen: Seen) -> bool:
+    """Whether a patch is left: what the network says of nothing at all reaches no goal."""
+    return len(seen.hidden) < len(seen.rollout)
+
 
 SCENES = {"a white nine": 0, "a dark eight": 11, "a small seven": 9}  # of `held_out`
 FEW = 4  # patches
@@ -278,7 +285,7 @@ def hide(model: ViT, coin: Float[Tensor, "1 1 S S"]) -> Explorer:
         return page_html(parts, said(seen))
 
     def goal(text: str, reached: Callable[[Seen, Seen], bool]) -> Goal:
-        return Goal(text, lambda state: reached(now(state), whole[state["picture"]]))
+        return Goal(text, lambda state: sees(now(state)) and reached(now(state), whole[state["picture"]]))
 
     rows, columns = model.config.grid
     brightest = whole[NAME].brightest(FEW)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.classroom.widgets import Explorer, Pad, Pictures, Sentence, as_digit, shaken
+from course_lib.classroom.widgets import Explorer, Goal, Pad, Pictures, Sentence, as_digit, shaken
+from course_lib.classroom.widgets.pad import PadWidget
 from course_lib.data.checkpoints import load_trained
 from course_lib.data.digits import CleanDigits
 from course_lib.functional.images import standardise
@@ -85,6 +86,20 @@ def test_a_pad_hands_on_what_is_drawn_and_what_its_buttons_make():
     assert not seen[-1].any()
     put(square())
     assert np.array_equal(seen[-1], square())
+
+
+def test_a_goal_is_not_reached_while_the_pen_is_down():
+    goals = (Goal("ink", lambda state: state["pad"].any()), Goal("none", lambda state: not state["pad"].any()))
+    live = Explorer(
+        name="x", title="x", controls=[pad()], goals=goals,
+        draw=lambda state: f"<b>{state['pad'].any()}</b>", alt=lambda state: "Drawn.",
+    ).widget().explorer  # fmt: skip
+    (widget,) = parts(live.box, PadWidget)
+    widget.set_state({"pen_down": True, "pixels": memoryview(square().tobytes())})
+    assert "<b>True</b>" in live.drawing.value and live.goals.reached == [False, False]
+    widget.set_state({"pixels": memoryview(bytes(28 * 28))})
+    widget.set_state({"pen_down": False})
+    assert live.goals.reached == [False, True]
 
 
 def test_a_pad_starts_with_its_first_named_drawing_and_says_what_is_on_it():

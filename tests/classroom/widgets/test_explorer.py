@@ -185,6 +185,17 @@ def test_goals_are_ticked_when_they_are_reached_and_stay_so(explorer, calls):
     assert goals.reached == [True, True]
 
 
+def test_only_what_the_learner_sets_is_heard_of(explorer, page):
+    heard, touched = [], []
+    live = replace(explorer, heard=heard.append, steps={"slope": (1.0, 2.0)})
+    live.live(lambda: touched.append(True))
+    assert page and heard == touched == []
+    box = live.widget(lambda: touched.append(True))
+    parts(box, ipywidgets.FloatSlider)[0].value = 3.0
+    parts(box, ipywidgets.FloatSlider)[0].value = 2.0
+    assert [state["slope"] for state in heard] == [3.0, 2.0] and touched == [True]  # said once
+
+
 def test_a_page_without_a_kernel_names_the_goals(explorer, page):
     replace(explorer, goals=(Goal("steep & high", bool),)).live()
     assert page[0]["text/plain"].endswith("Can you get there? ○ steep & high")

@@ -60,6 +60,20 @@ def test_the_softmax_says_how_far_the_width_spreads_the_scores_and_when_it_is_sa
     assert "by its root, 8, and the division takes that back. " in divided and "saturated" not in divided
 
 
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ((1.2, 0.4, -0.3, -1.1, 0.0), "key 1 has the largest."),
+        ((0.3, 0.3, 0.3, 0.3, 0.3), "they are equal."),
+        ((0.1, 2.0, 0.1, 2.0, 0.1), "keys 2 and 4 have the largest."),
+        ((2.0, 2.0, 0.1, 2.0, 0.1), "keys 1, 2 and 4 have the largest."),
+    ],
+)
+def test_of_equal_weights_none_is_called_the_largest(scores, said):
+    state = {f"z{i}": score for i, score in enumerate(scores, start=1)}
+    assert f"; {said} d_k = 1 " in softmax_explorer().frame(state).alt
+
+
 def test_the_goals_of_the_softmax():
     explorer = softmax_explorer()
     assert reached(explorer) == [False, False, False]

@@ -91,6 +91,16 @@ def test_three_quarters_of_the_ink_can_go(draw):
     assert any(reached(draw, pad=wide, hidden=ink - {a, b})[2] for a in ink for b in ink)
 
 
+def test_of_a_picture_that_is_hidden_whole_no_digit_survives(draw, hide):
+    network = load_trained("vit_digits").model
+    blind = play.look(network, torch.ones(28, 28), ALL)
+    assert blind.sure > 0.1
+    sure = replace(blind, shares=torch.eye(10)[blind.digit])
+    assert not play.survives(play.Reading(raw=sure, whole=replace(sure, hidden=play.NOTHING), now=sure))
+    for picture in (play.NAME, *play.SCENES):
+        assert reached(hide, picture=picture, hidden=ALL) == [False, False, False]
+
+
 def test_two_digits_nearly_equal_is_judged_by_both_shares(draw):
     seen = play.look(load_trained("vit_digits").model, torch.zeros(28, 28))
 
