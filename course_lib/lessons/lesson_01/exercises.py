@@ -1,6 +1,7 @@
 """Lesson 01, Transfer learning: the tables of its exercises; each formula has a knob for what learners get wrong."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -22,16 +23,17 @@ def conv_size(
     first: int = 1,
     rounds: str = "down",
     reach: int = 0,
+    walks: str = "kernel inside",
 ) -> float:
     """floor((size + 2 padding - kernel) / stride) + 1."""
-    way = size + sides * padding - kernel + reach
+    way = size + sides * padding - (kernel if walks == "kernel inside" else 0) + reach
     steps = {"down": way // stride, "up": -(-way // stride), "not": way / stride}[rounds]
     return float(steps + first)
 
 
 def with_stride(draw: Draw) -> tuple[int, int, int, int]:
-    """A way of some threes and one more; the padding is so wide that none of its sides can be missed."""
-    kernel, padding = 2 * int(draw.integers(1, 4, 1)) + 1, int(draw.integers(7, 10, 1))
+    """A way of some threes and one more; padding and kernel are so wide that neither can be missed."""
+    kernel, padding = 2 * int(draw.integers(4, 7, 1)) + 1, int(draw.integers(7, 10, 1))
     return 3 * int(draw.integers(12, 20, 1)) + 1 + kernel - 2 * padding, kernel, 3, padding
 
 
@@ -60,6 +62,9 @@ not rounded: rounds='not'
 rounded up: rounds='up'
     The last step was counted although the kernel would hang over the border.
     > Only whole steps count: `//` rounds down.
+kernel not subtracted: walks='to the border'; first=0 | 1
+    The kernel's own width was not taken off: its far end would leave the border.
+    > From the first place to the last it walks `size + 2 * padding - kernel` pixels.
 kernel one too small: reach=1
     The kernel's way was taken one pixel too long.
     > From the first place to the last it walks `size + 2 * padding - kernel` pixels.
@@ -163,17 +168,31 @@ GOES_ON = Finding(
     "No weight moves, but a BatchNorm is still in training mode: each batch moves its mean and variance.",
     "`trunk.eval()` puts the trunk and all its parts into evaluation mode.",
 )
-MOVES = (LEARNS, GOES_ON, NOT_GIVEN_BACK)
+BY_BATCH = Finding(
+    "normalised by the batch",
+    "Nothing moves, but a BatchNorm still normalises by each batch's own mean and variance, not by its statistics: an "
+    "image's features depend on its batch.",
+    "In evaluation mode it uses the statistics that it has: `trunk.eval()`.",
+)
+MOVES = (LEARNS, GOES_ON, BY_BATCH, NOT_GIVEN_BACK)
 
 
 def holds_still(probe: Probe) -> list[Finding]:
-    """Whether a trunk with parts within parts holds still."""
+    """Whether a trunk with parts within parts holds still: it is asked, its modes are not looked at."""
     trunk = nn.Sequential(
         nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Sequential(nn.ReLU(), nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3))
     ).train()
+    images = 3 + probe.random(4, 1, 6, 6)
+    features = deepcopy(trunk).eval()(images)
     result = probe.call(trunk)
     found = [LEARNS] if any(parameter.requires_grad for parameter in trunk.parameters()) else []
-    found += [GOES_ON] if any(part.training for part in trunk.modules()) else []
+    before = deepcopy(trunk.state_dict())
+    by_batch = not torch.allclose(trunk(images), features, atol=1e-4)
+    names = [name for name in before if name.endswith(("running_mean", "running_var"))]
+    if any(not torch.equal(before[name], trunk.state_dict()[name]) for name in names):
+        found.append(GOES_ON)
+    elif by_batch:
+        found.append(BY_BATCH)
     return found or ([] if result is trunk else [NOT_GIVEN_BACK])
 
 
@@ -186,11 +205,13 @@ FREEZE = Task(
     wrong={
         LEARNS.misconception: ("parameter.requires_grad = False", "parameter.requires_grad = True"),
         GOES_ON.misconception: ("return trunk.eval()", "return trunk"),
+        BY_BATCH.misconception: ("trunk.eval()", "trunk.apply(lambda part: setattr(part, 'momentum', 0.0))"),
         NOT_GIVEN_BACK.misconception: ("return trunk.eval()", "trunk.eval()"),
     },
     minutes=4,
     text="`trunk` is a module with convolutions and BatchNorms in it, in training mode. Change it in place so that "
-    "training a head on top of it moves nothing in it: no weight, and no statistics of a BatchNorm. Return it.",
+    "training a head on top of it moves nothing in it: no weight, and no statistics of a BatchNorm. Each BatchNorm "
+    "normalises by these statistics, whatever else is in the batch. Return the trunk.",
     hints=(
         "Two things move: parameters, by their gradients, and the BatchNorms' statistics, by each batch.",
         "A parameter with `requires_grad = False` gets no gradient. And in which mode does a BatchNorm stand still?",

@@ -78,7 +78,7 @@ W_hh turned over: turned=True
     minutes=5,
     text="One step of Elman's network: $h_t = \\tanh(W_{ih} x_t + W_{hh} h_{t-1} + b)$. `x` is `(B, D)`, one input for "
     "each of B sequences; `h` is `(B, H)`, what was kept so far; `W_ih` is `(H, D)`, `W_hh` `(H, H)`, `b` `(H,)`. "
-    "Return the new state, `(B, H)`.",
+    "Return the new state, `(B, H)`. Stay in torch, so that gradients flow back, and change no input in place.",
     hints=(
         "How many numbers has one state, and which two products give so many?",
         "Inputs lie in rows: `x @ W_ih.T` is `(B, D)` times `(D, H)`.",

@@ -27,9 +27,10 @@ def lstm_step(
     reads: str = "both",
     gives: str = "h, c",
     cut: str = "last",
+    bias: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """(h_t, c_t) with c_t = f c + i g and h_t = o tanh(c_t)."""
-    a = x @ W_ih.T + b + (h @ W_hh.T if reads == "both" else 0)
+    a = x @ W_ih.T + bias * b + (h @ W_hh.T if reads == "both" else 0)
     parts = [a[:, k::4] for k in range(4)] if cut == "every fourth" else a.chunk(4, dim=-1)
     part = dict(zip(rows, parts, strict=True))
     squash = torch.sigmoid if gates == "sigmoid" else torch.tanh
@@ -54,7 +55,7 @@ LSTM_STEP = Task(
     reference=lstm_step,
     cases=(Case("the new output and the new cell", one_step),),
     mistakes=mistakes(r"""
-gates taken from the wrong rows: rows='figo' | 'ifog' | 'fiog' | 'iofg'
+gates taken from the wrong rows: rows='figo' | 'ifog' | 'fiog' | 'iofg' | 'igfo' | 'iogf' | 'gfio' | 'ofgi'
     The four parts of the sum have been mixed up.
     > Their rows stand in the order i, f, g, o: `i, f, g, o = a.chunk(4, dim=-1)`.
 cut across: cut='every fourth'
@@ -90,6 +91,9 @@ gates without sigmoid: gates='tanh'
 state before left out: reads='x'
     The gates do not see the output of the step before.
     > Two products are added: `x @ W_ih.T` and `h @ W_hh.T`.
+bias left out: bias=False
+    The bias is missing.
+    > `b` is added once to the sum of both products.
 cell and output exchanged: gives='c, h'
     The cell came first.
     > Return `h, c`, in this order.
@@ -131,14 +135,21 @@ def forget_backward(
     slope: str = "f (1 - f)",
     cell: str = "before",
     highway: str = "f",
+    gated: bool = True,
+    gives: str = "gate, cell",
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the forget gate's sum a_f and of c_{t-1}, from those of h_t and c_t."""
-    through = dh * o * {"slope": 1 - c.tanh() ** 2, "no slope": 1, "tanh": c.tanh(), "no root": 1 - c**2}[shown]
+    through = (
+        dh
+        * (o if gated else 1)
+        * {"slope": 1 - c.tanh() ** 2, "no slope": 1, "tanh": c.tanh(), "no root": 1 - c**2}[shown]
+    )
     arrived = {"both": dc + through, "later": dc, "shown": through}[paths]
     bend = {"f (1 - f)": f * (1 - f), "f": f, "none": torch.ones_like(f), "1 - f ** 2": 1 - f**2}[slope]
     da = arrived * (c_before if cell == "before" else c) * bend
     back = {"f": f, "none": torch.ones_like(f), "dc alone": f}[highway]
-    return da, (dc if highway == "dc alone" else arrived) * back
+    pair = da, (dc if highway == "dc alone" else arrived) * back
+    return pair if gives == "gate, cell" else pair[::-1]
 
 
 def a_step_back(draw: Draw) -> tuple[Tensor, ...]:
@@ -169,6 +180,12 @@ slope of the sigmoid missing: slope='none' | 'f' | '1 - f ** 2'
 the cell after in place of the cell before: cell='after'
     The gate's gradient was made with the new cell.
     > In $c_t = f \odot c_{t-1} + i \odot g$ the gate meets $c_{t-1}$.
+output gate left out: gated=False
+    What came from h has not met the output gate on its way to the cell.
+    > $h_t = o \odot \tanh(c_t)$: the derivative in $c_t$ has the factor $o$.
+gradients exchanged: gives='cell, gate'
+    The gradient of $c_{t-1}$ came first.
+    > First that of $a_f$, then that of $c_{t-1}$.
 highway without its gate: highway='none'
     The cell before got the gradient whole.
     > It is multiplied by $f$, as the cell itself was.
@@ -336,8 +353,10 @@ def gru_step(
     reset: str = "after",
     update: str = "z keeps",
     proposal: str = "tanh",
+    biases: str = "both",
 ) -> Tensor:
     """(1 - z) n + z h."""
+    b_ih, b_hh = b_ih * (biases in ("both", "b_ih")), b_hh * (biases in ("both", "b_hh"))
     read = dict(zip(rows, (x @ W_ih.T + b_ih).chunk(3, dim=-1), strict=True))
     kept = dict(zip(rows, (h @ W_hh.T + b_hh).chunk(3, dim=-1), strict=True))
     U, v = (dict(zip(rows, whole.chunk(3), strict=True))["n"] for whole in (W_hh, b_hh))
@@ -381,6 +400,9 @@ reset before the product: reset='before'
 bias outside of the reset: reset='not the bias'
     The bias of $U_n h$ was added behind the reset gate.
     > $r \odot (U_n h + b_{hn})$: the bias belongs inside.
+bias left out: biases='b_ih' | 'b_hh' | 'none'
+    One of the two biases is missing, or both are.
+    > `x @ W_ih.T + b_ih`, and `h @ W_hh.T + b_hh`.
 reset gate left out: reset='none'
     The reset gate makes no difference.
     > It multiplies $U_n h + b_{hn}$ in the proposal.

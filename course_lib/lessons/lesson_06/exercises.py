@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from course_lib.generation.protocol import LanguageModel
 from course_lib.tasks import Case, Draw, Finding, Task, gradients, mistakes
+from course_lib.tasks.core import Probe
 
 Layer = Callable[[Tensor], Tensor]
 
@@ -57,6 +59,23 @@ def sublayers(draw: Draw, *, count: int) -> tuple[Tensor, list[Layer], list[Laye
     )
 
 
+IN_PLACE = Finding(
+    "x changed in place",
+    "Your code changes x in place, and the norm still needs the old x for its gradient: training stops with an error.",
+    "Write `x = x + ...`, which makes a new tensor. A copy at the beginning does not help.",
+)
+
+
+def gradients_of_block(task: Task, probe: Probe) -> list[Finding]:
+    """As for all tasks; torch's error about a change in place is told as what it is."""
+    try:
+        return gradients.run(task, probe)
+    except RuntimeError as error:
+        if "inplace operation" not in str(error):
+            raise
+        return [IN_PLACE]
+
+
 BLOCK = Task(
     name="block",
     title="A pre-norm block",
@@ -95,7 +114,7 @@ stops too early: most=1 | 2
     Not all sublayers have been at work.
     > Does your `return` stand inside the loop? Is the number of sublayers written into your code?
 """),
-    also=(gradients,),
+    also=(replace(gradients, detects=(*gradients.detects, IN_PLACE.misconception), run=gradients_of_block),),
     minutes=6,
     text="Write the block of a Transformer from parts that are there: `sublayers` is a list of functions (attention "
     "and MLP in an encoder; a decoder has three), `norms` a list with a layer norm for each. Pre-norm: "
@@ -213,10 +232,11 @@ def smoothed_loss(
     """-sum_k q'(k) log p(k) with q'(k) = (1 - eps) [k = y] + eps / V: the mean over the real words."""
     eps, V = smoothing, logits.shape[-1]
     readings = {"log": logits.log_softmax, "unstable": lambda axis: logits.softmax(axis).log()}
+    readings["overflow"] = lambda axis: (logits.exp() / logits.exp().sum(axis, keepdim=True)).log()
     log_p = (readings | {"p": logits.softmax, "logits": lambda axis: logits})[read](axis)
     picked, summed = log_p.gather(-1, targets[..., None])[..., 0], log_p.sum(dim=-1)
     own = {"1 - eps": 1 - eps, "1": 1.0}[share]
-    rests = {"all": eps * summed / V, "none": 0 * summed, "others": eps * (summed - picked) / (V - 1)}
+    rests = {"all": eps * summed / V, "none": torch.zeros_like(summed), "others": eps * (summed - picked) / (V - 1)}
     losses = sign * (own * picked + rests[spread])
     if over == "sentences":
         return ((losses * real).sum(dim=1) / real.sum(dim=1)).mean()
@@ -237,7 +257,7 @@ def sentences(draw: Draw, *, large: float = 1.0) -> tuple[Tensor, Tensor, float,
 LARGE = Finding(
     "large scores do harm",
     "With small scores the result is right, with scores of some thousands it is not.",
-    "The logarithm of a softmax that has come out as 0 is minus infinity: `log_softmax` takes both steps at once.",
+    "The exponential of 1000 is infinite, and the logarithm of 0 minus infinity: `log_softmax` avoids both.",
 )
 SMOOTHED_LOSS = Task(
     name="smoothed_loss",
@@ -288,9 +308,9 @@ softmax over the wrong axis: axis=0 | 1
 sign forgotten: sign=1
     The loss is negative: more of it would be better.
     > A logarithm of a probability is never positive; the loss is minus that.
-large scores do harm: read='unstable'
+large scores do harm: read='unstable' | 'overflow'
     With small scores the result is right, with scores of some thousands it is not.
-    > The logarithm of 0 is minus infinity: `log_softmax` takes both steps at once.
+    > The exponential of 1000 is infinite, and the logarithm of 0 minus infinity: `log_softmax` avoids both.
 """),
     also=(gradients,),
     forbids=(
@@ -375,11 +395,12 @@ def beams(draw: Draw, *, over: bool = True) -> tuple[Tensor, Tensor, Tensor, Ten
 
 
 def first(draw: Draw) -> tuple[Tensor, Tensor, Tensor, Tensor, float]:
-    """The first step: all beams are alike, so that only one of them counts."""
+    """The first step: all beams are alike, so that only one of them counts, and it has words enough for all."""
     _, lengths, ended, log_probs, penalty = beams(draw, over=False)
-    totals = torch.full(lengths.shape, -math.inf)
+    N = min(log_probs.shape)  # of fewer words than beams some would be picked at -inf, in any order
+    totals = torch.full((N,), -math.inf)
     totals[0] = 0.0
-    return totals, 0 * lengths, ended, log_probs[:1].expand_as(log_probs), penalty
+    return totals, 0 * lengths[:N], ended[:N], log_probs[:1].repeat(N, 1), penalty
 
 
 BEAM_STEP = Task(

@@ -250,8 +250,20 @@ def longest_match(
     return pieces
 
 
+def with_shorter_pieces(word: str, vocabulary: set[str], done: int = 0) -> list[str]:
+    """Pieces for the whole rest, however they must be chosen; none if there are none."""
+    for end in range(len(word), done, -1):
+        piece = "##" * (done > 0) + word[done:end]
+        rest = with_shorter_pieces(word, vocabulary, end) if piece in vocabulary else []
+        if piece in vocabulary and (rest or end == len(word)):
+            return [piece, *rest]
+    return []
+
+
 def from_the_end(word: str, vocabulary: set[str], *, search: str = "longest", **others: str) -> list[str]:
-    """The same, or with the longest piece at the end first."""
+    """The same, or with the longest piece at the end first, or with shorter pieces where the rest has none."""
+    if search == "goes back":
+        return with_shorter_pieces(word, vocabulary) or ["[UNK]"]
     if search != "from the end":
         return longest_match(word, vocabulary, search=search, **others)
     pieces = []
@@ -280,6 +292,20 @@ def word_and_pieces(draw: Draw, *, known: str = "letters") -> tuple[str, set[str
     return word, vocabulary
 
 
+def dead_end(draw: Draw) -> tuple[str, set[str]]:
+    """A word whose longest first piece leaves a rest without a piece, and whose shorter one would not."""
+    word = "".join("abcdefgh"[i] for i in torch.randperm(8, generator=draw.generator).tolist())
+    k = draw.integers(3, 6, 1).item()
+    return word, {
+        "[UNK]",
+        word[:k],
+        word[: k - 1],
+        f"##{word[k - 1 :]}",
+        f"##{word[k - 1 : k + 1]}",
+        f"##{word[k - 2 :]}",
+    }
+
+
 LONGEST_MATCH = Task(
     name="longest_match",
     title="WordPiece: the longest piece that fits",
@@ -289,6 +315,7 @@ LONGEST_MATCH = Task(
         Case("the longest piece, then the longest of the rest", word_and_pieces),
         Case("a word of the vocabulary stays whole", lambda draw: word_and_pieces(draw, known="whole")),
         Case("a rest that has no piece", lambda draw: word_and_pieces(draw, known="strange")),
+        Case("what is cut off stays cut off", dead_end),
     ),
     mistakes=mistakes(r"""
 shortest piece first: search='shortest'
@@ -300,6 +327,9 @@ cut from the end: search='from the end'
 single letters never tried: search='no letters'
     A piece of one letter is not found.
     > `range(a, b, -1)` stops before `b`: the last end to be tried is one behind the start.
+goes back to shorter pieces: search='goes back'
+    Where the rest has no piece, a shorter piece was taken before it.
+    > WordPiece never goes back: each time the longest piece, and if the rest has none, the word is unknown.
 no ## inside of a word: sign='never'
     Pieces inside of a word are looked up and returned without ##.
     > `ing` begins a word and `##ing` goes on with one: two pieces. Put ## before every piece but the first.
@@ -325,7 +355,8 @@ strange letters left out: lost='skipped' | 'dropped'
     minutes=8,
     text="Cut one word as WordPiece does: take the **longest** piece of the vocabulary with which the word begins, "
     "then the longest with which the rest begins, until nothing is left. Pieces inside of a word are written with "
-    "`##` in front, in the vocabulary and in the result. If some rest has no piece at all, the whole word is unknown. "
+    "`##` in front, in the vocabulary and in the result. If some rest has no piece at all, the whole word is unknown, "
+    "even where a shorter piece before it would have helped. "
     "`vocabulary` is a set of texts; return a list: `playing` becomes `['play', '##ing']`, an unknown word "
     "`['[UNK]']`.",
     hints=(
@@ -482,7 +513,13 @@ def my_pack_pair(first, second, start, end, max_length):
 
 
 def mean_pooling(
-    features: Tensor, valid: Tensor, *, read: str = "mean", counted: str = "real", empty: str = "zeros"
+    features: Tensor,
+    valid: Tensor,
+    *,
+    read: str = "mean",
+    counted: str = "real",
+    empty: str = "zeros",
+    hides: str = "fills",
 ) -> Tensor:
     """The mean over the real tokens."""
     kept = {"real": valid, "padding": ~valid, "all": valid | ~valid, "zeroed": valid, "longest": valid}[counted]
@@ -496,15 +533,16 @@ def mean_pooling(
         count = 1
     elif empty == "zeros" and isinstance(count, Tensor):
         count = count.clamp(min=1)
-    return features.where(kept, 0.0).sum(1) / count
+    return (features * kept if hides == "times" else features.where(kept, 0.0)).sum(1) / count
 
 
-def padded(draw: Draw, *, empty: bool = False) -> tuple[Tensor, Tensor]:
-    """Features with real numbers in the padding, too: sentences of several lengths, one of them without any token."""
+def padded(draw: Draw, *, empty: bool = False, wild: bool = False) -> tuple[Tensor, Tensor]:
+    """Features of sentences of several lengths, in the padding numbers or infinity; one may have no token."""
     B, T, D = draw.sizes(3, 3, 9)
     lengths = draw.integers(1, T, B)
     lengths[-1] = 0 if empty else 1
-    return draw(B, T, D) + 2, torch.arange(T) < lengths[:, None]
+    features, valid = draw(B, T, D) + 2, torch.arange(T) < lengths[:, None]
+    return features.masked_fill(~valid[..., None], torch.inf) if wild else features, valid
 
 
 MEAN_POOLING = Task(
@@ -515,8 +553,12 @@ MEAN_POOLING = Task(
     cases=(
         Case("the mean over the real tokens", padded),
         Case("a row without tokens gets zeros", lambda draw: padded(draw, empty=True)),
+        Case("infinity in the padding does no harm", lambda draw: padded(draw, wild=True)),
     ),
     mistakes=mistakes(r"""
+padding multiplied by zero: hides='times'
+    The padding was multiplied by 0, and 0 times infinity, or NaN, is NaN.
+    > Fill it with zeros: `features.masked_fill(~valid[:, :, None], 0.0)`.
 padding is in the mean: counted='all'
     The mean runs over the padding, too: a sentence's vector depends on the others in its batch.
     > Only the tokens at which `valid` is True count.
@@ -547,7 +589,8 @@ NaN for a row without tokens: empty='nan'
     stretch=True,
     text="Turn the vectors of a sentence's tokens into one: their mean. `features` has shape `(B, T, D)`; sentences "
     "of different lengths were filled up with padding, and `valid`, `(B, T)`, is `True` at real tokens. Whatever "
-    "stands in the padding must not count. The result has shape `(B, D)`; a row without any real token gets zeros.",
+    "stands in the padding, NaN or infinity included, must not count. The result has shape `(B, D)`; a row without any "
+    "real token gets zeros.",
     hints=(
         "A mean is a sum divided by a number. For both, ask which tokens belong to it.",
         "`valid[:, :, None]` has shape `(B, T, 1)` and fits the features: set what is not real to zero, then sum over "

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.layers.transformer import FeedForward, MultiHeadAttention
-from course_lib.tasks import Case, Draw, Finding, Task, gradients, mistakes
-from course_lib.tasks.attention import SCALE_MISTAKES, WRONG_AXIS, attention
+from course_lib.tasks import Case, Check, Draw, Finding, Task, gradients, mistakes
+from course_lib.tasks.attention import MASK_MISTAKES, SCALE_MISTAKES, WRONG_AXIS, attention
+from course_lib.tasks.core import Probe
 
 # shifted_loss -----------------------------------------------------------------------------------------------
 
@@ -23,6 +24,7 @@ def shifted_loss(
     log: str = "of softmax",
     total: str = "mean",
     sign: int = -1,
+    unit: str = "nats",
 ) -> Tensor:
     """-log p(token t+1 | tokens up to t), the mean over all places but the last."""
     logits, targets = {
@@ -31,6 +33,7 @@ def shifted_loss(
         "back": (logits[:, 1:], tokens[:, :-1]),
         "two": (logits[:, :-2], tokens[:, 2:]),
         "round": (logits, tokens.roll(-1, dims=1)),
+        "flattened": (logits.flatten(0, 1)[None, :-1], tokens.flatten()[None, 1:]),
     }[shift]
     if laid == "reshaped":
         logits = logits.reshape(len(logits), logits.shape[2], logits.shape[1]).mT
@@ -42,7 +45,7 @@ def shifted_loss(
         "in two steps": lambda: logits.softmax(axis).log(),
         "by hand": lambda: (logits.exp() / logits.exp().sum(axis, keepdim=True)).log(),
     }[log]()
-    losses = sign * shares.gather(2, targets[:, :, None]).squeeze(2)
+    losses = sign * shares.gather(2, targets[:, :, None]).squeeze(2) / (math.log(2) if unit == "bits" else 1)
     return losses.sum() / {"mean": losses.numel(), "sum": 1, "rows": len(losses), "all T": tokens.numel()}[total]
 
 
@@ -74,6 +77,9 @@ shifted by two: shift='two'
 the last place is scored with the first token: shift='round'
     The last logits are compared with the first token of the row.
     > `roll` goes round in a circle. Nothing is known of the token behind the last: leave that place out.
+flattened before the shift: shift='flattened'
+    The rows were joined before the shift: a row's last logits are compared with the next row's first token.
+    > Shift first, `logits[:, :-1]` and `tokens[:, 1:]`, then flatten.
 softmax over the wrong axis: axis=1 | 0
     The probabilities do not sum to one over the vocabulary.
     > The vocabulary is the last axis of the logits.
@@ -92,6 +98,9 @@ missing softmax: log='raw'
 logarithm of zero: log='in two steps' | 'by hand'
     With logits of some hundreds the loss is infinite or NaN: a probability has become 0 before its logarithm was taken.
     > `log_softmax` takes both in one step, and no number gets lost; `cross_entropy` does the same.
+bits in place of nats: unit='bits'
+    The loss is in bits: the logarithm has base 2, or the result was divided by ln 2.
+    > In nats: the natural logarithm, `torch.log`, as it comes.
 sum in place of a mean: total='sum' | 'rows'
     The losses are added up: the result grows with the number of places.
     > Take the mean over all rows and all T-1 places that are scored.
@@ -160,16 +169,21 @@ def drawn(module: nn.Module, draw: Draw) -> nn.Module:
     return module.requires_grad_(False)
 
 
+def for_pairs(attn: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The same attention, for a mask (T, T) of pairs of tokens, too."""
+
+    def look(h: Tensor, *, mask: Tensor | None = None) -> Tensor:
+        return attn(h, mask=mask[None, None] if mask is not None and mask.ndim == 2 else mask)
+
+    return look
+
+
 def sublayers(draw: Draw) -> tuple[Tensor, nn.Module, Callable, nn.Module, nn.Module]:
     """Vectors of drawn sizes, and the four parts of a block for them."""
     B, T, d = draw.sizes(3, 2, 7)
     heads = draw.integers(1, 4, 1).item()
     D = heads * d
-    layer = drawn(MultiHeadAttention(D, heads), draw)
-
-    def attn(h: Tensor, *, mask: Tensor | None = None) -> Tensor:
-        return layer(h, mask=mask)
-
+    attn = for_pairs(drawn(MultiHeadAttention(D, heads), draw))
     norm1, norm2 = (drawn(nn.LayerNorm(D), draw) for _ in range(2))
     return 3 * draw(B, T, D), norm1, attn, norm2, drawn(FeedForward(D, 2 * D, activation="gelu_tanh"), draw)
 
@@ -288,6 +302,26 @@ ANOTHER_SET = Finding(
     "Other tokens are left than those of the nucleus.",
     "Sort one row by hand, add up its probabilities from the largest on, and stop as soon as the sum is p or more.",
 )
+TIES_KEPT = Finding(
+    "all of equally likely tokens kept",
+    "Of equally likely tokens more are left than are needed to reach p.",
+    "A threshold cannot tell them apart: decide for places in the sorted row, and bring that mask back.",
+)
+
+
+def fewest_of_equals(probe: Probe) -> list[Finding]:
+    """Of tokens that are equally likely any will do, but no more than are needed."""
+    logits = torch.tensor([[2.0, 1, 1, 1, 1, 0], [0, 3, 0, 3, 3, 0]])
+    actual = probe.tensor(logits, 0.5, shape=logits.shape, finite=False)
+    kept, needed = actual.isfinite(), torch.tensor([[2, 1], [3, 3]])  # the two likeliest of each row
+    if not torch.equal(actual[kept], logits[kept]):
+        return [ANOTHER_SET]
+    found = [row[some].sort(descending=True).values for row, some in zip(logits, kept, strict=True)]
+    if all(row.tolist() == right for row, right in zip(found, needed.tolist(), strict=True)):
+        return []
+    return [TIES_KEPT if all(len(row) >= 2 for row in found) else ANOTHER_SET]
+
+
 TOP_P = Task(
     name="top_p",
     title="The nucleus",
@@ -333,8 +367,16 @@ probabilities returned: gives='shares' | 'cut'
     The result holds probabilities.
     > Logits in, logits out: -inf where a token is left out, and the others as they were.
 """),
+    checks=(
+        Check(
+            name="of equally likely tokens no more than are needed",
+            detects=(TIES_KEPT.misconception, ANOTHER_SET.misconception),
+            run=fewest_of_equals,
+        ),
+    ),
     minutes=8,
-    text="Keep the **nucleus**: the fewest tokens whose probabilities sum to `p` or more, the likeliest first. "
+    text="Keep the **nucleus**: the fewest tokens whose probabilities sum to `p` or more, the likeliest first, of "
+    "equally likely ones any. "
     "`logits` has shape `(..., V)`, one distribution in each row. The result has the same shape: the logits of the "
     "nucleus as they were, and `-inf` everywhere else.",
     hints=(
@@ -400,6 +442,7 @@ CACHED_STEP = Task(
     ),
     mistakes=SCALE_MISTAKES
     + WRONG_AXIS
+    + tuple(one for one in MASK_MISTAKES if one.name in ("mask after the softmax", "hidden scores set to zero"))
     + mistakes(r"""
 cache ignored: of='new'
     Only the new tokens are read.

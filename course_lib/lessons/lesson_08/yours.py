@@ -15,6 +15,7 @@ from course_lib.functional.cost import count_flops
 from course_lib.functional.metrics import bits_per_byte
 from course_lib.generation import likeliest, sample, stream
 from course_lib.generation.stepwise import Choice
+from course_lib.lessons.lesson_08.exercises import for_pairs
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.text.tokenizer import Tokenizer
 from course_lib.training.batches import text_windows
@@ -34,7 +35,7 @@ def through(model: GPT, way: Callable[..., Tensor]) -> GPT:
 def _forward(block: nn.Module, own: Callable[..., Tensor], way: Callable[..., Tensor], x: Tensor, *, cache=None, **how):
     if cache is not None:
         return own(block, x, cache=cache, **how)
-    return way(x, block.norm1, block.attn, block.norm2, block.ffn)
+    return way(x, block.norm1, for_pairs(block.attn), block.norm2, block.ffn)
 
 
 def cached_through(model: GPT, step: Callable[..., Tensor]) -> GPT:

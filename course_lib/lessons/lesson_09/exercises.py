@@ -279,7 +279,7 @@ smallest measured: by='smallest measured'
     hints=(
         "A least-squares problem: a matrix with the columns u², u and 1, and the losses on the right.",
         "`torch.linalg.lstsq(columns, losses[:, None]).solution` has p, q, r.",
-        "Lowest where the derivative is 0. Then back from u to N. Take `.double()`: u² is large.",
+        "Lowest where the derivative is 0. Then back from u to N. (`.double()` keeps digits that u² would cost.)",
     ),
     solution="""
 def my_best_size(parameters, losses):

@@ -81,19 +81,24 @@ def my_pair_loss(chosen, rejected):
 
 def token_rewards(
     scores: Tensor, log_probs: Tensor, reference: Tensor, valid: Tensor, beta: float, *, turned: bool = False,
-    penalty: str = "weighted", paid: str = "last valid", behind: bool = False,
+    penalty: str = "weighted", paid: str = "last valid", behind: bool = False, scaled: str = "penalty",
 ) -> Tensor:  # fmt: skip
     """-beta ln(pi / pi_ref) for each token, and the score on the last one that counts."""
     gap = reference - log_probs if turned else log_probs - reference
-    weight = {"weighted": beta, "not weighted": 1.0, "divided": 1 / max(beta, 1e-9), "none": 0.0}[penalty]
-    cost = -weight * gap
+    weight = {"not weighted": 1.0, "divided": 1 / max(beta, 1e-9), "none": 0.0}.get(penalty, beta)
+    cost = -weight * {"k3": (-gap).exp() - 1 + gap, "squared": gap.square() / 2}.get(penalty, gap)
+    if penalty in ("beta pi", "no brackets"):
+        cost = -beta * log_probs + (reference if penalty == "beta pi" else -reference)
+    scores = beta * scores if scaled == "everything" else scores
     ends = F.one_hot(valid.sum(dim=1) - 1, valid.shape[1])
     where = {
         "last valid": ends,
         "last": F.one_hot(torch.tensor([valid.shape[1] - 1] * len(valid)), valid.shape[1]),
         "first": F.one_hot(torch.tensor([0] * len(valid)), valid.shape[1]),
         "every": torch.ones_like(ends),
-    }[paid.removesuffix(", cut off")]
+    }[paid.removesuffix(", cut off").removesuffix(", bare")]
+    if paid == "last, bare":
+        return cost * valid + scores[:, None] * where
     found = cost + scores[:, None] * where
     return found if behind else found * (valid | (where.bool() if paid == "last" else False))
 
@@ -126,7 +131,16 @@ divided by beta: penalty='divided'
 no penalty: penalty='none'
     Nothing is taken off for going away from the reference.
     > `log_probs - reference` is $\ln(\pi / \pi_{ref})$ of each token.
-paid at the last place: paid='last' | 'last, cut off'
+the score scaled, too: scaled='everything'
+    The score is multiplied by `beta`, like the penalty.
+    > `beta` belongs to the penalty alone.
+beta on one logarithm only: penalty='beta pi' | 'no brackets'
+    Only one of the two logarithms is multiplied by `beta`.
+    > $\beta$ times their difference: mind the brackets.
+an estimate of the divergence: penalty='k3' | 'squared'
+    The penalty is an estimate of the KL divergence that is never negative.
+    > $-\beta \ln(\pi / \pi_{ref})$ itself, which has either sign.
+paid at the last place: paid='last' | 'last, cut off' | 'last, bare'
     The score is paid at the last *place*, where most answers have ended long before.
     > The last token that counts stands at `valid.sum(dim=1) - 1`.
 paid at the first token: paid='first'
@@ -349,13 +363,18 @@ def my_clipped(log_probs, old, advantage, clip):
 def direct_loss(
     chosen: Tensor, rejected: Tensor, reference_chosen: Tensor, reference_rejected: Tensor, beta: float, *,
     referred: str = "both", weight: str = "times", turned: bool = False, sign: float = -1.0, log: bool = True,
+    reduce: str = "mean",
 ) -> Tensor:  # fmt: skip
     """-ln sigmoid of the difference of implicit rewards, on average."""
     won = chosen - (reference_chosen if referred in ("both", "chosen") else 0)
     lost = rejected - (reference_rejected if referred in ("both", "rejected") else 0)
-    scale = {"times": beta, "none": 1.0, "divided": 1 / beta}[weight]
+    scale = {"times": beta, "divided": 1 / beta}.get(weight, 1.0)
+    if weight == "of the policy":
+        won, lost = won + (beta - 1) * chosen, lost + (beta - 1) * rejected
+    won, lost = won * (beta if weight == "of one" else 1), lost * (beta if weight == "of the other" else 1)
     gap = scale * (lost - won if turned else won - lost)
-    return sign * (F.logsigmoid(gap) if log else gap.sigmoid()).mean()
+    terms = (F.logsigmoid(gap) if log else gap.sigmoid()) * (beta if weight == "of the loss" else 1)
+    return sign * (terms.mean() if reduce == "mean" else terms.sum())
 
 
 def four_logs(draw: Draw) -> tuple[Tensor, Tensor, Tensor, Tensor, float]:
@@ -384,7 +403,7 @@ DIRECT_LOSS = Task(
     ),
     mistakes=mistakes(r"""
 no reference: referred='none'
-    The reference is missing: the reward is how likely the answer is, not how much likelier it has *become*.
+    The reference is missing, or cancels: the reward is how likely the answer is, not how much likelier it has *become*.
     > $\beta (\ln \pi(y) - \ln \pi_{ref}(y))$ for each of the two.
 one reference only: referred='chosen' | 'rejected'
     Only one of the two answers is compared with the reference.
@@ -395,6 +414,12 @@ beta forgotten: weight='none'
 divided by beta: weight='divided'
     You divided by `beta`.
     > Times.
+beta in the wrong place: weight='of the policy' | 'of one' | 'of the other' | 'of the loss'
+    `beta` multiplies only a part of the difference, or the loss in place of the rewards.
+    > $\beta (\ln \pi - \ln \pi_{ref})$ is the reward of each answer: mind the brackets.
+sum instead of mean: reduce='sum'
+    The losses were added up.
+    > Take their mean over the pairs.
 winner and loser exchanged: turned=True
     The difference has the wrong sign: the rejected answer is learned.
     > What the chosen one gained, less what the rejected one gained.
@@ -432,8 +457,9 @@ def best_policy(
     sums: bool = True, gives: str = "policy",
 ) -> Tensor:  # fmt: skip
     """pi* = p exp(r / beta) / Z: Rafailov et al. 2023, eq. (4)."""
-    scaled = {"divided": rewards / beta, "times": rewards * beta, "none": rewards}[weight]
-    logits = scaled + (probabilities.log() if prior else 0)
+    scaled = {"times": rewards * beta, "none": rewards}.get(weight, rewards / beta)
+    known = probabilities if weight == "no logarithm" else probabilities.log() / (beta if weight == "of all" else 1)
+    logits = scaled + (known if prior else 0)
     if gives == "greedy":
         return F.one_hot(logits.argmax(), len(logits)).to(logits.dtype)
     return logits.softmax(dim=0) if sums else logits.exp()
@@ -460,6 +486,12 @@ times beta: weight='times'
 beta forgotten: weight='none'
     `beta` makes no difference.
     > $e^{r / \beta}$.
+everything divided by beta: weight='of all'
+    The logarithm of the reference is divided by `beta`, too.
+    > $\ln \pi_{ref} + r / \beta$: mind the brackets.
+no logarithm of the reference: weight='no logarithm'
+    The reference's probabilities themselves went into the exponential.
+    > Their logarithm: $e^{\ln \pi_{ref}} = \pi_{ref}$.
 reference forgotten: prior=False
     What the reference found likely does not count.
     > $\pi^* \propto \pi_{ref} \, e^{r / \beta}$.

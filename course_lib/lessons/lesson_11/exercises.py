@@ -91,7 +91,7 @@ PATCHIFY = Task(
     ),
     mistakes=LAYOUT,
     also=(gradients,),
-    forbids=("unfold", "patchify"),
+    forbids=("patchify",),
     minutes=6,
     text="`image` is `(B, C, H, W)`; H and W are multiples of `patch_size`, p for short. Return `(B, N, p p C)`: the N "
     "patches row by row, and of each patch all numbers: its pixels row by row, the C channels of a pixel side by side.",
@@ -121,7 +121,7 @@ UNPATCHIFY = Task(
     ),
     mistakes=LAYOUT,
     also=(gradients,),
-    forbids=("fold", "unpatchify"),
+    forbids=("unpatchify",),
     minutes=4,
     text="Put the picture together again: `patches` of shape `(B, N, p p C)`, as they were cut above, become "
     "`(B, C, height, width)`.",

@@ -21,15 +21,18 @@ def in_windows(
     back: str = "in blocks",
     windows: str = "b i j",
     places: str = "m n",
+    calls: str = "one",
 ) -> Tensor:
     """The map after `work` on its windows."""
     B, H, W, D = x.shape
     axes = {"b": B, "i": H // size, "j": W // size, "m": size, "n": size}
     there, here = f"({windows}) ({places}) d", "b (i m) (j n) d"
-    if cut == "in blocks":
-        done = work(rearrange(x, f"{here} -> {there}", m=size, n=size))
+    pieces = rearrange(x, f"{here} -> {there}", m=size, n=size) if cut == "in blocks" else x.reshape(-1, size**2, D)
+    if calls == "for each place":
+        done = torch.stack([work(some) for some in pieces.unflatten(0, (B, -1)).unbind(1)], dim=1).flatten(0, 1)
     else:
-        done = work(x.reshape(-1, size**2, D))
+        at_once = {"one": len(pieces), "for each window": 1, "for each picture": len(pieces) // B}[calls]
+        done = torch.cat([work(some) for some in pieces.split(at_once)])
     if back == "columns":
         there = there.replace("i j", "j i")
     return done.reshape(x.shape) if back == "as it lies" else rearrange(done, f"{there} -> {here}", **axes)
@@ -78,6 +81,9 @@ windows counted down the columns: windows='b j i'
 pictures behind the windows: windows='i j b'
     The first windows of all pictures come first, then the second ones.
     > All windows of the first picture come first: the axis of the batch stays in front when axes are joined.
+work called several times: calls='for each window' | 'for each picture' | 'for each place'
+    `work` was called several times, with some of the windows each time.
+    > Give it all windows at once, those of all pictures: `(B nW, M2, D)`.
 places turned within a window: places='n m'
     Within a window the places were listed column by column.
     > Row by row: in `(B, H/M, W/M, M, M, D)` the row within a window stands before the column.
@@ -129,13 +135,19 @@ def shift_mask(
 
     down, across = came_around(height)[:, None], came_around(width)
     region = {"both": 2 * down + across, "added": down + across}.get(axes)
-    if region is None:
+    if axes == "distance":  # each place's own number; what they say is made of it below
+        region = torch.arange(height * width).view(height, width)
+    elif region is None:
         region = (down if axes == "rows" else across).expand(height, width)
     if cut != "as it lies":
         windows = "(i j)" if cut == "in blocks" else "(j i)"
         region = rearrange(region, f"(i m) (j n) -> {windows} (m n)", m=size, n=size)
     region = region.reshape(-1, size**2)
     together = region[:, :, None] == region[:, None, :]
+    if axes == "distance":
+        rows, columns = (region // width + shift) % height, (region % width + shift) % width
+        apart = [(part[:, :, None] - part[:, None, :]).abs() for part in (rows, columns)]
+        together = (apart[0] < size) & (apart[1] < size)
     return together if gives == "visible" else ~together
 
 
@@ -146,6 +158,12 @@ def sizes_and_shift(draw: Draw, *, shift: int | None = None) -> tuple[int, int, 
     return rows * size, columns * size, size, 1 + (size > 4 and draw(1).item() > 0) if shift is None else shift
 
 
+def one_window_high(draw: Draw) -> tuple[int, int, int, int]:
+    """Sizes with which the rows that came around share their window with all others."""
+    _, width, size, shift = sizes_and_shift(draw)
+    return size, width, size, shift
+
+
 SHIFT_MASK = Task(
     name="shift_mask",
     title="Who may look at whom after the shift",
@@ -154,8 +172,12 @@ SHIFT_MASK = Task(
     cases=(
         Case("places of a window attend to each other where they were neighbours before", sizes_and_shift),
         Case("without a shift everyone in a window may attend", lambda draw: sizes_and_shift(draw, shift=0)),
+        Case("a map that is one window high", one_window_high),
     ),
     mistakes=mistakes(r"""
+judged by the distance: axes='distance'
+    Two places may attend where their old rows and columns differ by less than `size`.
+    > In a map that is one window high all rows do, and yet some of them came around: number the regions.
 no mask at all: border='none'
     All pairs may attend, though in the last windows the far ends of the map meet.
     > After the shift the last `shift` rows are those that were at the top. Who was their neighbour?

@@ -89,7 +89,7 @@ one mask for all pictures: each=False
     "$K$ = `int(N * (1 - ratio))` patches of each picture, those with the **smallest** noise, and "
     "return three tensors.\n\n`keep`, `(B, K)`: the places of the visible patches, the smallest noise first.\n\n"
     "`restore`, `(B, N)`: for each place, where its patch lies in the list of all patches sorted by noise.\n\n"
-    "`masked`, `(B, N)`: `True` where a patch is hidden.",
+    "`masked`, `(B, N)`, a tensor of truth values: `True` where a patch is hidden.",
     hints=(
         "By hand: the noise is 0.7, 0.1, 0.9, 0.4. In which order do the four patches come, and where is patch 0 then?",
         "`shuffle = noise.argsort(dim=1)` lists the places in the order of their noise; `keep` is its beginning.",
@@ -149,7 +149,8 @@ left in shuffled order: by='nothing'
     > `restore` says for each place where in that list to look.
 the wrong permutation: by='its inverse'
     The list was permuted the wrong way round.
-    > Place i gets entry `restore[i]` of the list: that is `gather`, not `scatter`.
+    > Place i gets entry `restore[i]` of the list, as `gather` with `restore` reads it. `scatter` with `restore`, or
+    `gather` with its inverse, does the opposite.
 mask tokens in front: first='mask tokens'
     The mask tokens stand before the visible patches in the list.
     > First what is visible, then what is hidden: so `restore` counts.

@@ -79,8 +79,9 @@ def unpool(
     image = values.new_zeros(*values.shape[:2], height * width)
     if place == "by columns":
         positions = positions % height * width + positions // height
-    if place == "pooled width":
-        positions = positions // values.shape[-1] * width + positions % values.shape[-1]
+    if place in ("pooled width", "height", "height, width"):
+        step = values.shape[-1] if place == "pooled width" else height
+        positions = positions // step * width + positions % (width if place == "height, width" else step)
     if place == "first map's":
         positions = positions[:1, :1].expand_as(positions)
     if place == "corner":
@@ -98,6 +99,9 @@ def pooled(draw: Draw, *, overlapping: bool = True) -> tuple[Tensor, Tensor, int
     B, C, height, width = draw.sizes(4, 4, 9)
     height = height + (draw.same is not None)  # where all sizes are one, this one differs
     image = draw(B, C, height, width)
+    if draw.same is not None:  # no maximum where an index read with the height would leave the image
+        number = torch.arange(height * width).view(height, width)
+        image = image.masked_fill(number % height >= width, -9.0)
     _, positions = F.max_pool2d(image, 2, stride=1 if overlapping else 2, return_indices=True)
     return draw(*positions.shape), positions, height, width
 
@@ -125,6 +129,9 @@ positions read by columns: place='by columns'
 width of the pooled map: place='pooled width'
     Rows were counted with the width of the small map.
     > The positions are those of the large image: it is `width` columns wide.
+rows counted by the height: place='height' | 'height, width'
+    Rows were counted with the height of the image.
+    > A row of the image has `width` pixels: position q lies in row q // width and column q % width.
 positions of one map for all: place="first map's"
     All channels and images use the positions of the first.
     > Every channel of every image has maxima, and positions, of its own: scatter along the last axis, `flatten(2)`.
@@ -228,11 +235,12 @@ overhang cut off: end='cut'
     > (h - 1) * stride + rows: the last stamp has its corner at (h - 1) * stride and all its rows.
 """),
     also=(gradients,),
-    forbids=("conv_transpose2d", "ConvTranspose2d", "convolution", "conv2d", "fold"),
+    forbids=("conv_transpose2d", "ConvTranspose2d", "convolution"),
     minutes=9,
     text="Stamp the kernel once for each pixel, `stride` apart, inked by the pixel's value; where stamps overlap they "
     "**add**. `image` is `(B, C_in, h, w)`, `kernel` is `(C_in, C_out, rows, columns)`; the result is `(B, C_out, (h - "
-    "1) * stride + rows, (w - 1) * stride + columns)`. Each output channel sums over the input channels.",
+    "1) * stride + rows, (w - 1) * stride + columns)`. Each output channel sums over the input channels. Write it "
+    "without torch's own transposed convolution.",
     hints=(
         "Begin with a canvas of zeros of the final size. Where on it is the corner of the stamp of pixel (r, c)?",
         "The stamp of one pixel is `torch.einsum('bc,cdij->bdij', image[:, :, r, c], kernel)`: add it to a piece of "

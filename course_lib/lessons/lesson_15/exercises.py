@@ -227,7 +227,7 @@ own reward left out: own=False
     The reward of the step itself is missing.
     > $\hat R_t$ begins with $r_t$: it is paid for the action that is chosen now.
 """),
-    also=(keeps_type, gradients),
+    also=(keeps_type,),
     example=((([[-1.0, -1.0, 0.0, 5.0]],), [[3.0, 4.0, 5.0, 5.0]]),),
     minutes=4,
     text="`rewards`, `(N, T)`, are those of N walks. Return $\\hat R_t = r_t + r_{t+1} + \\dots$, `(N, T)`: what was "

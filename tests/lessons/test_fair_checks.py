@@ -1,0 +1,363 @@
+"""A right answer in another style passes its check, and a wrong one that used to pass, or was misnamed, is named."""
+
+import importlib
+import linecache
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_lib.lessons.lesson_08.yours import through
+from course_lib.models.gpt import gpt_lesson
+from course_lib.training.seeding import seeded
+
+NAMES = {"math": math, "np": np, "torch": torch, "F": F, "nn": nn}
+
+
+def tasks(lesson):
+    return importlib.import_module(f"course_lib.lessons.lesson_{lesson}.exercises").TASKS
+
+
+def told(lesson, task, text):
+    """What a check says of a function, given as text."""
+    file, names = f"<{lesson} {task} {hash(text)}>", dict(NAMES)
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), names)
+    return tasks(lesson)[task].run(names[re.findall(r"^def (\w+)", text, flags=re.MULTILINE)[-1]]).misconceptions
+
+
+RIGHT = {
+    ("01", "freeze", "only the BatchNorms in evaluation mode"): """
+def freeze(trunk):
+    for parameter in trunk.parameters():
+        parameter.requires_grad_(False)
+    for part in trunk.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.eval()
+    return trunk
+""",
+    ("06", "beam_step", "a stable argsort"): """
+def beam_step(totals, lengths, ended, log_probs, penalty):
+    N, V = log_probs.shape
+    sums = totals[:, None] + log_probs
+    sums[ended] = -torch.inf
+    sums[ended, 0] = totals[ended]
+    scores = sums / (lengths + ~ended)[:, None] ** penalty
+    best = scores.flatten().argsort(descending=True, stable=True)[:N]
+    return torch.stack([best // V, best % V], dim=1)
+""",
+    ("06", "beam_step", "loops and a sorted list"): """
+def beam_step(totals, lengths, ended, log_probs, penalty):
+    N, V = log_probs.shape
+    found = []
+    for beam in range(N):
+        for word in range(1 if ended[beam] else V):
+            total = totals[beam] if ended[beam] else totals[beam] + log_probs[beam, word]
+            found.append((float(total / (lengths[beam] + ~ended[beam]) ** penalty), beam, word))
+    found.sort(reverse=True)
+    return torch.tensor([[beam, word] for _, beam, word in found[:N]])
+""",
+    ("09", "best_size", "numbers of 32 bits"): """
+def best_size(parameters, losses):
+    u = parameters.float().log()
+    columns = torch.stack([u**2, u, torch.ones_like(u)], dim=1)
+    p, q, _ = torch.linalg.lstsq(columns, losses.float()[:, None]).solution[:, 0]
+    return (-q / (2 * p)).exp().item()
+""",
+    ("11", "patchify", "F.unfold"): """
+def patchify(image, p):
+    B, C = image.shape[:2]
+    return F.unfold(image, p, stride=p).reshape(B, C, p * p, -1).permute(0, 3, 2, 1).flatten(2)
+""",
+    ("11", "patchify", "Tensor.unfold"): """
+def patchify(image, p):
+    B, C = image.shape[:2]
+    return image.unfold(2, p, p).unfold(3, p, p).permute(0, 2, 3, 4, 5, 1).reshape(B, -1, p * p * C)
+""",
+    ("11", "unpatchify", "F.fold"): """
+def unpatchify(patches, p, height, width):
+    B, N = patches.shape[:2]
+    columns = patches.reshape(B, N, p * p, -1).permute(0, 3, 2, 1).reshape(B, -1, N)
+    return F.fold(columns, (height, width), p, stride=p)
+""",
+    ("14", "transposed_convolution", "zeros between the pixels, and a turned kernel"): """
+def transposed_convolution(image, kernel, stride):
+    (B, C, h, w), (rows, columns) = image.shape, kernel.shape[-2:]
+    wide = torch.zeros(B, C, (h - 1) * stride + 1, (w - 1) * stride + 1)
+    wide[..., ::stride, ::stride] = image
+    wide = F.pad(wide, (columns - 1, columns - 1, rows - 1, rows - 1))
+    return F.conv2d(wide, kernel.flip(-2, -1).transpose(0, 1))
+""",
+    ("14", "transposed_convolution", "F.fold"): """
+def transposed_convolution(image, kernel, stride):
+    (h, w), (rows, columns) = image.shape[-2:], kernel.shape[-2:]
+    stamps = torch.einsum("bcn,cdij->bdijn", image.flatten(2), kernel).flatten(1, 3)
+    size = (h - 1) * stride + rows, (w - 1) * stride + columns
+    return F.fold(stamps, size, (rows, columns), stride=stride)
+""",
+    ("15", "to_go", "NumPy: rewards are data"): """
+def to_go(rewards):
+    return torch.from_numpy(rewards.numpy()[:, ::-1].cumsum(1)[:, ::-1].copy())
+""",
+    ("08", "top_p", "one row after another"): """
+def top_p(logits, p):
+    kept = torch.full_like(logits, -torch.inf).flatten(0, -2)
+    for row, out in zip(logits.flatten(0, -2), kept):
+        total = 0.0
+        for i in sorted(range(len(row)), key=lambda i: -row[i]):
+            if total >= p:
+                break
+            out[i] = row[i]
+            total += row.softmax(-1)[i]
+    return kept.view_as(logits)
+""",
+    ("07", "longest_match", "letters taken off the end"): """
+def longest_match(word, vocabulary):
+    pieces, sign = [], ""
+    while word:
+        piece = word
+        while piece and sign + piece not in vocabulary:
+            piece = piece[:-1]
+        if not piece:
+            return ["[UNK]"]
+        pieces, word, sign = [*pieces, sign + piece], word[len(piece):], "##"
+    return pieces
+""",
+    ("07", "mean_pooling", "row by row"): """
+def mean_pooling(features, valid):
+    rows = [x[real].sum(0) / max(1, len(x[real])) for x, real in zip(features, valid)]
+    return torch.stack(rows)
+""",
+    ("12", "shift_mask", "the number of windows that were crossed, as in the released code"): """
+def shift_mask(height, width, size, shift):
+    number, count = torch.zeros(height, width), 0
+    ends = lambda length: (slice(0, length - shift), slice(length - shift, length))
+    for rows in ends(height):
+        for columns in ends(width):
+            number[rows, columns] = count
+            count += 1
+    number = number.reshape(height // size, size, width // size, size).transpose(1, 2).reshape(-1, size * size)
+    return (number[:, None] - number[:, :, None]) == 0
+""",
+    ("13", "restore_order", "scatter by the order of the noise"): """
+def restore_order(visible, mask_token, restore):
+    (B, K, D), N = visible.shape, restore.shape[1]
+    places = restore.argsort(dim=1)[:, :K, None].expand(B, K, D)
+    return mask_token.expand(B, N, D).scatter(1, places, visible)
+""",
+    ("01", "conv_size", "places counted in a loop"): """
+def conv_size(size, kernel, stride, padding):
+    return len(range(0, size + 2 * padding - kernel + 1, stride))
+""",
+    ("06", "smoothed_loss", "the whole target distribution"): """
+def smoothed_loss(logits, targets, smoothing, real):
+    V = logits.shape[-1]
+    wanted = (1 - smoothing) * F.one_hot(targets, V) + smoothing / V
+    return -(wanted * logits.log_softmax(-1)).sum(-1)[real].mean()
+""",
+    ("06", "block", "by index, without a loop variable of its own"): """
+def block(x, sublayers, norms):
+    for i in range(len(sublayers)):
+        x = sublayers[i](norms[i](x)).add(x)
+    return x
+""",
+    ("14", "unpool", "rows and columns by hand"): """
+def unpool(values, positions, height, width):
+    image = torch.zeros(*values.shape[:2], height, width)
+    for b in range(len(values)):
+        for c in range(values.shape[1]):
+            for value, q in zip(values[b, c].flatten(), positions[b, c].flatten().tolist()):
+                image[b, c, q // width, q % width] += value
+    return image
+""",
+    ("12", "in_windows", "cut by slices, given at once"): """
+def in_windows(x, size, work):
+    B, H, W, D = x.shape
+    corners = [(b, i, j) for b in range(B) for i in range(0, H, size) for j in range(0, W, size)]
+    cut = torch.stack([x[b, i : i + size, j : j + size].reshape(-1, D) for b, i, j in corners])
+    done = work(cut).reshape(-1, size, size, D)
+    out = torch.zeros_like(x)
+    for (b, i, j), window in zip(corners, done):
+        out[b, i : i + size, j : j + size] = window
+    return out
+""",
+    ("08", "cached_step", "new keys in front, under a mask that fits"): """
+def cached_step(q, k, v, past_k, past_v):
+    keys, values = torch.cat([k, past_k], dim=-2), torch.cat([v, past_v], dim=-2)
+    new, past = q.shape[-2], past_k.shape[-2]
+    seen = torch.cat([torch.ones(new, new).tril(), torch.ones(new, past)], dim=1).bool()
+    return ((q @ keys.mT) / q.shape[-1] ** 0.5).masked_fill(~seen, -torch.inf).softmax(-1) @ values
+""",
+}
+
+
+@pytest.mark.parametrize(("lesson", "task", "style"), RIGHT)
+def test_a_right_answer_in_another_style_passes(lesson, task, style):
+    assert told(lesson, task, RIGHT[lesson, task, style]) == []
+
+
+WRONG = {
+    ("01", "freeze", "normalised by the batch"): """
+def freeze(trunk):
+    for part in trunk.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.momentum = 0.0
+    return trunk.requires_grad_(False)
+""",
+    ("01", "conv_size", "kernel not subtracted"): """
+def conv_size(size, kernel, stride, padding):
+    return (size + 2 * padding) // stride
+""",
+    ("06", "block", "x changed in place"): """
+def block(x, sublayers, norms):
+    x = x.clone()
+    for sublayer, norm in zip(sublayers, norms):
+        x += sublayer(norm(x))
+    return x
+""",
+    ("06", "smoothed_loss", "large scores do harm"): """
+def smoothed_loss(logits, targets, smoothing, real):
+    log_p = (logits.exp() / logits.exp().sum(-1, keepdim=True)).log()
+    right = log_p.gather(-1, targets[..., None])[..., 0]
+    return -((1 - smoothing) * right + smoothing * log_p.mean(-1))[real].mean()
+""",
+    ("07", "longest_match", "goes back to shorter pieces"): """
+def longest_match(word, vocabulary):
+    def cut(done):
+        for end in range(len(word), done, -1):
+            piece = "##" * (done > 0) + word[done:end]
+            if piece in vocabulary:
+                rest = cut(end)
+                if rest is not None:
+                    return [piece, *rest]
+        return [] if done == len(word) else None
+    return cut(0) or ["[UNK]"]
+""",
+    ("07", "mean_pooling", "padding multiplied by zero"): """
+def mean_pooling(features, valid):
+    real = valid[:, :, None].float()
+    return (features * real).sum(1) / real.sum(1).clamp(min=1)
+""",
+    ("08", "shifted_loss", "flattened before the shift"): """
+def shifted_loss(logits, tokens):
+    return F.cross_entropy(logits.flatten(0, 1)[:-1], tokens.flatten()[1:])
+""",
+    ("08", "shifted_loss", "bits in place of nats"): """
+def shifted_loss(logits, tokens):
+    return F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()) / math.log(2)
+""",
+    ("08", "cached_step", "mask after the softmax"): """
+def cached_step(q, k, v, past_k, past_v):
+    keys, values = torch.cat([past_k, k], dim=-2), torch.cat([past_v, v], dim=-2)
+    seen = torch.ones(q.shape[-2], keys.shape[-2]).tril(past_k.shape[-2])
+    return ((q @ keys.mT / q.shape[-1] ** 0.5).softmax(-1) * seen) @ values
+""",
+    ("08", "top_p", "all of equally likely tokens kept"): """
+def top_p(logits, p):
+    ordered, probs = logits.softmax(-1).sort(-1, descending=True).values, logits.softmax(-1)
+    last = ordered.masked_fill(ordered.cumsum(-1) - ordered >= p, 2.0).amin(-1, keepdim=True)
+    return logits.masked_fill(probs < last, -torch.inf)
+""",
+    ("12", "shift_mask", "judged by the distance"): """
+def shift_mask(height, width, size, shift):
+    rows = ((torch.arange(height) + shift) % height)[:, None].expand(height, width)
+    columns = ((torch.arange(width) + shift) % width).expand(height, width)
+    near = True
+    for old in (rows, columns):
+        old = old.reshape(height // size, size, width // size, size).transpose(1, 2).reshape(-1, size * size)
+        near = near & ((old[:, :, None] - old[:, None]).abs() < size)
+    return near
+""",
+    ("12", "in_windows", "work called several times"): """
+def in_windows(x, size, work):
+    out = torch.zeros_like(x)
+    for i in range(0, x.shape[1], size):
+        for j in range(0, x.shape[2], size):
+            window = x[:, i : i + size, j : j + size]
+            out[:, i : i + size, j : j + size] = work(window.flatten(1, 2)).view(window.shape)
+    return out
+""",
+    ("14", "unpool", "rows counted by the height"): """
+def unpool(values, positions, height, width):
+    image = torch.zeros(*values.shape[:2], height, width)
+    for b in range(len(values)):
+        for c in range(values.shape[1]):
+            for value, q in zip(values[b, c].flatten(), positions[b, c].flatten().tolist()):
+                image[b, c, q // height, q % height] += value
+    return image
+""",
+    ("14", "transposed_convolution", "stamp turned round"): """
+def transposed_convolution(image, kernel, stride):
+    (B, C, h, w), (rows, columns) = image.shape, kernel.shape[-2:]
+    wide = torch.zeros(B, C, (h - 1) * stride + 1, (w - 1) * stride + 1)
+    wide[..., ::stride, ::stride] = image
+    return F.conv2d(F.pad(wide, (columns - 1, columns - 1, rows - 1, rows - 1)), kernel.transpose(0, 1))
+""",
+    ("14", "transposed_convolution", "a ready-made function"): """
+def transposed_convolution(image, kernel, stride):
+    return F.conv_transpose2d(image, kernel, stride=stride)
+""",
+    ("11", "patchify", "channels not together"): """
+def patchify(image, p):
+    return F.unfold(image, p, stride=p).mT
+""",
+    ("15", "to_go", "what was got so far"): """
+def to_go(rewards):
+    return torch.from_numpy(rewards.numpy().cumsum(1))
+""",
+}
+
+
+@pytest.mark.parametrize(("lesson", "task", "name"), WRONG)
+def test_a_wrong_answer_is_told_what_is_wrong_with_it(lesson, task, name):
+    assert told(lesson, task, WRONG[lesson, task, name]) == [name]
+
+
+SWAPPED = "return arrived * f, arrived * c_before * f * (1 - f)"
+K3 = "((reference - log_probs).exp() - 1 + log_probs - reference)"
+CHANGED = [  # a part of the shown solution, what it becomes, and what is said of it
+    ("04", "lstm_step", " + b", "", "bias left out"),
+    ("04", "lstm_step", "i, f, g, o =", "i, g, f, o =", "gates taken from the wrong rows"),
+    ("04", "forget_backward", "dh * o * ", "dh * ", "output gate left out"),
+    ("04", "forget_backward", "return arrived * c_before * f * (1 - f), arrived * f", SWAPPED, "gradients exchanged"),
+    ("04", "gru_step", " + b_ih", "", "bias left out"),
+    ("04", "gru_step", " + b_hh", "", "bias left out"),
+    ("10", "token_rewards", "valid.sum(dim=1) - 1", "-1", "paid at the last place"),
+    ("10", "token_rewards", "+= scores", "+= beta * scores", "the score scaled, too"),
+    ("10", "token_rewards", "(log_probs - reference)", "log_probs - reference", "beta on one logarithm only"),
+    ("10", "token_rewards", "(log_probs - reference)", K3, "an estimate of the divergence"),
+    ("10", "direct_loss", "beta * (chosen - reference_chosen)", "chosen - reference_chosen", "beta in the wrong place"),
+    ("10", "direct_loss", "mean()", "sum()", "sum instead of mean"),
+    (
+        "10",
+        "best_policy",
+        "probabilities.log() + rewards",
+        "(probabilities.log() + rewards)",
+        "everything divided by beta",
+    ),
+    ("10", "best_policy", "probabilities.log()", "probabilities", "no logarithm of the reference"),
+]
+
+
+@pytest.mark.parametrize(("lesson", "task", "old", "new", "name"), CHANGED)
+def test_a_slip_in_the_solution_is_told_its_name(lesson, task, old, new, name):
+    solution = tasks(lesson)[task].solution
+    assert old in solution
+    assert told(lesson, task, solution.replace(old, new)) == [name]
+
+
+def test_the_text_says_what_the_check_of_a_step_refuses():
+    assert "Stay in torch" in tasks("03")["rnn_step"].text and "change no input" in tasks("03")["rnn_step"].text
+
+
+def test_a_learners_block_with_a_mask_for_pairs_runs_inside_a_gpt():
+    tokens = torch.arange(2 * 7).view(2, 7) % 5
+    with seeded(1):
+        model = gpt_lesson(5, dim=8, depth=2, num_heads=2, dropout=0.0).eval()
+    wanted, names = model(tokens), dict(NAMES)
+    exec(tasks("08")["causal_block"].solution, names)
+    torch.testing.assert_close(through(model, names["my_causal_block"])(tokens), wanted)
