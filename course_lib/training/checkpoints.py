@@ -135,8 +135,9 @@ def check_same_settings(saved: dict[str, Any], now: dict[str, Any], source: Path
         if saved.get(name) != now.get(name)
     ]
     if different:
+        more = [f"and {len(different) - 4} more"] if len(different) > 4 else []
         raise ValueError(
-            f"{source} was begun with other settings ({'; '.join(different)}). "
+            f"{source} was begun with other settings ({'; '.join(different[:4] + more)}). "
             f"Go on with the same ones, or choose another checkpoint folder."
         )
 

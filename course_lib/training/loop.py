@@ -15,6 +15,7 @@ from course_lib.training import progress as displays
 from course_lib.training.batches import Rollouts
 from course_lib.training.config import FitConfig, is_due
 from course_lib.training.engine import IN_USE, Engine, Loss, OneProcess
+from course_lib.training.experiment import function_name
 from course_lib.training.history import History
 from course_lib.training.progress import Progress
 from course_lib.training.run import Run
@@ -41,8 +42,9 @@ def fit(
     mode; `mode` is "min" if low values are good (a loss) and "max" if high ones are (accuracy, BLEU).
 
     With a folder `checkpoint`, a run that was interrupted goes on where it stood, and ends with the same
-    weights and history, bit for bit, as one that was not; a finished one returns at once. The model is left
-    in evaluation mode with its last weights (the averaged ones if `config.ema` is set);
+    weights and history, bit for bit, as one that was not; a finished one says so and trains nothing. The folder knows
+    its experiment: the settings, the model with its config, the name of the loss and the first batch must be those of
+    before. The model is left in evaluation mode with its last weights (the averaged ones if `config.ema` is set);
     `history.load_best(model)` puts the best ones in.
 
     `optimizer` replaces AdamW; its learning rate must be the config's, and its parameters those of the model that
@@ -71,7 +73,10 @@ def fit(
 
     display = progress or (displays.Silent() if place.rank else displays.start("training"))
     with seeded(config.seed), closing(display), closing(place):
-        first_step = run.resume()
+        rollouts = function_name(batch_at.make) if isinstance(batch_at, Rollouts) else None
+        first_step = run.resume(lambda: rollouts or fetched(batch_at, 0))
+        if first_step == config.steps and place.rank == 0:
+            print(f"{checkpoint}: finished before, nothing trained.")
         model.train()
         for step in range(first_step, config.steps):
             with run.clock:
@@ -80,7 +85,10 @@ def fit(
                 place.optimizer.zero_grad()
                 mean_loss = 0.0
                 for part in range(place.accumulate):
-                    batch = to_device(fetched(own_batch_at, step * place.accumulate + part), device)
+                    batch = fetched(own_batch_at, step * place.accumulate + part)
+                    if step == part == 0:
+                        run.knows_data(rollouts or batch)
+                    batch = to_device(batch, device)
                     with place.part(part):
                         batch_loss = scalar(place.loss_of(batch)) / place.accumulate
                         place.backward(batch_loss)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,9 +17,11 @@ from course_lib.training import checkpoints
 from course_lib.training.averaging import WeightAverage
 from course_lib.training.config import FitConfig
 from course_lib.training.engine import OneProcess
+from course_lib.training.experiment import batch_facts, function_name, model_facts
 from course_lib.training.history import History
 from course_lib.training.seeding import random_state, restore_random_state, seeded
 
+EXPERIMENT = ("loss", "first batch")  # and all that begins with "model": what older checkpoints leave out
 UNSAID = {"final_factor": 0.0, "processes": 1, "accumulate": 1, "precision": "32"}  # what old checkpoints leave out
 
 
@@ -59,6 +62,7 @@ class Run:
         self.clock = Clock()
         self.peaks = _peak_learning_rates(optimizer, config)
         self.factors = config.learning_rate_factors()
+        self.first_batch = ""  # by which the data are known
 
     def set_learning_rate(self, step: int) -> float:
         """Gives each parameter group its rate for `step`; returns the first group's."""
@@ -126,13 +130,23 @@ class Run:
             checkpoints.keep_weights(self.checkpoint, kept, self.config.keep_weights)
         checkpoints.save(self.checkpoint, state)
 
-    def resume(self) -> int:
-        """Takes up the folder's checkpoint, if there is one; returns the number of steps done."""
+    def knows_data(self, first_batch: Any) -> None:
+        """Notes which data this run has. Only a checkpoint asks for it."""
+        if self.checkpoint:
+            self.first_batch = batch_facts(first_batch)
+
+    def resume(self, first_batch: Callable[[], Any]) -> int:
+        """Takes up the folder's checkpoint, if there is one and it is of this experiment; returns the steps done."""
         state = checkpoints.load(self.checkpoint) if self.checkpoint else None
         if state is None:
             return 0
         checkpoints.check_same_model(state["model"], self.model, self.checkpoint)
-        checkpoints.check_same_settings(UNSAID | state["settings"], self.settings(), self.checkpoint)
+        self.knows_data(first_batch())
+        then, now = UNSAID | state["settings"], self.settings()
+        for name in now.keys() - then.keys():
+            if name in EXPERIMENT or (name.startswith("model") and "model" not in then):
+                del now[name]
+        checkpoints.check_same_settings(then, now, self.checkpoint)
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         if self.average:
@@ -157,7 +171,10 @@ class Run:
                 "optimizer": type(self.optimizer).__name__,
                 "validate": self.validate_model is not None,
                 "best": self.mode,
+                "loss": function_name(self.place.loss),
+                "first batch": self.first_batch,
             }
+            | model_facts(self.model)
             | {name: getattr(self.place, name) for name in ("processes", "accumulate", "precision")}
         )
 

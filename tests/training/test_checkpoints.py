@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import torch
 from torch import nn
 
+from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.training import FitConfig, fit
 from course_lib.training import checkpoints as files
 from tests.training import resumable_run
@@ -37,9 +39,9 @@ def test_a_run_killed_again_and_again_ends_as_if_nothing_had_happened(tmp_path, 
     reached = []
     # Each life is killed a little later after its first new checkpoint: between, and in the middle of, its writes.
     for life in range(3):
-        process = subprocess.Popen(command, cwd=root)
+        process = subprocess.Popen([*command, "50"], cwd=root)
         before = folder_time(folder)
-        while folder_time(folder) == before and process.poll() is None:
+        while folder_time(folder) == before and process.poll() is None:  # it cannot end before it is killed
             time.sleep(0.001)
         time.sleep(0.004 * life)
         process.send_signal(signal.SIGKILL)
@@ -230,3 +232,106 @@ def test_a_single_flipped_bit_in_the_weights_is_noticed(tmp_path):
     last.write_bytes(content)
     with pytest.warns(UserWarning, match="damaged.*previous"):
         assert files.load(tmp_path)["done"] == 5
+
+
+def squares(model, batch):
+    return (model(batch) ** 2).mean()
+
+
+def absolutes(model, batch):
+    return model(batch).abs().mean()
+
+
+def ones(step):
+    return torch.ones(4, 2)
+
+
+def layers(*, slope=0.1, kind=nn.LeakyReLU):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(2, 2), kind(slope))
+
+
+def begun(folder, *, model=None, batch_at=ones, loss=squares, steps=2):
+    return fit(model or layers(), batch_at, loss, config=FitConfig(steps=steps), checkpoint=folder)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"loss": absolutes}, "loss='squares' then, 'absolutes' now"),
+        ({"loss": lambda model, batch: model(batch).mean()}, "loss='squares' then, '<lambda> .{8}' now"),
+        ({"loss": partial(squares)}, None),
+        ({"batch_at": lambda step: torch.ones(4, 2)}, None),
+        ({"batch_at": lambda step: torch.ones(4, 2) + 0.1}, r"first batch='float32 \(4, 2\) mean 1 .*mean 1.1 "),
+        ({"batch_at": lambda step: torch.ones(3, 2)}, r"first batch='float32 \(4, 2\) .*\(3, 2\)"),
+        ({"model": layers(slope=0.2)}, r"model.1='LeakyReLU\(negative_slope=0.1\)' then, .*0.2\)' now"),
+        ({"model": layers(kind=nn.ELU)}, r"model.1='LeakyReLU.*' then, 'ELU.*' now"),
+    ],
+)
+def test_another_experiment_is_not_taken_for_the_one_that_is_in_the_folder(tmp_path, other, message):
+    first = begun(tmp_path)
+    if message is None:
+        assert begun(tmp_path, **other).losses.tolist() == first.losses.tolist()
+    else:
+        with pytest.raises(ValueError, match=f"begun with other settings .*{message}.*another checkpoint folder"):
+            begun(tmp_path, **other)
+
+
+def test_two_losses_without_a_name_are_told_apart(tmp_path):
+    begun(tmp_path, loss=lambda model, batch: model(batch).mean())
+    begun(tmp_path, loss=lambda model, batch: model(batch).mean())
+    with pytest.raises(ValueError, match="loss='<lambda>"):
+        begun(tmp_path, loss=lambda model, batch: 2 * model(batch).mean())
+
+
+def test_a_gpt_with_other_heads_does_not_go_on_with_the_weights(tmp_path):
+    def gpt(num_heads):
+        return GPT(GPTConfig(vocab_size=5, context_length=4, dim=8, depth=1, num_heads=num_heads, dropout=0.0))
+
+    tokens = torch.randint(5, (2, 4), generator=torch.Generator().manual_seed(0))
+    run = {"batch_at": lambda step: tokens, "loss": lambda model, batch: model(batch).square().mean()}
+    begun(tmp_path, model=gpt(4), **run)
+    with pytest.raises(ValueError, match="config.num_heads='4' then, '2' now"):
+        begun(tmp_path, model=gpt(2), **run)
+
+
+def test_data_of_whole_numbers_are_told_apart_by_every_one(tmp_path):
+    def trained(tokens):
+        begun(tmp_path, batch_at=lambda step: {"tokens": torch.tensor(tokens), "name": "x"}, loss=of_tokens)
+
+    def of_tokens(model, batch):
+        return model(batch["tokens"].float()[:, None].expand(-1, 2)).mean()
+
+    trained([1, 2, 3])
+    trained([1, 2, 3])
+    with pytest.raises(ValueError, match="first batch="):
+        trained([1, 3, 2])
+
+
+def test_a_finished_run_says_so(tmp_path, capsys):
+    begun(tmp_path)
+    assert capsys.readouterr().out == ""
+    begun(tmp_path)
+    assert capsys.readouterr().out == f"{tmp_path}: finished before, nothing trained.\n"
+
+
+def test_a_run_begun_before_its_experiment_was_noted_goes_on(tmp_path, uninterrupted):
+    stop_at(tmp_path, 10)
+    state = files.load(tmp_path)
+    experiment = {name for name in state["settings"] if name in ("loss", "first batch") or name.startswith("model")}
+    assert len(experiment) > 3
+    for name in experiment:
+        del state["settings"][name]
+    files.save(tmp_path, state)
+    assert_identical(outcome(*train(tmp_path)), uninterrupted)
+
+
+def test_a_run_draws_no_batch_more_than_it_needs(tmp_path):
+    asked = []
+
+    def batch_at(step):
+        asked.append(step)
+        return torch.ones(4, 2)
+
+    begun(tmp_path, batch_at=batch_at)
+    assert asked == [0, 1]
