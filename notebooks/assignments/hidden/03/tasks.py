@@ -214,6 +214,10 @@ mean over the steps: total='mean'
     wrong={
         "never cut": ("if (t + 1) % length == 0:", "if False:"),
         "border one step off": ("if (t + 1) % length == 0:", "if t % length == 0:"),
+        "a ready-made function": (
+            "return total",
+            "return total + torch.func.vjp(torch.sin, 0 * theta)[1](0 * theta)[0]",
+        ),
     },
 )
 
@@ -225,6 +229,7 @@ def language_scores(
     num_languages: int,
     *,
     letters: int = 3,
+    cleaned: str = "not",
     edges: str = "both",
     smooth: str = "plus one",
     prior: str = "names",
@@ -234,6 +239,7 @@ def language_scores(
     """Naive Bayes on trigrams: log prior + the sum of the logarithms of their smoothed shares."""
 
     def parts(name: str) -> list[str]:
+        name = {"not": name, "lower": name.lower(), "strip": name.strip(), "both": name.lower().strip()}[cleaned]
         front = " " * (letters - 1) if edges in ("both", "front") else ""
         padded = front + name + (" " if edges in ("both", "behind") else "")
         found = [padded[i : i + letters] for i in range(len(padded) - letters + 1)]
@@ -256,26 +262,31 @@ def language_scores(
     return torch.stack(rows)
 
 
-def some_names(draw: Draw, *, unseen: bool = False) -> tuple[Tensor, list[str], list[str], int]:
+def some_names(draw: Draw, *, letters: str = "abc", unseen: bool = False) -> tuple[Tensor, list[str], list[str], int]:
     """Names of a few letters in some languages, not equally many of each, and others."""
 
     def name(letters: str) -> str:
-        return "".join(letters[i] for i in draw.integers(0, len(letters), draw.integers(3, 7, 1).item()).tolist())
+        length = draw.integers(3, 7, 1).item()
+        return "".join(letters[i] for i in draw.integers(0, len(letters), length).tolist())
 
     C = draw.sizes(1, 2, 4)[0]
     labels = [*range(C), *[0] * 4, *draw.integers(0, C, 5).tolist()]
-    names, others = [name("abc") for _ in labels], [name("xyz" if unseen else "abc") for _ in range(4)]
-    return torch.tensor(labels), names, others, C
+    names, count = [name(letters) for _ in labels], draw.integers(3, 7, 1).item()
+    return torch.tensor(labels), names, [name("xyz" if unseen else letters) for _ in range(count)], C
 
 
 SCORES = replace(
     SHOWN["language_scores"],
     reference=language_scores,
     cases=(
-        Case("a score for each name and language", some_names, 14),
+        Case("a score for each name and language", some_names, 12),
+        Case("capital letters and blanks count as they are", lambda draw: some_names(draw, letters="aA b"), 2),
         Case("names of which no trigram is known", lambda draw: some_names(draw, unseen=True), 4, ("smooth", "prior")),
     ),
     mistakes=mistakes(r"""
+names tidied up: cleaned='lower' | 'strip' | 'both'
+    Capital letters, or blanks at an end of a name, make no difference.
+    > A name is cut into trigrams as it is.
 edges left out: edges='none' | 'front' | 'behind'
     How a name begins or ends does not count as it should.
     > Two blanks in front and one behind, before it is cut into threes.
@@ -298,9 +309,19 @@ each trigram counted once: times='once'
     wrong={
         "edges left out": ('name = "  " + name + " "', "name = name"),
         "one not added": ("(count[part] + 1)", "(count[part] + 1e-6)"),
+        "names tidied up": ('"  " + name + " "', '"  " + name.lower().strip() + " "'),
     },
 )
 
+PAIRS = """    odds = torch.ones(4, 8, 8)
+    which = spoken[:, None].expand(-1, 14), words[:, :-1], words[:, 1:]
+    odds = odds.index_put(which, torch.ones(()), accumulate=True)
+    odds = (odds / odds.sum(2, keepdim=True)).log()
+    model.forward = lambda words: F.pad(
+        odds[:, words[:, :-1], words[:, 1:]].permute(1, 2, 0).cumsum(1), (0, 0, 1, 0)
+    )
+    return model
+"""
 TRAIN = replace(
     SHOWN["train"],
     wrong={
@@ -315,6 +336,7 @@ TRAIN = replace(
             "self.embed(words * (torch.arange(words.shape[1]) < 15))",
         ),
         "stopped with an error": ("return model\n", "return model(words)\n"),
+        "not learned by its parameters": ("    return model\n", PAIRS),
     },
 )
 
