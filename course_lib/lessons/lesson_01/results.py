@@ -92,9 +92,9 @@ def transfer(found: Mapping[int, Mapping[str, float]], card: Mapping, *, bet=Non
         came=100 * float(frozen[:, forty].mean()),
         outcome="The four new digits were never in the old task, and yet its strokes and corners serve them. With 8 "
         "labels training everything at one rate did worse than the frozen trunk, in the mean, and rates by layer did "
-        "as well; from 40 on both are ahead of it, and at 400 a rate for each layer no longer pays. Scratch got its "
-        "own tuned rate and the most steps. A draw of labels moves the result by several points: one draw proves "
-        "little.",
+        "about as well as it; from 40 on both are ahead of it, and at 400 a rate for each layer no longer pays. "
+        "Scratch got its own tuned rate and the most steps. A draw of labels moves the result by several points: one "
+        "draw proves little.",
     )
 
 
@@ -176,6 +176,7 @@ def probes(everything: ResNet, six: ResNet, *, bet=None) -> Result:
         ),
         came=100 * brighter[-1],
         outcome="A network keeps what its task needs and lets go of the rest: white ink or black, a seven is a seven. "
+        "(A part of the fall is of our making: the pixels are 1,024 numbers, each later point the means of channels.) "
         "From the means of the last stage a linear head hardly learns *bright or dark* any more: unfreeze, or take an "
         "earlier stage. (Left the network of ten digits, right that of six.) Yosinski et al. (2014) found in a deep "
         "net that late layers serve the old task and *harm* the new one. **Here that does not show**: on the right "

@@ -96,9 +96,9 @@ def labels(card: Card, *, bet=None) -> Result:
         came=100 * float(np.mean(ours[10])),
         outcome="*One* labelled example of each digit, and about nine in ten new digits are named right. (The penalty "
         "was chosen by labelled validation pictures, for all contestants alike.) The labels only have to say what the "
-        "groups are called. Two things did **not** come out as in the paper: there, h is over ten points better than z "
-        "(section 4.2); here both are alike. And supervised features stay ahead: it is the same ten digits that they "
-        "were trained to name.",
+        "groups are called. One thing did **not** come out as in the paper: there, h is over ten points better than z "
+        "(section 4.2); here both are alike. Supervised features stay ahead, as they do there at equal width (69.3 "
+        "against 76.5 %); here it is the same ten digits that they were trained to name.",
     )  # fmt: skip
 
 

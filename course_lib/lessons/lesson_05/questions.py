@@ -109,8 +109,8 @@ return weights @ v
             "Writing uses a smaller network": "It is the same network with the same weights.",
             "In training the right previous words are given; in writing each comes out of the step before": "Under a "
             "causal mask nothing in training waits for an *output*. A recurrent decoder still walks through its "
-            "states, Luong's in one call, with all looks together; Bahdanau's alone must alternate, for its next state "
-            "needs the look before it. In writing all of them wait.",
+            "states, Luong's (without input feeding) in one call, with all looks together; Bahdanau's must alternate, "
+            "for its next state needs the look before it. In writing all of them wait.",
         },
         answer=2,
     ),
@@ -127,8 +127,9 @@ return weights @ v
         "From an earlier lesson: what does a GRU have to carry a word over 30 steps, where a plain RNN has not?",
         options={
             "A larger state": "Both may have any size. What differs is how the state is changed.",
-            "Gates that can leave parts of the state as they are": "With the update gate closed the old number passes "
-            "unchanged, and so does its gradient. Attention does not carry the word at all: it goes back and looks.",
+            "Gates that can leave parts of the state as they are": "With lesson 04's update gate $z$ at 1 the old "
+            "number passes unchanged, and so does its gradient. Attention does not carry the word at all: it goes back "
+            "and looks.",
             "A second reading from the end": "Any recurrent network can read from both ends; that is no GRU's own.",
         },
         answer=1,

@@ -84,8 +84,8 @@ def alignment(weights: Float[Tensor, "T_q T_k"], pair: SentencePair, aer: float,
             ("a diagonal guess has over twice as much; one right link for each word would have the least",
              above(diagonal / aer, 2), above(aer - best, 0)),
         ),
-        outcome="Nobody showed the model a ring. It was trained on sentences alone: knowing where to look helps to "
-        "predict the next word, so it learned to.",
+        outcome="The rings are gold links, and the model was shown none of them. It was trained on sentences alone: "
+        "knowing where to look helps to predict the next word, so it learned to.",
     )  # fmt: skip
 
 
@@ -103,14 +103,16 @@ def root(card: Mapping, *, bet=None) -> Result:
         "width grows; divided, it stays. In three trainings each the translator without the root needs more steps to a "
         "loss of 0.5, and ends with a lower BLEU.",
         claims=(
-            ("at width 1,024 dividing keeps over 1,000 times the gradient of a typical query (median)",
+            ("at width 1,024 dividing keeps over 1,000 times the gradient at a typical query's scores (median)",
              above(gradient[True][-1] / gradient[False][-1], 1e3)),
             ("each training without the root is slower and ends worse than each with it",
              max(steps[True]) < min(steps[False]) and max(bleu[False]) < min(bleu[True])),
         ),
         came=float(np.mean(bleu[False])),
-        outcome="A saturated softmax starves $W^Q$ and $W^K$ of gradient; the values, read with whatever weights there "
-        "are, keep theirs. A few queries, whose two best keys fit equally well, keep it: so the translator without the "
+        outcome="A saturated softmax passes hardly any gradient to its scores, from which alone $W^Q$ and $W^K$ learn "
+        "(at the queries dividing takes a factor of $\\sqrt{d_k}$ off again, so that less is gained there than the "
+        "left panel shows); the values, read with whatever weights there are, keep theirs. A few queries, whose two "
+        "best keys fit equally well, keep it: so the translator without the "
         f"root learns where to look all the same, but slowly. Its links say so: AER {min(aer[False]):.2f} to "
         f"{max(aer[False]):.2f} without the root, {min(aer[True]):.2f} to {max(aer[True]):.2f} with it.",
     )  # fmt: skip

@@ -25,7 +25,7 @@ QUIZZES = {
         options={
             "doubles": "Each token costs the same: 6 operations for each weight, forwards and backwards.",
             "grows fourfold": "That would need twice the parameters, too.",
-            "stays as it was": "Only if the text were read at twice the speed.",
+            "stays as it was": "Faster machines change the seconds, not the number of operations.",
         },
         answer=0,
     ),

@@ -145,8 +145,8 @@ def efficient(runs: Runs, *, bet=None) -> Result:
              all(large <= small / 1.5 for large, small in zip(*needed, strict=True))),
         ),
         outcome="Larger models are more *sample-efficient*: they learn more from each token. Only five amounts were "
-        "tried, so the three largest cannot be told apart here; all need fewer than the two smallest. If text is "
-        "scarce, a large model is the way to get more out of it.",
+        "tried, so the three largest cannot be told apart here; all need fewer than the two smallest. Where text "
+        "is scarce, a larger model gets more out of it, up to a point.",
     )  # fmt: skip
 
 

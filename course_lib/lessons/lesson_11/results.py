@@ -176,9 +176,10 @@ def inside(model: ViT, distances: Float[Tensor, "L H"], card: Card, *, bet=None)
         outcome="Nobody told the network that a picture has two dimensions: that neighbours are alike, it learned "
         "(figure 7 of the paper shows rows and columns, too). The border taught us something: nothing is ever drawn "
         "there, so its codes became alike. What does **not** show is the right-hand figure of the paper, heads of "
-        "the early blocks that look near. Raghu et al. 2021 found that such heads come with 300 million "
-        "pictures, and not with ImageNet alone. That may be our reason, too; a grid of 7 x 7 with an empty border may "
-        "be another.",
+        "the early blocks that look near. (A mean distance tells how far, not how sharply: a head that looks evenly "
+        "has the same one as a head that picks a few patches, near and far.) Raghu et al. 2021 found that heads that "
+        "look near come with 300 million pictures, and not with ImageNet alone. That may be our reason, too; a grid of "
+        "7 x 7 with an empty border may be another.",
     )  # fmt: skip
 
 

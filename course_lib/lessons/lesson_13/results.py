@@ -159,7 +159,7 @@ def normalised(target: Callable[[Tensor], Tensor], picture: Tensor, pixels: Floa
         alt="The coin; its patches, each less its mean and divided by its spread, full of edges with equal contrast "
         "everywhere; and the means that are left out, a coarse mosaic of the coin.",
         claims=(
-            ("each patch of the target has mean 0 and spread 1",
+            ("each patch of the coin's target has mean 0 and spread 1",
              below(aimed.mean(-1).abs().max(), 1e-3), below((aimed.std(-1) - 1).abs().max(), 0.02)),
             ("over a third of the patches of our digits are flat", above(flat, 1 / 3)),
         ),
