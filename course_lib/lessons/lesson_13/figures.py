@@ -109,7 +109,7 @@ def ratios(
         for seed in values:
             axes.plot(across, seed, "o", color=colour, markersize=8, alpha=0.7)
         axes.set_title(title)
-    panels[0].set(ylabel="squared error, standardised", ylim=(0, 1.25))
+    panels[0].set(ylabel="squared error, of (p - 0.5) / 0.25", ylim=(0, 1.25))
     panels[1].set(ylabel="named right with 100 labels, %", ylim=(30, 70))
     panels[2].plot(*zip(*paper, strict=True), "o", color=GREY, markersize=11)
     for x, y in paper:
