@@ -9,6 +9,7 @@ from course_lib.layers.transformer import MultiHeadAttention
 from course_lib.tasks import Check, Draw, Finding, Given, Task, gradients, keeps_type, mistakes
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import Fault
+from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 
 def dictionaries(draw: Draw, count: int, entries: int = 5, code: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -45,8 +46,10 @@ def answers(name: str, points: float, *, level: float, entries: int = 5, coded: 
     def trained(probe: Probe) -> tuple[ModuleProbe, tuple, Tensor | None]:
         ring = probe.draw(8).argsort()  # each symbol asks for the next in a ring, never for itself
         code = torch.empty_like(ring).scatter(0, ring, ring.roll(1)) if coded else None
-        examples = dictionaries(probe.draw, 300, code=code)
-        return probe.make("train", *examples, seconds=20), examples, code
+        examples, new = dictionaries(probe.draw, 300, code=code), dictionaries(probe.draw, 200, code=code)
+        model = probe.make("train", *examples, seconds=20)
+        in_parameters(model, new[0], knows=lambda: right(model, *new) > 0.5)
+        return model, examples, code
 
     def right(model: ModuleProbe, inputs: Tensor, targets: Tensor) -> float:
         return (model.tensor(inputs, shape=(len(inputs), 8)).argmax(dim=1) == targets).float().mean().item()
@@ -67,7 +70,7 @@ def answers(name: str, points: float, *, level: float, entries: int = 5, coded: 
         return [(BY_HEART if known > new + 0.2 else BUILT_IN if coded else NOT_LEARNED).finding]
 
     told = (NOT_LEARNED, BY_HEART, ONE_LENGTH, BUILT_IN)
-    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
 
 
 BOTH = (keeps_type, gradients)

@@ -115,27 +115,33 @@ def local(q: Tensor, k: Tensor, v: Tensor, window: int, *, band: str = "both sid
         "in all": behind.abs() <= window // 2,
         "one too few": behind.abs() < window,
         "one too many": behind.abs() <= window + 1,
-        "blocks": place[:, None] // window == place // window,
+        "blocks": place[:, None] // max(window, 1) == place // max(window, 1),
         "others": (behind.abs() <= window) & (behind != 0),
     }[band]
     return attention(q, k, v, mask, **knobs)
 
 
-def sentence(draw: Draw, *, large: float = 1.0, front: tuple[int, ...] = ()) -> tuple[Tensor, Tensor, Tensor, int]:
-    """q, k and v of words of drawn widths, and a window of 3 or 4."""
-    T, d, d_v = draw.sizes(3, 7, 11)
-    front = front or (draw.integers(1, 4, 1).item(),)
-    return large * draw(*front, T, d), draw(*front, T, d), draw(*front, T, d_v), draw.integers(3, 5, 1).item()
+def sentence(
+    draw: Draw, *, large: float = 1.0, axes: int = 1, window: int | None = None
+) -> tuple[Tensor, Tensor, Tensor, int]:
+    """q, k and v of words of drawn widths, with so many axes in front, and a window of 3 to 5."""
+    front, (T, d, d_v) = draw.sizes(2, 1, 3)[:axes], draw.sizes(3, 7, 11)
+    window = draw.integers(3, 6, 1).item() if window is None else window
+    return large * draw(*front, T, d), draw(*front, T, d), draw(*front, T, d_v), window
 
 
+WEIGHING = ("scale", "axis", "keys", "read", "masking", "blind", "stable")
 OTHER_MASKS = ("mask ignored", *(mistake.name for mistake in MASK_MISTAKES[-2:]))  # here no mask is given
 LOCAL = replace(
     SHOWN["local_attention"],
     reference=local,
     cases=(
-        Case("each word sees its neighbours, and all of them", sentence, points=14),
-        Case("large scores do no harm", lambda draw: sentence(draw, large=1e3), 2, tolerance=1e-2),
-        Case("heads in front of the words", lambda draw: sentence(draw, front=(2, 3)), 2),
+        Case("what a word sees counts by the softmax of the scaled scores", sentence, 7, WEIGHING),
+        Case("each word sees its neighbours, and all of them", sentence, 5, ("band",)),
+        Case("with a window of 0 each word sees itself alone", lambda draw: sentence(draw, window=0), 1, ("band",)),
+        Case("large scores do no harm", lambda draw: sentence(draw, large=1e3), 2, ("stable",), tolerance=1e-2),
+        Case("heads in front of the words", lambda draw: sentence(draw, axes=2), 2, ("front",)),
+        Case("nothing in front of the words", lambda draw: sentence(draw, axes=0), 1, ("front",)),
     ),
     mistakes=mistakes(r"""
 window ignored: band='everywhere'
@@ -313,6 +319,11 @@ TRAIN = replace(
         ),
         "rule not learned from the data": ("self.queries(inputs", "self.keys(inputs"),
         "stopped with an error": ("return model\n", "return model(inputs)\n"),
+        "not learned by its parameters": (
+            "return model\n",
+            "asked = lambda x: (x[:, 1:, 0] == x[:, :1, 0])[..., None]\n"
+            "    model.forward = lambda x: (asked(x) * F.one_hot(x[:, 1:, 1], 8)).sum(1).float()\n    return model\n",
+        ),
     },
 )
 
