@@ -135,7 +135,8 @@ def cache(
     return Result(
         figures.cache(lengths, operations, seconds),
         alt="Two panels on logarithmic axes, against the number of tokens before. Without a cache the operations for "
-        "one more token grow with the length, with a cache they hardly do. The time, as measured here, tells the same, "
+        "one more token grow steeply with the length; with one they grow slowly, since the new token still attends to "
+        "all before it. The time, as measured here, tells the same, "
         "less clearly where there are few tokens.",
         claims=(
             ("with the cache the same text is written, token for token", same),
