@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from torch import nn
 
 from course_lib.data.files import data_folder, data_path
 from course_lib.data.place import course_home
+from course_lib.functional.images import Normalisation
 from course_lib.weights import own
 
 FOLDER, MODEL, CARD, READABLE_CARD = "checkpoints", "model.safetensors", "card.json", "card.md"
@@ -46,7 +47,10 @@ def load_trained(name: str) -> TrainedModel:
         raise ValueError(f"{folder} holds the model {made!r}, not {name!r}: {cure}")
     if found != expected:
         raise ValueError(f"{folder / MODEL} is damaged or not the file of its card: {cure}")
-    return TrainedModel(model=own.load(folder / MODEL), extra=own.load_extra(folder / MODEL), card=card)
+    model = own.load(folder / MODEL)
+    if "normalisation" in card:
+        model.normalisation = normalisation_of(card)
+    return TrainedModel(model=model, extra=own.load_extra(folder / MODEL), card=card)
 
 
 def measured_card(name: str) -> dict[str, Any] | None:
@@ -71,9 +75,16 @@ def write_trained(folder: Path, model: nn.Module, *, extra: dict[str, Any], fact
         "bytes": (folder / MODEL).stat().st_size,
         "sha256": checksum(folder / MODEL),
     }
+    if getattr(model, "normalisation", None) is not None:
+        card["normalisation"] = {name: list(values) for name, values in asdict(model.normalisation).items()}
     replace_text(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
     replace_text(folder / READABLE_CARD, readable_card(card))
     return card
+
+
+def normalisation_of(card: dict[str, Any]) -> Normalisation:
+    """What a model of images expects of pixels."""
+    return Normalisation(**{name: tuple(values) for name, values in card["normalisation"].items()})
 
 
 def readable_card(card: dict[str, Any]) -> str:
@@ -87,6 +98,12 @@ def readable_card(card: dict[str, Any]) -> str:
         rows.append([name, *(f"{shown(run['validation'], name)} / {shown(run['test'], name)}" for run in runs)])
     table = "\n".join(f"| {' | '.join(row)} |" for row in [["validation / test, seed", *kept], *rows])
     table = table.replace("\n", f"\n|{'---|' * (len(runs) + 1)}\n", 1)
+    pixels = ""
+    if "normalisation" in card:
+        pixels = f"""
+Pixels, from 0 (black) to 1 (white), are given to the model as {normalisation_of(card)}: `accuracy` and `predictions` of
+`course_lib.training.vision` do so and take the pixels as they are.
+"""
     seeds = ",".join(str(run["seed"]) for run in card["seeds"])
     notes = f"\n{card['notes']}\n" if card["notes"] else ""
     return f"""# {card["title"]}
@@ -100,7 +117,7 @@ Of lesson {card["lesson"]}. `{card["model"]}`, {card["parameters"]:,} parameters
 ## Data
 
 {card["data"]}
-
+{pixels}
 ## Training
 
 Made by `course train {card["name"]} --seeds {seeds}` with torch {card["torch"]} and {card["threads"]} thread(s),

@@ -5,12 +5,13 @@ Shelhamer & Darrell, "Fully convolutional networks for semantic segmentation", C
 turned round; a fully connected layer is a convolution whose window is the whole map).
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 MEAN, STD = 0.5, 0.25  # of pixels from 0 to 1; the same for all data of the course, so that models can change places
@@ -24,6 +25,53 @@ def standardise(pixels: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 def restore(standardised: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Pixels from 0 to 1 out of what `standardise` made of them."""
     return standardised * STD + MEAN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Normalisation:
+    """(pixels - mean) / std, which a model expects of pixels from 0 (black) to 1 (white): one number, or one a channel.
+
+    Raises ValueError for numbers that make no sense and, when called, for pixels that are not from 0 to 1: bytes, or
+    those that were normalised already.
+    """
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def __post_init__(self):
+        if len(self.mean) != len(self.std) or not self.mean or not min(self.std) > 0:
+            raise ValueError(f"need as many means as stds, and stds above 0, got {self.mean} and {self.std}")
+
+    def __call__(self, pixels: Shaped[Tensor, "*B C H W"]) -> Float[Tensor, "*B C H W"]:
+        check_pixels(pixels)
+        if len(self.mean) == 1:
+            return (pixels - self.mean[0]) / self.std[0]
+        if pixels.shape[-3] != len(self.mean):
+            raise ValueError(
+                f"this normalisation is for {len(self.mean)} channels, the images have {pixels.shape[-3]} channel(s)"
+            )
+        mean, std = (pixels.new_tensor(each)[:, None, None] for each in (self.mean, self.std))
+        return (pixels - mean) / std
+
+    def __str__(self) -> str:
+        mean, std = (f"{each[0]:g}" if len(each) == 1 else list(each) for each in (self.mean, self.std))
+        return f"(pixels - {mean}) / {std}"
+
+
+COURSE_PIXELS = Normalisation(mean=(MEAN,), std=(STD,))  # `standardise`, which refuses what are no pixels
+ROUNDING = 1e-4  # by which a resized pixel may lie beyond 0 or 1
+
+
+def check_pixels(pixels: Tensor) -> None:
+    """Raises ValueError unless all pixels are floats from 0 to 1."""
+    if not pixels.is_floating_point():
+        raise ValueError(f"pixels must be floats from 0 (black) to 1 (white), got bytes, {pixels.dtype}: divide by 255")
+    if torch.compiler.is_compiling() or not pixels.numel():
+        return
+    low, high = (end.item() for end in pixels.detach().aminmax())
+    if not -ROUNDING <= low <= high <= 1 + ROUNDING:
+        advice = "divide by 255" if low >= 0 and high > 1.5 else "give them as they are, they are normalised here"
+        raise ValueError(f"pixels must lie from 0 (black) to 1 (white), got {low:g} to {high:g}: {advice}")
 
 
 class Pooled(NamedTuple):

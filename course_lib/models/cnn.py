@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from course_lib.functional.images import COURSE_PIXELS, Normalisation
 from course_lib.layers.convolution import ConvNorm, channels_last
 from course_lib.layers.sizes import plain_integers
 
@@ -39,6 +40,8 @@ class CNN(nn.Module):
     Raises ValueError for settings that do not fit together and, when called, for images that are too small or, with
     pool="none", of another size than `image_size`.
     """
+
+    normalisation: Normalisation | None = COURSE_PIXELS  # what it expects of pixels; None: nobody knows
 
     def __init__(self, config: CNNConfig):
         super().__init__()

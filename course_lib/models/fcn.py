@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.functional.images import fully_connected_as_convolution
+from course_lib.functional.images import COURSE_PIXELS, Normalisation, fully_connected_as_convolution
 from course_lib.layers.segmentation import bilinear_upsampling, pad_to_multiple
 from course_lib.layers.sizes import plain_integers
 from course_lib.models.cnn import CNN, CNNConfig
@@ -44,6 +44,8 @@ class FCN(nn.Module):
     Their scoring layers start at zero, so that a skip can be added to a trained net without any harm.
     Raises ValueError for settings that do not fit together.
     """
+
+    normalisation: Normalisation | None = COURSE_PIXELS  # what it expects of pixels; None: nobody knows
 
     def __init__(self, config: FCNConfig):
         super().__init__()

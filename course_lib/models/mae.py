@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from course_lib.functional.images import COURSE_PIXELS, Normalisation
 from course_lib.functional.positions import fit_positions, sinusoidal_positions_2d
 from course_lib.layers.patches import RandomMask, patch_statistics, patchify, random_mask, take_patches, unpatchify
 from course_lib.layers.sizes import plain_integers
@@ -103,6 +104,8 @@ class MAEDecoder(nn.Module):
 
 class MAE(nn.Module):
     """Encoder and decoder in pre-training, figure 1. Raises ValueError as `ViT` and `random_mask` do."""
+
+    normalisation: Normalisation | None = COURSE_PIXELS  # what it expects of pixels; None: nobody knows
 
     def __init__(self, config: MAEConfig):
         super().__init__()

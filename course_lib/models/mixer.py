@@ -9,6 +9,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from course_lib.functional.images import COURSE_PIXELS, Normalisation
 from course_lib.layers.patches import PatchEmbed
 from course_lib.layers.sizes import plain_integers
 from course_lib.layers.transformer import FeedForward
@@ -71,6 +72,8 @@ class Mixer(nn.Module):
     Raises ValueError for an image size that is no multiple of the patch size and, in `forward`, for an image of another
     number of patches.
     """
+
+    normalisation: Normalisation | None = COURSE_PIXELS  # what it expects of pixels; None: nobody knows
 
     def __init__(self, config: MixerConfig):
         super().__init__()

@@ -9,6 +9,7 @@ from functools import partial
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from course_lib.functional.images import COURSE_PIXELS, Normalisation
 from course_lib.layers.convolution import BasicBlock, Bottleneck, ConvNorm, channels_last
 from course_lib.layers.sizes import plain_integers
 
@@ -47,6 +48,8 @@ class ResNet(nn.Module):
     Each stage but the first begins with a block of stride 2.
     Raises ValueError for settings that do not fit together.
     """
+
+    normalisation: Normalisation | None = COURSE_PIXELS  # what it expects of pixels; None: nobody knows
 
     def __init__(self, config: ResNetConfig):
         super().__init__()

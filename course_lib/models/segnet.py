@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.functional.images import max_pool, max_unpool
+from course_lib.functional.images import COURSE_PIXELS, Normalisation, max_pool, max_unpool
 from course_lib.layers.convolution import channels_last
 from course_lib.layers.segmentation import convs
 from course_lib.layers.sizes import plain_integers
@@ -37,6 +37,8 @@ class SegNet(nn.Module):
     that filled no window comes back as zeros, so that the image may have any size that can be pooled.
     Raises ValueError for settings that do not fit together and, when called, for images that are too small.
     """
+
+    normalisation: Normalisation | None = COURSE_PIXELS  # what it expects of pixels; None: nobody knows
 
     def __init__(self, config: SegNetConfig):
         super().__init__()

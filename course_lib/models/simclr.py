@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from course_lib.functional.images import COURSE_PIXELS, Normalisation
 from course_lib.layers.sizes import plain_integers
 from course_lib.models.resnet import ResNet, ResNetConfig
 from course_lib.models.vit import ViT, ViTConfig
@@ -51,6 +52,8 @@ class SimCLR(nn.Module):
     The loss looks at z. h keeps more of the image, section 4.2: what is learned for other tasks is `features`.
     Raises ValueError if the encoder has a head of its own.
     """
+
+    normalisation: Normalisation | None = COURSE_PIXELS  # what it expects of pixels; None: nobody knows
 
     def __init__(self, config: SimCLRConfig):
         super().__init__()

@@ -11,6 +11,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from course_lib.functional.images import COURSE_PIXELS, Normalisation
 from course_lib.functional.positions import interpolate_positions
 from course_lib.layers.patches import PatchEmbed
 from course_lib.layers.sizes import plain_integers
@@ -71,6 +72,8 @@ class Swin(nn.Module):
     are the maps inside (see `WindowAttention` and `PatchMerging`). Weights start from N(0, 0.02^2).
     Raises ValueError for settings that do not fit together.
     """
+
+    normalisation: Normalisation | None = COURSE_PIXELS  # what it expects of pixels; None: nobody knows
 
     def __init__(self, config: SwinConfig):
         super().__init__()

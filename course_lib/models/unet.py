@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from course_lib.functional.images import COURSE_PIXELS, Normalisation
 from course_lib.layers.convolution import channels_last
 from course_lib.layers.segmentation import UpBlock, convs, pad_to_multiple
 from course_lib.layers.sizes import plain_integers
@@ -47,6 +48,8 @@ class UNet(nn.Module):
     itself, with half as many channels at each doubling.
     Raises ValueError for settings that do not fit together.
     """
+
+    normalisation: Normalisation | None = COURSE_PIXELS  # what it expects of pixels; None: nobody knows
 
     def __init__(self, config: UNetConfig):
         super().__init__()

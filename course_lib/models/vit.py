@@ -12,6 +12,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from course_lib.functional.images import COURSE_PIXELS, Normalisation
 from course_lib.functional.positions import fit_positions
 from course_lib.layers.patches import ConvStem, PatchEmbed
 from course_lib.layers.sizes import plain_integers
@@ -71,6 +72,8 @@ class ViT(nn.Module):
     Raises ValueError for settings that do not fit together and, when called, for an image of the wrong channels or of
     no whole number of patches.
     """
+
+    normalisation: Normalisation | None = COURSE_PIXELS  # what it expects of pixels; None: nobody knows
 
     def __init__(self, config: ViTConfig):
         super().__init__()

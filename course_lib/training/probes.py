@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.functional.images import standardise
 from course_lib.models.baselines import softmax_regression
+from course_lib.training.vision import normalised
 
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # of the L2 penalty, for `tuned_probe` to choose from
 SCALES = ("each", "all")  # what becomes 1: the spread of each feature, or the mean spread of all of them
@@ -165,7 +165,7 @@ def features_of(
     was_training = model.training
     model.eval()
     try:
-        return torch.cat([(encode or model)(standardise(part)).flatten(1) for part in pixels.split(batch_size)])
+        return torch.cat([(encode or model)(normalised(model, part)).flatten(1) for part in pixels.split(batch_size)])
     finally:
         model.train(was_training)
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from course_lib.weights.hub import fetch_released, is_name
 from course_lib.weights.layout import Entry, Layout, entries
+from course_lib.weights.preprocessor import PREPROCESSOR, as_normalisation, as_preprocessor
 from course_lib.weights.tensors import (
     DTYPES,
     TensorFile,
@@ -46,6 +47,7 @@ FAMILIES = {  # by model_type: the module of its table, and those of its models
     "vit": ("course_lib.weights.vit", "course_lib.models.vit"),
     "vit_mae": ("course_lib.weights.vit_mae", "course_lib.models.mae"),
 }
+IMAGES = ("resnet", "swin", "vit", "vit_mae")  # the families whose pixels are normalised
 BARE = {"torchvision": ("course_lib.weights.torchvision_resnet", "course_lib.models.resnet")}  # without config.json
 
 
@@ -55,7 +57,8 @@ def from_pretrained(folder: Path | str, *, revision: str | None = None) -> nn.Mo
     config.json's `model_type` and `architectures` say which; without `architectures` it is the bare model, which
     returns features. A folder without config.json, or the path of a single .safetensors file, must be in a layout that
     has none: torchvision's of ResNet. Weights of 16 or 64 bits become 32-bit floats; NaN stays NaN. The model is in
-    evaluation mode.
+    evaluation mode. What a model of images expects of pixels, its `normalisation`, comes from preprocessor_config.json;
+    it is None without that file, and has to be set before `accuracy` and `predictions` take the model.
 
     A text that is no folder here may be a released name: "gpt2", "bert-base-uncased", "t5-small", "resnet-50" and
     "vit-base-patch16-224" are pinned to a commit; "gpt2-medium", "opus-mt-en-fr", "swin-tiny-patch4-window7-224",
@@ -69,7 +72,12 @@ def from_pretrained(folder: Path | str, *, revision: str | None = None) -> nn.Mo
     if not folder.is_dir() and not folder.is_file():
         if not isinstance(name, str) or not is_name(name):
             raise FileNotFoundError(f"There is no folder {folder}, nor is this the name of a released model.")
-        folder = fetch_released(name, revision=revision, shards=lambda index: read_index(index).values())
+        folder = fetch_released(
+            name,
+            revision=revision,
+            shards=lambda index: read_index(index).values(),
+            beside=lambda path: [PREPROCESSOR] if read_json(path).get("model_type") in IMAGES else [],
+        )
     elif revision is not None:
         raise ValueError(f"{folder} is a folder here, which has no revision {revision!r}: leave it out.")
     path = folder / CONFIG
@@ -99,12 +107,16 @@ def from_pretrained(folder: Path | str, *, revision: str | None = None) -> nn.Mo
                 tensors[ours] = tensors[ours] + part(found[name].read(name, tensors[ours].dtype))
         model = filled(build, tensors)
         complain(folder, differences(layout, model, found))
+    if hasattr(model, "normalisation"):
+        said = folder / PREPROCESSOR
+        model.normalisation = as_normalisation(read_json(said), said) if said.is_file() else None
     return model
 
 
 def save_pretrained(model: nn.Module, folder: Path | str, *, layout: str | None = None) -> None:
     """Writes config.json and model.safetensors, which `from_pretrained` and Hugging Face's classes open.
 
+    Beside a model of images preprocessor_config.json says its normalisation, if it knows it.
     With `layout="torchvision"` it writes model.safetensors alone, with torchvision's names, for
     `load_state_dict(safetensors.torch.load_file(...))` of torchvision's model.
     The folder is made if need be. An interruption leaves an older checkpoint whole.
@@ -133,9 +145,17 @@ def save_pretrained(model: nn.Module, folder: Path | str, *, layout: str | None 
     if layout is None:
         config = {"model_type": table.model_type, "architectures": [architecture], "dtype": "float32"}
         config |= table.write_settings(ours) | table.special_tokens(model.config)
-        contents[folder / CONFIG] = (json.dumps(config, indent=2, sort_keys=True) + "\n").encode()
+        contents[folder / CONFIG] = as_json(config)
+        if said := as_preprocessor(model, config.get("num_channels", 1)):
+            contents[folder / PREPROCESSOR] = as_json(said)
     folder.mkdir(parents=True, exist_ok=True)
     write_files(contents)
+    if folder / PREPROCESSOR not in contents:  # of another model that lay here
+        (folder / PREPROCESSOR).unlink(missing_ok=True)
+
+
+def as_json(content: dict[str, Any]) -> bytes:
+    return (json.dumps(content, indent=2, sort_keys=True) + "\n").encode()
 
 
 def known_names(found: Mapping[str, TensorFile], path: Path) -> tuple[Layout, str, dict[str, Any]]:

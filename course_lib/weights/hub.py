@@ -1,6 +1,7 @@
 """Released weights by their names, through the package huggingface_hub: fetched once, pinned, safetensors only."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -27,12 +28,19 @@ def is_name(text: str) -> bool:
     return text in SHORT or (bool(name) and "/" not in name and owner not in ("", ".", "..", "~"))
 
 
-def fetch_released(name: str, *, shards: Callable[[Path], Iterable[str]], revision: str | None = None) -> Path:
+def fetch_released(
+    name: str,
+    *,
+    shards: Callable[[Path], Iterable[str]],
+    beside: Callable[[Path], Iterable[str]] = lambda config: (),
+    revision: str | None = None,
+) -> Path:
     """The folder with config.json and the weights of a released model, fetched if it is not in the hub's cache.
 
     `name` is a repository, or the second half of one in `RELEASED`. Without a `revision` it is the pinned commit, or
-    the newest where none is pinned. Large models come in several files: `shards` reads their names in the index. A
-    download that breaks off is taken up again a few times; if it stays broken, nothing of that file is kept.
+    the newest where none is pinned. Large models come in several files: `shards` reads their names in the index.
+    `beside` says by config.json which more files are taken along, if there are any. A download that breaks off is taken
+    up again a few times; if it stays broken, nothing of that file is kept.
     Raises ValueError for a name or a revision that does not exist, and FileNotFoundError, saying what to do, without
     huggingface_hub, without a network, and for a repository without safetensors.
     """
@@ -47,6 +55,11 @@ def fetch_released(name: str, *, shards: Callable[[Path], Iterable[str]], revisi
         except errors.RemoteEntryNotFoundError:
             for shard in sorted(set(shards(Path(get(hub, repository, INDEX, revision))))):
                 get(hub, repository, shard, revision)
+        for file in beside(Path(config)):
+            with suppress(
+                errors.EntryNotFoundError
+            ):  # there is none, or no network
+                get(hub, repository, file, revision)
     except errors.RepositoryNotFoundError as problem:
         raise ValueError(
             f"There is no folder {name} here, and the hub has no model {repository!r} for everybody. Known names: "

@@ -17,6 +17,7 @@ from typing import Any, get_args, get_type_hints
 from torch import nn
 
 from course_lib import models
+from course_lib.functional.images import Normalisation
 from course_lib.weights.tensors import (
     complain,
     filled,
@@ -29,6 +30,7 @@ from course_lib.weights.tensors import (
 )
 
 MODEL, ARGUMENTS, EXTRA = "course.model", "course.arguments", "course.extra"  # keys of the metadata
+NORMALISATION = "course.normalisation"  # of a model of images that expects others than its class; {}: nobody knows
 
 
 def save(model: nn.Module, path: Path | str, *, extra: Mapping[str, Any] | None = None) -> None:
@@ -41,6 +43,8 @@ def save(model: nn.Module, path: Path | str, *, extra: Mapping[str, Any] | None 
     name = f"{type(model).__module__}.{type(model).__qualname__}"
     constructor_of(name)
     metadata = {MODEL: name, ARGUMENTS: plain_json(arguments_of(model)), EXTRA: plain_json(dict(extra or {}))}
+    if "normalisation" in vars(model):
+        metadata[NORMALISATION] = plain_json(asdict(model.normalisation) if model.normalisation else {})
     tensors = {names[0]: tensor for names, tensor in tied_groups(model).items()}
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +75,11 @@ def load(path: Path | str) -> nn.Module:
             problems += [said] if said else []
         complain(path, problems)
         tensors = {name: file.read(name, tensor.dtype) for name, tensor in expected.items()}
-    return filled(build, tensors)
+        said = metadata_json(file.metadata, NORMALISATION, path) if NORMALISATION in file.metadata else None
+    model = filled(build, tensors)
+    if said is not None:
+        model.normalisation = as_hinted(said, Normalisation) if said else None
+    return model
 
 
 def load_extra(path: Path | str) -> dict[str, Any]:

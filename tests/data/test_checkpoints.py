@@ -5,6 +5,7 @@ import json
 import pytest
 
 from course_lib.data.checkpoints import checkpoint_folder, load_trained, readable_card
+from course_lib.functional.images import Normalisation
 from course_lib.lessons.recipes import all_recipes, find_recipe
 
 NAMES = sorted(all_recipes())
@@ -32,3 +33,13 @@ def test_three_seeds_or_more_were_trained_and_the_best_on_validation_kept(name):
     assert len({run["seed"] for run in card["seeds"]}) >= 3
     best = recipe.best(card["seeds"])
     assert best["seed"] == card["seed"] and best["test"] == card["test"]
+
+
+def test_a_model_of_images_says_what_it_expects_on_its_card_and_is_given_it():
+    trained = load_trained("resnet")
+    assert trained.card["normalisation"] == {"mean": [0.5], "std": [0.25]}
+    assert trained.model.normalisation == Normalisation(mean=(0.5,), std=(0.25,))
+    assert "(pixels - 0.5) / 0.25" in readable_card(trained.card)
+    told = {name for name in NAMES if "normalisation" in load_trained(name).card}
+    assert told == {name for name in NAMES if hasattr(load_trained(name).model, "normalisation")}
+    assert {"resnet", "vit", "swin", "unet", "mae", "simclr"} < told and "gpt" not in told

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -5,10 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.functional.images import (
+    COURSE_PIXELS,
+    Normalisation,
     bilinear_kernel,
     max_pool,
     max_unpool,
     readable_transposed_convolution,
+    standardise,
 )
 
 IMAGE = torch.tensor([[[[120.0, 150, 120], [100, 50, 110], [25, 25, 10]]]])
@@ -112,3 +117,37 @@ def test_the_bilinear_kernel_interpolates(stride):
 def test_what_cannot_be_is_refused_with_a_reason(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_a_normalisation_has_a_number_for_all_channels_or_one_for_each():
+    pixels = torch.rand(2, 3, 4, 5)
+    assert torch.equal(COURSE_PIXELS(pixels), standardise(pixels))
+    imagenet = Normalisation(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+    expected = (pixels[:, 1] - 0.456) / 0.224
+    torch.testing.assert_close(imagenet(pixels)[:, 1], expected)
+    torch.testing.assert_close(imagenet(pixels[0])[1], expected[0])
+    assert str(COURSE_PIXELS) == "(pixels - 0.5) / 0.25"
+    with pytest.raises(ValueError, match="3 channels.*1 channel"):
+        imagenet(pixels[:, :1])
+    for mean, std in (((0.5, 0.5), (0.2,)), ((0.5,), (0.0,)), ((), ())):
+        with pytest.raises(ValueError, match="as many"):
+            Normalisation(mean=mean, std=std)
+
+
+@pytest.mark.parametrize(
+    ("pixels", "message"),
+    [
+        (torch.tensor([0, 255], dtype=torch.uint8), "got bytes.*divide by 255"),
+        (torch.tensor([0.0, 255.0]), "got 0 to 255: divide by 255"),
+        (standardise(torch.tensor([0.0, 1.0])), "got -2 to 2: give them as they are"),
+        (torch.tensor([0.0, math.nan]), "got nan to nan"),
+    ],
+)
+def test_what_is_no_pixel_from_0_to_1_is_refused(pixels, message):
+    with pytest.raises(ValueError, match=message):
+        COURSE_PIXELS(pixels.expand(1, 3, 1, 2))
+
+
+def test_a_pixel_may_be_a_rounding_beyond_its_end():
+    pixels = torch.full((1, 1, 1, 1), 1 + 1e-6)
+    assert torch.equal(COURSE_PIXELS(pixels), standardise(pixels))

@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.functional.images import standardise
+from course_lib.functional.images import Normalisation, standardise
+from course_lib.training.probes import features_of
 from course_lib.training.vision import (
     STEPS_OF_A_SEED,
     accuracy,
@@ -84,3 +85,27 @@ def test_labels_that_are_no_whole_numbers_are_refused(monkeypatch):
     pixels, labels = batch_at(0)
     with pytest.raises(ValueError, match="whole numbers.*torch.float32"):
         classification_loss(build(), (pixels, labels.float()))
+
+
+def spread_out(pixels):
+    return (pixels - 0.1) / 0.3
+
+
+def test_all_that_reads_pixels_takes_the_normalisation_of_the_model():
+    model, (pixels, labels) = build().eval(), batch_at(0)
+    model.normalisation = Normalisation(mean=(0.1,), std=(0.3,))
+    expected = model(spread_out(pixels))
+    torch.testing.assert_close(predictions(model, pixels), expected)
+    torch.testing.assert_close(features_of(model, pixels), expected)
+    torch.testing.assert_close(classification_loss(model, (pixels, labels)), F.cross_entropy(expected, labels))
+
+
+@pytest.mark.parametrize("read", [predictions, features_of, lambda m, x: classification_loss(m, (x, batch_at(0)[1]))])
+def test_pixels_that_are_not_raw_and_models_that_do_not_say_what_they_expect_are_refused(read):
+    model, (pixels, _) = build(), batch_at(0)
+    for wrong, message in ((standardise(pixels), "give them as they are"), (255 * pixels, "divide by 255")):
+        with pytest.raises(ValueError, match=rf"pixels must lie from 0 \(black\) to 1 \(white\), got .*{message}"):
+            read(model, wrong)
+    model.normalisation = None
+    with pytest.raises(ValueError, match="Sequential does not say how.*model.normalisation = Normalisation"):
+        read(model, pixels)

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import nn
+from transformers import AutoImageProcessor
 
+from course_lib.functional.images import Normalisation
 from course_lib.models.bert import BERTConfig
 from course_lib.models.bert_tasks import BERTForMaskedLM
 from course_lib.models.decision_transformer import DecisionTransformer, DecisionTransformerConfig
@@ -22,6 +24,7 @@ from course_lib.models.resnet import ResNet, ResNetConfig
 from course_lib.models.swin import Swin, SwinConfig
 from course_lib.models.t5 import T5, T5Config
 from course_lib.models.vit import ViT, ViTConfig
+from course_lib.training.vision import accuracy
 from course_lib.weights import from_pretrained, save_pretrained
 from course_lib.weights.files import FAMILIES
 from tests.weights.toy import Toy, ToyConfig
@@ -533,3 +536,50 @@ def test_no_setting_of_any_family_can_do_harm(model_type, tmp_path):
         else:
             assert sorted(tensor.shape for tensor in opened.state_dict().values()) == shapes or key == "architectures"
     assert {"model_type", "architectures", "vocab_size" if "vocab_size" in config else "num_channels"} <= refused
+
+
+PREPROCESSOR = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
+
+
+def tiny_vit(**settings):
+    torch.manual_seed(0)
+    sizes = {"image_size": 8, "patch_size": 4, "dim": 8, "depth": 1, "num_heads": 2, "mlp_dim": 8, "num_classes": 2}
+    return ViT(ViTConfig(**sizes | settings))
+
+
+def test_a_checkpoint_of_images_brings_its_normalisation_along_or_none_is_made_up(tmp_path):
+    save_pretrained(tiny_vit(), tmp_path)
+    said = tmp_path / "preprocessor_config.json"
+    assert from_pretrained(tmp_path).normalisation == Normalisation(mean=(0.5,) * 3, std=(0.25,) * 3)
+    said.write_text(json.dumps(PREPROCESSOR))
+    opened = from_pretrained(tmp_path)
+    assert opened.normalisation == Normalisation(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+    save_pretrained(opened, tmp_path / "again")
+    assert from_pretrained(tmp_path / "again").normalisation == opened.normalisation
+    said.write_text(json.dumps(PREPROCESSOR | {"do_normalize": False}))
+    assert from_pretrained(tmp_path).normalisation == Normalisation(mean=(0.0,), std=(1.0,))
+    said.unlink()
+    silent = from_pretrained(tmp_path)
+    assert silent.normalisation is None
+    with pytest.raises(ValueError, match="ViT does not say how its pixels are normalised"):
+        accuracy(silent, torch.rand(2, 3, 8, 8), torch.tensor([0, 1]))
+    save_pretrained(silent, tmp_path / "again")
+    assert not (tmp_path / "again" / said.name).exists()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"image_mean": 0.5}, {"image_std": [0.2, 0.2]}, {"image_std": [0, 1, 1]}, {"image_mean": "x"}]
+)
+def test_a_normalisation_that_makes_no_sense_is_told(tmp_path, wrong):
+    save_pretrained(tiny_vit(), tmp_path)
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(PREPROCESSOR | wrong))
+    with pytest.raises(ValueError, match="preprocessor_config.json .*image_mean"):
+        from_pretrained(tmp_path)
+
+
+def test_the_image_processor_of_hugging_face_and_our_normalisation_give_the_same_pixels(tmp_path):
+    pytest.importorskip("torchvision")
+    save_pretrained(tiny_vit(), tmp_path)
+    pixels = torch.randint(256, (2, 3, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    theirs = AutoImageProcessor.from_pretrained(tmp_path)(list(pixels), return_tensors="pt")["pixel_values"]
+    torch.testing.assert_close(from_pretrained(tmp_path).normalisation(pixels / 255), theirs, atol=1e-6, rtol=0)

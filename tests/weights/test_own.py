@@ -11,9 +11,11 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from course_lib.functional.images import COURSE_PIXELS, Normalisation
 from course_lib.models.bert import BERT, BERTConfig
 from course_lib.models.bert_tasks import BERTForSequenceClassification
 from course_lib.models.marian import Marian, MarianConfig
+from course_lib.models.resnet import ResNet, ResNetConfig
 from course_lib.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from course_lib.models.transformer import Transformer, TransformerConfig
 from course_lib.weights import own
@@ -234,3 +236,13 @@ def test_an_interrupted_write_leaves_the_old_file(path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             own.save(BERT(BERT_CONFIG), path)
     assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("normalisation", [Normalisation(mean=(0.1, 0.2), std=(0.3, 0.4)), None])
+def test_a_model_of_images_comes_back_with_its_normalisation(tmp_path, normalisation):
+    model = ResNet(ResNetConfig(in_channels=2, widths=(8,), depths=(1,), stem_channels=4, block="basic"))
+    own.save(model, tmp_path / "usual.safetensors")
+    assert own.load(tmp_path / "usual.safetensors").normalisation == COURSE_PIXELS
+    model.normalisation = normalisation
+    own.save(model, tmp_path / "model.safetensors")
+    assert own.load(tmp_path / "model.safetensors").normalisation == normalisation
