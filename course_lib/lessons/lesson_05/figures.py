@@ -44,13 +44,18 @@ def mechanism(
     weights: Float[Tensor, " T"],
     values: Float[Tensor, "T d_v"],
 ) -> Figure:
-    """One query through attention, with each number on the page: keys, scores, weights, values and their average."""
+    """One query through attention, with each number on the page: keys, scores, weights, values and their average.
+
+    The query's line passes every key: a dot where both are multiplied, a cross where a weight meets its value.
+    """
     fig, axes = figure(12, 5.0)
     _blank(axes, (0, 12.6), (-0.1, 5.2))
-    columns = {"word": 1.0, "key k": 3.1, "score q·k / √d": 5.4, "weight a": 7.5, "value v": 9.6}
+    columns = {"word": 1.0, "key k": 2.9, "score q·k / √d": 5.4, "weight a": 7.4, "value v": 9.3}
     for name, x in columns.items():
         axes.text(x, 4.95, name, ha="center", color=GREY, fontsize=14)
     x_word, x_key, x_score, x_weight, x_value = columns.values()
+    x_query, x_times = 4.3, (x_weight + x_value) / 2
+    axes.plot([x_query] * 2, [0.72, 3.9], color=PALETTE["orange"], linestyle="-", linewidth=4, zorder=1)
     for row, word in enumerate(words):
         y = 3.9 - row
         _box(axes, x_word, y, word, colour=PALETTE["sky"], width=1.7, ink="black")
@@ -59,12 +64,15 @@ def mechanism(
         axes.barh(y, 1.3 * weights[row], left=x_weight - 0.65, height=0.5, color=HERO)
         axes.text(x_weight, y + 0.36, f"{weights[row]:.3f}", ha="center", va="center", fontsize=13)
         axes.text(x_value, y, _vector(values[row]), ha="center", va="center", fontsize=14)
-        _arrow(axes, (x_key + 0.95, y), (x_score - 0.35, y))
-        _arrow(axes, (x_score + 0.35, y), (x_weight - 0.75, y))
+        axes.plot([x_key + 0.75, x_query], [y, y], color=HERO, linestyle="-", linewidth=1.9, alpha=0.4, zorder=0)
+        axes.plot([x_query], [y], "o", color=PALETTE["orange"], markersize=17, zorder=2)
+        axes.text(x_query, y, "·", ha="center", va="center", fontsize=20, weight="bold", zorder=3)
+        _arrow(axes, (x_query + 0.22, y), (x_score - 0.3, y))
+        _arrow(axes, (x_score + 0.3, y), (x_weight - 0.75, y))
+        axes.text(x_times, y, "×", ha="center", va="center", fontsize=18)
         _arrow(axes, (x_value + 0.55, y), (10.75, 2.9), strength=float(weights[row]))
-    _box(axes, x_key, 0.45, f"query q = {_vector(query)}", colour=PALETTE["orange"], width=3.2, ink="black")
-    _arrow(axes, (x_key + 0.9, 0.8), (x_score, 1.6))
-    axes.text(x_score + 0.35, 0.75, "asks every key", color=GREY, fontsize=13)
+    _box(axes, x_query, 0.45, f"query q = {_vector(query)}", colour=PALETTE["orange"], width=3.2, ink="black")
+    axes.text(x_query + 1.85, 0.45, "one dot product with each key", color=GREY, fontsize=13, va="center")
     axes.text(11.65, 3.3, "output", ha="center", color=GREY, fontsize=14)
     axes.text(11.65, 2.85, _vector(weights @ values, places=2), ha="center", va="center", fontsize=14, weight="bold")
     return fig

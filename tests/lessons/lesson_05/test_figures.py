@@ -23,6 +23,19 @@ def test_the_mechanism_shows_the_numbers_of_one_query():
     assert {"0.731", "0.269", "(2, 0)", "(2.92, 1.08)", "query q = (1, 0)"} <= set(shown)
 
 
+def test_the_query_meets_every_key_and_each_weight_its_value():
+    keys, scores = torch.eye(4), torch.tensor([1.0, 0.0, 2.0, 1.0])
+    axes = figures.mechanism(list("abcd"), keys[0], keys, scores, scores.softmax(dim=0), keys[:, :2]).axes[0]
+    rows = [text.get_position()[1] for text in axes.texts if text.get_text() in "abcd"]
+    for sign in "·×":
+        assert [text.get_position()[1] for text in axes.texts if text.get_text() == sign] == rows
+    (line,) = (
+        line for line in axes.lines if len({*line.get_xdata()}) < len(line.get_xdata())
+    )  # from the query upwards
+    assert max(line.get_ydata()) == max(rows) and min(line.get_ydata()) < min(rows)
+    assert {text.get_position()[0] for text in axes.texts if text.get_text() == "·"} == set(line.get_xdata())
+
+
 def test_lengths_are_drawn_for_each_contestant_and_the_bet_stands_at_the_longest():
     fixed, attention = np.array([[80.0, 10.0], [90.0, 20.0]]), np.array([[99.0, 97.0], [97.0, 95.0]])
     axes = figures.lengths(["1 to 7", "20 to 30"], fixed, attention, [98, 96], bet=40).axes[0]
