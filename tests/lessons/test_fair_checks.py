@@ -143,6 +143,15 @@ def shift_mask(height, width, size, shift):
     number = number.reshape(height // size, size, width // size, size).transpose(1, 2).reshape(-1, size * size)
     return (number[:, None] - number[:, :, None]) == 0
 """,
+    ("13", "random_mask", "a mask of zeros and ones"): """
+def random_mask(noise, ratio):
+    K = int(noise.shape[1] * (1 - ratio))
+    shuffle = noise.argsort(dim=1)
+    restore = shuffle.argsort(dim=1)
+    masked = torch.ones_like(noise)
+    masked[:, :K] = 0
+    return shuffle[:, :K], restore, masked.gather(1, restore)
+""",
     ("13", "restore_order", "scatter by the order of the noise"): """
 def restore_order(visible, mask_token, restore):
     (B, K, D), N = visible.shape, restore.shape[1]
