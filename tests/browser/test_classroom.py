@@ -44,6 +44,27 @@ display = page.watch(model, example=lambda model: "<em>a word</em>")
 for step in range(9):
     display.update(step + 1, 9, loss=1 / (step + 1))
 display.close()"""
+TABLE = """\
+from course_lib.classroom.output import present
+from course_lib.classroom.widgets import heat_map
+words = ["one", "economic", "area"]
+table = heat_map(torch.eye(3), words, words, label="x", marks={(0, 0), (2, 1)})"""
+TABLES = [
+    'present("", table)',
+    "ipywidgets.HTMLMath(table)",
+    "page.watch(model, example=lambda model: table).update(1, 1)",
+]
+MEASURED = """(one) => {
+    const box = (part) => part.getBoundingClientRect(), rows = [...one.querySelectorAll(".course-map tbody tr")];
+    const text = (head) => { const all = document.createRange(); all.selectNodeContents(head); return box(all); };
+    const heads = [...one.querySelectorAll(".course-map thead th")];
+    return {
+        rows: new Set(rows.map((row) => getComputedStyle(row).backgroundColor)).size,
+        heads: Math.max(...heads.map((head) => Math.abs(box(head).bottom - text(head).bottom))),
+        squares: Math.max(...[...one.querySelectorAll(".course-map td[title]")].map(
+            (square) => Math.abs(box(square).width - box(square).height))),
+    };
+}"""
 PARTS = [f'page.{kind}("{name}")' for kind, name in (
     ("quiz", "sum"), ("quiz", "half"), ("bet", "points"), ("result", "points"), ("bet", "line"), ("result", "line"),
 )]  # fmt: skip
@@ -52,7 +73,7 @@ PARTS = [f'page.{kind}("{name}")' for kind, name in (
 @pytest.fixture(scope="module")
 def notebook(start_lab, open_notebook, tmp_path_factory):
     path = tmp_path_factory.mktemp("scratch") / "scratch.ipynb"
-    sources = [SETUP, *PARTS, SLIDER, FIGURE, LISTING, WATCHED]
+    sources = [SETUP, *PARTS, SLIDER, FIGURE, LISTING, WATCHED, TABLE, *TABLES]
     prose = [new_markdown_cell(f"Paragraph {n}: $x_{n}^2$\n\n" + "And so on.\n\n" * 20) for n in range(8)]
     cells = [*map(new_code_cell, sources), *prose, new_code_cell("last = 40 + 2\nlast")]
     nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": KERNELSPEC}), path)
@@ -120,6 +141,15 @@ def test_a_watched_training_stays_on_the_page(notebook):
     cell = notebook.cell("page.watch")
     expect(cell.get_by_role("img", name="Loss over 9 steps: from 1 to 0.111")).to_be_visible()
     expect(cell.get_by_text("a word", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("shown", TABLES)
+def test_a_table_of_weights_has_one_look_wherever_it_stands(notebook, shown):
+    output = notebook.cell(shown).locator(".jp-OutputArea").first
+    expect(output.locator(".course-map")).to_be_visible()
+    found = output.evaluate(MEASURED)
+    assert found["rows"] == 1  # no zebra
+    assert found["heads"] < 8 and found["squares"] < 1, found  # heads stand on their columns; rings are round
 
 
 def test_lines_of_a_listing_are_never_broken(notebook):

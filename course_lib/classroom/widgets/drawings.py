@@ -15,21 +15,27 @@ from course_lib.viz.style import PALETTE, SEQUENTIAL
 DARK = 0.47  # up to this share white reads better on the colour, from here on black: both 4.5:1 or more (WCAG AA)
 HIDDEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"  # heard, not seen
 
+# Named twice, the class outweighs what JupyterLab says of all tables in an output (stripes, text at the right): a map
+# has one look in an output, in a widget and on a slide. Without `numbers` its squares are square, so a ring is round.
 _MAP_CSS = f"""
-.course-map {{overflow-x:auto}}
-.course-map table {{border-collapse:separate;border-spacing:1px;margin:0;width:auto;font-size:inherit;line-height:1.35}}
-.course-map caption {{text-align:left;font-size:inherit;color:inherit;padding:0}}
-.course-map tr {{background:none}}
-.course-map :is(th,td) {{padding:0 .3em;border:0;font-weight:400;max-width:none;font-size:inherit}}
-.course-map thead th {{writing-mode:vertical-rl;transform:rotate(180deg);text-align:left;vertical-align:top;
-  padding:.3em 0}}
-.course-map tbody th {{text-align:right;cursor:default;white-space:nowrap}}
-.course-map td {{text-align:center;min-width:1.7em}}
+.course-map {{--side:1.75em;overflow-x:auto}}
+.course-map.course-map table {{border-collapse:separate;border-spacing:1px;margin:0;width:auto;font-size:inherit;
+  line-height:1.35}}
+.course-map.course-map caption {{text-align:left;font-size:inherit;color:inherit;padding:0}}
+.course-map.course-map tr:nth-child(n) {{background:none}}
+.course-map.course-map :is(th,td) {{padding:0 .3em;border:0;font-weight:400;max-width:none;font-size:inherit;
+  line-height:inherit;vertical-align:middle}}
+.course-map.course-map thead th {{writing-mode:vertical-rl;transform:rotate(180deg);text-align:left;padding:.3em 0}}
+.course-map.course-map tbody th {{text-align:right;cursor:default;white-space:nowrap}}
+.course-map.course-map td {{text-align:center}}
+.course-map.course-map:not(.full) td[title] {{box-sizing:border-box;width:var(--side);min-width:var(--side);
+  height:var(--side);padding:0;line-height:1}}
+.course-map:not(.full) td > span {{font-size:.8em}}
 .course-map:not(.full) td:not(.best) > span {{opacity:0}}
-.course-map.full :is(td,tbody th) {{padding:.25em .45em}}
+.course-map.course-map.full :is(td,tbody th) {{padding:.25em .45em}}
 .course-map tr:is(:hover,:focus-within) td:not(.best) > span {{opacity:1}}
 .course-map .heard {{{HIDDEN}}}
-.reveal .course-map:not(.full) {{font-size:16px;line-height:1.2}}
+.reveal .course-map:not(.full) {{--side:1.5em;font-size:16px;line-height:1.2}}
 """
 
 
@@ -67,7 +73,7 @@ def heat_map(
         said = f"“{rows[i]}”, “{columns[j]}”: {matrix[i, j]:.2f}{f' ({mark})' if ringed else ''}"
         best = ' class="best"' if j == matrix[i].argmax() and share > 0.05 else ""
         heard = f'<span class="heard"> {mark}</span>' if ringed else ""
-        number = f"{matrix[i, j]:.2f}".removeprefix("0") if high <= 1 else f"{matrix[i, j]:.0f}"
+        number = f"{matrix[i, j]:.2f}".removeprefix("0").replace("1.00", "1.0") if high <= 1 else f"{matrix[i, j]:.0f}"
         return f'<td{best} title="{html.escape(said)}" style="{_paint(share)}{ring}"><span>{number}</span>{heard}</td>'
 
     head = "".join(f'<th scope="col" class="column-{j}">{html.escape(word)}</th>' for j, word in enumerate(columns))
