@@ -7,6 +7,7 @@ from types import ModuleType
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
+SECONDS_TO_ANSWER = 10.0
 
 RELEASED: dict[str, str | None] = {  # repository -> the commit that we open; None: we have not verified one
     "openai-community/gpt2": "607a30d783dfa663caf39e06633721c8d4cfcd7e",
@@ -49,6 +50,7 @@ def fetch_released(
     hub = hub_package(repository)
     errors = hub.errors
     try:
+        check_reachable(hub, repository, revision)
         config = get(hub, repository, CONFIG, revision)
         try:
             get(hub, repository, WEIGHTS, revision)
@@ -56,9 +58,7 @@ def fetch_released(
             for shard in sorted(set(shards(Path(get(hub, repository, INDEX, revision))))):
                 get(hub, repository, shard, revision)
         for file in beside(Path(config)):
-            with suppress(
-                errors.EntryNotFoundError
-            ):  # there is none, or no network
+            with suppress(errors.EntryNotFoundError):  # there is none, or no network
                 get(hub, repository, file, revision)
     except errors.RepositoryNotFoundError as problem:
         raise ValueError(
@@ -84,6 +84,22 @@ def fetch_released(
             f"The download of {repository} broke off ({type(problem).__name__}). Call again: what came whole stays."
         ) from problem
     return Path(config).parent
+
+
+def check_reachable(hub: ModuleType, repository: str, revision: str | None) -> None:
+    """Raises LocalEntryNotFoundError if a model is not in the cache and nobody answers: else the hub is asked for long.
+
+    One question without a further attempt, where the package itself makes five, and says so each time.
+    """
+    errors = hub.errors
+    if isinstance(hub.try_to_load_from_cache(repository, CONFIG, revision=revision), str):
+        return
+    try:
+        hub.get_hf_file_metadata(hub.hf_hub_url(repository, CONFIG, revision=revision), timeout=SECONDS_TO_ANSWER)
+    except errors.HfHubHTTPError:
+        return  # an answer, of which the download will tell what it means
+    except (OSError, errors.HTTPError) as problem:
+        raise errors.LocalEntryNotFoundError(f"nobody answers: {problem}") from problem
 
 
 def get(hub: ModuleType, repository: str, file: str, revision: str | None) -> str:

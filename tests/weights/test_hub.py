@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -14,7 +15,9 @@ import pytest
 import torch
 from huggingface_hub import constants, file_download
 
+from course_lib.functional.images import Normalisation
 from course_lib.models.gpt import GPT, GPTConfig
+from course_lib.models.vit import ViT, ViTConfig
 from course_lib.weights import from_pretrained, save_pretrained
 from course_lib.weights.files import read_index
 from course_lib.weights.hub import RELEASED, SHORT, fetch_released
@@ -219,10 +222,24 @@ def test_pickled_weights_are_not_fetched(hub):
     assert not hub.downloads("pytorch_model.bin")
 
 
-def test_no_network_is_told_in_a_sentence(hub, monkeypatch):
+def test_no_network_is_told_in_a_sentence_and_at_once(hub, monkeypatch, caplog):
     at_address(monkeypatch, "http://127.0.0.1:1")
+    waits = []
+    monkeypatch.setattr(time, "sleep", waits.append)  # before each further attempt
     with pytest.raises(FileNotFoundError, match="not in this machine's cache, and the hub cannot be reached"):
         from_pretrained("gpt2")
+    assert waits == [] and "Retrying" not in caplog.text
+
+
+def test_the_normalisation_of_a_model_of_images_comes_with_it_and_may_be_missing(hub, tmp_path):
+    torch.manual_seed(0)
+    sizes = {"image_size": 8, "patch_size": 4, "dim": 8, "depth": 1, "num_heads": 2, "mlp_dim": 8, "num_classes": 2}
+    save_pretrained(ViT(ViTConfig(**sizes)), tmp_path / "vit")
+    hub.holds(tmp_path / "vit", "somebody/seer", NEWEST)
+    assert from_pretrained("somebody/seer").normalisation == Normalisation(mean=(0.5,) * 3, std=(0.25,) * 3)
+    (tmp_path / "vit" / "preprocessor_config.json").unlink()
+    hub.holds(tmp_path / "vit", "somebody/silent", NEWEST)
+    assert from_pretrained("somebody/silent").normalisation is None
 
 
 def test_without_huggingface_hub_the_ways_to_the_model_are_told(hub, monkeypatch):
