@@ -30,6 +30,7 @@ IDENTIFIERS["plain"] = IDENTIFIERS["canvas"] + IDENTIFIERS["moodle"]
 
 _FORMULA = re.compile(r"^(?=\s*[=+\-@＝＋－＠])|(?<=[;,\t\n])(?=\s*[=+\-@＝＋－＠])")
 _TITLE = re.compile(r"(?s)(?:\w+: ?)?(.*?)(?: \((?:\d+|Real)\))?")
+MOST_NAMED = 12  # students in one line
 _NUMBERED = re.compile(r"(.*)_(\d+)")  # how `course assign collect` names students of a platform
 
 Line = Mapping[str, str]  # of a roster: its cells by the names of its columns
@@ -66,7 +67,9 @@ def export(
     absent = [_full_name(line) or next(_identifiers(line)) for line in listed if line not in lines.values()]
     for words, students in _remarks(name, rows, submitted, absent).items():
         if students:
-            print(f"{words}: {'; '.join(one_line(student, 60) for student in students)}.")
+            named = "; ".join(one_line(student, 60) for student in students[:MOST_NAMED])
+            more = len(students) - MOST_NAMED
+            print(f"{words}: {named}{f'; and {more} more' if more > 0 else ''}.")
     if unknown:
         print(f"Not in the roster, so not in the file; their marks: course assign export {name} --layout plain")
         print("\n".join(f"  {one_line(student)}: {reason}" for student, reason in unknown.items()))

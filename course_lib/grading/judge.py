@@ -55,10 +55,12 @@ def judge(submission: Submission, files: AssignmentFiles, *, key: bytes, zygote:
         raise ValueError("the instructor's key is empty: hidden inputs could be foreseen")
     sitting = _Sitting(submission=submission, loaded=load(files), key=key, zygote=zygote, box=zygote.box())
     try:
+        fingerprints, published = sitting.fingerprints()
         tasks = sitting.judge_all()
     finally:
         sitting.box.close()
-    return _verdict(submission, files, tasks, trusted=zygote.trusted, attention=sitting.attention)
+    alike = {"fingerprints": fingerprints, "published": published}
+    return _verdict(submission, files, tasks, trusted=zygote.trusted, attention=sitting.attention) | alike
 
 
 def lost_verdict(submission: Submission, files: AssignmentFiles, *, trusted: bool, note: str) -> Verdict:
@@ -119,6 +121,20 @@ class _Sitting:
     slow: set[str] = field(default_factory=set)  # of which only the definitions are run
     again: float = AGAIN_SECONDS  # left for running them again
     attention: list[str] = field(default_factory=list)
+
+    def fingerprints(self) -> tuple[dict[str, str], list[str]]:
+        """What tells an answer that somebody else has written, too, and the tasks whose solution it is as published.
+
+        Asked before any code of an answer runs. Nothing is deducted for it: an instructor may want to ask.
+        """
+        cells = {cell.grade_id: cell.source for cell in self.loaded.cells if cell.kind == "solution"}
+        answers = {name: text for name, text in self.submission.answers.items() if name in cells}
+        with contextlib.suppress(StudentError):
+            found = self.box.fingerprints([*answers.values(), *(cells[name] for name in answers)])
+            pairs = dict(zip(answers, zip(found[: len(answers)], found[len(answers) :], strict=True), strict=True))
+            own = {name: one for name, (one, _) in pairs.items() if one}
+            return own, [name for name in own if pairs[name][0] == pairs[name][1]]
+        return {}, []
 
     def judge_all(self) -> Verdict:
         """Runs one cell after the other, and asks a task as soon as its own cell has run."""

@@ -199,6 +199,12 @@ class Box(contextlib.AbstractContextManager):
         found = self._ask("uses", 20, sources=list(sources), names=[list(some) for some in names])
         return found if isinstance(found, list) and len(found) == len(names) else [None] * len(names)
 
+    def fingerprints(self, sources: Sequence[str]) -> list[str]:
+        """What each source is but for names, comments and order (see `worker.fingerprints`); asked as `uses` is."""
+        found = self._ask("fingerprints", 20, sources=list(sources))
+        good = isinstance(found, list) and len(found) == len(sources) and all(isinstance(one, str) for one in found)
+        return found if good else [""] * len(sources)
+
     def call(self, target: str | Handle, *args: Any, keep: bool = False, seconds: float = 5, **kwargs: Any) -> Any:
         """What a function of the student's returns, or a handle on it if it shall stay in the box (`keep`).
 

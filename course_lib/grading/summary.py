@@ -17,7 +17,9 @@ def print_summary(rows: Sequence[Score]) -> None:
         print("Nobody has been graded yet.")
         return
     heads = [f"{number}/{points(most)}" for number, most in enumerate(rows[0].possible.values(), 1)]
-    _print_table(["Student", *heads, f"Total/{points(rows[0].maximum)}", "Remarks"], *map(_student, rows))
+    alike = _alike(rows)
+    lines = [_student(row, alike[row.student]) for row in rows]
+    _print_table(["Student", *heads, f"Total/{points(rows[0].maximum)}", "Remarks"], *lines)
     if any(row.unread for row in rows):
         print("? waits for points by hand: course assign formgrader")
     print()
@@ -30,11 +32,29 @@ def print_summary(rows: Sequence[Score]) -> None:
     )
 
 
-def _student(row: Score) -> list[str]:
+def _alike(rows: Sequence[Score]) -> dict[str, list[str]]:
+    """Of each student whose answers are, but for names, comments and order, the published ones or another student's."""
+    verdicts = {row.student: row.verdict or {} for row in rows}
+    published = {student: verdict.get("published", []) for student, verdict in verdicts.items()}
+    same: dict[tuple[str, str], list[str]] = {}
+    for student, verdict in verdicts.items():
+        for task, fingerprint in verdict.get("fingerprints", {}).items():
+            if task not in published[student]:
+                same.setdefault((task, fingerprint), []).append(student)
+    notes = {student: [f"as published: {', '.join(tasks)}"] if tasks else [] for student, tasks in published.items()}
+    for (task, _), students in same.items():
+        for student in students if len(students) > 1 else ():
+            others = [other for other in students if other != student]
+            notes[student].append(f"as {one_line(', '.join(others), 60)}: {task}")
+    return notes
+
+
+def _student(row: Score, alike: Sequence[str]) -> list[str]:
     """The points of one submission, and what a person should know of it."""
     notes = [f"late: −{points(row.penalty)}"] if row.penalty else []
     notes += ["needs attention"] if row.needs_attention else []
     notes += ["judged without a sandbox"] if row.trusted else []
+    notes += alike
     notes += ["no verdict"] if row.verdict is None else map(one_line, row.verdict["notes"])
     cells = [f"{points(row.points[cell])}{'?' if cell in row.unread else ''}" for cell in row.possible]
     return [one_line(row.student, 40), *cells, points(row.total), "; ".join(notes)]

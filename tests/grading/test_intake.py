@@ -7,7 +7,7 @@ import pytest
 
 from course_lib.grading.intake import ANSWER_BYTES, FILE_BYTES, take_from, take_in
 from course_lib.grading.spec import read_assignment
-from tests.grading.courses import answer_cells, cell, hand_in, notebook, small_course
+from tests.grading.courses import answer, answer_cells, cell, hand_in, notebook, small_course
 
 NO_NOTEBOOK, UNREAD = "The file is no notebook", "small.ipynb cannot be read"
 GOOD = {"double": "def double(x):\n    return 2 * x", "halve": "def halve(x):\n    return x / factor"}
@@ -96,6 +96,7 @@ def test_a_written_answer_in_a_code_cell_alone_is_taken(taken):
         [cell("setup", locked=True), cell("check-double", grade=True, points=3)],
         [cell("rms_norm", solution=True), cell("setup", locked=True)],
         [cell("<b>\u202e", solution=True)],
+        [cell("rms_norm", solution=True), answer("why", "Another assignment has such a cell, too.", 2)],
     ],
 )
 def test_a_notebook_without_any_cell_for_an_answer_is_not_taken_for_one_without_answers(taken, cells):

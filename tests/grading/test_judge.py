@@ -83,7 +83,10 @@ def test_an_error_in_the_cell_costs_only_what_it_breaks_and_is_told_first(judged
     assert (
         "Already when the cell is run" in first["message"] and "line 1, `1 / 0`: ZeroDivisionError" in first["message"]
     )
-    assert "NameError: name 'attention' is not defined" in second["message"] and "none that you have added" in second["hint"]
+    assert (
+        "NameError: name 'attention' is not defined" in second["message"]
+        and "none that you have added" in second["hint"]
+    )
     assert points(verdict)["Affine"] == 2.0
 
 
@@ -129,6 +132,63 @@ def test_running_cells_again_has_an_end(judged, monkeypatch):
     monkeypatch.setattr(judging._Sitting, "again", 0.0)
     verdict = judged(attention="def attention(q, k, v):\n    os._exit(0)\n", softmax="os.kill(os.getpid(), 9)")
     assert points(verdict)["softmax"] == 0.0
+
+
+@needs_sandbox
+def test_what_was_tried_below_an_answer_and_takes_too_long_costs_nothing(judged, monkeypatch):
+    monkeypatch.setattr(judging, "LOAD_SECONDS", 0.5)
+    tried = tiny.RIGHT["softmax"] + "rows = 3\nfor _ in iter(int, 1):\n    softmax(torch.ones(rows))\n"
+    assert points(judged(softmax=tried)) == tiny.FULL
+    told = findings(judged(softmax="while True: pass\n"), "softmax")
+    assert "NameError: name 'softmax' is not defined" in told[0]["message"]
+    told = findings(judged(softmax="class softmax:\n    while True: pass\n"), "softmax")
+    assert "While the cell was run, your code used more than 0.5 s" in told[0]["message"]
+
+
+@needs_sandbox
+def test_a_helper_may_stand_in_an_answer_further_down(judged):
+    softmax = tiny.RIGHT["softmax"].replace("(x - x.amax(-1, keepdim=True)).exp()", "powers_of(x)")
+    helper = "def powers_of(x):\n    return (x - x.amax(-1, keepdim=True)).exp()\n"
+    assert points(judged(softmax=softmax, Affine=tiny.RIGHT["Affine"] + helper)) == tiny.FULL
+    told = findings(judged(softmax=softmax), "softmax")
+    assert "NameError: name 'powers_of' is not defined" in told[0]["message"]
+
+
+@needs_sandbox
+def test_a_cell_that_stops_gives_its_memory_back(judged):
+    large = "kept = torch.ones(100_000_000)\nmore = [torch.zeros(400_000_000)]\nmore[1]\n"
+    needs = tiny.RIGHT["Affine"].replace("return x", "torch.zeros(500_000_000)\n        return x")
+    assert points(judged(softmax=tiny.RIGHT["softmax"] + large, Affine=needs)) == tiny.FULL
+
+
+@needs_sandbox
+def test_a_slip_in_init_is_told_with_the_arguments_of_init(judged):
+    (told,) = findings(judged(Affine=tiny.RIGHT["Affine"].replace("torch.ones(dim)", "torch.ones(dmi)")), "Affine")
+    assert "With dim = 4 your function stopped" in told["message"] and "'dmi' is not defined" in told["message"]
+
+
+@needs_sandbox
+def test_an_answer_that_fails_the_visible_example_earns_nothing_in_its_task(tmp_path, zygote):
+    checks = CHECKS.replace("reference=twice,", "reference=twice, example=((([1.5],), [3.0]),),")
+    files = read_assignment(small_course(tmp_path, checks=checks), "01")
+    for answer, earned in (("2 * x", 3), ("2 * x if x.numel() > 1 else x", 0)):
+        answers = {"double": f"def double(x):\n    return {answer}", "halve": "def halve(x): return x / 2"}
+        found = judge(
+            Submission(student="a", assignment="01", sha256="", answers=answers), files, key=KEY, zygote=zygote
+        )
+        assert points(found) == {"double": earned, "halve": 1}
+    assert {one["misconception"] for one in findings(found, "double")} == {"another result than by hand"}
+
+
+@needs_sandbox
+def test_a_solution_that_is_the_published_one_but_for_names_and_comments_is_noted(judged):
+    renamed = tiny.RIGHT["Affine"].replace("(dim)", "(size)").replace(", dim)", ", size: int)").replace("x", "z")
+    verdict = judged(Affine=f'"""Mine."""\n# my own\n{renamed}')
+    assert verdict["published"] == ["Affine"] and (verdict["status"], points(verdict)) == (GRADED, tiny.FULL)
+    verdict = judged(Affine=tiny.RIGHT["Affine"].replace("x * self.weight", "self.weight * x"))
+    assert verdict["published"] == [] and verdict["fingerprints"].keys() == {
+        "Affine"
+    }  # the others are too short to tell
 
 
 @needs_sandbox
@@ -180,6 +240,21 @@ def test_a_good_assignment_is_proved(tmp_path, capsys):
         "each earned what it deserves, 2 mistakes in tables: each was named." in said
         and "zeros of the right shape" in said
     )
+
+
+@needs_sandbox
+def test_an_argument_that_never_varies_and_a_leak_are_named_by_the_proof(tmp_path, capsys):
+    never = CHECKS.replace('asks="x", reference=twice,', 'asks="x, times", reference=lambda x, times, by=2: by * x,')
+    never = never.replace("(draw(2, 3),)", "(draw(2, 3), 2)").replace("(1e6 * draw(3),)", "(1e6 * draw(3), 2)")
+    folder = small_course(tmp_path, checks=never)
+    (folder / "source" / "01" / "hint.txt").write_text(
+        "Case('doubles small numbers', lambda draw: (draw(2, 3), 2), 2),"
+    )
+    (folder / "source" / "01" / "more.ipynb").write_text("{}")
+    assert prove("01", folder=folder, workers=1) == 1
+    said = capsys.readouterr().out
+    assert "double: an answer that ignores `times` earns all points" in said and "`x`" not in said
+    assert "more.ipynb is a second notebook" in said
 
 
 @needs_sandbox

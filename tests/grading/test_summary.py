@@ -83,6 +83,15 @@ def test_remarks_name_attention_trust_and_what_was_wrong_with_the_file(printed):
     assert "needs attention; judged without a sandbox; Cell missing." in text and "no verdict" in text
 
 
+def test_answers_that_are_published_or_another_students_are_remarked(printed):
+    copied = {"fingerprints": {"add": "1", "double": "2"}}
+    verdicts = {name: verdict(name, **copied) for name in ("ada", "bob")} | {"cy": verdict("cy")}
+    verdicts["ada"]["published"] = ["double"]
+    text = printed([score(name) for name in verdicts], verdicts)
+    assert cells(text, "ada")[-1] == "as published: double; as bob: add"
+    assert cells(text, "bob")[-1] == "as ada: add" and cells(text, "cy")[-1] == "5"
+
+
 def test_names_and_notes_cannot_steer_the_terminal_or_the_table(printed):
     name = "[bold red]ada\x1b[31m\u202e"
     text = printed([score(name)], {name: verdict(name, notes=["\x1b]0;title\x07[/]\nbob"])})

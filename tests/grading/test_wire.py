@@ -47,6 +47,12 @@ def test_tensors_and_arrays_arrive_with_type_and_shape(kind, shape):
         assert isinstance(array, np.ndarray) and array.dtype == sent.numpy().dtype and array.shape == shape
 
 
+@pytest.mark.parametrize("number", [np.float64(0.5), np.float32(0.5), np.int64(3), np.uint8(3), np.bool_(True)])
+def test_a_number_of_numpys_arrives_as_a_number(number):
+    found = across((["a"], number))[1]
+    assert found == number and type(found) in (float, int, bool)
+
+
 def test_what_cannot_cross_arrives_as_a_stranger_with_its_name():
     class Odd:
         pass

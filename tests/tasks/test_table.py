@@ -6,6 +6,7 @@ import torch
 from course_lib.tasks import (
     Case,
     Comparison,
+    Draw,
     Finding,
     Given,
     Mistake,
@@ -20,9 +21,11 @@ from course_lib.tasks.findings import (
     GRADIENT_DIFFERS,
     GRADIENT_LOST,
     NOT_AS_BY_HAND,
+    NOT_FINITE,
     NUMBER_TYPE,
     RANDOM,
     UNEXPLAINED,
+    WRONG_SHAPE,
     unexplained,
 )
 
@@ -212,3 +215,40 @@ def test_a_task_that_asks_nothing_or_has_nothing_to_compare_with_is_refused():
         Task(name="x", title="", asks="x")
     with pytest.raises(ValueError, match="'x' has cases, but no reference"):
         Task(name="x", title="", asks="x", cases=TASK.cases)
+
+
+# edges ------------------------------------------------------------------------------------------------------
+
+ROWS = Task(
+    name="rows",
+    title="",
+    asks="x",
+    reference=lambda x, over=-1, shifted=True: (x - (x.amax(over, keepdim=True) if shifted else 0)).exp(),
+    cases=(Case("rows", lambda draw: (200 * draw(*draw.sizes(2)) + 300,)),),
+    mistakes=mistakes("""
+over the columns: over=0; shifted=False
+    The columns.
+over everything: over=(0, 1); shifted=False
+    Everything.
+"""),
+)
+
+
+def test_a_batch_of_one_is_drawn_and_what_cannot_do_it_is_told():
+    assert ROWS.run(lambda x: (x - x.amax(-1, keepdim=True)).exp()).passed
+    (finding,) = ROWS.run(lambda x: (x - x.amax(-1, keepdim=True)).exp().squeeze()).findings
+    assert finding.misconception == WRONG_SHAPE and "(1, " in finding.message
+
+
+def test_a_case_that_has_no_batch_of_one_is_asked_without():
+    def matrix(draw):
+        n, m = draw.sizes(2)
+        return (draw(n, m), torch.tensor(n - 2))
+
+    task = Task("pick", "", asks="x, i", reference=lambda x, i: x[i], cases=(Case("a row", matrix),))
+    assert task.draw_single(task.cases[0], Draw(0)) is None or task.run(lambda x, i: x[i]).passed
+
+
+def test_an_overflow_is_no_sign_of_a_mistake_that_others_would_overflow_with_too():
+    (finding,) = ROWS.run(lambda x: (x * 1e9).exp() * torch.inf).findings
+    assert finding.misconception == NOT_FINITE

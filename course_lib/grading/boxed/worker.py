@@ -6,6 +6,7 @@ walls are forked by `zygote`.
 
 import ast
 import gc
+import hashlib
 import importlib
 import io
 import itertools
@@ -37,6 +38,7 @@ CHANGED = "ChangesInput"
 MOST_WORDS = 400  # characters of an error's own
 SEED = 0
 CELL = "<cell "
+TELLING = 60  # parts of a source's syntax tree: about four lines
 DEFINED = bool, int, float, str, types.ModuleType  # what stays of a cell that has stopped, beside what can be called
 TIMED = re.compile(r"^([ \t]*(?:\w[\w, \t]*=[ \t]*)?)%time[ \t]+(?=\S)", re.MULTILINE)
 ONLY_JUPYTER = re.compile(  # whole lines: not `!= b` or `% b` of a longer expression, not words with a question mark
@@ -57,7 +59,8 @@ class Box:
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """The reply to a request; whatever the student's code raises is told in its own words."""
-        own = {"load": self.load, "call": self.call, "state": self.state, "gradients": self.gradients, "uses": uses}
+        own = {"load": self.load, "call": self.call, "state": self.state, "gradients": self.gradients}
+        own |= {"uses": uses, "fingerprints": fingerprints}
         try:
             return own[request.pop("operation")](**request)
         except BaseException as error:
@@ -183,6 +186,43 @@ def first_use(source: str, names: Sequence[str]) -> list[Any] | None:
         if name in names and not (isinstance(node, ast.Name) and name in defined):
             return [name, node.lineno, source.splitlines()[node.lineno - 1].strip()]
     return None
+
+
+def fingerprints(*, sources: list[str]) -> dict[str, Any]:
+    """Of each source a hash that names, comments, annotations and the order of its parts do not change.
+
+    It is "" for a source so short that two people may well write it alike.
+    """
+    return {"value": [fingerprint(as_python(source)) for source in sources]}
+
+
+def fingerprint(source: str) -> str:
+    try:
+        tree = ast.parse(source)
+        if sum(1 for _ in ast.walk(tree)) < TELLING:
+            return ""
+        defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        said = [node for node in tree.body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+        parts = sorted(without_names(node, defined) for node in tree.body if node not in said)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def without_names(part: ast.stmt, defined: set[str]) -> str:
+    """A statement's structure: what it names itself is numbered, docstrings and annotations are gone."""
+    bound = {node.arg for node in ast.walk(part) if isinstance(node, ast.arg)} | defined
+    bound |= {node.id for node in ast.walk(part) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    numbers: dict[str, str] = {}
+    for node in ast.walk(part):
+        for field in ("id", "arg", "name"):
+            if (name := getattr(node, field, None)) in bound:
+                setattr(node, field, numbers.setdefault(name, "_" if name in defined else f"_{len(numbers)}"))
+        for field in {"annotation", "returns"} & {*node._fields}:
+            setattr(node, field, None)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+            del node.body[0]
+    return ast.dump(part)
 
 
 def told(error: BaseException) -> dict[str, Any]:
