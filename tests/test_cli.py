@@ -235,7 +235,7 @@ def free_port():
 
 def fetch(address):
     """The page at an address, which may begin to answer a moment after it was printed."""
-    for _ in range(50):
+    for _ in range(1200):
         try:
             return urllib.request.urlopen(address).read().decode()
         except urllib.error.URLError:

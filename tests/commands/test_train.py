@@ -41,11 +41,11 @@ def start(home, out, *arguments):
 
 
 def test_a_training_killed_at_any_moment_ends_bit_identical(tmp_path):
-    assert start(tmp_path / "whole", tmp_path / "a").wait(120) == 0
+    assert start(tmp_path / "whole", tmp_path / "a").wait(600) == 0
     run = tmp_path / "broken" / "training" / "tiny" / "seed-0" / "run" / "last.pt"
     done = []
     for _ in range(2):
-        process = start(tmp_path / "broken", tmp_path / "b")
+        process = start(tmp_path / "broken", tmp_path / "b", "0", "40")  # it cannot end before it is killed
         before = run.stat().st_mtime_ns if run.exists() else 0
         while process.poll() is None and not (run.exists() and run.stat().st_mtime_ns > before):
             time.sleep(0.005)
@@ -53,7 +53,7 @@ def test_a_training_killed_at_any_moment_ends_bit_identical(tmp_path):
         process.wait()
         done.append(torch.load(run, weights_only=True)["done"] if run.exists() else 0)
     assert 0 < done[0] <= done[1] < TinySettings().steps and all(steps % training_job.INTERVAL == 0 for steps in done)
-    assert start(tmp_path / "broken", tmp_path / "b").wait(120) == 0
+    assert start(tmp_path / "broken", tmp_path / "b").wait(600) == 0
     whole, broken = load_file(tmp_path / "a" / "model.safetensors"), load_file(tmp_path / "b" / "model.safetensors")
     assert whole.keys() == broken.keys() and all(torch.equal(whole[name], broken[name]) for name in whole)
 

@@ -1,10 +1,12 @@
 """A tiny training under the name "tiny", as a script: its test kills it and starts it again.
 
-Usage: python training_job.py OUT_FOLDER [SEEDS]
+Usage: python training_job.py OUT_FOLDER [SEEDS [STEPS, after which it stands still until it is killed]]
 """
 
 import sys
+import time
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import torch
@@ -16,6 +18,7 @@ from course_lib.training import FitConfig, fit, seeded
 from course_lib.training.recipe import Recipe, Trained
 
 INTERVAL = 10
+steps_in_this_life = float("inf")  # after which a run stands still
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +33,11 @@ def train_tiny(settings, *, checkpoint=None):
         model = CharacterLM(RecurrentConfig(vocab_size=5, hidden_dim=8, dropout=0.1))
         text = torch.randint(5, (200,))
 
+    calls = count()
+
     def loss(model, batch):
+        if next(calls) >= steps_in_this_life:
+            time.sleep(600)
         return torch.nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
 
     config = FitConfig(steps=settings.steps, learning_rate=1e-2, checkpoint_every=INTERVAL, seed=settings.seed)
@@ -56,6 +63,7 @@ TINY = Recipe(
 )
 
 if __name__ == "__main__":
+    steps_in_this_life = float(sys.argv[3]) if len(sys.argv) > 3 else steps_in_this_life
     all_recipes()["tiny"] = TINY
     seeds = tool.parse_seeds(sys.argv[2]) if len(sys.argv) > 2 else [0]
     tool.train("tiny", seeds=seeds, out=Path(sys.argv[1]))

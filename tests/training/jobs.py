@@ -61,7 +61,8 @@ def kill_younger_worker(folder, label):
         time.sleep(0.02)
     if os.getpid() == max(met):
         os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(30)
+    time.sleep(600)
+    (Path(folder) / f"{os.getpid()}.finished").touch()
 
 
 def return_what_cannot_travel():

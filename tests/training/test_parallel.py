@@ -16,6 +16,8 @@ from course_lib.training import parallel
 from course_lib.training.parallel import JobFailed, run_jobs, usable_cores
 from tests.training import jobs
 
+PATIENCE = 300  # seconds: the machine may be busy
+
 
 class Recorder:
     """A display that remembers what it was told."""
@@ -67,15 +69,15 @@ def test_progress_of_all_jobs_reaches_one_display():
 
 
 def test_a_failing_job_is_named_with_its_arguments_and_ends_the_others(tmp_path):
-    settings = [{"folder": str(tmp_path), "seconds": 60}, {"folder": str(tmp_path), "seconds": 0, "fail": True}] * 2
-    display, began = Recorder(), time.monotonic()
+    settings = [{"folder": str(tmp_path), "seconds": 600}, {"folder": str(tmp_path), "seconds": 0, "fail": True}] * 2
+    display = Recorder()
     with pytest.raises(
         JobFailed, match=r"job 2 of 4 \(folder=.*fail=True\) failed: ZeroDivisionError: planted"
     ) as error:
         run_jobs(jobs.note_start_then_wait, settings, workers=2, progress=display)
     assert "in note_start_then_wait" in error.value.__notes__[0]
-    assert time.monotonic() - began < 30 and workers_alive() == [] and display.closed
-    assert not list(tmp_path.glob("*.finished"))
+    assert workers_alive() == [] and display.closed
+    assert not list(tmp_path.glob("*.finished"))  # nobody waited for the others
 
 
 def test_an_exception_that_cannot_travel_is_reported_like_any_other():
@@ -96,12 +98,12 @@ def test_a_killed_worker_gives_a_clear_sentence_at_once(tmp_path, monkeypatch):
         start(process)
 
     monkeypatch.setattr(SpawnProcess, "start", start_late)
-    settings, began = [{"folder": str(tmp_path), "label": label} for label in "ab"], time.monotonic()
+    settings = [{"folder": str(tmp_path), "label": label} for label in "ab"]
     with pytest.raises(
         JobFailed, match=r"died while .*label='a'\) and .*label='b'\) ran; 0 of 2 jobs .*fewer `workers`"
     ):
         run_jobs(jobs.kill_younger_worker, settings, workers=2)
-    assert time.monotonic() - began < 25 and workers_alive() == []
+    assert workers_alive() == [] and not list(tmp_path.glob("*.finished"))  # nobody waited for the survivor
 
 
 @pytest.mark.parametrize("sign", ["SIGINT", "SIGKILL"])
@@ -111,7 +113,7 @@ import sys
 from course_lib.training.parallel import run_jobs
 from tests.training import jobs
 if __name__ == "__main__":
-    settings = [{"folder": sys.argv[1], "seconds": seconds} for seconds in (60, 0)]
+    settings = [{"folder": sys.argv[1], "seconds": seconds} for seconds in (600, 0)]
     run_jobs(jobs.note_start_then_wait, settings, workers=2)
 """
     script = tmp_path / "script.py"
@@ -131,7 +133,7 @@ if __name__ == "__main__":
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: to every process of the terminal
     else:
         process.kill()
-    assert process.wait(timeout=20) != 0
+    assert process.wait(timeout=PATIENCE) != 0
     until(lambda: not any(alive(worker) for worker in workers))
     if sign == "SIGINT":
         # Our own KeyboardInterrupt only, none from a worker.
@@ -139,7 +141,7 @@ if __name__ == "__main__":
     process.stderr.close()
 
 
-def until(condition, seconds=20):
+def until(condition, seconds=PATIENCE):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
