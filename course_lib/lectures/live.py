@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
+import zmq
 from nbformat import NotebookNode
 
 from course_lib.data.place import CannotStart
@@ -48,6 +49,8 @@ def prepare(lesson: NotebookNode, name: str, folder: Path, *, path: int | None =
     place.mkdir(parents=True)
     (place / "index.html.j2").write_text(live_template(shown), encoding="utf-8")
     (place / "conf.json").write_text(json.dumps({"base_template": "base"}), encoding="utf-8")
+    settings = {"Voila": {"tornado_settings": {"ws_ping_timeout": 30000}}}  # as the server would set it, and say so
+    (folder / "voila.json").write_text(json.dumps(settings), encoding="utf-8")
     slideshow.cells = slideshow.cells[: last + 1]  # nothing that comes after the last widget need run
     notebook = folder / f"{name}.ipynb"
     nbformat.write(slideshow, notebook)
@@ -71,6 +74,7 @@ def server_command(notebook: Path, *, port: int) -> list[str]:
             "A live lecture is served by Voila, which is not installed here. Install it with: python3 course.py "
             "lecture, or: pip install 'voila>=0.5.13,<0.6'. The slides work without it: course slides"
         )
+    encrypted = ["--KernelManager.transport_encryption=auto"] if zmq.has("curve") else []  # else the kernel warns
     return [
         sys.executable, "-m", "voila", str(notebook), f"--template={TEMPLATE}", "--no-browser",
         "--Voila.ip=127.0.0.1", f"--Voila.port={port}", "--Voila.port_retries=0", "--Voila.log_level=ERROR",
@@ -78,6 +82,7 @@ def server_command(notebook: Path, *, port: int) -> list[str]:
         "--VoilaExecutor.allow_errors=True",  # a claim that fails on a busy machine does not stop the lecture
         *(f"--VoilaConfiguration.extension_allowlist={name}" for name in OURS),
         "--KernelRestarter.restart_limit=0",  # a new process would know nothing of the lesson's widgets
+        *encrypted,
     ]  # fmt: skip
 
 
@@ -108,9 +113,10 @@ def _is_free(port: int) -> bool:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The environment of the server: our template is found first."""
-    paths = [str(folder / "share" / "jupyter"), *filter(None, [os.environ.get("JUPYTER_PATH")])]
-    return os.environ | {"JUPYTER_PATH": os.pathsep.join(paths)}
+    """The environment of the server: our template and settings are found first."""
+    places = {"JUPYTER_PATH": folder / "share" / "jupyter", "JUPYTER_CONFIG_PATH": folder}
+    found = {name: [str(place), *filter(None, [os.environ.get(name)])] for name, place in places.items()}
+    return os.environ | {name: os.pathsep.join(paths) for name, paths in found.items()}
 
 
 def lecture(

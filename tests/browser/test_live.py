@@ -1,6 +1,5 @@
 """A live lecture: the deck is there at once, its widgets come to life and recompute, and nothing else is asked."""
 
-import json
 import os
 import re
 import signal
@@ -23,7 +22,7 @@ from tests.browser.test_slides import AXE, MEASURE
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
-LESSON, OPENING = (read_notebook(find_lesson(number)) for number in ("05", "00"))
+LESSON, OPENING, VISION = (read_notebook(find_lesson(number)) for number in ("05", "00", "11"))
 TRANSLATOR, SOFTMAX, MASK = WIDGETS = ["talk-to-it", "play-width-and-temperature", "play-paint-a-mask"]
 
 NEXT = {SOFTMAX: MASK, MASK: "your-turn", TRANSLATOR: SOFTMAX}  # in the short lesson
@@ -31,6 +30,12 @@ DRAWING = ".widget-htmlmath-content"
 ANSWER_TIME = 60 * SECOND  # for one answer of a kernel on a busy machine
 START_TIME = 240 * SECOND  # for a kernel that loads PyTorch there
 VALUE = "(one) => one.getAttribute('aria-valuenow') || one.value || one.textContent"
+
+KERNEL = """
+() => {  // while the page arrives in pieces, there may be half a settings element
+  try { return JSON.parse(document.getElementById("jupyter-config-data").textContent).kernelId; } catch { return null; }
+}
+"""
 
 # What lesson 05's widgets need of the cells above them. Voila tells a kernel how the page was asked for, so that one
 # server has pages of several kinds.
@@ -146,8 +151,8 @@ class Lecture:
         self.page.mouse.up()
 
     def kernel(self, server):
-        """The process that runs this page's lesson."""
-        name = json.loads(self.page.locator("#jupyter-config-data").text_content())["kernelId"]
+        """The process that runs this page's lesson; its name comes with the end of the page's settings."""
+        name = self.page.wait_for_function(KERNEL, timeout=START_TIME).json_value()
         return next(process for process in server.children() if any(name in word for word in process.cmdline()))
 
 
@@ -324,6 +329,39 @@ def test_in_the_lecture_of_lesson_00_the_hall_dictates_and_the_network_answers(b
         assert lecture.slide() != "english-or-french"
         lecture.context.close()
         assert lecture.problems == [] and lecture.asked and lecture.outside() == []
+
+
+VISION_FIRST = """
+from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_11 import page
+from course_lib.lessons.picture import the_picture
+
+vit, digits, coin = load_trained("vit"), load_trained("vit_digits"), the_picture().pixels
+"""
+
+
+def test_what_is_too_much_for_a_slide_becomes_smaller_and_can_still_be_drawn_upon(browser, tmp_path, capfd):
+    """Lesson 11: a pad with its goals, beside many pictures."""
+    cells = [cell for cell in VISION.cells if "page.play(" in cell.source]
+    names = ["draw-a-digit-take-pieces-away", "hide-patches-and-see-the-class-go"]
+    lesson = new_notebook(
+        cells=[VISION.cells[0], new_code_cell(VISION_FIRST), *cells, VISION.cells[-1]], metadata=VISION.metadata
+    )
+    with served(lesson, tmp_path) as server:
+        lecture = Lecture(browser, server.address)
+        lecture.wait_until_alive(names)
+        wrong = {}
+        for name in names:
+            lecture.go(name)
+            wrong[name] = lecture.page.evaluate(MEASURE)
+        assert wrong == dict.fromkeys(names, [])
+        lecture.go(names[0])
+        with lecture.drawn_anew("a stroke"):
+            lecture.drag(lecture.here("canvas"), by=80)
+        lecture.context.close()
+        assert lecture.problems == []
+    said = capfd.readouterr().err
+    assert "eavesdropping" not in said and "websocket_ping" not in said and "Warning" not in said
 
 
 # ---------------------------------------------------------------------------------------------- seen and heard

@@ -311,6 +311,14 @@ def test_every_figure_has_its_alt_text_and_every_formula_is_typeset(open_deck, l
     assert not [text for text in left if re.search(r"\$[^$\n]+\$", text)]
 
 
+def test_what_a_formula_says_to_those_who_hear_it_takes_no_room(open_deck):
+    """Else a slide would be too wide or not by the system's font for mathematics, which nobody sees."""
+    deck = open_deck(ATTENTION)
+    deck.find(".page p mjx-container")
+    sizes = "(all) => all.map((one) => one.offsetWidth + ' x ' + one.offsetHeight)"
+    assert set(deck.page.locator("section.present mjx-assistive-mml").evaluate_all(sizes)) == {"1 x 1"}
+
+
 @each_lesson
 def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck, lesson):
     deck = open_deck(lesson)

@@ -56,15 +56,27 @@ window.courseLive = (function () {
     });
   }
 
-  /* Text and tables get smaller, step by step, where there is more of them than the slide has room for. */
+  /* Text, tables, pictures beside each other and a column of controls get smaller, step by step, where there is more of
+     them than the slide has room for. A figure alone follows its room by its style. */
+  const SCALES = [1, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6];
+  const overflows = (box) => box.scrollHeight > box.clientHeight + 1;
+
   function fit(holder) {
-    holder.querySelectorAll(DRAWING + ":not(:has(img))").forEach((drawing) => {
+    holder.querySelectorAll(DRAWING).forEach((drawing) => {
+      if (drawing.querySelectorAll("img").length === 1) return;
       const room = drawing.parentElement;
-      for (const scale of [1, 0.9, 0.8, 0.7, 0.6]) {
+      for (const scale of SCALES) {
         drawing.style.zoom = scale;
         drawing.style.width = room.clientWidth / scale + "px";
         drawing.style.height = room.clientHeight / scale + "px";
-        if (drawing.scrollHeight <= drawing.clientHeight + 1) return;
+        if (![drawing, ...drawing.children].some(overflows)) return;
+      }
+    });
+    holder.querySelectorAll(".widget-hbox:has(> .widget-htmlmath) > .widget-vbox").forEach((controls) => {
+      const room = controls.parentElement;
+      for (const scale of SCALES) {
+        controls.style.zoom = scale;
+        if (controls.getBoundingClientRect().height <= room.getBoundingClientRect().height + 1) return;
       }
     });
   }
