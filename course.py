@@ -395,7 +395,7 @@ def extras(arguments):
     """What these arguments need besides the course itself; the names are those of pyproject.toml."""
     command, rest = arguments[0], arguments[1:]
     if command == "grade" or (command == "assign" and rest[:1] not in STUDENTS):
-        return ["instructor"] + ["dask"] * uses(rest, "--cluster")
+        return ["instructor"]
     if command == "train":
         return ["data"] * uses(rest, "--data") + ["scale"] * any(uses(rest, option) for option in SCALE)
     if command == "data" and rest[:1] == ["fetch"]:

@@ -233,9 +233,6 @@ def grade(
     student: Student = None,
     again: Annotated[bool, typer.Option("--again", help="Judge those, too, that are graded already.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes. Without it: one for each core.")] = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Of a Dask scheduler, such as tcp://10.0.0.1:8786.")
-    ] = None,
     trusted_students: Annotated[
         bool, typer.Option("--trusted-students", help="Judge without a sandbox; stamped into every report.")
     ] = False,
@@ -253,7 +250,6 @@ def grade(
         student=student,
         again=again,
         workers=workers,
-        cluster=cluster,
         trusted=trusted_students,
     )
     raise typer.Exit(code)

@@ -1,6 +1,6 @@
 """`course grade NAME`: judges all submissions of an assignment and puts what was found into the gradebook.
 
-Judging is spread over processes, or over a cluster; writing is done here alone, one submission after the other: the
+Judging is spread over processes; writing is done here alone, one submission after the other: the
 graded notebook, then the gradebook in one transaction, verdict and all. A submission counts as done once the gradebook
 has it, so that a run that ends anywhere, however it ends, is taken up by the next.
 """
@@ -44,25 +44,24 @@ def grade(
     *,
     folder: str | os.PathLike | None = None,
     student: str | None = None,
-    cluster: str | None = None,
     trusted: bool = False,
     workers: int | None = None,
     again: bool = False,
 ) -> int:
     """Grades all submissions of an assignment that are not graded yet, or one student's; returns the exit code.
 
-    `cluster` is the address of a Dask scheduler, `workers` how many processes there are without one (as many as cores);
-    `trusted` judges without a sandbox; `again` judges those, too, that are graded. Raises CannotStart, saying what to
-    do, for an unknown or unreleased assignment, no submissions, a missing sandbox, and another grader at work.
+    `workers` is how many processes there are (None: as many as cores); `trusted` judges without a sandbox; `again`
+    judges those, too, that are graded. Raises CannotStart, saying what to do, for an unknown or unreleased assignment,
+    no submissions, a missing sandbox, and another grader at work.
     """
     folders = assignments_folder(folder)
     files = read_assignment(folders.root, name)
-    if not trusted and cluster is None and (problem := bubblewrap.problem()):
+    if not trusted and (problem := bubblewrap.problem()):
         raise CannotStart(refusal(problem))
     gc.freeze()  # what has been imported stays: no collection has to look at it again
     config = read_config(folders.root)
     with (
-        executor(workers=workers, cluster=cluster, hidden=folders.root, trusted=trusted) as (pool, width),
+        executor(workers=workers, hidden=folders.root, trusted=trusted) as (pool, width),
         grading_lock(folders),
         Gradebook(folders.gradebook, assignment=name, notebook=files.notebook, config=config) as book,
     ):
@@ -139,11 +138,6 @@ class Batch:
         """Judges and records them all."""
         with contextlib.closing(progress.start(f"Grading {self.files.name}")) as display:
             for submission, verdict in judge_all(self._to_judge(students), self.judge, pool, width):
-                if verdict["spec"] != self.files.hash:
-                    raise CannotStart(
-                        "A worker judges with another version of course_lib than this process. Start the workers anew "
-                        "and grade again: what was graded is kept."
-                    )
                 self.store(submission, verdict)
                 self.judged += 1
                 display.update(self.judged + self.skipped, len(students))

@@ -1,4 +1,4 @@
-"""Where submissions are judged: processes of this machine, or the workers of a Dask scheduler.
+"""Where submissions are judged: processes of this machine.
 
 Each worker keeps its sandbox for the next submission. Nothing but answers, assignment and key travels to it.
 """
@@ -8,7 +8,6 @@ import gc
 import multiprocessing
 import os
 import signal
-import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, wait
@@ -25,18 +24,13 @@ from course_lib.grading.spec import AssignmentFiles
 from course_lib.grading.wording import one_line
 from course_lib.training.parallel import usable_cores
 
-SECONDS_TO_CONNECT = 5
 KEPT = "What was graded so far is kept; start again."
-NO_SCHEDULER = (
-    "No Dask scheduler answers at {!r}. Start one with `dask scheduler`, its workers with `dask worker ADDRESS`, and "
-    "give the address that it prints, such as tcp://10.0.0.1:8786."
-)
 
 _of_this_thread = threading.local()
 
 
 def judge_one(submission: Submission, files: AssignmentFiles, key: bytes, trusted: bool, hidden: Path) -> Verdict:
-    """The verdict on one submission; what executors run, here or elsewhere. The sandbox is kept for the next.
+    """The verdict on one submission; what executors run. The sandbox is kept for the next.
 
     Raises SandboxError if there is no sandbox; any other error is a matter of this submission and becomes a note.
     """
@@ -60,17 +54,8 @@ def close_zygotes() -> None:
 
 
 @contextlib.contextmanager
-def executor(
-    *, workers: int | None, cluster: str | None, hidden: Path, trusted: bool
-) -> Iterator[tuple[Executor, int]]:
-    """An executor, whose processes begin at once to start their sandboxes, and how many submissions it takes at a time.
-
-    Raises CannotStart if dask is not installed, no scheduler answers within a few seconds, or it has no worker.
-    """
-    if cluster is not None:
-        with _client(cluster) as client:
-            yield client.get_executor(pure=False), 2 * sum(client.nthreads().values())
-        return
+def executor(*, workers: int | None, hidden: Path, trusted: bool) -> Iterator[tuple[Executor, int]]:
+    """An executor, whose processes begin at once to start their sandboxes, and how many submissions it takes at a time."""
     count = workers or usable_cores()
     with ProcessPoolExecutor(count, _context(), _begin, (trusted, hidden)) as pool:
         try:
@@ -111,7 +96,7 @@ def lost_ones(at_work: Iterable[Submission]) -> Iterator[None]:
         yield
     except SandboxError as problem:
         raise CannotStart(f"{problem}. {KEPT}") from problem
-    except Exception as problem:  # broken, cancelled, Dask's KilledWorker: no student's code, which is in the sandbox
+    except Exception as problem:  # broken, cancelled: no student's code, which is in the sandbox
         names = ", ".join(one_line(submission.student, 40) for submission in at_work)
         raise CannotStart(
             f"A process that judges was lost, as when memory runs out ({type(problem).__name__}), with one of these: "
@@ -122,27 +107,6 @@ def lost_ones(at_work: Iterable[Submission]) -> Iterator[None]:
 def refusal(problem: str) -> str:
     """What to say where there is no sandbox."""
     return f"{problem}. For students whom you trust, judge without a sandbox: --trusted-students"
-
-
-def _client(address: str) -> Any:
-    try:
-        from distributed import Client
-        from distributed.comm import get_address_host_port
-    except ImportError as error:
-        raise CannotStart(
-            "Grading on a cluster needs dask, which is not installed here. In the folder of the course this installs "
-            "it: pip install --editable '.[dask]'"
-        ) from error
-    try:
-        with socket.create_connection(get_address_host_port(address), timeout=SECONDS_TO_CONNECT):
-            pass
-        client = Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
-    except Exception as error:  # whatever listens there instead of a scheduler may answer anything
-        raise CannotStart(NO_SCHEDULER.format(address)) from error
-    if not client.nthreads():
-        client.close()
-        raise CannotStart(f"The Dask scheduler at {address} has no worker. Start one with: dask worker {address}")
-    return client
 
 
 def _context() -> Any:

@@ -120,7 +120,7 @@ def run_trials(
     No box sees the folder `hidden`. Raises CannotStart where there is no sandbox, or a judging process is lost.
     """
     jobs = [(trial, key) for trial in planned for key in (KEYS if trial.fails == () and not trial.task else KEYS[:1])]
-    with executor(workers=workers, cluster=None, hidden=hidden, trusted=False) as (pool, _):
+    with executor(workers=workers, hidden=hidden, trusted=False) as (pool, _):
         asked = [pool.submit(judge_one, submission(trial, files), files, key, False, hidden) for trial, key in jobs]
         for (trial, _), future in zip(jobs, asked, strict=True):
             with lost_ones([submission(trial, files)]):

@@ -346,24 +346,6 @@ def test_a_worker_lost_midway_ends_the_command_and_the_next_start_goes_on(folder
     assert ended.returncode == 0 and whole(folders) == 12 and set(totals(folders).values()) == {5.0}, ended.stdout
 
 
-@pytest.mark.needs("linux")
-def test_a_dask_cluster_gives_the_same_points_and_what_is_wrong_with_one_is_said(folders, capsys):
-    with pytest.raises(CannotStart, match="No Dask scheduler answers at 'tcp://127.0.0.1:9'"):
-        grade(NAME, folder=folders.root, cluster="tcp://127.0.0.1:9")
-    from distributed import LocalCluster
-
-    for student, answers in (("ada", GOOD), ("bob", HALF_WRONG), ("eve", GOOD | {"add": "import os\nos._exit(0)"})):
-        submit(folders, student, **answers)
-    with LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None) as cluster:
-        with pytest.raises(CannotStart, match="has no worker. Start one with: dask worker"):
-            grade(NAME, folder=folders.root, cluster=cluster.scheduler_address)
-        cluster.scale(1)
-        cluster.wait_for_workers(1)
-        assert grade(NAME, folder=folders.root, cluster=cluster.scheduler_address) == 0
-    assert totals(folders) == {"ada": 5.0, "bob": 3.0, "eve": 2.0}
-    assert "3 graded now" in capsys.readouterr().out
-
-
 # folders ----------------------------------------------------------------------------------------------------
 
 

@@ -26,8 +26,6 @@ import pytest
         ("train resnet --data=mnist", ["data"]),
         ("slides 05", []),
         ("site", ["site"]),
-        ("grade 05 --cluster tcp://10.0.0.1:8786", ["instructor", "dask"]),
-        ("grade 05 --cluster=tcp://10.0.0.1:8786", ["instructor", "dask"]),
         ("bench", []),
         ("bench --help", []),
         ("bench attention", []),
