@@ -55,7 +55,7 @@ def close_zygotes() -> None:
 
 @contextlib.contextmanager
 def executor(*, workers: int | None, hidden: Path, trusted: bool) -> Iterator[tuple[Executor, int]]:
-    """An executor, whose processes begin at once to start their sandboxes, and how many submissions it takes at a time."""
+    """An executor whose processes start their sandboxes at once, and how many submissions it takes at a time."""
     count = workers or usable_cores()
     with ProcessPoolExecutor(count, _context(), _begin, (trusted, hidden)) as pool:
         try:

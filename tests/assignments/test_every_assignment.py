@@ -1,4 +1,4 @@
-"""What holds for every assignment: its proof, its checks, its text."""
+"""What holds for every assignment: its checks and its text. Its proof: test_whole_way."""
 
 import contextlib
 import functools
@@ -13,13 +13,12 @@ from nbclient import NotebookClient
 from course_lib.classroom.assignments import NotPassed, check
 from course_lib.data.place import course_folder
 from course_lib.grading.folders import Folders
-from course_lib.grading.judge import CALL_SECONDS, LOAD_SECONDS, judge
-from course_lib.grading.prove import KEYS, examine, submission, trials
+from course_lib.grading.judge import CALL_SECONDS, LOAD_SECONDS
 from course_lib.grading.sandbox import Limits
 from course_lib.grading.spec import load, read_assignment
 from course_lib.grading.validation import visible_tasks
 from course_lib.tasks import Draw, run_checks
-from course_lib.tasks.wrong import made_by, unproved
+from course_lib.tasks.wrong import made_by
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 NUMBERS = sorted(path.name for path in (FOLDERS.root / "hidden").iterdir() if (path / "tasks.py").is_file())
@@ -27,10 +26,9 @@ NUMBERS = sorted(path.name for path in (FOLDERS.root / "hidden").iterdir() if (p
 
 @functools.cache
 def read(number):
-    """An assignment: its files, its notebook, what is hidden and what is shown of it, and its trials."""
+    """An assignment: its files, its notebook, what is hidden and what is shown of it."""
     files = read_assignment(FOLDERS.root, number)
     loaded = load(files)
-    reference, release, *mistakes = trials(loaded)
     return SimpleNamespace(
         files=files,
         loaded=loaded,
@@ -38,9 +36,6 @@ def read(number):
         tables={table.name: table for table in loaded.assignment.tasks},
         shown=visible_tasks(number),
         points=sum(loaded.check_points.values()),
-        reference=reference,
-        release=release,
-        mistakes=mistakes,
     )
 
 
@@ -48,48 +43,13 @@ def tag(cell, name):
     return cell.metadata.get("nbgrader", {}).get(name)
 
 
-def earned(trial, files, key, zygote):
-    """What `examine` says of a trial that is judged here."""
-    return examine(trial, judge(submission(trial, files), files, key=key, zygote=zygote))
-
-
 every_assignment = pytest.mark.parametrize("number", NUMBERS)
-every_mistake = pytest.mark.parametrize(
-    ("number", "trial"),
-    [
-        pytest.param(number, trial, id=f"{number}, {trial.task}: {trial.name}")
-        for number in NUMBERS
-        for trial in read(number).mistakes
-    ],
-)
 every_table = pytest.mark.parametrize(
     ("number", "name"), [(number, name) for number in NUMBERS for name in read(number).tables]
 )
 
 
-# judged ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.needs("sandbox")
-@every_mistake
-def test_a_wrong_answer_fails_the_checks_that_it_should(number, trial, zygote):
-    *_, deviations = earned(trial, read(number).files, KEYS[0], zygote)
-    assert deviations == []
-
-
-@pytest.mark.needs("sandbox")
-@every_assignment
-@pytest.mark.parametrize("key", KEYS, ids=["first inputs", "second inputs", "third inputs"])
-def test_the_reference_earns_all_points_and_the_release_none(number, key, zygote):
-    known = read(number)
-    assert earned(known.reference, known.files, key, zygote) == (known.points, known.points, [])
-    if key == KEYS[0]:
-        assert earned(known.release, known.files, key, zygote) == (0, known.points, [])
-
-
-@every_assignment
-def test_every_mistake_of_every_table_costs_points_and_is_named(number):
-    assert [line for table in read(number).tables.values() for line in unproved(table)] == []
+# drawn ----------------------------------------------------------------------------------------------
 
 
 @every_table
