@@ -10,6 +10,7 @@ where the visible check accepts that, it must earn everything.
 import contextlib
 import io
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +91,7 @@ def trials(loaded: LoadedAssignment) -> list[Trial]:
 
 def _in_place(right: Mapping[str, str], task: Task, name: str, text: str, **expected: Any) -> Trial:
     """The reference with another answer to one task; of the others only what it may use."""
-    used = {other: source for other, source in right.items() if other in text} | {task.name: text}
+    used = {other: source for other, source in right.items() if re.search(rf"\b{other}\b", text)} | {task.name: text}
     return Trial(task=task.name, name=name, answers=used, **expected)
 
 
