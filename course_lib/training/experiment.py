@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # of a function in memory: another in each process
+PLAIN = (int, float, str, bytes, type(None))
 
 
 def model_facts(model: nn.Module) -> dict[str, str]:
@@ -26,14 +27,15 @@ def model_facts(model: nn.Module) -> dict[str, str]:
 
 
 def function_name(function: Callable) -> str:
-    """The name of a loss. One without a name has a digest of its code instead."""
+    """The name of a loss, with the plain values that a partial fixes. One without a name has a digest of its code."""
     if isinstance(function, partial):
-        return function_name(function.func)
+        fixed = [f"{name}={value!r}" for name, value in function.keywords.items() if isinstance(value, PLAIN)]
+        return function_name(function.func) + (f"({', '.join(fixed)})" if fixed else "")
     name = getattr(function, "__qualname__", type(function).__qualname__).rpartition("<locals>.")[2]
     code = getattr(function, "__code__", None)
     if name != "<lambda>" or code is None:
         return name
-    constants = [value for value in code.co_consts if isinstance(value, int | float | str | bytes | None)]
+    constants = [value for value in code.co_consts if isinstance(value, PLAIN)]
     return f"{name} {digest(repr((code.co_code, code.co_names, constants)).encode())}"
 
 

@@ -234,8 +234,8 @@ def test_a_single_flipped_bit_in_the_weights_is_noticed(tmp_path):
         assert files.load(tmp_path)["done"] == 5
 
 
-def squares(model, batch):
-    return (model(batch) ** 2).mean()
+def squares(model, batch, times=1):
+    return times * (model(batch) ** 2).mean()
 
 
 def absolutes(model, batch):
@@ -261,6 +261,7 @@ def begun(folder, *, model=None, batch_at=ones, loss=squares, steps=2):
         ({"loss": absolutes}, "loss='squares' then, 'absolutes' now"),
         ({"loss": lambda model, batch: model(batch).mean()}, "loss='squares' then, '<lambda> .{8}' now"),
         ({"loss": partial(squares)}, None),
+        ({"loss": partial(squares, times=2)}, r"loss='squares' then, 'squares\(times=2\)' now"),
         ({"batch_at": lambda step: torch.ones(4, 2)}, None),
         ({"batch_at": lambda step: torch.ones(4, 2) + 0.1}, r"first batch='float32 \(4, 2\) mean 1 .*mean 1.1 "),
         ({"batch_at": lambda step: torch.ones(3, 2)}, r"first batch='float32 \(4, 2\) .*\(3, 2\)"),
