@@ -97,7 +97,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "B T_q D"]:
         """Attends from `x` to itself or to a `context`; what is written token by token gives its `keys_values`.
 
-        `mask` is boolean, True = may attend; mask and score_bias broadcast to (B, H, T_q, T_k). A mask has all four axes
+        `mask` is boolean, True = may attend; mask and score_bias broadcast to (B, H, T_q, T_k). A mask has four axes,
         or one: with two it might be meant as (B, T_k) or as (T_q, T_k).
         With a `cache`, x holds only the new positions, which see the old ones too.
         Raises ValueError if the arguments do not fit together.
