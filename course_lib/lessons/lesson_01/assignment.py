@@ -7,6 +7,7 @@ from course_lib.data.signs import Script
 from course_lib.tasks import Check, Draw, Finding, Task, keeps_type, mistakes
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 # signs of a made script -------------------------------------------------------------------------------------
 
@@ -49,7 +50,9 @@ def names(name: str, points: float, *, above: float) -> Check:
     def trained(probe: Probe) -> tuple[ModuleProbe, Script]:
         script = Script(KNOWN + NEW, probe.draw.generator)
         many, few = pictures(script, probe.draw, 2_000, new=False), pictures(script, probe.draw, 60, new=True)
-        return probe.make("train", *many, *few, seconds=60), script
+        model, shown = probe.make("train", *many, *few, seconds=60), pictures(script, probe.draw, 200, new=True)
+        in_parameters(model, shown[0], knows=lambda: right(model, *shown) > 0.4)
+        return model, script
 
     def run(probe: Probe) -> list[Finding]:
         model, script = probe.once("trained", trained)
@@ -57,7 +60,7 @@ def names(name: str, points: float, *, above: float) -> Check:
         return [] if share > above else [(NOT_LEARNED if share < 0.35 else ALONE).finding]
 
     told = (NEIGHBOURS, NOT_LEARNED, ALONE)
-    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
 
 
 # the examples -----------------------------------------------------------------------------------------------
