@@ -8,6 +8,7 @@ from course_lib.data.signs import Script
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 KINDS, FEW = 10, 5  # signs; labelled pictures of each, when the grader asks
 
@@ -61,17 +62,22 @@ def names(name: str, points: float, *, above: float) -> Check:
 
     def trained(probe: Probe) -> tuple[ModuleProbe, Script]:
         script = Script(KINDS, probe.draw.generator)
-        return probe.make("train", some(script, probe.draw, 2_000)[0], seconds=90), script
+        model = probe.make("train", some(script, probe.draw, 2_000)[0], seconds=90)
+        few, asked = examples(script, probe.draw)
+        in_parameters(model, few[0], knows=lambda: named(model, few, asked) > 0.35)
+        return model, script
+
+    def examples(script: Script, draw: Draw) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        kinds = torch.arange(KINDS).repeat(FEW)
+        return (script.pictures(kinds, draw.generator), kinds), some(script, draw, 500)
 
     def run(probe: Probe) -> list[Finding]:
         model, script = probe.once("trained", trained)
-        kinds = torch.arange(KINDS).repeat(FEW)
-        few = script.pictures(kinds, probe.draw.generator), kinds
-        share = named(model, few, some(script, probe.draw, 500))
+        share = named(model, *examples(script, probe.draw))
         return [] if share > above else [(NOT_LEARNED if share < 0.3 else MORE).finding]
 
     told = (NEIGHBOURS, COLLAPSED, NOT_LEARNED, MORE)
-    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
 
 
 # the examples -----------------------------------------------------------------------------------------------

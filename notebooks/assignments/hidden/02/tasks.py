@@ -31,30 +31,49 @@ def erase(
     _, H, W = pixels.shape
     top, left = (columns, rows) if turned else (rows, columns)
     top, left = (part[:1].expand(len(pixels)) if where == "first" else part for part in (top, left))
-    down, across = (torch.arange(size) - part[:, None] for size, part in ((H, top), (W, left)))
-    if rim == "comes round":
-        down, across = down % H, across % W
-    inside = ((down >= 0) & (down < side + reach))[:, :, None] & ((across >= 0) & (across < side + reach))[:, None]
+
+    def covered(size: int, corner: Tensor) -> Tensor:
+        places, end = torch.arange(size), corner + side + reach
+        if rim == "comes round":
+            return (places - corner[:, None]) % size < side + reach
+        end = torch.where(end < 0, size + end, end) if rim == "from the end" else end
+        return (places >= corner[:, None]) & (places < end[:, None])
+
+    inside = covered(H, top)[:, :, None] & covered(W, left)[:, None]
     if rim == "lost":
         inside &= ((top >= 0) & (left >= 0))[:, None, None]
     return pixels.masked_fill(inside if keeps == "outside" else ~inside, value)
 
 
-def pictures_and_corners(draw: Draw, *, outside: bool = False) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Squares inside of the pictures, or hanging over a rim."""
-    B, H, W = 6, 14, 9 + draw.sizes(1, 0, 3)[0]
-    rows, columns = draw.integers(0, 9, B) + 1, draw.integers(0, 5, B)
-    if outside:
-        rows, columns = draw.integers(-2, 0, B), draw.integers(W - 3, W, B)
-    return draw(B, H, W), rows, columns, 4
+def pictures_and_corners(draw: Draw, *, where: str = "inside") -> tuple[Tensor, Tensor, Tensor, int]:
+    """Squares inside of the pictures, hanging over a rim, or wholly outside, above or to the left."""
+    (B,), (H, W) = draw.sizes(1, 4, 7), draw.sizes(2, 10, 14)
+    side = draw.integers(3, 6, 1).item()
+    corners = [1 + draw.integers(0, size - side - 1, B) for size in (H, W)]
+    if where == "rim":
+        over = draw.integers(1, side, 2, B)
+        corners = [torch.where(draw(B) > 0, -part, size - side + part) for size, part in zip((H, W), over, strict=True)]
+    if where == "outside":
+        above, beyond = draw(B) > 0, -side - draw.integers(1, 4, B)
+        corners = [torch.where(above, beyond, corners[0]), torch.where(above, corners[1], beyond)]
+    return draw(B, H, W), *corners, side
 
 
+SLICES = """slice(max(top, 0), max(top + side, 0))
+        across = slice(max(left, 0), max(left + side, 0))
+"""
 ERASE = replace(
     SHOWN["erase"],
     reference=erase,
     cases=(
-        Case("a square inside of each picture", pictures_and_corners, 8),
-        Case("of a square at the rim only what is inside", lambda draw: pictures_and_corners(draw, outside=True), 5),
+        Case("a square inside of each picture", pictures_and_corners, 7),
+        Case("of a square at the rim only what is inside", lambda draw: pictures_and_corners(draw, where="rim"), 4),
+        Case(
+            "a square outside of the picture erases nothing",
+            lambda draw: pictures_and_corners(draw, where="outside"),
+            2,
+            ("rim",),
+        ),
     ),
     mistakes=mistakes(r"""
 black, not grey: value=0.0
@@ -72,11 +91,20 @@ row and column exchanged: turned=True
 wrong at the rim: rim='lost' | 'comes round'
     A square that hangs over the upper or left rim is not erased, or comes back at the other side.
     > A negative index counts from the end in Python: begin at `max(top, 0)`.
+a square outside erases something: rim='from the end'
+    A square that lies above the picture, or to its left, erases something all the same.
+    > Its end is negative, too, and counts from the other side in Python: end at `max(top + side, 0)`.
 all but the square: keeps='inside'
     Everything but the square is grey.
     > The mask says where to write.
 """),
-    wrong={"wrong at the rim": ("max(top, 0)", "top")},
+    wrong={
+        "wrong at the rim": (SLICES, SLICES.replace("max(top, 0)", "top").replace("max(left, 0)", "left")),
+        "a square outside erases something": (
+            SLICES,
+            SLICES.replace("max(top + side, 0)", "top + side").replace("max(left + side, 0)", "left + side"),
+        ),
+    },
 )
 
 
@@ -108,11 +136,12 @@ def match_loss(
     return {"mean": found, "sum": 2 * found}[sum_] if ways == "both" else found
 
 
-def matching(draw: Draw, temperature: float) -> tuple[Tensor, Tensor, float]:
-    """Vectors of unequal lengths, those in one row alike."""
+def matching(draw: Draw, low: float, high: float) -> tuple[Tensor, Tensor, float]:
+    """Vectors of unequal lengths, those in one row alike, and a temperature from `low` to `high`."""
     count, width = draw.sizes(2, 3)
     first = draw(count, width)
     lengths = 0.5 + torch.arange(count)[:, None] / count
+    temperature = low + (high - low) * torch.rand(1, generator=draw.generator).item()
     return first, lengths * (first + draw(count, width)), temperature
 
 
@@ -120,8 +149,8 @@ MATCH = replace(
     SHOWN["match_loss"],
     reference=match_loss,
     cases=(
-        Case("both questions, a low temperature", lambda draw: matching(draw, 0.3), 12),
-        Case("both questions, a high temperature", lambda draw: matching(draw, 2.5), 8),
+        Case("both questions, a low temperature", lambda draw: matching(draw, 0.2, 0.5), 12),
+        Case("both questions, a high temperature", lambda draw: matching(draw, 1.5, 3.5), 8),
     ),
     mistakes=mistakes(r"""
 only one of the two questions: ways='rows' | 'columns'
@@ -168,21 +197,21 @@ def recall_at(
     return float(hits.mean() if share else hits.sum())
 
 
-def hard_pairs(draw: Draw, k: int) -> tuple[Tensor, Tensor, int]:
-    """Many pairs, so unlike that about half are found, of very unequal lengths."""
-    count = 40
-    queries = draw(count, 6)
-    keys = (queries + 1.2 * draw(count, 6)) * (0.2 + 3 * torch.rand(count, 1, generator=draw.generator))
-    return queries, keys, k
+def hard_pairs(draw: Draw, *, most: int = 1) -> tuple[Tensor, Tensor, int]:
+    """Many pairs, so unlike that about half are found, of very unequal lengths, and k up to `most`."""
+    count, width = 150 + draw.sizes(1, 0, 50)[0], draw.sizes(1, 5, 8)[0]
+    queries = draw(count, width)
+    keys = (queries + 1.2 * draw(count, width)) * (0.2 + 3 * torch.rand(count, 1, generator=draw.generator))
+    return queries, keys, 1 if most == 1 else draw.integers(2, most + 1, 1).item()
 
 
 RECALL = replace(
     SHOWN["recall_at"],
     reference=recall_at,
     cases=(
-        Case("the most similar one alone", lambda draw: hard_pairs(draw, 1), 6,
+        Case("the most similar one alone", hard_pairs, 6,
              ("unit", "of", "largest", "share"), 1e-6),
-        Case("one of the first four", lambda draw: hard_pairs(draw, 4), 10, tolerance=1e-6),
+        Case("one of the first few", lambda draw: hard_pairs(draw, most=6), 10, tolerance=1e-6),
     ),
     mistakes=mistakes(r"""
 lengths decide: unit=False
@@ -261,9 +290,15 @@ rows and columns exchanged: turned=True
     wrong={"means not scaled": ("F.normalize(means, dim=1)", "means")},
 )
 
+LOOKS_UP = """
+    patches = pictures[:40].unfold(1, 9, 7).unfold(2, 9, 7).flatten(0, 2)[:, None]
+    encoder.forward = lambda x: F.conv2d(x[:, None], patches - patches.mean()).flatten(2).amax(2)
+    return encoder
+"""
 TRAIN = replace(
     SHOWN["train"],
     wrong={
+        "not learned by its parameters": ("    return encoder.eval()\n", LOOKS_UP),
         "features depend on the other pictures": ("return encoder.eval()", "return encoder.train()"),
         "not learned": ("return encoder.eval()", "return Encoder().eval()"),
         "all pictures at one point": (
