@@ -6,6 +6,7 @@ from torch import Tensor
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 # letters behind a marker, to be told at the end -------------------------------------------------------------
 
@@ -47,8 +48,10 @@ def recalls(name: str, points: float, *, above: float, length: int = LENGTH) -> 
     """New rows of this length are answered right more often than this; a guess is right in one of eight."""
 
     def trained(probe: Probe) -> tuple[ModuleProbe, tuple[Tensor, Tensor]]:
-        seen = messages(probe.draw, 4_000)
-        return probe.make("train", *seen, seconds=45), seen
+        seen, new = messages(probe.draw, 4_000), messages(probe.draw, 200)
+        model = probe.make("train", *seen, seconds=45)
+        in_parameters(model, new[0], knows=lambda: right(model, *new) > 0.3)
+        return model, seen
 
     def run(probe: Probe) -> list[Finding]:
         model, seen = probe.once("trained", trained)
@@ -60,7 +63,7 @@ def recalls(name: str, points: float, *, above: float, length: int = LENGTH) -> 
         return [(BY_HEART if by_heart == 1 else NOT_LEARNED).finding]
 
     told = (NOT_LEARNED, BY_HEART, ONE_LENGTH)
-    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
 
 
 # the examples -----------------------------------------------------------------------------------------------

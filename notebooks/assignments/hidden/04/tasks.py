@@ -3,6 +3,7 @@
 A case's name is read by students: it says what is expected, and nothing of the inputs that it is tried with.
 """
 
+import math
 from dataclasses import replace
 
 import torch
@@ -183,16 +184,18 @@ def both_ways(
     right = read(taken(x), *((W_f, U_f) if weights == "shared" else (W_b, U_b)))
     right = taken(right) if put == "back" else right
     if padding == "zeros":
+        left, right = (states.masked_fill(~real[..., None], 0.0) for states in (left, right))
+    if padding == "times zero":
         left, right = left * real[..., None], right * real[..., None]
     return torch.cat([left, right] if order == "forward first" else [right, left], dim=-1)
 
 
-def rows_and_weights(draw: Draw, *, full: bool = False) -> tuple[Tensor, ...]:
+def rows_and_weights(draw: Draw, *, full: bool = False, padding: float = 3.0) -> tuple[Tensor, ...]:
     """Padded rows, their lengths, and the weights of two readings."""
     B, T, D, H = draw.sizes(4, 3, 8)
     lengths = torch.full((B,), T) if full else draw.integers(1, T, B)
     x = draw(B, T, D)
-    x[0, -1] = 3.0  # padding may hold anything
+    x[0, -1] = draw(D) if full else padding
     return x, lengths, draw(H, D), draw(H, H) / H**0.5, draw(H, D), draw(H, H) / H**0.5
 
 
@@ -200,12 +203,18 @@ BOTH_WAYS = replace(
     SHOWN["both_ways"],
     reference=both_ways,
     cases=(
-        Case("the states of both readings, for rows of all lengths", rows_and_weights, 17),
+        Case("the states of both readings, for rows of all lengths", rows_and_weights, 15),
         Case(
             "rows without padding",
             lambda draw: rows_and_weights(draw, full=True),
             5,
             ("put", "order", "weights", "turned"),
+        ),
+        Case(
+            "padding may hold anything, infinity, too",
+            lambda draw: rows_and_weights(draw, padding=math.inf),
+            2,
+            ("padding",),
         ),
     ),
     mistakes=mistakes(r"""
@@ -221,6 +230,9 @@ not put back in order: put='as read'
 padding not erased: padding='left'
     Padded places hold states.
     > Zeros there, in both halves.
+padding multiplied by zero: padding='times zero'
+    What the padding holds still counts: infinity times 0 is NaN.
+    > Put zeros there, `masked_fill` or `torch.where`, or do not read the padding at all.
 halves exchanged: order='backward first'
     The backward half comes first.
     > Forward in the first H numbers, backward in the others.
@@ -253,24 +265,33 @@ def count_parameters(
     blocks = {"right": blocks, "one": 1, "lstm": 4 if cell != "rnn" else 1}[gates]
     total = 0
     for layer in range(num_layers):
-        inputs = input_dim if layer == 0 or later == "input" else H * (ways if later == "states" else 1)
+        inputs = H * {"states": ways, "one way": 1, "always twice": 2, "input": input_dim / H}[later]
+        inputs = input_dim if layer == 0 else inputs
         total += (ways if readings == "both" else 1) * blocks * H * (inputs + H + biases)
     return float(total)
 
 
-def a_layer(draw: Draw, *, plain: bool = False) -> tuple[str, int, int, int, bool]:
-    """The sizes of a recurrent network."""
+def a_layer(draw: Draw, *, layers: bool = False, both: bool = False) -> tuple[str, int, int, int, bool]:
+    """The sizes of a recurrent network of one layer or of several, which reads one way or both."""
     D, H = draw.sizes(2, 2, 40)
-    cell = ("lstm", "gru", "rnn")[draw.integers(0, 3 if plain else 2, 1).item()]
-    return (cell, D, H, 1, False) if plain else (cell, D, H, draw.integers(2, 5, 1).item(), True)
+    cell = ("lstm", "gru", "rnn")[draw.integers(0, 3, 1).item()]
+    return cell, D, H, draw.integers(2, 6, 1).item() if layers else 1, both
 
 
 COUNT = replace(
     SHOWN["count_parameters"],
     reference=count_parameters,
     cases=(
-        Case("one layer that reads one way", lambda draw: a_layer(draw, plain=True), 4, ("biases", "gates"), 1e-6),
-        Case("layers on layers, both ways", a_layer, 6, ("later", "readings"), 1e-6),
+        Case("one layer that reads one way", a_layer, 3, ("biases", "gates"), 1e-6),
+        Case("one layer that reads both ways", lambda draw: a_layer(draw, both=True), 1, ("readings",), 1e-6),
+        Case("layers on layers, one way", lambda draw: a_layer(draw, layers=True), 2, ("later",), 1e-6),
+        Case(
+            "layers on layers, both ways",
+            lambda draw: a_layer(draw, layers=True, both=True),
+            4,
+            ("later", "readings"),
+            1e-6,
+        ),
     ),
     mistakes=mistakes(r"""
 one bias in place of two: biases=1
@@ -285,6 +306,9 @@ later layers read the input: later='input'
 later layers read one half: later='one way'
     Later layers were given H numbers.
     > Read both ways, a layer hands on 2H numbers.
+later layers always read two halves: later='always twice'
+    Later layers were given 2H numbers although each layer reads one way.
+    > Only a layer that reads both ways hands on 2H numbers.
 one reading counted: readings='one'
     The weights of the second reading are missing.
     > Read both ways, each layer has two sets of weights.
@@ -302,6 +326,11 @@ TRAIN = replace(
         "learned by heart": ("torch.randint(len(rows), (64,))", "torch.randint(8, (64,))"),
         "only the length of the training": ("states[:, -1]", "states[:, 15]"),
         "stopped with an error": ("return model\n", "return model(rows)\n"),
+        "not learned by its parameters": (
+            "return model\n",
+            "behind = lambda rows: rows[range(len(rows)), (rows == 8).int().argmax(1) + 1]\n"
+            "    model.forward = lambda rows: F.one_hot(behind(rows), 8).float()\n    return model\n",
+        ),
     },
 )
 
