@@ -1,5 +1,6 @@
 """Lesson 07, BERT: what the check cells of its assignment ask; the grader's tables are in hidden/07."""
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ from torch import Tensor
 from course_lib.tasks import Check, Finding, Task, gradients, keeps_type, mistakes
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import Fault
+from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 WORDS, TAGS = 60, 4  # of the made-up languages
 
@@ -74,16 +76,18 @@ def tagged(name: str, points: float, *, level: float, words: str = "all", length
         kinds = {"all": had_tag | ~had_tag, "tagged": had_tag & ~double, "new": ~had_tag & ~double, "double": double}
         turn = probe.draw(WORDS).argsort()  # so that a word's number says nothing
         kinds = {kind: torch.empty_like(chosen).scatter(0, turn, chosen) for kind, chosen in kinds.items()}
-        return probe.make("train", turn[texts], turn[examples[0]], examples[1], seconds=20), speak, turn, kinds
+        model = probe.make("train", turn[texts], turn[examples[0]], examples[1], seconds=20)
+        made = model, speak, turn, kinds
+        in_parameters(model, turn[texts[:50]], knows=lambda: share(*made, "tagged") > 0.6)
+        return made
+
+    def share(model: ModuleProbe, speak: Callable, turn: Tensor, kinds: dict, kind: str, length: int = 8) -> float:
+        tokens, tags = speak(500, length)
+        found = model.tensor(turn[tokens], shape=(500, length, TAGS)).argmax(dim=-1)
+        return (found == tags)[kinds[kind][turn[tokens]]].float().mean().item()
 
     def run(probe: Probe) -> list[Finding]:
-        model, speak, turn, kinds = probe.once("trained", trained)
-
-        def right(kind: str, length: int = 8) -> float:
-            tokens, tags = speak(500, length)
-            found = model.tensor(turn[tokens], shape=(500, length, TAGS)).argmax(dim=-1)
-            return (found == tags)[kinds[kind][turn[tokens]]].float().mean().item()
-
+        right = functools.partial(share, *probe.once("trained", trained))
         try:
             reached = right(words, length)
         except Fault:
@@ -99,7 +103,7 @@ def tagged(name: str, points: float, *, level: float, words: str = "all", length
         return [(ONE_TAG if words == "double" else ONE_LENGTH).finding]
 
     told = (NOT_LEARNED, ONLY_TAGGED, ONE_TAG, ONE_LENGTH)
-    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
 
 
 PIECES = [[-1, 0, 0, 1, 2, 2, 2, 3, -1]]  # un ##real | cats | w ##and ##er | on, between two signs

@@ -66,7 +66,7 @@ def whole_words(
 def words_to_hide(draw: Draw, *, short: bool = False) -> tuple[Tensor, Tensor, float]:
     """Rows of words, a number for each word, and a rate at which no count ends in a half."""
     words, most = pieces(draw, lengths=(1, 2, 1) if short else ())
-    rate = 0.07 if short else (0.43, 0.57, 0.61)[draw.integers(0, 3, 1).item()]
+    rate = ((0.05, 0.07, 0.11) if short else (0.43, 0.57, 0.61))[draw.integers(0, 3, 1).item()]
     return words, torch.rand(len(words), most, generator=draw.generator), rate
 
 
@@ -396,6 +396,11 @@ TRAIN = replace(
         "one tag for a word, wherever it stands": ("[around, own]", "[0 * around, own]"),
         "only sentences of one length": ("return self.tags(", "return torch.zeros(8, 1) + self.tags("),
         "stopped with an error": ("return model\n", "return model(tokens)\n"),
+        "not learned by its parameters": (
+            "return model\n",
+            "table = torch.zeros(60, 4).index_put((tokens, tags), torch.ones(()), accumulate=True)\n"
+            "    model.forward = lambda tokens: table[tokens]\n    return model\n",
+        ),
     },
 )
 
@@ -404,5 +409,5 @@ ASSIGNMENT = Assignment(
     notebook="bert",
     title="BERT",
     tasks=(WHOLE_WORDS, ALIGN, LIKELIHOOD, SPEARMAN, TRAIN),
-    seconds={"train": 15},  # for the training and all questions
+    seconds={"train": 45},  # for the training and all questions
 )
