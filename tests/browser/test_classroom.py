@@ -52,7 +52,7 @@ table = heat_map(torch.eye(3), words, words, label="x", marks={(0, 0), (2, 1)})"
 TABLES = [
     'present("", table)',
     "ipywidgets.HTMLMath(table)",
-    "page.watch(model, example=lambda model: table).update(1, 1)",
+    "page.watch(model, example=lambda model: table, height=40).update(1, 1)",
 ]
 MEASURED = """(one) => {
     const box = (part) => part.getBoundingClientRect(), rows = [...one.querySelectorAll(".course-map tbody tr")];
@@ -63,6 +63,8 @@ MEASURED = """(one) => {
         heads: Math.max(...heads.map((head) => Math.abs(box(head).bottom - text(head).bottom))),
         squares: Math.max(...[...one.querySelectorAll(".course-map td[title]")].map(
             (square) => Math.abs(box(square).width - box(square).height))),
+        scrolled: [...one.querySelectorAll(":not(.heard)")].filter((part) =>
+            part.scrollHeight > part.clientHeight + 1 && getComputedStyle(part).overflowY !== "visible").length,
     };
 }"""
 PARTS = [f'page.{kind}("{name}")' for kind, name in (
@@ -149,6 +151,7 @@ def test_a_table_of_weights_has_one_look_wherever_it_stands(notebook, shown):
     expect(output.locator(".course-map")).to_be_visible()
     found = output.evaluate(MEASURED)
     assert found["rows"] == 1  # no zebra
+    assert found["scrolled"] == 0  # nothing is cut off, however low the display was asked to be
     assert found["heads"] < 8 and found["squares"] < 1, found  # heads stand on their columns; rings are round
 
 

@@ -61,7 +61,8 @@ drawings = {"a bar": bar, "a ring": ring}
 Explorer(
     name="pad", title="Draw", controls=[Pad(name="pad", label="Drawing", example=lambda: ring, drawings=drawings)],
     draw=lambda state: token_bars([("ink", (state["pad"] > 127).mean())], label="How much"), alt=ink, beside=True,
-    goals=(Goal("an empty paper", lambda state: not state["pad"].any()),), steps={"pad": tuple(drawings.values())},
+    goals=(Goal("an empty paper", lambda state: not state["pad"].any()),
+           Goal("a dot", lambda state: 0 < (state["pad"] > 127).sum() < 25)), steps={"pad": tuple(drawings.values())},
 ).live()""",
     "pictures": """
 Explorer(
@@ -132,6 +133,19 @@ def pad(kit):
 def place(pad, x, y):
     box = pad.locator("canvas").bounding_box()
     return box["x"] + x * box["width"], box["y"] + y * box["height"]
+
+
+def test_what_a_stroke_passes_by_reaches_no_goal(kit, pad):
+    kit.page.mouse.move(*place(pad, 0.25, 0.52))
+    kit.page.mouse.down()
+    shows(pad, re.compile("There are [1-9] pixels of ink."))  # a dot, but the pen is still down
+    kit.page.mouse.move(*place(pad, 0.75, 0.52), steps=8)
+    kit.page.mouse.up()
+    shows(pad, re.compile("There are (4[5-9]|5[0-5]) pixels of ink."))
+    expect(pad.get_by_role("status").last).to_have_text("1 of 2 goals reached")  # the empty paper before it
+    pad.get_by_role("button", name="Clear").click()
+    kit.page.mouse.click(*place(pad, 0.25, 0.52))
+    expect(pad.get_by_role("status").last).to_have_text("2 of 2 goals reached")
 
 
 def test_a_line_drawn_with_the_mouse_reaches_python(kit, pad):
