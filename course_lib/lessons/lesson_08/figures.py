@@ -97,21 +97,23 @@ def knobs(
 def cache(
     lengths: Sequence[int],
     operations: Mapping[str, Sequence[float]],
-    seconds: Mapping[str, Sequence[float]],
+    kept: Sequence[int],
 ) -> Figure:
-    """Operations and time of one more token against the number of tokens before it."""
-    fig, panels = figure(11.5, 4.4, columns=2)
-    titles = ("Operations for one more token", "Time for it, on this machine")
-    for axes, title, measured, unit in zip(panels, titles, (operations, seconds), (1e6, 1e-3), strict=True):
-        for name, colour in (("without", OTHER), ("with", HERO)):
-            values = np.array(measured[name]) / unit
-            axes.plot(lengths, values, color=colour, linestyle="-", marker="o")
-            axes.text(lengths[-1] * 1.12, values[-1], f"{name}\na cache", color=colour, va="center", fontsize=13)
+    """Operations of one more token, and the numbers that a cache keeps, against the number of tokens before it."""
+    fig, (work, memory) = figure(11.5, 4.4, columns=2)
+    lines = [(work, operations["without"], 1e6, "without\na cache", OTHER)]
+    lines += [(work, operations["with"], 1e6, "with\na cache", HERO), (memory, kept, 1e3, "with\na cache", HERO)]
+    for axes, counted, unit, name, colour in lines:
+        values = np.array(counted) / unit
+        axes.plot(lengths, values, color=colour, linestyle="-", marker="o")
+        axes.text(lengths[-1] * 1.12, values[-1], name, color=colour, va="center", fontsize=13)
+    for axes in (work, memory):
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set_xticks(lengths, [str(n) for n in lengths])
         axes.set_xlim(right=lengths[-1] * 2.6)
-        axes.set(title=title, xlabel="tokens before it", ylabel="millions" if unit > 1 else "milliseconds")
+    work.set(title="Operations for one more token", xlabel="tokens before it", ylabel="millions")
+    memory.set(title="Numbers that the cache keeps", xlabel="tokens before it", ylabel="thousands")
     return fig
 
 

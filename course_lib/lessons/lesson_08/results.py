@@ -126,18 +126,17 @@ def knobs(
 def cache(
     lengths: Sequence[int],
     operations: Mapping[str, Sequence[float]],
-    seconds: Mapping[str, Sequence[float]],
+    kept: Sequence[int],
     same: bool,
     *,
     bet=None,
 ) -> Result:
     ratio = operations["without"][-1] / operations["with"][-1]
     return Result(
-        figures.cache(lengths, operations, seconds),
+        figures.cache(lengths, operations, kept),
         alt="Two panels on logarithmic axes, against the number of tokens before. Without a cache the operations for "
         "one more token grow steeply with the length; with one they grow slowly, since the new token still attends to "
-        "all before it. The time, as measured here, tells the same, "
-        "less clearly where there are few tokens.",
+        "all before it. The numbers that the cache keeps grow in proportion to the length.",
         claims=(
             ("with the cache the same text is written, token for token", same),
             (f"at {lengths[-1]:,} tokens the cache saves over 99 % of the operations", above(ratio, 100)),
