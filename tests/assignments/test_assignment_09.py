@@ -1,6 +1,7 @@
 """Assignment 09: its references are what torch and the papers say, its cells are what the grader has."""
 
 import nbformat
+import pytest
 import torch
 import torch.nn.functional as F
 
@@ -9,7 +10,8 @@ from course_lib.functional.scaling import fit_power_law, fit_scaling_law
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_09.assignment import NOISE, Family, large, small
-from course_lib.tasks import Draw
+from course_lib.tasks import Draw, run_checks
+from course_lib.tasks.wrong import ignored, made_by
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "09")
@@ -61,3 +63,24 @@ def test_one_law_for_all_runs_foretells_what_a_plain_power_law_does_not():
     weights = torch.linalg.lstsq(columns, L.log()[:, None]).solution[:, 0]
     plain = (torch.stack([torch.ones_like(n), n.log(), d.log()], dim=1) @ weights).exp()
     assert (plain / wanted - 1).abs().mean() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "knobs"), [("huber_of_logs", {"inside": "whole"}), ("law_with_floor", {"error": "of logs"})]
+)
+def test_a_mistake_that_the_example_does_not_show_costs_only_part_of_the_points(name, knobs):
+    table = TABLES[name]
+    right = [check for check in table.scored if run_checks(made_by(table, **knobs), [check], asks=table.asks).passed]
+    assert 0 < sum(check.points for check in right) < table.points
+
+
+@pytest.mark.parametrize("name", ["huber_of_logs", "effective_tokens", "steps_and_examples", "law_with_floor"])
+def test_no_argument_can_be_ignored(name):
+    assert list(ignored(TABLES[name])) == []
+
+
+def test_the_error_in_logarithms_would_always_choose_another_floor():
+    case, right = TABLES["law_with_floor"].cases[0], TABLES["law_with_floor"].reference
+    for seed in range(20):
+        given = case.inputs(Draw(seed))
+        assert right(*given)[2] != right(*given, error="of logs")[2]

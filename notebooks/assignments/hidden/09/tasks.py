@@ -26,18 +26,25 @@ def huber_of_logs(
     return each.sum() if reduce == "sum" else each.mean()
 
 
-def near_and_far(draw: Draw) -> tuple[Tensor, Tensor, float]:
-    (count,) = draw.sizes(1, low=6)
-    measured = 1.5 + draw(count).abs()
-    far = (0.3 + draw(3).abs()) * torch.tensor([1.0, -1.0, 1.0])
-    gaps = torch.cat([0.03 * draw(count - 3), far])
-    return measured * gaps.exp(), measured, 0.1
+def some_runs(draw: Draw, *, near: bool = True, far: bool = True) -> tuple[Tensor, Tensor, float]:
+    """What a law says and what came: within delta of each other, beyond it on both sides, or some of each."""
+    (count,) = draw.sizes(1, low=3)
+    delta = round(0.05 + 0.15 * torch.rand(1, generator=draw.generator).item(), 2)
+    inside = delta * (2 * torch.rand(count, generator=draw.generator) - 1)
+    signs = torch.tensor([1.0, -1.0]).repeat(count)[:count]
+    gaps = torch.cat([inside] * near + [(delta + 0.2 + draw(count).abs()) * signs] * far)
+    measured = 1.5 + draw(len(gaps)).abs()
+    return measured * gaps.exp(), measured, delta
 
 
 HUBER = replace(
     SHOWN["huber_of_logs"],
     reference=huber_of_logs,
-    cases=(Case("the sum over runs near and far", near_and_far, 14),),
+    cases=(
+        Case("the sum over runs near and far", some_runs, 7),
+        Case("all runs are far from the law", lambda draw: some_runs(draw, near=False), 4),
+        Case("all runs are near the law", lambda draw: some_runs(draw, far=False), 3),
+    ),
     mistakes=mistakes(r"""
 no logarithms: log=False
     The losses themselves are compared.
@@ -78,7 +85,13 @@ def effective_tokens(
 
 def readings(draw: Draw) -> tuple[Tensor, float, float]:
     (count,) = draw.sizes(1)
-    return 1 + 6 * torch.rand(count, generator=draw.generator), 1.0 + draw.sizes(1)[0], 3.7
+    fade = round(1.5 + 4 * torch.rand(1, generator=draw.generator).item(), 2)
+    return 1 + 6 * torch.rand(count, generator=draw.generator), 1.0 + draw.sizes(1)[0], fade
+
+
+def read_once(draw: Draw) -> tuple[Tensor, float, float]:
+    epochs, unique, fade = readings(draw)
+    return torch.ones_like(epochs), unique, fade
 
 
 EFFECTIVE = replace(
@@ -86,8 +99,7 @@ EFFECTIVE = replace(
     reference=effective_tokens,
     cases=(
         Case("what repeated text is worth", readings, 11),
-        Case("text that is read once", lambda draw: (torch.ones(3), 2.0 + draw.sizes(1)[0], 2.5), 4,
-             ("repeats", "first")),
+        Case("text that is read once", read_once, 4, ("repeats", "first")),
     ),
     mistakes=mistakes(r"""
 first reading counted as a repetition: repeats='all'
@@ -175,19 +187,40 @@ def law_with_floor(
     return found[0][1] if choose == "first" else min(found, key=lambda one: float(one[0]))[1]
 
 
-def bent(draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
-    """Points of a law with a floor, roughly; some of the floors on offer lie above a point."""
-    (count,) = draw.sizes(1, low=6)
+def bent(draw: Draw, *, exact: bool = False, alone: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """Points of a law with a floor, roughly or exactly; of the floors on offer some lie above a point, one touches it.
+
+    With `alone` there is one floor only.
+    """
+    count, many = draw.sizes(2, low=6, high=9)
     x = torch.logspace(0, 3, count)
     c = 1.0 + 0.5 * torch.rand(1, generator=draw.generator)
-    y = 3 * x**-0.6 + c + 0.05 * draw(count).clamp(-1.5, 1.5)
-    return x, y, torch.linspace(2.4, 0, 25)
+    y = 3 * x**-0.6 + c + (0 if exact else 0.05 * draw(count).clamp(-1.5, 1.5))
+    floors = torch.linspace(0.3, 2.4, 3 * many + draw.integers(0, 3, 1).item())
+    if exact:
+        floors = torch.cat([floors[(floors - c).abs() > 0.02], c])
+    floors = torch.cat([floors, y.min()[None]])
+    order = draw(len(floors)).argsort() if exact else floors.argsort(descending=True)
+    return x, y, 0.8 * c if alone else floors[order]
+
+
+def clearly_bent(draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
+    """Points for which errors in logarithms would choose another floor."""
+    for _ in range(20):
+        given = bent(draw)
+        if law_with_floor(*given)[2] != law_with_floor(*given, error="of logs")[2]:
+            break
+    return given
 
 
 FLOOR = replace(
     SHOWN["law_with_floor"],
     reference=law_with_floor,
-    cases=(Case("the floor with the least squared error, and its line", bent, 19),),
+    cases=(
+        Case("the floor with the least squared error, and its line", clearly_bent, 9),
+        Case("points that lie on a law with one of the floors", lambda draw: bent(draw, exact=True), 6),
+        Case("a single floor", lambda draw: bent(draw, alone=True), 4),
+    ),
     mistakes=mistakes(r"""
 error in logarithms: error='of logs'
     The floors are compared by errors in logarithms: each floor has logarithms of its own.
