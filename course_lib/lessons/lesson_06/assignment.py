@@ -129,7 +129,7 @@ def backwards(draw: Draw, count: int, rule: tuple[Tensor, Tensor], length: int =
 
 NOT_LEARNED, BY_HEART, AHEAD, COPIES, NO_PLACES, ONE_LENGTH, BUILT_IN = mistakes(r"""
 not learned:
-    Even the examples of the training are not written backwards.
+    Even the examples of the training are not written as they should be.
     > Does the loss fall from step to step? Look at what your model writes after the training.
 learned by heart:
     The examples of the training are written much better than new ones.
@@ -210,7 +210,8 @@ def reverses(name: str, points: float, *, shorter: bool = False, coded: bool = T
 
     def why(model: ModuleProbe, rule: tuple, new: tuple, examples: tuple, other: Tensor) -> Finding:
         sources, targets = new
-        if coded and share(model, sources, rule[0][sources.flip(1)]) > 0.5:
+        backwards_only = (sources.flip(1), rule[0][sources.flip(1)])
+        if coded and any(share(model, sources, plain) > 0.5 for plain in backwards_only):
             return BUILT_IN.finding
         if (said(model, sources, other) == other).float().mean() > 0.9:
             return COPIES.finding
@@ -221,7 +222,7 @@ def reverses(name: str, points: float, *, shorter: bool = False, coded: bool = T
         written = write(model, sources)
         if (written[:, :, None] == targets[:, None]).any(dim=2).float().mean() > 0.9:
             return NO_PLACES.finding
-        return (BUILT_IN if coded else NOT_LEARNED).finding
+        return NOT_LEARNED.finding
 
     told = (NOT_LEARNED, BY_HEART, AHEAD, COPIES, NO_PLACES, ONE_LENGTH, BUILT_IN)
     return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
