@@ -15,6 +15,7 @@ from nbformat import NotebookNode
 from course_lib.data.place import CannotStart
 from course_lib.lectures.assets import MATHJAX, REVEAL, asset, fetch
 from course_lib.lectures.fonts import font_css
+from course_lib.lectures.printed import printed_html
 from course_lib.lectures.rendering import fill, inline_script, markdown_html, outputs_html, template_text
 from course_lib.lectures.story import compose
 
@@ -111,7 +112,7 @@ def _slide_type(cell: NotebookNode) -> str:
 
 
 def _page(cells: Sequence[NotebookNode]) -> Page:
-    first = cells[0]
+    first, kind = cells[0], _kind(cells)
     about = first.metadata.get("lecture", {})
     head, _, rest = first.source.partition("\n")
     body, notes = [markdown_html(rest)], []
@@ -119,20 +120,27 @@ def _page(cells: Sequence[NotebookNode]) -> Page:
         if _slide_type(cell) == "notes":
             notes.append(markdown_html(cell.source))
             continue
-        shown = outputs_html(cell) if cell.cell_type == "code" else markdown_html(cell.source)
+        shown = _outputs(cell, kind) if cell.cell_type == "code" else markdown_html(cell.source)
         if _slide_type(cell) == "fragment":
             shown = f'<div class="fragment {cell.cell_type}">{shown}</div>'
         body.append(shown)
     return Page(
         name=html.escape(about.get("name", first.get("id", ""))),
         heading=html.escape(_plain(head)),
-        kind=_kind(cells),
+        kind=kind,
         minutes=about.get("minutes", 0),
         section=html.escape(about.get("section", "")),
         head=markdown_html(head),
         body=_joined_items("\n".join(body)),
         notes="\n".join(notes),
     )
+
+
+def _outputs(cell: NotebookNode, kind: str) -> str:
+    """The outputs of a cell; printed text stands as it was printed only below the code that prints it."""
+    if kind != "printout" or any(output["output_type"] != "stream" for output in cell.outputs):
+        return outputs_html(cell)
+    return f'<div class="output">{printed_html("".join(output["text"] for output in cell.outputs))}</div>'
 
 
 def _plain(heading: str) -> str:
@@ -154,6 +162,8 @@ def _kind(cells: Sequence[NotebookNode]) -> str:
     texts = [output.get("text", "") for cell in cells for output in cell.get("outputs", ())]
     lines = [line for text in code + texts for line in text.strip("\n").split("\n")]
     size = (len(lines), max(map(len, lines), default=0))
+    if any(texts) and not code:
+        return "printout"
     if not code and not texts:
         return "table" if re.search(r"^\|", source, re.MULTILINE) else "words"
     if all(here <= most for here, most in zip(size, ROOMY, strict=True)):

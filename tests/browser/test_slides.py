@@ -217,7 +217,7 @@ def test_a_lesson_needs_nothing_but_its_metadata(open_deck, small, minutes):
 
 
 SHOWN = {
-    "code": ".highlight", "text": ".output pre", "figure": ".output img", "question": "ol", "answer": "details",
+    "code": ".highlight", "text": ".output :is(pre, .printed)", "figure": ".output img", "question": "ol", "answer": "details",
     "widget": ".course-stepper img >> visible=true", "math": "mjx-container[display=true]", "table": "table",
 }  # fmt: skip
 

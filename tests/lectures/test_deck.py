@@ -51,6 +51,21 @@ def test_there_is_a_section_for_each_slide_with_its_notes(deck):
     assert "Say <strong>this</strong>." in sections[0] and "never" not in deck.partition("<script>")[0]
 
 
+def test_printed_text_is_a_console_only_below_its_code():
+    printed = [new_output("stream", text="a  1\nbc 2\n")]
+    page = new_notebook(
+        cells=[
+            cell("## Alone", "slide", name="alone"),
+            cell("f()", "-", outputs=printed, show=["text"]),
+            cell("## Below\n\n```python\nf()\n```", "slide", name="below"),
+            cell("f()", "-", outputs=printed, show=["text"]),
+        ]
+    )
+    alone, below = re.findall(r"<section .*?</section>", build_deck(page), re.DOTALL)
+    assert "<pre>" not in alone and "<td" in alone and 'class="printout"' in alone
+    assert "<pre>a  1\nbc 2</pre>" in below
+
+
 def test_points_that_appear_one_by_one_are_one_list(deck):
     assert re.search(r'<ul><li class="fragment">first</li>\s*<li class="fragment">second</li>\s*</ul>', deck)
 

@@ -5,7 +5,7 @@
   const printing = /print-pdf/.test(location.search);
   const root = document.documentElement;
   const CONTROLS = "input, select, textarea, summary, button, [role=slider], [contenteditable]";
-  const SMALLEST_WORDS = 30, SMALLEST_CODE = 20;  /* pixels on a slide of 1280 x 720 */
+  const SMALLEST_WORDS = 30, SMALLEST_CODE = 20, SMALLEST_PRINTED = 22;  /* pixels on a slide of 1280 x 720 */
 
   /* ------------------------------------------------------------------------------------------------- steppers */
 
@@ -215,8 +215,8 @@
   /* Words and code that do not fit become smaller, as far as a hall can read them; the rest is for the author. */
   function fitText() {
     const overflows = (box) => box.scrollHeight > box.clientHeight || box.scrollWidth > box.clientWidth;
-    document.querySelectorAll(".words .body, .code.dense .body").forEach((body) => {
-      const least = body.matches(".words *") ? SMALLEST_WORDS : SMALLEST_CODE;
+    document.querySelectorAll(".words .body, .printout .body, .code.dense .body").forEach((body) => {
+      const least = body.matches(".words *") ? SMALLEST_WORDS : body.matches(".printout *") ? SMALLEST_PRINTED : SMALLEST_CODE;
       let size = parseFloat(getComputedStyle(body).fontSize);
       while (size > least && [body, ...body.querySelectorAll("pre")].some(overflows)) body.style.fontSize = --size + "px";
     });
