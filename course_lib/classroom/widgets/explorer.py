@@ -6,6 +6,7 @@
 import html
 import itertools
 import json
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -146,6 +147,8 @@ class Explorer:
 class _Live:
     """The state behind one live explorer on the page."""
 
+    one_at_a_time = threading.RLock()  # JupyterLab hands messages of different controls to different threads
+
     def __init__(self, explorer: Explorer, touched: Callable[[], None] | None = None) -> None:
         self.explorer, self.touched = explorer, touched
         self.state = explorer.state()
@@ -174,9 +177,10 @@ class _Live:
 
     def changed(self, name: str, value: Any, *, settled: bool = True) -> None:
         """Take a control's new value and redraw; no goal is reached by one that is not settled."""
-        self.state = self.state | {name: value}
-        if not self.silent:
-            self.redraw(settled=settled)
+        with self.one_at_a_time:
+            self.state = self.state | {name: value}
+            if not self.silent:
+                self.redraw(settled=settled)
 
     def redraw(self, *, settled: bool = True) -> None:
         """Replace the drawing."""
@@ -192,12 +196,13 @@ class _Live:
     @contextmanager
     def together(self):
         """Many controls change; the drawing follows once."""
-        self.silent = True
-        try:
-            yield
-        finally:
-            self.silent = False
-            self.redraw()
+        with self.one_at_a_time:
+            self.silent = True
+            try:
+                yield
+            finally:
+                self.silent = False
+                self.redraw()
 
     def reset(self) -> None:
         """Set every control back to its start."""

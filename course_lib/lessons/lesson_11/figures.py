@@ -186,7 +186,7 @@ def inside(
     for spine in left.spines.values():
         spine.set_visible(False)
     left.set_title("Neighbours get similar positions")
-    fig.colorbar(shown, ax=left, shrink=0.75, label="cosine with every other position")
+    fig.colorbar(shown, ax=left, shrink=0.75, location="left", label="cosine with every other position")
     for block, heads in enumerate(distances.tolist(), start=1):
         right.plot([block] * len(heads), heads, "o", color=HERO, markersize=11, alpha=0.8)
     end = len(distances) + 0.5
@@ -195,7 +195,7 @@ def inside(
         right.text(end + 0.1, y, text, color=GREY, fontsize=13, va="center")
     right.set(xlabel="block", ylabel="how far a head looks, pixels", xlim=(0.5, end + 1.6), ylim=(0, 17))
     right.set_xticks(range(1, len(distances) + 1))
-    right.set_title("All heads look about as far")
+    right.set_title("Mean distance of each head")
     return fig
 
 
@@ -224,7 +224,7 @@ def larger(
         axes.text(len(large) - 0.6, bet, "your bet", color=BET, fontsize=14, ha="right", va="center")
     axes.set(xlabel="pixels a side", ylabel="digits named right, %", xlim=(27, 66), ylim=(0, 103))
     axes.set_xticks([28, 35, 42, 49])
-    axes.set_title("Smooth positions fit larger pictures")
+    axes.set_title("Pictures larger than in training")
     return fig
 
 

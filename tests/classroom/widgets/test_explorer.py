@@ -1,7 +1,9 @@
 """One definition gives the live widget and the still frames, and both say in words what they show."""
 
 import base64
+import contextlib
 import re
+import threading
 from dataclasses import replace
 
 import ipywidgets
@@ -194,6 +196,24 @@ def test_only_what_the_learner_sets_is_heard_of(explorer, page):
     parts(box, ipywidgets.FloatSlider)[0].value = 3.0
     parts(box, ipywidgets.FloatSlider)[0].value = 2.0
     assert [state["slope"] for state in heard] == [3.0, 2.0] and touched == [True]  # said once
+
+
+def test_controls_that_are_moved_at_once_are_drawn_one_after_the_other(explorer):
+    meet, met = threading.Barrier(2), []
+
+    def slow(state):  # JupyterLab hands the messages of different controls to different threads
+        if state["slope"] > 1:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                meet.wait(timeout=0.2)
+                met.append(state)
+        return "<p></p>"
+
+    live = replace(explorer, draw=slow).widget().explorer
+    threads = [threading.Thread(target=live.changed, args=("slope", slope)) for slope in (2.0, 3.0)]
+    for step in (threading.Thread.start, threading.Thread.join):
+        for thread in threads:
+            step(thread)
+    assert met == []
 
 
 def test_a_page_without_a_kernel_names_the_goals(explorer, page):
