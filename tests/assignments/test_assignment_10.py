@@ -13,9 +13,10 @@ from course_lib.functional import preference
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_10.assignment import COMPARED, NEIGHBOURS, NOT, SAME, SLIPS, WORDS, Taste, rewards
-from course_lib.tasks import Draw
+from course_lib.tasks import Draw, run_checks
 from course_lib.tasks.core import ModuleProbe
 from course_lib.tasks.findings import RANDOM, Fault
+from course_lib.tasks.wrong import made_by
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "10")
@@ -101,3 +102,28 @@ def test_chance_neighbours_sameness_and_shapes_are_told(says, told):
     with pytest.raises(Fault) as fault:
         rewards(ModuleProbe(Says(says)), texts)
     assert fault.value.finding.misconception == told
+
+
+@pytest.mark.parametrize(
+    ("name", "knobs"),
+    [
+        ("ranking_loss", {"log": "of the sigmoid"}),
+        ("kl_estimate", {"counts": "times"}),
+        ("identity_loss", {"reduce": "sum"}),
+    ],
+)
+def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, knobs):
+    table = TABLES[name]
+    right = [check for check in table.scored if run_checks(made_by(table, **knobs), [check], asks=table.asks).passed]
+    assert 0 < sum(check.points for check in right) < table.points
+
+
+def test_beta_and_n_are_drawn():
+    for name in ("identity_loss", "best_of_n"):
+        assert len({TABLES[name].cases[0].inputs(Draw(seed))[-1] for seed in range(20)}) > 2
+
+
+def test_a_model_that_cannot_take_a_single_text_is_told():
+    texts = Taste(torch.Generator().manual_seed(0)).texts(50)
+    with pytest.raises(Fault, match="shape"):
+        rewards(ModuleProbe(Says(lambda x: x.float().sum(1).squeeze())), texts)

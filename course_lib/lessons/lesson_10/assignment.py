@@ -62,8 +62,9 @@ def rewards(model: ModuleProbe, texts: Tensor) -> Tensor:
     found = model.tensor(texts, shape=(len(texts),))
     if not torch.allclose(found, model.tensor(texts, shape=(len(texts),)), atol=1e-3, rtol=1e-3):
         raise Fault(general(RANDOM))
-    if not torch.allclose(found[:5], model.tensor(texts[:5], shape=(5,)), atol=1e-3, rtol=1e-3):
-        raise Fault(NEIGHBOURS.finding)
+    for few in (5, 1):
+        if not torch.allclose(found[:few], model.tensor(texts[:few], shape=(few,)), atol=1e-3, rtol=1e-3):
+            raise Fault(NEIGHBOURS.finding)
     if found.std() < 1e-4:
         raise Fault(SAME.finding)
     return found

@@ -16,8 +16,8 @@ from course_lib.tasks import Case, Draw, mistakes
 
 
 def ranking_loss(
-    rewards: Tensor, *, pairs: str = "all", turned: bool = False, sign: float = -1.0, log: bool = True,
-    reduce: str = "mean",
+    rewards: Tensor, *, pairs: str = "all", turned: bool = False, sign: float = -1.0,
+    log: str = "log-sigmoid", reduce: str = "mean",
 ) -> Tensor:  # fmt: skip
     """-mean ln sigmoid(r_i - r_j) over all i before j: Ouyang et al. 2022, eq. (1)."""
     K = rewards.shape[1]
@@ -32,23 +32,25 @@ def ranking_loss(
         "first and last": before & (torch.arange(K) == 0)[:, None] & (torch.arange(K) == K - 1),
     }[pairs]
     gap = (-gap if turned else gap)[:, kept]
-    won = F.logsigmoid(gap) if log else gap.sigmoid()
+    won = F.logsigmoid(gap) if log == "log-sigmoid" else gap.sigmoid()
+    won = won.log() if log == "of the sigmoid" else won
     return sign * (won.mean() if reduce == "mean" else won.sum(dim=1).mean())
 
 
-def ranked(draw: Draw, K: int | None = None) -> tuple[Tensor]:
+def ranked(draw: Draw, K: int | None = None, *, lift: float = 1.0) -> tuple[Tensor]:
     """Rewards that follow the ranking now and then."""
     count, answers = draw.sizes(2, low=4)
     K = K or answers
-    return (1.5 * draw(count, K) - 0.4 * torch.arange(K),)
+    return (lift * (1.5 * draw(count, K) - 0.4 * torch.arange(K)),)
 
 
 RANKING = replace(
     SHOWN["ranking_loss"],
     reference=ranking_loss,
     cases=(
-        Case("all pairs of several answers", ranked, 12),
+        Case("all pairs of several answers", ranked, 10),
         Case("two answers", lambda draw: ranked(draw, 2), 4, ("turned", "sign", "log")),
+        Case("rewards that lie far apart", lambda draw: ranked(draw, lift=200.0), 2),
     ),
     mistakes=mistakes(r"""
 neighbours only: pairs='neighbours'
@@ -72,14 +74,23 @@ winner and loser exchanged: turned=True
 sign: sign=1.0
     The loss has the wrong sign.
     > *Minus* the logarithm.
-logarithm forgotten: log=False
+logarithm forgotten: log='none'
     The logarithm is missing.
     > $-\ln \sigma$.
+logarithm of a sigmoid that is 0: log='of the sigmoid'
+    Where a worse answer has a much larger reward, the loss is infinite: there the sigmoid rounds to 0.
+    > `F.logsigmoid` computes the logarithm without the sigmoid, and stays finite.
 sum over the pairs: reduce='sum'
     The pairs of a prompt are added up.
-    > The mean: so that a prompt with nine answers does not count nine times as much as one with four.
+    > The mean: so that a prompt with nine answers, 36 pairs, does not count six times as much as one with four.
 """),
-    wrong={"neighbours only": ("torch.triu_indices(K, K, 1)", "torch.arange(K)[:-1], torch.arange(K)[1:]")},
+    wrong={
+        "neighbours only": ("torch.triu_indices(K, K, 1)", "torch.arange(K)[:-1], torch.arange(K)[1:]"),
+        "logarithm of a sigmoid that is 0": (
+            "F.logsigmoid(rewards[:, better] - rewards[:, worse])",
+            "(rewards[:, better] - rewards[:, worse]).sigmoid().log()",
+        ),
+    },
 )
 
 
@@ -106,17 +117,18 @@ def best_of_n(
     return torch.stack([(sorted_ * weights).sum(), torch.tensor(far, dtype=rewards.dtype)])
 
 
-def some_rewards(draw: Draw, n: int) -> tuple[Tensor, int]:
+def some_rewards(draw: Draw, fewest: int, most: int) -> tuple[Tensor, int]:
     (count,) = draw.sizes(1, low=5)
-    return 2 * draw(count) + 0.5, n
+    return 2 * draw(count) + 0.5, draw.integers(fewest, most + 1, 1).item()
 
 
 BEST_OF_N = replace(
     SHOWN["best_of_n"],
     reference=best_of_n,
     cases=(
-        Case("the best of a few", lambda draw: some_rewards(draw, 3), 11),
-        Case("the best of many", lambda draw: some_rewards(draw, 12), 8),
+        Case("the best of a few", lambda draw: some_rewards(draw, 3, 6), 10),
+        Case("the best of many", lambda draw: some_rewards(draw, 9, 20), 7),
+        Case("the best of one", lambda draw: some_rewards(draw, 1, 1), 2),
     ),
     mistakes=mistakes(r"""
 the worst of n: order='down'
@@ -136,7 +148,7 @@ one draw too few: chance='one less'
     > n draws.
 logarithm alone: kl='ln n'
     The second number is $\ln n$.
-    > $\ln n - (n - 1) / n$: for n = 1 both are 0, but not for larger ones.
+    > $\ln n - (n - 1) / n$: only for n = 1 are the two the same.
 sign within: kl='plus'
     The second number has a wrong sign in it.
     > $\ln n - (n - 1) / n$.
@@ -156,24 +168,31 @@ def kl_estimate(
     d = reference - log_probs if ratio == "reference over policy" else log_probs - reference
     each = {"k3": d.exp() - 1 - d, "k1": -d, "k2": d.square() / 2, "no -d": d.exp() - 1, "no 1": d.exp() - d}[kind]
     if counts == "valid":
-        each = each.masked_fill(~valid, 0.0)
+        each = torch.where(valid, each, 0.0)
+    if counts == "times":
+        each = each * valid
     if reduce == "tokens":
-        return each.sum() / (valid.sum() if counts == "valid" else valid.numel())
+        return each.sum() / (valid.numel() if counts == "all" else valid.sum())
     return each.sum(dim=1).mean() if reduce == "answers" else each.sum()
 
 
-def some_texts(draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
-    """Answers of different lengths; behind their ends stands rubbish."""
+def some_texts(draw: Draw, *, infinite: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """Answers of different lengths; behind their ends stands rubbish, or minus infinity."""
     count, length = draw.sizes(2, low=4)
     ends = draw.integers(1, length, count)
     first = -draw(count, length).abs() - 0.1
-    return first, first + 0.6 * draw(count, length), torch.arange(length) < ends[:, None]
+    valid = torch.arange(length) < ends[:, None]
+    reference = first + 0.6 * draw(count, length)
+    return first, reference.masked_fill(~valid, -math.inf) if infinite else reference, valid
 
 
 KL_ESTIMATE = replace(
     SHOWN["kl_estimate"],
     reference=kl_estimate,
-    cases=(Case("mean over answers of the sum over their tokens", some_texts, 14),),
+    cases=(
+        Case("mean over answers of the sum over their tokens", some_texts, 11),
+        Case("whatever stands behind an answer's end", lambda draw: some_texts(draw, infinite=True), 3),
+    ),
     mistakes=mistakes(r"""
 quotient turned: ratio='policy over reference'
     The quotient is turned round.
@@ -193,6 +212,9 @@ one forgotten: kind='no 1'
 what fills up counts: counts='all'
     What stands behind an answer's end counts, too.
     > Only where `valid` is True. (`torch.where` or `masked_fill`.)
+infinity times 0: counts='times'
+    What stands behind an answer's end was multiplied by 0. If it is infinite, the product is NaN.
+    > Put a 0 in its place: `torch.where` or `masked_fill`.
 mean over tokens: reduce='tokens'
     That is a mean over tokens.
     > The sum over the tokens of each answer; then the mean over the answers.
@@ -200,7 +222,10 @@ sum over answers: reduce='sum'
     The answers are added up.
     > Their mean.
 """),
-    wrong={"what fills up counts": ("each.masked_fill(~valid, 0.0)", "each")},
+    wrong={
+        "what fills up counts": ("each.masked_fill(~valid, 0.0)", "each"),
+        "infinity times 0": ("each.masked_fill(~valid, 0.0)", "(each * valid)"),
+    },
 )
 
 
@@ -228,13 +253,22 @@ def identity_loss(
 
 def four_logs(draw: Draw) -> tuple[Tensor, Tensor, Tensor, Tensor, float]:
     (count,) = draw.sizes(1, low=4)
-    return (*(3 * draw(count) - 12 for _ in range(4)), 0.3)
+    beta = round(0.1 + 0.8 * torch.rand(1, generator=draw.generator).item(), 2)
+    return (*(3 * draw(count) - 12 for _ in range(4)), beta)
+
+
+def a_pair(draw: Draw) -> tuple[Tensor, Tensor, Tensor, Tensor, float]:
+    *logs, beta = four_logs(draw)
+    return *(each[:1] for each in logs), beta
 
 
 IDENTITY = replace(
     SHOWN["identity_loss"],
     reference=identity_loss,
-    cases=(Case("mean of the squared distance from the goal", four_logs, 14),),
+    cases=(
+        Case("mean of the squared distance from the goal", four_logs, 9),
+        Case("a single pair", a_pair, 5),
+    ),
     mistakes=mistakes(r"""
 no reference: referred='none'
     The reference is missing.
