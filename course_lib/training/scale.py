@@ -9,7 +9,8 @@ same lines train in two processes together. docs/scale.md goes from a laptop to 
 
 import copy
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +80,26 @@ def start(setup: Setup | None = None) -> "type[OneProcess] | Launched":
     return Launched(fabric, setup)
 
 
+def onednn_has_bf16_lstm() -> bool:
+    """Whether oneDNN, which computes LSTMs on the CPU, does so in bf16; on a processor without AVX-512 it does not."""
+    with torch.random.fork_rng(devices=[]), torch.autocast("cpu", dtype=torch.bfloat16):
+        try:
+            nn.LSTM(1, 1)(torch.zeros(1, 1, 1))
+        except RuntimeError:
+            return False
+    return True
+
+
+@contextmanager
+def without_onednn() -> Iterator[None]:
+    """Within, PyTorch's own kernels compute."""
+    before, *_ = torch.backends.mkldnn.set_flags(_enabled=False)
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.set_flags(_enabled=before)
+
+
 def usable_device(device: str, processes: int) -> str:
     """The device, with "auto" decided. Raises CannotStart if this machine has too few for its processes."""
     found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
@@ -125,6 +146,8 @@ class WithFabric(OneProcess):
         self.accumulate, self.precision = setup.accumulate, setup.precision
         self.may_overflow = self.scaler is not None
         self.home = next(model.parameters()).device
+        short_lstm = fabric.device.type != "cpu" or setup.precision != "bf16" or onednn_has_bf16_lstm()
+        self.kernels = nullcontext if short_lstm else without_onednn
         self.inner = optimizer
         self.trained, stepped = fabric.setup(LossModule(model, compiled(loss) if setup.compile else loss), optimizer)
         self.load_state_dict({})
@@ -140,7 +163,8 @@ class WithFabric(OneProcess):
         return self.fabric.no_backward_sync(self.trained, enabled=index + 1 < self.accumulate)
 
     def loss_of(self, batch: Any) -> Tensor:
-        return self.trained(Untouched(batch))
+        with self.kernels():
+            return self.trained(Untouched(batch))
 
     def backward(self, loss: Tensor) -> None:
         self.fabric.backward(loss)
