@@ -35,7 +35,8 @@ _MAP_CSS = f"""
 .course-map.course-map.full :is(td,tbody th) {{padding:.25em .45em}}
 .course-map tr:is(:hover,:focus-within) td:not(.best) > span {{opacity:1}}
 .course-map .heard {{{HIDDEN}}}
-.reveal .course-map:not(.full) {{--side:1.5em;font-size:16px;line-height:1.2}}
+.reveal .course-map:not(.full) {{font-size:16px;line-height:1.2}}
+.reveal .course-map:not(.full) td > span {{font-size:1em}}
 """
 
 
