@@ -201,7 +201,7 @@ def hard_pairs(draw: Draw, *, most: int = 1) -> tuple[Tensor, Tensor, int]:
     """Many pairs, so unlike that about half are found, of very unequal lengths, and k up to `most`."""
     count, width = 150 + draw.sizes(1, 0, 50)[0], draw.sizes(1, 5, 8)[0]
     queries = draw(count, width)
-    keys = (queries + 1.2 * draw(count, width)) * (0.2 + 3 * torch.rand(count, 1, generator=draw.generator))
+    keys = (queries + 0.5 * draw(count, width)) * (0.2 + 3 * torch.rand(count, 1, generator=draw.generator))
     return queries, keys, 1 if most == 1 else draw.integers(2, most + 1, 1).item()
 
 
