@@ -65,6 +65,14 @@ def test_a_mistake_costs_only_where_it_is_asked_for():
     assert told_by(table, nothing, activation="none", blind="nan") == ["NaN for a query that sees nothing"]
 
 
+def test_weights_and_window_of_local_attention_earn_points_apart():
+    table = TABLES["local_attention"]
+    weighing, neighbours, *_ = table.all_checks
+    assert told_by(table, weighing, band="one too few") == told_by(table, neighbours, scale="none") == []
+    assert told_by(table, neighbours, band="one too few") == ["one neighbour too few"]
+    assert told_by(table, weighing, scale="none") == ["missing scale"]
+
+
 @pytest.fixture(scope="module")
 def visible_checks_as_files():
     """What `course assign validate` gives to the judge in place of the hidden checks."""
