@@ -232,3 +232,10 @@ def test_a_list_that_is_changed_is_noticed_and_the_callers_own_stays():
 def test_general_words_hold_no_number_and_end_as_sentences():
     for message, _ in WORDS.values():
         assert message[-1] in ".?" and not any(sign.isdigit() for sign in message)
+
+
+def test_an_input_with_nan_in_it_is_not_taken_for_a_changed_one():
+    x = torch.tensor([1.0, torch.nan])
+    assert torch.equal(Probe(lambda x: x[:1]).call(x), x[:1])
+    with pytest.raises(Fault, match="overwrites"):
+        Probe(lambda x: x.mul_(2)).call(x)

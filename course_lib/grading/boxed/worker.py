@@ -252,7 +252,8 @@ def in_cell(frame: types.FrameType) -> bool:
 
 
 def same(old: Tensor | np.ndarray, new: Tensor | np.ndarray) -> bool:
-    return torch.equal(old, new) if isinstance(old, Tensor) else np.array_equal(old, new)
+    old, new = (torch.as_tensor(array) for array in (old, new))
+    return old.shape == new.shape and bool(((old == new) | (old.isnan() & new.isnan())).all())
 
 
 def one_process(loader: type) -> None:
