@@ -13,6 +13,7 @@ from course_lib.grading.spec import load, read_assignment
 from course_lib.layers.patches import patchify
 from course_lib.lessons.lesson_11.assignment import names, scrambled_digits
 from course_lib.tasks import Draw, run_checks
+from course_lib.tasks.wrong import made_by
 
 LOADED = load(read_assignment(Folders(root=course_folder() / "notebooks" / "assignments").root, "11"))
 TABLES = {table.name: table for table in LOADED.assignment.tasks}
@@ -60,14 +61,36 @@ class Bag(nn.Module):
         return self.layer(patchify(pictures[:, None], 4)).square().mean(dim=1)
 
 
+class Squeezed(Bag):
+    """Scores that lack the axis of the batch for a picture alone."""
+
+    def forward(self, pictures):
+        return super().forward(pictures).squeeze()
+
+
 @pytest.mark.parametrize(
     ("model", "told"),
     [
         (Bag(), "places left out"),
         (nn.Sequential(nn.Flatten(), nn.Linear(256, 10), nn.Dropout(0.5)), "another result each time"),
         (nn.Sequential(nn.Flatten(), nn.Linear(256, 10), nn.Dropout(0.5)).eval(), "not learned"),
+        (Squeezed(), "wrong shape"),
     ],
 )
 def test_what_went_wrong_in_training_is_told(model, told):
     report = run_checks(lambda pictures, labels: model, [names("named right", 1, level=0.6)], asks="pictures, labels")
     assert report.misconceptions == [told]
+
+
+@pytest.mark.parametrize(
+    ("name", "knobs"),
+    [
+        ("add_positions", {"waves": "by turns"}),
+        ("rollout_map", {"heads": "max"}),
+        ("keep_tokens", {"order": "attention"}),
+    ],
+)
+def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, knobs):
+    table = TABLES[name]
+    right = [check for check in table.scored if run_checks(made_by(table, **knobs), [check], asks=table.asks).passed]
+    assert table.points / 4 < sum(check.points for check in right) < table.points

@@ -125,25 +125,26 @@ def add_positions(
     return patches + torch.cat(codes, dim=1).to(patches.dtype)
 
 
-def patches_of_a_grid(draw: Draw, *, row: bool = False) -> tuple[Tensor, int, int]:
+def patches_of_a_grid(draw: Draw, *, row: bool = False, quarter: int | None = None) -> tuple[Tensor, int, int]:
     """Embedded patches of some pictures, and the height and width of their grid."""
-    B, height, width, quarter = draw.sizes(4, 2, 9)
+    B, height, width, frequencies = draw.sizes(4, 2, 9)
     height = 1 if row else height
-    return draw(B, height * width, 4 * quarter), height, width
+    return draw(B, height * width, 4 * (quarter or frequencies)), height, width
 
 
 POSITIONS = replace(
     SHOWN["add_positions"],
     reference=add_positions,
     cases=(
-        Case("the code of the column, then that of the row, patch by patch", patches_of_a_grid, 9, tolerance=1e-3),
+        Case("the code of the column, then that of the row, patch by patch", patches_of_a_grid, 7, tolerance=1e-3),
         Case(
             "a single row of patches",
             lambda draw: patches_of_a_grid(draw, row=True),
             3,
-            ("halves", "waves", "pace"),
+            ("halves",),
             tolerance=1e-3,
         ),
+        Case("a single frequency", lambda draw: patches_of_a_grid(draw, quarter=1), 2, tolerance=1e-3),
     ),
     mistakes=mistakes(r"""
 row before column: halves='row, column'
@@ -198,25 +199,26 @@ def rollout_map(
     return found.reshape(-1, height, width)
 
 
-def attention_maps(draw: Draw, *, blocks: int | None = None) -> tuple[Tensor, int, int]:
+def attention_maps(draw: Draw, *, blocks: int | None = None, heads: int | None = None) -> tuple[Tensor, int, int]:
     """Attention of some blocks and heads, each row a distribution."""
     B, L, H, height, width = draw.sizes(5, 2, 6)
     T = height * width + 1
-    return (2 * draw(B, blocks or L, H, T, T)).softmax(-1), height, width
+    return (2 * draw(B, blocks or L, heads or H, T, T)).softmax(-1), height, width
 
 
 ROLLOUT = replace(
     SHOWN["rollout_map"],
     reference=rollout_map,
     cases=(
-        Case("what reached the class token through all blocks, as a map", attention_maps, 13, tolerance=1e-5),
+        Case("what reached the class token through all blocks, as a map", attention_maps, 11, tolerance=1e-5),
         Case(
             "a single block",
             lambda draw: attention_maps(draw, blocks=1),
-            5,
-            ("heads", "read", "scaled"),
+            4,
+            ("read", "scaled"),
             tolerance=1e-5,
         ),
+        Case("a single head", lambda draw: attention_maps(draw, heads=1), 3, tolerance=1e-5),
     ),
     mistakes=mistakes(r"""
 path around the attention left out: skip=False
@@ -238,7 +240,7 @@ column in place of row: read='column'
     The map says how much of the class token reached each patch.
     > Row i belongs to the token that looks: row 0 is what reached the class token.
 does not sum to one: scaled=False
-    The map lacks the share of the class token itself.
+    The patches of a map do not sum to one: what the class token has of itself is missing.
     > Leave out the class token, then divide by the sum of the patches.
 """),
     wrong={
@@ -274,20 +276,23 @@ def keep_tokens(
     return torch.cat([tokens[:, :1], taken(kept), shares[:, None] @ taken(others)], dim=1)
 
 
-def looked_at(draw: Draw, *, heads: int | None = None, drops: int | None = None) -> tuple[Tensor, Tensor, int]:
+def looked_at(
+    draw: Draw, *, heads: int | None = None, drops: int | None = None, keeps: int | None = None
+) -> tuple[Tensor, Tensor, int]:
     """Tokens, how much the class token looks at each in each head, and how many patches stay."""
     B, H, D, N, more = draw.sizes(5, 2, 7)
     N = N + more
-    return draw(B, N + 1, D), (2 * draw(B, heads or H, N + 1)).softmax(-1), N - (drops or more)
+    return draw(B, N + 1, D), (2 * draw(B, heads or H, N + 1)).softmax(-1), keeps or N - (drops or more)
 
 
 KEEP = replace(
     SHOWN["keep_tokens"],
     reference=keep_tokens,
     cases=(
-        Case("the class token, the patches it looks at most, the others in one", looked_at, 10),
-        Case("a single head", lambda draw: looked_at(draw, heads=1), 5, ("most", "order", "rest", "each")),
-        Case("a single patch is left over", lambda draw: looked_at(draw, drops=1), 3, ("most", "order", "heads")),
+        Case("the class token, the patches it looks at most, the others in one", looked_at, 8),
+        Case("a single head", lambda draw: looked_at(draw, heads=1), 4, ("most", "rest")),
+        Case("a single patch stays", lambda draw: looked_at(draw, keeps=1), 3),
+        Case("a single patch is left over", lambda draw: looked_at(draw, drops=1), 3, ("most", "heads")),
     ),
     mistakes=mistakes(r"""
 the least looked at stay: most=False
