@@ -3,14 +3,17 @@
 import nbformat
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import nn
 
 from course_lib.data.place import course_folder
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.layers.windows import PatchMerging
-from course_lib.lessons.lesson_12.assignment import lamps
+from course_lib.lessons.lesson_12.assignment import lamps, secret_reach
 from course_lib.models.swin import Swin, SwinConfig
-from course_lib.tasks import Draw
+from course_lib.tasks import Draw, run_checks
+from course_lib.tasks.wrong import made_by
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "12")
@@ -40,13 +43,67 @@ def test_unmerging_undoes_merging():
     assert torch.equal(found, x)
 
 
-def test_the_boards_of_the_notebook_follow_the_rule_of_the_grader():
+@pytest.mark.parametrize("reach", [(1, 1, 1, 1), (2, 1, 1, 2), (1, 2, 1, 1)])
+def test_the_boards_of_the_notebook_follow_the_rule_of_the_grader(reach):
     names = {}
     (source,) = (cell.source for cell in NOTEBOOK.cells if cell.id == "lamps")
     exec("import torch\nimport torch.nn.functional as F\n" + source, names)
-    for boards, lit in (names["lamps"](40, seed=3), lamps(Draw(3), 40)):
+    up, down, left, right = reach
+    for boards, lit in (names["lamps"](40, seed=3, reach=reach), lamps(Draw(3), 40, reach=reach)):
         for row, column in ((0, 0), (3, 4), (11, 7)):
-            near = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
+            near = [(row + up, column), (row - down, column), (row, column + left), (row, column - right)]
             seen = sum(boards[:, i, j] for i, j in near if 0 <= i < 12 and 0 <= j < 12)
             assert torch.equal(lit[:, row, column], (seen > 0).long())
         assert 0.15 < boards.float().mean() < 0.25
+
+
+def test_the_secret_rule_is_never_that_of_the_notebook():
+    drawn = {secret_reach(Draw(seed)) for seed in range(200)}
+    assert {reach.count(2) for reach in drawn} == {1, 2} and len(drawn) == 10
+
+
+class Says(nn.Module):
+    """Scores made of boards by a function."""
+
+    def __init__(self, says):
+        super().__init__()
+        self.says = says
+
+    def forward(self, boards):
+        return self.says(boards)
+
+
+def by_the_notebook(boards):
+    """The rule of the notebook's own boards, without anything learned."""
+    edged = F.pad(boards, (1, 1, 1, 1))
+    near = edged[:, :-2, 1:-1] + edged[:, 2:, 1:-1] + edged[:, 1:-1, :-2] + edged[:, 1:-1, 2:]
+    return torch.stack([near == 0, near > 0], dim=-1).float()
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        (by_the_notebook, "a rule of one's own"),
+        (lambda boards: by_the_notebook(boards).squeeze(0), "wrong shape"),
+        (lambda boards: 0 * by_the_notebook(boards), "not learned"),
+    ],
+)
+def test_an_answer_without_a_training_earns_nothing_and_is_told_why(says, told):
+    table = TABLES["train"]
+    for check in table.scored:
+        report = run_checks(lambda boards, lit: Says(says), [check], asks=table.asks)
+        assert report.misconceptions == [told]
+
+
+def test_a_convolution_is_forbidden_where_windows_are_asked_for():
+    assert {"Conv2d", "conv2d", "unfold"} <= set(TABLES["train"].forbids)
+
+
+@pytest.mark.parametrize(
+    ("name", "knobs"),
+    [("reach", {"cut": "rest"}), ("continuous_bias", {"added": False}), ("unmerge", {"crop": "both"})],
+)
+def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, knobs):
+    table = TABLES[name]
+    right = [check for check in table.scored if run_checks(made_by(table, **knobs), [check], asks=table.asks).passed]
+    assert 0 < sum(check.points for check in right) < table.points

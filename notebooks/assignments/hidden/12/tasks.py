@@ -47,28 +47,33 @@ def reach(
     return along(height, row)[:, None] & along(width, column)
 
 
-def blocks_and_place(draw: Draw, *, even: bool) -> tuple:
-    """A map of some windows, blocks, and a place in it."""
+def blocks_and_place(draw: Draw, *, blocks: tuple[int, ...], far: bool = False) -> tuple:
+    """A map of some windows, so many blocks, and a place in it; with `far`, a shift of more than half a window."""
     rows, columns = draw.sizes(2, 4, 6)
     size = draw.integers(3, 6, 1).item()
-    blocks = draw.integers(1, 3, 1).item() * 2 if even else 3
     place = torch.cat([draw.integers(1, count * size, 1) for count in (rows, columns)])
-    return place, rows * size, columns * size, size, 1 if size < 5 else 2 - (draw(1).item() > 0), blocks
+    shift = draw.integers(1, (size + 1) // 2, 1).item()
+    number = blocks[draw.integers(0, len(blocks), 1).item()]
+    return place, rows * size, columns * size, size, size - shift if far else shift, number
 
 
 def at_the_edge(draw: Draw) -> tuple:
     """A place in the last row, seen through an odd number of blocks or an even one."""
-    place, height, *others, _ = blocks_and_place(draw, even=True)
-    return torch.tensor([height - 1, place[1]]), height, *others, draw.integers(2, 4, 1).item()
+    place, height, *others = blocks_and_place(draw, blocks=(2, 3))
+    return torch.tensor([height - 1, place[1]]), height, *others
 
 
 REACH = replace(
     SHOWN["reach"],
     reference=reach,
     cases=(
-        Case("through an odd number of blocks", lambda draw: blocks_and_place(draw, even=False), 8),
-        Case("through an even number of blocks", lambda draw: blocks_and_place(draw, even=True), 7),
-        Case("from the edge of the map", at_the_edge, 5),
+        Case("through an odd number of blocks", lambda draw: blocks_and_place(draw, blocks=(3,)), 6),
+        Case("through an even number of blocks", lambda draw: blocks_and_place(draw, blocks=(2, 4)), 5),
+        Case("through a single block", lambda draw: blocks_and_place(draw, blocks=(1,)), 3),
+        Case(
+            "with a shift of more than half a window", lambda draw: blocks_and_place(draw, blocks=(2, 3), far=True), 3
+        ),
+        Case("from the edge of the map", at_the_edge, 3),
     ),
     mistakes=mistakes(r"""
 from the first block to the last: order='forwards'
@@ -102,6 +107,8 @@ rows and columns exchanged: numbers='column, row'
     wrong={
         "from the first block to the last": ("reversed(range(blocks))", "range(blocks)"),
         "no block shifts": ("block % 2", "0"),
+        "one block too many": ("range(blocks)", "range(max(blocks, 2))"),
+        "cut on the other side": ("moved = shift if", "moved = min(shift, size - shift) if"),
     },
 )
 
@@ -137,18 +144,19 @@ def continuous_bias(
     return bias.permute(2, 0, 1) if heads == "in front" else bias
 
 
-def size_and_network(draw: Draw, *, size: int | None = None) -> tuple[Tensor, Tensor, Tensor, int]:
+def size_and_network(draw: Draw, *, large: bool = False, bias: bool = True) -> tuple[Tensor, Tensor, Tensor, int]:
     """A network of drawn sizes, and the side of a window."""
-    M, hidden, heads = draw.sizes(3, 2, 6)
-    return draw(hidden, 2), draw(hidden), draw(heads, hidden), size or M
+    heads, hidden, M = draw.sizes(3, 3, 7)  # a side of 2 would not tell an offset from a logarithm of base 2
+    return draw(hidden, 2), draw(hidden) * bias, draw(heads, hidden), M + 6 if large else M
 
 
 BIAS = replace(
     SHOWN["continuous_bias"],
     reference=continuous_bias,
     cases=(
-        Case("what the network says of each offset", size_and_network, 14),
-        Case("a window larger than any of the training", lambda draw: size_and_network(draw, size=11), 4),
+        Case("what the network says of each offset", size_and_network, 10),
+        Case("a larger window", lambda draw: size_and_network(draw, large=True), 4),
+        Case("a first map whose biases are all 0", lambda draw: size_and_network(draw, bias=False), 4),
     ),
     mistakes=mistakes(r"""
 key minus query: offset='key - query'
@@ -209,21 +217,27 @@ def unmerge(
         y = rearrange(y, f"b h w ({order}) -> {to}", m=2, n=2)
     if crop == "none":
         return y
+    if crop == "both":
+        odd = max(height % 2, width % 2)
+        return y[:, : 2 * h - odd, : 2 * w - odd]
     return y[:, :height, :width] if crop == "end" else y[:, -height:, -width:]
 
 
-def merged(draw: Draw, *, odd: int = 0) -> tuple[Tensor, Tensor, int, int]:
-    """A merged map, a matrix, and the size that the map had before."""
+def merged(draw: Draw, *, odd: str = "none") -> tuple[Tensor, Tensor, int, int]:
+    """A merged map, a matrix, and the size that the map had before, of which no side is odd, both are, or one."""
     B, h, w, half = draw.sizes(4, 2, 6)
-    return draw(B, h, w, 2 * half), draw(4 * half, 2 * half), 2 * h - odd, 2 * w - odd
+    row = draw.integers(0, 2, 1).item()
+    height, width = {"none": (0, 0), "both": (1, 1), "one": (row, 1 - row)}[odd]
+    return draw(B, h, w, 2 * half), draw(4 * half, 2 * half), 2 * h - height, 2 * w - width
 
 
 UNMERGE = replace(
     SHOWN["unmerge"],
     reference=unmerge,
     cases=(
-        Case("each patch becomes 2 x 2, of half the width", merged, 10),
-        Case("what was added to an odd map is cut off", lambda draw: merged(draw, odd=1), 6, ("crop",)),
+        Case("each patch becomes 2 x 2, of half the width", merged, 8),
+        Case("what was added to an odd map is cut off", lambda draw: merged(draw, odd="both"), 4, ("crop",)),
+        Case("only one side is odd", lambda draw: merged(draw, odd="one"), 4, ("crop",)),
     ),
     mistakes=mistakes(r"""
 laid out row by row: order='m n d'
@@ -247,12 +261,19 @@ not cropped: crop='none'
 cropped at the beginning: crop='beginning'
     The first row or column was cut off.
     > Zeros were added behind the end: cut off the end.
+both sides cropped: crop='both'
+    A row and a column were cut off, where only one of the two was too much.
+    > Each side for itself: `[:, :height, :width]`.
 matrix reshaped in place of transposed: matrix='reshaped'
     The matrix was not transposed, only reshaped.
     > Rows of `weight` are outputs: `x @ weight.T`.
 """),
     wrong={
         "not cropped": ("[:, :height, :width]", ""),
+        "both sides cropped": (
+            "return fine[:, :height, :width]",
+            "odd = max(height % 2, width % 2)\n    return fine[:, :fine.shape[1] - odd, :fine.shape[2] - odd]",
+        ),
         "laid out row by row": ("(n m d)", "(m n d)"),
     },
 )
@@ -261,6 +282,17 @@ TRAIN = replace(
     SHOWN["train"],
     wrong={
         "not learned": ("range(300)", "range(1)"),
+        "a rule of one's own": (
+            "return model\n",
+            "return Rule()\n\n\nclass Rule(nn.Module):\n    def forward(self, boards):\n"
+            "        edged = F.pad(boards, (1, 1, 1, 1))\n"
+            "        near = edged[:, :-2, 1:-1] + edged[:, 2:, 1:-1] + edged[:, 1:-1, :-2] + edged[:, 1:-1, 2:]\n"
+            "        return torch.stack([near == 0, near > 0], dim=-1).float()\n",
+        ),
+        "a ready-made function": (
+            "self.head = nn.Linear(32, 2)",
+            "self.head, self.near = nn.Linear(32, 2), nn.Conv2d(2, 2, 3)",
+        ),
         "windows never meet": ("Block(32, shift=2)", "Block(32, shift=0)"),
         "the edges touch": ("!= region[:, None, :]", "!= region[:, :, None]"),
         "only one size of board": ("self.colours(boards)", "self.colours(boards) + torch.zeros(12, 12, 32)"),
