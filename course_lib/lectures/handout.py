@@ -25,9 +25,7 @@ def write_handout(lesson: NotebookNode, folder: Path, name: str, *, path: int | 
     with tempfile.TemporaryDirectory() as temporary:
         deck = Path(temporary) / "deck.html"
         write_deck(lesson, deck, path=path)
-        slides = print_pdf(
-            deck, folder / f"{name}.slides.pdf", browser=browser, query="?print-pdf&showNotes=separate-page"
-        )
+        slides = print_pdf(deck, folder / f"{name}.slides.pdf", browser=browser, query="?handout")
     write_file(reading, lesson_page(lesson).encode())
     return [slides, reading, print_pdf(reading, reading.with_suffix(".pdf"), browser=browser)]
 

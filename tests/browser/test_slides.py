@@ -22,6 +22,7 @@ SHORTER = [(lesson, minutes) for lesson, minutes in LECTURES if minutes != dict(
 ATTENTION = find_lesson("05")  # has something of everything
 THEMES = ("light", "dark")
 WIDTH, HEIGHT = 1280, 720
+PAPER = {"width": 680, "height": 1009}  # CSS pixels of A4 without its margins
 SMALLEST = 16  # CSS pixels of any text
 SMALLEST_CODE = 20
 FIGURE_SCALE = 0.96  # type of 12 points, which is 16.7 px, stays at 16 px
@@ -88,7 +89,7 @@ class Deck:
         context = browser.new_context(
             viewport={"width": WIDTH, "height": HEIGHT}, offline=True, java_script_enabled=javascript
         )
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(240_000)
         context.on("page", self.watch)
         self.page = context.new_page()
         self.page.goto(file.as_uri())
@@ -151,7 +152,7 @@ def open_deck(browser, files):
     for deck, file in decks:
         deck.page.context.close()
         assert deck.problems == []
-        assert {url.partition("#")[0] for url in deck.requests if not url.startswith(("data:", "about:"))} == {
+        assert {re.split("[?#]", url)[0] for url in deck.requests if not url.startswith(("data:", "about:"))} == {
             file.as_uri()
         }
 
@@ -217,8 +218,9 @@ def test_a_lesson_needs_nothing_but_its_metadata(open_deck, small, minutes):
 
 
 SHOWN = {
-    "code": ".highlight", "text": ".output :is(pre, .printed)", "figure": ".output img", "question": "ol", "answer": "details",
-    "widget": ".course-stepper img >> visible=true", "math": "mjx-container[display=true]", "table": "table",
+    "code": ".highlight", "text": ".output :is(pre, .printed)", "figure": ".output img", "question": "ol",
+    "answer": "details", "widget": ".course-stepper img >> visible=true", "math": "mjx-container[display=true]",
+    "table": "table",
 }  # fmt: skip
 
 
@@ -409,6 +411,21 @@ def test_the_notes_of_each_slide_can_be_read(open_deck, lesson):
         assert len(clips) == formulas.count() and set(clips) <= {"rect(1px, 1px, 1px, 1px)"}
 
 
+@each_lesson
+def test_in_the_hand_out_each_slide_and_its_notes_fit_a_page_and_no_answer_stands_below_its_question(open_deck, lesson):
+    deck = open_deck(lesson)
+    deck.page.set_viewport_size(PAPER)
+    deck.page.goto(f"{deck.page.url.partition('#')[0]}?handout")
+    deck.page.wait_for_selector("html[data-ready]")
+    deck.page.emulate_media(media="print")
+    heights = deck.page.locator(".sheet").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().height)")
+    assert len(heights) == len(full_path(lesson)) and max(heights) <= PAPER["height"]
+    assert deck.page.locator(".sheet .question details").count() == 0
+    asked = deck.page.locator(".sheet .elsewhere").count()
+    assert deck.page.locator(".answers > div").count() == asked
+    assert deck.page.locator(".sheet aside.notes h2").first.is_visible()
+
+
 def test_the_theme_changes_by_key(open_deck):
     deck = open_deck(ATTENTION)
     colour = "getComputedStyle(document.body).backgroundColor"
@@ -477,13 +494,20 @@ def test_on_paper_figures_have_room_for_what_belongs_to_them(printed, request):
     assert all(box["height"] < most and box["x"] + box["width"] <= wide for box in boxes)
 
 
-def test_on_paper_answers_and_hints_are_open_and_solutions_closed(printed):
-    printed.evaluate("dispatchEvent(new Event('beforeprint'))")
+def test_on_paper_hints_are_open_answers_stand_at_the_end_and_solutions_nowhere(printed):
+    for _ in range(2):  # twice printed is printed alike
+        printed.evaluate("dispatchEvent(new Event('beforeprint'))")
     folds = printed.locator("details:not(.course-stepper *)").evaluate_all(
         "(all) => all.map((fold) => [fold.querySelector('summary').textContent, fold.open])"
     )
-    assert {"Show the answer", "Hint 1 of 3", "Show the solution"} <= {words for words, _ in folds}
-    assert [words for words, is_open in folds if is_open == ("solution" in words)] == []
+    assert {"Show the answer (on paper: Answer 1, at the end)", "Hint 1 of 3", "Show the solution"} <= dict(
+        folds
+    ).keys()
+    assert [words for words, is_open in folds if is_open == ("solution" in words or "answer" in words)] == []
+    asked = sum("answer" in words for words, _ in folds)
+    end = printed.locator("main > :last-child.answers")
+    assert end.locator("h3").all_inner_texts() == [f"Answer {number}" for number in range(1, asked + 1)]
+    assert end.locator("li, p").first.is_visible()
     frames = printed.locator(".course-stepper > details")
     shown = printed.locator(".course-stepper > details >> visible=true")
     assert frames.count() > shown.count() == printed.locator(".course-stepper").count()

@@ -24,7 +24,7 @@ def test_the_hand_outs_are_complete(tmp_path, capsys):
     assert [line.partition("30.")[2] for line in capsys.readouterr().out.splitlines()[-3:]] == names
     slides = (tmp_path / "05_attention.30.slides.pdf").read_bytes()
     number = len(slides_of(read_notebook(LESSON), 30))
-    assert pages(slides) == 2 * number  # each slide and its notes
+    assert number <= pages(slides) <= 1.2 * number  # a slide and its notes on each page, and the answers at the end
     assert pages((tmp_path / "05_attention.30.lesson.pdf").read_bytes()) > 20
 
 

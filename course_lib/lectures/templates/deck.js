@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const printing = /print-pdf/.test(location.search);
+  const printing = /handout/.test(location.search);
   const root = document.documentElement;
   const CONTROLS = "input, select, textarea, summary, button, [role=slider], [contenteditable]";
   const SMALLEST_WORDS = 30, SMALLEST_CODE = 20, SMALLEST_PRINTED = 22;  /* pixels on a slide of 1280 x 720 */
@@ -192,16 +192,47 @@
     mark.setAttribute("aria-hidden", "true");
     mark.dataset.opens = "1";
     details.after(mark);
-    if (printing) details.open = true;
+    if (printing && details.matches(".figure *")) details.open = true;
   });
   if (printing) {
     root.dataset.theme = "light";
     document.querySelectorAll(".fragment").forEach((mark) => mark.classList.remove("fragment"));
-    document.querySelectorAll(".slides > section").forEach((slide, i) => {
-      const title = document.createElement("h2");
-      title.textContent = (i + 1) + " · " + slide.getAttribute("aria-label") + " (" + slide.dataset.minutes + " min)";
-      slide.querySelector("aside.notes").prepend(title);
+  }
+
+  /* The hand-out: a page for each slide, its notes below it, and the answers to its questions on the last pages. */
+  function handOut() {
+    const sheets = document.createElement("main"), answers = document.createElement("section");
+    sheets.className = "sheets reveal";
+    answers.className = "answers";
+    answers.innerHTML = "<h1>Answers</h1>";
+    [...document.querySelectorAll(".slides > section")].forEach((slide, i) => {
+      const named = (tag, more) => {
+        const title = document.createElement(tag);
+        title.textContent = (i + 1) + " · " + slide.getAttribute("aria-label") + more;
+        return title;
+      };
+      slide.querySelectorAll(".question .output details").forEach((details) => {
+        details.querySelector("summary").remove();
+        const answer = document.createElement("div");
+        answer.append(named("h2", ""), ...details.childNodes);
+        answers.append(answer);
+        details.outerHTML = '<p class="elsewhere">The answer stands at the end.</p>';
+      });
+      const sheet = document.createElement("section"), shown = document.createElement("div");
+      const notes = slide.querySelector("aside.notes");
+      sheet.className = "sheet";
+      shown.className = "shown slides";
+      notes.prepend(named("h2", " (" + slide.dataset.minutes + " min)"));
+      shown.append(slide);
+      sheet.append(shown, notes);
+      sheets.append(sheet);
     });
+    document.getElementById("reveal-style").remove();  // it prints slides in its own way
+    document.querySelector("main").replaceWith(sheets);
+    if (answers.children.length > 1) sheets.append(answers);
+    root.classList.add("handout");
+    MathJax.typeset([sheets]);
+    root.dataset.ready = "yes";
   }
 
   /* A formula that is wider than its slide becomes as much smaller. */
@@ -230,12 +261,11 @@
     fitFormulas();
   }).then(() => {
     root.dataset.measured = "yes";
-    Reveal.on("pdf-ready", () => { root.dataset.ready = "yes"; });
+    if (printing) { handOut(); return; }
     Reveal.initialize({
       width: 1280, height: 720, margin: 0, center: false, minScale: 0.1, maxScale: 4,
       controls: true, progress: true, hash: true, transition: "none", backgroundTransition: "none",
-      slideNumber: printing ? false : "c/t", pdfSeparateFragments: false, pdfMaxPagesPerSlide: 1, help: true,
-      showNotes: /showNotes=separate-page/.test(location.search) ? "separate-page" : false,
+      slideNumber: "c/t", help: true,
       keyboardCondition: (event) => {
         const control = event.target.closest && event.target.closest(CONTROLS);
         if (control && event.key === "Escape") { control.blur(); return false; }
@@ -252,7 +282,7 @@
       Reveal.on("fragmenthidden", (event) => { event.fragments.forEach((mark) => fragmentChanged(mark, false)); refresh(); });
       document.addEventListener("keydown", clicked, true);
       setInterval(tick, 1000);
-      if (!printing) root.dataset.ready = "yes";
+      root.dataset.ready = "yes";
     });
   });
 })();
