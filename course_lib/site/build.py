@@ -4,7 +4,10 @@ import io
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from course_lib.data.place import CannotStart, course_folder
 from course_lib.lectures.assets import MATHJAX, asset
@@ -12,6 +15,7 @@ from course_lib.site.links import problems
 from course_lib.site.sources import Sources
 
 HERE = Path(__file__).parent
+PAGES = 20  # between two sentences of progress
 MATHS = "es5/tex-svg-full.js"
 REPAIRS = (  # of the theme's and Sphinx's HTML, for those who hear a page
     (r'<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">'),
@@ -34,15 +38,18 @@ def write_site(sources: Sources, to: Path | None = None) -> int:
     """
     to = to or course_folder() / "build" / "site"
     _check_place(to)
-    faults = build(sources, to)
+    faults = build(sources, to, say=lambda words: print(words, flush=True))
     print(f"{to / 'index.html'}\n{_counts(to)}. Open it in any browser, or put the folder on any web server.")
     for fault in faults:
         print(f"✗ {fault}")
     return 1 if faults else 0
 
 
-def build(sources: Sources, to: Path) -> list[str]:
-    """Make the site in a folder, in place of what is there; returns what Sphinx warned of, and the pages' faults."""
+def build(sources: Sources, to: Path, *, say: Callable[[str], None] = lambda words: None) -> list[str]:
+    """Make the site in a folder, in place of what is there; returns what Sphinx warned of, and the pages' faults.
+
+    `say` is told how far it is.
+    """
     try:
         import furo  # noqa: F401
         import myst_nb  # noqa: F401
@@ -57,12 +64,17 @@ def build(sources: Sources, to: Path) -> list[str]:
     warnings = io.StringIO()
     with tempfile.TemporaryDirectory() as temporary:
         source, maths, made = (Path(temporary) / name for name in ("source", "maths", "site"))
+        say("1/4 Laying out lessons, guides and reference")
         sources.write(source)
         maths.mkdir()
         (maths / Path(MATHS).name).write_bytes(asset(MATHJAX, MATHS))
         settings = {"html_static_path": [str(HERE / "static"), str(maths)]}
         with patch_docutils(), docutils_namespace():
-            Sphinx(source, HERE, made, Path(temporary) / "doctrees", "html", settings, None, warnings).build()
+            app = Sphinx(source, HERE, made, Path(temporary) / "doctrees", "html", settings, None, warnings)
+            app.connect("source-read", _counter(app, say, "2/4 Reading"))
+            app.connect("html-page-context", _counter(app, say, "3/4 Writing"))
+            app.build()
+        say("4/4 Checking links and pictures")
         for page in made.rglob("*.html"):
             page.write_text(repaired(page.read_text(encoding="utf-8")), encoding="utf-8")
         (made / ".nojekyll").touch()  # on GitHub Pages folders that begin with _ are served, too
@@ -70,6 +82,17 @@ def build(sources: Sources, to: Path) -> list[str]:
         _replace(to, made)
         said = re.sub(rf"{re.escape(str(source))}/|\x1b\[[\d;]*m", "", warnings.getvalue())
     return [*said.splitlines(), *problems(to)]
+
+
+def _counter(app: Any, say: Callable[[str], None], doing: str) -> Callable[..., None]:
+    """What Sphinx calls for each page: a sentence for the first one, and for every twentieth."""
+    number = count()
+
+    def tell(*_) -> None:
+        if (done := next(number)) % PAGES == 0:
+            say(f"{doing} page {done + 1} of {len(app.project.docnames)}")
+
+    return tell
 
 
 def repaired(page: str) -> str:

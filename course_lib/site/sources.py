@@ -31,6 +31,8 @@ FLOORS = {
     "tasks": "one table for a task: what is asked, how it goes wrong, what to say then",
     "classroom": "the page of a lesson: cards, questions, bets, results, exercises, the widget kit, progress",
 }
+HOME = "docs/home.md"  # the site's first page; the word LESSONS in it becomes the README's table of them
+TABLE_OF_LESSONS = re.compile(r"^\| \| lesson .*?(?=\n\n)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[(?P<words>[^\]]+)\]\((?P<target>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)")
 TO_READ = (
     "A page to read, with every output as the authors' run left it. In JupyterLab you bet before a result opens, play "
@@ -53,13 +55,13 @@ class Sources:
         return {"README.md", *self.lessons, *self.guides}
 
     def write(self, folder: Path) -> None:
-        """Lay everything out in a folder, the README as its first page."""
+        """Lay everything out in a folder, HOME as its first page."""
         for name in self.lessons:
             _put(folder / name, nbformat.writes(self._lesson(name)))
         for name in ("README.md", *self.guides):
             words = self.relinked((self.course / name).read_text(encoding="utf-8"), name, folder)
-            _put(folder / name, words if name != "README.md" else words + self._contents())
-        (folder / "README.md").rename(folder / "index.md")
+            _put(folder / name, words)
+        _put(folder / "index.md", self._home(folder))
         write_reference(self.modules, folder / "reference")
 
     def relinked(self, text: str, page: str, folder: Path) -> str:
@@ -67,8 +69,6 @@ class Sources:
 
         def link(found: re.Match) -> str:
             target = normpath(PurePosixPath(page).parent / found["target"])
-            if target == "README.md":
-                return found[0].replace(found["target"], "/index.md")
             if target in self.pages:
                 return found[0]
             file = self.course / target
@@ -93,9 +93,26 @@ class Sources:
         notebook.metadata = {"kernelspec": notebook.metadata.kernelspec}
         return notebook
 
+    def _home(self, folder: Path) -> str:
+        """The first page, with the table of the lessons and the site's table of contents."""
+
+        def from_the_top(found: re.Match) -> str:
+            place = normpath(PurePosixPath(HOME).parent / found["target"])
+            return f"[{found['words']}](/{place}{found['anchor'] or ''})"
+
+        text, readme = (self.course.joinpath(name).read_text(encoding="utf-8") for name in (HOME, "README.md"))
+        table = TABLE_OF_LESSONS.search(readme)
+        lessons = self.relinked(table[0], "README.md", folder) if table else ""
+        text = LINK.sub(from_the_top, self.relinked(text, HOME, folder))
+        return text.replace("LESSONS", lessons) + self._contents()
+
     def _contents(self) -> str:
         """The site's table of contents, which the sidebar shows."""
-        parts = {"Lessons": self.lessons, "Library": ["reference/index"] * bool(self.modules), "Guides": self.guides}
+        parts = {
+            "Lessons": self.lessons,
+            "Library": ["reference/index"] * bool(self.modules),
+            "Guides": ["README", *self.guides],
+        }
         return "".join(
             f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n" + "\n".join(names) + "\n```\n"
             for caption, names in parts.items()

@@ -28,7 +28,7 @@ def lesson(site):
 
 
 def test_every_page_is_there(site):
-    for name in ("index", "docs/site", "reference/index", "reference/models", "search"):
+    for name in ("index", "README", "docs/site", "reference/index", "reference/models", "search"):
         assert (site / f"{name}.html").is_file(), name
     assert all((site / "reference" / f"{name}.html").is_file() for name in SMALL.modules)
     assert (site / "searchindex.js").stat().st_size > 10_000 and (site / ".nojekyll").is_file()
@@ -88,10 +88,13 @@ def test_empty_headers_and_lists_of_parameters_are_repaired():
     assert repaired('<dl class="py function"><dt>f</dt><dd><p>g</p></dd></dl>').startswith('<dl class="py function">')
 
 
-def test_the_same_pages_come_out_again_in_place_of_the_old_ones(site, tmp_path):
+def test_the_same_pages_come_out_again_in_place_of_the_old_ones_and_it_says_how_far_it_is(site, tmp_path):
     (tmp_path / "searchindex.js").touch()
     (tmp_path / "old.html").touch()
-    build(SMALL, tmp_path)
+    said = []
+    build(SMALL, tmp_path, say=said.append)
+    assert [words[:3] for words in said] == ["1/4", "2/4", "3/4", "4/4"]
+    assert re.fullmatch(r"2/4 Reading page 1 of \d+", said[1])
     assert not (tmp_path / "old.html").exists()
     files = sorted(path.relative_to(site) for path in site.rglob("*") if path.is_file() and path.suffix != ".inv")
     assert [name for name in files if (site / name).read_bytes() != (tmp_path / name).read_bytes()] == []
@@ -112,10 +115,12 @@ def test_without_the_extra_one_sentence_says_how_to_get_it(monkeypatch, tmp_path
 
 
 def test_faults_are_named_and_end_with_exit_code_1(monkeypatch, tmp_path, capsys):
-    def with_a_fault(sources, to):
+    def with_a_fault(sources, to, *, say):
+        say("1/4 Working")
         to.mkdir()
         return ["a.html leads to b.html, which is not there"]
 
     monkeypatch.setattr("course_lib.site.build.build", with_a_fault)
     assert write_site(SMALL, tmp_path / "site") == 1
-    assert "✗ a.html leads to b.html, which is not there" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert said.startswith("1/4 Working\n") and "✗ a.html leads to b.html, which is not there" in said

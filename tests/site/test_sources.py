@@ -4,7 +4,7 @@ import nbformat
 import pytest
 
 from course_lib.commands.lessons import lessons
-from course_lib.site.sources import FLOORS, Sources, all_sources, as_rst, public_modules
+from course_lib.site.sources import FLOORS, HOME, Sources, all_sources, as_rst, public_modules
 from tests.site.small_site import LESSON, SMALL
 
 
@@ -21,7 +21,7 @@ def test_every_lesson_guide_and_floor_of_the_library_has_its_place():
     assert {name.split(".")[1] for name in course.modules} == set(FLOORS)
     assert "course_lib.functional.attention" in course.modules
     guides = {path.relative_to(course.course).as_posix() for path in (course.course / "docs").glob("*.md")}
-    assert guides <= set(course.guides)
+    assert guides == {guide for guide in course.guides if guide.startswith("docs/")} | {HOME}
 
 
 def test_nothing_of_assignments_lectures_and_grading_is_among_the_sources():
@@ -59,7 +59,7 @@ def test_links_lead_to_pages_files_or_nowhere(tmp_path):
     kept += "```\n[g](gone.md)\n```\n"
     assert relinked(kept) == kept
     assert relinked("[notes](lectures/05.md), [none](gone.md)") == "notes, none"
-    assert relinked("[home](../README.md#learn)") == "[home](/index.md#learn)"
+    assert relinked("[start](../README.md#learn)") == "[start](../README.md#learn)"
     assert relinked("[text](../LICENSE)") == "[text](../LICENSE)"
     assert (tmp_path / "to" / "docs" / "picture.png").is_file() and (tmp_path / "to" / "LICENSE").is_file()
 
@@ -71,10 +71,21 @@ def test_a_lesson_that_lists_notebooks_leads_to_their_pages(tmp_path):
     cells = [nbformat.v4.new_markdown_cell("# 00"), cell]
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "P"}})
     nbformat.write(notebook, tmp_path / "notebooks" / "00_a.ipynb")
-    (tmp_path / "README.md").write_text("# R\n", encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    for name in ("README.md", "docs/home.md"):
+        (tmp_path / name).write_text("# R\n", encoding="utf-8")
     Sources(course=tmp_path, lessons=["notebooks/00_a.ipynb"], guides=[]).write(tmp_path / "to")
     shown = nbformat.read(tmp_path / "to" / "notebooks" / "00_a.ipynb", as_version=4)
     assert shown.cells[-1].outputs[0].data["text/html"] == '<a href="05_attention.html">05</a>'
+
+
+def test_the_first_page_is_one_of_its_own_with_the_lessons_of_the_readme(laid_out):
+    page = (laid_out / "index.md").read_text(encoding="utf-8")
+    assert "LESSONS" not in page and "| 05 | [Attention](notebooks/05_attention.ipynb) |" in page
+    assert "[Begin" not in page and "[lesson 05, Attention](/notebooks/05_attention.ipynb)" in page
+    assert "[teaching](/docs/lecturing.md)" in page and "![Lesson 05 in JupyterLab: " in page
+    assert page.count("python3 course.py lab") == 1 and (laid_out / "docs" / "lesson_05.png").is_file()
+    assert (laid_out / "README.md").read_text(encoding="utf-8").startswith("# ")
 
 
 def test_docstrings_are_read_letter_by_letter_but_for_their_code():
