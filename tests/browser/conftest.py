@@ -6,7 +6,7 @@ from playwright.sync_api import expect, sync_playwright
 from tests.browser.lab import CHROMIUM_FLAGS, Lab, NotebookPage
 from tests.needs import find_chromium
 
-PATIENCE = 60_000  # milliseconds until what is expected of a page must be seen there: the machine may be busy
+PATIENCE = 240_000  # milliseconds until what is expected of a page must be seen there: the machine may be busy
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,7 +46,7 @@ def open_notebook(browser):
 
     def open_page(lab, name):
         context = browser.new_context(viewport={"width": 1280, "height": 900})
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(PATIENCE)
         notebook = NotebookPage(context.new_page(), lab, name)
         pages.append(notebook)
         return notebook

@@ -32,6 +32,7 @@ CHROMIUM_FLAGS = [
 ]
 
 SECOND = 1000  # Playwright counts in milliseconds
+PATIENCE = 240  # seconds, for whatever should happen at once: the machine may be busy
 
 
 class Lab:
@@ -70,7 +71,7 @@ class Lab:
             command, env=self.env, cwd=self.notebooks, stdout=self.log.open("w"), stderr=subprocess.STDOUT
         )
         try:
-            self.url = self._wait_for_server(seconds=60)
+            self.url = self._wait_for_server(seconds=PATIENCE)
         except BaseException:
             self.__exit__()
             raise
@@ -143,7 +144,7 @@ class NotebookPage:
         self.page, self.lab, self.name = page, lab, name
         self.watch = Watch(page)
         page.goto(f"{lab.url}lab/tree/{name}?reset&token={lab.token}")
-        page.wait_for_selector(".jp-NotebookPanel .jp-Notebook", timeout=60 * SECOND)
+        page.wait_for_selector(".jp-NotebookPanel .jp-Notebook", timeout=PATIENCE * SECOND)
         self._wait_for_kernel()
 
     @property
@@ -153,7 +154,7 @@ class NotebookPage:
 
     # ------------------------------------------------------------------------------- running
 
-    def run_all(self, *, seconds: int = 300) -> None:
+    def run_all(self, *, seconds: int = 1800) -> None:
         """Run > Run All Cells, as a learner does; RuntimeError names the cell that fails or is not done in time."""
         before = self._answered()
         self.page.locator(".lm-MenuBar-item", has_text=re.compile("^Run$")).click()
@@ -180,10 +181,10 @@ class NotebookPage:
     def _wait_for_kernel(self) -> None:
         ready = "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
         try:
-            self.page.wait_for_function(ready, timeout=60 * SECOND)
+            self.page.wait_for_function(ready, timeout=PATIENCE * SECOND)
         except TimeoutError as error:
             picture = self.screenshot(f"no-kernel-{Path(self.name).stem}")
-            said = f"no idle kernel after 60 s: see {picture}; the server's log ends:\n{self.lab.log_tail()}"
+            said = f"no idle kernel after {PATIENCE} s: see {picture}; the server's log ends:\n{self.lab.log_tail()}"
             raise RuntimeError(said) from error
         self.page.evaluate("() => { window.courseAnswers = 0; window.courseRuns = []; }")
         self._notebook(
@@ -233,13 +234,13 @@ class NotebookPage:
     def _scrolled_to(self, index: int) -> Locator:
         self._notebook(f"panel.content.scrollToItem({index}, 'center').catch(() => null)")
         found = self.page.locator(f'.jp-Notebook .jp-Cell[data-windowed-list-index="{index}"]')
-        expect(found).to_be_visible(timeout=20 * SECOND)
+        expect(found).to_be_visible(timeout=PATIENCE * SECOND)
         found.scroll_into_view_if_needed()
         return found
 
     # ------------------------------------------------------------------------------- doing
 
-    def run_cell(self, text: str, *, seconds: int = 60) -> Locator:
+    def run_cell(self, text: str, *, seconds: int = 600) -> Locator:
         """Click into the code cell that holds the text and press Ctrl+Enter."""
         cell = self.cell(text)
         before = self._answered()
@@ -265,7 +266,7 @@ class NotebookPage:
     def save(self) -> None:
         """File > Save Notebook, by its shortcut, until the server says that the file is written."""
         self.page.locator(".jp-Notebook").click(position={"x": 4, "y": 4})
-        with self.page.expect_response(self._is_its_save, timeout=20 * SECOND) as answer:
+        with self.page.expect_response(self._is_its_save, timeout=PATIENCE * SECOND) as answer:
             self.page.keyboard.press("Control+s")
         if not answer.value.ok:
             raise RuntimeError(f"{self.name} was not saved: {answer.value.status} {answer.value.text()}")

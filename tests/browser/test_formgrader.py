@@ -25,7 +25,7 @@ from tests.browser.lab import ROOT, SCREENSHOTS, SECOND, Lab, Watch
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.needs("sandbox")]
 
 NAME, WRITTEN = "05", "in-your-own-words"
-ANSWER_TIME = 60 * SECOND  # for one answer of the server on a busy machine
+ANSWER_TIME = 240 * SECOND  # for one answer of the server on a busy machine
 HOSTILE = """**A product** decides. $a < b$
 <script>window.stolen = 1</script><img src="x" onerror="window.stolen = 2">
 <a href="javascript:window.stolen = 3">more</a> <input class="score" id="check-train" value="15">
@@ -80,7 +80,7 @@ class Formgrader(Lab):
             )  # fmt: skip
         os.close(screen)
         try:
-            self.url, self.token = self._printed_address(seconds=90)
+            self.url, self.token = self._printed_address(seconds=240)
         except BaseException:
             self.__exit__()
             raise
@@ -250,10 +250,10 @@ def test_nothing_was_fetched_from_elsewhere_and_nothing_failed(page, lab):
 def test_ctrl_c_twice_ends_it_cleanly(page, lab):
     page.goto("about:blank")
     lab.press_ctrl_c()
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while "Shut down this Jupyter server" not in lab.log.read_text() and time.monotonic() < end:
         time.sleep(0.1)
     lab.press_ctrl_c()
-    assert lab.process.wait(timeout=60) == 0
+    assert lab.process.wait(timeout=240) == 0
     assert "Traceback" not in lab.log.read_text()
     assert is_free(urlsplit(lab.url).port)

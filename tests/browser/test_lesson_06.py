@@ -39,7 +39,7 @@ def notebook(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(notebook, start_lab, open_notebook):
     page = open_notebook(start_lab([notebook]), notebook.name)
-    page.run_all(seconds=240)
+    page.run_all()
     return page
 
 

@@ -31,7 +31,7 @@ def notebook(tmp_path_factory):
 def played(notebook, start_lab, open_notebook):
     """The playgrounds after all cells have run."""
     page = open_notebook(start_lab([notebook]), notebook.name)
-    page.run_all(seconds=240)
+    page.run_all()
     return page
 
 

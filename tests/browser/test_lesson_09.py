@@ -4,7 +4,6 @@ import pytest
 from playwright.sync_api import expect
 
 from course_lib.commands.files import write_notebook
-from tests.browser.lab import SECOND
 from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
@@ -30,12 +29,12 @@ def notebook(tmp_path_factory):
 def played(notebook, start_lab, open_notebook):
     """The playgrounds after all cells have run."""
     page = open_notebook(start_lab([notebook]), notebook.name)
-    page.run_all(seconds=240)
+    page.run_all()
     return page
 
 
 def says(cell, text):
-    expect(cell.locator(".widget-htmlmath")).to_contain_text(text, timeout=20 * SECOND)
+    expect(cell.locator(".widget-htmlmath")).to_contain_text(text)
 
 
 def test_a_larger_budget_is_said_and_drawn(played):

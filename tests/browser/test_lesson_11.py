@@ -4,7 +4,6 @@ import pytest
 from playwright.sync_api import expect
 
 from course_lib.commands.files import write_notebook
-from tests.browser.lab import SECOND
 from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
@@ -29,12 +28,12 @@ def notebook(tmp_path_factory):
 def played(notebook, start_lab, open_notebook):
     """The playgrounds after all cells have run."""
     page = open_notebook(start_lab([notebook]), notebook.name)
-    page.run_all(seconds=240)
+    page.run_all()
     return page
 
 
 def says(cell, text):
-    expect(cell.locator(".widget-htmlmath")).to_contain_text(text, timeout=20 * SECOND)
+    expect(cell.locator(".widget-htmlmath")).to_contain_text(text)
 
 
 def test_a_digit_is_drawn_and_its_patches_are_hidden_by_mouse_and_keyboard(played):
@@ -62,7 +61,7 @@ def test_a_patch_of_the_coin_is_enough_for_a_goal(played):
     cell = played.cell(PLAYED["hide"])
     says(cell, "It says 3")
     cell.get_by_role("button", name="patch 6", exact=True).click()
-    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached", timeout=20 * SECOND)
+    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached")
     cell.get_by_role("img", name="a dark eight").click()
     says(cell, "1 of 16 patches are hidden: 6.")
     cell.get_by_role("button", name="Swap seen and hidden").click()

@@ -4,7 +4,6 @@ import pytest
 from playwright.sync_api import expect
 
 from course_lib.commands.files import write_notebook
-from tests.browser.lab import SECOND
 from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
@@ -27,12 +26,12 @@ def notebook(tmp_path_factory):
 def played(notebook, start_lab, open_notebook):
     """The playgrounds after all cells have run."""
     page = open_notebook(start_lab([notebook]), notebook.name)
-    page.run_all(seconds=240)
+    page.run_all()
     return page
 
 
 def says(cell, text):
-    expect(cell.locator(".widget-htmlmath")).to_contain_text(text, timeout=20 * SECOND)
+    expect(cell.locator(".widget-htmlmath")).to_contain_text(text)
 
 
 def test_a_drawing_is_read_as_drawn_and_prepared(played):
@@ -52,7 +51,7 @@ def test_a_place_is_clicked_and_blocks_are_added(played):
     blocks.focus()
     blocks.press("ArrowRight")
     says(cell, "after 2 blocks 4 of 64 places")
-    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached", timeout=20 * SECOND)
+    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached")
     played.screenshot("12-reach", of=cell)
 
 

@@ -4,7 +4,6 @@ import pytest
 from playwright.sync_api import expect
 
 from course_lib.commands.files import write_notebook
-from tests.browser.lab import SECOND
 from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
@@ -27,7 +26,7 @@ def notebook(tmp_path_factory):
 def played(notebook, start_lab, open_notebook):
     """The playgrounds after all cells have run."""
     page = open_notebook(start_lab([notebook]), notebook.name)
-    page.run_all(seconds=240)
+    page.run_all()
     return page
 
 
@@ -37,16 +36,16 @@ def test_each_field_of_the_map_sets_its_old_system_beside_its_successor(played):
     successors = {"pictures": "ViT", "speech": "Conformer", "control": "Decision Transformer", "translation": "GRUs"}
     for field, name in successors.items():
         choice.select_option(label=field)
-        expect(cell.locator(".widget-htmlmath").last).to_contain_text(name, timeout=20 * SECOND)
+        expect(cell.locator(".widget-htmlmath").last).to_contain_text(name)
     played.screenshot("15-map", of=cell)
 
 
 def test_the_walker_is_asked_for_another_return(played):
     cell = played.cell(PLAYED["walker"])
     said = cell.locator(".widget-htmlmath")
-    expect(said).to_contain_text("Asked for -10", timeout=20 * SECOND)
+    expect(said).to_contain_text("Asked for -10")
     cell.get_by_role("slider", name="return asked for").press("Home")
-    expect(said).to_contain_text("Asked for -40", timeout=20 * SECOND)
+    expect(said).to_contain_text("Asked for -40")
     played.screenshot("15-walker", of=cell)
 
 

@@ -27,8 +27,8 @@ TRANSLATOR, SOFTMAX, MASK = WIDGETS = ["talk-to-it", "play-width-and-temperature
 
 NEXT = {SOFTMAX: MASK, MASK: "your-turn", TRANSLATOR: SOFTMAX}  # in the short lesson
 DRAWING = ".widget-htmlmath-content"
-ANSWER_TIME = 60 * SECOND  # for one answer of a kernel on a busy machine
-START_TIME = 240 * SECOND  # for a kernel that loads PyTorch there
+ANSWER_TIME = 240 * SECOND  # for one answer of a kernel on a busy machine
+START_TIME = 600 * SECOND  # for a kernel that loads PyTorch there
 VALUE = "(one) => one.getAttribute('aria-valuenow') || one.value || one.textContent"
 
 KERNEL = """

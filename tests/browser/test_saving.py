@@ -24,7 +24,7 @@ def saved(start_lab, open_notebook, tmp_path_factory):
     cells = [new_code_cell(QUIZ), new_code_cell("import ipywidgets\nipywidgets.IntSlider(value=3)")]
     nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": KERNELSPEC}), path)
     page = open_notebook(start_lab([path]), path.name)
-    page.run_all(seconds=120)
+    page.run_all()
     page.cell("quiz(").get_by_role("button", name="A", exact=True).click()
     expect(page.cell("quiz(").get_by_role("alert")).to_contain_text("One is missing.")
     page.save()
@@ -60,7 +60,7 @@ def test_a_page_opened_again_with_a_new_kernel_shows_what_is_stored_and_runs(sav
     page = open_notebook(saved.lab, saved.name)
     assert shows_what_is_stored(page)
     page.screenshot("saved-and-opened-again")
-    page.run_all(seconds=120)
+    page.run_all()
     cell = page.cell("quiz(")
     cell.get_by_role("button", name="B", exact=True).click()
     expect(cell.get_by_role("alert")).to_contain_text("B is right")

@@ -95,7 +95,7 @@ def notebook(tmp_path_factory):
 def kit(notebook, start_lab, open_notebook):
     """The notebook in JupyterLab, after all its cells have run."""
     page = open_notebook(start_lab([notebook]), notebook.name)
-    page.run_all(seconds=240)
+    page.run_all()
     return page
 
 
