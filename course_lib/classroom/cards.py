@@ -116,7 +116,8 @@ def html_end(lesson: str, beats: Sequence[Beat], parts: Sequence[Part]) -> str:
     if still:
         rows = (inline_html(f"{part.name}: {item.words}") for part, item in still)
         text += panel(to_html("**Still open**") + plain_list(rows))
-    return text + panel(to_html(next_lesson(lesson) + (f" {_where(lesson)}" if following(lesson) else "")))
+    where = f"<p>{_where(lesson)}</p>" if following(lesson) else ""
+    return text + panel(to_html(next_lesson(lesson)) + where)
 
 
 def following(lesson: str) -> str | None:
@@ -132,11 +133,16 @@ def next_lesson(lesson: str) -> str:
 
 
 def _where(lesson: str) -> str:
+    """Where the next lesson is, as HTML; a link beside this notebook opens in JupyterLab and on the site."""
     try:
         later = sorted(path.name for path in (course_folder() / "notebooks").glob("[0-9][0-9]_*.ipynb"))
     except CannotStart:
         later = []
     later = [name for name in later if name[:2] > lesson]
     if later and later[0].startswith(following(lesson)):
-        return f"It is in `{later[0]}`."
-    return "It is not written yet" + (f": go on with `{later[0]}`." if later else ".")
+        return f"It is in {_link(later[0])}."
+    return "It is not written yet" + (f": go on with {_link(later[0])}." if later else ".")
+
+
+def _link(notebook: str) -> str:
+    return f'<a href="{html.escape(notebook)}">{html.escape(notebook)}</a>'

@@ -117,7 +117,7 @@ def test_the_closing_card_tells_bets_what_is_open_and_what_comes_next(lesson):
     assert "✗ you bet <strong>A</strong> (yes), but <strong>B</strong> (no) came true" in end
     assert "beat 3, Write: the exercise <code>double</code>" in end
     assert "optional, More: the question <code>extra</code>" in end
-    assert "Next: lesson 07, BERT.</strong> It is" in end
+    assert "Next: lesson 07, BERT.</strong></p><p>It is" in end
 
 
 def test_the_closing_card_remembers_the_first_bet(lesson):
@@ -128,7 +128,7 @@ def test_the_closing_card_remembers_the_first_bet(lesson):
 
 
 @pytest.mark.parametrize(
-    ("written", "said"), [(True, "It is in <code>07_bert.ipynb</code>"), (False, "not written yet")]
+    ("written", "said"), [(True, 'It is in <a href="07_bert.ipynb">07_bert.ipynb</a>.'), (False, "not written yet")]
 )
 def test_the_closing_card_looks_whether_the_next_lesson_exists(lesson, tmp_path, monkeypatch, written, said):
     (tmp_path / "notebooks").mkdir()
