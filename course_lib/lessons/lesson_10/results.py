@@ -76,8 +76,9 @@ def moved(points: Mapping[str, Mapping[str, float]], *, bet=None) -> Result:
         alt="A table of what is really wanted, a mean over held-out prompts: before about 0, after demonstrations "
         "about 1, after PPO about 2; grammatical sentences a little fewer.",
         claims=(
-            ("the demonstrations bring at least half a kind word more, PPO at least another half",
-             above(shown["true goal"] - plain["true goal"], 0.5), above(better["true goal"] - shown["true goal"], 0.5)),
+            ("the demonstrations bring at least half a kind word more, PPO at least another quarter",
+             above(shown["true goal"] - plain["true goal"], 0.5),
+             above(better["true goal"] - shown["true goal"], 0.25)),
         ),
         outcome="Each step moves what is wanted. PPO goes furthest, with the same model and no new sentence to copy: "
         "it only heard, of its own answers, how kind the reward model found them.",
@@ -90,17 +91,18 @@ def unpenalised(kept: Mapping[str, Any], free: Mapping[str, Any], *, bet=None) -
     return Result(
         figures.climb(ways, yours.EVERY, bet),
         alt="Three panels over 36 rounds of PPO. What the reward model says rises quickly in both, and a little higher "
-        "without the penalty. What is really wanted rises above 2 with the penalty; without it, it falls towards 0. "
-        "Grammatical: about four in five with the penalty, nearly none without.",
+        "without the penalty. What is really wanted rises to about 2 with the penalty; without it, it ends lower. "
+        "Grammatical sentences, at the end: over half with the penalty, under half without.",
         claims=(
             ("without the penalty the reward model is as content or more",
              above(lost["reward"] - held["reward"], -0.1)),
-            ("and what is really wanted is lower by 1 or more", above(held["true goal"] - lost["true goal"], 1)),
+            ("and over 20 percentage points fewer of its answers are grammatical",
+             above(100 * (held["grammatical"] - lost["grammatical"]), 20)),
         ),
         came=100 * lost["grammatical"],
         outcome="Nobody told the policy to forget grammar. One in eight of the answers that the labellers saw was no "
         "sentence, and no vote ever turned on that: there was nothing to learn. The policy then found word lists that "
-        "are kinder than any sentence. With the penalty grammar suffers, too, for some rounds, and comes back: the "
+        "are kinder than any sentence. With the penalty grammar suffers, too, and comes back part of the way: the "
         "penalty keeps the policy near what was compared.",
     )  # fmt: skip
 
