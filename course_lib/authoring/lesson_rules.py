@@ -63,6 +63,7 @@ LIST_ITEM = re.compile(r"\s*([-*+]|\d+[.)])\s")
 PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
 MACHINE_PATH = re.compile(r"(?<![\w.:/~-])/(?:work|root|home|tmp|Users)/[\w.-]+|\b[A-Z]:\\+Users\b")
 ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
+PAPER = re.compile(r"(?<!\[)\barXiv\s+(\d{4}\.\d{4,5})")  # not yet the words of a link
 LONG_NUMBER = re.compile(r"(?<![\w.])(?<!arXiv )\d+\.\d{5,}")  # an arXiv number is no measurement
 MARKDOWN_IMAGE = re.compile(r"!\[\s*\]\([^)]*\)")
 HTML_IMAGE = re.compile(r"<(?:img|svg)\b[^>]*>", re.IGNORECASE)
@@ -336,6 +337,13 @@ def figures_carry_alt_text(lesson: Lesson) -> Iterator[str]:
                     yield f"{lesson.where(index)} shows a figure whose plain text is not 'Figure: <its alt text>'"
 
 
+def papers_are_linked(lesson: Lesson) -> Iterator[str]:
+    """An arXiv number in a text leads to its paper."""
+    for index, cell in enumerate(lesson.notebook.cells):
+        for number in PAPER.findall(cell.source) if cell.cell_type == "markdown" else ():
+            yield f"{lesson.where(index)} names arXiv {number} without a link to https://arxiv.org/abs/{number}"
+
+
 def names_no_place_on_a_machine(lesson: Lesson) -> Iterator[str]:
     """No absolute path of the machine that built the notebook, in sources or outputs."""
     for index, cell in enumerate(lesson.notebook.cells):
@@ -382,6 +390,7 @@ RULES: tuple[Callable[[Lesson], Iterator[str]], ...] = (
     only_output_may_be_ignored,
     no_output_is_an_error,
     figures_carry_alt_text,
+    papers_are_linked,
     names_no_place_on_a_machine,
     stored_text_can_be_repeated,
 )

@@ -323,6 +323,11 @@ def markdown_image_without_alt_text(lesson):
     write(lesson, "![with](a.png) ![ ](heads.png)")
 
 
+@fault(rules.papers_are_linked, "names arXiv 1706.03762 without a link")
+def paper_without_a_link(lesson):
+    write(lesson, "[arXiv 1409.0473](https://arxiv.org/abs/1409.0473), arXiv\n1706.03762.")
+
+
 @fault(rules.names_no_place_on_a_machine, "'/home/someone'")
 def path_in_an_output(lesson):
     printed(lesson, "in /home/someone/x")
