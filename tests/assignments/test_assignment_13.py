@@ -10,9 +10,10 @@ from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_13.assignment import Cloth, errors, holes
 from course_lib.lessons.lesson_13.recipes import PretrainingSettings, build
-from course_lib.tasks import Draw
+from course_lib.tasks import Draw, run_checks
 from course_lib.tasks.core import ModuleProbe
 from course_lib.tasks.findings import RANDOM, Fault
+from course_lib.tasks.wrong import made_by
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "13")
@@ -74,3 +75,27 @@ def test_a_model_whose_dropout_is_left_on_is_told_that_it_depends_on_chance():
         errors(ModuleProbe(Grey()), Cloth(Draw(0)).pictures(Draw(1), 9), 8, Draw(2))
     assert told.value.finding.misconception == RANDOM
     assert errors(ModuleProbe(Grey().eval()), Cloth(Draw(0)).pictures(Draw(1), 500), 8, Draw(2))[0] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("name", "knobs"),
+    [
+        ("block_mask", {"edge": "wrapped"}),
+        ("block_mask", {"rest": "left"}),
+        ("reconstruct", {"order": "columns"}),
+        ("reconstruct", {"channels": "first"}),
+    ],
+)
+def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, knobs):
+    table = TABLES[name]
+    right = [check for check in table.scored if run_checks(made_by(table, **knobs), [check], asks=table.asks).passed]
+    assert table.points / 5 <= sum(check.points for check in right) < table.points
+
+
+def test_a_model_that_loses_the_axis_of_a_single_picture_is_told():
+    class Squeezed(torch.nn.Module):
+        def forward(self, pictures, masked):
+            return (0 * pictures).squeeze(0)
+
+    with pytest.raises(Fault, match="shape"):
+        errors(ModuleProbe(Squeezed()), Cloth(Draw(0)).pictures(Draw(1), 9), 8, Draw(2))

@@ -59,6 +59,7 @@ def errors(model: ModuleProbe, pictures: Tensor, hidden: int, draw: Draw) -> tup
     """The squared error at hidden and at visible pixels; a Fault if it depends on chance, or on hidden pixels."""
     masked = draw(len(pictures), PATCHES).argsort(dim=1) < hidden
     away = holes(masked)
+    model.tensor(pictures[:1], masked[:1], shape=(1, *pictures.shape[1:]))  # a picture alone
     found = model.tensor(pictures, masked, shape=pictures.shape)
     if not torch.allclose(found, model.tensor(pictures, masked, shape=pictures.shape), atol=1e-3, rtol=1e-3):
         raise Fault(general(RANDOM))

@@ -50,19 +50,29 @@ def block_mask(
     return masked if shows == "hidden" else ~masked
 
 
-def grid_and_blocks(draw: Draw, *, share: float = 0.5, blocks: int = 8) -> tuple[Tensor, tuple[int, int], int]:
-    """Blocks that begin in the grid, overlap and hang over its edges, and how many patches are to be hidden."""
+def grid_and_blocks(
+    draw: Draw, *, share: float = 0.5, blocks: int = 8, within: bool = False
+) -> tuple[Tensor, tuple[int, int], int]:
+    """Blocks that begin in the grid, overlap and hang over its edges, and how many patches are to be hidden.
+
+    With `within` none hangs over an edge.
+    """
     rows, columns = draw.sizes(2, 6, 10)
     corners = torch.stack([draw.integers(0, side, blocks) for side in (rows, columns)], dim=1)
     sides = torch.stack([draw.integers(2, 5, blocks), draw.integers(2, 6, blocks)], dim=1)
+    if within:
+        corners = torch.minimum(corners, torch.tensor([rows, columns]) - sides)
     return torch.cat([corners, sides], dim=1), (rows, columns), int(share * rows * columns)
 
+
+NOT_THE_REST = ("overlap", "last", "way", "edge", "corner", "shows")
 
 BLOCKS = replace(
     SHOWN["block_mask"],
     reference=block_mask,
     cases=(
-        Case("block after block, until there are enough", grid_and_blocks, 11),
+        Case("block after block, until there are enough", grid_and_blocks, 8, NOT_THE_REST),
+        Case("blocks that lie within the grid", lambda d: grid_and_blocks(d, within=True), 3),
         Case("where blocks are too few, the first places are hidden, too", lambda d: grid_and_blocks(d, blocks=2), 4),
         Case("nothing is hidden that should not be", lambda d: grid_and_blocks(d, share=0.2), 3, ("last", "shows")),
     ),
@@ -134,10 +144,10 @@ def reconstruct(
     return whole.permute(torch.tensor(forth).argsort().tolist()).reshape(image.shape)
 
 
-def torn(draw: Draw, *, channels: int | None = None) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Pictures, what was painted, where patches are hidden, and the side of a patch."""
-    rows, columns, C, B = draw.sizes(4, 2, 5)
-    p, C = draw.integers(2, 4, 1).item(), channels or C
+def torn(draw: Draw, *, channels: int | None = None, strip: bool = False) -> tuple[Tensor, Tensor, Tensor, int]:
+    """Pictures, what was painted, where patches are hidden, and the side of a patch; a strip is one patch high."""
+    B, columns, C, rows = draw.sizes(4, 2, 5)
+    p, C, rows = draw.integers(2, 4, 1).item(), channels or C, 1 if strip else rows
     image = 1 + 2 * draw(B, C, rows * p, columns * p)
     return image, draw(B, rows * columns, p * p * C), ~draw.mask(B, rows * columns), p
 
@@ -146,8 +156,9 @@ TORN = replace(
     SHOWN["reconstruct"],
     reference=reconstruct,
     cases=(
-        Case("hidden patches are painted, visible ones are as they were", torn, 18),
-        Case("pictures in grey", lambda draw: torn(draw, channels=1), 5, ("undone", "paste", "degrees", "order")),
+        Case("hidden patches are painted, visible ones are as they were", torn, 14),
+        Case("pictures in grey", lambda draw: torn(draw, channels=1), 5, ("undone", "paste", "degrees")),
+        Case("pictures that are one patch high", lambda draw: torn(draw, strip=True), 4),
     ),
     mistakes=mistakes(r"""
 visible patches painted, too: paste='none'
@@ -218,7 +229,7 @@ def probe_scores(
 
 def features_and_labels(draw: Draw, *, few: bool = False, dead: bool = False) -> tuple:
     """Features of labelled pictures, their labels, features of others, the number of classes, and a penalty."""
-    C, D, more, M = draw.sizes(4, 3, 7)
+    M, C, D, more = draw.sizes(4, 3, 7)
     N = D - 1 if few else 2 * D + more
     scale, shift = draw(D).abs() + 0.5, draw(D)
     features, asked = shift + scale * draw(N, D), shift + 0.5 + 2 * scale * draw(M, D)
