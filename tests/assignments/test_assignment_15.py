@@ -10,9 +10,10 @@ from course_lib.functional.positions import relative_buckets
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_15.assignment import FRAMES, NEIGHBOURS, SILENT, SYMBOLS, Code, heard
-from course_lib.tasks import Draw
+from course_lib.tasks import Draw, run_checks
 from course_lib.tasks.core import ModuleProbe
 from course_lib.tasks.findings import RANDOM, Fault
+from course_lib.tasks.wrong import made_by
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "15")
@@ -27,10 +28,12 @@ def test_the_free_energy_is_the_logarithm_of_a_sum_over_all_hidden_states():
     torch.testing.assert_close(TABLES["free_energy"].reference(v, W, b, c), -(-energies).logsumexp(dim=1))
 
 
-def test_the_buckets_are_those_of_t5_away_from_their_edges():
-    distance, num_buckets, max_distance = TABLES["buckets"].cases[0].inputs(Draw(0))
-    theirs = relative_buckets(-distance, num_buckets=num_buckets, max_distance=max_distance, bidirectional=False)
-    assert torch.equal(TABLES["buckets"].reference(distance, num_buckets, max_distance), theirs)
+@pytest.mark.parametrize("seed", range(20))
+def test_the_buckets_are_those_of_t5_away_from_their_edges(seed):
+    for case in TABLES["buckets"].cases:
+        distance, num_buckets, max_distance = case.inputs(Draw(seed))
+        theirs = relative_buckets(-distance, num_buckets=num_buckets, max_distance=max_distance, bidirectional=False)
+        assert torch.equal(TABLES["buckets"].reference(distance, num_buckets, max_distance), theirs)
 
 
 def test_each_token_sees_one_picture_at_most():
@@ -70,6 +73,7 @@ SHAPE = (FRAMES, SYMBOLS + 1)
         (lambda x: (x - x.mean(0))[..., :7], NEIGHBOURS.finding.misconception),
         (lambda x: torch.eye(7)[0].expand(len(x), *SHAPE), SILENT.finding.misconception),
         (lambda x: x, "wrong shape"),
+        (lambda x: torch.eye(8)[x.abs().argmax(-1)][..., :7].squeeze(0), "wrong shape"),
     ],
 )
 def test_chance_neighbours_silence_and_shapes_are_told(says, told):
@@ -77,3 +81,17 @@ def test_chance_neighbours_silence_and_shapes_are_told(says, told):
     with pytest.raises(Fault) as fault:
         heard(ModuleProbe(Says(says)), frames)
     assert fault.value.finding.misconception == told
+
+
+@pytest.mark.parametrize(("name", "argument"), [("last_picture", 1), ("buckets", 1), ("buckets", 2)])
+def test_marks_and_numbers_of_buckets_are_drawn(name, argument):
+    assert len({TABLES[name].cases[0].inputs(Draw(seed))[argument] for seed in range(20)}) > 3
+
+
+@pytest.mark.parametrize(
+    ("name", "knobs"), [("free_energy", {"hidden": "overflows"}), ("free_energy", {"reduce": "mean"})]
+)
+def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, knobs):
+    table = TABLES[name]
+    right = [check for check in table.scored if run_checks(made_by(table, **knobs), [check], asks=table.asks).passed]
+    assert 0 < sum(check.points for check in right) < table.points

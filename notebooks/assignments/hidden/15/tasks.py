@@ -29,15 +29,19 @@ def interleave(
     return torch.stack(kinds, dim=1).transpose(2, 3).reshape(B, 3 * T, D)  # cut wrongly
 
 
-def a_walk(draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
+def a_walk(draw: Draw, *, steps: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
     B, T, D = draw.sizes(3)
+    T = steps or T
     return draw(B, T, D), draw(B, T, D), draw(B, T, D)
 
 
 INTERLEAVE = replace(
     SHOWN["interleave"],
     reference=interleave,
-    cases=(Case("return, state and action of each step, one after the other", a_walk, 12),),
+    cases=(
+        Case("return, state and action of each step, one after the other", a_walk, 9),
+        Case("a walk of a single step", lambda draw: a_walk(draw, steps=1), 3),
+    ),
     mistakes=mistakes(r"""
 one kind after another: how='one kind after another'
     First all returns come, then all states, then all actions.
@@ -61,13 +65,15 @@ def free_energy(
     """F(v) = -b v - sum_j softplus(c_j + v W_j): Hinton 2012, eq. (16)."""
     x = v @ W + (c if bias else 0)
     units = {"softplus": F.softplus, "relu": F.relu, "sigmoid": torch.sigmoid, "exp": torch.exp, "linear": lambda u: u}
+    units["overflows"] = lambda u: u.exp().log1p()
     made = units[hidden](x)
     made = made.sum(dim=1) if reduce == "sum" else made.mean(dim=1)
     return sign * ((v @ b if visible else 0) + made)
 
 
-def a_machine(draw: Draw, lift: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def a_machine(draw: Draw, lift: float = 1.0, hidden: int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     B, V, H = draw.sizes(3, low=3)
+    H = hidden or H
     return (draw(B, V) > 0).float(), lift * draw(V, H), draw(V), draw(H)
 
 
@@ -75,8 +81,9 @@ FREE_ENERGY = replace(
     SHOWN["free_energy"],
     reference=free_energy,
     cases=(
-        Case("the free energy of each picture", a_machine, 12),
-        Case("large weights", lambda draw: a_machine(draw, 60.0), 4, ("sign", "visible", "reduce")),
+        Case("the free energy of each picture", a_machine, 9),
+        Case("a single hidden unit", lambda draw: a_machine(draw, hidden=1), 4),
+        Case("large weights", lambda draw: a_machine(draw, 60.0), 3),
     ),
     mistakes=mistakes(r"""
 sign: sign=1.0
@@ -97,6 +104,9 @@ sigmoid in place of softplus: hidden='sigmoid'
 logarithm forgotten: hidden='exp'
     The logarithm is missing.
     > $\ln (1 + e^x)$.
+exponential of a large number: hidden='overflows'
+    With large weights the exponential is infinite, and so is its logarithm.
+    > `F.softplus` computes $\ln (1 + e^x)$ without it.
 linear: hidden='linear'
     That is the energy with all hidden units on.
     > Both states count: $\ln (1 + e^x)$.
@@ -104,7 +114,10 @@ mean over hidden units: reduce='mean'
     The hidden units were averaged.
     > Their sum.
 """),
-    wrong={"hidden biases forgotten": ("v @ W + c", "v @ W")},
+    wrong={
+        "hidden biases forgotten": ("v @ W + c", "v @ W"),
+        "exponential of a large number": ("F.softplus(v @ W + c)", "(v @ W + c).exp().log1p()"),
+    },
 )
 
 
@@ -124,19 +137,24 @@ def last_picture(
     return numbers == seen[..., None]
 
 
-def a_page(draw: Draw) -> tuple[Tensor, int, int]:
-    """Texts with some pictures, and room for one more."""
+def a_page(draw: Draw, *, pictures: int | None = None) -> tuple[Tensor, int, int]:
+    """Texts with some pictures, as many as there is room for or fewer; the mark is any number."""
     B, T = draw.sizes(2, low=6)
-    tokens = draw.integers(10, 40, B, T)
-    for row in tokens:
-        row[torch.randperm(T, generator=draw.generator)[:3]] = 5
-    return tokens, 5, 4
+    mark, count = draw.integers(0, 30, 1).item(), pictures or draw.integers(2, 6, 1).item()
+    tokens = draw.integers(0, 30, B, T)
+    tokens[tokens == mark] = mark + 1
+    for number, row in enumerate(tokens):  # the first text has them all, the next one fewer, and so on
+        row[torch.randperm(T, generator=draw.generator)[: max(0, count - number)]] = mark
+    return tokens, mark, count
 
 
 LAST_PICTURE = replace(
     SHOWN["last_picture"],
     reference=last_picture,
-    cases=(Case("which token may look at which picture", a_page, 18, tolerance=1e-6),),
+    cases=(
+        Case("which token may look at which picture", a_page, 12, tolerance=1e-6),
+        Case("texts with one picture at most", lambda draw: a_page(draw, pictures=1), 6, tolerance=1e-6),
+    ),
     mistakes=mistakes(r"""
 all pictures before it: which='all before'
     A token sees all pictures before it.
@@ -172,17 +190,29 @@ def buckets(
     return torch.where(distance < half, near, far) if grows != "none" else near
 
 
-def some_distances(draw: Draw) -> tuple[Tensor, int, int]:
-    """Near and far; none falls on the edge between two buckets."""
-    far = torch.tensor([8, 9, 11, 13, 14, 19, 20, 27, 29, 38, 40, 55, 60, 77, 80, 110, 118, 300, 1000])
-    rows = torch.randperm(len(far), generator=draw.generator)[:12]
-    return torch.cat([torch.arange(8), far[rows]]), 16, 128
+def some_distances(draw: Draw, *, far: bool = True, axes: int = 1) -> tuple[Tensor, int, int]:
+    """Near and far distances, or near ones only, in a row or a square; none lies on the edge of two buckets."""
+    exact, doublings = draw.integers(3, 9, 1).item(), draw.integers(2, 5, 1).item()
+    number, largest = 2 * exact, exact * 2**doublings + draw.integers(0, exact, 1).item()
+    distance = torch.arange(3 * largest)
+    share = (distance.clamp(min=exact).double() / exact).log() / math.log(largest / exact) * exact
+    inside = (share % 1 > 0.02) & (share % 1 < 0.98)
+    some = distance[(distance > exact) & (inside | (distance > largest))]
+    some = some[draw(len(some)).argsort()]
+    some, beyond = some[some < largest], some[some > largest]
+    kept = torch.cat([torch.arange(exact + 1), some[:12], beyond[:4]]) if far else torch.arange(exact)
+    kept = kept[draw.integers(0, len(kept), 36)] if axes == 2 else kept[draw(len(kept)).argsort()]
+    return kept.view(4, 9) if axes == 2 else kept, number, largest
 
 
 BUCKETS = replace(
     SHOWN["buckets"],
     reference=buckets,
-    cases=(Case("the bucket of each distance", some_distances, 20, tolerance=1e-6),),
+    cases=(
+        Case("the bucket of each distance", some_distances, 12, tolerance=1e-6),
+        Case("near ones alone", lambda draw: some_distances(draw, far=False), 4, tolerance=1e-6),
+        Case("distances in a matrix", lambda draw: some_distances(draw, axes=2), 4, ("grows", "exact"), tolerance=1e-6),
+    ),
     mistakes=mistakes(r"""
 all of them exact: grows='none'
     All far distances are in one bucket.
