@@ -13,9 +13,11 @@ from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.layers.segmentation import bilinear_upsampling
 from course_lib.lessons.lesson_14.assignment import TOGETHER, drawings, labelled
-from course_lib.tasks import Draw
+from course_lib.tasks import Draw, run_checks
 from course_lib.tasks.core import ModuleProbe
 from course_lib.tasks.findings import Fault
+from course_lib.tasks.trained import ELSEWHERE
+from course_lib.tasks.wrong import ignored, made_by
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "14")
@@ -41,7 +43,7 @@ def test_the_average_precision_is_that_of_the_library(seed):
             for things, sure in ((masks, scores), (true, torch.ones(len(true))))
         )
         wanted = average_precision([found], [there], threshold=threshold)[1]
-        assert table.reference(masks, scores, true, threshold) == pytest.approx(wanted) and 0.2 < wanted < 1
+        assert table.reference(masks, scores, true, threshold) == pytest.approx(wanted) and 0 <= wanted <= 1
 
 
 def test_the_pictures_of_the_notebook_are_those_of_the_grader():
@@ -64,3 +66,52 @@ def test_a_net_that_is_left_in_training_mode_is_told_that_it_depends_on_the_batc
         labelled(ModuleProbe(net), pictures)
     assert told.value.finding == TOGETHER.finding
     assert labelled(ModuleProbe(net.eval()), pictures).shape == labels.shape
+
+
+def test_the_threshold_cannot_be_ignored():
+    assert list(ignored(TABLES["average_precision"])) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "knobs"),
+    [
+        ("border_weights", {"metric": 1.0}),
+        ("average_precision", {"enough": "more"}),
+        ("average_precision", {"taken": "next best"}),
+        ("average_precision", {"order": "as given"}),
+        ("average_precision", {"over": "found"}),
+    ],
+)
+def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, knobs):
+    table = TABLES[name]
+    right = [check for check in table.scored if run_checks(made_by(table, **knobs), [check], asks=table.asks).passed]
+    assert table.points / 5 <= sum(check.points for check in right) < table.points
+
+
+def test_a_net_that_loses_the_axis_of_a_single_picture_is_told():
+    class Squeezed(torch.nn.Conv2d):
+        def forward(self, pictures):
+            return super().forward(pictures).squeeze(0)
+
+    with pytest.raises(Fault, match="shape"):
+        labelled(ModuleProbe(Squeezed(1, 3, 3, padding=1)), drawings(12, 32, torch.Generator().manual_seed(0))[0])
+
+
+def test_what_is_inside_has_to_be_learned_not_computed():
+    answers = {}  # what a picture's labels are, found without a training
+
+    def known(random):
+        pictures, labels = drawings(120, 32, random)
+        answers.update({picture.sum().item(): label for picture, label in zip(pictures, labels, strict=True)})
+        return pictures, labels
+
+    class Table(torch.nn.Module):
+        def forward(self, pictures):
+            labels = torch.stack([answers[picture.sum().item()] for picture in pictures])
+            return torch.nn.functional.one_hot(labels, 3).movedim(-1, 1).float()
+
+    check = TABLES["train"].scored[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("course_lib.lessons.lesson_14.assignment.drawings", lambda count, size, random: known(random))
+        report = run_checks(lambda pictures, labels: Table(), [check], asks="pictures, labels")
+    assert report.misconceptions == [ELSEWHERE]

@@ -9,6 +9,7 @@ from course_lib.functional.segmentation import mean_iou, outlines
 from course_lib.tasks import Check, Finding, Task, gradients, keeps_type, mistakes
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 # outlines on noise, drawn anew for each training ------------------------------------------------------------
 
@@ -58,6 +59,7 @@ depends on the rest of the batch:
 def labelled(model: ModuleProbe, pictures: Tensor) -> Tensor:
     """The likeliest label of each pixel; a Fault if it depends on chance, or on the other pictures."""
     N, _, H, W = pictures.shape
+    model.tensor(pictures[:1], shape=(1, 3, H, W))
     alone, again = (model.tensor(pictures[:3], shape=(3, 3, H, W)) for _ in range(2))
     scores = model.tensor(pictures, shape=(N, 3, H, W))
     for other, fault in ((again, general(RANDOM)), (scores[:3], TOGETHER.finding)):
@@ -76,8 +78,14 @@ def labels(name: str, points: float, *, above: float, size: int = 32) -> Check:
     def run(probe: Probe) -> list[Finding]:
         model, (old, old_labels) = probe.once("trained", trained)
         pictures, true = drawings(120, 32, probe.draw.generator)
+
+        def still_knows() -> bool:
+            return mean_iou(model.tensor(pictures).argmax(dim=1), true, 3) > above
+
         found = labelled(model, pictures)
         new = mean_iou(found, true, 3)
+        if new > above:
+            probe.once("in its parameters", lambda _: in_parameters(model, pictures[:8], knows=still_knows))
         if size != 32:
             larger, larger_labels = drawings(40, size, probe.draw.generator)
             try:
@@ -96,7 +104,7 @@ def labels(name: str, points: float, *, above: float, size: int = 32) -> Check:
         return [(KINDS if inside > 0.6 else NOT_LEARNED).finding]
 
     told = (NOT_LEARNED, BY_HEART, KINDS, COARSE, ONE_SIZE, TOGETHER)
-    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+    return Check(name=name, points=points, run=run, detects=(*(mistake.name for mistake in told), ELSEWHERE))
 
 
 # the examples -----------------------------------------------------------------------------------------------
@@ -105,7 +113,7 @@ BOTH = (keeps_type, gradients)
 GROWN = ([[[[4.0, 8.0]]]], 2), [[[[2.25, 3.75, 5.25, 4.5]] * 2]]
 SKIP, SMALL = [[[[float(4 * row + column + 1) for column in range(4)] for row in range(4)]]], [[[[50.0], [60.0]]]]
 JOINED = (SKIP, SMALL), [[[[6.0], [10.0]], [[50.0], [60.0]]]]
-THINGS = (torch.tensor([[[1, 0, 2, 0]]]), 16.0, math.sqrt(2 / math.log(2))), [[[1.0, 9.0, 1.0, 2.0]]]
+THINGS = (torch.tensor([[[1, 0, 2, 0]]]), 17.6, math.sqrt(2 / math.log(2))), [[[1.0, 9.8, 1.0, 2.1]]]
 STRIPS = torch.tensor([[1, 1, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 0, 0]])[:, None] > 0
 GUESSES = (STRIPS, [0.9, 0.8, 0.7, 0.3], STRIPS[1:3], 0.5), 5 / 6
 

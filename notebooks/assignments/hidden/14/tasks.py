@@ -196,7 +196,7 @@ def border_weights(
 
 def rectangles(draw: Draw, *, counts: tuple[int, ...] = (3, 4)) -> tuple[Tensor, float, float]:
     """Pictures with so many things, which have any numbers, w0 and sigma."""
-    things = torch.zeros(len(counts), *draw.sizes(2, 11, 14), dtype=torch.int64)
+    things = torch.zeros(len(counts), *draw.integers(11, 15, 2).tolist(), dtype=torch.int64)
     for picture, count in zip(things, counts, strict=True):
         numbers, corners = 1 + draw(9).argsort(), torch.tensor([(0, 0), (0, 6), (6, 0), (6, 6)])[draw(4).argsort()]
         for number, (row, column) in zip(numbers, corners[:count].tolist(), strict=False):
@@ -209,7 +209,8 @@ WEIGHTS = replace(
     SHOWN["border_weights"],
     reference=border_weights,
     cases=(
-        Case("ground between two things weighs more", rectangles, 13),
+        Case("ground between two things weighs more", rectangles, 9),
+        Case("a picture alone", lambda draw: rectangles(draw, counts=(3,)), 4, ("far", "width", "base")),
         Case("a thing alone has no neighbour", lambda draw: rectangles(draw, counts=(3, 1)), 3, ("alone",)),
         Case("a picture without things", lambda draw: rectangles(draw, counts=(0, 2)), 2, ("alone",)),
     ),
@@ -263,6 +264,7 @@ def average_precision(
     overlap: str = "IoU",
     curve: str = "highest",
     over: str = "true",
+    enough: str = "at least",
 ) -> float:
     """The sum over right guesses of the highest precision from there on, divided by the number of true things."""
     both = masks.flatten(1).double() @ true.flatten(1).double().T
@@ -275,7 +277,8 @@ def average_precision(
         if taken == "next best":
             row[list(gone)] = -1.0
         best = int(row.argmax())
-        right.append(bool(row[best] >= threshold) and (taken == "again" or best not in gone))
+        reached = row[best] >= threshold if enough == "at least" else row[best] > threshold
+        right.append(bool(reached) and (taken == "again" or best not in gone))
         gone |= {best} if right[-1] else set()
     hits = torch.tensor(right, dtype=torch.float64)
     precision = hits.cumsum(0) / torch.arange(1, len(hits) + 1)
@@ -286,28 +289,51 @@ def average_precision(
     return float((highest * hits).sum() / count)
 
 
+def strips(count: int, first: int, end: int | Tensor) -> Tensor:
+    """Masks of a row of pixels, in the i-th of which those from 16 i + first to 16 i + end are True."""
+    place, begin = torch.arange(16 * count + 8), 16 * torch.arange(count)[:, None]
+    return (place >= begin + first) & (place < begin + end)
+
+
 def guesses(draw: Draw, *, kinds: str = "all") -> tuple[Tensor, Tensor, Tensor, float]:
-    """Guesses at things in a row: good ones, doubles, ones that are too large, and ones at nothing; with scores."""
+    """Guesses at things in a row: good ones, doubles, ones that are too large, and ones at nothing; with scores.
+
+    Those in `wider` have an IoU between 0.4 and 0.8 each, so that the threshold decides how many of them are right.
+    """
     M = draw.integers(5, 8, 1).item()
-
-    def strips(first: int, end: int) -> Tensor:
-        place, begin = torch.arange(16 * M + 8), 16 * torch.arange(M)[:, None]
-        return (place >= begin + first) & (place < begin + end)
-
-    close, near, far, large, wide = (strips(*ends) for ends in ((0, 8), (1, 9), (3, 11), (0, 11), (-8, 17)))
-    true = torch.cat([close, strips(3, 10)[:1]])  # the last is a second choice beside the first
-    masks = torch.cat([near[:-1], far[1:-1], close[:3], wide, large[:2]] if kinds == "all" else [near, close, large])
+    threshold = draw.integers(42, 62, 1).item() / 100 + 0.003  # which no IoU is exactly
+    close, near, far, large, wide = (strips(M, *ends) for ends in ((0, 8), (1, 9), (3, 11), (0, 11), (-8, 17)))
+    wider = strips(M, 0, 8 + draw.integers(2, 12, M, 1))
+    true = torch.cat([close, strips(M, 3, 10)[:1]])  # the last is a second choice beside the first
+    some = [near[:-1], far[1:-1], close[:2], wide, large[:2], wider]
+    masks = torch.cat(some if kinds == "all" else [near, close, large, wider])
     masks = masks[draw(len(masks)).argsort()]
     scores = 0.05 + 0.9 * draw(len(masks)).argsort() / len(masks)
-    return masks[:, None], scores, true[:, None], 0.5
+    return masks[:, None], scores, true[:, None], threshold
+
+
+def one_for_each(draw: Draw) -> tuple[Tensor, Tensor, Tensor, float]:
+    """A guess at nothing, and then one for each thing, whose IoU is exactly the threshold."""
+    M, quarters = draw.integers(2, 8, 1).item(), draw.integers(1, 4, 1).item()
+    masks = torch.cat([strips(M, 9, 12)[:1], strips(M, 0, 2 * quarters)])
+    return masks[:, None], 0.9 - torch.arange(M + 1) / 10, strips(M, 0, 8)[:, None], quarters / 4
+
+
+def a_guess(draw: Draw) -> tuple[Tensor, Tensor, Tensor, float]:
+    """A single guess, at one of some things."""
+    M, threshold = draw.integers(2, 5, 1).item(), draw.integers(3, 7, 1).item() / 10
+    which = draw.integers(0, M, 1)
+    return strips(M, 1, 9)[which][:, None], torch.rand(1, generator=draw.generator), strips(M, 0, 8)[:, None], threshold
 
 
 PRECISION = replace(
     SHOWN["average_precision"],
     reference=average_precision,
     cases=(
-        Case("the surest guesses choose first, and what they find counts", guesses, 15),
-        Case("of two guesses at one thing one is right", lambda draw: guesses(draw, kinds="doubles"), 5, ("taken",)),
+        Case("the surest guesses choose first, and what they find counts", guesses, 9),
+        Case("of two guesses at one thing one is right", lambda draw: guesses(draw, kinds="doubles"), 3),
+        Case("an IoU that is exactly the threshold is enough", one_for_each, 4),
+        Case("a single guess", a_guess, 4),
     ),
     mistakes=mistakes(r"""
 not in the order of the scores: order='as given' | 'least sure first'
@@ -325,6 +351,9 @@ Dice in place of IoU: overlap='Dice'
 share of the true thing: overlap='of true'
     The overlap is the share of the true thing that was covered: a guess over the whole picture would always be right.
     > Divide by the union of guess and thing.
+the threshold itself is not enough: enough='more'
+    A guess whose IoU is exactly the threshold was taken for wrong.
+    > *At least* the threshold: `>=`.
 precision as it stands: curve='as it comes'
     The precision at each right guess was added as it stands there.
     > It counts as the highest at this place *or later*: go through the precisions from the end.
@@ -335,7 +364,10 @@ divided by what was found: over='found' | 'guesses'
     The sum was divided by the number of found things, or of guesses.
     > Divide by the number of true things: what was never found lowers the score.
 """),
-    wrong={"two guesses at one thing both right": (" and best not in taken", "")},
+    wrong={
+        "two guesses at one thing both right": (" and best not in taken", ""),
+        "the threshold itself is not enough": ("iou.item() >= threshold", "iou.item() > threshold"),
+    },
 )
 
 TRAIN = replace(
