@@ -96,8 +96,8 @@ def unpenalised(kept: Mapping[str, Any], free: Mapping[str, Any], *, bet=None) -
         claims=(
             ("without the penalty the reward model is as content or more",
              above(lost["reward"] - held["reward"], -0.1)),
-            ("and over 20 percentage points fewer of its answers are grammatical",
-             above(100 * (held["grammatical"] - lost["grammatical"]), 20)),
+            ("and over 10 percentage points fewer of its answers are grammatical",
+             above(100 * (held["grammatical"] - lost["grammatical"]), 10)),
         ),
         came=100 * lost["grammatical"],
         outcome="Nobody told the policy to forget grammar. One in eight of the answers that the labellers saw was no "
