@@ -22,7 +22,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 PROGRAMS = "course python3 python pip sudo chmod git conda bash torchrun nbgrader dask npm .venv/bin/ruff".split()
 
 CLASS = (  # in this order, by one person who is instructor and student; {…} are what has to happen in between
-    *("course assign release 05", "course assign fetch 05", "{answer}"),
+    *("course assign release 05", "course assign list", "course assign fetch 05", "{answer}"),
     *("course assign validate 05", "course assign submit 05", "course assign collect 05", "course grade 05"),
     *(
         "course grade 05 --again",
