@@ -12,6 +12,8 @@ from course_lib.classroom.exercises import say_findings, say_unwritten
 from course_lib.classroom.markup import to_html
 from course_lib.classroom.output import GREEN, panel, present
 from course_lib.tasks import Finding, Task, run_checks
+from course_lib.tasks.findings import FORBIDDEN, general
+from course_lib.tasks.slips import forbidden_names
 
 TOO_SLOW = "too slow"
 
@@ -30,6 +32,11 @@ def check(task: Task, answer: Any) -> None:
     something is wrong, so that whoever runs the notebook without looking sees it too.
     """
     checks, allowed = task.all_checks, task.seconds
+    own = next(filter(inspect.isfunction, vars(answer).values()), None) if inspect.isclass(answer) else answer
+    in_cell = getattr(own, "__module__", "") == "__main__"  # of a notebook: as the grader, look at all of the cell
+    for name, number, line in forbidden_names(own, task.forbids, cell=in_cell)[:1]:
+        say_findings([general(FORBIDDEN, f"Line {number}, `{line}`, uses `{name}`.")])
+        raise NotPassed(f"{task.name}: {FORBIDDEN}")
     if allowed is not None:
         torch.optim.SGD([torch.zeros(1)])  # the first one of a process imports torch's compiler: not on their clock
     timed = _Timed(answer) if allowed is not None and inspect.isfunction(answer) else None

@@ -17,6 +17,7 @@ from course_lib.tasks.findings import (
     CHANGES_INPUT,
     CUT_OFF,
     NOT_FINITE,
+    NUMBER_TYPE,
     OTHER_PARAMETERS,
     STOPPED,
     UNWRITTEN,
@@ -125,7 +126,11 @@ class Probe:
         A Fault if it is none of these (a tuple of tensors is none), or has not the wanted shape, or (unless `finite` is
         False) not only finite numbers.
         """
-        result = as_tensor(self.call(*args, **kwargs)).detach().float()
+        result = as_tensor(self.call(*args, **kwargs)).detach()
+        if result.dtype in (torch.float16, torch.bfloat16):
+            seen = f"The result holds numbers of type `{result.dtype}`, of three digits: too few to be compared."
+            raise Fault(general(NUMBER_TYPE, seen))
+        result = result.float()
         given = describe(self.asks, args, kwargs)
         if shape is not None and tuple(result.shape) != tuple(shape):
             seen = f"With {given} the result has shape {tuple(result.shape)}, but {tuple(shape)} is needed."

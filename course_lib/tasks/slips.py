@@ -124,13 +124,14 @@ def _one(name: str, value: Any) -> str:
     return f"{name} = {text}" if name else text
 
 
-def forbidden_names(function: Any, forbids: Sequence[str]) -> list[tuple[str, int, str]]:
+def forbidden_names(function: Any, forbids: Sequence[str], *, cell: bool = False) -> list[tuple[str, int, str]]:
     """Where a learner's function uses what the task forbids: the name, the line and its text; [] without a source.
 
-    A name counts as an attribute (`x.softmax`, `F.softmax`), or where it is torch's own.
+    With `cell` all that stands in the function's cell counts. A name counts as an attribute (`x.softmax`,
+    `F.softmax`), or where it is torch's own.
     """
     try:
-        source = textwrap.dedent(inspect.getsource(function))
+        source = "".join(inspect.findsource(function)[0]) if cell else textwrap.dedent(inspect.getsource(function))
         tree = ast.parse(source)
     except (OSError, TypeError, SyntaxError):
         return []
