@@ -1,5 +1,6 @@
 """Check cells answer in sentences and stop the notebook; their numbers are those that the tasks work out by hand."""
 
+import linecache
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,7 @@ from course_lib.functional import attention as functional
 from course_lib.functional.metrics import alignment_error_rate
 from course_lib.layers.transformer import MultiHeadAttention
 from course_lib.lessons.lesson_05.assignment import ASSIGNMENT
-from course_lib.tasks import run_checks
+from course_lib.tasks import Task, run_checks
 
 
 def additive_attention(q, h, W, U, v, mask=None):
@@ -68,11 +69,11 @@ def trained(steps_that_take):
     class LookUp(torch.nn.Module):
         def __init__(self, code):
             super().__init__()
-            self.code = code
+            self.code = torch.nn.Parameter(torch.nn.functional.one_hot(code, 8).float())
 
         def forward(self, inputs):
-            fits = inputs[:, 1:, 0] == self.code[inputs[:, :1, 0]]
-            return (torch.nn.functional.one_hot(inputs[:, 1:, 1], 8) * fits[:, :, None]).sum(dim=1).float()
+            fits = self.code[inputs[:, :1, 0], inputs[:, 1:, 0]]
+            return (torch.nn.functional.one_hot(inputs[:, 1:, 1], 8) * fits[:, :, None]).sum(dim=1)
 
     def train(inputs, targets):
         steps_that_take()
@@ -128,3 +129,15 @@ def test_half_an_answer_is_not_taken_for_none(page):
 def test_what_is_no_function_does_not_pass(nothing, page):
     with pytest.raises(NotPassed):
         check(ASSIGNMENT["local_attention"], nothing)
+
+
+def test_a_forbidden_function_anywhere_in_the_cell_is_told_by_its_line(page):
+    cell = "def helper(x):\n    return x.softmax(-1)\n\ndef rows(x):\n    return helper(x)\n"
+    linecache.cache["<cell>"] = len(cell), None, cell.splitlines(True), "<cell>"
+    names = {"__name__": "__main__"}
+    exec(compile(cell, "<cell>", "exec"), names)
+    example = (([[0.0, 0.0]],), [[0.5, 0.5]])
+    task = Task("rows", "Rows", asks="x", example=(example,), forbids=("softmax",))
+    with pytest.raises(NotPassed, match="rows: a ready-made function"):
+        check(task, names["rows"])
+    assert "Line 2, return x.softmax(-1), uses softmax." in page[-1]["text/plain"]
