@@ -12,11 +12,14 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
+from course_lib.commands.execute import SAME_ARITHMETIC
+
 ASSETS = Path(os.environ.get("COURSE_HOME") or user_data_path("course_lib", appauthor=False)) / "lectures"
 
 # Before torch is imported: results are bit-identical for a fixed thread count only.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["MKL_NUM_THREADS"] = "1"
+os.environ.update(SAME_ARITHMETIC)
 os.environ["COURSE_PROGRESS"] = "off"
 os.environ["COURSE_STRICT"] = "1"  # a claim of a lesson that does not hold stops its notebook
 os.environ.setdefault("COURSE_ASSETS", str(ASSETS))  # kept from run to run
