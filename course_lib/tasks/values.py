@@ -72,7 +72,9 @@ def kind_of(value: Any) -> str:
 def _like(value: Any, wanted: Any) -> Any:
     if isinstance(wanted, Tensor):
         tensor = torch.tensor(value) if not isinstance(value, Tensor) else value
-        made = tensor if _numbers_in(tensor) == _numbers_in(wanted) else tensor.to(wanted.dtype)
+        if _numbers_in(tensor) == _numbers_in(wanted):
+            return tensor
+        made = tensor.to(wanted.dtype)
         if not torch.equal(made.to(tensor.dtype), tensor):
             raise ValueError("numbers that are no truth values, or not whole")
         return made

@@ -92,3 +92,7 @@ def test_a_number_of_any_kind_is_accepted_where_its_value_is_right(right, wanted
 def test_what_is_no_whole_number_is_refused_with_a_sentence(value):
     with pytest.raises(Fault):
         bring(value, 1)
+
+
+def test_nan_in_a_part_of_a_result_is_no_other_kind():
+    assert bring((torch.tensor([torch.nan]),), (torch.tensor([1.0]),))[0].isnan().all()
