@@ -12,6 +12,9 @@ from torch import Tensor, nn
 
 from course_lib.layers.transformer import ACTIVATIONS
 
+# A 1 x 1 convolution with a stride corrupts memory in its backward pass where the input has fewer channels than this,
+# on processors without AVX-512: github.com/uxlfoundation/oneDNN/issues/6035.
+FEW_CHANNELS = 8
 EXPANSION = 4  # of a bottleneck: its outer channels for each inner one
 
 
@@ -36,8 +39,9 @@ class ConvNorm(nn.Module):
             raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)} or None, got {activation!r}")
         if kernel_size % 2 == 0:
             raise ValueError(f"kernel_size must be odd, so that the padding is the same on both sides: {kernel_size}")
+        self.skip = stride if kernel_size == 1 and in_channels < FEW_CHANNELS else 1
         self.conv = nn.Conv2d(
-            in_channels, out_channels, kernel_size, stride=stride, padding=kernel_size // 2, bias=False
+            in_channels, out_channels, kernel_size, stride=stride // self.skip, padding=kernel_size // 2, bias=False
         )
         self.norm = nn.BatchNorm2d(out_channels)
         self.activation = activation
@@ -45,6 +49,8 @@ class ConvNorm(nn.Module):
         self.to(memory_format=torch.channels_last)  # the order that suits `channels_last` images
 
     def forward(self, x: Float[Tensor, "B C_in height width"]) -> Float[Tensor, "B C_out h w"]:
+        if self.skip > 1:
+            x = x[:, :, :: self.skip, :: self.skip]
         x = self.norm(self.conv(x))
         return x if self.activation is None else ACTIVATIONS[self.activation](x)
 

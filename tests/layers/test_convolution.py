@@ -22,7 +22,7 @@ def randomised(module):
     return module
 
 
-@pytest.mark.parametrize("kernel_size, stride", [(1, 1), (3, 1), (3, 2), (7, 2)])
+@pytest.mark.parametrize("kernel_size, stride", [(1, 1), (1, 2), (3, 1), (3, 2), (7, 2)])
 def test_a_convolution_has_no_bias_a_norm_and_an_activation(kernel_size, stride):
     layer = randomised(ConvNorm(3, 4, kernel_size=kernel_size, stride=stride))
     x = torch.randn(2, 3, 9, 12)
