@@ -265,17 +265,18 @@ scaled together: scale='all' | 'sum'
 TRAIN = replace(
     SHOWN["train"],
     wrong={
-        "answers depend on the other pictures": ("return model.eval()", "return model.train()"),
-        "not learned": ("return model.eval()", "model.head.reset_parameters()\n    return model.eval()"),
+        "answers depend on the other pictures": ("    learn(model, many", "    model.head = nn.Linear(96, 4)\n    return model\n    learn(model, many"),
+        "not learned": ("    learn(model, many", "    return Reader(4).eval()\n    learn(model, many"),
         "no gain from the known signs": (
             "    learn(model, many, many_labels, list(model.parameters()), steps=500, rate=0.003)\n",
             "",
         ),
-        "stopped with an error": ("return model.eval()\n", "return model(few)\n"),
+        "stopped with an error": ("torch.manual_seed(0)", "torch.manual_seed(few)"),
         "not learned by its parameters": (
-            "return model.eval()\n",
-            "scores = lambda x: F.conv2d(x[:, None], few[:, None], padding=8).flatten(2).amax(2)\n"
-            "    model.forward = lambda x: scores(x) @ F.one_hot(few_labels, 4).float()\n    return model\n",
+            "    learn(model, many",
+            "    scores = lambda x: F.conv2d(x[:, None], few[:, None], padding=8).flatten(2).amax(2)\n"
+            "    model.forward = lambda x: scores(x) @ F.one_hot(few_labels, 4).float()\n    return model\n"
+            "    learn(model, many",
         ),
     },
 )

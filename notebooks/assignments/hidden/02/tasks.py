@@ -294,23 +294,22 @@ rows and columns exchanged: turned=True
     wrong={"means not scaled": ("F.normalize(means, dim=1)", "means")},
 )
 
-LOOKS_UP = """
-    patches = pictures[:40].unfold(1, 9, 7).unfold(2, 9, 7).flatten(0, 2)[:, None]
+LOOKS_UP = """    patches = pictures[:40].unfold(1, 9, 7).unfold(2, 9, 7).flatten(0, 2)[:, None]
     encoder.forward = lambda x: F.conv2d(x[:, None], patches - patches.mean()).flatten(2).amax(2)
     return encoder
-"""
+    projection ="""
 TRAIN = replace(
     SHOWN["train"],
     wrong={
-        "not learned by its parameters": ("    return encoder.eval()\n", LOOKS_UP),
-        "features depend on the other pictures": ("return encoder.eval()", "return encoder.train()"),
-        "not learned": ("return encoder.eval()", "return Encoder().eval()"),
+        "not learned by its parameters": ("    projection =", LOOKS_UP),
+        "features depend on the other pictures": ("    projection =", "    return encoder\n    projection ="),
+        "not learned": ("range(400)", "range(1)"),
         "all pictures at one point": (
-            "return encoder.eval()",
-            "encoder.trunk[-1][1].weight.data.zero_()\n    encoder.trunk[-1][1].bias.data.fill_(1.0)\n"
-            "    return encoder.eval()",
+            "    projection =",
+            "    encoder.trunk[-1][1].weight.data.zero_()\n    encoder.trunk[-1][1].bias.data.fill_(1.0)\n"
+            "    return encoder.eval()\n    projection =",
         ),
-        "stopped with an error": ("return encoder.eval()", "return encoder(pictures.flatten())"),
+        "stopped with an error": ("torch.manual_seed(0)", "torch.manual_seed(pictures)"),
     },
 )
 

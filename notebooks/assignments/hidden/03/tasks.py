@@ -321,7 +321,7 @@ PAIRS = """    odds = torch.ones(4, 8, 8)
         odds[:, words[:, :-1], words[:, 1:]].permute(1, 2, 0).cumsum(1), (0, 0, 1, 0)
     )
     return model
-"""
+    optimizer ="""
 TRAIN = replace(
     SHOWN["train"],
     wrong={
@@ -335,8 +335,8 @@ TRAIN = replace(
             "self.embed(words)",
             "self.embed(words * (torch.arange(words.shape[1]) < 15))",
         ),
-        "stopped with an error": ("return model\n", "return model(words)\n"),
-        "not learned by its parameters": ("    return model\n", PAIRS),
+        "stopped with an error": ("torch.manual_seed(0)", "torch.manual_seed(words)"),
+        "not learned by its parameters": ("    optimizer =", PAIRS),
     },
 )
 

@@ -325,11 +325,11 @@ TRAIN = replace(
         "not learned": ("            bias[H : 2 * H] = 4.0\n            bias[:H] = -2.0\n", "            pass\n"),
         "learned by heart": ("torch.randint(len(rows), (64,))", "torch.randint(8, (64,))"),
         "only the length of the training": ("states[:, -1]", "states[:, 15]"),
-        "stopped with an error": ("return model\n", "return model(rows)\n"),
+        "stopped with an error": ("torch.manual_seed(0)", "torch.manual_seed(rows)"),
         "not learned by its parameters": (
-            "return model\n",
-            "behind = lambda rows: rows[range(len(rows)), (rows == 8).int().argmax(1) + 1]\n"
-            "    model.forward = lambda rows: F.one_hot(behind(rows), 8).float()\n    return model\n",
+            "    optimizer =",
+            "    behind = lambda rows: rows[range(len(rows)), (rows == 8).int().argmax(1) + 1]\n"
+            "    model.forward = lambda rows: F.one_hot(behind(rows), 8).float()\n    return model\n    optimizer =",
         ),
     },
 )

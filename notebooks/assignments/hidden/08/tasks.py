@@ -398,16 +398,15 @@ rows and columns exchanged: turned=True
     },
 )
 
-TABLE = """
-    places, counts = 9 ** torch.arange(4), torch.full((9**4, 9), 0.01)
+TABLE = """    places, counts = 9 ** torch.arange(4), torch.full((9**4, 9), 0.01)
     counts.index_put_(((text.unfold(0, 4, 1)[:-1] * places).sum(1), text[4:]), torch.ones(()), accumulate=True)
     model.forward = lambda tokens: counts.log()[(F.pad(tokens, (3, 0)).unfold(1, 4, 1) * places).sum(2)]
     return model
-"""
+    optimizer ="""
 TRAIN = replace(
     SHOWN["train"],
     wrong={
-        "not learned by its parameters": ("    return model.eval()\n", TABLE),
+        "not learned by its parameters": ("    optimizer =", TABLE),
         "looks at the future": ("x = block(x, src_mask=hidden)", "x = block(x)"),
         "not learned": ("range(250)", "range(1)"),
         "guesses what it has just read": ("window[:, 1:].flatten()", "window[:, :-1].flatten()"),
@@ -417,7 +416,7 @@ TRAIN = replace(
         ),
         "learned by heart": ("torch.randint(len(text) - 32, (32, 1))", "torch.randint(900, (32, 1))"),
         "only texts of one length": ("self.places(torch.arange(T))", "self.places.weight"),
-        "stopped with an error": ("return model.eval()", "return model(text)"),
+        "stopped with an error": ("torch.manual_seed(0)", "torch.manual_seed(text)"),
     },
 )
 

@@ -327,7 +327,7 @@ TRAIN = replace(
         "learned by heart": ("torch.randint(len(pictures), (64,))", "torch.randint(60, (64,))"),
         "places left out": (" + self.positions", " + 0 * self.positions"),
         "only whole pictures": ("cut(pictures[some]) * seen", "cut(pictures[some])"),
-        "stopped with an error": ("return model\n", "return model(labels)\n"),
+        "stopped with an error": ("torch.manual_seed(0)", "torch.manual_seed(labels)"),
     },
 )
 

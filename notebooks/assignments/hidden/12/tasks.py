@@ -283,11 +283,11 @@ TRAIN = replace(
     wrong={
         "not learned": ("range(300)", "range(1)"),
         "a rule of one's own": (
-            "return model\n",
-            "return Rule()\n\n\nclass Rule(nn.Module):\n    def forward(self, boards):\n"
+            "def train(",
+            "def train(*given):\n    return Rule()\n\n\nclass Rule(nn.Module):\n    def forward(self, boards):\n"
             "        edged = F.pad(boards, (1, 1, 1, 1))\n"
             "        near = edged[:, :-2, 1:-1] + edged[:, 2:, 1:-1] + edged[:, 1:-1, :-2] + edged[:, 1:-1, 2:]\n"
-            "        return torch.stack([near == 0, near > 0], dim=-1).float()\n",
+            "        return torch.stack([near == 0, near > 0], dim=-1).float()\n\n\ndef longer(",
         ),
         "a ready-made function": (
             "self.head = nn.Linear(32, 2)",
@@ -296,7 +296,7 @@ TRAIN = replace(
         "windows never meet": ("Block(32, shift=2)", "Block(32, shift=0)"),
         "the edges touch": ("!= region[:, None, :]", "!= region[:, :, None]"),
         "only one size of board": ("self.colours(boards)", "self.colours(boards) + torch.zeros(12, 12, 32)"),
-        "numbers of different types meet": ("return model\n", "return model(boards.float())\n"),
+        "numbers of different types meet": ("    optimizer =", "    model(boards.float())\n    optimizer ="),
     },
 )
 

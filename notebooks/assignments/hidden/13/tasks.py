@@ -296,7 +296,7 @@ TRAIN = replace(
             "        loss = (model(batch, torch.zeros(64, 16, dtype=torch.bool)) - batch).square().mean()\n",
         ),
         "only one share of hidden patches": ("torch.randint(3, 14, (64, 1))", "8"),
-        "stopped with an error": ("return model\n", "return model(pictures)\n"),
+        "stopped with an error": ("torch.manual_seed(0)", "torch.manual_seed(pictures)"),
     },
 )
 

@@ -377,7 +377,7 @@ TRAIN = replace(
         "circles and squares mixed up": ("labels[pick])", "labels[pick].clamp(max=1))"),
         "learned by heart": ("torch.randint(len(pictures), (16,))", "torch.randint(16, (16,))"),
         "only pictures of one size": ("return self.head(x)", "return self.head(x)[:, :, :32, :32]"),
-        "depends on the rest of the batch": ("return model.eval()", "return model"),
+        "depends on the rest of the batch": ("    optimizer =", "    return model\n    optimizer ="),
         "borders astray": ("return self.head(x)", "return F.interpolate(self.head(x)[:, :, ::4, ::4], scale_factor=4)"),
     },
 )

@@ -239,9 +239,9 @@ far buckets begin at 0: begins=False
 TRAIN = replace(
     SHOWN["train"],
     wrong={
-        "only blanks": ("return model.eval()", "model.head.bias.data[0] = 1000.0\n    return model.eval()"),
-        "not learned": ("return model.eval()", "torch.nn.init.normal_(model.head.weight)\n    return model.eval()"),
-        "stopped with an error": ("return model.eval()", "return model(frames.flatten())"),
+        "only blanks": ("    optimizer =", "    model.head.bias.data[0] = 1000.0\n    return model.eval()\n    optimizer ="),
+        "not learned": ("range(700)", "range(1)"),
+        "stopped with an error": ("torch.manual_seed(0)", "torch.manual_seed(frames)"),
     },
 )
 
