@@ -265,7 +265,10 @@ scaled together: scale='all' | 'sum'
 TRAIN = replace(
     SHOWN["train"],
     wrong={
-        "answers depend on the other pictures": ("    learn(model, many", "    model.head = nn.Linear(96, 4)\n    return model\n    learn(model, many"),
+        "answers depend on the other pictures": (
+            "    learn(model, many",
+            "    model.head = nn.Linear(96, 4)\n    return model\n    learn(model, many",
+        ),
         "not learned": ("    learn(model, many", "    return Reader(4).eval()\n    learn(model, many"),
         "no gain from the known signs": (
             "    learn(model, many, many_labels, list(model.parameters()), steps=500, rate=0.003)\n",

@@ -239,7 +239,10 @@ far buckets begin at 0: begins=False
 TRAIN = replace(
     SHOWN["train"],
     wrong={
-        "only blanks": ("    optimizer =", "    model.head.bias.data[0] = 1000.0\n    return model.eval()\n    optimizer ="),
+        "only blanks": (
+            "    optimizer =",
+            "    model.head.bias.data[0] = 1000.0\n    return model.eval()\n    optimizer =",
+        ),
         "not learned": ("range(700)", "range(1)"),
         "stopped with an error": ("torch.manual_seed(0)", "torch.manual_seed(frames)"),
     },
