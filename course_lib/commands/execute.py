@@ -138,6 +138,4 @@ def reproducible_environment() -> Iterator[dict[str, str]]:
         threads = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
         ipython = str(Path(home, "ipython"))  # start-up files of the author stay out
         claims = SAME_ARITHMETIC | {"COURSE_STRICT": "1", "COURSE_CLAIMS": str(Path(home, "claims.jsonl"))}
-        yield (
-            {"COURSE_HOME": home, "COURSE_PROGRESS": "off", "IPYTHONDIR": ipython} | threads | claims
-        )
+        yield ({"COURSE_HOME": home, "COURSE_PROGRESS": "off", "IPYTHONDIR": ipython} | threads | claims)

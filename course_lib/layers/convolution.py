@@ -12,10 +12,20 @@ from torch import Tensor, nn
 
 from course_lib.layers.transformer import ACTIVATIONS
 
-# A 1 x 1 convolution with a stride corrupts memory in its backward pass where the input has fewer channels than this,
-# on processors without AVX-512: github.com/uxlfoundation/oneDNN/issues/6035.
-FEW_CHANNELS = 8
+FEW_CHANNELS = 8  # fewer need a SkippingConv
 EXPANSION = 4  # of a bottleneck: its outer channels for each inner one
+
+
+class SkippingConv(nn.Conv2d):
+    """A 1 x 1 convolution with a stride, as one without a stride on the pixels that it reads.
+
+    On processors without AVX-512 the backward pass of PyTorch's own corrupts memory where the input has fewer than 8
+    channels: github.com/uxlfoundation/oneDNN/issues/6035.
+    """
+
+    def forward(self, x: Float[Tensor, "B C_in height width"]) -> Float[Tensor, "B C_out h w"]:
+        down, across = self.stride
+        return F.conv2d(x[:, :, ::down, ::across], self.weight, self.bias)
 
 
 class ConvNorm(nn.Module):
@@ -39,18 +49,14 @@ class ConvNorm(nn.Module):
             raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)} or None, got {activation!r}")
         if kernel_size % 2 == 0:
             raise ValueError(f"kernel_size must be odd, so that the padding is the same on both sides: {kernel_size}")
-        self.skip = stride if kernel_size == 1 and in_channels < FEW_CHANNELS else 1
-        self.conv = nn.Conv2d(
-            in_channels, out_channels, kernel_size, stride=stride // self.skip, padding=kernel_size // 2, bias=False
-        )
+        conv = SkippingConv if kernel_size == 1 and stride > 1 and in_channels < FEW_CHANNELS else nn.Conv2d
+        self.conv = conv(in_channels, out_channels, kernel_size, stride=stride, padding=kernel_size // 2, bias=False)
         self.norm = nn.BatchNorm2d(out_channels)
         self.activation = activation
         nn.init.kaiming_normal_(self.conv.weight, mode="fan_out", nonlinearity="relu")
         self.to(memory_format=torch.channels_last)  # the order that suits `channels_last` images
 
     def forward(self, x: Float[Tensor, "B C_in height width"]) -> Float[Tensor, "B C_out h w"]:
-        if self.skip > 1:
-            x = x[:, :, :: self.skip, :: self.skip]
         x = self.norm(self.conv(x))
         return x if self.activation is None else ACTIVATIONS[self.activation](x)
 

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from course_lib.classroom.assignments import NotPassed, check
 from course_lib.data.place import course_folder
@@ -79,14 +78,6 @@ def test_the_released_cell_can_be_run_and_is_not_written_yet(number, name):
         exec(source, names)
     with pytest.raises(NotPassed, match="not written yet"), contextlib.redirect_stdout(io.StringIO()):
         check(known.shown[name], names[name])
-
-
-@every_assignment
-def test_the_source_notebook_passes_its_own_checks(number, tmp_path):
-    notebook = nbformat.reads(read(number).files.source_notebook.decode(), as_version=4)
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    checks = [cell for cell in notebook.cells if cell.cell_type == "code" and tag(cell, "grade")]
-    assert len(checks) == len(read(number).tables) and all("All right" in str(cell.outputs) for cell in checks)
 
 
 # written --------------------------------------------------------------------------------------------

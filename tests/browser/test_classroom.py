@@ -259,12 +259,13 @@ def test_the_record_sees_a_planted(spoiled, deed, problem):
 def test_an_error_in_a_cell_is_found(spoiled):
     spoiled.replace_source("last = 40", "last = 1 / 0  # 40")
     spoiled.run_cell("last = 1 / 0")
-    assert spoiled.errors() == ["code cell 12: ZeroDivisionError: division by zero"]
+    assert spoiled.errors() == [f"code cell {len(spoiled.code_cells())}: ZeroDivisionError: division by zero"]
 
 
 def test_a_run_that_fails_is_not_taken_for_a_run_that_is_done(spoiled):
     spoiled.replace_source("last = ", "last = 1 / 0  # 40")
-    with pytest.raises(RuntimeError, match="scratch.ipynb stopped: code cell 12: ZeroDivisionError"):
+    last = len(spoiled.code_cells())
+    with pytest.raises(RuntimeError, match=f"scratch.ipynb stopped: code cell {last}: ZeroDivisionError"):
         spoiled.run_all()
 
 

@@ -418,7 +418,7 @@ def test_a_notebook_without_the_cells_for_answers_is_neither_validated_nor_submi
     notebook = json.loads(copy.read_text())
     copy.write_text(json.dumps(notebook | {"cells": notebook["cells"][:1]}))
     for command in (validate, submit):
-        with pytest.raises(CannotStart, match="none of the cells for answers to assignment 07"):
+        with pytest.raises(CannotStart, match="none of the cells for code of assignment 07"):
             command(NAME)
     assert submissions(copy) == []
 

@@ -48,7 +48,7 @@ ATTENTION = Task(name="attention", title="Attention", asks="q, k, v", seconds=1,
     reference=lambda q, k, v: (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v,
     cases=(Case("attention", lambda draw: tuple(draw(2, 4, 3) for _ in range(3)), 2),))
 AFFINE = Task(name="Affine", title="A module", asks="x", module=Parameters, reference=affine,
-    cases=(Case("scaled and shifted", lambda draw: Given((draw(3, 4),), build=(4,)), 2),),
+    cases=(Case("scaled and shifted", lambda draw: Given((draw(3, dim := draw.sizes(1)[0]),), build=(dim,)), 2),),
     mistakes=mistakes("""
 no bias: biased=False
     Nothing is added.
