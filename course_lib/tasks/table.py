@@ -35,29 +35,37 @@ from course_lib.tasks.findings import (
     unexplained,
 )
 from course_lib.tasks.slips import describe, forbidden_names
+from course_lib.tasks.solution import Solution, run
 from course_lib.tasks.values import KINDS, as_tensor, bring, differs, row_of, written
 
 DRAWS = 3  # of each case
 SAME = 6  # where all sizes are one
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Mistake:
-    """A way to go wrong: its name, what it does, a hint, and the knobs of the reference that make it.
+    """A way to go wrong: its name, what it does, a hint, and the changes of the solution's text that make it.
 
-    A knob's value in a list stands for several ways to make the same mistake.
+    `ways` are several of them: each a tuple of changes, (old, new); of a reference with knobs, (knob, value). It costs
+    points in the cases that `costs` names, in all if it names none. `any_other` is said of a result that no other
+    mistake explains. `place` is where it is written.
     """
 
     name: str
     says: str
     hint: str
-    ways: tuple[tuple[tuple[str, Any], ...], ...]
+    _: KW_ONLY
+    ways: tuple[tuple[tuple[str, Any], ...], ...] = ()
+    costs: tuple[str, ...] = ()
+    any_other: bool = False
+    place: str = field(default="", compare=False)
 
-    def __init__(self, name: str, says: str, hint: str, **knobs: Any):
+    @classmethod
+    def of_knobs(cls, name: str, says: str, hint: str, **knobs: Any) -> "Mistake":
+        """That turns knobs of a reference: a value in a list stands for several ways to make the same mistake."""
         values = [value if isinstance(value, list) else [value] for value in knobs.values()]
         ways = tuple(tuple(zip(knobs, picked, strict=True)) for picked in itertools.product(*values))
-        for key, value in {"name": name, "says": says, "hint": hint, "ways": ways}.items():
-            object.__setattr__(self, key, value)
+        return cls(name, says, hint, ways=ways)
 
     @property
     def finding(self) -> Finding:
@@ -77,7 +85,9 @@ def mistakes(table: str) -> tuple[Mistake, ...]:
     for name, knobs, body in re.findall(r"^(\S.*?):(?: (.+))?\n((?:[ ]+.+\n)+)", table, re.MULTILINE):
         says, _, hint = " ".join(body.split()).partition(" > ")
         pairs = (knob.split("=", 1) for knob in knobs.split("; ") if knob)
-        found.append(Mistake(name, says, hint, **{knob: [*map(_value, text.split(" | "))] for knob, text in pairs}))
+        found.append(
+            Mistake.of_knobs(name, says, hint, **{knob: [*map(_value, text.split(" | "))] for knob, text in pairs})
+        )
     return tuple(found)
 
 
@@ -114,7 +124,9 @@ class Case:
 
     def counts(self, mistake: Mistake) -> bool:
         """Whether this is the case in which the mistake costs points."""
-        return not self.knobs or any(knob in self.knobs for way in mistake.ways for knob, _ in way)
+        if self.knobs:
+            return any(knob in self.knobs for way in mistake.ways for knob, _ in way)
+        return not mistake.costs or self.name in mistake.costs
 
 
 @dataclass(frozen=True)
@@ -133,7 +145,8 @@ class Task:
     `asks` are the parameters as the text writes them, "q, k, mask=None"; those with a default are given by name.
     `module` is a class with the parameters that are asked for, where the answer is a class.
     `example` are inputs and results worked out by hand; `checks` are those that no formula can express; `wrong` maps
-    misconceptions to a change of the solution's text that makes them. `seconds` is what one call may take.
+    misconceptions to a change of the solution's text that makes them. `default_finding` is said of a result that no
+    mistake explains. `seconds` is what one call may take.
     Raises ValueError for a task that asks nothing.
     """
 
@@ -149,6 +162,7 @@ class Task:
     example: tuple[tuple[Given | tuple, Any], ...] = ()
     checks: tuple[Check, ...] = ()
     wrong: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    default_finding: Finding | None = None
     forbids: tuple[str, ...] = ()
     seconds: float | None = None
     minutes: int = 0
@@ -169,7 +183,7 @@ class Task:
         checks = [
             Check(
                 name=case.name,
-                detects=tuple(mistake.name for mistake in self.mistakes if case.counts(mistake)),
+                detects=tuple(mistake.name for mistake in self.mistakes if mistake.ways and case.counts(mistake)),
                 run=partial(self._ask_case, case),
                 gate=True,
                 points=case.points,
@@ -188,6 +202,10 @@ class Task:
         if not self.example:
             return ()
         return (Check(name="the example worked out by hand", detects=(NOT_AS_BY_HAND,), run=self._ask_example),)
+
+    def finding(self, name: str) -> Finding:
+        """What is said of the mistake with this name. Raises KeyError if there is none."""
+        return {mistake.name: mistake.finding for mistake in self.mistakes}[name]
 
     @cached_property
     def scored(self) -> tuple[Check, ...]:
@@ -228,10 +246,12 @@ class Task:
             drawn, draw.single = not draw.single, False
         return given if drawn and bool(right.isfinite().all()) else None
 
-    def right(self, given: Given, **knobs: Any) -> Any:
-        """What the reference gives, or with knobs what a mistake gives."""
+    def right(self, given: Given, way: Sequence[tuple[str, Any]] = ()) -> Any:
+        """What the reference gives, or what a mistake gives that is made in this way."""
         made = (given.build, given.parameters) if given.build else ()
-        return self.reference(*made, *given.args, **knobs)
+        if isinstance(self.reference, Solution):
+            return run(self.reference.changed(way), *made, *given.args)
+        return self.reference(*made, *given.args, **dict(way))
 
     def split(self, args: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Arguments by place and by name: those that have a default in `asks` are given by name."""
@@ -286,8 +306,8 @@ class Task:
                 return costs
         if not _agree(self.ask(probe, given, wanted), actual, case.tolerance):
             return [general(RANDOM)]
-        if case.otherwise:
-            return [case.otherwise]
+        if other := case.otherwise or self.default_finding:
+            return [other]
         if isinstance(wanted, KINDS):
             told = describe(self.asks, given.args, {})
             return [differs(told, bring(self.whom(probe, given).call(*args, **kwargs), wanted), wanted)]
@@ -301,26 +321,26 @@ class Task:
 
         A result without a single finite number names a mistake only if no other would give the same.
         """
-        matching = (mistakes for mistakes, knobs in self.ways if self._is_made(actual, given, knobs, tolerance))
+        matching = (mistakes for mistakes, way in self.ways if self._is_made(actual, given, way, tolerance))
         found = next(matching, None)
         if found and not actual.isfinite().any() and any(len(other) == 1 and other != found for other in matching):
             return None
         return found
 
-    def _is_made(self, actual: Tensor, given: Given, knobs: dict[str, Any], tolerance: float) -> bool:
+    def _is_made(self, actual: Tensor, given: Given, way: Sequence[tuple[str, Any]], tolerance: float) -> bool:
         try:
-            return _agree(actual, _as_tensor(self.right(given, **knobs)), tolerance)
-        except (RuntimeError, IndexError):  # this mistake cannot be made with tensors of these shapes
+            return _agree(actual, _as_tensor(self.right(given, way)), tolerance)
+        except Exception:  # this mistake cannot be made with tensors of these shapes, or not beside the other one
             return False
 
     @cached_property
-    def ways(self) -> list[tuple[list[Mistake], dict[str, Any]]]:
-        """Each mistake in each of its ways, then each pair that turns different knobs."""
-        single = [([mistake], dict(way)) for mistake in self.mistakes for way in mistake.ways]
+    def ways(self) -> list[tuple[list[Mistake], tuple[tuple[str, Any], ...]]]:
+        """Each mistake in each of its ways, then each pair that changes different parts."""
+        single = [([mistake], way) for mistake in self.mistakes for way in mistake.ways]
         pairs = [
-            ([*first] if first == second else [*first, *second], {**one, **two})
+            ([*first] if first == second else [*first, *second], (*one, *two))
             for (first, one), (second, two) in itertools.combinations(single, 2)
-            if not one.keys() & two.keys()
+            if not dict(one).keys() & dict(two).keys()
         ]
         return single + pairs
 

@@ -1,13 +1,14 @@
 """Answers made of a task's table: its mistakes, changes of the reference's text, right ones in other styles."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from course_lib.tasks import Case, Draw, Task, gradients, keeps_type, run_checks
 from course_lib.tasks.findings import CHANGES_INPUT, CUT_OFF, NUMBER_TYPE, RANDOM
+from course_lib.tasks.solution import Solution
 from course_lib.tasks.values import KINDS
 
 FUNCTION = """
@@ -184,8 +185,11 @@ def _frozen(table: Task, build: list[str], argument: str) -> Callable[..., Any]:
     return Frozen
 
 
-def made_by(table: Task, **knobs: Any) -> Callable[..., Any]:
-    """The reference with these knobs turned, as an answer to the task: a function, or a class of modules."""
+def made_by(table: Task, way: Sequence[tuple[str, Any]] = (), **knobs: Any) -> Callable[..., Any]:
+    """The reference with a mistake made in this way, as an answer to the task: a function, or a class of modules."""
+    if isinstance(table.reference, Solution):
+        return table.reference.changed(way)
+    knobs |= dict(way)
     if table.module is None:
         return partial(table.reference, **knobs)
 
@@ -206,6 +210,7 @@ def unproved(table: Task) -> Iterator[str]:
         yield f"{table.name}: the table's own reference is told {told}"
     for mistake in table.mistakes:
         for way in mistake.ways:
-            told = run_checks(made_by(table, **dict(way)), table.all_checks, asks=table.asks).misconceptions
+            told = run_checks(made_by(table, way), table.all_checks, asks=table.asks).misconceptions
             if mistake.name not in told:
-                yield f"{table.name}: the mistake {mistake.name!r} ({dict(way)}) is told {told or 'nothing'}"
+                place = f"{mistake.place}: " if mistake.place else ""
+                yield f"{place}{table.name}: the mistake {mistake.name!r} ({dict(way)}) is told {told or 'nothing'}"

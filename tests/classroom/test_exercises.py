@@ -19,7 +19,7 @@ TASK = Task(
     asks="x",
     reference=add_one,
     cases=(Case("adds one", lambda draw: (draw(4, 3),)),),
-    mistakes=(Mistake("adds two", "Two is `added`.", "What is *missing*?", step=2),),
+    mistakes=(Mistake.of_knobs("adds two", "Two is `added`.", "What is *missing*?", step=2),),
     minutes=5,
     text="Write `add`.",
     hints=("h1", "h2", "h3"),

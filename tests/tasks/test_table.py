@@ -67,7 +67,7 @@ def told(function, task=TASK):
 
 def test_a_table_in_text_becomes_mistakes():
     sign, squared, shifted = MISTAKES
-    assert sign == Mistake("wrong sign", "The sign is wrong.", "Leave out the minus.", sign=-1)
+    assert sign == Mistake.of_knobs("wrong sign", "The sign is wrong.", "Leave out the minus.", sign=-1)
     assert (squared.says, squared.ways) == ("The numbers are squared, or cubed.", ((("power", 2),), (("power", 3),)))
     assert (shifted.hint, shifted.ways) == ("", ((("shift", 5.0), ("power", 1)),))
 
@@ -105,7 +105,7 @@ def test_a_mistake_costs_in_its_own_case_alone():
 
 
 def test_the_same_number_everywhere_is_never_excused_by_a_mistake():
-    forgotten = Mistake("numbers forgotten", "", "", power=0)
+    forgotten = Mistake.of_knobs("numbers forgotten", "", "", power=0)
     task = Task("scaled", "", asks="x, factor", reference=scaled, cases=TASK.cases, mistakes=(*MISTAKES, forgotten))
     _, signs, *_ = task.all_checks
     assert not run_checks(lambda x, factor: factor.expand(x.shape), [signs]).passed
@@ -157,7 +157,7 @@ def test_mistakes_that_need_axes_of_one_size_are_found_there():
         asks="q, k",
         reference=product,
         cases=(Case("products", lambda draw: (lambda n, m, d: (draw(n, d), draw(m, d)))(*draw.sizes(3))),),
-        mistakes=(Mistake("not turned", "", "", turned=False),),
+        mistakes=(Mistake.of_knobs("not turned", "", "", turned=False),),
     )
     assert told(lambda q, k: q @ k, task) == ["not turned"]
     assert told(lambda q, k: q @ k[:1], task) != ["not turned"]
@@ -174,7 +174,7 @@ def test_a_module_is_made_and_given_parameters():
         module=torch.nn.Linear,
         reference=linear,
         cases=(Case("maps", lambda draw: Given((draw(4, 3),), build=(3, 2))),),
-        mistakes=(Mistake("no bias", "", "", bias=False),),
+        mistakes=(Mistake.of_knobs("no bias", "", "", bias=False),),
         also=(gradients,),
     )
 

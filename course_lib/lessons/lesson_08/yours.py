@@ -14,7 +14,7 @@ from course_lib.functional.cost import count_flops
 from course_lib.functional.metrics import bits_per_byte
 from course_lib.generation import likeliest, sample, stream
 from course_lib.generation.stepwise import Choice
-from course_lib.lessons.lesson_08.exercises import for_pairs
+from course_lib.lessons.lesson_08.tasks import for_pairs
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.text.tokenizer import Tokenizer
 from course_lib.training.batches import text_windows

@@ -8,10 +8,12 @@ from course_lib.functional.metrics import bits_per_byte
 from course_lib.functional.metrics import perplexity as of_nats
 from course_lib.generation.stepwise import greedy
 from course_lib.layers.transformer import EncoderBlock
-from course_lib.lessons.lesson_08.exercises import cached_step, causal_block, perplexity, shifted_loss, top_p
+from course_lib.lessons.lesson_08.tasks import TASKS, for_pairs
 from course_lib.models.gpt import gpt_lesson
 from course_lib.training.language_models import next_token_loss
 from course_lib.training.seeding import seeded
+
+shifted_loss, causal_block, top_p, cached_step, perplexity = (task.reference for task in TASKS.values())
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def test_a_block_made_of_its_own_sublayers_is_the_block_of_gpt(model):
     x = model.embed(TOKENS)
     for block in model.blocks:
         assert isinstance(block, EncoderBlock)
-        ours = causal_block(x, block.norm1, block.attn, block.norm2, block.ffn)
+        ours = causal_block(x, block.norm1, for_pairs(block.attn), block.norm2, block.ffn)
         torch.testing.assert_close(ours, block(x, causal=True))
 
 

@@ -3,7 +3,7 @@ import torch
 
 from course_lib.generation import by_lot, greedy, likeliest
 from course_lib.lessons.lesson_08 import yours
-from course_lib.lessons.lesson_08.exercises import TASKS
+from course_lib.lessons.lesson_08.tasks import TASKS
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.text.bpe import ByteLevelBPE
 

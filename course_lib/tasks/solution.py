@@ -1,0 +1,66 @@
+"""The solution of a task as its text, and what its changes make of it."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+NAMES = {"math": math, "torch": torch, "nn": nn, "F": nn.functional}
+Changes = Sequence[tuple[str, str]]  # old and new texts; … in an old one stands for anything
+
+
+class Solution:
+    """A function or a class of modules, as text that can be changed; called like the function that it defines.
+
+    That of a module is called with the arguments of `__init__`, the parameters by name, and the arguments of `forward`.
+    The text may use `names` beside math, torch, nn and F. Its last definition is what it defines.
+    """
+
+    def __init__(self, source: str, names: Mapping[str, Any] | None = None):
+        self.source, self.names = source, dict(names or {})
+        self._made: dict[tuple, Any] = {}
+
+    def __reduce__(self) -> tuple:
+        return Solution, (self.source, self.names)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return run(self.changed(), *args, **kwargs)
+
+    @property
+    def module(self) -> type[nn.Module] | None:
+        """The class that it defines, if it is one of modules."""
+        made = self.changed()
+        return made if isinstance(made, type) else None
+
+    def text(self, changes: Changes = ()) -> str:
+        """Its text with these changes. Raises LookupError for a change of a text that is not there, or of nothing."""
+        source = self.source
+        for old, new in changes:
+            pattern = ".*".join(map(re.escape, old.split("…")))
+            changed, count = re.subn(pattern, lambda _, new=new: new, source, flags=re.DOTALL)
+            if not count or changed == source:
+                raise LookupError(
+                    f"the solution has no {old!r} to be changed" if not count else f"{old!r} stays as it is"
+                )
+            source = changed
+        return source
+
+    def changed(self, changes: Changes = ()) -> Callable[..., Any]:
+        """What it defines, after these changes of its text. Raises LookupError as `text`, SyntaxError for no Python."""
+        changes = tuple(changes)
+        if changes not in self._made:
+            names = NAMES | self.names
+            exec(compile(self.text(changes), "<solution>", "exec"), names)
+            self._made[changes] = names[re.findall(r"^(?:def|class) (\w+)", self.source, re.MULTILINE)[-1]]
+        return self._made[changes]
+
+
+def run(made: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What a function returns; a class of modules is made with args[0], and gets its parameters from args[1]."""
+    if not isinstance(made, type):
+        return made(*args, **kwargs)
+    build, parameters, *inputs = args
+    return torch.func.functional_call(made(*build), dict(parameters), tuple(inputs), kwargs)
