@@ -2,7 +2,8 @@
 
 A mistake is a change of the solution's own text. `…` in the old text stands for anything, `⏎` for the end of a line; a
 line with several changes makes them all, several lines are several ways to make the same mistake. `costs:` names the
-cases in which a mistake costs points, where these are not all; `any other result` is what no other mistake explains.
+cases in which a mistake costs points, where these are not all. `any other result` is said of what no mistake explains,
+in all cases or in those that are named: `- any other result of: the name of a case; of another`.
 
     # top_p: The nucleus
     asks: logits, p · minutes: 8 · also: gradients
@@ -21,10 +22,12 @@ cases in which a mistake costs points, where these are not all; `any other resul
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from course_lib.tasks import table
+from course_lib.tasks.findings import Finding
 from course_lib.tasks.solution import Solution
 from course_lib.tasks.table import Case, Mistake, Task
 
@@ -70,16 +73,15 @@ def _task(
     if wrong := [key for key in facts if key not in FACTS] or ([] if "asks" in facts else ["asks"]):
         raise ValueError(f"the task {name!r} says {wrong[0]!r}: it begins with facts, `asks: x · minutes: 5`")
     solution = Solution(_text(parts["Solution"]).removeprefix("```python").removesuffix("```").strip() + "\n", names)
-    told = _mistakes(parts.get("Mistakes", []), solution, {case.name for case in cases}, file)
+    told, others = _mistakes(parts.get("Mistakes", []), solution, [case.name for case in cases], file)
     return {
         "name": name,
         "title": title,
         "asks": facts["asks"],
         "reference": solution,
         "module": solution.module,
-        "cases": tuple(cases),
+        "cases": tuple(replace(case, otherwise=others.get(case.name, case.otherwise)) for case in cases),
         "mistakes": tuple(told),
-        "default_finding": next((each.finding for each in told if each.any_other), None),
         "also": tuple(getattr(table, also) for also in facts.get("also", "").split(", ") if also),
         "forbids": tuple(facts["forbids"].split(", ")) if "forbids" in facts else (),
         "seconds": float(facts["seconds"]) if "seconds" in facts else None,
@@ -91,17 +93,20 @@ def _task(
     }
 
 
-def _mistakes(lines: Lines, solution: Solution, cases: set[str], file: str) -> list[Mistake]:
-    found = []
+def _mistakes(
+    lines: Lines, solution: Solution, cases: list[str], file: str
+) -> tuple[list[Mistake], dict[str, Finding]]:
+    """The mistakes, and for cases what is said of any other result."""
+    found, others = [], {}
     for name, first, body in _split(lines, "### ")[1:]:
-        ways, costs, said, any_other = [], (), [], False
+        ways, costs, other, said = [], (), (), []
         for number, line in body:
             if line.startswith("- costs: "):
-                costs = tuple(line.removeprefix("- costs: ").split("; "))
-                if unknown := set(costs) - cases:
-                    raise ValueError(f"{file}:{number}: no case is called {unknown.pop()!r}")
+                costs = _known(line.removeprefix("- costs: "), cases, f"{file}:{number}")
             elif line == "- any other result":
-                any_other = True
+                other = tuple(cases)
+            elif line.startswith("- any other result of: "):
+                other = _known(line.removeprefix("- any other result of: "), cases, f"{file}:{number}")
             elif line.startswith("- `"):
                 ways.append(tuple(CHANGE.findall(line.replace("⏎", "\n"))))
                 if CHANGE.sub("", line).strip("- ,;"):
@@ -113,11 +118,15 @@ def _mistakes(lines: Lines, solution: Solution, cases: set[str], file: str) -> l
             else:
                 said.append((number, line))
         says, _, hint = " ".join(_text(said).split()).partition("> ")
-        found.append(
-            Mistake(
-                name, says.strip(), hint, ways=tuple(ways), costs=costs, any_other=any_other, place=f"{file}:{first}"
-            )
-        )
+        found.append(Mistake(name, says.strip(), hint, ways=tuple(ways), costs=costs, place=f"{file}:{first}"))
+        others |= dict.fromkeys(other, found[-1].finding)
+    return found, others
+
+
+def _known(names: str, cases: list[str], place: str) -> tuple[str, ...]:
+    found = tuple(names.split("; "))
+    if unknown := [name for name in found if name not in cases]:
+        raise ValueError(f"{place}: no case is called {unknown[0]!r}")
     return found
 
 

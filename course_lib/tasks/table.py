@@ -47,8 +47,7 @@ class Mistake:
     """A way to go wrong: its name, what it does, a hint, and the changes of the solution's text that make it.
 
     `ways` are several of them: each a tuple of changes, (old, new); of a reference with knobs, (knob, value). It costs
-    points in the cases that `costs` names, in all if it names none. `any_other` is said of a result that no other
-    mistake explains. `place` is where it is written.
+    points in the cases that `costs` names, in all if it names none. `place` is where it is written.
     """
 
     name: str
@@ -57,7 +56,6 @@ class Mistake:
     _: KW_ONLY
     ways: tuple[tuple[tuple[str, Any], ...], ...] = ()
     costs: tuple[str, ...] = ()
-    any_other: bool = False
     place: str = field(default="", compare=False)
 
     @classmethod
@@ -145,8 +143,7 @@ class Task:
     `asks` are the parameters as the text writes them, "q, k, mask=None"; those with a default are given by name.
     `module` is a class with the parameters that are asked for, where the answer is a class.
     `example` are inputs and results worked out by hand; `checks` are those that no formula can express; `wrong` maps
-    misconceptions to a change of the solution's text that makes them. `default_finding` is said of a result that no
-    mistake explains. `seconds` is what one call may take.
+    misconceptions to a change of the solution's text that makes them. `seconds` is what one call may take.
     Raises ValueError for a task that asks nothing.
     """
 
@@ -162,7 +159,6 @@ class Task:
     example: tuple[tuple[Given | tuple, Any], ...] = ()
     checks: tuple[Check, ...] = ()
     wrong: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    default_finding: Finding | None = None
     forbids: tuple[str, ...] = ()
     seconds: float | None = None
     minutes: int = 0
@@ -306,8 +302,8 @@ class Task:
                 return costs
         if not _agree(self.ask(probe, given, wanted), actual, case.tolerance):
             return [general(RANDOM)]
-        if other := case.otherwise or self.default_finding:
-            return [other]
+        if case.otherwise:
+            return [case.otherwise]
         if isinstance(wanted, KINDS):
             told = describe(self.asks, given.args, {})
             return [differs(told, bring(self.whom(probe, given).call(*args, **kwargs), wanted), wanted)]

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 
 from course_lib.functional.attention import attention, readable_attention
 from course_lib.functional.positions import sinusoidal_positions
-from course_lib.lessons.lesson_00.exercises import TASKS as LESSON_00
-from course_lib.lessons.lesson_05.exercises import TASKS
+from course_lib.lessons.lesson_00.tasks import TASKS as LESSON_00
+from course_lib.lessons.lesson_05.tasks import TASKS
 from course_lib.tasks import run_checks
 from course_lib.tasks.findings import CUT_OFF, NOT_FINITE, UNEXPLAINED, WRONG_SHAPE, WRONG_TYPE
 from course_lib.tasks.wrong import unproved

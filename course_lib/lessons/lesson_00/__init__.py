@@ -1,10 +1,10 @@
 """Lesson 00, Start here."""
 
 from course_lib.classroom.page import Page
-from course_lib.lessons.lesson_00.exercises import TASKS
 from course_lib.lessons.lesson_00.playground import choose, language
 from course_lib.lessons.lesson_00.questions import BEATS, BETS, QUIZZES
 from course_lib.lessons.lesson_00.results import RESULTS
+from course_lib.lessons.lesson_00.tasks import TASKS
 
 page = Page(
     "00",
