@@ -36,25 +36,26 @@ class Solution:
         return made if isinstance(made, type) else None
 
     def text(self, changes: Changes = ()) -> str:
-        """Its text with these changes. Raises LookupError for a change of a text that is not there, or of nothing."""
+        """Its text with these changes. Raises ValueError for a change of a text that is not there, or of nothing."""
         source = self.source
         for old, new in changes:
             pattern = ".*".join(map(re.escape, old.split("…")))
             changed, count = re.subn(pattern, lambda _, new=new: new, source, flags=re.DOTALL)
             if not count or changed == source:
-                raise LookupError(
-                    f"the solution has no {old!r} to be changed" if not count else f"{old!r} stays as it is"
-                )
+                raise ValueError(f"{old!r} stays as it is" if count else f"the solution has no {old!r} to be changed")
             source = changed
         return source
 
     def changed(self, changes: Changes = ()) -> Callable[..., Any]:
-        """What it defines, after these changes of its text. Raises LookupError as `text`, SyntaxError for no Python."""
+        """What it defines, after these changes of its text. Raises ValueError as `text`, and for no Python."""
         changes = tuple(changes)
         if changes not in self._made:
-            names = NAMES | self.names
-            exec(compile(self.text(changes), "<solution>", "exec"), names)
-            self._made[changes] = names[re.findall(r"^(?:def|class) (\w+)", self.source, re.MULTILINE)[-1]]
+            names, defined = NAMES | self.names, re.findall(r"^(?:def|class) (\w+)", self.source, re.MULTILINE)
+            try:
+                exec(compile(self.text(changes), "<solution>", "exec"), names)
+                self._made[changes] = names[defined[-1]]
+            except (SyntaxError, LookupError) as problem:
+                raise ValueError(f"the solution would not be Python: {problem}") from problem
         return self._made[changes]
 
 
