@@ -79,7 +79,7 @@ def server_command(notebook: Path, *, port: int) -> list[str]:
         sys.executable, "-m", "voila", str(notebook), f"--template={TEMPLATE}", "--no-browser",
         "--Voila.ip=127.0.0.1", f"--Voila.port={port}", "--Voila.port_retries=0", "--Voila.log_level=ERROR",
         "--VoilaConfiguration.show_tracebacks=True",
-        "--VoilaExecutor.allow_errors=True",  # a claim that fails on a busy machine does not stop the lecture
+        "--VoilaExecutor.allow_errors=True",  # a cell that fails does not stop the lecture
         *(f"--VoilaConfiguration.extension_allowlist={name}" for name in OURS),
         "--KernelRestarter.restart_limit=0",  # a new process would know nothing of the lesson's widgets
         *encrypted,
