@@ -10,11 +10,12 @@ pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
 FIRST = """
 from course_lib.data.checkpoints import load_trained
-from course_lib.lessons.lesson_10 import exercises, yours
+from course_lib.lessons.lesson_10 import yours
 from course_lib.lessons.lesson_10.playground import PLAYGROUNDS
+from course_lib.lessons.lesson_10.tasks import TASKS
 
 tuned, reward = load_trained("demonstrated").model, load_trained("kindness").model
-parts = yours.Parts(exercises.token_rewards, exercises.gae, exercises.clipped)
+parts = yours.Parts(*(TASKS[name].reference for name in ("token_rewards", "gae", "clipped")))
 course = yours.improve(tuned, reward, parts, beta=0.1, rounds=1)
 """
 PLAYED = {

@@ -5,7 +5,8 @@ import torch
 
 from course_lib.classroom.widgets.votes import told_apart
 from course_lib.data.checkpoints import load_trained
-from course_lib.lessons.lesson_10 import exercises, playground, taste, yours
+from course_lib.lessons.lesson_10 import playground, taste, yours
+from course_lib.lessons.lesson_10.tasks import TASKS
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def test_the_policy_is_the_best_one_for_its_rewards_and_its_kl_is_right():
     weights = torch.zeros_like(taste.features(()))
     weights[taste.recipes.words().index("good") + 1] = 2.0
     policy = taste.write(texts, weights, beta=0.5)
-    right = exercises.best_policy(torch.full((3,), 1 / 3), torch.tensor([2.0, 0.0, 0.0]), 0.5)
+    right = TASKS["best_policy"].reference(torch.full((3,), 1 / 3), torch.tensor([2.0, 0.0, 0.0]), 0.5)
     torch.testing.assert_close(policy.probabilities, right)
     assert policy.kl == pytest.approx(float((right * (3 * right).log()).sum()), abs=1e-5)
     assert taste.write(texts, torch.zeros_like(weights), beta=0.5).kl == pytest.approx(0, abs=1e-6)
@@ -68,7 +69,7 @@ def test_all_pairs_can_be_compared_and_then_it_says_so(labeller, pairs):
 
 def test_a_nat_has_its_price():
     tuned, reward = load_trained("demonstrated").model, load_trained("kindness").model
-    parts = yours.Parts(exercises.token_rewards, exercises.gae, exercises.clipped)
+    parts = yours.Parts(*(TASKS[name].reference for name in ("token_rewards", "gae", "clipped")))
     course = yours.improve(tuned, reward, parts, beta=0.1, rounds=1)
     paid = yours.paid(tuned, reward, course)
     assert len(paid.words) == len(paid.ratios) == len(paid.values) and paid.words[-1] == "<end>"

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from course_lib.data.checkpoints import load_trained
-from course_lib.lessons.lesson_10 import exercises, recipes, results, yours
+from course_lib.lessons.lesson_10 import recipes, results, yours
+from course_lib.lessons.lesson_10.tasks import TASKS
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def test_the_reward_model_learns_with_the_learners_loss(tuned, monkeypatch):
 
     def loss(chosen, rejected):
         asked.append(chosen.shape)
-        return exercises.pair_loss(chosen, rejected)
+        return TASKS["pair_loss"].reference(chosen, rejected)
 
     reward = yours.learn_reward(tuned, yours.asked(tuned, 20), loss)
     assert asked == [(8,)] * 3 and not reward.training and 0 <= yours.agrees(reward, tuned) <= 1
@@ -27,14 +28,14 @@ def test_the_reward_model_learns_with_the_learners_loss(tuned, monkeypatch):
 def test_ppo_runs_on_the_learners_three_parts_and_measures_on_the_way(tuned):
     called = set()
 
-    def noted(function):
+    def noted(name):
         def called_(*args):
-            called.add(function.__name__)
-            return function(*args)
+            called.add(name)
+            return TASKS[name].reference(*args)
 
         return called_
 
-    parts = yours.Parts(*map(noted, (exercises.token_rewards, exercises.gae, exercises.clipped)))
+    parts = yours.Parts(*map(noted, ("token_rewards", "gae", "clipped")))
     course = yours.improve(tuned, load_trained("kindness").model, parts, beta=0.1, rounds=2)
     assert called == {"token_rewards", "gae", "clipped"} and len(course["points"]) == 2
     before, after = (point["KL"] for point in course["points"])
@@ -49,7 +50,7 @@ def test_dpo_runs_on_the_learners_loss_and_leaves_the_reference_alone(tuned, mon
     seen = []
 
     def loss(*args):
-        seen.append(exercises.direct_loss(*args))
+        seen.append(TASKS["direct_loss"].reference(*args))
         return seen[-1]
 
     policy = yours.directly(tuned, yours.asked(tuned, 20), loss)

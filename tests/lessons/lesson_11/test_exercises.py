@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from course_lib.functional import attention_maps, positions
 from course_lib.layers import patches
-from course_lib.lessons.lesson_11.exercises import TASKS
+from course_lib.lessons.lesson_11.tasks import TASKS
 from course_lib.models.mixer import Mixer, MixerConfig
 from course_lib.models.vit import ViT, ViTConfig
 from course_lib.tasks import Draw

@@ -5,7 +5,7 @@ from course_lib.data.checkpoints import load_trained
 from course_lib.functional.positions import fit_positions
 from course_lib.layers.patches import patchify
 from course_lib.lessons.lesson_11 import official, recipes, yours
-from course_lib.lessons.lesson_11.exercises import TASKS
+from course_lib.lessons.lesson_11.tasks import TASKS
 from course_lib.models.vit import ViT
 
 
