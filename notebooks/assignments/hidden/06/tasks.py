@@ -398,11 +398,13 @@ def beam_search(
     over: str = "set aside",
     turned: bool = False,
     result: str = "words",
+    jitter: Tensor | None = None,
 ) -> tuple[list[int], float]:
     """The words of the largest sum of logarithms / length^penalty that a beam finds, the end included; that score."""
-    table = (log_probs.mT if turned else log_probs).tolist()
+    jitter = torch.zeros(longest, 1, 1) if jitter is None else jitter  # of each step
+    tables = ((log_probs.mT if turned else log_probs) + jitter).tolist()
     running, finished, width = [([start], 0.0)], [], 1 if beams == "one" else num_beams
-    for _ in range(longest):
+    for table in tables:
         found = [
             ([*words, word], total + log_p) for words, total in running for word, log_p in enumerate(table[words[-1]])
         ]
@@ -425,8 +427,20 @@ def beam_search(
 
 
 def chances(draw: Draw, *, penalty: bool = True, ends: float = 0.0) -> tuple[Tensor, int, int, int, float, int]:
-    """How likely each word is behind each other one, and what is asked of the search."""
+    """How likely each word is behind each other one, and what is asked of the search; its result has no equal.
+
+    The same transitions in another order have the same probability: where such texts tie, rounding decides.
+    """
     (V,) = draw.sizes(1, 6, 9)
+    while True:
+        given = _chances(draw, V, penalty=penalty, ends=ends)
+        words = beam_search(*given)[0]
+        longest = given[-1]
+        if all(beam_search(*given, jitter=1e-5 * draw(longest, V, V))[0] == words for _ in range(10)):
+            return given
+
+
+def _chances(draw: Draw, V: int, *, penalty: bool, ends: float) -> tuple[Tensor, int, int, int, float, int]:
     start, end = draw(V).argsort()[:2].tolist()
     scores = 1.5 * draw(V, V)
     scores[:, end] += ends
