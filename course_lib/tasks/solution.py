@@ -4,11 +4,13 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 
 NAMES = {"math": math, "torch": torch, "nn": nn, "F": nn.functional}
+MADE: "WeakKeyDictionary[Solution, dict]" = WeakKeyDictionary()  # not part of a solution: its text says all
 Changes = Sequence[tuple[str, str]]  # old and new texts; … in an old one stands for anything
 
 
@@ -21,7 +23,6 @@ class Solution:
 
     def __init__(self, source: str, names: Mapping[str, Any] | None = None):
         self.source, self.names = source, dict(names or {})
-        self._made: dict[tuple, Any] = {}
 
     def __reduce__(self) -> tuple:
         return Solution, (self.source, self.names)
@@ -48,15 +49,15 @@ class Solution:
 
     def changed(self, changes: Changes = ()) -> Callable[..., Any]:
         """What it defines, after these changes of its text. Raises ValueError as `text`, and for no Python."""
-        changes = tuple(changes)
-        if changes not in self._made:
+        changes, made = tuple(changes), MADE.setdefault(self, {})
+        if changes not in made:
             names, defined = NAMES | self.names, re.findall(r"^(?:def|class) (\w+)", self.source, re.MULTILINE)
             try:
                 exec(compile(self.text(changes), "<solution>", "exec"), names)
-                self._made[changes] = names[defined[-1]]
+                made[changes] = names[defined[-1]]
             except (SyntaxError, LookupError) as problem:
                 raise ValueError(f"the solution would not be Python: {problem}") from problem
-        return self._made[changes]
+        return made[changes]
 
 
 def run(made: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -140,6 +140,7 @@ def test_a_solution_can_be_kept_and_copied_and_uses_the_names_that_it_is_given(r
     x = torch.tensor([0.0])
     for again in (pickle.loads(pickle.dumps(task.reference)), copy.deepcopy(task.reference)):
         assert again(x).tolist() == task.reference(x).tolist() == [1.0]
+        assert vars(again) == vars(task.reference) == {"source": task.solution[1:], "names": {"twice": torch.exp}}
 
 
 def test_a_mistake_that_is_detected_under_another_name_is_told_with_its_place(read):

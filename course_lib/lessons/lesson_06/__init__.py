@@ -1,9 +1,9 @@
 """Lesson 06, The Transformer."""
 
 from course_lib.classroom.page import Page
-from course_lib.lessons.lesson_06.exercises import TASKS
 from course_lib.lessons.lesson_06.playground import PLAYGROUNDS
 from course_lib.lessons.lesson_06.questions import BEATS, BETS, QUIZZES
 from course_lib.lessons.lesson_06.results import RESULTS
+from course_lib.lessons.lesson_06.tasks import TASKS
 
 page = Page("06", beats=BEATS, quizzes=QUIZZES, bets=BETS, results=RESULTS, tasks=TASKS, playgrounds=PLAYGROUNDS)

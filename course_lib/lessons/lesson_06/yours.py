@@ -1,11 +1,14 @@
-"""Lesson 06: a translator that is built of the learner's block and learns by the learner's schedule and loss."""
+"""Lesson 06: a translator built of the learner's block, taught by their schedule and loss, and their beam search."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 from course_lib.classroom.markup import to_html
+from course_lib.generation.protocol import LanguageModel
 from course_lib.lessons.lesson_06.recipes import translator
 from course_lib.lessons.lesson_06.transformer import stream_words
 from course_lib.models.transformer import Transformer
@@ -47,3 +50,37 @@ def train(
 def shows(english: str) -> Callable[[Transformer], str]:
     """What the model makes of one sentence, for the display of a training."""
     return lambda model: to_html(f"{english}\n\n**{' '.join(stream_words(model, english)) or '(nothing yet)'}**")
+
+
+@torch.inference_mode()
+def search(
+    step: Callable[..., Tensor],
+    model: LanguageModel,
+    *,
+    start_id: int,
+    end_id: int,
+    num_beams: int,
+    max_new_tokens: int,
+    penalty: float = 1.0,
+) -> tuple[Tensor, Tensor]:
+    """Beam search for one sentence with a learner's `step`: the words of each beam, (N, T), and its score, best first.
+
+    Unlike the library's, it keeps a beam that has ended in the beam. Padding, behind the end, is 0.
+    """
+    tokens = torch.full((num_beams, 1), start_id)
+    lengths, ended = torch.zeros(num_beams, dtype=torch.long), torch.zeros(num_beams, dtype=torch.bool)
+    totals = torch.full((num_beams,), -math.inf)
+    totals[0] = 0.0  # at first all beams are alike
+    cache = model.new_cache(1 + max_new_tokens)
+    log_probs = model.next_logits(tokens[:1], cache).log_softmax(dim=-1).expand(num_beams, -1)
+    cache.select(torch.zeros(num_beams, dtype=torch.long))
+    for _ in range(max_new_tokens):
+        beam, word = step(totals, lengths, ended, log_probs, penalty).unbind(dim=1)
+        totals = totals[beam] + log_probs[beam, word].masked_fill(ended[beam], 0.0)
+        lengths, tokens = lengths[beam] + ~ended[beam], torch.cat([tokens[beam], word[:, None]], dim=1)
+        ended = ended[beam] | (word == end_id)
+        if ended.all():
+            break
+        cache.select(beam)
+        log_probs = model.next_logits(word[:, None], cache).log_softmax(dim=-1)
+    return tokens[:, 1:], totals / lengths**penalty

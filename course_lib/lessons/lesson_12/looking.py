@@ -14,13 +14,15 @@ from course_lib.functional.cost import count_flops, median_seconds
 from course_lib.functional.images import standardise
 from course_lib.layers.transformer import MultiHeadAttention
 from course_lib.layers.windows import SwinBlock, WindowAttention, window_merge, window_partition
-from course_lib.lessons.lesson_12 import exercises, yours
+from course_lib.lessons.lesson_12 import yours
+from course_lib.lessons.lesson_12.tasks import TASKS
 from course_lib.models.swin import Swin, SwinConfig
 from course_lib.models.vit import ViT, ViTConfig
 from course_lib.training.seeding import seeded
 from course_lib.training.vision import accuracy
 
 Curves = dict[str, list[float]]
+PARTS = {name: TASKS[name].reference for name in ("in_windows", "shift_mask", "position_index", "patch_merging")}
 
 
 @torch.no_grad()
@@ -70,8 +72,12 @@ def offset_maps(attn: WindowAttention) -> Float[Tensor, "heads offsets offsets"]
     return attn.bias_table.detach().T.reshape(-1, side, side).flip(1, 2)  # the table counts query minus key
 
 
+def _with_parts(model: Swin, **other: Callable[..., Tensor]) -> None:
+    yours.with_yours(model, *(PARTS | other).values())
+
+
 def _none_hidden(height: int, width: int, size: int, shift: int) -> Tensor:
-    return torch.ones_like(exercises.shift_mask(height, width, size, shift))
+    return torch.ones_like(PARTS["shift_mask"](height, width, size, shift))
 
 
 def _nothing(model: Swin) -> None:
@@ -79,7 +85,7 @@ def _nothing(model: Swin) -> None:
 
 
 def _no_mask(model: Swin) -> None:
-    yours.with_yours(model, exercises.in_windows, _none_hidden, exercises.position_index, exercises.patch_merging)
+    _with_parts(model, shift_mask=_none_hidden)
 
 
 @torch.no_grad()
@@ -99,8 +105,8 @@ def _no_positions(model: Swin) -> None:
 
 
 def _rows_first(model: Swin) -> None:
-    merging = partial(exercises.patch_merging, joined="m n d")
-    yours.with_yours(model, exercises.in_windows, exercises.shift_mask, exercises.position_index, merging)
+    others = [("left[:, 1::2], right[:, 0::2]", "right[:, 0::2], left[:, 1::2]")]
+    _with_parts(model, patch_merging=PARTS["patch_merging"].changed(others))
 
 
 def _attentions(model: Swin) -> list[WindowAttention]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from course_lib.classroom.results import Result
 from course_lib.data.digits import LabelledImages
 from course_lib.lessons.lesson_12 import crossing, figures, looking
-from course_lib.lessons.lesson_12.exercises import shift_mask
+from course_lib.lessons.lesson_12.tasks import TASKS
 from course_lib.models.swin import Swin
 from course_lib.tasks.claims import above, below
 from course_lib.training.vision import accuracy, predictions
@@ -71,7 +71,7 @@ def mechanism(picture: Float[Tensor, "1 1 S S"], *, bet=None) -> Result:
     size, shift, patches = 4, 2, 8
     pixels = shift * picture.shape[-1] // patches
     came = (torch.arange(patches) >= patches - shift).int()
-    masks = shift_mask(patches, patches, size, shift)
+    masks = TASKS["shift_mask"].reference(patches, patches, size, shift)
     return Result(
         figures.mechanism(
             picture[0, 0], picture[0, 0].roll((-pixels, -pixels), dims=(0, 1)), 2 * came[:, None] + came, masks

@@ -8,7 +8,7 @@ import torch
 
 from course_lib.functional.recurrent import lstm_gates
 from course_lib.lessons.lesson_04 import remember
-from course_lib.lessons.lesson_04.exercises import TASKS
+from course_lib.lessons.lesson_04.tasks import TASKS
 
 ROWS = remember.held_out(12, count=5)
 

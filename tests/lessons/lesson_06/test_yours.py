@@ -3,8 +3,8 @@ from dataclasses import replace
 import torch
 
 from course_lib.lessons.lesson_06 import yours
-from course_lib.lessons.lesson_06.exercises import TASKS
 from course_lib.lessons.lesson_06.recipes import translator
+from course_lib.lessons.lesson_06.tasks import TASKS
 from course_lib.lessons.lesson_06.transformer import Place, stream_words, translate
 from course_lib.training.progress import Silent
 from course_lib.training.translation import encode_pairs, splits

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.functional.language import mask_tokens, mean_pool
-from course_lib.lessons.lesson_07.exercises import TASKS
+from course_lib.lessons.lesson_07.tasks import TASKS
 from course_lib.tasks import Draw
 from course_lib.text.wordpiece import BERT_SPECIALS, WordPiece
 

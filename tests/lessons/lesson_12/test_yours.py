@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course_lib.lessons.lesson_12 import recipes, yours
-from course_lib.lessons.lesson_12.exercises import TASKS
+from course_lib.lessons.lesson_12.tasks import TASKS
 from course_lib.models.swin import Swin, SwinConfig
 
 NAMES = {"in_windows": "in_windows", "mask": "shift_mask", "index": "position_index", "merging": "patch_merging"}

@@ -5,7 +5,7 @@ import torch
 from course_lib.functional.cost import count_flops
 from course_lib.layers.patches import patchify, random_mask
 from course_lib.lessons.lesson_13 import recipes
-from course_lib.lessons.lesson_13.exercises import TASKS
+from course_lib.lessons.lesson_13.tasks import TASKS
 from course_lib.tasks import Draw
 
 SETTINGS = recipes.PretrainingSettings(dim=16, depth=2, num_heads=2, decoder_dim=8, normalised=True)

@@ -6,7 +6,7 @@ import torch
 from course_lib.functional.images import standardise
 from course_lib.layers.patches import random_mask
 from course_lib.lessons.lesson_13 import looking, recipes, yours
-from course_lib.lessons.lesson_13.exercises import TASKS
+from course_lib.lessons.lesson_13.tasks import TASKS
 
 
 @pytest.fixture(scope="module")
