@@ -19,7 +19,7 @@ NAMES = {"math": math, "np": np, "torch": torch, "F": F, "nn": nn}
 
 
 def tasks(lesson):
-    return importlib.import_module(f"course_lib.lessons.lesson_{lesson}.tasks").TASKS
+    return importlib.import_module(f"course_lib.lessons.lesson_{lesson}").page.tasks
 
 
 def told(lesson, task, text):
