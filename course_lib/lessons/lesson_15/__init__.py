@@ -1,10 +1,10 @@
 """Lesson 15: Transformers everywhere."""
 
 from course_lib.classroom.page import Page
-from course_lib.lessons.lesson_15.exercises import TASKS
 from course_lib.lessons.lesson_15.playground import takeover_map
 from course_lib.lessons.lesson_15.questions import BEATS, BETS, QUIZZES
 from course_lib.lessons.lesson_15.results import RESULTS
+from course_lib.lessons.lesson_15.tasks import TASKS
 from course_lib.lessons.lesson_15.walker import walker
 
 PLAYGROUNDS = {"map": takeover_map, "walker": walker}
