@@ -9,8 +9,9 @@ from course_lib.data.tones import Tones
 from course_lib.functional.ctc import collapse, forward_variables
 from course_lib.functional.language import corrupt_spans, random_spans
 from course_lib.functional.linear_attention import LinearState, linear_attention, linear_step
-from course_lib.lessons.lesson_15 import exercises, results, yours
+from course_lib.lessons.lesson_15 import results, yours
 from course_lib.lessons.lesson_15.recipes import control, speech
+from course_lib.lessons.lesson_15.tasks import TASKS
 from course_lib.models.flamingo import flamingo_on
 from course_lib.models.gpt import GPT, GPTConfig
 
@@ -31,7 +32,7 @@ def gpt():
 def test_spans_as_pairs_drop_what_the_library_drops(seed):
     ids, dropped = torch.randint(40, (30,), generator=generator("ids", seed)), random_spans(30)
     ours = corrupt_spans(ids, dropped, first_sentinel=99)
-    mine = exercises.corrupt(ids.tolist(), yours.spans_of(dropped.tolist()), 99)
+    mine = TASKS["corrupt"].reference(ids.tolist(), yours.spans_of(dropped.tolist()), 99)
     assert [*mine] == [each.tolist() for each in ours]
 
 
@@ -52,7 +53,7 @@ def test_a_walker_learns_from_the_returns_that_the_learner_computes():
     settings = yours.WalkerSettings(batch_size=5)
     walks = control.demonstrations(0)
     ours = control.windows_at(walks, settings)(0)
-    mine = control.windows_at(walks, settings, returns_to_go=exercises.to_go)(0)
+    mine = control.windows_at(walks, settings, returns_to_go=TASKS["to_go"].reference)(0)
     wrong = control.windows_at(walks, settings, returns_to_go=lambda rewards: rewards.cumsum(1))(0)
     assert all(torch.equal(ours[name], mine[name]) for name in ours)
     assert not torch.equal(ours["to_go"], wrong["to_go"])
@@ -72,7 +73,7 @@ def test_the_gate_of_a_learner_is_the_gate_of_a_flamingo(gpt):
         layer.alpha_ffn.fill_(-0.3)
     words, picture = torch.randint(20, (2, 5)), torch.randn(2, 3, 6)
     alone = flamingo(words, picture)
-    torch.testing.assert_close(yours.gated_by(flamingo, exercises.gated)(words, picture), alone)
+    torch.testing.assert_close(yours.gated_by(flamingo, TASKS["gated"].reference)(words, picture), alone)
     assert torch.equal(yours.opened(flamingo, 0.0)(words, picture), gpt(words))
     assert torch.equal(yours.opened(flamingo, 1.0)(words, picture), alone)
     assert not torch.equal(yours.opened(flamingo, 0.5)(words, picture), alone)
@@ -80,7 +81,7 @@ def test_the_gate_of_a_learner_is_the_gate_of_a_flamingo(gpt):
 
 def test_a_head_by_steps_is_causal_linear_attention():
     q, k, v = torch.randn(3, 2, 2, 7, 4, dtype=torch.float64)
-    made = yours.by_steps(exercises.linear_step)(q, k, v, causal=True)
+    made = yours.by_steps(TASKS["linear_step"].reference)(q, k, v, causal=True)
     torch.testing.assert_close(made, linear_attention(q, k, v, causal=True))
 
 
@@ -88,11 +89,11 @@ def test_one_step_of_the_learner_is_one_of_the_library():
     (q, k), v = torch.randn(2, 4).abs(), torch.randn(3)
     s, z = torch.rand(4, 3), torch.rand(4)
     output, state = linear_step(q, k, v, LinearState(s, z))
-    torch.testing.assert_close(exercises.linear_step(q, k, v, s, z), (output, state.s, state.z))
+    torch.testing.assert_close(TASKS["linear_step"].reference(q, k, v, s, z), (output, state.s, state.z))
 
 
 def test_reading_step_by_step_changes_no_logits(gpt):
-    at_once, one_by_one = yours.logits_both_ways(gpt, torch.randint(20, (1, 9)), exercises.linear_step)
+    at_once, one_by_one = yours.logits_both_ways(gpt, torch.randint(20, (1, 9)), TASKS["linear_step"].reference)
     torch.testing.assert_close(at_once, one_by_one)
 
 
@@ -101,12 +102,12 @@ def test_one_step_of_the_recursion_is_one_of_the_library():
     states = torch.tensor([[0, 2, 0, 2, 0, 3, 0]])
     alpha = forward_variables(probs.log(), states)[0].exp()
     for t in range(1, 5):
-        torch.testing.assert_close(exercises.forward_step(alpha[t - 1], probs[0, t], states[0]), alpha[t])
+        torch.testing.assert_close(TASKS["forward_step"].reference(alpha[t - 1], probs[0, t], states[0]), alpha[t])
 
 
 def test_returns_to_go_are_those_of_the_mazes():
     rewards = torch.randn(3, 6)
-    torch.testing.assert_close(exercises.to_go(rewards), mazes.returns_to_go(rewards))
+    torch.testing.assert_close(TASKS["to_go"].reference(rewards), mazes.returns_to_go(rewards))
 
 
 def test_linear_attention_pays_from_there_on_and_not_before():
@@ -122,5 +123,5 @@ def test_features_that_are_rounded_to_zero_are_named_since_the_whole_model_would
         s, z = s + torch.outer(k, v), z + k
         return q @ s / (q @ z), s, z
 
-    (finding,) = exercises.LINEAR_STEP.run(naive).findings
+    (finding,) = TASKS["linear_step"].run(naive).findings
     assert finding.misconception == "rounded to zero"
