@@ -4,8 +4,12 @@ import torch
 
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_01 import yours
-from course_lib.lessons.lesson_01.exercises import freeze, parameter_groups, residual_block
 from course_lib.lessons.lesson_01.recipes import transfer as task
+from course_lib.lessons.lesson_01.tasks import TASKS
+
+freeze, parameter_groups, residual_block = (
+    TASKS[name].reference for name in ("freeze", "parameter_groups", "residual_block")
+)
 
 
 def test_a_net_on_the_right_block_computes_what_it_did_and_on_a_wrong_one_does_not():
