@@ -4,6 +4,8 @@ Hidden checks are those of the tasks (see `course_lib.tasks.table`) in `hidden/<
 the judge's side:
 
     ASSIGNMENT = Assignment("05", notebook="attention", title="Attention", tasks=(ADDITIVE, LOCAL, TRAIN))
+
+The right answer to a task is the notebook's solution; `tasks.md` beside it lists the known mistakes.
 """
 
 import functools
@@ -13,18 +15,21 @@ import re
 import sys
 import types
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from course_lib.data.place import CannotStart
 from course_lib.grading.folders import Folders
 from course_lib.grading.stripped import read_notebook, student_version, tags_of
 from course_lib.tasks import Task
 from course_lib.tasks import __file__ as tasks_file
+from course_lib.tasks.markdown import with_mistakes
+from course_lib.tasks.solution import Solution
 
 CHECK_PREFIX = "check-"
 SECONDS = 30.0  # of processor time, for all questions of a task together
-FILE = "tasks.py"
+FILE, TEXTS = "tasks.py", "tasks.md"
 DECIDES_SCORES = ("boxed/*.py", "intake.py", "judge.py", "sandbox.py", "spec.py", "subject.py")
 _GRADE_ID = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -87,11 +92,13 @@ class AssignmentFiles:
     notebook: str
     source_notebook: bytes
     checks: bytes
+    texts: bytes = b""
 
     @functools.cached_property
     def hash(self) -> str:
-        """SHA-256 of the notebook, the checks and the code that decides scores."""
-        parts = (self.name.encode(), self.notebook.encode(), self.source_notebook, self.checks, _code_hash().encode())
+        """SHA-256 of the notebook, the checks, the mistakes and the code that decides scores."""
+        parts = (self.name.encode(), self.notebook.encode(), self.source_notebook, self.checks, self.texts)
+        parts += (_code_hash().encode(),)
         return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
@@ -128,7 +135,14 @@ def read_assignment(folder: Path, name: str) -> AssignmentFiles:
     try:
         checks = (folders.hidden(name) / FILE).read_bytes()
         notebook = folders.source(name) / f"{_run_checks_file(name, checks).notebook}.ipynb"
-        files = AssignmentFiles(name=name, notebook=notebook.stem, source_notebook=notebook.read_bytes(), checks=checks)
+        texts = folders.hidden(name) / TEXTS
+        files = AssignmentFiles(
+            name=name,
+            notebook=notebook.stem,
+            source_notebook=notebook.read_bytes(),
+            checks=checks,
+            texts=texts.read_bytes() if texts.exists() else b"",
+        )
         load(files)
     except OSError as problem:
         raise CannotStart(f"Assignment {name} is not complete: {problem.filename}: {problem.strerror}.") from problem
@@ -164,12 +178,34 @@ def load(files: AssignmentFiles) -> LoadedAssignment:
         missing, extra = (", ".join(sorted(cells)) or "nothing" for cells in (asked - there, there - asked))
         raise ValueError(f"{place} does not fit the tasks in {FILE}. It lacks: {missing}. It has too much: {extra}.")
     return LoadedAssignment(
-        assignment=assignment,
+        assignment=_with_solutions(assignment, cells, files.texts.decode("utf-8")),
         cells=tuple(cells),
         stubs=stubs,
         check_points={task.name: points[check_cell(task.name)] for task in assignment.tasks},
         manual_cells=manual,
     )
+
+
+def _with_solutions(assignment: Assignment, cells: list[Cell], texts: str) -> Assignment:
+    """The assignment whose tasks know the notebook's solutions and their mistakes."""
+    if not texts and all(task.reference or not task.cases for task in assignment.tasks):
+        return assignment
+    names: dict[str, Any] = {"__name__": "__main__"}
+    solutions: dict[str, Solution] = {}
+    for cell in cells:
+        if cell.kind == "solution":
+            solutions[cell.grade_id] = Solution(cell.source, names)
+        try:
+            exec(cell.source, names)
+        except Exception as error:
+            place = f"the cell {cell.grade_id!r} of assignment {assignment.name}"
+            raise ValueError(f"{place} cannot be run: {type(error).__name__}: {error}") from error
+    tasks = [
+        replace(task, reference=solutions[task.name]) if task.cases and not task.reference else task
+        for task in assignment.tasks
+    ]
+    file = f"hidden/{assignment.name}/{TEXTS}"
+    return replace(assignment, tasks=with_mistakes(tasks, texts, solutions, file))
 
 
 def _in_words(cell: str, points: float | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from course_lib.tasks.core import Check, Draw, Report, run_checks
 from course_lib.tasks.findings import Comparison, Finding, Row
-from course_lib.tasks.table import Case, Given, Mistake, Task, gradients, keeps_type, mistakes
+from course_lib.tasks.table import Case, Given, Mistake, Task, gradients, keeps_type
 
 __all__ = [
     "Case",
@@ -17,6 +17,5 @@ __all__ = [
     "Task",
     "gradients",
     "keeps_type",
-    "mistakes",
     "run_checks",
 ]

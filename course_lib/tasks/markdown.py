@@ -43,6 +43,22 @@ def read_tasks(
     return found
 
 
+def with_mistakes(
+    tasks: Sequence[Task], text: str, solutions: Mapping[str, Solution], file: str
+) -> tuple[Task, ...]:
+    """These tasks with the mistakes that a text lists for some of them: changes of their solutions, by task.
+
+    Raises ValueError as `read_tasks` does.
+    """
+    found = {task.name: task for task in tasks}
+    for name, first, body in _split(list(enumerate(text.splitlines(), start=1)), "# ")[1:]:
+        sections = _split(body, "## ")
+        if name not in found or [heading for heading, *_ in sections] != ["", "Mistakes"]:
+            raise ValueError(f"{file}:{first}: {name!r} is no task, or holds something other than ## Mistakes")
+        found[name] = replace(found[name], **_mistakes(sections[1][2], solutions[name], found[name].cases, file))
+    return tuple(found.values())
+
+
 def _facts(name: str, lines: Lines, cases: Sequence[Case], names: Mapping[str, Any], file: str) -> dict[str, Any]:
     (_, _, head), *sections = _split(lines, "## ")
     parts = {heading: body for heading, _, body in sections}
@@ -56,13 +72,10 @@ def _facts(name: str, lines: Lines, cases: Sequence[Case], names: Mapping[str, A
         raise ValueError(f"the task {name!r} has also {wrong[0]!r}, which is no general property")
     solution = Solution(_text(parts["Solution"]).removeprefix("```python").removesuffix("```").strip() + "\n", names)
     module = solution.module  # and so it is seen to be Python
-    told, others = _mistakes(parts.get("Mistakes", []), solution, [case.name for case in cases], file)
-    return {
+    return _mistakes(parts.get("Mistakes", []), solution, cases, file) | {
         "asks": facts["asks"],
         "reference": solution,
         "module": module,
-        "cases": tuple(replace(case, otherwise=others.get(case.name, case.otherwise)) for case in cases),
-        "mistakes": tuple(told),
         "also": tuple(getattr(table, one) for one in also),
         "forbids": forbids,
         "seconds": float(facts["seconds"]) if "seconds" in facts else None,
@@ -74,19 +87,19 @@ def _facts(name: str, lines: Lines, cases: Sequence[Case], names: Mapping[str, A
     }
 
 
-def _mistakes(lines: Lines, solution: Solution, cases: list[str], file: str) -> tuple[list[Mistake], dict]:
-    """The mistakes, and by the names of cases what is said of any other result."""
-    found, others = [], {}
+def _mistakes(lines: Lines, solution: Solution, cases: Sequence[Case], file: str) -> dict[str, Any]:
+    """The mistakes, and the cases with what is said of any other result."""
+    found, others, known = [], {}, [case.name for case in cases]
     for name, first, body in _split(lines, "### ")[1:]:
         ways, named, said = [], {"costs": (), "any other result of": ()}, []
         for number, line in body:
             key, _, value = line.removeprefix("- ").partition(": ")
             try:
                 if line == "- any other result":
-                    named["any other result of"] = tuple(cases)
+                    named["any other result of"] = tuple(known)
                 elif line.startswith("- ") and key in named:
                     named[key] = tuple(value.split("; "))
-                    if unknown := set(named[key]) - set(cases):
+                    if unknown := set(named[key]) - set(known):
                         raise ValueError(f"no case is called {unknown.pop()!r}")
                 elif line.startswith("- "):
                     ways.append(tuple(CHANGE.findall(line.replace("⏎", "\n"))))
@@ -100,7 +113,8 @@ def _mistakes(lines: Lines, solution: Solution, cases: list[str], file: str) -> 
         says, _, hint = " ".join(_text(said).split()).partition("> ")
         found.append(Mistake(name, says.strip(), hint, ways=tuple(ways), costs=named["costs"], place=f"{file}:{first}"))
         others |= dict.fromkeys(named["any other result of"], found[-1].finding)
-    return found, others
+    cases = [replace(case, otherwise=others.get(case.name, case.otherwise)) for case in cases]
+    return {"cases": tuple(cases), "mistakes": tuple(found)}
 
 
 def _split(lines: Lines, mark: str) -> list[tuple[str, int, Lines]]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -11,7 +11,7 @@ from torch import nn
 
 NAMES = {"math": math, "torch": torch, "nn": nn, "F": nn.functional}
 MADE: "WeakKeyDictionary[Solution, dict]" = WeakKeyDictionary()  # not part of a solution: its text says all
-Changes = Sequence[tuple[str, str]]  # old and new texts; … in an old one stands for anything
+Changes = tuple[tuple[str, str], ...]  # old and new texts; … in an old one stands for anything
 
 
 class Solution:
@@ -49,7 +49,7 @@ class Solution:
 
     def changed(self, changes: Changes = ()) -> Callable[..., Any]:
         """What it defines, after these changes of its text. Raises ValueError as `text`, and for no Python."""
-        changes, made = tuple(changes), MADE.setdefault(self, {})
+        made = MADE.setdefault(self, {})
         if changes not in made:
             names, defined = NAMES | self.names, re.findall(r"^(?:def|class) (\w+)", self.source, re.MULTILINE)
             try:

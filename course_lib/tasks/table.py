@@ -1,15 +1,12 @@
 """One table for a task: from it come the check of an exercise, the checks of an assignment, the findings and the proof.
 
-A task's `reference` is the right function with a knob for each part that can go wrong; a `Mistake` turns knobs. What a
-learner's function returns is compared with the reference on fresh numbers of drawn sizes, then with each mistake and
-each pair of mistakes.
+A task's `reference` is its solution; a `Mistake` is a change of the solution's text. What a learner's function returns
+is compared with the reference on fresh numbers of drawn sizes, then with each mistake and each pair of mistakes.
 """
 
-import ast
 import inspect
 import itertools
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
@@ -35,7 +32,7 @@ from course_lib.tasks.findings import (
     unexplained,
 )
 from course_lib.tasks.slips import describe, forbidden_names
-from course_lib.tasks.solution import Solution, run
+from course_lib.tasks.solution import Changes, Solution, run
 from course_lib.tasks.values import KINDS, as_tensor, bring, differs, row_of, written
 
 DRAWS = 3  # of each case
@@ -46,54 +43,22 @@ SAME = 6  # where all sizes are one
 class Mistake:
     """A way to go wrong: its name, what it does, a hint, and the changes of the solution's text that make it.
 
-    `ways` are several of them: each a tuple of changes, (old, new); of a reference with knobs, (knob, value). It costs
-    points in the cases that `costs` names, in all if it names none. `place` is where it is written.
+    `ways` are several of them, each a tuple of changes, (old, new). It costs points in the cases that `costs` names, in
+    all if it names none. Without words, `says`, it is told by a check of its own or a general one. `place` is where it
+    is written.
     """
 
     name: str
     says: str
     hint: str
     _: KW_ONLY
-    ways: tuple[tuple[tuple[str, Any], ...], ...] = ()
+    ways: tuple[Changes, ...] = ()
     costs: tuple[str, ...] = ()
     place: str = field(default="", compare=False)
-
-    @classmethod
-    def of_knobs(cls, name: str, says: str, hint: str, **knobs: Any) -> "Mistake":
-        """That turns knobs of a reference: a value in a list stands for several ways to make the same mistake."""
-        values = [value if isinstance(value, list) else [value] for value in knobs.values()]
-        ways = tuple(tuple(zip(knobs, picked, strict=True)) for picked in itertools.product(*values))
-        return cls(name, says, hint, ways=ways)
 
     @property
     def finding(self) -> Finding:
         return Finding(self.name, self.says, self.hint)
-
-
-def mistakes(table: str) -> tuple[Mistake, ...]:
-    """Mistakes from a table in text: a line with name and knobs, below it what it does, and after > a hint.
-
-    missing scale: scale=none
-        The dot products go into the softmax as they are.
-        > Divide by the root of the width, as in the formula.
-
-    Several values of a knob are parted by |, several knobs by ;.
-    """
-    found = []
-    for name, knobs, body in re.findall(r"^(\S.*?):(?: (.+))?\n((?:[ ]+.+\n)+)", table, re.MULTILINE):
-        says, _, hint = " ".join(body.split()).partition(" > ")
-        pairs = (knob.split("=", 1) for knob in knobs.split("; ") if knob)
-        found.append(
-            Mistake.of_knobs(name, says, hint, **{knob: [*map(_value, text.split(" | "))] for knob, text in pairs})
-        )
-    return tuple(found)
-
-
-def _value(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
 
 
 @dataclass(frozen=True)
@@ -109,21 +74,17 @@ class Given:
 class Case:
     """One thing that is asked, in words that a learner reads, and how its inputs are drawn.
 
-    A mistake in a knob that is not among `knobs` costs in another case, not in this one, if there are any. `otherwise`
-    is said of a result that no mistake explains.
+    `otherwise` is said of a result that no mistake explains.
     """
 
     name: str
     inputs: Callable[[Draw], Given | tuple]
     points: float = 0.0
-    knobs: tuple[str, ...] = ()
     tolerance: float = 1e-4
     otherwise: Finding | None = None
 
     def counts(self, mistake: Mistake) -> bool:
         """Whether this is the case in which the mistake costs points."""
-        if self.knobs:
-            return any(knob in self.knobs for way in mistake.ways for knob, _ in way)
         return not mistake.costs or self.name in mistake.costs
 
 
@@ -142,9 +103,8 @@ class Task:
 
     `asks` are the parameters as the text writes them, "q, k, mask=None"; those with a default are given by name.
     `module` is a class with the parameters that are asked for, where the answer is a class.
-    `example` are inputs and results worked out by hand; `checks` are those that no formula can express; `wrong` maps
-    misconceptions to a change of the solution's text that makes them. `seconds` is what one call may take.
-    Raises ValueError for a task that asks nothing.
+    `example` are inputs and results worked out by hand; `checks` are those that no formula can express. `seconds` is
+    what one call may take. Raises ValueError for a task that asks nothing.
     """
 
     name: str
@@ -158,7 +118,6 @@ class Task:
     also: tuple[Also, ...] = ()
     example: tuple[tuple[Given | tuple, Any], ...] = ()
     checks: tuple[Check, ...] = ()
-    wrong: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     forbids: tuple[str, ...] = ()
     seconds: float | None = None
     minutes: int = 0
@@ -170,8 +129,6 @@ class Task:
     def __post_init__(self) -> None:
         if not self.all_checks:
             raise ValueError(f"task {self.name!r} asks nothing: give cases, checks or an example")
-        if self.cases and self.reference is None:
-            raise ValueError(f"task {self.name!r} has cases, but no reference to compare with")
 
     @cached_property
     def all_checks(self) -> tuple[Check, ...]:
@@ -242,13 +199,13 @@ class Task:
             drawn, draw.single = not draw.single, False
         return given if drawn and bool(right.isfinite().all()) else None
 
-    def right(self, given: Given, way: Sequence[tuple[str, Any]] = ()) -> Any:
+    def right(self, given: Given, way: Changes = ()) -> Any:
         """What the reference gives, or what a mistake gives that is made in this way."""
         made = (given.build, given.parameters) if given.build else ()
-        if isinstance(self.reference, Solution):
-            result = run(self.reference.changed(way), *made, *given.args)
-            return float(result) if type(result) is int else result  # 3.0 is as right as 3, and 3.5 is compared with it
-        return self.reference(*made, *given.args, **dict(way))
+        if not isinstance(self.reference, Solution):
+            return self.reference(*made, *given.args)
+        result = run(self.reference.changed(way), *made, *given.args)
+        return float(result) if type(result) is int else result  # 3.0 is as right as 3, and 3.5 is compared with it
 
     def split(self, args: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Arguments by place and by name: those that have a default in `asks` are given by name."""
@@ -324,16 +281,16 @@ class Task:
             return None
         return found
 
-    def _is_made(self, actual: Tensor, given: Given, way: Sequence[tuple[str, Any]], tolerance: float) -> bool:
+    def _is_made(self, actual: Tensor, given: Given, way: Changes, tolerance: float) -> bool:
         try:
             return _agree(actual, _as_tensor(self.right(given, way)), tolerance)
         except Exception:  # this mistake cannot be made with tensors of these shapes, or not beside the other one
             return False
 
     @cached_property
-    def ways(self) -> list[tuple[list[Mistake], tuple[tuple[str, Any], ...]]]:
+    def ways(self) -> list[tuple[list[Mistake], Changes]]:
         """Each mistake in each of its ways, then each pair that changes different parts."""
-        single = [([mistake], way) for mistake in self.mistakes for way in mistake.ways]
+        single = [([mistake], way) for mistake in self.mistakes if mistake.says for way in mistake.ways]
         pairs = [
             ([*first] if first == second else [*first, *second], (*one, *two))
             for (first, one), (second, two) in itertools.combinations(single, 2)

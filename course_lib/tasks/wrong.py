@@ -1,14 +1,13 @@
 """Answers made of a task's table: its mistakes, changes of the reference's text, right ones in other styles."""
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from course_lib.tasks import Case, Draw, Task, gradients, keeps_type, run_checks
 from course_lib.tasks.findings import CHANGES_INPUT, CUT_OFF, NUMBER_TYPE, RANDOM
-from course_lib.tasks.solution import Solution
+from course_lib.tasks.solution import Changes, Solution
 from course_lib.tasks.values import KINDS
 
 FUNCTION = """
@@ -96,12 +95,11 @@ class WrongAnswer:
 
 
 def wrong_answers(table: Task, source: str) -> Iterator[WrongAnswer]:
-    """Wrong answers, made from the reference's text. Raises ValueError for a change of a text that is not there."""
-    for misconception, (old, new) in table.wrong.items():
-        if old not in source:
-            raise ValueError(f"the reference of task {table.name!r} has no {old!r} to be changed")
-        name = f"{old.strip()} → {new.strip()}"
-        yield WrongAnswer(name=name, text=source.replace(old, new), says=misconception)
+    """Wrong answers, made from the solution's text: mistakes that no formula names, and what is never right."""
+    for mistake in table.mistakes:
+        for way in mistake.ways if not (mistake.says and table.cases) else ():
+            name = ", ".join(f"{old.strip()} → {new.strip()}" for old, new in way)
+            yield WrongAnswer(name=name, text=Solution(source).text(way), says=mistake.name)
     if not table.cases:
         return
     wrap = (FUNCTION if table.module is None else CLASS).format
@@ -185,13 +183,12 @@ def _frozen(table: Task, build: list[str], argument: str) -> Callable[..., Any]:
     return Frozen
 
 
-def made_by(table: Task, way: Sequence[tuple[str, Any]] = (), **knobs: Any) -> Callable[..., Any]:
+def made_by(table: Task, way: Changes = ()) -> Callable[..., Any]:
     """The reference with a mistake made in this way, as an answer to the task: a function, or a class of modules."""
     if isinstance(table.reference, Solution):
         return table.reference.changed(way)
-    knobs |= dict(way)
     if table.module is None:
-        return partial(table.reference, **knobs)
+        return table.reference
 
     class Made(table.module):
         def __init__(self, *build: Any):
@@ -199,7 +196,7 @@ def made_by(table: Task, way: Sequence[tuple[str, Any]] = (), **knobs: Any) -> C
             self.build = build
 
         def forward(self, *args: Any, **kwargs: Any) -> Any:
-            return table.reference(self.build, dict(self.named_parameters()), *args, **kwargs, **knobs)
+            return table.reference(self.build, dict(self.named_parameters()), *args, **kwargs)
 
     return Made
 
@@ -208,8 +205,8 @@ def unproved(table: Task) -> Iterator[str]:
     """What a table's own mistakes leave unproved: one that loses nothing, or is not told its name."""
     if table.reference and (told := run_checks(made_by(table), table.all_checks, asks=table.asks).misconceptions):
         yield f"{table.name}: the table's own reference is told {told}"
-    for mistake in table.mistakes:
-        for way in mistake.ways:
+    for mistake in table.mistakes if table.cases else ():
+        for way in mistake.ways if mistake.says else ():
             told = run_checks(made_by(table, way), table.all_checks, asks=table.asks).misconceptions
             if mistake.name not in told:
                 place = f"{mistake.place}: " if mistake.place else ""

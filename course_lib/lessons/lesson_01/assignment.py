@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from course_lib.data.signs import Script
-from course_lib.tasks import Check, Draw, Finding, Task, keeps_type, mistakes
+from course_lib.tasks import Check, Draw, Finding, Task, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -20,17 +20,21 @@ def pictures(script: Script, draw: Draw, count: int, *, new: bool) -> tuple[Tens
     return script.pictures(labels + (KNOWN if new else 0), draw.generator), labels
 
 
-NEIGHBOURS, NOT_LEARNED, ALONE = mistakes(r"""
-answers depend on the other pictures:
-    What your network says of a picture changes with the others of its batch.
-    > A BatchNorm in training mode uses the batch. Return the network in evaluation mode: `model.eval()`.
-not learned:
-    New pictures of the new signs are named hardly better than by a guess.
-    > Does the loss fall? Did the trunk learn the ten known signs first?
-no gain from the known signs:
-    The new signs are named about as well as by a network that has seen nothing else.
-    > Keep the trunk that learned the ten known signs, and give it a new head. Too high a rate wipes it out.
-""")
+NEIGHBOURS = Finding(
+    "answers depend on the other pictures",
+    "What your network says of a picture changes with the others of its batch.",
+    "A BatchNorm in training mode uses the batch. Return the network in evaluation mode: `model.eval()`.",
+)
+NOT_LEARNED = Finding(
+    "not learned",
+    "New pictures of the new signs are named hardly better than by a guess.",
+    "Does the loss fall? Did the trunk learn the ten known signs first?",
+)
+ALONE = Finding(
+    "no gain from the known signs",
+    "The new signs are named about as well as by a network that has seen nothing else.",
+    "Keep the trunk that learned the ten known signs, and give it a new head. Too high a rate wipes it out.",
+)
 
 
 def right(model: ModuleProbe, pixels: Tensor, labels: Tensor) -> float:
@@ -40,7 +44,7 @@ def right(model: ModuleProbe, pixels: Tensor, labels: Tensor) -> float:
     if not torch.allclose(found, model.tensor(pixels, shape=shape), atol=1e-3, rtol=1e-3):
         raise Fault(general(RANDOM))
     if not torch.allclose(found[:5], model.tensor(pixels[:5], shape=(5, NEW)), atol=1e-3, rtol=1e-3):
-        raise Fault(NEIGHBOURS.finding)
+        raise Fault(NEIGHBOURS)
     return (found.argmax(dim=1) == labels).float().mean().item()
 
 
@@ -57,10 +61,10 @@ def names(name: str, points: float, *, above: float) -> Check:
     def run(probe: Probe) -> list[Finding]:
         model, script = probe.once("trained", trained)
         share = right(model, *pictures(script, probe.draw, 500, new=True))
-        return [] if share > above else [(NOT_LEARNED if share < 0.35 else ALONE).finding]
+        return [] if share > above else [(NOT_LEARNED if share < 0.35 else ALONE)]
 
     told = (NEIGHBOURS, NOT_LEARNED, ALONE)
-    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
 
 # the examples -----------------------------------------------------------------------------------------------

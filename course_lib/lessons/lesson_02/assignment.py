@@ -5,27 +5,33 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_lib.data.signs import Script
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 KINDS, FEW = 10, 5  # signs; labelled pictures of each, when the grader asks
 
-NEIGHBOURS, COLLAPSED, NOT_LEARNED, MORE = mistakes(r"""
-features depend on the other pictures:
-    What your encoder says of a picture changes with the others of its batch.
-    > A BatchNorm in training mode uses the batch. Return the network in evaluation mode: `model.eval()`.
-all pictures at one point:
-    The features of different pictures point the same way.
-    > Something must push pictures apart: negatives, in the sum below the line.
-not learned:
-    Signs are named hardly better than by an encoder with random weights.
-    > Does the loss fall? Do the two views differ in *where* the sign lies?
-the views differ in too little:
-    Signs are named better than by random weights, but not well.
-    > Which changes leave a sign what it is? It lies anywhere, in any ink. Move it further, or train longer.
-""")
+NEIGHBOURS = Finding(
+    "features depend on the other pictures",
+    "What your encoder says of a picture changes with the others of its batch.",
+    "A BatchNorm in training mode uses the batch. Return the network in evaluation mode: `model.eval()`.",
+)
+COLLAPSED = Finding(
+    "all pictures at one point",
+    "The features of different pictures point the same way.",
+    "Something must push pictures apart: negatives, in the sum below the line.",
+)
+NOT_LEARNED = Finding(
+    "not learned",
+    "Signs are named hardly better than by an encoder with random weights.",
+    "Does the loss fall? Do the two views differ in *where* the sign lies?",
+)
+MORE = Finding(
+    "the views differ in too little",
+    "Signs are named better than by random weights, but not well.",
+    "Which changes leave a sign what it is? It lies anywhere, in any ink. Move it further, or train longer.",
+)
 
 
 def some(script: Script, draw: Draw, count: int) -> tuple[Tensor, Tensor]:
@@ -43,10 +49,10 @@ def features(model: ModuleProbe, pixels: Tensor) -> Tensor:
     if not torch.allclose(found, model.tensor(pixels, shape=shape), atol=1e-3, rtol=1e-3):
         raise Fault(general(RANDOM))
     if not torch.allclose(found[:5], model.tensor(pixels[:5], shape=(5, shape[1])), atol=1e-3, rtol=1e-3):
-        raise Fault(NEIGHBOURS.finding)
+        raise Fault(NEIGHBOURS)
     directions = F.normalize(found, dim=1)
     if (directions @ directions.T).mean() > 0.9995:
-        raise Fault(COLLAPSED.finding)
+        raise Fault(COLLAPSED)
     return directions
 
 
@@ -74,10 +80,10 @@ def names(name: str, points: float, *, above: float) -> Check:
     def run(probe: Probe) -> list[Finding]:
         model, script = probe.once("trained", trained)
         share = named(model, *examples(script, probe.draw))
-        return [] if share > above else [(NOT_LEARNED if share < 0.3 else MORE).finding]
+        return [] if share > above else [(NOT_LEARNED if share < 0.3 else MORE)]
 
     told = (NEIGHBOURS, COLLAPSED, NOT_LEARNED, MORE)
-    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
 
 # the examples -----------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -29,20 +29,26 @@ class Languages:
         return torch.stack(letters, dim=1), spoken
 
 
-READS_AHEAD, NOT_LEARNED, BY_HEART, ONE_LENGTH = mistakes(r"""
-reads ahead:
-    What your model says after some letters changes with the letters that follow.
-    > A reading from left to right knows what came, and nothing of what comes: no second reading from the end.
-not learned:
-    New words are told apart worse than asked for.
-    > Does the loss fall from step to step? Ask for an answer after every letter, and take more steps.
-learned by heart:
-    The words of the training are told apart, new ones of the same languages are not.
-    > Use all of the words: other ones in each step.
-only the length of the training:
-    Words of the length that it has seen are told apart, longer ones are not.
-    > The same step for every letter, however many there are.
-""")
+READS_AHEAD = Finding(
+    "reads ahead",
+    "What your model says after some letters changes with the letters that follow.",
+    "A reading from left to right knows what came, and nothing of what comes: no second reading from the end.",
+)
+NOT_LEARNED = Finding(
+    "not learned",
+    "New words are told apart worse than asked for.",
+    "Does the loss fall from step to step? Ask for an answer after every letter, and take more steps.",
+)
+BY_HEART = Finding(
+    "learned by heart",
+    "The words of the training are told apart, new ones of the same languages are not.",
+    "Use all of the words: other ones in each step.",
+)
+ONE_LENGTH = Finding(
+    "only the length of the training",
+    "Words of the length that it has seen are told apart, longer ones are not.",
+    "The same step for every letter, however many there are.",
+)
 
 
 def right(model: ModuleProbe, words: Tensor, spoken: Tensor, after: int) -> float:
@@ -54,7 +60,7 @@ def right(model: ModuleProbe, words: Tensor, spoken: Tensor, after: int) -> floa
     seen = min(after, words.shape[1] // 2)
     others = torch.cat([words[:, :seen], (words[:, seen:] + 1) % LETTERS], dim=1)
     if not torch.allclose(found[:, :seen], model.tensor(others, shape=shape)[:, :seen], atol=1e-3, rtol=1e-3):
-        raise Fault(READS_AHEAD.finding)
+        raise Fault(READS_AHEAD)
     return (found[:, after - 1].argmax(dim=1) == spoken).float().mean().item()
 
 
@@ -73,12 +79,12 @@ def tells(name: str, points: float, *, above: float, after: int, length: int = L
         if right(model, *languages.words(probe.draw, 1_000, length), after) > above:
             return []
         if length != LENGTH and right(model, *languages.words(probe.draw, 1_000), LENGTH) > 0.9:
-            return [ONE_LENGTH.finding]
+            return [ONE_LENGTH]
         by_heart = max(right(model, *(part[some] for part in seen), LENGTH) for some in (slice(8), slice(-8, None)))
-        return [(BY_HEART if by_heart == 1 else NOT_LEARNED).finding]
+        return [(BY_HEART if by_heart == 1 else NOT_LEARNED)]
 
     told = (READS_AHEAD, NOT_LEARNED, BY_HEART, ONE_LENGTH)
-    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
 
 # the examples -----------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -22,17 +22,21 @@ def messages(draw: Draw, count: int, length: int = LENGTH) -> tuple[Tensor, Tens
     return rows, rows[number, place + 1]
 
 
-NOT_LEARNED, BY_HEART, ONE_LENGTH = mistakes(r"""
-not learned:
-    New rows are answered hardly better than by a guess.
-    > Does the loss fall? With the forget gates' biases where torch leaves them, the letter is lost on the way.
-learned by heart:
-    The rows of the training are answered right, new ones are not.
-    > Use all of the rows: other ones in each step.
-only the length of the training:
-    Rows of the length that it has seen are answered, longer ones are not.
-    > Answer from the state behind the *last* letter, wherever that stands.
-""")
+NOT_LEARNED = Finding(
+    "not learned",
+    "New rows are answered hardly better than by a guess.",
+    "Does the loss fall? With the forget gates' biases where torch leaves them, the letter is lost on the way.",
+)
+BY_HEART = Finding(
+    "learned by heart",
+    "The rows of the training are answered right, new ones are not.",
+    "Use all of the rows: other ones in each step.",
+)
+ONE_LENGTH = Finding(
+    "only the length of the training",
+    "Rows of the length that it has seen are answered, longer ones are not.",
+    "Answer from the state behind the *last* letter, wherever that stands.",
+)
 
 
 def right(model: ModuleProbe, rows: Tensor, answers: Tensor) -> float:
@@ -58,12 +62,12 @@ def recalls(name: str, points: float, *, above: float, length: int = LENGTH) -> 
         if right(model, *messages(probe.draw, 500, length)) > above:
             return []
         if right(model, *messages(probe.draw, 500)) > 0.9:
-            return [ONE_LENGTH.finding]
+            return [ONE_LENGTH]
         by_heart = max(right(model, *(part[some] for part in seen)) for some in (slice(8), slice(-8, None)))
-        return [(BY_HEART if by_heart == 1 else NOT_LEARNED).finding]
+        return [(BY_HEART if by_heart == 1 else NOT_LEARNED)]
 
     told = (NOT_LEARNED, BY_HEART, ONE_LENGTH)
-    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
 
 # the examples -----------------------------------------------------------------------------------------------

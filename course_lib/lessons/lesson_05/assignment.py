@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from course_lib.layers.transformer import MultiHeadAttention
-from course_lib.tasks import Check, Draw, Finding, Given, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Draw, Finding, Given, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import Fault
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -24,20 +24,26 @@ def dictionaries(draw: Draw, count: int, entries: int = 5, code: Tensor | None =
     return torch.cat([head, torch.stack([keys, values], dim=2)], dim=1), values.gather(1, asked)[:, 0]
 
 
-NOT_LEARNED, BY_HEART, ONE_LENGTH, BUILT_IN = mistakes(r"""
-answers without looking:
-    Even the examples of the training are answered about as well as by picking one of the values blindly.
-    > Does the loss fall from step to step? Compare the question with the keys, and only then read the values.
-learned by heart:
-    The examples of the training are answered much better than new ones.
-    > Let each entry be treated by the same maps, and let a product of question and key decide which value counts.
-only dictionaries of one length:
-    Dictionaries of the length of the training are answered well, longer ones are not.
-    > Nothing in the module may depend on the number of entries or on their places.
-rule not learned from the data:
-    When the questions are in a secret code, the answers are wrong.
-    > Give the question a table of vectors of its own, so that training finds out which question belongs to which key.
-""")
+NOT_LEARNED = Finding(
+    "answers without looking",
+    "Even the examples of the training are answered about as well as by picking one of the values blindly.",
+    "Does the loss fall from step to step? Compare the question with the keys, and only then read the values.",
+)
+BY_HEART = Finding(
+    "learned by heart",
+    "The examples of the training are answered much better than new ones.",
+    "Let each entry be treated by the same maps, and let a product of question and key decide which value counts.",
+)
+ONE_LENGTH = Finding(
+    "only dictionaries of one length",
+    "Dictionaries of the length of the training are answered well, longer ones are not.",
+    "Nothing in the module may depend on the number of entries or on their places.",
+)
+BUILT_IN = Finding(
+    "rule not learned from the data",
+    "When the questions are in a secret code, the answers are wrong.",
+    "Give the question a table of vectors of its own, so that training finds out which question belongs to which key.",
+)
 
 
 def answers(name: str, points: float, *, level: float, entries: int = 5, coded: bool = True) -> Check:
@@ -65,12 +71,12 @@ def answers(name: str, points: float, *, level: float, entries: int = 5, coded: 
         if new >= level:
             return []
         if entries != 5 and right(model, *dictionaries(probe.draw, 500, code=code)) >= level:
-            return [ONE_LENGTH.finding]
+            return [ONE_LENGTH]
         known = right(model, *examples)
-        return [(BY_HEART if known > new + 0.2 else BUILT_IN if coded else NOT_LEARNED).finding]
+        return [(BY_HEART if known > new + 0.2 else BUILT_IN if coded else NOT_LEARNED)]
 
     told = (NOT_LEARNED, BY_HEART, ONE_LENGTH, BUILT_IN)
-    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
 
 BOTH = (keeps_type, gradients)

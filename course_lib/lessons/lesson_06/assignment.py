@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.layers.transformer import MultiHeadAttention
-from course_lib.tasks import Check, Draw, Finding, Given, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Draw, Finding, Given, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe, is_real
 from course_lib.tasks.findings import RANDOM, WRONG_TYPE, Fault, general
+from course_lib.tasks.solution import Changes, run
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 from course_lib.tasks.values import bring, row_of
 
@@ -67,8 +68,8 @@ def _cached(part: Tensor, right: Tensor) -> str:
 class InPieces(Task):
     """A task whose module reads in pieces: its inputs are x, the context, and the lengths of the pieces."""
 
-    def right(self, given: Given, **knobs: Any) -> tuple[Tensor, ...]:
-        return read(partial(self.reference, given.build, given.parameters, **knobs), *given.args)
+    def right(self, given: Given, way: Changes = ()) -> tuple[Tensor, ...]:
+        return read(partial(run, self.reference.changed(way), given.build, given.parameters), *given.args)
 
     def ask(self, probe: Probe, given: Given, wanted: Any) -> Tensor:
         output, *cache = read(self.whom(probe, given).call, *given.args)
@@ -127,29 +128,41 @@ def backwards(draw: Draw, count: int, rule: tuple[Tensor, Tensor], length: int =
     return sources, code[sources.flip(1)[:, order[:length]]]
 
 
-NOT_LEARNED, BY_HEART, AHEAD, COPIES, NO_PLACES, ONE_LENGTH, BUILT_IN = mistakes(r"""
-not learned:
-    Even the examples of the training are not written as they should be.
-    > Does the loss fall from step to step? Look at what your model writes after the training.
-learned by heart:
-    The examples of the training are written much better than new ones.
-    > Each symbol must be treated by the same maps wherever it stands; let attention find the place.
-looks ahead:
-    What your model says at a place changes when later symbols change. In writing they are not there yet.
-    > Hide the later places of what is written, in every layer: a causal mask.
-says again what it has just read:
-    The score at a place belongs to the symbol that stands there, which the model is given, not to the next one.
-    > In training the model is given the start symbol and the targets without their last: shifted by one.
-knows the symbols, not their places:
-    What is written are symbols that should be written, but in another order.
-    > Attention alone does not know where a symbol stands: add positions, to the source and to what is written.
-only sequences of one length:
-    Sequences of the length of the training are written backwards, shorter ones are not.
-    > The first symbol to be written stands at the end of the source: count the source's positions from its end.
-rule not learned from the data:
-    When the targets are in a secret code and a secret order, what is written is wrong.
-    > Nothing of the rule belongs into your code: the training is to find out what is written for which symbol.
-""")
+NOT_LEARNED = Finding(
+    "not learned",
+    "Even the examples of the training are not written as they should be.",
+    "Does the loss fall from step to step? Look at what your model writes after the training.",
+)
+BY_HEART = Finding(
+    "learned by heart",
+    "The examples of the training are written much better than new ones.",
+    "Each symbol must be treated by the same maps wherever it stands; let attention find the place.",
+)
+AHEAD = Finding(
+    "looks ahead",
+    "What your model says at a place changes when later symbols change. In writing they are not there yet.",
+    "Hide the later places of what is written, in every layer: a causal mask.",
+)
+COPIES = Finding(
+    "says again what it has just read",
+    "The score at a place belongs to the symbol that stands there, which the model is given, not to the next one.",
+    "In training the model is given the start symbol and the targets without their last: shifted by one.",
+)
+NO_PLACES = Finding(
+    "knows the symbols, not their places",
+    "What is written are symbols that should be written, but in another order.",
+    "Attention alone does not know where a symbol stands: add positions, to the source and to what is written.",
+)
+ONE_LENGTH = Finding(
+    "only sequences of one length",
+    "Sequences of the length of the training are written backwards, shorter ones are not.",
+    "The first symbol to be written stands at the end of the source: count the source's positions from its end.",
+)
+BUILT_IN = Finding(
+    "rule not learned from the data",
+    "When the targets are in a secret code and a secret order, what is written is wrong.",
+    "Nothing of the rule belongs into your code: the training is to find out what is written for which symbol.",
+)
 
 
 def said(model: ModuleProbe, sources: Tensor, written: Tensor) -> Tensor:
@@ -197,7 +210,7 @@ def reverses(name: str, points: float, *, shorter: bool = False, coded: bool = T
         model, rule, examples = probe.once(f"trained, coded: {coded}", trained)
         new, other = backwards(probe.draw, 200, rule), probe.integers(0, SYMBOLS, 200, LENGTH)
         if ahead and sees_ahead(model, *new, other):
-            return [AHEAD.finding]
+            return [AHEAD]
         right = share(model, *new)
         if shorter and right >= 0.95:
             length = 5 + probe.integers(0, 3, 1).item()
@@ -205,27 +218,27 @@ def reverses(name: str, points: float, *, shorter: bool = False, coded: bool = T
                 right = share(model, *backwards(probe.draw, 200, rule, length))
             except Fault:  # a table of positions that no other length fits
                 right = 0.0
-            return [] if right >= 0.95 else [ONE_LENGTH.finding]
+            return [] if right >= 0.95 else [ONE_LENGTH]
         return [] if right >= 0.95 else [why(model, rule, new, examples, other)]
 
     def why(model: ModuleProbe, rule: tuple, new: tuple, examples: tuple, other: Tensor) -> Finding:
         sources, targets = new
         backwards_only = (sources.flip(1), rule[0][sources.flip(1)])
         if coded and any(share(model, sources, plain) > 0.5 for plain in backwards_only):
-            return BUILT_IN.finding
+            return BUILT_IN
         if (said(model, sources, other) == other).float().mean() > 0.9:
-            return COPIES.finding
+            return COPIES
         if sees_ahead(model, *new, other):
-            return AHEAD.finding
+            return AHEAD
         if share(model, *(part[:200] for part in examples)) > share(model, *new) + 0.2:
-            return BY_HEART.finding
+            return BY_HEART
         written = write(model, sources)
         if (written[:, :, None] == targets[:, None]).any(dim=2).float().mean() > 0.9:
-            return NO_PLACES.finding
-        return NOT_LEARNED.finding
+            return NO_PLACES
+        return NOT_LEARNED
 
     told = (NOT_LEARNED, BY_HEART, AHEAD, COPIES, NO_PLACES, ONE_LENGTH, BUILT_IN)
-    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
 
 # what is shown ----------------------------------------------------------------------------------------------

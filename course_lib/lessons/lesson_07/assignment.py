@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.tasks import Check, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import Fault
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -48,21 +48,27 @@ def language(generator: torch.Generator) -> Callable[[int, int], tuple[Tensor, T
     return speak
 
 
-NOT_LEARNED, ONLY_TAGGED, ONE_TAG, ONE_LENGTH = mistakes(r"""
-hardly better than guessing:
-    Even words that had a tag in the examples are tagged wrongly in new sentences.
-    > Does the loss fall, first over the texts, then over the tagged examples? Is the largest score that of the tag?
-only tagged words are known:
-    Words that had a tag in the examples are tagged well, other words are not.
-    > The tagger must stand on vectors that were learned from the texts, and that filling gaps has made alike for words
-    that can take each other's place.
-one tag for a word, wherever it stands:
-    Words that can have two tags are often tagged wrongly, as if they had one tag in every sentence.
-    > Give the tagger what stands around the word, too.
-only sentences of one length:
-    Sentences of the length of the examples are tagged well, longer ones are not.
-    > Nothing in the module may depend on the number of words.
-""")
+NOT_LEARNED = Finding(
+    "hardly better than guessing",
+    "Even words that had a tag in the examples are tagged wrongly in new sentences.",
+    "Does the loss fall, first over the texts, then over the tagged examples? Is the largest score that of the tag?",
+)
+ONLY_TAGGED = Finding(
+    "only tagged words are known",
+    "Words that had a tag in the examples are tagged well, other words are not.",
+    "The tagger must stand on vectors that were learned from the texts, and that filling gaps has made alike for "
+    "words that can take each other's place.",
+)
+ONE_TAG = Finding(
+    "one tag for a word, wherever it stands",
+    "Words that can have two tags are often tagged wrongly, as if they had one tag in every sentence.",
+    "Give the tagger what stands around the word, too.",
+)
+ONE_LENGTH = Finding(
+    "only sentences of one length",
+    "Sentences of the length of the examples are tagged well, longer ones are not.",
+    "Nothing in the module may depend on the number of words.",
+)
 
 
 def tagged(name: str, points: float, *, level: float, words: str = "all", length: int = 8) -> Check:
@@ -97,13 +103,13 @@ def tagged(name: str, points: float, *, level: float, words: str = "all", length
         if reached >= level:
             return []
         if words == "tagged" or right("tagged") < 0.75:
-            return [NOT_LEARNED.finding]
+            return [NOT_LEARNED]
         if words == "new" or right("new") < 0.8:
-            return [ONLY_TAGGED.finding]
-        return [(ONE_TAG if words == "double" else ONE_LENGTH).finding]
+            return [ONLY_TAGGED]
+        return [(ONE_TAG if words == "double" else ONE_LENGTH)]
 
     told = (NOT_LEARNED, ONLY_TAGGED, ONE_TAG, ONE_LENGTH)
-    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
 
 PIECES = [[-1, 0, 0, 1, 2, 2, 2, 3, -1]]  # un ##real | cats | w ##and ##er | on, between two signs

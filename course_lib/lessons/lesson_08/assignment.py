@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -36,26 +36,36 @@ class Language:
         return torch.tensor(text[:size])
 
 
-FUTURE, NOT_LEARNED, BY_HEART, COPIES, SHARES, ONE_LENGTH = mistakes(r"""
-looks at the future:
-    What your model says at a place changes when later symbols change: it has read what it is to guess.
-    > Hide the later places in every layer: a causal mask in attention, no reading from right to left.
-not learned:
-    The symbols of new text are guessed worse than asked for.
-    > Does the loss fall from step to step? Compare with the bits in the text: more steps, or a larger learning rate?
-learned by heart:
-    The beginning of the text of the training is guessed much better than new text of the same language.
-    > Cut the windows out of the whole text, at other places in each step.
-guesses what it has just read:
-    The scores at a place belong to the symbol that stands there, which the model has read, and not to the next.
-    > In training, the scores at place t are compared with the symbol at t+1.
-probabilities in place of scores:
-    Your model returns probabilities; the grader takes a softmax of what it returns.
-    > Return the scores that go into the softmax; `cross_entropy` in your training takes them as they are, too.
-only texts of one length:
-    Windows of the length of the training are guessed well, shorter ones are not.
-    > Add positions 0 to T-1 for the T symbols that are given, and make the mask for T, too.
-""")
+FUTURE = Finding(
+    "looks at the future",
+    "What your model says at a place changes when later symbols change: it has read what it is to guess.",
+    "Hide the later places in every layer: a causal mask in attention, no reading from right to left.",
+)
+NOT_LEARNED = Finding(
+    "not learned",
+    "The symbols of new text are guessed worse than asked for.",
+    "Does the loss fall from step to step? Compare with the bits in the text: more steps, or a larger learning rate?",
+)
+BY_HEART = Finding(
+    "learned by heart",
+    "The beginning of the text of the training is guessed much better than new text of the same language.",
+    "Cut the windows out of the whole text, at other places in each step.",
+)
+COPIES = Finding(
+    "guesses what it has just read",
+    "The scores at a place belong to the symbol that stands there, which the model has read, and not to the next.",
+    "In training, the scores at place t are compared with the symbol at t+1.",
+)
+SHARES = Finding(
+    "probabilities in place of scores",
+    "Your model returns probabilities; the grader takes a softmax of what it returns.",
+    "Return the scores that go into the softmax; `cross_entropy` in your training takes them as they are, too.",
+)
+ONE_LENGTH = Finding(
+    "only texts of one length",
+    "Windows of the length of the training are guessed well, shorter ones are not.",
+    "Add positions 0 to T-1 for the T symbols that are given, and make the mask for T, too.",
+)
 
 
 def windows(text: Tensor, length: int) -> tuple[Tensor, Tensor]:
@@ -74,7 +84,7 @@ def scores(model: ModuleProbe, read: Tensor, draw: Draw) -> Tensor:
     other[:, T // 2 :] = draw.integers(0, SYMBOLS, N, T - T // 2)
     changed = model.tensor(other, shape=(N, T, SYMBOLS))
     if not torch.allclose(found[:, : T // 2], changed[:, : T // 2], atol=1e-3, rtol=1e-3):
-        raise Fault(FUTURE.finding)
+        raise Fault(FUTURE)
     return found
 
 
@@ -109,19 +119,19 @@ def writes(name: str, points: float, *, below: float, length: int = LENGTH) -> C
                 new = cost(model, fresh, probe.draw, length)
             except Fault:
                 new = math.inf
-            return [] if new < below else [(ONE_LENGTH if full < below else NOT_LEARNED).finding]
+            return [] if new < below else [(ONE_LENGTH if full < below else NOT_LEARNED)]
         if new < below:
             return []
         read, _ = windows(fresh, length)
         found = scores(model, read, probe.draw)
         if (found >= 0).all() and torch.allclose(found.sum(-1), torch.ones(()), atol=1e-3):
-            return [SHARES.finding]
+            return [SHARES]
         if bits(found, read) < new:
-            return [COPIES.finding]
-        return [(BY_HEART if cost(model, text[:1_000], probe.draw) < new - 0.3 else NOT_LEARNED).finding]
+            return [COPIES]
+        return [(BY_HEART if cost(model, text[:1_000], probe.draw) < new - 0.3 else NOT_LEARNED)]
 
     told = (FUTURE, NOT_LEARNED, BY_HEART, COPIES, SHARES, ONE_LENGTH)
-    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(mistake.name for mistake in told)))
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
 
 # the examples -----------------------------------------------------------------------------------------------

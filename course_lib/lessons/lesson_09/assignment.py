@@ -4,20 +4,22 @@ import torch
 from torch import Tensor
 
 from course_lib.functional.scaling import ScalingLaw
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import Probe
 
 NOISE = 0.004  # standard deviation of the logarithm of a loss
 FAMILIES = 4  # of models, that a prediction is tried with
 
-FAR, NEAR = mistakes(r"""
-predictions far off:
-    The larger runs come out far from what you say.
-    > Has your law a floor, a term for the size and one for the text? Compare it with the given runs first.
-predictions not close:
-    Your predictions are in the right region, but a law that fits all runs at once comes closer.
-    > Five numbers, fitted together in logarithms, from several starts: $E$ is at most the smallest loss.
-""")
+FAR = Finding(
+    "predictions far off",
+    "The larger runs come out far from what you say.",
+    "Has your law a floor, a term for the size and one for the text? Compare it with the given runs first.",
+)
+NEAR = Finding(
+    "predictions not close",
+    "Your predictions are in the right region, but a law that fits all runs at once comes closer.",
+    "Five numbers, fitted together in logarithms, from several starts: $E$ is at most the smallest loss.",
+)
 
 
 class Family:
@@ -61,9 +63,9 @@ def misses(name: str, points: float, *, below: float) -> Check:
 
     def run(probe: Probe) -> list[Finding]:
         worst = max(probe.once("errors", errors))
-        return [] if worst < below else [(FAR if worst > 0.05 else NEAR).finding]
+        return [] if worst < below else [(FAR if worst > 0.05 else NEAR)]
 
-    return Check(name=name, points=points, run=run, detects=(FAR.name, NEAR.name))
+    return Check(name=name, points=points, run=run, detects=(FAR.misconception, NEAR.misconception))
 
 
 # the examples -----------------------------------------------------------------------------------------------

@@ -4,30 +4,38 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from course_lib.tasks import Check, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
 
 WORDS, LONGEST, NOT = 24, 10, 1  # numbers of words, 0 fills up; words of a text; the word that turns the next one round
 COMPARED, SLIPS = 4_000, 0.1  # pairs to learn from, and the share of them that is the wrong way round
 
-NEIGHBOURS, SAME, TURNED, NOT_LEARNED, ORDER = mistakes(r"""
-rewards depend on the other texts:
-    The reward of a text changes with the others of its batch.
-    > Each text is judged by itself: no mean over the batch, and `model.eval()` where there is a BatchNorm.
-all texts worth the same:
-    All texts get the same reward.
-    > The head must see the words: does a gradient reach the embedding?
-the worse one preferred:
-    Your rewards prefer the *rejected* text.
-    > $-\ln \sigma(r_w - r_l)$: which of the two is w, where `first_wins` is False?
-not learned:
-    New pairs are told apart hardly better than by a coin.
-    > Does the loss fall below ln 2?
-order not learned:
-    Better than a coin, but no better than counting words.
-    > One word turns the next one round: let the model see pairs of neighbours, by a convolution or an LSTM.
-""")
+NEIGHBOURS = Finding(
+    "rewards depend on the other texts",
+    "The reward of a text changes with the others of its batch.",
+    "Each text is judged by itself: no mean over the batch, and `model.eval()` where there is a BatchNorm.",
+)
+SAME = Finding(
+    "all texts worth the same",
+    "All texts get the same reward.",
+    "The head must see the words: does a gradient reach the embedding?",
+)
+TURNED = Finding(
+    "the worse one preferred",
+    "Your rewards prefer the *rejected* text.",
+    "$-\\ln \\sigma(r_w - r_l)$: which of the two is w, where `first_wins` is False?",
+)
+NOT_LEARNED = Finding(
+    "not learned",
+    "New pairs are told apart hardly better than by a coin.",
+    "Does the loss fall below ln 2?",
+)
+ORDER = Finding(
+    "order not learned",
+    "Better than a coin, but no better than counting words.",
+    "One word turns the next one round: let the model see pairs of neighbours, by a convolution or an LSTM.",
+)
 
 
 class Taste:
@@ -64,9 +72,9 @@ def rewards(model: ModuleProbe, texts: Tensor) -> Tensor:
         raise Fault(general(RANDOM))
     for few in (5, 1):
         if not torch.allclose(found[:few], model.tensor(texts[:few], shape=(few,)), atol=1e-3, rtol=1e-3):
-            raise Fault(NEIGHBOURS.finding)
+            raise Fault(NEIGHBOURS)
     if found.std() < 1e-4:
-        raise Fault(SAME.finding)
+        raise Fault(SAME)
     return found
 
 
@@ -83,10 +91,10 @@ def agrees(name: str, points: float, *, above: float) -> Check:
         both = rewards(model, torch.cat([first, second]))
         share = ((both[:1_000] > both[1_000:]) == wins).float().mean().item()
         fault = TURNED if share < 0.4 else NOT_LEARNED if share < 0.6 else ORDER
-        return [] if share > above else [fault.finding]
+        return [] if share > above else [fault]
 
     told = (NEIGHBOURS, SAME, TURNED, NOT_LEARNED, ORDER)
-    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+    return Check(name=name, points=points, run=run, detects=tuple(one.misconception for one in told))
 
 
 # the examples -----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from course_lib.data.digits import CleanDigits, LabelledImages
 from course_lib.layers.patches import patchify, unpatchify
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
 
@@ -35,20 +35,26 @@ def _in_pieces(pictures: Tensor, draw: Draw, *, hidden: int = 0, shuffled: bool 
     return _with_patches(pictures, lambda patches: (patches * seen)[:, turn])
 
 
-NOT_LEARNED, BY_HEART, PLACELESS, ONLY_WHOLE = mistakes(r"""
-not learned:
-    New digits are named worse than asked for.
-    > Does the loss fall from step to step? More steps, another learning rate, larger first positions?
-learned by heart:
-    The first pictures of the training are named much better than new ones.
-    > Use all of the pictures: other ones in each step.
-places left out:
-    The scores stay the same when the patches of a picture are shuffled: your model sees a bag of patches.
-    > Give each place something of its own: a position for each patch, or a Mixer's MLP across the places.
-only whole pictures:
-    Whole pictures are named well, those with black patches are not.
-    > Black some patches in training, too, in each picture others.
-""")
+NOT_LEARNED = Finding(
+    "not learned",
+    "New digits are named worse than asked for.",
+    "Does the loss fall from step to step? More steps, another learning rate, larger first positions?",
+)
+BY_HEART = Finding(
+    "learned by heart",
+    "The first pictures of the training are named much better than new ones.",
+    "Use all of the pictures: other ones in each step.",
+)
+PLACELESS = Finding(
+    "places left out",
+    "The scores stay the same when the patches of a picture are shuffled: your model sees a bag of patches.",
+    "Give each place something of its own: a position for each patch, or a Mixer's MLP across the places.",
+)
+ONLY_WHOLE = Finding(
+    "only whole pictures",
+    "Whole pictures are named well, those with black patches are not.",
+    "Black some patches in training, too, in each picture others.",
+)
 
 
 def names(name: str, points: float, *, level: float, hidden: int = 0) -> Check:
@@ -75,14 +81,14 @@ def names(name: str, points: float, *, level: float, hidden: int = 0) -> Check:
             return []
         shuffled = scores(model, _in_pieces(new.pixels[:100], probe.draw, shuffled=True))
         if torch.allclose(found, shuffled, atol=1e-3, rtol=1e-3) and found.std(dim=0).max() > 1e-3:
-            return [PLACELESS.finding]
+            return [PLACELESS]
         whole, known = right(model, *new), right(model, seen.pixels[:60], seen.labels[:60])
         if known > whole + 0.25:
-            return [BY_HEART.finding]
-        return [(ONLY_WHOLE if hidden and whole >= level else NOT_LEARNED).finding]
+            return [BY_HEART]
+        return [(ONLY_WHOLE if hidden and whole >= level else NOT_LEARNED)]
 
     told = (NOT_LEARNED, BY_HEART, PLACELESS, ONLY_WHOLE)
-    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+    return Check(name=name, points=points, run=run, detects=tuple(one.misconception for one in told))
 
 
 # the examples -----------------------------------------------------------------------------------------------

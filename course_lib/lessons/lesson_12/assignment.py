@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
 
@@ -38,23 +38,31 @@ def _moved(boards: Tensor, down: int, across: int) -> Tensor:
     return F.pad(boards, (2, 2, 2, 2))[:, 2 - down : 2 - down + height, 2 - across : 2 - across + width]
 
 
-NOT_LEARNED, OWN_RULE, NEVER_MEET, EDGES_TOUCH, ONE_SIZE = mistakes(r"""
-not learned:
-    Even inside the windows, lit and dark places of new boards are told apart worse than asked for.
-    > Does the loss fall from step to step? Does the bias differ from offset to offset?
-a rule of one's own:
-    The answers follow the rule of the notebook's boards. The boards of the training follow another one.
-    > Nothing of the rule belongs into your code: the training is to find out which places a lamp lights.
-windows never meet:
-    Places inside the windows are right, and those at a border between two windows are often wrong.
-    > The second block has to cut its windows elsewhere: shift the map by half a window, and back again.
-the edges touch:
-    Places at the edge of the board are often wrong, and those inside are right.
-    > After the cyclic shift the far ends of the board lie in one window. A mask must keep them apart.
-only one size of board:
-    Boards of the training's size are answered well, larger ones are not.
-    > Take height and width from the input; the bias belongs to offsets within a window, not to places on the board.
-""")
+NOT_LEARNED = Finding(
+    "not learned",
+    "Even inside the windows, lit and dark places of new boards are told apart worse than asked for.",
+    "Does the loss fall from step to step? Does the bias differ from offset to offset?",
+)
+OWN_RULE = Finding(
+    "a rule of one's own",
+    "The answers follow the rule of the notebook's boards. The boards of the training follow another one.",
+    "Nothing of the rule belongs into your code: the training is to find out which places a lamp lights.",
+)
+NEVER_MEET = Finding(
+    "windows never meet",
+    "Places inside the windows are right, and those at a border between two windows are often wrong.",
+    "The second block has to cut its windows elsewhere: shift the map by half a window, and back again.",
+)
+EDGES_TOUCH = Finding(
+    "the edges touch",
+    "Places at the edge of the board are often wrong, and those inside are right.",
+    "After the cyclic shift the far ends of the board lie in one window. A mask must keep them apart.",
+)
+ONE_SIZE = Finding(
+    "only one size of board",
+    "Boards of the training's size are answered well, larger ones are not.",
+    "Take height and width from the input; the bias belongs to offsets within a window, not to places on the board.",
+)
 
 
 def right(model: ModuleProbe, boards: Tensor, lit: Tensor) -> Tensor:
@@ -93,20 +101,20 @@ def tells(name: str, points: float, *, level: float, side: int = 12) -> Check:
         try:
             found = small if side == 12 else right(model, *lamps(probe.draw, 100, side, reach))
         except Fault:
-            return [ONE_SIZE.finding]
+            return [ONE_SIZE]
         if found.mean() >= level:
             return []
         if found is not small and small.mean() >= level:
-            return [ONE_SIZE.finding]
+            return [ONE_SIZE]
         if right(model, *lamps(probe.draw, 50)).mean() > small.mean():
-            return [OWN_RULE.finding]
+            return [OWN_RULE]
         edge, border, inside = (found[:, place].mean().item() for place in regions(side, reach))
         if inside < 0.98:
-            return [NOT_LEARNED.finding]
-        return [(NEVER_MEET if border < edge else EDGES_TOUCH).finding]
+            return [NOT_LEARNED]
+        return [(NEVER_MEET if border < edge else EDGES_TOUCH)]
 
     told = (NOT_LEARNED, OWN_RULE, NEVER_MEET, EDGES_TOUCH, ONE_SIZE)
-    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+    return Check(name=name, points=points, run=run, detects=tuple(one.misconception for one in told))
 
 
 # the examples -----------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
 
@@ -36,23 +36,31 @@ def holes(masked: Tensor) -> Tensor:
     return masked.view(-1, 4, 4).repeat_interleave(4, dim=1).repeat_interleave(4, dim=2)
 
 
-LOOKS, NOT_LEARNED, BY_HEART, WHOLE, OTHER_SHARES = mistakes(r"""
-looks into the holes:
-    What your model paints changes when the hidden pixels change: it has read what it is to guess.
-    > Fill the holes before anything else is computed: `pictures.masked_fill(holes, 0.0)`. True means hidden.
-not learned:
-    The hidden patches of new pictures are painted worse than asked for.
-    > Does the loss fall from step to step? Are other patches hidden in each step? Then more steps.
-learned by heart:
-    The pictures of the training are painted much better than new ones of the same cloth.
-    > Use all of the pictures: other ones in each step.
-nothing was hidden in training:
-    Whole pictures come out well, torn ones do not.
-    > Hide patches in training, other ones in each step, and let the loss count what is painted there.
-only one share of hidden patches:
-    With as many patches hidden as in training it paints well, with more or fewer of them it does not.
-    > Hide sometimes few and sometimes many patches in training.
-""")
+LOOKS = Finding(
+    "looks into the holes",
+    "What your model paints changes when the hidden pixels change: it has read what it is to guess.",
+    "Fill the holes before anything else is computed: `pictures.masked_fill(holes, 0.0)`. True means hidden.",
+)
+NOT_LEARNED = Finding(
+    "not learned",
+    "The hidden patches of new pictures are painted worse than asked for.",
+    "Does the loss fall from step to step? Are other patches hidden in each step? Then more steps.",
+)
+BY_HEART = Finding(
+    "learned by heart",
+    "The pictures of the training are painted much better than new ones of the same cloth.",
+    "Use all of the pictures: other ones in each step.",
+)
+WHOLE = Finding(
+    "nothing was hidden in training",
+    "Whole pictures come out well, torn ones do not.",
+    "Hide patches in training, other ones in each step, and let the loss count what is painted there.",
+)
+OTHER_SHARES = Finding(
+    "only one share of hidden patches",
+    "With as many patches hidden as in training it paints well, with more or fewer of them it does not.",
+    "Hide sometimes few and sometimes many patches in training.",
+)
 
 
 def errors(model: ModuleProbe, pictures: Tensor, hidden: int, draw: Draw) -> tuple[float, float]:
@@ -65,7 +73,7 @@ def errors(model: ModuleProbe, pictures: Tensor, hidden: int, draw: Draw) -> tup
         raise Fault(general(RANDOM))
     others = torch.where(away, draw(*pictures.shape), pictures)
     if not torch.allclose(found, model.tensor(others, masked, shape=pictures.shape), atol=1e-3, rtol=1e-3):
-        raise Fault(LOOKS.finding)
+        raise Fault(LOOKS)
     wrong = (found - pictures).square()
     return wrong[away].mean().item(), wrong[~away].mean().item()
 
@@ -84,14 +92,14 @@ def paints(name: str, points: float, *, below: float, hidden: int = 8) -> Check:
         if error < below:
             return []
         if errors(model, new, 0, probe.draw)[1] < error / 10:
-            return [WHOLE.finding]
+            return [WHOLE]
         if min(errors(model, some, hidden, probe.draw)[0] for some in (seen[:8], seen[-8:])) < error / 3:
-            return [BY_HEART.finding]
+            return [BY_HEART]
         others = min(errors(model, new, share, probe.draw)[0] for share in (4, 8, 12))
-        return [(OTHER_SHARES if others < 0.1 else NOT_LEARNED).finding]
+        return [(OTHER_SHARES if others < 0.1 else NOT_LEARNED)]
 
     told = (LOOKS, NOT_LEARNED, BY_HEART, WHOLE, OTHER_SHARES)
-    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+    return Check(name=name, points=points, run=run, detects=tuple(one.misconception for one in told))
 
 
 # the examples -----------------------------------------------------------------------------------------------

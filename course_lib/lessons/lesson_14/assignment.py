@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from course_lib.functional.segmentation import mean_iou, outlines
-from course_lib.tasks import Check, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -34,26 +34,36 @@ def drawings(count: int, size: int, random: torch.Generator) -> tuple[Tensor, Te
     return pictures.clamp(0, 1)[:, None], labels
 
 
-NOT_LEARNED, BY_HEART, KINDS, COARSE, ONE_SIZE, TOGETHER = mistakes(r"""
-not learned:
-    Of new pictures, what is inside of an outline is hardly told from the ground.
-    > Does the loss fall from step to step? If it does, pixels in the middle may not see the outline around them: pool.
-learned by heart:
-    The pictures of the training are labelled much better than new ones.
-    > Take other pictures in each step, from all that are given.
-circles and squares mixed up:
-    What is inside is told from the ground, but circles and squares are not told apart.
-    > A pixel in the middle has to see the outline around it: pool twice or more, so that a few convolutions reach far.
-borders astray:
-    Away from the borders the labels are right, next to them they are not.
-    > Where something is, is known best before pooling: let the larger maps take part, beside those that come up again.
-only pictures of one size:
-    Pictures of the training's size are labelled well, larger ones are not.
-    > Use nothing but convolutions, pooling and transposed convolutions: none of them knows how large the picture is.
-depends on the rest of the batch:
-    A picture is labelled otherwise alone than among others.
-    > Batch normalisation uses the batch's own mean until it is told not to: return `model.eval()`.
-""")
+NOT_LEARNED = Finding(
+    "not learned",
+    "Of new pictures, what is inside of an outline is hardly told from the ground.",
+    "Does the loss fall from step to step? If it does, pixels in the middle may not see the outline around them: pool.",
+)
+BY_HEART = Finding(
+    "learned by heart",
+    "The pictures of the training are labelled much better than new ones.",
+    "Take other pictures in each step, from all that are given.",
+)
+KINDS = Finding(
+    "circles and squares mixed up",
+    "What is inside is told from the ground, but circles and squares are not told apart.",
+    "A pixel in the middle has to see the outline around it: pool twice or more, so that a few convolutions reach far.",
+)
+COARSE = Finding(
+    "borders astray",
+    "Away from the borders the labels are right, next to them they are not.",
+    "Where something is, is known best before pooling: let the larger maps take part, beside those that come up again.",
+)
+ONE_SIZE = Finding(
+    "only pictures of one size",
+    "Pictures of the training's size are labelled well, larger ones are not.",
+    "Use nothing but convolutions, pooling and transposed convolutions: none of them knows how large the picture is.",
+)
+TOGETHER = Finding(
+    "depends on the rest of the batch",
+    "A picture is labelled otherwise alone than among others.",
+    "Batch normalisation uses the batch's own mean until it is told not to: return `model.eval()`.",
+)
 
 
 def labelled(model: ModuleProbe, pictures: Tensor) -> Tensor:
@@ -62,7 +72,7 @@ def labelled(model: ModuleProbe, pictures: Tensor) -> Tensor:
     model.tensor(pictures[:1], shape=(1, 3, H, W))
     alone, again = (model.tensor(pictures[:3], shape=(3, 3, H, W)) for _ in range(2))
     scores = model.tensor(pictures, shape=(N, 3, H, W))
-    for other, fault in ((again, general(RANDOM)), (scores[:3], TOGETHER.finding)):
+    for other, fault in ((again, general(RANDOM)), (scores[:3], TOGETHER)):
         if not torch.allclose(alone, other, atol=1e-2, rtol=1e-2):
             raise Fault(fault)
     return scores.argmax(dim=1)
@@ -92,19 +102,19 @@ def labels(name: str, points: float, *, above: float, size: int = 32) -> Check:
                 share = mean_iou(labelled(model, larger), larger_labels, 3)
             except Fault:
                 share = 0.0
-            return [] if share > above else [(ONE_SIZE if new > above else NOT_LEARNED).finding]
+            return [] if share > above else [(ONE_SIZE if new > above else NOT_LEARNED)]
         if new > above:
             return []
         inner = ~outlines(true)
         if mean_iou(labelled(model, old[:16]), old_labels[:16], 3) > new + 0.1:
-            return [BY_HEART.finding]
+            return [BY_HEART]
         if mean_iou(found[inner], true[inner], 3) > above:
-            return [COARSE.finding]
+            return [COARSE]
         inside = mean_iou((found > 0).long(), (true > 0).long(), 2)
-        return [(KINDS if inside > 0.6 else NOT_LEARNED).finding]
+        return [(KINDS if inside > 0.6 else NOT_LEARNED)]
 
     told = (NOT_LEARNED, BY_HEART, KINDS, COARSE, ONE_SIZE, TOGETHER)
-    return Check(name=name, points=points, run=run, detects=(*(mistake.name for mistake in told), ELSEWHERE))
+    return Check(name=name, points=points, run=run, detects=(*(one.misconception for one in told), ELSEWHERE))
 
 
 # the examples -----------------------------------------------------------------------------------------------

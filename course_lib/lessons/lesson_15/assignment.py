@@ -4,7 +4,7 @@ import torch
 from torch import Generator, Tensor
 
 from course_lib.functional.ctc import error_rate, greedy_decode
-from course_lib.tasks import Check, Finding, Task, gradients, keeps_type, mistakes
+from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, Fault, general
 
@@ -12,20 +12,26 @@ SYMBOLS, FEATURES, FRAMES, LONGEST = 6, 8, 48, 6
 HEARD = 1_500  # sequences to learn from
 NOISE = 0.7
 
-NEIGHBOURS, SILENT, NOT_LEARNED, MORE = mistakes(r"""
-outputs depend on the other sequences:
-    What your model says of a sequence changes with the others of its batch.
-    > `model.eval()` where there is a BatchNorm, and no mean over the batch.
-only blanks:
-    Your model writes nothing at all: blank is the likeliest in every frame.
-    > So every CTC training begins. Train on: then symbols appear, one after the other.
-not learned:
-    Half of the symbols are wrong, or more.
-    > Does the loss fall? Are the lengths of inputs and targets right, and is 0 the blank?
-not good enough:
-    Most symbols are right; one in eight may be wrong.
-    > Let a frame see its neighbours (a convolution of width 5, or a GRU): the noise is not theirs.
-""")
+NEIGHBOURS = Finding(
+    "outputs depend on the other sequences",
+    "What your model says of a sequence changes with the others of its batch.",
+    "`model.eval()` where there is a BatchNorm, and no mean over the batch.",
+)
+SILENT = Finding(
+    "only blanks",
+    "Your model writes nothing at all: blank is the likeliest in every frame.",
+    "So every CTC training begins. Train on: then symbols appear, one after the other.",
+)
+NOT_LEARNED = Finding(
+    "not learned",
+    "Half of the symbols are wrong, or more.",
+    "Does the loss fall? Are the lengths of inputs and targets right, and is 0 the blank?",
+)
+MORE = Finding(
+    "not good enough",
+    "Most symbols are right; one in eight may be wrong.",
+    "Let a frame see its neighbours (a convolution of width 5, or a GRU): the noise is not theirs.",
+)
 
 
 class Code:
@@ -61,10 +67,10 @@ def heard(model: ModuleProbe, frames: Tensor) -> list[list[int]]:
     for few in (3, 1):
         alone = model.tensor(frames[:few], shape=(few, *shape[1:]))
         if not torch.allclose(found[:few], alone, atol=1e-3, rtol=1e-3):
-            raise Fault(NEIGHBOURS.finding)
+            raise Fault(NEIGHBOURS)
     written = greedy_decode(found.log_softmax(dim=-1), torch.full((len(frames),), FRAMES))
     if not any(written):
-        raise Fault(SILENT.finding)
+        raise Fault(SILENT)
     return written
 
 
@@ -80,10 +86,10 @@ def errs(name: str, points: float, *, below: float) -> Check:
         frames, symbols, lengths = code.batch(300)
         wanted = [row[:length] for row, length in zip(symbols.tolist(), lengths.tolist(), strict=True)]
         rate = error_rate(heard(model, frames), wanted)
-        return [] if rate < below else [(NOT_LEARNED if rate > 0.45 else MORE).finding]
+        return [] if rate < below else [(NOT_LEARNED if rate > 0.45 else MORE)]
 
     told = (NEIGHBOURS, SILENT, NOT_LEARNED, MORE)
-    return Check(name=name, points=points, run=run, detects=tuple(mistake.name for mistake in told))
+    return Check(name=name, points=points, run=run, detects=tuple(one.misconception for one in told))
 
 
 # the examples -----------------------------------------------------------------------------------------------
