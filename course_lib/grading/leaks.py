@@ -34,7 +34,7 @@ def leaks(files: AssignmentFiles, notebook: nbformat.NotebookNode, folder: Path)
 
 
 def _hidden_lines(files: AssignmentFiles, notebook: nbformat.NotebookNode) -> Iterator[str]:
-    """Telling lines of the hidden checks and of solutions that the students' `notebook` does not show.
+    """Telling lines of the hidden checks, of the mistakes and of solutions that the students' `notebook` does not show.
 
     The first lines of functions and classes that students are given to fill in are no secret in the hidden checks.
     """
@@ -43,7 +43,8 @@ def _hidden_lines(files: AssignmentFiles, notebook: nbformat.NotebookNode) -> It
     loaded = load(files)
     given = [cell.source for cell in loaded.cells if cell.kind == "setup"]
     given += [header for stub in loaded.stubs.values() for header in _HEADER.findall(stub)]
-    for text, known in ((files.checks.decode(errors="replace"), "\n".join(given)), (source, shown)):
+    hidden = (files.checks + b"\n" + files.texts).decode(errors="replace")
+    for text, known in ((hidden, "\n".join(given)), (source, shown)):
         for line in map(str.strip, text.splitlines()):
             telling = len(line) >= TELLING and any(map(str.isalnum, line))
             if telling and line not in known and not line.startswith(("import ", "from ")):

@@ -12,6 +12,14 @@ from torch import nn
 NAMES = {"math": math, "torch": torch, "nn": nn, "F": nn.functional}
 MADE: "WeakKeyDictionary[Solution, dict]" = WeakKeyDictionary()  # not part of a solution: its text says all
 Changes = tuple[tuple[str, str], ...]  # old and new texts; … in an old one stands for anything
+CHANGE = re.compile(r"`([^`]+)` → (?:`([^`]+)`|nothing)")
+
+
+def read_changes(line: str) -> Changes:
+    """Changes as they are written, `old` → `new`, with ⏎ for the end of a line. Raises ValueError for anything else."""
+    if not CHANGE.search(line) or CHANGE.sub("", line).strip("- ,"):
+        raise ValueError("a change is `old` → `new`, or `old` → nothing")
+    return tuple(CHANGE.findall(line.replace("⏎", "\n")))
 
 
 class Solution:

@@ -115,10 +115,10 @@ class Task:
     module: Callable[..., nn.Module] | None = None
     cases: tuple[Case, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
-    also: tuple[Also, ...] = ()
+    also: Sequence[Also] = ()
     example: tuple[tuple[Given | tuple, Any], ...] = ()
     checks: tuple[Check, ...] = ()
-    forbids: tuple[str, ...] = ()
+    forbids: Sequence[str] = ()
     seconds: float | None = None
     minutes: int = 0
     stretch: bool = False

@@ -7,19 +7,15 @@ from course_lib.classroom.exercises import Exercise
 from course_lib.classroom.output import WIDGET_VIEW
 from course_lib.classroom.session import Session
 from course_lib.tasks import Case, Mistake, Task
-
-
-def add_one(x, *, step=1):
-    return x + step
-
+from course_lib.tasks.solution import Solution
 
 TASK = Task(
     name="add",
     title="Add one",
     asks="x",
-    reference=add_one,
+    reference=Solution("def add(x):\n    return x + 1"),
     cases=(Case("adds one", lambda draw: (draw(4, 3),)),),
-    mistakes=(Mistake.of_knobs("adds two", "Two is `added`.", "What is *missing*?", step=2),),
+    mistakes=(Mistake("adds two", "Two is `added`.", "What is *missing*?", ways=((("+ 1", "+ 2"),),)),),
     minutes=5,
     text="Write `add`.",
     hints=("h1", "h2", "h3"),

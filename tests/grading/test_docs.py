@@ -84,6 +84,7 @@ def own_assignment(tmp_path_factory):
     for place, content in {
         "source/16/norms.ipynb": courses.notebook(cells).decode(),
         "hidden/16/tasks.py": example("python", "ASSIGNMENT = "),
+        "hidden/16/tasks.md": example("markdown", "## Mistakes"),
     }.items():
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         (root / place).write_text(content, encoding="utf-8")
@@ -92,7 +93,7 @@ def own_assignment(tmp_path_factory):
 
 @pytest.mark.needs("sandbox")
 def test_the_example_of_a_table_is_proved(own_assignment, capsys):
-    assert prove("16", folder=own_assignment.root, workers=1) == 0
+    assert prove("16", folder=own_assignment.root, workers=1) == 0, capsys.readouterr().out
     assert "10 judgements, 8 answers that are wrong or in another style" in capsys.readouterr().out
 
 

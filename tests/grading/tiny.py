@@ -18,12 +18,12 @@ RIGHT = {
         "    def forward(self, x):\n        return x * self.weight + self.bias\n"
     ),
 }
-CHECKS = '''
+CHECKS = """
 from torch import nn
 import torch
 
 from course_lib.grading.spec import Assignment
-from course_lib.tasks import Case, Given, Task, mistakes
+from course_lib.tasks import Case, Given, Task
 
 
 class Parameters(nn.Module):
@@ -32,29 +32,30 @@ class Parameters(nn.Module):
         self.weight, self.bias = nn.Parameter(torch.ones(dim)), nn.Parameter(torch.zeros(dim))
 
 
-def affine(build, parameters, x, biased=True):
-    return x * parameters["weight"] + (parameters["bias"] if biased else 0)
-
-
-SOFTMAX = Task(name="softmax", title="Softmax", asks="x", reference=lambda x, axis=-1: x.softmax(axis), forbids=("softmax",),
+SOFTMAX = Task(name="softmax", title="Softmax", asks="x", forbids=("softmax",),
     cases=(Case("small inputs", lambda draw: (draw(*draw.sizes(2)),), 1),
-           Case("large inputs", lambda draw: (1000 * draw(*draw.sizes(2)),), 1)),
-    mistakes=mistakes("""
-over the wrong axis: axis=0
-    It sums over the wrong axis.
-    > The last axis is meant.
-"""))
+           Case("large inputs", lambda draw: (1000 * draw(*draw.sizes(2)),), 1)),)
 ATTENTION = Task(name="attention", title="Attention", asks="q, k, v", seconds=1,
-    reference=lambda q, k, v: (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v,
     cases=(Case("attention", lambda draw: tuple(draw(2, 4, 3) for _ in range(3)), 2),))
-AFFINE = Task(name="Affine", title="A module", asks="x", module=Parameters, reference=affine,
-    cases=(Case("scaled and shifted", lambda draw: Given((draw(3, dim := draw.sizes(1)[0]),), build=(dim,)), 2),),
-    mistakes=mistakes("""
-no bias: biased=False
-    Nothing is added.
-"""))
+AFFINE = Task(name="Affine", title="A module", asks="x", module=Parameters,
+    cases=(Case("scaled and shifted", lambda draw: Given((draw(3, dim := draw.sizes(1)[0]),), build=(dim,)), 2),),)
 ASSIGNMENT = Assignment("03", notebook="tiny", title="Tiny", tasks=(SOFTMAX, ATTENTION, AFFINE))
-'''
+"""
+MISTAKES = """# softmax
+
+## Mistakes
+### over the wrong axis
+- `-1` → `0`
+It sums over the wrong axis.
+> The last axis is meant.
+
+# Affine
+
+## Mistakes
+### no bias
+- `+ self.bias` → nothing
+Nothing is added.
+"""
 
 
 def cells(answers):
@@ -71,8 +72,9 @@ def write_course(root) -> Folders:
     for place, file, content in (
         (folders.source(NAME), f"{NOTEBOOK}.ipynb", notebook(cells(solved))),
         (folders.hidden(NAME), "tasks.py", CHECKS.encode()),
+        (folders.hidden(NAME), "tasks.md", MISTAKES.encode()),
     ):
-        place.mkdir(parents=True)
+        place.mkdir(parents=True, exist_ok=True)
         (place / file).write_bytes(content)
     return folders
 

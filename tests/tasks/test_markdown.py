@@ -87,7 +87,7 @@ def read(tmp_path):
 def test_a_task_is_all_that_its_text_says(read):
     (task,) = read().values()
     assert (task.name, task.title, task.asks, task.minutes) == ("scaled", "A scale", "x, factor=2.0", 5)
-    assert (task.also, task.forbids, task.seconds, task.stretch) == ((gradients,), ("mul", "scale"), 3.0, True)
+    assert (task.also, task.forbids, task.seconds, task.stretch) == ([gradients], ["mul", "scale"], 3.0, True)
     assert task.text == "Multiply `x`.\n\nReturn it." and task.hints == ("One.", "Two, with `code`.")
     assert task.solution.startswith("\n# a comment, no heading\ndef my_scaled") and task.solution.endswith("return y\n")
     added, two, other = task.mistakes
@@ -162,16 +162,16 @@ def test_a_mistake_that_is_detected_under_another_name_is_told_with_its_place(re
         ("`x * factor` → `x + factor`", "`x * factor` -> `x + factor`", "tasks.md:22: a change is `old` → `new`"),
         ("- costs: a number", "- costs: a numbr", "tasks.md:28: no case is called 'a numbr'"),
         ("result of: a row", "result of: rows", "tasks.md:31: no case is called 'rows'"),
-        ("minutes: 5", "minute: 5", "tasks.md:1: the task 'scaled' says 'minute'"),
+        ("minutes: 5", "minute: 5", "tasks.md:1: the task 'scaled' says 'minute': it begins with facts"),
         ("asks: x, factor=2.0 · ", "", "tasks.md:1: the task 'scaled' says 'asks'"),
-        ("minutes: 5", "minutes: five", "tasks.md:1: invalid literal"),
-        ("also: gradients", "also: gradient", "tasks.md:1: the task 'scaled' has also 'gradient'"),
+        ("minutes: 5", "minutes: five", "tasks.md:1: the task 'scaled' says invalid literal"),
+        ("also: gradients", "also: gradient", "tasks.md:1: the task 'scaled' says 'gradient'"),
         ("## Solution", "## Answer", "tasks.md:1: the task 'scaled' has the sections"),
         ("# scaled: A scale", "# scaled A scale", "tasks.md:1: 'scaled A scale' is not `name: Title`"),
         ("# scaled: A scale", "# other: A scale", "tasks.md:1: 'other: A scale' is not"),
         ("return y\n```", "return y\n", "tasks.md:1: the solution would not be Python: invalid"),
         ("    return y\n```", "```", "tasks.md:25: the solution has no 'return y'"),
-        ("def my_scaled", "lambda: (", "tasks.md:1: the solution would not be Python"),
+        ("def my_scaled", "lambda: (", "tasks.md:22: the solution would not be Python"),
     ],
 )
 def test_a_slip_is_told_with_file_and_line(read, old, new, said):

@@ -13,7 +13,6 @@ from course_lib.tasks import (
     Task,
     gradients,
     keeps_type,
-    mistakes,
     run_checks,
 )
 from course_lib.tasks.findings import (
@@ -28,32 +27,22 @@ from course_lib.tasks.findings import (
     WRONG_SHAPE,
     unexplained,
 )
+from course_lib.tasks.solution import Solution
 
-
-def scaled(x, factor, *, sign=1, power=1, shift=0.0):
-    """factor x; the knobs are mistakes."""
-    return sign * factor * x**power + shift
-
-
-MISTAKES = mistakes("""
-wrong sign: sign=-1
-    The sign is wrong.
-    > Leave out the minus.
-squared: power=2 | 3
-    The numbers are squared,
-    or cubed.
-    > No power.
-shifted: shift=5.0; power=1
-    Something is added.
-""")
+SCALED = Solution("def scaled(x, factor):\n    return factor * x\n")
+MISTAKES = (
+    Mistake("wrong sign", "The sign is wrong.", "", ways=((("return", "return -"),),)),
+    Mistake("squared", "No power.", "", ways=((("x\n", "x**2\n"),), (("x\n", "x**3\n"),)), costs=("scales",)),
+    Mistake("shifted", "Something is added.", "", ways=((("* x", "* x + 5"),),), costs=("scales",)),
+)
 TASK = Task(
     name="scaled",
     title="Scale",
     asks="x, factor",
-    reference=scaled,
+    reference=SCALED,
     cases=(
         Case("scales", lambda draw: (draw(*draw.sizes(2)), draw(1)), points=3),
-        Case("signs", lambda draw: (draw(4, 2).abs(), draw(1).abs()), points=1, knobs=("sign",)),
+        Case("signs", lambda draw: (draw(4, 2).abs(), draw(1).abs()), points=1),
     ),
     mistakes=MISTAKES,
     also=(keeps_type, gradients),
@@ -63,13 +52,6 @@ TASK = Task(
 
 def told(function, task=TASK):
     return task.run(function).misconceptions
-
-
-def test_a_table_in_text_becomes_mistakes():
-    sign, squared, shifted = MISTAKES
-    assert sign == Mistake.of_knobs("wrong sign", "The sign is wrong.", "Leave out the minus.", sign=-1)
-    assert (squared.says, squared.ways) == ("The numbers are squared, or cubed.", ((("power", 2),), (("power", 3),)))
-    assert (shifted.hint, shifted.ways) == ("", ((("shift", 5.0), ("power", 1)),))
 
 
 @pytest.mark.parametrize(
@@ -105,8 +87,8 @@ def test_a_mistake_costs_in_its_own_case_alone():
 
 
 def test_the_same_number_everywhere_is_never_excused_by_a_mistake():
-    forgotten = Mistake.of_knobs("numbers forgotten", "", "", power=0)
-    task = Task("scaled", "", asks="x, factor", reference=scaled, cases=TASK.cases, mistakes=(*MISTAKES, forgotten))
+    forgotten = Mistake("numbers forgotten", "Gone.", "", ways=((("* x", "+ 0 * x"),),), costs=("scales",))
+    task = Task("scaled", "", asks="x, factor", reference=SCALED, cases=TASK.cases, mistakes=(*MISTAKES, forgotten))
     _, signs, *_ = task.all_checks
     assert not run_checks(lambda x, factor: factor.expand(x.shape), [signs]).passed
 
@@ -139,7 +121,7 @@ def test_what_no_mistake_explains_can_have_words_of_its_own():
         name="scaled",
         title="",
         asks="x, factor",
-        reference=scaled,
+        reference=SCALED,
         cases=(Case("scales", lambda draw: (draw(2, 3), 2.0), otherwise=strange),),
         mistakes=MISTAKES,
     )
@@ -148,33 +130,28 @@ def test_what_no_mistake_explains_can_have_words_of_its_own():
 
 
 def test_mistakes_that_need_axes_of_one_size_are_found_there():
-    def product(q, k, *, turned=True):
-        return q @ (k.mT if turned else k)
-
     task = Task(
         name="product",
         title="",
         asks="q, k",
-        reference=product,
+        reference=Solution("def product(q, k):\n    return q @ k.mT"),
         cases=(Case("products", lambda draw: (lambda n, m, d: (draw(n, d), draw(m, d)))(*draw.sizes(3))),),
-        mistakes=(Mistake.of_knobs("not turned", "", "", turned=False),),
+        mistakes=(Mistake("not turned", "No.", "", ways=((("k.mT", "k"),),)),),
     )
     assert told(lambda q, k: q @ k, task) == ["not turned"]
     assert told(lambda q, k: q @ k[:1], task) != ["not turned"]
 
 
 def test_a_module_is_made_and_given_parameters():
-    def linear(build, parameters, x, *, bias=True):
-        return x @ parameters["weight"].mT + (parameters["bias"] if bias else 0)
-
+    linear = "class Linear(nn.Linear):\n    def forward(self, x):\n        return x @ self.weight.mT + self.bias\n"
     task = Task(
         name="Linear",
         title="",
         asks="x",
         module=torch.nn.Linear,
-        reference=linear,
+        reference=Solution(linear),
         cases=(Case("maps", lambda draw: Given((draw(4, 3),), build=(3, 2))),),
-        mistakes=(Mistake.of_knobs("no bias", "", "", bias=False),),
+        mistakes=(Mistake("no bias", "No.", "", ways=((("+ self.bias", ""),),)),),
         also=(gradients,),
     )
 
@@ -210,11 +187,9 @@ def test_a_result_is_shown_beside_whole_numbers():
     assert [(row.yours, row.wanted, row.first) for row in rows] == [([0.5, 2.0], [1.0, 2.0], 0)]
 
 
-def test_a_task_that_asks_nothing_or_has_nothing_to_compare_with_is_refused():
+def test_a_task_that_asks_nothing_is_refused():
     with pytest.raises(ValueError, match="'x' asks nothing"):
         Task(name="x", title="", asks="x")
-    with pytest.raises(ValueError, match="'x' has cases, but no reference"):
-        Task(name="x", title="", asks="x", cases=TASK.cases)
 
 
 # edges ------------------------------------------------------------------------------------------------------
@@ -223,14 +198,12 @@ ROWS = Task(
     name="rows",
     title="",
     asks="x",
-    reference=lambda x, over=-1, shifted=True: (x - (x.amax(over, keepdim=True) if shifted else 0)).exp(),
+    reference=Solution("def rows(x):\n    return (x - x.amax(-1, keepdim=True)).exp()\n"),
     cases=(Case("rows", lambda draw: (200 * draw(*draw.sizes(2)) + 300,)),),
-    mistakes=mistakes("""
-over the columns: over=0; shifted=False
-    The columns.
-over everything: over=(0, 1); shifted=False
-    Everything.
-"""),
+    mistakes=(
+        Mistake("over the columns", "The columns.", "", ways=((("x.amax(-1, keepdim=True)", "0"),),)),
+        Mistake("over everything", "Everything.", "", ways=((("x.amax(-1, keepdim=True)", "0.0"),),)),
+    ),
 )
 
 

@@ -4,28 +4,21 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.tasks import Case, Task, mistakes
+from course_lib.tasks import Case, Mistake, Task
 from course_lib.tasks.findings import CHANGES_INPUT, RANDOM, UNEXPLAINED, WRONG_TYPE, Fault
+from course_lib.tasks.solution import Solution
 from course_lib.tasks.values import bring, written
-
-
-def turned(words, flags, *, order=-1, kept=True):
-    """The words from the last to the first, and which of the flags are set."""
-    return words[::order], flags if kept else ~flags
-
 
 TASK = Task(
     name="turned",
     title="",
     asks="words, flags",
-    reference=turned,
+    reference=Solution("def turned(words, flags):\n    return words[::-1], flags\n"),
     cases=(Case("turns", lambda draw: (["a", "bc", "bcd", "e" * (draw.integers(1, 9, 1).item())], draw(2, 50) > 0)),),
-    mistakes=mistakes("""
-not turned: order=1
-    As they came.
-flags inverted: kept=False
-    The others.
-"""),
+    mistakes=(
+        Mistake("not turned", "As they came.", "", ways=((("[::-1]", ""),),)),
+        Mistake("flags inverted", "The others.", "", ways=(((", flags\n", ", ~flags\n"),),)),
+    ),
 )
 
 
