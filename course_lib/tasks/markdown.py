@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from course_lib.tasks.headings import Lines, split_at, text_of
 from course_lib.tasks.solution import Solution, read_changes
 from course_lib.tasks.table import Case, Mistake, Task, gradients, keeps_type
 
 PARTS = ("Hints", "Solution", "Mistakes")
 FACTS = {"asks": str, "minutes": int, "seconds": float, "stretch": bool, "forbids": lambda text: text.split(", ")}
 FACTS |= {"also": lambda text: [{"gradients": gradients, "keeps_type": keeps_type}[one] for one in text.split(", ")]}
-Lines = list[tuple[int, str]]
 
 
 def read_tasks(
@@ -26,7 +26,7 @@ def read_tasks(
     Raises ValueError with file and line for a text that is not as it should be, or a mistake that changes nothing.
     """
     found: dict[str, Task] = {}
-    for heading, first, body in _split(path.read_text(encoding="utf-8"), "# ")[1:]:
+    for heading, first, body in split_at(path.read_text(encoding="utf-8"), "# ")[1:]:
         name, _, title = heading.partition(": ")
         try:
             if not title or name in found or name not in cases:
@@ -43,8 +43,8 @@ def read_tasks(
 def with_mistakes(tasks: Sequence[Task], text: str, solutions: Mapping[str, Solution], file: str) -> tuple[Task, ...]:
     """These tasks with the mistakes that a text lists for some of them. Raises ValueError as `read_tasks` does."""
     found = {task.name: task for task in tasks}
-    for name, first, body in _split(text, "# ")[1:]:
-        sections = _split(body, "## ")
+    for name, first, body in split_at(text, "# ")[1:]:
+        sections = split_at(body, "## ")
         if name not in found or [heading for heading, *_ in sections] != ["", "Mistakes"]:
             raise ValueError(f"{file}:{first}: {name!r} is no task, or holds something other than ## Mistakes")
         found[name] = replace(found[name], **_mistakes(sections[1][2], solutions[name], found[name].cases, file))
@@ -52,7 +52,7 @@ def with_mistakes(tasks: Sequence[Task], text: str, solutions: Mapping[str, Solu
 
 
 def _facts(name: str, lines: Lines, cases: Sequence[Case], names: Mapping | None, file: str) -> dict[str, Any]:
-    (_, _, head), *sections = _split(lines, "## ")
+    (_, _, head), *sections = split_at(lines, "## ")
     parts = {heading: body for heading, _, body in sections}
     if [*parts] != [part for part in PARTS if part in parts] or "Solution" not in parts:
         raise ValueError(f"the task {name!r} has the sections {[*parts]}, not {', '.join(PARTS)}")
@@ -61,14 +61,14 @@ def _facts(name: str, lines: Lines, cases: Sequence[Case], names: Mapping | None
         facts = {"asks": told["asks"]} | {key: FACTS[key](value) for key, value in told.items()}
     except (IndexError, KeyError, ValueError) as problem:
         raise ValueError(f"the task {name!r} says {problem}: it begins with facts, `asks: x · minutes: 5`") from problem
-    hints = re.split(r"(?:^|\n)- ", _text(parts.get("Hints", [])))[1:]
-    solution = Solution(_text(parts["Solution"]).removeprefix("```python").removesuffix("```").strip() + "\n", names)
+    hints = re.split(r"(?:^|\n)- ", text_of(parts.get("Hints", [])))[1:]
+    solution = Solution(text_of(parts["Solution"]).removeprefix("```python").removesuffix("```").strip() + "\n", names)
     return {
         **facts,
         **_mistakes(parts.get("Mistakes", []), solution, cases, file),
         "reference": solution,
         "module": solution.module,
-        "text": _text(head[1:]),
+        "text": text_of(head[1:]),
         "hints": tuple(map(str.strip, hints)),
         "solution": f"\n{solution.source}",
     }
@@ -77,7 +77,7 @@ def _facts(name: str, lines: Lines, cases: Sequence[Case], names: Mapping | None
 def _mistakes(lines: Lines, solution: Solution, cases: Sequence[Case], file: str) -> dict[str, Any]:
     """The mistakes, and the cases with what is said of any other result."""
     found, others, known = [], {}, [case.name for case in cases]
-    for name, first, body in _split(lines, "### ")[1:]:
+    for name, first, body in split_at(lines, "### ")[1:]:
         ways, named, said = [], {"costs": (), "any other result of": ()}, []
         for number, line in body:
             key, _, value = line.removeprefix("- ").partition(": ")
@@ -95,25 +95,8 @@ def _mistakes(lines: Lines, solution: Solution, cases: Sequence[Case], file: str
                     said.append((number, line))
             except ValueError as problem:
                 raise ValueError(f"{file}:{number}: {problem}") from problem
-        says, _, hint = " ".join(_text(said).split()).partition("> ")
+        says, _, hint = " ".join(text_of(said).split()).partition("> ")
         found.append(Mistake(name, says.strip(), hint, ways=tuple(ways), costs=named["costs"], place=f"{file}:{first}"))
         others |= dict.fromkeys(named["any other result of"], found[-1].finding)
     cases = tuple(replace(case, otherwise=others.get(case.name, case.otherwise)) for case in cases)
     return {"cases": cases, "mistakes": tuple(found)}
-
-
-def _split(lines: Lines | str, mark: str) -> list[tuple[str, int, Lines]]:
-    """What stands before the first heading with this mark, and then each heading, its line and what it is above."""
-    found: list[tuple[str, int, Lines]] = [("", 0, [])]
-    fenced = False
-    for number, line in enumerate(lines.splitlines(), start=1) if isinstance(lines, str) else lines:
-        fenced ^= line.startswith("```")
-        if line.startswith(mark) and not fenced:
-            found.append((line.removeprefix(mark).strip(), number, []))
-        elif line.strip() or found[-1][2]:
-            found[-1][2].append((number, line))
-    return found
-
-
-def _text(lines: Lines) -> str:
-    return "\n".join(line for _, line in lines).strip()
