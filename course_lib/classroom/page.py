@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
@@ -17,6 +18,7 @@ from course_lib.classroom.quizzes import Number, Quiz, question
 from course_lib.classroom.results import Result, ResultView
 from course_lib.classroom.session import LESSONS, Session
 from course_lib.classroom.stopping import shorten_interrupts
+from course_lib.classroom.texts import read_questions, read_results
 from course_lib.classroom.using import use
 from course_lib.classroom.waiting import notebook_line
 from course_lib.training import progress
@@ -28,6 +30,9 @@ __all__ = ["Beat", "Bet", "Number", "Page", "Quiz", "Result"]
 class Page:
     """A lesson's page: its beats, and by name its quizzes, bets, results, tasks and playgrounds.
 
+    A lesson's `folder` holds questions.md, from which beats, quizzes and bets are read, and the words of its results in
+    results.md.
+
     Every method that takes a name raises ValueError for one that the lesson does not have.
     """
 
@@ -35,6 +40,7 @@ class Page:
         self,
         lesson: str,
         *,
+        folder: Path | None = None,
         beats: Sequence[Beat] = (),
         quizzes: Mapping[str, Quiz | Number] | None = None,
         bets: Mapping[str, Bet] | None = None,
@@ -44,6 +50,9 @@ class Page:
     ) -> None:
         if lesson not in LESSONS:
             raise ValueError(f"There is no lesson {lesson!r}; the lessons are {', '.join(LESSONS)}.")
+        self.texts = read_results(folder / "results.md") if folder else None
+        if folder:
+            beats, quizzes, bets = read_questions(folder / "questions.md")
         self.lesson, self.beats = lesson, tuple(beats)
         self.quizzes, self.bets, self.results = dict(quizzes or {}), dict(bets or {}), dict(results or {})
         self.tasks, self.playgrounds = dict(tasks or {}), dict(playgrounds or {})
@@ -51,6 +60,8 @@ class Page:
         known = {*self.quizzes, *self.bets, *self.results, *self.tasks, *self.playgrounds}
         if strangers := {name for beat in self.beats for name in beat.holds} - known:
             raise ValueError(f"The beats of lesson {lesson} hold {_listed(strangers)}; it has {_listed(known)}.")
+        if folder and (strangers := {name.split(", ")[0] for name in self.texts} ^ self.results.keys()):
+            raise ValueError(f"Only one of results.md and results.py of lesson {lesson} has {_listed(strangers)}.")
 
     @cached_property
     def session(self) -> Session:
@@ -93,7 +104,12 @@ class Page:
         """
         measure = self._find("results", name)
         placed = Placed(self.session, name, self.bets[name]) if name in self.bets else None
-        view = ResultView(self.session, name, lambda bet: measure(*data, bet=bet), placed)
+
+        def told(bet: Any) -> Result:
+            result = measure(*data, bet=bet)
+            return result if self.texts is None else result.told(name, self.texts)
+
+        view = ResultView(self.session, name, told, placed)
         if placed:
             self.shown["result", name] = view
         view.show()

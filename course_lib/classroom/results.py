@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from course_lib.classroom.choices import button
 from course_lib.classroom.markup import details, inline_html, to_html, to_plain
 from course_lib.classroom.output import GREEN, GREY, RED, in_notebook, panel, picture_html, present
 from course_lib.classroom.session import Session
+from course_lib.classroom.texts import ResultText
 from course_lib.tasks.claims import DIFFERENT, ClaimError, measurements, record, strict
 
 SHIPPED = "course_claims"  # of a notebook's metadata: what was measured for each claim when it was built
@@ -23,23 +24,42 @@ SHIPPED = "course_claims"  # of a notebook's metadata: what was measured for eac
 
 @dataclass(frozen=True)
 class Result:
-    """What a lesson measured: a Figure (or HTML), its alt text, its claims, what came, what it means.
+    """What a lesson measured: a Figure (or HTML), whether its claims hold, and the number that a prediction was about.
 
-    A claim is its text and one or more conditions, all of which must hold; `above` and `below` of
-    `course_lib.tasks.claims` make conditions that say what was measured. `came` is a number where the bet was one, or
-    the number of the option that came true. Texts are the same on every machine: they name thresholds, never what was
-    measured.
+    Its words come from results.md, from the entry of its name, with a comma and `variant` behind it if there is one.
+    `claims` maps a claim's key there to its condition, or to several that must all hold; `above` and `below` of
+    `course_lib.tasks.claims` make conditions that say what was measured. `came` is a number where the prediction was
+    one, or the number of the option that came true. `values` are written into the slots of the alt text and of the
+    outcome.
     """
 
     figure: Figure | str
-    alt: str
-    claims: tuple[tuple[Any, ...], ...] = ()
+    alt: str = ""
+    claims: Mapping[str, Any] = field(default_factory=dict)
     came: float | int | None = None
     outcome: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    variant: str = ""
+
+    def told(self, name: str, texts: Mapping[str, ResultText]) -> "Result":
+        """The result in the words of its entry. Raises ValueError for a key that only the result or its entry has."""
+        entry = f"{name}, {self.variant}" if self.variant else name
+        if entry not in texts:
+            raise ValueError(f"results.md has no entry {entry!r}")
+        text = texts[entry]
+        if differing := text.claims.keys() ^ self.claims.keys():
+            raise ValueError(f"results.md, {entry}: only one of text and code has the claim {sorted(differing)[0]!r}")
+        claims = {text.claims[key]: conditions for key, conditions in self.claims.items()}
+        alt, outcome = text.filled(self.values)
+        return replace(self, alt=alt, claims=claims, outcome=outcome)
+
+    def conditions(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """Each claim with its conditions."""
+        return [(text, held if isinstance(held, tuple) else (held,)) for text, held in self.claims.items()]
 
     def plain(self, shipped: Mapping[str, str] | None = None) -> str:
         """Return alt text, claims and outcome as plain text, with what `shipped` says of each claim that fails."""
-        claims = [f"{'✓' if all(conditions) else '✗'} {to_plain(text)}" for text, *conditions in self.claims]
+        claims = [f"{'✓' if all(conditions) else '✗'} {to_plain(text)}" for text, conditions in self.conditions()]
         texts = [
             f"Figure: {' '.join(self.alt.split())}",
             *claims,
@@ -51,7 +71,7 @@ class Result:
     def html(self, bet: str = "", shipped: Mapping[str, str] | None = None) -> str:
         """Return figure, a row of badges, then the outcome under a sentence about the learner's bet, as HTML."""
         picture = picture_html(self.figure, alt=self.alt) if isinstance(self.figure, Figure) else self.figure
-        badges = "".join(_badge(text, all(conditions)) for text, *conditions in self.claims)
+        badges = "".join(_badge(text, all(conditions)) for text, conditions in self.conditions())
         row = f'<div style="display:flex;flex-wrap:wrap;gap:0.4em;margin:0.5em 0">{badges}</div>' if badges else ""
         difference, text = self.difference(shipped), "\n\n".join(filter(None, [bet, self.outcome]))
         note = panel(to_html(difference), colour=RED) if difference else ""
@@ -59,7 +79,7 @@ class Result:
 
     def failed(self) -> list[tuple[str, str]]:
         """Return the claims that do not hold, each with what was measured."""
-        return [(text, measurements(conditions)) for text, *conditions in self.claims if not all(conditions)]
+        return [(text, measurements(conditions)) for text, conditions in self.conditions() if not all(conditions)]
 
     def difference(self, shipped: Mapping[str, str] | None = None) -> str:
         """Return what was expected, measured and shipped of the claims that do not hold; empty if all do."""
@@ -101,7 +121,7 @@ class ResultView:
 
     def show(self) -> None:
         """Put the result on the page; a claim that does not hold is marked, and stops the course's own tests."""
-        for text, *conditions in self.result.claims:
+        for text, conditions in self.result.conditions():
             record(text, conditions)
         failed = self.result.failed()
         self.shipped = shipped_measurements(self.session.lesson) if failed else {}

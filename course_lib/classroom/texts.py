@@ -12,7 +12,7 @@ from course_lib.classroom.quizzes import Number, Quiz
 from course_lib.tasks.headings import Lines, split_at, text_of
 
 SLIDER = re.compile(r"from (\S+) to (\S+?)(?:, in steps of (\S+?))?(?:, (.+))?")
-SLOT = re.compile(r"\{(\w+)(:[^{}]*)?\}")  # in an outcome: a value, and how it is written
+SLOT = re.compile(r"\{(\w+)(:[^{}]*)?\}")  # a value that a run gave, and how it is written
 
 
 class Questions(NamedTuple):
@@ -31,17 +31,19 @@ class ResultText:
     claims: Mapping[str, str]
     outcome: str = ""
 
-    def outcome_with(self, values: Mapping[str, Any]) -> str:
-        """The outcome with these values in their slots, `{name:.2f}`. Raises ValueError for a value without one."""
-        found = {name for name, _ in SLOT.findall(self.outcome)}
-        if unused := values.keys() - found:
-            raise ValueError(f"the outcome has no slot for {', '.join(sorted(unused))}")
+    def filled(self, values: Mapping[str, Any]) -> tuple[str, str]:
+        """Alt text and outcome with these values in their slots, `{name:.2f}`. Raises ValueError for one without."""
+        used: set[str] = set()
 
         def fill(slot: re.Match) -> str:
             name, form = slot.groups("")
+            used.add(name)
             return format(values[name], form[1:]) if name in values else slot[0]
 
-        return SLOT.sub(fill, self.outcome)
+        alt, outcome = SLOT.sub(fill, self.alt), SLOT.sub(fill, self.outcome)
+        if unused := sorted(values.keys() - used):
+            raise ValueError(f"neither alt text nor outcome has a slot for {', '.join(unused)}")
+        return alt, outcome
 
 
 def read_questions(path: Path) -> Questions:

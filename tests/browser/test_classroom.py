@@ -22,7 +22,7 @@ page = Page("00",
     quizzes={"sum": Quiz("What is $1 + 1$?", {"$1$": "One is missing.", "`2`": "Count them."}, 1),
              "half": Number("Half of one?", 0.5, near={2.0: "That is twice one."})},
     bets={"points": Bet("How many points?", low=0, high=10, unit="points"), "line": Bet("Up?", ("yes", "no"))},
-    results={"points": lambda bet: Result(drawn(), f"A line and the bet {bet}", (("it rises", True),), came=7),
+    results={"points": lambda bet: Result(drawn(), f"A line and the bet {bet}", {"it rises": True}, came=7),
              "line": lambda bet: Result(drawn(), "Rises", came=0)})
 page.open()"""
 SLIDER = """\

@@ -14,7 +14,7 @@ def drawn(bet=None, *, came=None, holds=True):
     fig, axes = figure(3, 2)
     axes.plot([1, 2])
     alt = "A line that rises." if bet is None else f"A line that rises, and the bet {bet}."
-    return Result(fig, alt, (("it *rises*", True), ("it is straight", holds)), came, "It rose, as lines do.")
+    return Result(fig, alt, {"it *rises*": True, "it is straight": holds}, came, "It rose, as lines do.")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ DIFFERENT = "On this machine this result came out differently from the shipped o
 def drawn(bet=None):
     fig, axes = figure(3, 2)
     axes.plot([1, 2])
-    claims = (("it *rises*", True), ("it is straight, and steep", below(0.5, 0.1), True, above(3, 2)))
+    claims = {"it *rises*": True, "it is straight, and steep": (below(0.5, 0.1), True, above(3, 2))}
     return Result(fig, "A line that rises.", claims, 1, "It rose, as lines do.")
 
 
@@ -77,6 +77,6 @@ def test_without_a_shipped_measurement_it_says_what_it_knows(lesson, page, learn
 
 
 def test_a_result_whose_claims_hold_says_nothing_about_machines(lesson, page, learner):
-    holds = Result("<table></table>", "A table.", (("it rises", above(2, 1)),))
+    holds = Result("<table></table>", "A table.", {"it rises": above(2, 1)})
     Page("06", results={"table": lambda bet: holds}).result("table")
     assert page[0]["text/plain"] == "Figure: A table.\n✓ it rises" and DIFFERENT not in page[0]["text/html"]

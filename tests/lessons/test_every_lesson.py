@@ -1,5 +1,6 @@
 """What holds for every lesson, so that none needs a test of its own for it."""
 
+import ast
 import functools
 import re
 from pathlib import Path
@@ -46,6 +47,23 @@ def solved(task):
     names = {}
     exec("import math\nimport torch\nfrom torch import nn\n" + task.solution, names)
     return names[re.search(r"^(?:def|class) (\w+)", task.solution, flags=re.MULTILINE)[1]]
+
+
+@each_lesson
+def test_each_claim_has_its_words_and_its_condition(path):
+    page, measured = read(path).page, {}
+    source = ROOT / "course_lib" / "lessons" / f"lesson_{path.name[:2]}" / "results.py"
+    for function in ast.parse(source.read_text(encoding="utf-8")).body:
+        calls = [
+            call for call in ast.walk(function) if isinstance(call, ast.Call) and ast.unparse(call.func) == "Result"
+        ]
+        given = [part for call in calls for word in call.keywords if word.arg == "claims" for part in ast.walk(word)]
+        keys = {key.value for part in given if isinstance(part, ast.Dict) for key in part.keys}
+        measured |= {name: keys for name, result in page.results.items() if calls and result.__name__ == function.name}
+    told = {name: set() for name in page.results}
+    for entry, text in page.texts.items():
+        told[entry.split(", ")[0]] |= text.claims.keys()
+    assert measured == told
 
 
 @each_lesson

@@ -25,12 +25,7 @@ def mechanism(theta: float, theta_x: float, inputs: Sequence[float], target: flo
     for x in inputs:
         states.append(theta * states[-1] + theta_x * x)
     deltas = [(states[-1] - target) * theta ** (len(inputs) - t) for t in range(1, len(inputs) + 1)]
-    return Result(
-        figures.mechanism(states, inputs, deltas),
-        alt="Left: one cell whose state goes back into it. Right: the same cell three times, unrolled: the states 0, "
-        "2, 1, 6.5 from left to right, each made of the state before and of an input, and the errors 0.5, 0.25, 0.125 "
-        "from right to left, halved at each step.",
-    )
+    return Result(figures.mechanism(states, inputs, deltas))
 
 
 def names(model: nn.Module, card: Mapping, *, bet=None) -> Result:
@@ -55,22 +50,12 @@ def names(model: nn.Module, card: Mapping, *, bet=None) -> Result:
     ]
     return Result(
         figures.names(rows, confusion, LANGUAGE_NAMES, bet),
-        alt="Left: the share of test names whose language is named right. Your RNN and three others stand near 72 %, "
-        "LSTM and GRU near 80 %, counts of three letters at 81 %, and logistic regression on counts of one to three "
-        "letters a little ahead of all. Right: a table of languages against answers with a bright diagonal.",
-        claims=(
-            ("counts of letters beat every RNN, yours and three seeds",
-             above(scores[COUNTS[0]][0] - max(right, *scores["RNN"]), 0)),
-            ("logistic regression on them beats GRU and LSTM, every seed",
-             scores[COUNTS[1]][0] > max(*scores["GRU"], *scores["LSTM"])),
-        ),
+        claims={
+            "counting": above(scores[COUNTS[0]][0] - max(right, *scores["RNN"]), 0),
+            "logistic regression": scores[COUNTS[1]][0] > max(*scores["GRU"], *scores["LSTM"]),
+        },
         came=right,
-        outcome="A table of runs of three letters is nine points ahead of every RNN, and level with the GRU; logistic "
-        "regression on such counts leads by one or two points. Both sides were tuned over a few settings (card). Why "
-        "the RNN is behind this picture does not say. The counts add up evidence from the whole name at once; the RNN "
-        "has to carry it to the last letter. GRU and LSTM, lesson 04's, carry better. What counts cannot do: write, "
-        "translate.",
-    )  # fmt: skip
+    )
 
 
 def powers(matrices: Mapping[str, Float[Tensor, "2 2"]], *, bet=None) -> Result:
@@ -87,14 +72,8 @@ def powers(matrices: Mapping[str, Float[Tensor, "2 2"]], *, bet=None) -> Result:
     ends = [torch.stack([path[-1].norm() / path[0].norm() for path in paths]) for paths in trails.values()]
     return Result(
         figures.powers(trails),
-        alt="Three planes with four paths each, from black starts. Left, both eigenvalues below one: all paths run "
-        "into the middle. Middle, a turning pair of radius one: circles. Right, one eigenvalue above one: three of "
-        "four paths leave along one line.",
-        claims=(
-            ("after 14 steps the left states are below a third of their length, the middle ones as long as before",
-             below(ends[0].max(), 1 / 3), below((ends[1] - 1).abs().max(), 1e-3)),
-        ),
-    )  # fmt: skip
+        claims={"shrinks": (below(ends[0].max(), 1 / 3), below((ends[1] - 1).abs().max(), 1e-3))},
+    )
 
 
 def reach(model: nn.Module, *, bet=None) -> Result:
@@ -121,44 +100,28 @@ def reach(model: nn.Module, *, bet=None) -> Result:
     k = torch.arange(STEPS)
     return Result(
         figures.reach({r: n.tolist() for r, n in linear.items()}, squashed, trained.tolist(), radius, bet),
-        alt="Three panels, the length of the gradient against the steps back, on a logarithmic axis. Left, without a "
-        "tanh: three straight lines, rising for radius 1.1, level for 1, falling for 0.9. Middle, with a tanh and "
-        "radius 1: level for tiny inputs, falling for larger ones, steeply for inputs of size 1. Right, the trained "
-        "reader of prose: a steep fall, although its radius is far above 1.",
-        claims=(
-            ("without a tanh the gradient is radius^k, to four digits",
-             below(max((n / r**k - 1).abs().max() for r, n in linear.items()), 1e-3)),
-            ("at radius 1 the slope of tanh alone takes over 99.99 % in 30 steps, for inputs of size 1",
-             below(squashed[1.0][30], 1e-4)),
-            ("the trained reader: radius above 2, and yet under a hundredth of the gradient is left 20 letters back",
-             above(radius, 2), below(trained[20] / trained[0], 0.01)),
-        ),
+        claims={
+            "linear": below(max((n / r**k - 1).abs().max() for r, n in linear.items()), 1e-3),
+            "tanh alone": below(squashed[1.0][30], 1e-4),
+            "trained": (above(radius, 2), below(trained[20] / trained[0], 0.01)),
+        },
         came=100 * linear[0.9][50].item(),
-        outcome="$0.9^{50}$ is half a percent. The second cause works even where the first does not: each step "
-        "multiplies by the matrix *and* by the slopes $1 - h^2$, which are below one, and near zero where a unit is "
-        "saturated. The trained reader has a large matrix, and its gradient vanishes all the same: the product counts. "
-        "(Left and middle the matrix only turns and scales; then, and only then, each step scales by the radius.)",
-    )  # fmt: skip
+    )
 
 
 def clipping(without: Sequence[yours.Run], clipped: Sequence[yours.Run], *, bet=None) -> Result:
     ends = [sum(run.losses[-10:]) / 10 for run in clipped]
     return Result(
         figures.clipping([run.losses for run in without], [run.losses for run in clipped], clipped[0].norms),
-        alt="Left: losses of three seeds. Without clipping all three end within a few steps, not a number any more; "
-        "clipped, from the same starts, they leap, too, far beyond the top of the picture, come back within some ten "
-        "steps, and fall. Right: the length of the gradient of one of them before clipping, mostly near one, with "
-        "peaks that are many powers of ten higher.",
-        claims=(
-            ("without clipping no seed survives ten steps; clipped, every seed ends below 2.6 nats per character",
-             not any(run.survived for run in without), below(max(len(run.losses) for run in without), 11),
-             below(max(ends), 2.6)),
-        ),
+        claims={
+            "survives": (
+                not any(run.survived for run in without),
+                below(max(len(run.losses) for run in without), 11),
+                below(max(ends), 2.6),
+            )
+        },
         came=1,
-        outcome="One step along an exploding gradient throws the weights so far that nothing comes back. Clipped runs "
-        "leap, too; but they come back. Clipping keeps its direction and forbids its length (Pascanu et al. 2013, "
-        "algorithm 1). It does nothing against vanishing: there is no length to cut.",
-    )  # fmt: skip
+    )
 
 
 def shapes(all_five: Sequence[Shape], cards: Mapping[str, Mapping], *, bet=None) -> Result:
@@ -170,21 +133,12 @@ def shapes(all_five: Sequence[Shape], cards: Mapping[str, Mapping], *, bet=None)
     commonest = seeds("tags", "accuracy, commonest tag of the word")
     return Result(
         figures.shapes(all_five),
-        alt="Five diagrams of boxes in time with the inputs below and the outputs above, each from a model that ran "
-        "just now: a scene and its digit; the same scene and its caption; the letters of a name and, at the last one, "
-        "its language; an English sentence and, after its last word, a French one; a French sentence and a tag above "
-        "each word.",
-        claims=(
-            ("captions: over half are right word for word, under 5 % without the picture, every seed",
-             min(exact) > 0.5 and max(blind) < 0.05),
-            ("tags: every seed beats the commonest tag of each word, and reading from both ends beats both",
-             max(commonest) < min(one_way) and max(one_way) < min(both)),
-        ),
-        outcome="Five wirings; three of them run on an RNN of this lesson. Where the tagger errs, look at what it "
-        "could know: the gender of *les* stands in the word that comes next. With a second network that reads from the "
-        "end more of all tags are right "
-        f"({100 * min(both):.1f} % at least, against {100 * max(one_way):.1f} % at most).",
-    )  # fmt: skip
+        claims={
+            "captions": min(exact) > 0.5 and max(blind) < 0.05,
+            "tags": max(commonest) < min(one_way) and max(one_way) < min(both),
+        },
+        values={"lowest": 100 * min(both), "highest": 100 * max(one_way)},
+    )
 
 
 def written(texts: Mapping[float, str], known: Mapping[float, float], *, bet=None) -> Result:
@@ -196,15 +150,7 @@ def written(texts: Mapping[float, str], known: Mapping[float, float], *, bet=Non
     low, middle, high = sorted(known)
     return Result(
         f'<div style="max-width:52em">{rows}</div>',
-        alt="Three texts that the reader of prose wrote letter by letter, at three temperatures: at the lowest one "
-        "plain words that repeat, at the middle one sentences that hardly mean anything, at the highest invented ones.",
-        claims=(
-            (
-                "the hotter, the fewer of its words exist",
-                above(known[low] - known[middle], 0),
-                above(known[middle] - known[high], 0),
-            ),
-        ),
+        claims={"temperature": (above(known[low] - known[middle], 0), above(known[middle] - known[high], 0))},
     )
 
 

@@ -24,29 +24,16 @@ def diagram(*, bet=None) -> Result:
     french = "la zone économique européenne existe".split()
     ideal = np.eye(5)
     ideal[1:4] = ideal[1:4][::-1]
-    return Result(
-        figures.bottleneck(english, french, ideal),
-        alt="Two networks that translate. Left: all words of the English sentence flow into one vector c, and all "
-        "French words come out of it. Right: each French word has its own arrow from the English word that it means, "
-        "and the arrows of european, economic and area cross.",
-    )
+    return Result(figures.bottleneck(english, french, ideal))
 
 
 def mechanism(words: Sequence[str], q: Tensor, K: Tensor, V: Tensor, *, bet=None) -> Result:
     scores = K @ q / len(q) ** 0.5
-    return Result(
-        figures.mechanism(words, q, K, scores, scores.softmax(dim=0), V),
-        alt="The query (2, 1, 0, 0) asks three keys, of european, economic and area. Their scores 1, 2 and 0 become "
-        "the weights 0.245, 0.665 and 0.090, and the values, weighted so, add up to the output (2.84, 1.16).",
-    )
+    return Result(figures.mechanism(words, q, K, scores, scores.softmax(dim=0), V))
 
 
 def decoders(*, bet=None) -> Result:
-    return Result(
-        figures.decoders(),
-        alt="Two decoders, three states each. Bahdanau: each state looks, and what it sees goes into the next state: a "
-        "loop. Luong: the states follow one another without waiting, and each looks afterwards.",
-    )
+    return Result(figures.decoders())
 
 
 def bottleneck(scores: TranslationScores, attention: Mapping, fixed: Mapping, *, bet=None) -> Result:
@@ -55,20 +42,9 @@ def bottleneck(scores: TranslationScores, attention: Mapping, fixed: Mapping, *,
     gap = with_attention.min(axis=0) - without.max(axis=0)
     return Result(
         figures.lengths(BUCKETS, without, with_attention, [bucket.bleu.score for bucket in scores.by_length], bet),
-        alt="BLEU against the number of words in the sentence. Attention stays near the top at all lengths, your run "
-        "with it; the fixed vector begins above 75 and falls below 25 on the longest sentences.",
-        claims=(
-            ("your run reaches 90 BLEU", above(scores.bleu, 90)),
-            (
-                "on 20 words and more the worst seed with attention is over 50 BLEU ahead of the best without",
-                gap[-1] > 50,
-            ),
-            ("the advantage grows with the sentence, by over 40 BLEU", gap[-1] > gap[0] + 40),
-        ),
+        claims={"yours": above(scores.bleu, 90), "long sentences": gap[-1] > 50, "grows": gap[-1] > gap[0] + 40},
         came=without[:, -1].mean(),
-        outcome="The fixed vector does not fail everywhere: on the shortest sentences it does passably. It fails *as "
-        "the sentence grows*: what it has to hold grows, and it does not. That shape is what a bottleneck looks like. "
-        f"(It goes on learning: four times the steps bring it to {longer:.0f} BLEU on the longest, by its card.)",
+        values={"longer": longer},
     )
 
 
@@ -77,16 +53,8 @@ def alignment(weights: Float[Tensor, "T_q T_k"], pair: SentencePair, aer: float,
     best, diagonal = reference_points(pairs)
     return Result(
         heat_map(weights, pair.french, pair.english, label="French word (row) looks at English word", marks=rings),
-        alt="A map of the famous sentence: a row for each French word, a column for each English one, the gold links "
-        "as rings. Most bright squares lie on a ring, also where zone économique européenne runs against the diagonal.",
-        claims=(
-            ("over the whole test the alignment error rate is below 0.15", below(aer, 0.15)),
-            ("a diagonal guess has over twice as much; one right link for each word would have the least",
-             above(diagonal / aer, 2), above(aer - best, 0)),
-        ),
-        outcome="The rings are gold links, and the model was shown none of them. It was trained on sentences alone: "
-        "knowing where to look helps to predict the next word, so it learned to.",
-    )  # fmt: skip
+        claims={"error rate": below(aer, 0.15), "reference points": (above(diagonal / aer, 2), above(aer - best, 0))},
+    )
 
 
 def root(card: Mapping, *, bet=None) -> Result:
@@ -99,23 +67,18 @@ def root(card: Mapping, *, bet=None) -> Result:
     )
     return Result(
         figures.root(widths, gradient, steps, bleu, bet),
-        alt="Three panels. Undivided, the gradient through a softmax over random scores falls by powers of ten as the "
-        "width grows; divided, it stays. In three trainings each the translator without the root needs more steps to a "
-        "loss of 0.5, and ends with a lower BLEU.",
-        claims=(
-            ("at width 1,024 dividing keeps over 1,000 times the gradient at a typical query's scores (median)",
-             above(gradient[True][-1] / gradient[False][-1], 1e3)),
-            ("each training without the root is slower and ends worse than each with it",
-             max(steps[True]) < min(steps[False]) and max(bleu[False]) < min(bleu[True])),
-        ),
+        claims={
+            "gradient": above(gradient[True][-1] / gradient[False][-1], 1e3),
+            "trainings": max(steps[True]) < min(steps[False]) and max(bleu[False]) < min(bleu[True]),
+        },
         came=float(np.mean(bleu[False])),
-        outcome="A saturated softmax passes hardly any gradient to its scores, from which alone $W^Q$ and $W^K$ learn "
-        "(at the queries dividing takes a factor of $\\sqrt{d_k}$ off again, so that less is gained there than the "
-        "left panel shows); the values, read with whatever weights there are, keep theirs. A few queries, whose two "
-        "best keys fit equally well, keep it: so the translator without the "
-        f"root learns where to look all the same, but slowly. Its links say so: AER {min(aer[False]):.2f} to "
-        f"{max(aer[False]):.2f} without the root, {min(aer[True]):.2f} to {max(aer[True]):.2f} with it.",
-    )  # fmt: skip
+        values={
+            "lowest_without": min(aer[False]),
+            "highest_without": max(aer[False]),
+            "lowest_with": min(aer[True]),
+            "highest_with": max(aer[True]),
+        },
+    )
 
 
 def positions(codes: Float[Tensor, "N D"], *, bet=None) -> Result:
@@ -123,47 +86,24 @@ def positions(codes: Float[Tensor, "N D"], *, bet=None) -> Result:
     similar = unit @ unit.T
     return Result(
         figures.positions(codes),
-        alt="Left: the codes of 64 positions, fast waves in the first numbers, slow ones in the last. Right: their "
-        "similarity, a bright diagonal that fades to both sides, the same at every position.",
-        claims=(
-            ("similarity depends on the distance alone",
-             torch.allclose(similar[:40, :40], similar[20:60, 20:60], atol=1e-4)),
-        ),
-    )  # fmt: skip
+        claims={"distance": torch.allclose(similar[:40, :40], similar[20:60, 20:60], atol=1e-4)},
+    )
 
 
 def heads(readers: Mapping[int, Sequence[TrainedReader]], words: Sequence[str], *, bet=None) -> Result:
     wrong = {number: [100 * (1 - run.test) for run in runs] for number, runs in readers.items()}
     return Result(
         figures.heads(words, look(readers[2][0].model, words), wrong, bet),
-        alt="Left: the width split between two heads, each with a softmax of its own, joined again. Middle: where the "
-        "two trained heads look, one a step to the left of the diagonal, the other a step to the right. Right: one "
-        "head has over 10 % of the neighbours wrong with every seed, two heads under 1 %.",
-        claims=(
-            ("two heads make under a tenth of one head's mistakes, every seed",
-             below(max(wrong[2]) / min(wrong[1]), 0.1)),
-        ),
+        claims={"mistakes": below(max(wrong[2]) / min(wrong[1]), 0.1)},
         came=float(np.mean(wrong[2])),
-        outcome="One softmax makes *one* average: what stood left and what stood right is mixed. Where only one order "
-        "makes a sentence, the grammar tells them apart, and one head gets by. Two heads make two averages, at the "
-        "same cost; where one strays, the read-out can undo it. In the Transformer's paper too many heads hurt again.",
-    )  # fmt: skip
+    )
 
 
 def cost(lengths: Sequence[int], operations: Mapping[str, Sequence[float]], d: int, *, bet=None) -> Result:
     attention, gru, _ = (np.array(values, dtype=float) for values in operations.values())
     crossing = float(lengths[-1] * gru[-1] / attention[-1])  # n at which a line of slope 2 meets one of slope 1
     return Result(
-        figures.cost(lengths, operations, d, crossing),
-        alt="Left: what reaches what in one layer: a convolution a band with shared weights, a fully connected layer "
-        "everything with its own weights, self-attention everything by content, local attention a band by content. "
-        "Right: operations against length on logarithmic axes; self-attention is twice as steep as recurrence and "
-        "local attention, and crosses recurrence at three times the width.",
-        claims=(("the counted lines cross at n = 3d", below(abs(crossing / d - 3), 0.05)),),
-        outcome="The table's terms cross at $n = d$, these lines at $3d$. A GRU multiplies each of its $n$ vectors by "
-        "six $d \\times d$ matrices, $6nd^2$; attention, bare, multiplies twice, $QK^\\top$ and the average, $2n^2d$. "
-        "With its four maps it costs $2n^2d + 4nd^2$, and that crosses $6nd^2$ at $n = d$ again. Factors shift a "
-        "crossing, never a slope.",
+        figures.cost(lengths, operations, d, crossing), claims={"crossing": below(abs(crossing / d - 3), 0.05)}
     )
 
 

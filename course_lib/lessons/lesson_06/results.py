@@ -33,13 +33,7 @@ CHANGES = {  # contestant -> row of the figure
 
 
 def machine(*, bet=None) -> Result:
-    return Result(
-        figures.machine(),
-        alt="Left: the encoder, N blocks of self-attention and MLP over the English words with their positions; its "
-        "output goes into the cross-attention of the decoder, N blocks of masked self-attention, cross-attention and "
-        "MLP over the French words so far, which ends in the next word. Right: in a post-norm sublayer the norm stands "
-        "on the path of x, behind the addition; in a pre-norm one it stands on the side path, before the sublayer.",
-    )
+    return Result(figures.machine())
 
 
 def race(yours: float, tricks: Mapping, translator: Mapping, *, bet=None) -> Result:
@@ -60,21 +54,9 @@ def race(yours: float, tricks: Mapping, translator: Mapping, *, bet=None) -> Res
     gru, equal, _, _ = rows.values()
     return Result(
         figures.race(rows, seconds, yours, bet),
-        alt="BLEU of four kinds of translators, a dot for each seed. Lesson 05's GRU and the Transformer that took "
-        "about as long lie together near the right edge; the Transformer of 1,000 steps, yours with it, lies further "
-        "to the left; that of 6,000 steps touches the edge.",
-        claims=(
-            ("your run reaches 80 BLEU", above(yours, 80)),
-            ("in about the same time the two kinds are within 2 BLEU, every seed",
-             max(gru + equal) - min(gru + equal) < 2),
-        ),
+        claims={"yours": above(yours, 80), "equal": max(gru + equal) - min(gru + equal) < 2},
         came=float(np.mean(equal)),
-        outcome="A tie. On one core, with short sentences and one right translation for each, nothing is gained by "
-        "giving up the recurrence: a step of the Transformer is cheaper, and it needs more of them. The gain is "
-        "elsewhere. None of its words waits for another: while a graphics processor has cores to spare, long texts "
-        "take hardly longer than short ones, where a recurrent network still walks. (Whether the GRU would come above "
-        "99, too, with so many steps, we have not measured.)",
-    )  # fmt: skip
+    )
 
 
 def looks(model: Transformer, pair: SentencePair, pairs: Sequence[SentencePair], *, bet=None) -> Result:
@@ -86,14 +68,7 @@ def looks(model: Transformer, pair: SentencePair, pairs: Sequence[SentencePair],
     ]
     return Result(
         figures.looks(maps, pair.french, pair.english, {(i, j) for i, j in pair.alignment}, errors),
-        alt="Eight maps of the famous sentence, one for each head of both layers' cross-attention, a row for each "
-        "French word, the gold links as rings. In the second layer the bright squares of the best heads lie on the "
-        "rings; in the first layer most do not.",
-        claims=(("one head has an alignment error rate below 0.1 on all tests", below(min(map(min, errors)), 0.1)),),
-        outcome="Nobody told the heads what to do. In the second layer some find the word to translate. In the first "
-        "one is as sharp, and in several rows a step behind: its square lies where the ring of the word *before* "
-        "lies. It seems to say how far we are. By the rings it is mostly wrong, and it may be of use: a map is no "
-        "explanation.",
+        claims={"error rate": below(min(map(min, errors)), 0.1)},
     )
 
 
@@ -105,13 +80,7 @@ def beams(found: Mapping[str, tuple[float, float]], *, bet=None) -> Result:
     gains = {name: searched - greedy for name, (greedy, searched) in found.items()}
     return Result(
         f"<table><tr><th>translator</th><th>greedy</th><th>4 beams</th></tr>{rows}</table>",
-        alt="A table of BLEU, greedy and with four beams: your translator, the young one and the trained one.",
-        claims=(
-            ("the young translator gains by beams", above(gains["young"], 1)),
-            ("the trained one hardly: under 0.5 BLEU", below(abs(gains["trained"]), 0.5)),
-        ),
-        outcome="Beams repair what a model half knows. Where it is sure of each word there is nothing to search. "
-        "How much beams bring, to yours for instance, has to be measured each time.",
+        claims={"young": above(gains["young"], 1), "trained": below(abs(gains["trained"]), 0.5)},
     )
 
 
@@ -128,24 +97,12 @@ def norms(card: Mapping, *, bet=None) -> Result:
     post, warm, pre = losses.values()
     return Result(
         figures.norms(DEPTHS, losses, plateau),
-        alt="The loss against 1, 2, 4 and 8 blocks on each side, and the loss of a model that knows how frequent each "
-        "word is. With one and two blocks the three lines lie together. With four and eight post-norm is up at that "
-        "model's loss; warm-up lowers it with four, hardly with eight; pre-norm stays far below, and rises with eight.",
-        claims=(
-            ("with four and eight blocks post-norm is within 0.7 nats of the plateau, every seed",
-             post[:, 2:].min() > plateau - 0.7),
-            ("with four and eight blocks pre-norm is over a nat ahead of both others, every seed",
-             (pre[:, 2:].max(axis=0) < np.minimum(post, warm)[:, 2:].min(axis=0) - 1).all()),
-        ),
+        claims={
+            "post-norm": post[:, 2:].min() > plateau - 0.7,
+            "pre-norm": (pre[:, 2:].max(axis=0) < np.minimum(post, warm)[:, 2:].min(axis=0) - 1).all(),
+        },
         came=2,
-        outcome="It does not diverge: it sits on the plateau of a model that knows how frequent each word is, and "
-        "nothing else. In post-norm each norm stands on the path of $x$, two in each block of the encoder, three in "
-        "the decoder's; at the start the gradients of the last layers are large (Xiong et al. 2020), and the first "
-        "steps spoil them. Slow first steps help with four blocks (that is what the paper's warm-up is for), hardly "
-        "with eight. So does a third of the rate, 0.003 here (one seed, four blocks: the card has the losses), and "
-        "pre-norm stays ahead. It leaves the plateau at every depth. But depth is no gift: within 200 steps its eight "
-        "blocks are behind its one. More blocks want more steps.",
-    )  # fmt: skip
+    )
 
 
 def tricks(card: Mapping, *, bet=None) -> Result:
@@ -153,21 +110,11 @@ def tricks(card: Mapping, *, bet=None) -> Result:
     paper = rows["as in the paper"]
     return Result(
         figures.tricks(rows, bet),
-        alt="BLEU of the paper's recipe and of nine changes, three dots each. The peak rate at once ends near zero; no "
-        "positions at all lose over half; the other changes lie near the band of the paper's recipe, pre-norm and an "
-        "output layer of its own to the right of it.",
-        claims=(
-            ("without positions each seed loses over 30 BLEU", max(rows["no positions at all"]) < min(paper) - 30),
-            ("pre-norm is ahead of post-norm with each seed", min(rows["pre-norm"]) > max(paper)),
-        ),
+        claims={
+            "positions": max(rows["no positions at all"]) < min(paper) - 30,
+            "pre-norm": min(rows["pre-norm"]) > max(paper),
+        },
         came=float(np.mean(rows["no positions at all"])),
-        outcome="Nobody can do without the order of the English words; the decoder nearly can, since its mask tells it "
-        "something of the order (lesson 05: the dog that bites). From a start at the peak rate it does not recover; "
-        "a lower, constant rate needs no ramp: warm-up is what *allows* a high rate. Pre-norm gains, and so does an "
-        "output layer of its own: tying saves a table, and ours has a few hundred words. Of smoothing, averaging and "
-        "dropout nothing can be said here: seeds differ as much as recipes. On millions of real sentences they count. "
-        "The paper lost 1.2 BLEU without dropout and 0.5 without smoothing, and 0.1 with learned positions (table 3, "
-        "rows D and E).",
     )
 
 
@@ -176,18 +123,7 @@ def cache(model: Transformer, pair: SentencePair, *, bet=None) -> Result:
     without, cached = operations.values()
     return Result(
         figures.cache(LENGTHS, operations, seconds),
-        alt="Two panels against the number of words written so far: operations for the next word, and its time. "
-        "Without a cache the operations rise in proportion; with one they hardly rise.",
-        claims=(
-            (
-                "without a cache word 65 costs over 10 times the operations of word 5, with one under 1.5 times",
-                above(without[-1] / without[0], 10),
-                below(cached[-1] / cached[0], 1.5),
-            ),
-        ),
-        outcome="With a cache a new word asks all keys, and that is all that grows: a little with each word. Without "
-        "one, everything is computed again. The clock shows less than the count: in a model as small as ours a call "
-        "costs more than its arithmetic. In a large one the count decides, and the cache's memory: lesson 08.",
+        claims={"saves": (above(without[-1] / without[0], 10), below(cached[-1] / cached[0], 1.5))},
     )
 
 

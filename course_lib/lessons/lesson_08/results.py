@@ -24,12 +24,7 @@ def mechanism(model: nn.Module, tokenizer: Tokenizer, text: str, *, bet=None) ->
     names = [tokenizer.decode([i]).replace("\n", "start").strip() for i in ids[0].tolist()]
     right = shares[:-1].gather(1, ids[0, 1:, None])[:, 0]
     guesses = [tokenizer.decode([i]).replace("\n", "end").strip() for i in shares[:-1].argmax(dim=-1).tolist()]
-    return Result(
-        figures.mechanism(names, right.tolist(), guesses),
-        alt="Left: a square of places against places, filled on and below the diagonal: each place sees itself and "
-        "what stands before it. Right, a row for each place: the token read last, the model's favourite for the next "
-        "one, the token that comes, and the probability that it had. About half of the favourites are right.",
-    )
+    return Result(figures.mechanism(names, right.tolist(), guesses))
 
 
 def bits(
@@ -60,27 +55,14 @@ def bits(
     ]
     return Result(
         figures.bits(rows, bet),
-        alt="Bits per byte of the test text, fewer are better. On tokens your GPT stands behind the table of pairs and "
-        "far behind an LSTM that trained as long; the shipped GPT, after minutes, is level with the best table. "
-        "On characters the 8-gram leads, then LSTM and RNN, then GPT.",
-        claims=(
-            ("1,500 steps do not reach a table of token pairs", above(yours - tokens[2], 0)),
-            ("an LSTM as large, trained as long, is over 0.1 ahead of yours, every seed",
-             above(yours - max(short), 0.1)),
-            ("the shipped GPT (as evaluated here, and every seed) is within 0.02 of the best table over tokens",
-             below(max(abs(value - min(tokens.values())) for value in (ours, *long)), 0.02)),
-            ("on characters the 8-gram and the LSTM beat GPT, every seed",
-             letters[8] < max(characters["LSTM"]) < min(characters["GPT"])),
-        ),
+        claims={
+            "your steps": above(yours - tokens[2], 0),
+            "LSTM": above(yours - max(short), 0.1),
+            "tokens": below(max(abs(value - min(tokens.values())) for value in (ours, *long)), 0.02),
+            "characters": letters[8] < max(characters["LSTM"]) < min(characters["GPT"]),
+        },
         came=yours,
-        outcome="Counting two tokens takes a moment, and your GPT does not reach it. The shipped one is level with the "
-        "best table, after minutes of computing (an LSTM on tokens was not given as many). If the story ended here, "
-        "nobody would use it. Probably two million characters are little for a model that has to learn from scratch "
-        "what a distance is; an LSTM is built for *one after the other*. Why, then, did GPT win elsewhere? Tables "
-        "stop gaining: from four tokens to six there is hardly a change, since most longer contexts were never seen. "
-        "The LSTM must work through a text step by step. A GPT uses all that a machine can do at once, and with more "
-        "data, parameters and time it goes on getting better: lesson 09 measures that.",
-    )  # fmt: skip
+    )
 
 
 def knobs(
@@ -107,20 +89,9 @@ def knobs(
     greedy, others = repeated[0.0], {value: share for value, share in repeated.items() if value > 0}
     return Result(
         figures.knobs(names, shares, list(others), list(others.values()), greedy, human, bet),
-        alt="Left: the eight likeliest next tokens of one prompt as bars: as they are, sharper at temperature 0.5, "
-        "flatter at 2, only three left by top-k, a few by top-p. Right: the share of four-token runs that repeat "
-        "earlier ones; it is largest where the likeliest token is taken each time and falls with the temperature, "
-        "below what people write.",
-        claims=(
-            ("greedy writing repeats over five times as much as people do, writing at temperature 1 less",
-             above(greedy / human, 5), below(others[1.0] - human, 0)),
-        ),
+        claims={"repetition": (above(greedy / human, 5), below(others[1.0] - human, 0))},
         came=100 * greedy,
-        outcome="The likeliest token each time is not the likeliest text, and no text that a person would write: after "
-        "a loop has come round once, its next round is likelier still (Holtzman et al. 2020, *neural text "
-        "degeneration*). At temperature 1 the text is as varied as the model believes, and wanders: a small share of "
-        "nonsense at each step adds up. Top-p cuts that tail, and keeps more tokens where the model is unsure.",
-    )  # fmt: skip
+    )
 
 
 def cache(
@@ -134,16 +105,7 @@ def cache(
     ratio = operations["without"][-1] / operations["with"][-1]
     return Result(
         figures.cache(lengths, operations, kept),
-        alt="Two panels on logarithmic axes, against the number of tokens before. Without a cache the operations for "
-        "one more token grow steeply with the length; with one they grow slowly, since the new token still attends to "
-        "all before it. The numbers that the cache keeps grow in proportion to the length.",
-        claims=(
-            ("with the cache the same text is written, token for token", same),
-            (f"at {lengths[-1]:,} tokens the cache saves over 99 % of the operations", above(ratio, 100)),
-        ),
-        outcome="Keys and values of the past never change: no token sees a later one. So they are kept, and only the "
-        "new token's query is asked. The price is memory: two vectors for each token and layer, here 2 x 4 x 128 "
-        "numbers a token. (Measured on a network of our GPT's size, with random weights and a longer window.)",
+        claims={"same text": same, "saves": above(ratio, 100)},
     )
 
 
@@ -169,26 +131,13 @@ def induction(two: AttentionOnly, one: AttentionOnly, card: Card, *, bet=None) -
     others = [share for name, values in right.items() if name != "two layers" for share in values]
     return Result(
         figures.induction(weights[0, :, 0], followers, period, right, bet),
-        alt="Left: layer 1 looks one place back, a bright line beside the diagonal, as long as the sequence is new. "
-        "Middle: layer 2, from the second time on, looks at rings that mark what followed this symbol before. Right: "
-        "two layers name nearly all symbols right the second time; with either layer off, or one layer only, few.",
-        claims=(
-            ("your two layers name over 90 % right; with either switched off, and with one layer only, under 20 %",
-             above(live.pop("two layers"), 0.9), below(max(live.values()), 0.2)),
-            ("three seeds: two layers over 95 %, all others under 20 %",
-             min(right["two layers"]) > 0.95 and max(others) < 0.2),
-            ("layer 2 puts over 90 % of its weight on what came after the symbol before",
-             above(heads.at_followers(weights, rows)[1].max(), 0.9)),
-        ),
+        claims={
+            "yours": (above(live.pop("two layers"), 0.9), below(max(live.values()), 0.2)),
+            "seeds": min(right["two layers"]) > 0.95 and max(others) < 0.2,
+            "attention": above(heads.at_followers(weights, rows)[1].max(), 0.9),
+        },
         came=100 * sum(right["one layer, four times the steps"]) / len(card["seeds"]),
-        outcome="Layer 1 writes into each place *which symbol stood before me*. Layer 2 asks *who comes after a "
-        "symbol like mine?*, finds the place, and copies its symbol. The second question can only be asked of answers "
-        "to the first: that takes two layers, and two heads in one layer do not do it. (One layer sees which symbols "
-        "occur in the row at all: hence more than 1 in 64.) In the maps the dotted line is where the row begins "
-        "again, rings mark what is to be copied, and layer 1 looks back one place only while the row is new. Olsson "
-        "et al. 2022 find such **induction heads** in every model of two layers and more that they study, and a bump "
-        "in its loss where they form.",
-    )  # fmt: skip
+    )
 
 
 def parts(card: Card, *, bet=None) -> Result:
@@ -197,18 +146,7 @@ def parts(card: Card, *, bet=None) -> Result:
 
     nats = {name: seeds("nats per token", name) for name in card["settings"]}
     kept = {name: seeds("cache bytes a token", name)[0] for name in nats}
-    return Result(
-        figures.parts(nats, kept),
-        alt="Nats a token of the test text, three seeds each, fewer are better. RMSNorm, SwiGLU and grouped heads, "
-        "each alone, are close to the plain GPT. Rotary positions are far better, all four together, with biases or, "
-        "as in Llama, without, better still. Where heads are grouped the cache keeps half as many bytes.",
-        outcome="One part carries most of the gain: with rotary positions a small GPT need not learn from scratch what "
-        "a distance is. RMSNorm and SwiGLU, each alone, show nothing here at equal parameters and steps; SwiGLU also "
-        "needed half the learning rate. Grouped heads are not there for a better loss: they halve what a cache keeps. "
-        "All four are ahead of rotary positions alone. Parts do not simply add up: what shows nothing alone may help "
-        "beside another, and with one seed of each pair it was SwiGLU (the card has the numbers). Other sizes and "
-        "longer trainings were not tried; in a short one a learned table of positions has hardly been learned.",
-    )  # fmt: skip
+    return Result(figures.parts(nats, kept))
 
 
 RESULTS = {function.__name__: function for function in (mechanism, bits, knobs, cache, induction, parts)}

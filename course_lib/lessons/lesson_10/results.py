@@ -34,13 +34,7 @@ def curves(card: Card, name: str) -> list[list[dict[str, float]]]:
 
 
 def steps(*, bet=None) -> Result:
-    return Result(
-        figures.steps(),
-        alt="Three columns. 1, show it: people write good answers, they are learned token by token, that gives the "
-        "fine-tuned model. 2, compare: it answers twice, people say which is better, a reward model learns who wins. "
-        "3, improve: it answers, the reward model says how good, the policy does more of what is better than expected, "
-        "and stays near step 1.",
-    )
+    return Result(figures.steps())
 
 
 def sentences(policies: Mapping[str, GPT], *, bet=None) -> Result:
@@ -48,11 +42,7 @@ def sentences(policies: Mapping[str, GPT], *, bet=None) -> Result:
     for name, policy in policies.items():
         lines = "".join(f"<div>{yours.painted(text)}</div>" for text in yours.answered(policy))
         rows += f'<tr><th scope="row" style="{LEFT}">{html.escape(name)}</th><td style="{LEFT}">{lines}</td></tr>'
-    return Result(
-        f"<div><table><tbody>{rows}</tbody></table></div>",
-        alt="What each model answers to the same three prompts; kind words are underlined, unkind ones dotted, and a "
-        "mark says whether it is a sentence of our grammar.",
-    )
+    return Result(f"<div><table><tbody>{rows}</tbody></table></div>")
 
 
 def moved(points: Mapping[str, Mapping[str, float]], *, bet=None) -> Result:
@@ -73,16 +63,13 @@ def moved(points: Mapping[str, Mapping[str, float]], *, bet=None) -> Result:
     plain, shown, better = points.values()
     return Result(
         f"<div><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>",
-        alt="A table of what is really wanted, a mean over held-out prompts: before about 0, after demonstrations "
-        "about 1, after PPO about 2; grammatical sentences a little fewer.",
-        claims=(
-            ("the demonstrations bring at least half a kind word more, PPO at least another quarter",
-             above(shown["true goal"] - plain["true goal"], 0.5),
-             above(better["true goal"] - shown["true goal"], 0.25)),
-        ),
-        outcome="Each step moves what is wanted. PPO goes furthest, with the same model and no new sentence to copy: "
-        "it only heard, of its own answers, how kind the reward model found them.",
-    )  # fmt: skip
+        claims={
+            "gains": (
+                above(shown["true goal"] - plain["true goal"], 0.5),
+                above(better["true goal"] - shown["true goal"], 0.25),
+            )
+        },
+    )
 
 
 def unpenalised(kept: Mapping[str, Any], free: Mapping[str, Any], *, bet=None) -> Result:
@@ -90,21 +77,12 @@ def unpenalised(kept: Mapping[str, Any], free: Mapping[str, Any], *, bet=None) -
     held, lost = (points[-1] for points in ways.values())
     return Result(
         figures.climb(ways, yours.EVERY, bet),
-        alt="Three panels over 36 rounds of PPO. What the reward model says rises quickly in both, and a little higher "
-        "without the penalty. What is really wanted rises to about 2 with the penalty; without it, it ends lower. "
-        "Grammatical sentences, at the end: over half with the penalty, under half without.",
-        claims=(
-            ("without the penalty the reward model is as content or more",
-             above(lost["reward"] - held["reward"], -0.1)),
-            ("and over 10 percentage points fewer of its answers are grammatical",
-             above(100 * (held["grammatical"] - lost["grammatical"]), 10)),
-        ),
+        claims={
+            "reward": above(lost["reward"] - held["reward"], -0.1),
+            "grammar": above(100 * (held["grammatical"] - lost["grammatical"]), 10),
+        },
         came=100 * lost["grammatical"],
-        outcome="Nobody told the policy to forget grammar. One in eight of the answers that the labellers saw was no "
-        "sentence, and no vote ever turned on that: there was nothing to learn. The policy then found word lists that "
-        "are kinder than any sentence. With the penalty grammar suffers, too, and comes back part of the way: the "
-        "penalty keeps the policy near what was compared.",
-    )  # fmt: skip
+    )
 
 
 def over(card: Card, *, bet=None) -> Result:
@@ -113,21 +91,13 @@ def over(card: Card, *, bet=None) -> Result:
     free = ways["no penalty"]
     return Result(
         figures.over(ways, direct),
-        alt="Two panels over the distance from the fine-tuned model, three seeds. Left: what the reward model says "
-        "rises with the distance and never falls. Right: what is really wanted rises up to about 6 nats with a penalty "
-        "of 0.1; without one it peaks early and falls to nearly nothing at 50 nats.",
-        claims=(
-            ("no penalty, each seed: the reward model's score at the end is within 0.1 of its highest",
-             all(points[-1]["reward"] > max(point["reward"] for point in points) - 0.1 for points in free)),
-            ("but what is really wanted is at most half of its highest",
-             all(points[-1]["true goal"] < 0.5 * max(point["true goal"] for point in points) for points in free)),
-        ),
-        outcome="The reward model is a *proxy*. As far as it is followed gently, both rise; then the proxy goes on "
-        "rising, and the goal falls: **over-optimisation**. Gao, Schulman & Hilton (2022) drew such curves, over the "
-        "root of the KL, too. There the proxy departs from the judge that labelled its pairs; here it is the judges "
-        "who leave something out: their own kindness goes on rising. The curves look alike, the cause differs, and "
-        "neither can be seen in the left panel. (The diamonds are DPO; it comes below.)",
-    )  # fmt: skip
+        claims={
+            "score": all(points[-1]["reward"] > max(point["reward"] for point in points) - 0.1 for points in free),
+            "wanted": all(
+                points[-1]["true goal"] < 0.5 * max(point["true goal"] for point in points) for points in free
+            ),
+        },
+    )
 
 
 def comparisons(card: Card, *, bet=None) -> Result:
@@ -138,14 +108,8 @@ def comparisons(card: Card, *, bet=None) -> Result:
     few, _, many = seeds.values()
     return Result(
         figures.comparisons(seeds, bet),
-        alt="How often a reward model agrees with the labellers on new pairs, three seeds: about 74 % after 125 "
-        "comparisons, 88 % after 500, 97 % after 2,000.",
-        claims=(("in every seed 2,000 comparisons beat 125 by 15 points", min(many) > max(few) + 0.15),),
+        claims={"more": min(many) > max(few) + 0.15},
         came=100 * float(np.mean(many)),
-        outcome="Right means here: what they would say without a slip. One comparison in twenty was the wrong way "
-        "round, and that did not keep it from 97 %: wrong votes do not agree with one another. Real labellers agree "
-        "with each other in about 73 % of the cases only, and the reward model of InstructGPT with them in about 72 % "
-        "(Ouyang et al. 2022, sections 3.4 and 4.1).",
     )
 
 
@@ -172,14 +136,8 @@ def direct(card: Card, *, bet=None) -> Result:
     )
     return Result(
         f"<div><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>",
-        alt="A table of three seeds. DPO reaches about 1.8 at 3 nats, PPO with beta 1 about 1.7 at 2 nats, with beta "
-        "0.1 about 2.4 at 6 nats; on the line between them PPO has about 1.9 where DPO is.",
-        claims=(("in every seed DPO is within 0.4 of PPO's line at its own KL", max(map(abs, ahead)) < 0.4),),
+        claims={"close": max(map(abs, ahead)) < 0.4},
         came=1,
-        outcome="At the same distance both are about as good, by different ways: DPO's answers are kinder, and more of "
-        "them break the grammar. DPO needs neither reward model nor critic nor dice while it learns. What it cannot do "
-        "is try: it learns from answers that were written before. PPO at 0.1 goes twice as far and *still* gains; DPO "
-        "with a smaller beta goes further, to about 9 nats, and loses its grammar (so the card's notes).",
     )
 
 

@@ -33,12 +33,7 @@ CROWDS = (2, 4, 6, 9)  # digits in a large picture
 
 
 def machine(*, bet=None) -> Result:
-    return Result(
-        figures.machine(),
-        alt="Four nets, each a way down over maps of 32, 16, 8 and 4 pixels a side, and a way up again. From way to "
-        "way U-Net hands the maps themselves, SegNet the places of the maxima, FCN scores of the classes; in a net "
-        "without skips everything goes through the smallest map.",
-    )
+    return Result(figures.machine())
 
 
 def ways_up(scene: Scenes, unpool: Callable, transposed: Callable, *, bet=None) -> Result:
@@ -59,18 +54,8 @@ def ways_up(scene: Scenes, unpool: Callable, transposed: Callable, *, bet=None) 
     }
     return Result(
         figures.ways_up({name: image[0, 0].numpy() for name, image in shown.items()}),
-        alt="The picture of a three on a coin at 16 by 16 pixels, and four ways back to 32 by 32: unpooled, a starry "
-        "sky of bright pixels on black; blocks of four equal pixels; a regular checkerboard over the whole picture; "
-        "and a soft picture.",
-        claims=(
-            ("the stamp of 3 x 3 falls once, twice or four times on a pixel",
-             stamps[1:-1, 1:-1].unique().tolist() == [1, 2, 4]),
-        ),
-        outcome="All stamps stand 2 pixels apart. Unpooling knows *where* each maximum stood, and nothing in between. "
-        "A stamp of 2 x 2 tiles the plane. One of 3 x 3 overlaps unevenly, and prints a **checkerboard** (Odena et al. "
-        "2016): a net can learn weights against it, but it has to. The soft one, 4 x 4, interpolates between "
-        "neighbours: with it FCN begins its training.",
-    )  # fmt: skip
+        claims={"overlap": stamps[1:-1, 1:-1].unique().tolist() == [1, 2, 4]},
+    )
 
 
 @torch.no_grad()
@@ -83,17 +68,8 @@ def sliding(classifier: nn.Module, kernel: Tensor, scene: Scenes, own: Scenes, *
     named = set(best[share > 0.9].tolist())
     return Result(
         figures.sliding(scene.pixels[0, 0], best, share, own.pixels.shape[-1], "surely a"),
-        alt="Left: a picture of 128 by 128 pixels with four handwritten digits, a square marks a window of 32. Right: "
-        "25 by 25 answers in the colours of the digits, dark where the classifier is unsure. Each digit has a patch of "
-        "its own; where there is none, the answer is mostly 1.",
-        claims=(
-            ("on 32 pixels it says what the classifier says; on 128 it names all four digits with over 0.9",
-             below(same, 1e-4), set(scene.labels[0].tolist()) <= named),
-        ),
-        outcome="The classifier has never seen more than 32 pixels a side, and was never told *where*. Read as a "
-        "convolution, its last layer answers for every window, 4 pixels apart. It knows ten digits and no background: "
-        "empty ground becomes a 1. And 25 x 25 answers about windows are no mask yet.",
-    )  # fmt: skip
+        claims={"dense": (below(same, 1e-4), set(scene.labels[0].tolist()) <= named)},
+    )
 
 
 def yours(model: nn.Module, asked: Scenes, overlap: Callable, *, bet=None) -> Result:
@@ -106,11 +82,8 @@ def yours(model: nn.Module, asked: Scenes, overlap: Callable, *, bet=None) -> Re
     return Result(
         f"<table><tr><th>digit or background</th><th>IoU of the digit</th><th>Dice</th></tr>{table}"
         f"<tr><td>background everywhere</td><td>{ground[1]:.2f}</td><td>0.00</td></tr></table>",
-        alt="A table: intersection over union and Dice of the digit's pixels, for your net and for a guess that sees "
-        "background everywhere.",
-        claims=(("your net's IoU is above 0.8", above(iou[1], 0.8)),),
-        outcome=f"The guess has {100 * nothing:.0f} % of the pixels right, and an IoU of 0 where it matters: accuracy "
-        "counts ground, IoU asks for each class. (Dice is never the smaller of the two: 2 IoU / (1 + IoU).)",
+        claims={"IoU": above(iou[1], 0.8)},
+        values={"nothing": 100 * nothing},
     )
 
 
@@ -123,25 +96,13 @@ def skips(scene: Scenes, nets: Mapping[str, nn.Module], card: Mapping, *, bet=No
     unet, fcn, segnet, _, without = areas.values()
     return Result(
         figures.skips(scene.pixels[0, 0], masks, {"Mean IoU": areas, "Boundary F": outlines}, bet),
-        alt="Left: the three on a coin, its true mask, and the masks of U-Net with and without skips; without them the "
-        "outline is off. Right: mean IoU and boundary F of five nets, three seeds each. U-Net and FCN lead in both, "
-        "SegNet follows, then FCN without skips; U-Net without skips is last.",
-        claims=(
-            ("each seed with skips is ahead of each without, in areas and outlines",
-             min(unet) > max(without) + 0.05 and min(outlines["U-Net"]) > max(outlines["U-Net without skips"])),
-            ("SegNet lies between them; in areas U-Net and FCN cannot be told apart",
-             max(without) < min(segnet) < max(segnet) < min(unet + fcn) and min(unet) < max(fcn)),
-        ),
+        claims={
+            "ahead": min(unet) > max(without) + 0.05 and min(outlines["U-Net"]) > max(outlines["U-Net without skips"]),
+            "SegNet": max(without) < min(segnet) < max(segnet) < min(unet + fcn) and min(unet) < max(fcn),
+        },
         came=100 * fmean(without),
-        outcome="Without skips the net still finds out *what* is there. *Where* it ends has to pass through a map of 4 "
-        "x 4, and suffers: lesson 05's bottleneck, in a picture. Of a thin stroke, a pixel too much or too little is a "
-        "large share. With skips the mean IoU is "
-        f"{100 * fmean(unet):.0f} %, without {100 * fmean(without):.0f}. "
-        "What does **not** show: that U-Net's way is the best. In areas "
-        "FCN, which hands over nothing but scores of classes, is ahead with one seed of three; in outlines U-Net "
-        "leads, by a hair. What counts is that something fine arrives, not how. Nor do skips win at any length: in a "
-        "trial of 1,000 steps, one seed, the net without them was not behind (notes of `course train unet`).",
-    )  # fmt: skip
+        values={"unet": 100 * fmean(unet), "without": 100 * fmean(without)},
+    )
 
 
 @torch.no_grad()
@@ -160,20 +121,9 @@ def swap(model: UNet, scene: Scenes, asked: Scenes, *, bet=None) -> Result:
     own, guest, lost = shares["4 x 4"]
     return Result(
         figures.swap(scene.pixels[0, 0], other.pixels[0, 0], masks, shares),
-        alt="The three on a coin, a picture of a four, and two masks of the three: with the four's 4 x 4 map the "
-        "outline of the three is labelled four; with the four's 16 x 16 map the label is three and the outline is "
-        "out of shape. Right, over many pictures: the smallest map decides the label, the finer ones whether a pixel "
-        "is digit at all.",
-        claims=(
-            ("with another picture's 4 x 4 map most digit pixels get its label, and few get lost",
-             above(guest, 0.5), below(lost, 1 / 6), below(own, 0.3)),
-        ),
+        claims={"label": (above(guest, 0.5), below(lost, 1 / 6), below(own, 0.3))},
         came=1,
-        outcome="The smallest map says *what*, the skips say *where*: the net divided the work by itself, probably "
-        "since each part does what it can do best. So a U-Net's mistakes come in two kinds, wrong outlines and wrong "
-        "labels; boundary F sees only the first, mean IoU both. (The bars count the pixels of the digit; what one "
-        "lacks to 100 % got a third label.)",
-    )  # fmt: skip
+    )
 
 
 @torch.no_grad()
@@ -187,23 +137,19 @@ def uncertainty(model: nn.Module, asked: Scenes, *, bet=None) -> Result:
     worst = (wrong & (asked.semantic > 0)).sum(dim=(1, 2)).argsort(descending=True)[len(wrong) // 20]
     return Result(
         figures.uncertainty(
-            asked.pixels[worst, 0], logits.argmax(dim=1)[worst], nats[worst], wrong[worst], looked[::500],
-            found[::500], LOOK, bet,
+            asked.pixels[worst, 0],
+            logits.argmax(dim=1)[worst],
+            nats[worst],
+            wrong[worst],
+            looked[::500],
+            found[::500],
+            LOOK,
+            bet,
         ),
-        alt="Left: a digit, its mask, the entropy, bright along the outline, and the wrong pixels, which lie where the "
-        "entropy is high. Right: looking at the most uncertain pixels first, the share of all mistakes that is found "
-        "climbs steeply and bends far above the diagonal.",
-        claims=(
-            ("a wrong pixel is more uncertain than a right one in over 95 of 100 pairs",
-             above(area(nats, wrong), 0.95)),
-        ),
+        claims={"errors": above(area(nats, wrong), 0.95)},
         came=100 * came,
-        outcome=f"{100 * wrong.float().mean():.0f} % of the pixels are wrong; looking at the {100 * LOOK:.0f} % that "
-        f"it doubts most finds {100 * came:.0f} % of them. "
-        "The entropy $-\\sum_k p_k \\ln p_k$ of each pixel costs nothing and says where "
-        "to look twice: mostly "
-        "along outlines, where people, too, might disagree. What it cannot see is a mistake that the net is sure of.",
-    )  # fmt: skip
+        values={"wrong": 100 * wrong.float().mean(), "looked": 100 * LOOK, "came": 100 * came},
+    )
 
 
 @torch.no_grad()
@@ -219,17 +165,8 @@ def things(model: nn.Module, *, bet=None) -> Result:
             shown.append((asked.pixels[0, 0], list(boxes)))
     return Result(
         figures.things(shown, precision),
-        alt="Two pictures with boxes around the digits that were found. Among few digits every box holds one; among "
-        "many a box may hold several that touch. Right: average precision falls as there are more digits in a picture.",
-        claims=(
-            (f"with {CROWDS[-1]} digits in a picture the average precision is over 0.05 lower than with {CROWDS[0]}",
-             above(precision[CROWDS[0]] - precision[CROWDS[-1]], 0.05)),
-        ),
-        outcome="A box is right if its thing's mask has an IoU of 0.5 or more with a true one of the same class; "
-        "average precision asks for few wrong boxes among the surest, down to the last thing found. The digits are of "
-        "one size: what changes is how close they stand. Two that touch become one thing. A mask per pixel has no word "
-        "for *which*: detectors such as Mask R-CNN (He et al. 2017) therefore find boxes first, and a mask in each.",
-    )  # fmt: skip
+        claims={"crowds": above(precision[CROWDS[0]] - precision[CROWDS[-1]], 0.05)},
+    )
 
 
 @torch.no_grad()
@@ -246,18 +183,10 @@ def tiles(model: nn.Module, *, bet=None) -> Result:
         away[name] = mean_iou(mask[:, ~seam], asked.semantic[:, ~seam], NUM_CLASSES)
     return Result(
         figures.tiles(asked.pixels[0, 0], {name: mask[0] for name, mask in masks.items()}, near, away),
-        alt="A picture of 96 by 96 pixels, its masks from tiles of 32 with an overlap of 0, 8 and 16, and from the "
-        "whole picture. Digits that a seam cuts change colour there. Mean IoU near the seams rises from far below that "
-        "elsewhere up to it.",
-        claims=(
-            ("near the seams an overlap of 8 gains over 0.15 in mean IoU, and the whole picture is best",
-             above(near["overlap 8"] - near["overlap 0"], 0.15), above(near["whole"] - near["overlap 8"], 0)),
-        ),
-        outcome="Near a seam means four pixels either side. A tile that cuts a digit in two has to guess each half. "
-        "Elsewhere suffers, too: the net sees further than that. (Whole pictures are no better than this since the net "
-        "learned from single digits.) U-Net's authors cut their pictures since the memory of their graphics card was "
-        "the limit.",
-    )  # fmt: skip
+        claims={
+            "seams": (above(near["overlap 8"] - near["overlap 0"], 0.15), above(near["whole"] - near["overlap 8"], 0))
+        },
+    )
 
 
 def few(card: Mapping, *, bet=None) -> Result:
@@ -278,14 +207,8 @@ def few(card: Mapping, *, bet=None) -> Result:
     )
     return Result(
         f"<table><tr><th></th><th>mean IoU on test scenes, a number for each seed of the trunk</th></tr>{rows}</table>",
-        alt="A table of the mean IoU with 20 and with 100 masks. With a trunk that learned to "
-        "classify it is about 0.3 and 0.7; with a fresh one it stays below 0.2.",
-        claims=(("with 100 masks the trained trunk is over 0.4 ahead, every seed", min(frozen) > max(fresh) + 0.4),),
+        claims={"ahead": min(frozen) > max(fresh) + 0.4},
         came=100 * fmean(frozen),
-        outcome="The classifier has seen the digit of many images and the mask of none. What its trunk knows about "
-        "strokes is most of the work, and a label is drawn up much faster than a mask. Not all of the lead is due to "
-        "few masks: in a trial of 600 steps a fresh trunk did not learn eleven classes from any number of them. It "
-        "needs masks *and* time, a frozen one neither. (Each number is the mean of two draws of the masks.)",
     )
 
 

@@ -28,8 +28,14 @@ FEW = 300  # examples of each task
 GATES = (0.0, 0.25, 0.5, 0.75, 1.0)
 LOOKED_AT = 400  # scenes
 PIXELS = "one stream of pixels"
-WALKERS = ("Decision Transformer", "Transformer without returns, best 10 %", "behaviour cloning, best 10 %", "GAIL",
-           "Transformer without returns", "behaviour cloning")  # fmt: skip
+WALKERS = (
+    "Decision Transformer",
+    "Transformer without returns, best 10 %",
+    "behaviour cloning, best 10 %",
+    "GAIL",
+    "Transformer without returns",
+    "behaviour cloning",
+)
 
 
 def seeds(card: Card, key: str) -> list[float]:
@@ -57,13 +63,7 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
 
 
 def timeline(*, bet=None) -> Result:
-    return Result(
-        figures.timeline(),
-        alt="Seven rows from 2006 to 2023, grey for what did the work before and blue from the first Transformer on: "
-        "translation 2017, language with BERT 2018 and T5 2020, pictures with ViT 2020, speech with the Conformer "
-        "2020, control with the Decision Transformer 2021, pictures and words with ViLBERT 2019 and Flamingo 2022, "
-        "learning without labels with GPT 2018 and MAE 2021.",
-    )
+    return Result(figures.timeline())
 
 
 # --------------------------------------------------------------------------------------------- language
@@ -86,17 +86,8 @@ def gaps(card: Card, *, bet=None) -> Result:
     blind = seeds(card, f"exact, acceptable, {names['the tasks alone, as many steps in all']}")
     return Result(
         table(("answers exactly right", "all five", *text_to_text.TASKS), rows),
-        alt="A table of the share of exact answers in five tasks, after 300 examples of each: gaps first is ahead, "
-        "the tasks alone for as many steps come nearer, but stay at chance in judging whether a sentence is French.",
-        claims=(
-            ("gaps first is over 0.1 ahead of the tasks alone, every seed", min(first) > max(alone) + 0.1),
-            ("only after the gaps it judges sentences over 0.15 better", min(accepts) > max(blind) + 0.15),
-        ),
+        claims={"overall": min(first) > max(alone) + 0.1, "judgements": min(accepts) > max(blind) + 0.15},
         came=100 * fmean(first),
-        outcome="The third row is the fair question: as many steps in all, on the same few examples. It takes back a "
-        "good part of the lead, so **part of what pre-training buys here is simply time**. What time does not buy "
-        "stands under *acceptable*: which words agree with which cannot be learned from examples that do not have "
-        "them. Plain text has them.",
     )
 
 
@@ -111,16 +102,8 @@ def spikes(model: Conformer, melody, *, bet=None) -> Result:
     blank = (probs.argmax(dim=1) == 0).double().mean()
     return Result(
         figures.spikes(melody.frames[0, : int(melody.num_frames[0])], probs, NAMES, begins),
-        alt="Above, the bands of a melody of five tones in noise. Below, the probability of each symbol in each "
-        "frame: a plateau of two or three frames for each tone, with its name on it, and blank between them.",
-        claims=(
-            ("half of the frames or more are blank, and the peaks spell the melody",
-             blank >= 0.5, speech.written(model, melody) == [played(melody)]),
-        ),
-        outcome="Nobody told it *when* a tone sounds, only which ones, in which order. A tone is said for two or "
-        "three of the network's frames (40 ms: four of the ten that are heard), blank for the other half. Two equal "
-        "tones in a row are two peaks with a blank between them; without it they would be one.",
-    )  # fmt: skip
+        claims={"peaks": (blank >= 0.5, speech.written(model, melody) == [played(melody)])},
+    )
 
 
 def played(melody) -> str:
@@ -131,27 +114,20 @@ def played(melody) -> str:
 def heard(model: Conformer, card: Card, collapse: Callable, *, bet=None) -> Result:
     melodies = speech.held_out("test")
     error = error_rate(yours.transcripts(model, melodies, collapse), melodies.spoken())
-    keys = ("token error, greedy", "token error, beam", "melodies without an error",
-            "token error, greedy, long melodies")  # fmt: skip
+    keys = (
+        "token error, greedy",
+        "token error, beam",
+        "melodies without an error",
+        "token error, greedy, long melodies",
+    )
     rows = [
         (name, *(spread(seeds(card, f"{key}, {name}"), 3) for key in keys)) for name in ("Conformer", "Transformer")
     ]
     errors = {name: seeds(card, f"token error, greedy, {name}") for name in ("Conformer", "Transformer")}
     return Result(
         table(("", "errors per tone", "with a beam of 8", "melodies without error", "twice as long: errors"), rows),
-        alt="A table of the errors per tone of a Conformer and of a plain Transformer of its size, by the likeliest "
-        "path and with a beam, and on melodies twice as long. The Conformer has fewer errors.",
-        claims=(
-            ("read off by the function in use, the shipped Conformer errs in less than 5 % of the tones",
-             below(error, 0.05)),
-            ("the Conformer errs less than the plain Transformer, every seed",
-             max(errors["Conformer"]) < min(errors["Transformer"])),
-        ),
-        outcome="Same front, same head, as many parameters and steps. Perhaps because a tone is a matter of "
-        "neighbouring frames, with which a convolution begins. The rate was chosen for the Conformer; with twice "
-        "that rate the Transformer was no better on validation. Melodies twice as long as any in training cost both "
-        "a little more. The beam hardly helps a network that is so sure.",
-    )  # fmt: skip
+        claims={"yours": below(error, 0.05), "seeds": max(errors["Conformer"]) < min(errors["Transformer"])},
+    )
 
 
 # --------------------------------------------------------------------------------------------- control
@@ -164,23 +140,9 @@ def asked(model: nn.Module, card: Card, *, bet=None) -> Result:
     cloned = max(max(values) for name, values in reached.items() if name != WALKERS[0])
     return Result(
         figures.asked(control.maze(), shown, control.ASKED, got, reached, bet),
-        alt="Left, two walks through a maze: asked for -10 the way is straight, asked for -34 it wanders. Middle: "
-        "the return got follows the return asked for from -10 to -34, a little worse than asked at the upper end. "
-        "Right, walks that reach the goal: the Decision Transformer over 90 %, all others below 80 %, cloning of all "
-        "walks below 20 %.",
-        claims=(
-            ("the Decision Transformer reaches the goal more often than any other, every seed",
-             min(reached[WALKERS[0]]) > cloned),
-            ("who asks for less gets less, at every step and seed",
-             all(a > b for row in got for a, b in pairwise(row))),
-        ),
+        claims={"goal": min(reached[WALKERS[0]]) > cloned, "less": all(a > b for row in got for a, b in pairwise(row))},
         came=100 * fmean(reached[WALKERS[0]]),
-        outcome="Four walks in five were longer than need be, and it learned from all of them: told *how good* each "
-        "was, it can be asked for the best. Cloning without that word imitates the average. Cloning the best tenth "
-        "helps, and a Transformer that sees two steps helps more than an MLP that sees one. GAIL walks itself as "
-        "well and varies most from seed to seed; it was given another budget, so read its dots with care. Each seed "
-        "has 14 pairs of start and goal, 8 walks each.",
-    )  # fmt: skip
+    )
 
 
 def walked(model: nn.Module, *, bet=None) -> Result:
@@ -191,11 +153,7 @@ def walked(model: nn.Module, *, bet=None) -> Result:
         rows.append((f"{wanted:g}", f"{returns[-1]:.0f}", f"{100 * float(walks.reached.float().mean()):.0f} %"))
     return Result(
         table(("asked for", "return got", "reaches the goal"), rows),
-        alt="A table: asked for -10, -22 and -34, the return that your model gets falls.",
-        claims=(("asked for less it gets less", above(min(returns[0] - returns[1], returns[1] - returns[2]), 0)),),
-        outcome="Sixty per cent of the shipped model's steps. The order is there: one network, and the wish is an "
-        "input. But more walks end at -40 without arriving than with the shipped one, and these pull the mean "
-        "towards the wish.",
+        claims={"less": above(min(returns[0] - returns[1], returns[1] - returns[2]), 0)},
     )
 
 
@@ -216,17 +174,8 @@ def gate(model: Flamingo, *, bet=None) -> Result:
     some = [(wanted[i], said[0.0][i], said[1.0][i]) for i in range(4)]
     return Result(
         figures.gates(scenes.pixels[:4, 0], some, GATES, curves),
-        alt="Left, four scenes with their true captions, and what is written with shut gates, the same for every "
-        "scene, and with open ones. Right: as the gates open, size, ink, digit and place come out right more often.",
-        claims=(
-            ("with gates at 0 the logits are those of the language model, to the last bit", same),
-            ("with shut gates every scene gets the same caption", len(set(said[0.0])) == 1),
-        ),
+        claims={"same": same, "same caption": len(set(said[0.0])) == 1},
         came=2,
-        outcome="Shut, nothing of the picture gets through: the frozen model writes its likeliest caption, again and "
-        "again. Training starts there, at a model that already writes well, and opens the gates as far as it pays: "
-        "those of attention to 0.03 and 0.05, those of the feed-forward network to 0.03 and 0.15, and that suffices "
-        "for two captions in three. (Under the pictures: blue is right, red is not.)",
     )
 
 
@@ -254,18 +203,8 @@ def layouts(card: Card, *, bet=None) -> Result:
     flamingo, stream, pixels = (seeds(card, f"exact, {name}") for name in ("Flamingo", "one stream", PIXELS))
     return Result(
         table(("", "exactly right", *words.WORDS), rows),
-        alt="A table of captions exactly right and word by word: one stream of the eye's fields leads, Flamingo is "
-        "close, one stream of pixels fails at the digit; ViLBERT finds more than half of the scenes among twenty.",
-        claims=(
-            ("ViLBERT finds the scene among 20 in over 40 % of searches (chance 5 %), every seed", min(found) > 0.4),
-            ("without the trained eye, pixels as tokens fall behind both, every seed",
-             max(pixels) + 0.2 < min(flamingo + stream)),
-        ),
-        outcome="Three layouts, one attention. The simplest, all tokens in one stream, is a little ahead of the "
-        "gates here; but it had to learn to write from scenes alone, and Flamingo's language model stayed as it was. "
-        "The last line but one had no trained eye and no time to grow one: size, ink and place it can tell, the "
-        "digit not.",
-    )  # fmt: skip
+        claims={"ViLBERT": min(found) > 0.4, "pixels": max(pixels) + 0.2 < min(flamingo + stream)},
+    )
 
 
 # --------------------------------------------------------------------------------------------- cheaper attention
@@ -284,16 +223,7 @@ def recurrence(model: GPT, ids: Tensor, step: Callable, *, bet=None) -> Result:
                 ("linear, always", f"{width * width + width:,}"),
             ],
         ),
-        alt="A table of what each head keeps of the past: keys and values grow with the text, the sums do not.",
-        claims=(
-            (
-                "read at once and read one by one, in double precision: the logits differ by less than a millionth",
-                below(apart, 1e-6),
-            ),
-        ),
-        outcome="(In single precision it is a few hundredths at worst: small sums are divided.) The same Transformer "
-        "is trained in parallel, as lesson 06's, and writes like a recurrent network of lesson 03: with a state of "
-        "fixed size. That is also its weakness: all that was read must fit into it.",
+        claims={"equal": below(apart, 1e-6)},
     )
 
 
@@ -308,23 +238,10 @@ def cheap(card: Card, *, bet=None) -> Result:
     linear, soft = bits["linear"], bits["softmax"]
     return Result(
         figures.cheap(lengths, counted, bits, pays, bet),
-        alt="Left: operations for each character by the length of the text, both axes in logarithms. Softmax rises "
-        "without end, local and linear attention stay level; the lines of softmax and linear cross at 80, a dotted "
-        "line. Right: bits for each character, three seeds; linear attention needs the most, local the fewest.",
-        claims=(
-            ("at 4,096 characters it needs less than a fifth of the operations, and always more bits than softmax",
-             5 * counted["linear"][-1] < counted["softmax"][-1] and min(linear) > max(soft)),
-        ),
+        claims={"trade": 5 * counted["linear"][-1] < counted["softmax"][-1] and min(linear) > max(soft)},
         came=float(pays),
-        outcome=f"From {pays} characters on it needs fewer operations, as both are run here (below, partly filled "
-        "blocks of 32 cost more; without its masked half softmax would hold out about twice as long). Little at "
-        "first: at 256 characters less than a third is saved. In *time* it pays later still, since a loop over "
-        "blocks is slower than one large product: `python -m course_lib.bench.lengths` shows by how much on your "
-        "machine. Local attention is even ahead of softmax here: neighbours say nearly all in this text, and it need "
-        "not learn that in so few steps. Where something far away matters it could not see it, and that we have not "
-        "measured: 2,000 steps, windows of 128. **On other texts none of them has clearly beaten softmax "
-        "everywhere** (Tay et al. 2021).",
-    )  # fmt: skip
+        values={"pays": pays},
+    )
 
 
 def first_that_pays() -> int:
@@ -352,13 +269,7 @@ def dreams(model: DBN, *, bet=None) -> Result:
     shown = {"Digits of the\ntest split": digits}
     shown |= {f"after {steps} steps\nof the chain": model.dream(digits, steps) for steps in (1, 10, 100)}
     return Result(
-        figures.dreams(first.weight[strongest].view(-1, 8, 8), {k: v.view(-1, 8, 8) for k, v in shown.items()}),
-        alt="Left, the weights of 36 hidden units as pictures of 8 by 8 pixels: bright and dark spots side by side. "
-        "Right, twelve digits, and what the top of the stack makes of them after 1, 10 and 100 Gibbs steps: blurred "
-        "strokes as digits have them, but seldom the digit that it began with.",
-        outcome="No label was used. The hidden units look for ink here and paper there, much less tidily than the "
-        "edges of lesson 01. Left to itself the machine dreams of something like digits, and soon forgets which one "
-        "it began with.",
+        figures.dreams(first.weight[strongest].view(-1, 8, 8), {k: v.view(-1, 8, 8) for k, v in shown.items()})
     )
 
 
@@ -376,19 +287,9 @@ def history(card: Card, *, bet=None) -> Result:
     tuned, scratch = (seeds(card, names[name].format(100)) for name in list(names)[4:])
     return Result(
         table(("accuracy on test", "20 labels", "100 labels"), rows),
-        alt="A table of the accuracy on digits with 20 and with 100 labels. With 20 the stack's features lead by a "
-        "few points; with 100 pixels lead, and fine-tuning the stack is no better than starting from scratch.",
-        claims=(
-            ("with 20 labels the stack's features lead pixels by over 2 points; fine-tuned with 100 it gains nothing",
-             min(stack) > max(pixels) + 0.02 and max(tuned) <= max(scratch)),
-        ),
+        claims={"labels": min(stack) > max(pixels) + 0.02 and max(tuned) <= max(scratch)},
         came=1,
-        outcome="The ranges are over seeds; from one draw of 20 labels to the next a score moves by 2 to 5 points, "
-        "so a lead of four is a hint. In 2006 this was how deep fully connected networks could be trained at all: "
-        "layer by layer, without labels first. With first weights of the right size and Adam the same net learns "
-        "from scratch just as well. The machine is history; the idea, **first learn from what has no labels**, is "
-        "lesson 07, 08 and 13.",
-    )  # fmt: skip
+    )
 
 
 RESULTS = {

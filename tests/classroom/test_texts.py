@@ -1,0 +1,156 @@
+"""Questions and the words of results in Markdown: what is read, and what an author is told of a slip."""
+
+import re
+
+import pytest
+
+from course_lib.classroom import Page, Result
+from course_lib.classroom.texts import read_questions, read_results
+
+QUESTIONS = """# Sections
+
+| section | minutes | holds |
+|---|---|---|
+| The prediction: how much? | 5 | ones, gain |
+| More | 12, optional | bug |
+
+# Questions
+
+## ones
+
+How many *ones*?
+
+= 0.5 ± 0.1
+
+Half of them.
+
+- 1: That would be all: none is left.
+
+## bug
+
+What is wrong?
+
+```python
+# no heading
+x = 1
+```
+
+- [ ] Nothing
+  It is: look again.
+- [x] The `x`
+  It is 2.
+
+# Predictions
+
+## gain
+
+How much better?
+
+from -1 to 20, in steps of 0.5, points
+
+## which
+
+Which wins?
+
+- the first
+- the second
+"""
+RESULTS = """# gain
+
+A line that rises, up to
+{end:.1f}.
+
+- rises: the line *rises*
+- ends: it ends above $e^{2}$
+
+## Outcome
+
+It rose by {end:.2f}.
+
+So it is.
+
+# gain, small
+
+A short line.
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "questions.md").write_text(QUESTIONS)
+    (tmp_path / "results.md").write_text(RESULTS)
+    return tmp_path
+
+
+def test_sections_questions_and_predictions_are_read(folder):
+    sections, quizzes, predictions = read_questions(folder / "questions.md")
+    assert [(one.title, one.minutes, one.holds, one.optional) for one in sections] == [
+        ("The prediction: how much?", 5, ("ones", "gain"), False),
+        ("More", 12, ("bug",), True),
+    ]
+    ones, bug = quizzes.values()
+    assert (ones.question, ones.answer, ones.tolerance, ones.why) == ("How many *ones*?", 0.5, 0.1, "Half of them.")
+    assert ones.near == {1: "That would be all: none is left."}
+    assert (bug.kind, bug.code, bug.answer) == ("bug", "\n# no heading\nx = 1\n", 1)
+    assert bug.options == {"Nothing": "It is: look again.", "The `x`": "It is 2."}
+    gain, which = predictions.values()
+    assert (gain.low, gain.high, gain.step, gain.unit) == (-1, 20, 0.5, "points")
+    assert which.options == ["the first", "the second"]
+
+
+def test_a_result_is_told_in_its_words_with_its_values(folder):
+    texts = read_results(folder / "results.md")
+    told = Result("<p>", claims={"rises": True, "ends": (True, 3 > 2)}, values={"end": 1.234}).told("gain", texts)
+    assert told.alt == "A line that rises, up to 1.2." and told.outcome == "It rose by 1.23.\n\nSo it is."
+    assert told.claims == {"the line *rises*": True, "it ends above $e^{2}$": (True, True)}
+    assert Result("<p>", variant="small").told("gain", texts).alt == "A short line."
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (Result("<p>", claims={"rises": True}, values={"end": 1}), "gain: only one of .* has the claim 'ends'"),
+        (Result("<p>", claims={"rises": 1, "ends": 1, "more": 1}), "gain: only one of .* has the claim 'more'"),
+        (Result("<p>", claims={"rises": 1, "ends": 1}, values={"start": 1.0}), "slot for start"),
+        (Result("<p>", variant="large"), "no entry 'gain, large'"),
+    ],
+)
+def test_a_result_that_does_not_fit_its_words_is_refused(folder, result, said):
+    with pytest.raises(ValueError, match=said):
+        result.told("gain", read_results(folder / "results.md"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("# Predictions", "# Bets", "questions.md has to have the parts"),
+        ("12, optional", "12, maybe", "questions.md:6: the minutes of 'More' are '12, maybe'"),
+        ("12, optional", "twelve", "questions.md:6: invalid literal"),
+        ("= 0.5", "= half", "questions.md:10: could not convert"),
+        ("- [ ] Nothing", "- [x] Nothing", "questions.md:20: a question has options"),
+        ("  It is 2.\n", "", "questions.md:20: a question has options"),
+        ("## bug", "## ones", "questions.md:20: 'ones' comes twice"),
+        ("from -1 to 20", "between -1 and 20", "questions.md:36: a prediction has options, or"),
+        ("from -1 to 20", "from 30 to 20", "questions.md:36: The bet"),
+        ("A line that rises, up to\n{end:.1f}.\n", "", "results.md:1: a result needs an alt text"),
+        ("- rises: the", "- the", "results.md:1: a result needs an alt text; a claim is `- key: words`"),
+        ("## Outcome", "## Meaning", "results.md:1: a result has its alt text"),
+    ],
+)
+def test_a_slip_is_told_with_file_and_line(folder, old, new, said):
+    for name in ("questions.md", "results.md"):
+        text = (folder / name).read_text()
+        (folder / name).write_text(text.replace(old, new))
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+        read_questions(folder / "questions.md"), read_results(folder / "results.md")
+
+
+def test_a_page_tells_its_results_and_refuses_those_that_have_no_words(folder, page):
+    def gain(end, bet=None):
+        return Result("<p></p>", claims={"rises": True, "ends": True}, came=end, values={"end": end})
+
+    empty = {"results": {"gain": gain}, "tasks": {}, "playgrounds": {}}
+    Page("06", folder=folder, **empty).result("gain", 2.0)
+    assert page[-1]["text/plain"].startswith("Figure: A line that rises, up to 2.0.\n✓ the line rises")
+    with pytest.raises(ValueError, match=r"Only one of results.md and results.py of lesson 06 has 'loss'"):
+        Page("06", folder=folder, results={"gain": gain, "loss": gain})
