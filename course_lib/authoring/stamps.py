@@ -7,12 +7,12 @@ above it too, and a digest of the outputs stored in cell i, so that an output ed
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 
 from nbformat import NotebookNode
 
 from course_lib.classroom.imported import course_sources, imported_names
+from course_lib.classroom.output import PIXELS, PIXELS_CUT
 from course_lib.commands.files import code_cells
 
 STAMP = "course_stamp"
@@ -20,8 +20,6 @@ FORMAT = 1
 
 # nbval does not compare these: pixels differ between font versions, the ids of widgets are random.
 NOT_COMPARED = ("application/vnd.jupyter.widget-view+json", "image/png", "image/jpeg")
-# The same inside HTML, as classroom/nbval_sanitize.cfg tells nbval.
-PIXELS = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]+")
 
 
 def make_stamp(notebook: NotebookNode) -> dict:
@@ -93,7 +91,7 @@ def compared_outputs(cell: NotebookNode) -> dict[str, list[str]]:
         for kind, value in found.items():
             if kind not in NOT_COMPARED:
                 text = value if isinstance(value, str) else json.dumps(value)
-                texts.setdefault(kind, []).append(PIXELS.sub("data:image/png;base64,PIXELS", text))
+                texts.setdefault(kind, []).append(PIXELS.sub(PIXELS_CUT, text))
     return texts
 
 

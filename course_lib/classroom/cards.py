@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from course_lib.classroom.markup import inline_html, plain_list, to_html
-from course_lib.classroom.output import BLUE, panel
+from course_lib.classroom.output import BLUE, THEMES, panel
 from course_lib.classroom.session import LESSONS
 from course_lib.data.place import CannotStart, course_folder
 
@@ -92,7 +92,7 @@ def html_card(lesson: str, beats: Sequence[Beat], parts: Sequence[Part] = ()) ->
         if beats
         else ""
     )
-    return panel(f"<p>{title}</p>{table}" + (to_html(where_next(parts)) if parts else ""), colour=BLUE)
+    return panel(f"{THEMES}<p>{title}</p>{table}" + (to_html(where_next(parts)) if parts else ""), colour=BLUE)
 
 
 def where_next(parts: Sequence[Part]) -> str:

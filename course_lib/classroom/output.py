@@ -11,6 +11,7 @@ import re
 import sys
 from typing import Any
 
+import matplotlib as mpl
 from IPython import get_ipython
 from IPython.display import display
 from matplotlib.figure import Figure
@@ -18,7 +19,15 @@ from PIL import Image
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
-PIXELS = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]+")
+SMALL = 60_000  # bytes of an SVG, above which a PNG is taken
+MIN_WIDTH = 560  # pixels: below it the words of a figure cannot be read
+THEMES = (  # a drawing on a dark page: its ink turns light, its colours keep their hues
+    '<style>[data-jp-theme-light="false"] img.course-drawing{background:none!important;'
+    "filter:invert(1) hue-rotate(180deg)}</style>"
+)
+
+PIXELS = re.compile(r"data:image/(?:png|svg\+xml);base64,[A-Za-z0-9+/=]+")
+PIXELS_CUT = "data:image/png;base64,PIXELS"
 """The pixels of a picture inside HTML, the one part of a text output that differs from machine to machine.
 
 `nbval_sanitize.cfg` beside this file gives nbval the same rule (`--nbval-sanitize-with`).
@@ -54,25 +63,40 @@ def show(fig: Figure, *, alt: str) -> None:
         sys.modules["matplotlib.pyplot"].close(fig)
 
 
-def picture_html(fig: Figure, *, alt: str) -> str:
-    """Return a figure as an HTML image with its text alternate, on white ground also where the page is dark.
+def picture_html(fig: Figure, *, alt: str, scale: int = 2) -> str:
+    """Return a figure as an HTML image with its text alternate: SVG where that is small, else PNG of `scale` times the pixels.
 
-    Raises ValueError if `alt` is empty.
+    The ground is white; where the page is dark, `THEMES` inverts a drawing, and an image keeps its colours. On a narrow
+    screen it shrinks to MIN_WIDTH and scrolls. Raises ValueError if `alt` is empty.
     """
     alt = _sentence(alt)
+    width, height = (round(fig.dpi * inches) for inches in fig.get_size_inches())
+    drawing = not any(axes.images for axes in fig.axes)
+    vector = _svg(fig) if drawing else b""
+    kind, data = ("svg+xml", vector) if 0 < len(vector) < SMALL else ("png", _png(fig, scale))
+    return (
+        f'<img alt="{html.escape(alt)}" width="{width}" height="{height}" decoding="sync" '
+        f'class="course-{"drawing" if drawing else "image"}" style="box-sizing:content-box;max-width:max(calc(100% - '
+        f'16px),{min(width, MIN_WIDTH)}px);height:auto;padding:8px;background:#fff;border-radius:8px" '
+        f'src="data:image/{kind};base64,{base64.b64encode(data).decode()}">'
+    )
+
+
+def _svg(fig: Figure) -> bytes:
     buffer = io.BytesIO()
-    fig.savefig(buffer, format="png", metadata={"Software": None})
+    with mpl.rc_context({"svg.hashsalt": "course"}):
+        fig.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    return buffer.getvalue()
+
+
+def _png(fig: Figure, scale: int) -> bytes:
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="png", dpi=scale * fig.dpi, metadata={"Software": None})
     with Image.open(buffer) as picture:
-        width, height = picture.size
         few_colours = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)  # a third of the bytes
     buffer = io.BytesIO()
     few_colours.save(buffer, format="png", optimize=True)
-    data = buffer.getvalue()
-    return (
-        f'<img alt="{html.escape(alt)}" width="{width}" height="{height}" decoding="sync" '
-        f'style="box-sizing:content-box;max-width:calc(100% - 16px);height:auto;padding:8px;background:#fff;'
-        f'border-radius:8px" src="data:image/png;base64,{base64.b64encode(data).decode()}">'
-    )
+    return buffer.getvalue()
 
 
 def panel(body: str, *, colour: str = BLUE, attributes: str = "") -> str:

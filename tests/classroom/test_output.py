@@ -12,6 +12,7 @@ from PIL import Image
 
 import course_lib.classroom.output as output
 from course_lib.classroom import show
+from course_lib.classroom.output import picture_html
 from course_lib.viz.style import figure
 
 
@@ -27,14 +28,6 @@ def test_a_figure_is_an_html_image_with_alt_text_and_says_it_in_plain_text(page)
     assert page[0]["text/plain"] == 'Figure: Rises <fast> "now"'
     assert 'alt="Rises &lt;fast&gt; &quot;now&quot;"' in page[0]["text/html"]
     assert "background:#fff" in page[0]["text/html"]  # a transparent figure can be read on a dark page, too
-
-
-def test_the_image_is_the_figure_in_its_true_size(page):
-    show(drawn(), alt="A line.")
-    data = base64.b64decode(re.search(r"base64,([^\"]+)", page[0]["text/html"])[1])
-    with Image.open(io.BytesIO(data)) as image:
-        assert f'width="{image.width}" height="{image.height}"' in page[0]["text/html"]
-        assert np.asarray(image.convert("L")).std() > 5
 
 
 def test_a_figure_of_pyplot_is_closed_so_that_it_does_not_show_twice(page):
@@ -64,6 +57,20 @@ def test_nbval_is_told_to_leave_out_the_pixels_and_nothing_else(page):
     show(drawn(), alt="A line.")
     left = re.sub(rule["regex"], rule["replace"], page[0]["text/html"])
     assert re.search(r'<img alt="A line\." .*src="data:image/png;base64,PIXELS">$', left)
+
+
+def test_a_drawing_is_small_svg_and_an_image_has_twice_the_pixels():
+    drawing = picture_html(drawn(), alt="A line.")
+    fig = drawn()
+    fig.axes[0].imshow([[0, 1]])
+    pixels = picture_html(fig, alt="Two pixels.")
+    assert 'class="course-drawing"' in drawing and "data:image/svg+xml;base64," in drawing
+    assert picture_html(drawn(), alt="A line.") == drawing
+    assert 'class="course-image"' in pixels
+    for scale, found in ((2, pixels), (1, picture_html(fig, alt="Two pixels.", scale=1))):
+        with Image.open(io.BytesIO(base64.b64decode(re.search(r"base64,([^\"]+)", found)[1]))) as image:
+            assert f'width="{image.width // scale}" height="{image.height // scale}"' in found
+            assert np.asarray(image.convert("L")).std() > 5
 
 
 def test_without_a_kernel_the_plain_text_is_printed(capsys):

@@ -94,7 +94,7 @@ class Explorer:
             alt = " ".join(" ".join([*remarks, self.alt(state)]).split())
             with mpl.rc_context(dict(STYLE)):
                 drawn = self.draw(state)
-                body = drawn if isinstance(drawn, str) else picture_html(drawn, alt=alt)
+                body = drawn if isinstance(drawn, str) else picture_html(drawn, alt=alt, scale=1)
         except Exception as error:  # whatever the learner sets, the page answers with a sentence
             reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
             alt = f"This setting cannot be drawn. {reason}"
