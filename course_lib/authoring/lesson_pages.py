@@ -1,6 +1,6 @@
-"""A lesson as its page and its notebook show it: cells, calls of the page, beats, counts and minutes.
+"""A lesson as its page and its notebook show it: cells, calls of the page, sections, counts and minutes.
 
-A heading cell tagged `beat:1`, `beat:2`, ... opens a beat, `beat:optional` what is optional. The metadata say which
+A heading cell tagged `section:1`, ... opens a section, `section:optional` what is optional. The metadata say which
 lesson it is: {"course": {"lesson": "05", "kind": "lesson"}}; lesson 00 is of the kind "start".
 """
 
@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 from nbformat import NotebookNode, from_dict
 
-from course_lib.classroom.cards import number_beats
+from course_lib.classroom.cards import number_sections
 from course_lib.classroom.page import Number
 from course_lib.commands.files import read_notebook
 
 OPTIONAL = "optional"
 ITEMS = {  # the calls of a page that name one of its items, and where that stands
-    "bet": "bets",
+    "predict": "predictions",
     "result": "results",
     "quiz": "quizzes",
     "exercise": "tasks",
@@ -32,7 +32,7 @@ ITEMS = {  # the calls of a page that name one of its items, and where that stan
     "play": "playgrounds",
 }
 WORDS_A_MINUTE, LINES_A_MINUTE = 130, 20
-MINUTES_EACH = {"bets": 1, "quizzes": 1, "widgets": 4}  # an exercise says how long it takes
+MINUTES_EACH = {"predictions": 1, "quizzes": 1, "widgets": 4}  # an exercise says how long it takes
 
 
 class Call(NamedTuple):
@@ -41,7 +41,7 @@ class Call(NamedTuple):
     method: str
     name: str | None
     cell: int
-    beat: str | None
+    section: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,19 +63,19 @@ class Lesson:
         return self.course.get("kind") == "start"
 
     @cached_property
-    def beat_of(self) -> list[str | None]:
-        """For each cell the beat in which it stands; None above the first."""
-        beats, beat = [], None
+    def section_of(self) -> list[str | None]:
+        """For each cell the section in which it stands; None above the first."""
+        sections, section = [], None
         for cell in self.notebook.cells:
-            beat = next(iter(beats_opened_by(cell)), beat)
-            beats.append(beat)
-        return beats
+            section = next(iter(sections_opened_by(cell)), section)
+            sections.append(section)
+        return sections
 
     @cached_property
     def calls(self) -> list[Call]:
         """All calls of the page, in order."""
         return [
-            Call(node.func.attr, _first_argument(node), index, self.beat_of[index])
+            Call(node.func.attr, _first_argument(node), index, self.section_of[index])
             for index, cell in self.code()
             for node in nodes(cell.source)
             if isinstance(node, ast.Call)
@@ -112,9 +112,11 @@ def read_lesson(path: str | os.PathLike) -> Lesson:
     return Lesson(path=path, notebook=read_notebook(path), page=page)
 
 
-def beats(lesson: Lesson) -> list[tuple[str, Any]]:
-    """The beats of the page's head card, each with its number, or "optional", as the tags have it."""
-    return [(str(number or OPTIONAL), beat) for number, beat in number_beats(getattr(lesson.page, "beats", ()))]
+def sections(lesson: Lesson) -> list[tuple[str, Any]]:
+    """The sections of the page's head card, each with its number, or "optional", as the tags have it."""
+    return [
+        (str(number or OPTIONAL), section) for number, section in number_sections(getattr(lesson.page, "sections", ()))
+    ]
 
 
 # ---------------------------------------------------------------------------------------- counts and minutes
@@ -123,8 +125,8 @@ def beats(lesson: Lesson) -> list[tuple[str, Any]]:
 def counts(lesson: Lesson) -> dict[str, int]:
     """How much there is on the page of all that has a budget."""
     quizzes = [lesson.items("quizzes").get(name) for name in lesson.named("quiz")]
-    written = {call.name: call.beat for call in lesson.calls if call.method == "exercise"}
-    tried = {name: beat for name, beat in written.items() if name in lesson.named("check")}
+    written = {call.name: call.section for call in lesson.calls if call.method == "exercise"}
+    tried = {name: section for name, section in written.items() if name in lesson.named("check")}
     return {
         "cells": len(lesson.notebook.cells),
         "code cells": len(list(lesson.code())),
@@ -133,12 +135,12 @@ def counts(lesson: Lesson) -> dict[str, int]:
         "listings": len(listings(lesson)),
         "claims": len(claims(lesson)),
         "figures": len(figures(lesson)),
-        "bets": len(lesson.named("bet")),
+        "predictions": len(lesson.named("predict")),
         "quizzes": len(quizzes),
         "quizzes that ask for a number": sum(isinstance(quiz, Number) for quiz in quizzes),
         "quizzes that ask for a bug": sum(getattr(quiz, "kind", "") == "bug" for quiz in quizzes),
-        "exercises": sum(beat != OPTIONAL for beat in tried.values()),
-        "exercises that stretch": sum(beat == OPTIONAL for beat in tried.values()),
+        "exercises": sum(section != OPTIONAL for section in tried.values()),
+        "exercises that stretch": sum(section == OPTIONAL for section in tried.values()),
         "uses of the learner's code": len(lesson.named("use")),
         "widgets": len(lesson.named("play")),
         "playgrounds with goals": sum(has_goals(lesson.items("playgrounds").get(n)) for n in lesson.named("play")),
@@ -147,7 +149,9 @@ def counts(lesson: Lesson) -> dict[str, int]:
 
 def minutes(lesson: Lesson) -> dict[str, float]:
     """How long a learner needs for what is not optional: text and code by their length, and each thing to do."""
-    cells = [cell for cell, beat in zip(lesson.notebook.cells, lesson.beat_of, strict=True) if beat != OPTIONAL]
+    cells = [
+        cell for cell, section in zip(lesson.notebook.cells, lesson.section_of, strict=True) if section != OPTIONAL
+    ]
     main = replace(lesson, notebook=from_dict({**lesson.notebook, "cells": cells}))
     present, tasks = counts(main), lesson.items("tasks")
     listed = sum(length for _, length in listings(main))
@@ -161,7 +165,7 @@ def minutes(lesson: Lesson) -> dict[str, float]:
 
 def minutes_promised(lesson: Lesson, *, optional: bool = False) -> float:
     """The minutes that the head card promises, with what is optional or without."""
-    return sum(beat.minutes for _, beat in beats(lesson) if optional or not beat.optional)
+    return sum(section.minutes for _, section in sections(lesson) if optional or not section.optional)
 
 
 def words(cell: NotebookNode) -> int:
@@ -229,9 +233,9 @@ def tags(cell: NotebookNode) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
-def beats_opened_by(cell: NotebookNode) -> list[str]:
-    """What follows `beat:` in the tags of a cell."""
-    return [tag.removeprefix("beat:") for tag in tags(cell) if tag.startswith("beat:")]
+def sections_opened_by(cell: NotebookNode) -> list[str]:
+    """What follows `section:` in the tags of a cell."""
+    return [tag.removeprefix("section:") for tag in tags(cell) if tag.startswith("section:")]
 
 
 def plain_texts(cell: NotebookNode) -> list[str]:

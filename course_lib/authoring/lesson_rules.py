@@ -10,8 +10,6 @@ from course_lib.authoring.lesson_pages import (
     ITEMS,
     OPTIONAL,
     Lesson,
-    beats,
-    beats_opened_by,
     called,
     claims,
     counts,
@@ -21,6 +19,8 @@ from course_lib.authoring.lesson_pages import (
     nodes,
     plain_texts,
     read_lesson,
+    sections,
+    sections_opened_by,
     tags,
     visible_lines,
 )
@@ -29,7 +29,7 @@ from course_lib.commands.files import KERNELSPEC, MAX_BYTES, WIDGET_VIEW
 
 __all__ = ["RULES", "Lesson", "read_lesson", "violations"]
 
-BEATS = 7
+SECTIONS = 7
 AT_MOST = {
     "cells": 70,
     "code cells": 38,
@@ -41,7 +41,7 @@ AT_MOST = {
 }
 LARGER = {"15": 1.5}  # a lesson of several systems may have half as much again
 AT_LEAST = {  # lesson 00 says in its metadata, under "at_least", what it has of these
-    "bets": 3,
+    "predictions": 3,
     "quizzes": 5,
     "quizzes that ask for a number": 2,
     "quizzes that ask for a bug": 1,
@@ -108,29 +108,29 @@ def outputs_are_of_this_code(lesson: Lesson) -> Iterator[str]:
         yield f"the execution counts are {numbers}; one run from top to bottom numbers the cells 1, 2, 3, ..."
 
 
-# ---------------------------------------------------------------------------------------- beats and what they hold
+# ---------------------------------------------------------------------------------------- sections and what they hold
 
 
 def has_its_beats_in_order(lesson: Lesson) -> Iterator[str]:
-    """Opened and closed by its page, and for each beat of the head card one heading, tagged with its number."""
-    wanted = [name for name, _ in beats(lesson)]
+    """Opened and closed by its page, and for each section of the head card one heading, tagged with its number."""
+    wanted = [name for name, _ in sections(lesson)]
     found = []
     for index, cell in enumerate(lesson.notebook.cells):
-        for beat in beats_opened_by(cell):
-            found.append(beat)
+        for section in sections_opened_by(cell):
+            found.append(section)
             if cell.cell_type != "markdown" or not re.match(r"#+ \S", cell.source):
-                yield f"{lesson.where(index)} is tagged 'beat:{beat}' but does not begin with a heading"
+                yield f"{lesson.where(index)} is tagged 'section:{section}' but does not begin with a heading"
     if found != wanted:
-        yield f"the beats are tagged {', '.join(found)}; the page has {', '.join(wanted)}"
-    if (numbered := len(wanted) - wanted.count(OPTIONAL)) < BEATS and not lesson.is_start:
-        yield f"the page has {numbered} beats; a lesson has {BEATS}, and what is optional"
+        yield f"the sections are tagged {', '.join(found)}; the page has {', '.join(wanted)}"
+    if (numbered := len(wanted) - wanted.count(OPTIONAL)) < SECTIONS and not lesson.is_start:
+        yield f"the page has {numbered} sections; a lesson has {SECTIONS}, and what is optional"
     methods = [call.method for call in lesson.calls]
     if methods[:1] != ["open"] or methods.count("close") != 1:
         yield "the first call of the page is page.open(), and page.close() comes once"
 
 
 def uses_what_the_page_has(lesson: Lesson) -> Iterator[str]:
-    """Each item on the page stands in the lesson's folder, each one there on the page, and in the beat that says so."""
+    """Each item on the page stands in the lesson's folder, each one there on the page, in the section that says so."""
     for call, kind in ITEMS.items():
         used = set(lesson.named(call))
         if missing := sorted(used - set(lesson.items(kind))):
@@ -138,21 +138,21 @@ def uses_what_the_page_has(lesson: Lesson) -> Iterator[str]:
         if call != "use" and (idle := sorted(set(lesson.items(kind)) - used)):
             yield f"page.{kind} has {', '.join(idle)}, but no page.{call}(...) on the page asks for it"
     holds: dict[str, set] = {}
-    for name, beat in beats(lesson):
-        holds.setdefault(name, set()).update(beat.holds)
+    for name, section in sections(lesson):
+        holds.setdefault(name, set()).update(section.holds)
     for name, held in holds.items():
-        here = [call for call in lesson.calls if call.beat == name]
-        asked = {call.name for call in here if call.method in ("bet", "quiz", "exercise")}
+        here = [call for call in lesson.calls if call.section == name]
+        asked = {call.name for call in here if call.method in ("predict", "quiz", "exercise")}
         if wrong := sorted((held - {call.name for call in here}) | (asked - held)):
-            yield f"the page and what beat {name} `holds` do not agree about {', '.join(wrong)}"
+            yield f"the page and what section {name} `holds` do not agree about {', '.join(wrong)}"
 
 
 def bets_before_it_shows(lesson: Lesson) -> Iterator[str]:
     """A learner commits to an answer before the result is on the page."""
-    bets = {call.name: call.cell for call in lesson.calls if call.method == "bet"}
+    predictions = {call.name: call.cell for call in lesson.calls if call.method == "predict"}
     for call in lesson.calls:
-        if call.method == "result" and bets.get(call.name, -1) > call.cell:
-            yield f"{lesson.where(call.cell)} shows the result {call.name!r} before its bet"
+        if call.method == "result" and predictions.get(call.name, -1) > call.cell:
+            yield f"{lesson.where(call.cell)} shows the result {call.name!r} before its prediction"
 
 
 # ---------------------------------------------------------------------------------------- budgets
@@ -177,7 +177,7 @@ def keeps_its_budgets(lesson: Lesson) -> Iterator[str]:
 
 
 def has_enough_to_do(lesson: Lesson) -> Iterator[str]:
-    """Enough bets, quizzes, exercises (with minutes on each) and widgets."""
+    """Enough predictions, quizzes, exercises (with minutes on each) and widgets."""
     present = counts(lesson)
     for name, least in (lesson.course.get("at_least", {}) if lesson.is_start else AT_LEAST).items():
         if present.get(name, 0) < least:
@@ -188,7 +188,7 @@ def has_enough_to_do(lesson: Lesson) -> Iterator[str]:
 
 
 def takes_as_long_as_it_says(lesson: Lesson) -> Iterator[str]:
-    """130 words and 20 lines of code a minute, a bet or quiz 1, a widget 4, exercises as stated; within 15 percent."""
+    """130 words, 20 lines of code a minute, a prediction or quiz 1, a widget 4, exercises as stated; within 15 %."""
     said = minutes_promised(lesson)
     factor = LARGER.get(lesson.course.get("lesson"), 1)
     kind = "start" if lesson.is_start else "lesson"
@@ -360,7 +360,9 @@ def stored_text_can_be_repeated(lesson: Lesson) -> Iterator[str]:
     """No memory addresses, at most four decimals where nbval compares, no random ids of widgets."""
     if "widgets" in lesson.notebook.metadata:
         yield "the metadata hold the state of widgets, with random ids (build the notebook)"
-    asking = {call.cell for call in lesson.calls if call.method in ("bet", "quiz", "exercise")}  # written, not measured
+    asking = {
+        call.cell for call in lesson.calls if call.method in ("predict", "quiz", "exercise")
+    }  # written, not measured
     for index, cell in lesson.code():
         if any(WIDGET_VIEW in output.get("data", {}) for output in cell.outputs):
             yield f"{lesson.where(index)} stores the view of a widget, with a random id (build the notebook)"

@@ -1,4 +1,4 @@
-"""The card at a lesson's head and end: its beats with their minutes, what is done, and where to go on."""
+"""The card at a lesson's head and end: its sections with their minutes, what is done, and where to go on."""
 
 import html
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from course_lib.data.place import CannotStart, course_folder
 
 
 @dataclass(frozen=True)
-class Beat:
+class Section:
     """One part of a lesson; `holds` names the items in it, so that the card knows what is done."""
 
     title: str
@@ -22,25 +22,25 @@ class Beat:
 
 @dataclass
 class Item:
-    """Something to do in a beat, as the card tells of it; `bet` says what was bet and what came."""
+    """Something to do in a section, as the card tells of it; `prediction` says what was predicted and what came."""
 
     words: str
     done: bool
-    bet: str = ""
+    prediction: str = ""
 
 
 @dataclass
 class Part:
-    """A beat with its number on the card (none if it is optional) and the learner's items in it."""
+    """A section with its number on the card (none if it is optional) and the learner's items in it."""
 
-    beat: Beat
+    section: Section
     number: int | None
     items: list[Item] = field(default_factory=list)
 
     @property
     def name(self) -> str:
-        """The beat as one would call it: 'beat 4, Write', or 'optional, Order'."""
-        return f"{f'beat {self.number}' if self.number else 'optional'}, {self.beat.title}"
+        """The section as one would call it: 'section 4, Write', or 'optional, Order'."""
+        return f"{f'section {self.number}' if self.number else 'optional'}, {self.section.title}"
 
     @property
     def state(self) -> str:
@@ -55,64 +55,68 @@ class Part:
         return [item for item in self.items if not item.done]
 
 
-def number_beats(beats: Sequence[Beat]) -> Iterator[tuple[int | None, Beat]]:
-    """Yield each beat with its number; optional ones have none."""
+def number_sections(sections: Sequence[Section]) -> Iterator[tuple[int | None, Section]]:
+    """Yield each section with its number; optional ones have none."""
     number = 0
-    for beat in beats:
-        number += not beat.optional
-        yield None if beat.optional else number, beat
+    for section in sections:
+        number += not section.optional
+        yield None if section.optional else number, section
 
 
-def minutes(beats: Sequence[Beat]) -> str:
+def minutes(sections: Sequence[Section]) -> str:
     """Return the lesson's length in words."""
-    needed, optional = (sum(beat.minutes for beat in beats if beat.optional is kind) for kind in (False, True))
+    needed, optional = (
+        sum(section.minutes for section in sections if section.optional is kind) for kind in (False, True)
+    )
     return f"{needed:g} minutes" + (f", and {optional:g} that are optional" if optional else "")
 
 
-def plain_card(lesson: str, beats: Sequence[Beat]) -> str:
+def plain_card(lesson: str, sections: Sequence[Section]) -> str:
     """Return the head card as plain text, the same for every reader."""
-    rows = [f"  {number or '+'} {beat.title} ({beat.minutes:g} min)" for number, beat in number_beats(beats)]
-    return "\n".join([f"Lesson {lesson}, {LESSONS[lesson]}: {minutes(beats)}", *rows])
+    rows = [
+        f"  {number or '+'} {section.title} ({section.minutes:g} min)" for number, section in number_sections(sections)
+    ]
+    return "\n".join([f"Lesson {lesson}, {LESSONS[lesson]}: {minutes(sections)}", *rows])
 
 
-def html_card(lesson: str, beats: Sequence[Beat], parts: Sequence[Part] = ()) -> str:
+def html_card(lesson: str, sections: Sequence[Section], parts: Sequence[Part] = ()) -> str:
     """Return the head card as HTML; with a learner's `parts`, what is done and where to go on."""
-    states = [part.state for part in parts] or [""] * len(beats)
+    states = [part.state for part in parts] or [""] * len(sections)
     left = 'style="text-align:left;padding:0.15em 1.2em 0.15em 0"'
     rows = "".join(
-        f'<tr><td {left}>{number or "optional"}</td><th scope="row" {left}>{inline_html(beat.title)}</th>'
-        f"<td {left}>{beat.minutes:g} min</td>{f'<td {left}>{state}</td>' if parts else ''}</tr>"
-        for (number, beat), state in zip(number_beats(beats), states, strict=True)
+        f'<tr><td {left}>{number or "optional"}</td><th scope="row" {left}>{inline_html(section.title)}</th>'
+        f"<td {left}>{section.minutes:g} min</td>{f'<td {left}>{state}</td>' if parts else ''}</tr>"
+        for (number, section), state in zip(number_sections(sections), states, strict=True)
     )
-    columns = ("Beat", "Title", "Time", *(["Done"] if parts else []))
+    columns = ("Section", "Title", "Time", *(["Done"] if parts else []))
     head = "".join(f'<th scope="col" {left}>{column}</th>' for column in columns)
-    title = f"<strong>Lesson {lesson}, {html.escape(LESSONS[lesson])}</strong>: {minutes(beats)}"
+    title = f"<strong>Lesson {lesson}, {html.escape(LESSONS[lesson])}</strong>: {minutes(sections)}"
     table = (
         f'<table style="margin:0.4em 0;font-size:inherit"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-        if beats
+        if sections
         else ""
     )
     return panel(f"{THEMES}<p>{title}</p>{table}" + (to_html(where_next(parts)) if parts else ""), colour=BLUE)
 
 
 def where_next(parts: Sequence[Part]) -> str:
-    """Return where the learner goes on: the first beat, not an optional one, with something open in it."""
+    """Return where the learner goes on: the first section, not an optional one, with something open in it."""
     needed = [part for part in parts if part.number]
     going = next((part for part in needed if part.open_items()), None)
     if going is None:
         return "✓ **All done.**" if any(part.items for part in needed) else ""
     if not any(item.done for part in parts for item in part.items):
-        return f"**Begin at beat 1: {needed[0].beat.title}**"
-    return f"**Go on at beat {going.number}: {going.beat.title}**"
+        return f"**Begin with section 1: {needed[0].section.title}**"
+    return f"**Continue with section {going.number}: {going.section.title}**"
 
 
-def html_end(lesson: str, beats: Sequence[Beat], parts: Sequence[Part]) -> str:
-    """Return the closing card as HTML: what was bet and what came, what is open, what comes next."""
-    bets = [f"{item.words}: {item.bet}" for part in parts for item in part.items if item.bet]
+def html_end(lesson: str, sections: Sequence[Section], parts: Sequence[Part]) -> str:
+    """Return the closing card as HTML: what was predicted and what came, what is open, what comes next."""
+    predictions = [f"{item.words}: {item.prediction}" for part in parts for item in part.items if item.prediction]
     still = [(part, item) for part in parts for item in part.open_items()]
-    text = html_card(lesson, beats, parts)
-    if bets:
-        text += panel(to_html("**You bet, and it came**") + plain_list(map(inline_html, bets)))
+    text = html_card(lesson, sections, parts)
+    if predictions:
+        text += panel(to_html("**Your predictions, and the results**") + plain_list(map(inline_html, predictions)))
     if still:
         rows = (inline_html(f"{part.name}: {item.words}") for part, item in still)
         text += panel(to_html("**Still open**") + plain_list(rows))

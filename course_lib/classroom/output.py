@@ -64,7 +64,7 @@ def show(fig: Figure, *, alt: str) -> None:
 
 
 def picture_html(fig: Figure, *, alt: str, scale: int = 2) -> str:
-    """Return a figure as an HTML image with its text alternate: SVG where that is small, else PNG of `scale` times the pixels.
+    """Return a figure as an HTML image with its text alternate: SVG if that is small, else PNG, `scale` times as large.
 
     The ground is white; where the page is dark, `THEMES` inverts a drawing, and an image keeps its colours. On a narrow
     screen it shrinks to MIN_WIDTH and scrolls. Raises ValueError if `alt` is empty.

@@ -9,11 +9,11 @@ import ipywidgets as widgets
 from torch import nn
 
 from course_lib.classroom import cards, kept, live
-from course_lib.classroom.bets import Bet, BetForm, Placed
-from course_lib.classroom.cards import Beat, Item, Part
+from course_lib.classroom.cards import Item, Part, Section
 from course_lib.classroom.exercises import Exercise
 from course_lib.classroom.markup import to_html, to_plain
 from course_lib.classroom.output import in_notebook, panel, present
+from course_lib.classroom.predictions import Placed, Prediction, PredictionForm
 from course_lib.classroom.quizzes import Number, Quiz, question
 from course_lib.classroom.results import Result, ResultView
 from course_lib.classroom.session import LESSONS, Session
@@ -24,14 +24,14 @@ from course_lib.classroom.waiting import notebook_line
 from course_lib.training import progress
 from course_lib.viz.style import use_style
 
-__all__ = ["Beat", "Bet", "Number", "Page", "Quiz", "Result"]
+__all__ = ["Section", "Prediction", "Number", "Page", "Quiz", "Result"]
 
 
 class Page:
-    """A lesson's page: its beats, and by name its quizzes, bets, results, tasks and playgrounds.
+    """A lesson's page: its sections, and by name its quizzes, predictions, results, tasks and playgrounds.
 
-    A lesson's `folder` holds questions.md, from which beats, quizzes and bets are read, and the words of its results in
-    results.md.
+    A lesson's `folder` holds questions.md, from which sections, quizzes and predictions are read, and results.md with
+    the words of its results.
 
     Every method that takes a name raises ValueError for one that the lesson does not have.
     """
@@ -41,9 +41,9 @@ class Page:
         lesson: str,
         *,
         folder: Path | None = None,
-        beats: Sequence[Beat] = (),
+        sections: Sequence[Section] = (),
         quizzes: Mapping[str, Quiz | Number] | None = None,
-        bets: Mapping[str, Bet] | None = None,
+        predictions: Mapping[str, Prediction] | None = None,
         results: Mapping[str, Callable[..., Result]] | None = None,
         tasks: Mapping[str, Any] | None = None,
         playgrounds: Mapping[str, Callable[..., Any]] | None = None,
@@ -52,14 +52,14 @@ class Page:
             raise ValueError(f"There is no lesson {lesson!r}; the lessons are {', '.join(LESSONS)}.")
         self.texts = read_results(folder / "results.md") if folder else None
         if folder:
-            beats, quizzes, bets = read_questions(folder / "questions.md")
-        self.lesson, self.beats = lesson, tuple(beats)
-        self.quizzes, self.bets, self.results = dict(quizzes or {}), dict(bets or {}), dict(results or {})
+            sections, quizzes, predictions = read_questions(folder / "questions.md")
+        self.lesson, self.sections = lesson, tuple(sections)
+        self.quizzes, self.predictions, self.results = dict(quizzes or {}), dict(predictions or {}), dict(results or {})
         self.tasks, self.playgrounds = dict(tasks or {}), dict(playgrounds or {})
-        self.shown: dict[tuple[str, str], Any] = {}  # what follows the record: cards, bets, results
-        known = {*self.quizzes, *self.bets, *self.results, *self.tasks, *self.playgrounds}
-        if strangers := {name for beat in self.beats for name in beat.holds} - known:
-            raise ValueError(f"The beats of lesson {lesson} hold {_listed(strangers)}; it has {_listed(known)}.")
+        self.shown: dict[tuple[str, str], Any] = {}  # what follows the record: cards, predictions, results
+        known = {*self.quizzes, *self.predictions, *self.results, *self.tasks, *self.playgrounds}
+        if strangers := {name for section in self.sections for name in section.holds} - known:
+            raise ValueError(f"The sections of lesson {lesson} hold {_listed(strangers)}; it has {_listed(known)}.")
         if folder and (strangers := {name.split(", ")[0] for name in self.texts} ^ self.results.keys()):
             raise ValueError(f"Only one of results.md and results.py of lesson {lesson} has {_listed(strangers)}.")
 
@@ -77,12 +77,12 @@ class Page:
             progress.use(notebook_line)
             shorten_interrupts()
         self.session.store.open(self.lesson)
-        plain, static = cards.plain_card(self.lesson, self.beats), cards.html_card(self.lesson, self.beats)
+        plain, static = cards.plain_card(self.lesson, self.sections), cards.html_card(self.lesson, self.sections)
         self._show_card("head", plain, static, cards.html_card)
         self.session.say_notices()
 
     def close(self) -> None:
-        """End the lesson: the card filled with what was bet and what came, what is open, and what comes next."""
+        """End the lesson: the card filled with what was predicted and what came, what is open, and what comes next."""
         text = cards.next_lesson(self.lesson)
         self._show_card("end", to_plain(text), panel(to_html(text)), cards.html_end)
         self.session.say_notices()
@@ -91,22 +91,22 @@ class Page:
         """Ask a self-test question."""
         question(self.session, name, self._find("quizzes", name)).show()
 
-    def bet(self, name: str) -> None:
+    def predict(self, name: str) -> None:
         """Ask for a guess before the result of the same name."""
-        form = self.shown["bet", name] = BetForm(self.session, name, self._find("bets", name))
+        form = self.shown["prediction", name] = PredictionForm(self.session, name, self._find("predictions", name))
         form.show()
 
     def result(self, name: str, *data: Any) -> None:
-        """Show what `data` came to: closed until the bet of the same name is made, where there is one.
+        """Show what `data` came to: closed until the prediction of the same name is made, where there is one.
 
         A claim that does not hold is marked beside what the shipped lesson measured. Where the course is built and
         tested it raises ClaimError, one line without a traceback, after the result is shown.
         """
         measure = self._find("results", name)
-        placed = Placed(self.session, name, self.bets[name]) if name in self.bets else None
+        placed = Placed(self.session, name, self.predictions[name]) if name in self.predictions else None
 
-        def told(bet: Any) -> Result:
-            result = measure(*data, bet=bet)
+        def told(predicted: Any) -> Result:
+            result = measure(*data, predicted=predicted)
             return result if self.texts is None else result.told(name, self.texts)
 
         view = ResultView(self.session, name, told, placed)
@@ -151,18 +151,18 @@ class Page:
         return kept.keep(self.lesson, name, function, settings)
 
     def parts(self) -> list[Part]:
-        """Return the beats with what the learner has done in each."""
+        """Return the sections with what the learner has done in each."""
         return [
-            Part(beat, number, [item for name in beat.holds for item in self._items(name)])
-            for number, beat in cards.number_beats(self.beats)
+            Part(section, number, [item for name in section.holds for item in self._items(name)])
+            for number, section in cards.number_sections(self.sections)
         ]
 
     def _items(self, name: str) -> Iterable[Item]:
-        """The things to do that have this name; a bet is done when its result is seen, which alone is nothing to do."""
-        if name in self.bets:
-            placed = Placed(self.session, name, self.bets[name])
+        """The things to do that have this name; a prediction is done once its result is seen."""
+        if name in self.predictions:
+            placed = Placed(self.session, name, self.predictions[name])
             done = placed.closed() if name in self.results else placed.choice() is not None
-            yield Item(f"the bet `{name}`", done, placed.story())
+            yield Item(f"the prediction `{name}`", done, placed.story())
         if name in self.quizzes:
             yield Item(f"the question `{name}`", bool(self.session.entry("quizzes", name).get("right")))
         if name in self.tasks:
@@ -173,7 +173,7 @@ class Page:
             )
 
     def _show_card(self, which: str, plain: str, static: str, draw: Callable[..., str]) -> None:
-        live_card = _Card(lambda: draw(self.lesson, self.beats, self.parts())) if in_notebook() else None
+        live_card = _Card(lambda: draw(self.lesson, self.sections, self.parts())) if in_notebook() else None
         if live_card:
             self.shown["card", which] = live_card
         present(plain, static, widget=live_card and live_card.box)

@@ -7,11 +7,11 @@ from course_lib.classroom.output import BLUE, present
 from course_lib.classroom.session import LESSONS
 from course_lib.classroom.store import ProgressStore, empty_lesson
 
-COLUMNS = ("Questions", "Bets", "Exercises")
+COLUMNS = ("Questions", "Predictions", "Exercises")
 
 
 def progress(*lessons: str) -> None:
-    """Show what has been done in each lesson (or in those named): questions, bets, exercises.
+    """Show what has been done in each lesson (or in those named): questions, predictions, exercises.
 
     Raises ValueError for a lesson that does not exist.
     """
@@ -25,7 +25,7 @@ def progress(*lessons: str) -> None:
 
 def _counts(record: dict[str, Any]) -> list[tuple[int, int, str]]:
     """For each column: how many are done, how many the learner has met, and a remark."""
-    quizzes, bets, exercises = (record[kind].values() for kind in ("quizzes", "predictions", "exercises"))
+    quizzes, predictions, exercises = (record[kind].values() for kind in ("quizzes", "predictions", "exercises"))
     first = sum(bool(entry.get("first_try")) for entry in quizzes)
     helped = sum(bool(entry.get("passed")) and entry.get("help", 0) > 0 for entry in exercises)
     return [
@@ -34,7 +34,7 @@ def _counts(record: dict[str, Any]) -> list[tuple[int, int, str]]:
             len(quizzes),
             f"{first} at the first try" if first else "",
         ),
-        (sum("choice" in entry for entry in bets), len(bets), ""),
+        (sum("choice" in entry for entry in predictions), len(predictions), ""),
         (
             sum(bool(entry.get("passed")) for entry in exercises),
             len(exercises),

@@ -1,4 +1,4 @@
-"""Results of a lesson: a figure, the claims that hold, and what it means, closed until the learner's bet is made."""
+"""Results of a lesson: figure, claims and outcome, closed until the learner's prediction is made."""
 
 import json
 import re
@@ -11,10 +11,10 @@ import ipywidgets as widgets
 from matplotlib.figure import Figure
 
 import course_lib
-from course_lib.classroom.bets import Placed
 from course_lib.classroom.choices import button
 from course_lib.classroom.markup import details, inline_html, to_html, to_plain
 from course_lib.classroom.output import GREEN, GREY, RED, in_notebook, panel, picture_html, present
+from course_lib.classroom.predictions import Placed
 from course_lib.classroom.session import Session
 from course_lib.classroom.texts import ResultText
 from course_lib.tasks.claims import DIFFERENT, ClaimError, measurements, record, strict
@@ -68,12 +68,12 @@ class Result:
         ]
         return "\n".join(filter(None, texts))
 
-    def html(self, bet: str = "", shipped: Mapping[str, str] | None = None) -> str:
-        """Return figure, a row of badges, then the outcome under a sentence about the learner's bet, as HTML."""
+    def html(self, prediction: str = "", shipped: Mapping[str, str] | None = None) -> str:
+        """Return figure, a row of badges, then the outcome under a sentence about the learner's prediction, as HTML."""
         picture = picture_html(self.figure, alt=self.alt) if isinstance(self.figure, Figure) else self.figure
         badges = "".join(_badge(text, all(conditions)) for text, conditions in self.conditions())
         row = f'<div style="display:flex;flex-wrap:wrap;gap:0.4em;margin:0.5em 0">{badges}</div>' if badges else ""
-        difference, text = self.difference(shipped), "\n\n".join(filter(None, [bet, self.outcome]))
+        difference, text = self.difference(shipped), "\n\n".join(filter(None, [prediction, self.outcome]))
         note = panel(to_html(difference), colour=RED) if difference else ""
         return picture + row + note + (panel(to_html(text)) if text else "")
 
@@ -110,11 +110,11 @@ def shipped_measurements(lesson: str) -> Mapping[str, str]:
 
 
 class ResultView:
-    """A result on the page; `placed` is the bet of the same name, if the lesson has one."""
+    """A result on the page; `placed` is the prediction of the same name, if the lesson has one."""
 
     def __init__(self, session: Session, name: str, measure: Callable[..., Result], placed: Placed | None) -> None:
         self.session, self.name, self.measure, self.placed = session, name, measure, placed
-        self.result = measure(bet=None)
+        self.result = measure(predicted=None)
         self.shipped: Mapping[str, str] = {}
         self.open = False
         self.box = widgets.VBox()
@@ -129,7 +129,7 @@ class ResultView:
         behind_a_bet = self.placed and not stops
         static = self.result.html(shipped=self.shipped)
         if behind_a_bet:
-            static = details("The result: make your bet, then open it", static)
+            static = details("The result: make your prediction, then open it", static)
         if in_notebook() and behind_a_bet:
             self.update()
         plain = self.result.plain(self.shipped)
@@ -142,24 +142,24 @@ class ResultView:
             raise ClaimError(f"✗ This result did not come out as the lesson says: {said}")
 
     def update(self) -> None:
-        """Open the result once a bet is placed, or if it was seen before; until then say what is missing."""
+        """Open the result once a prediction is placed, or if it was seen before; until then say what is missing."""
         if self.open:
             return
         if self.placed.choice() is not None or self.placed.closed():
             self.open_up()
         elif not self.box.children:
-            text = to_html("**Make your bet first**: the result opens as soon as you have placed it.")
+            text = to_html("**Make your prediction first**: the result opens as soon as you have made it.")
             self.box.children = (
                 widgets.HTMLMath(panel(text, colour=GREY, attributes='role="status"')),
                 button("Show me anyway", self.open_up),
             )
 
     def open_up(self) -> None:
-        """Draw the result with the learner's bet in it."""
+        """Draw the result with the learner's prediction in it."""
         self.open = True
         choice = self.placed.choice()
-        result = self.result if choice is None else self.measure(bet=choice)
-        said = "" if choice is None else _capital(self.placed.bet.beside(choice, result.came)) + "."
+        result = self.result if choice is None else self.measure(predicted=choice)
+        said = "" if choice is None else _capital(self.placed.prediction.beside(choice, result.came)) + "."
         self.box.children = (widgets.HTMLMath(result.html(said, self.shipped)),)
         self.note_seen()
 
@@ -167,7 +167,7 @@ class ResultView:
         """Record that the result was seen, and what came."""
         values: dict[str, Any] = {"seen": True}
         if self.placed and self.result.came is not None:
-            values["came"] = int(self.result.came) if self.placed.bet.options else float(self.result.came)
+            values["came"] = int(self.result.came) if self.placed.prediction.options else float(self.result.came)
         self.session.record("parts", self.name, **values)
 
 

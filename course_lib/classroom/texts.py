@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from course_lib.classroom.bets import Bet
-from course_lib.classroom.cards import Beat
+from course_lib.classroom.cards import Section
+from course_lib.classroom.predictions import Prediction
 from course_lib.classroom.quizzes import Number, Quiz
 from course_lib.tasks.headings import Lines, split_at, text_of
 
@@ -18,9 +18,9 @@ SLOT = re.compile(r"\{(\w+)(:[^{}]*)?\}")  # a value that a run gave, and how it
 class Questions(NamedTuple):
     """All that questions.md holds."""
 
-    sections: tuple[Beat, ...]
+    sections: tuple[Section, ...]
     quizzes: Mapping[str, Quiz | Number]
-    predictions: Mapping[str, Bet]
+    predictions: Mapping[str, Prediction]
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,12 @@ def _placed(path: Path, number: int, read: Callable[[Any], Any], text: Any) -> A
         raise ValueError(f"{path.name}:{number}: {problem}") from problem
 
 
-def _section(row: str) -> Beat:
+def _section(row: str) -> Section:
     title, minutes, holds = (cell.strip() for cell in row.strip().strip("|").split("|"))
     number, _, optional = minutes.partition(", ")
     if optional not in ("", "optional"):
         raise ValueError(f"the minutes of {title!r} are {minutes!r}; write `15` or `15, optional`")
-    return Beat(title, int(number), tuple(filter(None, holds.split(", "))), optional=bool(optional))
+    return Section(title, int(number), tuple(filter(None, holds.split(", "))), optional=bool(optional))
 
 
 def _question(lines: Lines) -> Quiz | Number:
@@ -110,14 +110,14 @@ def _question(lines: Lines) -> Quiz | Number:
     return Quiz(asked, options, chosen.index("[x]"), kind="bug" if code else "choice", code=code)
 
 
-def _prediction(lines: Lines) -> Bet:
+def _prediction(lines: Lines) -> Prediction:
     asked, _, answers = _parts(lines)
     if answers[0].startswith("- "):
-        return Bet(asked, options=[line.removeprefix("- ") for line in answers if line])
+        return Prediction(asked, options=[line.removeprefix("- ") for line in answers if line])
     if not (slider := SLIDER.fullmatch(answers[0])):
         raise ValueError(f"a prediction has options, or `from 0 to 100, in steps of 5, unit`, not {answers[0]!r}")
     low, high, step, unit = slider.groups()
-    return Bet(asked, low=float(low), high=float(high), step=float(step or 1), unit=unit or "")
+    return Prediction(asked, low=float(low), high=float(high), step=float(step or 1), unit=unit or "")
 
 
 def _parts(lines: Lines) -> tuple[str, str, list[str]]:

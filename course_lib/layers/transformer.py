@@ -203,7 +203,7 @@ class Block(nn.Module):
         return f"pre_norm={self.pre_norm}"
 
 
-class EncoderBlock(Block):
+class TransformerBlock(Block):
     """Self-attention, then the feed-forward network: the encoder's layer, and with `causal=True` also GPT's.
 
     `norm` makes a normalisation layer, such as `partial(nn.LayerNorm, dim, eps=1e-5)`.

@@ -275,7 +275,7 @@ def output_kind(output: Mapping) -> str:
     plain = data.get("text/plain", "")
     if plain.startswith("Figure:") or "image/png" in data:
         return "figure"
-    if plain.startswith(("Question", "Make your bet")):
+    if plain.startswith(("Question", "Make your prediction")):
         return "question"
     if plain.startswith("Answer:"):
         return "answer"

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from course_lib.functional.attention import key_mask
 from course_lib.layers.transformer import (
-    EncoderBlock,
     FeedForward,
     LearnedPositions,
     MultiHeadAttention,
     TokenEmbedding,
+    TransformerBlock,
     check_sizes,
     normal_weights,
 )
@@ -65,7 +65,7 @@ class BERT(nn.Module):
         self.pos_embed = LearnedPositions(config.dim, config.context_length)
         self.norm, self.dropout = norm(), nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(
-            EncoderBlock(
+            TransformerBlock(
                 MultiHeadAttention(config.dim, config.num_heads, dropout=of_weights),
                 FeedForward(config.dim, config.mlp_dim, activation=config.activation),
                 norm,

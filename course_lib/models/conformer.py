@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from course_lib.functional.attention import key_mask
 from course_lib.functional.positions import sinusoidal_positions
 from course_lib.layers.relative_attention import RelativeAttention, relative_sinusoids
-from course_lib.layers.transformer import EncoderBlock, FeedForward, MultiHeadAttention, check_sizes
+from course_lib.layers.transformer import FeedForward, MultiHeadAttention, TransformerBlock, check_sizes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +157,7 @@ class SpeechTransformer(Conformer):
         config = self.config
         attn = MultiHeadAttention(config.dim, config.num_heads, dropout=config.dropout)
         ffn = FeedForward(config.dim, config.mlp_dim, dropout=config.dropout)
-        return EncoderBlock(attn, ffn, partial(nn.LayerNorm, config.dim), dropout=config.dropout)
+        return TransformerBlock(attn, ffn, partial(nn.LayerNorm, config.dim), dropout=config.dropout)
 
     def encode(self, x: Float[Tensor, "B t D"], valid: Bool[Tensor, "B t"] | None = None) -> Float[Tensor, "B t D"]:
         x = x + sinusoidal_positions(*x.shape[1:]).to(x)

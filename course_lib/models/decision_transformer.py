@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from course_lib.functional.attention import key_mask
 from course_lib.layers.transformer import (
-    EncoderBlock,
     FeedForward,
     LearnedPositions,
     MultiHeadAttention,
+    TransformerBlock,
     check_sizes,
     normal_weights,
 )
@@ -65,7 +65,7 @@ class DecisionTransformer(nn.Module):
         self.embed_norm = nn.LayerNorm(config.dim)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(
-            EncoderBlock(
+            TransformerBlock(
                 MultiHeadAttention(config.dim, config.num_heads, dropout=config.dropout),
                 FeedForward(config.dim, config.mlp_dim or 4 * config.dim, activation=config.activation),
                 norm,

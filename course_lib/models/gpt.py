@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from course_lib.layers.cache import ALONE, DecoderCache, Placed, place
 from course_lib.layers.transformer import (
-    EncoderBlock,
     FeedForward,
     LearnedPositions,
     MultiHeadAttention,
     TokenEmbedding,
+    TransformerBlock,
     check_sizes,
     normal_weights,
 )
@@ -70,7 +70,7 @@ class GPT(nn.Module):
         self.pos_embed = LearnedPositions(config.dim, config.context_length)  # W_p
         self.dropout = nn.Dropout(of_embedding)
         self.blocks = nn.ModuleList(
-            EncoderBlock(
+            TransformerBlock(
                 MultiHeadAttention(config.dim, config.num_heads, dropout=of_weights),
                 FeedForward(config.dim, config.mlp_dim or 4 * config.dim, activation=config.activation),
                 norm,

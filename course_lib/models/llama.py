@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from course_lib.layers.cache import DecoderCache, place
 from course_lib.layers.transformer import (
-    EncoderBlock,
     FeedForward,
     MultiHeadAttention,
     RotaryPositions,
     TokenEmbedding,
+    TransformerBlock,
     check_sizes,
     normal_weights,
 )
@@ -67,7 +67,7 @@ class Llama(nn.Module):
         heads = {"num_kv_heads": config.num_kv_heads, "head_dim": config.head_dim, "bias": False, "rotary": rotary}
         self.token_embed = TokenEmbedding(config.vocab_size, config.dim)
         self.blocks = nn.ModuleList(
-            EncoderBlock(
+            TransformerBlock(
                 MultiHeadAttention(config.dim, config.num_heads, **heads),
                 FeedForward(config.dim, config.mlp_dim, activation=config.activation, gated=True, bias=False),
                 norm,

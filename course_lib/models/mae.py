@@ -16,7 +16,7 @@ from course_lib.functional.images import COURSE_PIXELS, Normalisation
 from course_lib.functional.positions import fit_positions, sinusoidal_positions_2d
 from course_lib.layers.patches import RandomMask, patch_statistics, patchify, random_mask, take_patches, unpatchify
 from course_lib.layers.sizes import plain_integers
-from course_lib.layers.transformer import EncoderBlock, FeedForward, MultiHeadAttention, xavier_weights
+from course_lib.layers.transformer import FeedForward, MultiHeadAttention, TransformerBlock, xavier_weights
 from course_lib.models.vit import ViT, ViTConfig
 
 
@@ -83,7 +83,7 @@ class MAEDecoder(nn.Module):
         ffn = partial(FeedForward, dim, config.decoder_mlp_dim, activation="gelu")
         self.grid, self.num_extra = encoder.grid, int(encoder.pool != "mean")
         self.embed = nn.Linear(encoder.dim, dim)
-        self.blocks = nn.ModuleList(EncoderBlock(attn(), ffn(), norm) for _ in range(config.decoder_depth))
+        self.blocks = nn.ModuleList(TransformerBlock(attn(), ffn(), norm) for _ in range(config.decoder_depth))
         self.norm = norm()
         self.pred = nn.Linear(dim, encoder.patch_size**2 * encoder.in_channels)
         xavier_weights(self)

@@ -10,10 +10,10 @@ from torch import nn
 
 from course_lib.layers.transformer import (
     DecoderBlock,
-    EncoderBlock,
     FeedForward,
     MultiHeadAttention,
     SinusoidalPositions,
+    TransformerBlock,
     check_sizes,
 )
 from course_lib.models.transformer import HEADS, Transformer
@@ -61,7 +61,7 @@ class Marian(Transformer):
             inner = {"activation": config.activation, "dropout": config.inner_dropout}
             return FeedForward(config.dim, config.mlp_dim[side], **inner)
 
-        self.encoder = nn.ModuleList(EncoderBlock(attend(0), ffn(0), **settings) for _ in range(config.depth[0]))
+        self.encoder = nn.ModuleList(TransformerBlock(attend(0), ffn(0), **settings) for _ in range(config.depth[0]))
         self.decoder = nn.ModuleList(
             DecoderBlock(attend(1), attend(1), ffn(1), **settings) for _ in range(config.depth[1])
         )

@@ -18,11 +18,11 @@ from course_lib.layers.cache import ALONE, DecoderCache, Placed
 from course_lib.layers.sizes import plain_integers
 from course_lib.layers.transformer import (
     DecoderBlock,
-    EncoderBlock,
     FeedForward,
     MultiHeadAttention,
     RelativePositionBias,
     TokenEmbedding,
+    TransformerBlock,
 )
 from course_lib.models.transformer import Transformer
 
@@ -136,7 +136,7 @@ class T5(Transformer):
             nn.init.normal_(table, std=self.config.dim**-0.5)
 
 
-def build_block(config: T5Config, *, decoder: bool) -> EncoderBlock | DecoderBlock:
+def build_block(config: T5Config, *, decoder: bool) -> TransformerBlock | DecoderBlock:
     """One block of either stack."""
     heads = {"head_dim": config.head_dim, "bias": False, "scale": 1.0, "dropout": config.dropout}
     attend = partial(MultiHeadAttention, config.dim, config.num_heads, **heads)
@@ -145,7 +145,7 @@ def build_block(config: T5Config, *, decoder: bool) -> EncoderBlock | DecoderBlo
     ffn = FeedForward(config.dim, config.mlp_dim, **inner, bias=False, dropout=config.dropout)
     norm = partial(nn.RMSNorm, config.dim, eps=config.norm_eps)
     parts = (attend(), attend(), ffn) if decoder else (attend(), ffn)
-    return (DecoderBlock if decoder else EncoderBlock)(*parts, norm, dropout=config.dropout)
+    return (DecoderBlock if decoder else TransformerBlock)(*parts, norm, dropout=config.dropout)
 
 
 def t5_small(**overrides) -> T5:

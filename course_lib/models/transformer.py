@@ -16,12 +16,12 @@ from course_lib.functional.attention import key_mask
 from course_lib.layers.cache import ALONE, DecoderCache, Placed, TargetLanguageModel
 from course_lib.layers.transformer import (
     DecoderBlock,
-    EncoderBlock,
     FeedForward,
     LearnedPositions,
     MultiHeadAttention,
     SinusoidalPositions,
     TokenEmbedding,
+    TransformerBlock,
     check_sizes,
 )
 
@@ -68,7 +68,7 @@ class Transformer(nn.Module):
         norm = partial(nn.LayerNorm, config.dim)
         settings = {"pre_norm": config.pre_norm, "dropout": config.dropout}
         self.add_embeddings(POSITIONS[config.positions])
-        self.encoder = nn.ModuleList(EncoderBlock(attend(), ffn(), norm, **settings) for _ in range(config.depth))
+        self.encoder = nn.ModuleList(TransformerBlock(attend(), ffn(), norm, **settings) for _ in range(config.depth))
         self.decoder = nn.ModuleList(
             DecoderBlock(attend(), attend(), ffn(), norm, **settings) for _ in range(config.depth)
         )

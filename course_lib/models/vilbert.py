@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from course_lib.functional.attention import key_mask
 from course_lib.layers.transformer import (
     Block,
-    EncoderBlock,
     FeedForward,
     MultiHeadAttention,
+    TransformerBlock,
     check_sizes,
     normal_weights,
 )
@@ -86,9 +86,9 @@ class CoLayer(nn.Module):
         )
         self.image_co = CoAttentionBlock(ask(width, heads, context_dim=text.dim), think(), **shared)
         norm = partial(nn.LayerNorm, width, eps=text.norm_eps)
-        self.image_block = EncoderBlock(ask(width, heads), think(), norm, pre_norm=False, dropout=text.dropout)
+        self.image_block = TransformerBlock(ask(width, heads), think(), norm, pre_norm=False, dropout=text.dropout)
 
-    def forward(self, x: Streams, text_block: EncoderBlock, mask: Tensor | None) -> Streams:
+    def forward(self, x: Streams, text_block: TransformerBlock, mask: Tensor | None) -> Streams:
         """`text_block` is the text's own TRM, one of BERT's; `mask` hides padding of the text from both streams."""
         text, image = self.text_co(x.text, x.image), self.image_co(x.image, x.text, mask=mask)
         return Streams(text_block(text, mask=mask), self.image_block(image))

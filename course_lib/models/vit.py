@@ -16,7 +16,7 @@ from course_lib.functional.images import COURSE_PIXELS, Normalisation
 from course_lib.functional.positions import fit_positions
 from course_lib.layers.patches import ConvStem, PatchEmbed
 from course_lib.layers.sizes import plain_integers
-from course_lib.layers.transformer import EncoderBlock, FeedForward, MultiHeadAttention, xavier_weights
+from course_lib.layers.transformer import FeedForward, MultiHeadAttention, TransformerBlock, xavier_weights
 
 STEMS = {"patch": PatchEmbed, "conv": ConvStem}
 POOLS = ("cls", "mlp", "mean")
@@ -80,7 +80,7 @@ class ViT(nn.Module):
         self.config = config
         norm = partial(nn.LayerNorm, config.dim, eps=config.norm_eps)
         self.blocks = nn.ModuleList(
-            EncoderBlock(
+            TransformerBlock(
                 MultiHeadAttention(config.dim, config.num_heads, qkv_bias=config.qkv_bias),
                 FeedForward(config.dim, config.mlp_dim, activation=config.activation, dropout=config.dropout),
                 norm,

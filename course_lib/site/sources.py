@@ -29,14 +29,14 @@ FLOORS = {
     "training": "the loop, schedules, checkpoints, parallel jobs, and the shape of a recipe",
     "viz": "data in, Figure out",
     "tasks": "one table for a task: what is asked, how it goes wrong, what to say then",
-    "classroom": "the page of a lesson: cards, questions, bets, results, exercises, the widget kit, progress",
+    "classroom": "the page of a lesson: cards, questions, predictions, results, exercises, the widget kit, progress",
 }
 HOME = "docs/home.md"  # the site's first page; the word LESSONS in it becomes the README's table of them
 TABLE_OF_LESSONS = re.compile(r"^\| \| lesson .*?(?=\n\n)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[(?P<words>[^\]]+)\]\((?P<target>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)")
 TO_READ = (
-    "A page to read, with every output as the authors' run left it. In JupyterLab you bet before a result opens, play "
-    "with what is drawn here in a few settings, and run your own code: `python3 course.py lab {number}`."
+    "A page to read, with every output as the authors' run left it. In JupyterLab you make a prediction before a "
+    "result opens, play with what is drawn here, and run your own code: `python3 course.py lab {number}`."
 )
 
 

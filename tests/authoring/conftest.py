@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from course_lib.authoring.lesson_rules import Lesson
 from course_lib.authoring.notebooks import normalise, write_notebook
 from course_lib.authoring.stamps import STAMP, make_stamp
-from course_lib.classroom.page import Beat, Bet, Number, Quiz
+from course_lib.classroom.page import Number, Prediction, Quiz, Section
 from course_lib.commands.files import code_cells
 
 PIXEL = base64.b64encode(b"a picture").decode()
@@ -26,28 +26,28 @@ def small_page():
     """What lesson 05's page would be, were it as small as its notebook here."""
     task = SimpleNamespace(minutes=20)
     return SimpleNamespace(
-        beats=(
-            Beat("Whole game", 3, holds=("translator",)),
-            Beat("Bet", 7, holds=("bleu", "length", "heads")),
-            Beat("By hand", 12, holds=("axis", "sum", "bug", "shape", "root")),
-            Beat("Write", 20, holds=("softmax", "attention", "split")),
-            Beat("Train", 13),
-            Beat("Look inside", 15, holds=("masks",)),
-            Beat("Card", 5),
-            Beat("More", 15, holds=("positions",), optional=True),
+        sections=(
+            Section("Whole game", 3, holds=("translator",)),
+            Section("Prediction", 7, holds=("bleu", "length", "heads")),
+            Section("By hand", 12, holds=("axis", "sum", "bug", "shape", "root")),
+            Section("Write", 20, holds=("softmax", "attention", "split")),
+            Section("Train", 13),
+            Section("Look inside", 15, holds=("masks",)),
+            Section("Card", 5),
+            Section("More", 15, holds=("positions",), optional=True),
         ),
         quizzes={name: Quiz("Which?", {"this": "Yes."}, answer=0) for name in ("axis", "shape")}
         | {name: Number("How much?", answer=1) for name in ("sum", "root")}
         | {"bug": Quiz("Where?", {"here": "Yes."}, answer=0, kind="bug")},
-        bets={name: Bet("How much?", low=0, high=9) for name in ("bleu", "length", "heads")},
+        predictions={name: Prediction("How much?", low=0, high=9) for name in ("bleu", "length", "heads")},
         results={name: None for name in ("bleu", "length")},
         tasks={name: task for name in ("softmax", "attention", "split", "positions")},
         playgrounds={"translator": playground, "masks": playground},
     )
 
 
-def heading(beat, text=""):
-    return new_markdown_cell(f"## Beat {beat}\n\n{text}", metadata={"tags": [f"beat:{beat}"]})
+def heading(section, text=""):
+    return new_markdown_cell(f"## Section {section}\n\n{text}", metadata={"tags": [f"section:{section}"]})
 
 
 def printing(source, text="1.25\n", **fields):
@@ -76,7 +76,7 @@ def lesson(tmp_path, monkeypatch):
         heading(1),
         new_code_cell('page.play("translator", model)'),
         heading(2),
-        *(new_code_cell(f'page.bet("{name}")') for name in page.bets),
+        *(new_code_cell(f'page.predict("{name}")') for name in page.predictions),
         heading(3),
         *(new_code_cell(f'page.quiz("{name}")') for name in page.quizzes),
         heading(4),

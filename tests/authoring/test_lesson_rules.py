@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from course_lib.authoring import lesson_rules as rules
 from course_lib.authoring.lesson_pages import counts, minutes, words
 from course_lib.authoring.lesson_rules import RULES, Lesson, read_lesson, violations
-from course_lib.classroom.page import Beat
+from course_lib.classroom.page import Section
 from course_lib.commands.lab import is_free
 from tests.authoring.conftest import PIXEL, figure, printing, showing, stored
 
@@ -31,8 +31,8 @@ def printed(lesson, text, name="stdout"):
     code(lesson, "page.quiz").outputs.append(new_output("stream", name=name, text=text))
 
 
-def beat(lesson, number):
-    return next(cell for cell in lesson.notebook.cells if f"beat:{number}" in cell.metadata.get("tags", []))
+def section(lesson, number):
+    return next(cell for cell in lesson.notebook.cells if f"section:{number}" in cell.metadata.get("tags", []))
 
 
 def planted(lesson, fault):
@@ -65,36 +65,36 @@ def number_of_another_lesson(lesson):
 
 @fault(rules.has_its_beats_in_order, "1, 2, 3, 4, 5, 7, optional; the page has 1, 2, 3, 4, 5, 6, 7, optional")
 def beat_without_a_heading_of_its_own(lesson):
-    del beat(lesson, 6).metadata["tags"]
-    holds = lesson.page.beats[5].holds
-    lesson.page.beats = (
-        *lesson.page.beats[:4],
-        Beat("Train", 13, holds=holds),
-        Beat("Look", 15),
-        *lesson.page.beats[6:],
+    del section(lesson, 6).metadata["tags"]
+    holds = lesson.page.sections[5].holds
+    lesson.page.sections = (
+        *lesson.page.sections[:4],
+        Section("Train", 13, holds=holds),
+        Section("Look", 15),
+        *lesson.page.sections[6:],
     )
 
 
 @fault(rules.has_its_beats_in_order, "1, 2, 3, 4, 5, 7, 6, optional")
 def beats_out_of_order(lesson):
     cells = lesson.notebook.cells
-    start, end = cells.index(beat(lesson, 7)), cells.index(beat(lesson, "optional"))
+    start, end = cells.index(section(lesson, 7)), cells.index(section(lesson, "optional"))
     card = cells[start:end]
     del cells[start:end]
-    place = cells.index(beat(lesson, 6))
+    place = cells.index(section(lesson, 6))
     cells[place:place] = card
 
 
 @fault(rules.has_its_beats_in_order, "does not begin with a heading")
 def beat_that_opens_with_text(lesson):
-    beat(lesson, 6).source = "In the paper ..."
+    section(lesson, 6).source = "In the paper ..."
 
 
-@fault(rules.has_its_beats_in_order, "the page has 6 beats; a lesson has 7")
+@fault(rules.has_its_beats_in_order, "the page has 6 sections; a lesson has 7")
 def page_of_six_beats(lesson):
-    del beat(lesson, 7).metadata["tags"]
-    beats = lesson.page.beats
-    lesson.page.beats = (*beats[:5], Beat("Look inside", 20, holds=beats[5].holds), beats[7])
+    del section(lesson, 7).metadata["tags"]
+    sections = lesson.page.sections
+    lesson.page.sections = (*sections[:5], Section("Look inside", 20, holds=sections[5].holds), sections[7])
 
 
 @fault(rules.has_its_beats_in_order, "page.close() comes once")
@@ -105,7 +105,7 @@ def page_that_is_not_closed(lesson):
 @fault(rules.uses_what_the_page_has, "page.quizzes has no such name")
 def quiz_that_nobody_wrote(lesson):
     code(lesson, 'quiz("axis")').source += '\npage.quiz("axes")'
-    lesson.page.beats[2].__dict__["holds"] += ("axes",)
+    lesson.page.sections[2].__dict__["holds"] += ("axes",)
 
 
 @fault(rules.uses_what_the_page_has, "page.results has heads, but no page.result(...)")
@@ -113,20 +113,20 @@ def result_that_is_never_shown(lesson):
     lesson.page.results["heads"] = None
 
 
-@fault(rules.uses_what_the_page_has, "what beat 7 `holds` do not agree about split")
+@fault(rules.uses_what_the_page_has, "what section 7 `holds` do not agree about split")
 def item_in_another_beat_than_the_card_says(lesson):
     cells = lesson.notebook.cells
     cell = code(lesson, 'exercise("split")')
     cells.remove(cell)
-    cells.insert(cells.index(beat(lesson, 7)) + 1, cell)
+    cells.insert(cells.index(section(lesson, 7)) + 1, cell)
 
 
-@fault(rules.bets_before_it_shows, "shows the result 'bleu' before its bet")
+@fault(rules.bets_before_it_shows, "shows the result 'bleu' before its prediction")
 def result_before_the_bet(lesson):
     cells = lesson.notebook.cells
     cell = code(lesson, 'result("bleu"')
     cells.remove(cell)
-    cells.insert(cells.index(beat(lesson, 2)) + 1, cell)
+    cells.insert(cells.index(section(lesson, 2)) + 1, cell)
 
 
 @fault(rules.keeps_its_budgets, "71 cells; 70 are the most")
@@ -181,11 +181,11 @@ def too_many_figures(lesson):
     code(lesson, "page.quiz").outputs += [figure(f"number {n}") for n in range(9)]
 
 
-@fault(rules.has_enough_to_do, "2 bets; 3 is the least")
+@fault(rules.has_enough_to_do, "2 predictions; 3 is the least")
 def one_bet_too_few(lesson):
-    lesson.notebook.cells.remove(code(lesson, 'bet("heads")'))
-    del lesson.page.bets["heads"]
-    lesson.page.beats[1].__dict__["holds"] = ("bleu", "length")
+    lesson.notebook.cells.remove(code(lesson, 'prediction("heads")'))
+    del lesson.page.predictions["heads"]
+    lesson.page.sections[1].__dict__["holds"] = ("bleu", "length")
 
 
 @fault(rules.has_enough_to_do, "0 quizzes that ask for a bug; 1 is the least")
@@ -215,12 +215,12 @@ def exercise_without_minutes(lesson):
 
 @fault(rules.takes_as_long_as_it_says, "promises 80 minutes; 75 are the most")
 def lesson_too_long(lesson):
-    lesson.page.beats = (Beat("Whole game", 8, holds=("translator",)), *lesson.page.beats[1:])
+    lesson.page.sections = (Section("Whole game", 8, holds=("translator",)), *lesson.page.sections[1:])
 
 
 @fault(rules.takes_as_long_as_it_says, "takes 93 minutes (text 16")
 def more_text_than_the_minutes_allow(lesson):
-    beat(lesson, 1).source += "word " * (16 * 130 - 14)
+    section(lesson, 1).source += "word " * (16 * 130 - 14)
 
 
 @fault(rules.no_markdown_is_swallowed, "the list swallows 'It takes")
@@ -431,7 +431,7 @@ def test_lesson_15_may_have_half_as_much_again(lesson):
 
 
 def test_lesson_00_says_itself_what_it_holds(lesson):
-    lesson.notebook.metadata.course.update(kind="start", at_least={"bets": 3, "quizzes": 6})
+    lesson.notebook.metadata.course.update(kind="start", at_least={"predictions": 3, "quizzes": 6})
     assert list(rules.has_enough_to_do(lesson)) == ["the page has 5 quizzes; 6 is the least"]
 
 

@@ -34,7 +34,7 @@ SCRIPT = """\
 #     minutes: 75
 # ---
 
-# %% [markdown] tags=["beat:1"]
+# %% [markdown] tags=["section:1"]
 # # Attention
 
 # %% tags=["widget"]

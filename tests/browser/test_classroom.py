@@ -12,7 +12,7 @@ from tests.axe import axe_script
 pytestmark = pytest.mark.needs("chromium")
 
 SETUP = """\
-from course_lib.classroom import Bet, Number, Page, Quiz, Result, show
+from course_lib.classroom import Prediction, Number, Page, Quiz, Result, show
 from matplotlib.figure import Figure
 def drawn():
     figure = Figure(figsize=(3, 2))
@@ -21,9 +21,10 @@ def drawn():
 page = Page("00",
     quizzes={"sum": Quiz("What is $1 + 1$?", {"$1$": "One is missing.", "`2`": "Count them."}, 1),
              "half": Number("Half of one?", 0.5, near={2.0: "That is twice one."})},
-    bets={"points": Bet("How many points?", low=0, high=10, unit="points"), "line": Bet("Up?", ("yes", "no"))},
-    results={"points": lambda bet: Result(drawn(), f"A line and the bet {bet}", {"it rises": True}, came=7),
-             "line": lambda bet: Result(drawn(), "Rises", came=0)})
+    predictions={"points": Prediction("How many points?", low=0, high=10, unit="points"),
+                 "line": Prediction("Up?", ("yes", "no"))},
+    results={"points": lambda predicted: Result(drawn(), f"A line and {predicted}", {"it rises": True}, came=7),
+             "line": lambda predicted: Result(drawn(), "Rises", came=0)})
 page.open()"""
 SLIDER = """\
 import ipywidgets
@@ -68,7 +69,8 @@ MEASURED = """(one) => {
     };
 }"""
 PARTS = [f'page.{kind}("{name}")' for kind, name in (
-    ("quiz", "sum"), ("quiz", "half"), ("bet", "points"), ("result", "points"), ("bet", "line"), ("result", "line"),
+    ("quiz", "sum"), ("quiz", "half"), ("predict", "points"), ("result", "points"), ("predict", "line"),
+    ("result", "line"),
 )]  # fmt: skip
 
 
@@ -120,15 +122,15 @@ def test_a_number_is_typed(notebook):
 
 def test_a_result_opens_with_the_bet_drawn_in_when_the_bet_is_placed(notebook):
     cell = notebook.cell('result("points"')
-    expect(cell.get_by_text("Make your bet first")).to_be_visible()
+    expect(cell.get_by_text("Make your prediction first")).to_be_visible()
     expect(cell.get_by_role("img")).to_have_count(0)
-    bet = notebook.cell('bet("points"')
-    bet.get_by_role("slider", name="Your bet").press("ArrowRight")
-    bet.get_by_role("button", name="This is my bet").click()
-    expect(bet.get_by_role("status").last).to_contain_text("You bet 6 points")
+    prediction = notebook.cell('prediction("points"')
+    prediction.get_by_role("slider", name="Your prediction").press("ArrowRight")
+    prediction.get_by_role("button", name="This is my prediction").click()
+    expect(prediction.get_by_role("status").last).to_contain_text("You predicted 6 points")
     cell = notebook.cell('result("points"')
-    expect(cell.get_by_role("img", name="A line and the bet 6")).to_be_visible()
-    expect(cell).to_contain_text("You bet 6 points, it came to 7 points.")
+    expect(cell.get_by_role("img", name="A line and 6")).to_be_visible()
+    expect(cell).to_contain_text("You predicted 6 points; it was 7 points.")
     notebook.screenshot("scratch-result", of=cell)
 
 
@@ -136,7 +138,7 @@ def test_a_result_can_be_seen_without_a_bet(notebook):
     cell = notebook.cell('result("line"')
     cell.get_by_role("button", name="Show me anyway").click()
     expect(cell.get_by_role("img", name="Rises")).to_be_visible()
-    expect(notebook.cell('bet("line"').get_by_role("button", name="A", exact=True)).to_be_disabled()
+    expect(notebook.cell('prediction("line"').get_by_role("button", name="A", exact=True)).to_be_disabled()
 
 
 def test_a_watched_training_stays_on_the_page(notebook):

@@ -1,4 +1,4 @@
-"""Lesson 05 as a learner meets it in JupyterLab: run it, bet, write attention, and see the lesson run on it."""
+"""Lesson 05 as a learner meets it in JupyterLab: run it, prediction, write attention, and see the lesson run on it."""
 
 import re
 
@@ -50,14 +50,14 @@ def test_every_picture_says_what_it_shows(lesson):
 @pytest.mark.parametrize("name", ["bottleneck", "heads"])
 def test_a_result_stays_closed_until_the_bet_and_then_stands_beside_it(lesson, name):
     result = lesson.cell(f'page.result("{name}"')
-    answers_in(result, "Make your bet first")
+    answers_in(result, "Make your prediction first")
     expect(result.locator(".jp-OutputArea img")).to_have_count(0)
-    bet = lesson.cell(f'page.bet("{name}")')
-    lesson.move_slider(bet.locator(".widget-slider"), -3)
-    bet.get_by_role("button", name="This is my bet").click()
-    answers_in(bet, re.compile(r"● You bet [\d.]+ (BLEU|%)"))
+    prediction = lesson.cell(f'page.predict("{name}")')
+    lesson.move_slider(prediction.locator(".widget-slider"), -3)
+    prediction.get_by_role("button", name="This is my prediction").click()
+    answers_in(prediction, re.compile(r"● You predicted [\d.]+ (BLEU|%)"))
     result = lesson.cell(f'page.result("{name}"')
-    answers_in(result, re.compile(r"You bet [\d.]+ (BLEU|%), it came to [\d.]+ (BLEU|%)"))
+    answers_in(result, re.compile(r"You predicted [\d.]+ (BLEU|%); it was [\d.]+ (BLEU|%)"))
     expect(result.locator(".jp-OutputArea img")).to_have_count(1)
     lesson.screenshot(f"05-result-{name}", of=result)
 

@@ -10,16 +10,16 @@ pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
 FIRST = """
 from course_lib.data.checkpoints import load_trained
-from course_lib.lessons.lesson_10 import yours
+from course_lib.lessons.lesson_10 import learner
 from course_lib.lessons.lesson_10.playground import PLAYGROUNDS
 from course_lib.lessons.lesson_10.tasks import TASKS
 
 tuned, reward = load_trained("demonstrated").model, load_trained("kindness").model
-parts = yours.Parts(*(TASKS[name].reference for name in ("token_rewards", "gae", "clipped")))
-course = yours.improve(tuned, reward, parts, beta=0.1, rounds=1)
+parts = learner.Parts(*(TASKS[name].reference for name in ("token_rewards", "gae", "clipped")))
+course = learner.improve(tuned, reward, parts, beta=0.1, rounds=1)
 """
 PLAYED = {
-    "labeller": "PLAYGROUNDS['labeller'](yours.before().model).live()",
+    "labeller": "PLAYGROUNDS['labeller'](learner.before().model).live()",
     "paid": "PLAYGROUNDS['paid'](tuned, reward, course, course, parts).live()",
 }
 

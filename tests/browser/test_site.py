@@ -109,7 +109,7 @@ def test_formulas_of_text_and_of_outputs_are_typeset(open_page):
 
 def test_a_result_opens_with_a_click(open_page):
     page = open_page(LESSON_PAGE)
-    result = page.locator("details", has_text="The result: make your bet, then open it").first
+    result = page.locator("details", has_text="The result: make your prediction, then open it").first
     expect(result.locator("img")).to_be_hidden()
     result.locator("summary").click()
     expect(result.locator("img")).to_be_visible()

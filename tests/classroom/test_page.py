@@ -2,14 +2,14 @@
 
 import pytest
 
-from course_lib.classroom import Beat, Bet, Number, Page, Quiz, Result
+from course_lib.classroom import Number, Page, Prediction, Quiz, Result, Section
 from course_lib.tasks import Case, Task
 
-BEATS = (
-    Beat("See it", 3),
-    Beat("Bet", 7, ("rise", "sum")),
-    Beat("Write", 20, ("double", "width", "pad")),
-    Beat("More", 5, ("extra",), optional=True),
+SECTIONS = (
+    Section("See it", 3),
+    Section("Prediction", 7, ("rise", "sum")),
+    Section("Write", 20, ("double", "width", "pad")),
+    Section("More", 5, ("extra",), optional=True),
 )
 
 
@@ -31,10 +31,10 @@ def lesson(page):
     )
     return Page(
         "06",
-        beats=BEATS,
+        sections=SECTIONS,
         quizzes={"sum": Quiz("1 + 1?", one, 1), "width": Number("How wide?", 3), "extra": Quiz("?", one, 1)},
-        bets={"rise": Bet("Up?", ("yes", "no"))},
-        results={"rise": lambda bet: Result("<p></p>", "A line.", came=1)},
+        predictions={"rise": Prediction("Up?", ("yes", "no"))},
+        results={"rise": lambda predicted: Result("<p></p>", "A line.", came=1)},
         tasks={"double": task},
         playgrounds={"pad": Playground},
     )
@@ -63,17 +63,19 @@ def test_the_head_card_lists_the_beats_with_their_minutes(lesson, page):
     lesson.open()
     assert page[0]["text/plain"] == (
         "Lesson 06, The Transformer: 30 minutes, and 5 that are optional\n"
-        "  1 See it (3 min)\n  2 Bet (7 min)\n  3 Write (20 min)\n  + More (5 min)"
+        "  1 See it (3 min)\n  2 Prediction (7 min)\n  3 Write (20 min)\n  + More (5 min)"
     )
-    assert "Begin at beat 1: See it" in card(lesson) and "Begin" not in page[0]["text/html"]
+    assert "Begin with section 1: See it" in card(lesson) and "Begin" not in page[0]["text/html"]
 
 
 def test_the_head_card_follows_what_is_done_and_says_where_to_go_on(lesson):
     lesson.open()
     do(lesson, "sum")
-    assert "1 of 2 done" in card(lesson) and "Go on at beat 2: Bet" in card(lesson)
+    assert "1 of 2 done" in card(lesson) and "Continue with section 2: Prediction" in card(lesson)
     do(lesson, "rise", "pad")
-    assert "✓ done" in card(lesson) and "1 of 3 done" in card(lesson) and "Go on at beat 3: Write" in card(lesson)
+    assert (
+        "✓ done" in card(lesson) and "1 of 3 done" in card(lesson) and "Continue with section 3: Write" in card(lesson)
+    )
     do(lesson, "double", "width")
     assert "✓ <strong>All done.</strong>" in card(lesson) and "<td" in card(lesson)
 
@@ -81,8 +83,8 @@ def test_the_head_card_follows_what_is_done_and_says_where_to_go_on(lesson):
 def test_what_the_learner_only_let_run_is_not_done(page):
     lesson = Page(
         "06",
-        beats=(Beat("See", 3, ("pad", "plain")), Beat("Measure", 3, ("plain",))),
-        results={"plain": lambda bet: Result("<p></p>", "A line.")},
+        sections=(Section("See", 3, ("pad", "plain")), Section("Measure", 3, ("plain",))),
+        results={"plain": lambda predicted: Result("<p></p>", "A line.")},
         playgrounds={"pad": Playground},
     )
     lesson.open()
@@ -96,7 +98,7 @@ def test_what_the_learner_only_let_run_is_not_done(page):
 def test_a_second_sitting_begins_where_the_first_ended(lesson):
     do(lesson, "sum", "rise")
     lesson.open()
-    assert "Go on at beat 3: Write" in card(lesson) and list(lesson.shown) == [("card", "head")]
+    assert "Continue with section 3: Write" in card(lesson) and list(lesson.shown) == [("card", "head")]
 
 
 def test_the_stored_cards_are_the_same_for_every_learner(lesson, page, stored):
@@ -110,12 +112,12 @@ def test_the_stored_cards_are_the_same_for_every_learner(lesson, page, stored):
     assert stored() == fresh and page[-1]["text/plain"] == "Next: lesson 07, BERT."
 
 
-def test_the_closing_card_tells_bets_what_is_open_and_what_comes_next(lesson):
+def test_the_closing_card_tells_predictions_what_is_open_and_what_comes_next(lesson):
     do(lesson, "rise", "sum")
     lesson.close()
     end = card(lesson, "end")
-    assert "✗ you bet <strong>A</strong> (yes), but <strong>B</strong> (no) came true" in end
-    assert "beat 3, Write: the exercise <code>double</code>" in end
+    assert "✗ you predicted <strong>A</strong> (yes); it was <strong>B</strong> (no)" in end
+    assert "section 3, Write: the exercise <code>double</code>" in end
     assert "optional, More: the question <code>extra</code>" in end
     assert "Next: lesson 07, BERT.</strong></p><p>It is" in end
 
@@ -124,7 +126,7 @@ def test_the_closing_card_remembers_the_first_bet(lesson):
     lesson.session.record("predictions", "rise", choice=1, first=0)
     lesson.result("rise")
     lesson.close()
-    assert "you bet <strong>A</strong>" in card(lesson, "end")
+    assert "you predicted <strong>A</strong>" in card(lesson, "end")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_after_the_last_lesson_none_comes(page):
     assert page[-1]["text/plain"] == "This was the last lesson."
 
 
-@pytest.mark.parametrize("act", ["quiz", "bet", "result", "exercise", "play"])
+@pytest.mark.parametrize("act", ["quiz", "prediction", "result", "exercise", "play"])
 def test_a_name_that_the_lesson_does_not_have_is_refused_with_those_it_has(lesson, act):
     with pytest.raises(ValueError, match=r"Lesson 06 has no 'nought' among its \w+; it has '"):
         getattr(lesson, act)("nought")
@@ -159,7 +161,7 @@ def test_a_task_that_the_lesson_does_not_have_is_refused(lesson, act):
 
 def test_beats_hold_only_what_the_lesson_has():
     with pytest.raises(ValueError, match="hold 'sums'; it has 'sum'"):
-        Page("06", beats=[Beat("One", 1, ("sums",))], quizzes={"sum": Number("1 + 1?", 2)})
+        Page("06", sections=[Section("One", 1, ("sums",))], quizzes={"sum": Number("1 + 1?", 2)})
 
 
 def test_a_lesson_that_does_not_exist_is_refused():
@@ -174,7 +176,7 @@ def test_making_a_page_touches_no_file(lesson, home):
 
 
 def test_without_a_kernel_the_cards_are_printed(capsys):
-    lesson = Page("06", beats=[Beat("One", 2)])
+    lesson = Page("06", sections=[Section("One", 2)])
     lesson.open()
     lesson.close()
     assert capsys.readouterr().out == (

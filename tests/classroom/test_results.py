@@ -5,16 +5,16 @@ import json
 import pytest
 
 import course_lib
-from course_lib.classroom import Bet, Page, Result
+from course_lib.classroom import Page, Prediction, Result
 from course_lib.classroom.output import WIDGET_VIEW
 from course_lib.tasks.claims import ClaimError, above, below
 from course_lib.viz.style import figure
 
-WINS = Bet("Which wins?", ("fixed", "attention"))
+WINS = Prediction("Which wins?", ("fixed", "attention"))
 DIFFERENT = "On this machine this result came out differently from the shipped one."
 
 
-def drawn(bet=None):
+def drawn(predicted=None):
     fig, axes = figure(3, 2)
     axes.plot([1, 2])
     claims = {"it *rises*": True, "it is straight, and steep": (below(0.5, 0.1), True, above(3, 2))}
@@ -23,7 +23,7 @@ def drawn(bet=None):
 
 @pytest.fixture
 def lesson(page):
-    return Page("06", bets={"wins": WINS}, results={"wins": drawn, "plain": drawn})
+    return Page("06", predictions={"wins": WINS}, results={"wins": drawn, "plain": drawn})
 
 
 @pytest.fixture
@@ -59,12 +59,12 @@ def test_on_a_learners_machine_a_claim_that_fails_stands_beside_the_shipped_meas
 
 
 def test_behind_a_bet_it_waits_like_any_other_result(lesson, page, learner):
-    lesson.bet("wins")
+    lesson.predict("wins")
     lesson.result("wins")
     assert page[1]["text/html"].startswith("<details>") and WIDGET_VIEW in page[1]
     box = lesson.shown["result", "wins"].box
     assert DIFFERENT not in box.children[0].value
-    lesson.shown["bet", "wins"].placed.place(0)
+    lesson.shown["prediction", "wins"].placed.place(0)
     lesson.shown["result", "wins"].update()
     assert DIFFERENT in box.children[0].value and "In the shipped lesson: 0.03; 4." in box.children[0].value
 
@@ -78,5 +78,5 @@ def test_without_a_shipped_measurement_it_says_what_it_knows(lesson, page, learn
 
 def test_a_result_whose_claims_hold_says_nothing_about_machines(lesson, page, learner):
     holds = Result("<table></table>", "A table.", {"it rises": above(2, 1)})
-    Page("06", results={"table": lambda bet: holds}).result("table")
+    Page("06", results={"table": lambda predicted: holds}).result("table")
     assert page[0]["text/plain"] == "Figure: A table.\n✓ it rises" and DIFFERENT not in page[0]["text/html"]

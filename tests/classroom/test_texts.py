@@ -123,7 +123,7 @@ def test_a_result_that_does_not_fit_its_words_is_refused(folder, result, said):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("# Predictions", "# Bets", "questions.md has to have the parts"),
+        ("# Predictions", "# Predictions", "questions.md has to have the parts"),
         ("12, optional", "12, maybe", "questions.md:6: the minutes of 'More' are '12, maybe'"),
         ("12, optional", "twelve", "questions.md:6: invalid literal"),
         ("= 0.5", "= half", "questions.md:10: could not convert"),
@@ -131,7 +131,7 @@ def test_a_result_that_does_not_fit_its_words_is_refused(folder, result, said):
         ("  It is 2.\n", "", "questions.md:20: a question has options"),
         ("## bug", "## ones", "questions.md:20: 'ones' comes twice"),
         ("from -1 to 20", "between -1 and 20", "questions.md:36: a prediction has options, or"),
-        ("from -1 to 20", "from 30 to 20", "questions.md:36: The bet"),
+        ("from -1 to 20", "from 30 to 20", "questions.md:36: The prediction"),
         ("A line that rises, up to\n{end:.1f}.\n", "", "results.md:1: a result needs an alt text"),
         ("- rises: the", "- the", "results.md:1: a result needs an alt text; a claim is `- key: words`"),
         ("## Outcome", "## Meaning", "results.md:1: a result has its alt text"),
@@ -146,7 +146,7 @@ def test_a_slip_is_told_with_file_and_line(folder, old, new, said):
 
 
 def test_a_page_tells_its_results_and_refuses_those_that_have_no_words(folder, page):
-    def gain(end, bet=None):
+    def gain(end, predicted=None):
         return Result("<p></p>", claims={"rises": True, "ends": True}, came=end, values={"end": end})
 
     empty = {"results": {"gain": gain}, "tasks": {}, "playgrounds": {}}

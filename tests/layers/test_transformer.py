@@ -10,10 +10,10 @@ from course_lib.layers.cache import KVCache
 from course_lib.layers.transformer import (
     ACTIVATIONS,
     DecoderBlock,
-    EncoderBlock,
     FeedForward,
     MultiHeadAttention,
     TokenEmbedding,
+    TransformerBlock,
 )
 
 DIM, T, T_K = 12, 6, 5
@@ -23,7 +23,7 @@ def encoder_block(seed=0, *, pre_norm=True, dropout=0.0):
     """A block with large random weights, in double precision and evaluation mode."""
     torch.manual_seed(seed)
     attn, ffn = MultiHeadAttention(DIM, 3), FeedForward(DIM, 20, activation="gelu")
-    return filled(EncoderBlock(attn, ffn, partial(nn.LayerNorm, DIM), pre_norm=pre_norm, dropout=dropout))
+    return filled(TransformerBlock(attn, ffn, partial(nn.LayerNorm, DIM), pre_norm=pre_norm, dropout=dropout))
 
 
 def decoder_block(seed=0, *, pre_norm=True):

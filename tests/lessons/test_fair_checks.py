@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.lessons.lesson_08.yours import through
+from course_lib.lessons.lesson_08.learner import through
 from course_lib.models.gpt import gpt_lesson
 from course_lib.training.seeding import seeded
 

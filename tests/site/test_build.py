@@ -42,7 +42,7 @@ def test_no_page_asks_another_machine_for_anything(site):
 
 
 def test_results_are_folded_behind_their_bets_and_answers_behind_their_questions(lesson):
-    assert lesson.count("<details><summary>The result: make your bet, then open it</summary><img alt=") >= 3
+    assert lesson.count("<details><summary>The result: make your prediction, then open it</summary><img alt=") >= 3
     assert lesson.count("<details><summary>Show the answer</summary>") >= 5
 
 

@@ -91,8 +91,8 @@ def belief_bars(names: Sequence[str], shares: Sequence[float]) -> Figure:
     return fig
 
 
-def price_of_accuracy(curves: Mapping[str, Sequence[Measured]], bet: float | None = None) -> Figure:
-    """Accuracy against operations: the first architecture thin, the second thick; the bet for the first one a star."""
+def price_of_accuracy(curves: Mapping[str, Sequence[Measured]], predicted: float | None = None) -> Figure:
+    """Accuracy against operations: the first architecture thin, the second thick; the prediction for the first one a star."""
     fig, axes = figure(10.5, 5.0)
     (_, alone), _ = curves.items()
     for label, models in curves.items():
@@ -105,9 +105,11 @@ def price_of_accuracy(curves: Mapping[str, Sequence[Measured]], bet: float | Non
                 f"{model.parameters:,}", (cost, score), xytext=(0, -22 if models is alone else 14),
                 textcoords="offset points", ha="center" if models is alone else "right", fontsize=12, color=GREY,
             )  # fmt: skip
-    if bet is not None:
-        axes.plot([alone[-1].operations], [bet], "*", color=PALETTE["purple"], markersize=18)
-        axes.text(1.15 * alone[-1].operations, bet, "your bet", color=PALETTE["purple"], va="center", fontsize=14)
+    if predicted is not None:
+        axes.plot([alone[-1].operations], [predicted], "*", color=PALETTE["purple"], markersize=18)
+        axes.text(
+            1.15 * alone[-1].operations, predicted, "your prediction", color=PALETTE["purple"], va="center", fontsize=14
+        )
     axes.set_xscale("log")
     axes.set_xlim(300, 1_500_000)
     axes.xaxis.set_major_formatter("{x:,.0f}")

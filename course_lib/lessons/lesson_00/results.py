@@ -14,7 +14,7 @@ from course_lib.viz.sentences import word_links
 
 
 def wiring(
-    names: str, before: nn.Sequential, after: nn.Sequential, seen: Tensor, languages: Tensor, *, bet=None
+    names: str, before: nn.Sequential, after: nn.Sequential, seen: Tensor, languages: Tensor, *, predicted=None
 ) -> Result:
     scores = {net: 100 * letters.share_right(net, seen, languages) for net in (before, after)}
     stages = {
@@ -33,10 +33,10 @@ def wiring(
     )
 
 
-def size(curves: Mapping[str, Sequence[words.Measured]], *, bet=None) -> Result:
+def size(curves: Mapping[str, Sequence[words.Measured]], *, predicted=None) -> Result:
     alone, near = curves.values()
     return Result(
-        landscape.price_of_accuracy(curves, bet),
+        landscape.price_of_accuracy(curves, predicted),
         claims={
             "word alone": below(abs(alone[2].accuracy - alone[1].accuracy), 0.02),
             "neighbours": (
@@ -49,7 +49,7 @@ def size(curves: Mapping[str, Sequence[words.Measured]], *, bet=None) -> Result:
     )
 
 
-def sentence(largest: words.Measured, text: str, *, bet=None) -> Result:
+def sentence(largest: words.Measured, text: str, *, predicted=None) -> Result:
     english, written = text.split(), words.translate(largest, text)
     fig = word_links(english, written, [(i, i) for i in range(len(english))])
     known, _ = vocabularies()
@@ -60,15 +60,15 @@ def sentence(largest: words.Measured, text: str, *, bet=None) -> Result:
     )
 
 
-def takeovers(*, bet=None) -> Result:
+def takeovers(*, predicted=None) -> Result:
     return Result(landscape.takeovers(LANDSCAPE, first=2008, last=2025))
 
 
-def course_map(*, bet=None) -> Result:
+def course_map(*, predicted=None) -> Result:
     return Result(landscape.course_map(LESSONS, PLACES, BUILDS_ON))
 
 
-def lessons(*, bet=None) -> Result:
+def lessons(*, predicted=None) -> Result:
     return Result(table_of_lessons(lessons_here()))
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from course_lib.functional.visualisation import Field, Patches
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, BET, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
+HERO, OTHER, PREDICTION, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
 COLOURS = {"scratch": GREY, "frozen": THIRD, "fine-tuned": OTHER, "rates by layer": HERO}
 
 
@@ -49,7 +49,7 @@ def block() -> Figure:
 
 
 def depth(
-    yours: Mapping[str, Sequence[float]], card: Mapping[str, Sequence[float]], bet: float | None = None
+    yours: Mapping[str, Sequence[float]], card: Mapping[str, Sequence[float]], predicted: float | None = None
 ) -> Figure:
     """Losses of the learner's trainings, and how many training digits the nets name right in the end, by seed."""
     fig, (left, right) = figure(12.2, 4.8, columns=2)
@@ -67,11 +67,11 @@ def depth(
     for row, (name, values) in enumerate(card.items()):
         right.plot(100 * np.array(values), [-row] * len(values), "o", color=colours[name], markersize=10)
     right.set_yticks([-row for row in range(len(card))], list(card))
-    if bet is not None:
+    if predicted is not None:
         row = -list(card).index("plain, 44 layers")
-        right.plot([bet], [row], "*", color=BET, markersize=17)
-        right.text(bet, row - 0.25, "your bet", color=BET, fontsize=13, ha="center", va="top")
-    right.set(xlabel="training digits named right, %", xlim=(min(68, (bet or 100) - 4), 102),
+        right.plot([predicted], [row], "*", color=PREDICTION, markersize=17)
+        right.text(predicted, row - 0.25, "your prediction", color=PREDICTION, fontsize=13, ha="center", va="top")
+    right.set(xlabel="training digits named right, %", xlim=(min(68, (predicted or 100) - 4), 102),
               ylim=(-len(card) + 0.3, 0.5))  # fmt: skip
     right.set_title("After 1,200 steps, three seeds")
     return fig
@@ -82,7 +82,7 @@ def transfer(
     spread: Mapping[str, Float[np.ndarray, "seeds counts"]],
     counts: Sequence[int],
     yours: Mapping[int, Mapping[str, float]],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """Accuracy against the number of labels for each way: lines from the card, marks from the learner's draw."""
     fig, axes = figure(12.2, 5.2)
@@ -101,11 +101,11 @@ def transfer(
         axes.plot(*zip(*here, strict=True), "D", color=COLOURS[way], markersize=9, markeredgecolor="white")
     axes.axhline(25, color=GREY, linestyle=":", linewidth=1.5)
     axes.text(across[-1] + 0.08, 28.5, "guessing", color=GREY, fontsize=13, va="center")
-    if bet is not None:
-        axes.plot([counts.index(40)], [bet], "*", color=BET, markersize=18)
-        axes.text(counts.index(40) + 0.06, bet, "your bet", color=BET, fontsize=14, va="center")
+    if predicted is not None:
+        axes.plot([counts.index(40)], [predicted], "*", color=PREDICTION, markersize=18)
+        axes.text(counts.index(40) + 0.06, predicted, "your prediction", color=PREDICTION, fontsize=14, va="center")
     axes.set_xticks(across, [str(count) for count in counts])
-    axes.set(xlim=(-0.2, len(counts) - 0.2), ylim=(min(15, (bet or 50) - 4), max(95, (bet or 50) + 4)),
+    axes.set(xlim=(-0.2, len(counts) - 0.2), ylim=(min(15, (predicted or 50) - 4), max(95, (predicted or 50) + 4)),
              xlabel="labels of the new task", ylabel="test scenes named right, %")  # fmt: skip
     axes.set_title("With few labels the old network is far ahead")
     axes.text(0.02, 0.97, "lines: means of three seeds, five draws each\nbands: spread of a draw; diamonds: your draw",
@@ -188,7 +188,7 @@ def occlusion(
 
 
 def probes(
-    found: Mapping[str, Sequence[float]], target: Mapping[str, Sequence[float]], names: Sequence[str], bet=None
+    found: Mapping[str, Sequence[float]], target: Mapping[str, Sequence[float]], names: Sequence[str], predicted=None
 ) -> Figure:
     """By depth, what a linear probe finds: the digit and the brightness of its ink; and source against target."""
     fig, (left, right) = figure(12.2, 4.8, columns=2)
@@ -202,9 +202,11 @@ def probes(
     left.axhline(100 * found["brighter, always the commonest"][0], color=OTHER, linestyle=":", linewidth=1.5)
     left.text(0, 100 * found["brighter, always the commonest"][0] - 2, "always the commoner answer", color=OTHER,
               fontsize=11, va="top")  # fmt: skip
-    if bet is not None:
-        left.plot([across[-1]], [bet], "*", color=BET, markersize=18)
-        left.text(across[-1] - 0.1, bet, "your bet", color=BET, fontsize=14, ha="right", va="center")
+    if predicted is not None:
+        left.plot([across[-1]], [predicted], "*", color=PREDICTION, markersize=18)
+        left.text(
+            across[-1] - 0.1, predicted, "your prediction", color=PREDICTION, fontsize=14, ha="right", va="center"
+        )
     left.set_title("One is learned, one forgotten")
     for values, colour, label, y in (
         (target["source"], THIRD, "its own digits, 0 to 5", 4),

@@ -6,7 +6,7 @@ import numpy as np
 
 from course_lib.classroom.results import Result
 from course_lib.data.scenes import DigitScenes, Scenes
-from course_lib.lessons.lesson_01 import figures, looking, yours
+from course_lib.lessons.lesson_01 import figures, learner, looking
 from course_lib.lessons.lesson_01.recipes import transfer as task
 from course_lib.lessons.lesson_01.recipes.transfer import SOURCE, TARGET
 from course_lib.models.resnet import ResNet
@@ -19,16 +19,16 @@ CARD_NAMES = {"scratch": "scratch", "frozen": "frozen", "fine-tuned": "fine-tune
 CARD_NAMES |= {"rates by layer": "fine-tuned, rates by layer"}
 
 
-def block(*, bet=None) -> Result:
+def block(*, predicted=None) -> Result:
     return Result(figures.block())
 
 
-def depth(losses: Mapping[str, Sequence[float]], card: Mapping, *, bet=None) -> Result:
+def depth(losses: Mapping[str, Sequence[float]], card: Mapping, *, predicted=None) -> Result:
     right = {name: [seed["test"][f"{name}, accuracy on training digits"] for seed in card["seeds"]] for name in NETS}
     twice = [seed["test"]["plain, 44 layers, twice the steps, accuracy on training digits"] for seed in card["seeds"]]
     last = {name: float(np.mean(values[-10:])) for name, values in losses.items()}
     return Result(
-        figures.depth(losses, right, bet),
+        figures.depth(losses, right, predicted),
         claims={
             "yours": above(last["plain, 44 layers"] / max(last["plain, 8 layers"], last["residual, 44 layers"]), 2),
             "training set": max(right["plain, 44 layers"])
@@ -39,7 +39,7 @@ def depth(losses: Mapping[str, Sequence[float]], card: Mapping, *, bet=None) -> 
     )
 
 
-def transfer(found: Mapping[int, Mapping[str, float]], card: Mapping, *, bet=None) -> Result:
+def transfer(found: Mapping[int, Mapping[str, float]], card: Mapping, *, predicted=None) -> Result:
     counts = [len(TARGET) * count for count in task.PER_CLASS]
     table, spread = (
         {
@@ -54,7 +54,7 @@ def transfer(found: Mapping[int, Mapping[str, float]], card: Mapping, *, bet=Non
     scratch, frozen, tuned, layered = table.values()
     mine = {len(TARGET) * count: ways for count, ways in found.items()}
     return Result(
-        figures.transfer(table, spread, counts, mine, bet),
+        figures.transfer(table, spread, counts, mine, predicted),
         claims={
             "yours": above(
                 min(mine[n][way] - mine[n]["scratch"] for n in (8, 40) for way in CARD_NAMES if way != "scratch"),
@@ -69,7 +69,7 @@ def transfer(found: Mapping[int, Mapping[str, float]], card: Mapping, *, bet=Non
     )
 
 
-def patches(model: ResNet, scenes: Scenes, *, bet=None) -> Result:
+def patches(model: ResNet, scenes: Scenes, *, predicted=None) -> Result:
     shares = looking.commonest_share(model, scenes)
     return Result(
         figures.patches(
@@ -83,7 +83,7 @@ def patches(model: ResNet, scenes: Scenes, *, bet=None) -> Result:
     )
 
 
-def dreams(model: ResNet, *, bet=None) -> Result:
+def dreams(model: ResNet, *, predicted=None) -> Result:
     found = looking.dreams(model, SOURCE)
     noise, smooth = (found[kind][1] for kind in ("nothing", "regularised"))
     return Result(
@@ -92,7 +92,7 @@ def dreams(model: ResNet, *, bet=None) -> Result:
     )
 
 
-def occlusion(model: ResNet, scene: Scenes, *, bet=None) -> Result:
+def occlusion(model: ResNet, scene: Scenes, *, predicted=None) -> Result:
     label, size = int(scene.labels[0, 0]), 7
     fallen = looking.occluded(model, scene.pixels, label, size=size)
     hits, chance = looking.peak_on_digit(model, DigitScenes(split="test").batch(60, seed=0))
@@ -102,19 +102,19 @@ def occlusion(model: ResNet, scene: Scenes, *, bet=None) -> Result:
     )
 
 
-def probes(everything: ResNet, six: ResNet, *, bet=None) -> Result:
+def probes(everything: ResNet, six: ResNet, *, predicted=None) -> Result:
     found = looking.probes(everything)
     tasks = {name: looking.probes(six, classes)["digit"] for name, classes in (("source", SOURCE), ("target", TARGET))}
     digit, brighter = found["digit"], found["brighter"]
     return Result(
-        figures.probes(found, tasks, looking.PROBED, bet),
+        figures.probes(found, tasks, looking.PROBED, predicted),
         claims={"rises": (above(np.diff(digit).min(), 0), above(brighter[0] - brighter[-1], 0.2))},
         came=100 * brighter[-1],
     )
 
 
-def accidents(source: Trained, *, bet=None) -> Result:
-    found = yours.accidents(source)
+def accidents(source: Trained, *, predicted=None) -> Result:
+    found = learner.accidents(source)
     norms, pixels, rates = (list(found[key].values()) for key in ("norms", "pixels", "rates"))
     return Result(
         figures.accidents(found),

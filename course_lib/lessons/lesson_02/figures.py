@@ -11,7 +11,7 @@ from torch import Tensor
 
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, BET, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
+HERO, OTHER, PREDICTION, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
 
 
 def cosines(values: Float[Tensor, "B B"], first: Float[Tensor, "B H W"], second: Float[Tensor, "B H W"]) -> Figure:
@@ -83,7 +83,7 @@ def mechanism(originals: Float[Tensor, "2 H W"], views: Float[Tensor, "2 2 H W"]
 
 
 def rising(steps: Sequence[int], votes: Sequence[float], losses: Sequence[float], pixels: float, guess: float,
-           bet: float | None = None) -> Figure:  # fmt: skip
+           predicted: float | None = None) -> Figure:  # fmt: skip
     """The loss of each step; and how many pictures the neighbours name right, without a label in the training."""
     fig, (left, right) = figure(12.2, 4.2, columns=2)
     left.plot(range(1, len(losses) + 1), losses, color=HERO)
@@ -94,16 +94,16 @@ def rising(steps: Sequence[int], votes: Sequence[float], losses: Sequence[float]
     right.plot(steps, [100 * vote for vote in votes], "o", linestyle="-", color=HERO, linewidth=3)
     right.axhline(100 * pixels, color=OTHER, linestyle="--", linewidth=2)
     right.text(steps[-1], 100 * pixels - 1.5, "neighbours by pixels", ha="right", va="top", fontsize=13, color=OTHER)
-    if bet is not None:
-        right.plot(steps[-1], bet, "*", color=BET, markersize=18)
-        right.text(steps[-1] - 3, bet, "your bet", color=BET, fontsize=14, ha="right", va="center")
+    if predicted is not None:
+        right.plot(steps[-1], predicted, "*", color=PREDICTION, markersize=18)
+        right.text(steps[-1] - 3, predicted, "your prediction", color=PREDICTION, fontsize=14, ha="right", va="center")
     right.set(xlabel="step", ylabel="named right with 50 labels, %", ylim=(0, 104))
     right.set_title("and digits come together that nobody named")
     return fig
 
 
-def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], bet: float | None = None) -> Figure:
-    """Accuracy of a linear probe on each kind of features, a mark for each seed; the bet is about SimCLR, 10 labels."""
+def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], predicted: float | None = None) -> Figure:
+    """Accuracy of a linear probe on each kind of features, a mark for each seed; the prediction is about SimCLR, 10 labels."""
     fig, axes = figure(10.5, 4.8)
     colours = (GREY, PALETTE["orange"], HERO, PALETTE["sky"], THIRD)
     for row, ((name, reached), colour) in enumerate(zip(ways.items(), colours, strict=True)):
@@ -112,9 +112,9 @@ def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], bet: float | None 
             axes.barh(row + lift, mean, height=0.3, color=colour, alpha=0.35)
             axes.plot([100 * value for value in values], [row + lift] * len(values), marker, color=colour, markersize=8)
             axes.text(1, row + lift, f"{count} labels", fontsize=12, va="center")
-        if bet is not None and name == "SimCLR, h":
-            axes.plot([bet], [row + 0.17], "*", color=BET, markersize=18)
-            axes.text(bet, row + 0.38, "your bet", color=BET, fontsize=13, ha="center", va="bottom")
+        if predicted is not None and name == "SimCLR, h":
+            axes.plot([predicted], [row + 0.17], "*", color=PREDICTION, markersize=18)
+            axes.text(predicted, row + 0.38, "your prediction", color=PREDICTION, fontsize=13, ha="center", va="bottom")
     axes.set_yticks(range(len(ways)), list(ways))
     axes.grid(visible=False, axis="y")
     axes.set(xlim=(0, 102), ylim=(-0.5, len(ways) - 0.3), xlabel="test digits named right by a linear probe, %")
@@ -170,7 +170,7 @@ def losses(
     return fig
 
 
-def kept(found: Mapping[str, Mapping[str, float]], bet: float | None = None) -> Figure:
+def kept(found: Mapping[str, Mapping[str, float]], predicted: float | None = None) -> Figure:
     """What a linear probe can read from each kind of features: groups are questions, bars are features."""
     fig, axes = figure(12.2, 4.4)
     colours = (PALETTE["orange"], GREY, HERO, PALETTE["sky"])
@@ -183,9 +183,11 @@ def kept(found: Mapping[str, Mapping[str, float]], bet: float | None = None) -> 
     for group, guess in enumerate((10, 50, 50)):
         axes.plot([group - 0.42, group + 0.42], [guess, guess], color="black", linestyle=":", linewidth=2)
     axes.text(0.56, 50, "a guess", fontsize=12, ha="right", va="center")
-    if bet is not None:
-        axes.plot(1 + 0.2 * 1.5, bet, "*", color=BET, markersize=18)
-        axes.text(1 + 0.2 * 1.5 + 0.03, bet, "your bet", color=BET, fontsize=13, ha="left", va="center")
+    if predicted is not None:
+        axes.plot(1 + 0.2 * 1.5, predicted, "*", color=PREDICTION, markersize=18)
+        axes.text(
+            1 + 0.2 * 1.5 + 0.03, predicted, "your prediction", color=PREDICTION, fontsize=13, ha="left", va="center"
+        )
     axes.set_xticks(range(3), list(questions.values()))
     axes.tick_params(axis="x", labelsize=14)
     axes.grid(visible=False, axis="x")

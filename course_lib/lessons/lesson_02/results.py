@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from course_lib.classroom.results import Result
-from course_lib.lessons.lesson_02 import figures, looking, recipes, yours
+from course_lib.lessons.lesson_02 import figures, learner, looking, recipes
 from course_lib.models.simclr import SimCLR
 from course_lib.tasks.claims import above, below
 from course_lib.training.probes import features_of
@@ -27,25 +27,25 @@ def seeds(card: Card, score: str) -> list[float]:
     return [seed["test"][score] for seed in card["seeds"]]
 
 
-def mechanism(*, bet=None) -> Result:
+def mechanism(*, predicted=None) -> Result:
     pictures = looking.one_of_each().pixels[[2, 5]]
     views = torch.stack([looking.changed_by("all", pictures, seed) for seed in (1, 2)], dim=1)
     return Result(figures.mechanism(pictures[:, 0], views[:, :, 0]))
 
 
-def views(*, bet=None) -> Result:
+def views(*, predicted=None) -> Result:
     pictures = looking.one_of_each().pixels[[2, 5, 7, 9]]
     rows = {"the picture": pictures} | {words: looking.changed_by(name, pictures) for name, words in SHOWN.items()}
     rows |= {f"all, {time}": looking.changed_by("all", pictures, seed) for seed, time in ((1, "once"), (2, "again"))}
     return Result(figures.views({name: several[:, 0] for name, several in rows.items()}))
 
 
-def rising(course: Mapping[str, Any], vote: yours.Vote, *, bet=None) -> Result:
-    pixels = yours.asked_neighbours(yours.pixels_alone, vote)
+def rising(course: Mapping[str, Any], vote: learner.Vote, *, predicted=None) -> Result:
+    pixels = learner.asked_neighbours(learner.pixels_alone, vote)
     guess = math.log(2 * recipes.SETTINGS.batch_size - 1)
     votes = course["votes"]
     return Result(
-        figures.rising(course["steps"], votes, course["losses"], pixels, guess, bet),
+        figures.rising(course["steps"], votes, course["losses"], pixels, guess, predicted),
         claims={
             "first loss": below(abs(course["losses"][0] - guess), 0.5),
             "after 100 steps": above(votes[-1] - pixels, 0.05),
@@ -54,7 +54,7 @@ def rising(course: Mapping[str, Any], vote: yours.Vote, *, bet=None) -> Result:
     )
 
 
-def labels(card: Card, *, bet=None) -> Result:
+def labels(card: Card, *, predicted=None) -> Result:
     names = {
         "before": "random",
         "pixels": "pixels",
@@ -68,7 +68,7 @@ def labels(card: Card, *, bet=None) -> Result:
     }
     before, pixels, ours, _, supervised = ways.values()
     return Result(
-        figures.labels(ways, bet),
+        figures.labels(ways, predicted),
         claims={
             "fewer labels": min(supervised[10]) > max(ours[50]) > min(ours[10]) > max(pixels[50]) > max(before[50])
         },
@@ -93,7 +93,7 @@ def bars(reached: Mapping[str, list[float]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def changes(card: Card, *, bet=None) -> Result:
+def changes(card: Card, *, predicted=None) -> Result:
     reached = {"all changes": seeds(card, "linear probe, 10 labels, short training, all changes")}
     for name, words in SHOWN.items():
         reached[f"without {words}"] = seeds(card, f"linear probe, 10 labels, short training, without {name}")
@@ -106,7 +106,7 @@ def changes(card: Card, *, bet=None) -> Result:
     )
 
 
-def pairs(fresh: SimCLR, shipped: SimCLR, alone: SimCLR, pixels: Float[Tensor, "B 1 H W"], *, bet=None) -> Result:
+def pairs(fresh: SimCLR, shipped: SimCLR, alone: SimCLR, pixels: Float[Tensor, "B 1 H W"], *, predicted=None) -> Result:
     found = {
         name: looking.likeness(model, pixels)
         for name, model in (("Before", fresh), ("SimCLR", shipped), ("Without negatives", alone))
@@ -122,7 +122,7 @@ def pairs(fresh: SimCLR, shipped: SimCLR, alone: SimCLR, pixels: Float[Tensor, "
     )
 
 
-def losses(card: Card, fresh: SimCLR, *, bet=None) -> Result:
+def losses(card: Card, fresh: SimCLR, *, predicted=None) -> Result:
     names = [f"temperature {t:g}" for t in recipes.TEMPERATURES]
     probe = np.array([seeds(card, f"linear probe, 10 labels, {name}") for name in names]).T
     alone = seeds(card, f"linear probe, 10 labels, {recipes.ALONE}")
@@ -144,13 +144,13 @@ def losses(card: Card, fresh: SimCLR, *, bet=None) -> Result:
     )
 
 
-def kept(shipped: SimCLR, *, bet=None) -> Result:
+def kept(shipped: SimCLR, *, predicted=None) -> Result:
     every = looking.encoders(shipped) | {"z": partial(features_of, shipped)}
     names = {"pixels": "pixels", "before": "before", "SimCLR": "SimCLR, h", "z": "SimCLR, z"}
     found = {names[name]: looking.kept(encoder) for name, encoder in every.items()}
     pixels, before, h, z = found.values()
     return Result(
-        figures.kept(found, bet),
+        figures.kept(found, predicted),
         claims={
             "lost": (
                 above(pixels["bright"] - h["bright"], 0.15),
@@ -163,7 +163,7 @@ def kept(shipped: SimCLR, *, bet=None) -> Result:
     )
 
 
-def walk(shipped: SimCLR, *, bet=None) -> Result:
+def walk(shipped: SimCLR, *, predicted=None) -> Result:
     every = looking.encoders(shipped)
     found = {name: looking.halfway(encoder) for name, encoder in every.items()}
     pixels, _ = recipes.images("test")

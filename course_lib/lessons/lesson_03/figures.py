@@ -12,7 +12,7 @@ from torch import Tensor
 from course_lib.lessons.lesson_03.shapes import Shape
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, BET, COUNTED = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["black"]
+HERO, OTHER, PREDICTION, COUNTED = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["black"]
 STATE, GIVEN, SAID = PALETTE["blue"], PALETTE["sky"], PALETTE["green"]
 
 
@@ -54,7 +54,7 @@ def names(
     rows: Sequence[tuple[str, Sequence[float], str]],
     confusion: Float[Tensor, "L L"],
     languages: Sequence[str],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """Percent right of each way (name, one value for each seed, colour), and which languages the network takes for
     which.
@@ -67,9 +67,9 @@ def names(
         where = min(values) - 2.5 if left else max(values) + 8
         axes.text(where, -place, name, color=colour, va="center", ha="right" if left else "left", fontsize=13)
         axes.text(max(values) + 2, -place, f"{np.mean(values):.0f}", color=colour, va="center", fontsize=13)
-    if bet is not None:
-        axes.plot([bet], [0.55], "X", color=BET, markersize=12, clip_on=False)
-        axes.text(bet, 0.85, "your bet", color=BET, ha="center", fontsize=13)
+    if predicted is not None:
+        axes.plot([predicted], [0.55], "X", color=PREDICTION, markersize=12, clip_on=False)
+        axes.text(predicted, 0.85, "your prediction", color=PREDICTION, ha="center", fontsize=13)
     axes.set(xlim=(0, 100), ylim=(-len(rows) + 0.4, 1.2), xlabel="% of the test names right")
     axes.set_yticks([])
     axes.set_title("Counting letters is hard to beat")
@@ -104,7 +104,7 @@ def reach(
     squashed: Mapping[float, Sequence[float]],
     trained: Sequence[float],
     radius: float,
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """Lengths of gradients against the distance, on a logarithmic axis: linear, with a tanh, and in a trained model."""
     fig, panels = figure(12.2, 4.8, columns=3, sharex=True)
@@ -114,9 +114,11 @@ def reach(
         panels[0].text(
             len(lengths), lengths[-1], f"radius {value:g}", color=colour, va="center", ha="left", fontsize=13
         )
-    if bet is not None:
-        panels[0].plot([50], [max(bet, 1e-3) / 100], "*", color=BET, markersize=16, clip_on=False)
-        panels[0].text(48, max(bet, 1e-3) / 100, "your bet", color=BET, ha="right", va="center", fontsize=13)
+    if predicted is not None:
+        panels[0].plot([50], [max(predicted, 1e-3) / 100], "*", color=PREDICTION, markersize=16, clip_on=False)
+        panels[0].text(
+            48, max(predicted, 1e-3) / 100, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=13
+        )
     panels[0].set_title("Cause 1: the matrix", fontsize=14)
     for (size, lengths), colour in zip(squashed.items(), (PALETTE["green"], PALETTE["orange"], OTHER), strict=True):
         lengths = np.maximum(lengths, 1e-14)

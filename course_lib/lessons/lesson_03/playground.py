@@ -15,8 +15,8 @@ from torch import Tensor
 from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider, TextBox, token_bars
 from course_lib.classroom.widgets.explorer import State
 from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_03.learner import beliefs, likeliest
 from course_lib.lessons.lesson_03.recipes import names
-from course_lib.lessons.lesson_03.yours import beliefs, likeliest
 from course_lib.viz.style import GREY, PALETTE
 
 # ----------------------------------------------------------------------------------------- a pair of eigenvalues

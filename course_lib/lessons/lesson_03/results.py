@@ -11,7 +11,7 @@ from course_lib.classroom.results import Result
 from course_lib.data.names import LANGUAGE_NAMES
 from course_lib.functional.recurrent import gradient_norms, linear_recurrence, recurrent_matrix
 from course_lib.layers.recurrent import RNN
-from course_lib.lessons.lesson_03 import figures, yours
+from course_lib.lessons.lesson_03 import figures, learner
 from course_lib.lessons.lesson_03.recipes import names as reader
 from course_lib.lessons.lesson_03.shapes import Shape
 from course_lib.tasks.claims import above, below
@@ -20,7 +20,7 @@ WIDTH, STEPS, BATCH = 64, 60, 32  # of the random networks whose gradients are m
 COUNTS = ("naive Bayes of trigrams", "logistic regression")
 
 
-def mechanism(theta: float, theta_x: float, inputs: Sequence[float], target: float, *, bet=None) -> Result:
+def mechanism(theta: float, theta_x: float, inputs: Sequence[float], target: float, *, predicted=None) -> Result:
     states = [0.0]
     for x in inputs:
         states.append(theta * states[-1] + theta_x * x)
@@ -28,7 +28,7 @@ def mechanism(theta: float, theta_x: float, inputs: Sequence[float], target: flo
     return Result(figures.mechanism(states, inputs, deltas))
 
 
-def names(model: nn.Module, card: Mapping, *, bet=None) -> Result:
+def names(model: nn.Module, card: Mapping, *, predicted=None) -> Result:
     ids, valid, labels = reader.examples("test")
     with torch.no_grad():
         said = model(ids, valid=valid).argmax(dim=-1)
@@ -49,7 +49,7 @@ def names(model: nn.Module, card: Mapping, *, bet=None) -> Result:
         ("always Czech", [100 * (labels == 0).float().mean().item()], figures.COUNTED),
     ]
     return Result(
-        figures.names(rows, confusion, LANGUAGE_NAMES, bet),
+        figures.names(rows, confusion, LANGUAGE_NAMES, predicted),
         claims={
             "counting": above(scores[COUNTS[0]][0] - max(right, *scores["RNN"]), 0),
             "logistic regression": scores[COUNTS[1]][0] > max(*scores["GRU"], *scores["LSTM"]),
@@ -58,7 +58,7 @@ def names(model: nn.Module, card: Mapping, *, bet=None) -> Result:
     )
 
 
-def powers(matrices: Mapping[str, Float[Tensor, "2 2"]], *, bet=None) -> Result:
+def powers(matrices: Mapping[str, Float[Tensor, "2 2"]], *, predicted=None) -> Result:
     starts = torch.tensor([[1.8, 0.3], [0.4, 1.7], [-1.5, 0.9], [0.2, -0.25]])
     trails = {}
     for name, matrix in matrices.items():
@@ -76,7 +76,7 @@ def powers(matrices: Mapping[str, Float[Tensor, "2 2"]], *, bet=None) -> Result:
     )
 
 
-def reach(model: nn.Module, *, bet=None) -> Result:
+def reach(model: nn.Module, *, predicted=None) -> Result:
     draw = torch.Generator().manual_seed(0)
     x = torch.randn(BATCH, STEPS, WIDTH, generator=draw)
     direction = torch.nn.functional.normalize(torch.randn(BATCH, WIDTH, generator=draw), dim=1)
@@ -95,11 +95,11 @@ def reach(model: nn.Module, *, bet=None) -> Result:
     squashed = {
         size: gradient_norms(lambda x: network(x)[0], size * x, direction).tolist() for size in (0.01, 0.1, 1.0)
     }
-    trained = yours.reach_of(model, length=STEPS)
+    trained = learner.reach_of(model, length=STEPS)
     radius = torch.linalg.eigvals(model.rnn.cells[0].weight_hh.detach()).abs().max().item()
     k = torch.arange(STEPS)
     return Result(
-        figures.reach({r: n.tolist() for r, n in linear.items()}, squashed, trained.tolist(), radius, bet),
+        figures.reach({r: n.tolist() for r, n in linear.items()}, squashed, trained.tolist(), radius, predicted),
         claims={
             "linear": below(max((n / r**k - 1).abs().max() for r, n in linear.items()), 1e-3),
             "tanh alone": below(squashed[1.0][30], 1e-4),
@@ -109,7 +109,7 @@ def reach(model: nn.Module, *, bet=None) -> Result:
     )
 
 
-def clipping(without: Sequence[yours.Run], clipped: Sequence[yours.Run], *, bet=None) -> Result:
+def clipping(without: Sequence[learner.Run], clipped: Sequence[learner.Run], *, predicted=None) -> Result:
     ends = [sum(run.losses[-10:]) / 10 for run in clipped]
     return Result(
         figures.clipping([run.losses for run in without], [run.losses for run in clipped], clipped[0].norms),
@@ -124,7 +124,7 @@ def clipping(without: Sequence[yours.Run], clipped: Sequence[yours.Run], *, bet=
     )
 
 
-def shapes(all_five: Sequence[Shape], cards: Mapping[str, Mapping], *, bet=None) -> Result:
+def shapes(all_five: Sequence[Shape], cards: Mapping[str, Mapping], *, predicted=None) -> Result:
     def seeds(name: str, score: str) -> list[float]:
         return [seed["test"][score] for seed in cards[name]["seeds"]]
 
@@ -141,7 +141,7 @@ def shapes(all_five: Sequence[Shape], cards: Mapping[str, Mapping], *, bet=None)
     )
 
 
-def written(texts: Mapping[float, str], known: Mapping[float, float], *, bet=None) -> Result:
+def written(texts: Mapping[float, str], known: Mapping[float, float], *, predicted=None) -> Result:
     rows = "".join(
         f'<p style="margin:0.4em 0"><b>temperature {heat:g}</b> ({100 * known[heat]:.0f} % known words)<br>'
         f"{html.escape(text)}</p>"

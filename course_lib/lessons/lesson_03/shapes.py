@@ -9,7 +9,7 @@ from torch import Tensor
 from course_lib.data.checkpoints import load_trained
 from course_lib.data.scenes import DigitScenes
 from course_lib.functional.images import standardise
-from course_lib.lessons.lesson_03 import yours
+from course_lib.lessons.lesson_03 import learner
 from course_lib.lessons.lesson_03.recipes import captions as captioning
 from course_lib.text.tokenizer import Tokenizer
 from course_lib.training.translation import vocabularies
@@ -52,7 +52,7 @@ def read_name(name: str) -> Shape:
     """Many to one: the language of a name."""
     trained = load_trained("names")
     tokenizer = Tokenizer.from_state_dict(trained.extra["tokenizer"])
-    language, _ = yours.likeliest(yours.beliefs(trained.model, tokenizer, name)[-1])[0]
+    language, _ = learner.likeliest(learner.beliefs(trained.model, tokenizer, name)[-1])[0]
     return Shape("many to one", "which language?", list(name), [language], waits=len(name) - 1)
 
 

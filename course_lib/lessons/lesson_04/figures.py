@@ -11,7 +11,7 @@ from torch import Tensor
 
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, BET = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
+HERO, OTHER, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
 GATES = {"f": PALETTE["green"], "i": PALETTE["sky"], "g": PALETTE["orange"], "o": PALETTE["purple"]}
 
 
@@ -80,9 +80,9 @@ def first_symbol(
     yours: tuple[int, float] | None,
     hero: str,
     asked: str,
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
-    """Share of first symbols named, a panel for each kind of cell, a dot for each seed; the bet is on `asked` at 50."""
+    """Share of first symbols named, a panel for each kind of cell, a dot for each seed; the prediction is on `asked` at 50."""
     fig, panels = figure(12.2, 4.3, columns=len(right), sharey=True)
     for axes, (kind, by_length) in zip(panels, right.items(), strict=True):
         places = range(len(by_length))
@@ -99,9 +99,11 @@ def first_symbol(
         if kind == hero and yours is not None:
             axes.plot(lengths.index(yours[0]), 100 * yours[1], "s", color="black", markersize=10, mfc="none", mew=2)
             axes.text(lengths.index(yours[0]), 100 * yours[1] - 11, "yours", fontsize=13, ha="center")
-        if kind == asked and bet is not None:
-            axes.plot(lengths.index(50), bet, "*", color=BET, markersize=18)
-            axes.text(lengths.index(50) + 0.2, bet + 6, "your bet", color=BET, fontsize=13, ha="center")
+        if kind == asked and predicted is not None:
+            axes.plot(lengths.index(50), predicted, "*", color=PREDICTION, markersize=18)
+            axes.text(
+                lengths.index(50) + 0.2, predicted + 6, "your prediction", color=PREDICTION, fontsize=13, ha="center"
+            )
     panels[0].set_ylabel("first symbol named, %")
     panels[0].text(0, 2, "a guess", color=GREY, fontsize=13, ha="center")
     return fig
@@ -175,7 +177,7 @@ def quotes(
     everywhere: float,
     near: float,
     alone: float,
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """A unit after an opening and a closing mark; how well it tells *in quotes* from the rest, and distance alone."""
     fig, (left, right) = figure(12.2, 4.4, columns=2, width_ratios=[1.5, 1])
@@ -193,9 +195,9 @@ def quotes(
     for row, ((name, value), colour) in enumerate(zip(rows.items(), (HERO, OTHER, GREY), strict=True)):
         right.barh(-row, value - 0.5, left=0.5, height=0.5, color=colour)
         right.text(0.51, -row + 0.36, name, fontsize=13)
-    if bet is not None:
-        right.plot(bet, -1, "*", color=BET, markersize=18)
-        right.text(bet + 0.02, -1, "your bet", color=BET, fontsize=13, va="center")
+    if predicted is not None:
+        right.plot(predicted, -1, "*", color=PREDICTION, markersize=18)
+        right.text(predicted + 0.02, -1, "your prediction", color=PREDICTION, fontsize=13, va="center")
     right.set(xlim=(0.5, 1.02), ylim=(-2.5, 0.75), xlabel="AUC on test text (0.5: a guess)")
     right.set_yticks([])
     right.set_title(f"Unit {unit}, on two questions")
@@ -203,7 +205,7 @@ def quotes(
 
 
 def characters(
-    long: Mapping[str, Sequence[float]], short: Mapping[str, Sequence[float]], bet: float | None = None
+    long: Mapping[str, Sequence[float]], short: Mapping[str, Sequence[float]], predicted: float | None = None
 ) -> Figure:
     """Bits per character: counting and the shipped networks; a short training of the three cells. Left is better."""
     fig, panels = figure(12.2, 4.3, columns=2, width_ratios=[1.25, 1])
@@ -219,12 +221,14 @@ def characters(
         axes.set(ylim=(-len(rows) + 0.4, 0.7), xlabel="bits a character, test text (left is better)")
         axes.set_title(title)
     names = list(long)
-    if bet is not None:
-        panels[0].plot(bet, -names.index("LSTM"), "*", color=BET, markersize=18)
-        panels[0].text(bet, -names.index("LSTM") - 0.42, "your bet", color=BET, fontsize=13, ha="center")
+    if predicted is not None:
+        panels[0].plot(predicted, -names.index("LSTM"), "*", color=PREDICTION, markersize=18)
+        panels[0].text(
+            predicted, -names.index("LSTM") - 0.42, "your prediction", color=PREDICTION, fontsize=13, ha="center"
+        )
     low = min(min(values) for values in long.values())
     high = max(max(values) for values in long.values())
-    panels[0].set_xlim(min(low - 0.12, (bet or low) - 0.05), max(high + 0.05, (bet or high) + 0.05))
+    panels[0].set_xlim(min(low - 0.12, (predicted or low) - 0.05), max(high + 0.05, (predicted or high) + 0.05))
     return fig
 
 

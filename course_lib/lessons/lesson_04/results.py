@@ -32,13 +32,13 @@ def seeds(card: Card, score: str) -> list[float]:
     return [seed["test"][score] for seed in card["seeds"]]
 
 
-def cell(gates: Mapping[str, Tensor], c_before: Tensor, c: Tensor, h: Tensor, *, bet=None) -> Result:
+def cell(gates: Mapping[str, Tensor], c_before: Tensor, c: Tensor, h: Tensor, *, predicted=None) -> Result:
     return Result(
         figures.cell({name: value.item() for name, value in gates.items()}, c_before.item(), c.item(), h.item())
     )
 
 
-def highway(*, bet=None) -> Result:
+def highway(*, predicted=None) -> Result:
     reach, gates = {}, {}
     rows = remember.held_out(DISTANCE, count=16)
     direction = torch.randn(16, 64, generator=torch.Generator().manual_seed(0))
@@ -56,14 +56,14 @@ def highway(*, bet=None) -> Result:
     )
 
 
-def first_symbol(card: Card, yours: float | None, *, bet=None) -> Result:
+def first_symbol(card: Card, yours: float | None, *, predicted=None) -> Result:
     right = {
         kind: {length: seeds(card, f"right, {kind}, {length} symbols") for length in remember.LENGTHS}
         for kind in remember.KINDS
     }
     asked, hero = "LSTM, bias 1", "LSTM, long bias"
     return Result(
-        figures.first_symbol(right, None if yours is None else (50, yours), hero, asked, bet),
+        figures.first_symbol(right, None if yours is None else (50, yours), hero, asked, predicted),
         claims={
             "plain": max(right["RNN"][50] + right[asked][50]) < 0.3,
             "long bias": all(min(by_length) > 0.9 for by_length in right[hero].values()),
@@ -72,7 +72,7 @@ def first_symbol(card: Card, yours: float | None, *, bet=None) -> Result:
     )
 
 
-def gates(model: CharacterLM, unit: int, *, bet=None) -> Result:
+def gates(model: CharacterLM, unit: int, *, predicted=None) -> Result:
     reading = units.read_text(model, SENTENCES)
     opened = {f"{name} ({word})": getattr(reading.gates, name)[0, :, unit]
               for name, word in (("f", "keep"), ("i", "write"), ("o", "show"))}  # fmt: skip
@@ -84,7 +84,7 @@ def gates(model: CharacterLM, unit: int, *, bet=None) -> Result:
     )
 
 
-def counter(found: Found, other: Found, model: CharacterLM, *, bet=None) -> Result:
+def counter(found: Found, other: Found, model: CharacterLM, *, predicted=None) -> Result:
     reading = units.read_split(model, "test")
     row, shown = SHOWN
     count = units.since_sentence(reading.texts[row])[shown].float()
@@ -99,11 +99,11 @@ def counter(found: Found, other: Found, model: CharacterLM, *, bet=None) -> Resu
     )
 
 
-def quotes(model: CharacterLM, found: Found, *, bet=None) -> Result:
+def quotes(model: CharacterLM, found: Found, *, predicted=None) -> Result:
     after = units.after_marks(model, found.unit)
     near, alone = units.inside_or_behind(model, found.unit), units.distance_alone(model)
     return Result(
-        figures.quotes(after, found.unit, found.test, near, alone, bet),
+        figures.quotes(after, found.unit, found.test, near, alone, predicted),
         claims={
             "elsewhere": above(found.test, 0.99),
             "behind a quotation": (below(near, 0.9), below(near - alone, 0.15)),
@@ -113,11 +113,11 @@ def quotes(model: CharacterLM, found: Found, *, bet=None) -> Result:
     )
 
 
-def characters(rnn: Card, lstm: Card, short: Card, counts: Mapping[int, float], *, bet=None) -> Result:
+def characters(rnn: Card, lstm: Card, short: Card, counts: Mapping[int, float], *, predicted=None) -> Result:
     long = {"5-gram": [counts[5]], "RNN": seeds(rnn, BITS), "LSTM": seeds(lstm, BITS), "8-gram": [counts[8]]}
     cells = {name: seeds(short, f"{BITS}, {name}") for name in ("RNN", "LSTM", "GRU")}
     return Result(
-        figures.characters(long, cells, bet),
+        figures.characters(long, cells, predicted),
         claims={
             "equal": abs(mean(long["RNN"]) - mean(long["LSTM"])) < 0.02,
             "n-gram": above(min(long["RNN"] + long["LSTM"]) - counts[8], 0.05),
@@ -126,7 +126,7 @@ def characters(rnn: Card, lstm: Card, short: Card, counts: Mapping[int, float], 
     )
 
 
-def arrangements(*, bet=None) -> Result:
+def arrangements(*, predicted=None) -> Result:
     return Result(figures.arrangements())
 
 

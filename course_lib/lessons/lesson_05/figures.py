@@ -11,7 +11,7 @@ from torch import Tensor
 
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, BET = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
+HERO, OTHER, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
 
 
 def bottleneck(source: Sequence[str], target: Sequence[str], weights: Float[np.ndarray, "T_q T_k"]) -> Figure:
@@ -109,9 +109,9 @@ def lengths(
     fixed: Float[np.ndarray, "seeds buckets"],
     attention: Float[np.ndarray, "seeds buckets"],
     yours: Sequence[float],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
-    """BLEU against the length of the sentence: seeds as bands, your run as a line, your bet as a star."""
+    """BLEU against the length of the sentence: seeds as bands, your run as a line, your prediction as a star."""
     fig, axes = figure(9.5, 4.8)
     places = np.arange(len(labels))
     for scores, colour, text in ((fixed, OTHER, "one fixed vector"), (attention, HERO, "attention")):
@@ -120,9 +120,11 @@ def lengths(
         axes.text(places[-1] + 0.08, scores.mean(axis=0)[-1], text, color=colour, va="center", fontsize=14)
     axes.plot(places, yours, color=HERO, linestyle="-", linewidth=4)
     axes.text(places[-1] / 2, yours[len(yours) // 2] - 7, "yours", color=HERO, fontsize=15, weight="bold")
-    if bet is not None:
-        axes.plot(places[-1:], [bet], "*", color=BET, markersize=18)
-        axes.text(places[-1] - 0.12, bet, "your bet", color=BET, ha="right", va="center", fontsize=14)
+    if predicted is not None:
+        axes.plot(places[-1:], [predicted], "*", color=PREDICTION, markersize=18)
+        axes.text(
+            places[-1] - 0.12, predicted, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=14
+        )
     axes.set_xticks(places, labels)
     axes.set(xlabel="English words in the sentence", ylabel="BLEU on test sentences", ylim=(0, 103))
     axes.set_xlim(-0.2, places[-1] + 1.15)
@@ -135,7 +137,7 @@ def root(
     gradient: Mapping[bool, Sequence[float]],
     steps: Mapping[bool, Sequence[float]],
     bleu: Mapping[bool, Sequence[float]],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """With and without the root (True, False): gradient through a fresh softmax, and two measures of real trainings."""
     fig, panels = figure(12, 4.4, columns=3)
@@ -154,9 +156,9 @@ def root(
         axes.set_xticks([0, 1], ["divided", "not divided"])
     panels[1].set_ylim(bottom=0)
     panels[2].set_ylim(0, 103)
-    if bet is not None:
-        panels[2].plot([1], [bet], "*", color=BET, markersize=18)
-        panels[2].text(0.85, bet, "your bet", color=BET, ha="right", va="center", fontsize=14)
+    if predicted is not None:
+        panels[2].plot([1], [predicted], "*", color=PREDICTION, markersize=18)
+        panels[2].text(0.85, predicted, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=14)
     return fig
 
 
@@ -180,7 +182,7 @@ def heads(
     words: Sequence[str],
     maps: Float[Tensor, "2 T T"],
     wrong: Mapping[int, Sequence[float]],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """How two heads share a width, where the two trained ones look, and the share of words wrong (%) by heads."""
     fig, panels = figure(12.2, 4.6, columns=4, gridspec_kw={"width_ratios": (1.5, 1, 1, 0.55)})
@@ -197,9 +199,9 @@ def heads(
     panels[3].set(title="% wrong", xlim=(0.5, 2.5), ylim=(0, None))
     panels[3].set_xticks([1, 2])
     panels[3].set_xlabel("heads")
-    if bet is not None:
-        panels[3].plot([2], [bet], "*", color=BET, markersize=18)
-        panels[3].text(1.85, bet, "your bet", color=BET, ha="right", va="center", fontsize=14)
+    if predicted is not None:
+        panels[3].plot([2], [predicted], "*", color=PREDICTION, markersize=18)
+        panels[3].text(1.85, predicted, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=14)
     return fig
 
 

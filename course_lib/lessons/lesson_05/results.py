@@ -19,7 +19,7 @@ from course_lib.training.translation import TranslationScores
 BUCKETS = ("1 to 7", "8 to 11", "12 to 15", "16 to 19", "20 to 30")  # English words, as the cards name them
 
 
-def diagram(*, bet=None) -> Result:
+def diagram(*, predicted=None) -> Result:
     english = "the european economic area exists".split()
     french = "la zone économique européenne existe".split()
     ideal = np.eye(5)
@@ -27,28 +27,30 @@ def diagram(*, bet=None) -> Result:
     return Result(figures.bottleneck(english, french, ideal))
 
 
-def mechanism(words: Sequence[str], q: Tensor, K: Tensor, V: Tensor, *, bet=None) -> Result:
+def mechanism(words: Sequence[str], q: Tensor, K: Tensor, V: Tensor, *, predicted=None) -> Result:
     scores = K @ q / len(q) ** 0.5
     return Result(figures.mechanism(words, q, K, scores, scores.softmax(dim=0), V))
 
 
-def decoders(*, bet=None) -> Result:
+def decoders(*, predicted=None) -> Result:
     return Result(figures.decoders())
 
 
-def bottleneck(scores: TranslationScores, attention: Mapping, fixed: Mapping, *, bet=None) -> Result:
+def bottleneck(scores: TranslationScores, attention: Mapping, fixed: Mapping, *, predicted=None) -> Result:
     with_attention, without = by_length(attention, ", scaled"), by_length(fixed)
     longer = by_length(fixed, ", four times the steps")[:, -1].mean()
     gap = with_attention.min(axis=0) - without.max(axis=0)
     return Result(
-        figures.lengths(BUCKETS, without, with_attention, [bucket.bleu.score for bucket in scores.by_length], bet),
+        figures.lengths(
+            BUCKETS, without, with_attention, [bucket.bleu.score for bucket in scores.by_length], predicted
+        ),
         claims={"yours": above(scores.bleu, 90), "long sentences": gap[-1] > 50, "grows": gap[-1] > gap[0] + 40},
         came=without[:, -1].mean(),
         values={"longer": longer},
     )
 
 
-def alignment(weights: Float[Tensor, "T_q T_k"], pair: SentencePair, aer: float, pairs, *, bet=None) -> Result:
+def alignment(weights: Float[Tensor, "T_q T_k"], pair: SentencePair, aer: float, pairs, *, predicted=None) -> Result:
     rings = {(j, i) for i, j in pair.alignment}
     best, diagonal = reference_points(pairs)
     return Result(
@@ -57,7 +59,7 @@ def alignment(weights: Float[Tensor, "T_q T_k"], pair: SentencePair, aer: float,
     )
 
 
-def root(card: Mapping, *, bet=None) -> Result:
+def root(card: Mapping, *, predicted=None) -> Result:
     widths = [4, 16, 64, 256, 1024]
     gradient = {divided: [gradient_through_softmax(d, divided=divided) for d in widths] for divided in (True, False)}
     names = {True: "scaled", False: "no root"}
@@ -66,7 +68,7 @@ def root(card: Mapping, *, bet=None) -> Result:
         for score in ("steps", "BLEU", "AER")
     )
     return Result(
-        figures.root(widths, gradient, steps, bleu, bet),
+        figures.root(widths, gradient, steps, bleu, predicted),
         claims={
             "gradient": above(gradient[True][-1] / gradient[False][-1], 1e3),
             "trainings": max(steps[True]) < min(steps[False]) and max(bleu[False]) < min(bleu[True]),
@@ -81,7 +83,7 @@ def root(card: Mapping, *, bet=None) -> Result:
     )
 
 
-def positions(codes: Float[Tensor, "N D"], *, bet=None) -> Result:
+def positions(codes: Float[Tensor, "N D"], *, predicted=None) -> Result:
     unit = codes / codes.norm(dim=1, keepdim=True)
     similar = unit @ unit.T
     return Result(
@@ -90,16 +92,16 @@ def positions(codes: Float[Tensor, "N D"], *, bet=None) -> Result:
     )
 
 
-def heads(readers: Mapping[int, Sequence[TrainedReader]], words: Sequence[str], *, bet=None) -> Result:
+def heads(readers: Mapping[int, Sequence[TrainedReader]], words: Sequence[str], *, predicted=None) -> Result:
     wrong = {number: [100 * (1 - run.test) for run in runs] for number, runs in readers.items()}
     return Result(
-        figures.heads(words, look(readers[2][0].model, words), wrong, bet),
+        figures.heads(words, look(readers[2][0].model, words), wrong, predicted),
         claims={"mistakes": below(max(wrong[2]) / min(wrong[1]), 0.1)},
         came=float(np.mean(wrong[2])),
     )
 
 
-def cost(lengths: Sequence[int], operations: Mapping[str, Sequence[float]], d: int, *, bet=None) -> Result:
+def cost(lengths: Sequence[int], operations: Mapping[str, Sequence[float]], d: int, *, predicted=None) -> Result:
     attention, gru, _ = (np.array(values, dtype=float) for values in operations.values())
     crossing = float(lengths[-1] * gru[-1] / attention[-1])  # n at which a line of slope 2 meets one of slope 1
     return Result(

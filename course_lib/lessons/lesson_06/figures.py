@@ -11,7 +11,7 @@ from torch import Tensor
 
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, BET = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
+HERO, OTHER, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
 LOOK, THINK, PLAIN = PALETTE["orange"], PALETTE["green"], PALETTE["sky"]
 
 ENCODER = (("words + positions", PLAIN), ("self-attention", LOOK), ("MLP", THINK))
@@ -77,7 +77,7 @@ def _sublayer(axes: Axes, title: str, parts: Sequence[tuple[str, str]]) -> None:
 
 
 def race(
-    rows: Mapping[str, Sequence[float]], seconds: Mapping[str, float], yours: float, bet: float | None = None
+    rows: Mapping[str, Sequence[float]], seconds: Mapping[str, float], yours: float, predicted: float | None = None
 ) -> Figure:
     """BLEU of some translators, a dot for each seed, with the computing time that their training took."""
     fig, axes = figure(11, 4.4)
@@ -88,13 +88,15 @@ def race(
                   transform=axes.get_yaxis_transform())  # fmt: skip
     axes.plot([yours], [list(rows).index("Transformer, 1,000 steps")], "D", color=HERO, markersize=13)
     axes.annotate("yours", (yours, 2), (0, 13), textcoords="offset points", color=HERO, weight="bold", ha="center")
-    if bet is not None:
-        axes.plot([bet], [1], "*", color=BET, markersize=20)
-        axes.annotate("your bet", (bet, 1), (0, 13), textcoords="offset points", color=BET, ha="center")
+    if predicted is not None:
+        axes.plot([predicted], [1], "*", color=PREDICTION, markersize=20)
+        axes.annotate(
+            "your prediction", (predicted, 1), (0, 13), textcoords="offset points", color=PREDICTION, ha="center"
+        )
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set(xlabel="BLEU on test sentences, greedy; at the right the computing time (one core)")
     lowest = min(map(min, rows.values()))
-    left = min(lowest, yours, 100 if bet is None else bet) - 4
+    left = min(lowest, yours, 100 if predicted is None else predicted) - 4
     axes.set_xlim(left, 100 + 0.12 * (100 - left))
     axes.set_xticks([tick for tick in axes.get_xticks() if left <= tick <= 100])
     axes.set_ylim(len(rows) - 0.5, -0.6)
@@ -149,7 +151,7 @@ def norms(depths: Sequence[int], losses: Mapping[str, Float[np.ndarray, "seeds d
     return fig
 
 
-def tricks(rows: Mapping[str, Sequence[float]], bet: float | None = None) -> Figure:
+def tricks(rows: Mapping[str, Sequence[float]], predicted: float | None = None) -> Figure:
     """BLEU with one thing changed at a time, a dot for each seed, beside the recipe of the paper."""
     fig, axes = figure(10.5, 5.4)
     base = rows["as in the paper"]
@@ -158,10 +160,12 @@ def tricks(rows: Mapping[str, Sequence[float]], bet: float | None = None) -> Fig
         colour = HERO if name == "as in the paper" else THINK if min(values) > max(base) else OTHER
         colour = "black" if colour == OTHER and max(values) >= min(base) else colour
         axes.plot(values, [y] * len(values), "o", color=colour, markersize=11, alpha=0.8)
-    if bet is not None:
+    if predicted is not None:
         y = list(rows).index("no positions at all")
-        axes.plot([bet], [y], "*", color=BET, markersize=20)
-        axes.annotate("your bet", (bet, y), (0, 12), textcoords="offset points", color=BET, ha="center")
+        axes.plot([predicted], [y], "*", color=PREDICTION, markersize=20)
+        axes.annotate(
+            "your prediction", (predicted, y), (0, 12), textcoords="offset points", color=PREDICTION, ha="center"
+        )
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set(xlabel="BLEU on test sentences after 1,000 steps", xlim=(-3, 103))
     axes.set_ylim(len(rows) - 0.4, -0.6)

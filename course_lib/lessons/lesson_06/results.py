@@ -32,11 +32,11 @@ CHANGES = {  # contestant -> row of the figure
 }
 
 
-def machine(*, bet=None) -> Result:
+def machine(*, predicted=None) -> Result:
     return Result(figures.machine())
 
 
-def race(yours: float, tricks: Mapping, translator: Mapping, *, bet=None) -> Result:
+def race(yours: float, tricks: Mapping, translator: Mapping, *, predicted=None) -> Result:
     names = {
         "GRU of lesson 05, 1,000 steps": "GRU",
         "Transformer, 1,800 steps": "as long as the GRU",
@@ -53,13 +53,13 @@ def race(yours: float, tricks: Mapping, translator: Mapping, *, bet=None) -> Res
     seconds["Transformer, 6,000 steps"] = np.mean([seed["cpu_seconds"] for seed in translator["seeds"]])
     gru, equal, _, _ = rows.values()
     return Result(
-        figures.race(rows, seconds, yours, bet),
+        figures.race(rows, seconds, yours, predicted),
         claims={"yours": above(yours, 80), "equal": max(gru + equal) - min(gru + equal) < 2},
         came=float(np.mean(equal)),
     )
 
 
-def looks(model: Transformer, pair: SentencePair, pairs: Sequence[SentencePair], *, bet=None) -> Result:
+def looks(model: Transformer, pair: SentencePair, pairs: Sequence[SentencePair], *, predicted=None) -> Result:
     source, valid, target, _ = encode_pairs([pair])
     maps = alignments(model, source, target[:, :-1], valid)[0, :, :, : len(pair.french)]
     rates = error_rates(model, pairs)
@@ -72,7 +72,7 @@ def looks(model: Transformer, pair: SentencePair, pairs: Sequence[SentencePair],
     )
 
 
-def beams(found: Mapping[str, tuple[float, float]], *, bet=None) -> Result:
+def beams(found: Mapping[str, tuple[float, float]], *, predicted=None) -> Result:
     rows = "".join(
         f"<tr><td>{name}</td><td>{greedy:.1f}</td><td>{searched:.1f}</td></tr>"
         for name, (greedy, searched) in found.items()
@@ -84,7 +84,7 @@ def beams(found: Mapping[str, tuple[float, float]], *, bet=None) -> Result:
     )
 
 
-def norms(card: Mapping, *, bet=None) -> Result:
+def norms(card: Mapping, *, predicted=None) -> Result:
     losses = {
         name: np.array([scores(card, f"loss, {contestant}, depth {depth}") for depth in DEPTHS]).T
         for name, contestant in {
@@ -105,11 +105,11 @@ def norms(card: Mapping, *, bet=None) -> Result:
     )
 
 
-def tricks(card: Mapping, *, bet=None) -> Result:
+def tricks(card: Mapping, *, predicted=None) -> Result:
     rows = {row: scores(card, f"BLEU, {contestant}") for contestant, row in CHANGES.items()}
     paper = rows["as in the paper"]
     return Result(
-        figures.tricks(rows, bet),
+        figures.tricks(rows, predicted),
         claims={
             "positions": max(rows["no positions at all"]) < min(paper) - 30,
             "pre-norm": min(rows["pre-norm"]) > max(paper),
@@ -118,7 +118,7 @@ def tricks(card: Mapping, *, bet=None) -> Result:
     )
 
 
-def cache(model: Transformer, pair: SentencePair, *, bet=None) -> Result:
+def cache(model: Transformer, pair: SentencePair, *, predicted=None) -> Result:
     operations, seconds = cost_of_writing(model, pair)
     without, cached = operations.values()
     return Result(

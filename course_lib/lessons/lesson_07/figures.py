@@ -10,7 +10,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from course_lib.viz.style import GREY, PALETTE, figure
 
-HERO, OTHER, THIRD, BET = PALETTE["blue"], PALETTE["vermilion"], PALETTE["green"], PALETTE["purple"]
+HERO, OTHER, THIRD, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["green"], PALETTE["purple"]
 FATES = {"[MASK]": OTHER, "another word": PALETTE["orange"], "kept": THIRD, "": PALETTE["sky"]}
 
 
@@ -49,7 +49,7 @@ def training(steps: Int[np.ndarray, " N"], yours: Float[np.ndarray, " N"], lines
 def few_labels(
     tagging: Mapping[str, Mapping[int, Sequence[float]]],
     gender: Mapping[str, Mapping[int, Sequence[float]]],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """Two tasks: the share right (%) by the number of labelled sentences, for three learners; bands are seeds."""
     fig, panels = figure(12.2, 4.6, columns=2)
@@ -76,17 +76,17 @@ def few_labels(
         axes.set(title=title, xlabel="labelled sentences", ylim=(0, 103), xlim=(-0.2, len(counts) + 0.1 * len(counts)))
     panels[0].set_ylabel("% right on test")
     panels[1].axhline(50, color=GREY, linestyle=":", linewidth=1.5)
-    if bet is not None:
-        panels[0].plot([1], [bet], "*", color=BET, markersize=18)
-        panels[0].text(0.93, bet, "your bet", color=BET, ha="right", va="center", fontsize=14)
+    if predicted is not None:
+        panels[0].plot([1], [predicted], "*", color=PREDICTION, markersize=18)
+        panels[0].text(0.93, predicted, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=14)
     return fig
 
 
 def bars(
     panels: Mapping[str, tuple[Mapping[str, Sequence[float]], str, float | None]],
-    bet: float | None = None,
+    predicted: float | None = None,
     *,
-    bet_on: str = "",
+    predicted_for: str = "",
 ) -> Figure:
     """For each panel {title: ({name: values of the seeds}, label, top)} a bar for each name, its seeds as dots."""
     fig, many = figure(12.2 if len(panels) > 1 else 8.5, 4.2, columns=len(panels))
@@ -97,15 +97,15 @@ def bars(
             axes.text(x + 0.29, np.mean(values), f"{np.mean(values):.{0 if max(values) > 10 else 1}f}", va="center")
             if max(values) > min(values):
                 axes.plot([x] * len(values), values, "o", color="black", markersize=6)
-            if bet is not None and name == bet_on:
-                axes.plot([x - 0.32], [bet], "*", color=BET, markersize=18)
-                axes.text(x - 0.4, bet, "your bet", color=BET, ha="right", va="center", fontsize=14)
+            if predicted is not None and name == predicted_for:
+                axes.plot([x - 0.32], [predicted], "*", color=PREDICTION, markersize=18)
+                axes.text(x - 0.4, predicted, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=14)
         axes.set_xticks(range(len(scores)), [name.replace("side by", "side\nby") for name in scores])
         axes.set(title=title, ylabel=label, xlim=(-0.5, len(scores) - 0.4), ylim=(0, top))
     return fig
 
 
-def agreement(right: Mapping[str, tuple[float, float]], bet: float | None = None) -> Figure:
+def agreement(right: Mapping[str, tuple[float, float]], predicted: float | None = None) -> Figure:
     """How often (%) the right form is preferred, where the noun in between agrees with the subject, and where not."""
     fig, axes = figure(9.5, 4.4)
     for x, values in enumerate(right.values()):
@@ -116,9 +116,9 @@ def agreement(right: Mapping[str, tuple[float, float]], bet: float | None = None
     axes.text(2.55, 51, "by chance", color=GREY, fontsize=12, va="bottom", ha="left")
     axes.text(2.55, 90, "nearest noun agrees", color=HERO, fontsize=13)
     axes.text(2.55, 20, "nearest noun misleads", color=OTHER, fontsize=13)
-    if bet is not None:
-        axes.plot([0.2], [bet], "*", color=BET, markersize=18)
-        axes.text(0.33, bet, "your bet", color=BET, va="center", fontsize=14)
+    if predicted is not None:
+        axes.plot([0.2], [predicted], "*", color=PREDICTION, markersize=18)
+        axes.text(0.33, predicted, "your prediction", color=PREDICTION, va="center", fontsize=14)
     axes.set_xticks(range(len(right)), list(right))
     axes.set(ylabel="% where the right form is likelier", ylim=(0, 112), xlim=(-0.5, 3.9))
     axes.set_title("It follows the nearest noun, not the subject")

@@ -37,7 +37,9 @@ GRAMMAR = (
 )
 
 
-def masking(tokens: Int[Tensor, " T"], given: Int[Tensor, " T"], masked: Bool[Tensor, " T"], *, bet=None) -> Result:
+def masking(
+    tokens: Int[Tensor, " T"], given: Int[Tensor, " T"], masked: Bool[Tensor, " T"], *, predicted=None
+) -> Result:
     words, read = ([vocabulary().id_to_token(i) for i in ids.tolist()] for ids in (tokens, given))
     fates = [
         "" if not asked else "[MASK]" if new == "[MASK]" else "kept" if new == word else "another word"
@@ -46,7 +48,7 @@ def masking(tokens: Int[Tensor, " T"], given: Int[Tensor, " T"], masked: Bool[Te
     return Result(figures.masking(words, read, fates))
 
 
-def training(history: History, bert: BERTForMaskedLM, *, bet=None) -> Result:
+def training(history: History, bert: BERTForMaskedLM, *, predicted=None) -> Result:
     frequency, trained = small.frequency_loss(), small.short_loss(bert)
     yours = history.validation_values
     return Result(
@@ -57,7 +59,7 @@ def training(history: History, bert: BERTForMaskedLM, *, bet=None) -> Result:
     )
 
 
-def few_labels(card: Mapping, *, bet=None) -> Result:
+def few_labels(card: Mapping, *, predicted=None) -> Result:
     tagging, gender = (
         {
             learner: {count: _seeds(card, f"{task}, {count} labelled sentences, {learner}") for count in counts}
@@ -67,7 +69,7 @@ def few_labels(card: Mapping, *, bet=None) -> Result:
     )
     worst = min(tagging["pretrained"][10])
     return Result(
-        figures.few_labels(tagging, gender, bet),
+        figures.few_labels(tagging, gender, predicted),
         claims={
             "10 labels": worst > max(tagging["baseline"][10]) + 15 and worst > max(tagging["scratch"][10]) + 20,
             "30 labels": min(gender["pretrained"][30]) > 80
@@ -77,19 +79,21 @@ def few_labels(card: Mapping, *, bet=None) -> Result:
     )
 
 
-def zero_shot(card: Mapping, *, bet=None) -> Result:
+def zero_shot(card: Mapping, *, predicted=None) -> Result:
     right = {
         name: _seeds(card, f"zero-shot, 100 labelled sentences, {learner}")
         for name, learner in (("always noun", "baseline"), ("fresh network", "scratch"), ("bert", "pretrained"))
     }
     return Result(
-        figures.bars({"French words tagged, from English labels": (right, "% right", 100)}, bet, bet_on="bert"),
+        figures.bars(
+            {"French words tagged, from English labels": (right, "% right", 100)}, predicted, predicted_for="bert"
+        ),
         claims={"accuracy": min(right["bert"]) > 70 and max(right["fresh network"]) < 40},
         came=sum(right["bert"]) / len(right["bert"]),
     )
 
 
-def parallel(card: Mapping, *, bet=None) -> Result:
+def parallel(card: Mapping, *, predicted=None) -> Result:
     def both(measure: str, factor: float = 100) -> dict[str, Sequence[float]]:
         return {name: _seeds(card, f"{measure}, {name}", factor) for name in ("apart", "side by side")}
 
@@ -112,7 +116,7 @@ def parallel(card: Mapping, *, bet=None) -> Result:
     )
 
 
-def agreement(model: BERTForMaskedLM, *, bet=None) -> Result:
+def agreement(model: BERTForMaskedLM, *, predicted=None) -> Result:
     right = {}
     for name, language, kind in (
         ("French verb", "french", "verb"),
@@ -124,7 +128,7 @@ def agreement(model: BERTForMaskedLM, *, bet=None) -> Result:
         prefers = small.prefers_good(model, pairs).float()
         right[name] = tuple(100 * prefers[rows].mean().item() for rows in (same, ~same))
     return Result(
-        figures.agreement(right, bet),
+        figures.agreement(right, predicted),
         claims={
             "attractor": (
                 above(min(agrees for agrees, _ in right.values()), 80),
@@ -135,7 +139,7 @@ def agreement(model: BERTForMaskedLM, *, bet=None) -> Result:
     )
 
 
-def meaning(encoder: SentenceEncoder, *, bet=None) -> Result:
+def meaning(encoder: SentenceEncoder, *, predicted=None) -> Result:
     official = encoder.name == "MiniLM"
     texts = list(PAIRED if official else GRAMMAR)
     vectors = encoder(texts)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, BET, COUNTED = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["black"]
+HERO, OTHER, PREDICTION, COUNTED = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["black"]
 KINDS = {"GPT": HERO, "yours": HERO, "LSTM": OTHER, "RNN": PALETTE["orange"]}
 
 
@@ -38,7 +38,7 @@ def mechanism(tokens: Sequence[str], right: Sequence[float], guesses: Sequence[s
     return fig
 
 
-def bits(rows: Sequence[tuple[str, str, Sequence[float]]], bet: float | None = None) -> Figure:
+def bits(rows: Sequence[tuple[str, str, Sequence[float]]], predicted: float | None = None) -> Figure:
     """Bits per byte, a row for each model: (group, name, one value for each seed); an empty name leaves a gap."""
     fig, axes = figure(11, 6.0)
     for place, (group, name, values) in enumerate(rows):
@@ -49,10 +49,18 @@ def bits(rows: Sequence[tuple[str, str, Sequence[float]]], bet: float | None = N
         colour = next((colour for kind, colour in KINDS.items() if kind in name), COUNTED)
         axes.plot(values, [y] * len(values), "*" if "yours" in name else "o", color=colour, markersize=11)
         axes.text(max(values) + 0.02, y, f"{name}: {np.mean(values):.2f}", color=colour, va="center", fontsize=14)
-        if bet is not None and "yours" in name:
-            shown = min(max(bet, 1.45), 2.3)
-            axes.plot([shown], [y], "X", color=BET, markersize=12)
-            axes.text(shown, y - 0.75, f"your bet {bet:.1f}", color=BET, ha="center", va="center", fontsize=13)
+        if predicted is not None and "yours" in name:
+            shown = min(max(predicted, 1.45), 2.3)
+            axes.plot([shown], [y], "X", color=PREDICTION, markersize=12)
+            axes.text(
+                shown,
+                y - 0.75,
+                f"your prediction {predicted:.1f}",
+                color=PREDICTION,
+                ha="center",
+                va="center",
+                fontsize=13,
+            )
     axes.set(xlabel="bits per byte of the test text (fewer is better)", xlim=(1.4, 2.4), ylim=(-len(rows) + 0.3, 0.7))
     axes.set_yticks([])
     axes.set_title("Counting is strong, and so is the LSTM")
@@ -66,7 +74,7 @@ def knobs(
     repeated: Sequence[float],
     greedy: float,
     human: float,
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """One distribution under each knob, and how often a text repeats itself, by temperature."""
     fig = figure(12.2, 4.8)[0]
@@ -88,9 +96,9 @@ def knobs(
     axes.text(max(temperatures), 100 * human + 1.5, "people", color=GREY, ha="right", fontsize=13)
     axes.set(xlabel="temperature", ylabel="% of four-token runs repeated", xlim=(-0.06, None), ylim=(0, 100))
     axes.set_title("Too sure, it goes in circles", fontsize=13)
-    if bet is not None:
-        axes.plot([0], [bet], "*", color=BET, markersize=18, clip_on=False)
-        axes.text(0.06, bet, "your bet", color=BET, va="center", fontsize=13)
+    if predicted is not None:
+        axes.plot([0], [predicted], "*", color=PREDICTION, markersize=18, clip_on=False)
+        axes.text(0.06, predicted, "your prediction", color=PREDICTION, va="center", fontsize=13)
     return fig
 
 
@@ -122,7 +130,7 @@ def induction(
     found: Bool[Tensor, "T T"],
     period: int,
     right: Mapping[str, Sequence[float]],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """Where both layers look in one row, and what is named right with both, without one, and by other networks."""
     fig, panels = figure(12.2, 4.9, columns=3, gridspec_kw={"width_ratios": (1, 1, 1.25)})
@@ -140,9 +148,11 @@ def induction(
         axes.plot(100 * np.array(values), [-place] * len(values), "o", color=colour, markersize=9)
         aside = (97, "right") if max(values) > 0.5 else (100 * max(values) + 4, "left")
         axes.text(aside[0], -place + (0.4 if max(values) > 0.5 else 0), name, ha=aside[1], va="center", fontsize=13)
-        if bet is not None and "four" in name:
-            axes.plot([bet], [-place - 0.4], "*", color=BET, markersize=16)
-            axes.text(min(bet + 4, 75), -place - 0.42, "your bet", color=BET, va="center", fontsize=13)
+        if predicted is not None and "four" in name:
+            axes.plot([predicted], [-place - 0.4], "*", color=PREDICTION, markersize=16)
+            axes.text(
+                min(predicted + 4, 75), -place - 0.42, "your prediction", color=PREDICTION, va="center", fontsize=13
+            )
     axes.set(title="% right, the second time", xlim=(-3, 103), ylim=(-len(right) + 0.4, 0.8))
     axes.set_yticks([])
     return fig

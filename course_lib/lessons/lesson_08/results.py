@@ -17,7 +17,7 @@ from course_lib.text.tokenizer import Tokenizer
 Card = Mapping
 
 
-def mechanism(model: nn.Module, tokenizer: Tokenizer, text: str, *, bet=None) -> Result:
+def mechanism(model: nn.Module, tokenizer: Tokenizer, text: str, *, predicted=None) -> Result:
     ids = torch.tensor([tokenizer.encode("\n" + text)])
     with torch.no_grad():
         shares = model(ids)[0].softmax(dim=-1)
@@ -28,7 +28,7 @@ def mechanism(model: nn.Module, tokenizer: Tokenizer, text: str, *, bet=None) ->
 
 
 def bits(
-    counted: Mapping[str, Mapping[int, float]], yours: float, ours: float, cards: Mapping[str, Card], *, bet=None
+    counted: Mapping[str, Mapping[int, float]], yours: float, ours: float, cards: Mapping[str, Card], *, predicted=None
 ) -> Result:
     def seeds(name: str, score: str = "bits per byte") -> list[float]:
         return [seed["test"][score] for seed in cards[name]["seeds"]]
@@ -54,7 +54,7 @@ def bits(
         *(("", f"{n}-gram", [value]) for n, value in letters.items()),
     ]
     return Result(
-        figures.bits(rows, bet),
+        figures.bits(rows, predicted),
         claims={
             "your steps": above(yours - tokens[2], 0),
             "LSTM": above(yours - max(short), 0.1),
@@ -72,7 +72,7 @@ def knobs(
     repeated: Mapping[float, float],
     human: float,
     *,
-    bet=None,
+    predicted=None,
 ) -> Result:
     with torch.no_grad():
         logits = model(torch.tensor([tokenizer.encode("\n" + prompt)]))[0, -1]
@@ -88,7 +88,7 @@ def knobs(
     names = [repr(tokenizer.decode([i]))[1:-1] for i in best.tolist()]
     greedy, others = repeated[0.0], {value: share for value, share in repeated.items() if value > 0}
     return Result(
-        figures.knobs(names, shares, list(others), list(others.values()), greedy, human, bet),
+        figures.knobs(names, shares, list(others), list(others.values()), greedy, human, predicted),
         claims={"repetition": (above(greedy / human, 5), below(others[1.0] - human, 0))},
         came=100 * greedy,
     )
@@ -100,7 +100,7 @@ def cache(
     kept: Sequence[int],
     same: bool,
     *,
-    bet=None,
+    predicted=None,
 ) -> Result:
     ratio = operations["without"][-1] / operations["with"][-1]
     return Result(
@@ -109,7 +109,7 @@ def cache(
     )
 
 
-def induction(two: AttentionOnly, one: AttentionOnly, card: Card, *, bet=None) -> Result:
+def induction(two: AttentionOnly, one: AttentionOnly, card: Card, *, predicted=None) -> Result:
     rows = heads.repeats(300, 2024)
     live = {"two layers": heads.share_right(two, rows), "one layer": heads.share_right(one, rows)}
     for layer in range(2):
@@ -130,7 +130,7 @@ def induction(two: AttentionOnly, one: AttentionOnly, card: Card, *, bet=None) -
     followers = (token[:, None] == token[None, :]).tril(-1).roll(1, dims=-1)
     others = [share for name, values in right.items() if name != "two layers" for share in values]
     return Result(
-        figures.induction(weights[0, :, 0], followers, period, right, bet),
+        figures.induction(weights[0, :, 0], followers, period, right, predicted),
         claims={
             "yours": (above(live.pop("two layers"), 0.9), below(max(live.values()), 0.2)),
             "seeds": min(right["two layers"]) > 0.95 and max(others) < 0.2,
@@ -140,7 +140,7 @@ def induction(two: AttentionOnly, one: AttentionOnly, card: Card, *, bet=None) -
     )
 
 
-def parts(card: Card, *, bet=None) -> Result:
+def parts(card: Card, *, predicted=None) -> Result:
     def seeds(score: str, name: str) -> list[float]:
         return [seed["test"][f"{score}, {name}"] for seed in card["seeds"]]
 

@@ -10,7 +10,7 @@ from course_lib.functional.scaling import ScalingLaw
 from course_lib.lessons.lesson_09.laws import Runs, at
 from course_lib.viz.style import CYCLE, GREY, LINE_STYLES, PALETTE, figure
 
-HERO, OTHER, BET = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
+HERO, OTHER, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
 
 
 def grid(runs: Runs, law: ScalingLaw | None = None) -> Figure:
@@ -47,7 +47,7 @@ def lines(x: Sequence[float], y: Sequence[float], fits: Mapping[str, Sequence[fl
 
 
 def tenfold(
-    runs: Runs, best: Runs, largest: Mapping[str, float], law: tuple[float, float], bet: float | None = None
+    runs: Runs, best: Runs, largest: Mapping[str, float], law: tuple[float, float], predicted: float | None = None
 ) -> Figure:
     """All runs over what they cost; the best of each budget, the power law through them, and a run beyond."""
     fig, axes = figure(9.6, 4.6)
@@ -61,11 +61,11 @@ def tenfold(
     axes.plot(on, a * on**-b, color=HERO, linestyle=":")
     axes.plot(largest["flops"], largest["test"], "D", color="black", fillstyle="none", markersize=10,
               label="one run more, not in the line")  # fmt: skip
-    if bet is not None:
+    if predicted is not None:
         begin = a * cost[0] ** -b
-        factor = max(1 - bet / 100, 0.02)
-        axes.plot([cost[0], 10 * cost[0]], [begin, begin * factor], "*", linestyle="--", color=BET, markersize=15,
-                  label="your bet for the first tenfold")  # fmt: skip
+        factor = max(1 - predicted / 100, 0.02)
+        axes.plot([cost[0], 10 * cost[0]], [begin, begin * factor], "*", linestyle="--", color=PREDICTION, markersize=15,
+                  label="your prediction for the first tenfold")  # fmt: skip
     axes.set(
         xscale="log", yscale="log", xlabel="operations, 6 N D", ylabel="loss, nats per character", ylim=(1.05, 2.9)
     )
@@ -99,7 +99,7 @@ def isoflop(groups: Mapping[float, Runs], best: Mapping[float, float], exponent:
     return fig
 
 
-def predicted(runs: Runs, law: ScalingLaw, largest: Mapping[str, float], bet: float | None = None) -> Figure:
+def predicted(runs: Runs, law: ScalingLaw, largest: Mapping[str, float], predicted: float | None = None) -> Figure:
     """The grid with its law, and a run that is far outside of it."""
     fig, axes = figure(9.6, 4.8)
     _grid(axes, runs, law)
@@ -107,8 +107,8 @@ def predicted(runs: Runs, law: ScalingLaw, largest: Mapping[str, float], bet: fl
     axes.plot(tokens, [at(law, largest["parameters"], float(d)) for d in tokens], color="black", linestyle=":")
     axes.plot(largest["tokens"], largest["test"], "D", color="black", markersize=11,
               label=f"{largest['parameters']:,} parameters, not in the fit")  # fmt: skip
-    if bet is not None:
-        axes.plot(largest["tokens"], bet, "*", color=BET, markersize=18, label="your bet")
+    if predicted is not None:
+        axes.plot(largest["tokens"], predicted, "*", color=PREDICTION, markersize=18, label="your prediction")
     axes.legend(frameon=False, fontsize=11)
     return fig
 

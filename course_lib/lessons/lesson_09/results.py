@@ -32,7 +32,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<div><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def counted(steps: Sequence[laws.Counted], *, bet=None) -> Result:
+def counted(steps: Sequence[laws.Counted], *, predicted=None) -> Result:
     rows = [
         (step.name, f"{step.counted:.3g}", f"{step.ruled:.3g}", f"{step.counted / step.ruled:.2f}") for step in steps
     ]
@@ -43,7 +43,7 @@ def counted(steps: Sequence[laws.Counted], *, bet=None) -> Result:
     )
 
 
-def mini(runs: Runs, *, bet=None) -> Result:
+def mini(runs: Runs, *, predicted=None) -> Result:
     ends = {run["dim"]: run["test"] for run in runs if run["tokens"] == max(run["tokens"] for run in runs)}
     falls = [[run["test"] for run in sorted(runs, key=lambda run: run["tokens"]) if run["dim"] == dim] for dim in ends]
     return Result(
@@ -55,7 +55,7 @@ def mini(runs: Runs, *, bet=None) -> Result:
     )
 
 
-def line(runs: Runs, fit: Fit, interval: Callable[..., Tensor], *, bet=None) -> Result:
+def line(runs: Runs, fit: Fit, interval: Callable[..., Tensor], *, predicted=None) -> Result:
     most = max(run["tokens"] for run in runs)
     chosen = sorted((run for run in runs if run["tokens"] == most), key=lambda run: run["parameters"])
     x, y = columns(chosen, "parameters", "test")
@@ -76,7 +76,7 @@ def line(runs: Runs, fit: Fit, interval: Callable[..., Tensor], *, bet=None) -> 
     )
 
 
-def tenfold(groups: Mapping[str, Runs], fit: Fit, *, bet=None) -> Result:
+def tenfold(groups: Mapping[str, Runs], fit: Fit, *, predicted=None) -> Result:
     runs, (largest,) = [*groups["grid"], *groups["isoflop"]], groups["largest"]
     best = [run for run in laws.frontier(runs) if run["flops"] > 1.5e10]
     half = len(best) // 2
@@ -85,7 +85,7 @@ def tenfold(groups: Mapping[str, Runs], fit: Fit, *, bet=None) -> Result:
     fall, cheap, dear = (100 * (1 - 10**-exponent) for exponent in (b, *exponents))
     carried = a * largest["flops"] ** -b
     return Result(
-        figures.tenfold(runs, best, largest, (a, b), bet),
+        figures.tenfold(runs, best, largest, (a, b), predicted),
         claims={
             "one line": best[-1]["flops"] > 50 * best[0]["flops"]
             and all(abs(np.log(a * run["flops"] ** -b / run["test"])) < 0.05 for run in best)
@@ -95,7 +95,7 @@ def tenfold(groups: Mapping[str, Runs], fit: Fit, *, bet=None) -> Result:
     )
 
 
-def efficient(runs: Runs, *, bet=None) -> Result:
+def efficient(runs: Runs, *, predicted=None) -> Result:
     goals = (2.1, 1.9, 1.7)
     reached = [laws.tokens_to_reach(runs, goal) for goal in goals]
     sizes = {run["dim"]: run["parameters"] for run in runs}
@@ -110,7 +110,7 @@ def efficient(runs: Runs, *, bet=None) -> Result:
     )
 
 
-def shape(groups: Mapping[str, Runs], *, bet=None) -> Result:
+def shape(groups: Mapping[str, Runs], *, predicted=None) -> Result:
     tokens = groups["shapes"][0]["tokens"]
     runs = [*groups["shapes"], *(r for r in groups["grid"] if r["dim"] == 32 and r["tokens"] == tokens)]
     runs = sorted(runs, key=lambda run: run["depth"])
@@ -124,7 +124,7 @@ def shape(groups: Mapping[str, Runs], *, bet=None) -> Result:
     )
 
 
-def isoflop(groups: Mapping[str, Runs], best_size: Callable[[Tensor, Tensor], float], *, bet=None) -> Result:
+def isoflop(groups: Mapping[str, Runs], best_size: Callable[[Tensor, Tensor], float], *, predicted=None) -> Result:
     budgets, runs = [budget for budget, _ in recipes.ScalingSettings().isoflop], [*groups["isoflop"]]
     parts = {}
     for budget, (_, dims) in zip(budgets, recipes.ScalingSettings().isoflop, strict=True):
@@ -144,7 +144,7 @@ def isoflop(groups: Mapping[str, Runs], best_size: Callable[[Tensor, Tensor], fl
     )
 
 
-def predicted(groups: Mapping[str, Runs], card: Card, *, bet=None) -> Result:
+def predicted(groups: Mapping[str, Runs], card: Card, *, predicted=None) -> Result:
     law, (largest,) = laws.law(), groups["largest"]
     guess = laws.at(law, largest["parameters"], largest["tokens"])
     wide = [laws.at(one, largest["parameters"], largest["tokens"]) for one in laws.resampled_laws()]
@@ -158,7 +158,7 @@ def predicted(groups: Mapping[str, Runs], card: Card, *, bet=None) -> Result:
     best = min(run["test"] for run in groups["grid"])
     floors, alphas, betas = (laws.of_card(card, name) for name in ("E", "alpha", "beta"))
     return Result(
-        figures.predicted(groups["grid"], law, largest, bet),
+        figures.predicted(groups["grid"], law, largest, predicted),
         claims={"close": max(misses) < 0.05},
         came=largest["test"],
         values={
@@ -179,7 +179,7 @@ def predicted(groups: Mapping[str, Runs], card: Card, *, bet=None) -> Result:
     )
 
 
-def eras(*, bet=None) -> Result:
+def eras(*, predicted=None) -> Result:
     return Result(figures.eras())
 
 

@@ -9,7 +9,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from course_lib.viz.style import GREY, PALETTE, figure
 
-HERO, OTHER, BET, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
+HERO, OTHER, PREDICTION, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
 Points = Sequence[Mapping[str, float]]
 
 
@@ -39,7 +39,7 @@ def steps() -> Figure:
     return fig
 
 
-def climb(ways: Mapping[str, Points], every: int, bet: float | None = None) -> Figure:
+def climb(ways: Mapping[str, Points], every: int, predicted: float | None = None) -> Figure:
     """What the reward model says, what is really wanted, and how much of it is grammatical, round by round."""
     fig, panels = figure(12.2, 4.3, columns=3)
     names = {
@@ -56,10 +56,12 @@ def climb(ways: Mapping[str, Points], every: int, bet: float | None = None) -> F
         axes.set(xlabel="round of PPO")
         axes.set_title(title)
     panels[0].legend(frameon=False, fontsize=12, loc="lower right")
-    if bet is not None:
+    if predicted is not None:
         rounds = every * (len(next(iter(ways.values()))) - 1)
-        panels[2].plot(rounds, bet, "*", color=BET, markersize=18, clip_on=False)
-        panels[2].text(rounds - 1.5, bet, "your bet", color=BET, fontsize=13, ha="right", va="center")
+        panels[2].plot(rounds, predicted, "*", color=PREDICTION, markersize=18, clip_on=False)
+        panels[2].text(
+            rounds - 1.5, predicted, "your prediction", color=PREDICTION, fontsize=13, ha="right", va="center"
+        )
     panels[2].set(ylim=(-3, 103))
     return fig
 
@@ -82,7 +84,7 @@ def over(ways: Mapping[str, Sequence[Points]], direct: Points) -> Figure:
                     label=name if number == 0 else None,
                 )
         axes.plot(
-            [point["KL"] ** 0.5 for point in direct], [point[key] for point in direct], "D", color=BET, markersize=10,
+            [point["KL"] ** 0.5 for point in direct], [point[key] for point in direct], "D", color=PREDICTION, markersize=10,
             label="DPO",
         )  # fmt: skip
         marks = (0, 1, 4, 9, 16, 25, 36, 49)
@@ -93,7 +95,7 @@ def over(ways: Mapping[str, Sequence[Points]], direct: Points) -> Figure:
     return fig
 
 
-def comparisons(seeds: Mapping[int, Sequence[float]], bet: float | None = None) -> Figure:
+def comparisons(seeds: Mapping[int, Sequence[float]], predicted: float | None = None) -> Figure:
     """How often reward models agree with the labellers, by how many comparisons they learned from."""
     fig, axes = figure(8.4, 4.2)
     counts = list(seeds)
@@ -103,9 +105,11 @@ def comparisons(seeds: Mapping[int, Sequence[float]], bet: float | None = None) 
         axes.plot([place] * len(values), [100 * value for value in values], "o", color=HERO, markersize=9)
     axes.axhline(50, color=GREY, linestyle="--", linewidth=1.5)
     axes.text(0, 50.8, "a guess", fontsize=12, color=GREY, va="bottom")
-    if bet is not None:
-        axes.plot([len(counts) - 1], [bet], "*", color=BET, markersize=18)
-        axes.text(len(counts) - 1.06, bet, "your bet", color=BET, fontsize=13, ha="right", va="center")
+    if predicted is not None:
+        axes.plot([len(counts) - 1], [predicted], "*", color=PREDICTION, markersize=18)
+        axes.text(
+            len(counts) - 1.06, predicted, "your prediction", color=PREDICTION, fontsize=13, ha="right", va="center"
+        )
     axes.set_xticks(range(len(counts)), [f"{count:,}" for count in counts])
     axes.set(xlabel="comparisons, one in twenty wrong", ylabel="agrees with the labellers, %", ylim=(47, 102))
     return fig

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider, Votes
 from course_lib.classroom.widgets.votes import told_apart
-from course_lib.lessons.lesson_10 import recipes, taste, yours
+from course_lib.lessons.lesson_10 import learner, recipes, taste
 from course_lib.models.gpt import GPT
 from course_lib.models.reward import RewardModel
 from course_lib.viz.style import PALETTE
@@ -128,9 +128,9 @@ def _weights(votes: str, pairs: tuple[tuple[taste.Text, taste.Text], ...]) -> st
 # ------------------------------------------------------------------------------------------- what a token is paid
 
 
-def paid(model: GPT, reward: RewardModel, kept: yours.Course, free: yours.Course, parts: yours.Parts) -> Explorer:
+def paid(model: GPT, reward: RewardModel, kept: learner.Course, free: learner.Course, parts: learner.Parts) -> Explorer:
     """Answers of two policies, token by token: what each is paid, and how much better than expected it was."""
-    answers = {"with penalty": yours.paid(model, reward, kept), "without": yours.paid(model, reward, free)}
+    answers = {"with penalty": learner.paid(model, reward, kept), "without": learner.paid(model, reward, free)}
 
     def worth(state, which: str | None = None) -> tuple[Tensor, Tensor]:
         answer = answers[which or state["policy"]]

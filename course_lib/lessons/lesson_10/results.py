@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.classroom.results import Result
-from course_lib.lessons.lesson_10 import figures, recipes, yours
+from course_lib.lessons.lesson_10 import figures, learner, recipes
 from course_lib.models.gpt import GPT
 from course_lib.tasks.claims import above
 
@@ -33,19 +33,19 @@ def curves(card: Card, name: str) -> list[list[dict[str, float]]]:
     ]
 
 
-def steps(*, bet=None) -> Result:
+def steps(*, predicted=None) -> Result:
     return Result(figures.steps())
 
 
-def sentences(policies: Mapping[str, GPT], *, bet=None) -> Result:
+def sentences(policies: Mapping[str, GPT], *, predicted=None) -> Result:
     rows = ""
     for name, policy in policies.items():
-        lines = "".join(f"<div>{yours.painted(text)}</div>" for text in yours.answered(policy))
+        lines = "".join(f"<div>{learner.painted(text)}</div>" for text in learner.answered(policy))
         rows += f'<tr><th scope="row" style="{LEFT}">{html.escape(name)}</th><td style="{LEFT}">{lines}</td></tr>'
     return Result(f"<div><table><tbody>{rows}</tbody></table></div>")
 
 
-def moved(points: Mapping[str, Mapping[str, float]], *, bet=None) -> Result:
+def moved(points: Mapping[str, Mapping[str, float]], *, predicted=None) -> Result:
     named = {
         "true goal": "kind and grammatical",
         "kindness": "kindness",
@@ -72,11 +72,11 @@ def moved(points: Mapping[str, Mapping[str, float]], *, bet=None) -> Result:
     )
 
 
-def unpenalised(kept: Mapping[str, Any], free: Mapping[str, Any], *, bet=None) -> Result:
+def unpenalised(kept: Mapping[str, Any], free: Mapping[str, Any], *, predicted=None) -> Result:
     ways = {"with penalty": kept["points"], "without": free["points"]}
     held, lost = (points[-1] for points in ways.values())
     return Result(
-        figures.climb(ways, yours.EVERY, bet),
+        figures.climb(ways, learner.EVERY, predicted),
         claims={
             "reward": above(lost["reward"] - held["reward"], -0.1),
             "grammar": above(100 * (held["grammatical"] - lost["grammatical"]), 10),
@@ -85,7 +85,7 @@ def unpenalised(kept: Mapping[str, Any], free: Mapping[str, Any], *, bet=None) -
     )
 
 
-def over(card: Card, *, bet=None) -> Result:
+def over(card: Card, *, predicted=None) -> Result:
     ways = {shown: curves(card, name) for name, shown in PPO.items()}
     direct = scores(card, "DPO", "reward", "true goal", "KL")
     free = ways["no penalty"]
@@ -100,14 +100,14 @@ def over(card: Card, *, bet=None) -> Result:
     )
 
 
-def comparisons(card: Card, *, bet=None) -> Result:
+def comparisons(card: Card, *, predicted=None) -> Result:
     seeds = {
         count: [seed["test"][f"accuracy, {count} comparisons"] for seed in card["seeds"]]
         for count in recipes.COMPARISONS
     }
     few, _, many = seeds.values()
     return Result(
-        figures.comparisons(seeds, bet),
+        figures.comparisons(seeds, predicted),
         claims={"more": min(many) > max(few) + 0.15},
         came=100 * float(np.mean(many)),
     )
@@ -119,7 +119,7 @@ def between(point: Mapping[str, float], near: Mapping[str, float], far: Mapping[
     return near["true goal"] + share * (far["true goal"] - near["true goal"])
 
 
-def direct(card: Card, *, bet=None) -> Result:
+def direct(card: Card, *, predicted=None) -> Result:
     keys = ("true goal", "kindness", "grammatical", "KL")
     names = {"SFT": "demonstrations only", "PPO, beta 1": "PPO, beta 1", "DPO": "DPO, beta 1", "PPO": "PPO, beta 0.1"}
     found = {name: scores(card, name, *keys) for name in names}

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from course_lib.viz.style import GREY, PALETTE, figure
 
-HERO, OTHER, BET, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
+HERO, OTHER, PREDICTION, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
 
 
 def guesses(
@@ -74,7 +74,7 @@ def data(
     live: Mapping[str, float],
     seeds: Mapping[str, Sequence[float]],
     by_data: Mapping[str, Mapping[int, Sequence[float]]],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """Left: what was trained here beside longer trainings; right: accuracy by the number of training pictures."""
     fig, (left, right) = figure(12, 4.6, columns=2, gridspec_kw={"width_ratios": (1, 1.35)})
@@ -96,10 +96,12 @@ def data(
             right.plot([x] * len(by_data[name][count]), [100 * v for v in by_data[name][count]], "o", color=colour,
                        markersize=9)  # fmt: skip
         right.text(0.42, np.mean(means) + (1.2, -2.6)[place], name, color=colour, fontsize=15, weight="bold")
-    if bet is not None:
-        shown = min(max(bet, 85.0), 100.0)
-        right.plot([0], [shown], "*", color=BET, markersize=18)
-        right.text(-0.06, shown, f"your bet\n{bet:.0f}", color=BET, ha="right", va="center", fontsize=13)
+    if predicted is not None:
+        shown = min(max(predicted, 85.0), 100.0)
+        right.plot([0], [shown], "*", color=PREDICTION, markersize=18)
+        right.text(
+            -0.06, shown, f"your prediction\n{predicted:.0f}", color=PREDICTION, ha="right", va="center", fontsize=13
+        )
     right.set_xticks(range(2), [f"{count:,} pictures" for count in by_data["ViT"]])
     right.set(xlim=(-0.45, 1.25), ylim=(84.5, 100.5))
     right.set_title("A fixed set of training pictures, three seeds")
@@ -112,7 +114,7 @@ def rollouts(
     half: Float[Tensor, "H W"],
     dropped: Sequence[int],
     curves: Mapping[str, Sequence[float]],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """A picture, its rollout, its better half; and the share named right when patches are dropped in each order."""
     fig = figure(12.2, 5.6)[0]
@@ -132,9 +134,9 @@ def rollouts(
     places = ((9.4, 96, "left"), (6.4, 79, "center"), (4.1, 63, "center"), (3.5, 25, "right"))
     for name, (x, y, side), (colour, _) in zip(curves, places, looks, strict=True):
         axes.text(x, y, name.replace("map's ", "map's\n"), color=colour, fontsize=14, ha=side, va="center")
-    if bet is not None:
-        axes.plot([8], [bet], "*", color=BET, markersize=18)
-        axes.text(8.2, bet - 3.5, "your bet", color=BET, fontsize=14)
+    if predicted is not None:
+        axes.plot([8], [predicted], "*", color=PREDICTION, markersize=18)
+        axes.text(8.2, predicted - 3.5, "your prediction", color=PREDICTION, fontsize=14)
     axes.set(xlabel="patches dropped, of 16", ylabel="digits on textures named right, %", ylim=(0, 103))
     axes.set_xticks(dropped)
     axes.set_title("Half of the patches can go, if they are the right half")
@@ -142,7 +144,10 @@ def rollouts(
 
 
 def shuffled(
-    before: Float[Tensor, "H W"], after: Float[Tensor, "H W"], right: Mapping[str, float], bet: float | None = None
+    before: Float[Tensor, "H W"],
+    after: Float[Tensor, "H W"],
+    right: Mapping[str, float],
+    predicted: float | None = None,
 ) -> Figure:
     """A digit, its patches in another order, and what a ViT makes of 1,000 such pictures."""
     fig = figure(12.2, 3.9)[0]
@@ -158,10 +163,18 @@ def shuffled(
         axes.barh(-row, 100 * share, height=0.5, color=HERO if "stay" in name else PALETTE["sky"])
         axes.text(0.5, -row + 0.31, name, fontsize=14, va="bottom")
         axes.text(100 * share + 1.5, -row, f"{100 * share:.0f} %", va="center", fontsize=14)
-    if bet is not None:
+    if predicted is not None:
         row = list(right).index("shuffled, positions stay")
-        axes.plot([bet], [-row], "*", color=BET, markersize=18)
-        axes.text(bet, -row + 0.31, "your bet", color=BET, fontsize=14, ha="left" if bet < 60 else "right", va="bottom")
+        axes.plot([predicted], [-row], "*", color=PREDICTION, markersize=18)
+        axes.text(
+            predicted,
+            -row + 0.31,
+            "your prediction",
+            color=PREDICTION,
+            fontsize=14,
+            ha="left" if predicted < 60 else "right",
+            va="bottom",
+        )
     axes.set_yticks([])
     axes.set(xlim=(0, 113), ylim=(-len(right) + 0.55, 0.85), xlabel="named right, %")
     axes.set_title("Places come from the positions alone")
@@ -204,9 +217,9 @@ def larger(
     large: Float[Tensor, "L L"],
     patch_size: int,
     curves: Mapping[str, tuple[Sequence[int], Sequence[float]]],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
-    """A digit in two sizes with its patches, and what is named right by the size; the bet is about the large one."""
+    """A digit in two sizes with its patches, and what is named right by the size; the prediction is about the large one."""
     fig = figure(12.2, 4.6)[0]
     fig.clear()
     grid = fig.add_gridspec(1, 3, width_ratios=(len(small), len(large), 92))
@@ -219,9 +232,11 @@ def larger(
     for (name, (sizes, right)), colour in zip(curves.items(), (HERO, OTHER, GREY), strict=True):
         axes.plot(sizes, [100 * share for share in right], color=colour, linestyle="-", marker="o")
         axes.text(sizes[-1] + 0.8, 100 * right[-1], name, color=colour, fontsize=14, va="center")
-    if bet is not None:
-        axes.plot([len(large)], [bet], "*", color=BET, markersize=18)
-        axes.text(len(large) - 0.6, bet, "your bet", color=BET, fontsize=14, ha="right", va="center")
+    if predicted is not None:
+        axes.plot([len(large)], [predicted], "*", color=PREDICTION, markersize=18)
+        axes.text(
+            len(large) - 0.6, predicted, "your prediction", color=PREDICTION, fontsize=14, ha="right", va="center"
+        )
     axes.set(xlabel="pixels a side", ylabel="digits named right, %", xlim=(27, 66), ylim=(0, 103))
     axes.set_xticks([28, 35, 42, 49])
     axes.set_title("Pictures larger than in training")

@@ -10,7 +10,7 @@ from course_lib.classroom.results import Result
 from course_lib.data.digits import LabelledImages
 from course_lib.functional.attention_maps import patch_distances, position_similarity
 from course_lib.layers.patches import patchify, take_patches, unpatchify
-from course_lib.lessons.lesson_11 import figures, looking, yours
+from course_lib.lessons.lesson_11 import figures, learner, looking
 from course_lib.lessons.lesson_11.recipes import CLUTTER, FEW, LARGER, MANY
 from course_lib.models.vit import ViT
 from course_lib.tasks.claims import above, below
@@ -31,20 +31,20 @@ def seeds(card: Card, score: str) -> list[float]:
     return [seed["test"][score] for seed in card["seeds"]]
 
 
-def mechanism(model: ViT, picture: Float[Tensor, "1 1 S S"], *, bet=None) -> Result:
+def mechanism(model: ViT, picture: Float[Tensor, "1 1 S S"], *, predicted=None) -> Result:
     size = model.config.patch_size
     patches = patchify(picture, size)[0].unflatten(1, (size, size))
     return Result(figures.mechanism(picture[0, 0], patches, predictions(model, picture)[0].softmax(dim=-1)))
 
 
-def data(live: Mapping[str, float], digits: Card, by_data: Card, *, bet=None) -> Result:
+def data(live: Mapping[str, float], digits: Card, by_data: Card, *, predicted=None) -> Result:
     right = {
         net: {count: seeds(by_data, f"accuracy, {net}, {count:,} images") for count in (FEW, MANY)}
         for net in ("ViT", "ResNet")
     }
     vit, resnet = right["ViT"], right["ResNet"]
     return Result(
-        figures.data(live, {net: seeds(digits, f"accuracy, {net}") for net in live}, right, bet),
+        figures.data(live, {net: seeds(digits, f"accuracy, {net}") for net in live}, right, predicted),
         claims={
             "yours": above(min(live.values()), 0.9),
             "crossing": min(resnet[FEW]) > max(vit[FEW]) + 0.04 and max(resnet[MANY]) < min(vit[MANY]) + 0.02,
@@ -53,13 +53,13 @@ def data(live: Mapping[str, float], digits: Card, by_data: Card, *, bet=None) ->
     )
 
 
-def shuffled(model: ViT, pictures: LabelledImages, *, bet=None) -> Result:
+def shuffled(model: ViT, pictures: LabelledImages, *, predicted=None) -> Result:
     right = looking.right_shuffled(model, pictures)
     size = model.config.patch_size
     patches = patchify(pictures.pixels[:1], size)
     moved = unpatchify(take_patches(patches, looking.shuffles(1, patches.shape[1])), size, *pictures.pixels.shape[2:])
     return Result(
-        figures.shuffled(pictures.pixels[0, 0], moved[0, 0], right, bet),
+        figures.shuffled(pictures.pixels[0, 0], moved[0, 0], right, predicted),
         claims={
             "together": below(abs(right["as it is"] - right["shuffled, each with its position"]), 0.002),
             "apart": below(max(right["shuffled, positions stay"], right["no positions"]), 0.5),
@@ -68,7 +68,7 @@ def shuffled(model: ViT, pictures: LabelledImages, *, bet=None) -> Result:
     )
 
 
-def textures(here: Sequence[float], card: Card, *, bet=None) -> Result:
+def textures(here: Sequence[float], card: Card, *, predicted=None) -> Result:
     names = {"ViT, 6,000 steps": "ViT", "hybrid, 1,500 steps": "hybrid"}
     right = {
         name: np.array([[seed["test"][f"accuracy, {kind}, {net}"] for kind in CLUTTER] for seed in card["seeds"]])
@@ -84,7 +84,7 @@ def rollouts(
     pictures: LabelledImages,
     unpatchify: Callable[..., Tensor] = unpatchify,
     *,
-    bet=None,
+    predicted=None,
 ) -> Result:
     curves = {
         name: looking.right_without(model, pictures, order) for name, order in looking.orders(model, pictures).items()
@@ -96,14 +96,14 @@ def rollouts(
     half = unpatchify(half, size, *picture.shape[2:])[0, 0]
     return Result(
         figures.rollouts(
-            picture[0, 0], found.unflatten(0, model.config.grid), half.float(), looking.DROPPED, curves, bet
+            picture[0, 0], found.unflatten(0, model.config.grid), half.float(), looking.DROPPED, curves, predicted
         ),
         claims={"removed": (above(own[8], 0.85), below(chance[8], 0.65)), "own map": above(own[10] - mean[10], 0.05)},
         came=100 * own[8],
     )
 
 
-def inside(model: ViT, distances: Float[Tensor, "L H"], card: Card, *, bet=None) -> Result:
+def inside(model: ViT, distances: Float[Tensor, "L H"], card: Card, *, predicted=None) -> Result:
     size, grid = model.config.patch_size, model.config.grid
     near, far, border = (seeds(card, f"likeness, {name}") for name in ("side by side", "farther apart", "border"))
     nearest = [min(value for name, value in seed["test"].items() if "looks" in name) for seed in card["seeds"]]
@@ -122,7 +122,7 @@ def inside(model: ViT, distances: Float[Tensor, "L H"], card: Card, *, bet=None)
 
 
 def larger(
-    fine: Mapping[int, float], coarse: Mapping[int, float], anew: Mapping[int, float], card: Card, *, bet=None
+    fine: Mapping[int, float], coarse: Mapping[int, float], anew: Mapping[int, float], card: Card, *, predicted=None
 ) -> Result:
     curves = {
         "49 patches,\ninterpolated": fine,
@@ -130,15 +130,15 @@ def larger(
         "49 patches,\nnew positions": anew,
     }
     shipped = seeds(card, f"accuracy, {LARGER} pixels")
-    small, large = (yours.test_digits(1, size).pixels[0, 0] for size in (28, LARGER))
+    small, large = (learner.test_digits(1, size).pixels[0, 0] for size in (28, LARGER))
     return Result(
-        figures.larger(small, large, 4, {name: (list(c), list(c.values())) for name, c in curves.items()}, bet),
+        figures.larger(small, large, 4, {name: (list(c), list(c.values())) for name, c in curves.items()}, predicted),
         claims={"resolution": (above(min(fine[LARGER], *shipped), 0.9), below(max(anew.values()), 0.5))},
         came=100 * fine[LARGER],
     )
 
 
-def paper(*, bet=None) -> Result:
+def paper(*, predicted=None) -> Result:
     return Result(figures.paper(TABLE_2))
 
 

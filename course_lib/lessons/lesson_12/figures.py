@@ -11,7 +11,7 @@ from torch import Tensor
 
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, BET, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
+HERO, OTHER, PREDICTION, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
 PIECES = ListedColormap([PALETTE[name] for name in ("sky", "orange", "green", "purple")])
 
 
@@ -60,9 +60,9 @@ def cost(
     sides: Sequence[int],
     operations: Mapping[str, Sequence[float]],
     seconds: Mapping[str, Sequence[float]],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
-    """Operations and milliseconds for one picture against its side; the bet is what ViT's work grows by."""
+    """Operations and milliseconds for one picture against its side; the prediction is what ViT's work grows by."""
     fig, panels = figure(12, 4.6, columns=2)
     scaled = (1e-9, operations), (1e3, seconds)
     for axes, (factor, curves) in zip(panels, scaled, strict=True):
@@ -75,10 +75,10 @@ def cost(
         axes.set_xlim(right=sides[-1] * 1.6)
     panels[0].set(title="Counted: Swin's line has slope 2", ylabel="operations, thousand million")
     panels[1].set(title="Timed, here and now", ylabel="milliseconds for one picture")
-    if bet is not None:
-        guess = bet * operations["ViT"][sides.index(64)] * 1e-9
-        panels[0].plot([256], [guess], "*", color=BET, markersize=18)
-        panels[0].text(240, guess, "your bet", color=BET, ha="right", va="center", fontsize=14)
+    if predicted is not None:
+        guess = predicted * operations["ViT"][sides.index(64)] * 1e-9
+        panels[0].plot([256], [guess], "*", color=PREDICTION, markersize=18)
+        panels[0].text(240, guess, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=14)
     return fig
 
 
@@ -142,7 +142,7 @@ def reads(yours: float, seeds: Sequence[float], steps: int, all_steps: int, pict
 
 
 def reach(
-    plain: Sequence[Bool[Tensor, "H W"]], shifted: Sequence[Bool[Tensor, "H W"]], bet: float | None = None
+    plain: Sequence[Bool[Tensor, "H W"]], shifted: Sequence[Bool[Tensor, "H W"]], predicted: float | None = None
 ) -> Figure:
     """Which patches reach one, for each number of blocks, without shifts and with them."""
     fig, panels = figure(11.5, 5.5, rows=2, columns=len(plain))
@@ -156,8 +156,8 @@ def reach(
             _bare(axes)
             axes.set_title(f"{number} block{'s' if number > 1 else ''}: {int(map_.sum())}", fontsize=14)
         row[0].set_ylabel(f"windows {name}", fontsize=14)
-    if bet is not None:
-        panels[1][2].set_xlabel(f"your bet: {bet:.0f}", color=BET, fontsize=14)
+    if predicted is not None:
+        panels[1][2].set_xlabel(f"your prediction: {predicted:.0f}", color=PREDICTION, fontsize=14)
     return fig
 
 
@@ -166,7 +166,7 @@ def shifted(
     losses: Mapping[str, Sequence[float]],
     right: Mapping[str, float],
     digits: Mapping[str, Sequence[float]],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """Marks on either side of a border: a picture, and two trainings; on the right digits, three seeds of each."""
     fig, panels = figure(12.2, 4.4, columns=3, gridspec_kw={"width_ratios": (0.62, 1.2, 1)})
@@ -189,9 +189,9 @@ def shifted(
         panels[2].plot([place] * len(pairs), [100 * value for value in digits[name]], "o", color=colour, markersize=11)
     panels[2].set_xticks([0, 1], ["never moved", "moved"])
     panels[2].set(title="Digits, three seeds", xlim=(-0.5, 1.4), ylim=(40, 100), ylabel="% right")
-    if bet is not None:
-        panels[2].plot([0], [bet], "*", color=BET, markersize=18)
-        panels[2].text(-0.1, bet, "your bet", color=BET, ha="right", va="center", fontsize=13)
+    if predicted is not None:
+        panels[2].plot([0], [predicted], "*", color=PREDICTION, markersize=18)
+        panels[2].text(-0.1, predicted, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=13)
         panels[2].set_xlim(left=-1.1)
     return fig
 
@@ -210,7 +210,7 @@ def bias(tables: Sequence[Float[Tensor, "offsets offsets"]], names: Sequence[str
     return fig
 
 
-def switches(right: Mapping[str, float], bet: float | None = None) -> Figure:
+def switches(right: Mapping[str, float], predicted: float | None = None) -> Figure:
     """Bars: digits named right with one part at a time taken away."""
     fig, axes = figure(10, 4.2)
     names = list(right)[::-1]
@@ -221,11 +221,11 @@ def switches(right: Mapping[str, float], bet: float | None = None) -> Figure:
     axes.set(xlim=(0, 108), xlabel="% of test digits right, nothing trained anew")
     axes.set_title("What this net leans on")
     axes.grid(visible=False, axis="y")
-    if bet is not None:
+    if predicted is not None:
         place = names.index("mask off")
-        axes.plot([bet], [place], "*", color=BET, markersize=18)
-        axes.text(bet - 2 if bet > 15 else bet + 2, place, "your bet", color="white", va="center", fontsize=13,
-                  ha="right" if bet > 15 else "left")  # fmt: skip
+        axes.plot([predicted], [place], "*", color=PREDICTION, markersize=18)
+        axes.text(predicted - 2 if predicted > 15 else predicted + 2, place, "your prediction", color="white", va="center", fontsize=13,
+                  ha="right" if predicted > 15 else "left")  # fmt: skip
     return fig
 
 

@@ -14,7 +14,7 @@ from course_lib.functional.cost import count_flops, median_seconds
 from course_lib.functional.images import standardise
 from course_lib.layers.transformer import MultiHeadAttention
 from course_lib.layers.windows import SwinBlock, WindowAttention, window_merge, window_partition
-from course_lib.lessons.lesson_12 import yours
+from course_lib.lessons.lesson_12 import learner
 from course_lib.lessons.lesson_12.tasks import TASKS
 from course_lib.models.swin import Swin, SwinConfig
 from course_lib.models.vit import ViT, ViTConfig
@@ -73,7 +73,7 @@ def offset_maps(attn: WindowAttention) -> Float[Tensor, "heads offsets offsets"]
 
 
 def _with_parts(model: Swin, **other: Callable[..., Tensor]) -> None:
-    yours.with_yours(model, *(PARTS | other).values())
+    learner.with_yours(model, *(PARTS | other).values())
 
 
 def _none_hidden(height: int, width: int, size: int, shift: int) -> Tensor:

@@ -23,7 +23,7 @@ def seeds(card: Card, score: str) -> list[float]:
     return [seed["test"][score] for seed in card["seeds"]]
 
 
-def maps(model: Swin, coin: Float[Tensor, "1 1 S S"], digits: LabelledImages, *, bet=None) -> Result:
+def maps(model: Swin, coin: Float[Tensor, "1 1 S S"], digits: LabelledImages, *, predicted=None) -> Result:
     right = predictions(model, digits.pixels).argmax(dim=-1) == digits.labels
     three = (right & (digits.labels == 3)).nonzero()[0]
     pictures = torch.cat([digits.pixels[three], coin])
@@ -36,18 +36,22 @@ def maps(model: Swin, coin: Float[Tensor, "1 1 S S"], digits: LabelledImages, *,
 
 
 def cost(
-    sides: Sequence[int], operations: Mapping[str, Sequence[float]], seconds: Mapping[str, Sequence[float]], *, bet=None
+    sides: Sequence[int],
+    operations: Mapping[str, Sequence[float]],
+    seconds: Mapping[str, Sequence[float]],
+    *,
+    predicted=None,
 ) -> Result:
     grows = {name: values[sides.index(256)] / values[sides.index(64)] for name, values in operations.items()}
     return Result(
-        figures.cost(sides, operations, seconds, bet),
+        figures.cost(sides, operations, seconds, predicted),
         claims={"grows": (below(abs(grows["Swin"] - 16), 0.2), above(grows["ViT"], 100))},
         came=grows["ViT"],
         values={"growth": grows["ViT"]},
     )
 
 
-def mechanism(picture: Float[Tensor, "1 1 S S"], *, bet=None) -> Result:
+def mechanism(picture: Float[Tensor, "1 1 S S"], *, predicted=None) -> Result:
     size, shift, patches = 4, 2, 8
     pixels = shift * picture.shape[-1] // patches
     came = (torch.arange(patches) >= patches - shift).int()
@@ -60,7 +64,7 @@ def mechanism(picture: Float[Tensor, "1 1 S S"], *, bet=None) -> Result:
     )
 
 
-def reads(model: Swin, steps: int, card: Card, pictures: LabelledImages, *, bet=None) -> Result:
+def reads(model: Swin, steps: int, card: Card, pictures: LabelledImages, *, predicted=None) -> Result:
     shares = predictions(model, pictures.pixels).softmax(dim=-1)
     shown = torch.cat([torch.arange(5), shares.max(dim=-1).values.argsort()[:5]])
     few = LabelledImages(pictures.pixels[shown], pictures.labels[shown])
@@ -71,17 +75,17 @@ def reads(model: Swin, steps: int, card: Card, pictures: LabelledImages, *, bet=
     )
 
 
-def reach(*, bet=None) -> Result:
+def reach(*, predicted=None) -> Result:
     plain, shifted = ([looking.reach(count, shifted=moved) for count in (1, 2, 3, 4)] for moved in (False, True))
     counts = [[int(found.sum()) for found in row] for row in (plain, shifted)]
     return Result(
-        figures.reach(plain, shifted, bet),
+        figures.reach(plain, shifted, predicted),
         claims={"squares": counts == [[4, 4, 4, 4], [4, 16, 36, 64]]},
         came=counts[1][2],
     )
 
 
-def shifted(moved: crossing.Learned, fixed: crossing.Learned, card: Card, *, bet=None) -> Result:
+def shifted(moved: crossing.Learned, fixed: crossing.Learned, card: Card, *, predicted=None) -> Result:
     digits = {"moved": seeds(card, "accuracy, shifted"), "never moved": seeds(card, "accuracy, unshifted")}
     gains = [a - b for a, b in zip(digits["moved"], digits["never moved"], strict=True)]
     return Result(
@@ -90,7 +94,7 @@ def shifted(moved: crossing.Learned, fixed: crossing.Learned, card: Card, *, bet
             {"moved": moved.losses, "never moved": fixed.losses},
             {"moved": moved.right, "never moved": fixed.right},
             digits,
-            bet,
+            predicted,
         ),
         claims={"marks": (above(moved.right, 0.95), below(fixed.right, 0.6)), "digits": min(gains) > 0},
         came=100 * float(np.mean(digits["never moved"])),
@@ -98,7 +102,7 @@ def shifted(moved: crossing.Learned, fixed: crossing.Learned, card: Card, *, bet
     )
 
 
-def bias(model: Swin, *, bet=None) -> Result:
+def bias(model: Swin, *, predicted=None) -> Result:
     tables, names = [], []
     for stage, blocks in enumerate(model.stages, start=1):
         for block, layer in enumerate(blocks, start=1):
@@ -115,10 +119,10 @@ def bias(model: Swin, *, bet=None) -> Result:
     )
 
 
-def switches(right: Mapping[str, float], *, bet=None) -> Result:
+def switches(right: Mapping[str, float], *, predicted=None) -> Result:
     whole, moved = right["as it is"], ("shift off", "absolute positions off", "merged row by row")
     return Result(
-        figures.switches(right, bet),
+        figures.switches(right, predicted),
         claims={
             "small": below(whole - min(right["mask off"], right["relative bias off"]), 0.03),
             "large": above(whole - max(right[name] for name in moved), 0.05),

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from course_lib.viz.style import GREY, PALETTE, figure
 
-HERO, OTHER, BET, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
+HERO, OTHER, PREDICTION, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
 
 
 def repairs(*rows: Float[Tensor, "B H W"] | Sequence[str]) -> Figure:
@@ -62,7 +62,7 @@ def mechanism(
 
 
 def repaired(
-    pictures: Sequence[Float[Tensor, "B H W"]], names: Sequence[str], left_over: Mapping[str, float], bet=None
+    pictures: Sequence[Float[Tensor, "B H W"]], names: Sequence[str], left_over: Mapping[str, float], predicted=None
 ) -> Figure:
     """Held-out pictures, what is seen, what is painted; and how much of the grey's error is left."""
     count = len(pictures[0])
@@ -82,9 +82,11 @@ def repaired(
         inside = share > 0.85
         axes.text(100 * share + (-2 if inside else 2), -row, f"{100 * share:.0f} %", fontsize=14, va="center",
                   ha="right" if inside else "left", color="white" if inside else "black")  # fmt: skip
-    if bet is not None:
-        axes.plot([bet], [1 - len(left_over)], "*", color=BET, markersize=18)
-        axes.text(bet, 0.58 - len(left_over), "your bet", color=BET, fontsize=14, ha="center", va="top")
+    if predicted is not None:
+        axes.plot([predicted], [1 - len(left_over)], "*", color=PREDICTION, markersize=18)
+        axes.text(
+            predicted, 0.58 - len(left_over), "your prediction", color=PREDICTION, fontsize=14, ha="center", va="top"
+        )
     axes.set_yticks([])
     axes.set(xlim=(0, 105), ylim=(-len(left_over), 0.8), xlabel="error of hidden patches, % of the grey's")
     axes.set_title("Most of it can be guessed")
@@ -96,7 +98,7 @@ def ratios(
     error: Float[np.ndarray, "seeds ratios"],
     probe: Float[np.ndarray, "seeds ratios"],
     paper: Sequence[tuple[float, float]],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """By the share that is hidden: error and probe of ours, and two points of He et al."""
     fig, panels = figure(12.2, 4.4, columns=3)
@@ -118,18 +120,18 @@ def ratios(
         )
     panels[2].set(ylabel="linear probe, ImageNet, %", ylim=(50, 78))
     panels[2].set_title("He et al. 2022, ViT-L")
-    if bet is not None:
-        panels[1].plot(90, bet, "D", color=BET, markersize=10)
-        panels[1].set_ylim(min(30, bet - 4), max(70, bet + 4))
-        panels[1].text(86, bet, "your bet", color=BET, fontsize=14, ha="right", va="center")
+    if predicted is not None:
+        panels[1].plot(90, predicted, "D", color=PREDICTION, markersize=10)
+        panels[1].set_ylim(min(30, predicted - 4), max(70, predicted + 4))
+        panels[1].text(86, predicted, "your prediction", color=PREDICTION, fontsize=14, ha="right", va="center")
     for axes in panels:
         axes.set(xlim=(0, 100), xlabel="patches hidden, %")
         axes.set_xticks([10, 25, 50, 75, 90])
     return fig
 
 
-def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], bet: float | None = None) -> Figure:
-    """Accuracy of each way by the number of labels, a dot for each seed; the bet is about the last way, 50 labels."""
+def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], predicted: float | None = None) -> Figure:
+    """Accuracy of each way by the number of labels, a dot for each seed; the prediction is about the last way, 50 labels."""
     fig, axes = figure(10.5, 4.6)
     colours = (GREY, PALETTE["orange"], OTHER, HERO)
     for row, (reached, colour) in enumerate(zip(ways.values(), colours, strict=True)):
@@ -140,9 +142,11 @@ def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], bet: float | None 
             axes.text(
                 max(100 * max(values), mean) + 1.5, row + lift, f"{count} labels", fontsize=12, va="center", color=GREY
             )
-    if bet is not None:
-        axes.plot([bet], [len(ways) - 1 + 0.13], "*", color=BET, markersize=18)
-        axes.text(bet, len(ways) - 0.68, "your bet", color=BET, fontsize=14, ha="center", va="bottom")
+    if predicted is not None:
+        axes.plot([predicted], [len(ways) - 1 + 0.13], "*", color=PREDICTION, markersize=18)
+        axes.text(
+            predicted, len(ways) - 0.68, "your prediction", color=PREDICTION, fontsize=14, ha="center", va="bottom"
+        )
     axes.set_yticks(range(len(ways)), list(ways))
     axes.grid(visible=False, axis="y")
     axes.set(xlim=(0, 100), ylim=(-0.5, len(ways) - 0.3), xlabel="test digits named right, %")

@@ -18,8 +18,8 @@ from course_lib.data.photographs import photograph
 from course_lib.data.scenes import DigitScenes
 from course_lib.functional.images import standardise
 from course_lib.layers.patches import random_mask
+from course_lib.lessons.lesson_13.learner import seen_and_painted
 from course_lib.lessons.lesson_13.looking import coin_noise, hiding
-from course_lib.lessons.lesson_13.yours import seen_and_painted
 from course_lib.lessons.picture import NAME
 from course_lib.models.mae import MAE
 from course_lib.models.vit import ViT

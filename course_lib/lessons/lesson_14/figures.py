@@ -12,7 +12,7 @@ from torch import Tensor
 
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, BET = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
+HERO, OTHER, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
 CLASSES = (  # background, and the digits 0 to 9
     "#1c1c1c", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#FFFFFF", "#882255",
     "#999999",
@@ -92,7 +92,7 @@ def skips(
     picture: Float[Tensor, "H W"],
     masks: Mapping[str, Int[Tensor, "H W"]],
     scores: Mapping[str, Mapping[str, Sequence[float]]],
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """Masks of one picture, and for every net two scores, a dot for each seed."""
     fig = figure(12.2, 4.8)[0]
@@ -111,10 +111,12 @@ def skips(
             colour = KINDS.get(name, PALETTE["black"])
             axes.plot(values, [-row] * len(values), "o", color=colour, markersize=10)
             axes.text(min(values) - 0.01, -row + 0.28, name, color=colour, ha="center", fontsize=13)
-            if bet is not None and place == 0 and name == "U-Net without skips":
-                shown = min(max(bet / 100, 0.56), 0.95)
-                axes.plot([shown], [-row - 0.3], "*", color=BET, markersize=16)
-                axes.text(shown, -row - 0.62, f"your bet {bet:.0f}", color=BET, ha="center", fontsize=13)
+            if predicted is not None and place == 0 and name == "U-Net without skips":
+                shown = min(max(predicted / 100, 0.56), 0.95)
+                axes.plot([shown], [-row - 0.3], "*", color=PREDICTION, markersize=16)
+                axes.text(
+                    shown, -row - 0.62, f"your prediction {predicted:.0f}", color=PREDICTION, ha="center", fontsize=13
+                )
         axes.set(title=f"{measure}, test", ylim=(-len(nets) + 0.2, 0.7), xlim=(0.5, 1) if place == 0 else (0.88, 1))
         axes.set_yticks([])
     return fig
@@ -128,7 +130,7 @@ def uncertainty(
     looked: Float[Tensor, " n"],
     found: Float[Tensor, " n"],
     place: float,
-    bet: float | None = None,
+    predicted: float | None = None,
 ) -> Figure:
     """One picture with its mask, its entropy and its mistakes; how many of all mistakes one finds by the entropy."""
     fig = figure(12.2, 4.6)[0]
@@ -149,9 +151,9 @@ def uncertainty(
     axes.text(17, 23.5, "at random", color=GREY, fontsize=13)
     axes.text(10, 88, "the most uncertain first", color=HERO, fontsize=14)
     axes.axvline(100 * place, color=GREY, linewidth=1)
-    if bet is not None:
-        axes.plot([100 * place], [bet], "*", color=BET, markersize=18, clip_on=False)
-        axes.text(100 * place + 0.6, bet, "your bet", color=BET, va="center", fontsize=13)
+    if predicted is not None:
+        axes.plot([100 * place], [predicted], "*", color=PREDICTION, markersize=18, clip_on=False)
+        axes.text(100 * place + 0.6, predicted, "your prediction", color=PREDICTION, va="center", fontsize=13)
     axes.set(title="Entropy knows where it is wrong", xlabel="% of all pixels looked at", xlim=(0, 25), ylim=(0, 103))
     axes.set_ylabel("% of the wrong pixels found")
     return fig

@@ -32,11 +32,11 @@ LARGE, TILE = 96, 32  # pixels a side
 CROWDS = (2, 4, 6, 9)  # digits in a large picture
 
 
-def machine(*, bet=None) -> Result:
+def machine(*, predicted=None) -> Result:
     return Result(figures.machine())
 
 
-def ways_up(scene: Scenes, unpool: Callable, transposed: Callable, *, bet=None) -> Result:
+def ways_up(scene: Scenes, unpool: Callable, transposed: Callable, *, predicted=None) -> Result:
     picture = scene.pixels
     height, width = picture.shape[-2:]
     small, positions = max_pool(picture)
@@ -59,7 +59,7 @@ def ways_up(scene: Scenes, unpool: Callable, transposed: Callable, *, bet=None) 
 
 
 @torch.no_grad()
-def sliding(classifier: nn.Module, kernel: Tensor, scene: Scenes, own: Scenes, *, bet=None) -> Result:
+def sliding(classifier: nn.Module, kernel: Tensor, scene: Scenes, own: Scenes, *, predicted=None) -> Result:
     def answers(pixels: Tensor) -> Tensor:
         return F.conv2d(classifier.feature_maps(standardise(pixels))[-1], kernel, classifier.head.bias)
 
@@ -72,7 +72,7 @@ def sliding(classifier: nn.Module, kernel: Tensor, scene: Scenes, own: Scenes, *
     )
 
 
-def yours(model: nn.Module, asked: Scenes, overlap: Callable, *, bet=None) -> Result:
+def yours(model: nn.Module, asked: Scenes, overlap: Callable, *, predicted=None) -> Result:
     true = (asked.semantic > 0).long()
     iou, dice = overlap(segment(model, asked.pixels), true, 2)
     ground = overlap(torch.zeros_like(true), true, 2)[0]
@@ -87,7 +87,7 @@ def yours(model: nn.Module, asked: Scenes, overlap: Callable, *, bet=None) -> Re
     )
 
 
-def skips(scene: Scenes, nets: Mapping[str, nn.Module], card: Mapping, *, bet=None) -> Result:
+def skips(scene: Scenes, nets: Mapping[str, nn.Module], card: Mapping, *, predicted=None) -> Result:
     areas, outlines = (
         {name: [seed["test"][f"{name}, {measure}"] for seed in card["seeds"]] for name in NETS}
         for measure in ("mean IoU", "boundary F")
@@ -95,7 +95,7 @@ def skips(scene: Scenes, nets: Mapping[str, nn.Module], card: Mapping, *, bet=No
     masks = {"true": scene.semantic[0]} | {name: segment(net, scene.pixels)[0] for name, net in nets.items()}
     unet, fcn, segnet, _, without = areas.values()
     return Result(
-        figures.skips(scene.pixels[0, 0], masks, {"Mean IoU": areas, "Boundary F": outlines}, bet),
+        figures.skips(scene.pixels[0, 0], masks, {"Mean IoU": areas, "Boundary F": outlines}, predicted),
         claims={
             "ahead": min(unet) > max(without) + 0.05 and min(outlines["U-Net"]) > max(outlines["U-Net without skips"]),
             "SegNet": max(without) < min(segnet) < max(segnet) < min(unet + fcn) and min(unet) < max(fcn),
@@ -106,7 +106,7 @@ def skips(scene: Scenes, nets: Mapping[str, nn.Module], card: Mapping, *, bet=No
 
 
 @torch.no_grad()
-def swap(model: UNet, scene: Scenes, asked: Scenes, *, bet=None) -> Result:
+def swap(model: UNet, scene: Scenes, asked: Scenes, *, predicted=None) -> Result:
     other = Scenes(*(part[OTHER : OTHER + 1] for part in asked))
     pair = torch.cat([scene.pixels, other.pixels])
     masks = {name: swapped(model, pair, level)[0] for name, level in (("4 x 4", 3), ("16 x 16", 1))}
@@ -127,7 +127,7 @@ def swap(model: UNet, scene: Scenes, asked: Scenes, *, bet=None) -> Result:
 
 
 @torch.no_grad()
-def uncertainty(model: nn.Module, asked: Scenes, *, bet=None) -> Result:
+def uncertainty(model: nn.Module, asked: Scenes, *, predicted=None) -> Result:
     logits = predictions(model, asked.pixels, batch_size=100)
     nats, wrong = entropy(logits), logits.argmax(dim=1) != asked.semantic
     surest_last = wrong.flatten()[nats.flatten().argsort(descending=True)]
@@ -144,7 +144,7 @@ def uncertainty(model: nn.Module, asked: Scenes, *, bet=None) -> Result:
             looked[::500],
             found[::500],
             LOOK,
-            bet,
+            predicted,
         ),
         claims={"errors": above(area(nats, wrong), 0.95)},
         came=100 * came,
@@ -153,7 +153,7 @@ def uncertainty(model: nn.Module, asked: Scenes, *, bet=None) -> Result:
 
 
 @torch.no_grad()
-def things(model: nn.Module, *, bet=None) -> Result:
+def things(model: nn.Module, *, predicted=None) -> Result:
     precision, shown = {}, []
     for crowd in CROWDS:
         asked = crowded(crowd)
@@ -170,7 +170,7 @@ def things(model: nn.Module, *, bet=None) -> Result:
 
 
 @torch.no_grad()
-def tiles(model: nn.Module, *, bet=None) -> Result:
+def tiles(model: nn.Module, *, predicted=None) -> Result:
     asked = crowded(CROWDS[2])
     seam = torch.zeros(LARGE, LARGE, dtype=torch.bool)
     for place in range(TILE, LARGE, TILE):
@@ -189,7 +189,7 @@ def tiles(model: nn.Module, *, bet=None) -> Result:
     )
 
 
-def few(card: Mapping, *, bet=None) -> Result:
+def few(card: Mapping, *, predicted=None) -> Result:
     names = {"a trunk that learned to classify, frozen": "frozen", "a fresh trunk": "scratch"}
     scores = {
         count: {

@@ -11,7 +11,7 @@ from torch import Tensor
 from course_lib.data.mazes import Maze, Walks
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, BET = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
+HERO, OTHER, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
 FIELDS = (  # field, what did it before with its year, the Transformers that took over
     ("translation", (("LSTM", 2014),), (("Transformer", 2017.45),)),
     ("language", (("word vectors", 2013),), (("BERT", 2018.8), ("T5", 2019.8))),
@@ -111,7 +111,7 @@ def asked(
     wanted: Sequence[float],
     got: Sequence[Sequence[float]],
     reached: Mapping[str, Sequence[float]],
-    bet: float | None,
+    predicted: float | None,
 ) -> Figure:
     """Walks by what was asked for; return got against return asked for; who reaches the goal."""
     fig, panels = figure(12.2, 5.0, columns=3, width_ratios=(0.9, 1.05, 1.25))
@@ -128,9 +128,9 @@ def asked(
         axes.plot([100 * value for value in values], [row] * len(values), "o", color=HERO if hero else OTHER, ms=10)
     axes.set_yticks(range(len(reached)), [name.replace(", best", ",\nbest") for name in reversed(reached)])
     axes.set(xlim=(0, 103), xlabel="walks that reach the goal, %", title="Three seeds each")
-    if bet is not None:
-        axes.axvline(bet, color=BET, linestyle="--")
-        axes.text(bet + 2, 0.5, "your bet", color=BET)
+    if predicted is not None:
+        axes.axvline(predicted, color=PREDICTION, linestyle="--")
+        axes.text(predicted + 2, 0.5, "your prediction", color=PREDICTION)
     return fig
 
 
@@ -166,7 +166,7 @@ def gates(
 
 def cheap(
     lengths: Sequence[int], counted: Mapping[str, Sequence[float]], bits: Mapping[str, Sequence[float]],
-    pays: int, bet: float | None,
+    pays: int, predicted: float | None,
 ) -> Figure:  # fmt: skip
     """Operations for each character against length; bits for each character, three seeds."""
     fig, (left, right) = figure(12.2, 4.8, columns=2, width_ratios=(1.4, 1))
@@ -176,9 +176,9 @@ def cheap(
         left.text(lengths[-1] * 1.1, low * values[-1] / 1000, name, color=KINDS[name], va="center", fontsize=14)
     left.axvline(pays, color=HERO, linestyle=":", linewidth=1.5)
     left.text(1.08 * pays, 190, f"{pays}", color=HERO, fontsize=14)
-    if bet is not None:
-        left.axvline(max(bet, 1), color=BET, linestyle="--", linewidth=2)
-        left.text(1.1 * max(bet, 1), 1500, "your bet", color=BET)
+    if predicted is not None:
+        left.axvline(max(predicted, 1), color=PREDICTION, linestyle="--", linewidth=2)
+        left.text(1.1 * max(predicted, 1), 1500, "your prediction", color=PREDICTION)
     left.set(xscale="log", yscale="log", xlim=(lengths[0] * 0.7, lengths[-1] * 3.2), xlabel="characters read at once")
     left.set(ylabel="thousand operations a character", title="Linear attention pays where texts are long")
     left.set_xticks(lengths, [f"{length:,}" for length in lengths])

@@ -21,7 +21,7 @@ from course_lib.data.tones import NAMES
 from course_lib.functional.ctc import collapse
 from course_lib.functional.images import standardise
 from course_lib.lessons.lesson_06.transformer import stream_words
-from course_lib.lessons.lesson_15 import figures, yours
+from course_lib.lessons.lesson_15 import figures, learner
 from course_lib.lessons.lesson_15.recipes import control, speech
 from course_lib.lessons.lesson_15.recipes import pictures_and_words as words
 from course_lib.training.translation import translate
@@ -122,7 +122,7 @@ def walking(number: int, noise: float) -> Pair:
     maze, pair = control.maze(), control.pairs()["test"][number : number + 1]
     both = (
         mazes.rollout(maze, clone, pair, length=control.LENGTH, seed=number),
-        yours.walk(load_trained("mazes").model, -10, pair=number),
+        learner.walk(load_trained("mazes").model, -10, pair=number),
     )
     fig, panels = figure(1.8, 3.4, rows=2)
     for axes, walks, name in zip(panels, both, ("cloning", "asked for -10"), strict=True):

@@ -14,7 +14,7 @@ from course_lib.data.captions import caption_tokenizer, captions, right_words
 from course_lib.data.scenes import DigitScenes
 from course_lib.data.tones import NAMES
 from course_lib.functional.ctc import error_rate
-from course_lib.lessons.lesson_15 import figures, yours
+from course_lib.lessons.lesson_15 import figures, learner
 from course_lib.lessons.lesson_15.recipes import boltzmann, control, efficient, speech, text_to_text
 from course_lib.lessons.lesson_15.recipes import pictures_and_words as words
 from course_lib.models.boltzmann import DBN
@@ -62,14 +62,14 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
     return f"{fmean(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 
-def timeline(*, bet=None) -> Result:
+def timeline(*, predicted=None) -> Result:
     return Result(figures.timeline())
 
 
 # --------------------------------------------------------------------------------------------- language
 
 
-def gaps(card: Card, *, bet=None) -> Result:
+def gaps(card: Card, *, predicted=None) -> Result:
     names = {
         "gaps first, then the tasks": f"pre-trained, {FEW} examples",
         "the tasks alone": f"from scratch, {FEW} examples",
@@ -95,7 +95,7 @@ def gaps(card: Card, *, bet=None) -> Result:
 
 
 @torch.no_grad()
-def spikes(model: Conformer, melody, *, bet=None) -> Result:
+def spikes(model: Conformer, melody, *, predicted=None) -> Result:
     log_probs, lengths = speech.log_probs_of(model, melody)
     probs = log_probs[0, : int(lengths[0])].exp()
     begins = melody.begins[0, : int(melody.num_labels[0])].tolist()
@@ -111,9 +111,9 @@ def played(melody) -> str:
     return " ".join(NAMES[label - 1] for label in melody.spoken()[0])
 
 
-def heard(model: Conformer, card: Card, collapse: Callable, *, bet=None) -> Result:
+def heard(model: Conformer, card: Card, collapse: Callable, *, predicted=None) -> Result:
     melodies = speech.held_out("test")
-    error = error_rate(yours.transcripts(model, melodies, collapse), melodies.spoken())
+    error = error_rate(learner.transcripts(model, melodies, collapse), melodies.spoken())
     keys = (
         "token error, greedy",
         "token error, beam",
@@ -133,19 +133,19 @@ def heard(model: Conformer, card: Card, collapse: Callable, *, bet=None) -> Resu
 # --------------------------------------------------------------------------------------------- control
 
 
-def asked(model: nn.Module, card: Card, *, bet=None) -> Result:
-    shown = [(f"asked for {wanted}", yours.walk(model, wanted, pair=4)) for wanted in (-10, -34)]
+def asked(model: nn.Module, card: Card, *, predicted=None) -> Result:
+    shown = [(f"asked for {wanted}", learner.walk(model, wanted, pair=4)) for wanted in (-10, -34)]
     got = [[seed["test"][f"return got, asked {wanted:g}"] for wanted in control.ASKED] for seed in card["seeds"]]
     reached = {name: seeds(card, f"reaches the goal, {name}") for name in WALKERS}
     cloned = max(max(values) for name, values in reached.items() if name != WALKERS[0])
     return Result(
-        figures.asked(control.maze(), shown, control.ASKED, got, reached, bet),
+        figures.asked(control.maze(), shown, control.ASKED, got, reached, predicted),
         claims={"goal": min(reached[WALKERS[0]]) > cloned, "less": all(a > b for row in got for a, b in pairwise(row))},
         came=100 * fmean(reached[WALKERS[0]]),
     )
 
 
-def walked(model: nn.Module, *, bet=None) -> Result:
+def walked(model: nn.Module, *, predicted=None) -> Result:
     rows, returns = [], []
     for wanted in control.ASKED[::2]:
         walks = control.walks_of(model, "test", asked=wanted)
@@ -161,16 +161,16 @@ def walked(model: nn.Module, *, bet=None) -> Result:
 
 
 @torch.no_grad()
-def gate(model: Flamingo, *, bet=None) -> Result:
+def gate(model: Flamingo, *, predicted=None) -> Result:
     scenes = DigitScenes(split="test", clutter=words.CLUTTER).batch(LOOKED_AT, seed=2**32 - 1)
     fields = words.look(scenes.pixels)
     seen, true = torch.cat([fields, words.boxes_of(fields)], dim=-1), captions(scenes)
     wanted = [" ".join(caption_tokenizer().sentence(row[1:])) for row in encoded(true)]
-    said = {share: words.write(yours.opened(model, share).given(seen), len(wanted)) for share in GATES}
+    said = {share: words.write(learner.opened(model, share).given(seen), len(wanted)) for share in GATES}
     right = {share: right_words(lines, wanted) for share, lines in said.items()}
     curves = {name: [right[share][name] for share in GATES] for name in words.WORDS}
     ids = encoded(true[:8])[:, :-1]
-    same = torch.equal(yours.opened(model, 0.0)(ids, seen[:8]), model.language(ids))
+    same = torch.equal(learner.opened(model, 0.0)(ids, seen[:8]), model.language(ids))
     some = [(wanted[i], said[0.0][i], said[1.0][i]) for i in range(4)]
     return Result(
         figures.gates(scenes.pixels[:4, 0], some, GATES, curves),
@@ -184,7 +184,7 @@ def encoded(texts: Sequence[str]) -> Tensor:
     return caption_tokenizer().encode_batch(texts, start=True, end=True)[0]
 
 
-def layouts(card: Card, *, bet=None) -> Result:
+def layouts(card: Card, *, predicted=None) -> Result:
     names = {
         "Flamingo: a frozen language model looks": "Flamingo",
         "the same, gates at 0": "Flamingo, gates at 0",
@@ -210,8 +210,8 @@ def layouts(card: Card, *, bet=None) -> Result:
 # --------------------------------------------------------------------------------------------- cheaper attention
 
 
-def recurrence(model: GPT, ids: Tensor, step: Callable, *, bet=None) -> Result:
-    at_once, one_by_one = yours.logits_both_ways(model, ids, step)
+def recurrence(model: GPT, ids: Tensor, step: Callable, *, predicted=None) -> Result:
+    at_once, one_by_one = learner.logits_both_ways(model, ids, step)
     width = model.config.dim // model.config.num_heads
     apart = float((at_once - one_by_one).abs().max())
     return Result(
@@ -227,7 +227,7 @@ def recurrence(model: GPT, ids: Tensor, step: Callable, *, bet=None) -> Result:
     )
 
 
-def cheap(card: Card, *, bet=None) -> Result:
+def cheap(card: Card, *, predicted=None) -> Result:
     lengths, names = efficient.LENGTHS, list(efficient.CONTESTANTS)
     counted = {
         name: [card["seeds"][0]["test"][f"operations a character at {length}, {name}"] for length in lengths]
@@ -237,7 +237,7 @@ def cheap(card: Card, *, bet=None) -> Result:
     pays = first_that_pays()
     linear, soft = bits["linear"], bits["softmax"]
     return Result(
-        figures.cheap(lengths, counted, bits, pays, bet),
+        figures.cheap(lengths, counted, bits, pays, predicted),
         claims={"trade": 5 * counted["linear"][-1] < counted["softmax"][-1] and min(linear) > max(soft)},
         came=float(pays),
         values={"pays": pays},
@@ -261,7 +261,7 @@ def first_that_pays() -> int:
 
 
 @torch.no_grad()
-def dreams(model: DBN, *, bet=None) -> Result:
+def dreams(model: DBN, *, predicted=None) -> Result:
     first = model.layers[0]
     strongest = first.weight.norm(dim=1).argsort(descending=True)[:36]
     digits = boltzmann.digits("test").features[:12]
@@ -273,7 +273,7 @@ def dreams(model: DBN, *, bet=None) -> Result:
     )
 
 
-def history(card: Card, *, bet=None) -> Result:
+def history(card: Card, *, predicted=None) -> Result:
     names = {
         "pixels, linear probe": "probe, {} labels, pixels",
         "random features, linear probe": "probe, {} labels, random",

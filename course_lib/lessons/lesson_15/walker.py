@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider
 from course_lib.data.mazes import Walks
-from course_lib.lessons.lesson_15 import figures, yours
+from course_lib.lessons.lesson_15 import figures, learner
 from course_lib.lessons.lesson_15.recipes import control
 from course_lib.models.decision_transformer import DecisionTransformer
 from course_lib.viz.style import figure
@@ -19,7 +19,7 @@ def walker(model: DecisionTransformer) -> Explorer:
 
     @lru_cache(maxsize=64)  # to draw, to say and to judge
     def walk_of(asked: float, pair: int) -> Walks:
-        return yours.walk(model, asked, pair=pair)
+        return learner.walk(model, asked, pair=pair)
 
     def walk(state) -> Walks:
         return walk_of(float(state["asked"]), int(state["pair"]))

@@ -50,9 +50,9 @@ def course_map():
     return landscape.course_map(LESSONS, content.PLACES, content.BUILDS_ON)
 
 
-def price(bet=None):
+def price(predicted=None):
     better = [measured(), measured(operations=5000, accuracy=0.9, parameters=12_345)]
-    return landscape.price_of_accuracy({"alone": [measured(), measured(operations=2000)], "near": better}, bet)
+    return landscape.price_of_accuracy({"alone": [measured(), measured(operations=2000)], "near": better}, predicted)
 
 
 def drawn(fig):
@@ -147,7 +147,7 @@ def test_models_stand_at_their_operations_and_percent_with_their_parameters():
 
 
 def test_the_bet_stands_above_the_largest_that_sees_the_word_alone():
-    star = price(bet=82).axes[0].lines[-1]
+    star = price(predicted=82).axes[0].lines[-1]
     assert (list(star.get_xdata()), list(star.get_ydata())) == ([2000], [82])
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.lessons.lesson_02 import looking, recipes, yours
+from course_lib.lessons.lesson_02 import learner, looking, recipes
 
 
 def test_each_change_alone_changes_the_picture_and_no_other_does():
@@ -48,16 +48,16 @@ def test_alignment_and_uniformity_of_known_points():
 
 
 def test_the_page_trains_on_the_learners_loss_and_asks_with_their_vote(monkeypatch):
-    monkeypatch.setattr(yours, "SETTINGS", recipes.replace(yours.SETTINGS, steps=2, batch_size=4))
-    monkeypatch.setattr(yours, "STEPS", 2)
+    monkeypatch.setattr(learner, "SETTINGS", recipes.replace(learner.SETTINGS, steps=2, batch_size=4))
+    monkeypatch.setattr(learner, "STEPS", 2)
     asked = []
 
     def loss(first, second, temperature):
         asked.append(temperature)
         return (first - second).square().mean()
 
-    course = yours.learn(yours.fresh(), loss, lambda features, stored, labels, k: labels[:1].expand(len(features)))
+    course = learner.learn(learner.fresh(), loss, lambda features, stored, labels, k: labels[:1].expand(len(features)))
     assert asked == [0.5, 0.5] and len(course["losses"]) == 2 and course["steps"] == [0, 2]
     assert 0.05 < course["votes"][0] == course["votes"][1] < 0.2
-    weights = yours.with_weights(course).state_dict()
+    weights = learner.with_weights(course).state_dict()
     assert all(torch.equal(value, course["weights"][name]) for name, value in weights.items())

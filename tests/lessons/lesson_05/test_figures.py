@@ -38,11 +38,11 @@ def test_the_query_meets_every_key_and_each_weight_its_value():
 
 def test_lengths_are_drawn_for_each_contestant_and_the_bet_stands_at_the_longest():
     fixed, attention = np.array([[80.0, 10.0], [90.0, 20.0]]), np.array([[99.0, 97.0], [97.0, 95.0]])
-    axes = figures.lengths(["1 to 7", "20 to 30"], fixed, attention, [98, 96], bet=40).axes[0]
+    axes = figures.lengths(["1 to 7", "20 to 30"], fixed, attention, [98, 96], predicted=40).axes[0]
     drawn = [line.get_ydata().tolist() for line in axes.lines]
     assert drawn == [[85.0, 15.0], [98.0, 96.0], [98, 96], [40]]
-    assert axes.lines[-1].get_xdata().tolist() == [1] and "your bet" in texts(axes)
-    assert "your bet" not in texts(figures.lengths(["a", "b"], fixed, attention, [98, 96]).axes[0])
+    assert axes.lines[-1].get_xdata().tolist() == [1] and "your prediction" in texts(axes)
+    assert "your prediction" not in texts(figures.lengths(["a", "b"], fixed, attention, [98, 96]).axes[0])
 
 
 def test_a_head_is_named_by_the_side_it_looks_to():

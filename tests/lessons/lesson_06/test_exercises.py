@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from course_lib.generation import beam_search, greedy
+from course_lib.lessons.lesson_06.learner import search
 from course_lib.lessons.lesson_06.tasks import TASKS
-from course_lib.lessons.lesson_06.yours import search
 from course_lib.models.transformer import Transformer, TransformerConfig
 from course_lib.text.merges import Corpus, learn_merges_naive
 from course_lib.training.seeding import seeded

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 from course_lib.data.translation import translate
 from course_lib.lessons.lesson_06 import official, results
+from course_lib.lessons.lesson_06.learner import SETTINGS
 from course_lib.lessons.lesson_06.recipes import translator
-from course_lib.lessons.lesson_06.yours import SETTINGS
 
 
 def test_a_cache_saves_what_was_computed_before():

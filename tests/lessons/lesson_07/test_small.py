@@ -46,9 +46,9 @@ def test_an_untrained_model_fills_blanks_too():
 
 
 def test_what_the_card_says_holds_with_a_bet_and_without(bert):
-    for bet in (None, 40.0):
+    for predicted in (None, 40.0):
         for result in (results.few_labels, results.zero_shot):
-            assert not result(bert.card, bet=bet).failed()
+            assert not result(bert.card, predicted=predicted).failed()
 
 
 def test_an_attractor_stands_between_subject_and_verb():

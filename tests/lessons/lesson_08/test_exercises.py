@@ -7,7 +7,7 @@ from course_lib.functional import sampling
 from course_lib.functional.metrics import bits_per_byte
 from course_lib.functional.metrics import perplexity as of_nats
 from course_lib.generation.stepwise import greedy
-from course_lib.layers.transformer import EncoderBlock
+from course_lib.layers.transformer import TransformerBlock
 from course_lib.lessons.lesson_08.tasks import TASKS, for_pairs
 from course_lib.models.gpt import gpt_lesson
 from course_lib.training.language_models import next_token_loss
@@ -32,7 +32,7 @@ def test_the_shifted_loss_is_the_one_that_models_are_trained_with(model):
 def test_a_block_made_of_its_own_sublayers_is_the_block_of_gpt(model):
     x = model.embed(TOKENS)
     for block in model.blocks:
-        assert isinstance(block, EncoderBlock)
+        assert isinstance(block, TransformerBlock)
         ours = causal_block(x, block.norm1, for_pairs(block.attn), block.norm2, block.ffn)
         torch.testing.assert_close(ours, block(x, causal=True))
 

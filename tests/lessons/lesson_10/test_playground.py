@@ -5,18 +5,18 @@ import torch
 
 from course_lib.classroom.widgets.votes import told_apart
 from course_lib.data.checkpoints import load_trained
-from course_lib.lessons.lesson_10 import playground, taste, yours
+from course_lib.lessons.lesson_10 import learner, playground, taste
 from course_lib.lessons.lesson_10.tasks import TASKS
 
 
 @pytest.fixture(scope="module")
 def labeller():
-    return playground.labeller(yours.before().model)
+    return playground.labeller(learner.before().model)
 
 
 @pytest.fixture(scope="module")
 def pairs():
-    return tuple(taste.Answered.of(yours.before().model).pairs)
+    return tuple(taste.Answered.of(learner.before().model).pairs)
 
 
 def reached(explorer, **state):
@@ -69,9 +69,9 @@ def test_all_pairs_can_be_compared_and_then_it_says_so(labeller, pairs):
 
 def test_a_nat_has_its_price():
     tuned, reward = load_trained("demonstrated").model, load_trained("kindness").model
-    parts = yours.Parts(*(TASKS[name].reference for name in ("token_rewards", "gae", "clipped")))
-    course = yours.improve(tuned, reward, parts, beta=0.1, rounds=1)
-    paid = yours.paid(tuned, reward, course)
+    parts = learner.Parts(*(TASKS[name].reference for name in ("token_rewards", "gae", "clipped")))
+    course = learner.improve(tuned, reward, parts, beta=0.1, rounds=1)
+    paid = learner.paid(tuned, reward, course)
     assert len(paid.words) == len(paid.ratios) == len(paid.values) and paid.words[-1] == "<end>"
     explorer = playground.paid(tuned, reward, course, course, parts)
     assert f"The score of this answer is {paid.score:.1f}" in explorer.frame().html

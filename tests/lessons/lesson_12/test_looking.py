@@ -4,7 +4,7 @@ import torch
 from course_lib.data.digits import LabelledImages
 from course_lib.layers import windows
 from course_lib.layers.windows import WindowAttention
-from course_lib.lessons.lesson_12 import looking, yours
+from course_lib.lessons.lesson_12 import learner, looking
 
 
 def layer(size, shift, bias_std=0.5):
@@ -54,7 +54,7 @@ def test_the_price_of_swin_is_linear_in_the_pixels_and_that_of_a_vit_is_not():
 
 
 def test_every_switch_changes_the_answer_and_none_touches_the_model_of_the_next():
-    digits = yours.test_digits(60)
+    digits = learner.test_digits(60)
     model = looking.load_trained("swin").model
     for name, change in looking.SWITCHES.items():
         other = looking.load_trained("swin").model
@@ -65,7 +65,7 @@ def test_every_switch_changes_the_answer_and_none_touches_the_model_of_the_next(
 
 
 def test_an_empty_picture_stirs_nothing_and_a_digit_both_stages():
-    model, digits = looking.load_trained("swin").model, yours.test_digits(1)
+    model, digits = looking.load_trained("swin").model, learner.test_digits(1)
     assert [float(stage.max()) for stage in looking.stirred(model, torch.zeros(1, 1, 32, 32))] == [0, 0]
     found = looking.stirred(model, digits.pixels)
     assert [tuple(stage.shape) for stage in found] == [(8, 8), (4, 4)]
@@ -73,7 +73,7 @@ def test_an_empty_picture_stirs_nothing_and_a_digit_both_stages():
 
 
 def test_switched_is_a_share_for_each_switch():
-    digits = yours.test_digits(40)
+    digits = learner.test_digits(40)
     found = looking.switched(LabelledImages(digits.pixels, digits.labels))
     assert list(found) == list(looking.SWITCHES)
     assert all(0 <= value <= 1 for value in found.values())

@@ -5,13 +5,13 @@ import torch
 
 from course_lib.functional.images import standardise
 from course_lib.layers.patches import random_mask
-from course_lib.lessons.lesson_13 import looking, recipes, yours
+from course_lib.lessons.lesson_13 import learner, looking, recipes
 from course_lib.lessons.lesson_13.tasks import TASKS
 
 
 @pytest.fixture(scope="module")
 def batch():
-    return yours.held_out(6)
+    return learner.held_out(6)
 
 
 def test_a_model_on_the_references_paints_what_the_library_paints(batch):
@@ -19,10 +19,10 @@ def test_a_model_on_the_references_paints_what_the_library_paints(batch):
     image = standardise(batch.pixels)
     with torch.no_grad():
         expected = library(image, batch.noise)
-        through = yours.through(library, TASKS["random_mask"].reference, TASKS["restore_order"].reference)
+        through = learner.through(library, TASKS["random_mask"].reference, TASKS["restore_order"].reference)
         torch.testing.assert_close(through(image, batch.noise), expected)
-        loss = yours.painting_loss(TASKS["hidden_loss"].reference, through, batch)
-    torch.testing.assert_close(loss, torch.tensor(yours.error(through, batch)))
+        loss = learner.painting_loss(TASKS["hidden_loss"].reference, through, batch)
+    torch.testing.assert_close(loss, torch.tensor(learner.error(through, batch)))
 
 
 @pytest.mark.parametrize("kind", looking.KINDS)
@@ -40,7 +40,7 @@ def test_the_ratio_comes_back_and_grey_is_a_mean(batch):
 
 
 def test_visible_patches_are_left_as_they_are(batch):
-    seen, painted = yours.seen_and_painted(recipes.build(recipes.SETTINGS), batch.pixels, batch.noise)
+    seen, painted = learner.seen_and_painted(recipes.build(recipes.SETTINGS), batch.pixels, batch.noise)
     masked = random_mask(batch.noise, 0.75).masked.unflatten(1, (7, 7)).repeat_interleave(4, 1).repeat_interleave(4, 2)
     assert (seen[masked] == 0.5).all()
     for picture in (seen, painted):

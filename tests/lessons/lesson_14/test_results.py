@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course_lib.functional.images import readable_transposed_convolution, standardise
-from course_lib.lessons.lesson_14 import recipes, results, yours
+from course_lib.lessons.lesson_14 import learner, recipes, results
 from course_lib.models.unet import UNet, UNetConfig
 
 
@@ -23,8 +23,8 @@ def test_a_u_net_on_stamps_in_pieces_says_what_it_says_on_its_own(model, size):
         calls.append(image.shape[-2:])
         return readable_transposed_convolution(image, kernel, stride=stride)
 
-    torch.testing.assert_close(yours.through(model, stamps)(image), alone, rtol=1e-4, atol=1e-5)
-    assert calls == [(yours.PIECE, yours.PIECE)] * 2  # few pixels at a time: quick for a learner's loop, too
+    torch.testing.assert_close(learner.through(model, stamps)(image), alone, rtol=1e-4, atol=1e-5)
+    assert calls == [(learner.PIECE, learner.PIECE)] * 2  # few pixels at a time: quick for a learner's loop, too
 
 
 def test_a_map_of_a_picture_that_is_its_own_neighbour_changes_nothing_and_another_does(model):

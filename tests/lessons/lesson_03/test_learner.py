@@ -4,7 +4,7 @@ import torch
 
 from course_lib.data.checkpoints import load_trained
 from course_lib.functional.recurrent import rnn_step
-from course_lib.lessons.lesson_03 import shapes, yours
+from course_lib.lessons.lesson_03 import learner, shapes
 from course_lib.lessons.lesson_03.recipes import names
 from course_lib.lessons.lesson_03.tasks import TASKS
 
@@ -15,23 +15,23 @@ def test_the_readers_loop_equals_the_kernel_under_padding():
     trained, (ids, valid, _) = load_trained("names").model, names.examples("test")
     ids, valid = ids[:20], valid[:20]
     expected = trained(ids, valid=valid)
-    assert torch.allclose(yours.through(trained, rnn_step, unroll)(ids, valid=valid), expected, atol=1e-5)
+    assert torch.allclose(learner.through(trained, rnn_step, unroll)(ids, valid=valid), expected, atol=1e-5)
 
 
 def test_the_reader_runs_on_the_learners_functions():
-    model = yours.build(lambda x, h, *_: 0 * h, unroll)
+    model = learner.build(lambda x, h, *_: 0 * h, unroll)
     ids, valid, _ = names.examples("test")
     logits = model(ids[:3], valid=valid[:3])
     assert torch.equal(logits[0], logits[1])  # with a step that keeps nothing all names are alike
 
 
 def test_two_layers_are_the_same_loop_twice():
-    assert yours.two_layers(rnn_step, unroll) < 1e-5 < yours.two_layers(lambda x, h, *_: h, unroll)
+    assert learner.two_layers(rnn_step, unroll) < 1e-5 < learner.two_layers(lambda x, h, *_: h, unroll)
 
 
 def test_clipping_decides_whether_the_run_survives():
-    assert not yours.explosive_run(None, seed=0, steps=10).survived
-    run = yours.explosive_run(clip, seed=0, steps=10)
+    assert not learner.explosive_run(None, seed=0, steps=10).survived
+    run = learner.explosive_run(clip, seed=0, steps=10)
     assert run.survived and max(run.norms) > 100
 
 

@@ -3,7 +3,7 @@
 import torch
 
 from course_lib.data.checkpoints import load_trained
-from course_lib.lessons.lesson_01 import yours
+from course_lib.lessons.lesson_01 import learner
 from course_lib.lessons.lesson_01.recipes import transfer as task
 from course_lib.lessons.lesson_01.tasks import TASKS
 
@@ -14,30 +14,30 @@ freeze, parameter_groups, residual_block = (
 
 def test_a_net_on_the_right_block_computes_what_it_did_and_on_a_wrong_one_does_not():
     image = torch.randn(2, 1, 12, 12)
-    ours, theirs = (yours.deep_net("residual", 8, block).eval() for block in (None, residual_block))
+    ours, theirs = (learner.deep_net("residual", 8, block).eval() for block in (None, residual_block))
     assert torch.equal(ours(image), theirs(image))
-    wrong = yours.deep_net("residual", 8, lambda x, branch, shortcut: shortcut(x).relu()).eval()
+    wrong = learner.deep_net("residual", 8, lambda x, branch, shortcut: shortcut(x).relu()).eval()
     assert not torch.equal(ours(image), wrong(image))
 
 
 def test_a_plain_net_asks_no_block():
-    net = yours.deep_net("plain", 8, lambda x, branch, shortcut: 1 / 0)
+    net = learner.deep_net("plain", 8, lambda x, branch, shortcut: 1 / 0)
     assert net(torch.randn(2, 1, 12, 12)).shape == (2, 10)
 
 
 def test_a_frozen_trunk_does_not_move_in_a_training_and_a_free_one_does():
-    source = yours.source_of(load_trained("transfer"))
+    source = learner.source_of(load_trained("transfer"))
     for held in (True, False):
         model = task.with_new_head(source, 0)
-        before = {name: value.clone() for name, value in yours.trunk_of(model).state_dict().items()}
+        before = {name: value.clone() for name, value in learner.trunk_of(model).state_dict().items()}
         if held:
-            yours.keep_frozen(model, freeze)
-        yours.learn_target(model, parameter_groups(yours.parts_of(model), 1e-3, 0.5), 2, 3)
-        after = yours.trunk_of(model).state_dict()
+            learner.keep_frozen(model, freeze)
+        learner.learn_target(model, parameter_groups(learner.parts_of(model), 1e-3, 0.5), 2, 3)
+        after = learner.trunk_of(model).state_dict()
         same = all(torch.equal(value, after[name]) for name, value in before.items())
         assert same == held
 
 
 def test_the_old_task_is_asked_under_the_old_head():
-    source = yours.source_of(load_trained("transfer"))
-    assert yours.old_task(task.with_new_head(source, 0), source) > 0.95
+    source = learner.source_of(load_trained("transfer"))
+    assert learner.old_task(task.with_new_head(source, 0), source) > 0.95

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course_lib.data.checkpoints import load_trained
-from course_lib.lessons.lesson_10 import recipes, results, yours
+from course_lib.lessons.lesson_10 import learner, recipes, results
 from course_lib.lessons.lesson_10.tasks import TASKS
 
 
@@ -21,8 +21,8 @@ def test_the_reward_model_learns_with_the_learners_loss(tuned, monkeypatch):
         asked.append(chosen.shape)
         return TASKS["pair_loss"].reference(chosen, rejected)
 
-    reward = yours.learn_reward(tuned, yours.asked(tuned, 20), loss)
-    assert asked == [(8,)] * 3 and not reward.training and 0 <= yours.agrees(reward, tuned) <= 1
+    reward = learner.learn_reward(tuned, learner.asked(tuned, 20), loss)
+    assert asked == [(8,)] * 3 and not reward.training and 0 <= learner.agrees(reward, tuned) <= 1
 
 
 def test_ppo_runs_on_the_learners_three_parts_and_measures_on_the_way(tuned):
@@ -35,12 +35,12 @@ def test_ppo_runs_on_the_learners_three_parts_and_measures_on_the_way(tuned):
 
         return called_
 
-    parts = yours.Parts(*map(noted, ("token_rewards", "gae", "clipped")))
-    course = yours.improve(tuned, load_trained("kindness").model, parts, beta=0.1, rounds=2)
+    parts = learner.Parts(*map(noted, ("token_rewards", "gae", "clipped")))
+    course = learner.improve(tuned, load_trained("kindness").model, parts, beta=0.1, rounds=2)
     assert called == {"token_rewards", "gae", "clipped"} and len(course["points"]) == 2
     before, after = (point["KL"] for point in course["points"])
     assert abs(before) < 1e-4 < after
-    policy = yours.with_weights(tuned, course)
+    policy = learner.with_weights(tuned, course)
     assert not torch.equal(policy.token_embed.weight, tuned.token_embed.weight)
 
 
@@ -53,15 +53,15 @@ def test_dpo_runs_on_the_learners_loss_and_leaves_the_reference_alone(tuned, mon
         seen.append(TASKS["direct_loss"].reference(*args))
         return seen[-1]
 
-    policy = yours.directly(tuned, yours.asked(tuned, 20), loss)
+    policy = learner.directly(tuned, learner.asked(tuned, 20), loss)
     assert seen[0].item() == pytest.approx(torch.tensor(2.0).log().item(), abs=1e-5)
     assert all(map(torch.equal, before, tuned.parameters())) and not policy.training
 
 
 def test_kind_and_unkind_words_of_the_answer_are_marked_and_grammar_is_judged():
-    painted = yours.painted("the good farmer helps a strange student .".split())
+    painted = learner.painted("the good farmer helps a strange student .".split())
     assert painted.count("solid") == 1 and painted.count("dotted") == 1 and "✓" in painted
-    assert "✗" in yours.painted("the farmer good good .".split())
+    assert "✗" in learner.painted("the farmer good good .".split())
 
 
 def test_the_line_between_two_penalties():

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from course_lib.generation import by_lot, greedy, likeliest
-from course_lib.lessons.lesson_08 import yours
+from course_lib.lessons.lesson_08 import learner
 from course_lib.lessons.lesson_08.tasks import TASKS
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.text.bpe import ByteLevelBPE
@@ -21,34 +21,34 @@ TOKENS = torch.randint(256, (3, 12), generator=torch.Generator().manual_seed(1))
 
 def test_our_own_block_changes_nothing_and_another_is_what_runs():
     expected = model()(TOKENS)
-    torch.testing.assert_close(yours.through(model(), TASKS["causal_block"].reference)(TOKENS), expected)
-    idle = yours.through(model(), lambda x, norm1, attn, norm2, ffn: x)
+    torch.testing.assert_close(learner.through(model(), TASKS["causal_block"].reference)(TOKENS), expected)
+    idle = learner.through(model(), lambda x, norm1, attn, norm2, ffn: x)
     torch.testing.assert_close(idle(TOKENS), idle.logits(idle.norm(idle.embed(TOKENS))))
 
 
 def test_a_model_with_a_learners_block_writes_and_its_weights_have_the_names_of_any_gpt():
-    other = yours.through(model(), TASKS["causal_block"].reference)
+    other = learner.through(model(), TASKS["causal_block"].reference)
     assert torch.equal(greedy(other, TOKENS, max_new_tokens=9), greedy(model(), TOKENS, max_new_tokens=9))
     assert list(other.state_dict()) == list(model().state_dict())
 
 
 def test_a_cached_step_of_our_own_writes_the_same_text_and_a_wrong_one_does_not():
     expected = greedy(model(), TOKENS, max_new_tokens=9)
-    ours = yours.cached_through(model(), TASKS["cached_step"].reference)
+    ours = learner.cached_through(model(), TASKS["cached_step"].reference)
     assert torch.equal(greedy(ours, TOKENS, max_new_tokens=9), expected)
-    forgets = yours.cached_through(model(), lambda q, k, v, past_k, past_v: v)
+    forgets = learner.cached_through(model(), lambda q, k, v, past_k, past_v: v)
     assert not torch.equal(greedy(forgets, TOKENS, max_new_tokens=9), expected)
 
 
 def test_repeated_runs_are_counted():
     rows = torch.tensor([[1, 2, 3, 1, 2, 3, 1, 2], [1, 2, 3, 4, 5, 6, 7, 8]])
-    assert yours.share_repeated(rows, length=3) == pytest.approx((3 / 6 + 0) / 2)
+    assert learner.share_repeated(rows, length=3) == pytest.approx((3 / 6 + 0) / 2)
 
 
 def test_a_text_is_printed_as_it_was_written(capsys):
     tokenizer = ByteLevelBPE.train(["aaaa bbbb é"], vocab_size=256, specials=())
     dice = torch.Generator().manual_seed(0)
-    text = yours.write(model(), tokenizer, "a b", count=20, choose=by_lot(generator=dice))
+    text = learner.write(model(), tokenizer, "a b", count=20, choose=by_lot(generator=dice))
     assert capsys.readouterr().out == f"a b{text}\n"
 
 
@@ -56,19 +56,19 @@ def test_a_long_text_is_printed_in_lines_of_a_slide(capsys):
     tokenizer = ByteLevelBPE.train(["a "], vocab_size=256, specials=())
     gpt = GPT(GPTConfig(vocab_size=256, context_length=100, dim=8, depth=1, num_heads=1))
     letters = iter(" over and over" * 6)
-    text = yours.write(gpt, tokenizer, "a", count=80, choose=lambda _: torch.tensor(tokenizer.encode(next(letters))))
+    text = learner.write(gpt, tokenizer, "a", count=80, choose=lambda _: torch.tensor(tokenizer.encode(next(letters))))
     first, second = capsys.readouterr().out.splitlines()
     assert 65 <= len(first) < 72 and f"{first} {second.removeprefix('    ')}" == f"a{text}"
 
 
 def test_an_example_of_a_training_is_the_same_each_time_even_of_a_model_that_knows_nothing():
     tokenizer = ByteLevelBPE.train(["aaaa bbbb"], vocab_size=256, specials=())
-    shows = yours.writing(tokenizer, ["<a", "b"], count=5)
+    shows = learner.writing(tokenizer, ["<a", "b"], count=5)
     assert shows(model()) == shows(model()) and shows(model()).startswith("<p><b>&lt;a</b>")
 
 
 def test_a_passage_read_twice_is_scored_both_times():
-    first, second = yours.nats_by_time(model(), TOKENS)
+    first, second = learner.nats_by_time(model(), TOKENS)
     twice = torch.cat([TOKENS, TOKENS], dim=1)
     logs = model()(twice).log_softmax(-1)[:, :-1].gather(2, twice[:, 1:, None])[..., 0]
     assert first == pytest.approx(-logs[:, :11].mean().item(), rel=1e-5)
@@ -76,14 +76,14 @@ def test_a_passage_read_twice_is_scored_both_times():
 
 
 def test_a_cache_saves_operations_more_so_behind_a_longer_text_and_costs_memory_for_each_token():
-    operations, kept = yours.price_of_a_token([4, 32])
+    operations, kept = learner.price_of_a_token([4, 32])
     saved = [without / cached for without, cached in zip(operations["without"], operations["with"], strict=True)]
     assert 1 < saved[0] < saved[1]
     assert kept == [count * 2 * 4 * 128 for count in (4, 32)]  # keys and values, layers, numbers in each
-    assert yours.price_of_a_token([4, 32]) == (operations, kept)  # counted, not timed
+    assert learner.price_of_a_token([4, 32]) == (operations, kept)  # counted, not timed
 
 
 def test_greedy_repeats_itself_more_than_dice_do():
     dice = by_lot(generator=torch.Generator().manual_seed(0))
-    shares = [yours.repeated(model(), TOKENS, choose, count=25) for choose in (likeliest, dice)]
+    shares = [learner.repeated(model(), TOKENS, choose, count=25) for choose in (likeliest, dice)]
     assert shares[0] > shares[1]

@@ -9,7 +9,7 @@ from course_lib.data.tones import Tones
 from course_lib.functional.ctc import collapse, forward_variables
 from course_lib.functional.language import corrupt_spans, random_spans
 from course_lib.functional.linear_attention import LinearState, linear_attention, linear_step
-from course_lib.lessons.lesson_15 import results, yours
+from course_lib.lessons.lesson_15 import learner, results
 from course_lib.lessons.lesson_15.recipes import control, speech
 from course_lib.lessons.lesson_15.tasks import TASKS
 from course_lib.models.flamingo import flamingo_on
@@ -32,7 +32,7 @@ def gpt():
 def test_spans_as_pairs_drop_what_the_library_drops(seed):
     ids, dropped = torch.randint(40, (30,), generator=generator("ids", seed)), random_spans(30)
     ours = corrupt_spans(ids, dropped, first_sentinel=99)
-    mine = TASKS["corrupt"].reference(ids.tolist(), yours.spans_of(dropped.tolist()), 99)
+    mine = TASKS["corrupt"].reference(ids.tolist(), learner.spans_of(dropped.tolist()), 99)
     assert [*mine] == [each.tolist() for each in ours]
 
 
@@ -40,17 +40,17 @@ def test_spans_as_pairs_drop_what_the_library_drops(seed):
     ("dropped", "spans"), [([], []), ([True], [(0, 1)]), ([False, True, True, False, True], [(1, 3), (4, 5)])]
 )
 def test_spans_are_runs(dropped, spans):
-    assert yours.spans_of(dropped) == spans
+    assert learner.spans_of(dropped) == spans
 
 
 def test_transcripts_are_those_of_greedy_decoding():
     model = speech.build(speech.SETTINGS).eval()
     melodies = Tones().batch(3, 0)
-    assert yours.transcripts(model, melodies, collapse) == speech.labels_of(model, melodies)
+    assert learner.transcripts(model, melodies, collapse) == speech.labels_of(model, melodies)
 
 
 def test_a_walker_learns_from_the_returns_that_the_learner_computes():
-    settings = yours.WalkerSettings(batch_size=5)
+    settings = learner.WalkerSettings(batch_size=5)
     walks = control.demonstrations(0)
     ours = control.windows_at(walks, settings)(0)
     mine = control.windows_at(walks, settings, returns_to_go=TASKS["to_go"].reference)(0)
@@ -60,9 +60,9 @@ def test_a_walker_learns_from_the_returns_that_the_learner_computes():
 
 
 def test_a_walk_of_a_pair_begins_at_its_start():
-    walk = yours.walk(control.build(control.DECISION).eval(), -10, pair=3)
+    walk = learner.walk(control.build(control.DECISION).eval(), -10, pair=3)
     assert [int(walk.cells[0, 0]), int(walk.goals[0])] == control.pairs()["test"][3].tolist()
-    assert yours.shows_walks(control.build(control.DECISION).eval()).axes  # one that knows nothing
+    assert learner.shows_walks(control.build(control.DECISION).eval()).axes  # one that knows nothing
 
 
 @torch.no_grad()
@@ -73,15 +73,15 @@ def test_the_gate_of_a_learner_is_the_gate_of_a_flamingo(gpt):
         layer.alpha_ffn.fill_(-0.3)
     words, picture = torch.randint(20, (2, 5)), torch.randn(2, 3, 6)
     alone = flamingo(words, picture)
-    torch.testing.assert_close(yours.gated_by(flamingo, TASKS["gated"].reference)(words, picture), alone)
-    assert torch.equal(yours.opened(flamingo, 0.0)(words, picture), gpt(words))
-    assert torch.equal(yours.opened(flamingo, 1.0)(words, picture), alone)
-    assert not torch.equal(yours.opened(flamingo, 0.5)(words, picture), alone)
+    torch.testing.assert_close(learner.gated_by(flamingo, TASKS["gated"].reference)(words, picture), alone)
+    assert torch.equal(learner.opened(flamingo, 0.0)(words, picture), gpt(words))
+    assert torch.equal(learner.opened(flamingo, 1.0)(words, picture), alone)
+    assert not torch.equal(learner.opened(flamingo, 0.5)(words, picture), alone)
 
 
 def test_a_head_by_steps_is_causal_linear_attention():
     q, k, v = torch.randn(3, 2, 2, 7, 4, dtype=torch.float64)
-    made = yours.by_steps(TASKS["linear_step"].reference)(q, k, v, causal=True)
+    made = learner.by_steps(TASKS["linear_step"].reference)(q, k, v, causal=True)
     torch.testing.assert_close(made, linear_attention(q, k, v, causal=True))
 
 
@@ -93,7 +93,7 @@ def test_one_step_of_the_learner_is_one_of_the_library():
 
 
 def test_reading_step_by_step_changes_no_logits(gpt):
-    at_once, one_by_one = yours.logits_both_ways(gpt, torch.randint(20, (1, 9)), TASKS["linear_step"].reference)
+    at_once, one_by_one = learner.logits_both_ways(gpt, torch.randint(20, (1, 9)), TASKS["linear_step"].reference)
     torch.testing.assert_close(at_once, one_by_one)
 
 
