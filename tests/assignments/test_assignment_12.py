@@ -13,7 +13,7 @@ from course_lib.layers.windows import PatchMerging
 from course_lib.lessons.lesson_12.assignment import lamps, secret_reach
 from course_lib.models.swin import Swin, SwinConfig
 from course_lib.tasks import Draw, run_checks
-from course_lib.tasks.wrong import made_by
+from tests.assignments.mistaken import passed
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "12")
@@ -100,10 +100,14 @@ def test_a_convolution_is_forbidden_where_windows_are_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("name", "knobs"),
-    [("reach", {"cut": "rest"}), ("continuous_bias", {"added": False}), ("unmerge", {"crop": "both"})],
+    ("name", "mistake"),
+    [
+        ("reach", "cut on the other side"),
+        ("continuous_bias", "bias of the first map forgotten"),
+        ("unmerge", "both sides cropped"),
+    ],
 )
-def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, knobs):
+def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, mistake):
     table = TABLES[name]
-    right = [check for check in table.scored if run_checks(made_by(table, **knobs), [check], asks=table.asks).passed]
+    right = passed(table, mistake)
     assert 0 < sum(check.points for check in right) < table.points

@@ -13,7 +13,6 @@ from course_lib.lessons.lesson_13.recipes import PretrainingSettings, build
 from course_lib.tasks import Draw, run_checks
 from course_lib.tasks.core import ModuleProbe
 from course_lib.tasks.findings import RANDOM, Fault
-from course_lib.tasks.wrong import made_by
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "13")

@@ -17,7 +17,7 @@ from course_lib.tasks import Draw, run_checks
 from course_lib.tasks.core import ModuleProbe
 from course_lib.tasks.findings import Fault
 from course_lib.tasks.trained import ELSEWHERE
-from course_lib.tasks.wrong import ignored, made_by
+from course_lib.tasks.wrong import ignored
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "14")
