@@ -69,7 +69,7 @@ class Says(nn.Module):
 
 @pytest.mark.parametrize(
     ("scores", "told"),
-    [(lambda x: x + torch.rand_like(x), RANDOM), (lambda x: x - x.mean(0), NEIGHBOURS.finding.misconception)],
+    [(lambda x: x + torch.rand_like(x), RANDOM), (lambda x: x - x.mean(0), NEIGHBOURS.misconception)],
 )
 def test_chance_and_neighbours_are_told(scores, told):
     shown = pictures(Script(KNOWN + NEW, Draw(0).generator), Draw(1), 50, new=True)

@@ -67,8 +67,8 @@ class Says(nn.Module):
     ("says", "told"),
     [
         (lambda x: torch.rand(len(x), 4), RANDOM),
-        (lambda x: x[:, 0, :4] - x[:, 0, :4].mean(0), NEIGHBOURS.finding.misconception),
-        (lambda x: torch.ones(len(x), 4) + 1e-4 * x[:, 0, :4], COLLAPSED.finding.misconception),
+        (lambda x: x[:, 0, :4] - x[:, 0, :4].mean(0), NEIGHBOURS.misconception),
+        (lambda x: torch.ones(len(x), 4) + 1e-4 * x[:, 0, :4], COLLAPSED.misconception),
         (lambda x: x, "wrong shape"),
     ],
 )

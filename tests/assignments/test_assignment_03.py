@@ -81,8 +81,8 @@ class Says(nn.Module):
     ("scores", "told"),
     [
         (lambda x: x + torch.rand_like(x), RANDOM),
-        (lambda x: x.flip(1), READS_AHEAD.finding.misconception),
-        (lambda x: x.mean(1, keepdim=True).expand_as(x), READS_AHEAD.finding.misconception),
+        (lambda x: x.flip(1), READS_AHEAD.misconception),
+        (lambda x: x.mean(1, keepdim=True).expand_as(x), READS_AHEAD.misconception),
     ],
 )
 def test_chance_and_looks_at_later_letters_are_told(scores, told):

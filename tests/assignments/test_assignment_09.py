@@ -10,8 +10,9 @@ from course_lib.functional.scaling import fit_power_law, fit_scaling_law
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_09.assignment import NOISE, Family, large, small
-from course_lib.tasks import Draw, run_checks
-from course_lib.tasks.wrong import ignored, made_by
+from course_lib.tasks import Draw
+from course_lib.tasks.wrong import ignored
+from tests.assignments.mistaken import passed
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "09")
@@ -66,11 +67,15 @@ def test_one_law_for_all_runs_foretells_what_a_plain_power_law_does_not():
 
 
 @pytest.mark.parametrize(
-    ("name", "knobs"), [("huber_of_logs", {"inside": "whole"}), ("law_with_floor", {"error": "of logs"})]
+    ("name", "mistake"),
+    [
+        ("huber_of_logs", "half forgotten"),
+        ("law_with_floor", "error in logarithms"),
+    ],
 )
-def test_a_mistake_that_the_example_does_not_show_costs_only_part_of_the_points(name, knobs):
+def test_a_mistake_that_the_example_does_not_show_costs_only_part_of_the_points(name, mistake):
     table = TABLES[name]
-    right = [check for check in table.scored if run_checks(made_by(table, **knobs), [check], asks=table.asks).passed]
+    right = passed(table, mistake)
     assert 0 < sum(check.points for check in right) < table.points
 
 

@@ -13,10 +13,10 @@ from course_lib.functional import preference
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_10.assignment import COMPARED, NEIGHBOURS, NOT, SAME, SLIPS, WORDS, Taste, rewards
-from course_lib.tasks import Draw, run_checks
+from course_lib.tasks import Draw
 from course_lib.tasks.core import ModuleProbe
 from course_lib.tasks.findings import RANDOM, Fault
-from course_lib.tasks.wrong import made_by
+from tests.assignments.mistaken import passed
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "10")
@@ -92,8 +92,8 @@ class Says(nn.Module):
     ("says", "told"),
     [
         (lambda x: torch.rand(len(x)), RANDOM),
-        (lambda x: x.sum(1).float() - x.sum(1).float().mean(), NEIGHBOURS.finding.misconception),
-        (lambda x: torch.ones(len(x)), SAME.finding.misconception),
+        (lambda x: x.sum(1).float() - x.sum(1).float().mean(), NEIGHBOURS.misconception),
+        (lambda x: torch.ones(len(x)), SAME.misconception),
         (lambda x: x.float(), "wrong shape"),
     ],
 )
@@ -105,16 +105,16 @@ def test_chance_neighbours_sameness_and_shapes_are_told(says, told):
 
 
 @pytest.mark.parametrize(
-    ("name", "knobs"),
+    ("name", "mistake"),
     [
-        ("ranking_loss", {"log": "of the sigmoid"}),
-        ("kl_estimate", {"counts": "times"}),
-        ("identity_loss", {"reduce": "sum"}),
+        ("ranking_loss", "logarithm of a sigmoid that is 0"),
+        ("kl_estimate", "infinity times 0"),
+        ("identity_loss", "sum instead of mean"),
     ],
 )
-def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, knobs):
+def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, mistake):
     table = TABLES[name]
-    right = [check for check in table.scored if run_checks(made_by(table, **knobs), [check], asks=table.asks).passed]
+    right = passed(table, mistake)
     assert 0 < sum(check.points for check in right) < table.points
 
 

@@ -13,7 +13,7 @@ from course_lib.grading.spec import load, read_assignment
 from course_lib.layers.patches import patchify
 from course_lib.lessons.lesson_11.assignment import names, scrambled_digits
 from course_lib.tasks import Draw, run_checks
-from course_lib.tasks.wrong import made_by
+from tests.assignments.mistaken import passed
 
 LOADED = load(read_assignment(Folders(root=course_folder() / "notebooks" / "assignments").root, "11"))
 TABLES = {table.name: table for table in LOADED.assignment.tasks}
@@ -83,14 +83,14 @@ def test_what_went_wrong_in_training_is_told(model, told):
 
 
 @pytest.mark.parametrize(
-    ("name", "knobs"),
+    ("name", "mistake"),
     [
-        ("add_positions", {"waves": "by turns"}),
-        ("rollout_map", {"heads": "max"}),
-        ("keep_tokens", {"order": "attention"}),
+        ("add_positions", "sines and cosines by turns"),
+        ("rollout_map", "not the mean over the heads"),
+        ("keep_tokens", "kept in order of attention"),
     ],
 )
-def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, knobs):
+def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, mistake):
     table = TABLES[name]
-    right = [check for check in table.scored if run_checks(made_by(table, **knobs), [check], asks=table.asks).passed]
+    right = passed(table, mistake)
     assert table.points / 4 < sum(check.points for check in right) < table.points

@@ -10,9 +10,10 @@ from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_13.assignment import Cloth, errors, holes
 from course_lib.lessons.lesson_13.recipes import PretrainingSettings, build
-from course_lib.tasks import Draw, run_checks
+from course_lib.tasks import Draw
 from course_lib.tasks.core import ModuleProbe
 from course_lib.tasks.findings import RANDOM, Fault
+from tests.assignments.mistaken import passed
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "13")
@@ -77,17 +78,17 @@ def test_a_model_whose_dropout_is_left_on_is_told_that_it_depends_on_chance():
 
 
 @pytest.mark.parametrize(
-    ("name", "knobs"),
+    ("name", "mistake"),
     [
-        ("block_mask", {"edge": "wrapped"}),
-        ("block_mask", {"rest": "left"}),
-        ("reconstruct", {"order": "columns"}),
-        ("reconstruct", {"channels": "first"}),
+        ("block_mask", "blocks wrapped around the edge"),
+        ("block_mask", "too few where blocks run out"),
+        ("reconstruct", "patches counted down the columns"),
+        ("reconstruct", "channels not last"),
     ],
 )
-def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, knobs):
+def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, mistake):
     table = TABLES[name]
-    right = [check for check in table.scored if run_checks(made_by(table, **knobs), [check], asks=table.asks).passed]
+    right = passed(table, mistake)
     assert table.points / 5 <= sum(check.points for check in right) < table.points
 
 

@@ -18,6 +18,7 @@ from course_lib.tasks.core import ModuleProbe
 from course_lib.tasks.findings import Fault
 from course_lib.tasks.trained import ELSEWHERE
 from course_lib.tasks.wrong import ignored
+from tests.assignments.mistaken import passed
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "14")
@@ -64,7 +65,7 @@ def test_a_net_that_is_left_in_training_mode_is_told_that_it_depends_on_the_batc
     pictures, labels = drawings(12, 32, torch.Generator().manual_seed(0))
     with pytest.raises(Fault) as told:
         labelled(ModuleProbe(net), pictures)
-    assert told.value.finding == TOGETHER.finding
+    assert told.value.finding == TOGETHER
     assert labelled(ModuleProbe(net.eval()), pictures).shape == labels.shape
 
 
@@ -73,18 +74,18 @@ def test_the_threshold_cannot_be_ignored():
 
 
 @pytest.mark.parametrize(
-    ("name", "knobs"),
+    ("name", "mistake"),
     [
-        ("border_weights", {"metric": 1.0}),
-        ("average_precision", {"enough": "more"}),
-        ("average_precision", {"taken": "next best"}),
-        ("average_precision", {"order": "as given"}),
-        ("average_precision", {"over": "found"}),
+        ("border_weights", "distance in steps"),
+        ("average_precision", "the threshold itself is not enough"),
+        ("average_precision", "second best thing taken"),
+        ("average_precision", "not in the order of the scores"),
+        ("average_precision", "divided by what was found"),
     ],
 )
-def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, knobs):
+def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, mistake):
     table = TABLES[name]
-    right = [check for check in table.scored if run_checks(made_by(table, **knobs), [check], asks=table.asks).passed]
+    right = passed(table, mistake)
     assert table.points / 5 <= sum(check.points for check in right) < table.points
 
 
