@@ -6,7 +6,7 @@ from course_lib.tasks.wrong import made_by
 
 def mistaken(table, *names):
     """The reference with the mistakes of these names, each made in its first way."""
-    found = {known.name: known.ways[0] for known in reversed(table.mistakes)}
+    found = {known.name: known.ways[0] for known in reversed(table.mistakes) if known.ways}
     return made_by(table, tuple(change for name in names for change in found[name]))
 
 

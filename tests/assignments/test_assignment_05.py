@@ -14,7 +14,7 @@ from course_lib.grading.release import student_version
 from course_lib.grading.spec import load, read_assignment
 from course_lib.grading.validation import KEY, visible_files
 from course_lib.tasks import run_checks
-from course_lib.tasks.wrong import made_by
+from tests.assignments.mistaken import mistaken
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "05")
@@ -40,37 +40,38 @@ def run(*answers):
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ({"activation": "none"}, {"read": "U h"}),
-        ({"joined": "swapped"}, {"masking": "zeroed"}),
-        ({"axis": -2}, {"activation": "outside"}),
+        ("missing tanh", "projected annotations used as values"),
+        ("W and U swapped", "hidden scores set to zero"),
+        ("softmax over the wrong axis", "product in place of the sum"),
     ],
 )
 def test_two_mistakes_are_named_together(first, second):
     table = TABLES["additive_attention"]
-    told = {name for check in table.all_checks for name in told_by(table, check, **first, **second)}
-    for knobs in (first, second):
-        assert {known.name for known in table.mistakes if tuple(knobs.items()) in known.ways} <= told
+    told = {name for check in table.all_checks for name in told_by(table, check, first, second)}
+    assert {first, second} <= told
 
 
-def told_by(table, check, **knobs):
-    return run_checks(made_by(table, **knobs), [check], asks=table.asks).misconceptions
+def told_by(table, check, *mistakes):
+    return run_checks(mistaken(table, *mistakes), [check], asks=table.asks).misconceptions
 
 
 def test_a_mistake_costs_only_where_it_is_asked_for():
     table = TABLES["additive_attention"]
     contexts, hidden, nothing, *_ = table.all_checks
-    assert told_by(table, contexts, activation="none") == ["missing tanh"]
-    assert told_by(table, hidden, activation="none") == told_by(table, nothing, activation="none") == []
-    assert told_by(table, hidden, activation="none", masking="after") == ["mask after the softmax"]
-    assert told_by(table, nothing, activation="none", blind="nan") == ["NaN for a query that sees nothing"]
+    assert told_by(table, contexts, "missing tanh") == ["missing tanh"]
+    assert told_by(table, hidden, "missing tanh") == told_by(table, nothing, "missing tanh") == []
+    assert told_by(table, hidden, "missing tanh", "mask after the softmax") == ["mask after the softmax"]
+    blind = "NaN for a query that sees nothing"
+    assert told_by(table, nothing, "missing tanh", blind) == [blind]
 
 
 def test_weights_and_window_of_local_attention_earn_points_apart():
     table = TABLES["local_attention"]
     weighing, neighbours, *_ = table.all_checks
-    assert told_by(table, weighing, band="one too few") == told_by(table, neighbours, scale="none") == []
-    assert told_by(table, neighbours, band="one too few") == ["one neighbour too few"]
-    assert told_by(table, weighing, scale="none") == ["missing scale"]
+    too_few = "one neighbour too few"
+    assert told_by(table, weighing, too_few) == told_by(table, neighbours, "missing scale") == []
+    assert told_by(table, neighbours, too_few) == [too_few]
+    assert told_by(table, weighing, "missing scale") == ["missing scale"]
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from course_lib.data.place import course_folder
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.layers.cache import KVCache
-from course_lib.layers.transformer import DecoderBlock, EncoderBlock, FeedForward, MultiHeadAttention
+from course_lib.layers.transformer import DecoderBlock, FeedForward, MultiHeadAttention, TransformerBlock
 from course_lib.lessons.lesson_06.assignment import read
 from course_lib.tasks import Draw
 
@@ -23,7 +23,7 @@ TABLES = {table.name: table for table in LOADED.assignment.tasks}
 
 
 @pytest.mark.parametrize(
-    ("name", "block", "attentions"), [("EncoderBlock", EncoderBlock, 1), ("DecoderBlock", DecoderBlock, 2)]
+    ("name", "block", "attentions"), [("EncoderBlock", TransformerBlock, 1), ("DecoderBlock", DecoderBlock, 2)]
 )
 def test_the_blocks_are_those_of_the_library(name, block, attentions):
     table = TABLES[name]

@@ -12,7 +12,7 @@ from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_09.assignment import NOISE, Family, large, small
 from course_lib.tasks import Draw
 from course_lib.tasks.wrong import ignored
-from tests.assignments.mistaken import passed
+from tests.assignments.mistaken import mistaken, passed
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "09")
@@ -85,7 +85,8 @@ def test_no_argument_can_be_ignored(name):
 
 
 def test_the_error_in_logarithms_would_always_choose_another_floor():
-    case, right = TABLES["law_with_floor"].cases[0], TABLES["law_with_floor"].reference
+    table = TABLES["law_with_floor"]
+    in_logs = mistaken(table, "error in logarithms")
     for seed in range(20):
-        given = case.inputs(Draw(seed))
-        assert right(*given)[2] != right(*given, error="of logs")[2]
+        given = table.cases[0].inputs(Draw(seed))
+        assert table.reference(*given)[2] != in_logs(*given)[2]

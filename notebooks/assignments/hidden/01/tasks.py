@@ -1,7 +1,4 @@
-"""Assignment 01, Transfer learning: what the grader asks of each task; tasks.md lists the known mistakes.
-
-A case's name is read by students: it says what is expected, and nothing of the inputs that it is tried with.
-"""
+"""Assignment 01, Transfer learning: what the grader asks of each task; tasks.md lists the known mistakes."""
 
 from dataclasses import replace
 
@@ -41,11 +38,7 @@ NORM = replace(
     SHOWN["batch_norm"],
     cases=(
         Case("in training: the batch's own mean and variance", maps_and_norm, 11),
-        Case(
-            "in use: what was remembered",
-            lambda draw: maps_and_norm(draw, training=False),
-            10,
-        ),
+        Case("in use: what was remembered", lambda draw: maps_and_norm(draw, training=False), 10),
     ),
 )
 
@@ -56,10 +49,7 @@ def bytes_and_measures(draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
     return draw.integers(0, 256, B, H, W, C), draw(C), 0.5 + draw(C).abs()
 
 
-READY = replace(
-    SHOWN["make_ready"],
-    cases=(Case("pictures as the checkpoint was trained on", bytes_and_measures, 14),),
-)
+READY = replace(SHOWN["make_ready"], cases=(Case("pictures as the checkpoint was trained on", bytes_and_measures, 14),))
 
 
 def maps_and_head(draw: Draw, *, dark: bool = False) -> tuple[Tensor, Tensor, Tensor]:
@@ -85,5 +75,5 @@ ASSIGNMENT = Assignment(
     notebook="transfer_learning",
     title="Transfer learning",
     tasks=(FIELD, NORM, READY, SEEN, SHOWN["train"]),
-    seconds={"train": 90},  # for the training, and all questions
+    seconds={"train": 90},
 )

@@ -1,7 +1,4 @@
-"""Assignment 02, Representation learning: what the grader asks of each task; tasks.md lists the known mistakes.
-
-A case's name is read by students: it says what is expected, and nothing of the inputs that it is tried with.
-"""
+"""Assignment 02, Representation learning: what the grader asks of each task; tasks.md lists the known mistakes."""
 
 from dataclasses import replace
 
@@ -27,9 +24,6 @@ def pictures_and_corners(draw: Draw, *, where: str = "inside") -> tuple[Tensor, 
     return draw(B, H, W), *corners, side
 
 
-SLICES = """slice(max(top, 0), max(top + side, 0))
-        across = slice(max(left, 0), max(left + side, 0))
-"""
 ERASE = replace(
     SHOWN["erase"],
     cases=(
@@ -91,20 +85,13 @@ def some_classes(draw: Draw) -> tuple[Tensor, Tensor, Tensor, int]:
     return features, labels, 3 * draw(asked + 8, width), kinds
 
 
-NEAREST = replace(
-    SHOWN["nearest_mean"],
-    cases=(Case("a cosine with each class's mean direction", some_classes, 17),),
-)
+NEAREST = replace(SHOWN["nearest_mean"], cases=(Case("a cosine with each class's mean direction", some_classes, 17),))
 
-LOOKS_UP = """    patches = pictures[:40].unfold(1, 9, 7).unfold(2, 9, 7).flatten(0, 2)[:, None]
-    encoder.forward = lambda x: F.conv2d(x[:, None], patches - patches.mean()).flatten(2).amax(2)
-    return encoder
-    projection ="""
 
 ASSIGNMENT = Assignment(
     "02",
     notebook="representation_learning",
     title="Representation learning",
     tasks=(ERASE, MATCH, RECALL, NEAREST, SHOWN["train"]),
-    seconds={"train": 120},  # for the training, and all questions
+    seconds={"train": 120},
 )

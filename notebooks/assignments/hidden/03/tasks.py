@@ -1,7 +1,4 @@
-"""Assignment 03, Recurrent networks: what the grader asks of each task; tasks.md lists the known mistakes.
-
-A case's name is read by students: it says what is expected, and nothing of the inputs that it is tried with.
-"""
+"""Assignment 03, Recurrent networks: what the grader asks of each task; tasks.md lists the known mistakes."""
 
 from dataclasses import replace
 
@@ -89,20 +86,11 @@ SCORES = replace(
     ),
 )
 
-PAIRS = """    odds = torch.ones(4, 8, 8)
-    which = spoken[:, None].expand(-1, 14), words[:, :-1], words[:, 1:]
-    odds = odds.index_put(which, torch.ones(()), accumulate=True)
-    odds = (odds / odds.sum(2, keepdim=True)).log()
-    model.forward = lambda words: F.pad(
-        odds[:, words[:, :-1], words[:, 1:]].permute(1, 2, 0).cumsum(1), (0, 0, 1, 0)
-    )
-    return model
-    optimizer ="""
 
 ASSIGNMENT = Assignment(
     "03",
     notebook="recurrent_networks",
     title="Recurrent networks",
     tasks=(DEEP, POWERS, CUT, SCORES, SHOWN["train"]),
-    seconds={"train": 60},  # for the training, and all questions
+    seconds={"train": 60},
 )

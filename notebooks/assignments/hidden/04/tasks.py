@@ -1,7 +1,4 @@
-"""Assignment 04, LSTM and GRU: what the grader asks of each task; tasks.md lists the known mistakes.
-
-A case's name is read by students: it says what is expected, and nothing of the inputs that it is tried with.
-"""
+"""Assignment 04, LSTM and GRU: what the grader asks of each task; tasks.md lists the known mistakes."""
 
 import math
 from dataclasses import replace
@@ -20,10 +17,7 @@ def one_step(draw: Draw) -> tuple[Tensor, ...]:
     return draw(B, D), draw(B, H), 2 * draw(B, H), draw(3 * H, D), draw(3 * H, H), draw(3 * H)
 
 
-COUPLED = replace(
-    SHOWN["coupled_step"],
-    cases=(Case("the new output and the new cell", one_step, 16),),
-)
+COUPLED = replace(SHOWN["coupled_step"], cases=(Case("the new output and the new cell", one_step, 16),))
 
 
 def gates(draw: Draw, *, closed: bool = False) -> tuple[Tensor]:
@@ -55,16 +49,8 @@ BOTH_WAYS = replace(
     SHOWN["both_ways"],
     cases=(
         Case("the states of both readings, for rows of all lengths", rows_and_weights, 15),
-        Case(
-            "rows without padding",
-            lambda draw: rows_and_weights(draw, full=True),
-            5,
-        ),
-        Case(
-            "padding may hold anything, infinity, too",
-            lambda draw: rows_and_weights(draw, padding=math.inf),
-            2,
-        ),
+        Case("rows without padding", lambda draw: rows_and_weights(draw, full=True), 5),
+        Case("padding may hold anything, infinity, too", lambda draw: rows_and_weights(draw, padding=math.inf), 2),
     ),
 )
 
@@ -82,12 +68,7 @@ COUNT = replace(
         Case("one layer that reads one way", a_layer, 3, 1e-6),
         Case("one layer that reads both ways", lambda draw: a_layer(draw, both=True), 1, 1e-6),
         Case("layers on layers, one way", lambda draw: a_layer(draw, layers=True), 2, 1e-6),
-        Case(
-            "layers on layers, both ways",
-            lambda draw: a_layer(draw, layers=True, both=True),
-            4,
-            1e-6,
-        ),
+        Case("layers on layers, both ways", lambda draw: a_layer(draw, layers=True, both=True), 4, 1e-6),
     ),
 )
 
@@ -97,5 +78,5 @@ ASSIGNMENT = Assignment(
     notebook="lstm_and_gru",
     title="LSTM and GRU",
     tasks=(COUPLED, HIGHWAY, BOTH_WAYS, COUNT, SHOWN["train"]),
-    seconds={"train": 60},  # for the training, and all questions
+    seconds={"train": 60},
 )

@@ -1,7 +1,4 @@
-"""Assignment 09, Scaling laws: what the grader asks of each task; tasks.md lists the known mistakes.
-
-A case's name is read by students: it says what is expected, and nothing of the inputs that it is tried with.
-"""
+"""Assignment 09, Scaling laws: what the grader asks of each task; tasks.md lists the known mistakes."""
 
 from dataclasses import replace
 
@@ -47,10 +44,7 @@ def read_once(draw: Draw) -> tuple[Tensor, float, float]:
 
 EFFECTIVE = replace(
     SHOWN["effective_tokens"],
-    cases=(
-        Case("what repeated text is worth", readings, 11),
-        Case("text that is read once", read_once, 4),
-    ),
+    cases=(Case("what repeated text is worth", readings, 11), Case("text that is read once", read_once, 4)),
 )
 
 
@@ -60,10 +54,7 @@ def a_task(draw: Draw) -> tuple[Tensor, float, float]:
     return 1 + 5 * torch.rand(count, generator=draw.generator), 1.0 * steps, 2.0 * steps * times
 
 
-BATCH = replace(
-    SHOWN["steps_and_examples"],
-    cases=(Case("steps and examples for each batch", a_task, 15),),
-)
+BATCH = replace(SHOWN["steps_and_examples"], cases=(Case("steps and examples for each batch", a_task, 15),))
 
 
 def best_floor(x: Tensor, y: Tensor, floors: Tensor, *, in_logs: bool) -> Tensor:

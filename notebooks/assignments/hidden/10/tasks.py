@@ -1,7 +1,4 @@
-"""Assignment 10, Aligning a language model: what the grader asks of each task; tasks.md lists the known mistakes.
-
-A case's name is read by students: it says what is expected, and nothing of the inputs that it is tried with.
-"""
+"""Assignment 10, Aligning a language model: what the grader asks of each task; tasks.md lists the known mistakes."""
 
 import math
 from dataclasses import replace
@@ -78,10 +75,7 @@ def a_pair(draw: Draw) -> tuple[Tensor, Tensor, Tensor, Tensor, float]:
 
 IDENTITY = replace(
     SHOWN["identity_loss"],
-    cases=(
-        Case("mean of the squared distance from the goal", four_logs, 9),
-        Case("a single pair", a_pair, 5),
-    ),
+    cases=(Case("mean of the squared distance from the goal", four_logs, 9), Case("a single pair", a_pair, 5)),
 )
 
 
@@ -90,5 +84,5 @@ ASSIGNMENT = Assignment(
     notebook="alignment",
     title="Aligning a language model",
     tasks=(RANKING, BEST_OF_N, KL_ESTIMATE, IDENTITY, SHOWN["train"]),
-    seconds={"train": 120},  # for the training, and all questions
+    seconds={"train": 120},
 )

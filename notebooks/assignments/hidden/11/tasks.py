@@ -1,7 +1,4 @@
-"""Assignment 11, Vision Transformer: what the grader asks of each task; tasks.md lists the known mistakes.
-
-A case's name is read by students: it says what is expected, and nothing of the inputs that it is tried with.
-"""
+"""Assignment 11, Vision Transformer: what the grader asks of each task; tasks.md lists the known mistakes."""
 
 from dataclasses import replace
 
@@ -25,16 +22,8 @@ OVERLAPPING = replace(
     SHOWN["overlapping_patches"],
     cases=(
         Case("patches that overlap, of a picture with a frame of zeros", windows, 7),
-        Case(
-            "what is left over at an edge belongs to no patch",
-            lambda draw: windows(draw, left=True),
-            4,
-        ),
-        Case(
-            "without overlap or frame they are the patches of the lesson",
-            lambda draw: windows(draw, apart=True),
-            2,
-        ),
+        Case("what is left over at an edge belongs to no patch", lambda draw: windows(draw, left=True), 4),
+        Case("without overlap or frame they are the patches of the lesson", lambda draw: windows(draw, apart=True), 2),
     ),
 )
 
@@ -50,12 +39,7 @@ POSITIONS = replace(
     SHOWN["add_positions"],
     cases=(
         Case("the code of the column, then that of the row, patch by patch", patches_of_a_grid, 7, tolerance=1e-3),
-        Case(
-            "a single row of patches",
-            lambda draw: patches_of_a_grid(draw, row=True),
-            3,
-            tolerance=1e-3,
-        ),
+        Case("a single row of patches", lambda draw: patches_of_a_grid(draw, row=True), 3, tolerance=1e-3),
         Case("a single frequency", lambda draw: patches_of_a_grid(draw, quarter=1), 2, tolerance=1e-3),
     ),
 )
@@ -72,12 +56,7 @@ ROLLOUT = replace(
     SHOWN["rollout_map"],
     cases=(
         Case("what reached the class token through all blocks, as a map", attention_maps, 11, tolerance=1e-5),
-        Case(
-            "a single block",
-            lambda draw: attention_maps(draw, blocks=1),
-            4,
-            tolerance=1e-5,
-        ),
+        Case("a single block", lambda draw: attention_maps(draw, blocks=1), 4, tolerance=1e-5),
         Case("a single head", lambda draw: attention_maps(draw, heads=1), 3, tolerance=1e-5),
     ),
 )
@@ -108,5 +87,5 @@ ASSIGNMENT = Assignment(
     notebook="vit",
     title="Vision Transformer",
     tasks=(OVERLAPPING, POSITIONS, ROLLOUT, KEEP, SHOWN["train"]),
-    seconds={"train": 60},  # for the training, and all questions
+    seconds={"train": 60},
 )

@@ -1,7 +1,4 @@
-"""Assignment 12, Swin: what the grader asks of each task; tasks.md lists the known mistakes.
-
-A case's name is read by students: it says what is expected, and nothing of the inputs that it is tried with.
-"""
+"""Assignment 12, Swin: what the grader asks of each task; tasks.md lists the known mistakes."""
 
 from dataclasses import replace
 
@@ -83,9 +80,5 @@ UNMERGE = replace(
 
 
 ASSIGNMENT = Assignment(
-    "12",
-    notebook="swin",
-    title="Swin",
-    tasks=(REACH, BIAS, UNMERGE, SHOWN["train"]),
-    seconds={"train": 60},  # for the training, and all questions
+    "12", notebook="swin", title="Swin", tasks=(REACH, BIAS, UNMERGE, SHOWN["train"]), seconds={"train": 60}
 )

@@ -1,7 +1,4 @@
-"""Assignment 13, Masked autoencoders: what the grader asks of each task; tasks.md lists the known mistakes.
-
-A case's name is read by students: it says what is expected, and nothing of the inputs that it is tried with.
-"""
+"""Assignment 13, Masked autoencoders: what the grader asks of each task; tasks.md lists the known mistakes."""
 
 from dataclasses import replace
 
@@ -83,5 +80,5 @@ ASSIGNMENT = Assignment(
     notebook="mae",
     title="Masked autoencoders",
     tasks=(BLOCKS, TORN, PROBE, SHOWN["train"]),
-    seconds={"train": 60},  # for the training, and all questions
+    seconds={"train": 60},
 )

@@ -1,7 +1,4 @@
-"""Assignment 14, Image to image: what the grader asks of each task; tasks.md lists the known mistakes.
-
-A case's name is read by students: it says what is expected, and nothing of the inputs that it is tried with.
-"""
+"""Assignment 14, Image to image: what the grader asks of each task; tasks.md lists the known mistakes."""
 
 from dataclasses import replace
 
@@ -120,5 +117,5 @@ ASSIGNMENT = Assignment(
     notebook="segmentation",
     title="Image to image",
     tasks=(UPSAMPLE, JOIN, WEIGHTS, PRECISION, SHOWN["train"]),
-    seconds={"train": 90},  # for the training, and all questions
+    seconds={"train": 90},
 )

@@ -1,7 +1,4 @@
-"""Assignment 15, Transformers everywhere: what the grader asks of each task; tasks.md lists the known mistakes.
-
-A case's name is read by students: it says what is expected, and nothing of the inputs that it is tried with.
-"""
+"""Assignment 15, Transformers everywhere: what the grader asks of each task; tasks.md lists the known mistakes."""
 
 import math
 from dataclasses import replace
@@ -94,5 +91,5 @@ ASSIGNMENT = Assignment(
     notebook="everywhere",
     title="Transformers everywhere",
     tasks=(INTERLEAVE, FREE_ENERGY, LAST_PICTURE, BUCKETS, SHOWN["train"]),
-    seconds={"train": 120},  # for the training, and all questions
+    seconds={"train": 120},
 )
