@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from course_lib.bench.race import race
-from course_lib.functional.attention import attention, local_attention
+from course_lib.functional.attention import attention
 from course_lib.functional.cost import count_flops
 from course_lib.functional.linear_attention import linear_attention
+from course_lib.functional.local_attention import local_attention
 
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 WIDTH, WINDOW = 32, 16  # features of a head; keys that a local one sees on either side

@@ -8,16 +8,11 @@ arXiv 1409.0473. Luong, Pham & Manning, "Effective approaches to attention-based
 EMNLP 2015, arXiv 1508.04025. Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv 1706.03762.
 """
 
-from contextlib import nullcontext
-from typing import Any
-
 import torch
-import torch.nn.functional as F
-from einops import rearrange
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
-from torch.func import debug_unwrap
-from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from course_lib.functional.fused import fused_attention
 
 
 def valid_positions(lengths: Int[Tensor, " B"], size: int) -> Bool[Tensor, "B T"]:
@@ -138,7 +133,7 @@ def attention_weights(
     `mask` is boolean, True = may attend; `scale` replaces 1/sqrt(d_k). A query with no visible key gets zeros.
     Raises ValueError if the mask is not boolean, or a shape does not fit.
     """
-    _check_shapes(q, k)
+    check_shapes(q, k)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     scores = q @ k.transpose(-2, -1) * scale
     check_mask(mask, scores.shape, bias=bias)
@@ -161,9 +156,9 @@ def readable_attention(
 
     The textbook twin of `attention`: it builds the whole (T_q, T_k) matrix. Raises ValueError as `attention` does.
     """
-    _check_shapes(q, k, v)
+    check_shapes(q, k, v)
     if causal:
-        check_mask(mask, _scores_shape(q, k))
+        check_mask(mask, scores_shape(q, k))
         mask = combine_masks(mask, causal_mask(q.shape[-2], k.shape[-2], device=q.device))
     weights = attention_weights(q, k, mask=mask, bias=bias, scale=scale)
     return weights @ v, weights
@@ -187,8 +182,8 @@ def attention(
     probability with which a weight is dropped, and is applied whenever it is not 0.
     Raises ValueError if the mask is not boolean, or a shape does not fit.
     """
-    _check_shapes(q, k, v)
-    check_mask(mask, _scores_shape(q, k), bias=bias)
+    check_shapes(q, k, v)
+    check_mask(mask, scores_shape(q, k), bias=bias)
     num_queries, num_keys = q.shape[-2], k.shape[-2]
     # PyTorch aligns its own causal mask with the first key, and takes no other mask beside it.
     fused_causal = causal and mask is None and bias is None and num_queries == num_keys
@@ -197,75 +192,6 @@ def attention(
     if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, float("-inf"))
     return fused_attention(q, k, v, attn_mask=mask, is_causal=fused_causal, scale=scale, dropout_p=dropout)
-
-
-def fused_attention(q: Tensor, k: Tensor, v: Tensor, **arguments: Any) -> Tensor:
-    """PyTorch's own, whose fastest kernels lack derivatives that torch.func asks for: there by plain products."""
-    with sdpa_kernel(SDPBackend.MATH) if is_transformed(q, k, v) else nullcontext():
-        return F.scaled_dot_product_attention(q, k, v, **arguments)
-
-
-def is_transformed(*tensors: Tensor) -> bool:
-    """Whether one of the tensors stands inside of torch.func's grad, vmap, jvp or their kin."""
-    return not torch.compiler.is_compiling() and any(debug_unwrap(t, recurse=False) is not t for t in tensors)
-
-
-def local_attention(
-    q: Float[Tensor, "*B T_q d_k"],
-    k: Float[Tensor, "*B T_k d_k"],
-    v: Float[Tensor, "*B T_k d_v"],
-    *,
-    window: int,
-    mask: Shaped[Tensor, "..."] | None = None,
-    bias: Shaped[Tensor, "..."] | None = None,
-    causal: bool = False,
-    scale: float | None = None,
-    dropout: float = 0.0,
-) -> Float[Tensor, "*B T_q d_v"]:
-    """Attention to the `window` positions on either side, at O(n r d) for r = 2 window + 1.
-
-    Restricted self-attention, Vaswani et al. 2017, section 4. Equal to `attention` under `local_mask`, but the scores
-    outside the band are never computed: the queries are cut into blocks, and a block sees only its own keys and
-    `window` more at each end. With a mask, a bias, or fewer queries than keys, as behind a cache, all of them are.
-    Raises ValueError if `window` is negative, and as `attention` does.
-    """
-    _check_shapes(q, k, v)
-    length, batch = q.shape[-2], q.shape[:-2]
-    if window < 0:
-        raise ValueError(f"window counts the positions seen on either side: it must be 0 or more, got {window}")
-    if mask is not None or bias is not None or k.shape[-2] != length:
-        check_mask(mask, _scores_shape(q, k))
-        mask = combine_masks(mask, local_mask(length, k.shape[-2], window=window, device=q.device))
-        return attention(q, k, v, mask=mask, bias=bias, causal=causal, scale=scale, dropout=dropout)
-    block = max(window, 1)
-    num_blocks = -(-length // block)
-    reach = block + 2 * window
-
-    missing = num_blocks * block - length
-    queries = F.pad(q, (0, 0, 0, missing)).reshape(-1, num_blocks, block, q.shape[-1])
-    keys, values = (
-        rearrange(F.pad(t, (0, 0, window, window + missing)).unfold(-2, reach, block), "... n d r -> (...) n r d")
-        for t in (k, v)
-    )
-    outputs = fused_attention(
-        queries,
-        keys,
-        values,
-        attn_mask=_block_mask(length, num_blocks, block, window, causal, q.device),
-        scale=scale,
-        dropout_p=dropout,
-    )
-    return outputs.reshape(*batch, num_blocks * block, v.shape[-1])[..., :length, :]
-
-
-def _block_mask(
-    length: int, num_blocks: int, block: int, window: int, causal: bool, device: torch.device
-) -> Bool[Tensor, "n block reach"]:
-    starts = torch.arange(num_blocks, device=device)[:, None, None] * block
-    queries = starts + torch.arange(block, device=device)[:, None]
-    keys = starts - window + torch.arange(block + 2 * window, device=device)
-    mask = ((keys - queries).abs() <= window) & (keys >= 0) & (keys < length)
-    return mask & (keys <= queries) if causal else mask
 
 
 def additive_scores(
@@ -286,11 +212,13 @@ def projected_additive_scores(
     return (projected_q[..., :, None, :] + projected_k[..., None, :, :]).tanh() @ v
 
 
-def _scores_shape(q: Tensor, k: Tensor) -> tuple[int, ...]:
+def scores_shape(q: Tensor, k: Tensor) -> tuple[int, ...]:
+    """The shape of the scores of these queries and keys."""
     return (*q.shape[:-1], k.shape[-2])
 
 
-def _check_shapes(q: Tensor, k: Tensor, v: Tensor | None = None) -> None:
+def check_shapes(q: Tensor, k: Tensor, v: Tensor | None = None) -> None:
+    """Raises ValueError for queries, keys and values that do not fit together."""
     fits = q.shape[:-2] == k.shape[:-2] and q.shape[-1] == k.shape[-1]
     if not fits or (v is not None and v.shape[:-1] != k.shape[:-1]):
         given = {"q": q, "k": k} | ({} if v is None else {"v": v})

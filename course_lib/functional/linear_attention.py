@@ -2,7 +2,7 @@
 
 Katharopoulos, Vyas, Pappas & Fleuret, "Transformers are RNNs: fast autoregressive Transformers with linear attention",
 ICML 2020, arXiv 2006.16236. The same numbers three ways: by a table of weights, by sums over the keys, step by step.
-Attention to neighbours alone, the other cheap kind, is `attention.local_attention`.
+Attention to neighbours alone, the other cheap kind, is `local_attention`.
 """
 
 from typing import NamedTuple

@@ -3,16 +3,16 @@
 from course_lib.generation.beam import Beams, beam_search
 from course_lib.generation.columns import store_by_columns
 from course_lib.generation.protocol import Cache, LanguageModel
-from course_lib.generation.stepwise import by_lot, greedy, likeliest, log_probs, sample, stream
+from course_lib.generation.stepwise import argmax, greedy, log_probs, random_choice, sample, stream
 
 __all__ = [
     "Beams",
     "Cache",
     "LanguageModel",
     "beam_search",
-    "by_lot",
+    "random_choice",
     "greedy",
-    "likeliest",
+    "argmax",
     "log_probs",
     "sample",
     "store_by_columns",

@@ -1,4 +1,4 @@
-"""Writing one token after the other: the likeliest (greedy), or one drawn by lot (sampling)."""
+"""Writing one token after the other: the argmax (greedy), or one drawn by lot (sampling)."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,12 +13,12 @@ from course_lib.generation.protocol import LanguageModel, check_prompt, check_re
 Choice = Callable[[Tensor], Tensor]  # logits (B, V) in, tokens (B) out
 
 
-def likeliest(logits: Float[Tensor, "B V"]) -> Int[Tensor, " B"]:
+def argmax(logits: Float[Tensor, "B V"]) -> Int[Tensor, " B"]:
     """The token of the largest logit in each row."""
     return logits.argmax(dim=-1)
 
 
-def by_lot(
+def random_choice(
     *,
     temperature: float = 1.0,
     top_k: int | None = None,
@@ -44,7 +44,7 @@ def stream(
     prompt: Int[Tensor, "B T"],
     *,
     max_new_tokens: int,
-    choose: Choice = likeliest,
+    choose: Choice = argmax,
     end_id: int | None = None,
     pad_id: int = 0,
     valid: Bool[Tensor, "B T"] | None = None,
@@ -114,11 +114,11 @@ def sample(
     pad_id: int = 0,
     valid: Bool[Tensor, "B T"] | None = None,
 ) -> Int[Tensor, "B T_new"]:
-    """The new tokens of each row, drawn as `by_lot` does; the other arguments and errors as in `stream`.
+    """The new tokens of each row, drawn as `random_choice` does; the other arguments and errors as in `stream`.
 
     How likely the model finds them, before temperature and filters, say `log_probs(model, prompt, tokens)`.
     """
-    choose = by_lot(temperature=temperature, top_k=top_k, top_p=top_p, generator=generator)
+    choose = random_choice(temperature=temperature, top_k=top_k, top_p=top_p, generator=generator)
     steps = stream(
         model, prompt, max_new_tokens=max_new_tokens, choose=choose, end_id=end_id, pad_id=pad_id, valid=valid
     )

@@ -194,10 +194,9 @@ class Block(nn.Module):
 
     def residual(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """x with the sublayer's contribution added."""
-        contribution = sublayer(norm(x)) if self.pre_norm else sublayer(x)
-        if self.dropout.training:  # idle, its call would still take a twentieth of the time of a small model
-            contribution = self.dropout(contribution)
-        return x + contribution if self.pre_norm else norm(x + contribution)
+        if self.pre_norm:
+            return x + self.dropout(sublayer(norm(x)))
+        return norm(x + self.dropout(sublayer(x)))
 
     def extra_repr(self) -> str:
         return f"pre_norm={self.pre_norm}"
@@ -232,10 +231,12 @@ class TransformerBlock(Block):
         cache: KVCache | None = None,
     ) -> Float[Tensor, "B T D"]:
         """`mask` (True = may attend) and `score_bias` broadcast to (B, H, T, T); the rest as in attention."""
-        x = self.residual(
-            x, self.norm1, lambda h: self.attn(h, mask=mask, score_bias=score_bias, causal=causal, cache=cache)
-        )
-        return self.residual(x, self.norm2, self.ffn)
+        attn = partial(self.attn, mask=mask, score_bias=score_bias, causal=causal, cache=cache)
+        if self.pre_norm:
+            x = x + self.dropout(attn(self.norm1(x)))
+            return x + self.dropout(self.ffn(self.norm2(x)))
+        x = self.norm1(x + self.dropout(attn(x)))
+        return self.norm2(x + self.dropout(self.ffn(x)))
 
 
 class DecoderBlock(Block):

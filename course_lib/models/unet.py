@@ -4,8 +4,11 @@ Ronneberger, Fischer & Brox, "U-Net: convolutional networks for biomedical image
 1505.04597. Batch normalisation, padding and trunks that were trained as classifiers came into use later.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -40,6 +43,24 @@ class UNetConfig:
             )
 
 
+class ContractingPath(nn.ModuleList):
+    """The left half of figure 1: at each resolution two convolutions, then half the height and width.
+
+    Its trained counterpart is a `ResNet` without its head, which has the same `feature_maps`.
+    """
+
+    def __init__(self, in_channels: int, widths: Sequence[int], *, norm: bool):
+        super().__init__(convs(a, b, norm=norm) for a, b in pairwise((in_channels, *widths)))
+
+    def feature_maps(self, image: Float[Tensor, "B C H W"]) -> list[Float[Tensor, "B _ _ _"]]:
+        """What it makes at each resolution, fine to coarse."""
+        x, maps = channels_last(image), []
+        for block in self:
+            x = block(F.max_pool2d(x, 2) if maps else x)
+            maps.append(x)
+        return maps
+
+
 class UNet(nn.Module):
     """Figure 1, but padded, so that every pixel gets its logits: the map is as large as the image.
 
@@ -57,9 +78,7 @@ class UNet(nn.Module):
         widths, trunk = config.widths, config.trunk
         extra = 0  # doublings from the trunk's finest map to the image
         if trunk is None:
-            self.pool = nn.MaxPool2d(2)
-            ins = (config.in_channels, *widths)
-            self.encoder = nn.ModuleList(convs(a, b, norm=config.norm) for a, b in zip(ins, widths, strict=False))
+            self.encoder = ContractingPath(config.in_channels, widths, norm=config.norm)
         else:
             self.trunk = ResNet(replace(trunk, num_classes=None))
             extra = (2 if trunk.stem == "imagenet" else 0) + trunk.stride_in_first_stage
@@ -74,13 +93,7 @@ class UNet(nn.Module):
 
     def feature_maps(self, image: Float[Tensor, "B C H W"]) -> list[Float[Tensor, "B _ _ _"]]:
         """What the encoder makes at each resolution, fine to coarse; height and width are multiples of `stride`."""
-        if self.config.trunk is not None:
-            return self.trunk.feature_maps(image)
-        x, maps = channels_last(image), []
-        for block in self.encoder:
-            x = block(self.pool(x) if maps else x)
-            maps.append(x)
-        return maps
+        return (self.encoder if self.config.trunk is None else self.trunk).feature_maps(image)
 
     def forward(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B K H W"]:
         """The logits of the classes of every pixel."""

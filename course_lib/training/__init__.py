@@ -5,6 +5,7 @@ from course_lib.training.config import FitConfig
 from course_lib.training.history import History
 from course_lib.training.loop import fit
 from course_lib.training.seeding import seed_everything, seeded
+from course_lib.training.simple import simple_fit
 
 __all__ = [
     "FitConfig",
@@ -14,6 +15,7 @@ __all__ = [
     "fit",
     "seed_everything",
     "seeded",
+    "simple_fit",
     "shuffled_batches",
     "text_windows",
 ]

@@ -24,23 +24,27 @@ def columns(width: float, height: float, ratios: Sequence[float], rows: int = 1)
 
 
 def bare(axes: Axes, x: Sequence[float] | None = None, y: Sequence[float] | None = None) -> None:
-    """No ticks and no grid; with limits nothing but what is drawn, as on a sheet of paper."""
+    """Nothing but what is drawn, as on a sheet of paper, within these limits."""
     axes.set(xticks=[], yticks=[])
     axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
     if x is not None:
         axes.set(xlim=x, ylim=y)
-        axes.axis("off")
 
 
-def image(axes: Axes, pixels: Any, title: str = "", *, patches: int = 1, **options: Any) -> None:
-    """An image (H, W), grey from 0 to 1, or (H, W, 3), with lines between so many patches a side."""
+def image(axes: Axes, pixels: Any, title: str = "", **options: Any) -> None:
+    """An image (H, W), grey from 0 to 1, or (H, W, 3)."""
     axes.imshow(np.asarray(pixels), **{"cmap": "gray", "vmin": 0, "vmax": 1} | options)
     bare(axes)
     if title:
         axes.set_title(title, fontsize=14, loc="center", weight="normal")
-    for cut in range(1, patches):
+
+
+def patches(axes: Axes, side: int, parts: int, *, width: float = 1.5, colour: str = PALETTE["yellow"]) -> None:
+    """Lines between so many patches a side of an image."""
+    for cut in range(1, parts):
         for line in (axes.axhline, axes.axvline):
-            line(cut * len(pixels) / patches - 0.5, color=PALETTE["yellow"], linewidth=1.5, linestyle="-")
+            line(cut * side / parts - 0.5, color=colour, linewidth=width, linestyle="-")
 
 
 def box(
@@ -53,23 +57,18 @@ def box(
     width: float = 1.0,
     height: float = 0.5,
     ink: str = "white",
+    edge: str = "none",
     **style: Any,
 ) -> None:
     """A rounded box around (x, y) with a text in it; `style` is the text's."""
     shape = FancyBboxPatch((x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0,rounding_size=0.15")
-    shape.set(facecolor=colour, edgecolor="none", zorder=3)
+    shape.set(facecolor=colour, edgecolor=edge, zorder=3)
     axes.add_patch(shape)
-    axes.text(x, y, text, **{"ha": "center", "va": "center", "color": ink, "zorder": 4} | style)
+    axes.text(x, y, text, **{"ha": "center", "va": "center", "color": ink, "fontsize": 14, "zorder": 4} | style)
 
 
 def arrow(
-    axes: Axes,
-    start: Sequence[float],
-    end: Sequence[float],
-    colour: str = GREY,
-    *,
-    width: float = 1.5,
-    **style: Any,
+    axes: Axes, start: Sequence[float], end: Sequence[float], colour: str = GREY, *, width: float = 2.0, **style: Any
 ) -> None:
     """An arrow between two points of the data; `style` goes to matplotlib's arrow."""
     axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": width} | style)

@@ -84,9 +84,7 @@ def test_a_result_whose_bet_is_placed_is_open(lesson):
     lesson.predict("wins")
     place(lesson, "wins", 0)
     lesson.result("wins")
-    assert "✗ You predicted <strong>A</strong> (fixed); it was <strong>B</strong> (attention)." in shown(
-        lesson, "wins"
-    )
+    assert "✗ You predicted <strong>A</strong> (fixed); it was <strong>B</strong> (attention)." in shown(lesson, "wins")
 
 
 def test_a_bet_cannot_be_changed_once_the_result_was_seen(lesson):

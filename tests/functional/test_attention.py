@@ -9,13 +9,13 @@ from course_lib.functional.attention import (
     attention_weights,
     causal_mask,
     combine_masks,
-    local_attention,
     local_mask,
     masked_softmax,
     padding_mask,
     projected_additive_scores,
     readable_attention,
 )
+from course_lib.functional.local_attention import local_attention
 
 SHAPES = [(1, 1, 1, 1, 3), (2, 3, 5, 5, 4), (2, 1, 4, 7, 8), (3, 2, 9, 6, 5)]  # B, H, T_q, T_k, d
 MASKS = ["none", "causal", "padding", "local", "hidden rows"]

@@ -5,8 +5,9 @@ import torch
 from torch import nn
 
 from course_lib.functional import cost
-from course_lib.functional.attention import attention, local_attention, readable_attention
+from course_lib.functional.attention import attention, readable_attention
 from course_lib.functional.cost import count_flops, fit_slope, layer_cost, median_seconds, saved_bytes
+from course_lib.functional.local_attention import local_attention
 
 N, D = 10, 16
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from course_lib import functional
-from course_lib.functional.attention import attention, local_attention, padding_mask
+from course_lib.functional.attention import attention, padding_mask
 from course_lib.functional.cost import count_flops, fit_slope
 from course_lib.functional.linear_attention import (
     elu_features,
@@ -17,6 +17,7 @@ from course_lib.functional.linear_attention import (
     linear_step,
     readable_linear_attention,
 )
+from course_lib.functional.local_attention import local_attention
 from course_lib.models.gpt import GPT, GPTConfig
 
 

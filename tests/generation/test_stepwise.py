@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from scipy.stats import chisquare
 
-from course_lib.generation import by_lot, greedy, likeliest, log_probs, sample, stream
+from course_lib.generation import argmax, greedy, log_probs, random_choice, sample, stream
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.models.transformer import Transformer, TransformerConfig
 from tests.generation.toys import STATES, Toy
@@ -151,8 +151,8 @@ def test_a_seed_repeats_a_sample():
 def test_one_likeliest_token_is_greedy():
     tokens = sample(Toy(), PROMPT, max_new_tokens=8, top_k=1)
     assert (tokens == greedy(Toy(), PROMPT, max_new_tokens=8)).all()
-    drawn = by_lot(top_p=1e-9)(Toy().table)
-    assert (drawn == likeliest(Toy().table)).all()
+    drawn = random_choice(top_p=1e-9)(Toy().table)
+    assert (drawn == argmax(Toy().table)).all()
 
 
 def test_log_probs_are_those_of_the_whole_text():
@@ -195,7 +195,7 @@ def test_log_probs_of_a_sample_are_those_it_was_drawn_with():
     model, used = tiny_gpt(), []
 
     def choose(logits):
-        drawn = by_lot(generator=generator)(logits)
+        drawn = random_choice(generator=generator)(logits)
         used.append(logits.log_softmax(-1).gather(1, drawn[:, None]))
         return drawn
 

@@ -9,12 +9,12 @@ from course_lib.functional.attention import (
     additive_scores,
     attention,
     causal_mask,
-    local_attention,
     local_mask,
     padding_mask,
     valid_positions,
 )
 from course_lib.functional.linear_attention import linear_attention
+from course_lib.functional.local_attention import local_attention
 from course_lib.layers.cache import KVCache
 from course_lib.layers.recording import record_attention
 from course_lib.layers.recurrent import AdditiveAttention, LuongAttention

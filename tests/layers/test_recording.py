@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.functional.attention import local_attention
+from course_lib.functional.local_attention import local_attention
 from course_lib.generation import greedy
 from course_lib.layers.recording import record_attention
 from course_lib.layers.recurrent import AdditiveAttention, LuongAttention

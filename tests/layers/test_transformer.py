@@ -26,11 +26,11 @@ def encoder_block(seed=0, *, pre_norm=True, dropout=0.0):
     return filled(TransformerBlock(attn, ffn, partial(nn.LayerNorm, DIM), pre_norm=pre_norm, dropout=dropout))
 
 
-def decoder_block(seed=0, *, pre_norm=True):
+def decoder_block(seed=0, *, pre_norm=True, dropout=0.0):
     torch.manual_seed(seed)
     attn, cross_attn = MultiHeadAttention(DIM, 3), MultiHeadAttention(DIM, 3, context_dim=8)
     norm = partial(nn.RMSNorm, DIM)
-    return filled(DecoderBlock(attn, cross_attn, FeedForward(DIM, 20), norm, pre_norm=pre_norm))
+    return filled(DecoderBlock(attn, cross_attn, FeedForward(DIM, 20), norm, pre_norm=pre_norm, dropout=dropout))
 
 
 def filled(module):
@@ -172,9 +172,15 @@ def test_in_a_decoder_block_the_future_and_padding_of_the_context_do_not_leak():
 def test_each_sublayer_s_output_is_dropped_in_training():
     block = encoder_block(dropout=0.5).train()
     x = inputs()[0]
-    outputs = [block.residual(x, block.norm1, lambda h: torch.ones_like(h)) - x for _ in range(50)]
-    values, counts = torch.stack(outputs).round(decimals=6).unique(return_counts=True)
-    assert values.tolist() == [0.0, 2.0] and 0.4 < counts[0] / counts.sum() < 0.6
+    for other in (block, decoder_block(dropout=0.5).train()):
+        outputs = [other.residual(x, other.norm1, lambda h: torch.ones_like(h)) - x for _ in range(50)]
+        values, counts = torch.stack(outputs).round(decimals=6).unique(return_counts=True)
+        assert values.tolist() == [0.0, 2.0] and 0.4 < counts[0] / counts.sum() < 0.6
+    for sublayer in (block.attn, block.ffn):
+        sublayer.forward = lambda h, **_: torch.ones_like(h)
+    values, counts = torch.stack([block(x) - x for _ in range(50)]).round(decimals=6).unique(return_counts=True)
+    assert values.tolist() == [0.0, 2.0, 4.0] and 0.4 < counts[1] / counts.sum() < 0.6
+    block = encoder_block(dropout=0.5)
     close(block.eval()(x), block(x))
 
 

@@ -12,6 +12,7 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 
 from course_lib.lessons.lesson_00.words import Measured
+from course_lib.viz.marks import bare, prediction
 from course_lib.viz.style import GREY, PALETTE, figure
 
 PALE = ("#F6DDB5", "#D5E8F5", "#F3D9E6", "#D9EFE6")
@@ -82,9 +83,13 @@ def belief_bars(names: Sequence[str], shares: Sequence[float]) -> Figure:
     for place, share, type_on in zip(places, shares, ("white", "black"), strict=True):
         inside = share > 0.85
         axes.text(
-            100 * share + (-1 if inside else 1), place, f"{100 * share:.0f} %",
-            ha="right" if inside else "left", va="center", color=type_on if inside else "black",
-        )  # fmt: skip
+            100 * share + (-1 if inside else 1),
+            place,
+            f"{100 * share:.0f} %",
+            ha="right" if inside else "left",
+            va="center",
+            color=type_on if inside else "black",
+        )
     axes.set(xlim=(0, 100), xlabel="the network's belief (%)")
     axes.set_yticks(places, names)
     axes.grid(visible=False, axis="y")
@@ -92,7 +97,7 @@ def belief_bars(names: Sequence[str], shares: Sequence[float]) -> Figure:
 
 
 def price_of_accuracy(curves: Mapping[str, Sequence[Measured]], predicted: float | None = None) -> Figure:
-    """Accuracy against operations: the first architecture thin, the second thick; the prediction for the first one a star."""
+    """the first architecture thin, the second thick; the prediction for the first a star."""
     fig, axes = figure(10.5, 5.0)
     (_, alone), _ = curves.items()
     for label, models in curves.items():
@@ -102,14 +107,15 @@ def price_of_accuracy(curves: Mapping[str, Sequence[Measured]], predicted: float
         axes.text(1.3 * costs[-1], scores[-1], label.replace(" to ", "\nto "), color=colour, va="center", fontsize=14)
         for model, cost, score in zip(models, costs, scores, strict=True):
             axes.annotate(
-                f"{model.parameters:,}", (cost, score), xytext=(0, -22 if models is alone else 14),
-                textcoords="offset points", ha="center" if models is alone else "right", fontsize=12, color=GREY,
-            )  # fmt: skip
-    if predicted is not None:
-        axes.plot([alone[-1].operations], [predicted], "*", color=PALETTE["purple"], markersize=18)
-        axes.text(
-            1.15 * alone[-1].operations, predicted, "your prediction", color=PALETTE["purple"], va="center", fontsize=14
-        )
+                f"{model.parameters:,}",
+                (cost, score),
+                xytext=(0, -22 if models is alone else 14),
+                textcoords="offset points",
+                ha="center" if models is alone else "right",
+                fontsize=12,
+                color=GREY,
+            )
+    prediction(axes, alone[-1].operations, predicted)
     axes.set_xscale("log")
     axes.set_xlim(300, 1_500_000)
     axes.xaxis.set_major_formatter("{x:,.0f}")
@@ -136,15 +142,25 @@ def takeovers(landscape: Mapping[str, Sequence[Era]], *, first: int, last: int) 
             colour = PALETTE["blue"] if era.transformer else PALE[k % len(PALE)]
             axes.barh(y, end - start, left=start, height=0.66, color=colour, edgecolor="white", linewidth=2)
             axes.text(
-                start + 0.12, y, f"{era.name}\n{earlier}{era.since}", va="center", fontsize=12, linespacing=1.25,
-                color="white" if era.transformer else "black", fontweight="bold" if era.transformer else "normal",
-            )  # fmt: skip
+                start + 0.12,
+                y,
+                f"{era.name}\n{earlier}{era.since}",
+                va="center",
+                fontsize=12,
+                linespacing=1.25,
+                color="white" if era.transformer else "black",
+                fontweight="bold" if era.transformer else "normal",
+            )
     most = max(sum(not era.transformer for era in eras) for eras in landscape.values())
     before = tuple(Patch(facecolor=colour, edgecolor="white") for colour in PALE[:most])
     fig.legend(
-        [before, Patch(facecolor=PALETTE["blue"])], ["what came before", "Transformer"],
-        handler_map={tuple: HandlerTuple(ndivide=None, pad=0)}, loc="outside upper center", ncols=2, handlelength=3,
-    )  # fmt: skip
+        [before, Patch(facecolor=PALETTE["blue"])],
+        ["what came before", "Transformer"],
+        handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
+        loc="outside upper center",
+        ncols=2,
+        handlelength=3,
+    )
     axes.set_yticks(range(len(landscape)), list(landscape)[::-1], fontsize=13)
     axes.set(xlim=(first, last), xlabel="year")
     axes.set_xticks(range(first, last + 1, 2))
@@ -169,7 +185,7 @@ def course_map(
         raise ValueError(f"Each lesson on the map needs a title and a place; look at {', '.join(wrong)}.")
     fig, axes = figure(12.2, 6.0)
     columns, rows = zip(*places.values(), strict=True)
-    _blank(axes, (min(columns) - 0.46, max(columns) + 0.46), (min(rows) - 0.4, max(rows) + 0.4))
+    bare(axes, (min(columns) - 0.46, max(columns) + 0.46), (min(rows) - 0.4, max(rows) + 0.4))
     for name, before in builds_on.items():
         for start in before:
             _arrow_between(axes, places[start], places[name])
@@ -196,7 +212,7 @@ def _draw_wiring(
             f"The network has {sizes[0]} inputs and {sizes[-1]} outputs, but {len(inputs)} and {len(outputs)} names "
             "were given."
         )
-    _blank(axes, (-0.45, len(matrices) + 0.75), (-0.2, 1.08))
+    bare(axes, (-0.45, len(matrices) + 0.75), (-0.2, 1.08))
     for layer, matrix in enumerate(matrices):
         for (to, start), weight in np.ndenumerate(np.asarray(matrix)):
             axes.plot(
@@ -213,9 +229,13 @@ def _draw_wiring(
             axes.plot(layer, _place(unit, size), "o", ms=15, mfc="white", mec="black", mew=1.5, zorder=5)
             left = layer == 0
             axes.text(
-                layer + (-0.14 if left else 0.14), _place(unit, size), name,
-                ha="right" if left else "left", va="center", fontsize=14,
-            )  # fmt: skip
+                layer + (-0.14 if left else 0.14),
+                _place(unit, size),
+                name,
+                ha="right" if left else "left",
+                va="center",
+                fontsize=14,
+            )
     axes.text(len(matrices) / 2, -0.15, "solid: positive, dashed: negative", ha="center", color=GREY, fontsize=12)
 
 
@@ -232,8 +252,3 @@ def _arrow_between(axes: Axes, start: tuple[float, float], end: tuple[float, flo
     head = (end[0] - 0.43, end[1])
     arrow = {"arrowstyle": "-|>", "mutation_scale": 14, "shrinkA": 0, "shrinkB": 0}
     axes.add_patch(FancyArrowPatch(tail, head, lw=1.8, color=GREY, **arrow))
-
-
-def _blank(axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float]) -> None:
-    axes.set(xlim=x_limits, ylim=y_limits)
-    axes.axis("off")

@@ -48,7 +48,7 @@ def letter_table(
     return torch.tensor(rows), torch.tensor([0, 1] * len(pairs))
 
 
-def share_right(network: nn.Module, seen: Tensor, languages: Tensor) -> float:
+def accuracy(network: nn.Module, seen: Tensor, languages: Tensor) -> float:
     """How often the larger output belongs to the right language, 0 to 1."""
     return (network(seen).argmax(dim=1) == languages).float().mean().item()
 
@@ -67,8 +67,8 @@ def train(
         nn.functional.cross_entropy(network(seen), languages).backward()
         adam.step()
     means = np.stack([seen[languages == language].mean(dim=0).numpy() for language in range(len(LANGUAGES))])
-    accuracy = share_right(network, *letter_table(shares, letters, unseen))
-    return Trained(letters=letters, network=network, means=means, accuracy=accuracy)
+    correct = accuracy(network, *letter_table(shares, letters, unseen))
+    return Trained(letters=letters, network=network, means=means, accuracy=correct)
 
 
 def wires(network: nn.Sequential) -> list[Float[np.ndarray, "to start"]]:

@@ -16,7 +16,7 @@ from course_lib.viz.sentences import word_links
 def wiring(
     names: str, before: nn.Sequential, after: nn.Sequential, seen: Tensor, languages: Tensor, *, predicted=None
 ) -> Result:
-    scores = {net: 100 * letters.share_right(net, seen, languages) for net in (before, after)}
+    scores = {net: 100 * letters.accuracy(net, seen, languages) for net in (before, after)}
     stages = {
         f"Before training: {scores[before]:.0f} % right": letters.wires(before),
         f"After it: {scores[after]:.0f} % right": letters.wires(after),

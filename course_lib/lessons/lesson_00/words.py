@@ -53,7 +53,7 @@ def new_pairs(pairs: Sequence[SentencePair], reach: int) -> Int[Tensor, "words s
     return torch.cat(kept)
 
 
-def share_right(model: nn.Module, rows: Int[Tensor, "words seen"]) -> float:
+def accuracy(model: nn.Module, rows: Int[Tensor, "words seen"]) -> float:
     """How many French words are named right, 0 to 1."""
     with torch.no_grad():
         return (model(rows[:, :-1]).argmax(dim=1) == rows[:, -1]).float().mean().item()
@@ -79,8 +79,8 @@ def compare(
                     reach=reach,
                     parameters=sum(p.numel() for p in model.parameters()),
                     operations=sum(layer.weight.numel() for layer in linear),
-                    accuracy=share_right(model, test),
-                    new_pairs=share_right(model, new),
+                    accuracy=accuracy(model, test),
+                    new_pairs=accuracy(model, new),
                 )
             )
     return found

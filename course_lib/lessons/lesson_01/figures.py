@@ -4,15 +4,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
 from course_lib.functional.visualisation import Field, Patches
+from course_lib.viz.marks import HERO, OTHER, THIRD, arrow, bare, prediction
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, PREDICTION, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
 COLOURS = {"scratch": GREY, "frozen": THIRD, "fine-tuned": OTHER, "rates by layer": HERO}
 
 
@@ -32,19 +31,29 @@ def block() -> Figure:
         places = np.linspace(7.4, 3.6, len(layers))
         stops = [9.6, *places, 1.5]
         for upper, lower in zip(stops, stops[1:], strict=False):
-            _arrow(axes, (4, upper - (0.55 if upper < 9 else 0)), (4, lower + (0.55 if lower > 2 else 0.4)))
+            arrow(axes, (4, upper - (0.55 if upper < 9 else 0)), (4, lower + (0.55 if lower > 2 else 0.4)), width=1.6)
         for place, layer in zip(places, layers, strict=True):
-            axes.add_patch(FancyBboxPatch((1.6, place - 0.5), 4.8, 1, boxstyle="round,pad=0,rounding_size=0.15",
-                                          fc=HERO, ec="none"))  # fmt: skip
+            axes.add_patch(
+                FancyBboxPatch(
+                    (1.6, place - 0.5), 4.8, 1, boxstyle="round,pad=0,rounding_size=0.15", fc=HERO, ec="none"
+                )
+            )
             axes.text(4, place, layer, ha="center", va="center", color="white", fontsize=14)
         axes.text(4.4, 9.4, "x", fontsize=16, va="center")
-        axes.text(4, 1.4, "+" if shortcut else "ReLU", ha="center", va="center", fontsize=22 if shortcut else 14,
-                  color=OTHER if shortcut else GREY)  # fmt: skip
+        axes.text(
+            4,
+            1.4,
+            "+" if shortcut else "ReLU",
+            ha="center",
+            va="center",
+            fontsize=22 if shortcut else 14,
+            color=OTHER if shortcut else GREY,
+        )
         if shortcut:
             axes.plot([4, 8.3, 8.3, 4.5], [8.9, 8.9, 1.4, 1.4], "-", color=OTHER, linewidth=3)
             axes.text(8.1, 5.2, "x itself", color=OTHER, fontsize=14, ha="right", va="center", rotation=90)
-        _arrow(axes, (4, 0.95), (4, 0.1))
-        axes.text(4.4, 0.45, "ReLU" if shortcut else "", fontsize=13, color=GREY, va="center")
+        arrow(axes, (4, 0.95), (4, 0.1), width=1.6)
+        axes.text(4.4, 0.45, "ReLU" if shortcut else "", color=GREY, va="center")
     return fig
 
 
@@ -61,18 +70,19 @@ def depth(
         smooth = np.convolve(losses, np.ones(width) / width, mode="valid")
         left.plot(np.arange(len(smooth)) + width, smooth, "-", color=colours[name], linewidth=3)
         lift = 0.17 if name == "plain, 8 layers" else 0.0
-        left.text(len(losses) + 2, smooth[-1] + lift, name, color=colours[name], fontsize=13, va="center")
+        left.text(len(losses) + 2, smooth[-1] + lift, name, color=colours[name], va="center")
     left.set(xlabel="step", ylabel="training loss, nats", xlim=(0, 1.5 * len(losses)), ylim=(0, 2.6))
     left.set_title("Your run")
     for row, (name, values) in enumerate(card.items()):
         right.plot(100 * np.array(values), [-row] * len(values), "o", color=colours[name], markersize=10)
     right.set_yticks([-row for row in range(len(card))], list(card))
-    if predicted is not None:
-        row = -list(card).index("plain, 44 layers")
-        right.plot([predicted], [row], "*", color=PREDICTION, markersize=17)
-        right.text(predicted, row - 0.25, "your prediction", color=PREDICTION, fontsize=13, ha="center", va="top")
-    right.set(xlabel="training digits named right, %", xlim=(min(68, (predicted or 100) - 4), 102),
-              ylim=(-len(card) + 0.3, 0.5))  # fmt: skip
+    row = -list(card).index("plain, 44 layers")
+    prediction(right, predicted, row, (0, -12))
+    right.set(
+        xlabel="training digits named right, %",
+        xlim=(min(68, (predicted or 100) - 4), 102),
+        ylim=(-len(card) + 0.3, 0.5),
+    )
     right.set_title("After 1,200 steps, three seeds")
     return fig
 
@@ -100,16 +110,25 @@ def transfer(
         here = [(counts.index(count), 100 * found[way]) for count, found in yours.items() if way in found]
         axes.plot(*zip(*here, strict=True), "D", color=COLOURS[way], markersize=9, markeredgecolor="white")
     axes.axhline(25, color=GREY, linestyle=":", linewidth=1.5)
-    axes.text(across[-1] + 0.08, 28.5, "guessing", color=GREY, fontsize=13, va="center")
-    if predicted is not None:
-        axes.plot([counts.index(40)], [predicted], "*", color=PREDICTION, markersize=18)
-        axes.text(counts.index(40) + 0.06, predicted, "your prediction", color=PREDICTION, fontsize=14, va="center")
+    axes.text(across[-1] + 0.08, 28.5, "guessing", color=GREY, va="center")
+    prediction(axes, counts.index(40), predicted)
     axes.set_xticks(across, [str(count) for count in counts])
-    axes.set(xlim=(-0.2, len(counts) - 0.2), ylim=(min(15, (predicted or 50) - 4), max(95, (predicted or 50) + 4)),
-             xlabel="labels of the new task", ylabel="test scenes named right, %")  # fmt: skip
+    axes.set(
+        xlim=(-0.2, len(counts) - 0.2),
+        ylim=(min(15, (predicted or 50) - 4), max(95, (predicted or 50) + 4)),
+        xlabel="labels of the new task",
+        ylabel="test scenes named right, %",
+    )
     axes.set_title("With few labels the old network is far ahead")
-    axes.text(0.02, 0.97, "lines: means of three seeds, five draws each\nbands: spread of a draw; diamonds: your draw",
-              transform=axes.transAxes, fontsize=12, color=GREY, va="top")  # fmt: skip
+    axes.text(
+        0.02,
+        0.97,
+        "lines: means of three seeds, five draws each\nbands: spread of a draw; diamonds: your draw",
+        transform=axes.transAxes,
+        fontsize=12,
+        color=GREY,
+        va="top",
+    )
     return fig
 
 
@@ -130,23 +149,29 @@ def patches(
     for number in range(shown):
         axes = fig.add_subplot(grid[divmod(number, shown // 2)])
         axes.imshow(filters[number].numpy(), cmap=DIVERGING, vmin=-largest, vmax=largest)
-        _bare(axes)
+        bare(axes)
     fig.text(0.01, 0.85, "filters of the stem", fontsize=14, weight="bold")
     fig.text(0.01, 0.46, "orange: minus\npurple: plus", fontsize=12, color=GREY)
     for depth, channels in enumerate(found):
         left = 0.2 + 0.402 * (depth % 2)
         top = 0.9 - 0.49 * (depth // 2)
         size = fields[depth].size
-        fig.text(left, top + 0.025, f"{names[depth]}: sees {f'{size} x {size} pixels' if size < 32 else 'everything'}, "
-                 f"top digit {100 * shares[depth]:.0f} %", fontsize=13, weight="bold")  # fmt: skip
-        grid = fig.add_gridspec(len(channels), per_row, left=left, right=left + 0.385, top=top, bottom=top - 0.37,
-                                wspace=0.05, hspace=0.05)  # fmt: skip
+        fig.text(
+            left,
+            top + 0.025,
+            f"{names[depth]}: sees {f'{size} x {size} pixels' if size < 32 else 'everything'}, "
+            f"top digit {100 * shares[depth]:.0f} %",
+            weight="bold",
+        )
+        grid = fig.add_gridspec(
+            len(channels), per_row, left=left, right=left + 0.385, top=top, bottom=top - 0.37, wspace=0.05, hspace=0.05
+        )
         for row, channel in enumerate(channels):
             for column, picture in enumerate(channel.pictures):
                 axes = fig.add_subplot(grid[row, column])
                 axes.set_facecolor("#dddddd")
                 axes.imshow(picture[0].numpy(), cmap="gray", vmin=0, vmax=1)
-                _bare(axes)
+                bare(axes)
     return fig
 
 
@@ -158,7 +183,7 @@ def dreams(found: Mapping[str, tuple[Tensor, Tensor]], names: Sequence[str]) -> 
         pictures, probable = found[kind]
         for column, panel in enumerate(axes[row]):
             panel.imshow(pictures[column].numpy(), cmap="gray", vmin=0, vmax=1)
-            _bare(panel)
+            bare(panel)
             panel.set_title(f"{names[column]}: {100 * float(probable[column]):.0f} %", loc="center", fontsize=13)
             if not column:
                 panel.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=14, labelpad=8)
@@ -171,10 +196,10 @@ def occlusion(
     """A picture, how much a grey square at each place costs, and where the worst place is, over many scenes."""
     fig, (left, middle, right) = figure(12.2, 4.2, columns=3)
     left.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
-    _bare(left)
+    bare(left)
     left.set_title("the picture", loc="center")
     drawn = middle.imshow(fallen.numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
-    _bare(middle)
+    bare(middle)
     middle.set_title(f"loss of probability, square of {size}", loc="center")
     fig.colorbar(drawn, ax=middle, shrink=0.8)
     right.bar([0, 1], [100 * chance, 100 * hits], color=[GREY, HERO], width=0.6)
@@ -200,13 +225,15 @@ def probes(
         left.plot(across, 100 * np.array(found[key]), "o-", color=colour, linewidth=3.5)
         left.text(*place, label, color=colour, fontsize=14, va="center")
     left.axhline(100 * found["brighter, always the commonest"][0], color=OTHER, linestyle=":", linewidth=1.5)
-    left.text(0, 100 * found["brighter, always the commonest"][0] - 2, "always the commoner answer", color=OTHER,
-              fontsize=11, va="top")  # fmt: skip
-    if predicted is not None:
-        left.plot([across[-1]], [predicted], "*", color=PREDICTION, markersize=18)
-        left.text(
-            across[-1] - 0.1, predicted, "your prediction", color=PREDICTION, fontsize=14, ha="right", va="center"
-        )
+    left.text(
+        0,
+        100 * found["brighter, always the commonest"][0] - 2,
+        "always the commoner answer",
+        color=OTHER,
+        fontsize=11,
+        va="top",
+    )
+    prediction(left, across[-1], predicted, (-12, 0))
     left.set_title("One is learned, one forgotten")
     for values, colour, label, y in (
         (target["source"], THIRD, "its own digits, 0 to 5", 4),
@@ -227,8 +254,8 @@ def accidents(found: Mapping[str, Mapping]) -> Figure:
     for axes, key, title in ((panels[0], "norms", "Norms that go on"), (panels[1], "pixels", "Other normalisation")):
         for row, (name, value) in enumerate(found[key].items()):
             axes.barh(-row, 100 * value, height=0.45, color=HERO if not row else OTHER)
-            axes.text(1, -row + 0.27, name, fontsize=13, va="bottom")
-            axes.text(100 * value - 2, -row, f"{100 * value:.0f}", fontsize=13, color="white", va="center", ha="right")
+            axes.text(1, -row + 0.27, name, va="bottom")
+            axes.text(100 * value - 2, -row, f"{100 * value:.0f}", color="white", va="center", ha="right")
         axes.set_yticks([])
         axes.set(xlim=(0, 103), ylim=(-len(found[key]) + 0.6, 0.75), xlabel="old task, % right")
         axes.set_title(title)
@@ -243,15 +270,3 @@ def accidents(found: Mapping[str, Mapping]) -> Figure:
     panels[2].set(ylim=(0, 103), xlabel="learning rate of all layers", ylabel="% right")
     panels[2].set_title("Rates too high")
     return fig
-
-
-def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
-    axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": GREY, "linewidth": 1.6})
-
-
-def _bare(axes: Axes) -> None:
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(visible=False)
-    for side in axes.spines.values():
-        side.set_visible(False)

@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyBboxPatch
+from matplotlib.patches import Circle
 from torch import Tensor
 
+from course_lib.viz.marks import HERO, OTHER, THIRD, box, image, prediction
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
-
-HERO, OTHER, PREDICTION, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
 
 
 def cosines(values: Float[Tensor, "B B"], first: Float[Tensor, "B H W"], second: Float[Tensor, "B H W"]) -> Figure:
@@ -40,7 +38,7 @@ def views(columns: Mapping[str, Float[Tensor, "B H W"]]) -> Figure:
     for column, (name, several) in enumerate(columns.items()):
         axes[0, column].set_title(name, fontsize=12, loc="center", weight="normal")
         for row, picture in enumerate(several):
-            _picture(axes[row, column], picture)
+            image(axes[row, column], picture)
     return fig
 
 
@@ -49,34 +47,49 @@ def mechanism(originals: Float[Tensor, "2 H W"], views: Float[Tensor, "2 2 H W"]
     fig = figure(12.2, 4.6, layout=None)[0]
     fig.clear()
     for number, (picture, both) in enumerate(zip(originals, views, strict=True)):
-        _picture(fig.add_axes((0.01, 0.53 - 0.44 * number, 0.11, 0.36)), picture)
+        image(fig.add_axes((0.01, 0.53 - 0.44 * number, 0.11, 0.36)), picture)
         for side, view in enumerate(both):
             axes = fig.add_axes((0.19, 0.71 - 0.22 * side - 0.44 * number, 0.07, 0.18))
-            _picture(axes, view)
+            image(axes, view)
             for spine in axes.spines.values():
                 spine.set(visible=True, color=(HERO, OTHER)[number], linewidth=3)
     flow = fig.add_axes((0, 0, 1, 1))
     flow.set(xlim=(0, 12.2), ylim=(0, 4.6))
     flow.axis("off")
     flow.patch.set_alpha(0)
-    _box(flow, 4.55, 2.25, "encoder f", GREY, 1.7, 2.6)
-    _box(flow, 7.3, 2.25, "projection g", GREY, 1.5, 1.5, 13)
+    box(flow, 4.55, 2.25, "encoder f", GREY, width=1.7, height=2.6, fontsize=15)
+    box(flow, 7.3, 2.25, "projection g", GREY, width=1.5, height=1.5)
     for start, end in ((3.25, 3.65), (5.45, 6.5), (8.1, 9.05)):
         flow.annotate("", (end, 2.25), (start, 2.25), arrowprops={"arrowstyle": "-|>", "color": GREY, "linewidth": 1.8})
     flow.text(5.97, 2.55, "h", ha="center", fontsize=17, style="italic")
     flow.text(8.57, 2.55, "z", ha="center", fontsize=17, style="italic")
     flow.text(5.97, 1.35, "kept for\nother tasks", ha="center", va="center", fontsize=12, color=GREY)
-    flow.text(1.45, 4.35, "two random changes of each", ha="center", fontsize=13, color=GREY)
+    flow.text(1.45, 4.35, "two random changes of each", ha="center", color=GREY)
     centre, radius = np.array((10.6, 2.15)), 1.4
     flow.add_patch(Circle(centre, radius, fill=False, color=GREY, linewidth=1.5))
     for angles, colour in (((120, 75), HERO), ((-35, -80), OTHER)):
         places = [centre + radius * np.array((np.cos(np.radians(a)), np.sin(np.radians(a)))) for a in angles]
         for place in places:
             flow.plot(*place, "o", color=colour, markersize=14)
-        flow.annotate("", places[1], places[0], arrowprops={"arrowstyle": "<|-|>", "color": colour, "linewidth": 2.5,
-                      "shrinkA": 9, "shrinkB": 9, "connectionstyle": "arc3,rad=0.35"})  # fmt: skip
-    flow.annotate("", centre + (0.05, 1.0), centre + (0.3, -1.0), arrowprops={"arrowstyle": "<|-|>", "color": GREY,
-                  "linewidth": 2.5, "linestyle": ":"})  # fmt: skip
+        flow.annotate(
+            "",
+            places[1],
+            places[0],
+            arrowprops={
+                "arrowstyle": "<|-|>",
+                "color": colour,
+                "linewidth": 2.5,
+                "shrinkA": 9,
+                "shrinkB": 9,
+                "connectionstyle": "arc3,rad=0.35",
+            },
+        )
+    flow.annotate(
+        "",
+        centre + (0.05, 1.0),
+        centre + (0.3, -1.0),
+        arrowprops={"arrowstyle": "<|-|>", "color": GREY, "linewidth": 2.5, "linestyle": ":"},
+    )
     flow.text(10.75, 3.85, "together: views of one picture", ha="center", fontsize=12)
     flow.text(10.35, 2.15, "apart:\nall others", ha="right", va="center", fontsize=12, color=GREY)
     return fig
@@ -88,22 +101,20 @@ def rising(steps: Sequence[int], votes: Sequence[float], losses: Sequence[float]
     fig, (left, right) = figure(12.2, 4.2, columns=2)
     left.plot(range(1, len(losses) + 1), losses, color=HERO)
     left.axhline(guess, color=GREY, linestyle="--", linewidth=1.5)
-    left.text(len(losses), guess + 0.03, "a guess among all views", ha="right", va="bottom", fontsize=13, color=GREY)
+    left.text(len(losses), guess + 0.03, "a guess among all views", ha="right", va="bottom", color=GREY)
     left.set(xlabel="step", ylabel="loss, nats", ylim=(min(losses) - 0.2, max([guess, *losses]) + 0.3))
     left.set_title("Finding the partner gets easier")
     right.plot(steps, [100 * vote for vote in votes], "o", linestyle="-", color=HERO, linewidth=3)
     right.axhline(100 * pixels, color=OTHER, linestyle="--", linewidth=2)
-    right.text(steps[-1], 100 * pixels - 1.5, "neighbours by pixels", ha="right", va="top", fontsize=13, color=OTHER)
-    if predicted is not None:
-        right.plot(steps[-1], predicted, "*", color=PREDICTION, markersize=18)
-        right.text(steps[-1] - 3, predicted, "your prediction", color=PREDICTION, fontsize=14, ha="right", va="center")
+    right.text(steps[-1], 100 * pixels - 1.5, "neighbours by pixels", ha="right", va="top", color=OTHER)
+    prediction(right, steps[-1], predicted, (-12, 0))
     right.set(xlabel="step", ylabel="named right with 50 labels, %", ylim=(0, 104))
     right.set_title("and digits come together that nobody named")
     return fig
 
 
 def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], predicted: float | None = None) -> Figure:
-    """Accuracy of a linear probe on each kind of features, a mark for each seed; the prediction is about SimCLR, 10 labels."""
+    """Accuracy of a linear probe on each kind of features, one mark a seed; the prediction is for SimCLR, 10 labels."""
     fig, axes = figure(10.5, 4.8)
     colours = (GREY, PALETTE["orange"], HERO, PALETTE["sky"], THIRD)
     for row, ((name, reached), colour) in enumerate(zip(ways.items(), colours, strict=True)):
@@ -112,9 +123,8 @@ def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], predicted: float |
             axes.barh(row + lift, mean, height=0.3, color=colour, alpha=0.35)
             axes.plot([100 * value for value in values], [row + lift] * len(values), marker, color=colour, markersize=8)
             axes.text(1, row + lift, f"{count} labels", fontsize=12, va="center")
-        if predicted is not None and name == "SimCLR, h":
-            axes.plot([predicted], [row + 0.17], "*", color=PREDICTION, markersize=18)
-            axes.text(predicted, row + 0.38, "your prediction", color=PREDICTION, fontsize=13, ha="center", va="bottom")
+        if name == "SimCLR, h":
+            prediction(axes, predicted, row + 0.17, (0, 12))
     axes.set_yticks(range(len(ways)), list(ways))
     axes.grid(visible=False, axis="y")
     axes.set(xlim=(0, 102), ylim=(-0.5, len(ways) - 0.3), xlabel="test digits named right by a linear probe, %")
@@ -152,7 +162,7 @@ def losses(
     for seed in probe:
         left.plot(temperatures, 100 * seed, "o", color=HERO, alpha=0.6)
     left.axhline(100 * float(np.mean(alone)), color=OTHER, linestyle="--", linewidth=2)
-    left.text(3, 100 * float(np.mean(alone)) + 1.5, "without negatives", color=OTHER, ha="right", fontsize=13)
+    left.text(3, 100 * float(np.mean(alone)) + 1.5, "without negatives", color=OTHER, ha="right")
     left.set_xscale("log")
     left.set_xticks(temperatures, [f"{t:g}" for t in temperatures])
     left.minorticks_off()
@@ -162,10 +172,14 @@ def losses(
         special = name in ("without negatives", "before")
         right.plot(uniformity, alignment, "s" if special else "o", color=OTHER if special else HERO, markersize=10)
         down = name in ("0.2", "3")
-        right.annotate(name, (uniformity, alignment), (8, -14 if down else 7), textcoords="offset points", fontsize=13)
+        right.annotate(name, (uniformity, alignment), (8, -14 if down else 7), textcoords="offset points")
     lowest = min(uniformity for uniformity, _ in places.values())
-    right.set(xlabel="uniformity (further left: spread out)", ylabel="alignment (lower: pairs close)",
-              xlim=(lowest - 0.3, 0.6), ylim=(-0.03, None))  # fmt: skip
+    right.set(
+        xlabel="uniformity (further left: spread out)",
+        ylabel="alignment (lower: pairs close)",
+        xlim=(lowest - 0.3, 0.6),
+        ylim=(-0.03, None),
+    )
     right.set_title("Close together, and spread out")
     return fig
 
@@ -179,15 +193,11 @@ def kept(found: Mapping[str, Mapping[str, float]], predicted: float | None = Non
         for group, question in enumerate(questions):
             x, height = group + 0.2 * (place - 1.5), 100 * reached[question]
             axes.bar(x, height, width=0.18, color=colour, label=name if not group else None)
-            axes.text(x, height + 1.5, f"{height:.0f}", ha="center", fontsize=13)
+            axes.text(x, height + 1.5, f"{height:.0f}", ha="center")
     for group, guess in enumerate((10, 50, 50)):
         axes.plot([group - 0.42, group + 0.42], [guess, guess], color="black", linestyle=":", linewidth=2)
     axes.text(0.56, 50, "a guess", fontsize=12, ha="right", va="center")
-    if predicted is not None:
-        axes.plot(1 + 0.2 * 1.5, predicted, "*", color=PREDICTION, markersize=18)
-        axes.text(
-            1 + 0.2 * 1.5 + 0.03, predicted, "your prediction", color=PREDICTION, fontsize=13, ha="left", va="center"
-        )
+    prediction(axes, 1 + 0.2 * 1.5, predicted)
     axes.set_xticks(range(3), list(questions.values()))
     axes.tick_params(axis="x", labelsize=14)
     axes.grid(visible=False, axis="x")
@@ -206,32 +216,24 @@ def walk(rows: Mapping[str, Float[Tensor, "stops H W"]], same: Mapping[str, floa
     for row, (name, pictures) in enumerate(rows.items()):
         for column, picture in enumerate(pictures):
             axes = fig.add_subplot(grid[row, column])
-            _picture(axes, picture)
+            image(axes, picture)
             if not column:
                 axes.set_ylabel(name, fontsize=13, rotation=0, ha="right", va="center", labelpad=8)
     axes = fig.add_subplot(grid[:, stops])
     for row, ((name, share), colour) in enumerate(zip(same.items(), (PALETTE["orange"], GREY, HERO), strict=True)):
         axes.barh(-row, 100 * share, height=0.5, color=colour)
         axes.text(1, -row + 0.3, name, fontsize=14, va="bottom")
-        axes.text(100 * share - 2, -row, f"{100 * share:.0f} %", fontsize=14, va="center", ha="right",
-                  color="black" if row == 0 else "white")  # fmt: skip
+        axes.text(
+            100 * share - 2,
+            -row,
+            f"{100 * share:.0f} %",
+            fontsize=14,
+            va="center",
+            ha="right",
+            color="black" if row == 0 else "white",
+        )
         axes.plot([100 * likely] * 2, [-row - 0.25, -row + 0.25], color="black", linestyle=":", linewidth=2)
     axes.set_yticks([])
     axes.set(xlim=(0, 102), ylim=(-len(same) + 0.6, 0.8), xlabel="pairs, %")
     axes.set_title("Halfway there is the same digit")
     return fig
-
-
-def _picture(axes: Axes, picture: Tensor) -> None:
-    axes.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(visible=False)
-
-
-def _box(axes: Axes, x: float, y: float, text: str, colour: str, width: float, height: float, size: int = 15) -> None:
-    corner = (x - width / 2, y - height / 2)
-    axes.add_patch(
-        FancyBboxPatch(corner, width, height, boxstyle="round,pad=0,rounding_size=0.12", fc=colour, ec="none")
-    )
-    axes.text(x, y, text, ha="center", va="center", color="white", fontsize=size)

@@ -6,23 +6,24 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
 from course_lib.lessons.lesson_03.shapes import Shape
+from course_lib.viz.marks import HERO, OTHER, arrow, bare, box, prediction
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, PREDICTION, COUNTED = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["black"]
 STATE, GIVEN, SAID = PALETTE["blue"], PALETTE["sky"], PALETTE["green"]
+
+COUNTED = PALETTE["black"]
 
 
 def mechanism(states: Sequence[float], inputs: Sequence[float], deltas: Sequence[float]) -> Figure:
     """The cell with its loop, and the same cell once for each input: values forwards, errors backwards."""
     fig, (folded, unrolled) = figure(12, 4.6, columns=2, gridspec_kw={"width_ratios": (1, 3.1)})
-    _blank(folded, (-1.7, 2.3), (-2.5, 2.6))
-    _box(folded, 0, 0, "$A_t$", STATE, width=1.2, height=0.9)
-    _arrow(folded, (0, -1.5), (0, -0.5))
-    _arrow(folded, (0, 0.5), (0, 1.5))
+    bare(folded, (-1.7, 2.3), (-2.5, 2.6))
+    box(folded, 0, 0, "$A_t$", STATE, width=1.2, height=0.9, fontsize=15)
+    arrow(folded, (0, -1.5), (0, -0.5))
+    arrow(folded, (0, 0.5), (0, 1.5))
     folded.text(0, -1.95, "$x_t$", ha="center", fontsize=17)
     folded.text(0, 1.75, "$h_t = \\theta_h A_t$", ha="center", fontsize=15)
     loop = {"arrowstyle": "-|>", "color": STATE, "lw": 2, "connectionstyle": "arc3,rad=-1.6"}
@@ -31,19 +32,19 @@ def mechanism(states: Sequence[float], inputs: Sequence[float], deltas: Sequence
     folded.text(-0.15, -1.05, "$\\theta_x$", color=GREY, fontsize=15, ha="right")
     folded.set_title("One cell with a memory")
     last = len(inputs)
-    _blank(unrolled, (-0.55, last + 0.75), (-2.5, 2.6))
+    bare(unrolled, (-0.55, last + 0.75), (-2.5, 2.6))
     for t in range(last + 1):
-        _box(unrolled, t, 0, f"$A_{t}$ = {states[t]:g}", STATE if t else GREY, width=0.56, height=0.9)
+        box(unrolled, t, 0, f"$A_{t}$ = {states[t]:g}", STATE if t else GREY, width=0.56, height=0.9, fontsize=15)
         if not t:
             continue
-        _arrow(unrolled, (t - 0.7, 0.12), (t - 0.3, 0.12), STATE)
+        arrow(unrolled, (t - 0.7, 0.12), (t - 0.3, 0.12), STATE)
         unrolled.text(t - 0.5, 0.32, "$\\theta_c$", color=STATE, ha="center", fontsize=15)
-        _arrow(unrolled, (t, -1.5), (t, -0.5))
+        arrow(unrolled, (t, -1.5), (t, -0.5))
         unrolled.text(t, -1.95, f"$x_{t}$ = {inputs[t - 1]:g}", ha="center", fontsize=15)
         unrolled.text(t + 0.06, -1.1, "$\\theta_x$", color=GREY, fontsize=14)
         unrolled.text(t, 0.68, f"$\\delta_{t}$ = {deltas[t - 1]:g}", color=OTHER, ha="center", fontsize=15)
         if t > 1:
-            _arrow(unrolled, (t - 0.3, -0.22), (t - 0.7, -0.22), OTHER)
+            arrow(unrolled, (t - 0.3, -0.22), (t - 0.7, -0.22), OTHER)
     unrolled.text(last + 0.36, 0, "loss", fontsize=14, va="center", color=GREY)
     unrolled.text(0.5 * last, 1.6, "blue: forwards in time; red: the error, backwards", ha="center", color=GREY)
     unrolled.set_title("The same cell, once for each input")
@@ -65,11 +66,9 @@ def names(
         axes.plot(values, [-place] * len(values), marker, color=colour, markersize=16 if marker == "*" else 10)
         left = min(values) > 30
         where = min(values) - 2.5 if left else max(values) + 8
-        axes.text(where, -place, name, color=colour, va="center", ha="right" if left else "left", fontsize=13)
-        axes.text(max(values) + 2, -place, f"{np.mean(values):.0f}", color=colour, va="center", fontsize=13)
-    if predicted is not None:
-        axes.plot([predicted], [0.55], "X", color=PREDICTION, markersize=12, clip_on=False)
-        axes.text(predicted, 0.85, "your prediction", color=PREDICTION, ha="center", fontsize=13)
+        axes.text(where, -place, name, color=colour, va="center", ha="right" if left else "left")
+        axes.text(max(values) + 2, -place, f"{np.mean(values):.0f}", color=colour, va="center")
+    prediction(axes, predicted, 0.55, (0, 12))
     axes.set(xlim=(0, 100), ylim=(-len(rows) + 0.4, 1.2), xlabel="% of the test names right")
     axes.set_yticks([])
     axes.set_title("Counting letters is hard to beat")
@@ -95,7 +94,7 @@ def powers(trails: Mapping[str, Sequence[Float[Tensor, "T 2"]]]) -> Figure:
         axes.axhline(0, color=GREY, linewidth=0.8)
         axes.axvline(0, color=GREY, linewidth=0.8)
         axes.set(xlim=(-2.2, 2.2), ylim=(-2.2, 2.2), title=title, aspect="equal")
-    panels[0].text(-2.05, -2.0, "black: $A_0$", fontsize=13)
+    panels[0].text(-2.05, -2.0, "black: $A_0$")
     return fig
 
 
@@ -111,25 +110,20 @@ def reach(
     colours = (HERO, PALETTE["green"], OTHER)
     for (value, lengths), colour in zip(linear.items(), colours, strict=True):
         panels[0].plot(lengths, color=colour, linestyle="-")
-        panels[0].text(
-            len(lengths), lengths[-1], f"radius {value:g}", color=colour, va="center", ha="left", fontsize=13
-        )
+        panels[0].text(len(lengths), lengths[-1], f"radius {value:g}", color=colour, va="center", ha="left")
     if predicted is not None:
-        panels[0].plot([50], [max(predicted, 1e-3) / 100], "*", color=PREDICTION, markersize=16, clip_on=False)
-        panels[0].text(
-            48, max(predicted, 1e-3) / 100, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=13
-        )
+        prediction(panels[0], 50, max(predicted, 1e-3) / 100, (-12, 0))
     panels[0].set_title("Cause 1: the matrix", fontsize=14)
     for (size, lengths), colour in zip(squashed.items(), (PALETTE["green"], PALETTE["orange"], OTHER), strict=True):
         lengths = np.maximum(lengths, 1e-14)
         panels[1].plot(lengths, color=colour, linestyle="-")
         at = np.argmax(np.array(lengths) < 1e-9) or len(lengths) - 1
-        panels[1].text(at + 2, lengths[at], f"inputs {size:g}", color=colour, va="bottom", ha="left", fontsize=13)
+        panels[1].text(at + 2, lengths[at], f"inputs {size:g}", color=colour, va="bottom", ha="left")
     panels[1].set_title("Cause 2: the slope of tanh", fontsize=14)
-    panels[1].text(2, 3e-10, "radius 1 in all three", color=GREY, fontsize=13)
+    panels[1].text(2, 3e-10, "radius 1 in all three", color=GREY)
     panels[2].plot(trained, color=HERO, linestyle="-")
     panels[2].set_title("A trained reader of prose", fontsize=14)
-    panels[2].text(2, 3e-10, f"radius {radius:.1f}", color=GREY, fontsize=13)
+    panels[2].text(2, 3e-10, f"radius {radius:.1f}", color=GREY)
     for axes in panels:
         axes.set_yscale("log")
         axes.set(xlabel="steps back", xlim=(0, 84), ylim=(1e-10, 1e4))
@@ -147,13 +141,13 @@ def clipping(without: Sequence[Sequence[float]], clipped: Sequence[Sequence[floa
         shown = np.minimum(np.nan_to_num(losses, nan=1e3, posinf=1e3), 1e3)
         axes.plot(shown, color=OTHER, linestyle="-", label="not clipped" if seed == 0 else None)
         axes.plot([len(shown) - 1], [shown[-1]], "X", color=OTHER, markersize=12)
-    axes.text(len(without[0]) + 2, 350, "the end: not a number", color=OTHER, fontsize=13)
-    axes.text(70, 3.1, "clipped to length 1", color=HERO, fontsize=13)
+    axes.text(len(without[0]) + 2, 350, "the end: not a number", color=OTHER)
+    axes.text(70, 3.1, "clipped to length 1", color=HERO)
     axes.set_yscale("log")
     axes.set(xlabel="step", ylabel="loss (nats per character)", title="Same start, same steps", ylim=(1.6, 1.3e3))
     lengths.plot(norms, color=GREY, linestyle="-", linewidth=1.5)
     lengths.axhline(1, color=HERO, linestyle="--")
-    lengths.text(len(norms) - 1, 1.25, "at most this long after clipping", color=HERO, ha="right", fontsize=13)
+    lengths.text(len(norms) - 1, 1.25, "at most this long after clipping", color=HERO, ha="right")
     lengths.set_yscale("log")
     lengths.set(xlabel="step", title="Length of the gradient before clipping")
     return fig
@@ -174,43 +168,43 @@ def shapes(all_five: Sequence[Shape]) -> Figure:
 
 def _shape(axes: Axes, shape: Shape) -> None:
     steps = max(len(shape.given), shape.waits + len(shape.said))
-    _blank(axes, (-0.7, max(steps, 2.4) - 0.3), (-1.55, 1.75))
+    bare(axes, (-0.7, max(steps, 2.4) - 0.3), (-1.55, 1.75))
     axes.set_title(f"{shape.name}\n{shape.task}", fontsize=14, loc="left")
     recurrent = shape.name != "one to one"
     long = max((len(text) for text in (*shape.given, *shape.said)), default=1)
     size = 14 if long <= 2 else 13 if steps * long < 60 else 11
     for t in range(steps):
-        _box(axes, t, 0, "", STATE if recurrent else GREY, width=0.5, height=0.42)
+        box(axes, t, 0, "", STATE if recurrent else GREY, width=0.5, height=0.42, fontsize=15)
         if t:
-            _arrow(axes, (t - 0.74, 0), (t - 0.26, 0), STATE)
+            arrow(axes, (t - 0.74, 0), (t - 0.26, 0), STATE)
         if t < len(shape.given):
-            _arrow(axes, (t, -0.75), (t, -0.24), GREY)
+            arrow(axes, (t, -0.75), (t, -0.24))
             if shape.picture is None:
                 turned = 35 if long > 2 and len(shape.given[t]) > 1 else 0
-                axes.text(t, -0.85, shape.given[t], ha="right" if turned else "center", va="top", fontsize=size,
-                          rotation=turned, rotation_mode="anchor" if turned else "default")  # fmt: skip
+                axes.text(
+                    t,
+                    -0.85,
+                    shape.given[t],
+                    ha="right" if turned else "center",
+                    va="top",
+                    fontsize=size,
+                    rotation=turned,
+                    rotation_mode="anchor" if turned else "default",
+                )
         if shape.waits <= t < shape.waits + len(shape.said):
-            _arrow(axes, (t, 0.24), (t, 0.7), SAID)
+            arrow(axes, (t, 0.24), (t, 0.7), SAID)
             turned = 35 if long > 2 and len(shape.said) > 1 else 0
-            axes.text(t, 0.8, shape.said[t - shape.waits], ha="left" if turned else "center", va="bottom",
-                      fontsize=size, rotation=turned, rotation_mode="anchor")  # fmt: skip
+            axes.text(
+                t,
+                0.8,
+                shape.said[t - shape.waits],
+                ha="left" if turned else "center",
+                va="bottom",
+                fontsize=size,
+                rotation=turned,
+                rotation_mode="anchor",
+            )
     if shape.picture is not None:
         inset = axes.inset_axes((-0.52, -1.6, 1.04, 0.86), transform=axes.transData)
         inset.imshow(shape.picture.numpy(), cmap="gray", vmin=0, vmax=1)
         inset.set_axis_off()
-
-
-def _blank(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
-    axes.set(xlim=x, ylim=y)
-    axes.set_axis_off()
-
-
-def _box(axes: Axes, x: float, y: float, text: str, colour: str, *, width: float, height: float) -> None:
-    corner = (x - width / 2, y - height / 2)
-    style = f"round,pad=0,rounding_size={0.12 * height}"
-    axes.add_patch(FancyBboxPatch(corner, width, height, boxstyle=style, color=colour, zorder=2))
-    axes.text(x, y, text, ha="center", va="center", color="white", fontsize=15, zorder=3)
-
-
-def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], colour: str = GREY) -> None:
-    axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.8})

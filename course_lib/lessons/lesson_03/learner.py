@@ -35,7 +35,7 @@ def step_of(cell: RNNCell, step: Step) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda x, h: step(x, h, cell.weight_ih, cell.weight_hh, cell.bias_ih + cell.bias_hh)
 
 
-def through(model: SequenceClassifier, step: Step, unroll: Callable[..., Tensor]) -> SequenceClassifier:
+def with_learner_block(model: SequenceClassifier, step: Step, unroll: Callable[..., Tensor]) -> SequenceClassifier:
     """The same model, which reads by `unroll(step, x, h)`; padding stands behind a name, where nobody asks for it."""
     cell = model.rnn.cells[0]
 
@@ -50,7 +50,7 @@ def through(model: SequenceClassifier, step: Step, unroll: Callable[..., Tensor]
 
 def build(step: Step, unroll: Callable[..., Tensor]) -> SequenceClassifier:
     """A reader of names that has learned nothing and goes the learner's way."""
-    return through(names.build(LIVE), step, unroll)
+    return with_learner_block(names.build(LIVE), step, unroll)
 
 
 def train(model: SequenceClassifier, display: Progress) -> None:

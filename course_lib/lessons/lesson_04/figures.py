@@ -4,50 +4,48 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from torch import Tensor
 
+from course_lib.viz.marks import HERO, OTHER, arrow, bare, box, prediction
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
 GATES = {"f": PALETTE["green"], "i": PALETTE["sky"], "g": PALETTE["orange"], "o": PALETTE["purple"]}
 
 
 def cell(gates: Mapping[str, float], c_before: float, c: float, h: float) -> Figure:
     """One unit of an LSTM in one step, with its numbers: the highway above, the gates that act on it below."""
     fig, axes = figure(12, 4.9)
-    _blank(axes, (-0.2, 12.2), (-0.2, 5.1))
+    bare(axes, (-0.2, 12.2), (-0.2, 5.1))
     road, gate_y = 4.0, 1.75
     x = {"f": 2.6, "i": 4.9, "g": 6.3, "o": 9.2}
     add = 5.6
     for start, end in ((1.35, x["f"] - 0.3), (x["f"] + 0.3, add - 0.3), (add + 0.3, 10.35)):
-        _arrow(axes, (start, road), (end, road), colour=HERO, width=6)
-    _box(axes, 0.65, road, f"$C_{{t-1}}$ = {c_before:.2f}", colour=HERO, width=1.35)
-    _box(axes, 11.15, road, f"$C_t$ = {c:.2f}", colour=HERO, width=1.45)
+        arrow(axes, (start, road), (end, road), HERO, width=6)
+    box(axes, 0.65, road, f"$C_{{t-1}}$ = {c_before:.2f}", HERO, width=1.35)
+    box(axes, 11.15, road, f"$C_t$ = {c:.2f}", HERO, width=1.45)
     axes.text(8.0, road + 0.42, "the highway: no matrix, no squashing", color=HERO, ha="center", fontsize=14)
     meaning = {"f": "keep", "i": "write", "g": "what", "o": "show"}
     for name, place in x.items():
         kind = "tanh" if name == "g" else "σ"
-        _box(axes, place, gate_y, f"{name} = {gates[name]:.2f}", colour=GATES[name], width=1.2, ink="black")
-        axes.text(place, gate_y - 0.52, f"{kind}: {meaning[name]}", color=GREY, ha="center", fontsize=13)
-        _arrow(axes, (place, 0.35), (place, gate_y - 0.75), colour=GREY)
+        box(axes, place, gate_y, f"{name} = {gates[name]:.2f}", GATES[name], width=1.2, ink="black")
+        axes.text(place, gate_y - 0.52, f"{kind}: {meaning[name]}", color=GREY, ha="center")
+        arrow(axes, (place, 0.35), (place, gate_y - 0.75))
     axes.plot([1.2, 9.2], [0.3, 0.3], color=GREY, linestyle="-", linewidth=2)
     axes.text(1.1, 0.3, "$x_t$ and $h_{t-1}$", ha="right", va="center", fontsize=14)
     _circle(axes, x["f"], road, "×")
     _circle(axes, add, road, "+")
     _circle(axes, add, 2.95, "×")
     _circle(axes, x["o"], 2.95, "×")
-    _arrow(axes, (x["f"], gate_y + 0.35), (x["f"], road - 0.3), colour=GREY)
-    _arrow(axes, (x["i"], gate_y + 0.35), (add - 0.2, 2.75), colour=GREY)
-    _arrow(axes, (x["g"], gate_y + 0.35), (add + 0.2, 2.75), colour=GREY)
-    _arrow(axes, (add, 3.2), (add, road - 0.3), colour=GREY)
-    _arrow(axes, (x["o"], gate_y + 0.35), (x["o"], 2.7), colour=GREY)
-    _arrow(axes, (x["o"], road - 0.05), (x["o"], 3.2), colour=GREY)
-    axes.text(x["o"] + 0.15, 3.45, "tanh", color=GREY, fontsize=13)
-    _arrow(axes, (x["o"] + 0.28, 2.95), (10.35, 2.95), colour=GREY)
-    _box(axes, 11.15, 2.95, f"$h_t$ = {h:.2f}", colour=GREY, width=1.45)
+    arrow(axes, (x["f"], gate_y + 0.35), (x["f"], road - 0.3))
+    arrow(axes, (x["i"], gate_y + 0.35), (add - 0.2, 2.75))
+    arrow(axes, (x["g"], gate_y + 0.35), (add + 0.2, 2.75))
+    arrow(axes, (add, 3.2), (add, road - 0.3))
+    arrow(axes, (x["o"], gate_y + 0.35), (x["o"], 2.7))
+    arrow(axes, (x["o"], road - 0.05), (x["o"], 3.2))
+    axes.text(x["o"] + 0.15, 3.45, "tanh", color=GREY)
+    arrow(axes, (x["o"] + 0.28, 2.95), (10.35, 2.95))
+    box(axes, 11.15, 2.95, f"$h_t$ = {h:.2f}", GREY, width=1.45)
     return fig
 
 
@@ -82,7 +80,7 @@ def first_symbol(
     asked: str,
     predicted: float | None = None,
 ) -> Figure:
-    """Share of first symbols named, a panel for each kind of cell, a dot for each seed; the prediction is on `asked` at 50."""
+    """Share of first symbols named, a panel a cell, a dot a seed; the prediction: `asked` at 50."""
     fig, panels = figure(12.2, 4.3, columns=len(right), sharey=True)
     for axes, (kind, by_length) in zip(panels, right.items(), strict=True):
         places = range(len(by_length))
@@ -98,14 +96,11 @@ def first_symbol(
         lengths = list(by_length)
         if kind == hero and yours is not None:
             axes.plot(lengths.index(yours[0]), 100 * yours[1], "s", color="black", markersize=10, mfc="none", mew=2)
-            axes.text(lengths.index(yours[0]), 100 * yours[1] - 11, "yours", fontsize=13, ha="center")
-        if kind == asked and predicted is not None:
-            axes.plot(lengths.index(50), predicted, "*", color=PREDICTION, markersize=18)
-            axes.text(
-                lengths.index(50) + 0.2, predicted + 6, "your prediction", color=PREDICTION, fontsize=13, ha="center"
-            )
+            axes.text(lengths.index(yours[0]), 100 * yours[1] - 11, "yours", ha="center")
+        if kind == asked:
+            prediction(axes, lengths.index(50), predicted, (0, 12))
     panels[0].set_ylabel("first symbol named, %")
-    panels[0].text(0, 2, "a guess", color=GREY, fontsize=13, ha="center")
+    panels[0].text(0, 2, "a guess", color=GREY, ha="center")
     return fig
 
 
@@ -156,15 +151,15 @@ def counter(
     left.plot(count, color=GREY, linestyle=":", linewidth=2.5)
     left.plot(cells, color=HERO, linestyle="-", linewidth=2)
     top = float(max(count.max(), cells.max()))
-    left.text(2, top * 1.12, "characters since the sentence began", color=GREY, fontsize=13)
-    left.text(len(cells) - 2, top * 1.12, f"cell of unit {unit}", color=HERO, fontsize=13, ha="right")
+    left.text(2, top * 1.12, "characters since the sentence began", color=GREY)
+    left.text(len(cells) - 2, top * 1.12, f"cell of unit {unit}", color=HERO, ha="right")
     left.set(xlabel="character of the test text", ylim=(min(0, float(cells.min())) - 3, top * 1.25))
     left.set_title("Test text, never seen in training")
     for row, (name, (validation, test)) in enumerate(scores.items()):
         colour = HERO if row == 0 else OTHER
         right.barh(-row, abs(test), height=0.5, color=colour)
         right.plot(abs(validation), -row, "o", color="black", markersize=8)
-        right.text(0.02, -row + 0.36, name, fontsize=13)
+        right.text(0.02, -row + 0.36, name)
     right.set(xlim=(0, 1), ylim=(-len(scores) + 0.4, 0.75), xlabel="|r| with the count")
     right.set_yticks([])
     right.set_title("Bar: test. Dot: validation")
@@ -194,10 +189,8 @@ def quotes(
     }
     for row, ((name, value), colour) in enumerate(zip(rows.items(), (HERO, OTHER, GREY), strict=True)):
         right.barh(-row, value - 0.5, left=0.5, height=0.5, color=colour)
-        right.text(0.51, -row + 0.36, name, fontsize=13)
-    if predicted is not None:
-        right.plot(predicted, -1, "*", color=PREDICTION, markersize=18)
-        right.text(predicted + 0.02, -1, "your prediction", color=PREDICTION, fontsize=13, va="center")
+        right.text(0.51, -row + 0.36, name)
+    prediction(right, predicted, -1)
     right.set(xlim=(0.5, 1.02), ylim=(-2.5, 0.75), xlabel="AUC on test text (0.5: a guess)")
     right.set_yticks([])
     right.set_title(f"Unit {unit}, on two questions")
@@ -216,16 +209,12 @@ def characters(
         for row, (name, values) in enumerate(rows.items()):
             colour = GREY if "gram" in name else HERO if "LSTM" in name else OTHER
             axes.plot(values, [-row] * len(values), "o", color=colour, markersize=11, alpha=0.75)
-            axes.text(0.015, -row + 0.3, name, fontsize=13, transform=axes.get_yaxis_transform(), color=colour)
+            axes.text(0.015, -row + 0.3, name, transform=axes.get_yaxis_transform(), color=colour)
         axes.set_yticks([])
         axes.set(ylim=(-len(rows) + 0.4, 0.7), xlabel="bits a character, test text (left is better)")
         axes.set_title(title)
     names = list(long)
-    if predicted is not None:
-        panels[0].plot(predicted, -names.index("LSTM"), "*", color=PREDICTION, markersize=18)
-        panels[0].text(
-            predicted, -names.index("LSTM") - 0.42, "your prediction", color=PREDICTION, fontsize=13, ha="center"
-        )
+    prediction(panels[0], predicted, -names.index("LSTM"), (0, -12))
     low = min(min(values) for values in long.values())
     high = max(max(values) for values in long.values())
     panels[0].set_xlim(min(low - 0.12, (predicted or low) - 0.05), max(high + 0.05, (predicted or high) + 0.05))
@@ -237,43 +226,40 @@ def arrangements() -> Figure:
     fig, panels = figure(12.2, 4.3, columns=3)
     for axes, title in zip(panels, ("Stacked", "Bidirectional", "Packed"), strict=True):
         axes.set_title(title)
-        _blank(axes, (-0.7, 4.7), (-0.7, 3.6))
+        bare(axes, (-0.7, 4.7), (-0.7, 3.6))
     for t in range(4):
         for row, colour in ((1, HERO), (2, PALETTE["sky"])):
-            _box(panels[0], t, row, "h", colour=colour, width=0.55, ink="white" if row == 1 else "black")
-            _arrow(panels[0], (t, row - 0.65), (t, row - 0.3), colour=GREY)
+            box(panels[0], t, row, "h", colour, width=0.55, ink="white" if row == 1 else "black")
+            arrow(panels[0], (t, row - 0.65), (t, row - 0.3))
             if t < 3:
-                _arrow(panels[0], (t + 0.32, row), (t + 0.68, row), colour=GREY)
+                arrow(panels[0], (t + 0.32, row), (t + 0.68, row))
         for row, colour in ((1, HERO), (2, OTHER)):
-            _box(panels[1], t, row, "h", colour=colour, width=0.55)
+            box(panels[1], t, row, "h", colour, width=0.55)
         if t < 3:
-            _arrow(panels[1], (t + 0.32, 1), (t + 0.68, 1), colour=HERO)
-            _arrow(panels[1], (t + 0.68, 2), (t + 0.32, 2), colour=OTHER)
+            arrow(panels[1], (t + 0.32, 1), (t + 0.68, 1), HERO)
+            arrow(panels[1], (t + 0.68, 2), (t + 0.32, 2), OTHER)
         for axes in panels[:2]:
-            _box(axes, t, 0.1, f"$x_{t + 1}$", colour="#DDDDDD", width=0.6, ink="black")
+            box(axes, t, 0.1, f"$x_{t + 1}$", "#DDDDDD", width=0.6, ink="black")
         panels[1].text(t, 2.75, "both", ha="center", fontsize=12, color=GREY)
-    panels[0].text(1.5, 2.9, "layer 2 reads the h of layer 1", ha="center", fontsize=13)
-    panels[1].text(1.5, -0.6, "each place knows both sides", ha="center", fontsize=13)
+    panels[0].text(1.5, 2.9, "layer 2 reads the h of layer 1", ha="center")
+    panels[1].text(1.5, -0.6, "each place knows both sides", ha="center")
     for row, length in enumerate((4, 3, 1)):
         for t in range(4):
             real = t < length
-            _box(panels[2], t, 2.4 - 0.8 * row, "x" if real else "pad", colour=HERO if real else "#EEEEEE",
-                 width=0.62, ink="white" if real else GREY, size=12)  # fmt: skip
+            box(
+                panels[2],
+                t,
+                2.4 - 0.8 * row,
+                "x" if real else "pad",
+                HERO if real else "#EEEEEE",
+                width=0.62,
+                ink="white" if real else GREY,
+                fontsize=12,
+            )
     for t, count in enumerate((3, 2, 2, 1)):
         panels[2].text(t, 0.05, str(count), ha="center", fontsize=14, weight="bold")
-    panels[2].text(1.5, -0.6, "so many rows are really computed", ha="center", fontsize=13)
+    panels[2].text(1.5, -0.6, "so many rows are really computed", ha="center")
     return fig
-
-
-def _blank(axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float]) -> None:
-    axes.set(xlim=x_limits, ylim=y_limits)
-    axes.axis("off")
-
-
-def _box(axes, x, y, text, *, colour, width=1.0, height=0.5, ink="white", size=14) -> None:
-    corner = (x - width / 2, y - height / 2)
-    axes.add_patch(FancyBboxPatch(corner, width, height, boxstyle="round,pad=0.05", fc=colour, ec="none", zorder=3))
-    axes.text(x, y, text, ha="center", va="center", color=ink, fontsize=size, zorder=4)
 
 
 def _circle(axes, x, y, text) -> None:
@@ -281,6 +267,4 @@ def _circle(axes, x, y, text) -> None:
     axes.text(x, y - 0.02, text, ha="center", va="center", fontsize=18, color="black", zorder=4)
 
 
-def _arrow(axes, start, end, *, colour: str = GREY, width: float = 2) -> None:
-    axes.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=10 + 2 * width, linewidth=width,
-                                   color=colour, shrinkA=0, shrinkB=0))  # fmt: skip
+# fmt: skip

@@ -121,7 +121,7 @@ def train(
 
 
 @torch.no_grad()
-def share_right(model: SequenceClassifier, rows: FirstSymbol) -> float:
+def accuracy(model: SequenceClassifier, rows: FirstSymbol) -> float:
     """Share of the sequences whose first symbol is named, from 0 to 1."""
     return (model(rows.tokens).argmax(dim=-1) == rows.first).float().mean().item()
 
@@ -179,7 +179,7 @@ def showing(rows: FirstSymbol, units: int = 24) -> Callable[[SequenceClassifier]
 
 def score(trained: Trained, split: str) -> Scores:
     """The share that is right."""
-    return {"right": share_right(trained.model, held_out(trained.settings.length, split))}
+    return {"right": accuracy(trained.model, held_out(trained.settings.length, split))}
 
 
 RECIPE = Recipe(

@@ -6,12 +6,11 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import FancyArrowPatch
 from torch import Tensor
 
+from course_lib.viz.marks import HERO, OTHER, bare, box, prediction, seeds
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
-
-HERO, OTHER, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
 
 
 def bottleneck(source: Sequence[str], target: Sequence[str], weights: Float[np.ndarray, "T_q T_k"]) -> Figure:
@@ -22,11 +21,11 @@ def bottleneck(source: Sequence[str], target: Sequence[str], weights: Float[np.n
     fig, (left, right) = figure(12, 4.6, columns=2)
     for axes, title in ((left, "Everything through one vector c"), (right, "Each word looks back")):
         axes.set_title(title)
-        _blank(axes, (-0.55, max(len(source), len(target)) - 0.45), (-0.6, 4.3))
+        bare(axes, (-0.55, max(len(source), len(target)) - 0.45), (-0.6, 4.3))
         _words(axes, source, 0.2, PALETTE["sky"], "the encoder reads")
         _words(axes, target, 3.4, PALETTE["orange"], "the decoder writes")
     middle = (len(source) - 1) / 2
-    _box(left, middle, 1.85, "c", colour=OTHER)
+    box(left, middle, 1.85, "c", OTHER)
     for i in range(len(source)):
         _arrow(left, (i, 0.5), (middle, 1.6))
     for j in range(len(target)):
@@ -49,7 +48,7 @@ def mechanism(
     The query's line passes every key: a dot where both are multiplied, a cross where a weight meets its value.
     """
     fig, axes = figure(12, 5.0)
-    _blank(axes, (0, 12.6), (-0.1, 5.2))
+    bare(axes, (0, 12.6), (-0.1, 5.2))
     columns = {"word": 1.0, "key k": 2.9, "score q·k / √d": 5.4, "weight a": 7.4, "value v": 9.3}
     for name, x in columns.items():
         axes.text(x, 4.95, name, ha="center", color=GREY, fontsize=14)
@@ -58,11 +57,11 @@ def mechanism(
     axes.plot([x_query] * 2, [0.72, 3.9], color=PALETTE["orange"], linestyle="-", linewidth=4, zorder=1)
     for row, word in enumerate(words):
         y = 3.9 - row
-        _box(axes, x_word, y, word, colour=PALETTE["sky"], width=1.7, ink="black")
+        box(axes, x_word, y, word, PALETTE["sky"], width=1.7, ink="black")
         axes.text(x_key, y, _vector(keys[row]), ha="center", va="center", fontsize=14)
         axes.text(x_score, y, f"{scores[row]:.0f}", ha="center", va="center", fontsize=14)
         axes.barh(y, 1.3 * weights[row], left=x_weight - 0.65, height=0.5, color=HERO)
-        axes.text(x_weight, y + 0.36, f"{weights[row]:.3f}", ha="center", va="center", fontsize=13)
+        axes.text(x_weight, y + 0.36, f"{weights[row]:.3f}", ha="center", va="center")
         axes.text(x_value, y, _vector(values[row]), ha="center", va="center", fontsize=14)
         axes.plot([x_key + 0.75, x_query], [y, y], color=HERO, linestyle="-", linewidth=1.9, alpha=0.4, zorder=0)
         axes.plot([x_query], [y], "o", color=PALETTE["orange"], markersize=17, zorder=2)
@@ -71,8 +70,8 @@ def mechanism(
         _arrow(axes, (x_score + 0.3, y), (x_weight - 0.75, y))
         axes.text(x_times, y, "×", ha="center", va="center", fontsize=18)
         _arrow(axes, (x_value + 0.55, y), (10.75, 2.9), strength=float(weights[row]))
-    _box(axes, x_query, 0.45, f"query q = {_vector(query)}", colour=PALETTE["orange"], width=3.2, ink="black")
-    axes.text(x_query + 1.85, 0.45, "one dot product with each key", color=GREY, fontsize=13, va="center")
+    box(axes, x_query, 0.45, f"query q = {_vector(query)}", PALETTE["orange"], width=3.2, ink="black")
+    axes.text(x_query + 1.85, 0.45, "one dot product with each key", color=GREY, va="center")
     axes.text(11.65, 3.3, "output", ha="center", color=GREY, fontsize=14)
     axes.text(11.65, 2.85, _vector(weights @ values, places=2), ha="center", va="center", fontsize=14, weight="bold")
     return fig
@@ -84,23 +83,23 @@ def decoders() -> Figure:
     titles = ("Bahdanau: look first, then update", "Luong: update first, then look")
     for axes, title, looks_first in zip(panels, titles, (True, False), strict=True):
         axes.set_title(title)
-        _blank(axes, (-0.2, 7.2), (-0.3, 4.2))
+        bare(axes, (-0.2, 7.2), (-0.3, 4.2))
         for step, x in enumerate((0.9, 3.4, 5.9)):
             name = ("s_{i-1}", "s_i", "s_{i+1}")[step]
-            _box(axes, x, 1.0, f"${name}$", colour=PALETTE["green"], width=1.0)
+            box(axes, x, 1.0, f"${name}$", PALETTE["green"])
             if step < 2:
                 _arrow(axes, (x + 0.55, 1.0), (x + 1.95, 1.0), colour=PALETTE["green"], strength=0.6)
             look = x + 1.25 if looks_first else x
             if looks_first and step == 2:
                 continue
-            _box(axes, look, 3.0, "look", colour=HERO, width=0.9)
+            box(axes, look, 3.0, "look", HERO, width=0.9)
             _arrow(axes, (x, 1.35), (look - 0.1, 2.65), strength=0.6)
             if looks_first:
                 _arrow(axes, (look + 0.15, 2.65), (x + 2.4, 1.4), colour=OTHER, strength=0.6)
             else:
                 _arrow(axes, (look, 3.35), (look, 4.0), colour=OTHER, strength=0.6)
-    panels[0].text(3.5, -0.1, "each state waits for the look before it: a loop", ha="center", fontsize=13)
-    panels[1].text(3.5, -0.1, "no look feeds a state: all looks in one call", ha="center", fontsize=13)
+    panels[0].text(3.5, -0.1, "each state waits for the look before it: a loop", ha="center")
+    panels[1].text(3.5, -0.1, "no look feeds a state: all looks in one call", ha="center")
     return fig
 
 
@@ -120,11 +119,7 @@ def lengths(
         axes.text(places[-1] + 0.08, scores.mean(axis=0)[-1], text, color=colour, va="center", fontsize=14)
     axes.plot(places, yours, color=HERO, linestyle="-", linewidth=4)
     axes.text(places[-1] / 2, yours[len(yours) // 2] - 7, "yours", color=HERO, fontsize=15, weight="bold")
-    if predicted is not None:
-        axes.plot(places[-1:], [predicted], "*", color=PREDICTION, markersize=18)
-        axes.text(
-            places[-1] - 0.12, predicted, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=14
-        )
+    prediction(axes, places[-1], predicted, (-12, 0))
     axes.set_xticks(places, labels)
     axes.set(xlabel="English words in the sentence", ylabel="BLEU on test sentences", ylim=(0, 103))
     axes.set_xlim(-0.2, places[-1] + 1.15)
@@ -143,9 +138,9 @@ def root(
     fig, panels = figure(12, 4.4, columns=3)
     for divided, colour, text in ((True, HERO, "divided by √d"), (False, OTHER, "not divided")):
         panels[0].plot(widths, gradient[divided], color=colour, linestyle="-", marker="o")
-        panels[0].text(widths[1], gradient[divided][1] * (1.6 if divided else 0.012), text, color=colour, fontsize=13)
+        panels[0].text(widths[1], gradient[divided][1] * (1.6 if divided else 0.012), text, color=colour)
         for axes, values in zip(panels[1:], (steps, bleu), strict=True):
-            axes.plot([1 - divided] * len(values[divided]), values[divided], "o", color=colour, markersize=11)
+            seeds(axes, 1 - divided, values[divided], colour, markersize=11)
     panels[0].set_xscale("log", base=2)
     panels[0].set_yscale("log")
     panels[0].set_ylim(top=5)
@@ -156,9 +151,7 @@ def root(
         axes.set_xticks([0, 1], ["divided", "not divided"])
     panels[1].set_ylim(bottom=0)
     panels[2].set_ylim(0, 103)
-    if predicted is not None:
-        panels[2].plot([1], [predicted], "*", color=PREDICTION, markersize=18)
-        panels[2].text(0.85, predicted, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=14)
+    prediction(panels[2], 1, predicted, (-12, 0))
     return fig
 
 
@@ -195,13 +188,11 @@ def heads(
         axes.set_yticks(range(len(words)), words)
         axes.grid(visible=False)
     for number, colour in ((1, OTHER), (2, HERO)):
-        panels[3].plot([number] * len(wrong[number]), wrong[number], "o", color=colour, markersize=11)
+        seeds(panels[3], number, wrong[number], colour, markersize=11)
     panels[3].set(title="% wrong", xlim=(0.5, 2.5), ylim=(0, None))
     panels[3].set_xticks([1, 2])
     panels[3].set_xlabel("heads")
-    if predicted is not None:
-        panels[3].plot([2], [predicted], "*", color=PREDICTION, markersize=18)
-        panels[3].text(1.85, predicted, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=14)
+    prediction(panels[3], 2, predicted, (-12, 0))
     return fig
 
 
@@ -223,7 +214,7 @@ def cost(lengths: Sequence[int], curves: Mapping[str, Sequence[float]], d: int, 
         axes.text(lengths[-1] * 1.15, values[-1], name, color=colour, va="center", fontsize=14)
     for n, text in ((d, "n = d"), (crossing, "counted")):
         axes.axvline(n, color=GREY, linestyle=":", linewidth=1.5)
-        axes.text(n, 0.04, f" {text}", color=GREY, fontsize=13, transform=axes.get_xaxis_transform())
+        axes.text(n, 0.04, f" {text}", color=GREY, transform=axes.get_xaxis_transform())
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(lengths, [str(n) for n in lengths])
@@ -246,35 +237,24 @@ def _patterns(length: int = 10, window: int = 1) -> list[tuple[np.ndarray, str]]
 
 def _two_heads(axes: Axes) -> None:
     axes.set_title("Two heads share the width")
-    _blank(axes, (0, 6), (0, 5.6))
+    bare(axes, (0, 6), (0, 5.6))
     for x, colour, name in ((1.4, HERO, "head 1"), (4.6, PALETTE["orange"], "head 2")):
-        _box(axes, x, 2.7, f"{name}\nown softmax", colour=colour, width=2.4, height=1.0, size=12)
+        box(axes, x, 2.7, f"{name}\nown softmax", colour, width=2.4, height=1.0, fontsize=12)
         _arrow(axes, (3, 0.85), (x, 2.1), strength=0.6)
         _arrow(axes, (x, 3.3), (3, 4.4), strength=0.6)
     axes.text(3, 1.25, "D/2 wide\neach", ha="center", fontsize=12, color=GREY)
-    _box(axes, 3, 0.5, "each word: D wide", colour=PALETTE["sky"], width=3.8, ink="black", size=12)
-    _box(axes, 3, 4.8, "side by side, then $W^O$", colour=PALETTE["green"], width=3.8, size=12)
+    box(axes, 3, 0.5, "each word: D wide", PALETTE["sky"], width=3.8, ink="black", fontsize=12)
+    box(axes, 3, 4.8, "side by side, then $W^O$", PALETTE["green"], width=3.8, fontsize=12)
 
 
 def _vector(numbers: Float[Tensor, " d"], places: int = 0) -> str:
     return "(" + ", ".join(f"{float(number):.{places}f}" for number in numbers) + ")"
 
 
-def _blank(axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float]) -> None:
-    axes.set(xlim=x_limits, ylim=y_limits)
-    axes.axis("off")
-
-
 def _words(axes: Axes, words: Sequence[str], y: float, colour: str, label: str) -> None:
     for x, word in enumerate(words):
-        _box(axes, x, y, word, colour=colour, width=0.88, ink="black", size=12)
-    axes.text(-0.47, y + (-0.6 if y < 1 else 0.6), label, color=GREY, fontsize=13, va="center")
-
-
-def _box(axes, x, y, text, *, colour, width=1.0, height=0.5, ink="white", size=14) -> None:
-    corner = (x - width / 2, y - height / 2)
-    axes.add_patch(FancyBboxPatch(corner, width, height, boxstyle="round,pad=0.05", fc=colour, ec="none"))
-    axes.text(x, y, text, ha="center", va="center", color=ink, fontsize=size)
+        box(axes, x, y, word, colour, width=0.88, ink="black", fontsize=12)
+    axes.text(-0.47, y + (-0.6 if y < 1 else 0.6), label, color=GREY, va="center")
 
 
 def _arrow(axes, start, end, *, colour: str = HERO, strength: float = 0.3) -> None:

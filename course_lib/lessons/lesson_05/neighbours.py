@@ -65,8 +65,8 @@ def train_reader(
     fit(model, lambda step: train[indices_at(step)], loss, config=config, progress=progress)
     return TrainedReader(
         model=model,
-        validation=share_right(model, validation, offsets),
-        test=share_right(model, test, offsets),
+        validation=accuracy(model, validation, offsets),
+        test=accuracy(model, test, offsets),
     )
 
 
@@ -92,7 +92,7 @@ def predictions_and_answers(
 
 
 @torch.no_grad()
-def share_right(model: NeighbourReader, words: Int[Tensor, "n T"], offsets: Sequence[int]) -> float:
+def accuracy(model: NeighbourReader, words: Int[Tensor, "n T"], offsets: Sequence[int]) -> float:
     """Share of the neighbours that the model names right, from 0 to 1."""
     right = [logits.argmax(-1) == answers for logits, answers in predictions_and_answers(model, words, offsets)]
     return torch.stack(right).float().mean().item()

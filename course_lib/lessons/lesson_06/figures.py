@@ -6,12 +6,12 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
+from course_lib.viz.marks import HERO, OTHER, arrow, bare, box, prediction
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
 LOOK, THINK, PLAIN = PALETTE["orange"], PALETTE["green"], PALETTE["sky"]
 
 ENCODER = (("words + positions", PLAIN), ("self-attention", LOOK), ("MLP", THINK))
@@ -33,7 +33,7 @@ def machine() -> Figure:
     fig, panels = figure(12, 5.6, columns=3, gridspec_kw={"width_ratios": (2.5, 1, 1)})
     axes = panels[0]
     axes.set_title("Two stacks; attention is all that joins words")
-    _blank(axes, (-0.1, 10.1), (-0.75, 6.9))
+    bare(axes, (-0.1, 10.1), (-0.75, 6.9))
     for x, parts, blocks in ((2.0, ENCODER, slice(1, 3)), (7.4, DECODER, slice(1, 4))):
         heights = [0.2 + 1.35 * place for place in range(len(parts))]
         frame = heights[blocks]
@@ -43,14 +43,14 @@ def machine() -> Figure:
         )
         axes.text(x + 2.05, frame[-1] + 0.3, "N ×", fontsize=14, color=GREY)
         for y, (name, colour) in zip(heights, parts, strict=True):
-            _box(axes, x, y, name, colour=colour, width=3.3)
+            box(axes, x, y, name, colour, width=3.3, ink="black")
         for low, high in zip(heights, heights[1:], strict=False):
-            _arrow(axes, (x, low + 0.32), (x, high - 0.32))
+            arrow(axes, (x, low + 0.32), (x, high - 0.32), width=2.0)
     axes.text(2.0, -0.6, "encoder: English, all at once", ha="center", color=GREY)
     axes.text(7.4, -0.6, "decoder: French, up to here", ha="center", color=GREY)
-    _arrow(axes, (2.0, 3.3), (2.0, 4.3))
+    arrow(axes, (2.0, 3.3), (2.0, 4.3), width=2.0)
     axes.text(2.0, 4.45, "each word in the light\nof all the others", ha="center", va="bottom", color=GREY, fontsize=12)
-    _arrow(axes, (2.7, 4.25), (5.7, 2.95), colour=OTHER)
+    arrow(axes, (2.7, 4.25), (5.7, 2.95), OTHER, width=2.0)
     for axes, (title, parts) in zip(panels[1:], BLOCKS.items(), strict=True):
         _sublayer(axes, title, parts)
     return fig
@@ -58,22 +58,22 @@ def machine() -> Figure:
 
 def _sublayer(axes: Axes, title: str, parts: Sequence[tuple[str, str]]) -> None:
     axes.set_title(title)
-    _blank(axes, (-0.2, 4.2), (-0.75, 6.9))
+    bare(axes, (-0.2, 4.2), (-0.75, 6.9))
     main, side, colours = 1.0, 2.8, {"sublayer": LOOK, "norm": PALETTE["yellow"], "+": "white"}
     heights = np.linspace(1.5, 5.1, len(parts))
-    _arrow(axes, (main, 0.0), (main, 6.6), colour=HERO, width=5)
+    arrow(axes, (main, 0.0), (main, 6.6), HERO, width=5)
     axes.text(main, -0.6, "x", ha="center", fontsize=15)
     places = []
     for y, (name, path) in zip(heights, parts, strict=True):
         x = side if path == "side" else main
-        _box(axes, x, y, name, colour=colours[name], width=0.5 if name == "+" else 1.5, edge=GREY)
+        box(axes, x, y, name, colours[name], width=0.5 if name == "+" else 1.5, ink="black", edge=GREY)
         places.append((x, y))
     on_side = [y for x, y in places if x == side]
     plus = next(y for (name, _), y in zip(parts, heights, strict=True) if name == "+")
-    _arrow(axes, (main, 0.55), (side, on_side[0] - 0.33))
+    arrow(axes, (main, 0.55), (side, on_side[0] - 0.33), width=2.0)
     for low, high in zip(on_side, on_side[1:], strict=False):
-        _arrow(axes, (side, low + 0.33), (side, high - 0.33))
-    _arrow(axes, (side, on_side[-1] + 0.33), (main + 0.35, plus))
+        arrow(axes, (side, low + 0.33), (side, high - 0.33), width=2.0)
+    arrow(axes, (side, on_side[-1] + 0.33), (main + 0.35, plus), width=2.0)
 
 
 def race(
@@ -84,15 +84,19 @@ def race(
     for y, (name, values) in enumerate(rows.items()):
         colour = OTHER if name.startswith("GRU") else HERO
         axes.plot(values, [y] * len(values), "o", color=colour, markersize=11, alpha=0.8)
-        axes.text(0.99, y, f"{seconds[name]:.0f} s", va="center", ha="right", fontsize=14, color=GREY,
-                  transform=axes.get_yaxis_transform())  # fmt: skip
+        axes.text(
+            0.99,
+            y,
+            f"{seconds[name]:.0f} s",
+            va="center",
+            ha="right",
+            fontsize=14,
+            color=GREY,
+            transform=axes.get_yaxis_transform(),
+        )
     axes.plot([yours], [list(rows).index("Transformer, 1,000 steps")], "D", color=HERO, markersize=13)
     axes.annotate("yours", (yours, 2), (0, 13), textcoords="offset points", color=HERO, weight="bold", ha="center")
-    if predicted is not None:
-        axes.plot([predicted], [1], "*", color=PREDICTION, markersize=20)
-        axes.annotate(
-            "your prediction", (predicted, 1), (0, 13), textcoords="offset points", color=PREDICTION, ha="center"
-        )
+    prediction(axes, predicted, 1, (0, 13))
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set(xlabel="BLEU on test sentences, greedy; at the right the computing time (one core)")
     lowest = min(map(min, rows.values()))
@@ -136,7 +140,7 @@ def norms(depths: Sequence[int], losses: Mapping[str, Float[np.ndarray, "seeds d
     fig, axes = figure(9.5, 4.8)
     places = np.arange(len(depths))
     axes.plot([-0.2, places[-1]], [unigram, unigram], color=GREY, linestyle=":", linewidth=2)
-    axes.text(-0.15, unigram + 0.08, "knows only how frequent each word is", color=GREY, fontsize=13)
+    axes.text(-0.15, unigram + 0.08, "knows only how frequent each word is", color=GREY)
     heights = [float(values[:, -1].mean()) for values in losses.values()]
     heights[1] = min(heights[1], heights[0] - 0.4)  # the names must not meet
     for (name, values), colour, height in zip(losses.items(), (OTHER, LOOK, HERO), heights, strict=True):
@@ -160,12 +164,8 @@ def tricks(rows: Mapping[str, Sequence[float]], predicted: float | None = None) 
         colour = HERO if name == "as in the paper" else THINK if min(values) > max(base) else OTHER
         colour = "black" if colour == OTHER and max(values) >= min(base) else colour
         axes.plot(values, [y] * len(values), "o", color=colour, markersize=11, alpha=0.8)
-    if predicted is not None:
-        y = list(rows).index("no positions at all")
-        axes.plot([predicted], [y], "*", color=PREDICTION, markersize=20)
-        axes.annotate(
-            "your prediction", (predicted, y), (0, 12), textcoords="offset points", color=PREDICTION, ha="center"
-        )
+    y = list(rows).index("no positions at all")
+    prediction(axes, predicted, y, (0, 13))
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set(xlabel="BLEU on test sentences after 1,000 steps", xlim=(-3, 103))
     axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -186,21 +186,3 @@ def cache(
     panels[0].set(title="Operations for the next word", ylabel="millions")
     panels[1].set(title="Its time, here and now", ylabel="milliseconds")
     return fig
-
-
-def _blank(axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float]) -> None:
-    axes.set(xlim=x_limits, ylim=y_limits)
-    axes.axis("off")
-
-
-def _box(
-    axes: Axes, x: float, y: float, text: str, *, colour: str, width: float, height: float = 0.5, edge: str = "none"
-) -> None:
-    corner = (x - width / 2, y - height / 2)
-    axes.add_patch(FancyBboxPatch(corner, width, height, boxstyle="round,pad=0.06", fc=colour, ec=edge, zorder=3))
-    axes.text(x, y, text, ha="center", va="center", fontsize=13, zorder=4)
-
-
-def _arrow(axes: Axes, start: tuple, end: tuple, *, colour: str = GREY, width: float = 2.0) -> None:
-    look = {"arrowstyle": "-|>", "mutation_scale": 12 + 2 * width, "linewidth": width, "color": colour}
-    axes.add_patch(FancyArrowPatch(start, end, shrinkA=0, shrinkB=0, **look))

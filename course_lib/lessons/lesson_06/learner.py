@@ -3,12 +3,14 @@
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from course_lib.classroom.markup import to_html
 from course_lib.generation.protocol import LanguageModel
+from course_lib.layers.transformer import TransformerBlock
 from course_lib.lessons.lesson_06.recipes import translator
 from course_lib.lessons.lesson_06.transformer import stream_words
 from course_lib.models.transformer import Transformer
@@ -20,13 +22,20 @@ SETTINGS = translator.TransformerSettings(steps=1000, pre_norm=True)
 def build(settings: translator.TransformerSettings, block: Callable) -> Transformer:
     """A fresh translator, in all of whose blocks `block` puts norm, sublayer and residual path together."""
     model = translator.build(settings)
-    for layer in (*model.encoder, *model.decoder):
+    for layer in model.encoder:
+        layer.forward = partial(encode, layer, block)
+    for layer in model.decoder:
         layer.residual = partial(one_sublayer, block)
     return model
 
 
+def encode(layer: TransformerBlock, block: Callable, x: Tensor, **given: Any) -> Tensor:
+    """The encoder's layer, put together by `block`."""
+    return block(x, [partial(layer.attn, **given), layer.ffn], [layer.norm1, layer.norm2])
+
+
 def one_sublayer(block: Callable, x: Tensor, norm: nn.Module, sublayer: Callable) -> Tensor:
-    """A block of one sublayer: the library's blocks call for theirs one at a time."""
+    """A block of one sublayer: the library's decoder calls for its three one at a time."""
     return block(x, [sublayer], [norm])
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from course_lib.data.translation import SentencePair, tokenize_english
 from course_lib.functional.metrics import Link, alignment_error_rate, argmax_alignment, bleu_by_length, corpus_bleu
 from course_lib.generation import beam_search, greedy
-from course_lib.generation.stepwise import Choice, likeliest, stream
+from course_lib.generation.stepwise import Choice, argmax, stream
 from course_lib.layers.recording import record_attention
 from course_lib.models.transformer import Transformer
 from course_lib.training.translation import LENGTH_EDGES, Translation, TranslationScores, encode_pairs, vocabularies
@@ -30,7 +30,7 @@ def write(model: Transformer, source: Tensor, source_valid: Tensor, *, num_beams
         return beam_search(writer, prompt, num_beams=num_beams, **settings).tokens[:, 0]
 
 
-def stream_words(model: Transformer, text: str, *, choose: Choice = likeliest) -> Iterator[str]:
+def stream_words(model: Transformer, text: str, *, choose: Choice = argmax) -> Iterator[str]:
     """The French words of a translation, each as soon as it is chosen."""
     english, french = vocabularies()
     source, valid = english.encode_batch([" ".join(tokenize_english(text))])

@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 
+from course_lib.viz.marks import HERO, OTHER, THIRD, box, prediction, seeds
 from course_lib.viz.style import GREY, PALETTE, figure
 
-HERO, OTHER, THIRD, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["green"], PALETTE["purple"]
 FATES = {"[MASK]": OTHER, "another word": PALETTE["orange"], "kept": THIRD, "": PALETTE["sky"]}
 
 
@@ -24,12 +22,12 @@ def masking(words: Sequence[str], given: Sequence[str], fates: Sequence[str]) ->
     for y, text in ((3.0, "the sentence"), (1.7, "the model reads"), (0.4, "it is asked")):
         axes.text(1.7, y, text, ha="right", va="center", color=GREY, fontsize=14)
     for x, width, word, new, fate in zip(centres, widths, words, given, fates, strict=True):
-        _box(axes, x, 3.0, word, width, FATES[""], "black")
-        _box(axes, x, 1.7, new, width, FATES[fate], "white" if fate in ("[MASK]", "kept") else "black")
+        box(axes, x, 3.0, word, FATES[""], width=width, ink="black")
+        box(axes, x, 1.7, new, FATES[fate], width=width, ink="white" if fate in ("[MASK]", "kept") else "black")
         if fate:
             axes.annotate("", (x, 2.05), (x, 2.65), arrowprops={"arrowstyle": "-|>", "color": FATES[fate], "lw": 2})
             axes.annotate("", (x, 0.75), (x, 1.35), arrowprops={"arrowstyle": "-|>", "color": GREY, "lw": 2})
-            axes.text(x, 0.4, f"{word}?", ha="center", va="center", fontsize=13, weight="bold")
+            axes.text(x, 0.4, f"{word}?", ha="center", va="center", weight="bold")
             axes.text(x, -0.1, {"[MASK]": "hidden"}.get(fate, fate), ha="center", color=GREY, fontsize=12)
     return fig
 
@@ -41,7 +39,7 @@ def training(steps: Int[np.ndarray, " N"], yours: Float[np.ndarray, " N"], lines
     axes.text(steps[len(steps) // 2], yours[len(yours) // 2] + 0.25, "yours", color=HERO, fontsize=15, weight="bold")
     for (name, value), colour in zip(lines.items(), (OTHER, THIRD), strict=False):
         axes.axhline(value, color=colour, linestyle="--")
-        axes.text(steps[-1], value + 0.08, name, color=colour, fontsize=13, ha="right")
+        axes.text(steps[-1], value + 0.08, name, color=colour, ha="right")
     axes.set(xlabel="steps", ylabel="nats per hidden word", ylim=(0, None), title="Gaps teach the language")
     return fig
 
@@ -62,23 +60,26 @@ def few_labels(
             low, middle, high = (np.array([reduce(by_count[n]) for n in counts]) for reduce in (min, np.mean, max))
             places = range(len(counts))
             axes.fill_between(places, low, high, color=colours[learner], alpha=0.25, linewidth=0)
-            axes.plot(places, middle, color=colours[learner], linestyle="-", marker="o",
-                      linewidth=4 if learner == "pretrained" else 2.5)  # fmt: skip
+            axes.plot(
+                places,
+                middle,
+                color=colours[learner],
+                linestyle="-",
+                marker="o",
+                linewidth=4 if learner == "pretrained" else 2.5,
+            )
             axes.text(
                 len(counts) - 0.93,
                 middle[-1] + (axes is panels[1]) * {"baseline": -5, "scratch": 5}.get(learner, 0),
                 names[learner],
                 color=colours[learner],
                 va="center",
-                fontsize=13,
             )
         axes.set_xticks(range(len(counts)), counts)
         axes.set(title=title, xlabel="labelled sentences", ylim=(0, 103), xlim=(-0.2, len(counts) + 0.1 * len(counts)))
     panels[0].set_ylabel("% right on test")
     panels[1].axhline(50, color=GREY, linestyle=":", linewidth=1.5)
-    if predicted is not None:
-        panels[0].plot([1], [predicted], "*", color=PREDICTION, markersize=18)
-        panels[0].text(0.93, predicted, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=14)
+    prediction(panels[0], 1, predicted, (-12, 0))
     return fig
 
 
@@ -96,10 +97,9 @@ def bars(
             axes.bar(x, np.mean(values), color=HERO if last else OTHER if x else GREY, alpha=0.85, width=0.5)
             axes.text(x + 0.29, np.mean(values), f"{np.mean(values):.{0 if max(values) > 10 else 1}f}", va="center")
             if max(values) > min(values):
-                axes.plot([x] * len(values), values, "o", color="black", markersize=6)
-            if predicted is not None and name == predicted_for:
-                axes.plot([x - 0.32], [predicted], "*", color=PREDICTION, markersize=18)
-                axes.text(x - 0.4, predicted, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=14)
+                seeds(axes, x, values, "black", markersize=6)
+            if name == predicted_for:
+                prediction(axes, x - 0.32, predicted, (-12, 0))
         axes.set_xticks(range(len(scores)), [name.replace("side by", "side\nby") for name in scores])
         axes.set(title=title, ylabel=label, xlim=(-0.5, len(scores) - 0.4), ylim=(0, top))
     return fig
@@ -111,22 +111,13 @@ def agreement(right: Mapping[str, tuple[float, float]], predicted: float | None 
     for x, values in enumerate(right.values()):
         for shift, value, colour in zip((-0.2, 0.2), values, (HERO, OTHER), strict=True):
             axes.bar(x + shift, value, width=0.36, color=colour)
-            axes.text(x + shift, value + 2, f"{value:.0f}", ha="center", fontsize=13)
+            axes.text(x + shift, value + 2, f"{value:.0f}", ha="center")
     axes.axhline(50, color=GREY, linestyle=":", linewidth=1.5)
     axes.text(2.55, 51, "by chance", color=GREY, fontsize=12, va="bottom", ha="left")
-    axes.text(2.55, 90, "nearest noun agrees", color=HERO, fontsize=13)
-    axes.text(2.55, 20, "nearest noun misleads", color=OTHER, fontsize=13)
-    if predicted is not None:
-        axes.plot([0.2], [predicted], "*", color=PREDICTION, markersize=18)
-        axes.text(0.33, predicted, "your prediction", color=PREDICTION, va="center", fontsize=14)
+    axes.text(2.55, 90, "nearest noun agrees", color=HERO)
+    axes.text(2.55, 20, "nearest noun misleads", color=OTHER)
+    prediction(axes, 0.2, predicted)
     axes.set_xticks(range(len(right)), list(right))
     axes.set(ylabel="% where the right form is likelier", ylim=(0, 112), xlim=(-0.5, 3.9))
     axes.set_title("It follows the nearest noun, not the subject")
     return fig
-
-
-def _box(axes: Axes, x: float, y: float, text: str, width: float, colour: str, ink: str) -> None:
-    axes.add_patch(
-        FancyBboxPatch((x - width / 2, y - 0.25), width, 0.5, boxstyle="round,pad=0.04", fc=colour, ec="none")
-    )
-    axes.text(x, y, text, ha="center", va="center", color=ink, fontsize=13)

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
+from course_lib.viz.marks import HERO, OTHER, bare, box, prediction
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, PREDICTION, COUNTED = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["black"]
 KINDS = {"GPT": HERO, "yours": HERO, "LSTM": OTHER, "RNN": PALETTE["orange"]}
+
+COUNTED = PALETTE["black"]
 
 
 def mechanism(tokens: Sequence[str], right: Sequence[float], guesses: Sequence[str]) -> Figure:
@@ -24,17 +24,26 @@ def mechanism(tokens: Sequence[str], right: Sequence[float], guesses: Sequence[s
     mask.set_yticks(range(count), tokens[:count])
     mask.set_title("Each place sees itself and the past")
     mask.grid(visible=False)
-    _blank(table, (0, 10), (-count + 0.4, 1.4))
+    bare(table, (0, 10), (-count + 0.4, 1.4))
     for x, name in ((1.1, "reads ... up to"), (3.9, "guesses"), (6.1, "comes"), (8.6, "its probability")):
         table.text(x, 0.9, name, ha="center", color=GREY, fontsize=14)
     for row, (p, guess) in enumerate(zip(right, guesses, strict=True)):
         same = guess == tokens[row + 1]
-        _box(table, 1.1, -row, tokens[row], PALETTE["sky"])
-        _box(table, 3.9, -row, guess, PALETTE["green"] if same else PALETTE["orange"], ink="black")
-        _box(table, 6.1, -row, tokens[row + 1], PALETTE["sky"])
+        box(table, 1.1, -row, tokens[row], PALETTE["sky"], width=1.7, height=0.54, ink="black")
+        box(
+            table,
+            3.9,
+            -row,
+            guess,
+            PALETTE["green"] if same else PALETTE["orange"],
+            width=1.7,
+            height=0.54,
+            ink="black",
+        )
+        box(table, 6.1, -row, tokens[row + 1], PALETTE["sky"], width=1.7, height=0.54, ink="black")
         table.annotate("", (2.9, -row), (2.1, -row), arrowprops={"arrowstyle": "-|>", "color": GREY})
         table.barh(-row, 1.6 * p, left=7.5, height=0.5, color=HERO)
-        table.text(7.6 + 1.6 * p, -row, f"{p:.2f}", va="center", fontsize=13)
+        table.text(7.6 + 1.6 * p, -row, f"{p:.2f}", va="center")
     return fig
 
 
@@ -44,23 +53,14 @@ def bits(rows: Sequence[tuple[str, str, Sequence[float]]], predicted: float | No
     for place, (group, name, values) in enumerate(rows):
         y = -place
         if not name:
-            axes.text(1.42, y - 0.1, group, color=GREY, fontsize=13, va="center", style="italic")
+            axes.text(1.42, y - 0.1, group, color=GREY, va="center", style="italic")
             continue
         colour = next((colour for kind, colour in KINDS.items() if kind in name), COUNTED)
         axes.plot(values, [y] * len(values), "*" if "yours" in name else "o", color=colour, markersize=11)
         axes.text(max(values) + 0.02, y, f"{name}: {np.mean(values):.2f}", color=colour, va="center", fontsize=14)
         if predicted is not None and "yours" in name:
             shown = min(max(predicted, 1.45), 2.3)
-            axes.plot([shown], [y], "X", color=PREDICTION, markersize=12)
-            axes.text(
-                shown,
-                y - 0.75,
-                f"your prediction {predicted:.1f}",
-                color=PREDICTION,
-                ha="center",
-                va="center",
-                fontsize=13,
-            )
+            prediction(axes, shown, y, (0, -12), f"your prediction {predicted:.1f}")
     axes.set(xlabel="bits per byte of the test text (fewer is better)", xlim=(1.4, 2.4), ylim=(-len(rows) + 0.3, 0.7))
     axes.set_yticks([])
     axes.set_title("Counting is strong, and so is the LSTM")
@@ -91,14 +91,12 @@ def knobs(
     axes = fig.add_subplot(grid[-1])
     axes.plot(temperatures, 100 * np.array(repeated), color=HERO, linestyle="-", marker="o")
     axes.plot([0], [100 * greedy], "o", color=OTHER, markersize=11)
-    axes.text(0.06, 100 * greedy, "the likeliest each time", color=OTHER, va="center", fontsize=13)
+    axes.text(0.06, 100 * greedy, "the likeliest each time", color=OTHER, va="center")
     axes.axhline(100 * human, color=GREY, linestyle=":")
-    axes.text(max(temperatures), 100 * human + 1.5, "people", color=GREY, ha="right", fontsize=13)
+    axes.text(max(temperatures), 100 * human + 1.5, "people", color=GREY, ha="right")
     axes.set(xlabel="temperature", ylabel="% of four-token runs repeated", xlim=(-0.06, None), ylim=(0, 100))
     axes.set_title("Too sure, it goes in circles", fontsize=13)
-    if predicted is not None:
-        axes.plot([0], [predicted], "*", color=PREDICTION, markersize=18, clip_on=False)
-        axes.text(0.06, predicted, "your prediction", color=PREDICTION, va="center", fontsize=13)
+    prediction(axes, 0, predicted)
     return fig
 
 
@@ -114,7 +112,7 @@ def cache(
     for axes, counted, unit, name, colour in lines:
         values = np.array(counted) / unit
         axes.plot(lengths, values, color=colour, linestyle="-", marker="o")
-        axes.text(lengths[-1] * 1.12, values[-1], name, color=colour, va="center", fontsize=13)
+        axes.text(lengths[-1] * 1.12, values[-1], name, color=colour, va="center")
     for axes in (work, memory):
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
@@ -147,12 +145,9 @@ def induction(
         colour = HERO if name == "two layers" else OTHER
         axes.plot(100 * np.array(values), [-place] * len(values), "o", color=colour, markersize=9)
         aside = (97, "right") if max(values) > 0.5 else (100 * max(values) + 4, "left")
-        axes.text(aside[0], -place + (0.4 if max(values) > 0.5 else 0), name, ha=aside[1], va="center", fontsize=13)
-        if predicted is not None and "four" in name:
-            axes.plot([predicted], [-place - 0.4], "*", color=PREDICTION, markersize=16)
-            axes.text(
-                min(predicted + 4, 75), -place - 0.42, "your prediction", color=PREDICTION, va="center", fontsize=13
-            )
+        axes.text(aside[0], -place + (0.4 if max(values) > 0.5 else 0), name, ha=aside[1], va="center")
+        if "four" in name:
+            prediction(axes, predicted, -place - 0.4)
     axes.set(title="% right, the second time", xlim=(-3, 103), ylim=(-len(right) + 0.4, 0.8))
     axes.set_yticks([])
     return fig
@@ -167,7 +162,7 @@ def parts(nats: Mapping[str, Sequence[float]], kept: Mapping[str, float]) -> Fig
         colour = HERO if name in ("all four", "Llama") else COUNTED if name == "GPT" else OTHER
         axes.plot(values, [-place] * len(values), "o", color=colour, markersize=10)
         label = f"{name}: {np.mean(values):.2f}, {kept[name]:,.0f} bytes"
-        axes.text(max(values) + 0.015, -place, label, color=colour, va="center", fontsize=13)
+        axes.text(max(values) + 0.015, -place, label, color=colour, va="center")
     axes.set(xlabel="nats a token of the test text (fewer is better); bytes a token that the cache keeps")
     axes.set(xlim=(None, right + 0.25), ylim=(-len(nats) + 0.4, 0.6))
     axes.set_yticks([])
@@ -184,15 +179,3 @@ def looks(maps: Float[Tensor, "L T T"], period: int) -> Figure:
         axes.set_title(f"where layer {layer + 1} looks", fontsize=12)
         axes.grid(visible=False)
     return fig
-
-
-def _blank(axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float]) -> None:
-    axes.set(xlim=x_limits, ylim=y_limits)
-    axes.axis("off")
-
-
-def _box(axes: Axes, x: float, y: float, text: str, colour: str, *, ink: str = "black", width: float = 1.7) -> None:
-    axes.add_patch(
-        FancyBboxPatch((x - width / 2, y - 0.27), width, 0.54, boxstyle="round,pad=0.04", fc=colour, ec="none")
-    )
-    axes.text(x, y, text, ha="center", va="center", color=ink, fontsize=13)

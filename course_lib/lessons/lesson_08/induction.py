@@ -108,7 +108,7 @@ def train(
 
 
 @torch.no_grad()
-def share_right(model: nn.Module, rows: Repeats, *, second: bool = True) -> float:
+def accuracy(model: nn.Module, rows: Repeats, *, second: bool = True) -> float:
     """Share of the next symbols that are named right, from 0 to 1: those that can be looked up, or the others."""
     right = model(rows.tokens[:, :-1]).argmax(dim=-1) == rows.tokens[:, 1:]
     return right[rows.known() == second].float().mean().item()
@@ -177,14 +177,14 @@ def example(model: AttentionOnly) -> Figure:
 def score(trained: Trained, split: str) -> Scores:
     """What is named right the first and the second time; of two layers also where they look and what each is worth."""
     model, rows = trained.model, repeats(HELD_OUT_ROWS, HELD_OUT[split])
-    scores = {"second time right": share_right(model, rows), "first time right": share_right(model, rows, second=False)}
+    scores = {"second time right": accuracy(model, rows), "first time right": accuracy(model, rows, second=False)}
     if trained.settings.depth == 2:
         weights = maps(model, rows)
         scores["layer 1 on the symbol before"] = at_previous(weights, rows)[0].max().item()
         scores["layer 2 on the symbol to copy"] = at_followers(weights, rows)[1].max().item()
         for layer in range(2):
             with switched_off(model, layer):
-                scores[f"second time right without layer {layer + 1}"] = share_right(model, rows)
+                scores[f"second time right without layer {layer + 1}"] = accuracy(model, rows)
     return scores
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from course_lib.functional.cost import count_flops
 from course_lib.functional.metrics import bits_per_byte
-from course_lib.generation import likeliest, sample, stream
+from course_lib.generation import argmax, sample, stream
 from course_lib.generation.stepwise import Choice
 from course_lib.lessons.lesson_08.tasks import for_pairs
 from course_lib.models.gpt import GPT, GPTConfig
@@ -24,7 +24,7 @@ from course_lib.training.progress import Progress
 from course_lib.training.recipe import common
 
 
-def through(model: GPT, way: Callable[..., Tensor]) -> GPT:
+def with_learner_block(model: GPT, way: Callable[..., Tensor]) -> GPT:
     """The same model, each of whose blocks goes `way(x, norm1, attn, norm2, ffn)`; with a cache it goes its own."""
     for block in model.blocks:
         block.forward = partial(_forward, block, type(block).forward, way)
@@ -37,7 +37,7 @@ def _forward(block: nn.Module, own: Callable[..., Tensor], way: Callable[..., Te
     return way(x, block.norm1, for_pairs(block.attn), block.norm2, block.ffn)
 
 
-def cached_through(model: GPT, step: Callable[..., Tensor]) -> GPT:
+def with_learner_cache(model: GPT, step: Callable[..., Tensor]) -> GPT:
     """The same model, whose attention is `step(q, k, v, past_k, past_v)` while it writes."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, **_) -> Tensor:
@@ -51,7 +51,7 @@ def cached_through(model: GPT, step: Callable[..., Tensor]) -> GPT:
 
 def build(settings: LanguageSettings, way: Callable[..., Tensor]) -> GPT:
     """A fresh GPT that goes the learner's way."""
-    return through(build_language_model(settings), way)
+    return with_learner_block(build_language_model(settings), way)
 
 
 def train(model: GPT, settings: LanguageSettings, loss: Callable[..., Tensor], display: Progress) -> None:
@@ -93,7 +93,7 @@ def writing(tokenizer: Tokenizer, prompts: Sequence[str], *, count: int = 25) ->
     return example
 
 
-def write(model: nn.Module, tokenizer: Tokenizer, prompt: str, *, count: int, choose: Choice = likeliest) -> str:
+def write(model: nn.Module, tokenizer: Tokenizer, prompt: str, *, count: int, choose: Choice = argmax) -> str:
     """Prints the prompt and each token as soon as it is chosen, in lines of a slide; returns what was written."""
     ids = torch.tensor([tokenizer.encode("\n" + prompt)])
     print(prompt, end="")

@@ -111,10 +111,10 @@ def cache(
 
 def induction(two: AttentionOnly, one: AttentionOnly, card: Card, *, predicted=None) -> Result:
     rows = heads.repeats(300, 2024)
-    live = {"two layers": heads.share_right(two, rows), "one layer": heads.share_right(one, rows)}
+    live = {"two layers": heads.accuracy(two, rows), "one layer": heads.accuracy(one, rows)}
     for layer in range(2):
         with heads.switched_off(two, layer):
-            live[f"layer {layer + 1} off"] = heads.share_right(two, rows)
+            live[f"layer {layer + 1} off"] = heads.accuracy(two, rows)
     names = {
         "two layers": "second time right, two layers",
         "layer 1 off": "second time right without layer 1, two layers",

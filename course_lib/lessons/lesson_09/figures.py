@@ -8,9 +8,8 @@ from matplotlib.figure import Figure
 
 from course_lib.functional.scaling import ScalingLaw
 from course_lib.lessons.lesson_09.laws import Runs, at
-from course_lib.viz.style import CYCLE, GREY, LINE_STYLES, PALETTE, figure
-
-HERO, OTHER, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
+from course_lib.viz.marks import HERO, OTHER, PREDICTION
+from course_lib.viz.style import CYCLE, GREY, LINE_STYLES, figure
 
 
 def grid(runs: Runs, law: ScalingLaw | None = None) -> Figure:
@@ -51,21 +50,42 @@ def tenfold(
 ) -> Figure:
     """All runs over what they cost; the best of each budget, the power law through them, and a run beyond."""
     fig, axes = figure(9.6, 4.6)
-    axes.plot([r["flops"] for r in runs], [r["test"] for r in runs], "o", linestyle="none", color=GREY, alpha=0.45,
-              label="others, and the two cheapest")  # fmt: skip
+    axes.plot(
+        [r["flops"] for r in runs],
+        [r["test"] for r in runs],
+        "o",
+        linestyle="none",
+        color=GREY,
+        alpha=0.45,
+        label="others, and the two cheapest",
+    )
     cost = np.array([r["flops"] for r in best])
     axes.plot(cost, [r["test"] for r in best], "o", linestyle="none", color=HERO, markersize=9)
     a, b = law
     axes.plot(cost, a * cost**-b, color=HERO, label=f"the best for their cost: $L = a \\, C^{{-{b:.2f}}}$")
     on = np.array([cost[-1], largest["flops"]])
     axes.plot(on, a * on**-b, color=HERO, linestyle=":")
-    axes.plot(largest["flops"], largest["test"], "D", color="black", fillstyle="none", markersize=10,
-              label="one run more, not in the line")  # fmt: skip
+    axes.plot(
+        largest["flops"],
+        largest["test"],
+        "D",
+        color="black",
+        fillstyle="none",
+        markersize=10,
+        label="one run more, not in the line",
+    )
     if predicted is not None:
         begin = a * cost[0] ** -b
         factor = max(1 - predicted / 100, 0.02)
-        axes.plot([cost[0], 10 * cost[0]], [begin, begin * factor], "*", linestyle="--", color=PREDICTION, markersize=15,
-                  label="your prediction for the first tenfold")  # fmt: skip
+        axes.plot(
+            [cost[0], 10 * cost[0]],
+            [begin, begin * factor],
+            "*",
+            linestyle="--",
+            color=PREDICTION,
+            markersize=15,
+            label="your prediction for the first tenfold",
+        )
     axes.set(
         xscale="log", yscale="log", xlabel="operations, 6 N D", ylabel="loss, nats per character", ylim=(1.05, 2.9)
     )
@@ -105,8 +125,14 @@ def predicted(runs: Runs, law: ScalingLaw, largest: Mapping[str, float], predict
     _grid(axes, runs, law)
     tokens = np.geomspace(min(run["tokens"] for run in runs), largest["tokens"], 40)
     axes.plot(tokens, [at(law, largest["parameters"], float(d)) for d in tokens], color="black", linestyle=":")
-    axes.plot(largest["tokens"], largest["test"], "D", color="black", markersize=11,
-              label=f"{largest['parameters']:,} parameters, not in the fit")  # fmt: skip
+    axes.plot(
+        largest["tokens"],
+        largest["test"],
+        "D",
+        color="black",
+        markersize=11,
+        label=f"{largest['parameters']:,} parameters, not in the fit",
+    )
     if predicted is not None:
         axes.plot(largest["tokens"], predicted, "*", color=PREDICTION, markersize=18, label="your prediction")
     axes.legend(frameon=False, fontsize=11)
@@ -129,8 +155,13 @@ def eras() -> Figure:
     fig, (left, right) = figure(12.2, 4.6, columns=2)
     before, after = np.array([2006.0, 2012.7]), np.array([2012.7, 2018.0])
     left.plot(before, ALEXNET[1] * 2 ** ((before - 2012.7) / 2), color=GREY, label="twice as much in 2 years")
-    left.plot(after, ALEXNET[1] * 2 ** ((after - 2012.7) * 12 / 3.4), color=OTHER, linestyle="--",
-              label="twice as much in 3.4 months")  # fmt: skip
+    left.plot(
+        after,
+        ALEXNET[1] * 2 ** ((after - 2012.7) * 12 / 3.4),
+        color=OTHER,
+        linestyle="--",
+        label="twice as much in 3.4 months",
+    )
     for name, (year, cost) in {"AlexNet": ALEXNET, **MODELS}.items():
         left.plot(year, cost, "o", color=HERO)
         left.annotate(name, (year, cost), (6, -4), textcoords="offset points", fontsize=11)

@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 
-from course_lib.viz.style import GREY, PALETTE, figure
+from course_lib.viz.marks import HERO, OTHER, PREDICTION, THIRD, box, prediction
+from course_lib.viz.style import GREY, figure
 
-HERO, OTHER, PREDICTION, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
 Points = Sequence[Mapping[str, float]]
 
 
@@ -22,15 +20,20 @@ def steps() -> Figure:
     columns = (
         ("1 · show it", "people write good answers", "learn them, token by token", "fine-tuned model", HERO),
         ("2 · compare", "it answers twice,\npeople say which is better", "learn who wins", "reward model", OTHER),
-        ("3 · improve", "it answers, the reward\nmodel says how good", "more of what beats\nexpectation, near step 1",
-         "policy", THIRD),
-    )  # fmt: skip
+        (
+            "3 · improve",
+            "it answers, the reward\nmodel says how good",
+            "more of what beats\nexpectation, near step 1",
+            "policy",
+            THIRD,
+        ),
+    )
     for number, (title, data, loss, made, colour) in enumerate(columns):
         x = 2.1 + 4 * number
         axes.text(x, 4.25, title, ha="center", va="center", fontsize=18, weight="bold")
-        _box(axes, x, 3.3, data, "white", 3.3, 0.95, GREY)
-        _box(axes, x, 2.0, loss, "white", 3.3, 0.95, GREY)
-        _box(axes, x, 0.7, made, colour, 3.3, 0.8)
+        box(axes, x, 3.3, data, "white", width=3.3, height=0.95, ink="black", edge=GREY)
+        box(axes, x, 2.0, loss, "white", width=3.3, height=0.95, ink="black", edge=GREY)
+        box(axes, x, 0.7, made, colour, width=3.3, height=0.8)
         for start, end in ((2.82, 2.48), (1.52, 1.12)):
             axes.annotate("", (x, end), (x, start), arrowprops=_arrow())
     for number in range(2):
@@ -56,12 +59,8 @@ def climb(ways: Mapping[str, Points], every: int, predicted: float | None = None
         axes.set(xlabel="round of PPO")
         axes.set_title(title)
     panels[0].legend(frameon=False, fontsize=12, loc="lower right")
-    if predicted is not None:
-        rounds = every * (len(next(iter(ways.values()))) - 1)
-        panels[2].plot(rounds, predicted, "*", color=PREDICTION, markersize=18, clip_on=False)
-        panels[2].text(
-            rounds - 1.5, predicted, "your prediction", color=PREDICTION, fontsize=13, ha="right", va="center"
-        )
+    rounds = every * (len(next(iter(ways.values()))) - 1)
+    prediction(panels[2], rounds, predicted, (-12, 0))
     panels[2].set(ylim=(-3, 103))
     return fig
 
@@ -84,9 +83,13 @@ def over(ways: Mapping[str, Sequence[Points]], direct: Points) -> Figure:
                     label=name if number == 0 else None,
                 )
         axes.plot(
-            [point["KL"] ** 0.5 for point in direct], [point[key] for point in direct], "D", color=PREDICTION, markersize=10,
+            [point["KL"] ** 0.5 for point in direct],
+            [point[key] for point in direct],
+            "D",
+            color=PREDICTION,
+            markersize=10,
             label="DPO",
-        )  # fmt: skip
+        )
         marks = (0, 1, 4, 9, 16, 25, 36, 49)
         axes.set_xticks([mark**0.5 for mark in marks], [str(mark) for mark in marks])
         axes.set(xlabel="KL from the fine-tuned model, nats (root scale)")
@@ -102,14 +105,10 @@ def comparisons(seeds: Mapping[int, Sequence[float]], predicted: float | None = 
     means = [100 * float(np.mean(values)) for values in seeds.values()]
     axes.plot(range(len(counts)), means, color=HERO, linewidth=2)
     for place, values in enumerate(seeds.values()):
-        axes.plot([place] * len(values), [100 * value for value in values], "o", color=HERO, markersize=9)
+        seeds(axes, place, [100 * value for value in values], HERO)
     axes.axhline(50, color=GREY, linestyle="--", linewidth=1.5)
     axes.text(0, 50.8, "a guess", fontsize=12, color=GREY, va="bottom")
-    if predicted is not None:
-        axes.plot([len(counts) - 1], [predicted], "*", color=PREDICTION, markersize=18)
-        axes.text(
-            len(counts) - 1.06, predicted, "your prediction", color=PREDICTION, fontsize=13, ha="right", va="center"
-        )
+    prediction(axes, len(counts) - 1, predicted, (-12, 0))
     axes.set_xticks(range(len(counts)), [f"{count:,}" for count in counts])
     axes.set(xlabel="comparisons, one in twenty wrong", ylabel="agrees with the labellers, %", ylim=(47, 102))
     return fig
@@ -117,13 +116,3 @@ def comparisons(seeds: Mapping[int, Sequence[float]], predicted: float | None = 
 
 def _arrow() -> dict:
     return {"arrowstyle": "-|>", "color": GREY, "linewidth": 1.8}
-
-
-def _box(
-    axes: Axes, x: float, y: float, text: str, colour: str, width: float, height: float, edge: str = "none"
-) -> None:
-    corner = (x - width / 2, y - height / 2)
-    axes.add_patch(
-        FancyBboxPatch(corner, width, height, boxstyle="round,pad=0,rounding_size=0.12", fc=colour, ec=edge, lw=1.5)
-    )
-    axes.text(x, y, text, ha="center", va="center", color="white" if edge == "none" else "black", fontsize=13)

@@ -4,14 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
+from course_lib.viz.marks import HERO, OTHER, PREDICTION, THIRD, arrow, box, image, patches, prediction, seeds
 from course_lib.viz.style import GREY, PALETTE, figure
-
-HERO, OTHER, PREDICTION, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
 
 
 def guesses(
@@ -22,7 +19,7 @@ def guesses(
     fig.subplots_adjust(left=0.01, right=0.99, top=0.98, bottom=0.3, wspace=0.08)
     for axes, picture, row, label in zip(panels, pictures, shares, labels, strict=True):
         best = int(row.argmax())
-        _picture(axes, picture)
+        image(axes, picture)
         axes.set_xlabel(
             f"{best}: {100 * row[best]:.0f} %" + ("" if best == int(label) else "\nwrong"), fontsize=12, labelpad=2
         )
@@ -37,8 +34,8 @@ def mechanism(
     fig.clear()
     side = round(len(patches) ** 0.5)
     whole = fig.add_axes((0.01, 0.2, 0.27, 0.62))
-    _picture(whole, picture)
-    _grid(whole, picture.shape[0], side)
+    image(whole, picture)
+    patches(whole, picture.shape[0], side)
     whole.set_title("1 picture, 16 patches", fontsize=15)
     words = fig.add_axes((0.3, 0, 0.7, 1))
     words.set(xlim=(0, 17.6), ylim=(0, 10))
@@ -46,26 +43,40 @@ def mechanism(
     for number in range(len(patches) + 1):
         x = 0.55 + number
         if number:
-            words.imshow(patches[number - 1].numpy(), extent=(x - 0.43, x + 0.43, 1.1, 2.2), cmap="gray", vmin=0,
-                         vmax=1, aspect="auto")  # fmt: skip
+            words.imshow(
+                patches[number - 1].numpy(),
+                extent=(x - 0.43, x + 0.43, 1.1, 2.2),
+                cmap="gray",
+                vmin=0,
+                vmax=1,
+                aspect="auto",
+            )
         else:
-            _box(words, x, 1.65, "class", OTHER, width=0.86, height=1.0, size=11)
-        _box(words, x, 3.6, str(number), PALETTE["sky"], width=0.7, height=0.7, size=12, ink="black")
+            box(words, x, 1.65, "class", OTHER, width=0.86, height=1.0, fontsize=11)
+        box(words, x, 3.6, str(number), PALETTE["sky"], width=0.7, height=0.7, ink="black", fontsize=12)
         words.text(x, 2.72, "+", ha="center", va="center", fontsize=14)
-        _arrow(words, (x, 4.15), (x, 4.9))
+        arrow(words, (x, 4.15), (x, 4.9), width=1.2)
         if number:
-            words.text(x, 0.62, "E", ha="center", va="center", fontsize=13, color=GREY, style="italic")
+            words.text(x, 0.62, "E", ha="center", va="center", color=GREY, style="italic")
     text = "each patch: 64 grey values, times one matrix E, plus what was learned for its place"
-    words.text(0.1, 0.05, text, fontsize=13, color=GREY)
-    _box(words, 8.55, 5.6, "a Transformer's encoder (lesson 06): every word looks at every word", HERO, width=16.6,
-         height=1.0, size=15)  # fmt: skip
-    _arrow(words, (0.55, 6.25), (0.55, 7.1))
-    words.text(0.15, 7.45, "only the class token is read at the end:", fontsize=13, color=GREY)
+    words.text(0.1, 0.05, text, color=GREY)
+    box(
+        words,
+        8.55,
+        5.6,
+        "a Transformer's encoder (lesson 06): every word looks at every word",
+        HERO,
+        width=16.6,
+        height=1.0,
+        fontsize=15,
+    )
+    arrow(words, (0.55, 6.25), (0.55, 7.1), width=1.2)
+    words.text(0.15, 7.45, "only the class token is read at the end:", color=GREY)
     best = int(shares.argmax())
     for digit, share in enumerate(shares.tolist()):
         x = 0.55 + 0.9 * digit
         words.bar(x, 0.04 + 1.0 * share, bottom=8.75, width=0.6, color=HERO if digit == best else GREY)
-        words.text(x, 8.35, str(digit), ha="center", va="center", fontsize=13)
+        words.text(x, 8.35, str(digit), ha="center", va="center")
     words.text(0.95 + 0.9 * best, 9.4, f"  {100 * shares[best]:.0f} %", fontsize=14, va="center")
     return fig
 
@@ -80,12 +91,18 @@ def data(
     fig, (left, right) = figure(12, 4.6, columns=2, gridspec_kw={"width_ratios": (1, 1.35)})
     for place, (name, value) in enumerate(live.items()):
         left.plot([place], [100 * value], "*", color=HERO, markersize=18)
-        left.plot([place + 0.22] * len(seeds[name]), [100 * v for v in seeds[name]], "o", color=GREY, markersize=9)
+        seeds(left, place + 0.22, [100 * v for v in seeds[name]])
     left.set_xticks(range(len(live)), list(live))
     left.set(xlim=(-0.5, len(live) - 0.3), ylabel="test digits named right, %")
     left.set_title("New digits in each step")
-    left.text(0.5, 0.04, "star: yours      dots: 1,500 steps, three seeds", ha="center", color=GREY,
-              fontsize=13, transform=left.transAxes)  # fmt: skip
+    left.text(
+        0.5,
+        0.04,
+        "star: yours      dots: 1,500 steps, three seeds",
+        ha="center",
+        color=GREY,
+        transform=left.transAxes,
+    )
     low = 100 * min([*live.values(), *(v for values in seeds.values() for v in values)])
     left.set_ylim(min(94.0, low - 1.5), 100)
     for place, (name, colour) in enumerate((("ResNet", OTHER), ("ViT", HERO))):
@@ -93,15 +110,11 @@ def data(
         means = [100 * np.mean(by_data[name][count]) for count in counts]
         right.plot(range(len(counts)), means, color=colour, linestyle="-", linewidth=2)
         for x, count in enumerate(counts):
-            right.plot([x] * len(by_data[name][count]), [100 * v for v in by_data[name][count]], "o", color=colour,
-                       markersize=9)  # fmt: skip
+            seeds(right, x, [100 * v for v in by_data[name][count]], colour)
         right.text(0.42, np.mean(means) + (1.2, -2.6)[place], name, color=colour, fontsize=15, weight="bold")
     if predicted is not None:
         shown = min(max(predicted, 85.0), 100.0)
-        right.plot([0], [shown], "*", color=PREDICTION, markersize=18)
-        right.text(
-            -0.06, shown, f"your prediction\n{predicted:.0f}", color=PREDICTION, ha="right", va="center", fontsize=13
-        )
+        prediction(right, 0, shown, (-12, 0), f"your prediction\n{predicted:.0f}")
     right.set_xticks(range(2), [f"{count:,} pictures" for count in by_data["ViT"]])
     right.set(xlim=(-0.45, 1.25), ylim=(84.5, 100.5))
     right.set_title("A fixed set of training pictures, three seeds")
@@ -122,7 +135,7 @@ def rollouts(
     grid = fig.add_gridspec(3, 2, width_ratios=(1, 3.4))
     for row, title in enumerate(("the picture", "what reached the class token", "half of it dropped")):
         axes = fig.add_subplot(grid[row, 0])
-        _picture(axes, half if row == 2 else picture)
+        image(axes, half if row == 2 else picture)
         axes.set_title(title, fontsize=13, loc="center", weight="normal")
         if row == 1:
             side = picture.shape[0]
@@ -134,9 +147,7 @@ def rollouts(
     places = ((9.4, 96, "left"), (6.4, 79, "center"), (4.1, 63, "center"), (3.5, 25, "right"))
     for name, (x, y, side), (colour, _) in zip(curves, places, looks, strict=True):
         axes.text(x, y, name.replace("map's ", "map's\n"), color=colour, fontsize=14, ha=side, va="center")
-    if predicted is not None:
-        axes.plot([8], [predicted], "*", color=PREDICTION, markersize=18)
-        axes.text(8.2, predicted - 3.5, "your prediction", color=PREDICTION, fontsize=14)
+    prediction(axes, 8, predicted)
     axes.set(xlabel="patches dropped, of 16", ylabel="digits on textures named right, %", ylim=(0, 103))
     axes.set_xticks(dropped)
     axes.set_title("Half of the patches can go, if they are the right half")
@@ -155,8 +166,8 @@ def shuffled(
     grid = fig.add_gridspec(1, 3, width_ratios=(1, 1, 2.6))
     for column, (picture, title) in enumerate(((before, "as it is"), (after, "shuffled"))):
         axes = fig.add_subplot(grid[0, column])
-        _picture(axes, picture)
-        _grid(axes, picture.shape[0], 4)
+        image(axes, picture)
+        patches(axes, picture.shape[0], 4)
         axes.set_title(title, fontsize=14, loc="center", weight="normal")
     axes = fig.add_subplot(grid[0, 2])
     for row, (name, share) in enumerate(right.items()):
@@ -201,11 +212,11 @@ def inside(
     left.set_title("Neighbours get similar positions")
     fig.colorbar(shown, ax=left, shrink=0.75, location="left", label="cosine with every other position")
     for block, heads in enumerate(distances.tolist(), start=1):
-        right.plot([block] * len(heads), heads, "o", color=HERO, markersize=11, alpha=0.8)
+        seeds(right, block, heads, HERO, markersize=11, alpha=0.8)
     end = len(distances) + 0.5
     for y, text in ((uniform, "looks evenly\nat all patches"), (patch_size, "at the next\npatch only")):
         right.plot([0.5, end], [y, y], color=GREY, linestyle=":", linewidth=1.5)
-        right.text(end + 0.1, y, text, color=GREY, fontsize=13, va="center")
+        right.text(end + 0.1, y, text, color=GREY, va="center")
     right.set(xlabel="block", ylabel="how far a head looks, pixels", xlim=(0.5, end + 1.6), ylim=(0, 17))
     right.set_xticks(range(1, len(distances) + 1))
     right.set_title("Mean distance of each head")
@@ -219,24 +230,20 @@ def larger(
     curves: Mapping[str, tuple[Sequence[int], Sequence[float]]],
     predicted: float | None = None,
 ) -> Figure:
-    """A digit in two sizes with its patches, and what is named right by the size; the prediction is about the large one."""
+    """A digit in two sizes with its patches, and the accuracy by size; the prediction is for the large one."""
     fig = figure(12.2, 4.6)[0]
     fig.clear()
     grid = fig.add_gridspec(1, 3, width_ratios=(len(small), len(large), 92))
     for column, picture in enumerate((small, large)):
         axes, side = fig.add_subplot(grid[0, column]), len(picture) // patch_size
-        _picture(axes, picture)
-        _grid(axes, len(picture), side)
+        image(axes, picture)
+        patches(axes, len(picture), side)
         axes.set_title(f"{side} x {side} patches", fontsize=14, loc="center", weight="normal")
     axes = fig.add_subplot(grid[0, 2])
     for (name, (sizes, right)), colour in zip(curves.items(), (HERO, OTHER, GREY), strict=True):
         axes.plot(sizes, [100 * share for share in right], color=colour, linestyle="-", marker="o")
         axes.text(sizes[-1] + 0.8, 100 * right[-1], name, color=colour, fontsize=14, va="center")
-    if predicted is not None:
-        axes.plot([len(large)], [predicted], "*", color=PREDICTION, markersize=18)
-        axes.text(
-            len(large) - 0.6, predicted, "your prediction", color=PREDICTION, fontsize=14, ha="right", va="center"
-        )
+    prediction(axes, len(large), predicted, (-12, 0))
     axes.set(xlabel="pixels a side", ylabel="digits named right, %", xlim=(27, 66), ylim=(0, 103))
     axes.set_xticks([28, 35, 42, 49])
     axes.set_title("Pictures larger than in training")
@@ -250,8 +257,9 @@ def textures(
     fig, axes = figure(9.5, 4.2)
     places = np.arange(len(kinds))
     for (name, values), colour in zip(seeds.items(), (HERO, OTHER), strict=True):
-        axes.fill_between(places, 100 * values.min(axis=0), 100 * values.max(axis=0), color=colour, alpha=0.25,
-                          linewidth=0)  # fmt: skip
+        axes.fill_between(
+            places, 100 * values.min(axis=0), 100 * values.max(axis=0), color=colour, alpha=0.25, linewidth=0
+        )
         axes.plot(places, 100 * values.mean(axis=0), color=colour, linestyle="-", linewidth=1.5)
         axes.text(places[-1] + 0.08, 100 * values.mean(axis=0)[-1], name, color=colour, va="center", fontsize=14)
     axes.plot(places, [100 * v for v in here], "*", color=HERO, markersize=16)
@@ -267,8 +275,16 @@ def paper(rows: Sequence[tuple[str, float, float, bool]]) -> Figure:
     for name, days, accuracy, is_vit in rows:
         colour, early = HERO if is_vit else OTHER, days < 1000
         axes.plot([days], [accuracy], "o", color=colour, markersize=12)
-        axes.annotate(name, (days, accuracy), (12, 0) if early else (8, -20), textcoords="offset points",
-                      color=colour, fontsize=14, ha="left" if early else "right", va="center")  # fmt: skip
+        axes.annotate(
+            name,
+            (days, accuracy),
+            (12, 0) if early else (8, -20),
+            textcoords="offset points",
+            color=colour,
+            fontsize=14,
+            ha="left" if early else "right",
+            va="center",
+        )
     axes.set_xscale("log")
     axes.set(xlabel="days of one TPUv3 core for pre-training", ylabel="ImageNet, % right")
     axes.set(xlim=(150, 20_000), ylim=(84.8, 89.0))
@@ -276,31 +292,3 @@ def paper(rows: Sequence[tuple[str, float, float, bool]]) -> Figure:
     axes.minorticks_off()
     axes.set_title("As good, for less work")
     return fig
-
-
-def _picture(axes: Axes, picture: Tensor) -> None:
-    axes.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(visible=False)
-
-
-def _grid(axes: Axes, pixels: int, patches: int) -> None:
-    """Lines between the patches."""
-    for cut in range(1, patches):
-        for line in (axes.axhline, axes.axvline):
-            line(cut * pixels / patches - 0.5, color=PALETTE["yellow"], linewidth=1.5, linestyle="-")
-
-
-def _box(
-    axes: Axes, x: float, y: float, text: str, colour: str, *, width: float, height: float, size: int, ink="white"
-):
-    corner = (x - width / 2, y - height / 2)
-    axes.add_patch(
-        FancyBboxPatch(corner, width, height, boxstyle="round,pad=0,rounding_size=0.15", fc=colour, ec="none")
-    )
-    axes.text(x, y, text, ha="center", va="center", color=ink, fontsize=size)
-
-
-def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
-    axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": GREY, "linewidth": 1.2})

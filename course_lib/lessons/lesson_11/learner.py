@@ -21,7 +21,7 @@ from course_lib.training.vision import accuracy, classification_loss, prediction
 STEPS = 300  # before the learner's eyes
 
 
-def through(model: ViT, cut: Callable[..., Tensor], join: Callable[..., Tensor]) -> ViT:
+def with_learner_block(model: ViT, cut: Callable[..., Tensor], join: Callable[..., Tensor]) -> ViT:
     """The same model, whose tokens come from `cut(image, patch_size)` and `join(patches, cls_token, pos_embed)`."""
     proj = model.patch_embed.proj
 
@@ -52,7 +52,7 @@ def settings(name: str) -> recipes.ImageSettings:
 def fresh(name: str, cut: Callable[..., Tensor], join: Callable[..., Tensor]) -> nn.Module:
     """A network that has learned nothing; a ViT goes `through` the learner's functions."""
     model = recipes.build(settings(name))
-    return through(model, cut, join) if name == "ViT" else model
+    return with_learner_block(model, cut, join) if name == "ViT" else model
 
 
 def learn(model: nn.Module, name: str, display: Progress | None = None) -> nn.Module:

@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from course_lib.viz.marks import HERO, OTHER, PREDICTION, bare, image, patches, prediction, seeds
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, PREDICTION, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
 PIECES = ListedColormap([PALETTE[name] for name in ("sky", "orange", "green", "purple")])
 
 
@@ -23,7 +22,7 @@ def guesses(
     fig.subplots_adjust(left=0.01, right=0.99, top=0.98, bottom=0.3, wspace=0.08)
     for axes, picture, row, label in zip(panels, pictures, shares, labels, strict=True):
         best = int(row.argmax())
-        _picture(axes, picture)
+        image(axes, picture)
         wrong = "" if best == int(label) else "\nwrong"
         axes.set_xlabel(f"{best}: {100 * row[best]:.0f} %{wrong}", fontsize=12, labelpad=2)
     return fig
@@ -36,19 +35,25 @@ def maps(
     names: Sequence[str],
 ) -> Figure:
     """A row for each picture: cut into windows, what each stage's map holds of it, and the class."""
-    fig, panels = figure(11, 2.55 * len(pictures), rows=len(pictures), columns=4, squeeze=False,
-                         gridspec_kw={"width_ratios": (1, 1, 1, 1.45)})  # fmt: skip
+    fig, panels = figure(
+        11,
+        2.55 * len(pictures),
+        rows=len(pictures),
+        columns=4,
+        squeeze=False,
+        gridspec_kw={"width_ratios": (1, 1, 1, 1.45)},
+    )
     titles = ("Cut into windows", "Stage 1: 8 x 8", "Stage 2: 4 x 4", "It says")
     for title, axes in zip(titles, panels[0], strict=True):
         axes.set_title(title, fontsize=14)
     for row, picture, found, share, name in zip(panels, pictures, stages, shares, names, strict=True):
-        _picture(row[0], picture)
-        _lines(row[0], picture.shape[0], 8, width=0.6)
-        _lines(row[0], picture.shape[0], 2, width=3)
+        image(row[0], picture)
+        patches(row[0], picture.shape[0], 8, width=0.6)
+        patches(row[0], picture.shape[0], 2, width=3)
         row[0].set_ylabel(name, fontsize=13)
         for axes, stage in zip(row[1:3], found, strict=True):
             axes.imshow(stage.numpy(), cmap=SEQUENTIAL)
-            _bare(axes)
+            bare(axes)
         best = int(share.argmax())
         row[3].bar(range(10), 100 * share.numpy(), color=[HERO if digit == best else GREY for digit in range(10)])
         row[3].set_xticks(range(10))
@@ -77,8 +82,7 @@ def cost(
     panels[1].set(title="Timed, here and now", ylabel="milliseconds for one picture")
     if predicted is not None:
         guess = predicted * operations["ViT"][sides.index(64)] * 1e-9
-        panels[0].plot([256], [guess], "*", color=PREDICTION, markersize=18)
-        panels[0].text(240, guess, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=14)
+        prediction(panels[0], 256, guess, (-12, 0))
     return fig
 
 
@@ -94,13 +98,13 @@ def mechanism(
     side, patches = picture.shape[0], len(pieces)
     for number, title in enumerate(("1  four windows", "2  moved: nine pieces", "3  rolled: four again")):
         axes = fig.add_axes((0.01 + 0.25 * number, 0.17, 0.235, 0.66))
-        _picture(axes, rolled if number == 2 else picture)
+        image(axes, rolled if number == 2 else picture)
         axes.set_title(title, fontsize=14)
         if number:
             shown = pieces if number == 2 else pieces.roll((2, 2), dims=(0, 1))
             coloured = np.kron(shown.numpy(), np.ones((side // patches,) * 2))
             axes.imshow(coloured, cmap=PIECES, vmin=0, vmax=3, alpha=0.45)
-        _lines(axes, side, patches, width=0.4)
+        patches(axes, side, patches, width=0.4)
         borders = (side // 4, 3 * side // 4) if number == 1 else (side // 2,)
         for border in borders:
             axes.axhline(border - 0.5, color=PALETTE["yellow"], linewidth=3.5)
@@ -113,7 +117,7 @@ def mechanism(
         row, column = divmod(number, 2)
         axes = fig.add_axes((0.77 + 0.118 * column, 0.57 - 0.37 * row, 0.105, 0.27))
         axes.imshow(mask.numpy(), cmap=ListedColormap(["#DDDDDD", HERO]), vmin=0, vmax=1)
-        _bare(axes)
+        bare(axes)
         name = ("top left", "top right", "bottom left", "bottom right")[number]
         axes.set_xlabel(f"{name}: {int(mask.sum())}", fontsize=11, labelpad=2)
     fig.text(0.77, 0.01, "blue pairs of 256; before the\nshift all of them are blue", fontsize=12, color=GREY)
@@ -126,14 +130,14 @@ def reads(yours: float, seeds: Sequence[float], steps: int, all_steps: int, pict
     fig.clear()
     axes = fig.add_axes((0.07, 0.17, 0.27, 0.68))
     axes.plot([0], [100 * yours], "*", color=HERO, markersize=20)
-    axes.plot([1] * len(seeds), [100 * value for value in seeds], "o", color=GREY, markersize=10)
+    seeds(axes, 1, [100 * value for value in seeds], markersize=10)
     axes.set_xticks([0, 1], [f"yours,\n{steps} steps", f"three seeds,\n{all_steps:,} steps"])
     axes.set(xlim=(-0.5, 1.5), ylim=(60, 101), ylabel="% of test digits right")
     axes.set_title("It reads, windows only")
     for number, (picture, row) in enumerate(zip(pictures.pixels[:, 0], shares, strict=True)):
         line, place = divmod(number, 5)
         axes = fig.add_axes((0.4 + 0.12 * place, 0.54 - 0.47 * line, 0.11, 0.34))
-        _picture(axes, picture)
+        image(axes, picture)
         best, label = int(row.argmax()), int(pictures.labels[number])
         said = f"{best}: {100 * row[best]:.0f} %" + ("" if best == label else f", is {label}")
         axes.set_xlabel(said, fontsize=12, labelpad=3, color="black" if best == label else OTHER)
@@ -152,8 +156,8 @@ def reach(
         for number, (axes, map_) in enumerate(zip(row, reached, strict=True), start=1):
             axes.imshow(map_.numpy(), cmap=ListedColormap(["#E6E6E6", colour]), vmin=0, vmax=1)
             axes.plot([3], [3], "o", color="white", markersize=9)
-            _lines(axes, 8, 8, width=0.6, colour="white")
-            _bare(axes)
+            patches(axes, 8, 8, width=0.6, colour="white")
+            bare(axes)
             axes.set_title(f"{number} block{'s' if number > 1 else ''}: {int(map_.sum())}", fontsize=14)
         row[0].set_ylabel(f"windows {name}", fontsize=14)
     if predicted is not None:
@@ -170,8 +174,8 @@ def shifted(
 ) -> Figure:
     """Marks on either side of a border: a picture, and two trainings; on the right digits, three seeds of each."""
     fig, panels = figure(12.2, 4.4, columns=3, gridspec_kw={"width_ratios": (0.62, 1.2, 1)})
-    _picture(panels[0], picture)
-    _lines(panels[0], picture.shape[0], 2, width=3)
+    image(panels[0], picture)
+    patches(panels[0], picture.shape[0], 2, width=3)
     panels[0].set_title("Alike or not?")
     panels[0].set_xlabel("windows: yellow lines", fontsize=12)
     for (name, values), colour in zip(losses.items(), (HERO, OTHER), strict=True):
@@ -179,19 +183,18 @@ def shifted(
         panels[1].plot(np.arange(len(smooth)) * 10 + 5, smooth, "-", color=colour)
         y = smooth[-1] + (0.05 if name == "moved" else -0.07)
         text = f"{name}: {100 * right[name]:.0f} % right"
-        panels[1].text(len(values), y, text, color=colour, ha="right", fontsize=13)
+        panels[1].text(len(values), y, text, color=colour, ha="right")
     panels[1].axhline(np.log(2), color=GREY, linestyle=":", linewidth=1.5)
     panels[1].set(title="Marks, trained here", xlabel="step", ylabel="loss, nats", ylim=(0, 0.8))
     pairs = list(zip(digits["never moved"], digits["moved"], strict=True))
     for pair in pairs:
         panels[2].plot([0, 1], [100 * value for value in pair], "-", color=GREY, linewidth=1)
     for place, (name, colour) in enumerate((("never moved", OTHER), ("moved", HERO))):
-        panels[2].plot([place] * len(pairs), [100 * value for value in digits[name]], "o", color=colour, markersize=11)
+        seeds(panels[2], place, [100 * value for value in digits[name]], colour, markersize=11)
     panels[2].set_xticks([0, 1], ["never moved", "moved"])
     panels[2].set(title="Digits, three seeds", xlim=(-0.5, 1.4), ylim=(40, 100), ylabel="% right")
     if predicted is not None:
-        panels[2].plot([0], [predicted], "*", color=PREDICTION, markersize=18)
-        panels[2].text(-0.1, predicted, "your prediction", color=PREDICTION, ha="right", va="center", fontsize=13)
+        prediction(panels[2], 0, predicted, (-12, 0))
         panels[2].set_xlim(left=-1.1)
     return fig
 
@@ -205,7 +208,7 @@ def bias(tables: Sequence[Float[Tensor, "offsets offsets"]], names: Sequence[str
         drawn = axes.imshow(table.numpy(), cmap=DIVERGING, vmin=-largest, vmax=largest)
         axes.plot([reach], [reach], "o", color="black", markersize=5)
         axes.set_title(name, fontsize=12)
-        _bare(axes)
+        bare(axes)
     fig.colorbar(drawn, ax=panels, shrink=0.8, label="added to the score")
     return fig
 
@@ -224,23 +227,12 @@ def switches(right: Mapping[str, float], predicted: float | None = None) -> Figu
     if predicted is not None:
         place = names.index("mask off")
         axes.plot([predicted], [place], "*", color=PREDICTION, markersize=18)
-        axes.text(predicted - 2 if predicted > 15 else predicted + 2, place, "your prediction", color="white", va="center", fontsize=13,
-                  ha="right" if predicted > 15 else "left")  # fmt: skip
+        axes.text(
+            predicted - 2 if predicted > 15 else predicted + 2,
+            place,
+            "your prediction",
+            color="white",
+            va="center",
+            ha="right" if predicted > 15 else "left",
+        )
     return fig
-
-
-def _picture(axes: Axes, picture: Float[Tensor, "H W"]) -> None:
-    axes.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
-    _bare(axes)
-
-
-def _bare(axes: Axes) -> None:
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(visible=False)
-
-
-def _lines(axes: Axes, side: int, parts: int, *, width: float, colour: str = PALETTE["yellow"]) -> None:
-    for number in range(1, parts):
-        axes.axhline(number * side / parts - 0.5, color=colour, linewidth=width)
-        axes.axvline(number * side / parts - 0.5, color=colour, linewidth=width)

@@ -4,14 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
+from course_lib.viz.marks import HERO, OTHER, box, image, prediction
 from course_lib.viz.style import GREY, PALETTE, figure
-
-HERO, OTHER, PREDICTION, THIRD = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"], PALETTE["green"]
 
 
 def repairs(*rows: Float[Tensor, "B H W"] | Sequence[str]) -> Figure:
@@ -27,10 +24,16 @@ def repairs(*rows: Float[Tensor, "B H W"] | Sequence[str]) -> Figure:
     for row, (several, name) in enumerate(zip(pictures, names, strict=True)):
         for column, picture in enumerate(several):
             axes = fig.add_subplot(grid[row, column])
-            _picture(axes, picture)
+            image(axes, picture)
             if not column:
-                axes.set_ylabel(name.replace(" paints", "\npaints").replace(" sees", "\nsees"), fontsize=13, rotation=0,
-                                ha="right", va="center", labelpad=8)  # fmt: skip
+                axes.set_ylabel(
+                    name.replace(" paints", "\npaints").replace(" sees", "\nsees"),
+                    fontsize=13,
+                    rotation=0,
+                    ha="right",
+                    va="center",
+                    labelpad=8,
+                )
     return fig
 
 
@@ -40,23 +43,23 @@ def mechanism(
     """What is left of a picture goes through the encoder, all places through the decoder; the way of MAE's figure 1."""
     fig = figure(12.2, 4.6, layout=None)[0]
     fig.clear()
-    for left, image, title in (
+    for left, pixels, title in (
         (0.01, picture, "the picture"),
         (0.21, seen, f"{visible} of {patches} patches stay"),
         (0.81, painted, "painted"),
     ):
         axes = fig.add_axes((left, 0.25, 0.18, 0.5))
-        _picture(axes, image)
+        image(axes, pixels)
         axes.set_title(title, fontsize=14, loc="center", weight="normal")
     flow = fig.add_axes((0.4, 0, 0.4, 1))
     flow.set(xlim=(0, 10), ylim=(0, 10))
     flow.axis("off")
-    _box(flow, 2.5, 5, "encoder", HERO, width=3.2, height=6.5, size=17)
-    _box(flow, 7.9, 5, "decoder", OTHER, width=2.4, height=3, size=15)
+    box(flow, 2.5, 5, "encoder", HERO, width=3.2, height=6.5, fontsize=17)
+    box(flow, 7.9, 5, "decoder", OTHER, width=2.4, height=3, fontsize=15)
     for start, end in (((0, 5), (0.8, 5)), ((4.2, 5), (6.6, 5)), ((9.2, 5), (10, 5))):
         flow.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": GREY, "linewidth": 1.6})
-    flow.text(2.5, 0.9, "large, and sees only\nwhat is left", ha="center", fontsize=13, color=GREY)
-    flow.text(7.9, 1.9, "small, and has all places:\na mask token in each hole", ha="center", fontsize=13, color=GREY)
+    flow.text(2.5, 0.9, "large, and sees only\nwhat is left", ha="center", color=GREY)
+    flow.text(7.9, 1.9, "small, and has all places:\na mask token in each hole", ha="center", color=GREY)
     flow.text(5.4, 5.3, "back in\norder", ha="center", fontsize=12, color=GREY)
     return fig
 
@@ -72,7 +75,7 @@ def repaired(
     for row, (several, name) in enumerate(zip(pictures, names, strict=True)):
         for column, picture in enumerate(several):
             axes = fig.add_subplot(grid[row, column])
-            _picture(axes, picture)
+            image(axes, picture)
             if not column:
                 axes.set_ylabel(name, fontsize=13, rotation=0, ha="right", va="center", labelpad=8)
     axes = fig.add_subplot(grid[:, count])
@@ -80,13 +83,16 @@ def repaired(
         axes.barh(-row, 100 * share, height=0.45, color=(GREY, PALETTE["sky"], HERO)[row])
         axes.text(1, -row + 0.3, name, fontsize=14, va="bottom")
         inside = share > 0.85
-        axes.text(100 * share + (-2 if inside else 2), -row, f"{100 * share:.0f} %", fontsize=14, va="center",
-                  ha="right" if inside else "left", color="white" if inside else "black")  # fmt: skip
-    if predicted is not None:
-        axes.plot([predicted], [1 - len(left_over)], "*", color=PREDICTION, markersize=18)
         axes.text(
-            predicted, 0.58 - len(left_over), "your prediction", color=PREDICTION, fontsize=14, ha="center", va="top"
+            100 * share + (-2 if inside else 2),
+            -row,
+            f"{100 * share:.0f} %",
+            fontsize=14,
+            va="center",
+            ha="right" if inside else "left",
+            color="white" if inside else "black",
         )
+    prediction(axes, predicted, 1 - len(left_over), (0, -12))
     axes.set_yticks([])
     axes.set(xlim=(0, 105), ylim=(-len(left_over), 0.8), xlabel="error of hidden patches, % of the grey's")
     axes.set_title("Most of it can be guessed")
@@ -121,9 +127,8 @@ def ratios(
     panels[2].set(ylabel="linear probe, ImageNet, %", ylim=(50, 78))
     panels[2].set_title("He et al. 2022, ViT-L")
     if predicted is not None:
-        panels[1].plot(90, predicted, "D", color=PREDICTION, markersize=10)
+        prediction(panels[1], 90, predicted, (-12, 0))
         panels[1].set_ylim(min(30, predicted - 4), max(70, predicted + 4))
-        panels[1].text(86, predicted, "your prediction", color=PREDICTION, fontsize=14, ha="right", va="center")
     for axes in panels:
         axes.set(xlim=(0, 100), xlabel="patches hidden, %")
         axes.set_xticks([10, 25, 50, 75, 90])
@@ -131,7 +136,7 @@ def ratios(
 
 
 def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], predicted: float | None = None) -> Figure:
-    """Accuracy of each way by the number of labels, a dot for each seed; the prediction is about the last way, 50 labels."""
+    """Accuracy of each way by the number of labels, one dot a seed; the prediction is for the last way, 50 labels."""
     fig, axes = figure(10.5, 4.6)
     colours = (GREY, PALETTE["orange"], OTHER, HERO)
     for row, (reached, colour) in enumerate(zip(ways.values(), colours, strict=True)):
@@ -142,11 +147,7 @@ def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], predicted: float |
             axes.text(
                 max(100 * max(values), mean) + 1.5, row + lift, f"{count} labels", fontsize=12, va="center", color=GREY
             )
-    if predicted is not None:
-        axes.plot([predicted], [len(ways) - 1 + 0.13], "*", color=PREDICTION, markersize=18)
-        axes.text(
-            predicted, len(ways) - 0.68, "your prediction", color=PREDICTION, fontsize=14, ha="center", va="bottom"
-        )
+    prediction(axes, predicted, len(ways) - 1 + 0.13, (0, -12))
     axes.set_yticks(range(len(ways)), list(ways))
     axes.grid(visible=False, axis="y")
     axes.set(xlim=(0, 100), ylim=(-0.5, len(ways) - 0.3), xlabel="test digits named right, %")
@@ -160,8 +161,12 @@ def cost(rows: Mapping[str, tuple[float, float]]) -> Figure:
     for row, (name, (operations, seconds)) in enumerate(rows.items()):
         axes.barh(-row, operations / 1e6, height=0.45, color=(HERO, OTHER, PALETTE["sky"])[row])
         axes.text(0.2, -row + 0.28, name, fontsize=14, va="bottom")
-        axes.text(operations / 1e6 + 0.2, -row, f"{operations / 1e6:.1f} million, {1e3 * seconds:.0f} ms a batch here",
-                  fontsize=13, va="center")  # fmt: skip
+        axes.text(
+            operations / 1e6 + 0.2,
+            -row,
+            f"{operations / 1e6:.1f} million, {1e3 * seconds:.0f} ms a batch here",
+            va="center",
+        )
     axes.set_yticks([])
     most = max(operations for operations, _ in rows.values()) / 1e6
     axes.set(xlim=(0, 1.45 * most), ylim=(-len(rows) + 0.6, 0.75), xlabel="operations for one picture, millions")
@@ -181,14 +186,14 @@ def masks(
     for column, kind in enumerate(seen):
         for part, (pictures, title) in enumerate(((seen, kind), (painted, "painted"))):
             axes = fig.add_subplot(grid[0, 2 * column + part])
-            _picture(axes, pictures[kind])
+            image(axes, pictures[kind])
             axes.set_title(title, fontsize=13, loc="center", weight="normal")
     axes = fig.add_subplot(grid[1, :])
     for place, (name, colour) in enumerate(zip(left_over, (HERO, OTHER), strict=True)):
         for column, share in enumerate(left_over[name].values()):
             x = column + 0.34 * place
             axes.bar(x, 100 * share, width=0.32, color=colour, label=name if not column else None)
-            axes.text(x, 100 * share + 1, f"{100 * share:.0f}", ha="center", fontsize=13)
+            axes.text(x, 100 * share + 1, f"{100 * share:.0f}", ha="center")
     axes.set_xticks([column + 0.17 for column in range(len(seen))], list(seen))
     axes.legend(loc="upper left", frameon=False, fontsize=13)
     axes.grid(visible=False, axis="x")
@@ -200,27 +205,12 @@ def masks(
 def normalised(picture: Float[Tensor, "H W"], target: Float[Tensor, "H W"], means: Float[Tensor, "H W"]) -> Figure:
     """A picture, each patch less its mean and divided by its spread, and the means that are taken away."""
     fig, panels = figure(10.5, 3.8, columns=3)
-    for axes, image, title in zip(
+    for axes, pixels, title in zip(
         panels,
         (picture, target / 6 + 0.5, means),
         ("the picture", "normalised target", "what is left out"),
         strict=True,
     ):
-        _picture(axes, image)
+        image(axes, pixels)
         axes.set_title(title, fontsize=14, loc="center", weight="normal")
     return fig
-
-
-def _picture(axes: Axes, picture: Tensor) -> None:
-    axes.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(visible=False)
-
-
-def _box(axes: Axes, x: float, y: float, text: str, colour: str, *, width: float, height: float, size: int) -> None:
-    corner = (x - width / 2, y - height / 2)
-    axes.add_patch(
-        FancyBboxPatch(corner, width, height, boxstyle="round,pad=0,rounding_size=0.15", fc=colour, ec="none")
-    )
-    axes.text(x, y, text, ha="center", va="center", color="white", fontsize=size)

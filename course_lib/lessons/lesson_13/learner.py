@@ -20,7 +20,7 @@ from course_lib.training.recipe import common
 STEPS = 600  # before the learner's eyes
 
 
-def through(model: MAE, masking: Callable[..., tuple], restoring: Callable[..., Tensor]) -> MAE:
+def with_learner_parts(model: MAE, masking: Callable[..., tuple], restoring: Callable[..., Tensor]) -> MAE:
     """The same model, whose patches are hidden by `masking(noise, ratio)` and put back by `restoring`.
 
     `restoring(visible, mask_token, restore)` gets the order that `masking` returned. Only for a model without a class
@@ -45,7 +45,7 @@ def through(model: MAE, masking: Callable[..., tuple], restoring: Callable[..., 
 
 def fresh(masking: Callable[..., tuple], restoring: Callable[..., Tensor], normalised: bool = False) -> MAE:
     """A model like `mae` that has learned nothing, on the learner's functions."""
-    return through(recipes.build(replace(recipes.SETTINGS, normalised=normalised)), masking, restoring)
+    return with_learner_parts(recipes.build(replace(recipes.SETTINGS, normalised=normalised)), masking, restoring)
 
 
 def painting_loss(loss: Callable[..., Tensor], model: MAE, batch: recipes.HiddenBatch) -> Float[Tensor, ""]:

@@ -4,19 +4,27 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import FancyArrowPatch, Rectangle
 from torch import Tensor
 
+from course_lib.viz.marks import HERO, OTHER, bare, box, image, prediction
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
 CLASSES = (  # background, and the digits 0 to 9
-    "#1c1c1c", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#FFFFFF", "#882255",
+    "#1c1c1c",
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#F0E442",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+    "#FFFFFF",
+    "#882255",
     "#999999",
-)  # fmt: skip
+)
 LABELS = ListedColormap(CLASSES)
 KINDS = {"U-Net": HERO, "U-Net without skips": OTHER}
 BOXES = PALETTE["orange"]
@@ -32,23 +40,23 @@ def machine() -> Figure:
         ("no skips", "nothing", GREY, 1.0),
     )
     for axes, (name, handed, colour, thick) in zip(panels, nets, strict=True):
-        _blank(axes, (-1.2, 5.2), (-0.9, 4.6))
+        bare(axes, (-1.2, 5.2), (-0.9, 4.6))
         axes.set_title(name)
         for level, side in enumerate((32, 16, 8, 4)):
             y, width = 3.7 - 1.2 * level, 0.55 + 1.15 * side / 32
-            _box(axes, 0.7, y, f"{side}", PALETTE["sky"], width, 0.6)
+            box(axes, 0.7, y, f"{side}", PALETTE["sky"], width=width, height=0.6, ink="black", fontsize=12)
             if level == 3:
                 axes.annotate("", (2.8, y), (1.1, y), arrowprops={"arrowstyle": "-|>", "color": GREY, "lw": 2})
-                _box(axes, 3.3, y, f"{side}", PALETTE["sky"], width, 0.6 * thick)
+                box(axes, 3.3, y, f"{side}", PALETTE["sky"], width=width, height=0.6 * thick, ink="black", fontsize=12)
                 continue
-            _box(axes, 3.3, y, f"{side}", PALETTE["sky"], width, 0.6 * thick)
+            box(axes, 3.3, y, f"{side}", PALETTE["sky"], width=width, height=0.6 * thick, ink="black", fontsize=12)
             for x, start, end in ((0.7, y - 0.35, y - 0.85), (3.3, y - 0.85, y - 0.35)):
                 axes.annotate("", (x, end), (x, start), arrowprops={"arrowstyle": "-|>", "color": GREY, "lw": 2})
             if name != "no skips" and not (name == "FCN" and level == 0):
                 arrow = FancyArrowPatch((0.75 + width / 2, y), (3.25 - width / 2, y), arrowstyle="-|>")
                 arrow.set(mutation_scale=16, linewidth=4, color=colour)
                 axes.add_patch(arrow)
-        axes.text(2, -0.75, f"handed over:\n{handed}", ha="center", va="center", fontsize=13, color=colour)
+        axes.text(2, -0.75, f"handed over:\n{handed}", ha="center", va="center", color=colour)
     return fig
 
 
@@ -56,7 +64,7 @@ def ways_up(pictures: Mapping[str, Float[np.ndarray, "h w"]]) -> Figure:
     """One small map made larger in several ways."""
     fig, panels = figure(12.2, 3.0, columns=len(pictures))
     for axes, (name, picture) in zip(panels, pictures.items(), strict=True):
-        _picture(axes, picture, name)
+        image(axes, picture, name)
     return fig
 
 
@@ -65,11 +73,12 @@ def sliding(
 ) -> Figure:
     """A large picture, and what a classifier of small ones says of each window of it; faint where it is unsure."""
     fig, (left, right) = figure(10.5, 4.7, columns=2)
-    _picture(left, picture, "One picture, and one window")
+    image(left, picture, "One picture, and one window")
     left.add_patch(Rectangle((-0.5, -0.5), window, window, fill=False, edgecolor=BOXES, linewidth=3))
     colours = np.array([[int(code[i : i + 2], 16) / 255 for i in (1, 3, 5)] for code in CLASSES])[best + 1]
     right.imshow(colours * ((share - 0.5) * 2).clamp(min=0).numpy()[..., None])
-    _bare(right, "What it says of each window")
+    bare(right)
+    right.set_title("What it says of each window", fontsize=14, loc="center", weight="normal")
     for digit in sorted(set(best[share > 0.9].tolist())):
         right.plot([], [], "s", color=CLASSES[digit + 1], markeredgecolor=GREY, label=f"{digit}", linestyle="none")
     legend = right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=14)
@@ -80,11 +89,13 @@ def sliding(
 def growing(picture: Float[Tensor, "H W"], digit: Float[Tensor, "H W"], true: Bool[Tensor, "H W"]) -> Figure:
     """While it learns: the picture, the probability of a digit at each pixel, and the true mask."""
     fig, panels = figure(6.9, 2.7, columns=3)
-    _picture(panels[0], picture, "picture")
+    image(panels[0], picture, "picture")
     panels[1].imshow(digit, cmap=SEQUENTIAL, vmin=0, vmax=1)
-    _bare(panels[1], "is it digit?")
+    bare(panels[1])
+    panels[1].set_title("is it digit?", fontsize=14, loc="center", weight="normal")
     panels[2].imshow(true, cmap=SEQUENTIAL, vmin=0, vmax=1)
-    _bare(panels[2], "true mask")
+    bare(panels[2])
+    panels[2].set_title("true mask", fontsize=14, loc="center", weight="normal")
     return fig
 
 
@@ -98,11 +109,12 @@ def skips(
     fig = figure(12.2, 4.8)[0]
     fig.clear()
     grid = fig.add_gridspec(2, 4, width_ratios=(1, 1, 2.3, 2.3))
-    _picture(fig.add_subplot(grid[0, 0]), picture, "the picture")
+    image(fig.add_subplot(grid[0, 0]), picture, "the picture")
     for place, (name, mask) in enumerate(masks.items(), start=1):
         axes = fig.add_subplot(grid[place // 2, place % 2])
         axes.imshow(mask, cmap=LABELS, vmin=0, vmax=10)
-        _bare(axes, name)
+        bare(axes)
+        axes.set_title(name, fontsize=14, loc="center", weight="normal")
     shared = None
     for place, (measure, nets) in enumerate(scores.items()):
         axes = fig.add_subplot(grid[:, 2 + place], sharey=shared)
@@ -110,13 +122,10 @@ def skips(
         for row, (name, values) in enumerate(nets.items()):
             colour = KINDS.get(name, PALETTE["black"])
             axes.plot(values, [-row] * len(values), "o", color=colour, markersize=10)
-            axes.text(min(values) - 0.01, -row + 0.28, name, color=colour, ha="center", fontsize=13)
+            axes.text(min(values) - 0.01, -row + 0.28, name, color=colour, ha="center")
             if predicted is not None and place == 0 and name == "U-Net without skips":
                 shown = min(max(predicted / 100, 0.56), 0.95)
-                axes.plot([shown], [-row - 0.3], "*", color=PREDICTION, markersize=16)
-                axes.text(
-                    shown, -row - 0.62, f"your prediction {predicted:.0f}", color=PREDICTION, ha="center", fontsize=13
-                )
+                prediction(axes, shown, -row - 0.3, (0, -12), f"your prediction {predicted:.0f}")
         axes.set(title=f"{measure}, test", ylim=(-len(nets) + 0.2, 0.7), xlim=(0.5, 1) if place == 0 else (0.88, 1))
         axes.set_yticks([])
     return fig
@@ -136,7 +145,7 @@ def uncertainty(
     fig = figure(12.2, 4.6)[0]
     fig.clear()
     grid = fig.add_gridspec(2, 3, width_ratios=(1, 1, 2.2))
-    _picture(fig.add_subplot(grid[0, 0]), picture, "picture")
+    image(fig.add_subplot(grid[0, 0]), picture, "picture")
     for at, shown, name, how in (
         (grid[0, 1], mask, "its mask", {"cmap": LABELS, "vmin": 0, "vmax": 10}),
         (grid[1, 0], nats, "entropy", {"cmap": SEQUENTIAL, "vmin": 0}),
@@ -144,16 +153,15 @@ def uncertainty(
     ):
         axes = fig.add_subplot(at)
         axes.imshow(shown, **how)
-        _bare(axes, name)
+        bare(axes)
+        axes.set_title(name, fontsize=14, loc="center", weight="normal")
     axes = fig.add_subplot(grid[:, 2])
     axes.plot(100 * looked, 100 * found, color=HERO, linestyle="-")
     axes.plot([0, 25], [0, 25], color=GREY, linestyle=":")
-    axes.text(17, 23.5, "at random", color=GREY, fontsize=13)
+    axes.text(17, 23.5, "at random", color=GREY)
     axes.text(10, 88, "the most uncertain first", color=HERO, fontsize=14)
     axes.axvline(100 * place, color=GREY, linewidth=1)
-    if predicted is not None:
-        axes.plot([100 * place], [predicted], "*", color=PREDICTION, markersize=18, clip_on=False)
-        axes.text(100 * place + 0.6, predicted, "your prediction", color=PREDICTION, va="center", fontsize=13)
+    prediction(axes, 100 * place, predicted)
     axes.set(title="Entropy knows where it is wrong", xlabel="% of all pixels looked at", xlim=(0, 25), ylim=(0, 103))
     axes.set_ylabel("% of the wrong pixels found")
     return fig
@@ -167,11 +175,18 @@ def things(
     widths = (*[1] * len(scenes), 1.5)
     fig, panels = figure(12.2, 4.0, columns=len(scenes) + 1, gridspec_kw={"width_ratios": widths})
     for axes, (picture, found), name in zip(panels, scenes, ("few digits", "many digits"), strict=False):
-        _picture(axes, picture, name)
+        image(axes, picture, name)
         for (left, top, right, bottom), digit in found:
             axes.add_patch(Rectangle((left - 0.5, top - 0.5), right - left, bottom - top, fill=False, ec=BOXES, lw=2.5))
-            axes.text(left, max(top, 7) - 1, f"{digit}", color="black", fontsize=12, va="bottom",
-                      bbox={"fc": BOXES, "ec": "none", "pad": 1})  # fmt: skip
+            axes.text(
+                left,
+                max(top, 7) - 1,
+                f"{digit}",
+                color="black",
+                fontsize=12,
+                va="bottom",
+                bbox={"fc": BOXES, "ec": "none", "pad": 1},
+            )
     axes = panels[-1]
     axes.plot(list(precision), list(precision.values()), color=HERO, linestyle="-", marker="o")
     axes.set(title="The closer, the worse", xlabel="digits in a picture of 96 x 96 pixels", ylim=(0, 1))
@@ -189,15 +204,16 @@ def tiles(
     """A picture, its masks put together from tiles, and mean IoU near the seams and away from them."""
     widths = (*[1] * (len(masks) + 1), 1.5)
     fig, panels = figure(12.2, 3.4, columns=len(masks) + 2, gridspec_kw={"width_ratios": widths})
-    _picture(panels[0], picture, "picture")
+    image(panels[0], picture, "picture")
     for axes, (name, mask) in zip(panels[1:], masks.items(), strict=False):
         axes.imshow(mask, cmap=LABELS, vmin=0, vmax=10)
-        _bare(axes, name)
+        bare(axes)
+        axes.set_title(name, fontsize=14, loc="center", weight="normal")
     axes = panels[-1]
     lines = ((away, PALETTE["black"], "elsewhere", 0.13), (near, OTHER, "near seams", -0.04))
     for values, colour, name, above in lines:
         axes.plot(range(len(values)), list(values.values()), color=colour, linestyle="-", marker="o")
-        axes.text(0.12, list(values.values())[0] + above, name, color=colour, va="top", fontsize=13)
+        axes.text(0.12, list(values.values())[0] + above, name, color=colour, va="top")
     axes.set_xticks(range(len(near)), [name.replace("overlap ", "") for name in near])
     axes.set(title="Mean IoU by overlap", ylim=(0, 1), xlabel="pixels of overlap")
     return fig
@@ -213,13 +229,14 @@ def swap(
     fig = figure(12.2, 4.8)[0]
     fig.clear()
     grid = fig.add_gridspec(2, 3, width_ratios=(1, 1, 2.2))
-    _picture(fig.add_subplot(grid[0, 0]), picture, "the picture")
-    _picture(fig.add_subplot(grid[0, 1]), other, "the other")
+    image(fig.add_subplot(grid[0, 0]), picture, "the picture")
+    image(fig.add_subplot(grid[0, 1]), other, "the other")
     for place, (name, mask) in enumerate(masks.items()):
         axes = fig.add_subplot(grid[1, place])
         axes.imshow(mask, cmap=LABELS, vmin=0, vmax=10)
         found = mask[mask > 0].mode().values.item() - 1
-        _bare(axes, f"other's {name}: a {found}")
+        bare(axes)
+        axes.set_title(f"other's {name}: a {found}", fontsize=14, loc="center", weight="normal")
     axes = fig.add_subplot(grid[:, 2])
     kinds = (("its own digit", HERO), ("the other's digit", OTHER), ("background", GREY))
     for row, values in enumerate(shares.values()):
@@ -234,27 +251,3 @@ def swap(
     axes.set_xlabel("% of the digit's pixels that are called so")
     axes.grid(visible=False)
     return fig
-
-
-def _picture(axes: Axes, picture, title: str) -> None:
-    axes.imshow(picture, cmap="gray", vmin=0, vmax=1)
-    _bare(axes, title)
-
-
-def _bare(axes: Axes, title: str) -> None:
-    axes.set_title(title, fontsize=13)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(visible=False)
-
-
-def _blank(axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float]) -> None:
-    axes.set(xlim=x_limits, ylim=y_limits)
-    axes.axis("off")
-
-
-def _box(axes: Axes, x: float, y: float, text: str, colour: str, width: float, height: float) -> None:
-    shape = FancyBboxPatch((x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0.03", fc=colour)
-    shape.set_edgecolor("none")
-    axes.add_patch(shape)
-    axes.text(x, y, text, ha="center", va="center", fontsize=12)

@@ -57,7 +57,7 @@ class Up(nn.Module):
         return made[..., : height * self.layer.stride[0], : width * self.layer.stride[0]]
 
 
-def through(model: UNet, function: Callable[..., Tensor]) -> UNet:
+def with_learner_parts(model: UNet, function: Callable[..., Tensor]) -> UNet:
     """The same model, whose decoder grows its maps by the learner's function."""
     for block in model.decoder:
         block.up = Up(block.up, function)
@@ -67,7 +67,7 @@ def through(model: UNet, function: Callable[..., Tensor]) -> UNet:
 def build(settings: Settings, function: Callable[..., Tensor]) -> UNet:
     """A fresh U-Net that grows its maps by the learner's function."""
     with seeded(settings.seed):
-        return through(UNet(UNetConfig(num_classes=2, widths=settings.widths)), function)
+        return with_learner_parts(UNet(UNetConfig(num_classes=2, widths=settings.widths)), function)
 
 
 def digit_or_not(model: nn.Module, batch: Scenes) -> Float[Tensor, ""]:

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from course_lib.data.mazes import Maze, Walks
+from course_lib.viz.marks import HERO, OTHER, PREDICTION
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-HERO, OTHER, PREDICTION = PALETTE["blue"], PALETTE["vermilion"], PALETTE["purple"]
 FIELDS = (  # field, what did it before with its year, the Transformers that took over
     ("translation", (("LSTM", 2014),), (("Transformer", 2017.45),)),
     ("language", (("word vectors", 2013),), (("BERT", 2018.8), ("T5", 2019.8))),
@@ -34,7 +34,7 @@ def timeline() -> Figure:
         for marks, colour in ((before, GREY), (after, HERO)):
             for label, year in marks:
                 axes.plot([year], [y], "o", color=colour, markersize=11)
-                axes.text(year, y + 0.2, label, ha="center", va="bottom", fontsize=13, color=colour)
+                axes.text(year, y + 0.2, label, ha="center", va="bottom", color=colour)
         axes.text(2004.6, y, name, ha="right", va="center", fontsize=14)
     axes.axvline(2017.45, color=GREY, linewidth=1, linestyle=":")
     axes.set(xlim=(2004.8, 2024), ylim=(0.5, len(FIELDS) + 0.9), yticks=[], xticks=range(2006, 2024, 2))
@@ -56,7 +56,7 @@ def spikes(
         above.axvline(place, color="white", linewidth=1, linestyle=":")
     times = 4 * np.arange(len(probs)) + 1.5
     below.fill_between(times, 0, probs[:, 0].numpy(), color=GREY, alpha=0.25, linewidth=0)
-    below.text(times[-1], 0.86, "blank", color=GREY, ha="right", fontsize=13)
+    below.text(times[-1], 0.86, "blank", color=GREY, ha="right")
     colours = [PALETTE[name] for name in ("blue", "sky", "green", "orange", "purple", "black", "yellow", "vermilion")]
     for label, name in enumerate(names, start=1):
         peak = probs[:, label].numpy()

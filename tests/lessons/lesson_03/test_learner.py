@@ -15,7 +15,7 @@ def test_the_readers_loop_equals_the_kernel_under_padding():
     trained, (ids, valid, _) = load_trained("names").model, names.examples("test")
     ids, valid = ids[:20], valid[:20]
     expected = trained(ids, valid=valid)
-    assert torch.allclose(learner.through(trained, rnn_step, unroll)(ids, valid=valid), expected, atol=1e-5)
+    assert torch.allclose(learner.with_learner_block(trained, rnn_step, unroll)(ids, valid=valid), expected, atol=1e-5)
 
 
 def test_the_reader_runs_on_the_learners_functions():

@@ -55,4 +55,4 @@ def test_the_cells_shown_while_it_learns_are_those_of_the_step():
 def test_a_short_training_of_a_short_row_learns_it():
     settings = replace(remember.KINDS["LSTM, long bias"](5), steps=120, hidden_dim=16)
     trained = remember.train(settings)
-    assert remember.share_right(trained.model, remember.held_out(5, count=200)) > 0.9
+    assert remember.accuracy(trained.model, remember.held_out(5, count=200)) > 0.9

@@ -17,8 +17,8 @@ class Oracle(neighbours.NeighbourReader):
 
 def test_a_reader_that_names_the_right_neighbours_scores_one():
     words = neighbours.sentences()[2][:50]
-    assert neighbours.share_right(Oracle((-1, +1)), words, (-1, +1)) == 1.0
-    assert neighbours.share_right(Oracle((-1, -1)), words, (-1, +1)) < 0.7
+    assert neighbours.accuracy(Oracle((-1, +1)), words, (-1, +1)) == 1.0
+    assert neighbours.accuracy(Oracle((-1, -1)), words, (-1, +1)) < 0.7
 
 
 def test_training_is_reproducible():

@@ -32,8 +32,8 @@ class Copies(torch.nn.Module):
 def test_one_who_copies_is_right_the_second_time_alone():
     rows = induction.repeats(50, 1)
     rows = Repeats(rows.tokens[rows.period == 15], rows.period[rows.period == 15])
-    assert induction.share_right(Copies(15), rows) == 1
-    assert induction.share_right(Copies(15), rows, second=False) < 0.2
+    assert induction.accuracy(Copies(15), rows) == 1
+    assert induction.accuracy(Copies(15), rows, second=False) < 0.2
 
 
 def test_weights_on_previous_and_on_following_symbols_are_measured():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from course_lib.generation import by_lot, greedy, likeliest
+from course_lib.generation import argmax, greedy, random_choice
 from course_lib.lessons.lesson_08 import learner
 from course_lib.lessons.lesson_08.tasks import TASKS
 from course_lib.models.gpt import GPT, GPTConfig
@@ -21,22 +21,22 @@ TOKENS = torch.randint(256, (3, 12), generator=torch.Generator().manual_seed(1))
 
 def test_our_own_block_changes_nothing_and_another_is_what_runs():
     expected = model()(TOKENS)
-    torch.testing.assert_close(learner.through(model(), TASKS["causal_block"].reference)(TOKENS), expected)
-    idle = learner.through(model(), lambda x, norm1, attn, norm2, ffn: x)
+    torch.testing.assert_close(learner.with_learner_block(model(), TASKS["causal_block"].reference)(TOKENS), expected)
+    idle = learner.with_learner_block(model(), lambda x, norm1, attn, norm2, ffn: x)
     torch.testing.assert_close(idle(TOKENS), idle.logits(idle.norm(idle.embed(TOKENS))))
 
 
 def test_a_model_with_a_learners_block_writes_and_its_weights_have_the_names_of_any_gpt():
-    other = learner.through(model(), TASKS["causal_block"].reference)
+    other = learner.with_learner_block(model(), TASKS["causal_block"].reference)
     assert torch.equal(greedy(other, TOKENS, max_new_tokens=9), greedy(model(), TOKENS, max_new_tokens=9))
     assert list(other.state_dict()) == list(model().state_dict())
 
 
 def test_a_cached_step_of_our_own_writes_the_same_text_and_a_wrong_one_does_not():
     expected = greedy(model(), TOKENS, max_new_tokens=9)
-    ours = learner.cached_through(model(), TASKS["cached_step"].reference)
+    ours = learner.with_learner_cache(model(), TASKS["cached_step"].reference)
     assert torch.equal(greedy(ours, TOKENS, max_new_tokens=9), expected)
-    forgets = learner.cached_through(model(), lambda q, k, v, past_k, past_v: v)
+    forgets = learner.with_learner_cache(model(), lambda q, k, v, past_k, past_v: v)
     assert not torch.equal(greedy(forgets, TOKENS, max_new_tokens=9), expected)
 
 
@@ -48,7 +48,7 @@ def test_repeated_runs_are_counted():
 def test_a_text_is_printed_as_it_was_written(capsys):
     tokenizer = ByteLevelBPE.train(["aaaa bbbb é"], vocab_size=256, specials=())
     dice = torch.Generator().manual_seed(0)
-    text = learner.write(model(), tokenizer, "a b", count=20, choose=by_lot(generator=dice))
+    text = learner.write(model(), tokenizer, "a b", count=20, choose=random_choice(generator=dice))
     assert capsys.readouterr().out == f"a b{text}\n"
 
 
@@ -84,6 +84,6 @@ def test_a_cache_saves_operations_more_so_behind_a_longer_text_and_costs_memory_
 
 
 def test_greedy_repeats_itself_more_than_dice_do():
-    dice = by_lot(generator=torch.Generator().manual_seed(0))
-    shares = [learner.repeated(model(), TOKENS, choose, count=25) for choose in (likeliest, dice)]
+    dice = random_choice(generator=torch.Generator().manual_seed(0))
+    shares = [learner.repeated(model(), TOKENS, choose, count=25) for choose in (argmax, dice)]
     assert shares[0] > shares[1]

@@ -16,8 +16,9 @@ def tokens(patches, cls_token, pos_embed):
 def test_a_network_through_the_learners_functions_says_what_the_librarys_says():
     model, image = load_trained("vit_digits").model, torch.randn(3, 1, 28, 28)
     expected = model(image)
-    torch.testing.assert_close(learner.through(model, patchify, tokens)(image), expected, rtol=1e-4, atol=1e-4)
-    wrong = learner.through(model, lambda image, size: patchify(image, size).flip(1), tokens)
+    found = learner.with_learner_block(model, patchify, tokens)(image)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    wrong = learner.with_learner_block(model, lambda image, size: patchify(image, size).flip(1), tokens)
     assert not torch.allclose(wrong(image), expected, atol=1e-2)
 
 

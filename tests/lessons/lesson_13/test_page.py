@@ -19,10 +19,10 @@ def test_a_model_on_the_references_paints_what_the_library_paints(batch):
     image = standardise(batch.pixels)
     with torch.no_grad():
         expected = library(image, batch.noise)
-        through = learner.through(library, TASKS["random_mask"].reference, TASKS["restore_order"].reference)
-        torch.testing.assert_close(through(image, batch.noise), expected)
-        loss = learner.painting_loss(TASKS["hidden_loss"].reference, through, batch)
-    torch.testing.assert_close(loss, torch.tensor(learner.error(through, batch)))
+        model = learner.with_learner_parts(library, TASKS["random_mask"].reference, TASKS["restore_order"].reference)
+        torch.testing.assert_close(model(image, batch.noise), expected)
+        loss = learner.painting_loss(TASKS["hidden_loss"].reference, model, batch)
+    torch.testing.assert_close(loss, torch.tensor(learner.error(model, batch)))
 
 
 @pytest.mark.parametrize("kind", looking.KINDS)

@@ -23,7 +23,7 @@ def test_a_u_net_on_stamps_in_pieces_says_what_it_says_on_its_own(model, size):
         calls.append(image.shape[-2:])
         return readable_transposed_convolution(image, kernel, stride=stride)
 
-    torch.testing.assert_close(learner.through(model, stamps)(image), alone, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(learner.with_learner_parts(model, stamps)(image), alone, rtol=1e-4, atol=1e-5)
     assert calls == [(learner.PIECE, learner.PIECE)] * 2  # few pixels at a time: quick for a learner's loop, too
 
 

@@ -120,7 +120,7 @@ def zero_shot(count: int, draw: int, split: str = "test") -> Task:
 def hidden_gender(count: int, draw: int, split: str = "test") -> Task:
     """The gender of a French subject that does not show it, from `count` sentences with other subjects."""
     examples, asked = few(genders().train, count, seed=draw), getattr(genders(), split)
-    share = share_right(LogisticRegression(l2=0.1), bags_and_labels(examples), bags_and_labels(asked))
+    share = baseline_accuracy(LogisticRegression(l2=0.1), bags_and_labels(examples), bags_and_labels(asked))
     return Task(Classifier, 2, labelled_batch(examples), labelled_batch(asked), share)
 
 
@@ -131,7 +131,7 @@ def tagging_task(
     baseline: LogisticRegression | MajorityClass,
 ) -> Task:
     """A tag of `classes` for each word."""
-    share = share_right(baseline, windows_and_tags(examples), windows_and_tags(asked))
+    share = baseline_accuracy(baseline, windows_and_tags(examples), windows_and_tags(asked))
     return Task(Tagger, len(classes), tagged_batch(examples, classes), tagged_batch(asked, classes), share)
 
 
@@ -176,7 +176,7 @@ def bags_and_labels(examples: Sequence[LabelledSentence]) -> tuple[list[list[str
     return [bag_of_words(example.words, longest=2) for example in examples], [example.label for example in examples]
 
 
-def share_right(
+def baseline_accuracy(
     baseline: LogisticRegression | MajorityClass, given: tuple[list, list], asked: tuple[list, list]
 ) -> float:
     """The accuracy of a baseline, from 0 to 1; `given` and `asked` are features and labels."""

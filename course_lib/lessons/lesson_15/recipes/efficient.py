@@ -8,9 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from course_lib.functional.attention import attention, local_attention
+from course_lib.functional.attention import attention
 from course_lib.functional.cost import count_flops
 from course_lib.functional.linear_attention import linear_attention
+from course_lib.functional.local_attention import local_attention
 from course_lib.functional.metrics import bits_per_byte
 from course_lib.models.gpt import GPT
 from course_lib.training.batches import text_windows
