@@ -111,7 +111,7 @@ def outputs_are_of_this_code(lesson: Lesson) -> Iterator[str]:
 # ---------------------------------------------------------------------------------------- sections and what they hold
 
 
-def has_its_beats_in_order(lesson: Lesson) -> Iterator[str]:
+def has_its_sections_in_order(lesson: Lesson) -> Iterator[str]:
     """Opened and closed by its page, and for each section of the head card one heading, tagged with its number."""
     wanted = [name for name, _ in sections(lesson)]
     found = []
@@ -147,7 +147,7 @@ def uses_what_the_page_has(lesson: Lesson) -> Iterator[str]:
             yield f"the page and what section {name} `holds` do not agree about {', '.join(wrong)}"
 
 
-def bets_before_it_shows(lesson: Lesson) -> Iterator[str]:
+def predictions_before_it_shows(lesson: Lesson) -> Iterator[str]:
     """A learner commits to an answer before the result is on the page."""
     predictions = {call.name: call.cell for call in lesson.calls if call.method == "predict"}
     for call in lesson.calls:
@@ -377,9 +377,9 @@ RULES: tuple[Callable[[Lesson], Iterator[str]], ...] = (
     has_a_lesson_name,
     is_small_and_runs_everywhere,
     outputs_are_of_this_code,
-    has_its_beats_in_order,
+    has_its_sections_in_order,
     uses_what_the_page_has,
-    bets_before_it_shows,
+    predictions_before_it_shows,
     keeps_its_budgets,
     has_enough_to_do,
     takes_as_long_as_it_says,

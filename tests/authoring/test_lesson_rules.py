@@ -63,7 +63,7 @@ def number_of_another_lesson(lesson):
     lesson.notebook.metadata.course["lesson"] = "06"
 
 
-@fault(rules.has_its_beats_in_order, "1, 2, 3, 4, 5, 7, optional; the page has 1, 2, 3, 4, 5, 6, 7, optional")
+@fault(rules.has_its_sections_in_order, "1, 2, 3, 4, 5, 7, optional; the page has 1, 2, 3, 4, 5, 6, 7, optional")
 def beat_without_a_heading_of_its_own(lesson):
     del section(lesson, 6).metadata["tags"]
     holds = lesson.page.sections[5].holds
@@ -75,7 +75,7 @@ def beat_without_a_heading_of_its_own(lesson):
     )
 
 
-@fault(rules.has_its_beats_in_order, "1, 2, 3, 4, 5, 7, 6, optional")
+@fault(rules.has_its_sections_in_order, "1, 2, 3, 4, 5, 7, 6, optional")
 def beats_out_of_order(lesson):
     cells = lesson.notebook.cells
     start, end = cells.index(section(lesson, 7)), cells.index(section(lesson, "optional"))
@@ -85,19 +85,19 @@ def beats_out_of_order(lesson):
     cells[place:place] = card
 
 
-@fault(rules.has_its_beats_in_order, "does not begin with a heading")
+@fault(rules.has_its_sections_in_order, "does not begin with a heading")
 def beat_that_opens_with_text(lesson):
     section(lesson, 6).source = "In the paper ..."
 
 
-@fault(rules.has_its_beats_in_order, "the page has 6 sections; a lesson has 7")
+@fault(rules.has_its_sections_in_order, "the page has 6 sections; a lesson has 7")
 def page_of_six_beats(lesson):
     del section(lesson, 7).metadata["tags"]
     sections = lesson.page.sections
     lesson.page.sections = (*sections[:5], Section("Look inside", 20, holds=sections[5].holds), sections[7])
 
 
-@fault(rules.has_its_beats_in_order, "page.close() comes once")
+@fault(rules.has_its_sections_in_order, "page.close() comes once")
 def page_that_is_not_closed(lesson):
     code(lesson, "page.close").source = "1"
 
@@ -121,7 +121,7 @@ def item_in_another_beat_than_the_card_says(lesson):
     cells.insert(cells.index(section(lesson, 7)) + 1, cell)
 
 
-@fault(rules.bets_before_it_shows, "shows the result 'bleu' before its prediction")
+@fault(rules.predictions_before_it_shows, "shows the result 'bleu' before its prediction")
 def result_before_the_bet(lesson):
     cells = lesson.notebook.cells
     cell = code(lesson, 'result("bleu"')

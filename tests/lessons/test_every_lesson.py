@@ -9,12 +9,14 @@ import pytest
 
 from course_lib.authoring.lesson_pages import minutes_promised, read_lesson
 from course_lib.authoring.lesson_rules import RULES
+from course_lib.authoring.prose_rules import PENDING, PROSE_RULES, LessonProse
 from course_lib.tasks.wrong import unproved
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 read = functools.cache(read_lesson)
+prose = functools.cache(lambda path: LessonProse(read(path)))
 each_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 
 
@@ -28,6 +30,16 @@ def test_every_notebook_in_the_folder_is_a_lesson_and_no_number_comes_twice():
 @each_lesson
 def test_it_keeps_the_rule(path, rule):
     assert list(rule(read(path))) == []
+
+
+@pytest.mark.parametrize("number", range(len(PROSE_RULES)), ids=[rule.__name__ for rule in PROSE_RULES])
+@each_lesson
+def test_its_prose_breaks_a_rule_no_more_often_than_is_listed(path, number):
+    found = list(PROSE_RULES[number](prose(path)))
+    listed = PENDING.get(path.name[:2], (0,) * len(PROSE_RULES))[number]
+    told = "\n".join(found)
+    assert len(found) <= listed, told
+    assert len(found) == listed, f"{len(found)} are left, and PENDING lists {listed}: write the smaller number there"
 
 
 @each_lesson
