@@ -17,7 +17,7 @@ from course_lib.grading.spec import AssignmentFiles, Cell, LoadedAssignment, loa
 from course_lib.grading.subject import Subject, Talk, in_words, seed_for
 from course_lib.grading.wording import visible
 from course_lib.tasks import Check, Task
-from course_lib.tasks.findings import FORBIDDEN, STOPPED, Fault, Finding, general
+from course_lib.tasks.findings import FORBIDDEN, STOPPED, CheckFailed, Finding, general
 from course_lib.tasks.slips import NO_SUCH_NAME
 
 GRADED, ATTENTION = "graded", "needs attention"
@@ -242,7 +242,7 @@ class _Sitting:
             if not found and talk.asked == asked:
                 raise RuntimeError("a check that asks nothing cannot be passed")
             return found
-        except Fault as fault:
+        except CheckFailed as fault:
             return [fault.finding]
         except SandboxError:
             raise

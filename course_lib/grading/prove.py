@@ -26,7 +26,7 @@ from course_lib.grading.stripped import student_version
 from course_lib.grading.validation import visible_tasks
 from course_lib.grading.wording import one_line
 from course_lib.tasks import Task, run_checks
-from course_lib.tasks.wrong import ignored, in_other_styles, unproved, wrong_answers
+from course_lib.tasks.wrong import ignored, in_other_styles, undetected, wrong_answers
 
 KEYS = tuple(bytes([number]) * 32 for number in range(1, 4))  # three draws of hidden inputs
 
@@ -62,7 +62,7 @@ def prove(name: str, *, folder: str | os.PathLike | None = None, workers: int | 
         print(line)
         found += deviations
     tasks = loaded.assignment.tasks
-    found += [line for task in tasks for line in (*unproved(task), *ignored(task))]
+    found += [line for task in tasks for line in (*undetected(task), *ignored(task))]
     for line in found:
         print(f"✗ {line}")
     if not found:

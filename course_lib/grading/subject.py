@@ -18,7 +18,7 @@ from course_lib.grading.boxed.worker import CHANGED, CUT_OFF, TOO_LARGE
 from course_lib.grading.sandbox import Box, Handle, StudentError
 from course_lib.tasks import findings
 from course_lib.tasks.core import Gradients, ModuleProbe, Probe
-from course_lib.tasks.findings import Fault, Finding, general
+from course_lib.tasks.findings import CheckFailed, Finding, general
 from course_lib.tasks.slips import describe, slip_in
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Subject(Probe):
     ) -> "RemoteModule":
         """The module that the class `name` makes, or that the function `name` trains; it stays in the box.
 
-        A Fault if it stops with an error or overwrites what it was given. `asks` are those of `__init__`; `seconds` is
+        Fails if it stops with an error or overwrites what it was given. `asks` are those of `__init__`; `seconds` is
         the CPU time of this one call.
         """
         maker = self._sibling(Subject, name, name)
@@ -74,7 +74,7 @@ class Subject(Probe):
     def gradients(self, *args: Any, output_gradient: Tensor, **kwargs: Any) -> Gradients:
         """The gradients that reach the tensors among `args` (None where none does), and the parameters.
 
-        A Fault if it stops with an error, or none can flow back from its result.
+        Fails if it stops with an error, or none can flow back from its result.
         """
         given = {"output_gradient": output_gradient, "seconds": self.seconds, **kwargs}
         return self._ask(lambda: self.talk.box.gradients(self._target, *args, **given), args, kwargs)
@@ -82,17 +82,17 @@ class Subject(Probe):
     def once(self, label: str, work: Callable[["Subject"], T]) -> T:
         """What `work` gives, done once for all checks of the task, with inputs that depend on `label` alone.
 
-        For work that costs much, such as a training whose result several checks look at. A Fault in it is a Fault for
+        For expensive work, such as a training whose result several checks use. A failed check in it is one for
         each of them.
         """
         made, label = self.talk.made, f"once: {label}"
         if label not in made:
             try:
                 made[label] = work(Subject(self.name, self.talk, label=label, asks=self.asks, seconds=self.seconds))
-            except Fault as fault:
+            except CheckFailed as fault:
                 made[label] = fault
         self.talk.asked += 1
-        if isinstance(made[label], Fault):
+        if isinstance(made[label], CheckFailed):
             raise made[label]
         return made[label]
 
@@ -115,7 +115,7 @@ class Subject(Probe):
         try:
             return question()
         except StudentError as error:
-            raise Fault(self._stopped(error, args, kwargs or {})) from error
+            raise CheckFailed(self._stopped(error, args, kwargs or {})) from error
 
     def _stopped(self, error: BaseException, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Finding:
         if not isinstance(error, StudentError):
@@ -131,7 +131,7 @@ class RemoteModule(Subject, ModuleProbe):
         return self._ask(lambda: self.talk.box.state(self._target, seconds=self.seconds))
 
     def set_parameters(self, values: Mapping[str, Tensor]) -> None:
-        """Replaces the parameters of these names; a Fault if the module has none of one name, or of another shape.
+        """Replaces the parameters of these names: fails if the module has none of one name, or of another shape.
 
         What else it has, such as buffers of its own, stays.
         """
@@ -139,11 +139,11 @@ class RemoteModule(Subject, ModuleProbe):
         if wrong := [name for name, value in values.items() if name not in own or own[name].shape != value.shape]:
             seen = f"The module needs a parameter `{wrong[0]}` of shape {tuple(values[wrong[0]].shape)}; it has "
             there = ", ".join(f"`{name}` {tuple(value.shape)}" for name, value in list(own.items())[:8])
-            raise Fault(general(findings.OTHER_PARAMETERS, f"{seen}{there or 'none'}."))
+            raise CheckFailed(general(findings.OTHER_PARAMETERS, f"{seen}{there or 'none'}."))
         try:
             self._ask(lambda: self.talk.box.state(self._target, {**own, **values}, seconds=self.seconds))
         except WireError:  # so many of its own that they fit through the wall in one direction only
-            raise Fault(general(findings.OTHER_PARAMETERS)) from None
+            raise CheckFailed(general(findings.OTHER_PARAMETERS)) from None
 
 
 def in_words(error: StudentError, asks: str = "", who: str = "Your code") -> Finding:

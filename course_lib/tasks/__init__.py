@@ -2,7 +2,7 @@
 
 from course_lib.tasks.core import Check, Draw, Report, run_checks
 from course_lib.tasks.findings import Comparison, Finding, Row
-from course_lib.tasks.table import Case, Given, Mistake, Task, gradients, keeps_type
+from course_lib.tasks.table import Case, Mistake, Task, TaskInput, gradients, keeps_type
 
 __all__ = [
     "Case",
@@ -10,7 +10,7 @@ __all__ = [
     "Comparison",
     "Draw",
     "Finding",
-    "Given",
+    "TaskInput",
     "Mistake",
     "Report",
     "Row",

@@ -23,7 +23,7 @@ from course_lib.tasks.findings import (
     UNWRITTEN,
     WRONG_SHAPE,
     WRONG_TYPE,
-    Fault,
+    CheckFailed,
     Finding,
     general,
 )
@@ -70,7 +70,7 @@ class Gradients(NamedTuple):
 
 
 class Probe:
-    """A learner's function with a safety net: calls that fail, or return what they should not, end in a `Fault`.
+    """A learner's function with a safety net: calls that fail, or return what they should not, end in a `CheckFailed`.
 
     `asks` are the parameters as the task writes them, "q, k, mask=None".
     """
@@ -89,15 +89,15 @@ class Probe:
         return self.draw.integers(low, high, *shape)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Whatever the function returns; a Fault if it raises or writes into its inputs."""
+        """Whatever the function returns: fails if it raises or writes into its inputs."""
         args, kwargs = [_copy(value) for value in args], {name: _copy(value) for name, value in kwargs.items()}
         before = [_copy(value) for value in (*args, *kwargs.values())]
         try:
             result = self._run(args, kwargs)
         except (Exception, SystemExit) as error:
-            raise Fault(self._stopped(error, args, kwargs)) from None
+            raise CheckFailed(self._stopped(error, args, kwargs)) from None
         if not all(map(_same, before, (*args, *kwargs.values()))):
-            raise Fault(general(CHANGES_INPUT))
+            raise CheckFailed(general(CHANGES_INPUT))
         return result
 
     def _run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -123,50 +123,50 @@ class Probe:
     def tensor(self, *args: Any, shape: Sequence[int] | None = None, finite: bool = True, **kwargs: Any) -> Tensor:
         """The returned tensor, in float32; a number, an array or a list of numbers is made one.
 
-        A Fault if it is none of these (a tuple of tensors is none), or has not the wanted shape, or (unless `finite` is
+        Fails if it is none of these (a tuple of tensors is none), or has not the wanted shape, or (unless `finite` is
         False) not only finite numbers.
         """
         result = as_tensor(self.call(*args, **kwargs)).detach()
         if result.dtype in (torch.float16, torch.bfloat16):
             seen = f"The result holds numbers of type `{result.dtype}`, of three digits: too few to be compared."
-            raise Fault(general(NUMBER_TYPE, seen))
+            raise CheckFailed(general(NUMBER_TYPE, seen))
         result = result.float()
         given = describe(self.asks, args, kwargs)
         if shape is not None and tuple(result.shape) != tuple(shape):
             seen = f"With {given} the result has shape {tuple(result.shape)}, but {tuple(shape)} is needed."
             turned = turns_all_axes(self.warned)
-            raise Fault(
+            raise CheckFailed(
                 Finding(TURNS_ALL_AXES.name, seen, TURNS_ALL_AXES.hint) if turned else general(WRONG_SHAPE, seen)
             )
         if finite and not result.isfinite().all():
-            raise Fault(general(NOT_FINITE, f"With {given} the result holds NaN or infinity."))
+            raise CheckFailed(general(NOT_FINITE, f"With {given} the result holds NaN or infinity."))
         return result
 
     def number(self, *args: Any, **kwargs: Any) -> float:
-        """The returned number; a Fault if it is none."""
+        """The returned number: fails if it is none."""
         result = self.call(*args, **kwargs)
         try:
             number = float(result)
         except Exception:
             seen = f"Your function returned a value of type `{type(result).__name__}`, not a number."
-            raise Fault(general(WRONG_TYPE, seen)) from None
+            raise CheckFailed(general(WRONG_TYPE, seen)) from None
         if not math.isfinite(number):
-            raise Fault(general(NOT_FINITE, f"Your function returned {number}."))
+            raise CheckFailed(general(NOT_FINITE, f"Your function returned {number}."))
         return number
 
     def gradients(self, *args: Any, output_gradient: Tensor, **kwargs: Any) -> Gradients:
         """The gradients that reach the tensors among `args`, and the parameters of a module.
 
-        A Fault if no gradient can flow back from the result.
+        Fails if no gradient can flow back from the result.
         """
         leaves = [value.clone().requires_grad_() if is_real(value) else value for value in args]
         try:
             result = as_tensor(self.call(*leaves, **kwargs))
-        except Fault as fault:
+        except CheckFailed as fault:
             # torch refuses NumPy where gradients are wanted
-            raise Fault(general(CUT_OFF)) if "call numpy()" in fault.finding.message else fault from None
+            raise CheckFailed(general(CUT_OFF)) if "call numpy()" in fault.finding.message else fault from None
         if not result.requires_grad:
-            raise Fault(general(CUT_OFF))
+            raise CheckFailed(general(CUT_OFF))
         sources = {place: leaf for place, leaf in enumerate(leaves) if is_real(leaf)}
         if isinstance(self._function, nn.Module):
             named = self._function.named_parameters()
@@ -185,7 +185,7 @@ class Probe:
     ) -> "ModuleProbe":
         """The module that a class makes, or that a function trains; `name` is what the task calls it.
 
-        A Fault if something else comes back. `asks` are the parameters of `__init__`, where they are others than those
+        Fails if something else comes back. `asks` are the parameters of `__init__`, where they are others than those
         of the task; `seconds` is for a judge, who keeps a clock.
         """
         maker = type(self)(self._function, asks=self.asks if asks is None else asks)
@@ -193,7 +193,7 @@ class Probe:
         if not isinstance(module, nn.Module):
             kind = "nothing" if module is None else f"a value of type `{type(module).__name__}`"
             hint = "A layer is a class that begins with `class Name(nn.Module):`; a function has to return one."
-            raise Fault(Finding(WRONG_TYPE, f"`{name}` gave {kind}, but a `torch.nn.Module` is needed.", hint))
+            raise CheckFailed(Finding(WRONG_TYPE, f"`{name}` gave {kind}, but a `torch.nn.Module` is needed.", hint))
         made = ModuleProbe(module, asks=self.asks)
         made.draw = self.draw
         return made
@@ -207,14 +207,14 @@ class ModuleProbe(Probe):
         return {name: value.detach().clone() for name, value in self._function.named_parameters()}
 
     def set_parameters(self, values: Mapping[str, Tensor]) -> None:
-        """Replaces all parameters; a Fault if the module's own have other names or shapes."""
+        """Replaces all parameters: fails if the module's own have other names or shapes."""
         own = {name: tuple(value.shape) for name, value in self.parameters().items()}
         wanted = {name: tuple(value.shape) for name, value in values.items()}
         for name in [*wanted, *own]:
             if own.get(name) != wanted.get(name):
                 there = f"has shape {own[name]}" if name in own else f"is not there, only {', '.join(own) or 'none'}"
                 needed = f"{wanted[name]} is needed" if name in wanted else "it was not asked for"
-                raise Fault(general(OTHER_PARAMETERS, f"The parameter `{name}` {there}; {needed}."))
+                raise CheckFailed(general(OTHER_PARAMETERS, f"The parameter `{name}` {there}; {needed}."))
         with torch.no_grad():
             for name, parameter in self._function.named_parameters():
                 parameter.copy_(values[name])
@@ -280,7 +280,7 @@ def run_checks(function: Any, checks: Sequence[Check], *, seed: int = 0, asks: s
 def _run_one(check: Check, probe: Probe) -> list[Finding]:
     try:
         return list(check.run(probe))
-    except Fault as fault:
+    except CheckFailed as fault:
         return [fault.finding]
     except Exception as error:  # an object that only pretends to be a tensor; still no traceback
         text = f"The result could not be looked at: {type(error).__name__}: {error}"

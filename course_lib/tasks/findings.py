@@ -107,7 +107,7 @@ class Comparison(Finding):
     rows: tuple[Row, ...] = ()
 
 
-class Fault(Exception):
+class CheckFailed(Exception):
     """Carries a finding out of a check that cannot go on."""
 
     def __init__(self, finding: Finding):

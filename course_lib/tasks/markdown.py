@@ -98,5 +98,5 @@ def _mistakes(lines: Lines, solution: Solution, cases: Sequence[Case], file: str
         says, _, hint = " ".join(text_of(said).split()).partition("> ")
         found.append(Mistake(name, says.strip(), hint, ways=tuple(ways), costs=named["costs"], place=f"{file}:{first}"))
         others |= dict.fromkeys(named["any other result of"], found[-1].finding)
-    cases = tuple(replace(case, otherwise=others.get(case.name, case.otherwise)) for case in cases)
+    cases = tuple(replace(case, default_finding=others.get(case.name, case.default_finding)) for case in cases)
     return {"cases": cases, "mistakes": tuple(found)}

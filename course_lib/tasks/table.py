@@ -25,7 +25,7 @@ from course_lib.tasks.findings import (
     NOT_FINITE,
     NUMBER_TYPE,
     RANDOM,
-    Fault,
+    CheckFailed,
     Finding,
     general,
     other_type,
@@ -62,7 +62,7 @@ class Mistake:
 
 
 @dataclass(frozen=True)
-class Given:
+class TaskInput:
     """What a learner's function is asked: its arguments in their order; of a module, how it is made, and with what."""
 
     args: tuple[Any, ...]
@@ -74,14 +74,14 @@ class Given:
 class Case:
     """One thing that is asked, in words that a learner reads, and how its inputs are drawn.
 
-    `otherwise` is said of a result that no mistake explains.
+    `default_finding` is said of a result that no mistake explains.
     """
 
     name: str
-    inputs: Callable[[Draw], Given | tuple]
+    inputs: Callable[[Draw], TaskInput | tuple]
     points: float = 0.0
     tolerance: float = 1e-4
-    otherwise: Finding | None = None
+    default_finding: Finding | None = None
 
     def counts(self, mistake: Mistake) -> bool:
         """Whether this is the case in which the mistake costs points."""
@@ -116,7 +116,7 @@ class Task:
     cases: tuple[Case, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
     also: Sequence[Also] = ()
-    example: tuple[tuple[Given | tuple, Any], ...] = ()
+    example: tuple[tuple[TaskInput | tuple, Any], ...] = ()
     checks: tuple[Check, ...] = ()
     forbids: Sequence[str] = ()
     seconds: float | None = None
@@ -178,7 +178,7 @@ class Task:
 
     # asking -----------------------------------------------------------------------------------------------------
 
-    def draw(self, case: Case | None, draw: Draw) -> Given:
+    def draw(self, case: Case | None, draw: Draw) -> TaskInput:
         """Inputs of a case; without one, those of the first case or of the example."""
         case = case or next(iter(self.cases), None)
         given = _given(case.inputs(draw) if case else self.example[0][0])
@@ -187,7 +187,7 @@ class Task:
         shapes = {name: value.shape for name, value in self.module(*given.build).named_parameters()}
         return replace(given, parameters={name: draw(*shape) / shape[-1] ** 0.5 for name, shape in shapes.items()})
 
-    def draw_single(self, case: Case, draw: Draw) -> Given | None:
+    def draw_single(self, case: Case, draw: Draw) -> TaskInput | None:
         """Inputs of a case whose first size is 1, most often a batch of one; None where the formula has no such."""
         draw.single = True
         try:
@@ -199,7 +199,7 @@ class Task:
             drawn, draw.single = not draw.single, False
         return given if drawn and bool(right.isfinite().all()) else None
 
-    def right(self, given: Given, way: Changes = ()) -> Any:
+    def right(self, given: TaskInput, way: Changes = ()) -> Any:
         """What the reference gives, or what a mistake gives that is made in this way."""
         made = (given.build, given.parameters) if given.build else ()
         if not isinstance(self.reference, Solution):
@@ -214,7 +214,7 @@ class Task:
         named = [name for name, equals, _ in parts if equals]
         return list(args[:placed]), dict(zip(named, args[placed:], strict=False))
 
-    def whom(self, probe: Probe, given: Given) -> Probe:
+    def whom(self, probe: Probe, given: TaskInput) -> Probe:
         """Whom to ask: the function itself, or the module that it makes, with the given parameters."""
         if not given.build:
             return probe
@@ -222,7 +222,7 @@ class Task:
         module.set_parameters(given.parameters)
         return module
 
-    def ask(self, probe: Probe, given: Given, wanted: Any) -> Tensor:
+    def ask(self, probe: Probe, given: TaskInput, wanted: Any) -> Tensor:
         """The result as a tensor, of whatever shape; a list or a text as a row of numbers."""
         args, kwargs = self.split(given.args)
         asked = self.whom(probe, given)
@@ -239,7 +239,7 @@ class Task:
         given = self.draw_single(case, probe.draw)
         return self._ask_once(case, probe, given) if given else []
 
-    def _ask_once(self, case: Case, probe: Probe, given: Given) -> list[Finding]:
+    def _ask_once(self, case: Case, probe: Probe, given: TaskInput) -> list[Finding]:
         wanted = self.right(given)
         right = _as_tensor(wanted)
         try:
@@ -249,8 +249,8 @@ class Task:
             named = self.explain(actual, given, case.tolerance)
             args, kwargs = self.split(given.args)
             if named is None and actual.shape != right.shape and not isinstance(wanted, KINDS):
-                self.whom(probe, given).tensor(*args, shape=right.shape, **kwargs)  # ends in a Fault that says so
-        except Fault:
+                self.whom(probe, given).tensor(*args, shape=right.shape, **kwargs)  # ends in a CheckFailed that says so
+        except CheckFailed:
             if named := self._explain_square(case, probe):
                 return named
             raise
@@ -260,8 +260,8 @@ class Task:
                 return costs
         if not _agree(self.ask(probe, given, wanted), actual, case.tolerance):
             return [general(RANDOM)]
-        if case.otherwise:
-            return [case.otherwise]
+        if case.default_finding:
+            return [case.default_finding]
         if isinstance(wanted, KINDS):
             told = describe(self.asks, given.args, {})
             return [differs(told, bring(self.whom(probe, given).call(*args, **kwargs), wanted), wanted)]
@@ -270,7 +270,7 @@ class Task:
             return [general(NOT_FINITE, f"With {given} the result holds NaN or infinity.")]
         return [unexplained(actual.float(), right.float(), case.tolerance)]
 
-    def explain(self, actual: Tensor, given: Given, tolerance: float = 1e-4) -> list[Mistake] | None:
+    def explain(self, actual: Tensor, given: TaskInput, tolerance: float = 1e-4) -> list[Mistake] | None:
         """The fewest mistakes, two at most, that turn the formula into what came; None if none do.
 
         A result without a single finite number names a mistake only if no other would give the same.
@@ -281,7 +281,7 @@ class Task:
             return None
         return found
 
-    def _is_made(self, actual: Tensor, given: Given, way: Changes, tolerance: float) -> bool:
+    def _is_made(self, actual: Tensor, given: TaskInput, way: Changes, tolerance: float) -> bool:
         try:
             return _agree(actual, _as_tensor(self.right(given, way)), tolerance)
         except Exception:  # this mistake cannot be made with tensors of these shapes, or not beside the other one
@@ -303,7 +303,7 @@ class Task:
         given = self.draw(case, Draw(0, same=SAME))
         try:
             actual = self.ask(probe, given, self.right(given))
-        except Fault:
+        except CheckFailed:
             return []
         named = self.explain(actual, given, case.tolerance) or []
         return [mistake.finding for mistake in named]
@@ -369,9 +369,9 @@ gradients = Also(
 # numbers ----------------------------------------------------------------------------------------------------
 
 
-def _given(inputs: Given | tuple) -> Given:
+def _given(inputs: TaskInput | tuple) -> TaskInput:
     """Arguments as they are given to a function; lists of numbers become tensors."""
-    given = inputs if isinstance(inputs, Given) else Given(tuple(inputs))
+    given = inputs if isinstance(inputs, TaskInput) else TaskInput(tuple(inputs))
     return replace(given, args=tuple(map(_tensors, given.args)))
 
 
@@ -383,7 +383,7 @@ def _is_number(value: Any) -> bool:
     return _is_number(value[0]) if isinstance(value, list) and value else isinstance(value, float)
 
 
-def _of_type(given: Given, number_type: torch.dtype) -> Given:
+def _of_type(given: TaskInput, number_type: torch.dtype) -> TaskInput:
     """The inputs in numbers of this type, thirds, so that no shorter type can hold them."""
     args = tuple(value.to(number_type) / 3 if is_real(value) else value for value in given.args)
     return replace(given, args=args)

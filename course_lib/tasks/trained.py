@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from course_lib.tasks.core import ModuleProbe
-from course_lib.tasks.findings import CUT_OFF, Fault, Finding
+from course_lib.tasks.findings import CUT_OFF, CheckFailed, Finding
 
 ELSEWHERE = "not learned by its parameters"
 _HINT = (
@@ -17,30 +17,30 @@ _HINT = (
 
 
 def in_parameters(model: ModuleProbe, *inputs: Any, knows: Callable[[], bool]) -> None:
-    """A Fault if the module still `knows` with all parameters at 0 that a gradient reaches for these inputs.
+    """A CheckFailed if the module still `knows` with all parameters at 0 that a gradient reaches for these inputs.
 
     Afterwards the parameters are what they were.
     """
     shape = model.tensor(*inputs).shape
     try:
         reached = model.gradients(*inputs, output_gradient=torch.ones(shape)).parameters
-    except Fault as fault:
+    except CheckFailed as fault:
         if fault.finding.misconception != CUT_OFF:
             raise
         reached = {}
     if not reached:
-        raise Fault(Finding(ELSEWHERE, "No gradient reaches any parameter of what you return.", _HINT))
+        raise CheckFailed(Finding(ELSEWHERE, "No gradient reaches any parameter of what you return.", _HINT))
     own = model.parameters()
     zeros = {name: torch.zeros_like(value) if _is_one_of(value, own, reached) else value for name, value in own.items()}
     model.set_parameters(zeros)
     try:
         still = knows()
-    except Fault:  # 0/0, say
+    except CheckFailed:  # 0/0, say
         still = False
     model.set_parameters(own)
     if still:
         seen = "With all parameters of what you return set to 0, it answers as if nothing had happened."
-        raise Fault(Finding(ELSEWHERE, seen, _HINT))
+        raise CheckFailed(Finding(ELSEWHERE, seen, _HINT))
 
 
 def _is_one_of(value: Tensor, own: dict[str, Tensor], names: dict[str, Tensor]) -> bool:

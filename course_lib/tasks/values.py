@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_lib.tasks.findings import UNEXPLAINED, WRONG_TYPE, Fault, Finding, general
+from course_lib.tasks.findings import UNEXPLAINED, WRONG_TYPE, CheckFailed, Finding, general
 
 KINDS = (list, tuple, str)  # of a reference's result that is compared in this way
 MOST_SHOWN = 90  # characters
 
 
 def as_tensor(value: Any) -> Tensor:
-    """The value as a tensor, if it is one, a number, or an array or a list of numbers; a Fault if it is none."""
+    """The value as a tensor, if it is one, a number, or an array or a list of numbers: fails if it is none."""
     if isinstance(value, Tensor):
         return value
     needs_gradient = isinstance(value, list | tuple) and any(getattr(part, "requires_grad", False) for part in value)
@@ -25,13 +25,13 @@ def as_tensor(value: Any) -> Tensor:
     if isinstance(value, tuple | list) and any(isinstance(part, Tensor) for part in value):
         seen = f"Your function returned a {type(value).__name__} of {len(value)}, but one tensor is asked for."
         hint = "Return the result alone, without what led to it; `torch.stack` makes one tensor of a list of tensors."
-        raise Fault(Finding(WRONG_TYPE, seen, hint))
+        raise CheckFailed(Finding(WRONG_TYPE, seen, hint))
     seen = f"Your function returned {'nothing' if value is None else f'a value of type `{type(value).__name__}`'}."
-    raise Fault(Finding(WRONG_TYPE, seen, "Return a `torch.Tensor`; is there a `return` at the end?"))
+    raise CheckFailed(Finding(WRONG_TYPE, seen, "Return a `torch.Tensor`; is there a `return` at the end?"))
 
 
 def bring(value: Any, wanted: Any) -> Any:
-    """The value in the form of the wanted one, whatever the kinds of its lists and numbers; a Fault if it has none.
+    """The value in the form of the wanted one, whatever the kinds of its lists and numbers: fails if it has none.
 
     A tuple has a fixed number of parts, a list has any.
     """
@@ -39,7 +39,7 @@ def bring(value: Any, wanted: Any) -> Any:
         return _like(value, wanted)
     except (ValueError, TypeError, OverflowError):
         seen = f"Your function returned {kind_of(value)}, but {kind_of(wanted)} is needed."
-        raise Fault(general(WRONG_TYPE, seen)) from None
+        raise CheckFailed(general(WRONG_TYPE, seen)) from None
 
 
 def row_of(value: Any) -> Tensor:

@@ -201,8 +201,8 @@ def made_by(table: Task, way: Changes = ()) -> Callable[..., Any]:
     return Made
 
 
-def unproved(table: Task) -> Iterator[str]:
-    """What a table's own mistakes leave unproved: one that loses nothing, or is not told its name."""
+def undetected(table: Task) -> Iterator[str]:
+    """What a table's own mistakes leave undetected: one that loses nothing, or is not told its name."""
     if table.reference and (told := run_checks(made_by(table), table.all_checks, asks=table.asks).misconceptions):
         yield f"{table.name}: the table's own reference is told {told}"
     for mistake in table.mistakes if table.cases else ():

@@ -12,7 +12,7 @@ from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_01.assignment import KNOWN, NEIGHBOURS, NEW, pictures, right
 from course_lib.tasks import Draw
 from course_lib.tasks.core import ModuleProbe
-from course_lib.tasks.findings import RANDOM, Fault
+from course_lib.tasks.findings import RANDOM, CheckFailed
 from tests.assignments.mistaken import mistaken
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
@@ -75,7 +75,7 @@ class Says(nn.Module):
 )
 def test_chance_and_neighbours_are_told(scores, told):
     shown = pictures(Script(KNOWN + NEW, Draw(0).generator), Draw(1), 50, new=True)
-    with pytest.raises(Fault) as fault:
+    with pytest.raises(CheckFailed) as fault:
         right(ModuleProbe(Says(scores)), *shown)
     assert fault.value.finding.misconception == told
     assert 0 <= right(ModuleProbe(Says(lambda x: x)), *shown) <= 1

@@ -13,7 +13,7 @@ from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_02.assignment import COLLAPSED, FEW, KINDS, NEIGHBOURS, features, named, some
 from course_lib.tasks import Draw
 from course_lib.tasks.core import ModuleProbe
-from course_lib.tasks.findings import RANDOM, Fault
+from course_lib.tasks.findings import RANDOM, CheckFailed
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "02")
@@ -74,7 +74,7 @@ class Says(nn.Module):
 )
 def test_chance_neighbours_collapse_and_shapes_are_told(says, told):
     pixels, _ = some(Script(KINDS, Draw(0).generator), Draw(1), 50)
-    with pytest.raises(Fault) as fault:
+    with pytest.raises(CheckFailed) as fault:
         features(ModuleProbe(Says(says)), pixels)
     assert fault.value.finding.misconception == told
 

@@ -12,7 +12,7 @@ from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_03.assignment import READS_AHEAD, Languages, right
 from course_lib.tasks import Draw
 from course_lib.tasks.core import ModuleProbe
-from course_lib.tasks.findings import RANDOM, Fault
+from course_lib.tasks.findings import RANDOM, CheckFailed
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "03")
@@ -86,7 +86,7 @@ class Says(nn.Module):
     ],
 )
 def test_chance_and_looks_at_later_letters_are_told(scores, told):
-    with pytest.raises(Fault) as fault:
+    with pytest.raises(CheckFailed) as fault:
         right(ModuleProbe(Says(scores)), *Languages(Draw(0)).words(Draw(1), 50), after=4)
     assert fault.value.finding.misconception == told
     assert 0 <= right(ModuleProbe(Says(lambda x: x.cumsum(1))), *Languages(Draw(0)).words(Draw(1), 50), after=4) <= 1

@@ -11,7 +11,7 @@ from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_04.assignment import messages, right
 from course_lib.tasks import Draw
 from course_lib.tasks.core import ModuleProbe
-from course_lib.tasks.findings import RANDOM, Fault
+from course_lib.tasks.findings import RANDOM, CheckFailed
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "04")
@@ -63,6 +63,6 @@ def test_a_model_whose_dropout_is_left_on_is_told_that_it_depends_on_chance():
         def forward(self, rows):
             return super().forward(torch.ones(len(rows), 8))
 
-    with pytest.raises(Fault) as told:
+    with pytest.raises(CheckFailed) as told:
         right(ModuleProbe(Guess()), *messages(Draw(0), 50))
     assert told.value.finding.misconception == RANDOM

@@ -10,7 +10,7 @@ from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_08.assignment import Language, scores, windows
 from course_lib.tasks import Draw
 from course_lib.tasks.core import ModuleProbe
-from course_lib.tasks.findings import RANDOM, Fault
+from course_lib.tasks.findings import RANDOM, CheckFailed
 from course_lib.text.bpe import ByteLevelBPE, byte_letters
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
@@ -46,7 +46,7 @@ def test_the_language_of_the_notebook_has_as_many_bits_as_that_of_the_grader():
 def test_a_model_whose_dropout_is_left_on_is_told_that_it_depends_on_chance():
     model = torch.nn.Sequential(torch.nn.Embedding(9, 9), torch.nn.Dropout(0.5))
     read, _ = windows(torch.arange(990) % 9, 32)
-    with pytest.raises(Fault) as told:
+    with pytest.raises(CheckFailed) as told:
         scores(ModuleProbe(model), read, Draw(0))
     assert told.value.finding.misconception == RANDOM
     assert scores(ModuleProbe(model.eval()), read, Draw(0)).shape == (30, 32, 9)

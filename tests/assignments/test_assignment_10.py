@@ -15,7 +15,7 @@ from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_10.assignment import COMPARED, NEIGHBOURS, NOT, SAME, SLIPS, WORDS, Taste, rewards
 from course_lib.tasks import Draw
 from course_lib.tasks.core import ModuleProbe
-from course_lib.tasks.findings import RANDOM, Fault
+from course_lib.tasks.findings import RANDOM, CheckFailed
 from tests.assignments.mistaken import passed
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
@@ -99,7 +99,7 @@ class Says(nn.Module):
 )
 def test_chance_neighbours_sameness_and_shapes_are_told(says, told):
     texts = Taste(torch.Generator().manual_seed(0)).texts(50)
-    with pytest.raises(Fault) as fault:
+    with pytest.raises(CheckFailed) as fault:
         rewards(ModuleProbe(Says(says)), texts)
     assert fault.value.finding.misconception == told
 
@@ -125,5 +125,5 @@ def test_beta_and_n_are_drawn():
 
 def test_a_model_that_cannot_take_a_single_text_is_told():
     texts = Taste(torch.Generator().manual_seed(0)).texts(50)
-    with pytest.raises(Fault, match="shape"):
+    with pytest.raises(CheckFailed, match="shape"):
         rewards(ModuleProbe(Says(lambda x: x.float().sum(1).squeeze())), texts)

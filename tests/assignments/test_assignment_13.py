@@ -12,7 +12,7 @@ from course_lib.lessons.lesson_13.assignment import Cloth, errors, holes
 from course_lib.lessons.lesson_13.recipes import PretrainingSettings, build
 from course_lib.tasks import Draw
 from course_lib.tasks.core import ModuleProbe
-from course_lib.tasks.findings import RANDOM, Fault
+from course_lib.tasks.findings import RANDOM, CheckFailed
 from tests.assignments.mistaken import passed
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
@@ -71,7 +71,7 @@ def test_a_model_whose_dropout_is_left_on_is_told_that_it_depends_on_chance():
         def forward(self, pictures, masked):
             return super().forward(torch.ones_like(pictures)) - 1
 
-    with pytest.raises(Fault) as told:
+    with pytest.raises(CheckFailed) as told:
         errors(ModuleProbe(Grey()), Cloth(Draw(0)).pictures(Draw(1), 9), 8, Draw(2))
     assert told.value.finding.misconception == RANDOM
     assert errors(ModuleProbe(Grey().eval()), Cloth(Draw(0)).pictures(Draw(1), 500), 8, Draw(2))[0] > 0.9
@@ -97,5 +97,5 @@ def test_a_model_that_loses_the_axis_of_a_single_picture_is_told():
         def forward(self, pictures, masked):
             return (0 * pictures).squeeze(0)
 
-    with pytest.raises(Fault, match="shape"):
+    with pytest.raises(CheckFailed, match="shape"):
         errors(ModuleProbe(Squeezed()), Cloth(Draw(0)).pictures(Draw(1), 9), 8, Draw(2))

@@ -15,7 +15,7 @@ from course_lib.layers.segmentation import bilinear_upsampling
 from course_lib.lessons.lesson_14.assignment import TOGETHER, drawings, labelled
 from course_lib.tasks import Draw, run_checks
 from course_lib.tasks.core import ModuleProbe
-from course_lib.tasks.findings import Fault
+from course_lib.tasks.findings import CheckFailed
 from course_lib.tasks.trained import ELSEWHERE
 from course_lib.tasks.wrong import ignored
 from tests.assignments.mistaken import passed
@@ -63,7 +63,7 @@ def test_a_net_that_is_left_in_training_mode_is_told_that_it_depends_on_the_batc
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Conv2d(1, 3, 3, padding=1), torch.nn.BatchNorm2d(3))
     pictures, labels = drawings(12, 32, torch.Generator().manual_seed(0))
-    with pytest.raises(Fault) as told:
+    with pytest.raises(CheckFailed) as told:
         labelled(ModuleProbe(net), pictures)
     assert told.value.finding == TOGETHER
     assert labelled(ModuleProbe(net.eval()), pictures).shape == labels.shape
@@ -94,7 +94,7 @@ def test_a_net_that_loses_the_axis_of_a_single_picture_is_told():
         def forward(self, pictures):
             return super().forward(pictures).squeeze(0)
 
-    with pytest.raises(Fault, match="shape"):
+    with pytest.raises(CheckFailed, match="shape"):
         labelled(ModuleProbe(Squeezed(1, 3, 3, padding=1)), drawings(12, 32, torch.Generator().manual_seed(0))[0])
 
 

@@ -12,7 +12,7 @@ from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_15.assignment import FRAMES, NEIGHBOURS, SILENT, SYMBOLS, Code, heard
 from course_lib.tasks import Draw
 from course_lib.tasks.core import ModuleProbe
-from course_lib.tasks.findings import RANDOM, Fault
+from course_lib.tasks.findings import RANDOM, CheckFailed
 from tests.assignments.mistaken import passed
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
@@ -78,7 +78,7 @@ SHAPE = (FRAMES, SYMBOLS + 1)
 )
 def test_chance_neighbours_silence_and_shapes_are_told(says, told):
     frames, _, _ = Code(torch.Generator().manual_seed(0)).batch(20)
-    with pytest.raises(Fault) as fault:
+    with pytest.raises(CheckFailed) as fault:
         heard(ModuleProbe(Says(says)), frames)
     assert fault.value.finding.misconception == told
 

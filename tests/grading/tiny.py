@@ -23,7 +23,7 @@ from torch import nn
 import torch
 
 from course_lib.grading.spec import Assignment
-from course_lib.tasks import Case, Given, Task
+from course_lib.tasks import Case, TaskInput, Task
 
 
 class Parameters(nn.Module):
@@ -38,7 +38,7 @@ SOFTMAX = Task(name="softmax", title="Softmax", asks="x", forbids=("softmax",),
 ATTENTION = Task(name="attention", title="Attention", asks="q, k, v", seconds=1,
     cases=(Case("attention", lambda draw: tuple(draw(2, 4, 3) for _ in range(3)), 2),))
 AFFINE = Task(name="Affine", title="A module", asks="x", module=Parameters,
-    cases=(Case("scaled and shifted", lambda draw: Given((draw(3, dim := draw.sizes(1)[0]),), build=(dim,)), 2),),)
+    cases=(Case("scaled and shifted", lambda draw: TaskInput((draw(3, dim := draw.sizes(1)[0]),), build=(dim,)), 2),),)
 ASSIGNMENT = Assignment("03", notebook="tiny", title="Tiny", tasks=(SOFTMAX, ATTENTION, AFFINE))
 """
 MISTAKES = """# softmax

@@ -10,7 +10,7 @@ import pytest
 from course_lib.authoring.lesson_pages import minutes_promised, read_lesson
 from course_lib.authoring.lesson_rules import RULES
 from course_lib.authoring.prose_rules import PENDING, PROSE_RULES, LessonProse
-from course_lib.tasks.wrong import unproved
+from course_lib.tasks.wrong import undetected
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
@@ -45,7 +45,7 @@ def test_its_prose_breaks_a_rule_no_more_often_than_is_listed(path, number):
 @each_lesson
 def test_each_mistake_in_its_tables_loses_points_and_is_told_its_name(path):
     tasks = read(path).items("tasks").values()
-    assert [sentence for task in tasks for sentence in unproved(task)] == []
+    assert [sentence for task in tasks for sentence in undetected(task)] == []
 
 
 @each_lesson

@@ -12,7 +12,7 @@ from course_lib.lessons.lesson_00.tasks import TASKS as LESSON_00
 from course_lib.lessons.lesson_05.tasks import TASKS
 from course_lib.tasks import run_checks
 from course_lib.tasks.findings import CUT_OFF, NOT_FINITE, UNEXPLAINED, WRONG_SHAPE, WRONG_TYPE
-from course_lib.tasks.wrong import unproved
+from course_lib.tasks.wrong import undetected
 
 INF = math.inf
 ALL = [*TASKS.values(), *LESSON_00.values()]
@@ -25,7 +25,7 @@ def told(task, function):
 
 @pytest.mark.parametrize("task", ALL, ids=lambda task: task.title)
 def test_every_mistake_of_a_table_is_named(task):
-    assert list(unproved(task)) == []
+    assert list(undetected(task)) == []
 
 
 @pytest.mark.parametrize("task", ALL, ids=lambda task: task.title)

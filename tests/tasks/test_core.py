@@ -14,7 +14,7 @@ from course_lib.tasks.findings import (
     WORDS,
     WRONG_SHAPE,
     WRONG_TYPE,
-    Fault,
+    CheckFailed,
 )
 
 
@@ -159,14 +159,14 @@ def test_a_module_is_called_with_the_parameters_it_was_given():
 )
 def test_parameters_of_other_names_or_shapes_are_a_finding(values, said):
     layer = Probe(torch.nn.Linear).make("Linear", 3, 2)
-    with pytest.raises(Fault, match=said) as fault:
+    with pytest.raises(CheckFailed, match=said) as fault:
         layer.set_parameters(values)
     assert fault.value.finding.misconception == OTHER_PARAMETERS
 
 
 @pytest.mark.parametrize("result", [None, torch.ones(2), torch.nn.Linear])
 def test_what_is_no_module_is_a_finding(result):
-    with pytest.raises(Fault, match="`make_layer` gave .* `torch.nn.Module` is needed") as fault:
+    with pytest.raises(CheckFailed, match="`make_layer` gave .* `torch.nn.Module` is needed") as fault:
         Probe(lambda: result).make("make_layer")
     assert fault.value.finding.misconception == WRONG_TYPE
 
@@ -219,14 +219,14 @@ def test_the_parameters_of_a_module_have_gradients_too():
     ],
 )
 def test_a_result_that_is_cut_off_from_its_inputs_is_a_finding(function):
-    with pytest.raises(Fault) as fault:
+    with pytest.raises(CheckFailed) as fault:
         Probe(function).gradients(torch.ones(3), output_gradient=torch.ones(3))
     assert fault.value.finding.misconception == CUT_OFF
 
 
 def test_a_list_that_is_changed_is_noticed_and_the_callers_own_stays():
     links = [[(0, 0)], [(1, 1)]]
-    with pytest.raises(Fault, match="overwrites"):
+    with pytest.raises(CheckFailed, match="overwrites"):
         Probe(lambda given: given[0].clear()).call(links)
     assert links == [[(0, 0)], [(1, 1)]]
 
@@ -239,5 +239,5 @@ def test_general_words_hold_no_number_and_end_as_sentences():
 def test_an_input_with_nan_in_it_is_not_taken_for_a_changed_one():
     x = torch.tensor([1.0, torch.nan])
     assert torch.equal(Probe(lambda x: x[:1]).call(x), x[:1])
-    with pytest.raises(Fault, match="overwrites"):
+    with pytest.raises(CheckFailed, match="overwrites"):
         Probe(lambda x: x.mul_(2)).call(x)

@@ -9,7 +9,7 @@ import torch
 
 from course_lib.tasks import Case, gradients, run_checks
 from course_lib.tasks.markdown import read_tasks
-from course_lib.tasks.wrong import made_by, unproved
+from course_lib.tasks.wrong import made_by, undetected
 
 TEXT = """# scaled: A scale
 asks: x, factor=2.0 · minutes: 5 · also: gradients · forbids: mul, scale · seconds: 3 · stretch: yes
@@ -97,7 +97,9 @@ def test_a_task_is_all_that_its_text_says(read):
         (("y = …", "y = x\n    return 0 * y"),),
     )
     assert (two.costs, two.hint) == (("a number",), "")
-    assert [case.otherwise for case in task.cases] == [None, other.finding] and task.finding("added") == added.finding
+    assert [case.default_finding for case in task.cases] == [None, other.finding] and task.finding(
+        "added"
+    ) == added.finding
 
 
 def test_mistakes_are_made_of_the_text_and_told_by_their_names(read):
@@ -106,7 +108,7 @@ def test_mistakes_are_made_of_the_text_and_told_by_their_names(read):
     ways = [way for mistake in task.mistakes for way in mistake.ways]
     found = [task.reference.changed(way)(x, 3.0).tolist() for way in ways]
     assert found == [[4.0, 7.0], (-x / 3).tolist(), [0.0, 0.0]] and task.reference(x).tolist() == [2.0, 8.0]
-    assert list(unproved(task)) == []
+    assert list(undetected(task)) == []
     asked = [run_checks(made_by(task, way), task.all_checks, asks=task.asks).misconceptions for way in ways]
     assert asked == [["added"], ["two at once"], ["two at once"]]
     assert run_checks(lambda x, factor: x**factor, task.all_checks[1:2], asks=task.asks).misconceptions == [
@@ -122,11 +124,11 @@ def test_two_mistakes_together_are_told_apart(read):
 
 
 def test_a_class_of_modules_is_its_own_module(read):
-    from course_lib.tasks import Given
+    from course_lib.tasks import TaskInput
 
-    cases = {"Scale": (Case("rows", lambda draw: Given((draw(2, n := draw.sizes(1)[0]),), build=(n,))),)}
+    cases = {"Scale": (Case("rows", lambda draw: TaskInput((draw(2, n := draw.sizes(1)[0]),), build=(n,))),)}
     (task,) = read(LAYER, cases).values()
-    assert list(unproved(task)) == [] and task.module.__name__ == "MyScale"
+    assert list(undetected(task)) == [] and task.module.__name__ == "MyScale"
     weight = torch.tensor([1.0, 2.0], requires_grad=True)
     result = task.reference((2,), {"weight": weight}, torch.tensor([3.0, 4.0]))
     assert result.tolist() == [3.0, 8.0]
@@ -145,7 +147,7 @@ def test_a_solution_can_be_kept_and_copied_and_uses_the_names_that_it_is_given(r
 
 def test_a_mistake_that_is_detected_under_another_name_is_told_with_its_place(read):
     text = TEXT.replace("- `x * factor` → `x + factor`", "- `x * factor` → `x * factor * 1.0`")
-    (line,) = unproved(*read(text).values())
+    (line,) = undetected(*read(text).values())
     assert line.startswith("tasks.md:21: scaled: the mistake 'added'") and line.endswith("is told nothing")
 
 

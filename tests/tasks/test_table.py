@@ -8,9 +8,9 @@ from course_lib.tasks import (
     Comparison,
     Draw,
     Finding,
-    Given,
     Mistake,
     Task,
+    TaskInput,
     gradients,
     keeps_type,
     run_checks,
@@ -122,7 +122,7 @@ def test_what_no_mistake_explains_can_have_words_of_its_own():
         title="",
         asks="x, factor",
         reference=SCALED,
-        cases=(Case("scales", lambda draw: (draw(2, 3), 2.0), otherwise=strange),),
+        cases=(Case("scales", lambda draw: (draw(2, 3), 2.0), default_finding=strange),),
         mistakes=MISTAKES,
     )
     assert task.run(lambda x, factor: 7 * x).findings == [strange]
@@ -150,7 +150,7 @@ def test_a_module_is_made_and_given_parameters():
         asks="x",
         module=torch.nn.Linear,
         reference=Solution(linear),
-        cases=(Case("maps", lambda draw: Given((draw(4, 3),), build=(3, 2))),),
+        cases=(Case("maps", lambda draw: TaskInput((draw(4, 3),), build=(3, 2))),),
         mistakes=(Mistake("no bias", "No.", "", ways=((("+ self.bias", ""),),)),),
         also=(gradients,),
     )

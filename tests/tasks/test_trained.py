@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from course_lib.tasks.core import ModuleProbe
-from course_lib.tasks.findings import Fault
+from course_lib.tasks.findings import CheckFailed
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 SYMBOLS = torch.arange(5)
@@ -53,7 +53,7 @@ def asked(module):
 
 @pytest.mark.parametrize("beside", [0.0, 1e-3])
 def test_a_table_that_is_no_parameter_is_told(beside):
-    with pytest.raises(Fault) as told:
+    with pytest.raises(CheckFailed) as told:
         asked(Table(beside))
     assert told.value.finding.misconception == ELSEWHERE
 
@@ -64,5 +64,5 @@ def test_a_network_passes_and_keeps_its_parameters(network):
 
 
 def test_a_module_in_which_every_gradient_is_cut_off_is_told():
-    with pytest.raises(Fault, match="No gradient"):
+    with pytest.raises(CheckFailed, match="No gradient"):
         asked(Network().requires_grad_(False))

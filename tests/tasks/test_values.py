@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from course_lib.tasks import Case, Mistake, Task
-from course_lib.tasks.findings import CHANGES_INPUT, RANDOM, UNEXPLAINED, WRONG_TYPE, Fault
+from course_lib.tasks.findings import CHANGES_INPUT, RANDOM, UNEXPLAINED, WRONG_TYPE, CheckFailed
 from course_lib.tasks.solution import Solution
 from course_lib.tasks.values import bring, written
 
@@ -74,16 +74,16 @@ def test_a_number_of_any_kind_is_accepted_where_its_value_is_right(right, wanted
     if wanted is True:
         right = right / 2
     assert bring(right, wanted) == wanted and type(bring(right, wanted)) is type(wanted)
-    with pytest.raises(Fault):
+    with pytest.raises(CheckFailed):
         bring([right], wanted)
     if not isinstance(wanted, float):
-        with pytest.raises(Fault):
+        with pytest.raises(CheckFailed):
             bring(right + 0.5, wanted)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_is_no_whole_number_is_refused_with_a_sentence(value):
-    with pytest.raises(Fault):
+    with pytest.raises(CheckFailed):
         bring(value, 1)
 
 

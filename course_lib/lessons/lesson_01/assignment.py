@@ -6,7 +6,7 @@ from torch import Tensor
 from course_lib.data.signs import Script
 from course_lib.tasks import Check, Draw, Finding, Task, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 # signs of a made script -------------------------------------------------------------------------------------
@@ -38,13 +38,13 @@ ALONE = Finding(
 
 
 def right(model: ModuleProbe, pixels: Tensor, labels: Tensor) -> float:
-    """The share that is named right; a Fault if that depends on chance, or on the other pictures."""
+    """The share that is named right; a CheckFailed if that depends on chance, or on the other pictures."""
     shape = (len(pixels), NEW)
     found = model.tensor(pixels, shape=shape)
     if not torch.allclose(found, model.tensor(pixels, shape=shape), atol=1e-3, rtol=1e-3):
-        raise Fault(general(RANDOM))
+        raise CheckFailed(general(RANDOM))
     if not torch.allclose(found[:5], model.tensor(pixels[:5], shape=(5, NEW)), atol=1e-3, rtol=1e-3):
-        raise Fault(NEIGHBOURS)
+        raise CheckFailed(NEIGHBOURS)
     return (found.argmax(dim=1) == labels).float().mean().item()
 
 

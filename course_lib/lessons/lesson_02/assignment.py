@@ -7,7 +7,7 @@ from torch import Tensor
 from course_lib.data.signs import Script
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 KINDS, FEW = 10, 5  # signs; labelled pictures of each, when the grader asks
@@ -41,18 +41,18 @@ def some(script: Script, draw: Draw, count: int) -> tuple[Tensor, Tensor]:
 
 
 def features(model: ModuleProbe, pixels: Tensor) -> Tensor:
-    """Directions of the features, (B, D); a Fault if they depend on chance, on the other pictures, or are one."""
+    """Directions of the features, (B, D); a CheckFailed if they depend on chance, on the other pictures, or are one."""
     found = model.tensor(pixels)
     if found.ndim != 2 or len(found) != len(pixels):
         model.tensor(pixels, shape=(len(pixels), found.shape[-1]))  # says what is wrong
     shape = tuple(found.shape)
     if not torch.allclose(found, model.tensor(pixels, shape=shape), atol=1e-3, rtol=1e-3):
-        raise Fault(general(RANDOM))
+        raise CheckFailed(general(RANDOM))
     if not torch.allclose(found[:5], model.tensor(pixels[:5], shape=(5, shape[1])), atol=1e-3, rtol=1e-3):
-        raise Fault(NEIGHBOURS)
+        raise CheckFailed(NEIGHBOURS)
     directions = F.normalize(found, dim=1)
     if (directions @ directions.T).mean() > 0.9995:
-        raise Fault(COLLAPSED)
+        raise CheckFailed(COLLAPSED)
     return directions
 
 

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 # words of four made languages -------------------------------------------------------------------------------
@@ -52,15 +52,15 @@ ONE_LENGTH = Finding(
 
 
 def right(model: ModuleProbe, words: Tensor, spoken: Tensor, after: int) -> float:
-    """The share told right after so many letters; a Fault if that depends on chance, or on later letters."""
+    """The share told right after so many letters; a CheckFailed if that depends on chance, or on later letters."""
     shape = (*words.shape, LANGUAGES)
     found = model.tensor(words, shape=shape)
     if not torch.allclose(found, model.tensor(words, shape=shape), atol=1e-3, rtol=1e-3):
-        raise Fault(general(RANDOM))
+        raise CheckFailed(general(RANDOM))
     seen = min(after, words.shape[1] // 2)
     others = torch.cat([words[:, :seen], (words[:, seen:] + 1) % LETTERS], dim=1)
     if not torch.allclose(found[:, :seen], model.tensor(others, shape=shape)[:, :seen], atol=1e-3, rtol=1e-3):
-        raise Fault(READS_AHEAD)
+        raise CheckFailed(READS_AHEAD)
     return (found[:, after - 1].argmax(dim=1) == spoken).float().mean().item()
 
 

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 # letters behind a marker, to be told at the end -------------------------------------------------------------
@@ -40,11 +40,11 @@ ONE_LENGTH = Finding(
 
 
 def right(model: ModuleProbe, rows: Tensor, answers: Tensor) -> float:
-    """The share of rows that are answered right; a Fault if the answer depends on chance."""
+    """The share of rows that are answered right; a CheckFailed if the answer depends on chance."""
     shape = (len(rows), LETTERS)
     found = model.tensor(rows, shape=shape)
     if not torch.allclose(found, model.tensor(rows, shape=shape), atol=1e-3, rtol=1e-3):
-        raise Fault(general(RANDOM))
+        raise CheckFailed(general(RANDOM))
     return (found.argmax(dim=1) == answers).float().mean().item()
 
 

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from course_lib.layers.transformer import MultiHeadAttention
-from course_lib.tasks import Check, Draw, Finding, Given, Task, gradients, keeps_type
+from course_lib.tasks import Check, Draw, Finding, Task, TaskInput, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import Fault
+from course_lib.tasks.findings import CheckFailed
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 
@@ -64,7 +64,7 @@ def answers(name: str, points: float, *, level: float, entries: int = 5, coded: 
         model, examples, code = probe.once(f"trained, coded: {coded}", trained)
         try:
             new = right(model, *dictionaries(probe.draw, 500, entries, code))
-        except Fault:
+        except CheckFailed:
             if entries == 5:
                 raise
             new = 0.0
@@ -85,7 +85,7 @@ LOCAL = ([[[0.0]] * 4], [[[0.0]] * 4], [[[4.0], [8.0], [0.0], [12.0]]], 1), [[[6
 LINKS = [[(0, 0), (1, 2), (2, 1)], [(0, 0)]], [[(0, 0), (1, 1)], [(0, 0)]], [[(2, 1)], []]
 MAPS = {f"{map}_proj.weight": math.log(3) ** (map == "q") * torch.eye(2) for map in "qkvo"}
 MAPS |= {f"{map}_proj.bias": torch.zeros(2) for map in "qkvo"}
-HEADS = Given(([[[0.0, 1.0], [1.0, 0.0]]],), build=(2, 2), parameters=MAPS), [[[0.5, 0.75], [0.75, 0.5]]]
+HEADS = TaskInput(([[[0.0, 1.0], [1.0, 0.0]]],), build=(2, 2), parameters=MAPS), [[[0.5, 0.75], [0.75, 0.5]]]
 
 SHOWN = (
     Task("additive_attention", "Additive attention", asks="q, h, W, U, v, mask=None", also=BOTH, example=(ADDITIVE,)),

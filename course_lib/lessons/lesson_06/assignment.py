@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.layers.transformer import MultiHeadAttention
-from course_lib.tasks import Check, Draw, Finding, Given, Task, gradients, keeps_type
+from course_lib.tasks import Check, Draw, Finding, Task, TaskInput, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe, is_real
-from course_lib.tasks.findings import RANDOM, WRONG_TYPE, Fault, general
+from course_lib.tasks.findings import RANDOM, WRONG_TYPE, CheckFailed, general
 from course_lib.tasks.solution import Changes, run
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 from course_lib.tasks.values import bring, row_of
@@ -47,13 +47,19 @@ def read(step: Callable[..., Any], x: Tensor, context: Tensor, pieces: list[int]
     for part in x.split(pieces, dim=1):
         answer = step(part, context) if cache is None else step(part, context, cache=cache)
         if not isinstance(answer, list | tuple) or len(answer) != 2 or not is_real(answer[0]):
-            raise Fault(general(WRONG_TYPE, "`forward` must return a pair: the new words' output, and the cache."))
+            raise CheckFailed(
+                general(WRONG_TYPE, "`forward` must return a pair: the new words' output, and the cache.")
+            )
         if answer[0].shape != part.shape:
             seen = f"For x {tuple(part.shape)} the output has shape {tuple(answer[0].shape)}; it must be that of x."
-            raise Fault(Finding("wrong shape", seen, "Only the new words come out, however many are in the cache."))
+            raise CheckFailed(
+                Finding("wrong shape", seen, "Only the new words come out, however many are in the cache.")
+            )
         output, cache = answer
         if not isinstance(cache, list | tuple) or len(cache) != 2 or not all(map(is_real, cache)):
-            raise Fault(general(WRONG_TYPE, "The cache must be a pair of tensors: the keys and the values so far."))
+            raise CheckFailed(
+                general(WRONG_TYPE, "The cache must be a pair of tensors: the keys and the values so far.")
+            )
         found.append(output)
     return torch.cat(found, dim=1).float(), *(part.float() for part in cache)
 
@@ -68,23 +74,25 @@ def _cached(part: Tensor, right: Tensor) -> str:
 class InPieces(Task):
     """A task whose module reads in pieces: its inputs are x, the context, and the lengths of the pieces."""
 
-    def right(self, given: Given, way: Changes = ()) -> tuple[Tensor, ...]:
+    def right(self, given: TaskInput, way: Changes = ()) -> tuple[Tensor, ...]:
         return read(partial(run, self.reference.changed(way), given.build, given.parameters), *given.args)
 
-    def ask(self, probe: Probe, given: Given, wanted: Any) -> Tensor:
+    def ask(self, probe: Probe, given: TaskInput, wanted: Any) -> Tensor:
         output, *cache = read(self.whom(probe, given).call, *given.args)
         if isinstance(wanted, Tensor):
             return output
         for part, right in zip(cache, wanted[1:], strict=True):
             if part.dim() != right.dim() or part.shape[:2] != right.shape[:2]:
-                raise Fault(Finding(OTHER_CACHE, _cached(part, right), "Keep what `self.attn.keys_values` gives."))
+                raise CheckFailed(
+                    Finding(OTHER_CACHE, _cached(part, right), "Keep what `self.attn.keys_values` gives.")
+                )
         return row_of((output, *cache))
 
 
 class Sequence(Task):
     """A task whose answer is a list of words, and its score."""
 
-    def ask(self, probe: Probe, given: Given, wanted: Any) -> Tensor:
+    def ask(self, probe: Probe, given: TaskInput, wanted: Any) -> Tensor:
         args, kwargs = self.split(given.args)
         answer = probe.call(*args, **kwargs)
         by_hand = isinstance(wanted, Tensor)  # of the example: words and score in a row
@@ -203,7 +211,7 @@ def reverses(name: str, points: float, *, shorter: bool = False, coded: bool = T
         shape = (*given.shape, SYMBOLS)
         first, again, second = (model.tensor(sources, written, shape=shape) for written in (given, given, changed))
         if not torch.allclose(first, again, atol=1e-3, rtol=1e-3):
-            raise Fault(general(RANDOM))
+            raise CheckFailed(general(RANDOM))
         return not torch.allclose(first[:, :half], second[:, :half], atol=1e-3, rtol=1e-3)
 
     def run(probe: Probe) -> list[Finding]:
@@ -216,7 +224,7 @@ def reverses(name: str, points: float, *, shorter: bool = False, coded: bool = T
             length = 5 + probe.integers(0, 3, 1).item()
             try:
                 right = share(model, *backwards(probe.draw, 200, rule, length))
-            except Fault:  # a table of positions that no other length fits
+            except CheckFailed:  # a table of positions that no other length fits
                 right = 0.0
             return [] if right >= 0.95 else [ONE_LENGTH]
         return [] if right >= 0.95 else [why(model, rule, new, examples, other)]
@@ -246,10 +254,10 @@ def reverses(name: str, points: float, *, shorter: bool = False, coded: bool = T
 NORM = ([[[1.0, 3.0, 1.0, 3.0], [5.0, 5.0, 5.0, 5.0]]], [1.0, 1.0, 1.0, 2.0], [0.0, 0.0, 0.0, 1.0])
 NORMED = [[[-1.0, 1.0, -1.0, 3.0], [0.0, 0.0, 0.0, 1.0]]]
 WORDS = torch.tensor([[[1.0, 0.0], [0.0, 4.0]]])
-ENCODED = Given((WORDS,), build=(2, 1, 2), parameters=by_hand("attn")), [[[1.0, -1.0], [1.0, -1.0]]]
+ENCODED = TaskInput((WORDS,), build=(2, 1, 2), parameters=by_hand("attn")), [[[1.0, -1.0], [1.0, -1.0]]]
 PREFIX = torch.tensor([[[0.0, 8.0], [2.0, 0.0]]]), torch.tensor([[[1.0, 0.0]]])
 DECODED = (
-    Given((*PREFIX, [1, 1]), build=(2, 1, 2), parameters=by_hand("attn", "cross_attn")),
+    TaskInput((*PREFIX, [1, 1]), build=(2, 1, 2), parameters=by_hand("attn", "cross_attn")),
     [[[1.0, -1.0], [1.0, -1.0]]],
 )
 CHANCES = [[0.0, 0.0, 0.6, 0.4], [1.0, 0.0, 0.0, 0.0], [0.0, 0.4, 0.3, 0.3], [0.0, 0.9, 0.1, 0.0]]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import Fault
+from course_lib.tasks.findings import CheckFailed
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 WORDS, TAGS = 60, 4  # of the made-up languages
@@ -96,7 +96,7 @@ def tagged(name: str, points: float, *, level: float, words: str = "all", length
         right = functools.partial(share, *probe.once("trained", trained))
         try:
             reached = right(words, length)
-        except Fault:
+        except CheckFailed:
             if length == 8:
                 raise
             reached = 0.0

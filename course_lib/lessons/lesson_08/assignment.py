@@ -8,7 +8,7 @@ from torch import Tensor
 
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 # a small language, drawn anew for each training -------------------------------------------------------------
@@ -75,16 +75,16 @@ def windows(text: Tensor, length: int) -> tuple[Tensor, Tensor]:
 
 
 def scores(model: ModuleProbe, read: Tensor, draw: Draw) -> Tensor:
-    """The model's scores; a Fault if they depend on chance, or on what comes later."""
+    """The model's scores; a CheckFailed if they depend on chance, or on what comes later."""
     N, T = read.shape
     found = model.tensor(read, shape=(N, T, SYMBOLS))
     if not torch.allclose(found, model.tensor(read, shape=(N, T, SYMBOLS)), atol=1e-3, rtol=1e-3):
-        raise Fault(general(RANDOM))
+        raise CheckFailed(general(RANDOM))
     other = read.clone()
     other[:, T // 2 :] = draw.integers(0, SYMBOLS, N, T - T // 2)
     changed = model.tensor(other, shape=(N, T, SYMBOLS))
     if not torch.allclose(found[:, : T // 2], changed[:, : T // 2], atol=1e-3, rtol=1e-3):
-        raise Fault(FUTURE)
+        raise CheckFailed(FUTURE)
     return found
 
 
@@ -117,7 +117,7 @@ def writes(name: str, points: float, *, below: float, length: int = LENGTH) -> C
             full = new
             try:
                 new = cost(model, fresh, probe.draw, length)
-            except Fault:
+            except CheckFailed:
                 new = math.inf
             return [] if new < below else [(ONE_LENGTH if full < below else NOT_LEARNED)]
         if new < below:

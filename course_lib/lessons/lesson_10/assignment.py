@@ -6,7 +6,7 @@ from torch import Generator, Tensor
 
 from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.findings import RANDOM, CheckFailed, general
 
 WORDS, LONGEST, NOT = 24, 10, 1  # numbers of words, 0 fills up; words of a text; the word that turns the next one round
 COMPARED, SLIPS = 4_000, 0.1  # pairs to learn from, and the share of them that is the wrong way round
@@ -66,15 +66,15 @@ class Taste:
 
 
 def rewards(model: ModuleProbe, texts: Tensor) -> Tensor:
-    """One number for each text; a Fault if it depends on chance or on the other texts, or is always the same."""
+    """One number for each text; a CheckFailed if it depends on chance or on the other texts, or is always the same."""
     found = model.tensor(texts, shape=(len(texts),))
     if not torch.allclose(found, model.tensor(texts, shape=(len(texts),)), atol=1e-3, rtol=1e-3):
-        raise Fault(general(RANDOM))
+        raise CheckFailed(general(RANDOM))
     for few in (5, 1):
         if not torch.allclose(found[:few], model.tensor(texts[:few], shape=(few,)), atol=1e-3, rtol=1e-3):
-            raise Fault(NEIGHBOURS)
+            raise CheckFailed(NEIGHBOURS)
     if found.std() < 1e-4:
-        raise Fault(SAME)
+        raise CheckFailed(SAME)
     return found
 
 

@@ -10,7 +10,7 @@ from course_lib.data.digits import CleanDigits, LabelledImages
 from course_lib.layers.patches import patchify, unpatchify
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.findings import RANDOM, CheckFailed, general
 
 # digits in pieces, put together in one secret order ---------------------------------------------------------
 
@@ -76,7 +76,7 @@ def names(name: str, points: float, *, level: float, hidden: int = 0) -> Check:
         found = scores(model, new.pixels[:100])
         scores(model, new.pixels[:1])  # a picture alone
         if not torch.allclose(found, scores(model, new.pixels[:100]), atol=1e-3, rtol=1e-3):
-            raise Fault(general(RANDOM))
+            raise CheckFailed(general(RANDOM))
         if right(model, _in_pieces(new.pixels, probe.draw, hidden=hidden), new.labels) >= level:
             return []
         shuffled = scores(model, _in_pieces(new.pixels[:100], probe.draw, shuffled=True))

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.findings import RANDOM, CheckFailed, general
 
 WINDOW = 4
 CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d", "conv1d", "conv2d", "conv3d", "Unfold", "unfold")
@@ -66,11 +66,11 @@ ONE_SIZE = Finding(
 
 
 def right(model: ModuleProbe, boards: Tensor, lit: Tensor) -> Tensor:
-    """1.0 where a place is answered right, (B, H, W); a Fault if the answers depend on chance."""
+    """1.0 where a place is answered right, (B, H, W); a CheckFailed if the answers depend on chance."""
     model.tensor(boards[:1], shape=(1, *boards.shape[1:], 2))  # a board alone
     found = model.tensor(boards, shape=(*boards.shape, 2))
     if not torch.allclose(found, model.tensor(boards, shape=(*boards.shape, 2)), atol=1e-3, rtol=1e-3):
-        raise Fault(general(RANDOM))
+        raise CheckFailed(general(RANDOM))
     return (found.argmax(dim=-1) == lit).float()
 
 
@@ -100,7 +100,7 @@ def tells(name: str, points: float, *, level: float, side: int = 12) -> Check:
         small = right(model, *lamps(probe.draw, 200, reach=reach))
         try:
             found = small if side == 12 else right(model, *lamps(probe.draw, 100, side, reach))
-        except Fault:
+        except CheckFailed:
             return [ONE_SIZE]
         if found.mean() >= level:
             return []

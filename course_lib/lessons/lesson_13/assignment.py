@@ -7,7 +7,7 @@ from torch import Tensor
 
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.findings import RANDOM, CheckFailed, general
 
 # cloth, woven anew for each training ------------------------------------------------------------------------
 
@@ -64,16 +64,16 @@ OTHER_SHARES = Finding(
 
 
 def errors(model: ModuleProbe, pictures: Tensor, hidden: int, draw: Draw) -> tuple[float, float]:
-    """The squared error at hidden and at visible pixels; a Fault if it depends on chance, or on hidden pixels."""
+    """The squared error at hidden and at visible pixels; a CheckFailed if it depends on chance, or on hidden pixels."""
     masked = draw(len(pictures), PATCHES).argsort(dim=1) < hidden
     away = holes(masked)
     model.tensor(pictures[:1], masked[:1], shape=(1, *pictures.shape[1:]))  # a picture alone
     found = model.tensor(pictures, masked, shape=pictures.shape)
     if not torch.allclose(found, model.tensor(pictures, masked, shape=pictures.shape), atol=1e-3, rtol=1e-3):
-        raise Fault(general(RANDOM))
+        raise CheckFailed(general(RANDOM))
     others = torch.where(away, draw(*pictures.shape), pictures)
     if not torch.allclose(found, model.tensor(others, masked, shape=pictures.shape), atol=1e-3, rtol=1e-3):
-        raise Fault(LOOKS)
+        raise CheckFailed(LOOKS)
     wrong = (found - pictures).square()
     return wrong[away].mean().item(), wrong[~away].mean().item()
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from course_lib.functional.segmentation import mean_iou, outlines
 from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 # outlines on noise, drawn anew for each training ------------------------------------------------------------
@@ -67,14 +67,14 @@ TOGETHER = Finding(
 
 
 def labelled(model: ModuleProbe, pictures: Tensor) -> Tensor:
-    """The likeliest label of each pixel; a Fault if it depends on chance, or on the other pictures."""
+    """The likeliest label of each pixel; a CheckFailed if it depends on chance, or on the other pictures."""
     N, _, H, W = pictures.shape
     model.tensor(pictures[:1], shape=(1, 3, H, W))
     alone, again = (model.tensor(pictures[:3], shape=(3, 3, H, W)) for _ in range(2))
     scores = model.tensor(pictures, shape=(N, 3, H, W))
     for other, fault in ((again, general(RANDOM)), (scores[:3], TOGETHER)):
         if not torch.allclose(alone, other, atol=1e-2, rtol=1e-2):
-            raise Fault(fault)
+            raise CheckFailed(fault)
     return scores.argmax(dim=1)
 
 
@@ -100,7 +100,7 @@ def labels(name: str, points: float, *, above: float, size: int = 32) -> Check:
             larger, larger_labels = drawings(40, size, probe.draw.generator)
             try:
                 share = mean_iou(labelled(model, larger), larger_labels, 3)
-            except Fault:
+            except CheckFailed:
                 share = 0.0
             return [] if share > above else [(ONE_SIZE if new > above else NOT_LEARNED)]
         if new > above:

@@ -6,7 +6,7 @@ from torch import Generator, Tensor
 from course_lib.functional.ctc import error_rate, greedy_decode
 from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import RANDOM, Fault, general
+from course_lib.tasks.findings import RANDOM, CheckFailed, general
 
 SYMBOLS, FEATURES, FRAMES, LONGEST = 6, 8, 48, 6
 HEARD = 1_500  # sequences to learn from
@@ -59,18 +59,18 @@ class Code:
 
 
 def heard(model: ModuleProbe, frames: Tensor) -> list[list[int]]:
-    """What the model writes, greedily; a Fault if it depends on chance or on the other sequences, or is nothing."""
+    """What the model writes, greedily: fails if it depends on chance or on the other sequences, or is nothing."""
     shape = (len(frames), FRAMES, SYMBOLS + 1)
     found = model.tensor(frames, shape=shape)
     if not torch.allclose(found, model.tensor(frames, shape=shape), atol=1e-3, rtol=1e-3):
-        raise Fault(general(RANDOM))
+        raise CheckFailed(general(RANDOM))
     for few in (3, 1):
         alone = model.tensor(frames[:few], shape=(few, *shape[1:]))
         if not torch.allclose(found[:few], alone, atol=1e-3, rtol=1e-3):
-            raise Fault(NEIGHBOURS)
+            raise CheckFailed(NEIGHBOURS)
     written = greedy_decode(found.log_softmax(dim=-1), torch.full((len(frames),), FRAMES))
     if not any(written):
-        raise Fault(SILENT)
+        raise CheckFailed(SILENT)
     return written
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_05.assignment import ASSIGNMENT as SHOWN
-from course_lib.tasks import Case, Draw, Given
+from course_lib.tasks import Case, Draw, TaskInput
 
 
 def states(draw: Draw, *, blind: bool | None = None) -> tuple[Tensor, ...]:
@@ -71,13 +71,13 @@ RATE = replace(
 )
 
 
-def words(draw: Draw, *, blind: bool | None = None, heads: int | None = None, own: bool = False) -> Given:
+def words(draw: Draw, *, blind: bool | None = None, heads: int | None = None, own: bool = False) -> TaskInput:
     """Words whose width is a multiple of the number of heads, and a mask, for each head its own if so wanted."""
     B, T, d, H = draw.sizes(4, high=6)
     H = heads or H
     x = (draw(B, T, d * H),)
     mask = () if blind is None else (draw.mask(B, H, T, T) if own else draw.mask(T, T, blind=blind),)
-    return Given(x + mask, build=(d * H, H))
+    return TaskInput(x + mask, build=(d * H, H))
 
 
 MANY_HEADS = replace(

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_06.assignment import ASSIGNMENT as SHOWN
-from course_lib.tasks import Case, Draw, Given
+from course_lib.tasks import Case, Draw, TaskInput
 
 
 def rows(draw: Draw, *, spread: float = 1.0, mean: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
@@ -28,11 +28,11 @@ LAYER_NORM = replace(
 )
 
 
-def words(draw: Draw, *, masked: bool = False, own: bool = False) -> Given:
+def words(draw: Draw, *, masked: bool = False, own: bool = False) -> TaskInput:
     """Words, whose width is a multiple of the number of heads, and a mask if so wanted; or for each head its own."""
     B, T, d, H, more = draw.sizes(5, high=6)
     mask = (draw.mask(B, H, T, T),) if own else (draw.mask(T, T),) if masked else ()
-    return Given((draw(B, T, d * H), *mask), build=(d * H, H, d * H + more))
+    return TaskInput((draw(B, T, d * H), *mask), build=(d * H, H, d * H + more))
 
 
 ENCODER = replace(
@@ -45,11 +45,11 @@ ENCODER = replace(
 )
 
 
-def steps(draw: Draw, *, lengths: str) -> Given:
+def steps(draw: Draw, *, lengths: str) -> TaskInput:
     """Words, a longer context, and the lengths of the pieces in which the words are read."""
     B, d, H, more, T_c = draw.sizes(5, high=6)
     pieces = {"all": [6], "one by one": [1] * 5, "pieces": [1 + draw.integers(0, 3, 1).item(), 3, 2]}[lengths]
-    return Given((draw(B, sum(pieces), d * H), draw(B, T_c, d * H), pieces), build=(d * H, H, d * H + more))
+    return TaskInput((draw(B, sum(pieces), d * H), draw(B, T_c, d * H), pieces), build=(d * H, H, d * H + more))
 
 
 DECODER = replace(
