@@ -18,12 +18,7 @@ from typing import Any
 from course_lib.data.place import course_home
 
 SCHEMA = 1
-KINDS = (
-    "quizzes",
-    "predictions",
-    "exercises",
-    "parts",
-)  # predictions are predictions, parts are results and playgrounds
+KINDS = ("quizzes", "predictions", "exercises", "parts")  # parts are results and playgrounds
 
 Entry = dict[str, Any]
 

@@ -124,7 +124,7 @@ def test_a_result_opens_with_the_bet_drawn_in_when_the_bet_is_placed(notebook):
     cell = notebook.cell('result("points"')
     expect(cell.get_by_text("Make your prediction first")).to_be_visible()
     expect(cell.get_by_role("img")).to_have_count(0)
-    prediction = notebook.cell('prediction("points"')
+    prediction = notebook.cell('predict("points"')
     prediction.get_by_role("slider", name="Your prediction").press("ArrowRight")
     prediction.get_by_role("button", name="This is my prediction").click()
     expect(prediction.get_by_role("status").last).to_contain_text("You predicted 6 points")
@@ -138,7 +138,7 @@ def test_a_result_can_be_seen_without_a_bet(notebook):
     cell = notebook.cell('result("line"')
     cell.get_by_role("button", name="Show me anyway").click()
     expect(cell.get_by_role("img", name="Rises")).to_be_visible()
-    expect(notebook.cell('prediction("line"').get_by_role("button", name="A", exact=True)).to_be_disabled()
+    expect(notebook.cell('predict("line"').get_by_role("button", name="A", exact=True)).to_be_disabled()
 
 
 def test_a_watched_training_stays_on_the_page(notebook):

@@ -1,4 +1,4 @@
-"""Lesson 05 as a learner meets it in JupyterLab: run it, prediction, write attention, and see the lesson run on it."""
+"""Lesson 05 as a learner meets it in JupyterLab: run it, predict, write attention, and see the lesson run on it."""
 
 import re
 

@@ -253,7 +253,7 @@ def _vector(numbers: Float[Tensor, " d"], places: int = 0) -> str:
 
 def _words(axes: Axes, words: Sequence[str], y: float, colour: str, label: str) -> None:
     for x, word in enumerate(words):
-        box(axes, x, y, word, colour, width=0.88, ink="black", fontsize=12)
+        box(axes, x, y, word, colour, width=0.96, ink="black", fontsize=12)
     axes.text(-0.47, y + (-0.6 if y < 1 else 0.6), label, color=GREY, va="center")
 
 
