@@ -40,7 +40,7 @@ def image(axes: Axes, pixels: Any, title: str = "", **options: Any) -> None:
         axes.set_title(title, fontsize=14, loc="center", weight="normal")
 
 
-def patches(axes: Axes, side: int, parts: int, *, width: float = 1.5, colour: str = PALETTE["yellow"]) -> None:
+def patch_lines(axes: Axes, side: int, parts: int, *, width: float = 1.5, colour: str = PALETTE["yellow"]) -> None:
     """Lines between so many patches a side of an image."""
     for cut in range(1, parts):
         for line in (axes.axhline, axes.axvline):
@@ -94,7 +94,7 @@ def lines(
         label(axes, x[-1], y[-1], name, colour)
 
 
-def seeds(axes: Axes, x: float, values: Sequence[float], colour: str = GREY, **style: Any) -> None:
+def seed_dots(axes: Axes, x: float, values: Sequence[float], colour: str = GREY, **style: Any) -> None:
     """A dot for the result of each seed."""
     axes.plot([x] * len(values), values, "o", **{"color": colour, "markersize": 9} | style)
 

@@ -183,7 +183,7 @@ def too_many_figures(lesson):
 
 @fault(rules.has_enough_to_do, "2 predictions; 3 is the least")
 def one_bet_too_few(lesson):
-    lesson.notebook.cells.remove(code(lesson, 'prediction("heads")'))
+    lesson.notebook.cells.remove(code(lesson, 'predict("heads")'))
     del lesson.page.predictions["heads"]
     lesson.page.sections[1].__dict__["holds"] = ("bleu", "length")
 

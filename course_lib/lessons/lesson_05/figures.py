@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from torch import Tensor
 
-from course_lib.viz.marks import HERO, OTHER, bare, box, prediction, seeds
+from course_lib.viz.marks import HERO, OTHER, bare, box, prediction, seed_dots
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
 
@@ -140,7 +140,7 @@ def root(
         panels[0].plot(widths, gradient[divided], color=colour, linestyle="-", marker="o")
         panels[0].text(widths[1], gradient[divided][1] * (1.6 if divided else 0.012), text, color=colour)
         for axes, values in zip(panels[1:], (steps, bleu), strict=True):
-            seeds(axes, 1 - divided, values[divided], colour, markersize=11)
+            seed_dots(axes, 1 - divided, values[divided], colour, markersize=11)
     panels[0].set_xscale("log", base=2)
     panels[0].set_yscale("log")
     panels[0].set_ylim(top=5)
@@ -188,7 +188,7 @@ def heads(
         axes.set_yticks(range(len(words)), words)
         axes.grid(visible=False)
     for number, colour in ((1, OTHER), (2, HERO)):
-        seeds(panels[3], number, wrong[number], colour, markersize=11)
+        seed_dots(panels[3], number, wrong[number], colour, markersize=11)
     panels[3].set(title="% wrong", xlim=(0.5, 2.5), ylim=(0, None))
     panels[3].set_xticks([1, 2])
     panels[3].set_xlabel("heads")

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
-from course_lib.viz.marks import HERO, OTHER, THIRD, box, prediction, seeds
+from course_lib.viz.marks import HERO, OTHER, THIRD, box, prediction, seed_dots
 from course_lib.viz.style import GREY, PALETTE, figure
 
 FATES = {"[MASK]": OTHER, "another word": PALETTE["orange"], "kept": THIRD, "": PALETTE["sky"]}
@@ -97,7 +97,7 @@ def bars(
             axes.bar(x, np.mean(values), color=HERO if last else OTHER if x else GREY, alpha=0.85, width=0.5)
             axes.text(x + 0.29, np.mean(values), f"{np.mean(values):.{0 if max(values) > 10 else 1}f}", va="center")
             if max(values) > min(values):
-                seeds(axes, x, values, "black", markersize=6)
+                seed_dots(axes, x, values, "black", markersize=6)
             if name == predicted_for:
                 prediction(axes, x - 0.32, predicted, (-12, 0))
         axes.set_xticks(range(len(scores)), [name.replace("side by", "side\nby") for name in scores])

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from course_lib.viz.marks import HERO, OTHER, PREDICTION, THIRD, box, prediction
+from course_lib.viz.marks import HERO, OTHER, PREDICTION, THIRD, box, prediction, seed_dots
 from course_lib.viz.style import GREY, figure
 
 Points = Sequence[Mapping[str, float]]
@@ -105,7 +105,7 @@ def comparisons(seeds: Mapping[int, Sequence[float]], predicted: float | None = 
     means = [100 * float(np.mean(values)) for values in seeds.values()]
     axes.plot(range(len(counts)), means, color=HERO, linewidth=2)
     for place, values in enumerate(seeds.values()):
-        seeds(axes, place, [100 * value for value in values], HERO)
+        seed_dots(axes, place, [100 * value for value in values], HERO)
     axes.axhline(50, color=GREY, linestyle="--", linewidth=1.5)
     axes.text(0, 50.8, "a guess", fontsize=12, color=GREY, va="bottom")
     prediction(axes, len(counts) - 1, predicted, (-12, 0))

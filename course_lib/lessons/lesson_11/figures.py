@@ -7,7 +7,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from course_lib.viz.marks import HERO, OTHER, PREDICTION, THIRD, arrow, box, image, patches, prediction, seeds
+from course_lib.viz.marks import HERO, OTHER, PREDICTION, THIRD, arrow, box, image, patch_lines, prediction, seed_dots
 from course_lib.viz.style import GREY, PALETTE, figure
 
 
@@ -35,7 +35,7 @@ def mechanism(
     side = round(len(patches) ** 0.5)
     whole = fig.add_axes((0.01, 0.2, 0.27, 0.62))
     image(whole, picture)
-    patches(whole, picture.shape[0], side)
+    patch_lines(whole, picture.shape[0], side)
     whole.set_title("1 picture, 16 patches", fontsize=15)
     words = fig.add_axes((0.3, 0, 0.7, 1))
     words.set(xlim=(0, 17.6), ylim=(0, 10))
@@ -91,7 +91,7 @@ def data(
     fig, (left, right) = figure(12, 4.6, columns=2, gridspec_kw={"width_ratios": (1, 1.35)})
     for place, (name, value) in enumerate(live.items()):
         left.plot([place], [100 * value], "*", color=HERO, markersize=18)
-        seeds(left, place + 0.22, [100 * v for v in seeds[name]])
+        seed_dots(left, place + 0.22, [100 * v for v in seeds[name]])
     left.set_xticks(range(len(live)), list(live))
     left.set(xlim=(-0.5, len(live) - 0.3), ylabel="test digits named right, %")
     left.set_title("New digits in each step")
@@ -110,7 +110,7 @@ def data(
         means = [100 * np.mean(by_data[name][count]) for count in counts]
         right.plot(range(len(counts)), means, color=colour, linestyle="-", linewidth=2)
         for x, count in enumerate(counts):
-            seeds(right, x, [100 * v for v in by_data[name][count]], colour)
+            seed_dots(right, x, [100 * v for v in by_data[name][count]], colour)
         right.text(0.42, np.mean(means) + (1.2, -2.6)[place], name, color=colour, fontsize=15, weight="bold")
     if predicted is not None:
         shown = min(max(predicted, 85.0), 100.0)
@@ -167,7 +167,7 @@ def shuffled(
     for column, (picture, title) in enumerate(((before, "as it is"), (after, "shuffled"))):
         axes = fig.add_subplot(grid[0, column])
         image(axes, picture)
-        patches(axes, picture.shape[0], 4)
+        patch_lines(axes, picture.shape[0], 4)
         axes.set_title(title, fontsize=14, loc="center", weight="normal")
     axes = fig.add_subplot(grid[0, 2])
     for row, (name, share) in enumerate(right.items()):
@@ -212,7 +212,7 @@ def inside(
     left.set_title("Neighbours get similar positions")
     fig.colorbar(shown, ax=left, shrink=0.75, location="left", label="cosine with every other position")
     for block, heads in enumerate(distances.tolist(), start=1):
-        seeds(right, block, heads, HERO, markersize=11, alpha=0.8)
+        seed_dots(right, block, heads, HERO, markersize=11, alpha=0.8)
     end = len(distances) + 0.5
     for y, text in ((uniform, "looks evenly\nat all patches"), (patch_size, "at the next\npatch only")):
         right.plot([0.5, end], [y, y], color=GREY, linestyle=":", linewidth=1.5)
@@ -237,7 +237,7 @@ def larger(
     for column, picture in enumerate((small, large)):
         axes, side = fig.add_subplot(grid[0, column]), len(picture) // patch_size
         image(axes, picture)
-        patches(axes, len(picture), side)
+        patch_lines(axes, len(picture), side)
         axes.set_title(f"{side} x {side} patches", fontsize=14, loc="center", weight="normal")
     axes = fig.add_subplot(grid[0, 2])
     for (name, (sizes, right)), colour in zip(curves.items(), (HERO, OTHER, GREY), strict=True):

@@ -8,7 +8,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from course_lib.viz.marks import HERO, OTHER, PREDICTION, bare, image, patches, prediction, seeds
+from course_lib.viz.marks import HERO, OTHER, PREDICTION, bare, image, patch_lines, prediction, seed_dots
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
 PIECES = ListedColormap([PALETTE[name] for name in ("sky", "orange", "green", "purple")])
@@ -48,8 +48,8 @@ def maps(
         axes.set_title(title, fontsize=14)
     for row, picture, found, share, name in zip(panels, pictures, stages, shares, names, strict=True):
         image(row[0], picture)
-        patches(row[0], picture.shape[0], 8, width=0.6)
-        patches(row[0], picture.shape[0], 2, width=3)
+        patch_lines(row[0], picture.shape[0], 8, width=0.6)
+        patch_lines(row[0], picture.shape[0], 2, width=3)
         row[0].set_ylabel(name, fontsize=13)
         for axes, stage in zip(row[1:3], found, strict=True):
             axes.imshow(stage.numpy(), cmap=SEQUENTIAL)
@@ -104,7 +104,7 @@ def mechanism(
             shown = pieces if number == 2 else pieces.roll((2, 2), dims=(0, 1))
             coloured = np.kron(shown.numpy(), np.ones((side // patches,) * 2))
             axes.imshow(coloured, cmap=PIECES, vmin=0, vmax=3, alpha=0.45)
-        patches(axes, side, patches, width=0.4)
+        patch_lines(axes, side, patches, width=0.4)
         borders = (side // 4, 3 * side // 4) if number == 1 else (side // 2,)
         for border in borders:
             axes.axhline(border - 0.5, color=PALETTE["yellow"], linewidth=3.5)
@@ -130,7 +130,7 @@ def reads(yours: float, seeds: Sequence[float], steps: int, all_steps: int, pict
     fig.clear()
     axes = fig.add_axes((0.07, 0.17, 0.27, 0.68))
     axes.plot([0], [100 * yours], "*", color=HERO, markersize=20)
-    seeds(axes, 1, [100 * value for value in seeds], markersize=10)
+    seed_dots(axes, 1, [100 * value for value in seeds], markersize=10)
     axes.set_xticks([0, 1], [f"yours,\n{steps} steps", f"three seeds,\n{all_steps:,} steps"])
     axes.set(xlim=(-0.5, 1.5), ylim=(60, 101), ylabel="% of test digits right")
     axes.set_title("It reads, windows only")
@@ -156,7 +156,7 @@ def reach(
         for number, (axes, map_) in enumerate(zip(row, reached, strict=True), start=1):
             axes.imshow(map_.numpy(), cmap=ListedColormap(["#E6E6E6", colour]), vmin=0, vmax=1)
             axes.plot([3], [3], "o", color="white", markersize=9)
-            patches(axes, 8, 8, width=0.6, colour="white")
+            patch_lines(axes, 8, 8, width=0.6, colour="white")
             bare(axes)
             axes.set_title(f"{number} block{'s' if number > 1 else ''}: {int(map_.sum())}", fontsize=14)
         row[0].set_ylabel(f"windows {name}", fontsize=14)
@@ -175,7 +175,7 @@ def shifted(
     """Marks on either side of a border: a picture, and two trainings; on the right digits, three seeds of each."""
     fig, panels = figure(12.2, 4.4, columns=3, gridspec_kw={"width_ratios": (0.62, 1.2, 1)})
     image(panels[0], picture)
-    patches(panels[0], picture.shape[0], 2, width=3)
+    patch_lines(panels[0], picture.shape[0], 2, width=3)
     panels[0].set_title("Alike or not?")
     panels[0].set_xlabel("windows: yellow lines", fontsize=12)
     for (name, values), colour in zip(losses.items(), (HERO, OTHER), strict=True):
@@ -190,7 +190,7 @@ def shifted(
     for pair in pairs:
         panels[2].plot([0, 1], [100 * value for value in pair], "-", color=GREY, linewidth=1)
     for place, (name, colour) in enumerate((("never moved", OTHER), ("moved", HERO))):
-        seeds(panels[2], place, [100 * value for value in digits[name]], colour, markersize=11)
+        seed_dots(panels[2], place, [100 * value for value in digits[name]], colour, markersize=11)
     panels[2].set_xticks([0, 1], ["never moved", "moved"])
     panels[2].set(title="Digits, three seeds", xlim=(-0.5, 1.4), ylim=(40, 100), ylabel="% right")
     if predicted is not None:
