@@ -43,7 +43,7 @@ def machine() -> Figure:
         )
         axes.text(x + 2.05, frame[-1] + 0.3, "N ×", fontsize=14, color=GREY)
         for y, (name, colour) in zip(heights, parts, strict=True):
-            box(axes, x, y, name, colour, width=3.3, ink="black")
+            box(axes, x, y, name, colour, width=3.5, ink="black", fontsize=12)
         for low, high in zip(heights, heights[1:], strict=False):
             arrow(axes, (x, low + 0.32), (x, high - 0.32), width=2.0)
     axes.text(2.0, -0.6, "encoder: English, all at once", ha="center", color=GREY)
@@ -66,7 +66,7 @@ def _sublayer(axes: Axes, title: str, parts: Sequence[tuple[str, str]]) -> None:
     places = []
     for y, (name, path) in zip(heights, parts, strict=True):
         x = side if path == "side" else main
-        box(axes, x, y, name, colours[name], width=0.5 if name == "+" else 1.5, ink="black", edge=GREY)
+        box(axes, x, y, name, colours[name], width=0.5 if name == "+" else 1.5, ink="black", edge=GREY, fontsize=12)
         places.append((x, y))
     on_side = [y for x, y in places if x == side]
     plus = next(y for (name, _), y in zip(parts, heights, strict=True) if name == "+")
