@@ -105,7 +105,7 @@ def _no_positions(model: Swin) -> None:
 
 
 def _rows_first(model: Swin) -> None:
-    others = [("left[:, 1::2], right[:, 0::2]", "right[:, 0::2], left[:, 1::2]")]
+    others = (("left[:, 1::2], right[:, 0::2]", "right[:, 0::2], left[:, 1::2]"),)
     _with_parts(model, patch_merging=PARTS["patch_merging"].changed(others))
 
 
