@@ -65,13 +65,12 @@ def read_questions(path: Path) -> Questions:
 
 def read_results(path: Path) -> dict[str, ResultText]:
     """The words of a lesson's results by their names. Raises ValueError as `read_questions` does."""
-    text = path.read_text(encoding="utf-8")
-    return {name: _placed(path, number, _result, body) for name, number, body in split_at(text, "# ")[1:]}
+    return _entries(path, path.read_text(encoding="utf-8"), _result, mark="# ")
 
 
-def _entries(path: Path, lines: Lines, read: Callable[[Lines], Any]) -> dict[str, Any]:
+def _entries(path: Path, lines: Lines | str, read: Callable[[Lines], Any], *, mark: str = "## ") -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name, number, body in split_at(lines, "## ")[1:]:
+    for name, number, body in split_at(lines, mark)[1:]:
         if name in found:
             raise ValueError(f"{path.name}:{number}: {name!r} comes twice")
         found[name] = _placed(path, number, read, body)

@@ -123,7 +123,7 @@ def test_a_result_that_does_not_fit_its_words_is_refused(folder, result, said):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("# Predictions", "# Predictions", "questions.md has to have the parts"),
+        ("# Predictions", "# Guesses", "questions.md has to have the parts"),
         ("12, optional", "12, maybe", "questions.md:6: the minutes of 'More' are '12, maybe'"),
         ("12, optional", "twelve", "questions.md:6: invalid literal"),
         ("= 0.5", "= half", "questions.md:10: could not convert"),
@@ -134,6 +134,7 @@ def test_a_result_that_does_not_fit_its_words_is_refused(folder, result, said):
         ("from -1 to 20", "from 30 to 20", "questions.md:36: The prediction"),
         ("A line that rises, up to\n{end:.1f}.\n", "", "results.md:1: a result needs an alt text"),
         ("- rises: the", "- the", "results.md:1: a result needs an alt text; a claim is `- key: words`"),
+        ("# gain, small", "# gain", "results.md:15: 'gain' comes twice"),
         ("## Outcome", "## Meaning", "results.md:1: a result has its alt text"),
     ],
 )
