@@ -8,11 +8,15 @@ arXiv 1409.0473. Luong, Pham & Manning, "Effective approaches to attention-based
 EMNLP 2015, arXiv 1508.04025. Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv 1706.03762.
 """
 
+from contextlib import nullcontext
+from typing import Any
+
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
-
-from course_lib.functional.fused import fused_attention
+from torch.func import debug_unwrap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 def valid_positions(lengths: Int[Tensor, " B"], size: int) -> Bool[Tensor, "B T"]:
@@ -224,3 +228,17 @@ def check_shapes(q: Tensor, k: Tensor, v: Tensor | None = None) -> None:
         given = {"q": q, "k": k} | ({} if v is None else {"v": v})
         shapes = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in given.items())
         raise ValueError(f"q and k must agree in width and batch axes, and v must have a row per key; got {shapes}")
+
+
+# what only compilers and torch.func need -----------------------------------------------------------------
+
+
+def fused_attention(q: Tensor, k: Tensor, v: Tensor, **arguments: Any) -> Tensor:
+    """PyTorch's own, whose fastest kernels lack derivatives that torch.func asks for: there by plain products."""
+    with sdpa_kernel(SDPBackend.MATH) if is_transformed(q, k, v) else nullcontext():
+        return F.scaled_dot_product_attention(q, k, v, **arguments)
+
+
+def is_transformed(*tensors: Tensor) -> bool:
+    """Whether one of the tensors stands inside of torch.func's grad, vmap, jvp or their kin."""
+    return not torch.compiler.is_compiling() and any(debug_unwrap(t, recurse=False) is not t for t in tensors)

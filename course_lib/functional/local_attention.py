@@ -14,10 +14,10 @@ from course_lib.functional.attention import (
     check_mask,
     check_shapes,
     combine_masks,
+    fused_attention,
     local_mask,
     scores_shape,
 )
-from course_lib.functional.fused import fused_attention
 
 
 def local_attention(

@@ -19,8 +19,13 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from course_lib.functional.attention import attention, masked_softmax, projected_additive_scores, valid_positions
-from course_lib.functional.fused import is_transformed
+from course_lib.functional.attention import (
+    attention,
+    is_transformed,
+    masked_softmax,
+    projected_additive_scores,
+    valid_positions,
+)
 from course_lib.functional.recurrent import (
     LSTMGates,
     LSTMState,
