@@ -63,11 +63,11 @@ def show(fig: Figure, *, alt: str) -> None:
         sys.modules["matplotlib.pyplot"].close(fig)
 
 
-def picture_html(fig: Figure, *, alt: str, scale: int = 2) -> str:
+def picture_html(fig: Figure, *, alt: str, scale: int = 2, min_width: int = MIN_WIDTH) -> str:
     """Return a figure as an HTML image with its text alternate: SVG if that is small, else PNG, `scale` times as large.
 
     The ground is white; where the page is dark, `THEMES` inverts a drawing, and an image keeps its colours. On a narrow
-    screen it shrinks to MIN_WIDTH and scrolls. Raises ValueError if `alt` is empty.
+    screen it shrinks to `min_width` pixels and scrolls. Raises ValueError if `alt` is empty.
     """
     alt = _sentence(alt)
     width, height = (round(fig.dpi * inches) for inches in fig.get_size_inches())
@@ -77,7 +77,7 @@ def picture_html(fig: Figure, *, alt: str, scale: int = 2) -> str:
     return (
         f'<img alt="{html.escape(alt)}" width="{width}" height="{height}" decoding="sync" '
         f'class="course-{"drawing" if drawing else "image"}" style="box-sizing:content-box;max-width:max(calc(100% - '
-        f'16px),{min(width, MIN_WIDTH)}px);height:auto;padding:8px;background:#fff;border-radius:8px" '
+        f'16px),{min(width, min_width)}px);height:auto;padding:8px;background:#fff;border-radius:8px" '
         f'src="data:image/{kind};base64,{base64.b64encode(data).decode()}">'
     )
 

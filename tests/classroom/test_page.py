@@ -147,7 +147,7 @@ def test_after_the_last_lesson_none_comes(page):
     assert page[-1]["text/plain"] == "This was the last lesson."
 
 
-@pytest.mark.parametrize("act", ["quiz", "prediction", "result", "exercise", "play"])
+@pytest.mark.parametrize("act", ["quiz", "predict", "result", "exercise", "play"])
 def test_a_name_that_the_lesson_does_not_have_is_refused_with_those_it_has(lesson, act):
     with pytest.raises(ValueError, match=r"Lesson 06 has no 'nought' among its \w+; it has '"):
         getattr(lesson, act)("nought")

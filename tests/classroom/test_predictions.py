@@ -120,7 +120,7 @@ def test_in_a_second_sitting_bet_and_result_are_as_they_were(lesson):
 def test_a_bet_of_the_first_edition_still_counts(lesson):
     for name in ("wins", "gain"):
         lesson.session.record("predictions", name, choice=1)
-        lesson.prediction(name)
+        lesson.predict(name)
     assert marks(lesson) == ["A", "B ●"]
     assert lesson.shown["prediction", "gain"].said.value == ""  # now a slider, where it was a choice
 

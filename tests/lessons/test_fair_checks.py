@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.lessons.lesson_08.learner import through
+from course_lib.lessons.lesson_08.learner import with_learner_block
 from course_lib.models.gpt import gpt_lesson
 from course_lib.training.seeding import seeded
 
@@ -369,4 +369,4 @@ def test_a_learners_block_with_a_mask_for_pairs_runs_inside_a_gpt():
         model = gpt_lesson(5, dim=8, depth=2, num_heads=2, dropout=0.0).eval()
     wanted, names = model(tokens), dict(NAMES)
     exec(tasks("08")["causal_block"].solution, names)
-    torch.testing.assert_close(through(model, names["my_causal_block"])(tokens), wanted)
+    torch.testing.assert_close(with_learner_block(model, names["my_causal_block"])(tokens), wanted)

@@ -23,6 +23,8 @@ from course_lib.classroom.widgets.controls import AT_START, ROW, Control, button
 from course_lib.classroom.widgets.goals import Goal, GoalList
 from course_lib.viz.style import STYLE
 
+MIN_WIDTH = 480  # pixels of a drawing: beside the controls, on a page of 1,280, there are 490
+
 State = dict[str, Any]
 
 
@@ -94,7 +96,7 @@ class Explorer:
             alt = " ".join(" ".join([*remarks, self.alt(state)]).split())
             with mpl.rc_context(dict(STYLE)):
                 drawn = self.draw(state)
-                body = drawn if isinstance(drawn, str) else picture_html(drawn, alt=alt, scale=1)
+                body = drawn if isinstance(drawn, str) else picture_html(drawn, alt=alt, scale=1, min_width=MIN_WIDTH)
         except Exception as error:  # whatever the learner sets, the page answers with a sentence
             reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
             alt = f"This setting cannot be drawn. {reason}"
@@ -152,7 +154,7 @@ class _Live:
     def __init__(self, explorer: Explorer, touched: Callable[[], None] | None = None) -> None:
         self.explorer, self.touched = explorer, touched
         self.state = explorer.state()
-        room = {"height": explorer.height, "overflow": "auto"} if explorer.height else {}
+        room = {"min_height": explorer.height, "overflow": "auto"} if explorer.height else {}
         self.drawing = widgets.HTMLMath(value=explorer.frame(self.state).html, layout=room)
         self.setters: dict[str, Callable[[Any], None]] = {}
         self.silent = False

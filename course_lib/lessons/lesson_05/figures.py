@@ -119,7 +119,7 @@ def lengths(
         axes.text(places[-1] + 0.08, scores.mean(axis=0)[-1], text, color=colour, va="center", fontsize=14)
     axes.plot(places, yours, color=HERO, linestyle="-", linewidth=4)
     axes.text(places[-1] / 2, yours[len(yours) // 2] - 7, "yours", color=HERO, fontsize=15, weight="bold")
-    prediction(axes, places[-1], predicted, (-12, 0))
+    prediction(axes, float(places[-1]), predicted, (-12, 0))
     axes.set_xticks(places, labels)
     axes.set(xlabel="English words in the sentence", ylabel="BLEU on test sentences", ylim=(0, 103))
     axes.set_xlim(-0.2, places[-1] + 1.15)
