@@ -33,7 +33,7 @@ SHAPES = (
 MASKS = ("none", "causal", "padding")
 
 
-def contestants(shape: Shape, mask: str) -> dict[str, Callable[[], None]]:
+def variants(shape: Shape, mask: str) -> dict[str, Callable[[], None]]:
     """Our layer and PyTorch's with the same weights, input and mask; each call is one forward and backward pass."""
     torch.manual_seed(0)
     x = torch.randn(shape.B, shape.T, shape.D, requires_grad=True)
@@ -73,7 +73,7 @@ def rows() -> Iterator[Row]:
     """Every shape under every mask."""
     for shape, mask in product(SHAPES, MASKS):
         sizes = f"B {shape.B}, T {shape.T}, D {shape.D}, H {shape.H}"
-        yield row(f"{sizes}, mask {mask}", race(contestants(shape, mask)), target=1.0)
+        yield row(f"{sizes}, mask {mask}", race(variants(shape, mask)), target=1.0)
 
 
 def main() -> int:

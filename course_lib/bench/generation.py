@@ -57,14 +57,14 @@ def runs(setting: Setting, ours: nn.Module, theirs: nn.Module) -> dict[str, Call
     prompt = torch.randint(vocab_size, (setting.B, setting.T), generator=torch.Generator().manual_seed(1))
     config = GenerationConfig(max_new_tokens=setting.new_tokens, do_sample=False, eos_token_id=None, pad_token_id=0)
     everything = torch.ones_like(prompt)
-    contestants = {
+    variants = {
         "ours": lambda: greedy(ours, prompt, max_new_tokens=setting.new_tokens),
         "theirs": lambda: theirs.generate(prompt, attention_mask=everything, generation_config=config)[:, setting.T :],
     }
-    first, same = (run()[:, 0].tolist() for run in contestants.values())
+    first, same = (run()[:, 0].tolist() for run in variants.values())
     if first != same:
         raise ValueError(f"{setting.name}: ours goes on with {first}, theirs with {same}")
-    return contestants
+    return variants
 
 
 def measure(setting: Setting, ours: nn.Module, theirs: nn.Module, *, seconds: float | None = None) -> Row:

@@ -1,6 +1,6 @@
 """How many images a second our sources make, beside the same images made one by one.
 
-One thread, one process; the contestants take turns. The twin draws every image on its own, so that what is measured is
+One thread, one process; the variants take turns. The twin draws every image on its own, so that what is measured is
 what the work on whole batches gains.
 """
 
@@ -43,11 +43,11 @@ def rows(*, count: int = COUNT, seconds: float = 6.0) -> Iterator[Row]:
     for what, source in SOURCES.items():
         for seed, single in enumerate(one_by_one(source, 3)):
             agree(single, source.batch(9, seed))
-        contestants = {
+        variants = {
             "ours": lambda source=source: source.batch(count, 0),
             "theirs": lambda source=source: one_by_one(source, few),
         }
-        made = row(what, race(contestants, fewest=5, seconds=seconds, warm_up=1), target=None)
+        made = row(what, race(variants, fewest=5, seconds=seconds, warm_up=1), target=None)
         ours, theirs = 1e3 * made.ours / count, 1e3 * made.theirs / few
         yield replace(made, ours=ours, theirs=theirs, ratio=made.ratio * few / count, target=TARGET)
 

@@ -2,7 +2,7 @@
 
     course bench language
 
-All contestants share weights, inputs, threads and process, and take turns. A ratio is our time divided by theirs.
+All variants share weights, inputs, threads and process, and take turns. A ratio is our time divided by theirs.
 """
 
 from collections.abc import Callable, Iterator
@@ -139,14 +139,14 @@ def runs(contest: Contest) -> dict[str, Callable[[], Tensor]]:
         F.cross_entropy(logits.flatten(0, 1), ids[-1].flatten()).backward()
         return logits.detach()
 
-    contestants = {
+    variants = {
         "ours": lambda: run(ours, lambda: ours(*inputs)),
         "theirs": lambda: run(theirs, lambda: theirs(**dict(zip(names, inputs, strict=True)), **cache).logits),
     }
-    difference = float((contestants["ours"]() - contestants["theirs"]()).abs().max())
+    difference = float((variants["ours"]() - variants["theirs"]()).abs().max())
     if difference > CLOSE:
         raise ValueError(f"{contest.name}: the two models differ by {difference:.2g} in a logit, more than {CLOSE}")
-    return contestants
+    return variants
 
 
 def model_rows() -> Iterator[Row]:

@@ -1,17 +1,17 @@
-"""Comparing speeds fairly: contestants take turns in one process, so that all meet the same load of the machine."""
+"""Comparing speeds fairly: variants take turns in one process, so that all meet the same load of the machine."""
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-FEWEST, MOST = 21, 210  # rounds: more where the machine is noisy or two contestants are close
+FEWEST, MOST = 21, 210  # rounds: more where the machine is noisy or two variants are close
 SECONDS = 15.0  # after which a close race ends, once it has had the fewest rounds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Race:
-    """The seconds that each contestant took in each round."""
+    """The seconds that each variant took in each round."""
 
     seconds: dict[str, list[float]]
 
@@ -20,11 +20,11 @@ class Race:
         return len(next(iter(self.seconds.values())))
 
     def median(self, name: str) -> float:
-        """Median seconds of a contestant."""
+        """Median seconds of a variant."""
         return median(self.seconds[name])
 
     def ratio(self, name: str, peer: str) -> float:
-        """Median over the rounds of a contestant's time divided by its peer's in the same round."""
+        """Median over the rounds of a variant's time divided by its peer's in the same round."""
         return median(a / b for a, b in zip(self.seconds[name], self.seconds[peer], strict=True))
 
 
@@ -36,7 +36,7 @@ def race(
     seconds: float | None = None,
     warm_up: int = 2,
 ) -> Race:
-    """Lets the contestants take turns until it is clear which of the first two is faster, or time is over."""
+    """Lets the variants take turns until it is clear which of the first two is faster, or time is over."""
     first, second, *_ = runs
     times: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():

@@ -1,6 +1,6 @@
 """How fast our byte-pair encoding is beside the `tokenizers` library's, and beside the naive trainer of the paper.
 
-One megabyte of English with code in it (the docstrings of PyTorch and NumPy), one thread, one process; the contestants
+One megabyte of English with code in it (the docstrings of PyTorch and NumPy), one thread, one process; the variants
 take turns. Both libraries end with the same vocabulary and the same ids, or the race is off.
 """
 
@@ -126,6 +126,6 @@ def measure_naive(*, size: int = BYTES, merges: int = NAIVE_MERGES, rounds: int 
 
 
 def agree(same: bool, what: str) -> None:
-    """Raises RuntimeError if two contestants do not."""
+    """Raises RuntimeError if two variants do not."""
     if not same:
-        raise RuntimeError(f"The {what} of the contestants are not the same: the race would mean nothing.")
+        raise RuntimeError(f"The {what} of the variants are not the same: the race would mean nothing.")

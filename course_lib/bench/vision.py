@@ -2,7 +2,7 @@
 
     course bench vision
 
-All contestants share weights, inputs, threads and process, and take turns. A ratio is our time divided by theirs.
+All variants share weights, inputs, threads and process, and take turns. A ratio is our time divided by theirs.
 """
 
 from collections.abc import Callable, Iterator
@@ -153,11 +153,11 @@ def runs(contest: Contest, *, backward: bool) -> dict[str, Callable[[], Tensor]]
     else:
         forwards = {"ours": lambda: ours(images), "theirs": lambda: theirs(images).logits}
     models = {"ours": ours, "theirs": theirs}
-    contestants = {name: partial(run, models[name], forwards[name], backward=backward) for name in models}
-    difference = float((contestants["ours"]() - contestants["theirs"]()).abs().max())
+    variants = {name: partial(run, models[name], forwards[name], backward=backward) for name in models}
+    difference = float((variants["ours"]() - variants["theirs"]()).abs().max())
     if difference > CLOSE:
         raise ValueError(f"{contest.name}: the two models differ by {difference:.2g} in an output, more than {CLOSE}")
-    return contestants
+    return variants
 
 
 def model_rows() -> Iterator[Row]:

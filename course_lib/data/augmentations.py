@@ -199,6 +199,6 @@ def _sample(pixels: Float[Tensor, "B C H W"], matrix: Float[Tensor, "B 2 3"]) ->
 
 def _bell_curves(length: int, sigma: Float[Tensor, " B"]) -> Float[Tensor, "B 1 n n"]:
     """Row i holds the weights with which the pixels of a line are mixed into pixel i."""
-    place = torch.arange(length)
-    curves = (-0.5 * ((place[:, None] - place) / sigma[:, None, None]) ** 2).exp()
+    position = torch.arange(length)
+    curves = (-0.5 * ((position[:, None] - position) / sigma[:, None, None]) ** 2).exp()
     return (curves / curves.sum(dim=2, keepdim=True))[:, None]

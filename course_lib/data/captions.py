@@ -31,14 +31,14 @@ def measures(scenes: Scenes) -> Float[Tensor, "B 3"]:
 def captions(scenes: Scenes) -> list[str]:
     """One for each scene, of its first digit, such as "a small bright seven at the left"."""
     height, middle, brighter = measures(scenes).unbind(dim=1)
-    place = (middle[:, None] >= torch.tensor(THIRDS)).sum(dim=1)
-    parts = torch.stack([(height >= LARGE).long(), (brighter >= 0).long(), scenes.labels[:, 0], place], dim=1)
+    position = (middle[:, None] >= torch.tensor(THIRDS)).sum(dim=1)
+    parts = torch.stack([(height >= LARGE).long(), (brighter >= 0).long(), scenes.labels[:, 0], position], dim=1)
     return [caption(*row) for row in parts.tolist()]
 
 
-def caption(size: int, ink: int, digit: int, place: int) -> str:
+def caption(size: int, ink: int, digit: int, position: int) -> str:
     """The sentence that says these four things."""
-    return f"a {SIZES[size]} {INKS[ink]} {DIGIT_WORDS[digit]} at the {PLACES[place]}"
+    return f"a {SIZES[size]} {INKS[ink]} {DIGIT_WORDS[digit]} at the {PLACES[position]}"
 
 
 def caption_tokenizer() -> WordTokenizer:

@@ -69,9 +69,9 @@ class PhotoCrops:
         side = draws.uniform(low, min(high, TILE / self.size)) * self.size  # pixels of the photograph
         left, top = (draws.uniform() * (TILE - side) for _ in "xy")
         mirrored = draws.coin()
-        place = (torch.arange(self.size) + 0.5) / self.size  # of the crop's side
-        x = torch.where(mirrored[:, None], 1 - place, place) * side[:, None] + left[:, None]
-        y = place * side[:, None] + top[:, None]
+        position = (torch.arange(self.size) + 0.5) / self.size  # of the crop's side
+        x = torch.where(mirrored[:, None], 1 - position, position) * side[:, None] + left[:, None]
+        y = position * side[:, None] + top[:, None]
         grid = torch.stack(torch.broadcast_tensors(x[:, None, :], y[:, :, None]), dim=-1) * (2 / TILE) - 1
         pixels = F.grid_sample(pictures[tile], grid, align_corners=False, padding_mode="border")
         contrast = draws.uniform(1 - self.contrast, 1 + self.contrast)[:, None, None, None]

@@ -110,9 +110,9 @@ def draw_digits(
     cosine, sine = angle.cos() * (size / side), angle.sin() * (size / side)
     matrix = torch.stack([cosine - slant * sine, sine + slant * cosine, -sine, cosine], dim=1).view(-1, 2, 2)
     offset = matrix @ (2 * centre / size - 1)[:, :, None]
-    place = (torch.arange(size) * 2 + 1) / size - 1
+    position = (torch.arange(size) * 2 + 1) / size - 1
     # (B, 2, S, S); affine_grid would do the same by a matrix product, eight times as slowly
-    grid = matrix[:, :, :1, None] * place + (matrix[:, :, 1:] * place - offset)[:, :, :, None]
+    grid = matrix[:, :, :1, None] * position + (matrix[:, :, 1:] * position - offset)[:, :, :, None]
     ink = F.grid_sample(shapes, grid.permute(0, 2, 3, 1), align_corners=False)
     return ink.sub_(INK).mul_(SHARPNESS).add_(INK).clamp_(0, 1)
 

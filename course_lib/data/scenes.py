@@ -157,8 +157,8 @@ class DigitScenes:
         covered = (pixels * ink).sum(dim=(2, 3)) / ink.sum(dim=(2, 3)).clamp(min=1e-6)  # (B, C)
         below = (covered - self.contrast).clamp(min=0)  # how much room there is for darker ink, and for brighter
         above = (1 - covered - self.contrast).clamp(min=0)
-        place = torch.stack([draws.uniform() for _ in range(self.channels)], dim=1) * (below + above)
-        colour = torch.where(place < below, place, covered + self.contrast + place - below)
+        position = torch.stack([draws.uniform() for _ in range(self.channels)], dim=1) * (below + above)
+        colour = torch.where(position < below, position, covered + self.contrast + position - below)
         return colour.clamp(0, 1)[:, :, None, None]
 
 
@@ -184,10 +184,10 @@ def _classes_of(instances: Int[Tensor, "B S S"], labels: Int[Tensor, "B K"]) -> 
 def _boxes_of(instances: Int[Tensor, "B S S"], count: int) -> Int[Tensor, "B K 4"]:
     """x0, y0, x1, y1 of each of the instances 1 ... count, zeros if no pixel of it is to be seen."""
     masks = instances[:, None] == torch.arange(1, count + 1)[:, None, None]
-    place = torch.arange(instances.shape[-1])
+    position = torch.arange(instances.shape[-1])
     sides = [masks.any(dim=2), masks.any(dim=3)]  # which columns, which rows are touched
-    first = [torch.where(touched, place, len(place)).amin(dim=2) for touched in sides]
-    behind = [torch.where(touched, place + 1, 0).amax(dim=2) for touched in sides]
+    first = [torch.where(touched, position, len(position)).amin(dim=2) for touched in sides]
+    behind = [torch.where(touched, position + 1, 0).amax(dim=2) for touched in sides]
     return torch.stack([*first, *behind], dim=2) * masks.any(dim=(2, 3))[:, :, None]
 
 

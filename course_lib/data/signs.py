@@ -15,9 +15,9 @@ class Script:
     def __init__(self, kinds: int, generator: Generator):
         ends = (SIGN - 1) * torch.rand(kinds, STROKES, 2, 2, generator=generator)
         walk = torch.linspace(0, 1, 20)[:, None]
-        places = (ends[:, :, :1] * (1 - walk) + ends[:, :, 1:] * walk).round().long().flatten(1, 2)
+        positions = (ends[:, :, :1] * (1 - walk) + ends[:, :, 1:] * walk).round().long().flatten(1, 2)
         self.signs = torch.zeros(kinds, SIGN, SIGN)
-        self.signs[torch.arange(kinds)[:, None], places[..., 0], places[..., 1]] = 1.0
+        self.signs[torch.arange(kinds)[:, None], positions[..., 0], positions[..., 1]] = 1.0
 
     def pictures(self, kinds: Int[Tensor, " B"], generator: Generator) -> Float[Tensor, "B 16 16"]:
         """One of each of these kinds, anywhere in its picture, in darker or brighter ink, with noise."""

@@ -150,5 +150,5 @@ def filters() -> Float[Tensor, "frequencies bands"]:
     """Triangles over the spectrum's frequencies, evenly spaced in pitch, each ending where its neighbours peak."""
     low, high = SEMITONES[0] - 2, SEMITONES[-1] + 2
     hertz = torch.linspace(0, RATE / 2, WINDOW // 2 + 1).clamp(min=1.0)
-    place = (12 * (hertz / LOWEST).log2() - low) / (high - low) * (BANDS - 1)  # in bands
-    return (1 - (place[:, None] - torch.arange(BANDS)).abs()).clamp(min=0)
+    position = (12 * (hertz / LOWEST).log2() - low) / (high - low) * (BANDS - 1)  # in bands
+    return (1 - (position[:, None] - torch.arange(BANDS)).abs()).clamp(min=0)

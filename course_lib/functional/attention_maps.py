@@ -48,7 +48,7 @@ def attention_rollout(weights: Float[Tensor, "B L H T T"], *, residual: float = 
     """How much of each input token has reached each output token: A~_L ... A~_1, Abnar & Zuidema 2020, eq. (1).
 
     A~_l = (1 - residual) W_l + residual I, where W_l is the mean over the heads of block l and the identity stands for
-    the path around the attention. Row i holds the shares of output i, which sum to one.
+    the path around the attention. Row i holds the weights of output i, which sum to one.
     Raises ValueError if `residual` is not from 0 to 1, and for weights of another shape or with rows of another sum.
     """
     if weights.ndim != 5 or weights.shape[-1] != weights.shape[-2]:

@@ -120,8 +120,10 @@ def ctc_lattice(
     beta = read_backwards(read_backwards(backwards, input_lengths).transpose(1, 2), num_states).transpose(1, 2)
     log_y = log_probs.gather(2, states[:, None].expand_as(alpha)).clamp(min=NEVER)
     log_p = at_the_end(alpha, input_lengths, target_lengths)[:, None, None]
-    frames, places = (torch.arange(size, device=states.device) for size in alpha.shape[1:])
-    real = (frames < input_lengths[:, None])[:, :, None] & (places < num_states[:, None])[:, None] & (log_p > NEVER / 2)
+    frames, positions = (torch.arange(size, device=states.device) for size in alpha.shape[1:])
+    real = (
+        (frames < input_lengths[:, None])[:, :, None] & (positions < num_states[:, None])[:, None] & (log_p > NEVER / 2)
+    )
     posterior = (alpha + beta - log_y - log_p).exp().masked_fill(~real, 0.0)
     return Lattice(states, alpha, beta, posterior)
 
@@ -195,8 +197,8 @@ def log_add(first: float, second: float) -> float:
     return high if low == -math.inf else high + math.log1p(math.exp(low - high))
 
 
-def add_to(numbers: list[float], place: int, log_p: float) -> None:
-    numbers[place] = log_add(numbers[place], log_p)
+def add_to(numbers: list[float], position: int, log_p: float) -> None:
+    numbers[position] = log_add(numbers[position], log_p)
 
 
 def at_the_end(
@@ -212,8 +214,8 @@ def at_the_end(
 def read_backwards(rows: Tensor, lengths: Int[Tensor, " B"]) -> Tensor:
     """The first `lengths[b]` entries along axis 1 in the opposite order; twice is what it was."""
     size = rows.shape[1]
-    places = (lengths[:, None] - 1 - torch.arange(size, device=rows.device)) % size
-    return rows[torch.arange(len(rows), device=rows.device)[:, None], places]
+    positions = (lengths[:, None] - 1 - torch.arange(size, device=rows.device)) % size
+    return rows[torch.arange(len(rows), device=rows.device)[:, None], positions]
 
 
 def checked_states(log_probs: Tensor, targets: Tensor, inputs: Tensor, lengths: Tensor, blank: int) -> Tensor:

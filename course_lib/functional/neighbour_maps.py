@@ -28,11 +28,11 @@ def neighbour_shares(points: Float[Tensor, "N D"], perplexity: float) -> Float[T
     low, high = scaled.new_full((count, 1), -20.0), scaled.new_full((count, 1), 20.0)  # ln of the curves' sharpness
     for _ in range(50):
         middle = (low + high) / 2
-        shares = (-middle.exp() * scaled).masked_fill(itself, -torch.inf).softmax(dim=1)
-        entropy = torch.special.entr(shares).sum(dim=1, keepdim=True)
+        probs = (-middle.exp() * scaled).masked_fill(itself, -torch.inf).softmax(dim=1)
+        entropy = torch.special.entr(probs).sum(dim=1, keepdim=True)
         too_wide = entropy > math.log(perplexity)
         low, high = torch.where(too_wide, middle, low), torch.where(too_wide, high, middle)
-    return (shares + shares.T) / (2 * count)
+    return (probs + probs.T) / (2 * count)
 
 
 def tsne(
@@ -44,26 +44,26 @@ def tsne(
     the same points give the same map. Distances between far groups mean little. `rate` is N / 12, at least 10, if not
     given (Belkina et al. 2019).
     """
-    shares = neighbour_shares(points, perplexity)
-    places = 1e-4 * _principal(points.double())
-    step, gains = torch.zeros_like(places), torch.ones_like(places)
+    probs = neighbour_shares(points, perplexity)
+    positions = 1e-4 * _principal(points.double())
+    step, gains = torch.zeros_like(positions), torch.ones_like(positions)
     rate = max(len(points) / 12, 10.0) if rate is None else rate
     for number in range(steps):
         early = number < EXAGGERATED
-        slope = kl_slope(12 * shares if early else shares, places)
+        slope = kl_slope(12 * probs if early else probs, positions)
         gains = torch.where(slope * step < 0, gains + 0.2, gains * 0.8).clamp_min(0.01)  # Jacobs 1988
         step = (0.5 if early else 0.8) * step - rate * gains * slope
-        places = places + step
-        places = places - places.mean(dim=0)
-    return places.float()
+        positions = positions + step
+        positions = positions - positions.mean(dim=0)
+    return positions.float()
 
 
-def kl_slope(shares: Float[Tensor, "N N"], places: Float[Tensor, "N 2"]) -> Float[Tensor, "N 2"]:
+def kl_slope(probs: Float[Tensor, "N N"], positions: Float[Tensor, "N 2"]) -> Float[Tensor, "N 2"]:
     """4 sum_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), equation 5."""
-    kernel = 1 / (1 + torch.cdist(places, places).square())
+    kernel = 1 / (1 + torch.cdist(positions, positions).square())
     kernel.fill_diagonal_(0)
-    pull = (shares - kernel / kernel.sum()) * kernel
-    return 4 * (pull.sum(dim=1, keepdim=True) * places - pull @ places)
+    pull = (probs - kernel / kernel.sum()) * kernel
+    return 4 * (pull.sum(dim=1, keepdim=True) * positions - pull @ positions)
 
 
 def _principal(points: Float[Tensor, "N D"]) -> Float[Tensor, "N 2"]:

@@ -111,10 +111,10 @@ def dice_loss(logits: Float[Tensor, "B K H W"], true: Int[Tensor, "B H W"]) -> F
     Raises ValueError for a label that is none of the K classes, such as 255 where nothing was labelled.
     """
     check_labels("true labels", true, logits.shape[1])
-    shares = logits.softmax(dim=1)
-    targets = F.one_hot(true, logits.shape[1]).movedim(-1, 1).to(shares.dtype)
-    common = (shares * targets).sum(dim=(0, 2, 3))
-    total = shares.sum(dim=(0, 2, 3)) + targets.sum(dim=(0, 2, 3))
+    probs = logits.softmax(dim=1)
+    targets = F.one_hot(true, logits.shape[1]).movedim(-1, 1).to(probs.dtype)
+    common = (probs * targets).sum(dim=(0, 2, 3))
+    total = probs.sum(dim=(0, 2, 3)) + targets.sum(dim=(0, 2, 3))
     return 1 - ((2 * common + 1) / (total + 1)).mean()
 
 

@@ -22,8 +22,8 @@ def in_tiles(
     if not 0 <= overlap < tile:
         raise ValueError(f"tiles need 0 <= overlap < tile, in pixels, got overlap={overlap} and tile={tile}")
     rows, columns = (starts(size, tile, overlap) for size in image.shape[-2:])
-    place = torch.arange(tile, device=image.device)
-    fade = torch.minimum(place + 1, tile - place).clamp(max=overlap + 1).to(image.dtype)
+    position = torch.arange(tile, device=image.device)
+    fade = torch.minimum(position + 1, tile - position).clamp(max=overlap + 1).to(image.dtype)
     total = weight = None
     for top in rows:
         for left in columns:

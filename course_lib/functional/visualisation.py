@@ -71,10 +71,10 @@ def most_exciting(
     """
     if not 1 <= count <= len(images) or len(maps) != len(images):
         raise ValueError(f"count must be from 1 to the number of images, {len(images)} of {len(maps)} maps: {count}")
-    highest, place = maps.flatten(1).max(dim=1)
+    highest, position = maps.flatten(1).max(dim=1)
     best = highest.topk(count).indices.tolist()
-    places = [divmod(int(place[image]), maps.shape[2]) for image in best]
-    return Patches([cut_out(images[image], *where, field) for image, where in zip(best, places, strict=True)], best)
+    positions = [divmod(int(position[image]), maps.shape[2]) for image in best]
+    return Patches([cut_out(images[image], *where, field) for image, where in zip(best, positions, strict=True)], best)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,14 +88,14 @@ def block_noise(middles: Float[Tensor, "B 2"], grid: tuple[int, int]) -> Float[T
     He et al. 2022, table 1 (f), compare blocks with patches hidden at random; theirs come from BEiT and are several.
     """
     rows, columns = torch.meshgrid(torch.arange(grid[0]), torch.arange(grid[1]), indexing="ij")
-    places = torch.stack([rows.flatten(), columns.flatten()], dim=1)
-    away = (places - middles[:, None]).abs()
+    positions = torch.stack([rows.flatten(), columns.flatten()], dim=1)
+    away = (positions - middles[:, None]).abs()
     return -away.amax(dim=2) - 1e-3 * away.sum(dim=2)  # within a ring the corners stay visible longest
 
 
-def take_patches(patches: Float[Tensor, "B M D"], places: Int[Tensor, "B K"]) -> Float[Tensor, "B K D"]:
+def take_patches(patches: Float[Tensor, "B M D"], positions: Int[Tensor, "B K"]) -> Float[Tensor, "B K D"]:
     """The patches at these places, in each image others."""
-    return patches.gather(1, places[..., None].expand(-1, -1, patches.shape[-1]))
+    return patches.gather(1, positions[..., None].expand(-1, -1, patches.shape[-1]))
 
 
 class PatchEmbed(nn.Module):

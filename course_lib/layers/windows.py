@@ -55,8 +55,8 @@ def shifted_window_mask(height: int, width: int, size: int, shift: int) -> Bool[
         raise ValueError(f"windows of {size} can be shifted by 0 to {size - 1} places, got {shift}")
 
     def bands(length: int) -> Int[Tensor, " length"]:  # 0: before the last window, 1: in it, 2: in it, from the far end
-        place = torch.arange(length)
-        return (place >= length - size).int() + (place >= length - shift).int()
+        position = torch.arange(length)
+        return (position >= length - size).int() + (position >= length - shift).int()
 
     region = 3 * bands(height)[:, None] + bands(width)
     region = window_partition(region[None, :, :, None], size)[0, :, :, 0]

@@ -75,9 +75,9 @@ class LogisticRegression:
         """How often each example has each feature, as a sparse matrix; the last column, of ones, carries the bias."""
         bias = len(self._columns)
         columns = [[*(self._columns[f] for f in example if f in self._columns), bias] for example in examples]
-        places = torch.tensor([(row, column) for row, each in enumerate(columns) for column in each]).reshape(-1, 2)
-        ones = torch.ones(len(places), dtype=torch.float64)
-        return torch.sparse_coo_tensor(places.T, ones, (len(examples), bias + 1), check_invariants=True).coalesce()
+        positions = torch.tensor([(row, column) for row, each in enumerate(columns) for column in each]).reshape(-1, 2)
+        ones = torch.ones(len(positions), dtype=torch.float64)
+        return torch.sparse_coo_tensor(positions.T, ones, (len(examples), bias + 1), check_invariants=True).coalesce()
 
 
 def softmax_regression(

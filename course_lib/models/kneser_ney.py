@@ -43,8 +43,8 @@ class _Level:
 
     def find(self, keys: np.ndarray) -> np.ndarray:
         """The ids of these keys, -1 for a gram that was never seen."""
-        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[places] == keys, places, -1)
+        positions = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[positions] == keys, positions, -1)
 
 
 class KneserNey:

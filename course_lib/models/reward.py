@@ -35,8 +35,8 @@ class RewardModel(nn.Module):
         values = self.values(tokens, valid=valid)
         if valid is None:
             return values[:, -1]
-        places = torch.arange(tokens.shape[1], device=tokens.device)
-        return values.gather(1, (places * valid).argmax(dim=1, keepdim=True))[:, 0]
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        return values.gather(1, (positions * valid).argmax(dim=1, keepdim=True))[:, 0]
 
     def features(
         self, tokens: Int[Tensor, "B T"], *, valid: Bool[Tensor, "B T"] | None = None

@@ -143,8 +143,8 @@ class ViLBERT(nn.Module):
     ) -> Streams:
         """Words as in BERT; regions as the sum of two projections, of features and of places: section 2.2.
 
-        A box is (x1, y1, x2, y2) as shares of width and height; its share of the area is the fifth number. [IMG] is the
-        mean of all regions in a box as large as the picture.
+        A box is (x1, y1, x2, y2) as fractions of width and height; its fraction of the area is the fifth number.
+        [IMG] is the mean of all regions in a box as large as the picture.
         """
         if regions.shape[:2] != boxes.shape[:2]:
             raise ValueError(f"each region has a box, got {tuple(regions.shape)} and {tuple(boxes.shape)}")

@@ -139,7 +139,7 @@ def language_recipe(title: str, lesson: str, settings: LanguageSettings, *, minu
         licence="MIT, as the course. The text behind it is under the BSD-, MIT- and PSF-type licences that "
         "data/prose/LICENSES.txt holds.",
         minutes=minutes,
-        contestants={"": settings},
+        variants={"": settings},
         train=train_language_model,
         scores=each(score_language_model),
         chosen_by="bits per byte",

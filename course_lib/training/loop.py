@@ -65,44 +65,44 @@ def fit(
     if optimizer is not None:
         check_parameters(optimizer, model)
     own_optimizer = adamw(model, config) if optimizer is None else optimizer
-    place = (engine or IN_USE.get())(model, loss, own_optimizer)
-    own_batch_at = batch_source(batch_at, model, config, place)
+    engine = (engine or IN_USE.get())(model, loss, own_optimizer)
+    own_batch_at = batch_source(batch_at, model, config, engine)
     folder = None if checkpoint is None else Path(checkpoint)
-    run = Run(model, own_optimizer, config, place, validate=validate, mode=mode, checkpoint=folder)
+    run = Run(model, own_optimizer, config, engine, validate=validate, mode=mode, checkpoint=folder)
     device = next(model.parameters()).device
 
-    display = progress or (displays.Silent() if place.rank else displays.start("training"))
-    with seeded(config.seed), closing(display), closing(place):
+    display = progress or (displays.Silent() if engine.rank else displays.start("training"))
+    with seeded(config.seed), closing(display), closing(engine):
         rollouts = function_name(batch_at.make) if isinstance(batch_at, Rollouts) else None
         first_step = run.resume(lambda: rollouts or fetched(batch_at, 0))
-        if first_step == config.steps and place.rank == 0:
+        if first_step == config.steps and engine.rank == 0:
             print(f"{checkpoint}: finished before, nothing trained.")
         model.train()
         for step in range(first_step, config.steps):
             with run.clock:
                 learning_rate = run.set_learning_rate(step)
-                place.begin_step(step, config.seed)
-                place.optimizer.zero_grad()
+                engine.begin_step(step, config.seed)
+                engine.optimizer.zero_grad()
                 mean_loss = 0.0
-                for part in range(place.accumulate):
-                    batch = fetched(own_batch_at, step * place.accumulate + part)
+                for part in range(engine.accumulate):
+                    batch = fetched(own_batch_at, step * engine.accumulate + part)
                     if step == part == 0:
                         run.knows_data(rollouts or batch)
                     batch = to_device(batch, device)
-                    with place.part(part):
-                        batch_loss = scalar(place.loss_of(batch)) / place.accumulate
-                        place.backward(batch_loss)
+                    with engine.part(part):
+                        batch_loss = scalar(engine.loss_of(batch)) / engine.accumulate
+                        engine.backward(batch_loss)
                     mean_loss = mean_loss + batch_loss.detach()
-                norm = place.clip(config.clip_norm or math.inf)
+                norm = engine.clip(config.clip_norm or math.inf)
                 # One copy to the CPU for both numbers: on an accelerator each would wait for it.
-                loss_value, norm_value = place.mean(torch.stack([mean_loss, norm])).tolist()
-                stop_unless_finite(loss_value, 0.0 if place.may_overflow else norm_value, step, learning_rate)
-                place.optimizer.step()
+                loss_value, norm_value = engine.mean(torch.stack([mean_loss, norm])).tolist()
+                stop_unless_finite(loss_value, 0.0 if engine.may_overflow else norm_value, step, learning_rate)
+                engine.optimizer.step()
                 if run.average:
                     run.average.update()
             run.log(step, loss=loss_value, gradient_norm=norm_value, learning_rate=learning_rate)
             display.update(step + 1, config.steps, loss=loss_value)
-            if step + 1 in run.validation_places:
+            if step + 1 in run.validation_positions:
                 run.validate(step + 1)
             if is_due(step + 1, config.checkpoint_every, config.steps):
                 run.save(step + 1)
@@ -110,14 +110,16 @@ def fit(
     return run.history
 
 
-def batch_source(batch_at: Any, model: nn.Module, config: FitConfig, place: OneProcess) -> Callable[[int], Any]:
+def batch_source(batch_at: Any, model: nn.Module, config: FitConfig, engine: OneProcess) -> Callable[[int], Any]:
     """Batch 0, 1, ... of this process. Raises ValueError for what is no function of the step, or rollouts in parts."""
     if isinstance(batch_at, Rollouts):
-        if place.accumulate > 1:
-            raise ValueError(f"rollouts are not accumulated: take fewer minibatches, and not {place.accumulate} a step")
+        if engine.accumulate > 1:
+            raise ValueError(
+                f"rollouts are not accumulated: take fewer minibatches, and not {engine.accumulate} a step"
+            )
         return batch_at.batches(model, config)
     if callable(batch_at):
-        return lambda number: batch_at(number * place.processes + place.rank)
+        return lambda number: batch_at(number * engine.processes + engine.rank)
     raise ValueError(
         f"batch_at must be a function of the step, so that a run can be resumed, got {type(batch_at).__name__}. "
         "Of a dataset make one with indices_at = shuffled_batches(len(dataset), batch_size, seed) and "

@@ -1,4 +1,4 @@
-"""The shape of what `course train` makes for a lesson: contestants, their scores, and which of them is shipped."""
+"""The shape of what `course train` makes for a lesson: variants, their scores, and which of them is shipped."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -39,41 +39,41 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a lesson's checkpoint is made: all contestants are trained with the same seed, and one of them is shipped.
+    """How a lesson's checkpoint is made: all variants are trained with the same seed, and one of them is shipped.
 
-    `train(settings, checkpoint=folder)` trains one contestant, with the folder for `fit`, so that an interrupted
-    training goes on. `scores(trained, split)` are those of all contestants, by name, on "validation" or "test"; `each`
+    `train(settings, checkpoint=folder)` trains one variant, with the folder for `fit`, so that an interrupted
+    training goes on. `scores(trained, split)` are those of all variants, by name, on "validation" or "test"; `each`
     makes it of a score for one. Of several seeds, the one is shipped that is best by `chosen_by` on validation. What a
     reader of the card should know beside its facts are its notes: they are written on the card.
 
-    Raises ValueError for another `mode`, or if no contestant has the name of the one that `ships`.
+    Raises ValueError for another `mode`, or if no variant has the name of the one that `ships`.
     """
 
     title: str
     lesson: str  # its number
     data: str  # what it is trained on, and where that comes from
     minutes: float  # about, for one seed on two cores
-    contestants: Mapping[str, Any]  # name -> settings, a frozen dataclass with a `seed`; "": needs no name
+    variants: Mapping[str, Any]  # name -> settings, a frozen dataclass with a `seed`; "": needs no name
     train: Callable[..., Trained]
     scores: Callable[[Mapping[str, Trained], str], Scores]
     chosen_by: str  # a name among the scores
     mode: str = "min"  # as in `fit`: "min" if low values of `chosen_by` are good, "max" if high ones are
-    ships: str = ""  # a contestant's name
-    timed: Sequence[str] = ()  # contestants whose CPU seconds are reported, too
-    settings: Mapping[str, Any] | None = None  # plain values for the card; None: those of the contestants
+    ships: str = ""  # a variant's name
+    timed: Sequence[str] = ()  # variants whose CPU seconds are reported, too
+    settings: Mapping[str, Any] | None = None  # plain values for the card; None: those of the variants
     licence: str = "MIT"  # of the checkpoint
 
     def __post_init__(self):
         if self.mode not in ("min", "max"):
             raise ValueError(f'mode must be "min" or "max", got {self.mode!r}')
-        if self.ships not in self.contestants:
-            raise ValueError(f"ships must be one of {', '.join(map(repr, self.contestants))}, got {self.ships!r}")
+        if self.ships not in self.variants:
+            raise ValueError(f"ships must be one of {', '.join(map(repr, self.variants))}, got {self.ships!r}")
 
     def run(self, seed: int, folder: Path) -> Outcome:
-        """Trains all contestants, each in a folder of its own, and scores them."""
+        """Trains all variants, each in a folder of its own, and scores them."""
         trained = {
             name: self.train(replace(settings, seed=seed), checkpoint=folder / "-".join(re.findall(r"\w+", name)))
-            for name, settings in self.contestants.items()
+            for name, settings in self.variants.items()
         }
         seconds = {f"CPU seconds, {name}": float(trained[name].history.cpu_seconds[-1]) for name in self.timed}
         return Outcome(
@@ -91,7 +91,7 @@ class Recipe:
         """What the card says of the recipe."""
         settings = self.settings
         if settings is None:
-            settings = {name: plain(each) for name, each in self.contestants.items()}
+            settings = {name: plain(each) for name, each in self.variants.items()}
             settings = settings.get("", settings)
         facts = {name: getattr(self, name) for name in ("title", "lesson", "data", "licence")}
         return facts | {"settings": dict(settings), "chosen_by": self.chosen_by}
@@ -139,7 +139,7 @@ def plain(settings: Any, *without: str) -> dict[str, Any]:
 def each(
     score: Callable[[Trained, str], Scores], label: str = "{score}, {name}"
 ) -> Callable[[Mapping[str, Trained], str], Scores]:
-    """`scores` of a recipe from the scores of one contestant: a nameless one's keep their names."""
+    """`scores` of a recipe from the scores of one variant: a nameless one's keep their names."""
 
     def scores(trained: Mapping[str, Trained], split: str) -> Scores:
         return {

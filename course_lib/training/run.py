@@ -47,17 +47,17 @@ class Run:
         model: nn.Module,
         optimizer: Optimizer,
         config: FitConfig,
-        place: OneProcess,
+        engine: OneProcess,
         *,
         validate: Callable | None,
         mode: str,
         checkpoint: Path | None,
     ):
-        self.model, self.optimizer, self.config, self.place = model, optimizer, config, place
+        self.model, self.optimizer, self.config, self.engine = model, optimizer, config, engine
         self.validate_model, self.mode, self.checkpoint = validate, mode, checkpoint
         validation_steps = config.validation_steps() if validate else []
         self.history = History.blank(config.steps, validation_steps)
-        self.validation_places = {step: place for place, step in enumerate(validation_steps)}
+        self.validation_positions = {step: position for position, step in enumerate(validation_steps)}
         self.average = WeightAverage(model, config.ema) if config.ema else None
         self.clock = Clock()
         self.peaks = _peak_learning_rates(optimizer, config)
@@ -91,10 +91,10 @@ class Run:
         # Random numbers drawn by the validation must not change the training after it.
         with averaged, seeded(self.config.seed):
             self.model.eval()
-            value = float(self.validate_model(self.place.for_validation()))
+            value = float(self.validate_model(self.engine.for_validation()))
             self.model.train()
             before = self.history.best_value
-            self.history.validation_values[self.validation_places[done]] = value
+            self.history.validation_values[self.validation_positions[done]] = value
             is_better = before is None or (value < before if self.mode == "min" else value > before)
             if is_better and not math.isnan(value):
                 self.history.best_step = done
@@ -105,9 +105,9 @@ class Run:
         """Writes a checkpoint after `done` steps, in process 0; returns when it is there. Without a folder, nothing."""
         if self.checkpoint is None:
             return
-        if self.place.rank == 0:
+        if self.engine.rank == 0:
             self._write(done)
-        self.place.wait()
+        self.engine.wait()
 
     def _write(self, done: int) -> None:
         history = self.history
@@ -123,7 +123,7 @@ class Run:
             "history": history.state_dict(),
             "clock": (self.clock.wall, self.clock.cpu),
             "random": random_state(),
-            "place": self.place.state_dict(),
+            "engine": self.engine.state_dict(),
         }
         if self.config.keep_weights:  # first: a run that ends in between writes the same file again
             kept = {"step": done, "weights": state["model"]}
@@ -154,7 +154,7 @@ class Run:
         self.history.load_state_dict(state["history"])
         self.clock.wall, self.clock.cpu = state["clock"]
         restore_random_state(state["random"])
-        self.place.load_state_dict(state.get("place", {}))
+        self.engine.load_state_dict(state.get("engine", {}))
         return state["done"]
 
     def settings(self) -> dict:
@@ -171,11 +171,11 @@ class Run:
                 "optimizer": type(self.optimizer).__name__,
                 "validate": self.validate_model is not None,
                 "best": self.mode,
-                "loss": function_name(self.place.loss),
+                "loss": function_name(self.engine.loss),
                 "first batch": self.first_batch,
             }
             | model_facts(self.model)
-            | {name: getattr(self.place, name) for name in ("processes", "accumulate", "precision")}
+            | {name: getattr(self.engine, name) for name in ("processes", "accumulate", "precision")}
         )
 
 

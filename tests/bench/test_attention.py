@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from course_lib.bench import attention as bench_attention
-from course_lib.bench.attention import MASKS, Shape, contestants, copy_weights, main
+from course_lib.bench.attention import MASKS, Shape, copy_weights, main, variants
 from course_lib.bench.race import Race
 
 TINY = Shape(B=3, T=6, D=8, H=2)
@@ -15,7 +15,7 @@ def test_both_layers_of_the_benchmark_compute_the_same(mask, monkeypatch):
     monkeypatch.setattr(torch.Tensor, "backward", lambda loss: (seen.append(loss.item()), backward(loss)))
     copied = []
     monkeypatch.setattr(bench_attention, "copy_weights", lambda *pair: (copy_weights(*pair), copied.append(pair)))
-    runs = contestants(TINY, mask)
+    runs = variants(TINY, mask)
     gradients = {}
     for name, run in runs.items():
         run()

@@ -25,8 +25,8 @@ def contest(name, **settings):
 
 @pytest.mark.parametrize("name", TINY)
 def test_both_models_of_a_contest_compute_the_same(name):
-    contestants = runs(contest(name))
-    logits = [contestants[who]() for who in ("ours", "theirs")]
+    variants = runs(contest(name))
+    logits = [variants[who]() for who in ("ours", "theirs")]
     torch.testing.assert_close(*logits, atol=1e-5, rtol=1e-5)
     assert logits[0].shape == (2, 5, 20)
 

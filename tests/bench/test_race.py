@@ -34,7 +34,7 @@ def test_a_race_is_clear_when_a_coin_would_hardly_give_its_outcome():
     assert not is_clear([1.0, 3.0] * 10, [2.0] * 20)
 
 
-def test_contestants_warm_up_before_they_are_timed():
+def test_variants_warm_up_before_they_are_timed():
     calls = []
     result = race({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, fewest=1, most=2, warm_up=3)
     assert calls == ["a"] * 3 + ["b"] * 3 + ["a", "b", "b", "a"]

@@ -22,5 +22,5 @@ def test_the_races_are_run_and_reported(monkeypatch):
 
 def test_a_race_between_different_results_is_off(monkeypatch):
     monkeypatch.setattr(bench_tokenizers, "learn_merges_naive", lambda corpus, vocab_size: None)
-    with pytest.raises(RuntimeError, match="merges of the contestants are not the same"):
+    with pytest.raises(RuntimeError, match="merges of the variants are not the same"):
         measure_naive(size=50_000, merges=3, rounds=1)

@@ -31,8 +31,8 @@ def contest(kind):
 
 @pytest.mark.parametrize("kind", TINY)
 def test_both_models_of_a_contest_compute_the_same(kind):
-    contestants = runs(contest(kind), backward=False)
-    outputs = [contestants[who]() for who in ("ours", "theirs")]
+    variants = runs(contest(kind), backward=False)
+    outputs = [variants[who]() for who in ("ours", "theirs")]
     torch.testing.assert_close(*outputs, atol=1e-5, rtol=1e-5)
     assert outputs[0].std() > 1e-3 and not outputs[0].requires_grad
 
@@ -53,8 +53,8 @@ def test_a_contest_between_different_models_is_refused(monkeypatch):
 def test_only_there_and_back_makes_gradients(backward, monkeypatch):
     models = []
     monkeypatch.setattr(module, "pair", lambda contest: models.extend(pair(contest)) or models)
-    for contestant in runs(contest("ViT"), backward=backward).values():
-        contestant()
+    for variant in runs(contest("ViT"), backward=backward).values():
+        variant()
     assert len(models) == 2
     for model in models:
         assert any(weights.grad is not None for weights in model.parameters()) == backward
@@ -62,9 +62,9 @@ def test_only_there_and_back_makes_gradients(backward, monkeypatch):
 
 def test_the_encoder_runs_on_a_quarter_of_the_patches_and_on_all():
     tiny = contest("ViTMAE")
-    contestants = encoder_runs(tiny, backward=False)
-    assert contestants["ours"]().shape == (2, 1 + 16 // 4, 8)  # with the class token
-    assert contestants["theirs"]().shape == (2, 1 + 16, 8)
+    variants = encoder_runs(tiny, backward=False)
+    assert variants["ours"]().shape == (2, 1 + 16 // 4, 8)  # with the class token
+    assert variants["theirs"]().shape == (2, 1 + 16, 8)
 
 
 def test_a_contest_draws_one_number_for_each_patch():

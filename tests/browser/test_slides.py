@@ -45,7 +45,8 @@ MEASURE = (
       problems.push("is cut off: " + name);
     }
     const least = element.closest(".course-stepper, .live") ? WIDGET : FIGURE;
-    if (element.matches("img") && box.width / (element.getAttribute("width") || element.naturalWidth) < least) problems.push("a figure is shrunk");
+    const width = element.getAttribute("width") || element.naturalWidth;
+    if (element.matches("img") && box.width / width < least) problems.push("a figure is shrunk");
     const text = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
     if (text || element.matches("mjx-container")) {
       const size = parseFloat(getComputedStyle(element).fontSize) * scale;

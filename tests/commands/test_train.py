@@ -30,7 +30,7 @@ def tiny(tmp_path, monkeypatch):
     """A recipe of the name "tiny" and a course home of its own."""
     monkeypatch.setenv("COURSE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COURSE_DATA", str(tmp_path / "data"))
-    short = replace(TINY, contestants={"": TinySettings(steps=12)})
+    short = replace(TINY, variants={"": TinySettings(steps=12)})
     monkeypatch.setitem(all_recipes(), "tiny", short)
     return short
 

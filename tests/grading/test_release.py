@@ -90,7 +90,9 @@ def test_assignment_05_is_released_without_solutions_hidden_checks_and_outputs(a
         for line in "".join(cell["source"]).splitlines():
             inside = (inside or "BEGIN SOLUTION" in line) and "END SOLUTION" not in line
             solutions += [line.strip()] if inside and "BEGIN SOLUTION" not in line else []
-    hidden = [line for file in attention.hidden("05").iterdir() if file.is_file() for line in file.read_text().splitlines()]
+    hidden = [
+        line for file in attention.hidden("05").iterdir() if file.is_file() for line in file.read_text().splitlines()
+    ]
     hidden = [line for line in hidden if not line.startswith(("import ", "from "))]
     long = [line.strip() for line in [*solutions, *written, *hidden] if len(line.strip()) > 30]
     assert len(solutions) > 20 and len(written) > 5 and len(long) > 100

@@ -53,7 +53,7 @@ def few_characters(vocab_size):
     return language_models.tokenized_prose(None)
 
 
-SMALL = {  # name -> settings of every contestant that has them; constants
+SMALL = {  # name -> settings of every variant that has them; constants
     "resnet": ({"width": 4, "size": 16}, {(resnet, "SPLIT_SCENES"): FEW}),
     "depth": ({"width": 4, "num_layers": 8, "steps": 20}, {(depth, "SPLIT_IMAGES"): FEW}),
     "transfer": (
@@ -177,7 +177,7 @@ def quick(settings, **small):
 def small(monkeypatch):
     """A function from a name to the recipe in small."""
     for module in (few_labels, mae, transfer):
-        constant = "CONTESTANTS" if module is transfer else "FINE_TUNING"
+        constant = "VARIANTS" if module is transfer else "FINE_TUNING"
         monkeypatch.setattr(module, constant, quick_all(getattr(module, constant)))
     monkeypatch.setattr(unet, "FEW_MASKS", tuple(map(quick, unet.FEW_MASKS)))
     tagged = few_labels.tagging_splits(train=120, validation=4, test=4)
@@ -198,7 +198,7 @@ def small(monkeypatch):
             monkeypatch.setattr(*place, value)
         clear_caches()
         known = find_recipe(name)
-        return replace(known, contestants={key: quick(each, **settings) for key, each in known.contestants.items()})
+        return replace(known, variants={key: quick(each, **settings) for key, each in known.variants.items()})
 
     yield recipe
     clear_caches()
@@ -228,8 +228,8 @@ def test_a_recipe_trains_even_if_interrupted_scores_and_ships_what_its_card_says
     assert recipe.chosen_by in outcome.validation
     shipped = outcome.shipped
     assert type(shipped.model).__name__ == card["model"]
-    assert shipped.settings == replace(recipe.contestants[recipe.ships], seed=3)
-    assert len({path.parent for path in tmp_path.rglob("last.pt")}) >= len(recipe.contestants)  # all can go on
+    assert shipped.settings == replace(recipe.variants[recipe.ships], seed=3)
+    assert len({path.parent for path in tmp_path.rglob("last.pt")}) >= len(recipe.variants)  # all can go on
     same, other = (recipe.train(replace(shipped.settings, seed=seed)).model.state_dict() for seed in (3, 4))
     assert all(torch.equal(tensor, same[key]) for key, tensor in shipped.model.state_dict().items())
     assert any(not torch.equal(tensor, same[key]) for key, tensor in other.items())
@@ -239,7 +239,7 @@ def test_a_recipe_trains_even_if_interrupted_scores_and_ships_what_its_card_says
     ("name", "module"), [("resnet", resnet), ("depth", depth), ("transfer", transfer), ("swin", swin)]
 )
 def test_no_image_is_seen_twice_nor_by_two_seeds(name, module, small, monkeypatch):
-    settings, seen, fit = small(name).contestants[find_recipe(name).ships], [], module.fit_classifier
+    settings, seen, fit = small(name).variants[find_recipe(name).ships], [], module.fit_classifier
 
     def spy(settings, model, batch_at, **others):
         seen.extend(batch_at(step)[0] for step in range(settings.steps))
@@ -250,7 +250,7 @@ def test_no_image_is_seen_twice_nor_by_two_seeds(name, module, small, monkeypatc
         (transfer.train_source if module is transfer else module.train)(replace(settings, seed=seed))
     pixels = torch.cat(seen).flatten(1)
     assert len(pixels) == 2 * settings.steps * 4 == len(pixels.unique(dim=0))
-    assert STEPS_OF_A_SEED > find_recipe(name).contestants[find_recipe(name).ships].steps
+    assert STEPS_OF_A_SEED > find_recipe(name).variants[find_recipe(name).ships].steps
 
 
 def test_recipes_are_found_in_the_folders_in_the_order_of_the_course():

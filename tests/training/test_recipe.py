@@ -41,10 +41,10 @@ def score(trained, split):
 
 LINES = {"flat, a little": LineSettings(slope=0.5), "steep": LineSettings()}
 FACTS = {"title": "Lines", "lesson": "03", "data": "Numbers.", "minutes": 1, "train": train, "scores": each(score)}
-RECIPE = Recipe(**FACTS, contestants=LINES, ships="steep", chosen_by="slope, steep", mode="max", timed=("steep",))
+RECIPE = Recipe(**FACTS, variants=LINES, ships="steep", chosen_by="slope, steep", mode="max", timed=("steep",))
 
 
-def test_all_contestants_are_trained_with_the_seed_and_scored_by_their_names(tmp_path):
+def test_all_variants_are_trained_with_the_seed_and_scored_by_their_names(tmp_path):
     outcome = RECIPE.run(5, tmp_path)
     assert outcome.shipped.settings == LineSettings(seed=5) and outcome.shipped.extra == {"slope": 2.0}
     names = ["slope, flat, a little", "images, flat, a little", "slope, steep", "images, steep"]
@@ -57,14 +57,14 @@ def test_all_contestants_are_trained_with_the_seed_and_scored_by_their_names(tmp
     assert torch.equal(outcome.shipped.model.weight, expected.weight)
 
 
-def test_every_contestant_goes_on_in_a_folder_of_its_own(tmp_path):
+def test_every_variant_goes_on_in_a_folder_of_its_own(tmp_path):
     first, again = RECIPE.run(5, tmp_path), RECIPE.run(5, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["flat-a-little", "steep"]
     assert again.test == first.test  # CPU seconds, too: nothing was trained
 
 
-def test_a_nameless_contestant_s_scores_keep_their_names(tmp_path):
-    recipe = replace(RECIPE, contestants={"": LineSettings()}, ships="", timed=(), chosen_by="slope")
+def test_a_nameless_variant_s_scores_keep_their_names(tmp_path):
+    recipe = replace(RECIPE, variants={"": LineSettings()}, ships="", timed=(), chosen_by="slope")
     assert list(recipe.run(0, tmp_path).test) == ["slope", "images"]
     turned = each(score, "{name}: {score}")({"steep": train(LineSettings(steps=1))}, "test")
     assert list(turned) == ["steep: slope", "steep: images"]
@@ -77,10 +77,10 @@ def test_the_best_seed_is_the_one_with_the_best_score_on_validation(mode, best):
     assert replace(RECIPE, mode=mode).best(results)["seed"] == best
 
 
-def test_the_card_lists_the_settings_of_all_contestants_without_the_seed():
+def test_the_card_lists_the_settings_of_all_variants_without_the_seed():
     steep = {"slope": 2.0, "steps": 40, "learning_rate": 0.1}
     assert RECIPE.facts()["settings"] == {"flat, a little": steep | {"slope": 0.5}, "steep": steep}
-    assert replace(RECIPE, contestants={"": LineSettings()}, ships="").facts()["settings"] == steep
+    assert replace(RECIPE, variants={"": LineSettings()}, ships="").facts()["settings"] == steep
     assert replace(RECIPE, settings={"steps": 1}).facts()["settings"] == {"steps": 1}
     assert plain(LineSettings(), "slope") == {"steps": 40, "learning_rate": 0.1}
 

@@ -90,20 +90,20 @@ def heat_map(
     )
 
 
-def linked(body: str, shares: Float[np.ndarray, "R C"] | Float[Tensor, "R C"]) -> str:
+def linked(body: str, weights: Float[np.ndarray, "R C"] | Float[Tensor, "R C"]) -> str:
     """HTML in which pointing at, or moving the focus to, what has the class `row-i` lights up what has `column-j`.
 
-    It lights up by `shares[i, j]`, from 0 to 1.
+    It lights up by `weights[i, j]`, from 0 to 1.
     """
-    shares = np.asarray(shares, dtype=float)
-    name = f"linked-{hashlib.sha1(shares.round(2).tobytes()).hexdigest()[:8]}"
+    weights = np.asarray(weights, dtype=float)
+    name = f"linked-{hashlib.sha1(weights.round(2).tobytes()).hexdigest()[:8]}"
     rules = [
         f".{name} .column-{j}{{background:rgb(230 159 0/calc(.6*var(--light-{j},0)));border-radius:3px}}"
-        for j in range(shares.shape[1])
+        for j in range(weights.shape[1])
     ]
     rules += [
         f".{name}:has(.row-{i}:is(:hover,:focus,:focus-within)){{{';'.join(_lights(row))}}}"
-        for i, row in enumerate(shares)
+        for i, row in enumerate(weights)
     ]
     return f'<div class="{name}"><style>{"".join(rules)}</style>{body}</div>'
 

@@ -39,11 +39,11 @@ def minimal_pair(
     adjective first and whatever the genders: no form of it is more often right than wrong.
     """
     change = _numbered if kind == "verb" else _gendered
-    for place, clause in enumerate(sentence.clauses):
+    for position, clause in enumerate(sentence.clauses):
         changed = change(clause, dice, features)
         if changed is not None:
-            clauses = (*sentence.clauses[:place], changed, *sentence.clauses[place + 1 :])
-            return _broken(replace(sentence, clauses=clauses), place, kind, features, language)
+            clauses = (*sentence.clauses[:position], changed, *sentence.clauses[position + 1 :])
+            return _broken(replace(sentence, clauses=clauses), position, kind, features, language)
     return None
 
 
@@ -115,14 +115,14 @@ _PREDICATES = tuple(
 
 
 def _broken(
-    sentence: Sentence, place: int, kind: str, features: tuple[bool, bool], language: str
+    sentence: Sentence, position: int, kind: str, features: tuple[bool, bool], language: str
 ) -> MinimalPair | None:
     tagged = tag_sentence(sentence)[LANGUAGES.index(language)]
     words, tags = list(tagged.words), tagged.tags
-    finite = [i for i, tag in enumerate(tags) if tag.startswith(("VERB|", "AUX|"))][place]  # one in each clause
+    finite = [i for i, tag in enumerate(tags) if tag.startswith(("VERB|", "AUX|"))][position]  # one in each clause
     if kind == "gender":
         wrong = next(i for i in range(finite, len(tags)) if tags[i].startswith("ADJ"))
-        adjective = ADJECTIVES[sentence.clauses[place].predicate]
+        adjective = ADJECTIVES[sentence.clauses[position].predicate]
         other = adjective.french(feminine=not features[0], plural=tags[wrong].endswith("p"))
     else:
         wrong, other = finite, OTHER_NUMBER[language].get(words[finite])

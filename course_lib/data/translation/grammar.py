@@ -177,8 +177,8 @@ class _Writer:
         return len(self.english) - 1
 
     def conjunction(self, word: str) -> None:
-        place = self.say(word)
-        self.french += [(french, (place,)) for french in _look_up(lexicon.CONJUNCTIONS, word, "conjunction")]
+        position = self.say(word)
+        self.french += [(french, (position,)) for french in _look_up(lexicon.CONJUNCTIONS, word, "conjunction")]
 
     def clause(self, clause: Clause) -> None:
         if clause.tense not in TENSES:
@@ -205,19 +205,19 @@ class _Writer:
 
         head = noun.plural if phrase.plural else noun.singular
         determiner_place = self.say(_english_determiner(phrase, head, negated=negated))
-        places = [self.say(word) for word in phrase.adjectives]
+        positions = [self.say(word) for word in phrase.adjectives]
         noun_place = self.say(head)
 
         french_head = noun.french_plural if phrase.plural else noun.french_singular
         before: French = []
         after: French = []
-        for adjective, place in zip(reversed(adjectives), reversed(places), strict=True):
+        for adjective, position in zip(reversed(adjectives), reversed(positions), strict=True):
             if adjective.before_noun:
                 following = before[0][0] if before else french_head
                 word = _attributive(adjective, noun, plural=phrase.plural, following=following)
-                before.insert(0, (word, (place,)))
+                before.insert(0, (word, (position,)))
             else:  # what stands farther from the noun in English does so in French
-                after.append((adjective.french(feminine=noun.feminine, plural=phrase.plural), (place,)))
+                after.append((adjective.french(feminine=noun.feminine, plural=phrase.plural), (position,)))
         determiner = _french_determiner(phrase, noun, negated=negated, adjective_first=bool(before))
         french = [
             (determiner, (determiner_place,)),
@@ -352,11 +352,11 @@ def _is_plural(subject: Subject) -> bool:
     return lexicon.SUBJECT_PRONOUNS[subject.word][2]
 
 
-def _negate(clause: Clause, place: int) -> tuple[French, French]:
+def _negate(clause: Clause, position: int) -> tuple[French, French]:
     """ne and pas (or jamais), both linked to the English negation at `place`."""
     if clause.negation is None:
         return [], []
-    return [("ne", (place,))], [(_look_up(lexicon.NEGATIONS, clause.negation, "negation"), (place,))]
+    return [("ne", (position,))], [(_look_up(lexicon.NEGATIONS, clause.negation, "negation"), (position,))]
 
 
 def _english_determiner(phrase: NounPhrase, head: str, *, negated: bool) -> str:

@@ -60,42 +60,42 @@ class _Parser:
     def __init__(self, tokens: tuple[str, ...]):
         self.tokens = tokens
 
-    def at(self, place: int) -> str:
-        return self.tokens[place] if place < len(self.tokens) else ""
+    def at(self, position: int) -> str:
+        return self.tokens[position] if position < len(self.tokens) else ""
 
     def sentences(self) -> Iterator[Sentence]:
         for clauses, conjunctions in self.clauses(0):
             yield Sentence(clauses=clauses, conjunctions=conjunctions)
 
     def clauses(self, start: int) -> Iterator[tuple[tuple[Clause, ...], tuple[str, ...]]]:
-        for clause, place in self.clause(start):
-            joint = self.at(place)
-            if joint == "." and place == len(self.tokens) - 1 and clause.verb not in lexicon.REPORTING_VERBS:
+        for clause, position in self.clause(start):
+            joint = self.at(position)
+            if joint == "." and position == len(self.tokens) - 1 and clause.verb not in lexicon.REPORTING_VERBS:
                 yield (clause,), ()
             elif joint in lexicon.CONJUNCTIONS and (joint == "that") == (clause.verb in lexicon.REPORTING_VERBS):
-                for clauses, conjunctions in self.clauses(place + 1):
+                for clauses, conjunctions in self.clauses(position + 1):
                     yield (clause, *clauses), (joint, *conjunctions)
 
     def noun_phrase(self, start: int) -> Iterator[tuple[NounPhrase, int]]:
         determiner = _DETERMINERS.get(self.at(start))
-        place = start + 1
-        while self.at(place) in ADJECTIVES:
-            place += 1
-        if determiner is None or self.at(place) not in _HEADS:
+        position = start + 1
+        while self.at(position) in ADJECTIVES:
+            position += 1
+        if determiner is None or self.at(position) not in _HEADS:
             return
-        noun, plural = _HEADS[self.at(place)]
+        noun, plural = _HEADS[self.at(position)]
         parts = {
             "noun": noun,
             "determiner": determiner,
-            "adjectives": self.tokens[start + 1 : place],
+            "adjectives": self.tokens[start + 1 : position],
             "plural": plural,
         }
-        place += 1
-        if self.at(place) in _COMPLEMENT_PREPOSITIONS:
-            for phrase, end in self.noun_phrase(place + 1):
-                yield NounPhrase(**parts, complement=(self.at(place), phrase)), end
+        position += 1
+        if self.at(position) in _COMPLEMENT_PREPOSITIONS:
+            for phrase, end in self.noun_phrase(position + 1):
+                yield NounPhrase(**parts, complement=(self.at(position), phrase)), end
         else:
-            yield NounPhrase(**parts), place
+            yield NounPhrase(**parts), position
 
     def participant(self, start: int, pronouns: dict) -> Iterator[tuple[Subject, int]]:
         """A pronoun or a noun phrase: "her" may begin either."""
@@ -104,37 +104,37 @@ class _Parser:
         yield from self.noun_phrase(start)
 
     def clause(self, start: int) -> Iterator[tuple[Clause, int]]:
-        for subject, place in self.participant(start, lexicon.SUBJECT_PRONOUNS):
-            for group, behind in self.verb_group(place):
+        for subject, position in self.participant(start, lexicon.SUBJECT_PRONOUNS):
+            for group, behind in self.verb_group(position):
                 for complements, end in self.complements(group["verb"], behind):
                     for adjuncts, stop in self.adjuncts(end):
                         yield Clause(subject=subject, adjuncts=adjuncts, **group, **complements), stop
 
     def verb_group(self, start: int) -> Iterator[tuple[dict, int]]:
         """Verb, tense, negation and frequency."""
-        place = start
-        auxiliary = self.at(place) if self.at(place) in ("will", "do", "does", "did") else None
-        be_tense = _BE.get(self.at(place))
+        position = start
+        auxiliary = self.at(position) if self.at(position) in ("will", "do", "does", "did") else None
+        be_tense = _BE.get(self.at(position))
         if auxiliary or be_tense:
-            place += 1
+            position += 1
         group: dict[str, str] = {}
-        if self.at(place) in lexicon.NEGATIONS:
-            group["negation"] = self.at(place)
-            place += 1
-        elif self.at(place) in lexicon.FREQUENCIES:
-            group["frequency"] = self.at(place)
-            place += 1
+        if self.at(position) in lexicon.NEGATIONS:
+            group["negation"] = self.at(position)
+            position += 1
+        elif self.at(position) in lexicon.FREQUENCIES:
+            group["frequency"] = self.at(position)
+            position += 1
         if be_tense:
-            yield group | {"verb": "be", "tense": be_tense}, place
+            yield group | {"verb": "be", "tense": be_tense}, position
         elif auxiliary:
             tense = {"will": "future", "did": "past"}.get(auxiliary, "present")
-            if self.at(place) == "be" or self.at(place) in VERBS:
-                yield group | {"verb": self.at(place), "tense": tense}, place + 1
-        elif self.at(place) in _REPORTING:
-            yield group | {"verb": _REPORTING[self.at(place)]}, place + 1
-        elif self.at(place) in _FINITE:
-            verb, tense = _FINITE[self.at(place)]
-            yield group | {"verb": verb, "tense": tense}, place + 1
+            if self.at(position) == "be" or self.at(position) in VERBS:
+                yield group | {"verb": self.at(position), "tense": tense}, position + 1
+        elif self.at(position) in _REPORTING:
+            yield group | {"verb": _REPORTING[self.at(position)]}, position + 1
+        elif self.at(position) in _FINITE:
+            verb, tense = _FINITE[self.at(position)]
+            yield group | {"verb": verb, "tense": tense}, position + 1
 
     def complements(self, verb: str, start: int) -> Iterator[tuple[dict, int]]:
         """What the verb asks for: predicate, object, recipient, or nothing."""
@@ -157,14 +157,14 @@ class _Parser:
             if self.at(start) in lexicon.OBJECT_PRONOUNS:
                 for thing, end in self.noun_phrase(start + 1):
                     yield {"object": thing, "recipient": Pronoun(word=self.at(start))}, end
-            for thing, place in self.noun_phrase(start):
-                if self.at(place) == "to":
-                    for person, end in self.noun_phrase(place + 1):
+            for thing, position in self.noun_phrase(start):
+                if self.at(position) == "to":
+                    for person, end in self.noun_phrase(position + 1):
                         yield {"object": thing, "recipient": person}, end
 
     def adjuncts(self, start: int) -> Iterator[tuple[tuple[Adjunct, ...], int]]:
-        for adjunct, place in self.adjunct(start):
-            for others, end in self.adjuncts(place):
+        for adjunct, position in self.adjunct(start):
+            for others, end in self.adjuncts(position):
                 yield (adjunct, *others), end
         yield (), start
 

@@ -64,10 +64,10 @@ def letters_at_work(
     fig.subplots_adjust(left=0.01, right=0.99, bottom=0.14, top=0.9, wspace=0.1)
     _draw_wiring(left, matrices, inputs, outputs, max(float(abs(matrix).max()) for matrix in matrices))
     left.set_title(title)
-    places = np.arange(len(inputs))
+    positions = np.arange(len(inputs))
     for shift, heights, name, colour in zip((-0.2, 0.2), means, outputs, TWO, strict=True):
-        right.bar(places + shift, heights, width=0.38, color=colour, label=name)
-    right.set_xticks(places, inputs)
+        right.bar(positions + shift, heights, width=0.38, color=colour, label=name)
+    right.set_xticks(positions, inputs)
     right.set(title="of 10 letters in a sentence", xlim=(-0.6, max(len(inputs), 4) - 0.4))
     right.grid(visible=False, axis="x")
     right.legend(loc="upper right", ncols=2)
@@ -75,23 +75,23 @@ def letters_at_work(
     return fig
 
 
-def belief_bars(names: Sequence[str], shares: Sequence[float]) -> Figure:
+def belief_bars(names: Sequence[str], probs: Sequence[float]) -> Figure:
     """How sure a network is of each of two answers, as bars from 0 to 100 %."""
     fig, axes = figure(7.5, 0.9 + 0.6 * len(names))
-    places = np.arange(len(names))[::-1]
-    axes.barh(places, [100 * share for share in shares], color=TWO, height=0.6)
-    for place, share, type_on in zip(places, shares, ("white", "black"), strict=True):
+    positions = np.arange(len(names))[::-1]
+    axes.barh(positions, [100 * share for share in probs], color=TWO, height=0.6)
+    for position, share, type_on in zip(positions, probs, ("white", "black"), strict=True):
         inside = share > 0.85
         axes.text(
             100 * share + (-1 if inside else 1),
-            place,
+            position,
             f"{100 * share:.0f} %",
             ha="right" if inside else "left",
             va="center",
             color=type_on if inside else "black",
         )
     axes.set(xlim=(0, 100), xlabel="the network's belief (%)")
-    axes.set_yticks(places, names)
+    axes.set_yticks(positions, names)
     axes.grid(visible=False, axis="y")
     return fig
 
@@ -172,25 +172,27 @@ def takeovers(landscape: Mapping[str, Sequence[Era]], *, first: int, last: int) 
 
 def course_map(
     titles: Mapping[str, str],
-    places: Mapping[str, tuple[float, float]],
+    positions: Mapping[str, tuple[float, float]],
     builds_on: Mapping[str, Sequence[str]],
 ) -> Figure:
     """The lessons as boxes at (column, row) and an arrow from each to what builds on it.
 
     Raises ValueError for an arrow to or from a lesson without a title or a place.
     """
-    unknown = {n for name, before in builds_on.items() for n in (name, *before) if n not in titles or n not in places}
-    if unknown or set(titles) != set(places):
-        wrong = sorted(unknown | set(titles) ^ set(places))
+    unknown = {
+        n for name, before in builds_on.items() for n in (name, *before) if n not in titles or n not in positions
+    }
+    if unknown or set(titles) != set(positions):
+        wrong = sorted(unknown | set(titles) ^ set(positions))
         raise ValueError(f"Each lesson on the map needs a title and a place; look at {', '.join(wrong)}.")
     fig, axes = figure(12.2, 6.0)
-    columns, rows = zip(*places.values(), strict=True)
+    columns, rows = zip(*positions.values(), strict=True)
     bare(axes, (min(columns) - 0.46, max(columns) + 0.46), (min(rows) - 0.4, max(rows) + 0.4))
     for name, before in builds_on.items():
         for start in before:
-            _arrow_between(axes, places[start], places[name])
+            _arrow_between(axes, positions[start], positions[name])
     for name, title in titles.items():
-        x, y = places[name]
+        x, y = positions[name]
         axes.add_patch(
             FancyBboxPatch(
                 (x - 0.41, y - 0.33), 0.82, 0.66, boxstyle="round,pad=0.02", lw=2, fc=PALE[1], ec=PALETTE["blue"]

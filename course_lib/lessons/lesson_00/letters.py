@@ -41,10 +41,10 @@ def one_thread() -> Iterator[None]:
 
 
 def letter_table(
-    shares: Shares, letters: str, pairs: Sequence[SentencePair]
+    frequencies: Shares, letters: str, pairs: Sequence[SentencePair]
 ) -> tuple[Float[Tensor, "sentences letters"], Int[Tensor, " sentences"]]:
     """What a network sees of each sentence, and its language: 0 English, 1 French."""
-    rows = [shares(words, letters) for pair in pairs for words in (pair.english, pair.french)]
+    rows = [frequencies(words, letters) for pair in pairs for words in (pair.english, pair.french)]
     return torch.tensor(rows), torch.tensor([0, 1] * len(pairs))
 
 
@@ -55,10 +55,15 @@ def accuracy(network: nn.Module, seen: Tensor, languages: Tensor) -> float:
 
 @one_thread()
 def train(
-    shares: Shares, letters: str, pairs: Sequence[SentencePair], unseen: Sequence[SentencePair], *, steps: int = 300
+    frequencies: Shares,
+    letters: str,
+    pairs: Sequence[SentencePair],
+    unseen: Sequence[SentencePair],
+    *,
+    steps: int = 300,
 ) -> Trained:
     """Train a network on these letters, always from the same start."""
-    seen, languages = letter_table(shares, letters, pairs)
+    seen, languages = letter_table(frequencies, letters, pairs)
     with seeded(0):
         network = nn.Sequential(nn.Linear(len(letters), HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, len(LANGUAGES)))
     adam = torch.optim.Adam(network.parameters(), lr=0.05)
@@ -67,7 +72,7 @@ def train(
         nn.functional.cross_entropy(network(seen), languages).backward()
         adam.step()
     means = np.stack([seen[languages == language].mean(dim=0).numpy() for language in range(len(LANGUAGES))])
-    correct = accuracy(network, *letter_table(shares, letters, unseen))
+    correct = accuracy(network, *letter_table(frequencies, letters, unseen))
     return Trained(letters=letters, network=network, means=means, accuracy=correct)
 
 

@@ -20,7 +20,10 @@ EXAMPLES = ("il fait beau aujourd'hui", "to be or not to be", "guten Tag zusamme
 
 
 def language(
-    network: nn.Module, shares: Shares, letters: str, softmax: Callable[[Tensor], Tensor] = lambda x: x.softmax(dim=-1)
+    network: nn.Module,
+    frequencies: Shares,
+    letters: str,
+    softmax: Callable[[Tensor], Tensor] = lambda x: x.softmax(dim=-1),
 ) -> Explorer:
     """A text of one's own, and how sure the network is of either language, by the learner's softmax."""
 
@@ -28,7 +31,7 @@ def language(
         words = text.lower().split()
         if not words:
             raise ValueError("Type at least one word.")
-        return softmax(network(tensor([shares(words, letters)])))[0].tolist()
+        return softmax(network(tensor([frequencies(words, letters)])))[0].tolist()
 
     def verdict(text: str) -> str:
         found = beliefs(text)
@@ -51,13 +54,13 @@ MOST = 8  # letters
 OURS = ("aeiou", "th", "q")  # on slides
 
 
-def choose(shares: Shares, letters: str) -> Explorer:
+def choose(frequencies: Shares, letters: str) -> Explorer:
     """The same network, trained anew on letters of one's own: how often is it right on unseen sentences?"""
     data = splits(4_000)
 
     @cache
     def trained(tidied: str) -> Trained:
-        return train(shares, tidied, data.train[:2000], data.test)
+        return train(frequencies, tidied, data.train[:2000], data.test)
 
     def result(text: str) -> Trained:
         return trained(tidy(text))

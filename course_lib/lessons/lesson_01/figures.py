@@ -28,17 +28,17 @@ def block() -> Figure:
         axes.set(xlim=(0, 10), ylim=(0, 10))
         axes.axis("off")
         axes.set_title(title, loc="center")
-        places = np.linspace(7.4, 3.6, len(layers))
-        stops = [9.6, *places, 1.5]
+        positions = np.linspace(7.4, 3.6, len(layers))
+        stops = [9.6, *positions, 1.5]
         for upper, lower in zip(stops, stops[1:], strict=False):
             arrow(axes, (4, upper - (0.55 if upper < 9 else 0)), (4, lower + (0.55 if lower > 2 else 0.4)), width=1.6)
-        for place, layer in zip(places, layers, strict=True):
+        for position, layer in zip(positions, layers, strict=True):
             axes.add_patch(
                 FancyBboxPatch(
-                    (1.6, place - 0.5), 4.8, 1, boxstyle="round,pad=0,rounding_size=0.15", fc=HERO, ec="none"
+                    (1.6, position - 0.5), 4.8, 1, boxstyle="round,pad=0,rounding_size=0.15", fc=HERO, ec="none"
                 )
             )
-            axes.text(4, place, layer, ha="center", va="center", color="white", fontsize=14)
+            axes.text(4, position, layer, ha="center", va="center", color="white", fontsize=14)
         axes.text(4.4, 9.4, "x", fontsize=16, va="center")
         axes.text(
             4,
@@ -137,7 +137,7 @@ def patches(
     found: Sequence[Sequence[Patches]],
     names: Sequence[str],
     fields: Sequence[Field],
-    shares: Sequence[float],
+    fractions: Sequence[float],
 ) -> Figure:
     """First-layer filters, and of each depth the patches that excite two channels most."""
     per_row = len(found[0][0].pictures)
@@ -160,7 +160,7 @@ def patches(
             left,
             top + 0.025,
             f"{names[depth]}: sees {f'{size} x {size} pixels' if size < 32 else 'everything'}, "
-            f"top digit {100 * shares[depth]:.0f} %",
+            f"top digit {100 * fractions[depth]:.0f} %",
             weight="bold",
         )
         grid = fig.add_gridspec(
@@ -203,8 +203,8 @@ def occlusion(
     middle.set_title(f"loss of probability, square of {size}", loc="center")
     fig.colorbar(drawn, ax=middle, shrink=0.8)
     right.bar([0, 1], [100 * chance, 100 * hits], color=[GREY, HERO], width=0.6)
-    for place, share in enumerate((chance, hits)):
-        right.text(place, 100 * share + 1.5, f"{100 * share:.0f} %", ha="center", fontsize=14)
+    for position, share in enumerate((chance, hits)):
+        right.text(position, 100 * share + 1.5, f"{100 * share:.0f} %", ha="center", fontsize=14)
     right.set_xticks([0, 1], ["a place at\nrandom", "the worst\nplace"])
     right.grid(visible=False, axis="x")
     right.set(ylim=(0, 112))
@@ -218,12 +218,12 @@ def probes(
     """By depth, what a linear probe finds: the digit and the brightness of its ink; and source against target."""
     fig, (left, right) = figure(12.2, 4.8, columns=2)
     across = np.arange(len(names))
-    for key, colour, label, place in (
+    for key, colour, label, position in (
         ("digit", HERO, "which digit?", (2.35, 22)),
         ("brighter", OTHER, "ink brighter\nthan ground?", (1.2, 91)),
     ):
         left.plot(across, 100 * np.array(found[key]), "o-", color=colour, linewidth=3.5)
-        left.text(*place, label, color=colour, fontsize=14, va="center")
+        left.text(*position, label, color=colour, fontsize=14, va="center")
     left.axhline(100 * found["brighter, always the commonest"][0], color=OTHER, linestyle=":", linewidth=1.5)
     left.text(
         0,

@@ -145,7 +145,7 @@ def four_ways(
     for way, name in names.items():
         if way == "scratch" and per_class > 10:  # 400 steps: its card has them
             continue
-        settings = task.CONTESTANTS[name][per_class]
+        settings = task.VARIANTS[name][per_class]
         model = task.build(source.settings, len(task.TARGET), 0) if settings.scratch else task.with_new_head(source, 0)
         given = groups(parts_of(model), settings.learning_rate, settings.decay)
         learn_target(

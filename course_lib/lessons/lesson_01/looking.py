@@ -69,12 +69,12 @@ def exciting(model: ResNet, pixels: Float[Tensor, "B C H W"], channels: int = 2,
 
 def commonest_share(model: ResNet, scenes: Scenes, top: int = 100) -> list[float]:
     """Of each depth, the share of the commonest digit among a channel's `top` scenes; the mean over all channels."""
-    shares, digits = [], scenes.labels[:, 0]
+    fractions, digits = [], scenes.labels[:, 0]
     for maps in maps_of(model, scenes.pixels):
         best = maps.amax(dim=(2, 3)).topk(top, dim=0).indices
         counts = torch.nn.functional.one_hot(digits[best], 10).sum(dim=0)
-        shares.append(float((counts.amax(dim=1) / top).mean()))
-    return shares
+        fractions.append(float((counts.amax(dim=1) / top).mean()))
+    return fractions
 
 
 def scoring(model: ResNet, classes: Sequence[int]) -> Callable[[Tensor], Tensor]:

@@ -61,15 +61,15 @@ def six(model: ResNet) -> Explorer:
     """What a network that knows the digits 0 to 5 makes of any drawing."""
 
     @torch.no_grad()
-    def shares(state) -> Tensor:
+    def probs(state) -> Tensor:
         return model.eval()(standardise(as_scene(state["pad"])))[0].softmax(dim=0)
 
     def words(state) -> str:
-        found = shares(state)
+        found = probs(state)
         return f"It knows 0 to 5, and says {int(found.argmax())} ({found.max():.0%})."
 
     def draw(state) -> str:
-        chances = [(str(digit), float(share)) for digit, share in enumerate(shares(state))]
+        chances = [(str(digit), float(share)) for digit, share in enumerate(probs(state))]
         bars = token_bars(chances, label="It believes")
         picture = in_rows([[pixel_image(grey(as_scene(state["pad"])[0, 0]), 160, "what it sees")]], "What it sees")
         return f'<div style="display:flex;flex-wrap:wrap;gap:1.5em">{picture}{bars}</div><p>{words(state)}</p>'
@@ -88,8 +88,8 @@ def stages(model: ResNet) -> Explorer:
         maps = [found[0] for found in maps_of(model, scene)]
         logits = [probe.logits(found.mean(dim=(1, 2))[None])[0]
                   for probe, found in zip(stage_probes(model), maps, strict=True)]  # fmt: skip
-        shares = [values.softmax(dim=0) for values in logits]
-        return maps, [Belief(int(share.argmax()), float(share.max())) for share in shares]
+        probs = [values.softmax(dim=0) for values in logits]
+        return maps, [Belief(int(share.argmax()), float(share.max())) for share in probs]
 
     def beliefs(state) -> list[Belief]:
         return seen(state["pad"].tobytes())[1]

@@ -70,16 +70,16 @@ def transfer(found: Mapping[int, Mapping[str, float]], card: Mapping, *, predict
 
 
 def patches(model: ResNet, scenes: Scenes, *, predicted=None) -> Result:
-    shares = looking.commonest_share(model, scenes)
+    fractions = looking.commonest_share(model, scenes)
     return Result(
         figures.patches(
             model.stem.conv.weight.detach()[:, 0],
             looking.exciting(model, scenes.pixels),
             looking.STAGES,
             looking.fields_of(model),
-            shares,
+            fractions,
         ),
-        claims={"specialised": above(min(shares[2] - shares[1], shares[3] - shares[2]), 0)},
+        claims={"specialised": above(min(fractions[2] - fractions[1], fractions[3] - fractions[2]), 0)},
     )
 
 

@@ -20,9 +20,9 @@ def cosines(values: Float[Tensor, "B B"], first: Float[Tensor, "B H W"], second:
     axes = fig.add_axes((0.12, 0.04, 0.66, 0.8))
     image = axes.imshow(values.numpy(), vmin=-1, vmax=1, cmap=SEQUENTIAL, aspect="auto")
     axes.axis("off")
-    for place, (one, other) in enumerate(zip(first, second, strict=True)):
-        row = fig.add_axes((0.03, 0.04 + 0.8 * (count - 1 - place) / count, 0.08, 0.8 / count))
-        column = fig.add_axes((0.12 + 0.66 * place / count, 0.85, 0.66 / count, 0.08))
+    for position, (one, other) in enumerate(zip(first, second, strict=True)):
+        row = fig.add_axes((0.03, 0.04 + 0.8 * (count - 1 - position) / count, 0.08, 0.8 / count))
+        column = fig.add_axes((0.12 + 0.66 * position / count, 0.85, 0.66 / count, 0.08))
         for where, picture in ((row, one), (column, other)):
             where.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
             where.axis("off")
@@ -68,13 +68,13 @@ def mechanism(originals: Float[Tensor, "2 H W"], views: Float[Tensor, "2 2 H W"]
     centre, radius = np.array((10.6, 2.15)), 1.4
     flow.add_patch(Circle(centre, radius, fill=False, color=GREY, linewidth=1.5))
     for angles, colour in (((120, 75), HERO), ((-35, -80), OTHER)):
-        places = [centre + radius * np.array((np.cos(np.radians(a)), np.sin(np.radians(a)))) for a in angles]
-        for place in places:
-            flow.plot(*place, "o", color=colour, markersize=14)
+        positions = [centre + radius * np.array((np.cos(np.radians(a)), np.sin(np.radians(a)))) for a in angles]
+        for position in positions:
+            flow.plot(*position, "o", color=colour, markersize=14)
         flow.annotate(
             "",
-            places[1],
-            places[0],
+            positions[1],
+            positions[0],
             arrowprops={
                 "arrowstyle": "<|-|>",
                 "color": colour,
@@ -136,14 +136,14 @@ def pairs(panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
     """Cosines of views of one picture and of two, for each network."""
     fig, each = figure(12.2, 3.8, columns=len(panels))
     bins = np.linspace(-1, 1, 61)
-    for place, (axes, (name, (positives, negatives))) in enumerate(zip(each, panels.items(), strict=True)):
+    for position, (axes, (name, (positives, negatives))) in enumerate(zip(each, panels.items(), strict=True)):
         for values, colour, label, height in (
             (negatives, OTHER, "two pictures", 0.62),
             (positives, HERO, "one picture", 0.82),
         ):
             share = np.histogram(values, bins)[0] / len(values)
             axes.stairs(share / share.max(), bins, fill=True, color=colour, alpha=0.5)
-            if not place:
+            if not position:
                 axes.text(-0.95, height, f"views of {label}", color=colour, fontsize=14)
         axes.set(xlabel="cosine", xlim=(-1, 1), ylim=(0, 1.08), yticks=[])
         axes.set_title(name)
@@ -154,7 +154,7 @@ def losses(
     temperatures: Sequence[float],
     probe: Float[np.ndarray, "seeds T"],
     alone: Sequence[float],
-    places: Mapping[str, tuple[float, float]],
+    positions: Mapping[str, tuple[float, float]],
 ) -> Figure:
     """The probe by temperature; and where each loss put its projections, alignment against uniformity."""
     fig, (left, right) = figure(12.2, 4.6, columns=2)
@@ -168,12 +168,12 @@ def losses(
     left.minorticks_off()
     left.set(xlabel="temperature", ylabel="named right with 10 labels, %", ylim=(0, 100))
     left.set_title("Neither too cold nor too hot")
-    for name, (uniformity, alignment) in places.items():
+    for name, (uniformity, alignment) in positions.items():
         special = name in ("without negatives", "before")
         right.plot(uniformity, alignment, "s" if special else "o", color=OTHER if special else HERO, markersize=10)
         down = name in ("0.2", "3")
         right.annotate(name, (uniformity, alignment), (8, -14 if down else 7), textcoords="offset points")
-    lowest = min(uniformity for uniformity, _ in places.values())
+    lowest = min(uniformity for uniformity, _ in positions.values())
     right.set(
         xlabel="uniformity (further left: spread out)",
         ylabel="alignment (lower: pairs close)",
@@ -189,9 +189,9 @@ def kept(found: Mapping[str, Mapping[str, float]], predicted: float | None = Non
     fig, axes = figure(12.2, 4.4)
     colours = (PALETTE["orange"], GREY, HERO, PALETTE["sky"])
     questions = {"digit": "which digit?", "bright": "bright or dark?", "right": "turned left or right?"}
-    for place, ((name, reached), colour) in enumerate(zip(found.items(), colours, strict=True)):
+    for position, ((name, reached), colour) in enumerate(zip(found.items(), colours, strict=True)):
         for group, question in enumerate(questions):
-            x, height = group + 0.2 * (place - 1.5), 100 * reached[question]
+            x, height = group + 0.2 * (position - 1.5), 100 * reached[question]
             axes.bar(x, height, width=0.18, color=colour, label=name if not group else None)
             axes.text(x, height + 1.5, f"{height:.0f}", ha="center")
     for group, guess in enumerate((10, 50, 50)):

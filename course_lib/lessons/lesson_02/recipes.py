@@ -118,7 +118,7 @@ def attraction_loss(model: SimCLR, batch: Views) -> Float[Tensor, ""]:
 
 
 def loss_of(settings: ContrastiveSettings) -> Callable[[nn.Module, Views], Float[Tensor, ""]]:
-    """What a contestant minimises."""
+    """What a variant minimises."""
     if settings.supervised:
         return classification_loss
     if not settings.negatives:
@@ -153,7 +153,7 @@ def encoder_of(model: nn.Module) -> Callable[[Tensor], Tensor]:
 
 
 def encoders_of(trained: Mapping[str, Trained]) -> dict[str, Callable[[Tensor], Tensor]]:
-    """What the probes look at: the features of all contestants, and what they have to beat."""
+    """What the probes look at: the features of all variants, and what they have to beat."""
     ours = trained["SimCLR"]
     others = {
         "SimCLR's projection": partial(features_of, ours.model),
@@ -246,7 +246,7 @@ RECIPES = {
         lesson="02",
         data=DATA,
         minutes=4,
-        contestants={"SimCLR": SETTINGS, "supervised": replace(SETTINGS, supervised=True)} | short_trainings(SETTINGS),
+        variants={"SimCLR": SETTINGS, "supervised": replace(SETTINGS, supervised=True)} | short_trainings(SETTINGS),
         ships="SimCLR",
         train=train,
         scores=lambda trained, split: probe_scores(encoders_of(trained), split),
@@ -260,7 +260,7 @@ RECIPES = {
         lesson="02",
         data=DATA,
         minutes=4,
-        contestants=LOSSES,
+        variants=LOSSES,
         train=train,
         scores=loss_scores,
         ships=ALONE,

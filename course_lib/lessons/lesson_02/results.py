@@ -126,17 +126,17 @@ def losses(card: Card, fresh: SimCLR, *, predicted=None) -> Result:
     names = [f"temperature {t:g}" for t in recipes.TEMPERATURES]
     probe = np.array([seeds(card, f"linear probe, 10 labels, {name}") for name in names]).T
     alone = seeds(card, f"linear probe, 10 labels, {recipes.ALONE}")
-    places = {
+    positions = {
         name.removeprefix("temperature "): tuple(
             float(np.mean(seeds(card, f"{score}, {name}"))) for score in ("uniformity", "alignment")
         )
         for name in (*names, recipes.ALONE)
     }
     start = recipes.sphere_of(fresh, "test", recipes.SETTINGS.augmentation)
-    places["before"] = (start.uniformity, start.alignment)
+    positions["before"] = (start.uniformity, start.alignment)
     best = probe.argmax(axis=1)
     return Result(
-        figures.losses(recipes.TEMPERATURES, probe, alone, places),
+        figures.losses(recipes.TEMPERATURES, probe, alone, positions),
         claims={
             "temperature": bool(((best > 1) & (best < len(names) - 1)).all()),
             "no negatives": bool(min(probe.max(axis=1)) > max(alone) + 0.3),

@@ -61,13 +61,13 @@ def names(
     which.
     """
     fig, (axes, table) = figure(12.2, 5.2, columns=2, gridspec_kw={"width_ratios": (1.15, 1)})
-    for place, (name, values, colour) in enumerate(rows):
+    for position, (name, values, colour) in enumerate(rows):
         marker = "*" if name.startswith("yours") else "o"
-        axes.plot(values, [-place] * len(values), marker, color=colour, markersize=16 if marker == "*" else 10)
+        axes.plot(values, [-position] * len(values), marker, color=colour, markersize=16 if marker == "*" else 10)
         left = min(values) > 30
         where = min(values) - 2.5 if left else max(values) + 8
-        axes.text(where, -place, name, color=colour, va="center", ha="right" if left else "left")
-        axes.text(max(values) + 2, -place, f"{np.mean(values):.0f}", color=colour, va="center")
+        axes.text(where, -position, name, color=colour, va="center", ha="right" if left else "left")
+        axes.text(max(values) + 2, -position, f"{np.mean(values):.0f}", color=colour, va="center")
     prediction(axes, predicted, 0.55, (0, 12))
     axes.set(xlim=(0, 100), ylim=(-len(rows) + 0.4, 1.2), xlabel="% of the test names right")
     axes.set_yticks([])

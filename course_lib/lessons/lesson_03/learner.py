@@ -73,9 +73,9 @@ def beliefs(model: SequenceClassifier, tokenizer: Tokenizer, text: str) -> Float
     return model.head(states)[0].softmax(dim=-1)
 
 
-def likeliest(shares: Float[Tensor, " languages"], count: int = 1) -> list[tuple[str, float]]:
-    """The languages with the largest shares."""
-    best = shares.topk(count)
+def likeliest(probs: Float[Tensor, " languages"], count: int = 1) -> list[tuple[str, float]]:
+    """The languages with the largest probabilities."""
+    best = probs.topk(count)
     return [(LANGUAGE_NAMES[i], share) for share, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
 
 
@@ -83,8 +83,8 @@ def example(model: SequenceClassifier) -> str:
     """For `page.watch`: what the network makes of a few names, letter by letter."""
     rows = []
     for text in SHOWN:
-        shares = beliefs(model, names.tokenizer(), text)
-        guesses = "".join(f"<td>{html.escape(likeliest(row)[0][0][:3])}</td>" for row in shares)
+        probs = beliefs(model, names.tokenizer(), text)
+        guesses = "".join(f"<td>{html.escape(likeliest(row)[0][0][:3])}</td>" for row in probs)
         letters = "".join(f"<th>{html.escape(letter)}</th>" for letter in text)
         rows.append(f"<table style='font-size:12px'><tr>{letters}</tr><tr>{guesses}</tr></table>")
     return "The likeliest language after each letter:" + "".join(rows)

@@ -148,7 +148,7 @@ class Reading(NamedTuple):
 
     text: str
     states: Float[Tensor, "T H"]
-    shares: Float[Tensor, "T languages"]
+    probs: Float[Tensor, "T languages"]
 
 
 def reader() -> Explorer:
@@ -166,8 +166,8 @@ def reader() -> Explorer:
 
     def words(state: State) -> str:
         its = read(state["text"])
-        ((language, share),) = likeliest(its.shares[-1])
-        changes = sum(a != b for a, b in zip(*(its.shares.argmax(-1).tolist()[k:] for k in (0, 1)), strict=False))
+        ((language, share),) = likeliest(its.probs[-1])
+        changes = sum(a != b for a, b in zip(*(its.probs.argmax(-1).tolist()[k:] for k in (0, 1)), strict=False))
         times = "once" if changes == 1 else f"{changes} times"
         return f"“{its.text}”: {language}, {share:.0%} sure. While reading it changed its mind {times}."
 
@@ -183,7 +183,7 @@ def reader() -> Explorer:
             f'<th scope="col" style="{cell}">{html.escape(letter) if letter != " " else "␣"}</th>'
             for letter in its.text
         )
-        said = "".join(f'<td style="{cell}">{html.escape(likeliest(row)[0][0][:3])}</td>' for row in its.shares)
+        said = "".join(f'<td style="{cell}">{html.escape(likeliest(row)[0][0][:3])}</td>' for row in its.probs)
         rows = "".join(
             '<tr style="background:none">'
             + "".join(
@@ -200,7 +200,7 @@ def reader() -> Explorer:
             f'<thead><tr style="background:none">{letters}</tr></thead><tbody>{rows}'
             f'<tr style="background:none">{said}</tr></tbody></table>'
         )
-        bars = token_bars(likeliest(its.shares[-1], BARS), label="After the last letter")
+        bars = token_bars(likeliest(its.probs[-1], BARS), label="After the last letter")
         return (
             f'<div style="display:flex;gap:2em;flex-wrap:wrap;align-items:start"><div style="overflow-x:auto">{table}'
             f"</div><div>{bars}<p>{html.escape(words(state))}</p></div></div>"
@@ -208,14 +208,14 @@ def reader() -> Explorer:
 
     def turned(state: State) -> bool:
         its = read(state["text"])
-        return len(its.text) > 3 and bool(its.shares[-1].argmax() != its.shares[-2].argmax())
+        return len(its.text) > 3 and bool(its.probs[-1].argmax() != its.probs[-2].argmax())
 
     def at_once(state: State) -> bool:
         its = read(state["text"])
-        return len(its.text) >= 3 and bool(its.shares[2].max() >= SURE)
+        return len(its.text) >= 3 and bool(its.probs[2].max() >= SURE)
 
     def torn(state: State) -> bool:
-        first, second = read(state["text"]).shares[-1].topk(2).values.tolist()
+        first, second = read(state["text"]).probs[-1].topk(2).values.tolist()
         return len(read(state["text"]).text) > 3 and first - second < 0.05
 
     return Explorer(

@@ -16,10 +16,10 @@ LENGTH = 30
 
 def messages(draw: Draw, count: int, length: int = LENGTH) -> tuple[Tensor, Tensor]:
     """Rows of letters with one marker in the first half, and the letter behind each marker."""
-    rows, place = draw.integers(0, LETTERS, count, length), draw.integers(0, length // 2, count)
+    rows, position = draw.integers(0, LETTERS, count, length), draw.integers(0, length // 2, count)
     number = torch.arange(count)
-    rows[number, place] = MARKER
-    return rows, rows[number, place + 1]
+    rows[number, position] = MARKER
+    return rows, rows[number, position + 1]
 
 
 NOT_LEARNED = Finding(

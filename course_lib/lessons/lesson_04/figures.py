@@ -26,11 +26,11 @@ def cell(gates: Mapping[str, float], c_before: float, c: float, h: float) -> Fig
     box(axes, 11.15, road, f"$C_t$ = {c:.2f}", HERO, width=1.45)
     axes.text(8.0, road + 0.42, "the highway: no matrix, no squashing", color=HERO, ha="center", fontsize=14)
     meaning = {"f": "keep", "i": "write", "g": "what", "o": "show"}
-    for name, place in x.items():
+    for name, position in x.items():
         kind = "tanh" if name == "g" else "σ"
-        box(axes, place, gate_y, f"{name} = {gates[name]:.2f}", GATES[name], width=1.2, ink="black")
-        axes.text(place, gate_y - 0.52, f"{kind}: {meaning[name]}", color=GREY, ha="center")
-        arrow(axes, (place, 0.35), (place, gate_y - 0.75))
+        box(axes, position, gate_y, f"{name} = {gates[name]:.2f}", GATES[name], width=1.2, ink="black")
+        axes.text(position, gate_y - 0.52, f"{kind}: {meaning[name]}", color=GREY, ha="center")
+        arrow(axes, (position, 0.35), (position, gate_y - 0.75))
     axes.plot([1.2, 9.2], [0.3, 0.3], color=GREY, linestyle="-", linewidth=2)
     axes.text(1.1, 0.3, "$x_t$ and $h_{t-1}$", ha="right", va="center", fontsize=14)
     _circle(axes, x["f"], road, "×")
@@ -83,15 +83,15 @@ def first_symbol(
     """Share of first symbols named, a panel a cell, a dot a seed; the prediction: `asked` at 50."""
     fig, panels = figure(12.2, 4.3, columns=len(right), sharey=True)
     for axes, (kind, by_length) in zip(panels, right.items(), strict=True):
-        places = range(len(by_length))
+        positions = range(len(by_length))
         colour = HERO if kind == hero else OTHER if kind == asked else GREY
         axes.axhline(10, color=GREY, linestyle=":", linewidth=1.5)
-        axes.plot(places, [100 * np.mean(seeds) for seeds in by_length.values()], color=colour, linestyle="-", lw=2)
-        for place, seeds in zip(places, by_length.values(), strict=True):
+        axes.plot(positions, [100 * np.mean(seeds) for seeds in by_length.values()], color=colour, linestyle="-", lw=2)
+        for position, seeds in zip(positions, by_length.values(), strict=True):
             shift = np.linspace(-0.13, 0.13, len(seeds))
-            axes.plot(place + shift, [100 * share for share in seeds], "o", color=colour, markersize=8, alpha=0.8)
+            axes.plot(position + shift, [100 * share for share in seeds], "o", color=colour, markersize=8, alpha=0.8)
         axes.set_title(kind.replace(", ", ",\n"), fontsize=14, color=colour)
-        axes.set_xticks(places, [str(length) for length in by_length])
+        axes.set_xticks(positions, [str(length) for length in by_length])
         axes.set(ylim=(-4, 106), xlim=(-0.4, len(by_length) - 0.6), xlabel="symbols T")
         lengths = list(by_length)
         if kind == hero and yours is not None:
@@ -121,8 +121,8 @@ def memory(cells: Float[Tensor, "H T"], tokens: Sequence[int], chance: float) ->
 def gates(text: str, cells: Float[Tensor, " T"], opened: Mapping[str, Float[Tensor, " T"]], unit: int) -> Figure:
     """One unit over a text: its cell as a line, below it how far its gates are open at each character."""
     fig, (above, below) = figure(12.2, 4.8, rows=2, height_ratios=[2.2, 1], sharex=True)
-    places = np.arange(len(text))
-    above.plot(places, cells, color=HERO, linestyle="-", marker="o", markersize=4)
+    positions = np.arange(len(text))
+    above.plot(positions, cells, color=HERO, linestyle="-", marker="o", markersize=4)
     above.set_ylabel(f"cell of unit {unit}")
     above.grid(visible=False, axis="x")
     above.tick_params(axis="x", length=0)
@@ -137,7 +137,7 @@ def gates(text: str, cells: Float[Tensor, " T"], opened: Mapping[str, Float[Tens
     )
     below.grid(False)
     below.set_yticks(range(len(opened)), list(opened))
-    below.set_xticks(places, ["␣" if letter == " " else letter for letter in text], fontsize=10, family="monospace")
+    below.set_xticks(positions, ["␣" if letter == " " else letter for letter in text], fontsize=10, family="monospace")
     below.tick_params(axis="x", length=0)
     below.set_xlabel("gates: yellow is open, dark blue is shut")
     return fig

@@ -58,7 +58,7 @@ KINDS: dict[str, Callable[[int], RememberSettings]] = {
     "LSTM, bias 1": lambda length: RememberSettings(cell="lstm", length=length, keep=1.0, learning_rate=3e-3),
     "LSTM, long bias": lambda length: RememberSettings(cell="lstm", length=length, keep=long_bias(length)),
 }
-CONTESTANTS = {f"{kind}, {length} symbols": make(length) for kind, make in KINDS.items() for length in LENGTHS}
+VARIANTS = {f"{kind}, {length} symbols": make(length) for kind, make in KINDS.items() for length in LENGTHS}
 
 
 def build(settings: RememberSettings, step: Callable | None = None) -> SequenceClassifier:
@@ -188,7 +188,7 @@ RECIPE = Recipe(
     data=f"Sequences of 10, 25, 50 or 100 random symbols out of {SYMBOLS} (course_lib.data.sequences). New ones in "
     "every step; validation and test 1,000 each, which no training sees.",
     minutes=4,
-    contestants=CONTESTANTS,
+    variants=VARIANTS,
     train=train,
     scores=each(score),
     ships="LSTM, long bias, 50 symbols",

@@ -94,13 +94,13 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 
 def _end(text: str, start: int) -> int:
-    stops = [place for mark in "'\n" if (place := text.find(mark, start)) >= 0]
+    stops = [position for mark in "'\n" if (position := text.find(mark, start)) >= 0]
     return min([start - 1 + BEHIND, len(text), *stops])
 
 
-def _mark(text: str, places: Iterable[tuple[int, int]]) -> Bool[Tensor, " T"]:
+def _mark(text: str, positions: Iterable[tuple[int, int]]) -> Bool[Tensor, " T"]:
     marked = torch.zeros(len(text), dtype=torch.bool)
-    for start, end in places:
+    for start, end in positions:
         marked[start:end] = True
     return marked
 

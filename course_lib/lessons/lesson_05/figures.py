@@ -202,8 +202,8 @@ def cost(lengths: Sequence[int], curves: Mapping[str, Sequence[float]], d: int, 
     fig.clear()
     grid = fig.add_gridspec(2, 3, width_ratios=(0.8, 0.8, 2.4))
     titles = ("Convolution", "Fully connected", "Self-attention", "Local attention")
-    for place, (title, (image, colours)) in enumerate(zip(titles, _patterns(), strict=True)):
-        axes = fig.add_subplot(grid[place // 2, place % 2])
+    for position, (title, (image, colours)) in enumerate(zip(titles, _patterns(), strict=True)):
+        axes = fig.add_subplot(grid[position // 2, position % 2])
         axes.imshow(image, cmap=colours, vmin=0, vmax=1)
         axes.set_title(title, fontsize=13)
         axes.set_xticks([])

@@ -87,7 +87,7 @@ def swaps_words(result: Translation) -> bool:
 def is_split(result: Translation) -> bool:
     """Whether French words look at one English word and one between them looks elsewhere, as in ne ... pas."""
     at = looks(result)
-    return any(len(at) - at[::-1].index(place) - at.index(place) > at.count(place) for place in set(at))
+    return any(len(at) - at[::-1].index(position) - at.index(position) > at.count(position) for position in set(at))
 
 
 def is_wrong(result: Translation) -> bool:
@@ -109,7 +109,7 @@ def _translation_in_words(result: Translation) -> str:
     if not len(result.target):
         return "There is no translation."
     pairs = zip(result.target, looks(result), strict=False)
-    at = ", ".join(f"“{word}” at “{result.source[place]}”" for word, place in pairs)
+    at = ", ".join(f"“{word}” at “{result.source[position]}”" for word, position in pairs)
     said = f" Where each French word looks most: {at}." if at else ""
     return f"Translation: “{' '.join(result.target)}”. {_verdict(result)}{said}"
 

@@ -12,7 +12,7 @@ from course_lib.training.translation import (
 )
 
 SCALED = TranslatorRecipe()
-CONTESTANTS = {
+VARIANTS = {
     "scaled": SCALED,
     "no root": replace(SCALED, attention="general", looks_first=True),
     "additive": replace(SCALED, attention="additive"),
@@ -24,7 +24,7 @@ DATA = "20,000 pairs of sentences that course_lib.data.translation makes by a gr
 
 
 def train(settings: TranslatorRecipe, *, checkpoint=None) -> Trained:
-    """One contestant."""
+    """One variant."""
     model = build_translator(settings)
     run = train_translator(model, settings, checkpoint=checkpoint)
     return Trained(settings=settings, model=model, history=run.history)
@@ -50,20 +50,20 @@ RECIPES = {
         lesson="05",
         data=DATA,
         minutes=2,
-        contestants=CONTESTANTS,
+        variants=VARIANTS,
         train=train,
         scores=each(score),
         ships="scaled",
         chosen_by="BLEU, scaled",
         mode="max",
-        timed=tuple(CONTESTANTS),
+        timed=tuple(VARIANTS),
     ),
     "fixed_vector": Recipe(
         title="Recurrent translator with one fixed vector",
         lesson="05",
         data=DATA,
         minutes=4,
-        contestants={"": FIXED, "four times the steps": replace(FIXED, steps=4 * FIXED.steps)},
+        variants={"": FIXED, "four times the steps": replace(FIXED, steps=4 * FIXED.steps)},
         train=train,
         scores=each(score),
         chosen_by="BLEU",

@@ -109,9 +109,9 @@ def cost(lengths: Sequence[int], operations: Mapping[str, Sequence[float]], d: i
     )
 
 
-def by_length(card: Mapping, contestant: str = "") -> Float[np.ndarray, "seeds buckets"]:
+def by_length(card: Mapping, variant: str = "") -> Float[np.ndarray, "seeds buckets"]:
     """Test BLEU of a card's seeds by length of the sentence."""
-    return np.array([[seed["test"][f"BLEU, {b} words{contestant}"] for b in BUCKETS] for seed in card["seeds"]])
+    return np.array([[seed["test"][f"BLEU, {b} words{variant}"] for b in BUCKETS] for seed in card["seeds"]])
 
 
 def reference_points(pairs: Sequence[SentencePair]) -> tuple[float, float]:

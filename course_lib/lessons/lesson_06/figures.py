@@ -35,7 +35,7 @@ def machine() -> Figure:
     axes.set_title("Two stacks; attention is all that joins words")
     bare(axes, (-0.1, 10.1), (-0.75, 6.9))
     for x, parts, blocks in ((2.0, ENCODER, slice(1, 3)), (7.4, DECODER, slice(1, 4))):
-        heights = [0.2 + 1.35 * place for place in range(len(parts))]
+        heights = [0.2 + 1.35 * position for position in range(len(parts))]
         frame = heights[blocks]
         corner = (x - 1.85, frame[0] - 0.55)
         axes.add_patch(
@@ -63,12 +63,12 @@ def _sublayer(axes: Axes, title: str, parts: Sequence[tuple[str, str]]) -> None:
     heights = np.linspace(1.5, 5.1, len(parts))
     arrow(axes, (main, 0.0), (main, 6.6), HERO, width=5)
     axes.text(main, -0.6, "x", ha="center", fontsize=15)
-    places = []
+    positions = []
     for y, (name, path) in zip(heights, parts, strict=True):
         x = side if path == "side" else main
         box(axes, x, y, name, colours[name], width=0.5 if name == "+" else 1.5, ink="black", edge=GREY, fontsize=12)
-        places.append((x, y))
-    on_side = [y for x, y in places if x == side]
+        positions.append((x, y))
+    on_side = [y for x, y in positions if x == side]
     plus = next(y for (name, _), y in zip(parts, heights, strict=True) if name == "+")
     arrow(axes, (main, 0.55), (side, on_side[0] - 0.33), width=2.0)
     for low, high in zip(on_side, on_side[1:], strict=False):
@@ -138,18 +138,18 @@ def looks(
 def norms(depths: Sequence[int], losses: Mapping[str, Float[np.ndarray, "seeds depths"]], unigram: float) -> Figure:
     """The loss against depth: post-norm without and with warm-up, pre-norm; a thin line for each seed."""
     fig, axes = figure(9.5, 4.8)
-    places = np.arange(len(depths))
-    axes.plot([-0.2, places[-1]], [unigram, unigram], color=GREY, linestyle=":", linewidth=2)
+    positions = np.arange(len(depths))
+    axes.plot([-0.2, positions[-1]], [unigram, unigram], color=GREY, linestyle=":", linewidth=2)
     axes.text(-0.15, unigram + 0.08, "knows only how frequent each word is", color=GREY)
     heights = [float(values[:, -1].mean()) for values in losses.values()]
     heights[1] = min(heights[1], heights[0] - 0.4)  # the names must not meet
     for (name, values), colour, height in zip(losses.items(), (OTHER, LOOK, HERO), heights, strict=True):
-        axes.fill_between(places, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.25, linewidth=0)
-        axes.plot(places, values.mean(axis=0), color=colour, linestyle="-", marker="o", linewidth=3)
-        axes.text(places[-1] + 0.08, height, name, color=colour, va="center", fontsize=14)
-    axes.set_xticks(places, [str(depth) for depth in depths])
+        axes.fill_between(positions, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.25, linewidth=0)
+        axes.plot(positions, values.mean(axis=0), color=colour, linestyle="-", marker="o", linewidth=3)
+        axes.text(positions[-1] + 0.08, height, name, color=colour, va="center", fontsize=14)
+    axes.set_xticks(positions, [str(depth) for depth in depths])
     axes.set(xlabel="blocks in the encoder, and in the decoder", ylabel="loss on new sentences, nats a word")
-    axes.set_xlim(-0.2, places[-1] + 1.5)
+    axes.set_xlim(-0.2, positions[-1] + 1.5)
     axes.set_ylim(0, unigram + 0.6)
     axes.set_title("Where the norm stands decides how deep one can go")
     return fig

@@ -18,7 +18,7 @@ from course_lib.tasks.claims import above, below
 from course_lib.training.translation import encode_pairs, splits, vocabularies
 
 LENGTHS = (4, 8, 16, 32, 48, 64)  # words written so far
-CHANGES = {  # contestant -> row of the figure
+CHANGES = {  # variant -> row of the figure
     "paper": "as in the paper",
     "pre-norm": "pre-norm",
     "untied": "output layer not tied",
@@ -42,11 +42,11 @@ def race(yours: float, tricks: Mapping, translator: Mapping, *, predicted=None) 
         "Transformer, 1,800 steps": "as long as the GRU",
         "Transformer, 1,000 steps": "pre-norm",
     }
-    rows = {name: scores(tricks, f"BLEU, {contestant}") for name, contestant in names.items()}
+    rows = {name: scores(tricks, f"BLEU, {variant}") for name, variant in names.items()}
     seconds = {
-        name: np.mean(scores(tricks, f"CPU seconds, {contestant}"))
-        for name, contestant in names.items()
-        if contestant != "pre-norm"
+        name: np.mean(scores(tricks, f"CPU seconds, {variant}"))
+        for name, variant in names.items()
+        if variant != "pre-norm"
     }
     seconds["Transformer, 1,000 steps"] = seconds["Transformer, 1,800 steps"] * 1000 / 1800  # the same steps
     rows["Transformer, 6,000 steps"] = scores(translator, "bleu")
@@ -86,8 +86,8 @@ def beams(found: Mapping[str, tuple[float, float]], *, predicted=None) -> Result
 
 def norms(card: Mapping, *, predicted=None) -> Result:
     losses = {
-        name: np.array([scores(card, f"loss, {contestant}, depth {depth}") for depth in DEPTHS]).T
-        for name, contestant in {
+        name: np.array([scores(card, f"loss, {variant}, depth {depth}") for depth in DEPTHS]).T
+        for name, variant in {
             "post-norm": "post-norm",
             "post-norm, warm-up": "post-norm with warm-up",
             "pre-norm": "pre-norm",
@@ -106,7 +106,7 @@ def norms(card: Mapping, *, predicted=None) -> Result:
 
 
 def tricks(card: Mapping, *, predicted=None) -> Result:
-    rows = {row: scores(card, f"BLEU, {contestant}") for contestant, row in CHANGES.items()}
+    rows = {row: scores(card, f"BLEU, {variant}") for variant, row in CHANGES.items()}
     paper = rows["as in the paper"]
     return Result(
         figures.tricks(rows, predicted),

@@ -99,15 +99,15 @@ class Filled(NamedTuple):
 
     def likeliest(self, blank: int) -> tuple[str, float]:
         """The word that the model would put into a blank, and its chance."""
-        chance, place = self.chances[blank].max(dim=0)
-        return vocabulary().vocabulary[int(place)], float(chance)
+        chance, position = self.chances[blank].max(dim=0)
+        return vocabulary().vocabulary[int(position)], float(chance)
 
     def chance(self, blank: int, word: str) -> float:
         return float(self.chances[blank][vocabulary().token_to_id(word)]) if word in vocabulary() else 0.0
 
     def truths(self) -> list[tuple[int, str | None]]:
         """The blanks, each with the word that stood there, if anybody knows."""
-        return [(blank, self.words[place].text) for blank, place in enumerate(self.places)]
+        return [(blank, self.words[position].text) for blank, position in enumerate(self.places)]
 
     def best(self, blank: int) -> list[tuple[str, float]]:
         """The likeliest words."""
@@ -121,7 +121,7 @@ class Filled(NamedTuple):
 def fill(model: BERTForMaskedLM, text: str) -> Filled:
     """Raises ValueError for a text without words, with too many, or with too many blanks."""
     words = words_of(text)
-    places = [place for place, word in enumerate(words) if word.hidden]
+    places = [position for position, word in enumerate(words) if word.hidden]
     if not words:
         raise ValueError("Type a sentence, or take one of the examples.")
     if len(words) > MAX_WORDS + 1:
@@ -251,10 +251,10 @@ def _in_words(filled: Filled) -> str:
         return f"No word is hidden. The chance of each if it alone were: {said}."
     verdicts = " ".join(_verdict(filled, blank) for blank in range(len(filled.places)))
     names = ["[CLS]", *(word.text or "?" for word in filled.words), "[SEP]"]
-    head, place = np.unravel_index(filled.heads.argmax(), filled.heads.shape)
+    head, position = np.unravel_index(filled.heads.argmax(), filled.heads.shape)
     return (
         f"“{sentence}” {verdicts} Of all heads, head {_name(filled, int(head))} looks most at one token from the first "
-        f"blank: at “{names[place]}” ({filled.heads[head, place]:.2f})."
+        f"blank: at “{names[position]}” ({filled.heads[head, position]:.2f})."
     )
 
 
@@ -265,11 +265,11 @@ def _name(filled: Filled, head: int) -> str:
 
 def _sentence_html(filled: Filled) -> str:
     """The sentence with the model's words in its blanks; `column-j` links it with the map of the heads."""
-    body, blanks = "", {place: number for number, place in enumerate(filled.places)}
-    for place, word in enumerate(filled.words):
+    body, blanks = "", {position: number for number, position in enumerate(filled.places)}
+    for position, word in enumerate(filled.words):
         space = "" if not body or word.text == "." or body.endswith("&#x27;</span>") else " "
-        if place in blanks:
-            said = filled.likeliest(blanks[place])[0]
+        if position in blanks:
+            said = filled.likeliest(blanks[position])[0]
             colour = {True: PALETTE["green"], False: PALETTE["vermilion"]}.get(said == word.text if word.text else None)
             mark = {True: " ✓", False: " ✗"}.get(said == word.text if word.text else None, "")
             style = f"border:2px solid {colour or 'currentColor'};border-radius:4px;padding:0 .25em"
@@ -278,10 +278,10 @@ def _sentence_html(filled: Filled) -> str:
             shown = html.escape(word.text)
         ground = ""
         if not filled.places:
-            share = filled.seen[place]
+            share = filled.seen[position]
             strength = min(0.55, -0.07 * math.log2(max(share, 1e-9)))
             ground = f' style="background-color:rgba(230,159,0,{strength:.2f})" title="{share:.0%}"'
-        body += f'{space}<span class="column-{place + 1}"{ground}>{shown}</span>'
+        body += f'{space}<span class="column-{position + 1}"{ground}>{shown}</span>'
     return f'<p style="font-size:1.6em;line-height:1.5;margin:.2em 0">{body}</p>'
 
 

@@ -58,10 +58,10 @@ def few_labels(
         for learner, by_count in scores.items():
             counts = list(by_count)
             low, middle, high = (np.array([reduce(by_count[n]) for n in counts]) for reduce in (min, np.mean, max))
-            places = range(len(counts))
-            axes.fill_between(places, low, high, color=colours[learner], alpha=0.25, linewidth=0)
+            positions = range(len(counts))
+            axes.fill_between(positions, low, high, color=colours[learner], alpha=0.25, linewidth=0)
             axes.plot(
-                places,
+                positions,
                 middle,
                 color=colours[learner],
                 linestyle="-",

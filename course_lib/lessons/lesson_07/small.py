@@ -171,9 +171,9 @@ def prefers_good(model: BERTForMaskedLM, pairs: Sequence[MinimalPair]) -> Bool[T
     """Where the two sentences of a pair differ: is the right word the likelier one?"""
     found = []
     for pair in pairs:
-        place = next(i for i, (good, bad) in enumerate(zip(pair.good, pair.bad, strict=True)) if good != bad)
-        tokens = torch.tensor([encode([*pair.good[:place], "[MASK]", *pair.good[place + 1 :]]).ids])
+        position = next(i for i, (good, bad) in enumerate(zip(pair.good, pair.bad, strict=True)) if good != bad)
+        tokens = torch.tensor([encode([*pair.good[:position], "[MASK]", *pair.good[position + 1 :]]).ids])
         logits = model(tokens, masked=tokens == vocabulary().mask_id)[0]
-        good, bad = (logits[vocabulary().token_to_id(words[place])] for words in (pair.good, pair.bad))
+        good, bad = (logits[vocabulary().token_to_id(words[position])] for words in (pair.good, pair.bad))
         found.append(bool(good > bad))
     return torch.tensor(found)

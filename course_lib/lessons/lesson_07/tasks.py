@@ -43,8 +43,8 @@ def word_and_pieces(draw: Draw, *, known: str = "letters") -> tuple[str, set[str
     if known == "whole":
         vocabulary.add(word)
     if known == "strange":
-        place = draw.integers(2, length, 1).item()
-        word = f"{word[:place]}z{word[place:]}"
+        position = draw.integers(2, length, 1).item()
+        word = f"{word[:position]}z{word[position:]}"
     return word, vocabulary
 
 

@@ -50,8 +50,8 @@ def mechanism(tokens: Sequence[str], right: Sequence[float], guesses: Sequence[s
 def bits(rows: Sequence[tuple[str, str, Sequence[float]]], predicted: float | None = None) -> Figure:
     """Bits per byte, a row for each model: (group, name, one value for each seed); an empty name leaves a gap."""
     fig, axes = figure(11, 6.0)
-    for place, (group, name, values) in enumerate(rows):
-        y = -place
+    for position, (group, name, values) in enumerate(rows):
+        y = -position
         if not name:
             axes.text(1.42, y - 0.1, group, color=GREY, va="center", style="italic")
             continue
@@ -81,11 +81,11 @@ def knobs(
     fig.clear()
     grid = fig.add_gridspec(1, len(stations) + 1, width_ratios=(*[1] * len(stations), 2.4))
     first = None
-    for place, (title, shares) in enumerate(stations.items()):
-        axes = first = fig.add_subplot(grid[place], sharex=first)
-        colours = [HERO if share > 0 else "none" for share in shares]
-        axes.barh(range(len(names)), shares, color=colours)
-        axes.set_yticks(range(len(names)), names if place == 0 else [""] * len(names))
+    for position, (title, probs) in enumerate(stations.items()):
+        axes = first = fig.add_subplot(grid[position], sharex=first)
+        colours = [HERO if share > 0 else "none" for share in probs]
+        axes.barh(range(len(names)), probs, color=colours)
+        axes.set_yticks(range(len(names)), names if position == 0 else [""] * len(names))
         axes.invert_yaxis()
         axes.set_title(title, fontsize=13)
     axes = fig.add_subplot(grid[-1])
@@ -141,13 +141,13 @@ def induction(
     for query, key in found.nonzero().tolist():
         panels[1].plot(key, query, "o", mfc="none", color=OTHER, markersize=4, markeredgewidth=0.8)
     axes = panels[2]
-    for place, (name, values) in enumerate(right.items()):
+    for position, (name, values) in enumerate(right.items()):
         colour = HERO if name == "two layers" else OTHER
-        axes.plot(100 * np.array(values), [-place] * len(values), "o", color=colour, markersize=9)
+        axes.plot(100 * np.array(values), [-position] * len(values), "o", color=colour, markersize=9)
         aside = (97, "right") if max(values) > 0.5 else (100 * max(values) + 4, "left")
-        axes.text(aside[0], -place + (0.4 if max(values) > 0.5 else 0), name, ha=aside[1], va="center")
+        axes.text(aside[0], -position + (0.4 if max(values) > 0.5 else 0), name, ha=aside[1], va="center")
         if "four" in name:
-            prediction(axes, predicted, -place - 0.4)
+            prediction(axes, predicted, -position - 0.4)
     axes.set(title="% right, the second time", xlim=(-3, 103), ylim=(-len(right) + 0.4, 0.8))
     axes.set_yticks([])
     return fig
@@ -158,11 +158,11 @@ def parts(nats: Mapping[str, Sequence[float]], kept: Mapping[str, float]) -> Fig
     fig, axes = figure(11, 4.6)
     plain, right = np.mean(nats["GPT"]), max(map(max, nats.values()))
     axes.axvline(plain, color=GREY, linestyle=":")
-    for place, (name, values) in enumerate(nats.items()):
+    for position, (name, values) in enumerate(nats.items()):
         colour = HERO if name in ("all four", "Llama") else COUNTED if name == "GPT" else OTHER
-        axes.plot(values, [-place] * len(values), "o", color=colour, markersize=10)
+        axes.plot(values, [-position] * len(values), "o", color=colour, markersize=10)
         label = f"{name}: {np.mean(values):.2f}, {kept[name]:,.0f} bytes"
-        axes.text(max(values) + 0.015, -place, label, color=colour, va="center")
+        axes.text(max(values) + 0.015, -position, label, color=colour, va="center")
     axes.set(xlabel="nats a token of the test text (fewer is better); bytes a token that the cache keeps")
     axes.set(xlim=(None, right + 0.25), ylim=(-len(nats) + 0.4, 0.6))
     axes.set_yticks([])

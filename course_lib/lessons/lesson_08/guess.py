@@ -47,10 +47,10 @@ class Passage:
     given: str
     hidden: str
 
-    def begins_word(self, place: int) -> bool:
+    def begins_word(self, position: int) -> bool:
         """Whether a word begins at this place of the hidden part."""
-        before = (self.given + self.hidden)[len(self.given) + place - 1]
-        return self.hidden[place].isalnum() and not before.isalnum()
+        before = (self.given + self.hidden)[len(self.given) + position - 1]
+        return self.hidden[position].isalnum() and not before.isalnum()
 
 
 def passages() -> list[Passage]:
@@ -82,7 +82,7 @@ def by_network(model: CharacterLM | GPT) -> Chances:
         ids = torch.tensor(characters("\n" + text))  # a paragraph begins behind a line feed
         if window is None:
             return model(ids[None, :-1])[0, first:].softmax(dim=-1)
-        seen = [ids[max(0, place + 1 - window) : place + 1] for place in range(first, len(text))]
+        seen = [ids[max(0, position + 1 - window) : position + 1] for position in range(first, len(text))]
         return torch.stack([model(part[None])[0, -1] for part in seen]).softmax(dim=-1)
 
     return chances
@@ -93,7 +93,7 @@ def by_counts(model: KneserNey) -> Chances:
 
     def chances(text: str, first: int) -> Tensor:
         ids = characters(text)
-        rows = [torch.from_numpy(model.next_probs(ids[:place])) for place in range(first, len(text))]
+        rows = [torch.from_numpy(model.next_probs(ids[:position])) for position in range(first, len(text))]
         return torch.stack(rows).float()
 
     return chances
@@ -161,9 +161,9 @@ class Game:
         for number, typed in enumerate(rounds):
             number %= len(self.passages)
             passage = self.passages[number]
-            for place, letter in enumerate(typed[: len(passage.hidden)]):
-                rows = {name: chances[place] for name, chances in self.chances(number).items()} if typed else {}
-                found.append(Turn(passage.hidden[place], letter, passage.begins_word(place), rows))
+            for position, letter in enumerate(typed[: len(passage.hidden)]):
+                rows = {name: chances[position] for name, chances in self.chances(number).items()} if typed else {}
+                found.append(Turn(passage.hidden[position], letter, passage.begins_word(position), rows))
         return found
 
     def answer(self, rounds: Rounds) -> str:

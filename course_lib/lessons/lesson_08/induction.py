@@ -54,7 +54,7 @@ class InductionSettings:
     seed: int = 0
 
 
-CONTESTANTS = {
+VARIANTS = {
     "two layers": InductionSettings(),
     "one layer": InductionSettings(depth=1),
     "one layer, two heads": InductionSettings(depth=1, num_heads=2),
@@ -194,11 +194,11 @@ RECIPE = Recipe(
     data=f"Rows of {LENGTH} symbols out of {SYMBOLS}: {SHORTEST} to {LONGEST} different ones in random order, again "
     "and again. New rows in every step; validation and test 500 rows each, which no training sees.",
     minutes=0.5,
-    contestants=CONTESTANTS,
+    variants=VARIANTS,
     train=train,
     scores=each(score),
     ships="two layers",
     chosen_by="second time right, two layers",
     mode="max",
-    timed=tuple(CONTESTANTS),
+    timed=tuple(VARIANTS),
 )

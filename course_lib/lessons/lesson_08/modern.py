@@ -102,7 +102,7 @@ def build(settings: DecoderSettings) -> GPT | Llama:
 
 
 def train(settings: DecoderSettings, *, checkpoint: Path | None = None) -> Trained:
-    """One contestant; all of a seed read the same windows of the text, as the lesson's GPT is trained."""
+    """One variant; all of a seed read the same windows of the text, as the lesson's GPT is trained."""
     prose = tokenized_prose(settings.vocab_size)
     windows = {"batch_size": settings.batch_size, "length": settings.context_length + 1, "seed": settings.seed}
     return fit_by(
@@ -149,7 +149,7 @@ CHANGES = {
     "all four": {"parts": PARTS},
     "Llama": {"model": "llama", "parts": PARTS},
 }  # learning rates are the best of 2e-3, 4e-3, 8e-3 and 1.6e-2 for each: 4e-3 but for one
-CONTESTANTS = {name: replace(SETTINGS, **changes) for name, changes in CHANGES.items()}
+VARIANTS = {name: replace(SETTINGS, **changes) for name, changes in CHANGES.items()}
 
 RECIPE = Recipe(
     title="The lesson's GPT with the parts of today's decoders, one at a time and all together",
@@ -159,10 +159,10 @@ RECIPE = Recipe(
     licence="MIT, as the course. The text behind it is under the BSD-, MIT- and PSF-type licences that "
     "data/prose/LICENSES.txt holds.",
     minutes=4,
-    contestants=CONTESTANTS,
+    variants=VARIANTS,
     train=train,
     scores=each(score),
     ships="Llama",
     chosen_by="nats per token, Llama",
-    timed=tuple(CONTESTANTS),
+    timed=tuple(VARIANTS),
 )

@@ -20,10 +20,10 @@ Card = Mapping
 def mechanism(model: nn.Module, tokenizer: Tokenizer, text: str, *, predicted=None) -> Result:
     ids = torch.tensor([tokenizer.encode("\n" + text)])
     with torch.no_grad():
-        shares = model(ids)[0].softmax(dim=-1)
+        probs = model(ids)[0].softmax(dim=-1)
     names = [tokenizer.decode([i]).replace("\n", "start").strip() for i in ids[0].tolist()]
-    right = shares[:-1].gather(1, ids[0, 1:, None])[:, 0]
-    guesses = [tokenizer.decode([i]).replace("\n", "end").strip() for i in shares[:-1].argmax(dim=-1).tolist()]
+    right = probs[:-1].gather(1, ids[0, 1:, None])[:, 0]
+    guesses = [tokenizer.decode([i]).replace("\n", "end").strip() for i in probs[:-1].argmax(dim=-1).tolist()]
     return Result(figures.mechanism(names, right.tolist(), guesses))
 
 
@@ -84,11 +84,11 @@ def knobs(
         "top-k, 3": sampling.top_k(logits, 3),
         "top-p, 0.5": sampling.top_p(logits, 0.5),
     }
-    shares = {name: station.softmax(dim=-1)[best].tolist() for name, station in stations.items()}
+    probs = {name: station.softmax(dim=-1)[best].tolist() for name, station in stations.items()}
     names = [repr(tokenizer.decode([i]))[1:-1] for i in best.tolist()]
     greedy, others = repeated[0.0], {value: share for value, share in repeated.items() if value > 0}
     return Result(
-        figures.knobs(names, shares, list(others), list(others.values()), greedy, human, predicted),
+        figures.knobs(names, probs, list(others), list(others.values()), greedy, human, predicted),
         claims={"repetition": (above(greedy / human, 5), below(others[1.0] - human, 0))},
         came=100 * greedy,
     )

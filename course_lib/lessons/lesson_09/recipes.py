@@ -240,7 +240,7 @@ RECIPES = {
         data="English prose of docstrings, 2.0 million characters to train on, data/prose; a character is a token. "
         f"The first {SCORED:,} characters of the validation and of the test split are scored.",
         minutes=12,
-        contestants={"": ScalingSettings()},
+        variants={"": ScalingSettings()},
         train=train,
         scores=lambda trained, split: scores(trained[""], split),
         chosen_by="nats per character, largest",

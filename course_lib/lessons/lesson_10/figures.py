@@ -104,8 +104,8 @@ def comparisons(seeds: Mapping[int, Sequence[float]], predicted: float | None = 
     counts = list(seeds)
     means = [100 * float(np.mean(values)) for values in seeds.values()]
     axes.plot(range(len(counts)), means, color=HERO, linewidth=2)
-    for place, values in enumerate(seeds.values()):
-        seed_dots(axes, place, [100 * value for value in values], HERO)
+    for position, values in enumerate(seeds.values()):
+        seed_dots(axes, position, [100 * value for value in values], HERO)
     axes.axhline(50, color=GREY, linestyle="--", linewidth=1.5)
     axes.text(0, 50.8, "a guess", fontsize=12, color=GREY, va="bottom")
     prediction(axes, len(counts) - 1, predicted, (-12, 0))

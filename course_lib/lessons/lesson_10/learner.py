@@ -225,9 +225,9 @@ def painted(text: Sequence[str], prompt: int = recipes.PROMPT) -> str:
     """A sentence in HTML: kind words underlined, unkind ones dotted, and whether it is a sentence of our grammar."""
     marks = {word: "solid #00735a" for word in recipes.KIND} | {word: "dotted #b00020" for word in recipes.UNKIND}
     words = []
-    for place, word in enumerate(text):
-        style = f"border-bottom:3px {marks[word]}" if word in marks and place >= prompt else ""
-        weight = "font-weight:600" if place < prompt else ""
+    for position, word in enumerate(text):
+        style = f"border-bottom:3px {marks[word]}" if word in marks and position >= prompt else ""
+        weight = "font-weight:600" if position < prompt else ""
         words.append(f'<span style="{style or weight}">{html.escape(word)}</span>')
     sign = ("✓", "a sentence") if recipes.is_grammatical(tuple(text)) else ("✗", "no sentence of the grammar")
     return f'{" ".join(words)} <span title="{sign[1]}">{sign[0]}</span>'

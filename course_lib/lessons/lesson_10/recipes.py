@@ -153,7 +153,7 @@ def compared(policy: GPT, count: int, noise: float, seed: int, split: str = "tra
 
 
 def start_of(settings: AlignmentSettings) -> AlignmentSettings:
-    """The settings on which the first stages depend, so that contestants share them."""
+    """The settings on which the first stages depend, so that variants share them."""
     first = AlignmentSettings()
     return replace(settings, stage="", beta=0.0, rounds=first.rounds, parts=first.parts, dpo_steps=first.dpo_steps)
 
@@ -371,7 +371,7 @@ RECIPES = {
         lesson="10",
         data=DATA,
         minutes=3,
-        contestants=POLICIES,
+        variants=POLICIES,
         train=train,
         scores=policy_scores,
         ships="PPO",
@@ -384,7 +384,7 @@ RECIPES = {
         lesson="10",
         data=DATA,
         minutes=1,
-        contestants={"pre-training": replace(SETTINGS, stage="pre-training")},
+        variants={"pre-training": replace(SETTINGS, stage="pre-training")},
         train=train,
         scores=policy_scores,
         ships="pre-training",
@@ -397,7 +397,7 @@ RECIPES = {
         lesson="10",
         data=DATA,
         minutes=1,
-        contestants={"SFT": replace(SETTINGS, stage="SFT")},
+        variants={"SFT": replace(SETTINGS, stage="SFT")},
         train=train,
         scores=policy_scores,
         ships="SFT",
@@ -410,7 +410,7 @@ RECIPES = {
         lesson="10",
         data=DATA,
         minutes=1,
-        contestants={"": replace(SETTINGS, stage="reward model")},
+        variants={"": replace(SETTINGS, stage="reward model")},
         train=train,
         scores=reward_scores,
         chosen_by=f"accuracy, {COMPARISONS[-1]} comparisons",

@@ -17,7 +17,7 @@ PPO = {"PPO, beta 1": "beta 1", "PPO": "beta 0.1", "PPO without KL": "no penalty
 
 
 def scores(card: Card, name: str, *keys: str) -> list[dict[str, float]]:
-    """Some scores of a contestant on held-out prompts, for each seed."""
+    """Some scores of a variant on held-out prompts, for each seed."""
     return [{key: seed["test"][f"{key}, {name}"] for key in keys} for seed in card["seeds"]]
 
 

@@ -130,8 +130,8 @@ def write(choices: list[Text], weights: Float[Tensor, " F"], beta: float) -> Pol
     kl = float((logs.exp() * (logs + torch.tensor(float(len(choices))).log())).sum())
     dice = torch.rand(LINES, generator=torch.Generator().manual_seed(5))
     order = rewards.sort(descending=True, stable=True).indices
-    places = torch.searchsorted(logs[order].exp().cumsum(0), dice).clamp(max=len(choices) - 1)
-    return Policy(logs.exp(), kl, [choices[int(order[place])] for place in places])
+    positions = torch.searchsorted(logs[order].exp().cumsum(0), dice).clamp(max=len(choices) - 1)
+    return Policy(logs.exp(), kl, [choices[int(order[position])] for position in positions])
 
 
 def shared_word(lines: list[Text], before: list[Text]) -> str | None:

@@ -12,12 +12,12 @@ from course_lib.viz.style import GREY, PALETTE, figure
 
 
 def guesses(
-    pictures: Float[Tensor, "B H W"], shares: Float[Tensor, "B classes"], labels: Sequence[int] | Tensor
+    pictures: Float[Tensor, "B H W"], probs: Float[Tensor, "B classes"], labels: Sequence[int] | Tensor
 ) -> Figure:
     """A row of pictures, under each the likeliest class and its share; a wrong one says so."""
     fig, panels = figure(7.2, 1.9, columns=len(pictures), layout=None)
     fig.subplots_adjust(left=0.01, right=0.99, top=0.98, bottom=0.3, wspace=0.08)
-    for axes, picture, row, label in zip(panels, pictures, shares, labels, strict=True):
+    for axes, picture, row, label in zip(panels, pictures, probs, labels, strict=True):
         best = int(row.argmax())
         image(axes, picture)
         axes.set_xlabel(
@@ -27,7 +27,7 @@ def guesses(
 
 
 def mechanism(
-    picture: Float[Tensor, "H W"], patches: Float[Tensor, "N p p"], shares: Float[Tensor, " classes"]
+    picture: Float[Tensor, "H W"], patches: Float[Tensor, "N p p"], probs: Float[Tensor, " classes"]
 ) -> Figure:
     """The picture, its patches as a row of words behind a class token, and what comes out of the encoder."""
     fig = figure(12, 5.2, layout=None)[0]
@@ -72,12 +72,12 @@ def mechanism(
     )
     arrow(words, (0.55, 6.25), (0.55, 7.1), width=1.2)
     words.text(0.15, 7.45, "only the class token is read at the end:", color=GREY)
-    best = int(shares.argmax())
-    for digit, share in enumerate(shares.tolist()):
+    best = int(probs.argmax())
+    for digit, share in enumerate(probs.tolist()):
         x = 0.55 + 0.9 * digit
         words.bar(x, 0.04 + 1.0 * share, bottom=8.75, width=0.6, color=HERO if digit == best else GREY)
         words.text(x, 8.35, str(digit), ha="center", va="center")
-    words.text(0.95 + 0.9 * best, 9.4, f"  {100 * shares[best]:.0f} %", fontsize=14, va="center")
+    words.text(0.95 + 0.9 * best, 9.4, f"  {100 * probs[best]:.0f} %", fontsize=14, va="center")
     return fig
 
 
@@ -89,9 +89,9 @@ def data(
 ) -> Figure:
     """Left: what was trained here beside longer trainings; right: accuracy by the number of training pictures."""
     fig, (left, right) = figure(12, 4.6, columns=2, gridspec_kw={"width_ratios": (1, 1.35)})
-    for place, (name, value) in enumerate(live.items()):
-        left.plot([place], [100 * value], "*", color=HERO, markersize=18)
-        seed_dots(left, place + 0.22, [100 * v for v in seeds[name]])
+    for position, (name, value) in enumerate(live.items()):
+        left.plot([position], [100 * value], "*", color=HERO, markersize=18)
+        seed_dots(left, position + 0.22, [100 * v for v in seeds[name]])
     left.set_xticks(range(len(live)), list(live))
     left.set(xlim=(-0.5, len(live) - 0.3), ylabel="test digits named right, %")
     left.set_title("New digits in each step")
@@ -105,13 +105,13 @@ def data(
     )
     low = 100 * min([*live.values(), *(v for values in seeds.values() for v in values)])
     left.set_ylim(min(94.0, low - 1.5), 100)
-    for place, (name, colour) in enumerate((("ResNet", OTHER), ("ViT", HERO))):
+    for position, (name, colour) in enumerate((("ResNet", OTHER), ("ViT", HERO))):
         counts = list(by_data[name])
         means = [100 * np.mean(by_data[name][count]) for count in counts]
         right.plot(range(len(counts)), means, color=colour, linestyle="-", linewidth=2)
         for x, count in enumerate(counts):
             seed_dots(right, x, [100 * v for v in by_data[name][count]], colour)
-        right.text(0.42, np.mean(means) + (1.2, -2.6)[place], name, color=colour, fontsize=15, weight="bold")
+        right.text(0.42, np.mean(means) + (1.2, -2.6)[position], name, color=colour, fontsize=15, weight="bold")
     if predicted is not None:
         shown = min(max(predicted, 85.0), 100.0)
         prediction(right, 0, shown, (-12, 0), f"your prediction\n{predicted:.0f}")
@@ -144,8 +144,8 @@ def rollouts(
     looks = ((HERO, 3.5), (THIRD, 2), (GREY, 2), (OTHER, 2))
     for values, (colour, width) in zip(curves.values(), looks, strict=True):
         axes.plot(dropped, [100 * v for v in values], color=colour, linestyle="-", linewidth=width, marker="o")
-    places = ((9.4, 96, "left"), (6.4, 79, "center"), (4.1, 63, "center"), (3.5, 25, "right"))
-    for name, (x, y, side), (colour, _) in zip(curves, places, looks, strict=True):
+    positions = ((9.4, 96, "left"), (6.4, 79, "center"), (4.1, 63, "center"), (3.5, 25, "right"))
+    for name, (x, y, side), (colour, _) in zip(curves, positions, looks, strict=True):
         axes.text(x, y, name.replace("map's ", "map's\n"), color=colour, fontsize=14, ha=side, va="center")
     prediction(axes, 8, predicted)
     axes.set(xlabel="patches dropped, of 16", ylabel="digits on textures named right, %", ylim=(0, 103))
@@ -255,15 +255,15 @@ def textures(
 ) -> Figure:
     """Accuracy by how cluttered the ground is: the shipped ViT as evaluated here, and three seeds of each stem."""
     fig, axes = figure(9.5, 4.2)
-    places = np.arange(len(kinds))
+    positions = np.arange(len(kinds))
     for (name, values), colour in zip(seeds.items(), (HERO, OTHER), strict=True):
         axes.fill_between(
-            places, 100 * values.min(axis=0), 100 * values.max(axis=0), color=colour, alpha=0.25, linewidth=0
+            positions, 100 * values.min(axis=0), 100 * values.max(axis=0), color=colour, alpha=0.25, linewidth=0
         )
-        axes.plot(places, 100 * values.mean(axis=0), color=colour, linestyle="-", linewidth=1.5)
-        axes.text(places[-1] + 0.08, 100 * values.mean(axis=0)[-1], name, color=colour, va="center", fontsize=14)
-    axes.plot(places, [100 * v for v in here], "*", color=HERO, markersize=16)
-    axes.set_xticks(places, [f"{kind} ground" for kind in kinds])
+        axes.plot(positions, 100 * values.mean(axis=0), color=colour, linestyle="-", linewidth=1.5)
+        axes.text(positions[-1] + 0.08, 100 * values.mean(axis=0)[-1], name, color=colour, va="center", fontsize=14)
+    axes.plot(positions, [100 * v for v in here], "*", color=HERO, markersize=16)
+    axes.set_xticks(positions, [f"{kind} ground" for kind in kinds])
     axes.set(ylabel="test digits named right, %", xlim=(-0.2, len(kinds)), ylim=(70, 100))
     axes.set_title("The same ViT on harder ground")
     return fig

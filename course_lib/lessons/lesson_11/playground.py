@@ -46,19 +46,19 @@ class Seen:
     pixels: Float[Tensor, "S S"]
     hidden: Hidden
     grid: tuple[int, int]
-    shares: Float[Tensor, " classes"]
+    probs: Float[Tensor, " classes"]
     rollout: Float[Tensor, " N"]
     heads: Float[Tensor, "L H N"]
 
     @property
     def digit(self) -> int:
         """What it takes the picture for."""
-        return int(self.shares.argmax())
+        return int(self.probs.argmax())
 
     @property
     def sure(self) -> float:
         """The share of that class."""
-        return float(self.shares.max())
+        return float(self.probs.max())
 
     def brightest(self, count: int) -> Hidden:
         """The patches, from 1, of which most reached the class token."""
@@ -75,8 +75,8 @@ def look(model: ViT, pixels: Float[Tensor, "S S"], hidden: Hidden = NOTHING) -> 
     maps = record.maps()
     rollout, heads = torch.zeros(len(seen)), torch.zeros(*maps.shape[1:3], len(seen))
     rollout[seen], heads[..., seen] = attention_rollout(maps)[0, 0, 1:], maps[0, :, :, 0, 1:]
-    shares = logits[0].softmax(dim=-1)
-    return Seen(pixels=pixels, hidden=hidden, grid=model.config.grid, shares=shares, rollout=rollout, heads=heads)
+    probs = logits[0].softmax(dim=-1)
+    return Seen(pixels=pixels, hidden=hidden, grid=model.config.grid, probs=probs, rollout=rollout, heads=heads)
 
 
 # -------------------------------------------------------------------------------------------------- the drawing
@@ -99,18 +99,18 @@ def patches_html(seen: Seen, caption: str) -> str:
     return in_rows([[patch(row, column) for column in range(columns)] for row in range(rows)], caption)
 
 
-def map_image(shares: Float[Tensor, " N"], seen: Seen, width: int, what: str) -> str:
+def map_image(probs: Float[Tensor, " N"], seen: Seen, width: int, what: str) -> str:
     """One number for each patch: the largest is brightest, what is hidden is white."""
-    colours = mpl.colormaps[SEQUENTIAL]((shares / shares.max().clamp_min(1e-9)).numpy(), bytes=True)[:, :3]
+    colours = mpl.colormaps[SEQUENTIAL]((probs / probs.max().clamp_min(1e-9)).numpy(), bytes=True)[:, :3]
     colours[[number - 1 for number in seen.hidden]] = 255
-    most = f"most at patch {int(shares.argmax()) + 1}" if shares.any() else "no patch is left"
+    most = f"most at patch {int(probs.argmax()) + 1}" if probs.any() else "no patch is left"
     return pixel_image(colours.reshape(*seen.grid, 3), width, f"{what}: {most}")
 
 
 def heads_html(seen: Seen) -> str:
     """What the class token looks at, by block (row) and head (column)."""
     maps = [
-        [map_image(shares, seen, 44, f"block {block}, head {head}") for head, shares in enumerate(row, start=1)]
+        [map_image(probs, seen, 44, f"block {block}, head {head}") for head, probs in enumerate(row, start=1)]
         for block, row in enumerate(seen.heads, start=1)
     ]
     return in_rows(maps, f"What each head looks at,<br>block 1 (above) to {len(maps)}")
@@ -118,7 +118,7 @@ def heads_html(seen: Seen) -> str:
 
 def bars_html(seen: Seen) -> str:
     """A bar for each class."""
-    bars = [(str(digit), float(share)) for digit, share in enumerate(seen.shares)]
+    bars = [(str(digit), float(share)) for digit, share in enumerate(seen.probs)]
     narrow = token_bars(bars, label="It says").replace("width:14em", "width:7em")
     return f'<div style="display:inline-block;vertical-align:top;margin:0 1.2em .8em 0">{narrow}</div>'
 
@@ -129,8 +129,8 @@ def page_html(parts: list[str], note: str) -> str:
 
 def said(seen: Seen) -> str:
     """What the network takes the picture for, and what is hidden from it."""
-    first, second = seen.shares.topk(2).indices.tolist()
-    other = f", or {second} ({seen.shares[second]:.0%})" if seen.shares[second] >= 0.005 else ""
+    first, second = seen.probs.topk(2).indices.tolist()
+    other = f", or {second} ({seen.probs[second]:.0%})" if seen.probs[second] >= 0.005 else ""
     numbers, count = ", ".join(map(str, sorted(seen.hidden))), len(seen.rollout)
     hidden = f"{len(seen.hidden)} of {count} patches are hidden: {numbers}." if numbers else "No patch is hidden."
     if len(seen.hidden) == count:
@@ -231,7 +231,7 @@ def draw(model: ViT) -> Explorer:
 
 def is_ambiguous(reading: Reading) -> bool:
     """Whether two classes have at least 30 of 100 each, and at most 20 lie between them; nothing is hidden."""
-    first, second = reading.now.shares.topk(2).values.tolist()
+    first, second = reading.now.probs.topk(2).values.tolist()
     return not reading.now.hidden and second >= 0.3 and first - second <= 0.2
 
 

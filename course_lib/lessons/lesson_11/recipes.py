@@ -124,9 +124,9 @@ def likeness(model: ViT) -> Scores:
     """Mean cosine of the position embeddings of two patches: side by side inside, farther apart, both at the border."""
     similar = position_similarity(model.position_map().detach()).flatten(2).flatten(0, 1)
     height, width = model.config.grid
-    place = torch.cartesian_prod(torch.arange(height), torch.arange(width))
-    apart = (place[:, None] - place[None]).abs().sum(dim=-1)
-    border = ((place == 0) | (place == torch.tensor([height, width]) - 1)).any(dim=-1)
+    position = torch.cartesian_prod(torch.arange(height), torch.arange(width))
+    apart = (position[:, None] - position[None]).abs().sum(dim=-1)
+    border = ((position == 0) | (position == torch.tensor([height, width]) - 1)).any(dim=-1)
     inner, outer = (~border[:, None] & ~border[None]), border[:, None] & border[None]
     kinds = {"side by side": inner & (apart == 1), "farther apart": inner & (apart > 1), "border": outer & (apart > 0)}
     return {f"likeness, {name}": similar[where].mean().item() for name, where in kinds.items()}
@@ -180,7 +180,7 @@ RECIPES = {
             f"in each step by course_lib.data.scenes; {HELD_OUT} of each clutter, with digits and textures of their own"
         ),
         minutes=4,
-        contestants=SCENES,
+        variants=SCENES,
         ships="ViT",
         chosen_by="accuracy, weak, ViT",
         timed=tuple(SCENES),
@@ -190,7 +190,7 @@ RECIPES = {
         title="ViT of clean digits, beside a Mixer",
         data=f"new images in each step: {CLEAN}",
         minutes=2,
-        contestants=DIGITS,
+        variants=DIGITS,
         ships="ViT",
         chosen_by="accuracy, ViT",
         timed=tuple(DIGITS),
@@ -200,7 +200,7 @@ RECIPES = {
         title="ViT against ResNet, by the number of images",
         data=f"{FEW} or {MANY:,} fixed training images: {CLEAN}",
         minutes=3,
-        contestants=BY_DATA,
+        variants=BY_DATA,
         ships=f"ViT, {MANY:,} images",
         chosen_by=f"accuracy, ViT, {MANY:,} images",
         timed=tuple(BY_DATA),
@@ -210,7 +210,7 @@ RECIPES = {
         title="ViT of clean digits with 49 patches",
         data=f"new images in each step: {CLEAN}",
         minutes=5,
-        contestants={"": FINE},
+        variants={"": FINE},
         scores=each(lambda one, split: inside(one.model, one.settings, split)),
         chosen_by="accuracy",
         **{name: value for name, value in SHARED.items() if name != "scores"},

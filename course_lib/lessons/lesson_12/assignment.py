@@ -76,12 +76,12 @@ def right(model: ModuleProbe, boards: Tensor, lit: Tensor) -> Tensor:
 
 def regions(side: int, reach: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
     """Places that a lamp beyond the board would light, others that one in another unshifted window lights, the rest."""
-    place = torch.arange(side)
+    position = torch.arange(side)
     up, down, left, right = reach
 
     def along(back: int, ahead: int) -> tuple[Tensor, Tensor]:
-        lamps = torch.stack([place - back, place + ahead])
-        return ((lamps < 0) | (lamps >= side)).any(dim=0), (lamps // WINDOW != place // WINDOW).any(dim=0)
+        lamps = torch.stack([position - back, position + ahead])
+        return ((lamps < 0) | (lamps >= side)).any(dim=0), (lamps // WINDOW != position // WINDOW).any(dim=0)
 
     (outside, border), (beside, seam) = along(down, up), along(right, left)
     edge, cut = outside[:, None] | beside, border[:, None] | seam
@@ -108,7 +108,7 @@ def tells(name: str, points: float, *, level: float, side: int = 12) -> Check:
             return [ONE_SIZE]
         if right(model, *lamps(probe.draw, 50)).mean() > small.mean():
             return [OWN_RULE]
-        edge, border, inside = (found[:, place].mean().item() for place in regions(side, reach))
+        edge, border, inside = (found[:, position].mean().item() for position in regions(side, reach))
         if inside < 0.98:
             return [NOT_LEARNED]
         return [(NEVER_MEET if border < edge else EDGES_TOUCH)]

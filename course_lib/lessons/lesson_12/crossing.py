@@ -25,8 +25,8 @@ def marks(count: int, seed: int) -> LabelledImages:
     row = torch.randint(0, SIDE, (count,), generator=dice)
     turned = torch.rand(count, generator=dice) < 0.5
     patches, each = torch.full((count, SIDE, SIDE), 0.5), torch.arange(count)
-    for place in (0, 1):
-        patches[each, row, SIDE // 2 - 1 + place] = colours[:, place].float()
+    for position in (0, 1):
+        patches[each, row, SIDE // 2 - 1 + position] = colours[:, position].float()
     patches = torch.where(turned[:, None, None], patches.mT, patches)
     pixels = patches.repeat_interleave(PATCH, 1).repeat_interleave(PATCH, 2)[:, None]
     return LabelledImages(pixels, (colours[:, 0] != colours[:, 1]).long())

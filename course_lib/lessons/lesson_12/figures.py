@@ -15,12 +15,12 @@ PIECES = ListedColormap([PALETTE[name] for name in ("sky", "orange", "green", "p
 
 
 def guesses(
-    pictures: Float[Tensor, "B H W"], shares: Float[Tensor, "B classes"], labels: Sequence[int] | Tensor
+    pictures: Float[Tensor, "B H W"], probs: Float[Tensor, "B classes"], labels: Sequence[int] | Tensor
 ) -> Figure:
     """A row of pictures, under each the likeliest class and its share; a wrong one says so."""
     fig, panels = figure(7.2, 1.9, columns=len(pictures), layout=None)
     fig.subplots_adjust(left=0.01, right=0.99, top=0.98, bottom=0.3, wspace=0.08)
-    for axes, picture, row, label in zip(panels, pictures, shares, labels, strict=True):
+    for axes, picture, row, label in zip(panels, pictures, probs, labels, strict=True):
         best = int(row.argmax())
         image(axes, picture)
         wrong = "" if best == int(label) else "\nwrong"
@@ -31,7 +31,7 @@ def guesses(
 def maps(
     pictures: Sequence[Float[Tensor, "H W"]],
     stages: Sequence[Sequence[Float[Tensor, "h w"]]],
-    shares: Sequence[Float[Tensor, " classes"]],
+    probs: Sequence[Float[Tensor, " classes"]],
     names: Sequence[str],
 ) -> Figure:
     """A row for each picture: cut into windows, what each stage's map holds of it, and the class."""
@@ -46,7 +46,7 @@ def maps(
     titles = ("Cut into windows", "Stage 1: 8 x 8", "Stage 2: 4 x 4", "It says")
     for title, axes in zip(titles, panels[0], strict=True):
         axes.set_title(title, fontsize=14)
-    for row, picture, found, share, name in zip(panels, pictures, stages, shares, names, strict=True):
+    for row, picture, found, share, name in zip(panels, pictures, stages, probs, names, strict=True):
         image(row[0], picture)
         patch_lines(row[0], picture.shape[0], 8, width=0.6)
         patch_lines(row[0], picture.shape[0], 2, width=3)
@@ -124,7 +124,7 @@ def mechanism(
     return fig
 
 
-def reads(yours: float, seeds: Sequence[float], steps: int, all_steps: int, pictures, shares) -> Figure:
+def reads(yours: float, seeds: Sequence[float], steps: int, all_steps: int, pictures, probs) -> Figure:
     """Left: what was trained here beside longer trainings; right: test digits with the surest wrong answers last."""
     fig = figure(12, 3.9, layout=None)[0]
     fig.clear()
@@ -134,9 +134,9 @@ def reads(yours: float, seeds: Sequence[float], steps: int, all_steps: int, pict
     axes.set_xticks([0, 1], [f"yours,\n{steps} steps", f"three seeds,\n{all_steps:,} steps"])
     axes.set(xlim=(-0.5, 1.5), ylim=(60, 101), ylabel="% of test digits right")
     axes.set_title("It reads, windows only")
-    for number, (picture, row) in enumerate(zip(pictures.pixels[:, 0], shares, strict=True)):
-        line, place = divmod(number, 5)
-        axes = fig.add_axes((0.4 + 0.12 * place, 0.54 - 0.47 * line, 0.11, 0.34))
+    for number, (picture, row) in enumerate(zip(pictures.pixels[:, 0], probs, strict=True)):
+        line, position = divmod(number, 5)
+        axes = fig.add_axes((0.4 + 0.12 * position, 0.54 - 0.47 * line, 0.11, 0.34))
         image(axes, picture)
         best, label = int(row.argmax()), int(pictures.labels[number])
         said = f"{best}: {100 * row[best]:.0f} %" + ("" if best == label else f", is {label}")
@@ -189,8 +189,8 @@ def shifted(
     pairs = list(zip(digits["never moved"], digits["moved"], strict=True))
     for pair in pairs:
         panels[2].plot([0, 1], [100 * value for value in pair], "-", color=GREY, linewidth=1)
-    for place, (name, colour) in enumerate((("never moved", OTHER), ("moved", HERO))):
-        seed_dots(panels[2], place, [100 * value for value in digits[name]], colour, markersize=11)
+    for position, (name, colour) in enumerate((("never moved", OTHER), ("moved", HERO))):
+        seed_dots(panels[2], position, [100 * value for value in digits[name]], colour, markersize=11)
     panels[2].set_xticks([0, 1], ["never moved", "moved"])
     panels[2].set(title="Digits, three seeds", xlim=(-0.5, 1.4), ylim=(40, 100), ylabel="% right")
     if predicted is not None:
@@ -219,17 +219,17 @@ def switches(right: Mapping[str, float], predicted: float | None = None) -> Figu
     names = list(right)[::-1]
     values = [100 * right[name] for name in names]
     axes.barh(names, values, color=[HERO if name == "as it is" else OTHER for name in names], height=0.62)
-    for place, value in enumerate(values):
-        axes.text(value + 1, place, f"{value:.0f}", va="center", fontsize=14)
+    for position, value in enumerate(values):
+        axes.text(value + 1, position, f"{value:.0f}", va="center", fontsize=14)
     axes.set(xlim=(0, 108), xlabel="% of test digits right, nothing trained anew")
     axes.set_title("What this net leans on")
     axes.grid(visible=False, axis="y")
     if predicted is not None:
-        place = names.index("mask off")
-        axes.plot([predicted], [place], "*", color=PREDICTION, markersize=18)
+        position = names.index("mask off")
+        axes.plot([predicted], [position], "*", color=PREDICTION, markersize=18)
         axes.text(
             predicted - 2 if predicted > 15 else predicted + 2,
-            place,
+            position,
             "your prediction",
             color="white",
             va="center",

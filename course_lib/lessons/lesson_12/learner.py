@@ -83,7 +83,7 @@ def showing(pictures: LabelledImages, *, count: int = 6) -> Callable[[Swin], Fig
     few = LabelledImages(pictures.pixels[:count], pictures.labels[:count])
 
     def example(model: Swin) -> Figure:
-        shares = predictions(model, few.pixels).softmax(dim=-1)
-        return figures.guesses(few.pixels[:, 0], shares, few.labels)
+        probs = predictions(model, few.pixels).softmax(dim=-1)
+        return figures.guesses(few.pixels[:, 0], probs, few.labels)
 
     return example

@@ -28,8 +28,8 @@ class Reading(NamedTuple):
 
     raw: Float[Tensor, "1 1 S S"]
     digit: Float[Tensor, "1 1 S S"]
-    raw_shares: Float[Tensor, " classes"]
-    shares: Float[Tensor, " classes"]
+    raw_probs: Float[Tensor, " classes"]
+    probs: Float[Tensor, " classes"]
     stages: list[Float[Tensor, "h w"]]
 
 
@@ -55,8 +55,8 @@ def reader(model: Swin) -> Explorer:
         raw = F.interpolate(torch.from_numpy(drawing.copy()).float()[None, None] / 255, (SIDE, SIDE), mode="area")
         digit = prepared(drawing)
         with torch.no_grad():
-            raw_shares, shares = (model.eval()(standardise(image))[0].softmax(dim=-1) for image in (raw, digit))
-        return Reading(raw, digit, raw_shares, shares, stirred(model, digit))
+            raw_probs, probs = (model.eval()(standardise(image))[0].softmax(dim=-1) for image in (raw, digit))
+        return Reading(raw, digit, raw_probs, probs, stirred(model, digit))
 
     def read(state) -> Reading:
         return reading_of(state["pad"].tobytes())
@@ -65,15 +65,15 @@ def reader(model: Swin) -> Explorer:
         if not state["pad"].any():
             return "Draw a digit. It cannot say “nothing”: it must choose."
         its = read(state)
-        first, second = its.shares.topk(2).indices.tolist()
-        other = f", or {second} ({its.shares[second]:.0%})" if its.shares[second] >= 0.005 else ""
-        prepared_says = f"Prepared, it says {first} ({its.shares[first]:.0%}){other}."
-        return f"As drawn it would say {int(its.raw_shares.argmax())}. {prepared_says}"
+        first, second = its.probs.topk(2).indices.tolist()
+        other = f", or {second} ({its.probs[second]:.0%})" if its.probs[second] >= 0.005 else ""
+        prepared_says = f"Prepared, it says {first} ({its.probs[first]:.0%}){other}."
+        return f"As drawn it would say {int(its.raw_probs.argmax())}. {prepared_says}"
 
     def picture(state) -> str:
         its = read(state)
         fine, coarse = its.stages
-        bars = [(str(digit), float(share)) for digit, share in enumerate(its.shares)]
+        bars = [(str(digit), float(share)) for digit, share in enumerate(its.probs)]
         parts = [
             in_rows([[pixel_image(grey(its.raw[0, 0]), 128, "the drawing")]], "As drawn"),
             in_rows([[pixel_image(grey(its.digit[0, 0]), 128, "the drawing, prepared")]], "As it gets it"),
@@ -99,9 +99,9 @@ def reader(model: Swin) -> Explorer:
         goals=(
             goal(
                 "a digit that is read as another one without its preparation",
-                lambda its: its.shares.max() >= 0.9 and its.raw_shares.argmax() != its.shares.argmax(),
+                lambda its: its.probs.max() >= 0.9 and its.raw_probs.argmax() != its.probs.argmax(),
             ),
-            goal("one that is read as two digits, 30 % or more each", lambda its: its.shares.topk(2).values[1] >= 0.3),
+            goal("one that is read as two digits, 30 % or more each", lambda its: its.probs.topk(2).values[1] >= 0.3),
         ),
         steps={"pad": tuple(drawings.values())},
     )
@@ -121,9 +121,9 @@ def pieces(side: int, shift: int) -> Bool[Tensor, "N N"]:
     return number[:, None] == number
 
 
-def reach(place: int, blocks: int, *, side: int, shifted: bool) -> Bool[Tensor, "H W"]:
+def reach(position: int, blocks: int, *, side: int, shifted: bool) -> Bool[Tensor, "H W"]:
     """Which places of a map can change this one after so many blocks, every second of which is shifted."""
-    reached = torch.arange(side * side) == place
+    reached = torch.arange(side * side) == position
     for block in reversed(range(blocks)):
         reached = pieces(side, WINDOW // 2 if shifted and block % 2 else 0)[reached].any(dim=0)
     return reached.view(side, side)
@@ -135,22 +135,23 @@ def reached_by() -> Explorer:
 
     def found(state) -> tuple[int, Bool[Tensor, "H W"]]:
         side = state["stage"]
-        place = min(state["patch"][0], side * side) - 1
-        return place, reach(place, int(state["blocks"]), side=side, shifted=state["shift"])
+        position = min(state["patch"][0], side * side) - 1
+        return position, reach(position, int(state["blocks"]), side=side, shifted=state["shift"])
 
     def words(state) -> str:
-        place, reached = found(state)
-        row, column = divmod(place, state["stage"])
+        position, reached = found(state)
+        row, column = divmod(position, state["stage"])
         blocks = int(state["blocks"])
         name = "1 block" if blocks == 1 else f"{blocks} blocks"
         moved = "moves" if state["shift"] else "never moves"
         return (
-            f"Place {place + 1} (row {row + 1}, column {column + 1}) of stage {1 if state['stage'] == 8 else 2}, the "
-            f"window {moved}: after {name} {int(reached.sum())} of {reached.numel()} places can reach it."
+            f"Position {position + 1} (row {row + 1}, column {column + 1}) of stage "
+            f"{1 if state['stage'] == 8 else 2}, the window {moved}: "
+            f"after {name} {int(reached.sum())} of {reached.numel()} positions can reach it."
         )
 
     def picture(state) -> str:
-        place, reached = found(state)
+        position, reached = found(state)
         side = state["stage"]
         size = SIDE // side
 
@@ -159,11 +160,11 @@ def reached_by() -> Explorer:
             pixels = np.stack([grey(coin[row * size : (row + 1) * size, column * size : (column + 1) * size])] * 3, -1)
             if not reached[row, column]:
                 pixels = (pixels // 4 + np.array([40, 80, 150])).astype(np.uint8)  # as seen through blue glass
-            if number == place:
+            if number == position:
                 pixels = np.where(np.pad(np.zeros((size - 2, size - 2, 1), bool), ((1, 1), (1, 1), (0, 0)),
                                          constant_values=True), np.array([213, 94, 0], np.uint8), pixels)  # fmt: skip
             seen = "reaches it" if reached[row, column] else "cannot reach it"
-            alt = f"place {number + 1}, {'the one asked for' if number == place else seen}"
+            alt = f"place {number + 1}, {'the one asked for' if number == position else seen}"
             image = pixel_image(pixels, 320 // side, alt)
             return f'<span data-step="{number + 1}" style="display:block">{image}</span>'
 
@@ -174,8 +175,8 @@ def reached_by() -> Explorer:
 
     def goal(text: str, fits) -> Goal:
         def reached(state) -> bool:
-            _, places = found(state)
-            return fits(state, int(places.sum()))
+            _, positions = found(state)
+            return fits(state, int(positions.sum()))
 
         return Goal(text, reached)
 

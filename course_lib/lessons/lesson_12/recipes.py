@@ -80,7 +80,7 @@ COMPARED = SwinSettings(
     weight_decay=0.01,
     steps=2500,
 )
-CONTESTANTS = {"shifted": COMPARED, "unshifted": replace(COMPARED, shifted=False)}
+VARIANTS = {"shifted": COMPARED, "unshifted": replace(COMPARED, shifted=False)}
 
 SHARED = {
     "lesson": "12",
@@ -98,7 +98,7 @@ RECIPES = {
     "swin": Recipe(
         title="A small Swin Transformer reads digits",
         minutes=1,
-        contestants={"": SETTINGS},
+        variants={"": SETTINGS},
         chosen_by="accuracy",
         settings=plain(SETTINGS, "shifted"),
         **SHARED,
@@ -106,12 +106,12 @@ RECIPES = {
     "shifted_windows": Recipe(
         title="Shifted windows against unshifted ones",
         minutes=3,
-        contestants=CONTESTANTS,
+        variants=VARIANTS,
         ships="shifted",
         chosen_by="accuracy, shifted",
-        timed=tuple(CONTESTANTS),
+        timed=tuple(VARIANTS),
         settings=plain(COMPARED, "shifted", "learning_rate")
-        | {"learning_rates": {name: settings.learning_rate for name, settings in CONTESTANTS.items()}},
+        | {"learning_rates": {name: settings.learning_rate for name, settings in VARIANTS.items()}},
         **SHARED,
     ),
 }

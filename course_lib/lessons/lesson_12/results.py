@@ -28,10 +28,10 @@ def maps(model: Swin, coin: Float[Tensor, "1 1 S S"], digits: LabelledImages, *,
     three = (right & (digits.labels == 3)).nonzero()[0]
     pictures = torch.cat([digits.pixels[three], coin])
     stages = [looking.stirred(model, picture[None]) for picture in pictures]
-    shares = predictions(model, pictures).softmax(dim=-1)
+    probs = predictions(model, pictures).softmax(dim=-1)
     return Result(
-        figures.maps(list(pictures[:, 0]), stages, list(shares), ("a clean three", "a three on a coin")),
-        claims={"named": shares[0].argmax() == 3 and shares[1].argmax() != 3},
+        figures.maps(list(pictures[:, 0]), stages, list(probs), ("a clean three", "a three on a coin")),
+        claims={"named": probs[0].argmax() == 3 and probs[1].argmax() != 3},
     )
 
 
@@ -65,12 +65,12 @@ def mechanism(picture: Float[Tensor, "1 1 S S"], *, predicted=None) -> Result:
 
 
 def reads(model: Swin, steps: int, card: Card, pictures: LabelledImages, *, predicted=None) -> Result:
-    shares = predictions(model, pictures.pixels).softmax(dim=-1)
-    shown = torch.cat([torch.arange(5), shares.max(dim=-1).values.argsort()[:5]])
+    probs = predictions(model, pictures.pixels).softmax(dim=-1)
+    shown = torch.cat([torch.arange(5), probs.max(dim=-1).values.argsort()[:5]])
     few = LabelledImages(pictures.pixels[shown], pictures.labels[shown])
     yours, trained = accuracy(model, *pictures), seeds(card, "accuracy")
     return Result(
-        figures.reads(yours, trained, steps, card["steps"], few, shares[shown]),
+        figures.reads(yours, trained, steps, card["steps"], few, probs[shown]),
         claims={"accuracy": (above(yours, 0.75), min(trained) > 0.96)},
     )
 
@@ -110,8 +110,8 @@ def bias(model: Swin, *, predicted=None) -> Result:
             tables += list(found)
             names += [f"stage {stage}, block {block}"] * len(found)
     side = len(tables[0])
-    places = torch.arange(side) - side // 2
-    steps = torch.maximum(places[:, None].abs(), places.abs())  # from the query, as a king walks
+    positions = torch.arange(side) - side // 2
+    steps = torch.maximum(positions[:, None].abs(), positions.abs())  # from the query, as a king walks
     rings = torch.tensor([[table[steps == ring].mean() for ring in range(side // 2 + 1)] for table in tables])
     return Result(
         figures.bias(tables, names),

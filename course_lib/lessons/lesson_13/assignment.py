@@ -24,9 +24,9 @@ class Cloth:
 
     def pictures(self, draw: Draw, count: int) -> Tensor:
         """So many, (count, 16, 16), of mean 0 and variance 1."""
-        place = torch.arange(SIDE) / SIDE
+        position = torch.arange(SIDE) / SIDE
         down, across = self.waves.T[:, :, None, None]
-        turns = down * place[:, None] + across * place
+        turns = down * position[:, None] + across * position
         start, strength = torch.rand(2, count, WAVES, 1, 1, generator=draw.generator)
         return ((0.5 + strength) * (2 * math.pi * (turns + start)).cos()).sum(1) / (WAVES * 13 / 24) ** 0.5
 

@@ -100,7 +100,7 @@ def repaired(
 
 
 def ratios(
-    shares: Sequence[float],
+    errors: Sequence[float],
     error: Float[np.ndarray, "seeds ratios"],
     probe: Float[np.ndarray, "seeds ratios"],
     paper: Sequence[tuple[float, float]],
@@ -108,7 +108,7 @@ def ratios(
 ) -> Figure:
     """By the share that is hidden: error and probe of ours, and two points of He et al."""
     fig, panels = figure(12.2, 4.4, columns=3)
-    across = [100 * share for share in shares]
+    across = [100 * share for share in errors]
     for axes, values, title, colour in (
         (panels[0], error, "Ours: the error rises", OTHER),
         (panels[1], 100 * probe, "Ours: the probe peaks", HERO),
@@ -189,9 +189,9 @@ def masks(
             image(axes, pictures[kind])
             axes.set_title(title, fontsize=13, loc="center", weight="normal")
     axes = fig.add_subplot(grid[1, :])
-    for place, (name, colour) in enumerate(zip(left_over, (HERO, OTHER), strict=True)):
+    for position, (name, colour) in enumerate(zip(left_over, (HERO, OTHER), strict=True)):
         for column, share in enumerate(left_over[name].values()):
-            x = column + 0.34 * place
+            x = column + 0.34 * position
             axes.bar(x, 100 * share, width=0.32, color=colour, label=name if not column else None)
             axes.text(x, 100 * share + 1, f"{100 * share:.0f}", ha="center")
     axes.set_xticks([column + 0.17 for column in range(len(seen))], list(seen))

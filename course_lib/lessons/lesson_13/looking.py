@@ -24,8 +24,8 @@ def noise_of(kind: str, count: int, grid: tuple[int, int], seed: int = 0) -> Flo
         number = torch.arange(grid[0])[:, None] + torch.arange(grid[1])
         return (number % 2).flatten().float().expand(count, -1)
     middle = (torch.tensor(grid) - 1) / 2
-    places = torch.rand(count, 2, generator=draws) * (torch.tensor(grid) - 1)
-    return block_noise(middle.expand(count, 2) if kind == "centre" else places, grid)
+    positions = torch.rand(count, 2, generator=draws) * (torch.tensor(grid) - 1)
+    return block_noise(middle.expand(count, 2) if kind == "centre" else positions, grid)
 
 
 def coin_noise(model: MAE) -> Float[Tensor, "1 N"]:

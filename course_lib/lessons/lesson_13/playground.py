@@ -55,8 +55,8 @@ def repair(model: MAE, reader: ViT, pixels: Float[Tensor, "H W"], hidden: Hidden
         hole = holes.view(rows, columns).repeat_interleave(size, 0).repeat_interleave(size, 1).bool()
         plain = (pixels[hole] - pixels[~hole].mean()).square().mean()
         error = float((painted[hole] - pixels[hole]).square().mean() / plain.clamp_min(1e-3))
-    shares = reader.eval()(standardise(painted[None, None]))[0].softmax(dim=-1)
-    return Repair(pixels, painted, error, int(shares.argmax()), float(shares.max()))
+    probs = reader.eval()(standardise(painted[None, None]))[0].softmax(dim=-1)
+    return Repair(pixels, painted, error, int(probs.argmax()), float(probs.max()))
 
 
 def said(its: Repair, hidden: Hidden, count: int) -> str:

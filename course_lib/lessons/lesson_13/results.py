@@ -33,10 +33,10 @@ def mechanism(model: MAE, picture: Float[Tensor, "1 1 S S"], *, predicted=None) 
 
 
 def repaired(fresh: MAE, shipped: MAE, batch: HiddenBatch, *, predicted=None) -> Result:
-    shares = {}
+    errors = {}
     for name, model in (("your 600 steps", fresh), ("18,000 steps", shipped)):
         error, grey = looking.errors(model, batch.pixels, batch.noise, 0.75)
-        shares[name] = error / grey
+        errors[name] = error / grey
     few = batch.pixels[:4], batch.noise[:4]
     with torch.no_grad():
         seen, young = learner.seen_and_painted(fresh, *few)
@@ -45,11 +45,11 @@ def repaired(fresh: MAE, shipped: MAE, batch: HiddenBatch, *, predicted=None) ->
         figures.repaired(
             (batch.pixels[:4, 0], seen, young, old),
             ("the digit", "seen", "yours", "18,000\nsteps"),
-            {"painted in the mean grey of what is seen": 1.0} | shares,
+            {"painted in the mean grey of what is seen": 1.0} | errors,
             predicted,
         ),
-        claims={"yours": below(shares["your 600 steps"], 0.7), "longer": below(shares["18,000 steps"], 0.3)},
-        came=100 * shares["18,000 steps"],
+        claims={"yours": below(errors["your 600 steps"], 0.7), "longer": below(errors["18,000 steps"], 0.3)},
+        came=100 * errors["18,000 steps"],
     )
 
 

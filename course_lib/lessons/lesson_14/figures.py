@@ -110,23 +110,23 @@ def skips(
     fig.clear()
     grid = fig.add_gridspec(2, 4, width_ratios=(1, 1, 2.3, 2.3))
     image(fig.add_subplot(grid[0, 0]), picture, "the picture")
-    for place, (name, mask) in enumerate(masks.items(), start=1):
-        axes = fig.add_subplot(grid[place // 2, place % 2])
+    for position, (name, mask) in enumerate(masks.items(), start=1):
+        axes = fig.add_subplot(grid[position // 2, position % 2])
         axes.imshow(mask, cmap=LABELS, vmin=0, vmax=10)
         bare(axes)
         axes.set_title(name, fontsize=14, loc="center", weight="normal")
     shared = None
-    for place, (measure, nets) in enumerate(scores.items()):
-        axes = fig.add_subplot(grid[:, 2 + place], sharey=shared)
+    for position, (measure, nets) in enumerate(scores.items()):
+        axes = fig.add_subplot(grid[:, 2 + position], sharey=shared)
         shared = shared or axes
         for row, (name, values) in enumerate(nets.items()):
             colour = KINDS.get(name, PALETTE["black"])
             axes.plot(values, [-row] * len(values), "o", color=colour, markersize=10)
             axes.text(min(values) - 0.01, -row + 0.28, name, color=colour, ha="center")
-            if predicted is not None and place == 0 and name == "U-Net without skips":
+            if predicted is not None and position == 0 and name == "U-Net without skips":
                 shown = min(max(predicted / 100, 0.56), 0.95)
                 prediction(axes, shown, -row - 0.3, (0, -12), f"your prediction {predicted:.0f}")
-        axes.set(title=f"{measure}, test", ylim=(-len(nets) + 0.2, 0.7), xlim=(0.5, 1) if place == 0 else (0.88, 1))
+        axes.set(title=f"{measure}, test", ylim=(-len(nets) + 0.2, 0.7), xlim=(0.5, 1) if position == 0 else (0.88, 1))
         axes.set_yticks([])
     return fig
 
@@ -138,7 +138,7 @@ def uncertainty(
     wrong: Bool[Tensor, "H W"],
     looked: Float[Tensor, " n"],
     found: Float[Tensor, " n"],
-    place: float,
+    position: float,
     predicted: float | None = None,
 ) -> Figure:
     """One picture with its mask, its entropy and its mistakes; how many of all mistakes one finds by the entropy."""
@@ -160,8 +160,8 @@ def uncertainty(
     axes.plot([0, 25], [0, 25], color=GREY, linestyle=":")
     axes.text(17, 23.5, "at random", color=GREY)
     axes.text(10, 88, "the most uncertain first", color=HERO, fontsize=14)
-    axes.axvline(100 * place, color=GREY, linewidth=1)
-    prediction(axes, 100 * place, predicted)
+    axes.axvline(100 * position, color=GREY, linewidth=1)
+    prediction(axes, 100 * position, predicted)
     axes.set(title="Entropy knows where it is wrong", xlabel="% of all pixels looked at", xlim=(0, 25), ylim=(0, 103))
     axes.set_ylabel("% of the wrong pixels found")
     return fig
@@ -223,7 +223,7 @@ def swap(
     picture: Float[Tensor, "H W"],
     other: Float[Tensor, "H W"],
     masks: Mapping[str, Int[Tensor, "H W"]],
-    shares: Mapping[str, Sequence[float]],
+    fractions: Mapping[str, Sequence[float]],
 ) -> Figure:
     """Masks of a picture with one map taken from another; of its digit's pixels the shares that get each label."""
     fig = figure(12.2, 4.8)[0]
@@ -231,22 +231,22 @@ def swap(
     grid = fig.add_gridspec(2, 3, width_ratios=(1, 1, 2.2))
     image(fig.add_subplot(grid[0, 0]), picture, "the picture")
     image(fig.add_subplot(grid[0, 1]), other, "the other")
-    for place, (name, mask) in enumerate(masks.items()):
-        axes = fig.add_subplot(grid[1, place])
+    for position, (name, mask) in enumerate(masks.items()):
+        axes = fig.add_subplot(grid[1, position])
         axes.imshow(mask, cmap=LABELS, vmin=0, vmax=10)
         found = mask[mask > 0].mode().values.item() - 1
         bare(axes)
         axes.set_title(f"other's {name}: a {found}", fontsize=14, loc="center", weight="normal")
     axes = fig.add_subplot(grid[:, 2])
     kinds = (("its own digit", HERO), ("the other's digit", OTHER), ("background", GREY))
-    for row, values in enumerate(shares.values()):
+    for row, values in enumerate(fractions.values()):
         left = 0.0
         for value, (name, colour) in zip(values, kinds, strict=True):
             axes.barh(-row, 100 * value, left=100 * left, color=colour, height=0.6)
             if value > 0.19:
                 axes.text(100 * (left + value / 2), -row, name, ha="center", va="center", color="white", fontsize=12)
             left += value
-    axes.set_yticks([-row for row in range(len(shares))], list(shares))
+    axes.set_yticks([-row for row in range(len(fractions))], list(fractions))
     axes.set(title="The smallest map says what", xlim=(0, 100), ylabel="map taken from another picture")
     axes.set_xlabel("% of the digit's pixels that are called so")
     axes.grid(visible=False)

@@ -45,10 +45,10 @@ class Marked(NamedTuple):
 def mark(model: UNet, pixels: Float[Tensor, "H W"], *, threshold: float = 0.5, smallest: int = 12) -> Marked:
     """A class for each pixel whose probability of a digit is above the threshold, background elsewhere."""
     logits = model.eval()(standardise(pixels[None, None]))
-    shares = logits.softmax(dim=1)
-    digit = shares[:, 0] < 1 - threshold
-    classes = torch.where(digit, shares[:, 1:].argmax(dim=1) + 1, 0)
-    found = instances_of(connected_components(digit.long()), shares, smallest=smallest)[0]
+    probs = logits.softmax(dim=1)
+    digit = probs[:, 0] < 1 - threshold
+    classes = torch.where(digit, probs[:, 1:].argmax(dim=1) + 1, 0)
+    found = instances_of(connected_components(digit.long()), probs, smallest=smallest)[0]
     boxes = mask_boxes(found.masks).tolist()
     things = [
         Thing(int(number) - 1, float(score), box)
@@ -202,8 +202,8 @@ def shape_of(digit: int) -> Float[Tensor, "1 1 h w"]:
 
 
 def ink_of(digit: int, x: float, y: float, side: float) -> Float[Tensor, "S S"]:
-    place = torch.tensor([[x, y]])
-    return draw_digits(shape_of(digit), SCENE, centre=place, side=torch.tensor([side]), degrees=torch.zeros(1))[0, 0]
+    position = torch.tensor([[x, y]])
+    return draw_digits(shape_of(digit), SCENE, centre=position, side=torch.tensor([side]), degrees=torch.zeros(1))[0, 0]
 
 
 def arranged(state) -> Arranged:

@@ -260,7 +260,7 @@ RECIPES = {
         data="scenes of course_lib.data.scenes, 32 x 32 pixels, one real handwritten digit each on a piece of a "
         "photograph, clutter from 0 to 1; digits and photographs of training, validation and test are disjoint",
         minutes=10,
-        contestants=TRAININGS | {CLASSIFIER: TRUNK_TRAINING},
+        variants=TRAININGS | {CLASSIFIER: TRUNK_TRAINING},
         ships="U-Net",
         train=train,
         scores=scores,
@@ -276,11 +276,11 @@ RECIPES = {
         },
     )
 }
-RECIPES["unet_no_skips"] = replace(  # one of its contestants, to be looked at
+RECIPES["unet_no_skips"] = replace(  # one of its variants, to be looked at
     RECIPES["unet"],
     title="U-Net without skips, for digits in scenes",
     minutes=2,
-    contestants={"": TRAININGS["U-Net without skips"]},
+    variants={"": TRAININGS["U-Net without skips"]},
     ships="",
     scores=each(score),
     chosen_by="mean IoU",

@@ -110,17 +110,17 @@ def swap(model: UNet, scene: Scenes, asked: Scenes, *, predicted=None) -> Result
     other = Scenes(*(part[OTHER : OTHER + 1] for part in asked))
     pair = torch.cat([scene.pixels, other.pixels])
     masks = {name: swapped(model, pair, level)[0] for name, level in (("4 x 4", 3), ("16 x 16", 1))}
-    shares = {}
+    fractions = {}
     for level, name in enumerate(("32 x 32", "16 x 16", "8 x 8", "4 x 4")):
         said, true = swapped(model, asked.pixels, level), asked.semantic
         guest = (asked.labels[:, 0].roll(1) + 1)[:, None, None]
         counted = (true > 0) & (true != guest)
-        shares[name] = [
+        fractions[name] = [
             (which & counted).sum().item() / counted.sum().item() for which in (said == true, said == guest, said == 0)
         ]
-    own, guest, lost = shares["4 x 4"]
+    own, guest, lost = fractions["4 x 4"]
     return Result(
-        figures.swap(scene.pixels[0, 0], other.pixels[0, 0], masks, shares),
+        figures.swap(scene.pixels[0, 0], other.pixels[0, 0], masks, fractions),
         claims={"label": (above(guest, 0.5), below(lost, 1 / 6), below(own, 0.3))},
         came=1,
     )
@@ -173,8 +173,8 @@ def things(model: nn.Module, *, predicted=None) -> Result:
 def tiles(model: nn.Module, *, predicted=None) -> Result:
     asked = crowded(CROWDS[2])
     seam = torch.zeros(LARGE, LARGE, dtype=torch.bool)
-    for place in range(TILE, LARGE, TILE):
-        seam[place - 4 : place + 4] = seam[:, place - 4 : place + 4] = True
+    for position in range(TILE, LARGE, TILE):
+        seam[position - 4 : position + 4] = seam[:, position - 4 : position + 4] = True
     pixels, masks, near, away = standardise(asked.pixels), {}, {}, {}
     for name, overlap in {"overlap 0": 0, "overlap 8": 8, "overlap 16": 16, "whole": None}.items():
         logits = model(pixels) if overlap is None else in_tiles(model, pixels, tile=TILE, overlap=overlap)

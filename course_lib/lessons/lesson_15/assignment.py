@@ -49,12 +49,12 @@ class Code:
         lasts = torch.randint(2, 6, (count, LONGEST), generator=self.random)
         gaps = torch.randint(1, 4, (count, LONGEST), generator=self.random)
         for row in range(count):
-            place = 0
+            position = 0
             for which in range(int(lengths[row])):
-                place += int(gaps[row, which])
-                end = place + int(lasts[row, which])
-                frames[row, place:end] += self.sounds[symbols[row, which] - 1]
-                place = end
+                position += int(gaps[row, which])
+                end = position + int(lasts[row, which])
+                frames[row, position:end] += self.sounds[symbols[row, which] - 1]
+                position = end
         return frames, symbols * (torch.arange(LONGEST) < lengths[:, None]), lengths
 
 

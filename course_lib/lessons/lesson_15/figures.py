@@ -52,8 +52,8 @@ def spikes(
     above.imshow(frames.T.numpy(), origin="lower", aspect="auto", cmap=SEQUENTIAL)
     above.set(title="What is heard: 24 bands, a frame each 10 ms", yticks=[], ylabel="pitch")
     above.grid(visible=False)
-    for place in begins:
-        above.axvline(place, color="white", linewidth=1, linestyle=":")
+    for position in begins:
+        above.axvline(position, color="white", linewidth=1, linestyle=":")
     times = 4 * np.arange(len(probs)) + 1.5
     below.fill_between(times, 0, probs[:, 0].numpy(), color=GREY, alpha=0.25, linewidth=0)
     below.text(times[-1], 0.86, "blank", color=GREY, ha="right")
@@ -148,11 +148,11 @@ def gates(
         inset.set(xticks=[], yticks=[])
         inset.grid(visible=False)
         height = 1 / len(said)
-        for place, (label, text, colour) in enumerate(
+        for position, (label, text, colour) in enumerate(
             (("true", true, "black"), ("shut", blind, GREY), ("open", seeing, HERO if seeing == true else OTHER))
         ):
-            panels[0].text(0.24, y + height * (0.78 - 0.28 * place), f"{label}:", color=colour, va="center")
-            panels[0].text(0.35, y + height * (0.78 - 0.28 * place), text, color=colour, va="center")
+            panels[0].text(0.24, y + height * (0.78 - 0.28 * position), f"{label}:", color=colour, va="center")
+            panels[0].text(0.35, y + height * (0.78 - 0.28 * position), text, color=colour, va="center")
     axes = panels[1]
     colours = {"digit": HERO, "ink": PALETTE["green"], "place": PALETTE["orange"], "size": PALETTE["purple"]}
     for name, values in right.items():

@@ -228,7 +228,7 @@ def recurrence(model: GPT, ids: Tensor, step: Callable, *, predicted=None) -> Re
 
 
 def cheap(card: Card, *, predicted=None) -> Result:
-    lengths, names = efficient.LENGTHS, list(efficient.CONTESTANTS)
+    lengths, names = efficient.LENGTHS, list(efficient.VARIANTS)
     counted = {
         name: [card["seeds"][0]["test"][f"operations a character at {length}, {name}"] for length in lengths]
         for name in names
@@ -246,7 +246,7 @@ def cheap(card: Card, *, predicted=None) -> Result:
 
 def first_that_pays() -> int:
     """The least number of characters from which on the linear GPT needs fewer operations than the softmax one."""
-    of = efficient.CONTESTANTS
+    of = efficient.VARIANTS
     low, high = 1, 1024
     while low < high:
         middle = (low + high) // 2

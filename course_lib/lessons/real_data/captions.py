@@ -152,7 +152,7 @@ RECIPES = {
         data="The data set multi30k, task 1, raw, see docs/data.md: 29,000 pairs to train by, 1,014 for validation; "
         "the test is test_2016_flickr, 1,000 pairs. Text as it is, on both sides, cased and not tokenized.",
         minutes=10,
-        contestants={"": CaptionSettings()},
+        variants={"": CaptionSettings()},
         train=train,
         scores=each(score),
         chosen_by="sacreBLEU",

@@ -120,7 +120,7 @@ def recipe(model: str, data: str, *, minutes: float, **settings: Any) -> Recipe:
         lesson=LESSONS[model],
         data=f"The data set {data}, see docs/data.md. {cut}",
         minutes=minutes,
-        contestants={"": ImageSettings(data=data, model=model, **settings)},
+        variants={"": ImageSettings(data=data, model=model, **settings)},
         train=train,
         scores=each(score),
         chosen_by="accuracy",

@@ -133,7 +133,7 @@ RECIPES = {
         "the last 5% for the test. The score `nats, last tenth` is that of validation and test together, the text on "
         "which nanoGPT reports 1.88 nats for the same sizes, batches and steps.",
         minutes=3,
-        contestants={"": ShakespeareSettings()},
+        variants={"": ShakespeareSettings()},
         train=train,
         scores=each(score),
         chosen_by="nats",

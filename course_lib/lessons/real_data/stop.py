@@ -31,7 +31,7 @@ def on_real_data(model: str, data: str, *, train: bool = False) -> None:
     command = f"course train {model} --data {data}"
     say(_measured(name))
     if train:
-        trained = recipe.train(recipe.contestants[""], checkpoint=course_home() / "training" / f"{name}-on-the-page")
+        trained = recipe.train(recipe.variants[""], checkpoint=course_home() / "training" / f"{name}-on-the-page")
         say(f"Trained on this page: {listed(recipe.scores({'': trained}, 'test'))}.")
         shown(data, trained)
     elif not is_here(data):

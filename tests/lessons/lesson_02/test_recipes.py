@@ -96,7 +96,7 @@ def test_scores_are_means_and_spreads_over_draws_of_labels(few):
     assert len(scores["test"]) == 2 * 2 * 2 and len({len(s.labels) for s in sets.values()}) == 3
 
 
-def test_probes_see_every_contestant_and_what_it_has_to_beat():
+def test_probes_see_every_variant_and_what_it_has_to_beat():
     trained = {"SimCLR": task.train(TINY), "supervised": task.train(replace(TINY, supervised=True))}
     encoders, pixels = task.encoders_of(trained), torch.rand(3, 1, 28, 28)
     assert list(encoders) == ["SimCLR", "SimCLR's projection", "random", "pixels", "supervised"]

@@ -36,7 +36,7 @@ def test_the_query_meets_every_key_and_each_weight_its_value():
     assert {text.get_position()[0] for text in axes.texts if text.get_text() == "·"} == set(line.get_xdata())
 
 
-def test_lengths_are_drawn_for_each_contestant_and_the_bet_stands_at_the_longest():
+def test_lengths_are_drawn_for_each_variant_and_the_bet_stands_at_the_longest():
     fixed, attention = np.array([[80.0, 10.0], [90.0, 20.0]]), np.array([[99.0, 97.0], [97.0, 95.0]])
     axes = figures.lengths(["1 to 7", "20 to 30"], fixed, attention, [98, 96], predicted=40).axes[0]
     drawn = [line.get_ydata().tolist() for line in axes.lines]

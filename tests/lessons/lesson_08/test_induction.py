@@ -48,7 +48,7 @@ def test_weights_on_previous_and_on_following_symbols_are_measured():
 
 
 def test_a_head_that_is_switched_off_hands_on_nothing_and_comes_back():
-    model, rows = induction.build(induction.CONTESTANTS["two layers"]), induction.repeats(3, 0)
+    model, rows = induction.build(induction.VARIANTS["two layers"]), induction.repeats(3, 0)
     before = model(rows.tokens)
     with induction.switched_off(model, 0), induction.switched_off(model, 1):
         alone = model(rows.tokens)

@@ -85,5 +85,5 @@ def test_a_cache_saves_operations_more_so_behind_a_longer_text_and_costs_memory_
 
 def test_greedy_repeats_itself_more_than_dice_do():
     dice = random_choice(generator=torch.Generator().manual_seed(0))
-    shares = [learner.repeated(model(), TOKENS, choose, count=25) for choose in (argmax, dice)]
-    assert shares[0] > shares[1]
+    probs = [learner.repeated(model(), TOKENS, choose, count=25) for choose in (argmax, dice)]
+    assert probs[0] > probs[1]

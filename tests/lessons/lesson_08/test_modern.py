@@ -51,7 +51,7 @@ def test_without_a_part_it_is_the_gpt_that_it_was():
 
 @pytest.mark.parametrize("parts", [(part,) for part in modern.PARTS], ids=str)
 def test_blocks_have_as_many_parameters_as_before(parts):
-    settings = modern.CONTESTANTS["GPT"]
+    settings = modern.VARIANTS["GPT"]
     sizes = {"vocab_size": 1024, "context_length": settings.context_length, "dim": settings.dim, "num_heads": 4}
     plain, swapped = (modern.swap(GPT(GPTConfig(**sizes, depth=2)), *which) for which in ((), parts))
     per_block = count(plain.blocks[0])
@@ -84,8 +84,8 @@ def test_a_cache_keeps_keys_and_values_of_each_layer_and_grouped_heads_halve_it(
     assert modern.cache_bytes(make("grouped")) == modern.cache_bytes(make(*modern.PARTS)) == 128
 
 
-def test_all_contestants_differ_in_their_parts_and_rates_alone():
-    for name, settings in modern.CONTESTANTS.items():
+def test_all_variants_differ_in_their_parts_and_rates_alone():
+    for name, settings in modern.VARIANTS.items():
         given = {"parts": settings.parts, "learning_rate": settings.learning_rate, "model": settings.model}
         assert settings == modern.replace(modern.SETTINGS, **given)
         assert type(modern.build(settings)).__name__ == ("Llama" if name == "Llama" else "GPT")

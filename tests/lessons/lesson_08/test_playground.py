@@ -69,8 +69,8 @@ def test_the_dice_draw_each_token_as_often_as_its_chance(pen, explorer):
     step = pen.text(explorer.state(pen=(1, ""), top_k=3)).next
     throws = (torch.arange(2000) + 0.5) / 2000
     drawn = torch.tensor([step._replace(throw=throw).drawn for throw in throws.tolist()])
-    shares = torch.bincount(drawn, minlength=len(step.top_p)) / 2000
-    torch.testing.assert_close(shares, step.top_p, atol=1e-3, rtol=0)
+    probs = torch.bincount(drawn, minlength=len(step.top_p)) / 2000
+    torch.testing.assert_close(probs, step.top_p, atol=1e-3, rtol=0)
     assert step._replace(throw=0.9999999).drawn in step.top_k.topk(3).indices
 
 

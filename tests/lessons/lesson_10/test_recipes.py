@@ -38,7 +38,7 @@ def test_labellers_choose_the_kinder_answer_and_with_noise_now_and_then_the_othe
         assert wrong[0] <= (gap < 0).float().mean() <= wrong[1]
 
 
-def test_contestants_share_their_first_stages():
+def test_variants_share_their_first_stages():
     assert len({task.start_of(settings) for settings in task.POLICIES.values()}) == 1
     assert task.start_of(task.SETTINGS) != task.start_of(task.replace(task.SETTINGS, seed=1))
 

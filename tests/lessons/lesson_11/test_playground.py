@@ -44,7 +44,7 @@ def draw():
 
 def test_with_nothing_hidden_it_sees_what_the_network_sees(vit, coin):
     seen = play.look(vit, coin[0, 0])
-    torch.testing.assert_close(seen.shares, vit(standardise(coin))[0].softmax(dim=-1))
+    torch.testing.assert_close(seen.probs, vit(standardise(coin))[0].softmax(dim=-1))
     torch.testing.assert_close(seen.rollout, looking.rollout(vit, coin)[0])
     torch.testing.assert_close(seen.heads, looking.attention_maps(vit, coin)[0, :, :, 0, 1:])
 
@@ -53,11 +53,11 @@ def test_what_is_hidden_is_not_read_and_not_looked_at(vit, coin):
     hidden, seen = frozenset({1, 6}), torch.ones(16, dtype=torch.bool)
     seen[[0, 5]] = False
     found = play.look(vit, coin[0, 0], hidden)
-    torch.testing.assert_close(found.shares, looking.classes(vit, coin, seen.nonzero().T)[0])
+    torch.testing.assert_close(found.probs, looking.classes(vit, coin, seen.nonzero().T)[0])
     assert not found.heads[..., ~seen].any() and found.heads[..., seen].all()
     changed = coin.clone()
     changed[..., :8, :8] = 0.5
-    torch.testing.assert_close(play.look(vit, changed[0, 0], hidden).shares, found.shares)
+    torch.testing.assert_close(play.look(vit, changed[0, 0], hidden).probs, found.probs)
 
 
 def test_the_brightest_patches_are_counted_from_one(vit, coin):
@@ -95,7 +95,7 @@ def test_of_a_picture_that_is_hidden_whole_no_digit_survives(draw, hide):
     network = load_trained("vit_digits").model
     blind = play.look(network, torch.ones(28, 28), ALL)
     assert blind.sure > 0.1
-    sure = replace(blind, shares=torch.eye(10)[blind.digit])
+    sure = replace(blind, probs=torch.eye(10)[blind.digit])
     assert not play.survives(play.Reading(raw=sure, whole=replace(sure, hidden=play.NOTHING), now=sure))
     for picture in (play.NAME, *play.SCENES):
         assert reached(hide, picture=picture, hidden=ALL) == [False, False, False]
@@ -105,8 +105,8 @@ def test_two_digits_nearly_equal_is_judged_by_both_shares(draw):
     seen = play.look(load_trained("vit_digits").model, torch.zeros(28, 28))
 
     def ambiguous(first, second, hidden=frozenset()):
-        shares = torch.tensor([first, second] + [(1 - first - second) / 8] * 8)
-        now = replace(seen, shares=shares, hidden=hidden)
+        probs = torch.tensor([first, second] + [(1 - first - second) / 8] * 8)
+        now = replace(seen, probs=probs, hidden=hidden)
         return play.is_ambiguous(play.Reading(raw=now, whole=now, now=now))
 
     assert ambiguous(0.5, 0.45) and ambiguous(0.48, 0.3)
@@ -135,7 +135,7 @@ def test_one_patch_changes_the_class_and_four_are_enough(hide, vit, coin):
     while len(greedy) < 12:  # as a learner would: away with what is missed least
         greedy = max(
             (greedy | {number} for number in ALL - greedy),
-            key=lambda hidden: play.look(vit, coin[0, 0], hidden).shares[3],
+            key=lambda hidden: play.look(vit, coin[0, 0], hidden).probs[3],
         )
     assert reached(hide, hidden=greedy)[1]
 

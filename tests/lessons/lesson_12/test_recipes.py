@@ -14,14 +14,14 @@ def shifts(model):
     return [block.attn.shift for stage in model.stages for block in stage]
 
 
-def test_the_contestants_differ_in_their_shifts_alone():
+def test_the_variants_differ_in_their_shifts_alone():
     shifted, unshifted = (build(replace(task.COMPARED, shifted=flag)) for flag in (True, False))
     assert max(shifts(shifted)) > 0 and max(shifts(unshifted)) == 0
     assert shifted.state_dict().keys() == unshifted.state_dict().keys()
     assert all(torch.equal(tensor, unshifted.state_dict()[name]) for name, tensor in shifted.state_dict().items())
 
 
-def test_between_the_contestants_windows_only_shifts_lead_from_one_to_the_next():
+def test_between_the_variants_windows_only_shifts_lead_from_one_to_the_next():
     model = build(replace(task.COMPARED, shifted=False)).eval()
     side = task.COMPARED.window_size * task.COMPARED.patch_size
     image = torch.rand(1, 1, task.COMPARED.size, task.COMPARED.size, requires_grad=True)
@@ -52,13 +52,13 @@ def test_the_shipped_model_reads_digits_that_nothing_was_chosen_by():
     assert all(seed["test"]["accuracy"] >= 0.95 for seed in trained.card["seeds"])
 
 
-def test_shifts_paid_with_every_seed_and_both_contestants_had_learned():
+def test_shifts_paid_with_every_seed_and_both_variants_had_learned():
     for seed in load_trained("shifted_windows").card["seeds"]:
         shifted, unshifted = (seed["test"][f"accuracy, {name}"] for name in ("shifted", "unshifted"))
         assert shifted > unshifted + 0.05 and unshifted > 0.5  # chance is 0.1
 
 
-def test_the_shipped_contestant_scores_what_its_card_says():
+def test_the_shipped_variant_scores_what_its_card_says():
     trained = load_trained("shifted_windows")
     assert right(trained.model, task.COMPARED, "test") == pytest.approx(
         trained.card["test"]["accuracy, shifted"], abs=0.002

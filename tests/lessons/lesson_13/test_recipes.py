@@ -74,7 +74,7 @@ def test_fine_tuning_starts_from_the_given_weights_and_trains_all_of_them(pretra
         assert not torch.equal(tuned.state_dict()[name], tensor), name
 
 
-def test_four_contestants_learn_from_the_same_labels(pretrained, monkeypatch):
+def test_four_variants_learn_from_the_same_labels(pretrained, monkeypatch):
     monkeypatch.setattr(task, "FINE_TUNING", {"fine-tuned": QUICK, "scratch": replace(QUICK, steps=2)})
     seen, fine_tune = [], task.fine_tune
     monkeypatch.setattr(

@@ -30,9 +30,9 @@ def reached(explorer, **state):
 
 def test_at_half_the_mask_is_the_likelier_of_ground_and_digit(unet, scene):
     pixels = play.arranged(scene.state()).pixels
-    shares = unet(standardise(pixels[None, None])).softmax(dim=1)[0]
+    probs = unet(standardise(pixels[None, None])).softmax(dim=1)[0]
     marked = play.mark(unet, pixels)
-    assert torch.equal(marked.classes > 0, shares[0] < 0.5)
+    assert torch.equal(marked.classes > 0, probs[0] < 0.5)
     assert play.mark(unet, pixels, threshold=0.95).classes.count_nonzero() < marked.classes.count_nonzero()
     assert [thing.digit for thing in marked.things] == [3, 7]
 

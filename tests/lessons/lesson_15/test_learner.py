@@ -111,7 +111,7 @@ def test_returns_to_go_are_those_of_the_mazes():
 
 
 def test_linear_attention_pays_from_there_on_and_not_before():
-    pays, of = results.first_that_pays(), results.efficient.CONTESTANTS
+    pays, of = results.first_that_pays(), results.efficient.VARIANTS
     for length, less in ((pays - 1, False), (pays, True), (2 * pays, True)):
         counted = [results.efficient.operations(of[name], length) for name in ("linear", "softmax")]
         assert (counted[0] < counted[1]) == less

@@ -10,7 +10,7 @@ from course_lib.functional.ctc import prefix_beam_search
 from course_lib.lessons.lesson_15.recipes import speech
 from course_lib.training.vision import seed_of_step
 
-CONTESTANTS = speech.RECIPE.contestants
+VARIANTS = speech.RECIPE.variants
 TINY = replace(speech.SETTINGS, dim=8, depth=1, num_heads=2, mlp_dim=8)
 
 
@@ -24,15 +24,15 @@ def melodies():
     return speech.TONES.batch(5, 3)
 
 
-def test_contestants_have_the_same_size_within_a_hundredth_and_the_same_budget():
-    first, second = (sum(p.numel() for p in speech.build(each).parameters()) for each in CONTESTANTS.values())
+def test_variants_have_the_same_size_within_a_hundredth_and_the_same_budget():
+    first, second = (sum(p.numel() for p in speech.build(each).parameters()) for each in VARIANTS.values())
     assert first == pytest.approx(second, rel=0.01)
-    budgets = {(each.steps, each.batch_size, each.weight_decay, each.dropout) for each in CONTESTANTS.values()}
+    budgets = {(each.steps, each.batch_size, each.weight_decay, each.dropout) for each in VARIANTS.values()}
     assert len(budgets) == 1
 
 
 def test_no_melody_of_a_training_is_held_out():
-    last = seed_of_step(2, max(each.steps for each in CONTESTANTS.values()))
+    last = seed_of_step(2, max(each.steps for each in VARIANTS.values()))
     assert last < min(speech.HELD_OUT.values()) and len(set(speech.HELD_OUT.values())) == 2
 
 

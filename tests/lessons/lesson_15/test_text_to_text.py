@@ -113,7 +113,7 @@ def test_all_heads_attend_by_the_name_that_was_asked_for():
 
 
 def test_operations_grow_with_the_length_for_softmax_alone_and_by_its_formula():
-    small = {name: replace(each, dim=32, depth=1) for name, each in efficient.CONTESTANTS.items()}
+    small = {name: replace(each, dim=32, depth=1) for name, each in efficient.VARIANTS.items()}
     found = {name: [efficient.operations(each, n) for n in (64, 128)] for name, each in small.items()}
     assert found["softmax"][1] - found["softmax"][0] == 4 * 32 * 64  # scores and sums: 2 d n each
     assert found["local"][0] == found["local"][1] and found["linear"][0] == found["linear"][1]
@@ -121,7 +121,7 @@ def test_operations_grow_with_the_length_for_softmax_alone_and_by_its_formula():
     assert found["softmax"][0] == 4 * 32 * 64 + inner
 
 
-def test_contestants_of_a_folder_fill_the_same_gaps_once(tmp_path, monkeypatch):
+def test_variants_of_a_folder_fill_the_same_gaps_once(tmp_path, monkeypatch):
     small = recipe.TextSettings(dim=8, depth=1, num_heads=2, head_dim=4, mlp_dim=8, pretraining=2, per_task=4, steps=2)
     drawn, with_gaps = [], recipe.with_gaps
     monkeypatch.setattr(recipe, "with_gaps", lambda settings, step: drawn.append(step) or with_gaps(settings, step))

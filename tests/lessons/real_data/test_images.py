@@ -40,6 +40,6 @@ def test_of_a_part_validation_and_test_are_cut_from_the_end(monkeypatch):
 @pytest.mark.parametrize("name", images.RECIPES)
 def test_the_card_says_which_images_are_the_test(name):
     recipe = images.RECIPES[name]
-    settings = recipe.contestants[""]
+    settings = recipe.variants[""]
     assert settings.data in recipe.data and name == f"{settings.model}_{settings.data}"
     assert ("not the published test images" in recipe.data) == (settings.data in images.PARTS)

@@ -48,9 +48,9 @@ def made_up(monkeypatch):
 @pytest.mark.parametrize("name", real_recipes())
 def test_a_training_goes_on_scores_and_ships(name, made_up, tmp_path):
     known = find_recipe(name)
-    settings = known.contestants[""]
+    settings = known.variants[""]
     small = {key: value for key, value in SMALL.items() if hasattr(settings, key)}
-    recipe = replace(known, contestants={"": replace(settings, **small)})
+    recipe = replace(known, variants={"": replace(settings, **small)})
     with pytest.raises(KeyboardInterrupt), using(lambda title: Stop()):
         recipe.run(3, tmp_path / "one")
     outcome = recipe.run(3, tmp_path / "one")

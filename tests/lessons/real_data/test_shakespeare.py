@@ -29,7 +29,7 @@ def test_the_text_is_cut_as_nanogpt_cuts_it(monkeypatch):
 
 
 def test_the_settings_are_those_of_nanogpts_readme():
-    settings = shakespeare.RECIPES["gpt_tiny_shakespeare"].contestants[""]
+    settings = shakespeare.RECIPES["gpt_tiny_shakespeare"].variants[""]
     assert settings == shakespeare.ShakespeareSettings(
         dim=128, depth=4, num_heads=4, context_length=64, dropout=0.0, batch_size=12, steps=2000, learning_rate=1e-3,
         final_factor=0.1, weight_decay=0.1,

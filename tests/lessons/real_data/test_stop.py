@@ -42,9 +42,9 @@ def here(home, monkeypatch):
     monkeypatch.setattr(stop, "is_here", lambda name: True)
     for model, data in SETS.items():
         known = real_recipes()[f"{model}_{data}"]
-        settings = known.contestants[""]
+        settings = known.variants[""]
         small = {key: value for key, value in SMALL.items() if hasattr(settings, key)}
-        short = replace(known, contestants={"": replace(settings, **small)})
+        short = replace(known, variants={"": replace(settings, **small)})
         monkeypatch.setitem(real_recipes(), f"{model}_{data}", short)
     caches = (images.splits, shakespeare.tokenizer, shakespeare.parts, captions.pairs, captions.tokenizer)
     for cached in caches:

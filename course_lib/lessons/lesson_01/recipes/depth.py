@@ -105,7 +105,7 @@ RECIPE = Recipe(
         "handwritten digits of their own"
     ),
     minutes=3,
-    contestants=NETS,
+    variants=NETS,
     ships=SHIPPED,
     train=train,
     scores=each(score, "{name}, {score}"),

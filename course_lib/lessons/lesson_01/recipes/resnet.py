@@ -82,7 +82,7 @@ RECIPE = Recipe(
         f"{SPLIT_SCENES['test']:,} scenes, with digits and textures of their own"
     ),
     minutes=3,
-    contestants={"": SETTINGS, "plain CNN": replace(SETTINGS, net="cnn")},
+    variants={"": SETTINGS, "plain CNN": replace(SETTINGS, net="cnn")},
     train=train,
     scores=each(lambda one, split: {"accuracy": right(one.model, one.settings, split)}),
     chosen_by="accuracy",

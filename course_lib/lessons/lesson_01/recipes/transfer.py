@@ -65,7 +65,7 @@ def by_labels(rates: Sequence[float], steps: Sequence[int], **settings: Any) -> 
     }
 
 
-CONTESTANTS = {  # rates and steps were chosen on the validation scenes of seed 0
+VARIANTS = {  # rates and steps were chosen on the validation scenes of seed 0
     "fine-tuned": by_labels((1e-3, 1e-3, 3e-3, 3e-3), (40, 80, 120, 240)),
     "fine-tuned, rates by layer": by_labels((3e-3, 3e-3, 3e-3, 3e-3), (40, 80, 120, 240), decay=0.5),
     "scratch": by_labels((3e-3, 3e-3, 1e-2, 1e-2), (120, 200, 400, 800), scratch=True),
@@ -165,26 +165,26 @@ def frozen_scores(source: Trained) -> Iterator[dict[str, Any]]:
 
 
 def trained_scores(source: Trained, *, checkpoint: Path | None = None) -> Iterator[dict[str, Any]]:
-    """The contestants that train the whole network: for each number of labels and each draw."""
-    for contestant, by_count in CONTESTANTS.items():
+    """The variants that train the whole network: for each number of labels and each draw."""
+    for variant, by_count in VARIANTS.items():
         for per_class, settings in by_count.items():
             for draw in range(DRAWS):
-                folder = checkpoint and checkpoint / f"{contestant.replace(', ', '-')}-{per_class}-{draw}"
+                folder = checkpoint and checkpoint / f"{variant.replace(', ', '-')}-{per_class}-{draw}"
                 trained = train_target(settings, source, per_class, draw, checkpoint=folder)
                 best, test = trained.history, accuracy(trained.model, *target_scenes("test"))
-                place = {"contestant": contestant, "per_class": per_class, "draw": draw}
-                yield place | {"validation": best.best_value, "test": test, "steps": best.best_step}
+                told = {"contestant": variant, "per_class": per_class, "draw": draw}
+                yield told | {"validation": best.best_value, "test": test, "steps": best.best_step}
 
 
 def train(settings: SourceSettings, *, checkpoint: Path | None = None) -> Trained:
-    """The source task, and then every contestant on the target task; their scores are kept beside the weights."""
+    """The source task, and then every variant on the target task; their scores are kept beside the weights."""
     source = train_source(settings, checkpoint=checkpoint and checkpoint / "source")
     scores = [*frozen_scores(source), *trained_scores(source, checkpoint=checkpoint)]
     return replace(source, extra={"scores": scores})
 
 
 def table(scores: Sequence[dict[str, Any]], split: str) -> Scores:
-    """Mean accuracy, and its standard deviation over the draws, by number of labels and contestant."""
+    """Mean accuracy, and its standard deviation over the draws, by number of labels and variant."""
     cells: dict[str, list[float]] = {}
     for score in sorted(scores, key=lambda score: score["per_class"]):
         name = f"{score['per_class'] * len(TARGET)} labels, {score['contestant']}"
@@ -211,7 +211,7 @@ RECIPE = Recipe(
     f"drawn afresh in each step (source), digits 6-9 with 8 to 400 labels out of {POOL:,} scenes (target); validation "
     f"{VALIDATION_SCENES:,}, test {TEST_SCENES:,} scenes of either task, with digits and textures of their own",
     minutes=4,
-    contestants={"": SETTINGS},
+    variants={"": SETTINGS},
     train=train,
     scores=each(score),
     chosen_by=SOURCE_SCORE,
@@ -219,7 +219,7 @@ RECIPE = Recipe(
     settings=plain(SETTINGS)
     | {
         name: {len(TARGET) * count: asdict(settings) for count, settings in by_count.items()}
-        for name, by_count in CONTESTANTS.items()
+        for name, by_count in VARIANTS.items()
     }
     | {"draws": DRAWS},
 )

@@ -107,7 +107,7 @@ RECIPE = Recipe(
         "digits and textures of their own; the encoder is the shipped `resnet`, frozen"
     ),
     minutes=1,
-    contestants={
+    variants={
         "": CaptionSettings(),
         "GRU": CaptionSettings(cell="gru"),
         "without the picture": CaptionSettings(sees=False),

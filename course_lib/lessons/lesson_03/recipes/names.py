@@ -137,7 +137,7 @@ RECIPE = Recipe(
         "split, whatever the language"
     ),
     minutes=1.5,
-    contestants={
+    variants={
         "RNN": SETTINGS,
         "GRU": replace(SETTINGS, cell="gru", learning_rate=1e-2),
         "LSTM": replace(SETTINGS, cell="lstm"),

@@ -124,7 +124,7 @@ RECIPE = Recipe(
     lesson="03",
     data="1,000 French sentences of course_lib.data.labelled with 23 tags; validation 300, test 500 sentences",
     minutes=0.5,
-    contestants={"": SETTINGS, "both directions": replace(SETTINGS, bidirectional=True, hidden_dim=40)},
+    variants={"": SETTINGS, "both directions": replace(SETTINGS, bidirectional=True, hidden_dim=40)},
     ships="",
     train=train,
     scores=scores,

@@ -46,7 +46,7 @@ def without_ramp(step: int, steps: int, warmup: int) -> float:
 
 
 PAPER = TrickSettings()
-CONTESTANTS = {
+VARIANTS = {
     "paper": PAPER,
     "pre-norm": replace(PAPER, pre_norm=True),
     "no positions": replace(PAPER, ordered=()),
@@ -63,7 +63,7 @@ CONTESTANTS = {
 
 
 def train(settings: TrickSettings | TranslatorRecipe, *, checkpoint: Path | None = None) -> Trained:
-    """One contestant."""
+    """One variant."""
     if isinstance(settings, TranslatorRecipe):
         return recurrent.train(settings, checkpoint=checkpoint)
     model = build(settings)
@@ -88,7 +88,7 @@ def bleu(trained: Trained, split: str, num_beams: int = 1) -> float:
 
 
 def scores(trained: Mapping[str, Trained], split: str) -> Scores:
-    """All contestants greedily, one of them also by beam search."""
+    """All variants greedily, one of them also by beam search."""
     return each(score)(trained, split) | {"beam BLEU, paper": bleu(trained["paper"], split, num_beams=4)}
 
 
@@ -116,7 +116,7 @@ RECIPES = {
         lesson="06",
         data=DATA,
         minutes=6,
-        contestants=CONTESTANTS,
+        variants=VARIANTS,
         train=train,
         scores=scores,
         ships="paper",
@@ -129,7 +129,7 @@ RECIPES = {
         lesson="06",
         data=DATA,
         minutes=2,
-        contestants=BY_DEPTH,
+        variants=BY_DEPTH,
         train=train,
         scores=each(loss),
         ships="pre-norm, depth 1",

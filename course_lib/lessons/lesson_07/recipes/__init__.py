@@ -25,7 +25,7 @@ RECIPES = {
         data="20,000 sentences that course_lib.data.translation makes by a grammar, half of them English, half French, "
         "none in both languages; labelled ones of course_lib.data.labelled: validation 300, test 500",
         minutes=10,
-        contestants={"": SETTINGS},
+        variants={"": SETTINGS},
         train=pretrain,
         scores=each(score),
         chosen_by=LOSS,
@@ -41,11 +41,11 @@ RECIPES = {
         "other French ones; English labels of course_lib.data.labelled, French questions "
         "of up to 12 words among 300 for validation and 500 for test; translations to be found: 300 and 300",
         minutes=6,
-        contestants=parallel.CONTESTANTS,
+        variants=parallel.VARIANTS,
         train=parallel.train,
         scores=each(parallel.score),
         ships="side by side",
         chosen_by=f"{parallel.FILLED}, side by side",
-        timed=tuple(parallel.CONTESTANTS),
+        timed=tuple(parallel.VARIANTS),
     ),
 }

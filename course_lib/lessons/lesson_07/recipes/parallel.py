@@ -55,7 +55,7 @@ class ParallelSettings(PretrainingSettings):
 
 
 # Both read the same number of sentences, equally often: a pair is two of them, so there are fewer rows, and steps.
-CONTESTANTS = {
+VARIANTS = {
     "apart": ParallelSettings(steps=9000),
     "side by side": ParallelSettings(steps=6000, parallel=True),
 }

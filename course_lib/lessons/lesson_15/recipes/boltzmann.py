@@ -151,7 +151,7 @@ def scores(trained: Mapping[str, Trained], split: str) -> Scores:
     return found
 
 
-CONTESTANTS = {
+VARIANTS = {
     "RBM, CD-1": BoltzmannSettings(dims=(64, 128)),
     "RBM, persistent": BoltzmannSettings(dims=(64, 128), chains=50, learning_rate=0.05),
     "DBN": BoltzmannSettings(dims=(64, 128, 128)),
@@ -163,7 +163,7 @@ RECIPE = Recipe(
     data="1,100 real digits of 8 x 8 pixels (data/images), without labels, each pixel drawn as ink or paper by its "
     "grey value; labels for the probes and for fine-tuning are drawn from these; validation 300, test 397 other digits",
     minutes=1,
-    contestants=CONTESTANTS,
+    variants=VARIANTS,
     train=train,
     scores=scores,
     ships="DBN",

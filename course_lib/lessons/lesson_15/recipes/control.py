@@ -28,7 +28,7 @@ GOALS = 16  # cells that are a goal
 MIXTURE = {"expert": 80, "detour": 760, "wanderer": 760}  # walks
 BEST = 0.1  # of the walks, by return
 ASKED = (-10.0, -16.0, -22.0, -28.0, -34.0)
-REPEATS = 8  # walks of each contestant for each held-out pair of start and goal
+REPEATS = 8  # walks of each variant for each held-out pair of start and goal
 
 
 @lru_cache(maxsize=1)
@@ -51,7 +51,7 @@ def pairs() -> dict[str, Int[Tensor, "P 2"]]:
 
 @lru_cache(maxsize=3)
 def demonstrations(seed: int) -> Walks:
-    """The walks that a seed's contestants learn from."""
+    """The walks that a seed's variants learn from."""
     random, parts = generator("demonstrations", seed), []
     for kind, count in MIXTURE.items():
         chosen = pairs()["train"][torch.randint(len(pairs()["train"]), (count,), generator=random)]
@@ -131,13 +131,13 @@ def windows_at(
         random = generator("windows", settings.seed, step)
         rows, first = begins[torch.randint(len(begins), (settings.batch_size,), generator=random)].T
         times = first[:, None] + ahead
-        place = rows[:, None], times.clamp_max(LENGTH - 1)
+        position = rows[:, None], times.clamp_max(LENGTH - 1)
         return {
-            "to_go": to_go[place],
-            "states": maze().states(walks.cells[place], walks.goals[rows]),
-            "actions": walks.actions[place],
-            "times": place[1],
-            "valid": walks.valid[place] & (times < LENGTH),
+            "to_go": to_go[position],
+            "states": maze().states(walks.cells[position], walks.goals[rows]),
+            "actions": walks.actions[position],
+            "times": position[1],
+            "valid": walks.valid[position] & (times < LENGTH),
         }
 
     return batch_at
@@ -166,7 +166,7 @@ def policy_of(model: nn.Module, asked: float | None = None) -> Policy:
 
 
 def train(settings: Settings, *, checkpoint: Path | None = None) -> Trained:
-    """One contestant."""
+    """One variant."""
     walks, model = best_of(demonstrations(settings.seed), settings.share), build(settings)
     if isinstance(settings, AdversarialSettings):
         return adversarial(settings, model, walks, checkpoint)
@@ -269,7 +269,7 @@ def scores(trained: Mapping[str, Trained], split: str) -> Scores:
 SHIPPED = "Decision Transformer"
 DECISION = CloningSettings(model="transformer", returns=True)
 CLONING = CloningSettings(model="mlp")
-CONTESTANTS = {
+VARIANTS = {
     SHIPPED: DECISION,
     "Transformer without returns": replace(DECISION, returns=False),
     "Transformer without returns, best 10 %": replace(DECISION, returns=False, share=BEST),
@@ -292,12 +292,12 @@ RECIPES = {
         lesson="15",
         data=DATA,
         minutes=2,
-        contestants=CONTESTANTS,
+        variants=VARIANTS,
         train=train,
         scores=scores,
         ships=SHIPPED,
         chosen_by=f"return, {SHIPPED}",
         mode="max",
-        timed=tuple(CONTESTANTS),
+        timed=tuple(VARIANTS),
     ),
 }

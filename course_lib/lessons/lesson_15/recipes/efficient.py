@@ -56,7 +56,7 @@ def attend_by(model: GPT, name: str, *, window: int = WINDOW) -> GPT:
 
 
 def train(settings: AttentionSettings, *, checkpoint: Path | None = None) -> Trained:
-    """One contestant; all of a seed begin with the same weights and read the same windows of the text."""
+    """One variant; all of a seed begin with the same weights and read the same windows of the text."""
     prose = tokenized_prose(None)
     model = attend_by(build_language_model(settings), settings.attend, window=settings.window)
     windows = {"batch_size": settings.batch_size, "length": settings.context_length + 1, "seed": settings.seed}
@@ -98,7 +98,7 @@ def score(trained: Trained, split: str) -> Scores:
 
 SETTINGS = AttentionSettings(model="gpt", dim=64, depth=2, steps=2000, learning_rate=1e-2)
 RATES = {"softmax": 1e-2, "local": 1e-2, "linear": 1e-2}  # the best of 5e-3, 1e-2 and 2e-2 for each
-CONTESTANTS = {name: replace(SETTINGS, attend=name, learning_rate=rate) for name, rate in RATES.items()}
+VARIANTS = {name: replace(SETTINGS, attend=name, learning_rate=rate) for name, rate in RATES.items()}
 
 RECIPE = Recipe(
     title="A GPT of characters with softmax, local and linear attention",
@@ -108,11 +108,11 @@ RECIPE = Recipe(
     licence="MIT, as the course. The text behind it is under the BSD-, MIT- and PSF-type licences that "
     "data/prose/LICENSES.txt holds.",
     minutes=3,
-    contestants=CONTESTANTS,
+    variants=VARIANTS,
     train=train,
     scores=each(score),
     ships="linear",
     chosen_by="bits per character, linear",
-    timed=tuple(CONTESTANTS),
+    timed=tuple(VARIANTS),
 )
 RECIPES = {"efficient_attention": RECIPE}

@@ -261,7 +261,7 @@ def retrieval_scores(model: Callable[..., Tensor], held_out: Examples) -> Scores
 
 
 def train(settings: Settings, *, checkpoint: Path | None = None) -> Trained:
-    """One contestant."""
+    """One variant."""
     learn: Callable = train_retriever if isinstance(settings, RetrievalSettings) else train_captioner
     return learn(settings, checkpoint)
 
@@ -293,11 +293,11 @@ RECIPE = Recipe(
     data=(
         f"{SPLIT_SCENES['train']:,} scenes of one handwritten digit on a photograph's texture, strong or faint, with "
         "captions that are measured on them by course_lib.data.captions; validation 1,500, test 2,000 scenes, with "
-        "digits and textures of their own; the eye is the shipped `resnet`, frozen, but for the contestant that sees "
+        "digits and textures of their own; the eye is the shipped `resnet`, frozen, but for the variant that sees "
         f"pixels; a search is among {CANDIDATES} scenes with different captions"
     ),
     minutes=3,
-    contestants={
+    variants={
         "Flamingo": CaptionerSettings(model="flamingo"),
         "one stream": ONE_STREAM,
         "one stream of pixels": replace(ONE_STREAM, sees="patches"),

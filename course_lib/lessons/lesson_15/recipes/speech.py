@@ -112,7 +112,7 @@ def error_rates(model: Conformer, melodies: Melodies) -> Scores:
 
 
 def scores(trained: Mapping[str, Trained], split: str) -> Scores:
-    """Of each contestant, on melodies as in training and on longer ones."""
+    """Of each variant, on melodies as in training and on longer ones."""
     found = {}
     for name, one in trained.items():
         found |= {f"{key}, {name}": value for key, value in error_rates(one.model, held_out(split)).items()}
@@ -128,7 +128,7 @@ RECIPE = Recipe(
     data="melodies of 3 to 8 pure tones of 80 to 240 ms in noise, drawn afresh in each step by course_lib.data.tones; "
     "validation 400, test 600 melodies of other seeds, and as many of 12 to 16 tones",
     minutes=4,
-    contestants={"Conformer": SETTINGS, "Transformer": replace(SETTINGS, model="transformer", depth=4)},
+    variants={"Conformer": SETTINGS, "Transformer": replace(SETTINGS, model="transformer", depth=4)},
     ships="Conformer",
     train=train,
     scores=scores,

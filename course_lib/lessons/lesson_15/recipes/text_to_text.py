@@ -54,25 +54,25 @@ def other_number(sentence: Sentence, pair: SentencePair, count: int) -> tuple[in
     """A place in the French sentence, and the word that stood there if its subject were several, or one."""
     subject = sentence.clauses[0].subject
     other = changed(sentence, subject=replace(subject, plural=not subject.plural)).french
-    places = [i for i, (here, there) in enumerate(zip(pair.french, other, strict=False)) if here != there]
-    place = places[count // 2 % len(places)]
-    return place, other[place]
+    positions = [i for i, (here, there) in enumerate(zip(pair.french, other, strict=False)) if here != there]
+    position = positions[count // 2 % len(positions)]
+    return position, other[position]
 
 
 def acceptable(sentence: Sentence, pair: SentencePair, count: int) -> tuple[Sequence[str], str]:
     """Is this French? In every other sentence one word of the subject or the verb has the wrong number."""
     if count % 2:
         return pair.french, "yes"
-    place, wrong = other_number(sentence, pair, count)
-    return (*pair.french[:place], wrong, *pair.french[place + 1 :]), "no"
+    position, wrong = other_number(sentence, pair, count)
+    return (*pair.french[:position], wrong, *pair.french[position + 1 :]), "no"
 
 
 def choose(sentence: Sentence, pair: SentencePair, count: int) -> tuple[Sequence[str], str]:
     """Which of the two words with "or" between them goes with the others?"""
-    place, wrong = other_number(sentence, pair, count)
-    right = pair.french[place]
+    position, wrong = other_number(sentence, pair, count)
+    right = pair.french[position]
     both = (wrong, "or", right) if count % 2 else (right, "or", wrong)
-    return (*pair.french[:place], *both, *pair.french[place + 1 :]), right
+    return (*pair.french[:position], *both, *pair.french[position + 1 :]), right
 
 
 def kind(sentence: Sentence, pair: SentencePair, count: int) -> tuple[Sequence[str], str]:
@@ -145,7 +145,7 @@ def plain_text(split: str = "train") -> Int[Tensor, " T"]:
         told = [changed(sentence, subject=story[0].clauses[0].subject) for sentence in story]
         texts += [" ".join(word for pair in told for word in getattr(pair, name)) for name in ("english", "french")]
     order, words = torch.randperm(len(texts), generator=generator("plain text")).tolist(), tokenizer()
-    return torch.tensor([i for place in order for i in (*words.encode(texts[place]), words.token_to_id("</s>"))])
+    return torch.tensor([i for position in order for i in (*words.encode(texts[position]), words.token_to_id("</s>"))])
 
 
 # --------------------------------------------------------------------------------------------- learning
@@ -226,7 +226,7 @@ def few(settings: TextSettings) -> list[Example]:
 
 
 def train(settings: TextSettings, *, checkpoint: Path | None = None) -> Trained:
-    """Gaps, if asked for, then all tasks mixed. Contestants beside each other share the gaps: they are the same."""
+    """Gaps, if asked for, then all tasks mixed. Variants beside each other share the gaps: they are the same."""
     model = build(settings)
     if settings.pretraining:
         gaps = replace(settings, steps=settings.pretraining, learning_rate=settings.gap_rate)
@@ -295,7 +295,7 @@ def fill(model: T5, text: str) -> str:
 
 
 def scores(trained: Mapping[str, Trained], split: str) -> Scores:
-    """Of each contestant and task the share of held-out sentences that come out exactly, and the mean of all tasks."""
+    """Of each variant and task the share of held-out sentences that come out exactly, and the mean of all tasks."""
     found = {}
     for name, one in trained.items():
         rights = []
@@ -323,7 +323,7 @@ def score_gaps(trained: Trained, split: str) -> Scores:
 SETTINGS = TextSettings()
 COUNTS = (100, 300, 1000)
 LONGER = SETTINGS.pretraining + SETTINGS.steps
-CONTESTANTS = {
+VARIANTS = {
     f"{start}, {count} examples": replace(SETTINGS, per_task=count, **others)
     for count in COUNTS
     for start, others in {"pre-trained": {}, "from scratch": {"pretraining": 0}}.items()
@@ -337,13 +337,13 @@ RECIPE = Recipe(
     f"{', '.join(map(str, COUNTS))} of them. Held out are {SCORED['validation']} and {SCORED['test']} sentences with "
     "other pairs of nouns and adjectives",
     minutes=4,
-    contestants=CONTESTANTS,
+    variants=VARIANTS,
     train=train,
     scores=scores,
     ships="pre-trained, 1000 examples",
     chosen_by="exact, pre-trained, 1000 examples",
     mode="max",
-    timed=tuple(CONTESTANTS),
+    timed=tuple(VARIANTS),
 )
 GAP_SETTINGS = replace(SETTINGS, steps=SETTINGS.pretraining, learning_rate=SETTINGS.gap_rate)
 GAPS = Recipe(
@@ -352,7 +352,7 @@ GAPS = Recipe(
     data=f"the same {PLAIN:,} sentences as `text_to_text`, as plain text; scored are {GAPS_SCORED} windows of {WINDOW} "
     "tokens of held-out sentences",
     minutes=2,
-    contestants={"": GAP_SETTINGS},
+    variants={"": GAP_SETTINGS},
     train=train_gaps,
     scores=each(score_gaps),
     chosen_by="gap words right",

@@ -96,13 +96,13 @@ def test_every_draw_and_every_source_gets_a_head_of_its_own(source, monkeypatch)
     assert len(torch.stack(begun).unique(dim=0)) == len(begun) == 6
 
 
-def test_all_contestants_get_the_same_draws_of_labels(source, monkeypatch):
+def test_all_variants_get_the_same_draws_of_labels(source, monkeypatch):
     drawn = []
     draw = task.label_draw
     monkeypatch.setattr(task, "label_draw", lambda *a, **s: (drawn.append(draw(*a, **s)), drawn[-1])[1])
     monkeypatch.setattr(task, "PER_CLASS", (2, 3))
     monkeypatch.setattr(task, "DRAWS", 2)
-    monkeypatch.setattr(task, "CONTESTANTS", {"fine-tuned": {2: QUICK, 3: QUICK}})
+    monkeypatch.setattr(task, "VARIANTS", {"fine-tuned": {2: QUICK, 3: QUICK}})
     list(task.frozen_scores(source))
     list(task.trained_scores(source))
     frozen, trained = drawn[:4], drawn[4:]
@@ -125,11 +125,11 @@ def test_the_best_length_on_the_validation_scenes_is_kept(source, monkeypatch):
     assert trained.history.best_step == 2 and torch.equal(trained.model.head.weight, weights[1])
 
 
-def test_every_contestant_is_scored_for_every_draw(source, monkeypatch, tmp_path):
+def test_every_variant_is_scored_for_every_draw(source, monkeypatch, tmp_path):
     monkeypatch.setattr(task, "PER_CLASS", (2, 3))
     monkeypatch.setattr(task, "DRAWS", 2)
-    contestants = {"fine-tuned": {2: QUICK, 3: QUICK}, "scratch": {2: replace(QUICK, scratch=True)}}
-    monkeypatch.setattr(task, "CONTESTANTS", contestants)
+    variants = {"fine-tuned": {2: QUICK, 3: QUICK}, "scratch": {2: replace(QUICK, scratch=True)}}
+    monkeypatch.setattr(task, "VARIANTS", variants)
     trained = task.train(TINY, checkpoint=tmp_path)
     tables = [task.score(trained, split) for split in ("validation", "test")]
     names = [

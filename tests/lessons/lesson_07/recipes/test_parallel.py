@@ -15,11 +15,11 @@ def model():
     return build(replace(TINY, seed=5)).eval()
 
 
-def test_both_contestants_read_as_many_sentences_of_each_language_equally_often():
-    read = {name: task.rows_to_read(replace(each, sentences=600)) for name, each in task.CONTESTANTS.items()}
+def test_both_variants_read_as_many_sentences_of_each_language_equally_often():
+    read = {name: task.rows_to_read(replace(each, sentences=600)) for name, each in task.VARIANTS.items()}
     for rows in read.values():
         assert [sum(bool(row[side]) for row in rows) for side in (0, 1)] == [300, 300]
-    passes = [each.steps * each.batch_size / len(read[name]) for name, each in task.CONTESTANTS.items()]
+    passes = [each.steps * each.batch_size / len(read[name]) for name, each in task.VARIANTS.items()]
     assert passes[0] == pytest.approx(passes[1], rel=1e-3)
 
 
