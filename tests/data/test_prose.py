@@ -73,7 +73,7 @@ def test_a_missing_file_is_named(monkeypatch, tmp_path):
 
 def test_parse_takes_back_what_serialize_wrote():
     splits = ProseSplits(train=("One.\nTwo.", "Three."), validation=(), test=("Four.",))
-    assert parse(serialize(splits, ["numpy 1.0 (BSD)"])) == splits
+    assert parse(serialize(splits, "Prose", "numpy 1.0 (BSD)")) == splits
 
 
 # --------------------------------------------------------------------------------------------- the recipe

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
 
-from course_lib.data.prose.corpus import ALPHABET, FILE, SPLITS, ProseSplits, serialize
+from course_lib.data.prose.corpus import ALPHABET, PROSE, SPLITS, ProseSplits, serialize
 from course_lib.data.prose.markup import paragraphs
 
 WINDOW = 8  # words: two texts that share so many in a row are not independent
@@ -191,7 +191,7 @@ def collect(sources: Sequence[Source] = SOURCES) -> ProseSplits:
 def header(sources: Sequence[Source] = SOURCES) -> list[str]:
     """Where the text comes from: one line per package with its version and licence."""
     versions = {"python": sys.version.split()[0]}
-    return [
+    return ["English prose from the docstrings of these packages; licences in README.md:"] + [
         f"{source.package} {versions.get(source.package) or distribution(source.package).version} ({source.licence})"
         for source in sources
     ]
@@ -199,8 +199,8 @@ def header(sources: Sequence[Source] = SOURCES) -> list[str]:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    text = serialize(collect(), header())
-    (folder / FILE).write_bytes(lzma.compress(text.encode("ascii"), preset=9 | lzma.PRESET_EXTREME))
+    text = serialize(collect(), *header())
+    (folder / PROSE.file[-1]).write_bytes(lzma.compress(text.encode("ascii"), preset=9 | lzma.PRESET_EXTREME))
     print(f"{len(text):,} characters, sha256 {hashlib.sha256(text.encode('ascii')).hexdigest()}")
 
 
