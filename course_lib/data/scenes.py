@@ -117,7 +117,7 @@ class DigitScenes:
             is_there = index < number
             chosen = draws.whole(len(digit_of))
             side = draws.uniform(*self.scale) * self.size / number**CROWDED
-            centre = _free_place(draws, side, self.size, placed)
+            centre = free_place(draws, side, self.size, placed)
             ink = draw_digits(
                 shapes[chosen],
                 self.size,
@@ -139,12 +139,12 @@ class DigitScenes:
             present=torch.stack(present, dim=1),
             semantic=_classes_of(instances, labels),
             instances=instances,
-            boxes=_boxes_of(instances, most),
+            boxes=boxes_of(instances, most),
         )
 
     def _background(self, draws: Draws) -> Float[Tensor, "B C S S"]:
         """Pieces of textures, their deviation from their mean multiplied by the clutter."""
-        windows = _textures(self.split, self.colour).unfold(2, self.size, 1).unfold(3, self.size, 1)
+        windows = textures(self.split, self.colour).unfold(2, self.size, 1).unfold(3, self.size, 1)
         picture, row, column = (draws.whole(windows.shape[axis]) for axis in (0, 2, 3))
         pixels = windows[picture, :, row, column]
         clutter = draws.uniform(*self.clutter_range)
@@ -162,7 +162,7 @@ class DigitScenes:
         return colour.clamp(0, 1)[:, :, None, None]
 
 
-def _free_place(
+def free_place(
     draws: Draws, side: Float[Tensor, " B"], size: int, placed: list[tuple[Tensor, Tensor]]
 ) -> Float[Tensor, "B 2"]:
     """The first of several random places that is far enough from all digits so far, else the farthest."""
@@ -181,7 +181,7 @@ def _classes_of(instances: Int[Tensor, "B S S"], labels: Int[Tensor, "B K"]) -> 
     return classes.gather(1, instances.flatten(1)).view_as(instances)
 
 
-def _boxes_of(instances: Int[Tensor, "B S S"], count: int) -> Int[Tensor, "B K 4"]:
+def boxes_of(instances: Int[Tensor, "B S S"], count: int) -> Int[Tensor, "B K 4"]:
     """x0, y0, x1, y1 of each of the instances 1 ... count, zeros if no pixel of it is to be seen."""
     masks = instances[:, None] == torch.arange(1, count + 1)[:, None, None]
     position = torch.arange(instances.shape[-1])
@@ -192,7 +192,7 @@ def _boxes_of(instances: Int[Tensor, "B S S"], count: int) -> Int[Tensor, "B K 4
 
 
 @cache
-def _textures(split: str, colour: bool) -> Float[Tensor, "n C size size"]:
+def textures(split: str, colour: bool) -> Float[Tensor, "n C size size"]:
     """The textures of a split, and their mirror images."""
     pictures = torch.stack([photograph(name, grey=not colour, size=TEXTURE_SIZE) for name in TEXTURES[split]])
     return torch.cat([pictures, pictures.flip(3)])

@@ -55,10 +55,10 @@ def test_a_split_takes_its_own_textures_and_digits_only(split, monkeypatch):
     def coded(name, **settings):
         return torch.full((1, TEXTURE_SIZE, TEXTURE_SIZE), 0.0 if name in TEXTURES[split] else 1.0)
 
-    scenes._textures.cache_clear()
+    scenes.textures.cache_clear()
     monkeypatch.setattr(scenes, "photograph", coded)
     _, behind, _ = anatomy(DigitScenes(split=split, noise=0.0), 64, 0, monkeypatch)
-    scenes._textures.cache_clear()
+    scenes.textures.cache_clear()
     assert (behind == 0).all()
     shapes, labels = digit_shapes(split, None)
     assert torch.equal(labels, handwritten_digits(split).labels)
