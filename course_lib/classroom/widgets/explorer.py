@@ -154,7 +154,7 @@ class _Live:
     def __init__(self, explorer: Explorer, touched: Callable[[], None] | None = None) -> None:
         self.explorer, self.touched = explorer, touched
         self.state = explorer.state()
-        room = {"min_height": explorer.height, "overflow": "auto"} if explorer.height else {}
+        room = {"height": explorer.height, "overflow": "auto"} if explorer.height else {}
         self.drawing = widgets.HTMLMath(value=explorer.frame(self.state).html, layout=room)
         self.setters: dict[str, Callable[[Any], None]] = {}
         self.silent = False
