@@ -252,9 +252,12 @@ class NotebookPage:
     def replace_source(self, text: str, source: str) -> Locator:
         """Type new source into the code cell that holds the text."""
         cell = self.cell(text)
-        cell.locator(".cm-content").click()
+        content = cell.locator(".cm-content")
+        content.click()
+        expect(content).to_be_focused(timeout=PATIENCE * SECOND)  # keys pressed before that are lost
         self.page.keyboard.press("Control+a")
         self.page.keyboard.insert_text(source)
+        expect(content).to_contain_text(source.splitlines()[0], timeout=PATIENCE * SECOND)
         return cell
 
     def move_slider(self, slider: Locator, steps: int) -> None:
