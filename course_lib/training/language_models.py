@@ -1,15 +1,16 @@
-"""Language models of English prose, on equal terms: RNN, LSTM, GRU and GPT beside an n-gram (lessons 03, 04, 08)."""
+"""Language models of English text, on equal terms: RNN, LSTM, GRU and GPT beside an n-gram (lessons 03, 04, 08)."""
 
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.data.prose import prose_splits
+from course_lib.data.prose import ProseSplits, dictionary_splits, prose_splits
 from course_lib.functional.losses import check_whole
 from course_lib.functional.metrics import bits_per_byte
 from course_lib.models.gpt import GPT, GPTConfig
@@ -27,11 +28,25 @@ RECURRENT = ("rnn", "lstm", "gru")
 STREAMS = 16  # a recurrent model reads the text to be scored in so many parts at once
 WINDOWS = 32  # a GPT scores so many windows at once
 VALIDATION_TOKENS = 20_000  # of the validation text, while a model is trained
+CORPORA = {  # what a card says of a text: where it is from, its licence, what is in one split as a whole
+    "prose": (
+        "English prose of docstrings, 2.3 million characters, data/prose",
+        "the BSD-, MIT- and PSF-type licences that data/prose/LICENSES.txt holds",
+        "module",
+    ),
+    "dictionary": (
+        "WordNet's entries, 8.4 million characters, data/prose/dictionary",
+        "WordNet's licence, which data/prose/dictionary/LICENSE.txt holds",
+        "headword",
+    ),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageSettings:
     """A language model of the prose and how it is trained."""
+
+    corpus: ClassVar[str] = "prose"
 
     model: str  # "rnn", "lstm", "gru" or "gpt"
     vocab_size: int | None = None  # byte-level BPE tokens; None: every character is a token
@@ -46,8 +61,15 @@ class LanguageSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DictionarySettings(LanguageSettings):
+    """The same of the dictionary."""
+
+    corpus: ClassVar[str] = "dictionary"
+
+
+@dataclass(frozen=True, kw_only=True)
 class TokenizedProse:
-    """The ids of each split, which begin with a line feed before the first paragraph that is not scored."""
+    """The ids of each split, which begin with a line feed before the first line that is not scored."""
 
     tokenizer: Tokenizer
     ids: dict[str, Int[Tensor, " T"]]
@@ -57,7 +79,23 @@ class TokenizedProse:
 @lru_cache(maxsize=4)
 def tokenized_prose(vocab_size: int | None = None) -> TokenizedProse:
     """The prose in characters, or in the tokens of a byte-level BPE that was trained on the training split."""
-    splits = prose_splits()
+    return _tokenized(prose_splits(), vocab_size)
+
+
+@lru_cache(maxsize=2)
+def tokenized_dictionary(vocab_size: int | None = None) -> TokenizedProse:
+    """The same of the dictionary."""
+    return _tokenized(dictionary_splits(), vocab_size)
+
+
+def tokenized(corpus: str, vocab_size: int | None = None) -> TokenizedProse:
+    """The "prose" or the "dictionary". Raises ValueError for another text."""
+    if corpus not in CORPORA:
+        raise ValueError(f"the corpus must be one of {tuple(CORPORA)}, got {corpus!r}")
+    return tokenized_prose(vocab_size) if corpus == "prose" else tokenized_dictionary(vocab_size)
+
+
+def _tokenized(splits: ProseSplits, vocab_size: int | None) -> TokenizedProse:
     texts = {name: splits.text(name) for name in ("train", "validation", "test")}
     if vocab_size is None:
         tokenizer = CharacterTokenizer.train([texts["train"]], specials=())
@@ -72,7 +110,7 @@ def tokenized_prose(vocab_size: int | None = None) -> TokenizedProse:
 
 def build_language_model(settings: LanguageSettings) -> nn.Module:
     """A fresh model; its first weights depend on the seed alone."""
-    vocab_size = len(tokenized_prose(settings.vocab_size).tokenizer)
+    vocab_size = len(tokenized(settings.corpus, settings.vocab_size).tokenizer)
     with seeded(settings.seed):
         if settings.model not in RECURRENT:
             heads = max(1, settings.dim // 32)
@@ -103,8 +141,8 @@ def next_token_loss(model: nn.Module, window: Int[Tensor, "B T"]) -> Float[Tenso
 
 
 def train_language_model(settings: LanguageSettings, *, checkpoint: Path | None = None) -> Trained:
-    """Trains a model of the prose; with a folder `checkpoint` an interrupted run goes on, see `fit`."""
-    prose, model = tokenized_prose(settings.vocab_size), build_language_model(settings)
+    """Trains a model of the text; with a folder `checkpoint` an interrupted run goes on, see `fit`."""
+    prose, model = tokenized(settings.corpus, settings.vocab_size), build_language_model(settings)
     windows = {"batch_size": settings.batch_size, "length": settings.context_length + 1, "seed": settings.seed}
     return fit_by(
         settings,
@@ -123,21 +161,30 @@ def train_language_model(settings: LanguageSettings, *, checkpoint: Path | None 
 
 
 def score_language_model(trained: Trained, split: str) -> Scores:
-    """Bits per byte on a split of the prose; comparable between models with different tokens."""
-    prose = tokenized_prose(trained.settings.vocab_size)
+    """Bits per byte on a split of the text; comparable between models with different tokens."""
+    prose = tokenized(trained.settings.corpus, trained.settings.vocab_size)
     nats = float(token_nats(trained.model, prose.ids[split]).sum())
     return {"bits per byte": bits_per_byte(nats, prose.num_bytes[split])}
 
 
+def train_in_half(settings: LanguageSettings, *, checkpoint: Path | None = None) -> Trained:
+    """As `train_language_model`; the weights are then rounded to 16 bits, in which they are shipped."""
+    trained = train_language_model(settings, checkpoint=checkpoint)
+    with torch.no_grad():
+        for parameter in trained.model.parameters():
+            parameter.copy_(parameter.half())
+    return trained
+
+
 def language_recipe(title: str, lesson: str, settings: LanguageSettings, *, minutes: float) -> Recipe:
-    """A language model of the prose as a training that `course train` can run."""
+    """A language model of the text as a training that `course train` can run."""
+    text, licence, cut = CORPORA[settings.corpus]
     return Recipe(
         title=title,
         lesson=lesson,
-        data="English prose of docstrings, 2.3 million characters, data/prose: byte-level text that needs no download, "
-        "split by module. Trained on its training split, tuned on its validation split, reported on its test split.",
-        licence="MIT, as the course. The text behind it is under the BSD-, MIT- and PSF-type licences that "
-        "data/prose/LICENSES.txt holds.",
+        data=f"{text}: byte-level text that needs no download, split by {cut}. Trained on its training split, tuned on "
+        "its validation split, reported on its test split.",
+        licence=f"MIT, as the course. The text behind it is under {licence}.",
         minutes=minutes,
         variants={"": settings},
         train=train_language_model,
@@ -146,17 +193,17 @@ def language_recipe(title: str, lesson: str, settings: LanguageSettings, *, minu
     )
 
 
-def score_n_gram(order: int, split: str, *, vocab_size: int | None = None) -> float:
+def score_n_gram(order: int, split: str, *, vocab_size: int | None = None, corpus: str = "prose") -> float:
     """Bits per byte of a Kneser-Ney n-gram that has counted the training text."""
-    prose = tokenized_prose(vocab_size)
-    model = fitted_n_gram(order, vocab_size)
+    prose = tokenized(corpus, vocab_size)
+    model = fitted_n_gram(order, vocab_size, corpus)
     return bits_per_byte(-model.log_prob(prose.ids[split][1:]), prose.num_bytes[split])
 
 
 @lru_cache(maxsize=2)
-def fitted_n_gram(order: int, vocab_size: int | None = None) -> KneserNey:
+def fitted_n_gram(order: int, vocab_size: int | None = None, corpus: str = "prose") -> KneserNey:
     """A Kneser-Ney n-gram over the tokens of the training text."""
-    prose = tokenized_prose(vocab_size)
+    prose = tokenized(corpus, vocab_size)
     return KneserNey(KneserNeyConfig(vocab_size=len(prose.tokenizer), order=order)).fit(prose.ids["train"][1:])
 
 

@@ -14,11 +14,13 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, get_args, get_type_hints
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from course_lib import models
 from course_lib.functional.images import Normalisation
 from course_lib.weights.tensors import (
+    FLOATS,
     complain,
     filled,
     open_tensors,
@@ -36,6 +38,8 @@ NORMALISATION = "course.normalisation"  # of a model of images that expects othe
 def save(model: nn.Module, path: Path | str, *, extra: Mapping[str, Any] | None = None) -> None:
     """Writes the model and `extra` (plain values) as one file, whole or not at all.
 
+    Weights that 16 bits hold exactly, all of them, are written as float16: half the bytes, and `load` gives the same.
+
     Each argument of the model's constructor must be an attribute of the same name: a config of plain values, or a plain
     value. A switch may also be the part that it adds, or None.
     Raises ValueError for a model outside course_lib.models, or if something is not plain.
@@ -48,7 +52,7 @@ def save(model: nn.Module, path: Path | str, *, extra: Mapping[str, Any] | None 
     tensors = {names[0]: tensor for names, tensor in tied_groups(model).items()}
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_files({path: serialised(tensors, metadata)})
+    write_files({path: serialised(in_half(tensors), metadata)})
 
 
 def load(path: Path | str) -> nn.Module:
@@ -69,9 +73,10 @@ def load(path: Path | str) -> nn.Module:
         except Exception as error:  # whatever a constructor says of arguments that somebody changed
             raise ValueError(f"{path} describes no model that we have: {error}") from error
         expected = {names[0]: tensor for names, tensor in tied_groups(outline).items()}
+        half = {spec.dtype for spec in file.specs.values()} & {*FLOATS} == {"F16"}  # as `in_half` writes them
         problems = [f"{name} is missing" for name in expected if name not in file.specs]
         for name, spec in file.specs.items():
-            said = problem(name, spec, expected[name], exact=True) if name in expected else f"{name} is unknown"
+            said = problem(name, spec, expected[name], exact=not half) if name in expected else f"{name} is unknown"
             problems += [said] if said else []
         complain(path, problems)
         tensors = {name: file.read(name, tensor.dtype) for name, tensor in expected.items()}
@@ -80,6 +85,14 @@ def load(path: Path | str) -> nn.Module:
     if said is not None:
         model.normalisation = as_hinted(said, Normalisation) if said else None
     return model
+
+
+def in_half(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Single-precision weights in half precision, if no number of them changes; else as they are."""
+    single = {name: tensor for name, tensor in tensors.items() if tensor.dtype == torch.float32}
+    halves = {name: tensor.half() for name, tensor in single.items()}
+    same = all(torch.equal(half.float(), single[name]) for name, half in halves.items())
+    return tensors | halves if same else tensors
 
 
 def load_extra(path: Path | str) -> dict[str, Any]:

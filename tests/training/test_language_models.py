@@ -5,13 +5,14 @@ import jaxtyping
 import pytest
 import torch
 
-from course_lib.data.prose import prose_splits
+from course_lib.data.prose import ProseSplits, dictionary_splits, prose_splits
 from course_lib.functional.metrics import bits_per_byte
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.models.recurrent import CharacterLM, RecurrentConfig
 from course_lib.training import language_models as module
 from course_lib.training.history import History
 from course_lib.training.language_models import (
+    DictionarySettings,
     LanguageSettings,
     build_language_model,
     nats_per_token,
@@ -19,10 +20,12 @@ from course_lib.training.language_models import (
     score_language_model,
     score_n_gram,
     token_nats,
+    tokenized,
     tokenized_prose,
+    train_in_half,
     train_language_model,
 )
-from course_lib.training.recipe import Trained
+from course_lib.training.recipe import Trained, plain
 
 TINY = LanguageSettings(model="gpt", dim=8, depth=1, context_length=16, batch_size=4, steps=8, learning_rate=1e-2)
 
@@ -32,6 +35,26 @@ def test_the_tokens_are_the_text_of_the_split():
     text = prose_splits().text("test")
     assert prose.tokenizer.decode(prose.ids["test"]) == "\n" + text
     assert prose.num_bytes["test"] == len(text.encode()) == len(prose.ids["test"]) - 1
+
+
+def test_the_dictionary_is_a_text_in_its_own_tokens(monkeypatch):
+    splits = ProseSplits(**{name: dictionary_splits().test[:200] for name in ("train", "validation", "test")})
+    monkeypatch.setattr(module, "dictionary_splits", lambda: splits)
+    module.tokenized_dictionary.cache_clear()
+    dictionary = tokenized("dictionary", 300)
+    assert len(dictionary.tokenizer) == 300
+    assert dictionary.tokenizer.decode(dictionary.ids["test"]) == "\n" + splits.text("test")
+    settings = DictionarySettings(**plain(TINY) | {"vocab_size": 300, "steps": 2})
+    trained = train_in_half(settings)
+    assert all(torch.equal(weight, weight.half().float()) for weight in trained.model.parameters())
+    assert 1 < score_language_model(trained, "test")["bits per byte"] < 8
+    assert score_n_gram(2, "test", vocab_size=300, corpus="dictionary") < 3
+    module.tokenized_dictionary.cache_clear(), module.fitted_n_gram.cache_clear()
+
+
+def test_an_unknown_text_is_refused():
+    with pytest.raises(ValueError, match="'poems'"):
+        tokenized("poems")
 
 
 def language_models():

@@ -61,6 +61,20 @@ def test_a_model_comes_back(tmp_path, make):
     assert all(torch.equal(*buffers) for buffers in zip(model.buffers(), back.buffers(), strict=True))
 
 
+def test_weights_that_16_bits_hold_exactly_take_half_the_bytes(tmp_path):
+    model, sizes = MODELS["tied Transformer"](), []
+    for name in ("single", "half"):
+        own.save(model, tmp_path / name)
+        back = own.load(tmp_path / name).state_dict()
+        assert all(torch.equal(back[name], tensor) and back[name].dtype == tensor.dtype
+                   for name, tensor in model.state_dict().items())  # fmt: skip
+        sizes.append(sum(tensor.nbytes for tensor in load_file(tmp_path / name).values()))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.copy_(parameter.half())
+    assert sizes[0] == 2 * sizes[1]
+
+
 def test_what_was_kept_beside_the_model_comes_back(path):
     assert own.load_extra(path) == {"words": ["a", "b"]}
 
