@@ -171,7 +171,7 @@ def test_a_step_that_overflows_is_left_out_and_the_scale_survives_an_interruptio
     with pytest.raises(KeyboardInterrupt):
         fit(model, together.interrupted_at(1), too_large_at_first, **run)
     assert torch.equal(model.inner.weight, Net().inner.weight)
-    halved = torch.load(tmp_path / "last.pt", weights_only=True)["place"]["scale"]
+    halved = torch.load(tmp_path / "last.pt", weights_only=True)["engine"]["scale"]
     assert halved == engine.fresh_scale["scale"] / 2
     fit(model, batch_at, too_large_at_first, **run)
     assert engine.scaler.get_scale() == halved and not torch.equal(model.inner.weight, Net().inner.weight)
