@@ -46,7 +46,7 @@ def test_a_place_is_clicked_and_blocks_are_added(played):
     cell = played.cell(PLAYED["reach"])
     says(cell, "after 1 block 4 of 64 places")
     cell.get_by_role("button", name="place 1, cannot reach it", exact=True).click()
-    says(cell, "Position 1 (row 1, column 1)")
+    says(cell, "Place 1 (row 1, column 1)")
     blocks = cell.get_by_role("slider").nth(1)
     blocks.focus()
     blocks.press("ArrowRight")

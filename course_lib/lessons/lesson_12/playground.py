@@ -145,9 +145,9 @@ def reached_by() -> Explorer:
         name = "1 block" if blocks == 1 else f"{blocks} blocks"
         moved = "moves" if state["shift"] else "never moves"
         return (
-            f"Position {position + 1} (row {row + 1}, column {column + 1}) of stage "
+            f"Place {position + 1} (row {row + 1}, column {column + 1}) of stage "
             f"{1 if state['stage'] == 8 else 2}, the window {moved}: "
-            f"after {name} {int(reached.sum())} of {reached.numel()} positions can reach it."
+            f"after {name} {int(reached.sum())} of {reached.numel()} places can reach it."
         )
 
     def picture(state) -> str:

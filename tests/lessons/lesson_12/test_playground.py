@@ -31,7 +31,7 @@ def test_reach_has_three_goals_and_each_can_be_reached():
 
 def test_a_place_beyond_a_small_map_is_its_last():
     explorer = play.reached_by()
-    assert "Position 16 (row 4, column 4) of stage 2" in explorer.frame({"patch": (60, ""), "stage": 4}).alt
+    assert "Place 16 (row 4, column 4) of stage 2" in explorer.frame({"patch": (60, ""), "stage": 4}).alt
     assert explorer.frame().html.count("data-step=") == 64
     assert explorer.stepper().count("<details") == 8
 
