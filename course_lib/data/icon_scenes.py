@@ -4,6 +4,7 @@ Icons and textures of the splits are disjoint; `new designer` and `new names` st
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,17 @@ from torch import Tensor
 from course_lib.data.digits import check_count, part_size
 from course_lib.data.draws import Draws, generator
 from course_lib.data.icons import CATEGORIES, SPLITS, Icons, icon_names, icons
-from course_lib.data.scenes import ABSENT, CROWDED, PLACES, TEXTURE_SIZE, TEXTURES, boxes_of, free_place, textures
+from course_lib.data.scenes import (
+    ABSENT,
+    CROWDED,
+    PLACES,
+    TEXTURE_SIZE,
+    TEXTURES,
+    boxes_of,
+    classes_of,
+    free_place,
+    texture_pieces,
+)
 
 OPAQUE = 0.5  # alpha: from here on a pixel belongs to the icon
 FINER = 2  # icons are drawn so many times larger and averaged, so that small ones keep their lines
@@ -70,14 +81,7 @@ class IconScenes:
 
     def icons(self) -> Icons:
         """The drawings that the scenes are made of."""
-        every = icons(self.split)
-        kept = torch.ones(len(every.names), dtype=torch.bool)
-        if self.categories is not None:
-            wanted = [list(CATEGORIES).index(category) for category in self.categories]
-            kept &= torch.isin(every.categories, torch.tensor(wanted))
-        if self.names is not None:
-            kept &= torch.isin(every.names, torch.tensor([icon_names().index(name) for name in self.names]))
-        return every.take(kept)
+        return _drawings(self.split, self.categories, self.names)
 
     def batch(self, count: int, seed: int) -> IconScenesBatch:
         """`count` scenes, the same on every call and machine."""
@@ -107,16 +111,11 @@ class IconScenes:
             names.append(drawings.names[chosen].masked_fill(~is_there, ABSENT))
             categories.append(drawings.categories[chosen].masked_fill(~is_there, ABSENT))
         names, categories, present = (torch.stack(each, dim=1) for each in (names, categories, present))
-        classes = torch.cat([torch.zeros_like(categories[:, :1]), categories + 1], dim=1)
-        semantic = classes.gather(1, instances.flatten(1)).view_as(instances)
-        boxes = boxes_of(instances, most)
+        semantic, boxes = classes_of(instances, categories), boxes_of(instances, most)
         return IconScenesBatch(pixels.clamp(0, 1), names, categories, present, semantic, instances, boxes)
 
     def _ground(self, draws: Draws) -> Float[Tensor, "B 3 S S"]:
-        windows = textures(self.split if self.split in TEXTURES else "test", True)
-        windows = windows.unfold(2, self.size, 1).unfold(3, self.size, 1)
-        picture, row, column = (draws.whole(windows.shape[axis]) for axis in (0, 2, 3))
-        pixels = windows[picture, :, row, column]
+        pixels = texture_pieces(draws, self.split if self.split in TEXTURES else "test", self.size, True)
         return torch.lerp(pixels.mean(dim=(2, 3), keepdim=True), pixels, self.clutter)
 
     def _place(
@@ -130,6 +129,18 @@ class IconScenes:
         large = F.grid_sample(layers, grid, align_corners=False, padding_mode="zeros")
         small = F.avg_pool2d(large, FINER)
         return small[:, :3], small[:, 3:]
+
+
+@lru_cache(maxsize=4)  # a training asks for them in each step
+def _drawings(split: str, categories: tuple[str, ...] | None, names: tuple[str, ...] | None) -> Icons:
+    every = icons(split)
+    kept = torch.ones(len(every.names), dtype=torch.bool)
+    if categories is not None:
+        wanted = [list(CATEGORIES).index(category) for category in categories]
+        kept &= torch.isin(every.categories, torch.tensor(wanted))
+    if names is not None:
+        kept &= torch.isin(every.names, torch.tensor([icon_names().index(name) for name in names]))
+    return every.take(kept)
 
 
 def captions(scenes: IconScenesBatch) -> list[str]:

@@ -91,7 +91,7 @@ def icon_names() -> tuple[str, ...]:
 
 
 def split_of(name: str, designer: str) -> str:
-    """The split of one drawing, which depends on nothing else."""
+    """The split of one drawing, which depends on nothing else; "none" for a new thing by the new designer."""
     if name in _new_names():
         return "new names" if designer != NEW_DESIGNER else "none"
     if designer == NEW_DESIGNER:

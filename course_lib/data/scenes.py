@@ -137,16 +137,14 @@ class DigitScenes:
             pixels=pixels.clamp_(0, 1),
             labels=labels,
             present=torch.stack(present, dim=1),
-            semantic=_classes_of(instances, labels),
+            semantic=classes_of(instances, labels),
             instances=instances,
             boxes=boxes_of(instances, most),
         )
 
     def _background(self, draws: Draws) -> Float[Tensor, "B C S S"]:
         """Pieces of textures, their deviation from their mean multiplied by the clutter."""
-        windows = textures(self.split, self.colour).unfold(2, self.size, 1).unfold(3, self.size, 1)
-        picture, row, column = (draws.whole(windows.shape[axis]) for axis in (0, 2, 3))
-        pixels = windows[picture, :, row, column]
+        pixels = texture_pieces(draws, self.split, self.size, self.colour)
         clutter = draws.uniform(*self.clutter_range)
         return torch.lerp(pixels.mean(dim=(2, 3), keepdim=True), pixels, clutter[:, None, None, None])
 
@@ -175,7 +173,7 @@ def free_place(
     return tried[torch.arange(len(side)), distance.argmax(dim=1)]
 
 
-def _classes_of(instances: Int[Tensor, "B S S"], labels: Int[Tensor, "B K"]) -> Int[Tensor, "B S S"]:
+def classes_of(instances: Int[Tensor, "B S S"], labels: Int[Tensor, "B K"]) -> Int[Tensor, "B S S"]:
     """The semantic mask of an instance mask."""
     classes = torch.cat([torch.zeros_like(labels[:, :1]), labels + 1], dim=1)
     return classes.gather(1, instances.flatten(1)).view_as(instances)
@@ -189,6 +187,13 @@ def boxes_of(instances: Int[Tensor, "B S S"], count: int) -> Int[Tensor, "B K 4"
     first = [torch.where(touched, position, len(position)).amin(dim=2) for touched in sides]
     behind = [torch.where(touched, position + 1, 0).amax(dim=2) for touched in sides]
     return torch.stack([*first, *behind], dim=2) * masks.any(dim=(2, 3))[:, :, None]
+
+
+def texture_pieces(draws: Draws, split: str, size: int, colour: bool) -> Float[Tensor, "B C size size"]:
+    """Squares of `size` pixels, each from anywhere in any texture of a split."""
+    windows = textures(split, colour).unfold(2, size, 1).unfold(3, size, 1)
+    picture, row, column = (draws.whole(windows.shape[axis]) for axis in (0, 2, 3))
+    return windows[picture, :, row, column]
 
 
 @cache

@@ -22,7 +22,7 @@ FILES = ("noun", "verb", "adj", "adv")
 PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
 LONGEST = 220  # characters of an entry
 USAGE = ";u"  # the pointer from a word to the usage that it belongs to
-UNFIT_USAGES = frozenset({"disparagement", "ethnic_slur", "obscenity", "street_name", "Yiddish"})
+UNFIT_USAGES = frozenset({"disparagement", "ethnic_slur", "obscenity", "street_name"})
 HEADWORD = re.compile(r"[a-z][a-z'. /-]*")
 UNFIT = re.compile(  # words that mark an insult, and words of sex, violence against people and hatred
     r"\b(offensive(ly)?|derogat\w+|disparag\w+|pejorativ\w+|contemptuous term|insulting (term|word|name)|slurs?"
@@ -39,7 +39,7 @@ UNFIT = re.compile(  # words that mark an insult, and words of sex, violence aga
     r"|rectum|rectal|urin\w+|piss\w*|feces|faeces|fecal|excrement\w*|defecat\w*|turds?|shit\w*|crap(py)?|farts?"
     r"|farting|fuck\w*|cunts?|cocks?|cocksuck\w*|pussy|tits?|bastards?|bitch\w*|asshole\w*|arse\w*|ass|damn\w*"
     r"|goddam\w*|bugger\w*|tramps?|hookers?|suicid\w*|genocid\w*|lynch\w*|castrat\w*|eunuch\w*|spic|kikes?|chinks?"
-    r"|wops?|coolies?|papists?|retard(ed|ation)?|moron\w*|imbecil\w*|idiots?|cretin\w*|cripples?|heroin|cocaine"
+    r"|wops?|coolies?|shegetz|shiksa|papists?|retard(ed|ation)?|moron\w*|imbecil\w*|idiots?|cretin\w*|cripples?|heroin|cocaine"
     r"|marijuana|hashish)\b",
     re.IGNORECASE,
 )

@@ -15,7 +15,7 @@ from course_lib.training import seeded
 LANGUAGES = ("English", "French")
 HIDDEN = 3
 
-Shares = Callable[[Sequence[str], str], Sequence[float]]
+Frequencies = Callable[[Sequence[str], str], Sequence[float]]
 """From the words of a sentence and some letters to a number for each letter."""
 
 
@@ -41,7 +41,7 @@ def one_thread() -> Iterator[None]:
 
 
 def letter_table(
-    frequencies: Shares, letters: str, pairs: Sequence[SentencePair]
+    frequencies: Frequencies, letters: str, pairs: Sequence[SentencePair]
 ) -> tuple[Float[Tensor, "sentences letters"], Int[Tensor, " sentences"]]:
     """What a network sees of each sentence, and its language: 0 English, 1 French."""
     rows = [frequencies(words, letters) for pair in pairs for words in (pair.english, pair.french)]
@@ -55,7 +55,7 @@ def accuracy(network: nn.Module, seen: Tensor, languages: Tensor) -> float:
 
 @one_thread()
 def train(
-    frequencies: Shares,
+    frequencies: Frequencies,
     letters: str,
     pairs: Sequence[SentencePair],
     unseen: Sequence[SentencePair],

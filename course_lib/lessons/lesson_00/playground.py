@@ -11,7 +11,7 @@ from torch import Tensor, nn, tensor
 from course_lib.classroom.output import picture_html
 from course_lib.classroom.widgets import Explorer, Goal, TextBox
 from course_lib.lessons.lesson_00 import landscape
-from course_lib.lessons.lesson_00.letters import LANGUAGES, Shares, Trained, train, wires
+from course_lib.lessons.lesson_00.letters import LANGUAGES, Frequencies, Trained, train, wires
 from course_lib.training.translation import splits
 
 # ----------------------------------------------------------------------------------------------- English or French?
@@ -21,7 +21,7 @@ EXAMPLES = ("il fait beau aujourd'hui", "to be or not to be", "guten Tag zusamme
 
 def language(
     network: nn.Module,
-    frequencies: Shares,
+    frequencies: Frequencies,
     letters: str,
     softmax: Callable[[Tensor], Tensor] = lambda x: x.softmax(dim=-1),
 ) -> Explorer:
@@ -54,7 +54,7 @@ MOST = 8  # letters
 OURS = ("aeiou", "th", "q")  # on slides
 
 
-def choose(frequencies: Shares, letters: str) -> Explorer:
+def choose(frequencies: Frequencies, letters: str) -> Explorer:
     """The same network, trained anew on letters of one's own: how often is it right on unseen sentences?"""
     data = splits(4_000)
 
