@@ -8,10 +8,11 @@ from typing import Any
 import ipywidgets as widgets
 from torch import nn
 
-from course_lib.classroom import cards, kept, live
+from course_lib.classroom import cards, kept, live, opening
 from course_lib.classroom.cards import Item, Part, Section
 from course_lib.classroom.exercises import Exercise
 from course_lib.classroom.markup import to_html, to_plain
+from course_lib.classroom.opening import Shipped
 from course_lib.classroom.output import in_notebook, panel, present
 from course_lib.classroom.predictions import Placed, Prediction, PredictionForm
 from course_lib.classroom.quizzes import Number, Quiz, question
@@ -47,6 +48,7 @@ class Page:
         results: Mapping[str, Callable[..., Result]] | None = None,
         tasks: Mapping[str, Any] | None = None,
         playgrounds: Mapping[str, Callable[..., Any]] | None = None,
+        models: Mapping[str, Shipped] | None = None,
     ) -> None:
         if lesson not in LESSONS:
             raise ValueError(f"There is no lesson {lesson!r}; the lessons are {', '.join(LESSONS)}.")
@@ -55,9 +57,9 @@ class Page:
             sections, quizzes, predictions = read_questions(folder / "questions.md")
         self.lesson, self.sections = lesson, tuple(sections)
         self.quizzes, self.predictions, self.results = dict(quizzes or {}), dict(predictions or {}), dict(results or {})
-        self.tasks, self.playgrounds = dict(tasks or {}), dict(playgrounds or {})
+        self.tasks, self.playgrounds, self.models = dict(tasks or {}), dict(playgrounds or {}), dict(models or {})
         self.shown: dict[tuple[str, str], Any] = {}  # what follows the record: cards, predictions, results
-        known = {*self.quizzes, *self.predictions, *self.results, *self.tasks, *self.playgrounds}
+        known = {*self.quizzes, *self.predictions, *self.results, *self.tasks, *self.playgrounds, *self.models}
         if strangers := {name for section in self.sections for name in section.holds} - known:
             raise ValueError(f"The sections of lesson {lesson} hold {_listed(strangers)}; it has {_listed(known)}.")
         if folder and (strangers := {name.split(", ")[0] for name in self.texts} ^ self.results.keys()):
@@ -127,6 +129,19 @@ class Page:
         """Return the learner's function for the lesson to run on if it passes its check, else ours, and say which."""
         return use(self.lesson, name, self._find("tasks", name), function)
 
+    def load(self, name: str, make: Any, model: nn.Module | None = None) -> nn.Module:
+        """Return the learner's model: built by `make` in the sizes of a trained one, with its weights copied by name.
+
+        The trained one is the lesson's, or `model`, such as a released one from `from_pretrained`. If the learner's
+        cannot take the weights over or computes something else, say where, and return the trained one.
+        """
+        shipped = self._find("models", name)
+        model = shipped.model() if model is None else model
+        mine = opening.load(shipped, make, model)
+        if mine is not None:
+            self.session.record("parts", f"model {name}", opened=True)
+        return model if mine is None else mine
+
     def play(self, name: str, *data: Any) -> None:
         """Show a playground."""
         playground = self._find("playgrounds", name)(*data)
@@ -167,6 +182,8 @@ class Page:
             yield Item(f"the question `{name}`", bool(self.session.entry("quizzes", name).get("right")))
         if name in self.tasks:
             yield Item(f"the exercise `{name}`", bool(self.session.entry("exercises", name).get("passed")))
+        if name in self.models:
+            yield Item(f"your model `{name}`", bool(self.session.entry("parts", f"model {name}").get("opened")))
         if name in self.playgrounds:
             yield Item(
                 f"the playground `{name}`", bool(self.session.entry("parts", f"playground {name}").get("played"))
