@@ -6,8 +6,9 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from course_lib.classroom import carried
 from course_lib.classroom.markup import code_html, details, inline_html, to_html, to_plain
-from course_lib.classroom.output import GREEN, GREY, RED, in_notebook, panel, present
+from course_lib.classroom.output import GREEN, GREY, RED, in_notebook, panel, present, say
 from course_lib.classroom.session import Session
 from course_lib.tasks import Comparison, Finding, Report, Row, Task
 from course_lib.tasks.values import written
@@ -43,9 +44,9 @@ class Exercise:
         if not report.written:
             say_unwritten()
         elif report.passed:
-            self.session.record(self.kind, self.name, passed=True)
+            self.session.record(self.kind, self.name, passed=True, written=carried.written(function))
             text = f"✓ **All right**: your `{getattr(function, '__name__', self.name)}` passes its check."
-            present(to_plain(text), panel(to_html(text), colour=GREEN))
+            say(text, GREEN)
         else:
             self.session.change(self.kind, self.name, _count_attempt)
             say_findings(report.findings)

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_lib.classroom.markup import to_html, to_plain
-from course_lib.classroom.output import GREEN, GREY, RED, panel, present
+from course_lib.classroom.output import GREEN, GREY, RED, say
 from course_lib.tasks.slips import is_stub, stops_at_stub, where
 
 CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)  # they have no lines of their own
@@ -43,14 +42,14 @@ def load(shipped: Shipped, make: Any, ours: nn.Module) -> nn.Module | None:
     try:
         mine = None if is_stub(make) else _built(make, shipped.sizes(ours))
         if mine is None or not [*mine.parameters()]:
-            _say(f"○ {called} is not written yet, so the page goes on with ours; yours can follow.", GREY)
+            say(f"○ {called} is not written yet, so the page goes on with ours; yours can follow.", GREY)
             return None
         count = copy_weights(ours, mine, shipped.names)
         compare(ours, mine, shipped.inputs(ours), shipped.names)
     except DoesNotOpen as problem:
-        _say(f"✗ **{called} does not open the trained weights yet**, so the page goes on with ours.\n\n{problem}", RED)
+        say(f"✗ **{called} does not open the trained weights yet**, so the page goes on with ours.\n\n{problem}", RED)
         return None
-    _say(
+    say(
         f"✓ **{called} opens the trained weights.** {count:,} parameters are copied, and on a real input its output "
         f"differs from the library's by less than {TOLERANCE:g} of the largest value. From here on the page runs on "
         "**your** model.",
@@ -233,7 +232,3 @@ def _agree(right: Any, hers: Any) -> bool:
         return right is None and hers is None
     right, hers = right.double().flatten(), hers.double().flatten()
     return bool(((right - hers).abs() <= TOLERANCE * right.abs().max()).all())
-
-
-def _say(text: str, colour: str) -> None:
-    present(to_plain(text), panel(to_html(text), colour=colour))

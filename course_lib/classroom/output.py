@@ -17,6 +17,8 @@ from IPython.display import display
 from matplotlib.figure import Figure
 from PIL import Image
 
+from course_lib.classroom.markup import to_html, to_plain
+
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 SMALL = 60_000  # bytes of an SVG, above which a PNG is taken
@@ -105,6 +107,11 @@ def panel(body: str, *, colour: str = BLUE, attributes: str = "") -> str:
         f'<div {attributes} style="border-left:4px solid {colour};padding:0.1em 0 0.1em 0.9em;'
         f'margin:0.3em 0;max-width:52em;line-height:1.45">{body}</div>'
     ).replace("<div  ", "<div ")
+
+
+def say(text: str, colour: str = BLUE) -> None:
+    """Show a text of the little markup."""
+    present(to_plain(text), panel(to_html(text), colour=colour))
 
 
 def _sentence(alt: str) -> str:

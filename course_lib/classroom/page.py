@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 from torch import nn
 
-from course_lib.classroom import cards, kept, live, opening
+from course_lib.classroom import cards, carried, kept, live, opening
 from course_lib.classroom.cards import Item, Part, Section
 from course_lib.classroom.exercises import Exercise
 from course_lib.classroom.markup import to_html, to_plain
 from course_lib.classroom.opening import Shipped
-from course_lib.classroom.output import in_notebook, panel, present
+from course_lib.classroom.output import GREEN, GREY, in_notebook, panel, present, say
 from course_lib.classroom.predictions import Placed, Prediction, PredictionForm
 from course_lib.classroom.quizzes import Number, Quiz, question
 from course_lib.classroom.results import Result, ResultView
@@ -128,6 +129,28 @@ class Page:
     def use(self, name: str, function: Any) -> Callable[..., Any]:
         """Return the learner's function for the lesson to run on if it passes its check, else ours, and say which."""
         return use(self.lesson, name, self._find("tasks", name), function)
+
+    def from_lesson(self, lesson: str, name: str) -> Any:
+        """Return what the learner wrote for an exercise of this or another lesson if it still passes, else ours.
+
+        Says which. Raises ValueError for an exercise that the lesson does not have.
+        """
+        there = self if lesson == self.lesson else import_module(f"course_lib.lessons.lesson_{lesson}").page
+        task, entry = there._find("tasks", name), self.session.store.entry(lesson, "exercises", name).get("written")
+        made = carried.brought(entry, task, where=f"<your {name} of lesson {lesson}>") if entry else None
+        where = "" if there is self else f", of lesson {lesson}"
+        if made is not None:
+            say(f"✓ **Your** `{made.__name__}` goes on here{where}.", GREEN)
+            return made
+        why = "no longer passes its check" if entry else "is not kept"
+        say(f"○ The exercise `{name}`{where}: yours {why}, so the page takes ours.", GREY)
+        return task.module or task.reference
+
+    def resume(self, *names: str) -> Any:
+        """Begin a later sitting, also in a new kernel: return what the learner wrote for these exercises, else ours."""
+        self.open()
+        made = [self.from_lesson(self.lesson, name) for name in names]
+        return made[0] if len(made) == 1 else made
 
     def load(self, name: str, make: Any, model: nn.Module | None = None) -> nn.Module:
         """Return the learner's model: built by `make` in the sizes of a trained one, with its weights copied by name.

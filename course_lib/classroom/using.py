@@ -4,8 +4,7 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
-from course_lib.classroom.markup import to_html, to_plain
-from course_lib.classroom.output import GREEN, GREY, panel, present
+from course_lib.classroom.output import GREEN, GREY, say
 from course_lib.classroom.stopping import LearnersError
 from course_lib.tasks.table import Task
 
@@ -51,5 +50,5 @@ def use(lesson: str, name: str, task: Task, function: Any) -> Callable[..., Any]
         text, colour = f"○ {called} is not written yet, so the lesson goes on with ours; yours can follow.", GREY
     else:
         text, colour = f"○ {called} does not pass its check yet, so the lesson goes on with ours.", GREY
-    present(to_plain(text), panel(to_html(text), colour=colour))
+    say(text, colour)
     return Learners(lesson, name, function) if report.passed else task.reference
