@@ -1,0 +1,241 @@
+"""The architecture diagram of a model, drawn from a description of its parts: boxes, shapes, repeats, residual paths.
+
+    fig, alt = architecture({"GPT": [
+        Box("tokens", "input", shape="(B, T)"),
+        Box("token embedding", "embedding", shape="(B, T, D)"),
+        Add("position embedding", shape="(B, T, D)"),
+        Repeat("L", [Residual([Box("LayerNorm", "norm"), Box("causal self-attention", "attention")]), ...]),
+    ]})
+
+Data flow upwards, as in most papers. A part's `shape` is that of what leaves it; it stands beside the arrow.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyBboxPatch
+
+from course_lib.viz.marks import arrow, bare, box
+from course_lib.viz.style import GREY, figure
+
+COLOURS = {  # of a kind of part; the words in the box say what it is, too
+    "input": "none",
+    "embedding": "#FBE0BC",
+    "norm": "#F6F1A7",
+    "attention": "#BFDDF2",
+    "mlp": "#C3E7D9",
+    "convolution": "#BFDDF2",
+    "head": "#F1D3E2",
+    "other": "#E4E4E4",
+}
+WIDTH, HEIGHT, GAP = 2.7, 0.46, 0.36  # of a box, and between two: inches at scale 1
+PLUS, SIDE = 0.16, 0.36  # radius of a sum; how far a skip connection passes beside its boxes
+BELOW, ABOVE = 0.45, 0.25  # room in the frame around what is repeated
+TEXT, SMALL = 13, 11  # points
+
+
+@dataclass(frozen=True)
+class Box:
+    """A layer, or an input or output (kind "input"), which has no frame; `name` lets links find it."""
+
+    text: str
+    kind: str = "other"
+    shape: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Add:
+    """Something that comes in from the side and is added."""
+
+    text: str
+    kind: str = "embedding"
+    shape: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Parts with a skip connection around them."""
+
+    parts: Sequence["Part"]
+    shape: str = ""
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Parts that come several times, one group after the other."""
+
+    times: str
+    parts: Sequence["Part"]
+    title: str = ""
+    shape: str = ""
+
+
+Part = Box | Add | Residual | Repeat
+
+
+@dataclass(frozen=True)
+class Link:
+    """An arrow from the side of one named part to that of another, in whichever column it stands."""
+
+    start: str
+    end: str
+    text: str = ""
+
+
+def architecture(
+    columns: Mapping[str, Sequence[Part]], links: Sequence[Link] = (), *, scale: float = 1.0
+) -> tuple[Figure, str]:
+    """Return the diagram, a column for each title, and its text alternate.
+
+    Raises ValueError for a kind that has no colour, and for a link to a name that no part has.
+    """
+    tallest = max(_height(parts) for parts in columns.values())
+    sides = [_sides(parts) for parts in columns.values()]
+    width, height = sum(map(sum, sides)), tallest + 0.8
+    fig, axes = figure(scale * width, scale * height, layout=None)
+    fig.subplots_adjust(0, 0, 1, 1)
+    bare(axes, (0, width), (-0.1, height - 0.1))
+    drawing = _Drawing(axes, scale)
+    edge = 0.0
+    for (title, parts), (left, right) in zip(columns.items(), sides, strict=True):
+        drawing.column(parts, edge + left, (tallest - _height(parts)) / 2)
+        axes.text(edge + left, tallest + 0.35, title, ha="center", va="center", fontsize=scale * 14, weight="bold")
+        edge += left + right
+    for link in links:
+        drawing.link(link)
+    return fig, describe(columns, links)
+
+
+def describe(columns: Mapping[str, Sequence[Part]], links: Sequence[Link] = ()) -> str:
+    """The diagram in words."""
+    told = [f"{title}, from bottom to top: {'; '.join(_words(parts))}." for title, parts in columns.items()]
+    names = {part.name: part.text for parts in columns.values() for part in _all(parts) if getattr(part, "name", "")}
+    told += [f"{link.text or 'An arrow'} leads from {names[link.start]} to {names[link.end]}." for link in links]
+    return " ".join(told).replace("\n", " ")
+
+
+def _words(parts: Sequence[Part]) -> Iterator[str]:
+    for part in parts:
+        shape = f" {part.shape}" if part.shape else ""
+        if isinstance(part, Box):
+            yield from [f"{part.text}{shape}"] if part.text else []
+        elif isinstance(part, Add):
+            yield f"plus {part.text}{shape}"
+        else:
+            inside = ", ".join(_words(part.parts))
+            around = "a skip connection around" if isinstance(part, Residual) else f"{part.times} times"
+            yield f"{around} [{inside}]{shape}"
+
+
+def _all(parts: Sequence[Part]) -> Iterator[Part]:
+    for part in parts:
+        yield part
+        if isinstance(part, Residual | Repeat):
+            yield from _all(part.parts)
+
+
+def _height(parts: Sequence[Part]) -> float:
+    """How much room parts take, one above the other, with the gaps between them."""
+    return sum(map(_size, parts)) + GAP * (len(parts) - 1)
+
+
+def _size(part: Part) -> float:
+    if isinstance(part, Residual):
+        return _height(part.parts) + GAP + 2 * PLUS
+    if isinstance(part, Repeat):
+        return _height(part.parts) + BELOW + ABOVE
+    if isinstance(part, Add):
+        return 2 * PLUS
+    return HEIGHT * (0.65 if part.kind == "input" else 1 + 0.45 * part.text.count("\n"))
+
+
+def _sides(parts: Sequence[Part]) -> tuple[float, float]:
+    """How much room parts take to the left and to the right of their middle."""
+    kinds = {type(part) for part in _all(parts)}
+    left = WIDTH / 2 + 0.2 + SIDE * (Residual in kinds) + 0.2 * (Repeat in kinds)
+    return left, max(WIDTH / 2 + 0.25 + 0.8 * (Repeat in kinds), PLUS + 2.6 * (Add in kinds))
+
+
+class _Drawing:
+    """Draws parts upwards, and knows afterwards where the named ones are."""
+
+    def __init__(self, axes: Axes, scale: float) -> None:
+        self.axes, self.scale = axes, scale
+        self.places: dict[str, tuple[float, float, float]] = {}  # name -> x, y, half the width
+
+    def column(self, parts: Sequence[Part], x: float, y: float) -> float:
+        """Draw parts from the height y on; returns the height above the last one."""
+        for number, part in enumerate(parts):
+            if number:
+                arrow(self.axes, (x, y), (x, y + GAP), width=1.5 * self.scale)
+                if shape := parts[number - 1].shape:
+                    self.text(x + 0.12, y + GAP / 2, shape)
+                y += GAP
+            y = self.part(part, x, y)
+        return y
+
+    def part(self, part: Part, x: float, y: float) -> float:
+        """Draw one part from the height y on; returns the height above it."""
+        top = y + _size(part)
+        if isinstance(part, Box):
+            if part.kind not in COLOURS:
+                raise ValueError(f"the kind of a box must be one of {', '.join(COLOURS)}, got {part.kind!r}")
+            edge = "none" if part.kind == "input" else GREY
+            middle = (y + top) / 2
+            style = {"ink": "black", "edge": edge, "fontsize": self.scale * TEXT}
+            box(self.axes, x, middle, part.text, COLOURS[part.kind], width=WIDTH, height=top - y, **style)
+            self.places[part.name] = (x, middle, WIDTH / 2)
+        elif isinstance(part, Add):
+            middle = (y + top) / 2
+            self.plus(x, middle)
+            left = x + 0.7
+            style = {"ink": "black", "edge": GREY, "fontsize": self.scale * SMALL}
+            box(self.axes, left + 0.95, middle, part.text, COLOURS[part.kind], width=1.9, height=0.4, **style)
+            arrow(self.axes, (left, middle), (x + PLUS, middle), width=1.5 * self.scale)
+            self.places[part.name] = (x, middle, PLUS)
+        elif isinstance(part, Residual):
+            above = self.column(part.parts, x, y)
+            arrow(self.axes, (x, above), (x, above + GAP), width=1.5 * self.scale)
+            middle = above + GAP + PLUS
+            self.plus(x, middle)
+            side, below = x - WIDTH / 2 - SIDE, y - GAP / 2
+            line = {"color": GREY, "linewidth": 1.5 * self.scale, "linestyle": "-", "zorder": 1}
+            self.axes.plot([x, side, side], [below, below, middle], **line)
+            arrow(self.axes, (side, middle), (x - PLUS, middle), width=1.5 * self.scale)
+        else:
+            above = self.column(part.parts, x, y + BELOW)
+            arrow(self.axes, (x, y), (x, y + BELOW), width=1.5 * self.scale)
+            self.axes.plot([x, x], [above, top], color=GREY, linewidth=1.5 * self.scale, linestyle="-")
+            left, right = x - _sides(part.parts)[0] + 0.05, x + WIDTH / 2 + 0.15
+            frame = FancyBboxPatch((left, y), right - left, top - y, boxstyle="round,pad=0,rounding_size=0.15")
+            frame.set(facecolor="none", edgecolor=GREY, linestyle=(0, (4, 3)), linewidth=1.2 * self.scale, zorder=1)
+            self.axes.add_patch(frame)
+            self.text(right + 0.12, (y + top) / 2, f"{part.title}\n× {part.times}".strip(), size=TEXT)
+        return top
+
+    def plus(self, x: float, y: float) -> None:
+        self.axes.add_patch(Circle((x, y), PLUS, facecolor="white", edgecolor=GREY, zorder=3))
+        self.axes.text(x, y - 0.01, "+", ha="center", va="center", fontsize=self.scale * 14, zorder=4)
+
+    def text(self, x: float, y: float, text: str, size: int = SMALL, ha: str = "left") -> None:
+        self.axes.text(x, y, text, ha=ha, va="center", color=GREY, fontsize=self.scale * size)
+
+    def link(self, link: Link) -> None:
+        for name in (link.start, link.end):
+            if not name or name not in self.places:
+                known = ", ".join(filter(None, self.places)) or "none"
+                raise ValueError(
+                    f"the link from {link.start!r} to {link.end!r} finds no {name!r}; the names are {known}"
+                )
+        (x, y, half), (to_x, to_y, to_half) = self.places[link.start], self.places[link.end]
+        side = 1 if to_x > x else -1
+        arrow(self.axes, (x + side * half, y), (to_x - side * to_half, to_y), width=1.5 * self.scale)
+        if link.text:
+            middle = (x + side * half + to_x - side * to_half) / 2
+            self.axes.text(
+                middle, (y + to_y) / 2 + 0.14, link.text, ha="center", color=GREY, fontsize=self.scale * SMALL
+            )
