@@ -30,9 +30,22 @@ ITEMS = {  # the calls of a page that name one of its items, and where that stan
     "check": "tasks",
     "use": "tasks",
     "play": "playgrounds",
+    "load": "models",
+    "diagram": "diagrams",
 }
-WORDS_A_MINUTE, LINES_A_MINUTE = 130, 20
-MINUTES_EACH = {"predictions": 1, "quizzes": 1, "widgets": 4}  # an exercise says how long it takes
+
+
+class Pace(NamedTuple):
+    """How fast a reader is; an exercise says how long it takes."""
+
+    words: float  # a minute
+    lines: float
+    prediction: float  # minutes each
+    widget: float
+    diagram: float
+
+
+PACES = {2: Pace(130, 20, 1, 4, 0), 3: Pace(100, 12, 1.5, 5, 3)}  # by edition; the third is what cold readings took
 
 
 class Call(NamedTuple):
@@ -61,6 +74,11 @@ class Lesson:
     def is_start(self) -> bool:
         """Whether this is lesson 00, an introduction."""
         return self.course.get("kind") == "start"
+
+    @property
+    def edition(self) -> int:
+        """The third edition has two sittings, in which the learner builds and trains a whole model."""
+        return self.course.get("edition", 2)
 
     @cached_property
     def section_of(self) -> list[str | None]:
@@ -143,6 +161,8 @@ def counts(lesson: Lesson) -> dict[str, int]:
         "exercises that stretch": sum(section == OPTIONAL for section in tried.values()),
         "uses of the learner's code": len(lesson.named("use")),
         "widgets": len(lesson.named("play")),
+        "diagrams": len(lesson.named("diagram")),
+        "models of the learner's own": len(lesson.named("load")),
         "playgrounds with goals": sum(has_goals(lesson.items("playgrounds").get(n)) for n in lesson.named("play")),
     }
 
@@ -155,11 +175,14 @@ def minutes(lesson: Lesson) -> dict[str, float]:
     main = replace(lesson, notebook=from_dict({**lesson.notebook, "cells": cells}))
     present, tasks = counts(main), lesson.items("tasks")
     listed = sum(length for _, length in listings(main))
+    pace = PACES[lesson.edition]
     return {
-        "text": present["words"] / WORDS_A_MINUTE,
-        "code": (present["lines of code"] + listed) / LINES_A_MINUTE,
+        "text": present["words"] / pace.words,
+        "code": (present["lines of code"] + listed) / pace.lines,
         "exercises": sum(getattr(tasks.get(name), "minutes", 0) for name in main.named("exercise")),
-        **{kind: each * present[kind] for kind, each in MINUTES_EACH.items()},
+        "predictions and quizzes": pace.prediction * (present["predictions"] + present["quizzes"]),
+        "widgets": pace.widget * present["widgets"],
+        "diagrams": pace.diagram * present["diagrams"],
     }
 
 
@@ -208,8 +231,8 @@ def claims(lesson: Lesson) -> list[tuple[int, str]]:
 
 
 def figures(lesson: Lesson) -> list[int]:
-    """The cell of each picture; the still one of a playground is none, nor is a table that is coloured."""
-    playing = {call.cell for call in lesson.calls if call.method == "play"}
+    """The cell of each picture; the still one of a playground is none, nor a diagram, nor a table that is coloured."""
+    playing = {call.cell for call in lesson.calls if call.method in ("play", "diagram")}
     return [
         index
         for index, cell in lesson.code()

@@ -30,14 +30,9 @@ from course_lib.commands.files import KERNELSPEC, MAX_BYTES, WIDGET_VIEW
 __all__ = ["RULES", "Lesson", "read_lesson", "violations"]
 
 SECTIONS = 7
-AT_MOST = {
-    "cells": 70,
-    "code cells": 38,
-    "words": 2800,
-    "lines of code": 240,
-    "listings": 3,
-    "claims": 10,
-    "figures": 8,
+AT_MOST = {  # by edition
+    2: {"cells": 70, "code cells": 38, "words": 2800, "lines of code": 240, "listings": 3, "claims": 10, "figures": 8},
+    3: {"cells": 90, "code cells": 60, "words": 5600, "lines of code": 380, "listings": 3, "claims": 10, "figures": 10},
 }
 LARGER = {"15": 1.5}  # a lesson of several systems may have half as much again
 AT_LEAST = {  # lesson 00 says in its metadata, under "at_least", what it has of these
@@ -51,8 +46,10 @@ AT_LEAST = {  # lesson 00 says in its metadata, under "at_least", what it has of
     "widgets": 2,
     "playgrounds with goals": 1,
 }
-CELL_LINES, CELL_COLUMNS, LISTING_LINES = 15, 88, 25  # what a slide shows is narrower: course_lib.lectures.rules
-MINUTES = {"lesson": (75, 90), "start": (30, 45)}  # at most, without what is optional and with it
+AT_LEAST_THIRD = AT_LEAST | {"quizzes": 6, "exercises": 4, "diagrams": 1, "models of the learner's own": 1}
+CELL_LINES = {2: 15, 3: 25}  # by edition; what a slide shows is shorter and narrower: course_lib.lectures.rules
+CELL_COLUMNS, LISTING_LINES = 88, 25
+MINUTES = {"lesson": (75, 90), "start": (30, 45), "third": (130, 150)}  # at most, without what is optional and with it
 TOLERANCE = 0.15  # between the minutes that a page promises and those that its length gives
 
 IGNORE = "nbval-ignore-output"
@@ -162,7 +159,7 @@ def keeps_its_budgets(lesson: Lesson) -> Iterator[str]:
     """Not more than a sitting holds."""
     factor = LARGER.get(lesson.course.get("lesson"), 1)
     present = counts(lesson)
-    for name, most in AT_MOST.items():
+    for name, most in AT_MOST[lesson.edition].items():
         if present[name] > most * factor:
             yield f"the page has {present[name]} {name}; {most * factor:.0f} are the most"
     for index, length in listings(lesson):
@@ -170,8 +167,8 @@ def keeps_its_budgets(lesson: Lesson) -> Iterator[str]:
             yield f"{lesson.where(index)} lists {length} lines; {LISTING_LINES} are the most"
     for index, cell in lesson.code():
         lines = visible_lines(cell)
-        if len(lines) > CELL_LINES:
-            yield f"{lesson.where(index)} has {len(lines)} lines; {CELL_LINES} are the most"
+        if len(lines) > (most := CELL_LINES[lesson.edition]):
+            yield f"{lesson.where(index)} has {len(lines)} lines; {most} are the most"
         if (width := max(map(len, lines), default=0)) > CELL_COLUMNS:
             yield f"{lesson.where(index)} has a line of {width} characters; {CELL_COLUMNS} are the most"
 
@@ -179,7 +176,8 @@ def keeps_its_budgets(lesson: Lesson) -> Iterator[str]:
 def has_enough_to_do(lesson: Lesson) -> Iterator[str]:
     """Enough predictions, quizzes, exercises (with minutes on each) and widgets."""
     present = counts(lesson)
-    for name, least in (lesson.course.get("at_least", {}) if lesson.is_start else AT_LEAST).items():
+    needed = AT_LEAST_THIRD if lesson.edition == 3 else AT_LEAST
+    for name, least in (lesson.course.get("at_least", {}) if lesson.is_start else needed).items():
         if present.get(name, 0) < least:
             yield f"the page has {present.get(name, 0)} {name}; {least} is the least"
     for name, task in lesson.items("tasks").items():
@@ -188,10 +186,10 @@ def has_enough_to_do(lesson: Lesson) -> Iterator[str]:
 
 
 def takes_as_long_as_it_says(lesson: Lesson) -> Iterator[str]:
-    """130 words, 20 lines of code a minute, a prediction or quiz 1, a widget 4, exercises as stated; within 15 %."""
+    """As many minutes as the edition's pace gives, exercises as stated; within 15 %."""
     said = minutes_promised(lesson)
     factor = LARGER.get(lesson.course.get("lesson"), 1)
-    kind = "start" if lesson.is_start else "lesson"
+    kind = "start" if lesson.is_start else "third" if lesson.edition == 3 else "lesson"
     for found, most in zip((said, minutes_promised(lesson, optional=True)), MINUTES[kind], strict=True):
         if found > most * factor:
             yield f"the page promises {found:.0f} minutes; {most * factor:.0f} are the most"

@@ -3,6 +3,7 @@
 import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from course_lib.classroom.markup import inline_html, plain_list, to_html
 from course_lib.classroom.output import BLUE, THEMES, panel
@@ -18,6 +19,7 @@ class Section:
     minutes: float
     holds: tuple[str, ...] = ()
     optional: bool = False
+    sitting: int = 1
 
 
 @dataclass
@@ -65,10 +67,14 @@ def number_sections(sections: Sequence[Section]) -> Iterator[tuple[int | None, S
 
 def minutes(sections: Sequence[Section]) -> str:
     """Return the lesson's length in words."""
-    needed, optional = (
-        sum(section.minutes for section in sections if section.optional is kind) for kind in (False, True)
-    )
-    return f"{needed:g} minutes" + (f", and {optional:g} that are optional" if optional else "")
+    needed = [section for section in sections if not section.optional]
+    sittings = sorted({section.sitting for section in needed})
+    each = [sum(section.minutes for section in needed if section.sitting == one) for one in sittings]
+    optional = sum(section.minutes for section in sections if section.optional)
+    told = f"{sum(each):g} minutes"
+    if len(each) > 1:
+        told += f" in {len(each)} sittings ({' and '.join(f'{one:g}' for one in each)})"
+    return told + (f", and {optional:g} that are optional" if optional else "")
 
 
 def plain_card(lesson: str, sections: Sequence[Section]) -> str:
@@ -83,8 +89,10 @@ def html_card(lesson: str, sections: Sequence[Section], parts: Sequence[Part] = 
     """Return the head card as HTML; with a learner's `parts`, what is done and where to go on."""
     states = [part.state for part in parts] or [""] * len(sections)
     left = 'style="text-align:left;padding:0.15em 1.2em 0.15em 0"'
+    begins = {section for before, section in pairwise(sections) if section.sitting > before.sitting}
     rows = "".join(
-        f'<tr><td {left}>{number or "optional"}</td><th scope="row" {left}>{inline_html(section.title)}</th>'
+        (f'<tr><td colspan="4" {left}>Sitting {section.sitting}</td></tr>' if section in begins else "")
+        + f'<tr><td {left}>{number or "optional"}</td><th scope="row" {left}>{inline_html(section.title)}</th>'
         f"<td {left}>{section.minutes:g} min</td>{f'<td {left}>{state}</td>' if parts else ''}</tr>"
         for (number, section), state in zip(number_sections(sections), states, strict=True)
     )

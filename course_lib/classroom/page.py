@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
+from matplotlib.figure import Figure
 from torch import nn
 
 from course_lib.classroom import cards, carried, kept, live, opening
@@ -14,7 +15,7 @@ from course_lib.classroom.cards import Item, Part, Section
 from course_lib.classroom.exercises import Exercise
 from course_lib.classroom.markup import to_html, to_plain
 from course_lib.classroom.opening import Shipped
-from course_lib.classroom.output import GREEN, GREY, in_notebook, panel, present, say
+from course_lib.classroom.output import GREEN, GREY, in_notebook, panel, present, say, show
 from course_lib.classroom.predictions import Placed, Prediction, PredictionForm
 from course_lib.classroom.quizzes import Number, Quiz, question
 from course_lib.classroom.results import Result, ResultView
@@ -50,6 +51,7 @@ class Page:
         tasks: Mapping[str, Any] | None = None,
         playgrounds: Mapping[str, Callable[..., Any]] | None = None,
         models: Mapping[str, Shipped] | None = None,
+        diagrams: Mapping[str, Callable[[], tuple[Figure, str]]] | None = None,
     ) -> None:
         if lesson not in LESSONS:
             raise ValueError(f"There is no lesson {lesson!r}; the lessons are {', '.join(LESSONS)}.")
@@ -59,6 +61,7 @@ class Page:
         self.lesson, self.sections = lesson, tuple(sections)
         self.quizzes, self.predictions, self.results = dict(quizzes or {}), dict(predictions or {}), dict(results or {})
         self.tasks, self.playgrounds, self.models = dict(tasks or {}), dict(playgrounds or {}), dict(models or {})
+        self.diagrams = dict(diagrams or {})
         self.shown: dict[tuple[str, str], Any] = {}  # what follows the record: cards, predictions, results
         known = {*self.quizzes, *self.predictions, *self.results, *self.tasks, *self.playgrounds, *self.models}
         if strangers := {name for section in self.sections for name in section.holds} - known:
@@ -169,6 +172,11 @@ class Page:
         """Show a playground."""
         playground = self._find("playgrounds", name)(*data)
         playground.live(lambda: self.session.record("parts", f"playground {name}", played=True))
+
+    def diagram(self, name: str) -> None:
+        """Show the architecture of a model."""
+        fig, alt = self._find("diagrams", name)()
+        show(fig, alt=alt)
 
     def watch(
         self,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,8 +56,10 @@ def read_questions(path: Path) -> Questions:
     if [*parts] != ["Sections", "Questions", "Predictions"]:
         raise ValueError(f"{path.name} has to have the parts Sections, Questions and Predictions, not {[*parts]}")
     rows = [(number, line) for number, line in parts["Sections"] if line.startswith("|")][2:]
+    stops = [number for number, line in rows if re.fullmatch(r"\| stop \|[ |]*", line)]
+    sections = [(number, _placed(path, number, _section, line)) for number, line in rows if number not in stops]
     return Questions(
-        tuple(_placed(path, number, _section, line) for number, line in rows),
+        tuple(replace(section, sitting=1 + sum(stop < number for stop in stops)) for number, section in sections),
         _entries(path, parts["Questions"], _question),
         _entries(path, parts["Predictions"], _prediction),
     )

@@ -41,7 +41,7 @@ def _find(lesson: str, name: str) -> Learners:
 
 
 def use(lesson: str, name: str, task: Task, function: Any) -> Callable[..., Any]:
-    """Return the learner's function if it passes the task's checks, else the task's own, and say which."""
+    """Return the learner's function or class if it passes the task's checks, else the task's own, and say which."""
     report = task.run(function)
     called = f"`{getattr(function, '__name__', name)}`"
     if report.passed:
@@ -51,4 +51,6 @@ def use(lesson: str, name: str, task: Task, function: Any) -> Callable[..., Any]
     else:
         text, colour = f"○ {called} does not pass its check yet, so the lesson goes on with ours.", GREY
     say(text, colour)
+    if task.module is not None:
+        return function if report.passed else task.module
     return Learners(lesson, name, function) if report.passed else task.reference

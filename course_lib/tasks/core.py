@@ -194,6 +194,8 @@ class Probe:
             kind = "nothing" if module is None else f"a value of type `{type(module).__name__}`"
             hint = "A layer is a class that begins with `class Name(nn.Module):`; a function has to return one."
             raise CheckFailed(Finding(WRONG_TYPE, f"`{name}` gave {kind}, but a `torch.nn.Module` is needed.", hint))
+        if is_stub(type(module).forward) and not [*module.parameters()]:
+            raise CheckFailed(general(UNWRITTEN))
         made = ModuleProbe(module, asks=self.asks)
         made.draw = self.draw
         return made

@@ -15,7 +15,6 @@ from course_lib.functional.losses import check_whole
 from course_lib.functional.metrics import bits_per_byte
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.models.kneser_ney import KneserNey, KneserNeyConfig
-from course_lib.models.llama import Llama
 from course_lib.models.recurrent import CharacterLM, RecurrentConfig
 from course_lib.text.bpe import ByteLevelBPE
 from course_lib.text.characters import CharacterTokenizer
@@ -212,15 +211,18 @@ def nats_per_token(model: nn.Module, ids: Int[Tensor, " T"]) -> float:
 
 
 @torch.no_grad()
-def token_nats(model: nn.Module, ids: Int[Tensor, " T"]) -> Float[Tensor, " N"]:
+def token_nats(model: nn.Module, ids: Int[Tensor, " T"], *, length: int | None = None) -> Float[Tensor, " N"]:
     """-ln p of every token of a text but the first, each given much of what stands before it.
 
     A recurrent model carries its state along; a GPT reads windows that overlap by half, so that a token has at least
-    half a window of context (all there is, at the beginning). Raises ValueError for a text of fewer than two tokens.
+    half a window of context (all there is, at the beginning). They are of `length` tokens, by default as many as the
+    model's config says that it can read. Raises ValueError for a text of fewer than two tokens.
     """
     if len(ids) < 2:
         raise ValueError(f"a text needs two tokens or more to be scored, got {len(ids)}")
-    return recurrent_nats(model, ids) if isinstance(model, CharacterLM) else window_nats(model, ids)
+    if isinstance(model, CharacterLM):
+        return recurrent_nats(model, ids)
+    return window_nats(model, ids, model.config.context_length if length is None else length)
 
 
 def recurrent_nats(model: CharacterLM, ids: Int[Tensor, " T"], *, part: int = 512) -> Float[Tensor, " N"]:
@@ -239,9 +241,9 @@ def recurrent_nats(model: CharacterLM, ids: Int[Tensor, " T"], *, part: int = 51
     return torch.cat(nats)
 
 
-def window_nats(model: GPT | Llama, ids: Int[Tensor, " T"]) -> Float[Tensor, " N"]:
-    """Each window scores its second half, the first window all of it."""
-    length = min(model.config.context_length, len(ids) - 1)
+def window_nats(model: nn.Module, ids: Int[Tensor, " T"], length: int) -> Float[Tensor, " N"]:
+    """Each window of so many tokens scores its second half, the first window all of it."""
+    length = min(length, len(ids) - 1)
     stride = max(1, length // 2)
     starts = torch.arange(0, len(ids) - length, stride)
     if starts[-1] + length < len(ids) - 1:  # the last window ends with the text

@@ -3,7 +3,6 @@
 import html
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from statistics import fmean
 
 import torch
@@ -14,27 +13,9 @@ from course_lib.functional.cost import count_flops
 from course_lib.functional.metrics import bits_per_byte
 from course_lib.generation import argmax, sample, stream
 from course_lib.generation.stepwise import Choice
-from course_lib.lessons.lesson_08.tasks import for_pairs
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.text.tokenizer import Tokenizer
-from course_lib.training.batches import text_windows
-from course_lib.training.language_models import LanguageSettings, build_language_model, token_nats, tokenized_prose
-from course_lib.training.loop import FitConfig, fit
-from course_lib.training.progress import Progress
-from course_lib.training.recipe import common
-
-
-def with_learner_block(model: GPT, way: Callable[..., Tensor]) -> GPT:
-    """The same model, each of whose blocks goes `way(x, norm1, attn, norm2, ffn)`; with a cache it goes its own."""
-    for block in model.blocks:
-        block.forward = partial(_forward, block, type(block).forward, way)
-    return model
-
-
-def _forward(block: nn.Module, own: Callable[..., Tensor], way: Callable[..., Tensor], x: Tensor, *, cache=None, **how):
-    if cache is not None:
-        return own(block, x, cache=cache, **how)
-    return way(x, block.norm1, for_pairs(block.attn), block.norm2, block.ffn)
+from course_lib.training.language_models import token_nats, tokenized_prose
 
 
 def with_learner_cache(model: GPT, step: Callable[..., Tensor]) -> GPT:
@@ -47,29 +28,6 @@ def with_learner_cache(model: GPT, step: Callable[..., Tensor]) -> GPT:
     for block in model.blocks:
         block.attn.attend = attend
     return model
-
-
-def build(settings: LanguageSettings, way: Callable[..., Tensor]) -> GPT:
-    """A fresh GPT that goes the learner's way."""
-    return with_learner_block(build_language_model(settings), way)
-
-
-def train(model: GPT, settings: LanguageSettings, loss: Callable[..., Tensor], display: Progress) -> None:
-    """As the recipe `gpt_short` trains, with `loss(logits, tokens)` of whole windows."""
-    fit(
-        model,
-        text_windows(
-            tokenized_prose(settings.vocab_size).ids["train"],
-            batch_size=settings.batch_size,
-            length=settings.context_length,
-            seed=settings.seed,
-        ),
-        lambda model, window: loss(model(window), window),
-        config=FitConfig(
-            **common(settings, FitConfig), schedule="cosine", warmup=100, betas=(0.9, 0.98), weight_decay=0.01
-        ),
-        progress=display,
-    )
 
 
 def bits(model: nn.Module, vocab_size: int | None = 1024, split: str = "test") -> float:

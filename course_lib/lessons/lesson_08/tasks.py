@@ -1,13 +1,13 @@
 """Lesson 08, GPT: what its exercises are tried with; what they say and how they go wrong stands in tasks.md."""
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from course_lib.layers.transformer import FeedForward, MultiHeadAttention
-from course_lib.tasks import Case, Check, Draw, Finding
+from course_lib.layers.transformer import FeedForward, MultiHeadAttention, TransformerBlock
+from course_lib.tasks import Case, Check, Draw, Finding, TaskInput
 from course_lib.tasks.core import Probe
 from course_lib.tasks.markdown import read_tasks
 
@@ -18,30 +18,37 @@ def logits_and_tokens(draw: Draw, *, size: float = 2.0) -> tuple[Tensor, Tensor]
     return size * draw(B, T, V), draw.integers(0, V, B, T)
 
 
-def drawn(module: nn.Module, draw: Draw) -> nn.Module:
-    """The module with drawn weights, which need no gradient."""
-    for weight in module.parameters():
-        weight.data = draw(*weight.shape) / weight.shape[-1] ** 0.5
-    return module.requires_grad_(False)
+class CausalSelfAttention(MultiHeadAttention):
+    """What a learner's block takes if she has none of her own."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x, causal=True)
 
 
-def for_pairs(attn: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The same attention, for a mask (T, T) of pairs of tokens, too."""
+class Block(TransformerBlock):
+    """What a learner's GPT takes if she has none of her own."""
 
-    def look(h: Tensor, *, mask: Tensor | None = None) -> Tensor:
-        return attn(h, mask=mask[None, None] if mask is not None and mask.ndim == 2 else mask)
+    def __init__(self, dim: int, num_heads: int):
+        ffn = FeedForward(dim, 4 * dim, activation="gelu_tanh")
+        super().__init__(CausalSelfAttention(dim, num_heads), ffn, partial(nn.LayerNorm, dim))
 
-    return look
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attn(self.norm1(x))
+        return x + self.ffn(self.norm2(x))
 
 
-def sublayers(draw: Draw) -> tuple[Tensor, nn.Module, Callable, nn.Module, nn.Module]:
-    """Vectors of drawn sizes, and the four parts of a block for them."""
+def heads_and_vectors(draw: Draw) -> TaskInput:
+    """A width that so many heads divide, and vectors of that width."""
     B, T, d = draw.sizes(3, 2, 7)
-    heads = draw.integers(1, 4, 1).item()
-    D = heads * d
-    attn = for_pairs(drawn(MultiHeadAttention(D, heads), draw))
-    norm1, norm2 = (drawn(nn.LayerNorm(D), draw) for _ in range(2))
-    return 3 * draw(B, T, D), norm1, attn, norm2, drawn(FeedForward(D, 2 * D, activation="gelu_tanh"), draw)
+    heads = draw.integers(2, 5, 1).item()
+    return TaskInput((3 * draw(B, T, heads * d),), build=(heads * d, heads))
+
+
+def sizes_and_tokens(draw: Draw) -> TaskInput:
+    """The sizes of a GPT, and tokens for it."""
+    B, T, d, V = draw.sizes(4, 2, 7)
+    heads = draw.integers(2, 4, 1).item()
+    return TaskInput((draw.integers(0, V, B, T),), build=(V, T + 3, heads * d, 2, heads))
 
 
 def odds(draw: Draw) -> tuple[Tensor, float]:
@@ -97,7 +104,9 @@ CASES = {
         Case("each token is scored by the logits one place before it", logits_and_tokens),
         Case("large logits do no harm", lambda draw: logits_and_tokens(draw, size=300.0)),
     ),
-    "causal_block": (Case("attention to the past, then the feed-forward network, each added to x", sublayers),),
+    "attention": (Case("each position attends to itself and to those before it, in every head", heads_and_vectors),),
+    "block": (Case("attention, then the MLP, each normalised before and added to x", heads_and_vectors),),
+    "gpt": (Case("embeddings, blocks, final norm, and the tied head", sizes_and_tokens),),
     "top_p": (
         Case("the fewest tokens whose probabilities reach p", odds),
         Case("a token that reaches p by itself stays", one_for_all),
@@ -113,4 +122,5 @@ CASES = {
         Case("padding does not count", lambda draw: losses_and_bytes(draw, padded=True)),
     ),
 }
-TASKS = read_tasks(Path(__file__).with_name("tasks.md"), CASES, top_p={"checks": (FEWEST,)})
+PARTS = {"CausalSelfAttention": CausalSelfAttention, "Block": Block}
+TASKS = read_tasks(Path(__file__).with_name("tasks.md"), CASES, PARTS, top_p={"checks": (FEWEST,)})
