@@ -1,16 +1,20 @@
 r"""The little markup of lesson texts: `code`, **strong**, *stress*, $formula$, blank line = new paragraph.
 
+A paragraph whose lines begin with `- ` or `1. ` is a list.
+
 One source serves both forms of every display: HTML for a notebook, plain text for a terminal and for nbval.
 """
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _TOKEN = re.compile(
     r"(?P<math>\$\$.+?\$\$|\$[^$\n]+?\$)|`(?P<code>[^`]+)`|\*\*(?P<strong>.+?)\*\*|\*(?P<em>[^*\s](?:[^*]*[^*\s])?)\*",
     re.DOTALL,
 )
+
+_ITEM = r"(?:- |\d+\. )"
 
 
 def inline_html(text: str) -> str:
@@ -32,9 +36,22 @@ def inline_html(text: str) -> str:
 
 def to_html(text: str) -> str:
     """Return a text of one or more paragraphs as HTML."""
-    paragraphs = re.split(r"\n\s*\n", text.strip())
-    lines = (inline_html(" ".join(paragraph.split())) for paragraph in paragraphs)
-    return "".join(f'<p style="margin:0.35em 0">{line}</p>' for line in lines)
+    return "".join(map(_paragraph, _paragraphs(text)))
+
+
+def _paragraphs(text: str) -> Iterator[list[str]]:
+    """The paragraphs of a text, each in one line, a list in one line for each item."""
+    for paragraph in re.split(r"\n\s*\n", text.strip()):
+        items = re.split(rf"\n(?={_ITEM})", paragraph) if re.match(_ITEM, paragraph) else [paragraph]
+        yield [" ".join(item.split()) for item in items]
+
+
+def _paragraph(lines: list[str]) -> str:
+    if not re.match(_ITEM, lines[0]):
+        return f'<p style="margin:0.35em 0">{inline_html(lines[0])}</p>'
+    kind = "ul" if lines[0].startswith("- ") else "ol"
+    items = "".join(f"<li>{inline_html(re.sub(f'^{_ITEM}', '', line))}</li>" for line in lines)
+    return f'<{kind} style="margin:0.35em 0">{items}</{kind}>'
 
 
 def to_plain(text: str) -> str:
@@ -45,8 +62,7 @@ def to_plain(text: str) -> str:
             return token["math"]
         return token["code"] or to_plain(token["strong"] or token["em"])
 
-    paragraphs = re.split(r"\n\s*\n", text.strip())
-    return "\n\n".join(_TOKEN.sub(strip, " ".join(paragraph.split())) for paragraph in paragraphs)
+    return "\n\n".join("\n".join(_TOKEN.sub(strip, line) for line in lines) for lines in _paragraphs(text))
 
 
 def code_html(source: str) -> str:

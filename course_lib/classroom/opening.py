@@ -32,10 +32,11 @@ class DoesNotOpen(Exception):
     """Says, in markup, why the learner's model cannot take over the weights, or what it computes otherwise."""
 
 
-def load(shipped: Shipped, make: Any, ours: nn.Module) -> nn.Module | None:
+def load(shipped: Shipped, make: Any, ours: nn.Module, *, is_ours: bool = False) -> nn.Module | None:
     """Return the learner's model with the weights of ours, if both compute the same.
 
-    Else say why not, and return None; an error in the learner's code is told, too.
+    Else say why not, and return None; an error in the learner's code is told, too. With `is_ours` the class is that of
+    the exercise's solution.
     """
     ours.eval()
     called = f"`{getattr(make, '__name__', 'your model')}`"
@@ -49,12 +50,14 @@ def load(shipped: Shipped, make: Any, ours: nn.Module) -> nn.Module | None:
     except DoesNotOpen as problem:
         say(f"✗ **{called} does not open the trained weights yet**, so the page goes on with ours.\n\n{problem}", RED)
         return None
-    say(
+    said = (
         f"✓ **{called} opens the trained weights.** {count:,} parameters are copied, and on a real input its output "
-        f"differs from the library's by less than {TOLERANCE:g} of the largest value. From here on the page runs on "
-        "**your** model.",
-        GREEN,
+        f"differs from the library's by less than {TOLERANCE:g} of the largest value."
     )
+    if is_ours:
+        say(f"{said} This is the class of the solution: write yours above, and run this cell again.", GREY)
+    else:
+        say(f"{said} From here on the page runs on **your** model.", GREEN)
     return mine
 
 

@@ -163,8 +163,9 @@ class Page:
         """
         shipped = self._find("models", name)
         model = shipped.model() if model is None else model
-        mine = opening.load(shipped, make, model)
-        if mine is not None:
+        is_ours = name in self.tasks and make is self.tasks[name].module
+        mine = opening.load(shipped, make, model, is_ours=is_ours)
+        if mine is not None and not is_ours:
             self.session.record("parts", f"model {name}", opened=True)
         return model if mine is None else mine
 

@@ -169,7 +169,7 @@ class Probe:
             raise CheckFailed(general(CUT_OFF))
         sources = {place: leaf for place, leaf in enumerate(leaves) if is_real(leaf)}
         if isinstance(self._function, nn.Module):
-            named = self._function.named_parameters()
+            named = self._function.named_parameters(remove_duplicate=False)
             sources |= {name: value for name, value in named if value.requires_grad}
         found = torch.autograd.grad(result, list(sources.values()), output_gradient, allow_unused=True)
         arrived = {name: gradient for name, gradient in zip(sources, found, strict=True) if gradient is not None}
@@ -209,17 +209,19 @@ class ModuleProbe(Probe):
         return {name: value.detach().clone() for name, value in self._function.named_parameters()}
 
     def set_parameters(self, values: Mapping[str, Tensor]) -> None:
-        """Replaces all parameters: fails if the module's own have other names or shapes."""
-        own = {name: tuple(value.shape) for name, value in self.parameters().items()}
-        wanted = {name: tuple(value.shape) for name, value in values.items()}
-        for name in [*wanted, *own]:
-            if own.get(name) != wanted.get(name):
-                there = f"has shape {own[name]}" if name in own else f"is not there, only {', '.join(own) or 'none'}"
-                needed = f"{wanted[name]} is needed" if name in wanted else "it was not asked for"
+        """Replaces all parameters, one by any of its names: fails if the module's own have others, or other shapes."""
+        own = dict(self._function.named_parameters(remove_duplicate=False))
+        asked_for = {id(own[name]) for name in values if name in own}
+        shapes = {name: tuple(value.shape) for name, value in own.items()}
+        for name in [*values, *(name for name, value in own.items() if id(value) not in asked_for)]:
+            wanted = tuple(values[name].shape) if name in values else None
+            if shapes.get(name) != wanted:
+                there = f"has shape {shapes[name]}" if name in own else f"is not there, only {', '.join(own) or 'none'}"
+                needed = f"{wanted} is needed" if wanted is not None else "it was not asked for"
                 raise CheckFailed(general(OTHER_PARAMETERS, f"The parameter `{name}` {there}; {needed}."))
         with torch.no_grad():
-            for name, parameter in self._function.named_parameters():
-                parameter.copy_(values[name])
+            for name, value in values.items():
+                own[name].copy_(value)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,7 +40,7 @@ page.check("perplexity", my_perplexity)""",
 ]
 SECOND = [
     'from course_lib.lessons.lesson_08 import page\nmy_loss, my_perplexity = page.resume("shifted_loss", "perplexity")',
-    'import torch\nfloat(my_loss(torch.zeros(2, 5, 7), torch.zeros(2, 5, dtype=torch.long)))',
+    "import torch\nfloat(my_loss(torch.zeros(2, 5, 7), torch.zeros(2, 5, dtype=torch.long)))",
     'from course_lib.lessons.lesson_05 import page as other\nother.from_lesson("08", "shifted_loss").__name__',
     'other.from_lesson("08", "no such exercise")',
     "my_loss(3, 4)",

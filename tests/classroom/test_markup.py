@@ -32,3 +32,13 @@ def test_program_text_keeps_its_lines_and_cannot_become_html():
 
 def test_details_open_with_their_summary():
     assert details("Hint `x`", "<p>y</p>") == "<details><summary>Hint <code>x</code></summary><p>y</p></details>"
+
+
+def test_a_list_has_an_item_for_each_line_that_begins_one():
+    text = "Three steps:\n\n1. take `x`\n2. add\n   one\n\n- *a*\n- b"
+    assert to_plain(text) == "Three steps:\n\n1. take x\n2. add one\n\n- a\n- b"
+    shown = to_html(text)
+    assert (
+        "<li>take <code>x</code></li><li>add one</li></ol>" in shown and "<li><em>a</em></li><li>b</li></ul>" in shown
+    )
+    assert "<ol" not in to_html("In 2019. - no list\n1. is none inside a paragraph")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from course_lib.functional.cost import count_flops
 from course_lib.functional.metrics import bits_per_byte
-from course_lib.generation import argmax, sample, stream
+from course_lib.generation import argmax, stream
 from course_lib.generation.stepwise import Choice
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.text.tokenizer import Tokenizer
@@ -30,22 +30,28 @@ def with_learner_cache(model: GPT, step: Callable[..., Tensor]) -> GPT:
     return model
 
 
-def bits(model: nn.Module, vocab_size: int | None = 1024, split: str = "test") -> float:
-    """Bits per byte of a model on a split of the prose."""
+def bits(model: nn.Module, vocab_size: int | None = 1024, split: str = "test", *, length: int | None = None) -> float:
+    """Bits per byte of a model on a split of the prose, read in windows of `length` tokens, see `token_nats`."""
     prose = tokenized_prose(vocab_size)
-    return bits_per_byte(token_nats(model, prose.ids[split]).sum().item(), prose.num_bytes[split])
+    return bits_per_byte(token_nats(model, prose.ids[split], length=length).sum().item(), prose.num_bytes[split])
 
 
-def writing(tokenizer: Tokenizer, prompts: Sequence[str], *, count: int = 25) -> Callable[[GPT], str]:
-    """An example for `page.watch`: how a model goes on after each prompt, with the same dice each time."""
+def writing(
+    tokenizer: Tokenizer,
+    prompts: Sequence[str],
+    generate: Callable[[nn.Module, Tensor, int], Tensor],
+    *,
+    count: int = 25,
+) -> Callable[[nn.Module], str]:
+    """An example for `page.watch`: how a model continues each prompt, with the same random numbers each time."""
 
-    def example(model: GPT) -> str:
+    def example(model: nn.Module) -> str:
         rows = []
         for number, prompt in enumerate(prompts):
-            dice = torch.Generator().manual_seed(number)
+            torch.manual_seed(number)
             ids = torch.tensor([tokenizer.encode("\n" + prompt)])
-            new = sample(model, ids, max_new_tokens=count, temperature=0.8, generator=dice)
-            rows.append(f"<p><b>{html.escape(prompt)}</b>{html.escape(tokenizer.decode(new[0]))}</p>")
+            new = generate(model, ids, count)[0, ids.shape[1] :]
+            rows.append(f"<p><b>{html.escape(prompt)}</b>{html.escape(tokenizer.decode(new))}</p>")
         return "".join(rows)
 
     return example

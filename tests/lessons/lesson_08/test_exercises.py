@@ -1,19 +1,41 @@
 """What a learner writes runs inside the library's models, and gives what these give by themselves."""
 
+import ast
+import math
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
+from course_lib.authoring.lesson_pages import read_lesson
+from course_lib.classroom.opening import copy_weights
 from course_lib.functional import sampling
 from course_lib.functional.metrics import bits_per_byte
 from course_lib.functional.metrics import perplexity as of_nats
 from course_lib.generation.stepwise import greedy
-from course_lib.layers.transformer import TransformerBlock
-from course_lib.lessons.lesson_08.tasks import TASKS, for_pairs
+from course_lib.lessons.lesson_08.models import MODELS
+from course_lib.lessons.lesson_08.tasks import TASKS
 from course_lib.models.gpt import gpt_lesson
 from course_lib.training.language_models import next_token_loss
 from course_lib.training.seeding import seeded
 
-shifted_loss, causal_block, top_p, cached_step, perplexity = (task.reference for task in TASKS.values())
+shifted_loss, top_p, cached_step, perplexity = (
+    TASKS[name].reference for name in ("shifted_loss", "top_p", "cached_step", "perplexity")
+)
+FILE_LINES = 150
+TEXT = "the cat sat on the mat and the dog sat on the log. " * 40
+DRIVER = """
+torch.manual_seed(0)
+loss, text = my_shifted_loss, torch.tensor(list(TEXT.encode()))
+model = MyGPT(vocab_size=128, context_length=64, dim=32, depth=2, num_heads=2)
+init_weights(model)
+first = loss(model(batch(8)), batch(8)).item()
+last = train(model, lambda: batch(8), steps=300)
+written = generate(model, text[None, :12], 40, temperature=0.1)
+print(first, last, bytes(written[0].tolist()).decode(), sep="|")
+"""
 
 
 @pytest.fixture
@@ -29,12 +51,31 @@ def test_the_shifted_loss_is_the_one_that_models_are_trained_with(model):
     torch.testing.assert_close(shifted_loss(model(TOKENS), TOKENS), next_token_loss(model, TOKENS))
 
 
-def test_a_block_made_of_its_own_sublayers_is_the_block_of_gpt(model):
-    x = model.embed(TOKENS)
-    for block in model.blocks:
-        assert isinstance(block, TransformerBlock)
-        ours = causal_block(x, block.norm1, for_pairs(block.attn), block.norm2, block.ffn)
-        torch.testing.assert_close(ours, block(x, causal=True))
+def test_what_a_learner_assembles_is_the_gpt_of_the_library(model):
+    mine = TASKS["gpt"].module(30, 128, 16, 2, 2).eval()
+    copy_weights(model, mine, MODELS["gpt"].names)
+    torch.testing.assert_close(mine(TOKENS), model(TOKENS))
+
+
+def test_a_plain_file_of_the_solutions_and_the_cells_trains_and_writes_without_the_course(tmp_path):
+    solutions = [TASKS[name].solution for name in ("attention", "block", "gpt", "shifted_loss")]
+    notebook = read_lesson(Path(__file__).parents[3] / "notebooks" / "08_gpt.ipynb").notebook
+    functions = [
+        ast.get_source_segment(cell.source, node, padded=True)
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for node in ast.parse(cell.source).body
+        if isinstance(node, ast.FunctionDef) and node.name in ("batch", "init_weights", "train", "generate")
+    ]
+    functions = [f"@torch.no_grad()\n{one}" if one.startswith("def generate") else one for one in functions]
+    head = "import math\n\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+    whole = "\n\n".join([head, *solutions, *functions, f"TEXT = {TEXT[:51]!r} * 40", DRIVER])
+    assert len(functions) == 4 and len(whole.splitlines()) <= FILE_LINES
+    (tmp_path / "gpt.py").write_text(whole)
+    done = subprocess.run([sys.executable, "-I", "gpt.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    first, last, written = done.stdout.strip().split("|")
+    assert abs(float(first) - math.log(128)) < 0.1 and float(last) < 1
+    assert "on the log. the cat" in written
 
 
 def test_the_nucleus_is_that_of_the_library():
