@@ -1,4 +1,4 @@
-"""The figures of lesson 08: what a GPT guesses, how well, how it is drawn from, and what looks back in it."""
+"""The figures of lesson 08: what a GPT predicts, how well, how it is sampled from, and which heads copy."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,16 +16,16 @@ COUNTED = PALETTE["black"]
 
 
 def mechanism(tokens: Sequence[str], right: Sequence[float], guesses: Sequence[str]) -> Figure:
-    """One text, all its guesses at once: what each place reads, its favourite, and what the right token got."""
+    """One text, all its predictions at once: the most probable next token, and the probability of the true one."""
     fig, (mask, table) = figure(12, 5.2, columns=2, gridspec_kw={"width_ratios": (1.05, 1.75)})
     count = len(right)
     mask.imshow(np.tril(np.ones((count, count))), cmap="Blues", vmin=0, vmax=1.6)
     mask.set_xticks(range(count), tokens[:count], rotation=50, ha="right", rotation_mode="anchor")
     mask.set_yticks(range(count), tokens[:count])
-    mask.set_title("Each place sees itself and the past")
+    mask.set_title("Each position attends to the past")
     mask.grid(visible=False)
     bare(table, (0, 10), (-count + 0.4, 1.4))
-    for x, name in ((1.1, "reads ... up to"), (3.9, "guesses"), (6.1, "comes"), (8.6, "its probability")):
+    for x, name in ((1.1, "reads ... up to"), (3.9, "predicts"), (6.1, "next token"), (8.6, "its probability")):
         table.text(x, 0.9, name, ha="center", color=GREY, fontsize=14)
     for row, (p, guess) in enumerate(zip(right, guesses, strict=True)):
         same = guess == tokens[row + 1]
@@ -61,9 +61,9 @@ def bits(rows: Sequence[tuple[str, str, Sequence[float]]], predicted: float | No
         if predicted is not None and "yours" in name:
             shown = min(max(predicted, 1.45), 2.3)
             prediction(axes, shown, y, (0, -12), f"your prediction {predicted:.1f}")
-    axes.set(xlabel="bits per byte of the test text (fewer is better)", xlim=(1.4, 2.4), ylim=(-len(rows) + 0.3, 0.7))
+    axes.set(xlabel="bits per byte of the test text (lower is better)", xlim=(1.4, 2.4), ylim=(-len(rows) + 0.3, 0.7))
     axes.set_yticks([])
-    axes.set_title("Counting is strong, and so is the LSTM")
+    axes.set_title("N-grams and the LSTM are strong baselines")
     return fig
 
 
@@ -91,11 +91,11 @@ def knobs(
     axes = fig.add_subplot(grid[-1])
     axes.plot(temperatures, 100 * np.array(repeated), color=HERO, linestyle="-", marker="o")
     axes.plot([0], [100 * greedy], "o", color=OTHER, markersize=11)
-    axes.text(0.06, 100 * greedy, "the likeliest each time", color=OTHER, va="center")
+    axes.text(0.06, 100 * greedy, "greedy decoding", color=OTHER, va="center")
     axes.axhline(100 * human, color=GREY, linestyle=":")
     axes.text(max(temperatures), 100 * human + 1.5, "people", color=GREY, ha="right")
-    axes.set(xlabel="temperature", ylabel="% of four-token runs repeated", xlim=(-0.06, None), ylim=(0, 100))
-    axes.set_title("Too sure, it goes in circles", fontsize=13)
+    axes.set(xlabel="temperature", ylabel="% of 4-grams repeated", xlim=(-0.06, None), ylim=(0, 100))
+    axes.set_title("Greedy decoding repeats itself", fontsize=13)
     prediction(axes, 0, predicted)
     return fig
 
@@ -118,8 +118,8 @@ def cache(
         axes.set_yscale("log")
         axes.set_xticks(lengths, [str(n) for n in lengths])
         axes.set_xlim(right=lengths[-1] * 2.6)
-    work.set(title="Operations for one more token", xlabel="tokens before it", ylabel="millions")
-    memory.set(title="Numbers that the cache keeps", xlabel="tokens before it", ylabel="thousands")
+    work.set(title="Operations for one more token", xlabel="preceding tokens", ylabel="millions")
+    memory.set(title="Numbers kept in the cache", xlabel="preceding tokens", ylabel="thousands")
     return fig
 
 
@@ -130,13 +130,13 @@ def induction(
     right: Mapping[str, Sequence[float]],
     predicted: float | None = None,
 ) -> Figure:
-    """Where both layers look in one row, and what is named right with both, without one, and by other networks."""
+    """The attention of both layers on one sequence, and the accuracy with both, without one, and of other networks."""
     fig, panels = figure(12.2, 4.9, columns=3, gridspec_kw={"width_ratios": (1, 1, 1.25)})
-    titles = ("Layer 1: the symbol before", "Layer 2: what came after it")
+    titles = ("Layer 1: the previous symbol", "Layer 2: what followed it")
     for axes, weights, title in zip(panels, maps, titles, strict=False):
         axes.imshow(weights.numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
         axes.axhline(period - 0.5, color="white", linestyle=":")
-        axes.set(title=title, xlabel="looked at", ylabel="place in the row")
+        axes.set(title=title, xlabel="key position", ylabel="query position")
         axes.grid(visible=False)
     for query, key in found.nonzero().tolist():
         panels[1].plot(key, query, "o", mfc="none", color=OTHER, markersize=4, markeredgewidth=0.8)
@@ -148,7 +148,7 @@ def induction(
         axes.text(aside[0], -position + (0.4 if max(values) > 0.5 else 0), name, ha=aside[1], va="center")
         if "four" in name:
             prediction(axes, predicted, -position - 0.4)
-    axes.set(title="% right, the second time", xlim=(-3, 103), ylim=(-len(right) + 0.4, 0.8))
+    axes.set(title="% correct, second copy", xlim=(-3, 103), ylim=(-len(right) + 0.4, 0.8))
     axes.set_yticks([])
     return fig
 
@@ -163,19 +163,19 @@ def parts(nats: Mapping[str, Sequence[float]], kept: Mapping[str, float]) -> Fig
         axes.plot(values, [-position] * len(values), "o", color=colour, markersize=10)
         label = f"{name}: {np.mean(values):.2f}, {kept[name]:,.0f} bytes"
         axes.text(max(values) + 0.015, -position, label, color=colour, va="center")
-    axes.set(xlabel="nats a token of the test text (fewer is better); bytes a token that the cache keeps")
+    axes.set(xlabel="test loss in nats per token (lower is better), and bytes per token in the cache")
     axes.set(xlim=(None, right + 0.25), ylim=(-len(nats) + 0.4, 0.6))
     axes.set_yticks([])
-    axes.set_title("One part carries the gain, another halves the cache")
+    axes.set_title("Rotary positions carry the gain")
     return fig
 
 
 def looks(maps: Float[Tensor, "L T T"], period: int) -> Figure:
-    """Where each layer looks in one row, while it learns; what that brings is the result, and not told here."""
+    """The attention of each layer on one sequence, while it learns."""
     fig, panels = figure(3.1 * len(maps), 2.9, columns=len(maps), squeeze=False)
     for layer, (axes, weights) in enumerate(zip(panels[0], maps, strict=True)):
         axes.imshow(weights.numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
         axes.axhline(period - 0.5, color="white", linestyle=":")
-        axes.set_title(f"where layer {layer + 1} looks", fontsize=12)
+        axes.set_title(f"attention of layer {layer + 1}", fontsize=12)
         axes.grid(visible=False)
     return fig

@@ -36,22 +36,19 @@ def bits(model: nn.Module, vocab_size: int | None = 1024, split: str = "test", *
     return bits_per_byte(token_nats(model, prose.ids[split], length=length).sum().item(), prose.num_bytes[split])
 
 
-def writing(
-    tokenizer: Tokenizer,
-    prompts: Sequence[str],
-    generate: Callable[[nn.Module, Tensor, int], Tensor],
-    *,
-    count: int = 25,
-) -> Callable[[nn.Module], str]:
+def writing(tokenizer: Tokenizer, prompts: Sequence[str], *, count: int = 25) -> Callable[[nn.Module], str]:
     """An example for `page.watch`: how a model continues each prompt, with the same random numbers each time."""
 
     def example(model: nn.Module) -> str:
         rows = []
         for number, prompt in enumerate(prompts):
-            torch.manual_seed(number)
-            ids = torch.tensor([tokenizer.encode("\n" + prompt)])
-            new = generate(model, ids, count)[0, ids.shape[1] :]
-            rows.append(f"<p><b>{html.escape(prompt)}</b>{html.escape(tokenizer.decode(new))}</p>")
+            generator = torch.Generator().manual_seed(number)
+            ids = tokenizer.encode("\n" + prompt)
+            start = len(ids)
+            while len(ids) < start + count:
+                logits = model(torch.tensor([ids]))[0, -1]
+                ids.append(int(torch.multinomial((logits / 0.8).softmax(-1), 1, generator=generator)))
+            rows.append(f"<p><b>{html.escape(prompt)}</b>{html.escape(tokenizer.decode(ids[start:]))}</p>")
         return "".join(rows)
 
     return example

@@ -27,12 +27,6 @@ def test_a_cached_step_of_our_own_writes_the_same_text_and_a_wrong_one_does_not(
     assert not torch.equal(greedy(forgets, TOKENS, max_new_tokens=9), expected)
 
 
-def drawn(model, ids, count):
-    for _ in range(count):
-        ids = torch.cat([ids, torch.multinomial(model(ids)[:, -1].softmax(-1), 1)], dim=1)
-    return ids
-
-
 def test_repeated_runs_are_counted():
     rows = torch.tensor([[1, 2, 3, 1, 2, 3, 1, 2], [1, 2, 3, 4, 5, 6, 7, 8]])
     assert learner.share_repeated(rows, length=3) == pytest.approx((3 / 6 + 0) / 2)
@@ -56,7 +50,7 @@ def test_a_long_text_is_printed_in_lines_of_a_slide(capsys):
 
 def test_an_example_of_a_training_is_the_same_each_time_even_of_a_model_that_knows_nothing():
     tokenizer = ByteLevelBPE.train(["aaaa bbbb"], vocab_size=256, specials=())
-    shows = learner.writing(tokenizer, ["<a", "b"], drawn, count=5)
+    shows = learner.writing(tokenizer, ["<a", "b"], count=5)
     assert shows(model()) == shows(model()) and shows(model()).startswith("<p><b>&lt;a</b>")
 
 
