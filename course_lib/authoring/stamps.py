@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from nbformat import NotebookNode
 
 from course_lib.classroom.imported import course_sources, imported_names
-from course_lib.classroom.output import PIXELS, PIXELS_CUT
+from course_lib.classroom.output import PIXELS, PIXELS_CUT, VARYING, VARYING_CUT
 from course_lib.commands.files import code_cells
 
 STAMP = "course_stamp"
@@ -91,7 +91,7 @@ def compared_outputs(cell: NotebookNode) -> dict[str, list[str]]:
         for kind, value in found.items():
             if kind not in NOT_COMPARED:
                 text = value if isinstance(value, str) else json.dumps(value)
-                texts.setdefault(kind, []).append(PIXELS.sub(PIXELS_CUT, text))
+                texts.setdefault(kind, []).append(VARYING.sub(VARYING_CUT, PIXELS.sub(PIXELS_CUT, text)))
     return texts
 
 

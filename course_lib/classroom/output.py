@@ -30,9 +30,11 @@ THEMES = (  # a drawing on a dark page: its ink turns light, its colours keep th
 
 PIXELS = re.compile(r"data:image/(?:png|svg\+xml);base64,[A-Za-z0-9+/=]+")
 PIXELS_CUT = "data:image/png;base64,PIXELS"
-"""The pixels of a picture inside HTML, the one part of a text output that differs from machine to machine.
+VARYING = re.compile(r"\u2060[^\u2060]*\u2060")  # between word joiners, which nobody sees
+VARYING_CUT = "VARIES"
+"""What of an output may differ from machine to machine: pixels, and what `varies` marks.
 
-`nbval_sanitize.cfg` beside this file gives nbval the same rule (`--nbval-sanitize-with`).
+`nbval_sanitize.cfg` beside this file gives nbval the same rules (`--nbval-sanitize-with`).
 """
 
 BLUE, GREEN, RED, GREY = "#0072B2", "#009E73", "#D55E00", "#767676"
@@ -112,6 +114,15 @@ def panel(body: str, *, colour: str = BLUE, attributes: str = "") -> str:
 def say(text: str, colour: str = BLUE) -> None:
     """Show a text of the little markup."""
     present(to_plain(text), panel(to_html(text), colour=colour))
+
+
+def varies(text: str) -> str:
+    """Mark what a training on this page has made, so that it is not compared with the stored output.
+
+    Processors round sums in different orders. After some hundred steps the last digits differ, and so may the words
+    that a model samples.
+    """
+    return f"\u2060{text}\u2060"
 
 
 def _sentence(alt: str) -> str:

@@ -131,7 +131,7 @@ def test_pixels_inside_html_are_stamped_but_not_compared(lesson):
 
 def test_nbval_is_told_to_overlook_the_same_pixels():
     rules = (Path(stamps.__file__).parents[1] / "classroom" / "nbval_sanitize.cfg").read_text(encoding="utf-8")
-    assert f"regex: {stamps.PIXELS.pattern}\n" in rules
+    assert f"regex: {stamps.PIXELS.pattern}\n" in rules and f"regex: {stamps.VARYING.pattern}\n" in rules
 
 
 def test_the_library_digest_holds_all_that_stands_in_the_lessons_folder(lesson, monkeypatch):

@@ -332,7 +332,7 @@ def mean_pooling(features, valid):
 def shifted_loss(logits, tokens):
     return F.cross_entropy(logits.flatten(0, 1)[:-1], tokens.flatten()[1:])
 """,
-    ("08", "shifted_loss", "bits in place of nats"): """
+    ("08", "shifted_loss", "bits instead of nats"): """
 def shifted_loss(logits, tokens):
     return F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()) / math.log(2)
 """,

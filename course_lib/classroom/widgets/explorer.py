@@ -18,7 +18,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from course_lib.classroom.markup import inline_html, to_html, to_plain
-from course_lib.classroom.output import GREY, RED, in_notebook, panel, picture_html, present
+from course_lib.classroom.output import GREY, RED, in_notebook, panel, picture_html, present, varies
 from course_lib.classroom.widgets.controls import AT_START, ROW, Control, button, in_column
 from course_lib.classroom.widgets.goals import Goal, GoalList
 from course_lib.viz.style import STYLE
@@ -60,6 +60,7 @@ class Explorer:
     beside: bool = False  # the controls stand left of the drawing, not above it
     words_first: bool = False
     speaks: bool = False
+    varies: bool = False  # what it shows was trained on the page, see `output.varies`
     height: str | None = None
     goals: tuple[Goal, ...] = ()
     heard: Callable[[State], None] | None = None
@@ -137,9 +138,11 @@ class Explorer:
         """Show the live form; where there is no kernel the page shows the first frame, or the steps."""
         first = self.frame()
         settings = [f"{to_plain(c.label)}: {c.words(c.start)}" for c in self.controls]
-        plain = [to_plain(self.title), *(f"  {setting}" for setting in settings), to_plain(first.alt)]
+        plain = [to_plain(self.title), *(f"  {setting}" for setting in settings)]
+        plain.append(varies(to_plain(first.alt)) if self.varies else to_plain(first.alt))
         static = f"<p><strong>{inline_html(self.title)}</strong></p><p>{inline_html('; '.join(settings))}</p>"
-        static += self.stepper() if self.steps else first.html
+        shown = self.stepper() if self.steps else first.html
+        static += varies(shown) if self.varies else shown
         if self.goals:
             goals = "Can you get there? " + " ".join(f"○ {goal.text}" for goal in self.goals)
             plain, static = [*plain, goals], f"{static}<p>{inline_html(goals)}</p>"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
+from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
 from course_lib.data.translation import SentencePair
 from course_lib.functional.cost import count_flops, median_seconds
@@ -74,8 +75,9 @@ def looks(model: Transformer, pair: SentencePair, pairs: Sequence[SentencePair],
 
 def beams(found: Mapping[str, tuple[float, float]], *, predicted=None) -> Result:
     rows = "".join(
-        f"<tr><td>{name}</td><td>{greedy:.1f}</td><td>{searched:.1f}</td></tr>"
+        f"<tr><td>{name}</td><td>{shown(f'{greedy:.1f}')}</td><td>{shown(f'{searched:.1f}')}</td></tr>"
         for name, (greedy, searched) in found.items()
+        for shown in (varies if name == "yours" else str,)
     )
     gains = {name: searched - greedy for name, (greedy, searched) in found.items()}
     return Result(

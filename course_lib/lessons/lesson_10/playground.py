@@ -162,6 +162,7 @@ def paid(model: GPT, reward: RewardModel, kept: learner.Course, free: learner.Co
 
     return Explorer(
         name="paid",
+        varies=True,
         title="What each token is paid",
         controls=[
             Choice(name="policy", label="policy trained", options={name: name for name in answers}),

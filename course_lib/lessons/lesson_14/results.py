@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
 from course_lib.data.scenes import Scenes
 from course_lib.functional.images import bilinear_kernel, max_pool, standardise
@@ -77,7 +78,8 @@ def yours(model: nn.Module, asked: Scenes, overlap: Callable, *, predicted=None)
     iou, dice = overlap(segment(model, asked.pixels), true, 2)
     ground = overlap(torch.zeros_like(true), true, 2)[0]
     rows = [("your U-Net", iou, dice)]
-    table = "".join(f"<tr><td>{name}</td><td>{a[1]:.2f}</td><td>{b[1]:.2f}</td></tr>" for name, a, b in rows)
+    told = [(name, varies(f"{a[1]:.2f}"), varies(f"{b[1]:.2f}")) for name, a, b in rows]
+    table = "".join(f"<tr><td>{name}</td><td>{a}</td><td>{b}</td></tr>" for name, a, b in told)
     nothing = 1 - (true > 0).double().mean()
     return Result(
         f"<table><tr><th>digit or background</th><th>IoU of the digit</th><th>Dice</th></tr>{table}"

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
 from course_lib.data.captions import caption_tokenizer, captions, right_words
 from course_lib.data.scenes import DigitScenes
@@ -150,7 +151,8 @@ def walked(model: nn.Module, *, predicted=None) -> Result:
     for wanted in control.ASKED[::2]:
         walks = control.walks_of(model, "test", asked=wanted)
         returns.append(float(walks.returns.mean()))
-        rows.append((f"{wanted:g}", f"{returns[-1]:.0f}", f"{100 * float(walks.reached.float().mean()):.0f} %"))
+        arrived = 100 * float(walks.reached.float().mean())
+        rows.append((f"{wanted:g}", varies(f"{returns[-1]:.0f}"), varies(f"{arrived:.0f} %")))
     return Result(
         table(("asked for", "return got", "reaches the goal"), rows),
         claims={"less": above(min(returns[0] - returns[1], returns[1] - returns[2]), 0)},
