@@ -430,6 +430,16 @@ def test_lesson_15_may_have_half_as_much_again(lesson):
     assert list(rules.keeps_its_budgets(lesson)) == []
 
 
+def test_the_third_edition_has_more_room_and_slower_readers_and_asks_for_a_model(lesson):
+    before = sum(minutes(lesson).values())
+    lesson.notebook.metadata["course"]["edition"] = 3
+    assert sum(minutes(lesson).values()) > before
+    missing = " ".join(rules.has_enough_to_do(lesson))
+    assert "0 diagrams; 1 is the least" in missing and "0 models of the learner's own; 1 is the least" in missing
+    write(lesson, "word " * (2801 - counts(lesson)["words"]))
+    assert not [found for found in rules.keeps_its_budgets(lesson) if "words" in found]
+
+
 def test_lesson_00_says_itself_what_it_holds(lesson):
     lesson.notebook.metadata.course.update(kind="start", at_least={"predictions": 3, "quizzes": 6})
     assert list(rules.has_enough_to_do(lesson)) == ["the page has 5 quizzes; 6 is the least"]

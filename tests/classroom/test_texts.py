@@ -5,6 +5,7 @@ import re
 import pytest
 
 from course_lib.classroom import Page, Result
+from course_lib.classroom.cards import html_card, plain_card
 from course_lib.classroom.texts import read_questions, read_results
 
 QUESTIONS = """# Sections
@@ -155,3 +156,17 @@ def test_a_page_tells_its_results_and_refuses_those_that_have_no_words(folder, p
     assert page[-1]["text/plain"].startswith("Figure: A line that rises, up to 2.0.\n✓ the line rises")
     with pytest.raises(ValueError, match=r"Only one of results.md and results.py of lesson 06 has 'loss'"):
         Page("06", folder=folder, results={"gain": gain, "loss": gain})
+
+
+def test_a_stop_divides_the_sections_into_two_sittings(tmp_path):
+    file = tmp_path / "questions.md"
+    file.write_text(QUESTIONS.replace("| More |", "| stop | | |\n| Then | 7 | |\n| More |"))
+    sections = read_questions(file).sections
+    assert [(section.title, section.sitting) for section in sections] == [
+        ("The prediction: how much?", 1),
+        ("Then", 2),
+        ("More", 2),
+    ]
+    plain, shown = plain_card("08", sections), html_card("08", sections)
+    assert plain.startswith("Lesson 08, GPT: 12 minutes in 2 sittings (5 and 7), and 12 that are optional")
+    assert shown.index("how much?") < shown.index("Sitting 2") < shown.index("Then")
