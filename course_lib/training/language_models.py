@@ -1,5 +1,6 @@
 """Language models of English text, on equal terms: RNN, LSTM, GRU and GPT beside an n-gram (lessons 03, 04, 08)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -175,7 +176,14 @@ def train_in_half(settings: LanguageSettings, *, checkpoint: Path | None = None)
     return trained
 
 
-def language_recipe(title: str, lesson: str, settings: LanguageSettings, *, minutes: float) -> Recipe:
+def language_recipe(
+    title: str,
+    lesson: str,
+    settings: LanguageSettings,
+    *,
+    minutes: float,
+    train: Callable[..., Trained] = train_language_model,
+) -> Recipe:
     """A language model of the text as a training that `course train` can run."""
     text, licence, cut = CORPORA[settings.corpus]
     return Recipe(
@@ -186,7 +194,7 @@ def language_recipe(title: str, lesson: str, settings: LanguageSettings, *, minu
         licence=f"MIT, as the course. The text behind it is under {licence}.",
         minutes=minutes,
         variants={"": settings},
-        train=train_language_model,
+        train=train,
         scores=each(score_language_model),
         chosen_by="bits per byte",
     )
