@@ -76,6 +76,7 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "lstm_characters": (LANGUAGE, {}),
     "first_symbol": ({"hidden_dim": 8, "length": 6}, {(remember, "HELD_OUT_ROWS"): 20}),
     "three_cells": (LANGUAGE, {}),
+    "dictionary": (LANGUAGE, {(language_models, "tokenized_dictionary"): few_characters}),
     "gpt": (LANGUAGE, {}),
     "gpt_characters": (LANGUAGE, {}),
     "gpt_short": (LANGUAGE, {}),

@@ -1,11 +1,14 @@
-"""Lesson 08: a GPT of English prose on tokens, and one on characters, on equal terms with the RNN and the LSTM; the
-lesson's own short training beside an LSTM on the same tokens; induction heads; and the parts of today's decoders."""
+"""Lesson 08: a GPT of a dictionary; one of English prose on tokens, and one on characters, on equal terms with the RNN
+and the LSTM; the lesson's own short training beside an LSTM on the same tokens; induction heads; and the parts of
+today's decoders."""
 
 from course_lib.lessons.lesson_08 import induction, modern
 from course_lib.training.language_models import (
+    DictionarySettings,
     LanguageSettings,
     language_recipe,
     score_language_model,
+    train_in_half,
     train_language_model,
 )
 from course_lib.training.recipe import Recipe, each
@@ -38,7 +41,16 @@ GPT = language_recipe(
     minutes=12,
 )
 
+DICTIONARY = language_recipe(
+    "GPT of a dictionary, on the tokens of a byte-level BPE",
+    "08",
+    DictionarySettings(model="gpt", vocab_size=2048, dim=256, depth=4, batch_size=32, steps=4000, learning_rate=2e-3),
+    minutes=50,
+    train=train_in_half,
+)
+
 RECIPES = {
+    "dictionary": DICTIONARY,
     "gpt": GPT,
     "gpt_characters": language_recipe(
         "GPT on characters",
