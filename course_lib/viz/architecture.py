@@ -30,10 +30,10 @@ COLOURS = {  # of a kind of part; the words in the box say what it is, too
     "head": "#F1D3E2",
     "other": "#E4E4E4",
 }
-WIDTH, HEIGHT, GAP = 2.7, 0.46, 0.36  # of a box, and between two: inches at scale 1
-PLUS, SIDE = 0.16, 0.36  # radius of a sum; how far a skip connection passes beside its boxes
-BELOW, ABOVE = 0.45, 0.25  # room in the frame around what is repeated
-TEXT, SMALL = 13, 11  # points
+WIDTH, HEIGHT, GAP = 2.7, 0.42, 0.3  # of a box, and between two: inches at scale 1
+PLUS, SIDE = 0.15, 0.36  # radius of a sum; how far a skip connection passes beside its boxes
+BELOW, ABOVE = 0.4, 0.22  # room in the frame around what is repeated
+TEXT, SMALL = 13, 12  # points
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def architecture(
     """
     tallest = max(_height(parts) for parts in columns.values())
     sides = [_sides(parts) for parts in columns.values()]
-    width, height = sum(map(sum, sides)), tallest + 0.8
+    width, height = sum(map(sum, sides)), tallest + 0.6
     fig, axes = figure(scale * width, scale * height, layout=None)
     fig.subplots_adjust(0, 0, 1, 1)
     bare(axes, (0, width), (-0.1, height - 0.1))
@@ -103,7 +103,7 @@ def architecture(
     edge = 0.0
     for (title, parts), (left, right) in zip(columns.items(), sides, strict=True):
         drawing.column(parts, edge + left, (tallest - _height(parts)) / 2)
-        axes.text(edge + left, tallest + 0.35, title, ha="center", va="center", fontsize=scale * 14, weight="bold")
+        axes.text(edge + left, tallest + 0.25, title, ha="center", va="center", fontsize=scale * 14, weight="bold")
         edge += left + right
     for link in links:
         drawing.link(link)
