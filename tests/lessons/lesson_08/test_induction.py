@@ -76,4 +76,4 @@ def test_random_tokens_twice_are_a_row_that_can_be_looked_up():
 def test_the_figure_of_the_training_does_not_tell_the_result_that_is_bet_on():
     model = induction.build(induction.InductionSettings(head_dim=4))
     texts = [panel.get_title() + panel.get_title("left") for panel in induction.example(model).axes]
-    assert texts == ["where layer 1 looks", "where layer 2 looks"]
+    assert texts == ["attention of layer 1", "attention of layer 2"]
