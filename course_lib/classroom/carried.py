@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from symtable import SymbolTable, symtable
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 from course_lib.tasks.table import Task
@@ -70,18 +70,23 @@ def _pieces(made: Any, seen: set[int]) -> Iterator[str]:
 
 
 def _piece(name: str, value: Any, seen: set[int]) -> Iterator[str]:
-    """What gives a name its value: an import, a plain value, or another definition of the notebook."""
-    home = getattr(value, "__module__", None)
-    if isinstance(value, ModuleType):
-        yield f"import {value.__name__} as {name}"
+    """What gives a name its value: another definition of the notebook, a plain value, or an import."""
+    if getattr(value, "__module__", None) == "__main__" and isinstance(value, FunctionType | type):
+        yield from _pieces(value, seen)
     elif isinstance(value, PLAIN):
         yield f"{name} = {value!r}"
-    elif home == "__main__" and isinstance(value, FunctionType | type):
-        yield from _pieces(value, seen)
-    elif home and hasattr(value, "__qualname__"):
-        yield f"from {home} import {value.__qualname__} as {name}"
     else:
-        raise _CannotBeKept(name)
+        yield _import(name)
+
+
+def _import(name: str) -> str:
+    """The import that gives this name its meaning, from the newest cell that has one."""
+    for _, _, node in _statements():
+        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            if (alias.asname or alias.name.split(".")[0]) == name:
+                node.names = [alias]
+                return ast.unparse(node)
+    raise _CannotBeKept(name)
 
 
 def _global_names(table: SymbolTable) -> Iterator[str]:
@@ -103,13 +108,18 @@ def _source(name: str, files: Mapping[str, dict[str, Any]]) -> tuple[str, dict[s
 
     Python's own `inspect` finds the source of no class in a notebook.
     """
-    cells = (file for file in reversed(linecache.cache) if not Path(file).exists())
-    for file in [*files, *cells]:
+    for file, lines, node in _statements(*files):
+        if getattr(node, "name", None) == name:
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            known = files.get(file, vars(sys.modules["__main__"]))
+            return "".join(lines[first - 1 : node.end_lineno]).rstrip(), known
+    raise _CannotBeKept(name)
+
+
+def _statements(*first: str) -> Iterator[tuple[str, list[str], ast.stmt]]:
+    """The statements of these files, then those of all cells, the newest cell first: file, its lines, statement."""
+    cells = [file for file in reversed(linecache.cache) if not Path(file).exists()]
+    for file in [*first, *cells]:
         lines = linecache.getlines(file)
         with contextlib.suppress(SyntaxError):
-            for node in ast.parse("".join(lines)).body:
-                if getattr(node, "name", None) == name:
-                    first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-                    known = files.get(file, vars(sys.modules["__main__"]))
-                    return "".join(lines[first - 1 : node.end_lineno]).rstrip(), known
-    raise _CannotBeKept(name)
+            yield from ((file, lines, node) for node in ast.parse("".join(lines)).body)

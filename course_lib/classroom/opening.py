@@ -24,7 +24,7 @@ class Shipped:
 
     model: Callable[[], nn.Module]
     sizes: Callable[[nn.Module], Mapping[str, Any]]  # the arguments of the learner's class, by name
-    inputs: Callable[[nn.Module], tuple[Tensor, ...]]
+    inputs: Callable[[], tuple[Tensor, ...]]
     names: Names = field(default_factory=dict)
 
 
@@ -46,7 +46,7 @@ def load(shipped: Shipped, make: Any, ours: nn.Module, *, is_ours: bool = False)
             say(f"○ {called} is not written yet, so the page goes on with ours; yours can follow.", GREY)
             return None
         count = copy_weights(ours, mine, shipped.names)
-        compare(ours, mine, shipped.inputs(ours), shipped.names)
+        compare(ours, mine, shipped.inputs(), shipped.names)
     except DoesNotOpen as problem:
         say(f"✗ **{called} does not open the trained weights yet**, so the page goes on with ours.\n\n{problem}", RED)
         return None

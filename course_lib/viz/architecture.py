@@ -30,7 +30,7 @@ COLOURS = {  # of a kind of part; the words in the box say what it is, too
     "head": "#F1D3E2",
     "other": "#E4E4E4",
 }
-WIDTH, HEIGHT, GAP = 2.7, 0.42, 0.3  # of a box, and between two: inches at scale 1
+WIDTH, HEIGHT, GAP = 2.7, 0.42, 0.3  # of a box, and between two: inches
 PLUS, SIDE = 0.15, 0.36  # radius of a sum; how far a skip connection passes beside its boxes
 BELOW, ABOVE = 0.4, 0.22  # room in the frame around what is repeated
 TEXT, SMALL = 13, 12  # points
@@ -47,13 +47,10 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Add:
+class Add(Box):
     """Something that comes in from the side and is added."""
 
-    text: str
     kind: str = "embedding"
-    shape: str = ""
-    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class Repeat:
     shape: str = ""
 
 
-Part = Box | Add | Residual | Repeat
+Part = Box | Residual | Repeat
 
 
 @dataclass(frozen=True)
@@ -86,9 +83,7 @@ class Link:
     text: str = ""
 
 
-def architecture(
-    columns: Mapping[str, Sequence[Part]], links: Sequence[Link] = (), *, scale: float = 1.0
-) -> tuple[Figure, str]:
+def architecture(columns: Mapping[str, Sequence[Part]], links: Sequence[Link] = ()) -> tuple[Figure, str]:
     """Return the diagram, a column for each title, and its text alternate.
 
     Raises ValueError for a kind that has no colour, and for a link to a name that no part has.
@@ -96,14 +91,14 @@ def architecture(
     tallest = max(_height(parts) for parts in columns.values())
     sides = [_sides(parts) for parts in columns.values()]
     width, height = sum(map(sum, sides)), tallest + 0.6
-    fig, axes = figure(scale * width, scale * height, layout=None)
+    fig, axes = figure(width, height, layout=None)
     fig.subplots_adjust(0, 0, 1, 1)
     bare(axes, (0, width), (-0.1, height - 0.1))
-    drawing = _Drawing(axes, scale)
+    drawing = _Drawing(axes)
     edge = 0.0
     for (title, parts), (left, right) in zip(columns.items(), sides, strict=True):
         drawing.column(parts, edge + left, (tallest - _height(parts)) / 2)
-        axes.text(edge + left, tallest + 0.25, title, ha="center", va="center", fontsize=scale * 14, weight="bold")
+        axes.text(edge + left, tallest + 0.25, title, ha="center", va="center", fontsize=14, weight="bold")
         edge += left + right
     for link in links:
         drawing.link(link)
@@ -113,7 +108,7 @@ def architecture(
 def describe(columns: Mapping[str, Sequence[Part]], links: Sequence[Link] = ()) -> str:
     """The diagram in words."""
     told = [f"{title}, from bottom to top: {'; '.join(_words(parts))}." for title, parts in columns.items()]
-    names = {part.name: part.text for parts in columns.values() for part in _all(parts) if getattr(part, "name", "")}
+    names = {part.name: part.text for parts in columns.values() for part in _all(parts) if isinstance(part, Box)}
     told += [f"{link.text or 'An arrow'} leads from {names[link.start]} to {names[link.end]}." for link in links]
     return " ".join(told).replace("\n", " ")
 
@@ -121,10 +116,10 @@ def describe(columns: Mapping[str, Sequence[Part]], links: Sequence[Link] = ()) 
 def _words(parts: Sequence[Part]) -> Iterator[str]:
     for part in parts:
         shape = f" {part.shape}" if part.shape else ""
-        if isinstance(part, Box):
-            yield from [f"{part.text}{shape}"] if part.text else []
-        elif isinstance(part, Add):
+        if isinstance(part, Add):
             yield f"plus {part.text}{shape}"
+        elif isinstance(part, Box):
+            yield from [f"{part.text}{shape}"] if part.text else []
         else:
             inside = ", ".join(_words(part.parts))
             around = "a skip connection around" if isinstance(part, Residual) else f"{part.times} times"
@@ -163,15 +158,15 @@ def _sides(parts: Sequence[Part]) -> tuple[float, float]:
 class _Drawing:
     """Draws parts upwards, and knows afterwards where the named ones are."""
 
-    def __init__(self, axes: Axes, scale: float) -> None:
-        self.axes, self.scale = axes, scale
+    def __init__(self, axes: Axes) -> None:
+        self.axes = axes
         self.places: dict[str, tuple[float, float, float]] = {}  # name -> x, y, half the width
 
     def column(self, parts: Sequence[Part], x: float, y: float) -> float:
         """Draw parts from the height y on; returns the height above the last one."""
         for number, part in enumerate(parts):
             if number:
-                arrow(self.axes, (x, y), (x, y + GAP), width=1.5 * self.scale)
+                arrow(self.axes, (x, y), (x, y + GAP), width=1.5)
                 if shape := parts[number - 1].shape:
                     self.text(x + 0.12, y + GAP / 2, shape)
                 y += GAP
@@ -181,48 +176,48 @@ class _Drawing:
     def part(self, part: Part, x: float, y: float) -> float:
         """Draw one part from the height y on; returns the height above it."""
         top = y + _size(part)
-        if isinstance(part, Box):
-            if part.kind not in COLOURS:
-                raise ValueError(f"the kind of a box must be one of {', '.join(COLOURS)}, got {part.kind!r}")
-            edge = "none" if part.kind == "input" else GREY
-            middle = (y + top) / 2
-            style = {"ink": "black", "edge": edge, "fontsize": self.scale * TEXT}
-            box(self.axes, x, middle, part.text, COLOURS[part.kind], width=WIDTH, height=top - y, **style)
-            self.places[part.name] = (x, middle, WIDTH / 2)
-        elif isinstance(part, Add):
+        if isinstance(part, Box) and part.kind not in COLOURS:
+            raise ValueError(f"the kind of a box must be one of {', '.join(COLOURS)}, got {part.kind!r}")
+        if isinstance(part, Add):
             middle = (y + top) / 2
             self.plus(x, middle)
             left = x + 0.7
-            style = {"ink": "black", "edge": GREY, "fontsize": self.scale * SMALL}
+            style = {"ink": "black", "edge": GREY, "fontsize": SMALL}
             box(self.axes, left + 0.95, middle, part.text, COLOURS[part.kind], width=1.9, height=0.4, **style)
-            arrow(self.axes, (left, middle), (x + PLUS, middle), width=1.5 * self.scale)
+            arrow(self.axes, (left, middle), (x + PLUS, middle), width=1.5)
             self.places[part.name] = (x, middle, PLUS)
+        elif isinstance(part, Box):
+            edge = "none" if part.kind == "input" else GREY
+            middle = (y + top) / 2
+            style = {"ink": "black", "edge": edge, "fontsize": TEXT}
+            box(self.axes, x, middle, part.text, COLOURS[part.kind], width=WIDTH, height=top - y, **style)
+            self.places[part.name] = (x, middle, WIDTH / 2)
         elif isinstance(part, Residual):
             above = self.column(part.parts, x, y)
-            arrow(self.axes, (x, above), (x, above + GAP), width=1.5 * self.scale)
+            arrow(self.axes, (x, above), (x, above + GAP), width=1.5)
             middle = above + GAP + PLUS
             self.plus(x, middle)
             side, below = x - WIDTH / 2 - SIDE, y - GAP / 2
-            line = {"color": GREY, "linewidth": 1.5 * self.scale, "linestyle": "-", "zorder": 1}
+            line = {"color": GREY, "linewidth": 1.5, "linestyle": "-", "zorder": 1}
             self.axes.plot([x, side, side], [below, below, middle], **line)
-            arrow(self.axes, (side, middle), (x - PLUS, middle), width=1.5 * self.scale)
+            arrow(self.axes, (side, middle), (x - PLUS, middle), width=1.5)
         else:
             above = self.column(part.parts, x, y + BELOW)
-            arrow(self.axes, (x, y), (x, y + BELOW), width=1.5 * self.scale)
-            self.axes.plot([x, x], [above, top], color=GREY, linewidth=1.5 * self.scale, linestyle="-")
+            arrow(self.axes, (x, y), (x, y + BELOW), width=1.5)
+            self.axes.plot([x, x], [above, top], color=GREY, linewidth=1.5, linestyle="-")
             left, right = x - _sides(part.parts)[0] + 0.05, x + WIDTH / 2 + 0.15
             frame = FancyBboxPatch((left, y), right - left, top - y, boxstyle="round,pad=0,rounding_size=0.15")
-            frame.set(facecolor="none", edgecolor=GREY, linestyle=(0, (4, 3)), linewidth=1.2 * self.scale, zorder=1)
+            frame.set(facecolor="none", edgecolor=GREY, linestyle=(0, (4, 3)), linewidth=1.2, zorder=1)
             self.axes.add_patch(frame)
             self.text(right + 0.12, (y + top) / 2, f"{part.title}\n× {part.times}".strip(), size=TEXT)
         return top
 
     def plus(self, x: float, y: float) -> None:
         self.axes.add_patch(Circle((x, y), PLUS, facecolor="white", edgecolor=GREY, zorder=3))
-        self.axes.text(x, y - 0.01, "+", ha="center", va="center", fontsize=self.scale * 14, zorder=4)
+        self.axes.text(x, y - 0.01, "+", ha="center", va="center", fontsize=14, zorder=4)
 
     def text(self, x: float, y: float, text: str, size: int = SMALL, ha: str = "left") -> None:
-        self.axes.text(x, y, text, ha=ha, va="center", color=GREY, fontsize=self.scale * size)
+        self.axes.text(x, y, text, ha=ha, va="center", color=GREY, fontsize=size)
 
     def link(self, link: Link) -> None:
         for name in (link.start, link.end):
@@ -233,9 +228,7 @@ class _Drawing:
                 )
         (x, y, half), (to_x, to_y, to_half) = self.places[link.start], self.places[link.end]
         side = 1 if to_x > x else -1
-        arrow(self.axes, (x + side * half, y), (to_x - side * to_half, to_y), width=1.5 * self.scale)
+        arrow(self.axes, (x + side * half, y), (to_x - side * to_half, to_y), width=1.5)
         if link.text:
             middle = (x + side * half + to_x - side * to_half) / 2
-            self.axes.text(
-                middle, (y + to_y) / 2 + 0.14, link.text, ha="center", color=GREY, fontsize=self.scale * SMALL
-            )
+            self.axes.text(middle, (y + to_y) / 2 + 0.14, link.text, ha="center", color=GREY, fontsize=SMALL)

@@ -84,8 +84,7 @@ async (part) => {
 ALL_SLIDES = """
 html, body, .reveal { overflow: visible !important; height: auto !important; position: static !important; }
 .reveal .slides, .reveal .slides > section { display: block !important; position: static !important;
-  opacity: 1 !important;
-  visibility: visible !important; transform: none !important; overflow: visible !important; }
+  opacity: 1 !important; visibility: visible !important; transform: none !important; overflow: visible !important; }
 .reveal .slides > section { height: 720px !important; }
 .reveal .fragment { opacity: 1 !important; visibility: visible !important; }
 """
@@ -303,7 +302,7 @@ def test_axe_sees_a_fault_on_a_slide_that_is_not_the_present_one(open_deck):
     deck = open_deck(ATTENTION)
     deck.page.evaluate(axe_script())
     deck.page.evaluate(
-        "() => Reveal.getSlides()[7].querySelector('.body')"
+        "() => Reveal.getSlides().at(-1).querySelector('.body')"
         ".insertAdjacentHTML('beforeend', '<p style=\"color: #bbb\">pale</p><input>')"
     )
     show_all_slides(deck)

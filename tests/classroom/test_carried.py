@@ -12,6 +12,7 @@ from course_lib.lessons.lesson_08 import page as lesson_08
 
 FIRST = [
     "import torch\nimport torch.nn.functional as F\nfrom torch import nn\nfrom math import sqrt\n"
+    "from torch import log_softmax\nfrom typing import Optional\n"
     "from course_lib.lessons.lesson_08 import page\npage.open()",
     'CALLS = 3\nprinted = open("/dev/null", "w")\n\ndef shifted(x):\n    return x[:, :-1]\n\nclass Base(nn.Module):\n'
     "    factor = CALLS / 3\n",
@@ -21,8 +22,9 @@ class Loss(Base):
         super().__init__()
         self.parts = [torch.ones(CALLS) for _ in range(2)]
 
-    def forward(self, logits, tokens):
-        losses = (F.cross_entropy(shifted(logits).flatten(0, 1), tokens[:, 1:].flatten()) for _ in range(CALLS))
+    def forward(self, logits, tokens: Optional[torch.Tensor]):
+        logs = log_softmax(shifted(logits), dim=-1)
+        losses = (F.nll_loss(logs.flatten(0, 1), tokens[:, 1:].flatten()) for _ in range(CALLS))
         return self.factor * sum(losses) / CALLS * sqrt(1)
 
 def my_loss(logits, tokens, made=Loss):
@@ -78,7 +80,7 @@ def test_what_passed_is_kept_with_its_helpers_imports_and_values(sittings):
     assert "All right" in first[2] and "All right" in first[3]
     source = kept["shifted_loss"]["written"]["source"]
     assert all(part in source for part in ("def shifted(x)", "class Base", "CALLS = 3", "from math import sqrt"))
-    assert "page" not in source
+    assert "from torch import log_softmax" in source and "page" not in source
     assert kept["perplexity"]["passed"] and kept["perplexity"]["written"] is None  # it uses an open file
 
 

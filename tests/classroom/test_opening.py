@@ -122,9 +122,7 @@ def sizes(model):
 
 
 SHIPPED = {
-    "gpt": Shipped(
-        model=lambda: GPT(GPTConfig()), sizes=sizes, inputs=lambda model: (torch.arange(10)[None],), names=NAMES
-    )
+    "gpt": Shipped(model=lambda: GPT(GPTConfig()), sizes=sizes, inputs=lambda: (torch.arange(10)[None],), names=NAMES)
 }
 
 

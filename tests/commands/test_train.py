@@ -137,7 +137,8 @@ def test_every_recipe_of_the_list_can_be_found(capsys):
     printed = capsys.readouterr().out
     for name, recipe in all_recipes().items():
         assert f"  {name} " in printed and recipe.title in printed
-        assert 0 < recipe.minutes <= 60 and json.dumps(recipe.facts())
+        longest = 60 if name == "dictionary" else 20  # the one model that is trained for as long as it gains
+        assert 0 < recipe.minutes <= longest and json.dumps(recipe.facts())
 
 
 def test_notes_on_the_card_are_kept_and_shown_when_it_is_written_anew(tiny, capsys):

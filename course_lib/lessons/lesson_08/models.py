@@ -1,6 +1,6 @@
 """Lesson 08: the trained models that the learner's own class opens."""
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from course_lib.classroom.opening import Shipped
 from course_lib.data.checkpoints import load_trained
@@ -10,7 +10,7 @@ SIZES = ("vocab_size", "context_length", "dim", "depth", "num_heads")
 READ = 48  # tokens of the text on which both models are compared
 
 
-def some_text(_model: nn.Module) -> tuple[Tensor]:
+def some_text() -> tuple[Tensor]:
     """The beginning of the test text, (1, T)."""
     return (tokenized_prose(1024).ids["test"][None, :READ],)
 
