@@ -41,6 +41,7 @@ class Lab:
     def __init__(self, folder: Path, notebooks: list[Path]):
         self.notebooks, self.home = folder / "notebooks", folder / "course-home"
         self.log, self.token = folder / "server.log", secrets.token_hex(16)
+        self.kernel_was_shut_down = False
         for place in (self.notebooks, self.home):
             place.mkdir(parents=True)
         for notebook in notebooks:
@@ -106,6 +107,9 @@ class Lab:
 # JupyterLab asks each new kernel for its debugger's state, and says this if the page closes before the answer.
 GIVEN_UP = "Could not restore the debugger state: Canceled future for debug_request"
 
+# And this, at times, on a page with widgets whose kernel a test has shut down.
+KERNEL_GONE = "uncaught error: Kernel is dead"
+
 
 class Watch:
     """Everything that a page should not do: errors on its console, failed requests, requests to elsewhere."""
@@ -150,7 +154,8 @@ class NotebookPage:
     @property
     def problems(self) -> list[str]:
         """What went wrong so far; empty on a good page."""
-        return list(dict.fromkeys(self.watch.problems))
+        expected = KERNEL_GONE if self.lab.kernel_was_shut_down else None
+        return [problem for problem in dict.fromkeys(self.watch.problems) if problem != expected]
 
     # ------------------------------------------------------------------------------- running
 
@@ -282,6 +287,7 @@ class NotebookPage:
         """Kernel > Shut Down Kernel: the next page of this notebook starts a new one."""
         self.page.locator(".lm-MenuBar-item", has_text=re.compile("^Kernel$")).click()
         self.page.locator('.lm-Menu-item[data-command="kernelmenu:shutdown"]').click()
+        self.lab.kernel_was_shut_down = True
         gone = "() => !window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel"
         self.page.wait_for_function(gone)
 
