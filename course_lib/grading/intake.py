@@ -6,6 +6,7 @@ whatever is wrong with it becomes a note; metadata, outputs, the order of cells 
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,9 @@ from course_lib.grading.folders import FILE_BYTES, is_folder, read_small, storab
 from course_lib.grading.spec import AssignmentFiles, load
 
 ANSWER_BYTES = 100_000
-WRITTEN_BYTES = 1_000_000  # a written answer may hold a drawing
+WRITTEN_BYTES = 1_000_000  # a written answer may hold a plot
+PICTURES = ("image/png", "image/jpeg")
+BASE64 = re.compile(r"[A-Za-z0-9+/\s]+=*\s*")
 NESTED = 1_000_000  # opening brackets; more of them would take gigabytes to parse
 SAVE_AGAIN = "Open it in JupyterLab, see that your answers are there, save it, and submit it again."
 
@@ -100,6 +103,18 @@ def source_of(cell: Mapping[str, Any]) -> str | None:
     return source.encode("utf-8", errors="replace").decode() if isinstance(source, str) else None
 
 
+def with_pictures(source: str, attachments: Any) -> str:
+    """The text of a written answer with its pasted pictures in it, which JupyterLab keeps beside the text.
+
+    Only pictures are taken, and only those whose content is Base64; the place of any other stays as it is.
+    """
+    for name, kinds in attachments.items() if isinstance(attachments, dict) else ():
+        for kind, content in kinds.items() if isinstance(kinds, dict) else ():
+            if kind in PICTURES and isinstance(content, str) and BASE64.fullmatch(content):
+                source = source.replace(f"(attachment:{name})", f"(data:{kind};base64,{content.strip()})")
+    return source
+
+
 def _known_cells(content: bytes, files: AssignmentFiles) -> dict[str, list[Mapping[str, Any]]]:
     """The notebook's cells with each name that the assignment has for an answer."""
     loaded = load(files)
@@ -139,9 +154,12 @@ def _text(name: str, cells: list[Mapping[str, Any]], kinds: tuple[str, ...], lim
     texts = [source_of(cell) for cell in (fitting if kinds == ("code",) else fitting[:1])]
     if None in texts:
         raise _Unreadable(f"The cell {name!r} holds no text. {SAVE_AGAIN}")
+    if kinds != ("code",):
+        texts = [with_pictures(texts[0], fitting[0].get("attachments"))]
     text = "\n".join(texts)
     if len(text.encode()) > limit:
         raise _Unreadable(
-            f"The cell {name!r} is longer than {limit // 1000} kB, so nothing was taken from it. Shorten it."
+            f"The cell {name!r} is longer than {limit // 1000} kB, so nothing was taken from it. Shorten it, or make "
+            "its pictures smaller."
         )
     return text

@@ -83,6 +83,35 @@ def test_of_cells_with_one_name_the_first_text_cell_holds_the_written_answer(tak
     assert submission.written == {"why": "Since."} and submission.notes == ()
 
 
+PLOT = "iVBORw0KGgo="
+
+
+@pytest.mark.parametrize(
+    ("attachments", "text"),
+    [
+        ({"plot.png": {"image/png": PLOT}}, f"See ![plot](data:image/png;base64,{PLOT})"),
+        ({"other.png": {"image/png": PLOT}}, "See ![plot](attachment:plot.png)"),
+        ({"plot.png": {"text/html": PLOT}}, "See ![plot](attachment:plot.png)"),
+        ({"plot.png": {"image/png": "<script>"}}, "See ![plot](attachment:plot.png)"),
+        ({"plot.png": {"image/png": [PLOT]}}, "See ![plot](attachment:plot.png)"),
+        ({"plot.png": PLOT}, "See ![plot](attachment:plot.png)"),
+        ([PLOT], "See ![plot](attachment:plot.png)"),
+        (None, "See ![plot](attachment:plot.png)"),
+    ],
+)
+def test_a_picture_pasted_into_a_written_answer_is_taken_with_it(taken, attachments, text):
+    pasted = cell("why", source="See ![plot](attachment:plot.png)", kind="markdown") | {"attachments": attachments}
+    submission = taken([*answer_cells()[:-1], pasted])
+    assert (submission.written, submission.notes) == ({"why": text}, ())
+
+
+def test_a_written_answer_with_too_large_a_picture_is_told_so(taken):
+    huge = {"plot.png": {"image/png": "A" * 1_000_000}}
+    pasted = cell("why", source="![](attachment:plot.png)", kind="markdown") | {"attachments": huge}
+    (note,) = taken([*answer_cells()[:-1], pasted]).notes
+    assert "make its pictures smaller" in note
+
+
 def test_a_written_answer_in_a_code_cell_alone_is_taken(taken):
     submission = taken([*answer_cells()[:-1], cell("why", source="# Since.")])
     assert (submission.written, submission.notes) == ({"why": "# Since."}, ())
