@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyBboxPatch
+from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 
 from course_lib.viz.marks import arrow, bare, box
 from course_lib.viz.style import GREY, figure
@@ -32,6 +32,7 @@ COLOURS = {  # of a kind of part; the words in the box say what it is, too
 }
 WIDTH, HEIGHT, GAP = 2.7, 0.42, 0.3  # of a box, and between two: inches
 PLUS, SIDE = 0.15, 0.36  # radius of a sum; how far a skip connection passes beside its boxes
+CELL = 0.15  # of a mask
 BELOW, ABOVE = 0.4, 0.22  # room in the frame around what is repeated
 TEXT, SMALL = 13, 12  # points
 
@@ -54,6 +55,15 @@ class Add(Box):
 
 
 @dataclass(frozen=True)
+class Mask:
+    """Which key (columns) each query (rows) may attend to, as a small grid: `#` if it may, `.` if not."""
+
+    text: str
+    rows: Sequence[str]
+    shape: str = ""
+
+
+@dataclass(frozen=True)
 class Residual:
     """Parts with a skip connection around them."""
 
@@ -71,7 +81,7 @@ class Repeat:
     shape: str = ""
 
 
-Part = Box | Residual | Repeat
+Part = Box | Mask | Residual | Repeat
 
 
 @dataclass(frozen=True)
@@ -118,6 +128,9 @@ def _words(parts: Sequence[Part]) -> Iterator[str]:
         shape = f" {part.shape}" if part.shape else ""
         if isinstance(part, Add):
             yield f"plus {part.text}{shape}"
+        elif isinstance(part, Mask):
+            allowed = ", ".join(f"{query} to {row.count('#')}" for query, row in enumerate(part.rows, 1))
+            yield f"{part.text}, a grid of queries and keys (query {allowed} keys){shape}"
         elif isinstance(part, Box):
             yield from [f"{part.text}{shape}"] if part.text else []
         else:
@@ -145,6 +158,8 @@ def _size(part: Part) -> float:
         return _height(part.parts) + BELOW + ABOVE
     if isinstance(part, Add):
         return 2 * PLUS
+    if isinstance(part, Mask):
+        return CELL * len(part.rows) + 0.16
     return HEIGHT * (0.65 if part.kind == "input" else 1 + 0.45 * part.text.count("\n"))
 
 
@@ -192,6 +207,8 @@ class _Drawing:
             style = {"ink": "black", "edge": edge, "fontsize": TEXT}
             box(self.axes, x, middle, part.text, COLOURS[part.kind], width=WIDTH, height=top - y, **style)
             self.places[part.name] = (x, middle, WIDTH / 2)
+        elif isinstance(part, Mask):
+            self.mask(part, x, y)
         elif isinstance(part, Residual):
             above = self.column(part.parts, x, y)
             arrow(self.axes, (x, above), (x, above + GAP), width=1.5)
@@ -211,6 +228,19 @@ class _Drawing:
             self.axes.add_patch(frame)
             self.text(right + 0.12, (y + top) / 2, f"{part.title}\n× {part.times}".strip(), size=TEXT)
         return top
+
+    def mask(self, mask: Mask, x: float, y: float) -> None:
+        """A box with the grid at its left and the words beside it."""
+        size = _size(mask)
+        box(self.axes, x, y + size / 2, "", COLOURS["other"], width=WIDTH, height=size, edge=GREY)
+        left, top = x - WIDTH / 2 + 0.2, y + size - 0.08
+        for query, row in enumerate(mask.rows):
+            for key, cell in enumerate(row):
+                colour = GREY if cell == "#" else "white"
+                place = (left + CELL * key, top - CELL * (query + 1))
+                self.axes.add_patch(Rectangle(place, CELL, CELL, facecolor=colour, edgecolor="black", lw=0.6, zorder=5))
+        words = left + CELL * len(mask.rows[0]) + 0.12
+        self.axes.text(words, y + size / 2, mask.text, ha="left", va="center", fontsize=TEXT, zorder=5)
 
     def plus(self, x: float, y: float) -> None:
         self.axes.add_patch(Circle((x, y), PLUS, facecolor="white", edgecolor=GREY, zorder=3))

@@ -1,8 +1,9 @@
 """The architecture diagram holds every part, in its order, inside its frame, and tells it in words."""
 
 import pytest
+from matplotlib.patches import Rectangle
 
-from course_lib.viz.architecture import Add, Box, Link, Repeat, Residual, architecture, describe
+from course_lib.viz.architecture import Add, Box, Link, Mask, Repeat, Residual, architecture, describe
 
 BLOCK = [
     Residual([Box("LayerNorm", "norm"), Box("self-attention", "attention")], shape="(B, T, D)"),
@@ -74,3 +75,14 @@ def test_the_words_tell_what_the_picture_shows():
 def test_a_slip_of_the_author_is_told(links, columns, problem):
     with pytest.raises(ValueError, match=problem):
         architecture(columns, links)
+
+
+def test_a_mask_is_a_grid_whose_cells_are_told():
+    mask = Mask("later keys\nare hidden", ("#..", "##.", "###"))
+    fig, alt = architecture({"attention": [Box("scores"), mask]})
+    cells = [patch for patch in fig.axes[0].patches if isinstance(patch, Rectangle)]
+    dark = [cell.get_xy() for cell in cells if cell.get_facecolor()[:3] != (1, 1, 1)]
+    assert len(cells) == 9 and len(dark) == 6
+    columns = [sum(x == column for x, _ in dark) for column in sorted({x for x, _ in dark})]
+    assert columns == [3, 2, 1]
+    assert "later keys are hidden, a grid of queries and keys (query 1 to 1, 2 to 2, 3 to 3 keys)" in alt
