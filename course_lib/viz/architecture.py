@@ -32,7 +32,7 @@ COLOURS = {  # of a kind of part; the words in the box say what it is, too
 }
 WIDTH, HEIGHT, GAP = 2.7, 0.42, 0.3  # of a box, and between two: inches
 PLUS, SIDE = 0.15, 0.36  # radius of a sum; how far a skip connection passes beside its boxes
-CELL = 0.15  # of a mask
+CELL = 0.09  # of a mask
 BELOW, ABOVE = 0.4, 0.22  # room in the frame around what is repeated
 TEXT, SMALL = 13, 12  # points
 
@@ -159,7 +159,7 @@ def _size(part: Part) -> float:
     if isinstance(part, Add):
         return 2 * PLUS
     if isinstance(part, Mask):
-        return CELL * len(part.rows) + 0.16
+        return max(HEIGHT, CELL * len(part.rows) + 0.06)
     return HEIGHT * (0.65 if part.kind == "input" else 1 + 0.45 * part.text.count("\n"))
 
 
@@ -233,7 +233,7 @@ class _Drawing:
         """A box with the grid at its left and the words beside it."""
         size = _size(mask)
         box(self.axes, x, y + size / 2, "", COLOURS["other"], width=WIDTH, height=size, edge=GREY)
-        left, top = x - WIDTH / 2 + 0.2, y + size - 0.08
+        left, top = x - WIDTH / 2 + 0.15, y + (size + CELL * len(mask.rows)) / 2
         for query, row in enumerate(mask.rows):
             for key, cell in enumerate(row):
                 colour = GREY if cell == "#" else "white"
