@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
+from course_lib.tasks import Check, Draw, Finding, Task, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -142,23 +142,19 @@ ODDS = (
 )
 ROWS = [[8.0, 6.0, 4.0, 2.0], [7.0, 5.0, 3.0, 1.0], [9.0, 4.0, 2.0, 1.0]]  # in bits
 ONCE = ([[n * math.log(2) for n in row] for row in ROWS], [0, 2, 3], "déjà dit"), 2.5
-MAPS = [[1, 0, 0, 0], [0.5, 0.5, 0, 0], [0.2, 0.7, 0.1, 0], [0.1, 0.1, 0.5, 0.3]]
-EVEN = [[1, 0, 0, 0], [1 / 2, 1 / 2, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0], [1 / 4, 1 / 4, 1 / 4, 1 / 4]]
-HEADS = ([[[[float(n) for n in row] for row in rows] for rows in (MAPS, EVEN)]], torch.tensor([[5, 8, 5, 8]]))
 TOKENS = ("déjà dé", [(195, 169), (100, 256), (32, 100)]), [257, 106, 195, 160, 32, 257]
 
 TYPE = (keeps_type,)  # drawing needs no gradient
 SHOWN = (
-    Task("sampling_odds", "What may be drawn", asks="logits, written, penalty, min_p", also=TYPE, example=(ODDS,)),
-    Task("encode", "Bytes into tokens", asks="text, merges", example=(TOKENS,)),
-    Task("bits_per_byte", "Every token once", asks="nats, starts, text", example=(ONCE,)),
     Task(
-        "induction_score",
-        "How much of an induction head?",
-        asks="weights, tokens",
-        also=(keeps_type, gradients),
-        example=((HEADS, [[0.6, 7 / 24]]),),
+        "sampling_odds",
+        "Sampling with a penalty and min-p",
+        asks="logits, written, penalty, min_p",
+        also=TYPE,
+        example=(ODDS,),
     ),
+    Task("encode", "From bytes to tokens", asks="text, merges", example=(TOKENS,)),
+    Task("bits_per_byte", "Bits per byte of a long text", asks="nats, starts, text", example=(ONCE,)),
     Task(
         "train",
         "A language in half a minute",

@@ -102,25 +102,6 @@ BITS = replace(
 )
 
 
-def maps_and_tokens(draw: Draw, *, plain: bool = False) -> tuple[Tensor, Tensor]:
-    """Maps of attention that look ahead, too, and tokens with repeats; if so wanted none in the first row."""
-    B, H, T = draw.sizes(3, 2, 5)
-    T += 6
-    tokens = draw.integers(0, 5, B, T)
-    tokens[0] = torch.arange(T) + 9 if plain else tokens[0]
-    tokens[-1, 3:5] = tokens[-1, 2]  # at once once more
-    return (2 * draw(B, H, T, T)).softmax(-1), tokens
-
-
-INDUCTION = replace(
-    SHOWN["induction_score"],
-    cases=(
-        Case("the weight on what followed the same token before, where it stood before", maps_and_tokens, 12),
-        Case("a text in which nothing comes twice gets zeros", lambda draw: maps_and_tokens(draw, plain=True), 4),
-    ),
-)
-
-
 ASSIGNMENT = Assignment(
-    "08", notebook="gpt", title="GPT", tasks=(SAMPLING, ENCODE, BITS, INDUCTION, SHOWN["train"]), seconds={"train": 90}
+    "08", notebook="gpt", title="GPT", tasks=(SAMPLING, ENCODE, BITS, SHOWN["train"]), seconds={"train": 90}
 )
