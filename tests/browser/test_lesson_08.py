@@ -13,10 +13,11 @@ from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_08.playground import PLAYGROUNDS
 from course_lib.text.tokenizer import Tokenizer
 
-gpt = load_trained("gpt")
+gpt = load_trained("dictionary")
 tokenizer = Tokenizer.from_state_dict(gpt.extra["tokenizer"])
 """
 PLAYED = {
+    "lookup": "PLAYGROUNDS['lookup'](gpt.model, tokenizer).live()",
     "writer": "PLAYGROUNDS['writer'](gpt.model, tokenizer).live()",
     "guess": "PLAYGROUNDS['guess']().live()",
 }
@@ -39,19 +40,34 @@ def test_the_pen_writes_while_one_looks_and_writes_anew_under_another_setting(pl
     cell = played.cell("PLAYGROUNDS['writer']")
     high = cell.bounding_box()["height"]
     cell.get_by_role("button", name="Clear").click()
-    expect(cell.get_by_text("3 tokens of the prompt, 0 written")).to_be_visible()
+    expect(cell.get_by_text("7 tokens of the prompt, 0 written")).to_be_visible()
     cell.get_by_role("button", name="Draw 40").click()
-    expect(cell.get_by_text("3 tokens of the prompt, 40 written")).to_be_visible()
-    before = cell.locator("p", has_text="If the file").inner_text()
+    expect(cell.get_by_text("7 tokens of the prompt, 40 written")).to_be_visible()
+    before = cell.locator("p", has_text="florpness").inner_text()
     cell.get_by_label("Top-k").select_option("1")
     expect(cell.get_by_text("✕ cut away").first).to_be_visible()
     played.move_slider(cell.locator(".widget-slider").first, 8)
     expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached")  # greedy's text at temperature 2.5
-    assert cell.locator("p", has_text="If the file").inner_text() != before
+    assert cell.locator("p", has_text="florpness").inner_text() != before
     assert cell.bounding_box()["height"] == high
     played.screenshot("08-writer", of=cell)
     cell.get_by_role("button", name="Back to the start").click()
-    expect(cell.get_by_text("3 tokens of the prompt, 24 written")).to_be_visible()
+    expect(cell.get_by_text("7 tokens of the prompt, 24 written")).to_be_visible()
+
+
+def test_a_word_is_defined_while_it_is_typed(played):
+    cell = played.cell("PLAYGROUNDS['lookup']")
+    high = cell.bounding_box()["height"]
+    cell.get_by_role("textbox", name="Word").fill("sixty-one")
+    cell.get_by_label("Part of speech").select_option("adjective")
+    expect(cell.locator("tr", has_text="GPT")).to_contain_text("being one more than sixty")
+    expect(cell.locator("tr", has_text="WordNet")).to_contain_text("being one more than sixty")
+    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached")
+    cell.get_by_role("button", name="dogfish").click()
+    cell.get_by_label("Part of speech").select_option("noun")
+    expect(cell.locator("tr", has_text="WordNet")).to_contain_text("any of several small sharks")
+    assert cell.bounding_box()["height"] == high
+    played.screenshot("08-lookup", of=cell)
 
 
 def test_characters_are_guessed_by_keyboard_and_said_beside_the_box(played):
@@ -86,6 +102,9 @@ def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, o
     writer.locator("summary").first.click()
     expect(writer.get_by_text("The likeliest next tokens").first).to_be_visible()
     page.screenshot("08-untrusted", of=writer)
+    lookup = page.cell(PLAYED["lookup"])
+    lookup.locator("summary").nth(2).click()
+    expect(lookup.get_by_text("a fish with a dog").first).to_be_visible()
     guess = page.cell(PLAYED["guess"])
     guess.locator("summary").nth(1).click()
     expect(guess.get_by_text("The score so far").first).to_be_visible()

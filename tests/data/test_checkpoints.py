@@ -10,13 +10,11 @@ from course_lib.lessons.recipes import all_recipes, find_recipe
 
 NAMES = sorted(all_recipes())
 MOST_BYTES = 50e6
-REPLACED = {"gpt"}  # by `dictionary`: it goes as soon as lesson 08 has moved there
 SEEDS = {"dictionary": 1}  # two more are to be trained, of 50 minutes each; all others have three
 
 
 def test_all_files_are_small_together():
-    kept = set(NAMES) - REPLACED
-    assert sum(path.stat().st_size for name in kept for path in checkpoint_folder(name).iterdir()) < MOST_BYTES
+    assert sum(path.stat().st_size for name in NAMES for path in checkpoint_folder(name).iterdir()) < MOST_BYTES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -45,4 +43,4 @@ def test_a_model_of_images_says_what_it_expects_on_its_card_and_is_given_it():
     assert "(pixels - 0.5) / 0.25" in readable_card(trained.card)
     told = {name for name in NAMES if "normalisation" in load_trained(name).card}
     assert told == {name for name in NAMES if hasattr(load_trained(name).model, "normalisation")}
-    assert {"resnet", "vit", "swin", "unet", "mae", "simclr"} < told and "gpt" not in told
+    assert {"resnet", "vit", "swin", "unet", "mae", "simclr"} < told and "dictionary" not in told

@@ -76,10 +76,9 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "lstm_characters": (LANGUAGE, {}),
     "first_symbol": ({"hidden_dim": 8, "length": 6}, {(remember, "HELD_OUT_ROWS"): 20}),
     "three_cells": (LANGUAGE, {}),
-    "dictionary": (LANGUAGE, {(language_models, "tokenized_dictionary"): few_characters}),
-    "gpt": (LANGUAGE, {}),
+    "dictionary": (LANGUAGE | {"context_length": 128}, {(language_models, "tokenized_dictionary"): few_characters}),
     "gpt_characters": (LANGUAGE, {}),
-    "gpt_short": (LANGUAGE, {}),
+    "gpt_short": (LANGUAGE, {(language_models, "tokenized_dictionary"): few_characters}),
     "modern_decoder": (LANGUAGE, {(modern, "tokenized_prose"): few_characters}),
     "induction": ({"head_dim": 8}, {(induction, "HELD_OUT_ROWS"): 20}),
     "scaling": (

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import nn
 
+from course_lib.data.prose import dictionary_splits
 from course_lib.generation import argmax, stream
 from course_lib.generation.stepwise import Choice
 from course_lib.models.kneser_ney import KneserNey
@@ -96,6 +97,32 @@ def _counted(model: KneserNey, ids: list[int], end: int, choose: Choice, longest
             break
         written.append(token)
     return written
+
+
+def headwords() -> set[str]:
+    """All words that the dictionary defines."""
+    entries = "\n".join(dictionary_splits().text(split) for split in ("train", "validation", "test")).split("\n")
+    return {found["headword"] for entry in entries if (found := ENTRY.fullmatch(entry))}
+
+
+def test_entries(count: int) -> list[str]:
+    """So many entries of the test split, evenly spread over it."""
+    entries = [entry for entry in dictionary_splits().text("test").split("\n") if ENTRY.fullmatch(entry)]
+    return entries[:: len(entries) // count][:count]
+
+
+def stems_copied(model: nn.Module | KneserNey, tokenizer: Tokenizer, count: int) -> float:
+    """Of so many invented words the fraction whose stem the model uses to define them, by greedy decoding."""
+    words = invented(count, headwords())
+    return copying(define(model, tokenizer, [word.prompt for word in words]), words)["all"]
+
+
+def saved_by_headword(
+    model: nn.Module | KneserNey, tokenizer: Tokenizer, entries: Sequence[str]
+) -> Float[np.ndarray, " T"]:
+    """The nats that an entry's own headword saves at each token of its definition, against another headword."""
+    true, other = (definition_nats(model, tokenizer, rows) for rows in (entries, exchanged(entries)))
+    return np.nanmean(other - true, axis=0)
 
 
 def copies_stem(definition: str, word: Invented) -> bool:

@@ -1,8 +1,10 @@
-"""Lesson 08: the architecture of GPT-2, drawn part by part."""
+"""Lesson 08: the architecture of GPT-2, drawn part by part, the labels of its loss, and its cache."""
 
 from matplotlib.figure import Figure
 
-from course_lib.viz.architecture import Add, Box, Repeat, Residual, architecture
+from course_lib.viz.architecture import Add, Box, Mask, Repeat, Residual, architecture
+from course_lib.viz.marks import HERO, OTHER, arrow, bare, box
+from course_lib.viz.style import GREY, PALETTE, figure
 
 EACH, PER_HEAD = "(B, T, D)", "(B, H, T, T)"
 
@@ -28,7 +30,7 @@ def gpt() -> tuple[Figure, str]:
         Box("x", "input", shape=EACH),
         Box("q, k, v projections", shape="3 × (B, H, T, d)"),
         Box("scores  q kᵀ / √d", "attention", PER_HEAD),
-        Box("−∞ where key > query", shape=PER_HEAD),
+        Mask("−∞ if key > query", ("#...", "##..", "###.", "####"), shape=PER_HEAD),
         Box("softmax over keys", "attention", PER_HEAD),
         Box("weights · v", "attention", "(B, H, T, d)"),
         Box("join heads, o projection", shape=EACH),
@@ -37,4 +39,62 @@ def gpt() -> tuple[Figure, str]:
     return architecture({"GPT": model, "block": block, "causal self-attention": attention})
 
 
-DIAGRAMS = {"gpt": gpt}
+ENTRY = ("line feed", "dog", "(noun):", "an", "animal")
+
+
+def shift() -> tuple[Figure, str]:
+    """Each prediction, the token with which the loss compares it, and the two ends that are left over."""
+    fig, axes = figure(11, 4.2)
+    bare(axes, (-1.9, len(ENTRY) - 0.4), (-0.4, 3.4))
+    for row, name in enumerate(("tokens", "logits of the\nnext token", "labels")):
+        axes.text(-1.8, (0, 1.5, 3)[row], name, va="center", color=GREY, fontsize=14)
+    for place, token in enumerate(ENTRY):
+        last = place == len(ENTRY) - 1
+        box(axes, place, 0, token, PALETTE["sky"], width=0.84, ink="black")
+        box(axes, place, 1.5, f"after {place + 1}", "none" if last else HERO, width=0.84, edge=GREY, **INK[last])
+        arrow(axes, (place, 0.27), (place, 1.23))
+        if last:
+            axes.text(place, 2.1, "no label", ha="center", color=GREY, fontsize=14)
+            continue
+        arrow(axes, (place + 0.12, 1.77), (place + 0.88, 2.73), OTHER)
+        box(axes, place + 1, 3, ENTRY[place + 1], PALETTE["green"], width=0.84)
+    axes.text(0, 3, "no prediction", ha="center", va="center", color=GREY, fontsize=14)
+    words = ", ".join(f"those after {place} with the token {token}" for place, token in enumerate(ENTRY[1:], 1))
+    return fig, (
+        f"Three rows. Tokens: {', '.join(ENTRY)}. Above each token the logits of the next one. In the top row the "
+        f"labels: the loss compares the logits {words}. The first token is no label, the last logits have none."
+    )
+
+
+def cache() -> tuple[Figure, str]:
+    """What is computed for the fifth token, with and without a cache."""
+    fig, panels = figure(12, 4.2, columns=2)
+    count = 5
+    for axes, cached in zip(panels, (False, True), strict=True):
+        bare(axes, (-1.5, count - 0.4), (-1.2, 2.7))
+        axes.set_title("with a cache" if cached else "without a cache", loc="center")
+        for row, name in enumerate(("values", "keys", "queries")):
+            axes.text(-1.4, row, name, va="center", color=GREY, fontsize=14)
+            for place in range(count):
+                new = place == count - 1
+                if name == "queries" and cached and not new:
+                    continue
+                kept = cached and not new
+                text = f"{name[0]}{place + 1}"
+                box(axes, place, row, text, "none" if kept else HERO, width=0.7, edge=GREY, **INK[kept])
+        for place in range(count):
+            axes.text(place, -0.65, f"token {place + 1}", ha="center", va="center", color=GREY, fontsize=13)
+            if cached:
+                arrow(axes, (count - 1 - 0.1, 1.73), (place + 0.1, 1.27), OTHER, width=1.2)
+        note = "kept: outlined; computed: filled" if cached else "everything is computed again"
+        axes.text((count - 1) / 2, -1.1, note, ha="center", va="center", fontsize=14)
+    return fig, (
+        "Two panels for the step that processes token 5. Without a cache the queries, keys and values of all five "
+        "tokens are computed. With a cache the keys and values of tokens 1 to 4 are kept; only the query, key and "
+        "value of token 5 are computed, and the query is compared with all five keys."
+    )
+
+
+INK = {False: {"ink": "white"}, True: {"ink": "black"}}  # on a filled box, and on an empty one
+
+DIAGRAMS = {"gpt": gpt, "shift": shift, "cache": cache}

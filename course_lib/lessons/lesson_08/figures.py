@@ -10,7 +10,7 @@ from torch import Tensor
 from course_lib.viz.marks import HERO, OTHER, bare, box, prediction
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-KINDS = {"GPT": HERO, "yours": HERO, "LSTM": OTHER, "RNN": PALETTE["orange"]}
+KINDS = {"GPT": HERO, "LSTM": OTHER}
 
 COUNTED = PALETTE["black"]
 
@@ -49,21 +49,37 @@ def mechanism(tokens: Sequence[str], right: Sequence[float], guesses: Sequence[s
 
 def bits(rows: Sequence[tuple[str, str, Sequence[float]]], predicted: float | None = None) -> Figure:
     """Bits per byte, a row for each model: (group, name, one value for each seed); an empty name leaves a gap."""
-    fig, axes = figure(11, 6.0)
+    fig, axes = figure(11, 5.6)
     for position, (group, name, values) in enumerate(rows):
         y = -position
         if not name:
-            axes.text(1.42, y - 0.1, group, color=GREY, va="center", style="italic")
+            axes.text(1.27, y - 0.1, group, color=GREY, va="center", style="italic")
             continue
         colour = next((colour for kind, colour in KINDS.items() if kind in name), COUNTED)
         axes.plot(values, [y] * len(values), "*" if "yours" in name else "o", color=colour, markersize=11)
         axes.text(max(values) + 0.02, y, f"{name}: {np.mean(values):.2f}", color=colour, va="center", fontsize=14)
         if predicted is not None and "yours" in name:
-            shown = min(max(predicted, 1.45), 2.3)
+            shown = min(max(predicted, 1.3), 2.2)
             prediction(axes, shown, y, (0, -12), f"your prediction {predicted:.1f}")
-    axes.set(xlabel="bits per byte of the test text (lower is better)", xlim=(1.4, 2.4), ylim=(-len(rows) + 0.3, 0.7))
+    axes.set(xlabel="bits per byte of the test entries (lower is better)")
+    axes.set(xlim=(1.25, 2.3), ylim=(0.3 - len(rows), 0.7))
     axes.set_yticks([])
-    axes.set_title("N-grams and the LSTM are strong baselines")
+    axes.set_title("With enough training, GPT leaves counting behind")
+    return fig
+
+
+def headword(saved: Mapping[str, Sequence[float]], predicted: float | None = None) -> Figure:
+    """What the true headword saves at each token of a definition, in nats, a line for each model."""
+    fig, axes = figure(11, 4.4)
+    for name, values in saved.items():
+        places = range(1, len(values) + 1)
+        axes.plot(places, values, color=KINDS.get(name, COUNTED), linestyle="-", marker="o")
+        axes.text(len(values) + 0.6, np.mean(values[-3:]) + 0.06, name, color=KINDS.get(name, COUNTED), va="center")
+    if predicted is not None:
+        prediction(axes, 17, min(predicted, 1.1), (0, 12), f"your prediction {predicted:.1f}")
+    axes.axhline(0, color=GREY, linestyle=":")
+    axes.set(xlabel="token of the definition", ylabel="nats saved by the headword", xlim=(0, 28), ylim=(-0.1, 1.25))
+    axes.set_title("GPT still uses the headword at the end of a definition")
     return fig
 
 
@@ -94,7 +110,9 @@ def knobs(
     axes.text(0.06, 100 * greedy, "greedy decoding", color=OTHER, va="center")
     axes.axhline(100 * human, color=GREY, linestyle=":")
     axes.text(max(temperatures), 100 * human + 1.5, "people", color=GREY, ha="right")
-    axes.set(xlabel="temperature", ylabel="% of 4-grams repeated", xlim=(-0.06, None), ylim=(0, 100))
+    axes.set(
+        xlabel="temperature", ylabel="% of 4-grams repeated", xlim=(-0.06, None), ylim=(0, max(40, predicted or 0) + 2)
+    )
     axes.set_title("Greedy decoding repeats itself", fontsize=13)
     prediction(axes, 0, predicted)
     return fig

@@ -15,7 +15,10 @@ from course_lib.generation import argmax, stream
 from course_lib.generation.stepwise import Choice
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.text.tokenizer import Tokenizer
-from course_lib.training.language_models import token_nats, tokenized_prose
+from course_lib.training.language_models import token_nats, tokenized_dictionary
+
+VOCAB_SIZE = 2048  # tokens of the dictionary
+WINDOW = 32  # tokens that the lesson's own GPT reads
 
 
 def with_learner_cache(model: GPT, step: Callable[..., Tensor]) -> GPT:
@@ -30,13 +33,13 @@ def with_learner_cache(model: GPT, step: Callable[..., Tensor]) -> GPT:
     return model
 
 
-def bits(model: nn.Module, vocab_size: int | None = 1024, split: str = "test", *, length: int | None = None) -> float:
-    """Bits per byte of a model on a split of the prose, read in windows of `length` tokens, see `token_nats`."""
-    prose = tokenized_prose(vocab_size)
-    return bits_per_byte(token_nats(model, prose.ids[split], length=length).sum().item(), prose.num_bytes[split])
+def bits(model: nn.Module, *, length: int | None = None) -> float:
+    """Bits per byte of a model on the test entries, read in windows of `length` tokens, see `token_nats`."""
+    text = tokenized_dictionary(VOCAB_SIZE)
+    return bits_per_byte(token_nats(model, text.ids["test"], length=length).sum().item(), text.num_bytes["test"])
 
 
-def writing(tokenizer: Tokenizer, prompts: Sequence[str], *, count: int = 25) -> Callable[[nn.Module], str]:
+def writing(tokenizer: Tokenizer, prompts: Sequence[str], *, count: int = 20) -> Callable[[nn.Module], str]:
     """An example for `page.watch`: how a model continues each prompt, with the same random numbers each time."""
 
     def example(model: nn.Module) -> str:
@@ -45,7 +48,7 @@ def writing(tokenizer: Tokenizer, prompts: Sequence[str], *, count: int = 25) ->
             generator = torch.Generator().manual_seed(number)
             ids = tokenizer.encode("\n" + prompt)
             start = len(ids)
-            while len(ids) < start + count:
+            while len(ids) < min(start + count, WINDOW):
                 logits = model(torch.tensor([ids]))[0, -1]
                 ids.append(int(torch.multinomial((logits / 0.8).softmax(-1), 1, generator=generator)))
             rows.append(f"<p><b>{html.escape(prompt)}</b>{html.escape(tokenizer.decode(ids[start:]))}</p>")
@@ -55,13 +58,18 @@ def writing(tokenizer: Tokenizer, prompts: Sequence[str], *, count: int = 25) ->
 
 
 def write(model: nn.Module, tokenizer: Tokenizer, prompt: str, *, count: int, choose: Choice = argmax) -> str:
-    """Prints the prompt and each token as soon as it is chosen, in lines of a slide; returns what was written."""
-    ids = torch.tensor([tokenizer.encode("\n" + prompt)])
+    """Prints the prompt and each token as soon as it is chosen, in lines of a slide; returns what was written.
+
+    It ends with the entry, at a line feed, or after `count` tokens.
+    """
+    ids, end = torch.tensor([tokenizer.encode("\n" + prompt)]), tokenizer.encode("\n")[0]
     print(prompt, end="")
-    shown, written = prompt, []
+    shown, text, written = prompt, "", []
     for tokens in stream(model, ids, max_new_tokens=count, choose=choose):
+        if tokens.item() == end:
+            break
         written.append(tokens.item())
-        text = tokenizer.decode(written).replace("\n", " / ")
+        text = tokenizer.decode(written)
         if not text.endswith("\N{REPLACEMENT CHARACTER}"):  # half a character: the rest may come with the next token
             print(_in_lines(prompt + text)[len(shown) :], end="")
             shown = _in_lines(prompt + text)
@@ -88,8 +96,8 @@ def share_repeated(rows: Int[Tensor, "B T"], *, length: int = 4) -> float:
 
 
 def held_out(count: int, length: int) -> Int[Tensor, "B T"]:
-    """Windows of the test text, far apart."""
-    ids = tokenized_prose(1024).ids["test"]
+    """Windows of the test entries, far apart."""
+    ids = tokenized_dictionary(VOCAB_SIZE).ids["test"]
     starts = torch.arange(count) * ((len(ids) - length) // count)
     return ids[starts[:, None] + torch.arange(length)]
 
@@ -111,7 +119,7 @@ def price_of_a_token(lengths: Sequence[int]) -> tuple[dict[str, list[float]], li
 
     Counted on a GPT of random weights, as large as the shipped one but for its context.
     """
-    model = GPT(GPTConfig(vocab_size=1024, context_length=lengths[-1] + 4, dim=128, depth=4, num_heads=4)).eval()
+    model = GPT(GPTConfig(vocab_size=VOCAB_SIZE, context_length=lengths[-1] + 4, dim=256, depth=4, num_heads=8)).eval()
     operations, kept = {"without": [], "with": []}, []
     for length in lengths:
         tokens = torch.zeros(1, length + 1, dtype=torch.long)

@@ -8,13 +8,15 @@ from torch import nn
 
 from course_lib.classroom.results import Result
 from course_lib.functional import sampling
-from course_lib.lessons.lesson_08 import figures
+from course_lib.lessons.lesson_08 import definitions, figures
 from course_lib.lessons.lesson_08 import induction as heads
 from course_lib.models.attention_only import AttentionOnly
+from course_lib.models.kneser_ney import KneserNey
 from course_lib.tasks.claims import above, below
 from course_lib.text.tokenizer import Tokenizer
 
 Card = Mapping
+SHORT = {"GPT": "GPT of its size", "LSTM": "LSTM of its size", "larger LSTM": "larger LSTM"}
 
 
 def mechanism(model: nn.Module, tokenizer: Tokenizer, text: str, *, predicted=None) -> Result:
@@ -27,41 +29,45 @@ def mechanism(model: nn.Module, tokenizer: Tokenizer, text: str, *, predicted=No
     return Result(figures.mechanism(names, right.tolist(), guesses))
 
 
-def bits(
-    counted: Mapping[str, Mapping[int, float]], yours: float, ours: float, cards: Mapping[str, Card], *, predicted=None
-) -> Result:
-    def seeds(name: str, score: str = "bits per byte") -> list[float]:
-        return [seed["test"][score] for seed in cards[name]["seeds"]]
+def bits(counted: Mapping[int, float], yours: float, cards: Mapping[str, Card], *, predicted=None) -> Result:
+    short = {name: [s["test"][f"bits per byte, {name}"] for s in cards["gpt_short"]["seeds"]] for name in SHORT}
+    long = [seed["test"]["bits per byte"] for seed in cards["dictionary"]["seeds"]]
 
-    def spent(*names: str) -> str:
-        seconds = fmean(seed["cpu_seconds"] for name in names for seed in cards[name]["seeds"])
-        return f"{round(seconds, -1):.0f} CPU seconds each"
+    def spent(card: str) -> str:
+        seconds = fmean(seed["cpu_seconds"] for seed in cards[card]["seeds"])
+        return f"about {float(f'{seconds:.1g}'):,.0f} CPU seconds"
 
-    characters = {name: seeds(f"{name.lower()}_characters") for name in ("RNN", "LSTM", "GPT")}
-    short, long = seeds("gpt_short", "bits per byte, LSTM"), seeds("gpt")
-    tokens, letters = counted["tokens"], counted["characters"]
     rows = [
-        (f"tokens, about {spent('gpt_short')}", "", []),
+        ("counted", "", []),
+        *(("", f"{n}-gram", [value]) for n, value in counted.items()),
+        (f"{spent('gpt_short')} each", "", []),
         ("", "yours, a GPT", [yours]),
-        ("", "LSTM of its size, three seeds", short),
-        ("tokens, counted", "", []),
-        *(("", f"{n}-gram", [value]) for n, value in tokens.items()),
-        (f"tokens, about {spent('gpt')}", "", []),
-        ("", "GPT, the shipped one, three seeds", long),
-        (f"characters, about {spent('gpt_characters', 'lstm_characters', 'rnn_characters')}", "", []),
-        *(("", f"{name}, three seeds", values) for name, values in characters.items()),
-        ("characters, counted", "", []),
-        *(("", f"{n}-gram", [value]) for n, value in letters.items()),
+        *(("", f"{words}, three seeds", short[name]) for name, words in SHORT.items()),
+        (spent("dictionary"), "", []),
+        ("", "GPT, the shipped one", long),
     ]
     return Result(
         figures.bits(rows, predicted),
         claims={
-            "your steps": above(yours - tokens[2], 0),
-            "LSTM": above(yours - max(short), 0.1),
-            "tokens": below(max(abs(value - min(tokens.values())) for value in (ours, *long)), 0.02),
-            "characters": letters[8] < max(characters["LSTM"]) < min(characters["GPT"]),
+            "your steps": below(yours - counted[2], 0),
+            "LSTM": max(short["larger LSTM"]) < min(short["GPT"]),
+            "hours": below(max(long) - min(counted.values()), -0.1),
         },
         came=yours,
+    )
+
+
+def headword(model: nn.Module, counts: KneserNey, tokenizer: Tokenizer, *, predicted=None) -> Result:
+    entries = definitions.test_entries(600)
+    models = {"GPT": model, "5-gram": counts}
+    saved = {name: definitions.saved_by_headword(one, tokenizer, entries) for name, one in models.items()}
+    later = {name: float(values[9:].mean()) for name, values in saved.items()}
+    return Result(
+        figures.headword(saved, predicted),
+        claims={
+            "headword": (above(later["GPT"], 0.2), below(float(abs(saved["5-gram"][1:]).max()), 0.05)),
+        },
+        came=later["GPT"],
     )
 
 
@@ -79,8 +85,8 @@ def knobs(
     best = logits.topk(8).indices
     stations = {
         "as it is": logits,
-        "T = 0.5": sampling.temperature(logits, 0.5),
-        "T = 2": sampling.temperature(logits, 2.0),
+        "τ = 0.5": sampling.temperature(logits, 0.5),
+        "τ = 2": sampling.temperature(logits, 2.0),
         "top-k, 3": sampling.top_k(logits, 3),
         "top-p, 0.5": sampling.top_p(logits, 0.5),
     }
@@ -149,4 +155,4 @@ def parts(card: Card, *, predicted=None) -> Result:
     return Result(figures.parts(nats, kept))
 
 
-RESULTS = {function.__name__: function for function in (mechanism, bits, knobs, cache, induction, parts)}
+RESULTS = {function.__name__: function for function in (mechanism, bits, headword, knobs, cache, induction, parts)}

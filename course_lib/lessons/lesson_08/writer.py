@@ -21,10 +21,10 @@ from course_lib.models.gpt import GPT
 from course_lib.text.tokenizer import Tokenizer
 from course_lib.viz.style import PALETTE
 
-START = "\n"  # a paragraph of the training text begins behind a line feed
+START = "\n"  # an entry of the training text begins behind a line feed
 MOST_STROKES, MOST_PROMPT = 60, 64  # tokens
 BARS = 10  # of the likeliest tokens
-PROMPTS = ("If the file", "The default value is", "Returns True if the graph")
+PROMPTS = ("florpness (noun):", "moonwalk (verb):", "slowly (adverb): in a")
 
 
 # ----------------------------------------------------------------------------------------------------- the pen

@@ -66,7 +66,7 @@ def test_a_cache_saves_operations_more_so_behind_a_longer_text_and_costs_memory_
     operations, kept = learner.price_of_a_token([4, 32])
     saved = [without / cached for without, cached in zip(operations["without"], operations["with"], strict=True)]
     assert 1 < saved[0] < saved[1]
-    assert kept == [count * 2 * 4 * 128 for count in (4, 32)]  # keys and values, layers, numbers in each
+    assert kept == [count * 2 * 4 * 256 for count in (4, 32)]  # keys and values, layers, numbers in each
     assert learner.price_of_a_token([4, 32]) == (operations, kept)  # counted, not timed
 
 

@@ -1,4 +1,4 @@
-"""The writer and the guessing game of lesson 08 show what the models say, and know when a goal is reached."""
+"""The dictionary, the writer and the guessing game of lesson 08 show what the models say, and know their goals."""
 
 import pytest
 import torch
@@ -8,6 +8,8 @@ from course_lib.data.prose import prose_splits
 from course_lib.functional import sampling
 from course_lib.generation.stepwise import greedy
 from course_lib.lessons.lesson_08 import guess as game
+from course_lib.lessons.lesson_08.definitions import define
+from course_lib.lessons.lesson_08.lookup import lookup
 from course_lib.lessons.lesson_08.writer import MOST_STROKES, Writer, goes_round, writer
 from course_lib.models.gpt import gpt_lesson
 from course_lib.text.tokenizer import Tokenizer
@@ -23,7 +25,7 @@ def reached(explorer, **state):
 
 @pytest.fixture(scope="module")
 def gpt():
-    return load_trained("gpt")
+    return load_trained("dictionary")
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +44,8 @@ def explorer(gpt, tokenizer):
 
 
 def test_the_likeliest_tokens_are_greedys(gpt, tokenizer, pen, explorer):
-    prompt = torch.tensor([tokenizer.encode("\nThe default value is")])
-    state = explorer.state(prompt="The default value is", pen=(1, 20 * "t"))
+    prompt = torch.tensor([tokenizer.encode("\nteapot (noun):")])
+    state = explorer.state(prompt="teapot (noun):", pen=(1, 20 * "t"))
     assert pen.text(state).written == greedy(gpt.model, prompt, max_new_tokens=20)[0].tolist()
 
 
@@ -84,18 +86,19 @@ def test_a_knob_changes_the_text_and_the_same_dice_write_it_again(pen, explorer)
 def test_what_a_knob_cuts_away_is_crossed_out_and_counted(explorer):
     frame = explorer.frame({"top_k": 3})
     assert "<b>top-k 3</b><br>3 tokens left" in frame.html and frame.html.count("✕ cut away") == 8  # 7 rows, the rest
-    assert "3 of 1024 are left" in frame.alt
+    assert "3 of 2048 are left" in frame.alt
     assert "✕" not in explorer.frame().html
 
 
 def test_the_goals_of_the_writer(explorer):
     assert reached(explorer) == [False, False, False]
-    assert reached(explorer, prompt="Raise a ValueErr") == [True, False, False]
+    assert reached(explorer, prompt="florpness (noun") == [True, False, False]
     assert reached(explorer, temperature=2.0) == [False, False, False]
     assert reached(explorer, temperature=2.0, top_k=1) == [False, True, False]
     assert reached(explorer, temperature=2.0, top_k=1, pen=(1, 19 * "d")) == [False, False, False]
     assert reached(explorer, temperature=1.0, top_k=1, pen=(1, 60 * "d")) == [False, False, False]
-    assert reached(explorer, temperature=0.05, pen=(1, 60 * "d")) == [False, False, True]
+    cold = {"temperature": 0.05, "pen": (1, 60 * "d")}
+    assert reached(explorer, prompt="slowly (adverb): in a", **cold) == [False, False, True]
 
 
 def test_a_loop_is_three_tokens_or_more_three_times_in_a_row(pen, explorer):
@@ -109,7 +112,7 @@ def test_a_loop_is_three_tokens_or_more_three_times_in_a_row(pen, explorer):
     ("state", "said"),
     [
         ({"prompt": "a " * 80}, "tokens; please keep to 64."),
-        ({"prompt": "The file "}, "The prompt ends with a blank."),
+        ({"prompt": "teapot "}, "The prompt ends with a blank."),
         ({"pen": (1, "d" * MOST_STROKES)}, "The page is full with 60 tokens"),
     ],
 )
@@ -125,7 +128,40 @@ def test_any_prompt_is_drawn(explorer, prompt):
 
 def test_a_network_that_knows_nothing_writes_too(tokenizer):
     frame = writer(gpt_lesson(len(tokenizer)).eval(), tokenizer).frame()
-    assert "cannot be drawn" not in frame.alt and "1024 of 1024 are left" in frame.alt
+    assert "cannot be drawn" not in frame.alt and "2048 of 2048 are left" in frame.alt
+
+
+# ------------------------------------------------------------------ the dictionary
+
+
+@pytest.fixture(scope="module")
+def asked(gpt, tokenizer):
+    return lookup(gpt.model, tokenizer)
+
+
+def test_gpt_the_n_gram_and_wordnet_answer_side_by_side(gpt, tokenizer, asked):
+    alt = asked.frame({"word": "dogfish"}).alt
+    assert f"GPT:{define(gpt.model, tokenizer, ['dogfish (noun):'])[0]}." in alt
+    assert "5-gram: " in alt and "WordNet: any of several small sharks (training text)." in alt
+    assert "WordNet: has no such entry." in asked.frame({"word": "dogfish", "part": "adverb"}).alt
+
+
+def test_the_goals_of_the_dictionary(asked):
+    assert reached(asked, word="florpness") == [True, False, False]
+    assert reached(asked, word="dogfish") == [False, True, False]
+    assert reached(asked, word="forty-five", part="adjective") == [False, False, True]
+    assert reached(asked, word="") == [False, False, False]
+
+
+@pytest.mark.parametrize("word", ["日本語 😀", '<b>bold</b> & "quotes"', "x" * 60, "  two   words "])
+def test_any_word_is_defined(asked, word):
+    frame = asked.frame({"word": word})
+    assert "cannot be drawn" not in frame.alt and "<b>bold</b>" not in frame.html
+
+
+@pytest.mark.parametrize("word", ["", " ", "x" * 61])
+def test_no_word_and_one_too_long_are_refused(asked, word):
+    assert "Type a word, or several, of at most 60 characters." in asked.frame({"word": word}).alt
 
 
 # ------------------------------------------------------------------ the game
