@@ -105,7 +105,7 @@ def headwords() -> set[str]:
     return {found["headword"] for entry in entries if (found := ENTRY.fullmatch(entry))}
 
 
-def test_entries(count: int) -> list[str]:
+def held_out_entries(count: int) -> list[str]:
     """So many entries of the test split, evenly spread over it."""
     entries = [entry for entry in dictionary_splits().text("test").split("\n") if ENTRY.fullmatch(entry)]
     return entries[:: len(entries) // count][:count]

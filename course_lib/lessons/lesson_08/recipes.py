@@ -46,7 +46,7 @@ def score_definitions(trained: Trained, split: str) -> Scores:
         return scores
     text = tokenized_dictionary(trained.settings.vocab_size)
     stems = definitions.stems_copied(trained.model, text.tokenizer, DEFINED)
-    saved = definitions.saved_by_headword(trained.model, text.tokenizer, definitions.test_entries(ENTRIES))
+    saved = definitions.saved_by_headword(trained.model, text.tokenizer, definitions.held_out_entries(ENTRIES))
     first, later = float(saved[0]), float(saved[1:].mean())
     return scores | {"stems copied": stems, "saved at the first token": first, "saved at later tokens": later}
 

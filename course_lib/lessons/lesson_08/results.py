@@ -58,7 +58,7 @@ def bits(counted: Mapping[int, float], yours: float, cards: Mapping[str, Card], 
 
 
 def headword(model: nn.Module, counts: KneserNey, tokenizer: Tokenizer, *, predicted=None) -> Result:
-    entries = definitions.test_entries(600)
+    entries = definitions.held_out_entries(600)
     models = {"GPT": model, "5-gram": counts}
     saved = {name: definitions.saved_by_headword(one, tokenizer, entries) for name, one in models.items()}
     later = {name: float(values[9:].mean()) for name, values in saved.items()}

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from course_lib.data.prose import dictionary_splits
+from course_lib.lessons.lesson_08 import definitions
 from course_lib.lessons.lesson_08.definitions import (
     AFFIXES,
     ENTRY,
@@ -13,7 +14,11 @@ from course_lib.lessons.lesson_08.definitions import (
     define,
     definition_nats,
     exchanged,
+    headwords,
     invented,
+    saved_by_headword,
+    held_out_entries,
+    stems_copied,
 )
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.models.kneser_ney import KneserNey, KneserNeyConfig
@@ -43,11 +48,6 @@ def gpt(tokenizer):
 def counted(tokenizer):
     config = KneserNeyConfig(vocab_size=len(tokenizer), order=9)
     return KneserNey(config).fit(tokenizer.encode("\n" + "\n".join(40 * LINES) + "\n"))
-
-
-def headwords():
-    text = "\n".join(dictionary_splits().text(name) for name in ("train", "validation", "test"))
-    return {ENTRY.fullmatch(line)["headword"] for line in text.split("\n") if line}
 
 
 def test_each_entry_has_a_headword_a_part_of_speech_and_a_definition():
@@ -104,3 +104,25 @@ def test_the_nats_of_a_definition_are_those_of_its_tokens_alone(gpt, counted, to
     with torch.no_grad():
         whole = torch.nn.functional.cross_entropy(gpt(ids[None, :-1])[0], ids[1:], reduction="none")
     assert np.allclose(definition_nats(gpt, tokenizer, [entry], longest=8)[0][:count], whole[-count:], atol=1e-5)
+
+
+def test_entries_are_spread_over_the_test_split():
+    entries, text = held_out_entries(50), dictionary_splits().text("test")
+    places = [text.index(entry) for entry in entries]
+    assert len(set(entries)) == 50 and places == sorted(places) and places[-1] > 0.9 * len(text)
+
+
+def test_a_headword_saves_a_table_nothing_once_it_has_left_the_window(tokenizer):
+    text = tokenizer.encode("\n" + "\n".join(40 * LINES) + "\n")
+    short = KneserNey(KneserNeyConfig(vocab_size=len(tokenizer), order=2)).fit(text)
+    long = KneserNey(KneserNeyConfig(vocab_size=len(tokenizer), order=12)).fit(text)
+    nouns = [line for line in LINES if "(noun)" in line]
+    assert np.nanmax(np.abs(saved_by_headword(short, tokenizer, nouns))) == 0
+    assert np.nanmax(saved_by_headword(long, tokenizer, nouns)) > 1
+
+
+def test_the_fraction_of_copied_stems_is_that_of_the_definitions(gpt, tokenizer, monkeypatch):
+    words = invented(10, headwords())
+    said = [f" something {word.stem}" if number < 3 else " nothing" for number, word in enumerate(words)]
+    monkeypatch.setattr(definitions, "define", lambda model, tokenizer, prompts: said)
+    assert stems_copied(gpt, tokenizer, 10) == pytest.approx(0.3)
