@@ -15,9 +15,9 @@ from course_lib.lessons.lesson_08.definitions import (
     definition_nats,
     exchanged,
     headwords,
+    held_out_entries,
     invented,
     saved_by_headword,
-    held_out_entries,
     stems_copied,
 )
 from course_lib.models.gpt import GPT, GPTConfig
