@@ -17,7 +17,7 @@ from course_lib.commands.files import read_notebook
 from course_lib.data.place import course_folder
 
 GUIDES = ("docs/library.md", "docs/data.md", "docs/scale.md", "docs/site.md", "docs/lecturing.md", "docs/grading.md")
-GUIDES += ("docs/hosting.md", "docs/security.md", "CONTRIBUTING.md", "LICENSE-TEXT.md")
+GUIDES += ("docs/calibration.md", "docs/hosting.md", "docs/security.md", "CONTRIBUTING.md", "LICENSE-TEXT.md")
 FLOORS = {
     "functional": "tensors in, tensors out: attention with its masks, positions, images, losses, metrics, costs",
     "text": "vocabularies, BPE, WordPiece",
