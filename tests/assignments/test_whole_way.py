@@ -61,9 +61,7 @@ def fill_in(copy, answers):
     nbformat.write(notebook, copy)
 
 
-@pytest.mark.needs("sandbox")
-@pytest.mark.parametrize("number", NUMBERS)
-def test_an_assignment_goes_the_whole_way(number, course, here, tmp_path, capsys):
+def go_the_whole_way(number, course, tmp_path, capsys):
     assert prove.prove(number) == 0, capsys.readouterr().out
     assert release(number, folder=course.root) == 0
     loaded = load(read_assignment(course.root, number))
@@ -90,3 +88,20 @@ def test_an_assignment_goes_the_whole_way(number, course, here, tmp_path, capsys
     assert export(number, folder=course.root, layout="plain") == 0
     with next(course.exports.glob(f"*{number}*.csv")).open(newline="", encoding="utf-8-sig") as file:
         assert {row["student"] for row in csv.DictReader(file)} == set(answers)
+
+
+# pytest gives each class to a worker of its own: the two halves run side by side.
+
+
+@pytest.mark.needs("sandbox")
+class TestEverySecondAssignment:
+    @pytest.mark.parametrize("number", NUMBERS[::2])
+    def test_goes_the_whole_way(self, number, course, here, tmp_path, capsys):
+        go_the_whole_way(number, course, tmp_path, capsys)
+
+
+@pytest.mark.needs("sandbox")
+class TestTheOtherAssignments:
+    @pytest.mark.parametrize("number", NUMBERS[1::2])
+    def test_goes_the_whole_way(self, number, course, here, tmp_path, capsys):
+        go_the_whole_way(number, course, tmp_path, capsys)
