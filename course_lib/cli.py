@@ -90,7 +90,7 @@ def doctor():
 
 
 @app.command(
-    epilog="Examples:  course train gpt   |   course train gpt --seeds 0,1,2   |   course train vit --data mnist   |   "
+    epilog="Examples:  course train vit   |   course train vit --seeds 0,1,2   |   course train vit --data mnist   |   "
     "course train resnet --device cuda --precision bf16"
 )
 def train(

@@ -176,7 +176,7 @@ class Page:
         playground.live(lambda: self.session.record("parts", f"playground {name}", played=True))
 
     def diagram(self, name: str) -> None:
-        """Show the architecture of a model."""
+        """Show a diagram: of an architecture, or of what a model computes."""
         fig, alt = self._find("diagrams", name)()
         show(fig, alt=alt)
 

@@ -236,6 +236,12 @@ class NotebookPage:
                 return self._scrolled_to(index)
         raise ValueError(f"{self.name} has no code cell with {text!r} in it")
 
+    def written_answer(self, grade_id: str) -> Locator:
+        """The cell of an assignment with this grade_id, scrolled into view."""
+        return self._scrolled_to(
+            self._notebook(f"cells.findIndex(cell => cell.model.getMetadata('nbgrader')?.grade_id === '{grade_id}')")
+        )
+
     def _scrolled_to(self, index: int) -> Locator:
         self._notebook(f"panel.content.scrollToItem({index}, 'center').catch(() => null)")
         found = self.page.locator(f'.jp-Notebook .jp-Cell[data-windowed-list-index="{index}"]')

@@ -1,11 +1,19 @@
-"""A learner's notebook with live widgets, saved and opened again: nothing on the page is broken."""
+"""A learner's notebook, saved: its live widgets when it is opened again, and a plot pasted into a written answer."""
+
+import base64
+import io
 
 import nbformat
 import pytest
+from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import expect
 
 from course_lib.authoring.notebooks import KERNELSPEC
+from course_lib.data.place import course_folder
+from course_lib.grading.intake import take_from
+from course_lib.grading.spec import read_assignment
+from course_lib.grading.stripped import student_version
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -64,4 +72,33 @@ def test_a_page_opened_again_with_a_new_kernel_shows_what_is_stored_and_runs(sav
     cell = page.cell("quiz(")
     cell.get_by_role("button", name="B", exact=True).click()
     expect(cell.get_by_role("alert")).to_contain_text("B is right")
+    assert page.problems == []
+
+
+DELIVERED = course_folder() / "notebooks" / "assignments"
+PASTE = """(cell, content) => {
+  const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+  const data = new DataTransfer();
+  data.items.add(new File([bytes], 'image.png', { type: 'image/png' }));
+  cell.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_a_plot_pasted_into_a_written_answer_of_the_delivered_assignment_reaches_the_instructor(
+    start_lab, open_notebook, tmp_path
+):
+    files = read_assignment(DELIVERED, "08")
+    path = tmp_path / "gpt.ipynb"
+    nbformat.write(student_version(files.source_notebook, files.notebook), path)
+    page = open_notebook(start_lab([path]), path.name)
+    plot = io.BytesIO()
+    Figure(figsize=(2, 1)).savefig(plot, format="png")
+    content = base64.b64encode(plot.getvalue()).decode()
+    answer = page.written_answer("experiment")
+    answer.dblclick()
+    answer.locator(".cm-content").evaluate(PASTE, content)
+    expect(answer.locator(".cm-content")).to_contain_text("(attachment:")
+    page.save()
+    submission = take_from((page.lab.notebooks / path.name).read_bytes(), files, student="ada")
+    assert f"(data:image/png;base64,{content})" in submission.written["experiment"]
     assert page.problems == []

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from tests.commands import training_job
 from tests.commands.training_job import TINY, TinySettings
 
 SCRIPT = Path(training_job.__file__)
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -139,6 +141,21 @@ def test_every_recipe_of_the_list_can_be_found(capsys):
         assert f"  {name} " in printed and recipe.title in printed
         longest = 60 if name == "dictionary" else 20  # the one model that is trained for as long as it gains
         assert 0 < recipe.minutes <= longest and json.dumps(recipe.facts())
+
+
+PAGES = [
+    ROOT / "course_lib" / "cli.py",
+    *ROOT.glob("*.md"),
+    *ROOT.glob("docs/**/*.md"),
+    *ROOT.glob("notebooks/*.ipynb"),
+]
+
+
+def test_every_training_that_a_page_names_exists():
+    asked = {
+        name for page in PAGES for name in re.findall(r"\b(?:course|cli) train ([a-z]\w+)", page.read_text("utf-8"))
+    }
+    assert len(asked) > 20 and asked - all_recipes().keys() - real_recipes().keys() == set()
 
 
 def test_notes_on_the_card_are_kept_and_shown_when_it_is_written_anew(tiny, capsys):

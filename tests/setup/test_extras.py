@@ -32,9 +32,9 @@ import pytest
         ("bench grading", ["instructor"]),
         ("bench language", ["bench"]),
         ("bench vision", ["bench"]),
-        ("train gpt --seeds 0,1", []),
-        ("train gpt --accumulate 4", ["scale"]),
-        ("train gpt --device=cuda --compile", ["scale"]),
+        ("train vit --seeds 0,1", []),
+        ("train vit --accumulate 4", ["scale"]),
+        ("train vit --device=cuda --compile", ["scale"]),
     ],
 )
 def test_only_those_who_grade_install_what_grading_needs(module, arguments, extras):

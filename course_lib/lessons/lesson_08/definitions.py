@@ -45,7 +45,12 @@ class Invented(NamedTuple):
 
     @property
     def prompt(self) -> str:
-        return f"{self.word} ({self.part}):"
+        return prompt_of(self.word, self.part)
+
+
+def prompt_of(word: str, part: str) -> str:
+    """What stands before the definition of a word."""
+    return f"{word} ({part}):"
 
 
 def invented(count: int, known: Iterable[str], *, seed: int = 0) -> list[Invented]:
@@ -99,16 +104,20 @@ def _counted(model: KneserNey, ids: list[int], end: int, choose: Choice, longest
     return written
 
 
+def entries(split: str) -> list[re.Match[str]]:
+    """The entries of a split of the dictionary, in their parts."""
+    return [found for line in dictionary_splits().text(split).split("\n") if (found := ENTRY.fullmatch(line))]
+
+
 def headwords() -> set[str]:
     """All words that the dictionary defines."""
-    entries = "\n".join(dictionary_splits().text(split) for split in ("train", "validation", "test")).split("\n")
-    return {found["headword"] for entry in entries if (found := ENTRY.fullmatch(entry))}
+    return {entry["headword"] for split in ("train", "validation", "test") for entry in entries(split)}
 
 
 def held_out_entries(count: int) -> list[str]:
     """So many entries of the test split, evenly spread over it."""
-    entries = [entry for entry in dictionary_splits().text("test").split("\n") if ENTRY.fullmatch(entry)]
-    return entries[:: len(entries) // count][:count]
+    found = [entry[0] for entry in entries("test")]
+    return found[:: len(found) // count][:count]
 
 
 def stems_copied(model: nn.Module | KneserNey, tokenizer: Tokenizer, count: int) -> float:

@@ -47,22 +47,32 @@ def shift() -> tuple[Figure, str]:
     fig, axes = figure(11, 4.2)
     bare(axes, (-1.9, len(ENTRY) - 0.4), (-0.4, 3.4))
     for row, name in enumerate(("tokens", "logits of the\nnext token", "labels")):
-        axes.text(-1.8, (0, 1.5, 3)[row], name, va="center", color=GREY, fontsize=14)
-    for place, token in enumerate(ENTRY):
-        last = place == len(ENTRY) - 1
-        box(axes, place, 0, token, PALETTE["sky"], width=0.84, ink="black")
-        box(axes, place, 1.5, f"after {place + 1}", "none" if last else HERO, width=0.84, edge=GREY, **INK[last])
-        arrow(axes, (place, 0.27), (place, 1.23))
+        axes.text(-1.8, 1.5 * row, name, va="center", color=GREY, fontsize=14)
+    for position, token in enumerate(ENTRY):
+        last = position == len(ENTRY) - 1
+        box(axes, position, 0, token, PALETTE["sky"], width=0.84, ink="black")
+        box(
+            axes,
+            position,
+            1.5,
+            f"after {position + 1}",
+            "none" if last else HERO,
+            width=0.84,
+            edge=GREY,
+            ink="black" if last else "white",
+        )
+        arrow(axes, (position, 0.27), (position, 1.23))
         if last:
-            axes.text(place, 2.1, "no label", ha="center", color=GREY, fontsize=14)
+            axes.text(position, 2.1, "no label", ha="center", color=GREY, fontsize=14)
             continue
-        arrow(axes, (place + 0.12, 1.77), (place + 0.88, 2.73), OTHER)
-        box(axes, place + 1, 3, ENTRY[place + 1], PALETTE["green"], width=0.84)
+        arrow(axes, (position + 0.12, 1.77), (position + 0.88, 2.73), OTHER)
+        box(axes, position + 1, 3, ENTRY[position + 1], PALETTE["green"], width=0.84)
     axes.text(0, 3, "no prediction", ha="center", va="center", color=GREY, fontsize=14)
-    words = ", ".join(f"those after {place} with the token {token}" for place, token in enumerate(ENTRY[1:], 1))
+    pairs = ", ".join(f"{token} after {position}" for position, token in enumerate(ENTRY[1:], 1))
     return fig, (
-        f"Three rows. Tokens: {', '.join(ENTRY)}. Above each token the logits of the next one. In the top row the "
-        f"labels: the loss compares the logits {words}. The first token is no label, the last logits have none."
+        f"Three rows. At the bottom five tokens: {', '.join(ENTRY)}. Above each token the logits of the next one. "
+        f"At the top the labels with which the loss compares them: {pairs} tokens. The first token is no label, and "
+        "the last logits have none."
     )
 
 
@@ -75,17 +85,26 @@ def cache() -> tuple[Figure, str]:
         axes.set_title("with a cache" if cached else "without a cache", loc="center")
         for row, name in enumerate(("values", "keys", "queries")):
             axes.text(-1.4, row, name, va="center", color=GREY, fontsize=14)
-            for place in range(count):
-                new = place == count - 1
+            for position in range(count):
+                new = position == count - 1
                 if name == "queries" and cached and not new:
                     continue
                 kept = cached and not new
-                text = f"{name[0]}{place + 1}"
-                box(axes, place, row, text, "none" if kept else HERO, width=0.7, edge=GREY, **INK[kept])
-        for place in range(count):
-            axes.text(place, -0.65, f"token {place + 1}", ha="center", va="center", color=GREY, fontsize=13)
+                text = f"{name[0]}{position + 1}"
+                box(
+                    axes,
+                    position,
+                    row,
+                    text,
+                    "none" if kept else HERO,
+                    width=0.7,
+                    edge=GREY,
+                    ink="black" if kept else "white",
+                )
+        for position in range(count):
+            axes.text(position, -0.65, f"token {position + 1}", ha="center", va="center", color=GREY, fontsize=13)
             if cached:
-                arrow(axes, (count - 1 - 0.1, 1.73), (place + 0.1, 1.27), OTHER, width=1.2)
+                arrow(axes, (count - 1 - 0.1, 1.73), (position + 0.1, 1.27), OTHER, width=1.2)
         note = "kept: outlined; computed: filled" if cached else "everything is computed again"
         axes.text((count - 1) / 2, -1.1, note, ha="center", va="center", fontsize=14)
     return fig, (
@@ -94,7 +113,5 @@ def cache() -> tuple[Figure, str]:
         "value of token 5 are computed, and the query is compared with all five keys."
     )
 
-
-INK = {False: {"ink": "white"}, True: {"ink": "black"}}  # on a filled box, and on an empty one
 
 DIAGRAMS = {"gpt": gpt, "shift": shift, "cache": cache}

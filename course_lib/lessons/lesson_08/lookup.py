@@ -9,8 +9,7 @@ from torch import nn
 
 from course_lib.classroom.widgets import Choice, Explorer, Goal, TextBox
 from course_lib.classroom.widgets.explorer import State
-from course_lib.data.prose import dictionary_splits
-from course_lib.lessons.lesson_08.definitions import ENTRY, define
+from course_lib.lessons.lesson_08.definitions import define, entries, prompt_of
 from course_lib.text.tokenizer import Tokenizer
 from course_lib.training.language_models import fitted_n_gram
 
@@ -26,14 +25,9 @@ def in_wordnet() -> dict[str, list[tuple[str, str]]]:
     """WordNet's definitions of each prompt, with the split in which they stand."""
     found = defaultdict(list)
     for split, name in SPLITS.items():
-        for line in dictionary_splits().text(split).split("\n"):
-            if entry := ENTRY.fullmatch(line):
-                found[prompt_of(entry["headword"], entry["part"])].append((entry["definition"], name))
+        for entry in entries(split):
+            found[prompt_of(entry["headword"], entry["part"])].append((entry["definition"], name))
     return dict(found)
-
-
-def prompt_of(word: str, part: str) -> str:
-    return f"{word} ({part}):"
 
 
 def lookup(model: nn.Module, tokenizer: Tokenizer) -> Explorer:

@@ -52,8 +52,9 @@ def score_definitions(trained: Trained, split: str) -> Scores:
 
 
 DICTIONARY = replace(
-    language_recipe("GPT of a dictionary, on the tokens of a byte-level BPE", "08", HERO, minutes=50),
-    train=train_in_half,
+    language_recipe(
+        "GPT of a dictionary, on the tokens of a byte-level BPE", "08", HERO, minutes=50, train=train_in_half
+    ),
     scores=each(score_definitions),
 )
 
