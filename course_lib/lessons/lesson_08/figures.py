@@ -64,22 +64,33 @@ def bits(rows: Sequence[tuple[str, str, Sequence[float]]], predicted: float | No
     axes.set(xlabel="bits per byte of the test entries (lower is better)")
     axes.set(xlim=(1.25, 2.3), ylim=(0.3 - len(rows), 0.7))
     axes.set_yticks([])
-    axes.set_title("With enough training, GPT leaves counting behind")
+    axes.set_title("With enough training, GPT leaves counting and the LSTM behind")
     return fig
 
 
-def headword(saved: Mapping[str, Sequence[float]], predicted: float | None = None) -> Figure:
-    """What the true headword saves at each token of a definition, in nats, a line for each model."""
+def headword(
+    saved: Mapping[str, Sequence[float]],
+    means: Mapping[str, Mapping[tuple[int, int], float]],
+    predicted: float | None = None,
+) -> Figure:
+    """What the true headword saves at each token of a definition, in nats, a line for each model.
+
+    Of the models in `means` only the means over parts of the definitions are known: steps from one token to another.
+    """
     fig, axes = figure(11, 4.4)
+    for name, parts in means.items():
+        edges = [first + 0.5 for first, _ in parts] + [max(last for _, last in parts) + 0.5]
+        axes.stairs([*parts.values()], edges, baseline=None, color=KINDS[name], linewidth=2.5)
+        axes.text(edges[-1] + 0.1, [*parts.values()][-1] + 0.1, name, color=KINDS[name], va="center")
     for name, values in saved.items():
         places = range(1, len(values) + 1)
         axes.plot(places, values, color=KINDS.get(name, COUNTED), linestyle="-", marker="o")
-        axes.text(len(values) + 0.6, np.mean(values[-3:]) + 0.06, name, color=KINDS.get(name, COUNTED), va="center")
+        axes.text(len(values) + 0.6, np.mean(values[-3:]), name, color=KINDS.get(name, COUNTED), va="center")
     if predicted is not None:
         prediction(axes, 17, min(predicted, 1.1), (0, 12), f"your prediction {predicted:.1f}")
-    axes.axhline(0, color=GREY, linestyle=":")
+    axes.hlines(0, 0, max(map(len, saved.values())), color=GREY, linestyle=":")
     axes.set(xlabel="token of the definition", ylabel="nats saved by the headword", xlim=(0, 28), ylim=(-0.1, 1.25))
-    axes.set_title("GPT still uses the headword at the end of a definition")
+    axes.set_title("GPT uses the headword to the end of a definition, the LSTM forgets it")
     return fig
 
 

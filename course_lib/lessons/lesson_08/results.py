@@ -10,6 +10,7 @@ from course_lib.classroom.results import Result
 from course_lib.functional import sampling
 from course_lib.lessons.lesson_08 import definitions, figures
 from course_lib.lessons.lesson_08 import induction as heads
+from course_lib.lessons.lesson_08.recipes import PARTS, saved_in
 from course_lib.models.attention_only import AttentionOnly
 from course_lib.models.kneser_ney import KneserNey
 from course_lib.tasks.claims import above, below
@@ -31,43 +32,48 @@ def mechanism(model: nn.Module, tokenizer: Tokenizer, text: str, *, predicted=No
 
 def bits(counted: Mapping[int, float], yours: float, cards: Mapping[str, Card], *, predicted=None) -> Result:
     short = {name: [s["test"][f"bits per byte, {name}"] for s in cards["gpt_short"]["seeds"]] for name in SHORT}
-    long = [seed["test"]["bits per byte"] for seed in cards["dictionary"]["seeds"]]
-
-    def spent(card: str) -> str:
-        seconds = fmean(seed["cpu_seconds"] for seed in cards[card]["seeds"])
-        return f"about {float(f'{seconds:.1g}'):,.0f} CPU seconds"
-
+    long = [seed["test"]["bits per byte, GPT"] for seed in cards["dictionary"]["seeds"]]
+    lstm = cards["dictionary"]["test"]["bits per byte, LSTM"]
+    seconds = fmean(seed["cpu_seconds"] for seed in cards["gpt_short"]["seeds"])
     rows = [
         ("counted", "", []),
         *(("", f"{n}-gram", [value]) for n, value in counted.items()),
-        (f"{spent('gpt_short')} each", "", []),
+        (f"about {float(f'{seconds:.1g}'):,.0f} CPU seconds each", "", []),
         ("", "yours, a GPT", [yours]),
         *(("", f"{words}, three seeds", short[name]) for name, words in SHORT.items()),
-        (spent("dictionary"), "", []),
-        ("", "GPT, the shipped one", long),
+        (f"{cards['dictionary']['parameters'] / 1e6:.1f} million parameters, minutes of a GPU each", "", []),
+        ("", "LSTM, one seed", [lstm]),
+        ("", "GPT, three seeds", long),
     ]
     return Result(
         figures.bits(rows, predicted),
         claims={
             "your steps": below(yours - counted[2], 0),
             "LSTM": max(short["larger LSTM"]) < min(short["GPT"]),
-            "hours": below(max(long) - min(counted.values()), -0.1),
+            "size": (below(max(long) - min(counted.values()), -0.1), below(max(long) - lstm, -0.1)),
         },
         came=yours,
     )
 
 
-def headword(model: nn.Module, counts: KneserNey, tokenizer: Tokenizer, *, predicted=None) -> Result:
+def headword(
+    model: nn.Module, counts: KneserNey, tokenizer: Tokenizer, card: Card, *, predicted=None
+) -> Result:
     entries = definitions.held_out_entries(600)
     models = {"GPT": model, "5-gram": counts}
     saved = {name: definitions.saved_by_headword(one, tokenizer, entries) for name, one in models.items()}
-    later = {name: float(values[9:].mean()) for name, values in saved.items()}
+    lstm = {part: card["test"][f"{saved_in(part)}, LSTM"] for part in PARTS}
+    later = float(saved["GPT"][slice(*PARTS[-1])].mean())
     return Result(
-        figures.headword(saved, predicted),
+        figures.headword(saved, {"LSTM": lstm}, predicted),
         claims={
-            "headword": (above(later["GPT"], 0.2), below(float(abs(saved["5-gram"][1:]).max()), 0.05)),
+            "headword": (
+                above(later, 0.2),
+                below(lstm[PARTS[-1]], 0.1),
+                below(float(abs(saved["5-gram"][1:]).max()), 0.05),
+            ),
         },
-        came=later["GPT"],
+        came=later,
     )
 
 
@@ -95,7 +101,7 @@ def knobs(
     greedy, others = repeated[0.0], {value: share for value, share in repeated.items() if value > 0}
     return Result(
         figures.knobs(names, probs, list(others), list(others.values()), greedy, human, predicted),
-        claims={"repetition": (above(greedy / human, 5), below(others[1.0] - human, 0))},
+        claims={"repetition": (above(greedy / human, 5), below(abs(others[1.0] - human), 0.01))},
         came=100 * greedy,
     )
 
