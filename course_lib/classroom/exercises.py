@@ -129,7 +129,7 @@ def say_findings(findings: Sequence[Finding]) -> None:
 
 def say_unwritten() -> None:
     """Tell a learner that there is nothing to check yet."""
-    text = "○ Not written yet: fill in the function above, run its cell, then run this one again."
+    text = "○ Not written yet: write it, then run this check again."
     present(text, panel(to_html(text), colour=GREY))
 
 

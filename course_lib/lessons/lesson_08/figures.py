@@ -182,6 +182,23 @@ def induction(
     return fig
 
 
+def copying(attention: Sequence[float], without: Sequence[float], whole: float) -> Figure:
+    """Of each head of the last block: its attention to the headword, and the stems copied when it is switched off."""
+    fig, (left, right) = figure(11.5, 4.2, columns=2)
+    heads = range(1, len(attention) + 1)
+    colours = [OTHER if fraction == min(without) else HERO for fraction in without]
+    left.bar(heads, attention, color=colours)
+    right.bar(heads, without, color=colours)
+    right.axhline(whole, color=GREY, linestyle=":")
+    right.text(0.4, whole + 0.012, "all heads on", color=GREY)
+    left.set(title="Attention to the headword", ylabel="fraction of a head's attention", ylim=(0, 1))
+    right.set(title="Stems copied without this head", ylabel="fraction of 100 words", ylim=(0, 1.35 * whole))
+    for axes in (left, right):
+        axes.set_xticks([*heads])
+        axes.set_xlabel("head of the last block")
+    return fig
+
+
 def parts(nats: Mapping[str, Sequence[float]], kept: Mapping[str, float]) -> Figure:
     """Nats a token of the GPT with each part of today's in it, one value for each seed, and what its cache keeps."""
     fig, axes = figure(11, 4.6)

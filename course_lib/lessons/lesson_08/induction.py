@@ -161,13 +161,6 @@ def switched_off(model: nn.Module, layer: int, head: int = 0) -> Iterator[None]:
         attention.attend = attend
 
 
-def twice(vocab_size: int, *, length: int, count: int = 64, seed: int = 0) -> Repeats:
-    """Random tokens of another vocabulary, each row of them twice."""
-    generator = torch.Generator().manual_seed(seed)
-    tokens = torch.rand(count, vocab_size, generator=generator).argsort(dim=1)[:, :length]
-    return Repeats(tokens.repeat(1, 2), torch.full((count,), length))
-
-
 def example(model: AttentionOnly) -> Figure:
     """For `page.watch`: where each layer looks in one row."""
     rows = repeats(1, 2024)

@@ -8,6 +8,7 @@ from torch import nn
 
 from course_lib.classroom.results import Result
 from course_lib.functional import sampling
+from course_lib.lessons.lesson_08 import copying as stems
 from course_lib.lessons.lesson_08 import definitions, figures
 from course_lib.lessons.lesson_08 import induction as heads
 from course_lib.lessons.lesson_08.recipes import PARTS, saved_in
@@ -56,9 +57,7 @@ def bits(counted: Mapping[int, float], yours: float, cards: Mapping[str, Card], 
     )
 
 
-def headword(
-    model: nn.Module, counts: KneserNey, tokenizer: Tokenizer, card: Card, *, predicted=None
-) -> Result:
+def headword(model: nn.Module, counts: KneserNey, tokenizer: Tokenizer, card: Card, *, predicted=None) -> Result:
     entries = definitions.held_out_entries(600)
     models = {"GPT": model, "5-gram": counts}
     saved = {name: definitions.saved_by_headword(one, tokenizer, entries) for name, one in models.items()}
@@ -144,11 +143,27 @@ def induction(two: AttentionOnly, one: AttentionOnly, card: Card, *, predicted=N
     return Result(
         figures.induction(weights[0, :, 0], followers, period, right, predicted),
         claims={
-            "yours": (above(live.pop("two layers"), 0.9), below(max(live.values()), 0.2)),
+            "yours": (
+                above(live.pop("two layers"), 0.9),
+                above(heads.at_followers(weights, rows)[1].max(), 0.9),
+                below(max(live.values()), 0.2),
+            ),
             "seeds": min(right["two layers"]) > 0.95 and max(others) < 0.2,
-            "attention": above(heads.at_followers(weights, rows)[1].max(), 0.9),
         },
         came=100 * sum(right["one layer, four times the steps"]) / len(card["seeds"]),
+    )
+
+
+def copying(model: nn.Module, tokenizer: Tokenizer, *, predicted=None) -> Result:
+    words = definitions.invented(100, definitions.headwords())
+    written = definitions.define(model, tokenizer, [word.prompt for word in words])
+    attention = stems.attention_to_headword(model, tokenizer, words, written)[-1].tolist()
+    whole = definitions.copying(written, words)["all"]
+    without = stems.stems_without(model, tokenizer, words, len(model.blocks) - 1)
+    lowest, second = sorted(without)[:2]
+    return Result(
+        figures.copying(attention, without, whole),
+        claims={"one head": (below(lowest / whole, 0.1), above(second / whole, 0.5))},
     )
 
 
@@ -161,4 +176,6 @@ def parts(card: Card, *, predicted=None) -> Result:
     return Result(figures.parts(nats, kept))
 
 
-RESULTS = {function.__name__: function for function in (mechanism, bits, headword, knobs, cache, induction, parts)}
+RESULTS = {
+    function.__name__: function for function in (mechanism, bits, headword, knobs, cache, induction, copying, parts)
+}

@@ -67,12 +67,6 @@ def test_only_the_head_that_is_named_is_switched_off(head):
     assert halves[head] == 0 and halves[1 - head] > 0
 
 
-def test_random_tokens_twice_are_a_row_that_can_be_looked_up():
-    rows = induction.twice(100, length=7, count=5)
-    assert rows.tokens.shape == (5, 14) and torch.equal(rows.tokens[:, :7], rows.tokens[:, 7:])
-    assert all(len(set(row[:7])) == 7 for row in rows.tokens.tolist())
-
-
 def test_the_figure_of_the_training_does_not_tell_the_result_that_is_bet_on():
     model = induction.build(induction.InductionSettings(head_dim=4))
     texts = [panel.get_title() + panel.get_title("left") for panel in induction.example(model).axes]
