@@ -4,6 +4,9 @@ import pytest
 from playwright.sync_api import expect
 
 from course_lib.commands.files import write_notebook
+from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_08.definitions import define
+from course_lib.text.tokenizer import Tokenizer
 from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
@@ -104,7 +107,10 @@ def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, o
     page.screenshot("08-untrusted", of=writer)
     lookup = page.cell(PLAYED["lookup"])
     lookup.locator("summary").nth(2).click()
-    expect(lookup.get_by_text("a fish with a dog").first).to_be_visible()
+    gpt = load_trained("dictionary")
+    tokenizer = Tokenizer.from_state_dict(gpt.extra["tokenizer"])
+    (definition,) = define(gpt.model, tokenizer, ["dogfish (noun):"])
+    expect(lookup.get_by_text(definition.strip()).first).to_be_visible()
     guess = page.cell(PLAYED["guess"])
     guess.locator("summary").nth(1).click()
     expect(guess.get_by_text("The score so far").first).to_be_visible()
