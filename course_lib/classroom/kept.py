@@ -24,8 +24,9 @@ from torch import Tensor, nn
 
 from course_lib.classroom.choices import button
 from course_lib.classroom.imported import course_sources
+from course_lib.classroom.live import LiveTraining
 from course_lib.classroom.markup import to_html, to_plain
-from course_lib.classroom.output import GREY, in_notebook, panel, present
+from course_lib.classroom.output import GREY, in_notebook, panel, present, say
 from course_lib.data.place import course_home
 from course_lib.training import checkpoints
 
@@ -34,7 +35,8 @@ def keep(lesson: str, name: str, function: Callable[..., Any], settings: Mapping
     """Return `function(**settings)`, from the learner's folder if it was computed before, and say so.
 
     The files are pickles: only those of the learner's own folder are read. One that is damaged, or was made by other
-    code, data or settings, is computed anew. Raises ValueError for a setting that cannot be told by its value.
+    code, data or settings, is computed anew. A training that the learner stops is not kept. Raises ValueError for a
+    setting that cannot be told by its value.
     """
     path = course_home() / "kept" / lesson / f"{name}-{digest(function, settings)}.pt"
     with contextlib.suppress(Exception):  # what a damaged file, or a pickle of a class that is gone, may raise
@@ -42,7 +44,11 @@ def keep(lesson: str, name: str, function: Callable[..., Any], settings: Mapping
         date = time.strftime("%d %B %Y, %H:%M", time.localtime(path.stat().st_mtime))
         _say(name, f"`{name}`: kept from an earlier sitting ({date}).", forget=path)
         return value
+    stops = LiveTraining.stops
     value = function(**settings)  # outside of any handler: its errors must not bring along that of the file
+    if LiveTraining.stops > stops:
+        say(f"`{name}` was stopped early, so it is not kept. Run this cell again to train to the end.", GREY)
+        return value
     _say(name, _write(path, value, instead_of=f"{name}-{'[0-9a-f]' * 16}.pt*"))
     return value
 

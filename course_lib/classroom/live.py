@@ -11,6 +11,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import nn
 
+from course_lib.classroom.choices import button
 from course_lib.classroom.output import BLUE, in_notebook, picture_html, present
 from course_lib.training.progress import Line, Progress, Silent
 from course_lib.training.seeding import random_state, restore_random_state
@@ -40,13 +41,20 @@ def watch(
 
 
 class LiveTraining(Line):
-    """A progress line over a curve of the loss and an example; the last drawing stays."""
+    """A progress line over a curve of the loss and an example; the last drawing stays.
+
+    JupyterLab hands the press of the button to a thread of its own, so that it is heard while the cell runs.
+    """
+
+    stopped = False
+    stops = 0  # trainings that a learner has stopped in this kernel
 
     def __init__(self, model: nn.Module, example: Callable[..., str | Figure] | None, title: str, height: int) -> None:
         super().__init__(title)
         self.model, self.example, self.height = model, example, height
         self.losses: list[float] = []
         self.box = widgets.HTML()
+        self.button = button("Stop here", self.stop)
         self.wait, self.latest = 0.0, ()
 
     def update(self, done: float, total: float, **details: float | str) -> None:
@@ -61,7 +69,7 @@ class LiveTraining(Line):
     def draw(self, done: float, total: float, text: str) -> None:
         started = time.monotonic()
         if self.last_drawn == float("-inf"):
-            present("", "", widget=self.box)
+            present("", "", widget=widgets.VBox([self.box, self.button]))
         shown = self.show_example() if self.example else ""
         title = html.escape(self.title)
         self.box.value = (
@@ -75,7 +83,14 @@ class LiveTraining(Line):
         self.last_drawn = time.monotonic()
         self.wait = max(SECONDS_BETWEEN_DRAWINGS, (self.last_drawn - started) / SHARE_OF_TIME)
 
+    def stop(self) -> None:
+        """Let the training end after this step, with what it has learned so far."""
+        if not self.stopped:
+            self.stopped = True
+            LiveTraining.stops += 1
+
     def close(self) -> None:
+        self.button.layout.display = "none"
         if self.latest and self.last_drawn > float("-inf"):
             self.draw(*self.latest)
 

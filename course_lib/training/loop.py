@@ -47,6 +47,8 @@ def fit(
     before. The model is left in evaluation mode with its last weights (the averaged ones if `config.ema` is set);
     `history.load_best(model)` puts the best ones in.
 
+    Where `progress.stopped` becomes True, the training ends after that step; the history has NaN for the rest.
+
     `optimizer` replaces AdamW; its learning rate must be the config's, and its parameters those of the model that
     require gradients.
 
@@ -106,6 +108,8 @@ def fit(
                 run.validate(step + 1)
             if is_due(step + 1, config.checkpoint_every, config.steps):
                 run.save(step + 1)
+            if getattr(display, "stopped", False):
+                break
     run.finish()
     return run.history
 

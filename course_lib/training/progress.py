@@ -21,7 +21,10 @@ SECONDS_BETWEEN_UPDATES = 0.1
 
 @runtime_checkable
 class Progress(Protocol):
-    """What a long-running function tells a display."""
+    """What a long-running function tells a display.
+
+    A display that also has `stopped` can end a training: after the step in which it becomes True.
+    """
 
     def update(self, done: int | float, total: int | float, **details: float | str) -> None:
         """`done` of `total` steps are done; `details` such as loss=1.25 are shown beside them."""

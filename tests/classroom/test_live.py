@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.classroom import Page, live
+from course_lib.classroom import Page, kept, live
 from course_lib.classroom.output import WIDGET_VIEW
 from course_lib.training.config import FitConfig
 from course_lib.training.loop import fit
@@ -126,3 +126,30 @@ def test_where_nobody_looks_it_is_silent(page, monkeypatch):
 
 def test_without_a_kernel_it_is_silent():
     assert isinstance(Page("06").watch(nn.Linear(1, 1)), Silent)
+
+
+def test_a_training_that_is_stopped_keeps_what_it_has_learned_and_is_not_kept(page, tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
+    calls = []
+
+    def stopped_after(steps):
+        model = small_model()
+        display = live.watch(model)
+        update = display.update
+
+        def press_after(done, total, **details):
+            update(done, total, **details)
+            calls.append(done)
+            if done == steps:
+                display.button.click()
+
+        display.update = press_after
+        return train(model, display)
+
+    weights = kept.keep("05", "net", stopped_after, {"steps": 2})
+    assert calls == [1, 2]
+    alone = small_model()
+    assert not all(torch.equal(weights[name], value) for name, value in alone.state_dict().items())
+    assert not list(tmp_path.rglob("net-*"))
+    kept.keep("05", "net", stopped_after, {"steps": 99})
+    assert len(list(tmp_path.rglob("net-*.pt"))) == 1
