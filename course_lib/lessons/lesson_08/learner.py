@@ -21,18 +21,6 @@ VOCAB_SIZE = 2048  # tokens of the dictionary
 WINDOW = 32  # tokens that the lesson's own GPT reads
 
 
-def with_learner_cache(model: GPT, step: Callable[..., Tensor]) -> GPT:
-    """The same model, whose attention is `step(q, k, v, past_k, past_v)` while it writes."""
-
-    def attend(q: Tensor, k: Tensor, v: Tensor, **_) -> Tensor:
-        new = q.shape[-2]
-        return step(q, k[..., -new:, :], v[..., -new:, :], k[..., :-new, :], v[..., :-new, :])
-
-    for block in model.blocks:
-        block.attn.attend = attend
-    return model
-
-
 def bits(model: nn.Module, *, length: int | None = None) -> float:
     """Bits per byte of a model on the test entries, read in windows of `length` tokens, see `token_nats`."""
     text = tokenized_dictionary(VOCAB_SIZE)

@@ -1,9 +1,8 @@
 import pytest
 import torch
 
-from course_lib.generation import argmax, greedy, random_choice
+from course_lib.generation import argmax, random_choice
 from course_lib.lessons.lesson_08 import learner
-from course_lib.lessons.lesson_08.tasks import TASKS
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.text.bpe import ByteLevelBPE
 
@@ -17,14 +16,6 @@ def model():
 
 
 TOKENS = torch.randint(256, (3, 12), generator=torch.Generator().manual_seed(1))
-
-
-def test_a_cached_step_of_our_own_writes_the_same_text_and_a_wrong_one_does_not():
-    expected = greedy(model(), TOKENS, max_new_tokens=9)
-    ours = learner.with_learner_cache(model(), TASKS["cached_step"].reference)
-    assert torch.equal(greedy(ours, TOKENS, max_new_tokens=9), expected)
-    forgets = learner.with_learner_cache(model(), lambda q, k, v, past_k, past_v: v)
-    assert not torch.equal(greedy(forgets, TOKENS, max_new_tokens=9), expected)
 
 
 def test_repeated_runs_are_counted():
