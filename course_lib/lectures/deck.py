@@ -1,7 +1,8 @@
 """The slides of a lesson as one HTML file that opens from a stick: nothing is fetched, nothing else is needed.
 
 `build_deck` turns the slideshow notebook of `course_lib.lectures.story.compose` into a page with reveal.js, MathJax and
-fonts inside it. Widgets step through the frames that the lesson stored (`Explorer.stepper`).
+fonts inside it. Playgrounds with a script live on their slides; other widgets step through the frames that the lesson
+stored (`Explorer.stepper`).
 """
 
 import html
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
+from course_lib.classroom.widgets.script import classic
 from course_lib.data.place import CannotStart
 from course_lib.lectures.assets import MATHJAX, REVEAL, asset, fetch
 from course_lib.lectures.fonts import font_css
@@ -24,6 +26,7 @@ MAX_BYTES = 15_000_000
 ROOMY = (11, 66)  # lines of code and output together, and characters in a line, up to which they are set larger
 NORMAL = (17, 80)  # above which they are set smaller
 
+PLAYGROUND = re.compile(r'data-playground="(\w+)"')
 ITEM = re.compile(r'<div class="fragment markdown"><([uo]l)[^>]*>\s*<li>(.*?)</\1>\s*</div>', re.DOTALL)
 
 
@@ -52,6 +55,7 @@ def build_deck(notebook: NotebookNode, *, theme: str = "light") -> str:
     pages = list(_pages(notebook))
     if not pages:
         raise ValueError("this notebook has no slides")
+    playgrounds = sorted({name for page in pages for name in PLAYGROUND.findall(page.body)})
     return fill(
         "deck.html.j2",
         title=pages[0].heading,
@@ -62,6 +66,7 @@ def build_deck(notebook: NotebookNode, *, theme: str = "light") -> str:
         css=template_text("deck.css"),
         mathjax=inline_script(asset(MATHJAX, "es5/tex-svg-full.js").decode()),
         reveal=inline_script(asset(REVEAL, "dist/reveal.js").decode()),
+        playgrounds=inline_script(classic(*playgrounds)) if playgrounds else "",
         js=template_text("deck.js"),
     )
 

@@ -76,6 +76,24 @@ squares = heat_map(np.array([[0.9, 0.1], [0.3, 0.7]]), ["un", "deux"], ["one", "
 present("A map and bars.", squares + token_bars([(" the", 0.75), ("\\n", 0.25)], label="Next token"))""",
 }
 
+ASKS = """
+import shutil, tempfile
+from pathlib import Path
+from course_lib.classroom.widgets import script
+
+folder = Path(shutil.copytree(script.FOLDER, Path(tempfile.mkdtemp()) / "browser"))
+(folder / "asks.js").write_text('''export function asks({ root, kernel }) {
+  Promise.all([kernel.ask("half", [1, 3]), kernel.ask("third").catch((error) => error.message)])
+    .then(([half, sentence]) => { root.textContent = `${half.constructor.name} ${half.join(" ")}; ${sentence}`; });
+  return () => {};
+}''')
+script.FOLDER = folder
+Explorer(
+    name="asks", title="Asks", controls=[], draw=lambda state: "", alt=lambda state: "Nothing was asked.",
+    script="asks", answers={"half": lambda numbers: np.array(numbers, np.float32) / 2},
+).live()
+"""
+
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory):
@@ -85,6 +103,7 @@ def notebook(tmp_path_factory):
         show = "widget" if name != "map" else "table"
         cells += [slide(f"## {name}", paths="90", show=show)] if show == "widget" else []
         cells.append(new_code_cell(source.strip()))
+    cells.append(new_code_cell(ASKS.strip()))
     metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     path = tmp_path_factory.mktemp("kit") / "99_kit.ipynb"
     write_notebook(new_notebook(cells=fold(cells), metadata=metadata), path)
@@ -226,20 +245,42 @@ def test_a_picture_is_chosen_by_mouse_and_by_arrow(kit):
 
 def test_goals_are_ticked_said_and_remembered(kit):
     cell = kit.cell("mask_painter().live()")
-    said = cell.get_by_role("status")
-    cell.get_by_title("'pas' may look at '<pad>'").click()
+    said = cell.get_by_role("status").first
+    cell.get_by_label("'pas' may attend to '<pad>'").click()
     expect(said).to_have_text("Can you get there?")
     for word in ("le", "ministre", "ne", "signe", "<pad>"):
-        cell.get_by_title(f"'{word}' may look at '<pad>'").click()
+        cell.get_by_label(f"'{word}' may attend to '<pad>'").click()
     expect(said).to_have_text("1 of 3 goals reached")
     cell.get_by_role("button", name="nothing", exact=True).click()
-    shows(cell, "may look at nothing: all weights there are zero, and so is the output, not NaN.")
+    shows(cell, "may attend to nothing: all weights there are zero, and so is the output, not NaN.")
     expect(said).to_have_text("1 of 3 goals reached")
     for row in ("le", "ministre", "ne", "signe", "pas"):
-        cell.get_by_title(f"'{row}' may not look at 'le'").click()
+        cell.get_by_label(f"'{row}' may not attend to 'le'").click()
     expect(said).to_have_text("2 of 3 goals reached")
-    expect(cell.get_by_text("exactly one row")).to_have_text("✓ exactly one row that sees nothing")
+    expect(cell.locator("li.reached").last).to_have_text("exactly one row that sees nothing")
     kit.screenshot("kit-goals", of=cell)
+
+
+def test_a_playground_of_the_page_is_dragged_and_jupyterlab_does_not_hear_its_keys(kit):
+    cell, cells = kit.cell("softmax_explorer().live()"), len(kit.code_cells())
+    bar = cell.get_by_role("slider", name="key 2", exact=True)
+    bar.locator(".play-grip").hover()  # waits until the page has scrolled there
+    box = bar.locator(".play-grip").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    kit.page.mouse.down()
+    kit.page.mouse.move(x, y - 300, steps=5)
+    kit.page.mouse.up()
+    expect(bar).to_have_attribute("aria-valuenow", "3")
+    for key in ("ArrowDown", "a", "b", "d", "d", "Space"):
+        bar.press(key)
+    expect(bar).to_have_attribute("aria-valuenow", "2.9")
+    shows(cell, "key 2 has the largest")
+    assert len(kit.code_cells()) == cells
+    kit.screenshot("kit-softmax", of=cell)
+
+
+def test_a_playground_asks_its_kernel(kit):
+    shows(kit.cell(ASKS.strip().splitlines()[0]), "Float32Array 0.5 1.5; This playground answers half, not 'third'.")
 
 
 # ------------------------------------------------------------------------------------------- the translator

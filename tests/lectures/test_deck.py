@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from course_lib.classroom.widgets.script import classic
 from course_lib.data.place import CannotStart
 from course_lib.lectures.deck import build_deck, write_deck, write_file
 from course_lib.lectures.rendering import inline_script, markdown_html, output_html
@@ -89,6 +90,15 @@ def test_the_page_names_nothing_outside_itself_and_forbids_every_request(deck):
     page = deck.partition("<script>")[0]
     assert not re.search(r"""(?:src|href)=["'](?!data:|#)""", page) and not re.search(r"url\((?!data:)", page)
     assert "default-src 'none'" in page and '<html lang="en" data-theme="dark">' in page
+
+
+def test_a_deck_holds_the_scripts_of_its_playgrounds_once_and_no_others(deck):
+    assert "startPlayground = " not in deck
+    shown = new_output("display_data", {"text/html": '<div class="course-playground" data-playground="mask"></div>'})
+    slides = [cell("## Play", "slide"), cell("play()", "-", outputs=[shown, shown], show=["widget"])]
+    lively = build_deck(new_notebook(cells=slides))
+    assert lively.count(inline_script(classic("mask"))) == 1 and "playgrounds.softmax" not in lively
+    assert lively.index("window.startPlayground = ") < lively.index("=> startPlayground(box)")
 
 
 def test_a_wrong_theme_and_a_notebook_without_slides_are_refused():

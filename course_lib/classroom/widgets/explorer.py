@@ -21,6 +21,7 @@ from course_lib.classroom.markup import inline_html, to_html, to_plain
 from course_lib.classroom.output import GREY, RED, in_notebook, panel, picture_html, present, varies
 from course_lib.classroom.widgets.controls import AT_START, ROW, Control, button, in_column
 from course_lib.classroom.widgets.goals import Goal, GoalList
+from course_lib.classroom.widgets.script import Answer, ScriptWidget
 from course_lib.viz.style import STYLE
 
 MIN_WIDTH = 480  # pixels of a drawing: beside the controls, on a page of 1,280, there are 490
@@ -48,8 +49,15 @@ class Explorer:
     state that a learner sets, before it is drawn.
 
     `steps` names, for some controls, the values that a page without a kernel steps through: all their combinations are
-    drawn in advance. Raises ValueError for two controls of one name, or for steps that a control cannot take or that
-    leave out the value it starts with.
+    drawn in advance.
+
+    With `script`, the name of a playground in the folder `browser`, the live form is computed on the page (see
+    `script.py`), wherever scripts run: in JupyterLab, on the site and in a deck. `config` is what it gets from Python,
+    beside the title and the texts of the goals; `answers` are what it can ask a kernel. Everything else here makes the
+    static form, for print and for pages where no script runs, and `heard` hears nothing.
+
+    Raises ValueError for two controls of one name, or for steps that a control cannot take or that leave out the value
+    it starts with.
     """
 
     name: str
@@ -65,6 +73,9 @@ class Explorer:
     goals: tuple[Goal, ...] = ()
     heard: Callable[[State], None] | None = None
     steps: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    script: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    answers: Mapping[str, Answer] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [control.name for control in self.controls]
@@ -130,9 +141,15 @@ class Explorer:
         controls = html.escape(json.dumps(labels, ensure_ascii=False))
         return f'<div class="course-stepper" data-controls="{controls}">{"".join(frames)}</div>'
 
-    def widget(self, touched: Callable[[], None] | None = None) -> widgets.Box:
+    def widget(self, touched: Callable[[], None] | None = None) -> widgets.Widget:
         """Return the live form; a change of a control redraws in place, and `touched` is called at the first one."""
+        if self.script:
+            return ScriptWidget(self.script, self._page_config(), answers=self.answers, touched=touched)
         return _Live(self, touched).box
+
+    def _page_config(self) -> State:
+        """What a script gets: JSON, the same each time."""
+        return {"title": to_plain(self.title), "goals": [to_plain(goal.text) for goal in self.goals], **self.config}
 
     def live(self, touched: Callable[[], None] | None = None) -> None:
         """Show the live form; where there is no kernel the page shows the first frame, or the steps."""
@@ -146,6 +163,10 @@ class Explorer:
         if self.goals:
             goals = "Can you get there? " + " ".join(f"○ {goal.text}" for goal in self.goals)
             plain, static = [*plain, goals], f"{static}<p>{inline_html(goals)}</p>"
+        if self.script:
+            config = html.escape(json.dumps(self._page_config(), ensure_ascii=False))
+            data = f'data-playground="{self.script}" data-config="{config}"'
+            static = f'<div class="course-playground" {data}>{static}</div>'
         present("\n".join(plain), static, widget=self.widget(touched) if in_notebook() else None)
 
 

@@ -1,4 +1,4 @@
-/* What a deck does: typeset the mathematics, step through frames, show the notes. Plain JavaScript, no request. */
+/* What a deck does: start playgrounds, typeset the mathematics, step through frames, show the notes. Plain JavaScript, no request. */
 (function () {
   "use strict";
 
@@ -185,7 +185,8 @@
 
   /* --------------------------------------------------------------------------------------------------- beginning */
 
-  document.querySelectorAll(".course-stepper").forEach((box, i) => { box.id = "stepper-" + i; stepper(box); });
+  if (!printing) document.querySelectorAll(".course-playground").forEach((box) => startPlayground(box));
+  document.querySelectorAll(".course-stepper:not(.playing *)").forEach((box, i) => { box.id = "stepper-" + i; stepper(box); });
   document.querySelectorAll(":is(.question, .figure) .output details").forEach((details) => {
     const mark = document.createElement("span");
     mark.className = "fragment unseen";

@@ -85,8 +85,12 @@ window.courseLive = (function () {
     const slide = document.getElementById(holder.dataset.slide);
     holder.dataset.preventSwipe = "";
     slide.querySelector(".body").append(holder);
+    if (slide.querySelector(".playing")) {  // it lives without a kernel, and keeps what the hall has set
+      setAlive(slide, true);
+      return;
+    }
     const watch = new MutationObserver(() => {
-      if (!holder.querySelector(DRAWING + " > *")) return;
+      if (!holder.querySelector(DRAWING + " > *, .course-play")) return;
       dress(holder);
       fit(holder);
       if (holder.dataset.living) return;
@@ -110,7 +114,7 @@ window.courseLive = (function () {
         ? "The process behind them has ended: reload the page to run the lesson again."
         : "The lecture was stopped in the terminal: start it again, then reload the page."), true);
       gone = true;
-      document.querySelectorAll("section.alive").forEach((slide) => setAlive(slide, false));
+      document.querySelectorAll("section.alive:not(:has(.playing))").forEach((slide) => setAlive(slide, false));
     }, 1000 * SECONDS_BETWEEN_LOOKS);
   }
 

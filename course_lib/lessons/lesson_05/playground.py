@@ -169,7 +169,9 @@ SCORES = torch.tensor(
         [0.5, 0.4, 0.6, 0.3, 0.7, 0.9],
     ]
 )
-"""Scores q.k / sqrt(d_k), made up: row = the word that looks, column = the word looked at."""
+"""Scores q.k / sqrt(d_k), made up: row = query, column = key."""
+
+BUTTONS = ("full", "nothing", "local (1 word)")  # the other presets are goals
 
 Grid = tuple[tuple[bool, ...], ...]
 
@@ -188,19 +190,19 @@ def mask_painter() -> Explorer:
     grids = {name: tuple(tuple(row) for row in mask.tolist()) for name, mask in presets.items()}
     return Explorer(
         name="mask",
-        title="Paint a mask: row = the word that looks, column = the word it looks at",
+        title="Paint a mask: row = query, column = key",
         controls=[
             PaintGrid(
                 name="mask",
-                label="✓ = may look, · = hidden",
+                label="✓ = may attend, · = hidden",
                 value=grids["full"],
                 rows=WORDS,
                 columns=WORDS,
                 square=lambda row, column, on: (
-                    f"{WORDS[row]!r} {'may look' if on else 'may not look'} at {WORDS[column]!r}"
+                    f"{WORDS[row]!r} {'may attend' if on else 'may not attend'} to {WORDS[column]!r}"
                 ),
                 presets=grids,
-                buttons=("full", "nothing", "local (1 word)"),  # the others are goals
+                buttons=BUTTONS,
             )
         ],
         draw=lambda state: heat_map(
@@ -214,6 +216,13 @@ def mask_painter() -> Explorer:
             Goal("exactly one row that sees nothing", lambda state: sum(not any(row) for row in state["mask"]) == 1),
         ),
         steps={"mask": tuple(grids.values())},
+        script="mask",
+        config={
+            "words": WORDS,
+            "scores": SCORES.double().round(decimals=6).tolist(),
+            "start": {"mask": grids["full"]},
+            "presets": {name: grids[name] for name in BUTTONS},
+        },
     )
 
 
@@ -236,13 +245,13 @@ def weights_of(mask: Grid) -> torch.Tensor:
 def _weights_in_words(state: State) -> str:
     weights, mask = weights_of(state["mask"]), state["mask"]
     most = [
-        f"{word!r} looks most at {WORDS[row.argmax()]!r} ({row.max():.2f})"
+        f"{word!r} attends most to {WORDS[row.argmax()]!r} ({row.max():.2f})"
         for word, row, seen in zip(WORDS, weights, mask, strict=True)
         if any(seen)
     ]
     blind = [repr(word) for word, seen in zip(WORDS, mask, strict=True) if not any(seen)]
     if blind:
-        rest = f"{', '.join(blind)} may look at nothing: all weights there are zero, and so is the output, not NaN."
+        rest = f"{', '.join(blind)} may attend to nothing: all weights there are zero, and so is the output, not NaN."
     else:
         rest = "Each row sums to one over what is visible."
     return f"{'; '.join(most)}{'. ' if most else ''}{rest}"
@@ -258,10 +267,12 @@ SATURATED = 0.02  # norm of the Jacobian: below, hardly any gradient comes throu
 def softmax_explorer() -> Explorer:
     """The softmax over five scores q.k, with a temperature T and a width d_k to move.
 
-    A slider sets a key's score at d_k = 1; a wider q and k make it sqrt(d_k) times as large, as independent entries of
-    variance 1 do, unless it is divided by sqrt(d_k) (Vaswani et al. 2017, section 3.2.1).
+    A key has its score at d_k = 1; a wider q and k make it sqrt(d_k) times as large, as independent entries of
+    variance 1 do, unless it is divided by sqrt(d_k) (Vaswani et al. 2017, section 3.2.1). The gradient that is shown
+    is the softmax's own, with respect to its inputs: that is what saturates. The division by sqrt(d_k) and by T comes
+    before the softmax, so that with respect to the scores it is smaller by that factor, as the words say.
     """
-    widths = {str(d): d for d in (1, 4, 16, 64, 256, 1024)}
+    widths = {str(d): d for d in (2**power for power in range(11))}
     return Explorer(
         name="softmax",
         title="Softmax: from scores to weights",
@@ -285,6 +296,8 @@ def softmax_explorer() -> Explorer:
             Goal("five equal weights", lambda at: np.ptp(weights_at(at)) < EQUAL),
         ),
         steps={"d_k": (1, 16, 64), "temperature": (1.0, 4.0, 8.0)},  # T = sqrt(d_k) gives the same weights each time
+        script="softmax",
+        config={"start": {"scores": STARTS, "d_k": 1, "scaled": False, "temperature": 1.0}},
     )
 
 
@@ -293,10 +306,19 @@ def is_sharp(state: State) -> bool:
     return abs(state["temperature"] - 1) < 0.01 and bool(weights_at(state).max() > 0.99)
 
 
+def scores_of(state: State) -> np.ndarray:
+    """The scores of the keys at d_k = 1."""
+    return np.array([state[f"z{i}"] for i in range(1, len(STARTS) + 1)])
+
+
+def divisor(state: State) -> float:
+    """What q.k is divided by on its way into the softmax: the temperature, and sqrt(d_k) if asked for."""
+    return (math.sqrt(state["d_k"]) if state["scaled"] else 1.0) * state["temperature"]
+
+
 def logits_of(state: State) -> np.ndarray:
-    """What goes into the softmax: q.k, divided by sqrt(d_k) if asked for, and by the temperature."""
-    raw = np.array([state[f"z{i}"] for i in range(1, len(STARTS) + 1)]) * math.sqrt(state["d_k"])
-    return raw / (math.sqrt(state["d_k"]) if state["scaled"] else 1.0) / state["temperature"]
+    """What goes into the softmax: q.k, divided."""
+    return scores_of(state) * math.sqrt(state["d_k"]) / divisor(state)
 
 
 def weights_at(state: State) -> np.ndarray:
@@ -307,7 +329,7 @@ def weights_at(state: State) -> np.ndarray:
 
 
 def jacobian(weights: np.ndarray) -> np.ndarray:
-    """dp_i / dz_j = p_i (1[i = j] - p_j): how much a small change of score j moves weight i."""
+    """dp_i / dz_j = p_i (1[i = j] - p_j): how much a small change of the softmax's input j moves weight i."""
     return np.diag(weights) - np.outer(weights, weights)
 
 
@@ -317,13 +339,15 @@ def gradient_size(state: State) -> float:
 
 
 def _softmax_figure(state: State):
-    logits, weights = logits_of(state), weights_at(state)
+    scores, logits, weights = scores_of(state), logits_of(state), weights_at(state)
     keys = np.arange(1, len(logits) + 1)
     fig, (left, middle, right) = figure(9.6, 3.5, columns=3, layout=None, gridspec_kw={"width_ratios": [1, 1, 1.05]})
-    fig.subplots_adjust(left=0.07, right=0.99, bottom=0.17, top=0.88, wspace=0.32)
-    left.bar(keys, logits, color=PALETTE["orange"])
+    fig.subplots_adjust(left=0.07, right=0.99, bottom=0.22, top=0.88, wspace=0.32)
+    left.bar(keys, scores, color=PALETTE["orange"])
+    left.bar(keys, logits, width=0.9, color="none", edgecolor=GREY, linestyle="--")
     left.axhline(0, color=GREY, linewidth=1)
-    left.set(title="into the softmax", xlabel="key", xticks=keys)
+    left.set(title="scores", xlabel="dashed: softmax input", ylim=(-3.2, 3.2))
+    left.set_xticks(keys, [f"{logit:.1f}".replace("-0.0", "0.0") for logit in logits])
     middle.bar(keys, weights, color=PALETTE["blue"])
     for key, weight in zip(keys, weights, strict=True):
         middle.text(key, weight + 0.02, f"{weight:.2f}", ha="center", fontsize=11)
@@ -334,21 +358,24 @@ def _softmax_figure(state: State):
     for (i, j), value in np.ndenumerate(slope):
         text = f"{value:.2f}".replace("-0.00", "0.00")
         right.text(j, i, text, ha="center", va="center", fontsize=10, color="white" if value > 0.12 else "black")
-    right.set(title="∂ weight / ∂ score", xlabel="score of key")
+    right.set(title="∂ weight / ∂ input", xlabel="softmax input")
     right.set_xticks(range(len(keys)), keys)
     right.set_yticks(range(len(keys)), keys)
     return fig
 
 
 def _softmax_in_words(state: State) -> str:
-    weights, root = weights_at(state), math.sqrt(state["d_k"])
+    weights, root, divided = weights_at(state), math.sqrt(state["d_k"]), divisor(state)
     size = gradient_size(state)
     back = ", and the division takes that back" if state["scaled"] else ""
+    chain = f"With respect to the scores q·k it is divided by {divided:g}: {size / divided:.3f}. "
     saturated = "The softmax is saturated: hardly any gradient comes through."
     return (
         f"The weights of keys 1 to {len(weights)} are {', '.join(f'{weight:.2f}' for weight in weights)}; "
-        f"{_largest(weights)}. d_k = {state['d_k']} multiplies the spread of the scores by its "
-        f"root, {root:g}{back}. Size of the gradient (norm of the Jacobian) {size:.3f}. "
+        f"{_largest(weights)}. d_k = {state['d_k']} multiplies the standard deviation of the scores by "
+        f"√d_k = {root:g}{back}. "
+        f"The gradient with respect to the softmax's inputs (norm of the Jacobian) is {size:.3f}. "
+        f"{'' if math.isclose(divided, 1) else chain}"
         f"{saturated if size < SATURATED else 'A change of the scores moves the weights.'}"
     )
 

@@ -2,6 +2,8 @@
 
 import base64
 import contextlib
+import html
+import json
 import re
 import threading
 from dataclasses import replace
@@ -11,6 +13,7 @@ import pytest
 
 from course_lib.classroom.output import WIDGET_VIEW
 from course_lib.classroom.widgets import Choice, Explorer, Goal, PaintGrid, Slider, TextBox
+from course_lib.classroom.widgets.script import ScriptWidget
 from course_lib.viz.style import figure
 
 GRID = ((True, False), (False, True))
@@ -157,8 +160,8 @@ def test_a_drawing_may_be_html(explorer):
 
 def test_the_words_stand_below_the_drawing_or_above_it(explorer):
     for words_first in (False, True):
-        html = replace(explorer, words_first=words_first).frame().html
-        assert (html.index("2 squares.</p>") < html.index("<img")) is words_first
+        text = replace(explorer, words_first=words_first).frame().html
+        assert (text.index("2 squares.</p>") < text.index("<img")) is words_first
 
 
 def test_a_drawing_that_speaks_has_no_words_beside_it(explorer):
@@ -216,6 +219,25 @@ def test_a_page_without_a_kernel_names_the_goals(explorer, page):
     replace(explorer, goals=(Goal("steep & high", bool),)).live()
     assert page[0]["text/plain"].endswith("Can you get there? ○ steep & high")
     assert page[0]["text/html"].endswith("<p>Can you get there? ○ steep &amp; high</p>")
+
+
+def test_a_page_with_a_script_holds_the_static_form_and_what_the_script_needs(explorer, page):
+    scripted = replace(
+        explorer, script="softmax", config={"start": {"scores": (1, 2)}}, goals=(Goal("a *b* & c", bool),)
+    )
+    scripted.live()
+    scripted.live()
+    text = page[0]["text/html"]
+    found = re.fullmatch(
+        r'<div class="course-playground" data-playground="softmax" data-config="([^"]*)">(.*)</div>', text
+    )
+    wanted = {"title": "A demo", "goals": ["a b & c"], "start": {"scores": [1, 2]}}
+    assert json.loads(html.unescape(found[1])) == wanted
+    replace(explorer, goals=scripted.goals).live()
+    assert found[2] == page[2]["text/html"] and page[1]["text/html"] == text
+    assert page[0]["text/plain"] == page[2]["text/plain"]
+    widget = scripted.widget()
+    assert isinstance(widget, ScriptWidget) and json.loads(json.dumps(widget.config)) == wanted
 
 
 def test_only_the_presets_that_are_asked_for_have_a_button():

@@ -7,6 +7,7 @@ import torch
 from course_lib.data.translation import translate as gold_translation
 from course_lib.lessons.lesson_05.playground import (
     SCORES,
+    STARTS,
     WORDS,
     gradient_size,
     jacobian,
@@ -56,8 +57,19 @@ def test_width_without_division_saturates_the_softmax():
 def test_the_softmax_says_how_far_the_width_spreads_the_scores_and_when_it_is_saturated():
     explorer = softmax_explorer()
     plain, divided = (explorer.frame({"d_k": 64, "scaled": scaled}).alt for scaled in (False, True))
-    assert "spread of the scores by its root, 8. " in plain and "saturated" in plain
-    assert "by its root, 8, and the division takes that back. " in divided and "saturated" not in divided
+    assert "multiplies the standard deviation of the scores by √d_k = 8. " in plain and "saturated" in plain
+    assert "by √d_k = 8, and the division takes that back. " in divided and "saturated" not in divided
+
+
+def test_the_gradient_with_respect_to_the_scores_has_the_divisor_in_it():
+    state = softmax_explorer().state(d_k=16, scaled=True, temperature=2.0)
+    q_k = torch.tensor(STARTS, dtype=torch.float64) * 4
+    exact = torch.autograd.functional.jacobian(lambda scores: (scores / 4 / 2.0).softmax(0), q_k)
+    said = softmax_explorer().frame(state).alt
+    assert (
+        f"is {gradient_size(state):.3f}. With respect to the scores q·k it is divided by 8: {exact.norm():.3f}." in said
+    )
+    assert "q·k" not in softmax_explorer().frame().alt  # divided by 1
 
 
 @pytest.mark.parametrize(
@@ -102,8 +114,8 @@ def test_a_row_that_sees_nothing_is_zero_and_is_said_in_words():
     mask = ((False,) * SIZE, *((True,) * SIZE for _ in range(SIZE - 1)))
     frame = mask_painter().frame({"mask": mask})
     assert (weights_of(mask)[0] == 0).all()
-    assert "'le' may look at nothing: all weights there are zero, and so is the output, not NaN." in frame.alt
-    assert "'ministre' looks most at 'signe'" in frame.alt and frame.html.count("×") == SIZE
+    assert "'le' may attend to nothing: all weights there are zero, and so is the output, not NaN." in frame.alt
+    assert "'ministre' attends most to 'signe'" in frame.alt and frame.html.count("×") == SIZE
 
 
 def test_the_presets_are_the_masks_they_are_named_after():
