@@ -39,37 +39,42 @@ def played(notebook, start_lab, open_notebook):
     return page
 
 
-def test_the_pen_writes_while_one_looks_and_writes_anew_under_another_setting(played):
+def test_the_kernels_model_writes_in_the_page_and_goals_are_ticked(played):
     cell = played.cell("PLAYGROUNDS['writer']")
-    high = cell.bounding_box()["height"]
+    write = cell.get_by_role("button", name="Write", exact=True)
+    expect(cell.locator(".play-next button")).to_have_count(10)  # asked as soon as it is there
+    cell.get_by_role("button", name="One token").click()
+    expect(cell.get_by_text("1 tokens written")).to_be_visible()
+    cell.locator(".play-choice").get_by_text("1", exact=True).click()
+    expect(cell.get_by_text("1 of 2048 tokens can be drawn")).to_be_visible()
+    cell.get_by_label("Temperature, typed").fill("2")
+    cell.get_by_label("Temperature, typed").press("Enter")
     cell.get_by_role("button", name="Clear").click()
-    expect(cell.get_by_text("7 tokens of the prompt, 0 written")).to_be_visible()
-    cell.get_by_role("button", name="Draw 40").click()
-    expect(cell.get_by_text("7 tokens of the prompt, 40 written")).to_be_visible()
-    before = cell.locator("p", has_text="florpness").inner_text()
-    cell.get_by_label("Top-k").select_option("1")
-    expect(cell.get_by_text("✕ cut away").first).to_be_visible()
-    played.move_slider(cell.locator(".widget-slider").first, 8)
-    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached")  # greedy's text at temperature 2.5
-    assert cell.locator("p", has_text="florpness").inner_text() != before
-    assert cell.bounding_box()["height"] == high
+    reached = cell.locator(".play-goals li.reached")
+    for _ in range(6):
+        write.click()
+        expect(write).to_be_visible()  # in the meantime it is called Stop
+        if reached.count():
+            break
+    expect(reached).to_have_text("20 tokens sampled at temperature 1.5 or more, the same as in greedy decoding")
     played.screenshot("08-writer", of=cell)
     cell.get_by_role("button", name="Back to the start").click()
-    expect(cell.get_by_text("7 tokens of the prompt, 24 written")).to_be_visible()
+    expect(cell.get_by_text("0 tokens written")).to_be_visible()
+    expect(cell.locator(".play-next button")).to_have_count(10)
 
 
-def test_a_word_is_defined_while_it_is_typed(played):
+def test_a_word_is_defined_by_the_kernel(played):
     cell = played.cell("PLAYGROUNDS['lookup']")
-    high = cell.bounding_box()["height"]
+    answer = cell.locator(".play-entry")
     cell.get_by_role("textbox", name="Word").fill("sixty-one")
-    cell.get_by_label("Part of speech").select_option("adjective")
-    expect(cell.locator("tr", has_text="GPT")).to_contain_text("being one more than sixty")
-    expect(cell.locator("tr", has_text="WordNet")).to_contain_text("being one more than sixty")
-    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached")
+    cell.get_by_text("adjective", exact=True).click()
+    cell.get_by_role("button", name="Define").click()
+    expect(answer.locator("dd").first).to_have_text("being one more than sixty")
+    expect(answer.locator("dd").last).to_contain_text("being one more than sixty")
+    expect(cell.locator(".play-goals li.reached")).to_have_count(1)
     cell.get_by_role("button", name="dogfish").click()
-    cell.get_by_label("Part of speech").select_option("noun")
-    expect(cell.locator("tr", has_text="WordNet")).to_contain_text("any of several small sharks")
-    assert cell.bounding_box()["height"] == high
+    cell.get_by_text("noun", exact=True).click()
+    expect(answer.locator("dd").last).to_contain_text("any of several small sharks")
     played.screenshot("08-lookup", of=cell)
 
 

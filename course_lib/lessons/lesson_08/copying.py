@@ -5,7 +5,8 @@ are counted again (an ablation, as in Olsson et al. 2022, arXiv 2209.11895).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import torch
 from jaxtyping import Float
@@ -13,9 +14,10 @@ from torch import Tensor
 
 from course_lib.layers.recording import record_attention
 from course_lib.lessons.lesson_08.definitions import Invented, copying, define
-from course_lib.lessons.lesson_08.induction import switched_off
 from course_lib.models.gpt import GPT
 from course_lib.text.tokenizer import Tokenizer
+
+Ablation = Callable[[int], AbstractContextManager]  # inside the `with` block this head of a block hands on zeros
 
 
 @torch.no_grad()
@@ -40,11 +42,11 @@ def attention_to_headword(
     return torch.stack(found).mean(dim=0)
 
 
-def stems_without(model: GPT, tokenizer: Tokenizer, words: Sequence[Invented], block: int) -> list[float]:
-    """The fraction of stems that the model copies while one head of this block is switched off, for each head."""
+def stems_without(model: GPT, tokenizer: Tokenizer, words: Sequence[Invented], without_head: Ablation) -> list[float]:
+    """The fraction of stems that the model copies `with without_head(h):`, for each head h of a block."""
     fractions = []
     for head in range(model.config.num_heads):
-        with switched_off(model, block, head):
+        with without_head(head):
             written = define(model, tokenizer, [word.prompt for word in words])
         fractions.append(copying(written, words)["all"])
     return fractions

@@ -70,6 +70,11 @@ def lookup(model: nn.Module, tokenizer: Tokenizer) -> Explorer:
         head = f'<caption style="text-align:left;color:inherit;font-size:1.2em">{html.escape(asked(state))}</caption>'
         return f'<table style="border-collapse:collapse;font-size:1.1em">{head}<tbody>{lines}</tbody></table>'
 
+    goals = (
+        Goal("a word of your own invention, with its stem in GPT's definition", invented),
+        Goal("a word of the training text whose definition GPT does not repeat", forgotten),
+        Goal("an adjective that GPT defines word for word as WordNet does", as_wordnet),
+    )
     return Explorer(
         name="lookup",
         title="Look up any word",
@@ -81,12 +86,20 @@ def lookup(model: nn.Module, tokenizer: Tokenizer) -> Explorer:
         alt=lambda state: f"{asked(state)} " + " ".join(f"{name}: {text}." for name, text in rows(state).items()),
         speaks=True,
         height="11em",
-        goals=(
-            Goal("a word of your own invention, with its stem in GPT's definition", invented),
-            Goal("a word of the training text whose definition GPT does not repeat", forgotten),
-            Goal("an adjective that GPT defines word for word as WordNet does", as_wordnet),
-        ),
+        goals=goals,
         steps={"word": WORDS},
+        script="dictionary",
+        config={
+            "model": "dictionary",
+            "words": WORDS,
+            "parts": PARTS,
+            "most": MOST,
+            "rows": list(rows({"word": WORDS[0], "part": PARTS[0]}).items()),
+            "note": "In JupyterLab a 5-gram and WordNet itself answer beside the GPT.",
+        },
+        answers={
+            "look up": lambda state: {"rows": list(rows(state).items()), "reached": [goal(state) for goal in goals]}
+        },
     )
 
 

@@ -154,12 +154,12 @@ def induction(two: AttentionOnly, one: AttentionOnly, card: Card, *, predicted=N
     )
 
 
-def copying(model: nn.Module, tokenizer: Tokenizer, *, predicted=None) -> Result:
+def copying(model: nn.Module, tokenizer: Tokenizer, without_head: stems.Ablation, *, predicted=None) -> Result:
     words = definitions.invented(100, definitions.headwords())
     written = definitions.define(model, tokenizer, [word.prompt for word in words])
     attention = stems.attention_to_headword(model, tokenizer, words, written)[-1].tolist()
     whole = definitions.copying(written, words)["all"]
-    without = stems.stems_without(model, tokenizer, words, len(model.blocks) - 1)
+    without = stems.stems_without(model, tokenizer, words, without_head)
     lowest, second = sorted(without)[:2]
     return Result(
         figures.copying(attention, without, whole),

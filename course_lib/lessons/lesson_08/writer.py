@@ -157,14 +157,20 @@ def writer(model: GPT, tokenizer: Tokenizer) -> Explorer:
         speaks=True,
         height="34em",
         goals=(
-            Goal("a prompt after which the model gives one token more than 90%", lambda at: pen.text(at).first > 0.9),
-            Goal("20 tokens drawn at temperature 1.5 or more, word for word what greedy writes", like_greedy),
+            Goal("a prompt after which one token has a probability above 90 %", lambda at: pen.text(at).first > 0.9),
+            Goal("20 tokens sampled at temperature 1.5 or more, the same as in greedy decoding", like_greedy),
             Goal(
-                "at a temperature near 0 (0.1 or less), a text that goes round in circles",
+                "at a temperature of 0.1 or less, a text that repeats itself",
                 lambda at: at["temperature"] <= 0.1 and goes_round(pen.text(at)),
             ),
         ),
         steps={"temperature": (0.1, 1.0, 2.0), "top_p": (0.7, 1.0)},
+        script="writer",
+        config={"model": "dictionary", "examples": PROMPTS, "most": MOST_PROMPT + MOST_STROKES},
+        answers={
+            "logits": lambda asked: pen.logits(tuple(asked["ids"])).numpy(),
+            "tokenizer": lambda _: tokenizer.state_dict(),
+        },
     )
 
 
