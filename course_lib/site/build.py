@@ -1,22 +1,27 @@
 """`course site`: the pages, made by Sphinx with myst-nb and the theme Furo; they need no network and no server."""
 
+import html
 import io
+import json
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from course_lib.classroom.widgets.script import classic
 from course_lib.data.place import CannotStart, course_folder
 from course_lib.lectures.assets import MATHJAX, asset
 from course_lib.site.links import problems
-from course_lib.site.sources import Sources
+from course_lib.site.models import export_model
+from course_lib.site.sources import FIGURES, Sources
 
 HERE = Path(__file__).parent
 PAGES = 20  # between two sentences of progress
 MATHS = "es5/tex-svg-full.js"
+PLAYGROUND = re.compile(r'data-playground="(\w+)" data-config="([^"]*)"')
 REPAIRS = (  # of the theme's and Sphinx's HTML, for those who hear a page
     (r'<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">'),
     (r'<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="The site">'),
@@ -68,15 +73,24 @@ def build(sources: Sources, to: Path, *, say: Callable[[str], None] = lambda wor
         sources.write(source)
         maths.mkdir()
         (maths / Path(MATHS).name).write_bytes(asset(MATHJAX, MATHS))
-        settings = {"html_static_path": [str(HERE / "static"), str(maths)]}
+        static = [str(HERE / "static"), str(maths), str(source / FIGURES)]
+        settings = {"html_static_path": static, "exclude_patterns": [FIGURES]}
         with patch_docutils(), docutils_namespace():
             app = Sphinx(source, HERE, made, Path(temporary) / "doctrees", "html", settings, None, warnings)
             app.connect("source-read", _counter(app, say, "2/4 Reading"))
             app.connect("html-page-context", _counter(app, say, "3/4 Writing"))
             app.build()
         say("4/4 Checking links and pictures")
+        playgrounds, models = set(), set()
         for page in made.rglob("*.html"):
-            page.write_text(repaired(page.read_text(encoding="utf-8")), encoding="utf-8")
+            text = repaired(page.read_text(encoding="utf-8"))
+            page.write_text(text, encoding="utf-8")
+            for name, config in PLAYGROUND.findall(text):
+                playgrounds.add(name)
+                models |= {model for model in [json.loads(html.unescape(config)).get("model")] if model}
+        _write_playgrounds(playgrounds, made / "_static" / "playgrounds")
+        for model in models:
+            export_model(model, made / "_static" / "models")
         (made / ".nojekyll").touch()  # on GitHub Pages folders that begin with _ are served, too
         (made / ".buildinfo").unlink(missing_ok=True)
         _replace(to, made)
@@ -93,6 +107,13 @@ def _counter(app: Any, say: Callable[[str], None], doing: str) -> Callable[..., 
             say(f"{doing} page {done + 1} of {len(app.project.docnames)}")
 
     return tell
+
+
+def _write_playgrounds(names: Iterable[str], folder: Path) -> None:
+    """A script for each playground; the page loads it when the playground comes near (`static/course.js`)."""
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / f"{name}.js").write_text(classic(name), encoding="utf-8")
 
 
 def repaired(page: str) -> str:

@@ -15,6 +15,7 @@ import nbformat
 
 from course_lib.commands.files import read_notebook
 from course_lib.data.place import course_folder
+from course_lib.site import home
 
 GUIDES = ("docs/library.md", "docs/data.md", "docs/scale.md", "docs/site.md", "docs/lecturing.md", "docs/grading.md")
 GUIDES += ("docs/calibration.md", "docs/hosting.md", "docs/security.md", "CONTRIBUTING.md", "LICENSE-TEXT.md")
@@ -31,8 +32,8 @@ FLOORS = {
     "tasks": "one table for a task: what is asked, how it goes wrong, what to say then",
     "classroom": "the page of a lesson: cards, questions, predictions, results, exercises, the widget kit, progress",
 }
-HOME = "docs/home.md"  # the site's first page; the word LESSONS in it becomes the README's table of them
-TABLE_OF_LESSONS = re.compile(r"^\| \| lesson .*?(?=\n\n)", re.MULTILINE | re.DOTALL)
+HOME = "docs/home.md"  # the site's first page, see `home`; LESSONS and PLAYGROUND in it are replaced
+FIGURES = "_figures"  # a folder of static files
 LINK = re.compile(r"\[(?P<words>[^\]]+)\]\((?P<target>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)")
 TO_READ = (
     "A page to read, with every output as the authors' run left it. In JupyterLab you make a prediction before a "
@@ -94,17 +95,17 @@ class Sources:
         return notebook
 
     def _home(self, folder: Path) -> str:
-        """The first page, with the table of the lessons and the site's table of contents."""
+        """The first page, with a playground, the lessons as pictures, and the site's table of contents."""
 
         def from_the_top(found: re.Match) -> str:
             place = normpath(PurePosixPath(HOME).parent / found["target"])
             return f"[{found['words']}](/{place}{found['anchor'] or ''})"
 
         text, readme = (self.course.joinpath(name).read_text(encoding="utf-8") for name in (HOME, "README.md"))
-        table = TABLE_OF_LESSONS.search(readme)
-        lessons = self.relinked(table[0], "README.md", folder) if table else ""
+        lessons = {name: self.course / name for name in self.lessons}
         text = LINK.sub(from_the_top, self.relinked(text, HOME, folder))
-        return text.replace("LESSONS", lessons) + self._contents()
+        text = text.replace("PLAYGROUND", home.playground(lessons))
+        return text.replace("LESSONS", home.gallery(readme, lessons, folder / FIGURES / "lessons")) + self._contents()
 
     def _contents(self) -> str:
         """The site's table of contents, which the sidebar shows."""

@@ -92,6 +92,45 @@ def test_a_stepper_shows_one_frame_and_moves_by_the_keyboard(open_page):
     assert stepper.locator("details[open]").get_attribute("data-at") == "1"
 
 
+def test_a_playground_starts_when_it_comes_near_and_is_dragged(open_page):
+    page = open_page(LESSON_PAGE)
+    softmax = page.locator("[data-playground=softmax]")
+    assert page.locator(".course-play").count() == 0  # far below
+    softmax.scroll_into_view_if_needed()
+    bar = softmax.get_by_role("slider", name="key 1", exact=True)
+    bar.locator(".play-grip").hover()
+    x, y = (softmax.locator(".play-grip").first.bounding_box()[side] + 5 for side in "xy")
+    page.mouse.down()
+    page.mouse.move(x, y + 60, steps=4)
+    page.mouse.up()
+    assert float(bar.get_attribute("aria-valuenow")) < 0.5
+    expect(softmax.locator(".course-stepper")).to_be_hidden()
+    page.emulate_media(media="print")
+    expect(softmax.locator(".course-stepper")).to_be_visible()
+    expect(softmax.locator(".course-play")).to_be_hidden()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_in_a_playground(open_page, theme):
+    page = open_page(LESSON_PAGE, theme)
+    page.locator("[data-playground=mask]").scroll_into_view_if_needed()
+    expect(page.locator(".course-play")).to_have_count(2)
+    page.add_script_tag(content=axe_script())
+    run = AXE.replace("axe.run(document,", "axe.run('.course-play',")
+    assert page.evaluate(run) == []
+
+
+def test_without_its_script_a_playground_keeps_its_frames(open_page):
+    page = open_page("index.html")
+    broken = "window.startPlayground = () => false;"
+    page.context.route("**/playgrounds/*.js", lambda route: route.fulfill(body=broken, content_type="text/javascript"))
+    page.goto(page.url.replace("index.html", LESSON_PAGE))
+    softmax = page.locator("[data-playground=softmax]")
+    softmax.scroll_into_view_if_needed()
+    expect(softmax.locator("details:visible")).to_have_count(1)
+    expect(softmax.get_by_role("slider").first).to_be_visible()
+
+
 def test_without_scripts_each_frame_opens_by_itself(open_page):
     page = open_page(LESSON_PAGE, java_script_enabled=False)
     frames = page.locator(".course-stepper").first.locator("> details")

@@ -1,10 +1,13 @@
 """The pages of a small site."""
 
+import html
+import json
 import re
 import sys
 
 import pytest
 
+from course_lib.classroom.widgets.script import classic
 from course_lib.data.place import CannotStart
 from course_lib.site.build import build, repaired, write_site
 from tests.site.small_site import LESSON, SMALL, small_site
@@ -50,6 +53,14 @@ def test_a_playground_is_its_stored_frames(lesson):
     assert lesson.count('<div class="course-stepper" data-controls=') == 3
     assert "English sentence: The rich actress visits her old school.</summary>" in lesson
     assert "widget-view" not in lesson
+
+
+def test_a_playground_with_a_script_stands_around_its_frames_and_finds_the_script_beside_the_page(site, lesson):
+    boxes = re.findall(r'<div class="course-playground" data-playground="(\w+)" data-config="([^"]+)">(<p>)', lesson)
+    assert [name for name, _, _ in boxes] == ["softmax", "mask"]
+    assert all("goals" in json.loads(html.unescape(config)) for _, config, _ in boxes)
+    scripts = {file.name: file.read_text("utf-8") for file in (site / "_static" / "playgrounds").iterdir()}
+    assert scripts == {"softmax.js": classic("softmax"), "mask.js": classic("mask")}
 
 
 def test_formulas_find_mathjax_beside_the_page(site, lesson):

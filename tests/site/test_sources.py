@@ -81,9 +81,11 @@ def test_a_lesson_that_lists_notebooks_leads_to_their_pages(tmp_path):
 
 def test_the_first_page_is_one_of_its_own_with_the_lessons_of_the_readme(laid_out):
     page = (laid_out / "index.md").read_text(encoding="utf-8")
-    assert "LESSONS" not in page and "| 05 | [Attention](notebooks/05_attention.ipynb) |" in page
+    assert "LESSONS" not in page and 'href="notebooks/05_attention.html"><img class="course-' in page
     assert "[Begin" not in page and "[lesson 05, Attention](/notebooks/05_attention.ipynb)" in page
-    assert "[teaching](/docs/lecturing.md)" in page and "![Lesson 05 in JupyterLab: " in page
+    assert "PLAYGROUND" not in page and "data-playground" not in page  # this site has no lesson 08
+    assert "(/docs/lecturing.md)" in page and "![Lesson 05 in JupyterLab: " in page
+    assert [file.stem for file in (laid_out / "_figures" / "lessons").iterdir()] == ["05"]
     assert page.count("python3 course.py lab") == 1 and (laid_out / "docs" / "lesson_05.png").is_file()
     assert (laid_out / "README.md").read_text(encoding="utf-8").startswith("# ")
 

@@ -1,6 +1,20 @@
-/* What the pages do: step through the stored frames of a widget, let the keyboard scroll what is wide. No request. */
+/* What the pages do: start playgrounds, step through the stored frames of a widget, let the keyboard scroll what is wide.
+   No request leaves the site. */
 (function () {
   "use strict";
+  const SCRIPTS = new URL("playgrounds/", document.currentScript.src);
+
+  /* A playground starts when it comes near; until then, and where its script fails, its static form is there. */
+  const watch = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      watch.unobserve(target);
+      const script = document.createElement("script");
+      script.src = new URL(target.dataset.playground + ".js", SCRIPTS);
+      script.addEventListener("load", () => startPlayground(target));
+      document.head.append(script);
+    }
+  }, { rootMargin: "800px" });
 
   function stepper(box) {
     const controls = JSON.parse(box.dataset.controls);
@@ -42,6 +56,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;  // no page can read another
     document.querySelectorAll(".course-stepper").forEach(stepper);
+    document.querySelectorAll(".course-playground").forEach((box) => watch.observe(box));
     scrollable();
     addEventListener("resize", scrollable);
     document.addEventListener("toggle", scrollable, true);
