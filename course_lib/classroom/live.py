@@ -46,7 +46,6 @@ class LiveTraining(Line):
     JupyterLab hands the press of the button to a thread of its own, so that it is heard while the cell runs.
     """
 
-    stopped = False
     stops = 0  # trainings that a learner has stopped in this kernel
 
     def __init__(self, model: nn.Module, example: Callable[..., str | Figure] | None, title: str, height: int) -> None:
@@ -55,7 +54,9 @@ class LiveTraining(Line):
         self.losses: list[float] = []
         self.box = widgets.HTML()
         self.button = button("Stop here", self.stop)
-        self.wait, self.latest = 0.0, ()
+        self.button.layout.display = "none"  # until the training asks whether it is stopped
+        self.is_stopped = False
+        self.wait, self.latest, self.closed = 0.0, (), False
 
     def update(self, done: float, total: float, **details: float | str) -> None:
         if isinstance(details.get("loss"), float):
@@ -85,11 +86,19 @@ class LiveTraining(Line):
 
     def stop(self) -> None:
         """Let the training end after this step, with what it has learned so far."""
-        if not self.stopped:
-            self.stopped = True
+        if not self.is_stopped:
+            self.is_stopped = True
             LiveTraining.stops += 1
 
+    @property
+    def stopped(self) -> bool:
+        """Whether the learner has pressed the button, which is there from the first time that this is asked."""
+        if self.button.layout.display and not self.closed:
+            self.button.layout.display = None
+        return self.is_stopped
+
     def close(self) -> None:
+        self.closed = True
         self.button.layout.display = "none"
         if self.latest and self.last_drawn > float("-inf"):
             self.draw(*self.latest)

@@ -1,6 +1,6 @@
 r"""The little markup of lesson texts: `code`, **strong**, *stress*, $formula$, blank line = new paragraph.
 
-A paragraph whose lines begin with `- ` or `1. ` is a list.
+A paragraph whose lines begin with a hyphen, or with numbers and full stops, is a list.
 
 One source serves both forms of every display: HTML for a notebook, plain text for a terminal and for nbval.
 """

@@ -15,6 +15,7 @@ html_theme_options = {
     "light_css_variables": dict(zip(_COLOURS, ("#00588a", "#00588a", "#f2f4f6", "#000"), strict=True)),
     "dark_css_variables": dict(zip(_COLOURS, ("#7cc4f0", "#7cc4f0", "#232527", "#fff"), strict=True)),
 }
+html_favicon = "static/favicon.svg"
 html_css_files = ["course.css"]
 html_js_files = ["course.js"]
 html_copy_source = False  # a lesson's source holds the notes of its lecture

@@ -74,7 +74,9 @@ def start(title: str) -> Progress:
 
 
 class Silent:
-    """Draws nothing."""
+    """Draws nothing, and nobody stops it."""
+
+    stopped = False
 
     def __init__(self, title: str = ""):
         self.title = title

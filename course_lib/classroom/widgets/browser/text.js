@@ -11,6 +11,6 @@ export function textBox({ label, examples = [], most = 200, changed }) {
     return made;
   });
   const row = (words, ...parts) => node("div", { class: "play-row" }, node("span", { class: "play-label" }, words), ...parts);
-  const root = node("div", {}, row(label, input), taken.length ? row("Examples", node("div", { class: "play-buttons" }, ...taken)) : "");
+  const root = node("div", { class: "play-rows" }, row(label, input), taken.length ? row("Examples", node("div", { class: "play-buttons" }, ...taken)) : "");
   return { root, show(text) { if (input.value !== text) input.value = text; } };
 }
