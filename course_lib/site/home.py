@@ -10,7 +10,9 @@ import nbformat
 
 ROW = re.compile(r"^\| (\d\d) \| \[(.+?)\]\((.+?)\) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 PLAYGROUND = re.compile(r'<div class="course-playground" data-playground="dictionary".*</div>', re.DOTALL)
-PICTURE = re.compile(r'<img alt="([^"]+)"[^>]*? class="(course-\w+)"[^>]*? src="data:image/(png|svg\+xml);base64,([^"]+)"')
+PICTURE = re.compile(
+    r'<img alt="([^"]+)"[^>]*? class="(course-\w+)"[^>]*? src="data:image/(png|svg\+xml);base64,([^"]+)"'
+)
 
 
 def raw(text: str) -> str:
@@ -20,9 +22,8 @@ def raw(text: str) -> str:
 
 def playground(lessons: Mapping[str, Path]) -> str:
     """The dictionary of lesson 08 with its static form, as that lesson has stored it; nothing without the lesson."""
-    found = next(
-        (match for name in lessons for text in _outputs(lessons[name]) if (match := PLAYGROUND.search(text))), None
-    )
+    stored = (PLAYGROUND.search(text) for path in lessons.values() for text in _outputs(path))
+    found = next(filter(None, stored), None)
     return raw(found[0]) if found else ""
 
 
@@ -51,7 +52,7 @@ def _outputs(path: Path) -> list[str]:
 
 def _figure(path: Path, stem: Path) -> str:
     """The first figure of a lesson with its alt text, written to a file."""
-    match = next((match for text in _outputs(path) if (match := PICTURE.search(text))), None)
+    match = next(filter(None, map(PICTURE.search, _outputs(path))), None)
     if match is None:
         return ""
     alt, kind, form, pixels = match.groups()

@@ -36,8 +36,9 @@ HOME = "docs/home.md"  # the site's first page, see `home`; LESSONS and PLAYGROU
 FIGURES = "_figures"  # a folder of static files
 LINK = re.compile(r"\[(?P<words>[^\]]+)\]\((?P<target>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)")
 TO_READ = (
-    "A page to read, with every output as the authors' run left it. In JupyterLab you make a prediction before a "
-    "result opens, play with what is drawn here, and run your own code: `python3 course.py lab {number}`."
+    "A page to read, with every output as the authors' run left it; some playgrounds run in this page. In JupyterLab "
+    "you make a prediction before a result opens, play with all of them, and run your own code: "
+    "`python3 course.py lab {number}`."
 )
 
 

@@ -15,7 +15,8 @@ from torch import nn
 from course_lib.classroom import live
 
 model = nn.Linear(2, 1)
-screen = live.watch(model, example=lambda model: "<div style='height:600px'>the tall example ends here</div>", height=240)
+tall = "<div style='height:600px'>the tall example ends here</div>"
+screen = live.watch(model, example=lambda model: tall, height=240)
 steps = {steps}
 for step in range(steps):
     screen.update(step + 1, steps, loss=1.0 / (step + 1))
