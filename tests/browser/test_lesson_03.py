@@ -46,13 +46,14 @@ def test_a_name_is_read_letter_by_letter(played):
 
 def test_eigenvalues_are_moved_and_a_goal_is_reached(played):
     cell = played.cell(PLAYED["eigenvalues"])
-    says(cell, "Eigenvalues of length 0.90")
-    length = cell.get_by_role("slider").first
-    length.focus()
-    for _ in range(48):
-        length.press("ArrowRight")
-    says(cell, "Eigenvalues of length 1.38")
-    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached")
+    said = cell.locator(".play-said")
+    expect(said).to_contain_text("Eigenvalues of absolute value 0.90")
+    handle = cell.locator(".play-point[role=slider]")
+    handle.focus()
+    for _ in range(5):
+        handle.press("PageUp")
+    expect(said).to_contain_text("Eigenvalues of absolute value 1.40")
+    expect(cell.locator(".play-goals li.reached")).to_have_count(1)
     played.screenshot("03-eigenvalues", of=cell)
 
 

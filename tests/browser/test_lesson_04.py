@@ -39,14 +39,14 @@ def says(cell, text):
 
 def test_the_gates_of_a_cell_are_set_and_a_goal_is_reached(played):
     cell = played.cell(PLAYED["machine"])
-    says(cell, "f = 0.70")
-    keep = cell.get_by_role("slider").first
-    keep.focus()
-    for _ in range(30):
-        keep.press("ArrowRight")
-    says(cell, "f = 1.00")
-    cell.get_by_role("combobox").nth(1).select_option("in the first step only")
-    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached")
+    said = cell.locator(".play-said")
+    expect(said).to_contain_text("f = 0.70")
+    forget = cell.get_by_role("slider", name="forget f")
+    for _ in range(3):
+        forget.press("PageUp")
+    expect(said).to_contain_text("f = 1.00")
+    cell.get_by_text("in the first step only", exact=True).click()
+    expect(cell.locator(".play-goals li.reached")).to_have_count(1)
     played.screenshot("04-machine", of=cell)
 
 

@@ -39,9 +39,10 @@ def says(cell, text):
 
 def test_a_larger_budget_is_said_and_drawn(played):
     cell = played.cell(PLAYED["compute"])
-    says(cell, "1.0e10 operations")
-    cell.get_by_role("slider", name="operations").press("End")
-    says(cell, "1.0e13 operations")
+    said = cell.locator(".play-said")
+    expect(said).to_contain_text("1.0e10 operations")
+    cell.get_by_role("slider", name="Compute C").press("End")
+    expect(said).to_contain_text("1.0e13 operations")
     played.screenshot("09-compute", of=cell)
 
 

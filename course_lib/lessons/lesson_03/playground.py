@@ -24,6 +24,8 @@ from course_lib.viz.style import GREY, PALETTE
 STEPS = 40
 START = np.array([0.8, 0.2])
 LARGEST = 1.6  # of what is drawn
+MOST = 1.4  # absolute value of an eigenvalue
+BETWEEN = {"the matrix alone": "nothing", "then a tanh": "tanh"}
 
 
 class Fate(NamedTuple):
@@ -60,12 +62,11 @@ def of(state: State) -> Fate:
 def eigenvalue_words(state: State) -> str:
     its = of(state)
     size = np.linalg.norm(its.states[-1]) / np.linalg.norm(START)
-    turn = "does not turn" if state["angle"] == 0 else f"turns by {state['angle']:.0f} degrees in each step"
-    squashed = ", squashed by a tanh" if state["between"] == "tanh" else ""
+    squashed = ", and a tanh in each step" if state["between"] == "tanh" else ""
     return (
-        f"Eigenvalues of length {state['radius']:.2f}{squashed}: the state {turn}. After {STEPS} steps it is "
-        f"{size:.2g} times as long as at the start; a gradient that came back {STEPS} steps, {its.gradient[-1]:.2g} "
-        "times."
+        f"Eigenvalues of absolute value {state['radius']:.2f} and angle ±{state['angle']:.0f}°{squashed}. "
+        f"After {STEPS} steps the state is {size:.2g} times as long as at the start; "
+        f"a gradient that was sent back {STEPS} steps, {its.gradient[-1]:.2g} times."
     )
 
 
@@ -102,19 +103,24 @@ def eigenvalues() -> Explorer:
     """Move a pair of eigenvalues: the state fades, turns or explodes, and the gradient with it."""
 
     def round_trip(state: State) -> bool:
-        return state["between"] == "nothing" and abs(state["radius"] - 1) < 0.005 and state["angle"] == 45
+        if state["between"] == "tanh":
+            return False
+        away = np.linalg.norm(of(state).states - START, axis=1)
+        near = np.flatnonzero(away < 0.05 * np.linalg.norm(START))
+        return len(near) > 1 and int(near[1]) == 8
 
     def saved(state: State) -> bool:
         its = of(state)
-        return state["between"] == "tanh" and state["radius"] >= 1.2 and bool(its.gradient[-1] < 0.01)
+        lives = bool(np.linalg.norm(its.states[-1]) > 0.1)
+        return state["between"] == "tanh" and state["radius"] >= 1.2 and lives and bool(its.gradient[-1] < 0.01)
 
     return Explorer(
         name="eigenvalues",
         title="A pair of eigenvalues",
         controls=[
-            Slider(name="radius", label="Length", low=0, high=1.4, step=0.01, value=0.9),
-            Slider(name="angle", label="Angle, degrees", low=0, high=180, step=5, value=30),
-            Choice(name="between", label="Each step", options={"the matrix alone": "nothing", "then a tanh": "tanh"}),
+            Slider(name="radius", label="Absolute value |λ|", low=0, high=MOST, step=0.01, value=0.9),
+            Slider(name="angle", label="Angle, degrees", low=0, high=180, step=1, value=30),
+            Choice(name="between", label="Each step", options=BETWEEN),
         ],
         draw=eigenvalue_figure,
         alt=eigenvalue_words,
@@ -125,13 +131,18 @@ def eigenvalues() -> Explorer:
                 "without a tanh: a gradient that is over 100,000 times as long",
                 lambda state: state["between"] == "nothing" and bool(of(state).gradient[-1] > 1e5),
             ),
-            Goal("a state that is back where it was after 8 steps, as long as before", round_trip),
-            Goal(
-                "length 1.2 or more with a tanh: the state lives, and the gradient vanishes all the same (try angles)",
-                saved,
-            ),
+            Goal("without a tanh: a state that is back at its start after 8 steps, and not sooner", round_trip),
+            Goal("|λ| ≥ 1.2 with a tanh: the state does not vanish, but the gradient does (try angles)", saved),
         ),
         steps={"radius": (0.9, 1.0, 1.1), "between": ("nothing", "tanh")},
+        script="eigenvalues",
+        config={
+            "steps": STEPS,
+            "first": START.tolist(),
+            "most": MOST,
+            "between": list(BETWEEN.items()),
+            "start": {"radius": 0.9, "angle": 30, "between": "nothing"},
+        },
     )
 
 

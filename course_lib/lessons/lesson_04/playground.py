@@ -22,11 +22,14 @@ from course_lib.viz.style import DIVERGING, GREY, PALETTE
 # ------------------------------------------------------------------------------------------- a cell as a machine
 
 STEPS = 50
+MESSAGE, MARKS = "one message, then noise", "a mark every ten steps"
+NOISE = np.random.default_rng(1).normal(scale=0.35, size=STEPS - 1).clip(-1, 1).round(2)
 SIGNALS: Mapping[str, Float[np.ndarray, " T"]] = {
-    "one message, then noise": np.r_[1.0, 0.6 * np.sin(1.7 * np.arange(1, STEPS) ** 1.3)],
-    "a mark every ten steps": (np.arange(STEPS) % 10 == 0).astype(float),
-    "up, then down": np.r_[np.full(STEPS // 2, 0.5), np.full(STEPS // 2, -0.5)],
+    MESSAGE: np.r_[1.0, NOISE],
+    MARKS: (np.arange(STEPS) % 10 == 0).astype(float),
+    "up, then down": np.r_[np.full(STEPS // 2, 0.2), np.full(STEPS // 2, -0.2)],
 }
+OPEN = {"always": "always", "in the first step only": "first"}
 
 
 class Run(NamedTuple):
@@ -39,7 +42,7 @@ class Run(NamedTuple):
 
 
 def run(state: State) -> Run:
-    """C = f C + i g and h = o tanh(C), with gates that stand still, but for an input gate that may open once."""
+    """C = f C + i g and h = o tanh(C), the gates constant, but for an input gate that may be open only once."""
     proposal = SIGNALS[state["signal"]]
     write = np.full(STEPS, state["i"]) if state["open"] == "always" else np.r_[state["i"], np.zeros(STEPS - 1)]
     cell, cells = 0.0, []
@@ -53,10 +56,10 @@ def run(state: State) -> Run:
 def machine_words(state: State) -> str:
     its = run(state)
     return (
-        f"f = {state['f']:.2f}, i = {state['i']:.2f}, o = {state['o']:.2f}. After {STEPS} steps the cell holds "
-        f"{its.cell[-1]:.2f} and shows {its.output[-1]:.2f}; of a gradient at the end {state['f'] ** (STEPS - 1):.2g} "
-        "reaches the first cell."
-    )
+        f"f = {state['f']:.2f}, i = {state['i']:.2f}, o = {state['o']:.2f}. After {STEPS} steps the cell state is "
+        f"{its.cell[-1]:.2f} and the hidden state {its.output[-1]:.2f}; of the gradient at the last cell state, "
+        f"{state['f'] ** (STEPS - 1):.2g} reaches the first."
+    ).replace("-0.00", "0.00")
 
 
 def machine_figure(state: State) -> Figure:
@@ -65,13 +68,12 @@ def machine_figure(state: State) -> Figure:
     above, middle, below = fig.subplots(3, 1, sharex=True, height_ratios=(2, 3, 2))
     above.vlines(steps, 0, its.proposal, color=GREY, linewidth=1.5)
     above.plot(steps, its.write * its.proposal, "o", color=PALETTE["orange"], markersize=5)
-    above.set_title("proposed (lines) and written, i · g (dots)")
+    above.set_title("candidate g (lines) and i · g (dots)")
     middle.plot(steps, its.cell, color=PALETTE["blue"], linestyle="-", linewidth=3)
-    middle.set_title("the cell, C")
+    middle.set_title("cell state C")
     below.plot(steps, its.output, color=PALETTE["green"], linestyle="-", linewidth=3)
-    below.set_title("the output, h = o · tanh C")
-    low, high = min(-1.1, its.cell.min() * 1.1), max(1.1, its.cell.max() * 1.1)
-    for axes, limits in ((above, (-1.1, 1.1)), (middle, (low, high)), (below, (-1.1, 1.1))):
+    below.set_title("hidden state h = o · tanh C")
+    for axes, limits in ((above, (-1.1, 1.1)), (middle, (-2, 5.5)), (below, (-1.1, 1.1))):
         axes.set_ylim(*limits)
         axes.axhline(0, color=GREY, linewidth=0.8)
     below.set_xlabel("step")
@@ -79,13 +81,12 @@ def machine_figure(state: State) -> Figure:
 
 
 def kept(state: State) -> bool:
-    its = run(state)
-    first, last = float(its.cell[0]), float(its.cell[-1])
-    return state["signal"] == "one message, then noise" and first >= 0.3 and abs(last - first) < 0.01 * first
+    cell = run(state).cell
+    return state["signal"] == MESSAGE and bool(cell[0] >= 0.3 and np.abs(cell - cell[0]).max() < 0.01 * cell[0])
 
 
 def counted(state: State) -> bool:
-    return state["signal"] == "a mark every ten steps" and abs(float(run(state).cell[-1]) - 5) < 0.05
+    return state["signal"] == MARKS and abs(float(run(state).cell[-1]) - 5) < 0.05
 
 
 def halved(state: State) -> bool:
@@ -94,16 +95,16 @@ def halved(state: State) -> bool:
 
 
 def machine() -> Explorer:
-    """Set the gates of one cell by hand, and watch what it keeps and what it shows."""
+    """Set the gates of one cell by hand: its cell state and its hidden state over time."""
     return Explorer(
         name="machine",
-        title="One cell and its handles",
+        title="One cell, its gates set by hand",
         controls=[
-            Choice(name="signal", label="Proposed, g", options={name: name for name in SIGNALS}),
-            Slider(name="f", label="Keep, f", low=0, high=1, step=0.01, value=0.7),
-            Slider(name="i", label="Write, i", low=0, high=1, step=0.01, value=1.0),
-            Choice(name="open", label="i is open", options={"always": "always", "in the first step only": "first"}),
-            Slider(name="o", label="Show, o", low=0, high=1, step=0.01, value=1.0),
+            Choice(name="signal", label="Candidate g", options={name: name for name in SIGNALS}),
+            Slider(name="f", label="Forget gate f", low=0, high=1, step=0.01, value=0.7),
+            Slider(name="i", label="Input gate i", low=0, high=1, step=0.01, value=1.0),
+            Choice(name="open", label="i is open", options=OPEN),
+            Slider(name="o", label="Output gate o", low=0, high=1, step=0.01, value=1.0),
         ],
         draw=machine_figure,
         alt=machine_words,
@@ -111,11 +112,19 @@ def machine() -> Explorer:
         words_first=True,
         height="31em",
         goals=(
-            Goal("the message is there after 50 steps of noise, to one per cent", kept),
-            Goal("a cell that counts: five marks, and it holds 5", counted),
-            Goal("written to in the first step only, a cell that has lost half ten steps later", halved),
+            Goal("the cell keeps the message through 50 steps of noise, to within 1 %", kept),
+            Goal("a cell that counts: after five marks its state is 5", counted),
+            Goal("i open in the first step only: ten steps later half of the cell state is left", halved),
         ),
         steps={"signal": tuple(SIGNALS), "f": (0.7, 0.93, 1.0)},
+        script="machine",
+        config={
+            "signals": {name: signal.tolist() for name, signal in SIGNALS.items()},
+            "message": MESSAGE,
+            "marks": MARKS,
+            "open": list(OPEN.items()),
+            "start": {"signal": MESSAGE, "f": 0.7, "i": 1, "o": 1, "open": "always"},
+        },
     )
 
 

@@ -1,6 +1,7 @@
 """What one plays with in lesson 09: a budget of computing, and a model to spend it on."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import lru_cache
 
 import numpy as np
@@ -18,6 +19,7 @@ NEAR = 2.0  # a run is near a budget that is this many times larger or smaller, 
 
 def compute(runs: Runs, law: ScalingLaw | None = None) -> Explorer:
     """A budget and a size: how much text is left, what loss the law promises, and what was measured nearby."""
+    budgets, sizes = (9, 13), (3, 6.5)  # powers of ten
     law = law or laws.law()
 
     @lru_cache(maxsize=64)
@@ -32,10 +34,11 @@ def compute(runs: Runs, law: ScalingLaw | None = None) -> Explorer:
 
     def words(state) -> str:
         size, (tokens, loss, fittest, lowest) = state["size"], spent(state["budget"], state["size"])
+        above = max(0.0, 100 * (loss / lowest - 1))
         return (
-            f"{_round(size)} parameters and {_round(state['budget'])} operations leave {_round(tokens)} tokens to "
-            f"read. The law promises {loss:.2f} nats. Best would be {_round(fittest)} parameters, {lowest:.2f} nats: "
-            f"yours is {100 * (loss / lowest - 1):.0f} % above it."
+            f"{_round(size)} parameters and {_round(state['budget'])} operations leave {_round(tokens)} tokens for "
+            f"training. The law predicts a loss of {loss:.2f} nats per character. The best size for this budget is "
+            f"{_round(fittest)} parameters, with {lowest:.2f} nats: yours is {above:.0f} % above it."
         )
 
     def draw(state) -> Figure:
@@ -45,21 +48,29 @@ def compute(runs: Runs, law: ScalingLaw | None = None) -> Explorer:
         name="compute",
         title="Spend your computing",
         controls=[
-            Slider(name="budget", label="operations", low=9, high=13, step=0.1, value=1e10, log=True),
-            Slider(name="size", label="parameters", low=3, high=6.5, step=0.05, value=1e4, log=True),
+            Slider(name="budget", label="operations", low=budgets[0], high=budgets[1], step=0.1, value=1e10, log=True),
+            Slider(name="size", label="parameters", low=sizes[0], high=sizes[1], step=0.05, value=1e4, log=True),
         ],
         draw=draw,
         alt=words,
         height="38em",
         goals=(
-            Goal("a model of twice the best size or more, within 3 % of the best loss",
+            Goal("twice the best size or more, within 3 % of the best loss",
                  lambda state: state["size"] >= 2 * best(state) and _within(spent, state, 0.03)),
-            Goal("a budget for which 100,000 parameters are within a tenth of the best size",
-                 lambda state: abs(best(state) / 1e5 - 1) < 0.1),
-            Goal("a model so large that it reads less than one token for each parameter, and 30 % above the best",
+            Goal("100,000 parameters at the budget for which they are best (both within 10 %)",
+                 lambda state: abs(state["size"] / 1e5 - 1) < 0.1 and abs(best(state) / 1e5 - 1) < 0.1),
+            Goal("fewer tokens than parameters, and a loss 30 % above the best",
                  lambda state: state["budget"] < 6 * state["size"] ** 2 and not _within(spent, state, 0.3)),
         ),
         steps={"budget": (1e10, 1e11, 1e12), "size": (1e4, 1e5)},
+        script="compute",
+        config={
+            "law": asdict(law),
+            "runs": [[run[name] for name in ("parameters", "tokens", "flops", "test")] for run in runs],
+            "budgets": budgets,
+            "sizes": sizes,
+            "start": {"budget": 1e10, "size": 1e4, "along": False},
+        },
     )  # fmt: skip
 
 

@@ -45,6 +45,8 @@ def test_the_goals_of_the_eigenvalues_can_be_reached_and_are_not_at_the_start(ei
     assert reached(eigenvalues) == [False, False, False]
     assert reached(eigenvalues, radius=1.4, angle=45) == [True, False, False]
     assert reached(eigenvalues, radius=1.0, angle=45) == [False, True, False]
+    assert reached(eigenvalues, radius=1.0, angle=90) == [False, False, False]  # back after four steps
+    assert reached(eigenvalues, radius=1.0, angle=0) == [False, False, False]  # it never leaves
     assert reached(eigenvalues, radius=1.3, angle=0, between="tanh") == [False, False, True]
     assert reached(eigenvalues, radius=1.3, angle=30, between="tanh") == [False, False, False]  # it turns for ever
 

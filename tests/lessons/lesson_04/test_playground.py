@@ -42,6 +42,8 @@ def test_the_goals_of_the_machine_can_be_reached_and_are_not_at_the_start(machin
     assert reached(machine) == [False, False, False]
     assert reached(machine, f=1.0, open="first") == [True, False, False]
     assert reached(machine, f=1.0) == [False, False, False]  # noise is written over the message
+    chance = [reached(machine, f=f / 100, i=i / 100) for f in range(101) for i in range(31, 101)]
+    assert not any(goals[0] for goals in chance)  # nor does noise end by chance where the message was
     assert reached(machine, f=1.0, signal="a mark every ten steps") == [False, True, False]
     assert reached(machine, f=0.93) == [False, False, False]  # of what was written later more is left
     assert reached(machine, f=0.93, open="first") == [False, False, True]

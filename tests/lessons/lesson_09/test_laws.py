@@ -66,7 +66,8 @@ def test_the_goals_of_the_playgrounds_can_be_reached_and_are_not_at_the_start(ru
     assert [goal(compute.state()) for goal in compute.goals] == [False] * 3
     assert compute.goals[0](compute.state(budget=1e13, size=2.1 * size))
     budgets = [10 ** (11 + number / 10) for number in range(21)]
-    assert any(compute.goals[1](compute.state(budget=budget)) for budget in budgets)
+    assert any(compute.goals[1](compute.state(budget=budget, size=1e5)) for budget in budgets)
+    assert not any(compute.goals[1](compute.state(budget=budget)) for budget in budgets)
     assert compute.goals[2](compute.state(budget=1e9, size=1e5))
     fit = playground.by_hand(runs["grid"])
     assert [goal(fit.state()) for goal in fit.goals] == [False] * 3
