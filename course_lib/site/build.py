@@ -87,7 +87,7 @@ def build(sources: Sources, to: Path, *, say: Callable[[str], None] = lambda wor
             page.write_text(text, encoding="utf-8")
             for name, config in PLAYGROUND.findall(text):
                 playgrounds.add(name)
-                models |= {model for model in [json.loads(html.unescape(config)).get("model")] if model}
+                models |= set(json.loads(html.unescape(config)).get("models", ()))
         _write_playgrounds(playgrounds, made / "_static" / "playgrounds")
         for model in models:
             export_model(model, made / "_static" / "models")

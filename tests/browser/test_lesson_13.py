@@ -36,29 +36,29 @@ def played(notebook, start_lab, open_notebook):
 
 
 def says(cell, text):
-    expect(cell.locator(".widget-htmlmath")).to_contain_text(text)
+    expect(cell.locator(".play-said")).to_contain_text(text)
 
 
-def test_holes_are_torn_into_a_drawing_and_painted(played):
+def test_patches_of_a_drawing_are_hidden_and_the_kernel_reconstructs_them(played):
     cell = played.cell(PLAYED["mask"])
-    says(cell, "Nothing is hidden")
-    cell.get_by_role("button", name="patch 25", exact=True).click()
-    says(cell, "48 of 49 patches are seen")
-    cell.get_by_role("button", name="Swap seen and hidden").click()
-    says(cell, "1 of 49 patches are seen")
+    says(cell, "No patch is hidden")
+    cell.get_by_role("gridcell", name="patch 25, visible").click()
+    says(cell, "48 of 49 patches are visible")
+    cell.get_by_role("button", name="Swap visible and hidden").click()
+    says(cell, "1 of 49 patches are visible. Error (MSE)")
     cell.get_by_role("button", name="Show all").click()
-    says(cell, "Nothing is hidden")
+    says(cell, "No patch is hidden")
     played.screenshot("13-mask", of=cell)
 
 
-def test_another_picture_keeps_its_holes(played):
+def test_another_image_keeps_its_hidden_patches(played):
     cell = played.cell(PLAYED["ruin"])
-    says(cell, "16 of 64 patches are seen")
+    says(cell, "16 of 64 patches are visible. Error (MSE)")
     cell.get_by_role("button", name="Show all").click()
-    cell.get_by_role("button", name="patch 28", exact=True).click()
-    says(cell, "63 of 64 patches are seen")
-    cell.get_by_role("img", name="a dahlia").click()
-    says(cell, "63 of 64 patches are seen")
+    cell.get_by_role("gridcell", name="patch 28, visible").click()
+    says(cell, "63 of 64 patches are visible")
+    cell.get_by_text("a dahlia", exact=True).click()
+    expect(cell.get_by_role("gridcell", name="patch 28, hidden")).to_be_visible()
     played.screenshot("13-ruin", of=cell)
 
 
@@ -72,9 +72,9 @@ def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, o
     write_notebook(as_stored(played, notebook), path)
     page = open_notebook(start_lab([path]), path.name)
     ruin = page.cell(PLAYED["ruin"])
-    expect(ruin.get_by_text("16 of 64 patches are seen").first).to_be_visible()
+    expect(ruin.get_by_text("16 of 64 patches are visible").first).to_be_visible()
     ruin.locator("summary").nth(0).click()
-    expect(ruin.get_by_text("Nothing is hidden").first).to_be_visible()
+    expect(ruin.get_by_text("No patch is hidden").first).to_be_visible()
     page.screenshot("13-untrusted", of=ruin)
 
 

@@ -29,7 +29,8 @@ print("done after", step + 1)
 CUT = """(display) => {
   const cut = [];
   for (let one = display; !one.classList.contains("jp-Cell"); one = one.parentElement)
-    if (getComputedStyle(one).overflowY !== "visible" && one.scrollHeight > one.clientHeight + 1) cut.push(one.className);
+    if (getComputedStyle(one).overflowY !== "visible" && one.scrollHeight > one.clientHeight + 1)
+      cut.push(one.className);
   return cut;
 }"""
 

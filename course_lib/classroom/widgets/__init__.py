@@ -11,7 +11,7 @@ from course_lib.classroom.widgets.pad import Pad, shaken
 from course_lib.classroom.widgets.pen import Pen
 from course_lib.classroom.widgets.pick import Pick
 from course_lib.classroom.widgets.pictures import Pictures
-from course_lib.classroom.widgets.pixels import in_rows, pixel_image
+from course_lib.classroom.widgets.pixels import in_base64, in_rows, pixel_image
 from course_lib.classroom.widgets.sentence import Sentence
 from course_lib.classroom.widgets.squares import Squares
 from course_lib.classroom.widgets.steps import Steps
@@ -37,6 +37,7 @@ __all__ = [
     "Votes",
     "as_digit",
     "heat_map",
+    "in_base64",
     "in_rows",
     "linked",
     "pixel_image",

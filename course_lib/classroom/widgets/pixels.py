@@ -28,6 +28,11 @@ def coloured(values: Float[Tensor, "h w"], most: float | None = None, colours: s
     return mpl.colormaps[colours]((values / max(highest, 1e-9)).clamp(0, 1).numpy(), bytes=True)[..., :3]
 
 
+def in_base64(pixels: Pixels) -> str:
+    """The bytes of an image, row by row, as `bytesOf` of `browser/images.js` reads them."""
+    return base64.b64encode(pixels.tobytes()).decode()
+
+
 def pixel_image(pixels: Pixels, width: int, alt: str) -> str:
     """An image of this width without interpolation, also where a page takes styles away."""
     words, height = html.escape(alt, quote=True), round(width * pixels.shape[0] / pixels.shape[1])

@@ -90,7 +90,7 @@ def lookup(model: nn.Module, tokenizer: Tokenizer) -> Explorer:
         steps={"word": WORDS},
         script="dictionary",
         config={
-            "model": "dictionary",
+            "models": ["dictionary"],
             "words": WORDS,
             "parts": PARTS,
             "most": MOST,

@@ -166,7 +166,7 @@ def writer(model: GPT, tokenizer: Tokenizer) -> Explorer:
         ),
         steps={"temperature": (0.1, 1.0, 2.0), "top_p": (0.7, 1.0)},
         script="writer",
-        config={"model": "dictionary", "examples": PROMPTS, "most": MOST_PROMPT + MOST_STROKES},
+        config={"models": ["dictionary"], "examples": PROMPTS, "most": MOST_PROMPT + MOST_STROKES},
         answers={
             "logits": lambda asked: pen.logits(tuple(asked["ids"])).numpy(),
             "tokenizer": lambda _: tokenizer.state_dict(),

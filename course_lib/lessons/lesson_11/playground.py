@@ -19,6 +19,7 @@ from course_lib.classroom.widgets import (
     Pictures,
     Squares,
     as_digit,
+    in_base64,
     in_rows,
     pixel_image,
     token_bars,
@@ -181,6 +182,13 @@ def draw(model: ViT) -> Explorer:
         digit = as_digit(drawing)[0, 0]
         return Reading(look(model, raw), look(model, digit), look(model, digit, hidden))
 
+    def answer(asked) -> Float[np.ndarray, " n"]:
+        """What the page asks for: the probabilities as drawn, prepared and with patches hidden; rollout and heads."""
+        raw, whole = (torch.tensor(asked[name], dtype=torch.float32).view(28, 28) for name in ("raw", "whole"))
+        now = look(model, whole, frozenset(asked["hidden"]))
+        parts = [look(model, raw).probs, look(model, whole).probs, now.probs, now.rollout, now.heads.flatten()]
+        return torch.cat(parts).float().numpy()
+
     def read(state) -> Reading:
         return reading_of(state["pad"].tobytes(), state["hidden"])
 
@@ -202,13 +210,16 @@ def draw(model: ViT) -> Explorer:
         return f"{drawn} Prepared: {said(read(state).now)}"
 
     def goal(text: str, reached: Callable[[Reading], bool]) -> Goal:
-        return Goal(text, lambda state: state["pad"].any() and reached(read(state)))
+        def fits(state) -> bool:
+            return bool(state["pad"].any()) and len(state["hidden"]) < rows * columns and reached(read(state))
+
+        return Goal(text, fits)
 
     drawings = {name: placed(*where) for name, where in EXAMPLES.items()}
     rows, columns = model.config.grid
     return Explorer(
         name="draw",
-        title="Draw a digit, and click patches away",
+        title="Draw a digit and hide its patches",
         controls=[
             Pad(name="pad", label="Your digit", size=PAD, brush=5.0, example=any_digit, drawings=drawings),
             Squares(name="hidden", label="Hidden patches", count=rows * columns),
@@ -226,6 +237,15 @@ def draw(model: ViT) -> Explorer:
             goal("still the same digit, with three quarters of its inked patches hidden", survives),
         ),
         steps={"pad": tuple(drawings.values()), "hidden": (NOTHING, frozenset({6, 7, 10, 11}))},
+        script="digit",
+        config={
+            "models": ["vit_digits"],
+            "grid": rows,
+            "pad": {"size": PAD, "brush": 5.0},
+            "sources": {name: in_base64(pixels) for name, pixels in drawings.items()},
+            "empty": EMPTY,
+        },
+        answers={"look": answer},
     )
 
 

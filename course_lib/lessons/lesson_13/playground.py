@@ -1,4 +1,4 @@
-"""What one plays with in lesson 13: holes of one's own in a drawing or a photograph, and what is painted there."""
+"""What one plays with in lesson 13: patches to hide of a drawing or a photograph, and their reconstruction."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -10,7 +10,17 @@ import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from course_lib.classroom.widgets import Explorer, Goal, Pad, Pictures, Squares, as_digit, in_rows, pixel_image
+from course_lib.classroom.widgets import (
+    Explorer,
+    Goal,
+    Pad,
+    Pictures,
+    Squares,
+    as_digit,
+    in_base64,
+    in_rows,
+    pixel_image,
+)
 from course_lib.classroom.widgets.pixels import grey
 from course_lib.data.checkpoints import load_trained
 from course_lib.data.digits import CleanDigits
@@ -30,23 +40,32 @@ BLUE = (86, 100, 150)
 
 
 class Repair(NamedTuple):
-    """A picture, what is painted, how far off that is, and the digit that a reader finds in it."""
+    """An image, its reconstruction and the error of it, and the probabilities of the digits in the reconstruction."""
 
     picture: Float[Tensor, "H W"]
     painted: Float[Tensor, "H W"]
-    error: float | None  # of the hidden patches, as a share of painting them in plain grey; None without any
-    digit: int
-    sure: float
+    error: float | None  # MSE of the hidden patches, as a fraction of plain grey's; None without any
+    probs: Float[Tensor, " classes"]
+
+    @property
+    def digit(self) -> int:
+        """The class of the largest probability."""
+        return int(self.probs.argmax())
+
+    @property
+    def sure(self) -> float:
+        """The largest probability."""
+        return float(self.probs.max())
 
 
 @torch.no_grad()
 def repair(model: MAE, reader: ViT, pixels: Float[Tensor, "H W"], hidden: Hidden) -> Repair:
-    """Paints the hidden patches, numbered from 1. Raises ValueError if no patch is left to go by."""
+    """Reconstructs the hidden patches, numbered from 1. Raises ValueError if no patch is visible."""
     size = model.config.encoder.patch_size
     rows, columns = (side // size for side in pixels.shape)
     count = rows * columns
     if len(hidden) == count:
-        raise ValueError("All patches are hidden: leave the network one to go by.")
+        raise ValueError("All patches are hidden: leave the encoder one at least.")
     painted, error = pixels, None
     if hidden:
         holes = torch.tensor([float(number in hidden) for number in range(1, count + 1)])
@@ -56,37 +75,33 @@ def repair(model: MAE, reader: ViT, pixels: Float[Tensor, "H W"], hidden: Hidden
         plain = (pixels[hole] - pixels[~hole].mean()).square().mean()
         error = float((painted[hole] - pixels[hole]).square().mean() / plain.clamp_min(1e-3))
     probs = reader.eval()(standardise(painted[None, None]))[0].softmax(dim=-1)
-    return Repair(pixels, painted, error, int(probs.argmax()), float(probs.max()))
+    return Repair(pixels, painted, error, probs)
 
 
 def said(its: Repair, hidden: Hidden, count: int) -> str:
-    """The repair in words."""
-    reads = f"Lesson 11's ViT reads {its.digit} ({its.sure:.0%}) in what came out."
+    """The reconstruction in words."""
+    reads = f"as {its.digit} ({its.sure:.0%})."
     if its.error is None:
-        return f"Nothing is hidden, so nothing is painted. {reads}"
-    return f"{count - len(hidden)} of {count} patches are seen. Error: {its.error:.0%} of plain grey's. {reads}"
+        return f"No patch is hidden, so there is nothing to reconstruct. Lesson 11's ViT classifies the image {reads}"
+    return (
+        f"{count - len(hidden)} of {count} patches are visible. Error (MSE) of the hidden patches: "
+        f"{its.error:.0%} of plain grey's. Lesson 11's ViT classifies the reconstruction {reads}"
+    )
 
 
 def panels(its: Repair, hidden: Hidden, size: int, words: str) -> str:
-    """The patches, each to be clicked; what is painted; the picture as it is."""
-    rows, columns = (side // size for side in its.picture.shape)
-
-    def patch(row: int, column: int) -> str:
-        number = row * columns + column + 1
-        pixels = grey(its.picture[row * size : (row + 1) * size, column * size : (column + 1) * size])
-        if number in hidden:
-            pixels = np.full((size, size, 3), BLUE, np.uint8)
-        name = f"patch {number}{', hidden' if number in hidden else ''}"
-        return f'<span data-step="{number}" style="display:block">{pixel_image(pixels, 224 // columns, name)}</span>'
-
-    grid = [[patch(row, column) for column in range(columns)] for row in range(rows)]
+    """The visible patches, the reconstruction and the original."""
+    visible = np.repeat(grey(its.picture)[..., None], 3, axis=-1)
+    columns = its.picture.shape[1] // size
+    for number in hidden:
+        row, column = divmod(number - 1, columns)
+        visible[row * size : (row + 1) * size, column * size : (column + 1) * size] = BLUE
     parts = [
-        in_rows(grid, "What it sees (blue: hidden)"),
-        in_rows([[pixel_image(grey(its.painted), 224, f"what it paints, read as {its.digit}")]], "What it paints"),
-        in_rows([[pixel_image(grey(its.picture), 112, "the picture")]], "As it is"),
+        in_rows([[pixel_image(visible, 224, "the visible patches")]], "Visible patches (blue: hidden)"),
+        in_rows([[pixel_image(grey(its.painted), 224, f"classified as {its.digit}")]], "Reconstruction"),
+        in_rows([[pixel_image(grey(its.picture), 112, "the original")]], "Original"),
     ]
-    live = "<span hidden data-live>Click a patch: it is hidden, or seen again.</span>"
-    return f'<div>{"".join(parts)}<p style="margin:0">{words} {live}</p></div>'
+    return f'<div>{"".join(parts)}<p style="margin:0">{words}</p></div>'
 
 
 def at_random(count: int, hidden: int) -> Hidden:
@@ -103,13 +118,18 @@ def torn(
     picture_of: Callable[..., Float[Tensor, "H W"]],
     model: MAE,
     reader: ViT,
+    trained: tuple[str, str],
     well: float,
     at_first: Hidden = NOTHING,
 ) -> Explorer:
-    """A picture that `control` chooses, holes to click into it, and three goals; `well` is the error of the last."""
+    """An image that `control` chooses, patches to hide, and three goals; `well` is the error of the last.
+
+    `trained` are the checkpoints of the MAE and the reader that the site computes with; a kernel asks `model`.
+    """
     rows, columns = model.config.encoder.grid
     count = rows * columns
     few = count // 6
+    sources = control.drawings if isinstance(control, Pad) else control.pictures
 
     @lru_cache(maxsize=8)
     def repaired(key: bytes | str, hidden: Hidden) -> Repair:
@@ -122,6 +142,12 @@ def torn(
     def words(state) -> str:
         return said(of(state, state["hidden"]), state["hidden"], count)
 
+    def reconstruct(asked) -> Float[np.ndarray, " n"]:
+        """What the page asks for: the reconstruction, then the probabilities of the digits in it and in the image."""
+        pixels, side = torch.tensor(asked["pixels"], dtype=torch.float32), model.config.encoder.image_size
+        its, first = (repair(model, reader, pixels.view(side, side), h) for h in (frozenset(asked["hidden"]), NOTHING))
+        return torch.cat([its.painted.flatten(), its.probs, first.probs]).float().numpy()
+
     def picture(state) -> str:
         hidden = state["hidden"]
         return panels(of(state, hidden), hidden, model.config.encoder.patch_size, words(state))
@@ -129,7 +155,9 @@ def torn(
     def goal(text: str, fits: Callable[[Repair, Repair, int], bool]) -> Goal:
         def reached(state) -> bool:
             hidden = state["hidden"]
-            return 0 < len(hidden) < count and fits(of(state, hidden), of(state, NOTHING), len(hidden))
+            if not 0 < len(hidden) < count or not of(state, NOTHING).picture.any():
+                return False
+            return fits(of(state, hidden), of(state, NOTHING), len(hidden))
 
         return Goal(text, reached)
 
@@ -143,11 +171,11 @@ def torn(
         speaks=True,
         goals=(
             goal(
-                f"only {few} patches seen, and the same digit comes out",
+                f"at most {few} patches visible, and the same digit in the reconstruction",
                 lambda its, first, hidden: count - hidden <= few and its.digit == first.digit and its.sure > 0.5,
             ),
             goal(
-                "another digit comes out, and the reader is sure (98 %)",
+                "another digit in the reconstruction, with a probability of at least 98 %",
                 lambda its, first, hidden: its.digit != first.digit and its.sure >= 0.98,
             ),
             goal(
@@ -156,6 +184,18 @@ def torn(
             ),
         ),
         steps={control.name: steps, "hidden": (NOTHING, at_first or at_random(count, count - count // 4))},
+        script="masking",
+        config={
+            "models": trained,
+            "side": model.config.encoder.image_size,
+            "grid": rows,
+            "pad": {"size": control.size, "brush": control.brush} if isinstance(control, Pad) else None,
+            "sources": {name: in_base64(pixels) for name, pixels in sources.items()},
+            "hidden": sorted(at_first),
+            "few": few,
+            "well": well,
+        },
+        answers={"reconstruct": reconstruct},
     )
 
 
@@ -178,26 +218,33 @@ def as_trained(drawing: bytes) -> Float[Tensor, "28 28"]:
 
 
 def mask(model: MAE) -> Explorer:
-    """A digit of one's own, prepared like those of the training, with holes."""
+    """A digit of one's own, prepared like those of the training, with hidden patches."""
     drawings = {name: on_the_pad(number) for name, number in EXAMPLES.items()}
     pad = Pad(name="pad", label="Your digit", size=PAD, brush=5.0, drawings=drawings)
-    title, reader = "Draw a digit, and tear holes into it", load_trained("vit_digits").model
-    return torn("mask", title, pad, tuple(drawings.values()), as_trained, model, reader, well=0.05)
+    title, reader, trained = (
+        "Draw a digit and hide its patches",
+        load_trained("vit_digits").model,
+        ("mae", "vit_digits"),
+    )
+    return torn("mask", title, pad, tuple(drawings.values()), as_trained, model, reader, trained, well=0.05)
 
 
 # ------------------------------------------------------------------------------------------------------- photographs
 
 
 def ruin(model: MAE, coin: Float[Tensor, "1 1 S S"]) -> Explorer:
-    """The picture of these lessons and pieces of photographs, with holes."""
+    """The image of these lessons and pieces of photographs, with hidden patches."""
     pictures = {NAME: coin[0, 0], "another digit": DigitScenes(split="test").batch(12, 0).pixels[11, 0]}
     for name, source in {"a dahlia": "flower", "coins": "coins"}.items():
         pictures[name] = photograph(source, grey=True, size=192)[0, 40:72, 60:92]
-    chooser = Pictures(name="picture", label="Picture", pictures={name: grey(p) for name, p in pictures.items()})
+    in_bytes = {name: grey(pixels) for name, pixels in pictures.items()}  # the page computes with these
+    pictures = {name: torch.from_numpy(pixels).float() / 255 for name, pixels in in_bytes.items()}
+    chooser = Pictures(name="picture", label="Image", pictures=in_bytes)
     reader = load_trained("vit").model
     hidden = random_mask(coin_noise(model), model.encoder.mask_ratio).masked[0].nonzero()[:, 0] + 1
     at_first = frozenset(hidden.tolist())
-    return torn("ruin", "Holes in a photograph", chooser, tuple(pictures), pictures.get, model, reader, 0.2, at_first)
+    title, trained = "Hide patches of a photograph", ("mae_scenes", "vit")
+    return torn("ruin", title, chooser, tuple(pictures), pictures.get, model, reader, trained, 0.2, at_first)
 
 
 PLAYGROUNDS = {"mask": mask, "ruin": ruin}

@@ -49,13 +49,15 @@ def at_random(seed, hidden=41, of=49):
 
 
 def test_all_hidden_or_nothing_is_told(mask, ruin):
-    assert "leave the network one" in mask.frame({"hidden": ALL}).alt
+    assert "leave the encoder one" in mask.frame({"hidden": ALL}).alt
     assert reached(mask, hidden=ALL) == [False, False, False]
-    assert "Nothing is hidden" in ruin.frame({"hidden": frozenset()}).alt
+    empty = np.zeros((play.PAD, play.PAD), np.uint8)
+    assert reached(mask, pad=empty, hidden=frozenset(range(1, 21))) == [False, False, False]
+    assert "No patch is hidden" in ruin.frame({"hidden": frozenset()}).alt
 
 
 def test_the_ruin_is_that_of_the_page_and_reaches_no_goal_by_itself(ruin):
-    assert "16 of 64 patches are seen" in ruin.frame().alt
+    assert "16 of 64 patches are visible" in ruin.frame().alt
     assert reached(ruin) == [False, False, False]
     fooled = (reached(ruin, hidden=at_random(seed, 48, 64))[1] for seed in range(60))
     assert any(fooled)
@@ -64,7 +66,7 @@ def test_the_ruin_is_that_of_the_page_and_reaches_no_goal_by_itself(ruin):
 def test_each_picture_is_repaired_and_its_error_said(ruin):
     hidden = play.at_random(64, 48)
     for name in ("a three on a Greek coin", "another digit", "a dahlia", "coins"):
-        assert "16 of 64 patches are seen. Error:" in ruin.frame({"picture": name, "hidden": hidden}).alt
+        assert "16 of 64 patches are visible. Error (MSE)" in ruin.frame({"picture": name, "hidden": hidden}).alt
 
 
 def test_a_drawing_anywhere_is_prepared_like_the_training_digits():

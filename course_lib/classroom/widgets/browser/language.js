@@ -11,7 +11,7 @@ export async function languageModel({ config, kernel, told = () => {} }) {
     const tokenizer = new ByteLevelBPE(await kernel.ask("tokenizer", null));
     return { tokenizer, logits: (ids) => kernel.ask("logits", { ids }) };
   }
-  const { weights, config: sizes, tokenizers } = await siteModel(config.model, told);
+  const { weights, config: sizes, tokenizers } = await siteModel(config.models[0], told);
   const gpt = new GPT(weights, sizes), cache = gpt.newCache();
   return { tokenizer: new ByteLevelBPE(tokenizers.text), logits: async (ids) => gpt.logits(ids, cache) };
 }

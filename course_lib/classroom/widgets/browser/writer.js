@@ -55,7 +55,7 @@ export function writer({ root, config, kernel }) {
     if (ids.length > config.most) throw new Error(`This text has ${ids.length} tokens; please keep to ${config.most}.`);
     const next = await logits(ids);
     if (mine !== reads) return false;
-    change({ next, tokenizer, ...(!written.length && { first: Math.max(...softmaxOf(next)) }) }, !running);
+    change({ next, tokenizer, ...(!written.length && { first: Math.max(...softmaxOf(next)) }) }, !running, false);
     return true;
   }
 

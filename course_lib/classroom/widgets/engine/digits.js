@@ -4,7 +4,7 @@
 
 const SIDE = 28, MOST_HIGH = 23.4, MOST_WIDE = 20;  // pixels of an image, and of the digit in it
 const INK = 178;  // the sum of a training digit's pixels
-const EDGE = 0.4;  // from here on a pixel belongs to the digit
+const EDGE = Math.fround(0.4);  // from here on a pixel belongs to the digit; rounded as the pixels are
 
 /* A drawing of N x N pixels -> 28 x 28: white on black, in the middle, as tall and as bold as the training digits. */
 export function asDigit(drawing) {
