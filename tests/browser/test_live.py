@@ -375,12 +375,14 @@ def test_what_is_too_much_for_a_slide_becomes_smaller_and_can_still_be_drawn_upo
             wrong[name] = lecture.page.evaluate(MEASURE)
         assert wrong == dict.fromkeys(names, [])
         lecture.go(names[0])
-        with lecture.drawn_anew("a stroke"):
-            lecture.drag(lecture.here("canvas"), by=80)
+        said = lecture.here(".play-said").first
+        before = said.text_content()
+        lecture.drag(lecture.here("canvas").first, by=80)
+        expect(said).not_to_have_text(before, timeout=60_000)
         lecture.context.close()
         assert lecture.problems == []
-    said = capfd.readouterr().err
-    assert "eavesdropping" not in said and "websocket_ping" not in said and "Warning" not in said
+    warned = capfd.readouterr().err
+    assert "eavesdropping" not in warned and "websocket_ping" not in warned and "Warning" not in warned
 
 
 # ---------------------------------------------------------------------------------------------- seen and heard

@@ -72,6 +72,12 @@ window.courseLive = (function () {
         if (![drawing, ...drawing.children].some(overflows)) return;
       }
     });
+    holder.querySelectorAll(".course-play").forEach((play) => {
+      for (const scale of SCALES) {
+        play.style.zoom = scale;
+        if (play.getBoundingClientRect().bottom <= holder.getBoundingClientRect().bottom + 1) return;
+      }
+    });
     holder.querySelectorAll(".widget-hbox:has(> .widget-htmlmath) > .widget-vbox").forEach((controls) => {
       const room = controls.parentElement;
       for (const scale of SCALES) {
