@@ -181,7 +181,7 @@ class NotebookPage:
 
     def _answered(self) -> int:
         """How many cells the kernel has run since the page was opened, failed and given up ones included."""
-        return self.page.evaluate("() => window.courseAnswers")
+        return self.page.evaluate("() => courseReplies.filter(id => courseEnded.includes(id)).length")
 
     def _wait_for_kernel(self) -> None:
         ready = "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
@@ -191,11 +191,16 @@ class NotebookPage:
             picture = self.screenshot(f"no-kernel-{Path(self.name).stem}")
             said = f"no idle kernel after {PATIENCE} s: see {picture}; the server's log ends:\n{self.lab.log_tail()}"
             raise RuntimeError(said) from error
-        self.page.evaluate("() => { window.courseAnswers = 0; window.courseRuns = []; }")
+        self.page.evaluate("() => { window.courseReplies = []; window.courseEnded = []; window.courseRuns = []; }")
         self._notebook(
             "void panel.sessionContext.session.kernel.anyMessage.connect((_, { msg }) => {"
-            " window.courseAnswers += msg.header.msg_type === 'execute_reply' ? 1 : 0;"
+            " if (msg.header.msg_type === 'execute_reply') window.courseReplies.push(msg.parent_header.msg_id);"
             " if (msg.header.msg_type === 'execute_input') window.courseRuns.push(msg.content.code); })"
+        )
+        # The reply and the outputs come by two channels: a cell is done when both have arrived.
+        self._notebook(
+            "void panel.sessionContext.session.kernel.iopubMessage.connect((_, msg) => {"
+            " if (msg.content.execution_state === 'idle') window.courseEnded.push(msg.parent_header.msg_id); })"
         )
 
     def executed(self) -> list[str]:
