@@ -1,5 +1,7 @@
 """Lesson 02, representation learning: what its assignment's check cells ask; the grader's tables are in hidden/02."""
 
+from statistics import mean
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -10,7 +12,7 @@ from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
-KINDS, FEW = 10, 5  # signs; labelled pictures of each, when the grader asks
+KINDS, FEW, TIMES = 10, 5, 5  # signs; labelled pictures of each when the grader asks; how often it asks
 
 NEIGHBOURS = Finding(
     "features depend on the other pictures",
@@ -64,7 +66,10 @@ def named(model: ModuleProbe, few: tuple[Tensor, Tensor], asked: tuple[Tensor, T
 
 
 def names(name: str, points: float, *, above: float) -> Check:
-    """With five labels of each sign more new pictures are named right than this; a guess is right in one of ten."""
+    """With five labels of each sign more new pictures are named right than this; a guess is right in one of ten.
+
+    The choice of the five changes the share by 0.04 (standard deviation): it is the mean of several choices.
+    """
 
     def trained(probe: Probe) -> tuple[ModuleProbe, Script]:
         script = Script(KINDS, probe.draw.generator)
@@ -75,11 +80,11 @@ def names(name: str, points: float, *, above: float) -> Check:
 
     def examples(script: Script, draw: Draw) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         kinds = torch.arange(KINDS).repeat(FEW)
-        return (script.pictures(kinds, draw.generator), kinds), some(script, draw, 500)
+        return (script.pictures(kinds, draw.generator), kinds), some(script, draw, 100)
 
     def run(probe: Probe) -> list[Finding]:
         model, script = probe.once("trained", trained)
-        share = named(model, *examples(script, probe.draw))
+        share = mean(named(model, *examples(script, probe.draw)) for _ in range(TIMES))
         return [] if share > above else [(NOT_LEARNED if share < 0.3 else MORE)]
 
     told = (NEIGHBOURS, COLLAPSED, NOT_LEARNED, MORE)
@@ -123,7 +128,7 @@ SHOWN = (
         seconds=90.0,
         checks=(
             names("Five labels of each sign: clearly better than random weights", 8, above=0.35),
-            names("Five labels of each sign: two of three named right", 12, above=0.65),
+            names("Five labels of each sign: three of five named right", 12, above=0.6),
         ),
     ),
 )
