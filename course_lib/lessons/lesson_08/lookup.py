@@ -30,12 +30,17 @@ def in_wordnet() -> dict[str, list[tuple[str, str]]]:
     return dict(found)
 
 
-def lookup(model: nn.Module, tokenizer: Tokenizer) -> Explorer:
-    """A word and its part of speech; GPT and a 5-gram of the same tokens define it by greedy decoding."""
+def lookup(model: nn.Module, tokenizer: Tokenizer, *, alone: bool = False) -> Explorer:
+    """A word and its part of speech; GPT and a 5-gram of the same tokens define it by greedy decoding.
+
+    `alone`: GPT without the 5-gram, WordNet and goals; for pages on which a GPT is only met.
+    """
 
     @cache
     def definitions(prompt: str) -> dict[str, str]:
-        models = {"GPT": model, f"{ORDER}-gram": fitted_n_gram(ORDER, len(tokenizer), "dictionary")}
+        models = {"GPT": model}
+        if not alone:
+            models[f"{ORDER}-gram"] = fitted_n_gram(ORDER, len(tokenizer), "dictionary")
         return {name: define(one, tokenizer, [prompt])[0].strip() for name, one in models.items()}
 
     def asked(state: State) -> str:
@@ -58,6 +63,8 @@ def lookup(model: nn.Module, tokenizer: Tokenizer) -> Explorer:
 
     def rows(state: State) -> dict[str, str]:
         prompt = asked(state)
+        if alone:
+            return definitions(prompt)
         stored = [f"{text} ({split})" for text, split in in_wordnet().get(prompt, [])]
         return definitions(prompt) | {"WordNet": " / ".join(stored[:3]) or "has no such entry"}
 
@@ -71,9 +78,13 @@ def lookup(model: nn.Module, tokenizer: Tokenizer) -> Explorer:
         return f'<table style="border-collapse:collapse;font-size:1.1em">{head}<tbody>{lines}</tbody></table>'
 
     goals = (
-        Goal("a word of your own invention, with its stem in GPT's definition", invented),
-        Goal("a word of the training text whose definition GPT does not repeat", forgotten),
-        Goal("an adjective that GPT defines word for word as WordNet does", as_wordnet),
+        ()
+        if alone
+        else (
+            Goal("a word of your own invention, with its stem in GPT's definition", invented),
+            Goal("a word of the training text whose definition GPT does not repeat", forgotten),
+            Goal("an adjective that GPT defines word for word as WordNet does", as_wordnet),
+        )
     )
     return Explorer(
         name="lookup",
@@ -95,7 +106,7 @@ def lookup(model: nn.Module, tokenizer: Tokenizer) -> Explorer:
             "parts": PARTS,
             "most": MOST,
             "rows": list(rows({"word": WORDS[0], "part": PARTS[0]}).items()),
-            "note": "In JupyterLab a 5-gram and WordNet itself answer beside the GPT.",
+            "note": "" if alone else "In JupyterLab a 5-gram and WordNet itself answer beside the GPT.",
         },
         answers={
             "look up": lambda state: {"rows": list(rows(state).items()), "reached": [goal(state) for goal in goals]}
