@@ -1,6 +1,7 @@
 """Lesson 08, GPT: what the check cells of its assignment ask; the grader's tables are in hidden/08."""
 
 import math
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -60,6 +61,11 @@ SHARES = Finding(
     "probabilities in place of scores",
     "Your model returns probabilities; the grader takes a softmax of what it returns.",
     "Return the scores that go into the softmax; `cross_entropy` in your training takes them as they are, too.",
+)
+LAST = Finding(
+    "last position not trained",
+    "The logits at the last position, after 32 symbols, are much worse than those before it.",
+    "A window of 32 symbols has 31 next symbols. Which windows train a prediction after all 32?",
 )
 ONE_LENGTH = Finding(
     "only texts of one length",
@@ -122,15 +128,20 @@ def writes(name: str, points: float, *, below: float, length: int = LENGTH) -> C
             return [] if new < below else [(ONE_LENGTH if full < below else NOT_LEARNED)]
         if new < below:
             return []
-        read, _ = windows(fresh, length)
+        read, right = windows(fresh, length)
         found = scores(model, read, probe.draw)
+        if bits(found[:, :-1], right[:, :-1]) < below:
+            return [LAST]
         if (found >= 0).all() and torch.allclose(found.sum(-1), torch.ones(()), atol=1e-3):
             return [SHARES]
         if bits(found, read) < new:
             return [COPIES]
-        return [(BY_HEART if cost(model, text[:1_000], probe.draw) < new - 0.3 else NOT_LEARNED)]
+        if cost(model, text[:1_000], probe.draw) < new - 0.3:
+            return [BY_HEART]
+        measured = f"New text costs {new:.2f} bits per symbol; less than {below} are asked for."
+        return [replace(NOT_LEARNED, message=measured)]
 
-    told = (FUTURE, NOT_LEARNED, BY_HEART, COPIES, SHARES, ONE_LENGTH)
+    told = (FUTURE, NOT_LEARNED, LAST, BY_HEART, COPIES, SHARES, ONE_LENGTH)
     return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
 
