@@ -5,8 +5,10 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 from playwright.sync_api import Browser, Page, Route
 
 from course_lib.classroom.widgets import Explorer
@@ -25,8 +27,16 @@ START = """(kernel) => {
   if (!kernel) return startPlayground(box);
   coursePlaygrounds[playground]({ root: box, config: JSON.parse(config), kernel: {
     send: (message) => told.push(message), on() {},
-    ask: async (name, payload) => Float32Array.from(await kernelAnswers(name, payload)) } });
+    async ask(name, payload) {
+      const { numbers, value } = await kernelAnswers(name, payload);
+      return numbers ? Float32Array.from(numbers) : value;
+    } } });
 }"""
+
+
+def reply(answer: Any) -> dict[str, Any]:
+    """A kernel's answer: an array, which becomes a Float32Array on the page, or JSON."""
+    return {"numbers": answer.tolist()} if isinstance(answer, np.ndarray) else {"value": answer}
 
 
 @contextmanager
@@ -54,7 +64,7 @@ def served(browser: Browser, models: Path) -> Iterator[Callable[..., Page]]:
         page.on("pageerror", lambda error: problems.append(str(error)))
         text = PAGE.format(name=explorer.script, config=html.escape(json.dumps(explorer._page_config())))
         page.route("**/*", lambda route: answer(route, text))
-        page.expose_function("kernelAnswers", lambda name, payload: explorer.answers[name](payload).tolist())
+        page.expose_function("kernelAnswers", lambda name, payload: reply(explorer.answers[name](payload)))
         page.goto(f"{SITE}/notebooks/page.html")
         page.evaluate(START, kernel)
         return page

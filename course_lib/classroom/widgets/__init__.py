@@ -1,6 +1,5 @@
 """Things to play with: one definition each, for the live form and for frames drawn in advance."""
 
-from course_lib.classroom.widgets.blanks import Blanks
 from course_lib.classroom.widgets.controls import Choice, PaintGrid, Slider, TextBox
 from course_lib.classroom.widgets.digits import as_digit
 from course_lib.classroom.widgets.drawings import heat_map, linked, token_bars
@@ -18,7 +17,6 @@ from course_lib.classroom.widgets.steps import Steps
 from course_lib.classroom.widgets.votes import Votes
 
 __all__ = [
-    "Blanks",
     "Choice",
     "Explorer",
     "Frame",

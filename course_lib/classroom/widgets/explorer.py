@@ -159,7 +159,7 @@ class Explorer:
         plain.append(varies(to_plain(first.alt)) if self.varies else to_plain(first.alt))
         static = f"<p><strong>{inline_html(self.title)}</strong></p><p>{inline_html('; '.join(settings))}</p>"
         shown = self.stepper() if self.steps else first.html
-        static += varies(shown) if self.varies else shown
+        static += varies(shown) if self.varies and not self.script else shown
         if self.goals:
             goals = "Can you get there? " + " ".join(f"○ {goal.text}" for goal in self.goals)
             plain, static = [*plain, goals], f"{static}<p>{inline_html(goals)}</p>"
@@ -167,6 +167,7 @@ class Explorer:
             config = html.escape(json.dumps(self._page_config(), ensure_ascii=False))
             data = f'data-playground="{self.script}" data-config="{config}"'
             static = f'<div class="course-playground" {data}>{static}</div>'
+            static = varies(static) if self.varies else static  # with its config
         present("\n".join(plain), static, widget=self.widget(touched) if in_notebook() else None)
 
 

@@ -14,20 +14,25 @@ export function digitImages(drawing) {
   return { raw: resizeByArea(ink, 28), whole: asDigit(ink) };
 }
 
-/* Probabilities of the drawing as it is (`raw`), prepared (`whole`), and with patches hidden (`now`), and what the class
-   token attends to then: the rollout (N,) and each head of each block, zero for hidden patches. */
-export function digitReading(vit, { raw, whole }, hidden) {
+/* Probabilities of an image with patches hidden (`now`), and what the class token attends to: the rollout (N,) and each
+   head of each block, zero for hidden patches. */
+export function patchReading(vit, pixels, hidden) {
   const visible = [...hidden.keys()].filter((i) => !hidden[i]), heads = vit.config.num_heads, size = visible.length + 1;
-  const { probs, weights } = vit.classify(standardise(whole), visible);
+  const { probs, weights } = vit.classify(standardise(pixels), visible);
   const spread = (row) => { const all = new Float32Array(hidden.length); visible.forEach((i, k) => { all[i] = row[k + 1]; }); return all; };
   return {
-    raw: vit.classify(standardise(raw)).probs, whole: vit.classify(standardise(whole)).probs, now: probs,
+    now: probs,
     rollout: spread(attentionRollout(weights, heads)),
     heads: weights.flatMap((block) => Array.from({ length: heads }, (_, h) => spread(block.subarray(h * size * size)))),
   };
 }
 
-const ranked = (probs) => [...probs.keys()].sort((a, b) => probs[b] - probs[a]);
+/* The same, and the probabilities of the drawing as it is (`raw`) and prepared (`whole`). */
+export function digitReading(vit, { raw, whole }, hidden) {
+  return { raw: vit.classify(standardise(raw)).probs, whole: vit.classify(standardise(whole)).probs, ...patchReading(vit, whole, hidden) };
+}
+
+export const rankedDigits = (probs) => [...probs.keys()].sort((a, b) => probs[b] - probs[a]);
 
 /* The indices of the patches that hold a part of a digit. */
 function inkedPatches(pixels, grid) {
@@ -41,27 +46,31 @@ export function digitGoals({ grid }) {
   const goal = (fits) => ({ source, hidden, its }) =>
     Boolean(its && its.source === source && its.hidden === hidden && source.some(Boolean) && !hidden.every(Boolean) && fits(its));
   return [
-    goal(({ raw, whole }) => Math.max(...whole) >= 0.9 && ranked(raw)[0] !== ranked(whole)[0]),
+    goal(({ raw, whole }) => Math.max(...whole) >= 0.9 && rankedDigits(raw)[0] !== rankedDigits(whole)[0]),
     goal(({ now, hidden }) => {
-      const [first, second] = ranked(now).map((digit) => now[digit]);
+      const [first, second] = rankedDigits(now).map((digit) => now[digit]);
       return !hidden.some(Boolean) && second >= 0.3 && first - second <= 0.2;
     }),
     goal(({ now, whole, hidden, images }) => {
-      const ink = inkedPatches(images.whole, grid), gone = ink.filter((i) => hidden[i]).length, [digit] = ranked(now);
-      return 3 * ink.length <= 4 * gone && gone < ink.length && digit === ranked(whole)[0] && now[digit] > 0.5;
+      const ink = inkedPatches(images.whole, grid), gone = ink.filter((i) => hidden[i]).length, [digit] = rankedDigits(now);
+      return 3 * ink.length <= 4 * gone && gone < ink.length && digit === rankedDigits(whole)[0] && now[digit] > 0.5;
     }),
   ];
 }
 
-export function digitWords({ source, hidden, its }, { empty }) {
-  if (!its) return "";
-  const [first, second] = ranked(its.now), percent = (digit) => `${fixed(100 * its.now[digit], 0)}%`;
-  const other = its.now[second] >= 0.005 ? `, or ${second} (${percent(second)})` : "";
+export function patchWords(now, hidden) {
+  const [first, second] = rankedDigits(now), percent = (digit) => `${fixed(100 * now[digit], 0)}%`;
+  const other = now[second] >= 0.005 ? `, or ${second} (${percent(second)})` : "";
   const numbers = [...hidden.keys()].filter((i) => hidden[i]).map((i) => i + 1);
   let rest = numbers.length ? `${numbers.length} of ${hidden.length} patches are hidden: ${numbers.join(", ")}.` : "No patch is hidden.";
   if (numbers.length === hidden.length) rest = "All patches are hidden: this is what it says of nothing.";
-  const drawn = source.some(Boolean) ? `As drawn it would say ${ranked(its.raw)[0]}.` : empty;
-  return `${drawn} Prepared: It says ${first} (${percent(first)})${other}. ${rest}`;
+  return `It says ${first} (${percent(first)})${other}. ${rest}`;
+}
+
+export function digitWords({ source, hidden, its }, { empty }) {
+  if (!its) return "";
+  const drawn = source.some(Boolean) ? `As drawn it would say ${rankedDigits(its.raw)[0]}.` : empty;
+  return `${drawn} Prepared: ${patchWords(its.now, hidden)}`;
 }
 
 export function digit({ root, config, kernel }) {
@@ -118,7 +127,7 @@ export function digit({ root, config, kernel }) {
     patches.show(imagesOf(source).whole, hidden);
     controls[2].show(map);
     if (its) {
-      const digits = ranked(its.now), grey = source.some(Boolean) ? `as drawn, not prepared: ${ranked(its.raw)[0]} (${fixed(100 * Math.max(...its.raw), 0)}%)` : config.empty;
+      const digits = rankedDigits(its.now), grey = source.some(Boolean) ? `as drawn, not prepared: ${rankedDigits(its.raw)[0]} (${fixed(100 * Math.max(...its.raw), 0)}%)` : config.empty;
       chances.show(Array.from(its.now, (chance) => 100 * chance));
       chances.note(`It says ${digits[0]}; ${grey}`);
       maps.show(map === "heads" ? its.heads : [its.rollout], its.hidden);

@@ -5,13 +5,20 @@ import { node, figure, button, draggable, paintable, plain } from "./kit.js";
 export const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
 /* Draw numbers from 0 (black) to 1 (white) on a canvas that has a pixel for each of them. */
-function paintPixels(canvas, pixels) {
+export function paintPixels(canvas, pixels) {
   const context = canvas.getContext("2d"), drawn = context.createImageData(canvas.width, canvas.height);
   pixels.forEach((value, i) => drawn.data.fill(Math.round(255 * Math.min(1, Math.max(0, value))), 4 * i, 4 * i + 3).fill(255, 4 * i + 3, 4 * i + 4));
   context.putImageData(drawn, 0, 0);
 }
 
-const canvasOf = (side, more = {}) => node("canvas", { class: "play-pixels", width: side, height: side, ...more });
+/* Draw colours [red, green, blue], from 0 to 255. */
+export function paintColours(canvas, colours) {
+  const context = canvas.getContext("2d"), drawn = context.createImageData(canvas.width, canvas.height);
+  colours.forEach((colour, i) => drawn.data.set([...colour, 255], 4 * i));
+  context.putImageData(drawn, 0, 0);
+}
+
+export const canvasOf = (side, more = {}) => node("canvas", { class: "play-pixels", width: side, height: side, ...more });
 
 /* A grey image of side x side pixels. */
 export function pixelImage({ label, side }) {
@@ -100,14 +107,16 @@ export function drawingPad({ label, size, brush, changed }) {
 
 const CIVIDIS = [[0, 34, 78], [67, 78, 108], [125, 124, 120], [188, 175, 111], [254, 232, 56]];
 
+/* The colour of a number from 0 (dark) to 1 (bright). */
+export function cividis(value) {
+  const at = Math.min(value * 4, 3.999), low = Math.floor(at);
+  return CIVIDIS[low].map((from, k) => Math.round(from + (CIVIDIS[low + 1][k] - from) * (at - low)));
+}
+
 /* Maps of grid x grid patches, one large or many in a square: in each, the largest number is brightest, and hidden patches
    are white. */
 export function patchMaps({ label, grid }) {
   const root = node("div", { class: "play-maps", role: "img" });
-  const colour = (value) => {
-    const at = Math.min(value * 4, 3.999), low = Math.floor(at);
-    return CIVIDIS[low].map((from, k) => Math.round(from + (CIVIDIS[low + 1][k] - from) * (at - low)));
-  };
   return {
     ...figure(label, root),
     show(maps, hidden) {
@@ -115,12 +124,28 @@ export function patchMaps({ label, grid }) {
       while (root.children.length < maps.length) root.append(canvasOf(grid));
       while (root.children.length > maps.length) root.lastChild.remove();
       maps.forEach((values, n) => {
-        const context = root.children[n].getContext("2d"), drawn = context.createImageData(grid, grid), most = Math.max(...values, 1e-9);
-        values.forEach((value, i) => drawn.data.set([...(hidden[i] ? [255, 255, 255] : colour(value / most)), 255], 4 * i));
-        context.putImageData(drawn, 0, 0);
+        const most = Math.max(...values, 1e-9);
+        paintColours(root.children[n], Array.from(values, (value, i) => (hidden[i] ? [255, 255, 255] : cividis(value / most))));
       });
       const [first] = maps, most = first.indexOf(Math.max(...first));
       root.setAttribute("aria-label", maps.length > 1 ? `${label}, ${maps.length} heads` : `${label}: ${first[most] ? `most at patch ${most + 1}` : "no patch is left"}`);
+    },
+  };
+}
+
+/* Rows of square maps, with words above each row: `sides` has the pixels a side of each row's maps, and `show(rows, texts)`
+   takes their numbers; in each map the largest is brightest. */
+export function mapRows({ label, sides, captions }) {
+  const maps = sides.map((row) => row.map((side) => canvasOf(side))), texts = captions.map((text) => node("div", {}, text));
+  const rows = maps.map((row, i) => node("div", {}, texts[i], node("div", { class: "play-maps", style: `--columns: ${row.length}` }, ...row)));
+  return {
+    ...figure(label, node("div", { class: "play-map-rows", role: "img", "aria-label": label }, ...rows)),
+    show(numbers, words = []) {
+      words.forEach((text, i) => { texts[i].textContent = text; });
+      maps.forEach((row, i) => row.forEach((canvas, j) => {
+        const most = Math.max(...numbers[i][j], 1e-9);
+        paintColours(canvas, Array.from(numbers[i][j], (value) => cividis(Math.max(value, 0) / most)));
+      }));
     },
   };
 }

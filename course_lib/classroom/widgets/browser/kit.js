@@ -2,7 +2,7 @@
    `show` draws values into it. The state is the playground's alone: a view tells `changed` what a hand does to it and
    shows what it is told, so that everything on the page is drawn anew in the same frame. */
 
-const DRAWN = new Set(["svg", "g", "rect", "line", "path", "text", "circle"]);
+const DRAWN = new Set(["svg", "g", "rect", "line", "path", "text", "circle", "title"]);
 const PAUSE = 700;  // ms without a change, after which the result is said in words
 
 /* ------------------------------------------------------------------------------------------------ elements */

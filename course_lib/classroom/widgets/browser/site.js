@@ -9,6 +9,11 @@ export function needsModel(kernel) {
   if (!kernel && !OWN_ADDRESS.startsWith("http")) throw Object.assign(new Error("A model needs a kernel or a web server."), { expected: true });
 }
 
+/* Throws where only a kernel can answer and there is none, so that the static form stays. */
+export function needsKernel(kernel) {
+  if (!kernel) throw Object.assign(new Error("This playground needs a kernel."), { expected: true });
+}
+
 /* { weights, config, tokenizers } of a checkpoint. `told(fraction)` hears how much of it is loaded. */
 export async function siteModel(name, told = () => {}) {
   const [facts, weights] = await Promise.all([loaded(`${name}.json`), loaded(`${name}.safetensors`, told)]);

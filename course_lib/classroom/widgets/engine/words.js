@@ -6,6 +6,9 @@ const AT_SPACE = /\P{White_Space}+/gu;
 const LETTERS = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}";  // Python's \w
 const AT_PUNCTUATION = new RegExp(`[${LETTERS}]+|[^${LETTERS}\\p{White_Space}]+`, "gu");
 
+/* Runs of letters and digits, and runs of other signs: course_lib/text/splitting.py. */
+export const splitAtPunctuation = (text) => text.match(AT_PUNCTUATION) ?? [];
+
 export class WordTokenizer extends Tokenizer {
   constructor(state) {
     super(state);
