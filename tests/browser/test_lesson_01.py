@@ -34,21 +34,23 @@ def played(notebook, start_lab, open_notebook):
 
 
 def says(cell, text):
-    expect(cell.locator(".widget-htmlmath")).to_contain_text(text)
+    expect(cell.locator(".play-said")).to_contain_text(text)
 
 
 def test_a_drawing_is_read_by_a_network_of_six_digits(played):
     cell = played.cell(PLAYED["six"])
-    says(cell, "It knows 0 to 5, and says")
-    cell.get_by_role("button", name="Give me an example").click()
-    says(cell, "It knows 0 to 5, and says")
+    says(cell, "It knows 0 to 5, and says 2")
+    cell.get_by_role("button", name="any digit").click()
+    cell.get_by_role("button", name="a zero").click()
+    says(cell, "It knows 0 to 5, and says 0")
     played.screenshot("01-six", of=cell)
 
 
 def test_each_depth_reads_the_drawing(played):
     cell = played.cell(PLAYED["stages"])
-    cell.get_by_role("button", name="Give me an example").click()
-    says(cell, "its probe reads")
+    says(cell, "A probe at each depth reads")
+    cell.get_by_role("button", name="a zero").click()
+    says(cell, "stage 3 0")
     played.screenshot("01-stages", of=cell)
 
 
