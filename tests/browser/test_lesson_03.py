@@ -31,7 +31,7 @@ def played(notebook, start_lab, open_notebook):
 
 
 def says(cell, text):
-    expect(cell.locator(".widget-htmlmath")).to_contain_text(text)
+    expect(cell.locator(".play-said")).to_contain_text(text)
 
 
 def test_a_name_is_read_letter_by_letter(played):

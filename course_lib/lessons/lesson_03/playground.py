@@ -1,5 +1,6 @@
 """What one plays with in lesson 03: a pair of eigenvalues and its fate, and a network that reads a name."""
 
+import base64
 import html
 import math
 from functools import lru_cache
@@ -14,7 +15,9 @@ from torch import Tensor
 
 from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider, TextBox, token_bars
 from course_lib.classroom.widgets.explorer import State
-from course_lib.data.checkpoints import load_trained
+from course_lib.data.checkpoints import FOLDER, MODEL, load_trained
+from course_lib.data.files import data_path
+from course_lib.data.names import LANGUAGE_NAMES
 from course_lib.lessons.lesson_03.learner import beliefs, likeliest
 from course_lib.lessons.lesson_03.recipes import names
 from course_lib.viz.style import GREY, PALETTE
@@ -149,7 +152,7 @@ def eigenvalues() -> Explorer:
 # ------------------------------------------------------------------------------------------------ a reader of names
 
 NAMES = ("brazília", "kamboçya", "argentinien", "görögország", "grèce")  # of the test set
-LONGEST = 30
+LONGEST = 18
 SHOWN = 20  # numbers of the state
 SURE, BARS = 0.9, 4
 
@@ -242,6 +245,16 @@ def reader() -> Explorer:
             Goal("two languages are within five points of each other", torn),
         ),
         steps={"text": NAMES},
+        script="origin",
+        config={
+            "names": NAMES,
+            "longest": LONGEST,
+            "shown": SHOWN,
+            "languages": LANGUAGE_NAMES,
+            "letters": {letter: i for i, letter in enumerate(tokenizer.vocabulary)},
+            "unknown": tokenizer.unknown_id,
+            "weights": base64.b64encode(data_path(FOLDER, "names", MODEL).read_bytes()).decode(),  # 101 kB
+        },
     )
 
 
