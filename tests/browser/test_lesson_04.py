@@ -34,7 +34,7 @@ def played(notebook, start_lab, open_notebook):
 
 
 def says(cell, text):
-    expect(cell.locator(".widget-htmlmath")).to_contain_text(text)
+    expect(cell.locator(".play-said")).to_contain_text(text)
 
 
 def test_the_gates_of_a_cell_are_set_and_a_goal_is_reached(played):

@@ -1,4 +1,4 @@
-"""The LSTM cell of lesson 04 on the page: numbers and words are Python's, gates are dragged, and goals are honest."""
+"""Lesson 04 on the page: gates are dragged, and cells read a text; numbers, words and goals are Python's."""
 
 import random
 
@@ -7,8 +7,22 @@ import pytest
 from playwright.sync_api import expect
 
 from course_lib.classroom.widgets.script import bundle
-from course_lib.lessons.lesson_04.playground import MARKS, MESSAGE, SIGNALS, machine, run
+from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_04.playground import (
+    MARKS,
+    MESSAGE,
+    QUOTES,
+    SENTENCES,
+    SIGNALS,
+    TEXTS,
+    machine,
+    reader,
+    run,
+)
+from tests.axe import axe_script
 from tests.browser.live_playground import axes, check_axe, check_it_fits, move, played
+from tests.browser.played import overflowing, served
+from tests.browser.test_slides import AXE
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -75,3 +89,74 @@ def test_the_keyboard_makes_the_cell_count_and_it_is_said(browser):
 def test_it_fits_and_axe_finds_nothing(browser):
     check_it_fits(browser, machine())
     check_axe(browser, machine())
+
+
+# ------------------------------------------------------------------------------------------------ cells over a text
+
+READ = """async ([asked, config]) => {
+  const part = async (kind) => (await fetch(`/models/lstm_characters.${kind}`)).arrayBuffer();
+  const { vocabulary } = JSON.parse(new TextDecoder().decode(await part("json"))).tokenizers.text;
+  const model = { weights: readSafetensors(await part("safetensors")), vocabulary }, read = {};
+  return asked.map(([text, cell]) => {
+    const values = (read[text] ??= cellsOf(model, text)).map((all) => all[cell]);
+    const goals = cellGoals.map((goal) => goal(text, values, cell, config.quotes));
+    return { values, words: cellWords(text, values, cell), goals };
+  });
+}"""
+
+
+@pytest.fixture(scope="module")
+def cells():
+    return reader(load_trained("lstm_characters").model)
+
+
+@pytest.fixture(scope="module")
+def open_cells(browser, cells, tmp_path_factory):
+    """open_cells(...): the reader on a page of the site, which has read its first text."""
+    with served(browser, tmp_path_factory.mktemp("models")) as open_it:
+
+        def open_one(**options):
+            page = open_it(cells, **options)
+            expect(page.get_by_text("largest absolute value")).to_be_visible()
+            return page
+
+        yield open_one
+
+
+def test_the_page_reads_a_text_as_python_does(open_cells, cells):
+    page, reached = open_cells(), np.zeros(3, bool)
+    asked = [(text, cell) for text in TEXTS for cell in (0, SENTENCES, QUOTES, *range(10, 31))]
+    asked += [("a", 3), ("No end here", SENTENCES), ("It is. 'x' it isn't", QUOTES)]
+    page.add_script_tag(content=bundle("cells"))
+    found = page.evaluate(READ, [asked, cells._page_config()])
+    for (text, cell), here in zip(asked, found, strict=True):
+        state = cells.state(text=text, cell=cell)
+        values = cells.answers["read"]({"text": text}).reshape(len(text), -1)[:, cell]
+        np.testing.assert_allclose(here["values"], values, atol=1e-4)
+        assert here["goals"] == [goal(state) for goal in cells.goals], state
+        assert here["words"] == cells.alt(state)
+        reached |= here["goals"]
+    assert reached.all()
+
+
+def test_a_text_is_read_with_each_key_and_goals_wait(open_cells):
+    page = open_cells(kernel=True)
+    assert page.evaluate("told") == []
+    page.get_by_label("Cell", exact=True).fill(str(SENTENCES))
+    expect(page.locator(".play-goals li.reached")).to_have_count(1)
+    text = page.get_by_label("Text", exact=True)
+    text.fill("")
+    expect(page.get_by_text("Write something for the network to read.").first).to_be_visible()
+    text.type("Two words.")
+    expect(page.locator(".play-said")).to_contain_text(f"Cell {SENTENCES} over 10 characters")
+    text.fill("日本")
+    expect(page.get_by_text("is not in the vocabulary of 77").first).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "height", "theme"), [(390, 844, "dark"), (1280, 720, "light")])
+def test_the_cells_fit_and_axe_finds_nothing_serious(open_cells, width, height, theme):
+    page = open_cells(width=width, height=height, theme=theme)
+    assert overflowing(page) == []
+    assert width < 1000 or page.evaluate("document.documentElement.scrollHeight") <= height
+    page.evaluate(axe_script())
+    assert page.evaluate(AXE, ".course-play") == []

@@ -175,7 +175,7 @@ def reader(model: CharacterLM) -> Explorer:
             f"Cell {state['cell']:.0f} over {len(text)} characters: lowest, {values[lowest]:.1f}, at character "
             f"{lowest + 1} (“{text[lowest]}”), highest, {values[highest]:.1f}, at character {highest + 1} "
             f"(“{text[highest]}”)."
-        )
+        ).replace("-0.0,", "0.0,")
 
     def picture(state: State) -> str:
         text, values = of(state)
@@ -228,6 +228,15 @@ def reader(model: CharacterLM) -> Explorer:
             Goal(f"a text with a quotation in which cell {QUOTES} is as high just behind it as inside", fooled),
         ),
         steps={"text": TEXTS[:2], "cell": (0, SENTENCES, QUOTES)},
+        script="cells",
+        config={
+            "models": ["lstm_characters"],
+            "texts": [[f"{' '.join(text.split()[:2])} …", text] for text in TEXTS],
+            "longest": LONGEST,
+            "count": model.config.hidden_dim,
+            "quotes": QUOTES,
+        },
+        answers={"read": lambda asked: cells(asked["text"]).inside.numpy().ravel()},
     )
 
 
