@@ -58,8 +58,8 @@ class Merging:
 
 
 def is_short(merging: Merging, merges: int) -> bool:
-    """Whether the text has at most half as many tokens as letters."""
-    return 2 * merging.sizes()[merges][0] <= merging.letters
+    """Whether the text, of 40 letters or more, has at most half as many tokens as letters."""
+    return merging.letters >= 40 and 2 * merging.sizes()[merges][0] <= merging.letters
 
 
 def has_ending(merging: Merging, merges: int) -> bool:
@@ -69,9 +69,11 @@ def has_ending(merging: Merging, merges: int) -> bool:
 
 
 def is_composed(merging: Merging, merges: int, word: str) -> bool:
-    """Whether the word, which the text does not have, is two tokens that it does have."""
-    parts = merging.tokens(word, merges)
-    return len(word) >= 5 and word not in merging.counts and len(parts) == 2 and UNKNOWN not in parts
+    """Whether it is one word, which the text does not have, in two tokens that it does have."""
+    parts, words = merging.tokens(word, merges), split_at_punctuation(word)
+    if len(words) != 1 or len(words[0]) < 5 or words[0] in merging.counts:
+        return False
+    return len(parts) == 2 and UNKNOWN not in parts
 
 
 def merging_html(merging: Merging, merges: int, word: str) -> str:

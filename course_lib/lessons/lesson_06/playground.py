@@ -5,11 +5,14 @@ import re
 from functools import lru_cache
 
 import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from course_lib.classroom.widgets import Choice, Explorer, Goal, Sentence, Slider, Steps, TextBox, heat_map, token_bars
 from course_lib.classroom.widgets.explorer import State
 from course_lib.data.translation import detokenize_french, tokenize_english
-from course_lib.lessons.lesson_06.beams import END, Search, Words
+from course_lib.lessons.lesson_06.beams import END, Look, Search, Words
 from course_lib.lessons.lesson_06.merging import (
     Merging,
     has_ending,
@@ -18,7 +21,7 @@ from course_lib.lessons.lesson_06.merging import (
     merging_html,
     merging_in_words,
 )
-from course_lib.lessons.lesson_06.tree import LEGEND, number, tree_html
+from course_lib.lessons.lesson_06.tree import LEGEND, boxes_of, number, tree_html
 from course_lib.models.transformer import Transformer
 from course_lib.training.translation import vocabularies
 
@@ -32,6 +35,11 @@ EXAMPLES = (
 DRAMA = "Judge is the young."  # what leads is not what wins; on slides only: learners look for their own
 MAX_WORDS = 30
 EVERY = (-1, -1)  # in place of (layer, head)
+
+
+def _all_heads(search: Search) -> list[tuple[int, int]]:
+    config = search.model.config
+    return list(np.ndindex(config.depth, config.num_heads))
 
 
 def explorer(model: Transformer) -> Explorer:
@@ -49,24 +57,54 @@ def explorer(model: Transformer) -> Explorer:
         text = " ".join(state["text"].split())
         return searched(text, int(state["beams"]), state["penalty"] if penalty is None else penalty)
 
+    @lru_cache(maxsize=1000)  # it depends on the words alone: another penalty, or more beams, ask for the same
+    def look(text: str, words: Words) -> State:
+        return _look_at(searched(text, 1, 1.0), words)
+
     def goal(text: str, reached) -> Goal:
         return Goal(text, lambda state: reached(search(state), state))
 
+    def answer(asked: State) -> State:
+        state = {"text": asked["text"], "beams": asked["beams"], "penalty": asked["penalty"], "look": EVERY}
+        its, text = search(state), " ".join(state["text"].split())
+        boxes = [box | look(text, box["words"]) for box in boxes_of(its)]
+        reached = [goal(state) for goal in goals[:3]]
+        return {
+            "boxes": boxes,
+            "heads": _heads(its, heads),
+            "reached": reached,
+            "remark": sentence.remark(text),
+        } | _told(its, state)
+
+    start = {"text": EXAMPLES[0], "beams": 3, "penalty": 1.0, "step": 7}
+    sentence = Sentence(
+        name="text",
+        label="English sentence",
+        value=start["text"],
+        examples=EXAMPLES,
+        vocabulary=vocabularies()[0].vocabulary[4:],
+        split=tokenize_english,
+    )
+    goals = (
+        goal(
+            "beam search and greedy differ (leave a word out, or use one that it does not know)",
+            lambda s, _: s.winner.words != s.greedy.words,
+        ),
+        goal("a hypothesis that led, and lost", lambda s, _: bool(s.led_and_lost())),
+        goal(
+            "another winner than at penalty 1.00",
+            lambda s, state: s.winner.words != search(state, 1.0).winner.words,
+        ),
+        goal("one head that follows the grammar's alignment from end to end", follows),
+    )
     return Explorer(
         name="explorer",
         title="From a sentence to its translation: the whole search",
         controls=[
-            Sentence(
-                name="text",
-                label="English sentence",
-                value=EXAMPLES[0],
-                examples=EXAMPLES,
-                vocabulary=vocabularies()[0].vocabulary[4:],
-                split=tokenize_english,
-            ),
-            Slider(name="beams", label="Number of beams", low=1, high=5, step=1, value=3),
-            Slider(name="penalty", label="Length penalty", low=0, high=2, step=0.1, value=1.0),
-            Steps(name="at", label="Step", value=7, most=2 * MAX_WORDS + 10),
+            sentence,
+            Slider(name="beams", label="Number of beams", low=1, high=5, step=1, value=start["beams"]),
+            Slider(name="penalty", label="Length penalty", low=0, high=2, step=0.1, value=start["penalty"]),
+            Steps(name="at", label="Step", value=start["step"], most=2 * MAX_WORDS + 10),
             Choice(
                 name="look",
                 label="Where it looks",
@@ -78,19 +116,15 @@ def explorer(model: Transformer) -> Explorer:
         alt=lambda state: _search_in_words(search(state), state),
         speaks=True,
         height="47em",
-        goals=(
-            goal(
-                "beam search and greedy differ (leave a word out, or use one that it does not know)",
-                lambda s, _: s.winner.words != s.greedy.words,
-            ),
-            goal("a hypothesis that led, and lost", lambda s, _: bool(s.led_and_lost())),
-            goal(
-                "another winner than at penalty 1.00",
-                lambda s, state: s.winner.words != search(state, 1.0).winner.words,
-            ),
-            goal("one head that follows the grammar's alignment from end to end", follows),
-        ),
+        goals=goals,
         steps={"text": (EXAMPLES[0], DRAMA), "at": ((2, ""), (4, ""), (7, ""))},
+        script="beams",
+        config={
+            "texts": [[f"{text[:12]} …", text] for text in EXAMPLES],
+            "heads": [f"{layer + 1}.{head + 1}" for layer, head in heads],
+            "start": start,
+        },
+        answers={"search": answer},
     )
 
 
@@ -174,20 +208,63 @@ def _after(words: Words) -> str:
     return f"after “{french(words)}”" if words else "at the start"
 
 
-def _one_step(search: Search, words: Words) -> str:
+def _rounded(weights: Float[Tensor, "T_q T_k"]) -> list[list[float]]:
+    return weights.double().numpy().round(4).tolist()
+
+
+def _look_at(search: Search, words: Words) -> State:
+    """Where each head attends to while it writes the last of these words, and the most probable words there: JSON."""
     look, step = search.look(words), len(words)
-    maps = look.maps[:, :, -1]  # (L, H, T_k)
-    names = [f"layer {i + 1}, head {j + 1}" for i in range(maps.shape[0]) for j in range(maps.shape[1])]
-    rings = {i for j, i in search.links(words) if j == step - 1}
-    marks = [(row, i) for row in range(len(names)) for i in rings]
-    label = f"Step {step}: where each head looks to write “{_shown(words[-1])}” {_after(words[:-1])}"
-    table = heat_map(maps.flatten(0, 1), names, search.source, label=label, marks=marks)
     chances = look.chances[-1].topk(5)
     vocabulary = vocabularies()[1].vocabulary
-    likely = [
-        (_shown(vocabulary[i]), p) for p, i in zip(chances.values.tolist(), chances.indices.tolist(), strict=True)
+    maps = look.maps[:, :, -1].flatten(0, 1)  # (L H, T_k)
+    pairs = zip(chances.values.tolist(), chances.indices.tolist(), strict=True)
+    return {
+        "maps": _rounded(maps),
+        "links": sorted(i for j, i in search.links(words) if j == step - 1),
+        "next": [(_shown(vocabulary[i]), p) for p, i in pairs],
+        "where": f"Step {step}, “{_shown(words[-1])}” {_after(words[:-1])}: heads look most, {_most(search, look)}.",
+    }
+
+
+def _most(search: Search, look: Look) -> str:
+    at = look.maps[:, :, -1].argmax(dim=-1)
+    return ", ".join(f"{i + 1}.{j + 1} at “{search.source[k]}”" for (i, j), k in np.ndenumerate(at.numpy()))
+
+
+def _heads(search: Search, heads: list[tuple[int, int]]) -> list[State]:
+    """Where each head attends to while the winner is written, and how far it follows the grammar: JSON."""
+    maps, states = search.look(search.winner.words).maps, [{"look": at} for at in heads]
+    return [
+        {
+            "map": _rounded(maps[state["look"]]),
+            "follows": follows(search, state),
+            "where": _head_in_words(search, state),
+        }
+        for state in states
     ]
-    return f"{table}<div>{token_bars(likely, label='The likeliest next words')}</div>"
+
+
+def _told(search: Search, state: State) -> State:
+    """The winner, who says what else, and the sentences about the search: JSON."""
+    return {
+        "source": search.source,
+        "winner": french(search.winner.words),
+        "rows": [_shown(word) for word in search.winner.words],
+        "links": sorted(search.links(search.winner.words)),
+        "score": _score(search, state),
+        "compared": _compared(search),
+        "words": _found_in_words(search, state),
+    }
+
+
+def _one_step(search: Search, words: Words) -> str:
+    look, step = _look_at(search, words), len(words)
+    names = [f"layer {i + 1}, head {j + 1}" for i, j in _all_heads(search)]
+    marks = [(row, i) for row in range(len(names)) for i in look["links"]]
+    label = f"Step {step}: where each head looks to write “{_shown(words[-1])}” {_after(words[:-1])}"
+    table = heat_map(torch.tensor(look["maps"]), names, search.source, label=label, marks=marks)
+    return f"{table}<div>{token_bars(look['next'], label='The likeliest next words')}</div>"
 
 
 def _one_head(search: Search, state: State) -> str:
@@ -210,23 +287,29 @@ def _shown(word: str) -> str:
     return "end" if word == END else word
 
 
-def _search_in_words(search: Search, state: State) -> str:
-    words, losers = chosen(search, state), search.led_and_lost()
+def _found_in_words(search: Search, state: State) -> str:
+    losers = search.led_and_lost()
     compared = " ".join(f"{name}: {f'“{text}”, ' if text else ''}{said}." for name, text, said in _compared(search))
     led = ""
     if losers:
         leader = search.levels[losers[-1] - 1].running[0]
         led = f" “{french(leader.words)}” led at step {losers[-1]}, and lost."
-    if state["look"] != EVERY:
-        where = f"Layer {state['look'][0] + 1}, head {state['look'][1] + 1}: {_agreement_in_words(search, state)}"
-    else:
-        at = search.look(words).maps[:, :, -1].argmax(dim=-1)
-        looks = [f"{i + 1}.{j + 1} at “{search.source[k]}”" for (i, j), k in np.ndenumerate(at.numpy())]
-        where = f"Step {len(words)}, “{_shown(words[-1])}” {_after(words[:-1])}: heads look most, {', '.join(looks)}."
     return (
         f"Beam search with {state['beams']:.0f} beams: “{french(search.winner.words)}”, {_score(search, state)}. "
-        f"{compared} It took {len(search.levels)} steps; {search.deaths()} hypotheses died on the way.{led} {where}"
+        f"{compared} It took {len(search.levels)} steps; {search.deaths()} hypotheses died on the way.{led}"
     )
+
+
+def _head_in_words(search: Search, state: State) -> str:
+    return f"Layer {state['look'][0] + 1}, head {state['look'][1] + 1}: {_agreement_in_words(search, state)}"
+
+
+def _search_in_words(search: Search, state: State) -> str:
+    if state["look"] == EVERY:
+        where = _look_at(search, chosen(search, state))["where"]
+    else:
+        where = _head_in_words(search, state)
+    return f"{_found_in_words(search, state)} {where}"
 
 
 # ---------------------------------------------------------------------------------------------- byte-pair encoding
@@ -236,7 +319,7 @@ TEXTS = (
     "how much wood would a woodchuck chuck if a woodchuck could chuck wood",
     "les chaussettes de l'archiduchesse sont-elles sèches, archi-sèches ?",
 )
-MAX_LETTERS = 600
+MAX_LETTERS, MAX_MERGES = 600, 30
 
 
 def bpe() -> Explorer:
@@ -252,20 +335,21 @@ def bpe() -> Explorer:
         merging = learned(" ".join(state["text"].split()))
         return merging, min(int(state["merges"]), len(merging.merges))
 
+    start = {"text": TEXTS[0], "merges": 1, "word": "lowest"}
     return Explorer(
         name="bpe",
         title="Byte-pair encoding, merge by merge",
         controls=[
-            TextBox(name="text", label="Text to learn from", value=TEXTS[0], examples=TEXTS),
-            Slider(name="merges", label="Number of merges", low=0, high=30, step=1, value=1),
-            TextBox(name="word", label="A word to cut", value="lowest"),
+            TextBox(name="text", label="Text to learn from", value=start["text"], examples=TEXTS),
+            Slider(name="merges", label="Number of merges", low=0, high=MAX_MERGES, step=1, value=start["merges"]),
+            TextBox(name="word", label="A word to cut", value=start["word"]),
         ],
         draw=lambda state: merging_html(*at(state), state["word"]),
         alt=lambda state: merging_in_words(*at(state), state["word"]),
         speaks=True,
         height="28em",
         goals=(
-            Goal("half as many tokens as letters, or fewer", lambda state: is_short(*at(state))),
+            Goal("a text of 40 letters or more in half as many tokens, or fewer", lambda state: is_short(*at(state))),
             Goal("an ending of three letters or more, one token in two words", lambda state: has_ending(*at(state))),
             Goal(
                 "a word of five letters or more, not in the text, in two tokens",
@@ -273,6 +357,13 @@ def bpe() -> Explorer:
             ),
         ),
         steps={"text": TEXTS[:2], "merges": (1, 3, 5, 8, 12)},
+        script="bpe",
+        config={
+            "texts": [[f"{' '.join(text.split()[:2])} …", text] for text in TEXTS],
+            "most": MAX_MERGES,
+            "letters": MAX_LETTERS,
+            "start": start,
+        },
     )
 
 

@@ -1,6 +1,7 @@
 """Lesson 06: the tree of beams as a table whose columns are steps and whose rows are ranks, with lines between."""
 
 import html
+from typing import Any
 
 from course_lib.lessons.lesson_06.beams import END, Hypothesis, Search, Words
 from course_lib.viz.style import PALETTE
@@ -96,6 +97,25 @@ def tree_html(search: Search, chosen: Words) -> str:
     )
 
 
+def boxes_of(search: Search) -> list[dict[str, Any]]:
+    """The same for the page, which draws it: a box for each hypothesis, with the index of its parent."""
+    led, boxes, before = search.led_and_lost(), [], {(): None}
+    for step, column in enumerate(columns_of(search), start=1):
+        here = {}
+        for row, hypothesis in enumerate(column):
+            here[hypothesis.words] = len(boxes)
+            label, value = _label(search, hypothesis)
+            leads = step in led and hypothesis == search.levels[step - 1].running[0]
+            boxes.append(
+                {"step": step, "row": row, "words": hypothesis.words, "parent": before[hypothesis.words[:-1]]}
+                | {"label": label, "value": value, "said": _said(search, step, hypothesis)}
+                | {"kind": "wins" if search.wins(hypothesis.words) else "led" if leads else ""}
+                | {"lost": hypothesis.words[-1] != END and not search.goes_on(step, hypothesis)}
+            )
+        before = here
+    return boxes
+
+
 def number(value: float) -> str:
     """Two places, with a real minus."""
     return f"{value:.2f}".replace("-", "−")
@@ -105,8 +125,7 @@ _ORDINALS = {1: "st", 2: "nd", 3: "rd"}
 LEGEND = (
     "Row: rank. Number: sum of log-probabilities; at “end”, the score. "
     f'<span style="{WINS};border-radius:4px;padding:0 .4em">the winner</span> '
-    f'<span style="{LED};border-radius:4px;padding:0 .4em">led, and lost</span> ✕ died. '
-    "<span hidden data-live>Click a box to look into it.</span>"
+    f'<span style="{LED};border-radius:4px;padding:0 .4em">led, and lost</span> ✕ died.'
 )
 """What the signs in the tree mean."""
 
@@ -131,18 +150,20 @@ def _fate(search: Search, step: int, hypothesis: Hypothesis) -> str:
     return f"died: none of its continuations was good enough for step {step + 1}"
 
 
+def _said(search: Search, step: int, hypothesis: Hypothesis) -> str:
+    words = hypothesis.words[:-1] if hypothesis.words[-1] == END else hypothesis.words
+    return f"{' '.join(words)}: log p {number(hypothesis.log_p)}, {_fate(search, step, hypothesis)}"
+
+
 def _box(search: Search, step: int, hypothesis: Hypothesis, *, leads: bool, ringed: bool) -> str:
     word, value = _label(search, hypothesis)
     ended = hypothesis.words[-1] == END
     colours = WINS if search.wins(hypothesis.words) else LED if leads else ""
     lost = not ended and not search.goes_on(step, hypothesis)
-    said = (
-        f"{' '.join(hypothesis.words[:-1] if ended else hypothesis.words)}: log p {number(hypothesis.log_p)}, "
-        f"{_fate(search, step, hypothesis)}"
-    )
+    said = _said(search, step, hypothesis)
     return (
         f'<span class="beam{" lost" if lost else ""}" style="{colours}" data-step="{step}" '
-        f'data-item="{html.escape(" ".join(hypothesis.words))}" title="{html.escape(said)}"{_RING if ringed else ""}>'
+        f'title="{html.escape(said)}"{_RING if ringed else ""}>'
         f"{html.escape(word)}{'<i> ✕</i>' if lost else ''}<br><small>{value}</small></span>"
     )
 
