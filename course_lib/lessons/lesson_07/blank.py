@@ -3,7 +3,7 @@
 import html
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -12,8 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from course_lib.classroom.widgets import Blanks, Explorer, Goal, heat_map, linked, token_bars
-from course_lib.classroom.widgets.blanks import Word
+from course_lib.classroom.widgets import Explorer, Goal, Sentence, heat_map, linked, token_bars
 from course_lib.data.translation import english_words, french_words, tokenize_english
 from course_lib.data.translation.lexicon import ADJECTIVES
 from course_lib.layers.recording import record_attention
@@ -22,7 +21,7 @@ from course_lib.models.bert_tasks import BERTForMaskedLM
 from course_lib.viz.style import PALETTE
 
 MASK = "[MASK]"
-MAX_WORDS, MAX_BLANKS, BARS = 30, 3, 6
+MAX_WORDS, MAX_BLANKS, BARS = 30, 3, 5
 SURE = 0.7
 EXAMPLES = (
     "The minister [signs] the law.",
@@ -31,11 +30,20 @@ EXAMPLES = (
     "Elle ne [les] voit pas.",
     "Il [est] riche.",
 )
-FULL_STOP = Word(".", hidden=False)
 _PIECE = re.compile(r"\[[^\[\]]*\]|_+|[^\W_]+(?:['’][^\W_]+)*['’]?")
 
 
 # ------------------------------------------------------------------------------------------------- the sentence
+
+
+class Word(NamedTuple):
+    """A word of the sentence, None where nobody says which; and whether the model may not see it."""
+
+    text: str | None
+    hidden: bool
+
+
+FULL_STOP = Word(".", hidden=False)
 
 
 def words_of(text: str) -> list[Word]:
@@ -70,17 +78,6 @@ def _known() -> frozenset[str]:
     return frozenset((*english_words(), *french_words()))
 
 
-def written(words: Sequence[Word]) -> str:
-    """The sentence as one types it."""
-    text = ""
-    for word in words:
-        shown = word.text or "MASK"
-        shown = f"[{shown}]" if word.hidden else shown
-        glued = not text or text.endswith(("'", "']")) or shown == "."
-        text += shown if glued else f" {shown}"
-    return text
-
-
 # ------------------------------------------------------------------------------------------------- the answer
 
 
@@ -96,6 +93,12 @@ class Filled(NamedTuple):
     heads: Float[np.ndarray, "H T"] | None  # over [CLS], the words, [SEP]; layer by layer
     num_layers: int
     seen: list[float]
+
+    def numbers(self) -> Float[np.ndarray, " N"]:
+        """All that the page needs: of each blank the chances, then the heads; without a blank what was seen."""
+        if not self.places:
+            return np.array(self.seen, np.float32)
+        return np.concatenate([self.chances.flatten().numpy(), self.heads.flatten()])
 
     def likeliest(self, blank: int) -> tuple[str, float]:
         """The word that the model would put into a blank, and its chance."""
@@ -199,16 +202,13 @@ def blank(model: BERTForMaskedLM) -> Explorer:
         name="blank",
         title="Hide a word, in English or French",
         controls=[
-            Blanks(
+            Sentence(
                 name="text",
                 label="Sentence",
                 value=EXAMPLES[0],
                 examples=EXAMPLES,
                 vocabulary=sorted(_known()),
                 split=lambda text: [word.text for word in _words_or_none(text) if word.text],
-                cut=lambda text: words_of(text)[:-1],
-                join=lambda words: written([*words, FULL_STOP]),
-                most=MAX_WORDS,
             )
         ],
         draw=lambda state: _html(result(state["text"])),
@@ -221,6 +221,20 @@ def blank(model: BERTForMaskedLM) -> Explorer:
             goal(f"sure (above {SURE:.0%}) and wrong: try a second noun before the verb", sure_and_wrong),
         ),
         steps={"text": EXAMPLES},
+        script="blank",
+        config={
+            "models": ["bert"],
+            "examples": EXAMPLES,
+            "english": " ".join(english_words()),
+            "french": " ".join(french_words()),
+            "gender": {word: sorted(others) for word, others in other_gender().items()},
+            "layers": len(model.bert.blocks),
+            "most": MAX_WORDS,
+            "blanks": MAX_BLANKS,
+            "bars": BARS,
+            "sure": SURE,
+        },
+        answers={"fill": lambda text: fill(model, text).numbers()},
     )
 
 
@@ -253,8 +267,8 @@ def _in_words(filled: Filled) -> str:
     names = ["[CLS]", *(word.text or "?" for word in filled.words), "[SEP]"]
     head, position = np.unravel_index(filled.heads.argmax(), filled.heads.shape)
     return (
-        f"“{sentence}” {verdicts} Of all heads, head {_name(filled, int(head))} looks most at one token from the first "
-        f"blank: at “{names[position]}” ({filled.heads[head, position]:.2f})."
+        f"“{sentence}” {verdicts} Of all heads, head {_name(filled, int(head))} attends most to one token from the "
+        f"first blank: to “{names[position]}” ({filled.heads[head, position]:.2f})."
     )
 
 
@@ -300,7 +314,7 @@ def _html(filled: Filled) -> str:
     rows = [f"head {_name(filled, head)}" for head in range(len(filled.heads))]
     columns = ["[CLS]", *(MASK if word.hidden else word.text for word in filled.words), "[SEP]"]
     which = "first blank" if len(filled.places) > 1 else "blank"
-    label = f"Where each head (layer.head) looks from the {which}: point at one, and its words light up"
+    label = f"Attention of each head (layer.head) from the {which}: point at one, and its words light up"
     table = heat_map(filled.heads, rows, columns, label=label)
     both = f'<div style="display:flex;flex-wrap:wrap;gap:.4em 2.4em"><div>{bars}</div>{table}</div>'
     return linked(f"{sentence}{both}", filled.heads)

@@ -177,6 +177,17 @@ def search(encoder: Encoder | None = None, found: Sequence[Passage] | None = Non
     start = "" if len(sentences(found)) <= AT_ONCE else lessons[0]
     neighbours = shelf({"where": start}).neighbours
     near, lonely = float(neighbours.median()), float(neighbours.min())
+    goals = (
+        Goal(
+            f"no rare word in common, and yet nearer than {near:.2f}, as half of the sentences have a neighbour",
+            lambda at: by_meaning_only(result(at), near),
+        ),
+        Goal("both searches put the same sentence first", lambda at: agree(result(at))),
+        Goal(
+            f"nothing nearer than {lonely:.2f}: farther off than any sentence here",
+            lambda at: result(at).by_meaning[0].score < lonely,
+        ),
+    )
     return Explorer(
         name="search",
         title=f"Search the course's own pages, with the vectors of {encoder.name}",
@@ -188,18 +199,18 @@ def search(encoder: Encoder | None = None, found: Sequence[Passage] | None = Non
         alt=lambda state: _in_words(result(state)),
         speaks=True,
         height="27em",
-        goals=(
-            Goal(
-                f"no rare word in common, and yet nearer than {near:.2f}, as half of the sentences have a neighbour",
-                lambda at: by_meaning_only(result(at), near),
-            ),
-            Goal("both searches put the same sentence first", lambda at: agree(result(at))),
-            Goal(
-                f"nothing nearer than {lonely:.2f}: farther off than any sentence here",
-                lambda at: result(at).by_meaning[0].score < lonely,
-            ),
-        ),
+        goals=goals,
         steps={"question": QUESTIONS},
+        script="search",
+        config={
+            "examples": QUESTIONS,
+            "options": [("all", ""), *((lesson, lesson) for lesson in lessons)],
+            "start": {"question": QUESTIONS[0], "where": start},
+            "encoder": encoder.name,
+            "near": near,
+            "lonely": lonely,
+        },
+        answers={"search": lambda state: _answer(result(state))},
     )
 
 
@@ -217,19 +228,35 @@ def agree(found: Found) -> bool:
 # ---------------------------------------------------------------------------------------------------- the drawing
 
 
+def _pieces(hit: Hit) -> list[tuple[str, bool]]:
+    """The sentence in pieces, each with whether it is a word that the question has, too."""
+    pieces = re.split(r"([^\W_]+(?:['’-][^\W_]+)*)", hit.passage.text)
+    return [(piece, bool(hit.shared & set(words_of(piece)))) for piece in pieces if piece]
+
+
+def _from(hit: Hit) -> str:
+    return f"lesson {hit.passage.lesson}, {hit.passage.heading}"
+
+
+def _answer(found: Found) -> dict[str, list[dict]]:
+    """What the page draws."""
+
+    def hits(of: list[Hit]) -> list[dict]:
+        return [{"pieces": _pieces(hit), "score": hit.score, "from": _from(hit)} for hit in of]
+
+    return {"meaning": hits(found.by_meaning), "words": hits(found.by_words)}
+
+
 def _marked(hit: Hit) -> str:
     """The sentence with the words that it shares in bold."""
-    pieces = re.split(r"([^\W_]+(?:['’-][^\W_]+)*)", hit.passage.text)
-    bold = [bool(hit.shared & set(words_of(piece))) for piece in pieces]
-    escaped = map(html.escape, pieces)
-    return "".join(f"<b>{piece}</b>" if is_bold else piece for piece, is_bold in zip(escaped, bold, strict=True))
+    return "".join(f"<b>{html.escape(text)}</b>" if bold else html.escape(text) for text, bold in _pieces(hit))
 
 
 def _list_html(title: str, hits: list[Hit], colour: str, none: str) -> str:
     items = "".join(
         f'<li style="margin:0 0 .5em"><div style="display:flex;align-items:center;gap:.5em"><div aria-hidden="true" '
         f'style="width:{max(0.0, 7 * hit.score):.2f}em;height:.7em;background-color:{colour}"></div>{hit.score:.2f} '
-        f"<small>lesson {hit.passage.lesson}, {html.escape(hit.passage.heading)}</small></div>{_marked(hit)}</li>"
+        f"<small>{html.escape(_from(hit))}</small></div>{_marked(hit)}</li>"
         for hit in hits
     )
     style = "margin:.3em 0 0;padding-left:1.4em"
@@ -247,7 +274,7 @@ def _html(found: Found) -> str:
 
 def _in_words(found: Found) -> str:
     def said(hit: Hit) -> str:
-        return f"“{hit.passage.text}” (lesson {hit.passage.lesson}, {hit.passage.heading}; {hit.score:.2f})"
+        return f"“{hit.passage.text}” ({_from(hit)}; {hit.score:.2f})"
 
     words = f"By words: {said(found.by_words[0])}." if found.by_words else "By words nothing is found."
     same = " Both put the same sentence first." if agree(found) else ""
