@@ -1,6 +1,7 @@
 """What one plays with in lesson 10: whose taste a model gets is decided by who compares."""
 
 import html
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -73,7 +74,6 @@ def labeller(model: GPT) -> Explorer:
         draw=draw,
         alt=words,
         speaks=True,
-        height="26em",
         goals=(
             Goal(f"after {ENOUGH} votes or more of yours: it foresaw 7 of the last 8",
                  lambda state: told_apart(state["votes"]) >= ENOUGH and state["votes"] not in friends.values()
@@ -86,7 +86,34 @@ def labeller(model: GPT) -> Explorer:
                  lambda state: bool(state["votes"]) and len(set(policy(state).lines)) == 1),
         ),
         steps={"votes": ("", *friends.values()), "beta": (0.2, 0.01)},
+        script="labeller",
+        config={
+            **_numbered(answered),
+            "friends": friends,
+            "dice": taste.dice().tolist(),
+            "penalty": taste.PENALTY,
+            "enough": ENOUGH,
+            "shown": SHOWN,
+            "start": {"votes": "", "prompt": taste.PROMPTS[0], "beta": 0.2},
+        },
     )  # fmt: skip
+
+
+def _numbered(answered: taste.Answered) -> dict:
+    """The words, and all answers by their numbers."""
+    words = recipes.words()
+    number = {word: index for index, word in enumerate(words)}
+
+    def ids(texts: Iterable[taste.Text]) -> list[list[int]]:
+        return [[number[word] for word in text] for text in texts]
+
+    return {
+        "words": words,
+        "stop": number["."],
+        "prompt": recipes.PROMPT,
+        "pairs": [ids(pair) for pair in answered.pairs],
+        "choices": {prompt: ids(texts) for prompt, texts in answered.choices.items()},
+    }
 
 
 def _question(votes: str, pairs: tuple[tuple[taste.Text, taste.Text], ...]) -> str:
@@ -173,7 +200,6 @@ def paid(model: GPT, reward: RewardModel, kept: learner.Course, free: learner.Co
         alt=lambda state: "A table of the answer's tokens: how much likelier each has become, what it is paid, what "
         "the critic expected before it, and its advantage.",
         speaks=True,
-        height="17em",
         goals=(
             Goal("a beta at which the word list is worth more than the sentence",
                  lambda state: worth(state, "without")[0].sum() > worth(state, "with penalty")[0].sum()),
@@ -181,6 +207,24 @@ def paid(model: GPT, reward: RewardModel, kept: learner.Course, free: learner.Co
                  lambda state: state["trace"] == 0),
         ),
         steps={"policy": tuple(answers), "beta": (0.1, 0.0001)},
+        script="paid",
+        config={
+            "answers": {
+                name: {
+                    "words": answer.words,
+                    "ratios": answer.ratios.tolist(),
+                    "values": answer.values.tolist(),
+                    "score": answer.score,
+                    "points": course["points"],
+                }
+                for (name, answer), course in zip(answers.items(), (kept, free), strict=True)
+            },
+            "most": {
+                "kl": max(10.0, *(point["KL"] for course in (kept, free) for point in course["points"])),
+                "reward": max(4.0, *(point["reward"] for course in (kept, free) for point in course["points"])),
+            },
+        },
+        answers={"worth": lambda asked: torch.cat([part for name in answers for part in worth(asked, name)]).numpy()},
     )  # fmt: skip
 
 

@@ -123,14 +123,18 @@ def voted(pairs: tuple[tuple[Text, Text], ...], taste: Callable[[Text], float], 
     return votes
 
 
+def dice() -> Float[Tensor, " L"]:
+    """The random numbers by which lines are drawn, always the same."""
+    return torch.rand(LINES, generator=torch.Generator().manual_seed(5))
+
+
 def write(choices: list[Text], weights: Float[Tensor, " F"], beta: float) -> Policy:
     """The best policy for the rewards over the drawn answers, and lines from it, always with the same dice."""
     rewards = torch.stack([features(text) for text in choices]) @ weights
     logs = (rewards / beta).log_softmax(dim=0)  # drawn answers stand for the language model: each counts once
     kl = float((logs.exp() * (logs + torch.tensor(float(len(choices))).log())).sum())
-    dice = torch.rand(LINES, generator=torch.Generator().manual_seed(5))
     order = rewards.sort(descending=True, stable=True).indices
-    positions = torch.searchsorted(logs[order].exp().cumsum(0), dice).clamp(max=len(choices) - 1)
+    positions = torch.searchsorted(logs[order].exp().cumsum(0), dice()).clamp(max=len(choices) - 1)
     return Policy(logs.exp(), kl, [choices[int(order[position])] for position in positions])
 
 
