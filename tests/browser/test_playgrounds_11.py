@@ -1,4 +1,4 @@
-"""Lesson 11's drawing pad on a page of the site: what a ViT says of a drawing, and what it attends to."""
+"""Lesson 11's playgrounds on a page of the site: what a ViT says of an image, some patches hidden, and attends to."""
 
 import base64
 import re
@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from course_lib.classroom.widgets.script import bundle
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_11 import playground as play
+from course_lib.lessons.picture import the_picture
 from tests.axe import axe_script
 from tests.browser.played import overflowing, served
 from tests.browser.test_slides import AXE
@@ -31,11 +32,29 @@ READ = """async ([config, states]) => {
       goals: digitGoals(config).map((goal) => goal(state)), words: digitWords(state, config) };
   });
 }"""
+HIDE = """async ([config, states]) => {
+  const read = async (kind) => (await fetch(`/models/vit.${kind}`)).arrayBuffer();
+  const sizes = JSON.parse(new TextDecoder().decode(await read("json"))).config;
+  const vit = new ViT(readSafetensors(await read("safetensors")), sizes);
+  return states.map(([name, off]) => {
+    const source = config.sources[name], pixels = Float32Array.from(bytesOf(source), (level) => level / 255);
+    const hidden = Array.from({ length: config.grid ** 2 }, (_, i) => off.includes(i + 1));
+    const whole = patchReading(vit, pixels, hidden.map(() => false)), found = patchReading(vit, pixels, hidden);
+    const state = { source, hidden, its: { source, hidden, whole, ...found } };
+    return { pixels: [...pixels], answer: [found.now, found.rollout, ...found.heads].flatMap((part) => [...part]),
+      goals: hideGoals(config).map((goal) => goal(state)), words: hideWords(state) };
+  });
+}"""
 
 
 @pytest.fixture(scope="module")
 def draw():
     return play.draw(load_trained("vit_digits").model)
+
+
+@pytest.fixture(scope="module")
+def hide():
+    return play.hide(load_trained("vit").model, the_picture().pixels)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +70,19 @@ def open_page(browser, draw, models):
         def open_one(**options):
             page = open_it(draw, **options)
             expect(page.get_by_text("It says 5; as drawn, not prepared: 5")).to_be_visible()
+            return page
+
+        yield open_one
+
+
+@pytest.fixture
+def open_hide(browser, hide, models):
+    """open_hide(...): the playground of pictures after the first was read."""
+    with served(browser, models) as open_it:
+
+        def open_one(**options):
+            page = open_it(hide, **options)
+            expect(page.get_by_text("It says 3 (100%); dashed")).to_be_visible()
             return page
 
         yield open_one
@@ -85,6 +117,52 @@ def test_the_page_computes_says_and_judges_what_python_does(open_page, draw):
         reached |= here["goals"]
     assert same >= 0.9 * len(states)  # elsewhere a percentage was rounded to its neighbour
     assert reached.any() and not np.any([one["goals"] for one in found[:2]])
+
+
+def hidden_patches(hide):
+    """States with patches hidden at random, all of them or nearly, and the brightest."""
+    random, (_, brightest) = np.random.default_rng(11), hide.steps["hidden"]
+    for picture in hide.steps["picture"]:
+        for count in (0, 1, 2, 4, 12, 15, 16):
+            yield hide.state(picture=picture, hidden=frozenset((random.permutation(16)[:count] + 1).tolist()))
+    yield from (hide.state(hidden=hidden) for hidden in (brightest, {6}, set(range(1, 17)) - {2, 3, 7, 11}))
+
+
+def test_the_page_reads_says_and_judges_a_picture_as_python_does(open_hide, hide):
+    page, states = open_hide(), list(hidden_patches(hide))
+    page.add_script_tag(content=bundle("hide"))
+    found = page.evaluate(HIDE, [hide._page_config(), [[one["picture"], sorted(one["hidden"])] for one in states]])
+    reached, same = np.zeros(3, bool), 0
+    for state, here in zip(states, found, strict=True):
+        answer = hide.answers["look"]({"pixels": here["pixels"], "hidden": sorted(state["hidden"])})
+        np.testing.assert_allclose(here["answer"], answer, rtol=0, atol=1e-3)
+        assert here["goals"] == [bool(goal(state)) for goal in hide.goals]
+        same += here["words"] == hide.alt(state)
+        reached |= here["goals"]
+    assert same >= 0.9 * len(states)  # elsewhere a percentage was rounded to its neighbour
+    assert reached[0] and reached[2]
+
+
+@pytest.mark.parametrize("kernel", [False, True])
+def test_a_stroke_over_a_picture_hides_its_patches_and_goals_wait_for_its_end(open_hide, kernel):
+    page = open_hide(kernel=kernel)
+    assert page.evaluate("told") == []
+    first, last = (page.get_by_role("gridcell", name=f"patch {number},").bounding_box() for number in (6, 5))
+    page.mouse.move(first["x"] + 9, first["y"] + 9)
+    page.mouse.down()
+    expect(page.get_by_text(re.compile("It says [^3]"))).to_be_visible()
+    assert reached(page) == 0
+    page.mouse.up()
+    expect(page.locator(".play-goals li.reached")).to_have_text([re.compile("another digit")])
+    page.get_by_text("each head", exact=True).click()
+    expect(page.locator(".play-maps").last.locator("canvas")).to_have_count(16)
+    page.get_by_text("a dark eight", exact=True).click()
+    expect(page.locator(".play-said")).to_contain_text("1 of 16 patches are hidden: 6.")
+    page.mouse.move(last["x"] + 9, last["y"] + 9)
+    page.mouse.down()
+    page.mouse.up()
+    page.get_by_role("gridcell", name="patch 5, hidden").press("Shift+ArrowUp")
+    expect(page.locator(".play-said")).to_contain_text("3 of 16 patches are hidden: 1, 5, 6.")
 
 
 def reached(page):
@@ -146,8 +224,9 @@ def test_a_fully_hidden_picture_reaches_nothing(open_page):
 
 
 @pytest.mark.parametrize(("width", "height", "theme"), [(390, 844, "dark"), (1280, 720, "light")])
-def test_it_fits_and_axe_finds_nothing_serious(open_page, width, height, theme):
-    page = open_page(width=width, height=height, theme=theme)
+@pytest.mark.parametrize("opened", ["open_page", "open_hide"])
+def test_it_fits_and_axe_finds_nothing_serious(request, opened, width, height, theme):
+    page = request.getfixturevalue(opened)(width=width, height=height, theme=theme)
     assert overflowing(page) == []
     assert width < 1000 or page.evaluate("document.documentElement.scrollHeight") <= height
     page.evaluate(axe_script())

@@ -285,13 +285,21 @@ FEW = 4  # patches
 def hide(model: ViT, coin: Float[Tensor, "1 1 S S"]) -> Explorer:
     """A picture whose patches can be hidden: class bars, rollout and the map of each head follow."""
     scenes = held_out(max(SCENES.values()) + 1).pixels
-    pictures = {NAME: coin[0, 0]} | {name: scenes[number, 0] for name, number in SCENES.items()}
+    drawn = {NAME: coin[0, 0]} | {name: scenes[number, 0] for name, number in SCENES.items()}
+    in_bytes = {name: grey(pixels) for name, pixels in drawn.items()}  # the page computes with these
+    pictures = {name: torch.from_numpy(pixels).float() / 255 for name, pixels in in_bytes.items()}
     whole = {name: look(model, pixels) for name, pixels in pictures.items()}
 
     look_at = lru_cache(maxsize=1)(lambda name, hidden: look(model, pictures[name], hidden))
 
     def now(state) -> Seen:
         return look_at(state["picture"], state["hidden"])
+
+    def answer(asked) -> Float[np.ndarray, " n"]:
+        """What the page asks for: the probabilities with patches hidden, rollout and heads."""
+        pixels = torch.tensor(asked["pixels"], dtype=torch.float32).view(coin.shape[2:])
+        seen = look(model, pixels, frozenset(asked["hidden"]))
+        return torch.cat([seen.probs, seen.rollout, seen.heads.flatten()]).float().numpy()
 
     def picture(state) -> str:
         seen = now(state)
@@ -311,9 +319,9 @@ def hide(model: ViT, coin: Float[Tensor, "1 1 S S"]) -> Explorer:
     brightest = whole[NAME].brightest(FEW)
     return Explorer(
         name="hide",
-        title="Click patches away, and see the class go",
+        title="Hide patches and see the class change",
         controls=[
-            Pictures(name="picture", label="Picture", pictures={name: grey(p) for name, p in pictures.items()}),
+            Pictures(name="picture", label="Image", pictures=in_bytes),
             Squares(name="hidden", label="Hidden patches", count=rows * columns),
         ],
         draw=picture,
@@ -326,17 +334,26 @@ def hide(model: ViT, coin: Float[Tensor, "1 1 S S"]) -> Explorer:
                 lambda now, first: len(now.hidden) <= 2 and now.digit != first.digit,
             ),
             goal(
-                f"only {FEW} patches seen: the same digit, surer than 95 %",
+                f"only {FEW} patches visible, and the same digit with more than 95 %",
                 lambda now, first: (
                     len(now.hidden) >= rows * columns - FEW and now.digit == first.digit and now.sure > 0.95
                 ),
             ),
             goal(
-                f"the {FEW} brightest patches of the left rollout hidden: the same digit",
+                f"the {FEW} brightest patches of the whole image's rollout hidden, and the same digit",
                 lambda now, first: first.brightest(FEW) <= now.hidden and now.digit == first.digit,
             ),
         ),
         steps={"picture": tuple(pictures), "hidden": (NOTHING, brightest)},
+        script="hide",
+        config={
+            "models": ["vit"],
+            "side": coin.shape[-1],
+            "grid": rows,
+            "few": FEW,
+            "sources": {name: in_base64(pixels) for name, pixels in in_bytes.items()},
+        },
+        answers={"look": answer},
     )
 
 
