@@ -30,28 +30,24 @@ def played(notebook, start_lab, open_notebook):
     return page
 
 
-def says(cell, text):
-    expect(cell.locator(".widget-htmlmath")).to_contain_text(text)
-
-
 def test_a_drawing_is_read_as_drawn_and_prepared(played):
     cell = played.cell(PLAYED["reader"])
-    says(cell, "Prepared, it says 3")
+    said = cell.locator(".play-said")
+    expect(said).to_contain_text("Prepared, it says 3")
     cell.get_by_role("button", name="Clear").click()
-    says(cell, "It cannot say “nothing”")
+    expect(said).to_contain_text("It cannot say “nothing”")
     played.screenshot("12-reader", of=cell)
 
 
-def test_a_place_is_clicked_and_blocks_are_added(played):
+def test_a_position_is_clicked_and_blocks_are_added(played):
     cell = played.cell(PLAYED["reach"])
-    says(cell, "after 1 block 4 of 64 places")
-    cell.get_by_role("button", name="place 1, cannot reach it", exact=True).click()
-    says(cell, "Place 1 (row 1, column 1)")
-    blocks = cell.get_by_role("slider").nth(1)
-    blocks.focus()
-    blocks.press("ArrowRight")
-    says(cell, "after 2 blocks 4 of 64 places")
-    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached")
+    said, position = cell.locator(".play-said"), cell.get_by_role("slider", name="Position")
+    expect(said).to_contain_text("after 1 block its receptive field has 4 of 64")
+    position.click(position={"x": 5, "y": 5})
+    expect(said).to_contain_text("Position 1 (row 1, column 1)")
+    cell.get_by_role("radiogroup", name="Blocks", exact=True).get_by_text("2").click()
+    expect(said).to_contain_text("after 2 blocks its receptive field has 4 of 64")
+    expect(cell.locator(".play-goals strong")).to_have_text("1 of 3 goals reached")
     played.screenshot("12-reach", of=cell)
 
 
@@ -66,7 +62,7 @@ def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, o
     page = open_notebook(start_lab([path]), path.name)
     reach = page.cell(PLAYED["reach"])
     reach.locator("summary").nth(2).click()
-    expect(reach.get_by_text("after 2 blocks").first).to_be_visible()
+    expect(reach.get_by_text("after 2 blocks its receptive field").first).to_be_visible()
     page.screenshot("12-untrusted", of=reach)
 
 

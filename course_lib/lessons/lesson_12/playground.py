@@ -1,4 +1,4 @@
-"""What one plays with in lesson 12: a digit of one's own through both stages, and what can reach a patch."""
+"""What one plays with in lesson 12: a digit of one's own through both stages, and the receptive field of a patch."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-from course_lib.classroom.widgets import Choice, Explorer, Goal, Pad, Slider, Steps, as_digit, token_bars
-from course_lib.classroom.widgets.pixels import coloured, grey, in_rows, pixel_image
+from course_lib.classroom.widgets import Choice, Explorer, Goal, Pad, Pick, as_digit, token_bars
+from course_lib.classroom.widgets.pixels import coloured, grey, in_base64, in_rows, pixel_image
 from course_lib.data.digits import CleanDigits
 from course_lib.functional.images import standardise
 from course_lib.lessons.lesson_12.looking import stirred
@@ -19,8 +19,9 @@ from course_lib.models.swin import Swin
 
 # ------------------------------------------------------------------------------------------------- draw a digit
 
-SIDE, PAD = 32, 56  # pixels of the network's pictures, and of the pad
+SIDE, PAD, BRUSH = 32, 56, 5.0  # pixels of the network's images, of the pad and of its brush
 EXAMPLES = {"a three": 24, "a seven": 18, "a four": 13}
+EMPTY = "Draw a digit. It cannot say “nothing”: it must choose."
 
 
 class Reading(NamedTuple):
@@ -47,7 +48,7 @@ def on_the_pad(number: int) -> UInt8[np.ndarray, "N N"]:
 
 
 def reader(model: Swin) -> Explorer:
-    """A drawing of one's own: as drawn, as the network gets it, the maps of both stages, and what it says."""
+    """A drawing of one's own: as drawn, as the network sees it, the feature maps of both stages, and what it says."""
 
     @lru_cache(maxsize=1)  # to draw, to say and to judge
     def reading_of(pixels: bytes) -> Reading:
@@ -61,9 +62,15 @@ def reader(model: Swin) -> Explorer:
     def read(state) -> Reading:
         return reading_of(state["pad"].tobytes())
 
+    def answer(drawing) -> Float[np.ndarray, " n"]:
+        """What the page asks for: probabilities as drawn and prepared, the prepared image, and both stages' maps."""
+        its = reading_of(bytes(drawing))
+        parts = [its.raw_probs, its.probs, its.digit.flatten(), *(stage.flatten() for stage in its.stages)]
+        return torch.cat(parts).float().numpy()
+
     def words(state) -> str:
         if not state["pad"].any():
-            return "Draw a digit. It cannot say “nothing”: it must choose."
+            return EMPTY
         its = read(state)
         first, second = its.probs.topk(2).indices.tolist()
         other = f", or {second} ({its.probs[second]:.0%})" if its.probs[second] >= 0.005 else ""
@@ -76,11 +83,11 @@ def reader(model: Swin) -> Explorer:
         bars = [(str(digit), float(share)) for digit, share in enumerate(its.probs)]
         parts = [
             in_rows([[pixel_image(grey(its.raw[0, 0]), 128, "the drawing")]], "As drawn"),
-            in_rows([[pixel_image(grey(its.digit[0, 0]), 128, "the drawing, prepared")]], "As it gets it"),
-            in_rows([[pixel_image(coloured(fine), 128, "the map of stage 1")]], "Stage 1: 8 x 8"),
-            in_rows([[pixel_image(coloured(coarse), 128, "the map of stage 2")]], "Stage 2: 4 x 4"),
+            in_rows([[pixel_image(grey(its.digit[0, 0]), 128, "the drawing, prepared")]], "As the network sees it"),
+            in_rows([[pixel_image(coloured(fine), 128, "the feature map of stage 1")]], "Stage 1: 8 x 8"),
+            in_rows([[pixel_image(coloured(coarse), 128, "the feature map of stage 2")]], "Stage 2: 4 x 4"),
         ]
-        note = f'<p style="margin:0">{words(state)} Bright: what differs from an empty picture.</p>'
+        note = f'<p style="margin:0">{words(state)} Bright: far from the feature map of a black image.</p>'
         bars_html = token_bars(bars, label="It says").replace("width:14em", "width:7em")
         return f'<div>{"".join(parts)}<div style="display:inline-block">{bars_html}</div>{note}</div>'
 
@@ -90,8 +97,8 @@ def reader(model: Swin) -> Explorer:
     drawings = {name: on_the_pad(number) for name, number in EXAMPLES.items()}
     return Explorer(
         name="reader",
-        title="Draw a digit",
-        controls=[Pad(name="pad", label="Your digit", size=PAD, brush=5.0, drawings=drawings)],
+        title="A digit through both stages of a Swin Transformer",
+        controls=[Pad(name="pad", label="Your digit", size=PAD, brush=BRUSH, drawings=drawings)],
         draw=picture,
         alt=words,
         beside=True,
@@ -104,25 +111,34 @@ def reader(model: Swin) -> Explorer:
             goal("one that is read as two digits, 30 % or more each", lambda its: its.probs.topk(2).values[1] >= 0.3),
         ),
         steps={"pad": tuple(drawings.values())},
+        script="hierarchy",
+        config={
+            "side": SIDE,
+            "maps": list(STAGES.values()),
+            "pad": {"size": PAD, "brush": BRUSH},
+            "sources": {name: in_base64(pixels) for name, pixels in drawings.items()},
+            "empty": EMPTY,
+        },
+        answers={"read": answer},
     )
 
 
-# ---------------------------------------------------------------------------------------- what can reach a patch
+# ------------------------------------------------------------------------------------ the receptive field of a patch
 
-WINDOW, MOST = 2, 4  # places of a window, blocks
-MOVES = {"move their windows": True, "move nothing": False}
-STAGES = {"1: 8 x 8 places": 8, "2: 4 x 4 places, after merging": 4}
+WINDOW, MOST = 2, 4  # positions of a window, blocks
+SHIFTS = {"shift their windows": True, "do not": False}
+STAGES = {"1: 8 x 8": 8, "2: 4 x 4, after merging": 4}
 
 
 def pieces(side: int, shift: int) -> Bool[Tensor, "N N"]:
-    """Which pairs of a map's places share a window that was cut `shift` further on."""
+    """Which pairs of a feature map's positions share a window, if windows are shifted so far."""
     cut = (torch.arange(side) - shift).div(WINDOW, rounding_mode="floor")
     number = (cut[:, None] * side + cut).flatten()
     return number[:, None] == number
 
 
 def reach(position: int, blocks: int, *, side: int, shifted: bool) -> Bool[Tensor, "H W"]:
-    """Which places of a map can change this one after so many blocks, every second of which is shifted."""
+    """The receptive field of a position after so many blocks, every second of which is shifted."""
     reached = torch.arange(side * side) == position
     for block in reversed(range(blocks)):
         reached = pieces(side, WINDOW // 2 if shifted and block % 2 else 0)[reached].any(dim=0)
@@ -130,24 +146,23 @@ def reach(position: int, blocks: int, *, side: int, shifted: bool) -> Bool[Tenso
 
 
 def reached_by() -> Explorer:
-    """Click a patch of the coin: which patches can reach it, by block and stage, with the shift and without."""
+    """Drag over the coin: the receptive field of a position, by block and stage, with the shift and without."""
     coin = the_picture().pixels[0, 0]
 
     def found(state) -> tuple[int, Bool[Tensor, "H W"]]:
         side = state["stage"]
-        position = min(state["patch"][0], side * side) - 1
-        return position, reach(position, int(state["blocks"]), side=side, shifted=state["shift"])
+        position = min(state["patch"], side * side) - 1
+        return position, reach(position, state["blocks"], side=side, shifted=state["shift"])
 
     def words(state) -> str:
         position, reached = found(state)
         row, column = divmod(position, state["stage"])
-        blocks = int(state["blocks"])
-        name = "1 block" if blocks == 1 else f"{blocks} blocks"
-        moved = "moves" if state["shift"] else "never moves"
+        blocks = f"{state['blocks']} block{'s' if state['blocks'] > 1 else ''}"
+        shift = "shifted in every second block" if state["shift"] else "never shifted"
         return (
-            f"Place {position + 1} (row {row + 1}, column {column + 1}) of stage "
-            f"{1 if state['stage'] == 8 else 2}, the window {moved}: "
-            f"after {name} {int(reached.sum())} of {reached.numel()} places can reach it."
+            f"Position {position + 1} (row {row + 1}, column {column + 1}) of stage "
+            f"{1 if state['stage'] == 8 else 2}, windows {shift}: "
+            f"after {blocks} its receptive field has {int(reached.sum())} of {reached.numel()} positions."
         )
 
     def picture(state) -> str:
@@ -163,30 +178,24 @@ def reached_by() -> Explorer:
             if number == position:
                 pixels = np.where(np.pad(np.zeros((size - 2, size - 2, 1), bool), ((1, 1), (1, 1), (0, 0)),
                                          constant_values=True), np.array([213, 94, 0], np.uint8), pixels)  # fmt: skip
-            seen = "reaches it" if reached[row, column] else "cannot reach it"
-            alt = f"place {number + 1}, {'the one asked for' if number == position else seen}"
-            image = pixel_image(pixels, 320 // side, alt)
-            return f'<span data-step="{number + 1}" style="display:block">{image}</span>'
+            seen = "in the receptive field" if reached[row, column] else "not in the receptive field"
+            alt = f"position {number + 1}, {'the chosen one' if number == position else seen}"
+            return pixel_image(pixels, 320 // side, alt)
 
         grid = [[square(row, column) for column in range(side)] for row in range(side)]
-        live = "<span hidden data-live>Click a place.</span>"
-        note = "Seen: what can reach the place with the orange edge. Blue: what cannot."
-        return f'<div>{in_rows(grid, words(state))}<p style="margin:0">{note} {live}</p></div>'
+        note = "Clear: the receptive field of the position with the orange edge. Blue: what lies outside."
+        return f'<div>{in_rows(grid, words(state))}<p style="margin:0">{note}</p></div>'
 
     def goal(text: str, fits) -> Goal:
-        def reached(state) -> bool:
-            _, positions = found(state)
-            return fits(state, int(positions.sum()))
-
-        return Goal(text, reached)
+        return Goal(text, lambda state: fits(state, int(found(state)[1].sum())))
 
     return Explorer(
         name="reach",
-        title="What can reach a patch?",
+        title="The receptive field of a patch",
         controls=[
-            Steps(name="patch", label="Place", value=28, most=64),
-            Slider(name="blocks", label="Blocks", low=1, high=MOST, step=1, value=1),
-            Choice(name="shift", label="Blocks 2 and 4", options=MOVES),
+            Pick(name="patch", label="Position", count=64, value=28),
+            Choice(name="blocks", label="Blocks", options={str(count): count for count in range(1, MOST + 1)}),
+            Choice(name="shift", label="Blocks 2 and 4", options=SHIFTS),
             Choice(name="stage", label="Stage", options=STAGES),
         ],
         draw=picture,
@@ -194,17 +203,27 @@ def reached_by() -> Explorer:
         beside=True,
         speaks=True,
         goals=(
-            goal("all 64 places of stage 1 reach one", lambda state, count: count == 64),
+            goal("a receptive field of all 64 positions of stage 1", lambda state, count: count == 64),
             goal(
-                "a place that sees only four after two blocks, though windows move",
+                "only four positions after two blocks, although windows are shifted",
                 lambda state, count: state["shift"] and state["blocks"] == 2 and count == 4,
             ),
             goal(
-                "stage 2: everything, after two blocks",
+                "stage 2: the whole feature map, after two blocks",
                 lambda state, count: state["stage"] == 4 and state["blocks"] == 2 and count == 16,
             ),
         ),
         steps={"shift": (True, False), "blocks": (1, 2, 3, 4)},
+        script="receptive",
+        config={
+            "image": in_base64(grey(coin)),
+            "size": SIDE,
+            "window": WINDOW,
+            "most": MOST,
+            "shifts": list(SHIFTS.items()),
+            "stages": list(STAGES.items()),
+            "start": {"row": 3, "column": 3, "blocks": 1, "shifted": True, "side": 8},
+        },
     )
 
 
