@@ -34,14 +34,14 @@ def played(notebook, start_lab, open_notebook):
 
 
 def says(cell, text):
-    expect(cell.locator(".widget-htmlmath")).to_contain_text(text)
+    expect(cell.locator(".play-said")).to_contain_text(text)
 
 
 def test_a_drawing_is_marked_and_its_ground_can_be_changed(played):
     cell = played.cell(PLAYED["drawing"])
-    says(cell, "1 thing: a 5")
-    cell.get_by_role("combobox").select_option("coins")
-    says(cell, "1 thing: a 5")
+    says(cell, "1 object: a 5")
+    cell.get_by_text("coins", exact=True).click()
+    says(cell, "1 object: a 5")
     cell.get_by_role("button", name="Clear").click()
     says(cell, "Draw a digit, or anything.")
     played.screenshot("14-drawing", of=cell)
@@ -49,13 +49,13 @@ def test_a_drawing_is_marked_and_its_ground_can_be_changed(played):
 
 def test_digits_that_meet_are_one_thing_and_a_goal(played):
     cell = played.cell(PLAYED["scene"])
-    says(cell, "2 things: a 3")
-    apart = cell.get_by_role("slider").nth(3)
-    apart.focus()
+    says(cell, "With skips: 2 objects: a 3")
+    seven = cell.get_by_role("slider", name="Position of the 7")
+    seven.focus()
     for _ in range(18):
-        apart.press("ArrowLeft")
-    says(cell, "1 thing")
-    expect(cell.get_by_role("status")).to_have_text("1 of 3 goals reached")
+        seven.press("ArrowLeft")
+    says(cell, "With skips: 1 object")
+    expect(cell.get_by_role("status").first).to_have_text("1 of 3 goals reached")
     played.screenshot("14-scene", of=cell)
 
 
@@ -70,7 +70,7 @@ def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, o
     page = open_notebook(start_lab([path]), path.name)
     scene = page.cell(PLAYED["scene"])
     scene.locator("summary").nth(1).click()
-    expect(scene.get_by_text("pixels are marked").nth(1)).to_be_visible()
+    expect(scene.get_by_text("pixels are labelled as digits").nth(1)).to_be_visible()
     page.screenshot("14-untrusted", of=scene)
 
 

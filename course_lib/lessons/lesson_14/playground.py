@@ -1,16 +1,18 @@
 """What one plays with in lesson 14: a drawing of one's own, and a scene to arrange, a label for every pixel."""
 
+import math
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Bool, Float, Float32, Int, UInt8
 from matplotlib.colors import to_rgb
 from torch import Tensor
 
-from course_lib.classroom.widgets import Choice, Explorer, Goal, Pad, Slider, as_digit, in_rows, pixel_image
+from course_lib.classroom.widgets import Choice, Explorer, Goal, Pad, Slider, as_digit, in_base64, in_rows, pixel_image
 from course_lib.classroom.widgets.pixels import coloured, grey
 from course_lib.data.digits import CleanDigits, digit_shapes, draw_digits
 from course_lib.data.photographs import photograph
@@ -57,6 +59,13 @@ def mark(model: UNet, pixels: Float[Tensor, "H W"], *, threshold: float = 0.5, s
     return Marked(pixels, classes[0], entropy(logits)[0], things)
 
 
+@torch.no_grad()
+def logits_of(models: Sequence[UNet], pixels: Sequence[float], side: int) -> Float32[np.ndarray, " n"]:
+    """What a page asks for: the logits of each network, pixel by pixel."""
+    image = standardise(torch.tensor(pixels, dtype=torch.float32).view(1, 1, side, side))
+    return torch.cat([model.eval()(image) for model in models]).movedim(1, -1).flatten().float().numpy()
+
+
 # -------------------------------------------------------------------------------------------------- the drawing
 
 
@@ -89,24 +98,31 @@ def legend() -> str:
 def said(marked: Marked) -> str:
     """The things that were found, in words."""
     if not marked.things:
-        return "Nothing is marked."
-    things = ", ".join(f"a {thing.digit} ({thing.score:.0%})" for thing in marked.things)
+        return "No digit is found."
+    found = ", ".join(f"a {thing.digit} ({thing.score:.0%})" for thing in marked.things)
     count = len(marked.things)
-    return f"{count} thing{'s' if count > 1 else ''}: {things}. {int((marked.classes > 0).sum())} pixels are marked."
+    pixels = int((marked.classes > 0).sum())
+    return f"{count} object{'s' if count > 1 else ''}: {found}. {pixels} pixels are labelled as digits."
 
 
 def panels(marked: Marked, width: int, first: str, words: str) -> str:
     """The picture with boxes, the mask and the uncertainty, side by side."""
     parts = [
-        in_rows([[pixel_image(boxed(marked, 4), width, "the picture, with a box around each thing")]], first),
-        in_rows([[pixel_image(mask_pixels(marked.classes), width, f"the mask: {said(marked)}")]], "Its mask"),
-        in_rows([[pixel_image(coloured(marked.uncertainty, MOST), width, "the uncertainty")]], "How unsure (bright)"),
+        in_rows([[pixel_image(boxed(marked, 4), width, "the image, with a box around each object")]], first),
+        in_rows(
+            [[pixel_image(mask_pixels(marked.classes), width, f"the segmentation: {said(marked)}")]], "Segmentation"
+        ),
+        in_rows(
+            [[pixel_image(coloured(marked.uncertainty, MOST), width, "the uncertainty")]], "Uncertainty (bright: much)"
+        ),
     ]
     return f'<div>{"".join(parts)}{legend()}<p style="margin:0">{words}</p></div>'
 
 
 # ----------------------------------------------------------------------------------------------- draw something
 
+EMPTY = "Draw a digit, or anything."
+MUCH_INK = 100  # pixels of the pad
 PAD, SIDE = 56, 32  # pixels of the pad, and of what the network gets
 EXAMPLES = {"a five": 1, "a two": 7, "a four": 13}
 GROUNDS = {"plain grey": "plain", "coins": "coins", "as drawn, unprepared": "raw"}
@@ -124,8 +140,11 @@ def on_ground(drawing: UInt8[np.ndarray, "N N"], ground: str) -> Float[Tensor, "
     if ground == "raw":
         return F.interpolate(ink.float()[None, None] / 255, (SIDE, SIDE), mode="area")[0, 0]
     digit = F.pad(as_digit(ink)[0, 0], (2, 2, 2, 2))
-    paper = torch.full((SIDE, SIDE), 0.35) if ground == "plain" else coins(SIDE)
-    return torch.lerp(paper, torch.tensor(0.95), digit)
+    return torch.lerp(paper_of(ground), torch.tensor(0.95), digit)
+
+
+def paper_of(ground: str) -> Float[Tensor, "S S"]:
+    return torch.full((SIDE, SIDE), 90 / 255) if ground == "plain" else coins(SIDE)
 
 
 def on_the_pad(number: int) -> UInt8[np.ndarray, "N N"]:
@@ -146,7 +165,7 @@ def drawing(model: UNet) -> Explorer:
         return marked_of(state["pad"].tobytes(), state["ground"])
 
     def words(state) -> str:
-        return said(marked(state)) if state["pad"].any() else f"Draw a digit, or anything. {said(marked(state))}"
+        return said(marked(state)) if state["pad"].any() else f"{EMPTY} {said(marked(state))}"
 
     drawings = {name: on_the_pad(number) for name, number in EXAMPLES.items()}
     return Explorer(
@@ -154,23 +173,35 @@ def drawing(model: UNet) -> Explorer:
         title="Draw, and every pixel gets a label",
         controls=[
             Pad(name="pad", label="Your drawing", size=PAD, brush=5.0, drawings=drawings),
-            Choice(name="ground", label="Ground", options=GROUNDS),
+            Choice(name="ground", label="Background", options=GROUNDS),
         ],
-        draw=lambda state: panels(marked(state), 160, "What it gets", words(state)),
+        draw=lambda state: panels(marked(state), 160, "Input of the U-Net", words(state)),
         alt=words,
         beside=True,
         speaks=True,
         goals=(
             Goal(
-                "one drawing, and pixels of two digits in it, 30 or more of each",
+                "one drawing with pixels of two digits in it, 30 or more of each",
                 lambda state: (marked(state).classes[marked(state).classes > 0].bincount() >= 30).sum() >= 2,
             ),
             Goal(
-                "something drawn of which nothing is marked",
-                lambda state: state["pad"].any() and not marked(state).things,
+                f"something drawn, with {MUCH_INK} pixels of ink or more, in which no digit is found",
+                lambda state: (state["pad"] > 127).sum() >= MUCH_INK and not marked(state).things,
             ),
         ),
         steps={"pad": tuple(drawings.values()), "ground": ("plain", "raw")},
+        script="drawing",
+        config={
+            "models": ["unet"],
+            "side": SIDE,
+            "colours": CLASSES,
+            "pad": {"size": PAD, "brush": 5.0},
+            "sources": {name: in_base64(pixels) for name, pixels in drawings.items()},
+            "grounds": GROUNDS,
+            "papers": {ground: in_base64(grey(paper_of(ground))) for ground in ("plain", "coins")},
+            "empty": EMPTY,
+        },
+        answers={"logits": lambda asked: logits_of([model], asked["pixels"], SIDE)},
     )
 
 
@@ -186,6 +217,10 @@ TEXTURES = {
 }  # the photograph, and how strong
 DIGITS = {str(digit): digit for digit in range(10)}
 NETS = {"with skips": True, "without skips": False}
+POSITION = {"low": 8, "high": 56, "step": 1}  # pixels
+OFFSET = {"low": -48, "high": 48, "step": 1}
+SIZE = {"low": 6, "high": 44, "step": 1}
+THRESHOLD = {"low": 0.05, "high": 0.95, "step": 0.05}
 
 
 class Arranged(NamedTuple):
@@ -193,6 +228,11 @@ class Arranged(NamedTuple):
 
     pixels: Float[Tensor, "S S"]
     digit: Bool[Tensor, "S S"]
+
+
+@cache
+def texture_of(photo: str) -> Float[Tensor, "S S"]:
+    return photograph(photo, grey=True, size=192)[0, 40 : 40 + SCENE, 60 : 60 + SCENE]
 
 
 @cache
@@ -209,12 +249,12 @@ def ink_of(digit: int, x: float, y: float, side: float) -> Float[Tensor, "S S"]:
 def arranged(state) -> Arranged:
     """The scene of these settings; its ink is bright where the ground is dark, and dark where it is bright."""
     name, clutter = TEXTURES[state["ground"]]
-    texture = photograph(name, grey=True, size=192)[0, 40 : 40 + SCENE, 60 : 60 + SCENE]
+    texture = texture_of(name)
     ground = torch.lerp(texture.mean(), texture, clutter)
     x, y, side = (float(state[name]) for name in ("across", "down", "side"))
     ink = ink_of(state["first"], x, y, side)
     if state["second"] >= 0:
-        ink = torch.maximum(ink, ink_of(state["second"], x + state["apart"], y, side))
+        ink = torch.maximum(ink, ink_of(state["second"], x + state["apart"], y + state["below"], side))
     colour = torch.tensor(0.95 if float(ground.mean()) < 0.55 else 0.05)
     return Arranged(torch.lerp(ground, colour, ink), ink > 0.5)
 
@@ -230,44 +270,68 @@ def scene(model: UNet, without: UNet) -> Explorer:
     def marked(state) -> Marked:
         return marked_of(**state)
 
-    def overlap(state) -> float:
+    def iou(state) -> float:
         found, true = marked(state).classes > 0, arranged(state).digit
         return float((found & true).sum() / (found | true).sum().clamp_min(1))
 
     def words(state) -> str:
-        return f"{said(marked(state))} Overlap of digit or not with the truth: {overlap(state):.2f}."
+        return f"{said(marked(state))} IoU of the digit pixels: {iou(state):.2f}."
 
     def wrong_class(state) -> bool:
         things = marked(state).things
-        return state["second"] < 0 and overlap(state) >= 0.8 and len(things) == 1 and things[0].digit != state["first"]
+        return state["second"] < 0 and iou(state) >= 0.8 and len(things) == 1 and things[0].digit != state["first"]
 
     return Explorer(
         name="scene",
         title="Arrange a scene",
         controls=[
-            Choice(name="ground", label="Ground", options={name: name for name in TEXTURES}),
+            Choice(name="ground", label="Background", options={name: name for name in TEXTURES}),
             Choice(name="first", label="Digit", options=DIGITS, value=3),
-            Slider(name="across", label="Across", low=8, high=56, step=1, value=20),
-            Slider(name="down", label="Down", low=8, high=56, step=1, value=32),
-            Slider(name="side", label="Size", low=6, high=44, step=1, value=26),
-            Choice(name="second", label="A second one", options={"none": -1} | DIGITS, value=7),
-            Slider(name="apart", label="So far to the right", low=4, high=40, step=1, value=28),
-            Slider(name="threshold", label="A digit from", low=0.05, high=0.95, step=0.05, value=0.5),
+            Slider(name="across", label="Across", **POSITION, value=20),
+            Slider(name="down", label="Down", **POSITION, value=32),
+            Slider(name="side", label="Size", **SIZE, value=26),
+            Choice(name="second", label="Second digit", options={"none": -1} | DIGITS, value=7),
+            Slider(name="apart", label="This far to the right of the first", **OFFSET, value=28),
+            Slider(name="below", label="This far below the first", **OFFSET, value=0),
+            Slider(name="threshold", label="Threshold", **THRESHOLD, value=0.5),
             Choice(name="skips", label="U-Net", options=NETS),
         ],
-        draw=lambda state: panels(marked(state), 192, "The scene, boxes found", words(state)),
+        draw=lambda state: panels(marked(state), 192, "Scene, with a box around each object", words(state)),
         alt=words,
         beside=True,
         speaks=True,
         goals=(
             Goal(
-                "two digits that come out as one thing",
-                lambda state: state["second"] >= 0 and state["apart"] >= 8 and len(marked(state).things) == 1,
+                "two digits that are found as one object",
+                lambda state: (
+                    state["second"] >= 0
+                    and math.hypot(state["apart"], state["below"]) >= 8
+                    and len(marked(state).things) == 1
+                ),
             ),
-            Goal("one digit: the mask right (0.80 and more), and the class wrong", wrong_class),
-            Goal("a digit that is not found at all", lambda state: state["second"] < 0 and not marked(state).things),
+            Goal("one digit with an IoU of 0.80 or more, and the wrong class", wrong_class),
+            Goal("a single digit that is not found", lambda state: state["second"] < 0 and not marked(state).things),
         ),
         steps={"ground": ("plain grey", "coins"), "skips": (True, False), "apart": (28, 16)},
+        script="scene",
+        config={
+            "models": ["unet", "unet_no_skips"],
+            "side": SCENE,
+            "colours": CLASSES,
+            "grounds": TEXTURES,
+            "textures": {
+                name: in_base64(grey(texture_of(name))) for name in sorted({name for name, _ in TEXTURES.values()})
+            },
+            "shapes": in_base64(torch.cat([shape_of(digit)[0, 0] for digit in range(10)]).numpy().view(np.uint8)),
+            "bounds": {"position": POSITION, "size": SIZE, "threshold": THRESHOLD},
+            "start": {
+                "ground": "plain grey",
+                "digits": [{"digit": 3, "x": 20, "y": 32}, {"digit": 7, "x": 48, "y": 32}],
+                "size": 26,
+                "threshold": 0.5,
+            },
+        },
+        answers={"logits": lambda asked: logits_of([model, without], asked["pixels"], SCENE)},
     )
 
 

@@ -40,6 +40,7 @@ def test_at_half_the_mask_is_the_likelier_of_ground_and_digit(unet, scene):
 def test_a_scene_has_three_goals_and_each_can_be_reached(scene):
     assert reached(scene) == [False, False, False]
     assert reached(scene, apart=10) == [True, False, False]
+    assert reached(scene, apart=0, below=11)[0] and not reached(scene, apart=3, below=3)[0]  # one upon the other
     assert reached(scene, first=7, second=-1, across=32, side=44) == [False, True, False]
     assert reached(scene, first=7, second=-1, across=32, side=6) == [False, False, True]
 
@@ -54,7 +55,7 @@ def test_a_box_stands_around_what_is_marked(scene, unet):
 
 
 def test_without_skips_it_is_less_sure_and_says_so(scene):
-    assert "Overlap" in scene.frame({"skips": False}).alt
+    assert "IoU" in scene.frame({"skips": False}).alt
     assert scene.frame({"skips": False}).alt != scene.frame().alt
 
 
@@ -62,7 +63,7 @@ def test_without_skips_it_is_less_sure_and_says_so(scene):
 def test_an_example_is_marked_as_its_digit_on_both_grounds(drawing, name, digit):
     pad = play.on_the_pad(play.EXAMPLES[name])
     for ground in ("plain", "coins"):
-        assert f"1 thing: a {digit}" in drawing.frame({"pad": pad, "ground": ground}).alt
+        assert f"1 object: a {digit}" in drawing.frame({"pad": pad, "ground": ground}).alt
 
 
 def test_empty_paper_is_marked_nowhere_and_reaches_no_goal(drawing):
