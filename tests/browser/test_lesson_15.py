@@ -32,20 +32,18 @@ def played(notebook, start_lab, open_notebook):
 
 def test_each_field_of_the_map_sets_its_old_system_beside_its_successor(played):
     cell = played.cell(PLAYED["map"])
-    choice = cell.get_by_role("combobox").first
     successors = {"pictures": "ViT", "speech": "Conformer", "control": "Decision Transformer", "translation": "GRUs"}
     for field, name in successors.items():
-        choice.select_option(label=field)
-        expect(cell.locator(".widget-htmlmath").last).to_contain_text(name)
+        cell.locator(".play-choice").get_by_text(field, exact=True).click()
+        expect(cell.locator(".play-views")).to_contain_text(name)
     played.screenshot("15-map", of=cell)
 
 
 def test_the_walker_is_asked_for_another_return(played):
     cell = played.cell(PLAYED["walker"])
-    said = cell.locator(".widget-htmlmath")
-    expect(said).to_contain_text("Asked for -10")
-    cell.get_by_role("slider", name="return asked for").press("Home")
-    expect(said).to_contain_text("Asked for -40")
+    expect(cell.get_by_text("Asked for -10: 14 steps")).to_be_visible()
+    cell.get_by_role("slider", name="Return asked for").press("Home")
+    expect(cell.get_by_text("Asked for -40: 40 steps")).to_be_visible()
     played.screenshot("15-walker", of=cell)
 
 

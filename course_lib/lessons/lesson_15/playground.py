@@ -4,7 +4,7 @@ import html
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from course_lib.classroom.output import picture_html
 from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider, in_rows, pixel_image
-from course_lib.classroom.widgets.pixels import grey
+from course_lib.classroom.widgets.pixels import Pixels, grey, in_base64
 from course_lib.data import mazes
 from course_lib.data.captions import captions
 from course_lib.data.checkpoints import load_trained
@@ -34,18 +34,23 @@ SENTENCES = (
 )
 MELODIES = ("CEGc", "CCDEE", "cBAGFE")
 NUMBERS = {"first": 0, "second": 1, "third": 2}
+STEP, NOISIEST = 0.2, 3  # of the noise
 
 
 class Pair(NamedTuple):
-    """What both systems made of an input: as HTML, in words, and whether each was right."""
+    """What both systems made of an input, in words, and whether each was right; None where nobody knows.
+
+    `picture()` shows it in HTML, and `drawn` holds the numbers from which the page draws it.
+    """
 
     given: str
     old_name: str
     old: str
     new_name: str
     new: str
-    right: tuple[bool, bool]
-    picture: str = ""
+    right: tuple[bool, bool] | None
+    picture: Callable[[], str] = str
+    drawn: dict[str, Any] = {}
 
 
 def translation(number: int, noise: float) -> Pair:
@@ -53,7 +58,7 @@ def translation(number: int, noise: float) -> Pair:
     said = SENTENCES[number]
     old = " ".join(translate(load_trained("fixed_vector").model, said).target)
     new = " ".join(stream_words(load_trained("translator").model, said))
-    return Pair(said, "GRUs and one vector (lesson 05)", old, "Transformer (lesson 06)", new, (False, False))
+    return Pair(said, "GRUs and one vector (lesson 05)", old, "Transformer (lesson 06)", new, None)
 
 
 @torch.no_grad()
@@ -66,9 +71,16 @@ def pictures(number: int, noise: float) -> Pair:
         share, best = load_trained(name).model(standardise(pixels))[0].softmax(dim=0).max(dim=0)
         said.append(f"{int(best)} ({float(share):.0%})")
         right.append(int(best) == label)
-    picture = in_rows([[pixel_image(grey(pixels[0, 0]), 100, f"a digit on a texture, {label}")]], "The picture")
+
+    def picture() -> str:
+        return in_rows([[pixel_image(grey(pixels[0, 0]), 100, f"a digit on a texture, {label}")]], "The picture")
+
     return Pair(f"a picture of a {label}", "ResNet (lesson 01)", said[0], "ViT (lesson 11)", said[1],
-                (right[0], right[1]), picture)  # fmt: skip
+                (right[0], right[1]), picture, _image(grey(pixels[0, 0]), "a digit on a texture"))  # fmt: skip
+
+
+def _image(pixels: Pixels, label: str) -> dict[str, Any]:
+    return {"image": {"width": pixels.shape[1], "bytes": in_base64(pixels), "label": label}}
 
 
 @lru_cache(maxsize=1)
@@ -92,13 +104,19 @@ def hearing(number: int, noise: float) -> Pair:
     played = MELODIES[number]
     melody = replace(speech.TONES, noise=noise).melody(played, length=16, gap=4, seed=0)
     said = by_template(melody), speech.written(load_trained("tones").model, melody)[0]
-    fig, axes = figure(2.8, 2.3)
-    axes.imshow(melody.frames[0].T.numpy(), origin="lower", aspect="auto")
-    axes.set(xticks=[], yticks=[])
-    axes.grid(visible=False)
+
+    def picture() -> str:
+        fig, axes = figure(2.8, 2.3)
+        axes.imshow(melody.frames[0].T.numpy(), origin="lower", aspect="auto")
+        axes.set(xticks=[], yticks=[])
+        axes.grid(visible=False)
+        return picture_html(fig, alt="The bands of the melody over time.")
+
     right = tuple(text == " ".join(played) for text in said)
+    bands_over_time = (melody.frames[0].T.flip(0) + 1.5) / 5  # log energies, the highest band on top
+    drawn = _image(grey(bands_over_time), "log energies of 24 bands, high ones on top, over time")
     return Pair(" ".join(played), "the nearest clean tone in each frame", said[0] or "(nothing)", "Conformer and CTC",
-                said[1] or "(nothing)", right, picture_html(fig, alt="The bands of the melody over time."))  # fmt: skip
+                said[1] or "(nothing)", right, picture, drawn)  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -124,13 +142,20 @@ def walking(number: int, noise: float) -> Pair:
         mazes.rollout(maze, clone, pair, length=control.LENGTH, seed=number),
         learner.walk(load_trained("mazes").model, -10, pair=number),
     )
-    fig, panels = figure(1.8, 3.4, rows=2)
-    for axes, walks, name in zip(panels, both, ("cloning", "asked for -10"), strict=True):
-        figures.draw_walk(axes, maze, walks, 0, name)
+
+    def picture() -> str:
+        fig, panels = figure(1.8, 3.4, rows=2)
+        for axes, walks, name in zip(panels, both, ("cloning", "asked for -10"), strict=True):
+            figures.draw_walk(axes, maze, walks, 0, name)
+        return picture_html(fig, alt="Both walks through the maze.")
+
     said = [f"{'arrives' if w.reached[0] else 'does not arrive'}, return {float(w.returns[0]):.0f}" for w in both]
     right = bool(both[0].reached[0]), bool(both[1].reached[0])
+    goal = maze.cells[pair[0, 1]].tolist()
+    ways = [maze.cells[w.cells[0, w.valid[0]]].tolist() + [goal] * int(w.reached[0]) for w in both]
     return Pair("a start and a goal ten steps apart", "cloning, by counting", said[0], "Decision Transformer", said[1],
-                right, picture_html(fig, alt="Both walks through the maze."))  # fmt: skip
+                right, picture,
+                {"goal": goal, "ways": ways})  # fmt: skip
 
 
 @torch.no_grad()
@@ -141,8 +166,12 @@ def captioning(number: int, noise: float) -> Pair:
     seen, flamingo = torch.cat([fields, words.boxes_of(fields)], dim=-1), load_trained("pictures_and_words").model
     blind, sees = (words.write(model.given(seen), 1)[0] for model in (words.shut(flamingo), flamingo))
     true = captions(scene)[number]
-    picture = in_rows([[pixel_image(grey(scene.pixels[number, 0]), 100, true)]], "The picture")
-    return Pair(true, "a language model alone", blind, "Flamingo", sees, (blind == true, sees == true), picture)
+
+    def picture() -> str:
+        return in_rows([[pixel_image(grey(scene.pixels[number, 0]), 100, true)]], "The picture")
+
+    drawn = _image(grey(scene.pixels[number, 0]), "a digit with clutter")
+    return Pair(true, "a language model alone", blind, "Flamingo", sees, (blind == true, sees == true), picture, drawn)
 
 
 FIELDS: dict[str, Callable[[int, float], Pair]] = {
@@ -170,17 +199,18 @@ def takeover_map() -> Explorer:
 
     def picture(state) -> str:
         its = pair(state)
+        drawing = its.picture()
         rows = [("given", its.given), (its.old_name, its.old), (its.new_name, its.new)]
         body = "".join(
             f'<tr><th scope="row" style="text-align:left">{html.escape(name)}</th>'
             f'<td style="text-align:left">{html.escape(text)}</td></tr>'
             for name, text in rows
         )
-        beside = f'<div style="flex:1 1 0;min-width:0">{its.picture}</div>' if its.picture else ""
+        beside = f'<div style="flex:1 1 0;min-width:0">{drawing}</div>' if drawing else ""
         table = f'<div style="flex:1 1 0;min-width:0"><table><tbody>{body}</tbody></table></div>'
         return f'<div style="display:flex;gap:1em;align-items:center">{beside}{table}</div>'
 
-    def goal(text: str, fits: Callable[[str, tuple[bool, bool]], bool]) -> Goal:
+    def goal(text: str, fits: Callable[[str, tuple[bool, bool] | None], bool]) -> Goal:
         return Goal(text, lambda state: fits(state["field"], pair(state).right))
 
     return Explorer(
@@ -189,12 +219,11 @@ def takeover_map() -> Explorer:
         controls=[
             Choice(name="field", label="field", options={name: name for name in FIELDS}),
             Choice(name="number", label="input", options=NUMBERS),
-            Slider(name="noise", label="noise (speech)", low=0, high=3, step=0.2, value=0.0),
+            Slider(name="noise", label="noise (speech)", low=0, high=NOISIEST, step=STEP, value=0.0),
         ],
         draw=picture,
         alt=told,
         speaks=True,
-        height="380px",
         goals=(
             goal("a melody that only the Conformer gets right", lambda f, r: f == "speech" and r == (False, True)),
             goal("a melody that drowns for both", lambda f, r: f == "speech" and not any(r)),
@@ -203,4 +232,22 @@ def takeover_map() -> Explorer:
                  lambda f, r: f == "pictures and words" and r == (False, True)),
         ),
         steps={"field": tuple(FIELDS)},
+        script="takeover",
+        config={
+            "fields": {name: [_levels(name, number) for number in NUMBERS.values()] for name in FIELDS},
+            "walls": ["".join(".#"[wall] for wall in row) for row in control.maze().walls.tolist()],
+            "step": STEP,
+            "most": NOISIEST,
+            "start": {"field": next(iter(FIELDS)), "number": 0, "noise": 0},
+        },
     )  # fmt: skip
+
+
+def _levels(field: str, number: int) -> list[dict[str, Any]]:
+    """An input of a field as the page has it, in speech at each level of noise."""
+    levels = round(NOISIEST / STEP) + 1 if field == "speech" else 1
+    pairs = [FIELDS[field](number, STEP * level) for level in range(levels)]
+    return [
+        {"given": p.given, "names": [p.old_name, p.new_name], "said": [p.old, p.new], "right": p.right, **p.drawn}
+        for p in pairs
+    ]
