@@ -322,22 +322,19 @@ def test_in_the_lecture_of_lesson_00_the_hall_dictates_and_the_network_answers(b
         lecture.page.evaluate(axe_script())
         lecture.wait_until_alive(["english-or-french", "which-letters-would-you-choose"])
         lecture.go("english-or-french")
-        box, drawing = lecture.here("input"), lecture.here(DRAWING)
-        expect(drawing).to_contain_text("“the weather is fine today”: the network says English.")
-        with lecture.drawn_anew("an example"):
-            lecture.preset("il fait beau").click()
-        expect(drawing).to_contain_text("the network says French.")
-        with lecture.drawn_anew("words"):
-            box.press("Control+a")
-            box.press_sequentially("Who showed the web to us")  # letters that are shortcuts of the slides among them
-        expect(drawing).to_contain_text("“Who showed the web to us”: the network says English.")
+        box, said = lecture.here("input"), lecture.here(".play-note").first
+        expect(said).to_have_text("“the weather is fine today”: the network says English.")
+        lecture.here("button", has_text="il fait beau").click()
+        expect(said).to_contain_text("the network says French.")
+        box.press("Control+a")
+        box.press_sequentially("Who showed the web to us")  # letters that are shortcuts of the slides among them
+        expect(said).to_have_text("“Who showed the web to us”: the network says English.")
         expect(box).to_be_focused()
-        with lecture.drawn_anew("nothing at all"):
-            box.press("Control+a")
-            box.press("Delete")
-        expect(drawing).to_contain_text("Type at least one word.")
-        with lecture.drawn_anew("the button"):
-            lecture.preset("Back to the start").press("Enter")
+        box.press("Control+a")
+        box.press("Delete")
+        expect(said).to_have_text("Type at least one word.")
+        lecture.here("button", has_text="Back to the start").press("Enter")
+        expect(said).to_contain_text("the weather is fine today")
         wrong = {}
         for theme in ("light", "dark"):
             lecture.page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)

@@ -13,7 +13,7 @@ from course_lib.data.translation import SentencePair
 from course_lib.training import seeded
 
 LANGUAGES = ("English", "French")
-HIDDEN = 3
+HIDDEN, STEPS = 3, 300
 
 Frequencies = Callable[[Sequence[str], str], Sequence[float]]
 """From the words of a sentence and some letters to a number for each letter."""
@@ -53,6 +53,12 @@ def accuracy(network: nn.Module, seen: Tensor, languages: Tensor) -> float:
     return (network(seen).argmax(dim=1) == languages).float().mean().item()
 
 
+def fresh_network(num_letters: int) -> nn.Sequential:
+    """An untrained network, always the same."""
+    with seeded(0):
+        return nn.Sequential(nn.Linear(num_letters, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, len(LANGUAGES)))
+
+
 @one_thread()
 def train(
     frequencies: Frequencies,
@@ -60,12 +66,11 @@ def train(
     pairs: Sequence[SentencePair],
     unseen: Sequence[SentencePair],
     *,
-    steps: int = 300,
+    steps: int = STEPS,
 ) -> Trained:
     """Train a network on these letters, always from the same start."""
     seen, languages = letter_table(frequencies, letters, pairs)
-    with seeded(0):
-        network = nn.Sequential(nn.Linear(len(letters), HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, len(LANGUAGES)))
+    network = fresh_network(len(letters))
     adam = torch.optim.Adam(network.parameters(), lr=0.05)
     for _ in range(steps):
         adam.zero_grad()

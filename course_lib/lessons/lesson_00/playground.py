@@ -1,21 +1,32 @@
 """What one plays with in lesson 00: a box that tells English from French, and the choice of the letters it looks at."""
 
-import html
 import math
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import cache
 
+import numpy as np
+from matplotlib.figure import Figure
 from torch import Tensor, nn, tensor
 
-from course_lib.classroom.output import picture_html
 from course_lib.classroom.widgets import Explorer, Goal, TextBox
+from course_lib.classroom.widgets.pixels import in_base64
+from course_lib.data.translation import SentencePair
 from course_lib.lessons.lesson_00 import landscape
-from course_lib.lessons.lesson_00.letters import LANGUAGES, Frequencies, Trained, train, wires
+from course_lib.lessons.lesson_00.letters import (
+    HIDDEN,
+    LANGUAGES,
+    STEPS,
+    Frequencies,
+    Trained,
+    fresh_network,
+    train,
+    wires,
+)
 from course_lib.training.translation import splits
 
 # ----------------------------------------------------------------------------------------------- English or French?
 
+EMPTY = "Type at least one word."
 EXAMPLES = ("il fait beau aujourd'hui", "to be or not to be", "guten Tag zusammen")
 
 
@@ -30,7 +41,7 @@ def language(
     def beliefs(text: str) -> list[float]:
         words = text.lower().split()
         if not words:
-            raise ValueError("Type at least one word.")
+            raise ValueError(EMPTY)
         return softmax(network(tensor([frequencies(words, letters)])))[0].tolist()
 
     def verdict(text: str) -> str:
@@ -45,6 +56,18 @@ def language(
         draw=lambda state: landscape.belief_bars(LANGUAGES, beliefs(state["text"])),
         alt=lambda state: f"“{state['text']}”: the network says {verdict(state['text'])}.",
         steps={"text": (start, *EXAMPLES)},
+        script="belief",
+        config={
+            "letters": letters,
+            "layers": [
+                [one.weight.tolist(), one.bias.tolist()] for one in network.modules() if isinstance(one, nn.Linear)
+            ],
+            "languages": LANGUAGES,
+            "examples": EXAMPLES,
+            "empty": EMPTY,
+            "start": start,
+        },
+        answers={"beliefs": lambda asked: np.array(beliefs(asked["text"]))},
     )
 
 
@@ -71,20 +94,12 @@ def choose(frequencies: Frequencies, letters: str) -> Explorer:
     def goal(words: str, fits: Callable[[str, float], bool]) -> Goal:
         return Goal(words, lambda state: fits(tidy(state["letters"]), percent(state["letters"])))
 
-    tried: dict[str, float] = {}
-
-    def note(state) -> None:
-        with suppress(ValueError):
-            tried[tidy(state["letters"])] = percent(state["letters"])
-
-    def draw(state) -> str:
+    def draw(state) -> Figure:
         found = result(state["letters"])
         title = f"{100 * found.accuracy:.1f} % of unseen sentences right"
-        fig = landscape.letters_at_work(
+        return landscape.letters_at_work(
             wires(found.network), found.means, inputs=found.letters, outputs=LANGUAGES, title=title
         )
-        picture = f'<div style="flex:0 1 auto;min-width:0">{picture_html(fig, alt=in_words(state))}</div>'
-        return f'<div style="display:flex;gap:1.2em;align-items:flex-start">{picture}{board_html(tried)}</div>'
 
     def in_words(state) -> str:
         seen = ", ".join(tidy(state["letters"]))
@@ -96,15 +111,42 @@ def choose(frequencies: Frequencies, letters: str) -> Explorer:
         controls=[TextBox(name="letters", label="Your letters", value=letters)],
         draw=draw,
         alt=in_words,
-        height="35em",
-        heard=note,
         goals=(
             goal("96 % with only four letters", lambda tidied, score: len(tidied) <= 4 and score >= 96),
             goal("97.5 % with at most eight", lambda tidied, score: score >= 97.5),
             goal("letters that say nothing: below 58 % with three or more", lambda t, score: len(t) > 2 and score < 58),
         ),
         steps={"letters": (letters, *OURS)},
+        script="letters",
+        config={
+            **_counted(frequencies, data.train[:2000], data.test),
+            "starts": [_flat(fresh_network(count)) for count in range(1, MOST + 1)],
+            "hidden": HIDDEN,
+            "most": MOST,
+            "steps": STEPS,
+            "languages": LANGUAGES,
+            "start": letters,
+        },
     )
+
+
+def _counted(frequencies: Frequencies, known: Sequence[SentencePair], unseen: Sequence[SentencePair]) -> dict:
+    """How often each letter of these sentences stands in each of them, English and French in turn, as bytes."""
+    sentences = [words for pair in (*known, *unseen) for words in (pair.english, pair.french)]
+    sizes = np.array([len("".join(words)) for words in sentences])
+    alphabet = "".join(sorted({letter for words in sentences for letter in "".join(words) if letter.isalpha()}))
+    counts = np.array([frequencies(words, alphabet) for words in sentences]) * sizes[:, None] / 10
+    return {
+        "alphabet": alphabet,
+        "counts": in_base64(counts.round().astype(np.uint8)),
+        "sizes": in_base64(sizes[:, None].astype(np.uint8)),
+        "train": 2 * len(known),
+    }
+
+
+def _flat(network: nn.Sequential) -> list[float]:
+    """The parameters, one after the other."""
+    return [value for parameter in network.parameters() for value in parameter.flatten().tolist()]
 
 
 def tidy(text: str) -> str:
@@ -113,12 +155,3 @@ def tidy(text: str) -> str:
     if not 1 <= len(found) <= MOST:
         raise ValueError(f"Choose 1 to {MOST} letters; these are {len(found)}.")
     return found
-
-
-def board_html(tried: Mapping[str, float]) -> str:
-    """The best that the learner tried with each number of letters."""
-    rows = "<strong>Your best so far</strong>"
-    for number in range(1, MOST + 1):
-        best = max((letters for letters in tried if len(letters) == number), key=tried.get, default="")
-        rows += f"<div>{number}: {f'{tried[best]:.1f} %, {html.escape(best)}' if best else '–'}</div>"
-    return f'<div style="flex:none;width:11em;font-size:min(1em,16px);line-height:1.6">{rows}</div>'

@@ -65,22 +65,6 @@ def test_what_is_no_letter_or_comes_twice_is_left_out():
     assert playground.tidy("Hé, Hw!") == "héw"
 
 
-def test_the_board_keeps_the_best_for_each_number_of_letters():
-    board = playground.board_html({"th": 92.1, "hw": 94.6, "e": 50.0})
-    assert "2: 94.6 %, hw<" in board and "92.1" not in board and board.count("–") == 6
-
-
-def test_the_board_remembers_what_the_learner_tried_and_nothing_else():
-    explorer = playground.choose(shares, "ehiostuw")
-    live = explorer.widget().explorer
-    explorer.stepper()
-    assert live.drawing.value.count("–") == 8  # nobody tried anything yet
-    for chosen in ("hw", "", "e"):
-        live.changed("letters", chosen)
-    assert live.drawing.value.count("–") == 6
-    assert all(f"%, {tried}<" in live.drawing.value for tried in ("hw", "e"))
-
-
 def test_the_box_answers_by_the_softmax_that_it_is_given():
     network = nn.Linear(1, 2)
     with torch.no_grad():
@@ -92,5 +76,6 @@ def test_the_box_answers_by_the_softmax_that_it_is_given():
         return torch.tensor([[0.2, 0.8]])
 
     box = playground.language(network, shares, "u", softmax)
+    assert box.answers["beliefs"]({"text": "Uuu"}).tolist() == pytest.approx([0.2, 0.8])
     assert box.frame({"text": "Uuu"}).alt == "“Uuu”: the network says French." and asked[0] == (1, 2)
     assert "Type at least one word." in box.frame({"text": "  "}).alt
