@@ -187,6 +187,7 @@ def full_path(lesson):
     return slides_of(read_notebook(lesson), dict(LECTURES)[lesson])
 
 
+STEPPED = ".course-stepper:not(.playing *)"  # a widget that does not compute in the deck
 each_lesson = pytest.mark.parametrize("lesson", TAUGHT, ids=lambda path: path.stem)
 each_with_widgets = pytest.mark.parametrize(
     "lesson", [one for one in TAUGHT if widgets(one)], ids=lambda path: path.stem
@@ -340,7 +341,10 @@ def test_what_a_formula_says_to_those_who_hear_it_takes_no_room(open_deck):
 @each_lesson
 def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck, lesson):
     deck = open_deck(lesson)
-    stepper = deck.find(".course-stepper:not(.playing *)")
+    if deck.page.locator(STEPPED).count() == 0:  # tests of its lesson play with each of them
+        assert deck.page.locator(".course-playground.playing").count() == widgets(lesson) > 0
+        return
+    stepper = deck.find(STEPPED)
     slide, frame = deck.name(), stepper.locator("details[open]")
     first = frame.inner_text()
     slider = stepper.get_by_role("slider").first
@@ -362,7 +366,7 @@ def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck, lesson
         if deck.name() != slide:
             break
         seen.append(frame.inner_text())
-    assert len(set(seen)) == len(seen) > 2 and deck.name() != slide
+    assert len(set(seen)) == len(seen) > 1 and deck.name() != slide
     deck.page.keyboard.press("PageUp")
     assert deck.name() == slide and frame.inner_text() == seen[-1]
 
@@ -373,7 +377,7 @@ def test_all_frames_of_all_widgets_can_be_reached_with_their_own_words(open_deck
     assert deck.page.locator(".course-stepper").count() == widgets(lesson)
     for number in deck.numbers():
         deck.go(number, -1)
-        stepper = deck.page.locator("section.present .course-stepper:not(.playing *)")
+        stepper = deck.page.locator(f"section.present {STEPPED}")
         if stepper.count() == 0:
             continue
         controls = json.loads(stepper.get_attribute("data-controls"))
