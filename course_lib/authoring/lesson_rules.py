@@ -49,7 +49,7 @@ AT_LEAST = {  # lesson 00 says in its metadata, under "at_least", what it has of
 AT_LEAST_THIRD = AT_LEAST | {"quizzes": 6, "exercises": 4, "diagrams": 1, "models of the learner's own": 1}
 CELL_LINES = {2: 15, 3: 25}  # by edition; what a slide shows is shorter and narrower: course_lib.lectures.rules
 CELL_COLUMNS, LISTING_LINES = 88, 25
-MINUTES = {"lesson": (75, 90), "start": (35, 45), "third": (185, 220)}  # at most, without what is optional and with it
+MINUTES = {"lesson": (75, 90), "start": (35, 45), "third": (205, 240)}  # at most, without what is optional and with it
 TOLERANCE = 0.15  # between the minutes that a page promises and those that its length gives
 
 IGNORE = "nbval-ignore-output"

@@ -227,7 +227,7 @@ def blank(model: BERTForMaskedLM) -> Explorer:
             "examples": EXAMPLES,
             "english": " ".join(english_words()),
             "french": " ".join(french_words()),
-            "gender": {word: sorted(others) for word, others in other_gender().items()},
+            "gender": {word: sorted(others) for word, others in sorted(other_gender().items())},
             "layers": len(model.bert.blocks),
             "most": MAX_WORDS,
             "blanks": MAX_BLANKS,
