@@ -322,9 +322,9 @@ def test_in_the_lecture_of_lesson_00_the_hall_dictates_and_the_network_answers(b
         lecture.page.evaluate(axe_script())
         lecture.wait_until_alive(["english-or-french", "which-letters-would-you-choose"])
         lecture.go("english-or-french")
-        box, said = lecture.here("input"), lecture.here(".play-note").first
+        box, said = lecture.played("input"), lecture.played(".play-note").first
         expect(said).to_have_text("“the weather is fine today”: the network says English.")
-        lecture.here("button", has_text="il fait beau").click()
+        lecture.played("button", has_text="il fait beau").click()
         expect(said).to_contain_text("the network says French.")
         box.press("Control+a")
         box.press_sequentially("Who showed the web to us")  # letters that are shortcuts of the slides among them
@@ -333,7 +333,7 @@ def test_in_the_lecture_of_lesson_00_the_hall_dictates_and_the_network_answers(b
         box.press("Control+a")
         box.press("Delete")
         expect(said).to_have_text("Type at least one word.")
-        lecture.here("button", has_text="Back to the start").press("Enter")
+        lecture.played("button", has_text="Back to the start").press("Enter")
         expect(said).to_contain_text("the weather is fine today")
         wrong = {}
         for theme in ("light", "dark"):

@@ -182,7 +182,7 @@ def test_the_server_listens_on_this_machine_alone_and_restarts_nothing(tmp_path)
 
 @pytest.mark.needs("lecture_assets")
 def test_only_what_the_widgets_need_is_run_but_every_slide_is_there(tmp_path):
-    for file, path, widgets in ((LESSON, 30, 0), (LESSON, 60, 1), (LESSON, 90, 3), (OPENING, 60, 2)):
+    for file, path, widgets in ((LESSON, 30, 0), (LESSON, 60, 1), (LESSON, 90, 3), (OPENING, 60, 3)):
         lesson, folder = read_notebook(file), tmp_path / f"{file.stem}.{path}"
         folder.mkdir()
         cells = read_notebook(prepare(lesson, file.stem, folder, path=path)).cells
