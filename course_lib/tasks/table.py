@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_lib.tasks.core import Check, Draw, Probe, Report, is_real, run_checks
+from course_lib.tasks.core import Check, Draw, Probe, Report, copied, is_real, run_checks
 from course_lib.tasks.findings import (
     CUT_OFF,
     FORBIDDEN,
@@ -204,7 +204,7 @@ class Task:
         made = (given.build, given.parameters) if given.build else ()
         if not isinstance(self.reference, Solution):
             return self.reference(*made, *given.args)
-        result = run(self.reference.changed(way), *made, *given.args)
+        result = run(self.reference.changed(way), *made, *map(copied, given.args))
         return float(result) if type(result) is int else result  # 3.0 is as right as 3, and 3.5 is compared with it
 
     def split(self, args: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:

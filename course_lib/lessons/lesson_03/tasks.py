@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from course_lib.tasks import Case, Draw
+from course_lib.tasks import Case, Draw, TaskInput
 from course_lib.tasks.markdown import read_tasks
 
 
@@ -16,25 +16,74 @@ def one_step(draw: Draw, *, first: bool = False) -> tuple[Tensor, ...]:
     return draw(B, D), 0 * h if first else h, draw(H, D) / D**0.5, draw(H, H) / H**0.5, draw(H)
 
 
-def sequence(draw: Draw, *, length: int | None = None) -> tuple[nn.Module, Tensor, Tensor]:
-    """A step with drawn weights, sequences, and the states before the first step."""
-    B, T, D, H = draw.sizes(4)
-    step = nn.RNNCell(D, H)
-    for weight in step.parameters():
-        weight.data = draw(*weight.shape) / weight.shape[-1] ** 0.5
-    return step.requires_grad_(False), draw(B, length or T, D), draw(B, H)
+class RNN(nn.Module):
+    """What a learner's recogniser takes if she has none of her own."""
+
+    def __init__(self, input_dim: int, hidden_dim: int):
+        super().__init__()
+        self.ih, self.hh = nn.Linear(input_dim, hidden_dim), nn.Linear(hidden_dim, hidden_dim)
+
+    def forward(self, x: Tensor, h: Tensor | None = None) -> Tensor:
+        states, h = [], x.new_zeros(len(x), self.hh.in_features) if h is None else h
+        for x_t in x.unbind(dim=1):
+            h = torch.tanh(self.ih(x_t) + self.hh(h))
+            states.append(h)
+        return torch.stack(states, dim=1)
 
 
-def states_and_slopes(draw: Draw, *, only_last: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """A matrix, the states that it made, and the loss's own slope in each of them."""
+class Small(nn.Module):
+    """A recogniser whose gradients are long, with drawn weights: what a training loop is tried on."""
+
+    def __init__(self, draw: Draw, vocab_size: int, num_classes: int, dim: int):
+        super().__init__()
+        self.embed, self.rnn, self.head = nn.Embedding(vocab_size, dim), RNN(dim, dim), nn.Linear(dim, num_classes)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.copy_(draw(*parameter.shape) / (1 if parameter.ndim == 1 else dim**0.5))
+            self.head.weight.mul_(4)
+
+    def forward(self, tokens: Tensor, valid: Tensor | None = None) -> Tensor:
+        states = self.rnn(self.embed(tokens))
+        last = torch.full((len(tokens),), -1) if valid is None else valid.sum(dim=1) - 1
+        return self.head(states[torch.arange(len(tokens)), last])
+
+
+def states_and_gradients(draw: Draw, *, only_last: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """A recurrent matrix, the states that it made, and the loss's direct gradient at each of them."""
     T, H = draw.sizes(2, 3, 7)
-    theta, A = draw(H, H) / H**0.5, [draw(H)]
+    W, h = draw(H, H) / H**0.5, [torch.tanh(draw(H))]
     for _ in range(T):
-        A.append(theta @ A[-1] + draw(H))
-    dA = draw(T, H)
+        h.append(torch.tanh(W @ h[-1] + draw(H)))
+    dh = draw(T, H)
     if only_last:
-        dA[:-1] = 0
-    return theta, torch.stack(A), dA
+        dh[:-1] = 0
+    return W, torch.stack(h), dh
+
+
+def sequences(draw: Draw, *, length: int | None = None, given: bool = False) -> TaskInput:
+    """Sequences of vectors, and, if `given`, the states before them."""
+    B, T, D, H = draw.sizes(4)
+    x = draw(B, length or T, D)
+    return TaskInput((x, draw(B, H)) if given else (x,), build=(D, H))
+
+
+def some_names(draw: Draw, *, padded: bool = True) -> TaskInput:
+    """Symbols, in rows of several lengths where `padded`, and the sizes of a recogniser."""
+    B, T, V, D, H = draw.sizes(5, 3, 7)
+    tokens, lengths = draw.integers(0, V, B, T), draw.integers(1, T, B)
+    lengths[0] = T
+    valid = torch.arange(T) < lengths[:, None]
+    return TaskInput((tokens, valid) if padded else (tokens,), build=(V, 4, D, H))
+
+
+def model_and_batches(draw: Draw) -> tuple[nn.Module, list, float]:
+    """A small model with long gradients, some batches for it, and a learning rate."""
+    V, D = draw.sizes(2, 4, 7)
+    batches = []
+    for _ in range(6):
+        (tokens, valid), *_ = (some_names(draw).args,)
+        batches.append((tokens % V, valid, draw.integers(0, 3, len(tokens))))
+    return Small(draw, V, 3, D), batches, 0.05
 
 
 def some_gradients(draw: Draw, *, times: float = 3.0) -> tuple[list[Tensor], float]:
@@ -54,23 +103,29 @@ def logits_heat_and_draws(draw: Draw, *, temperature: float | None = None) -> tu
 CASES = {
     "rnn_step": (
         Case("the new state, from an input and the state before", one_step),
-        Case("the first step, from an empty state", lambda draw: one_step(draw, first=True)),
+        Case("the first step, from a zero state", lambda draw: one_step(draw, first=True)),
     ),
-    "unroll": (
-        Case("the state after each step", sequence),
-        Case("a sequence of a single symbol", lambda draw: sequence(draw, length=1)),
+    "bptt": (
+        Case("a loss that uses every state", states_and_gradients),
+        Case("a loss that uses the last state only", lambda draw: states_and_gradients(draw, only_last=True)),
     ),
-    "theta_gradient": (
-        Case("a loss that looks at every state", states_and_slopes),
-        Case("a loss that looks at the last state only", lambda draw: states_and_slopes(draw, only_last=True)),
+    "rnn": (
+        Case("the state after each step", sequences),
+        Case("reading on from a given state", lambda draw: sequences(draw, given=True)),
+        Case("a sequence of a single symbol", lambda draw: sequences(draw, length=1)),
+    ),
+    "recogniser": (
+        Case("names of one length", lambda draw: some_names(draw, padded=False)),
+        Case("names of several lengths in one batch", some_names),
     ),
     "clip": (
         Case("too long: all of them are shortened together", some_gradients),
         Case("short enough: nothing changes", lambda draw: some_gradients(draw, times=0.4)),
     ),
+    "train": (Case("the losses of six batches, one after another", model_and_batches),),
     "sample": (
         Case("symbols drawn with the numbers in u", logits_heat_and_draws),
         Case("temperature 1 draws from the shares", lambda draw: logits_heat_and_draws(draw, temperature=1.0)),
     ),
 }
-TASKS = read_tasks(Path(__file__).with_name("tasks.md"), CASES)
+TASKS = read_tasks(Path(__file__).with_name("tasks.md"), CASES, {"RNN": RNN})
