@@ -21,33 +21,34 @@ def mechanism(states: Sequence[float], inputs: Sequence[float], deltas: Sequence
     """The cell with its loop, and the same cell once for each input: values forwards, errors backwards."""
     fig, (folded, unrolled) = figure(12, 4.6, columns=2, gridspec_kw={"width_ratios": (1, 3.1)})
     bare(folded, (-1.7, 2.3), (-2.5, 2.6))
-    box(folded, 0, 0, "$A_t$", STATE, width=1.2, height=0.9, fontsize=15)
+    box(folded, 0, 0, "$h_t$", STATE, width=1.2, height=0.9, fontsize=15)
     arrow(folded, (0, -1.5), (0, -0.5))
     arrow(folded, (0, 0.5), (0, 1.5))
     folded.text(0, -1.95, "$x_t$", ha="center", fontsize=17)
-    folded.text(0, 1.75, "$h_t = \\theta_h A_t$", ha="center", fontsize=15)
+    folded.text(0, 1.75, "$h_t = w h_{t-1} + u x_t$", ha="center", fontsize=15)
     loop = {"arrowstyle": "-|>", "color": STATE, "lw": 2, "connectionstyle": "arc3,rad=-1.6"}
     folded.annotate("", (0.62, -0.22), (0.62, 0.22), arrowprops=loop)
-    folded.text(1.35, 0, "$\\theta_c$", color=STATE, fontsize=17, va="center")
-    folded.text(-0.15, -1.05, "$\\theta_x$", color=GREY, fontsize=15, ha="right")
-    folded.set_title("One cell with a memory")
+    folded.text(1.35, 0, "$w$", color=STATE, fontsize=17, va="center")
+    folded.text(-0.15, -1.05, "$u$", color=GREY, fontsize=15, ha="right")
+    folded.set_title("A layer with a loop")
     last = len(inputs)
     bare(unrolled, (-0.55, last + 0.75), (-2.5, 2.6))
     for t in range(last + 1):
-        box(unrolled, t, 0, f"$A_{t}$ = {states[t]:g}", STATE if t else GREY, width=0.56, height=0.9, fontsize=15)
+        box(unrolled, t, 0, f"$h_{t}$ = {states[t]:g}", STATE if t else GREY, width=0.56, height=0.9, fontsize=15)
         if not t:
             continue
         arrow(unrolled, (t - 0.7, 0.12), (t - 0.3, 0.12), STATE)
-        unrolled.text(t - 0.5, 0.32, "$\\theta_c$", color=STATE, ha="center", fontsize=15)
+        unrolled.text(t - 0.5, 0.32, "$w$", color=STATE, ha="center", fontsize=15)
         arrow(unrolled, (t, -1.5), (t, -0.5))
         unrolled.text(t, -1.95, f"$x_{t}$ = {inputs[t - 1]:g}", ha="center", fontsize=15)
-        unrolled.text(t + 0.06, -1.1, "$\\theta_x$", color=GREY, fontsize=14)
+        unrolled.text(t + 0.06, -1.1, "$u$", color=GREY, fontsize=14)
         unrolled.text(t, 0.68, f"$\\delta_{t}$ = {deltas[t - 1]:g}", color=OTHER, ha="center", fontsize=15)
         if t > 1:
             arrow(unrolled, (t - 0.3, -0.22), (t - 0.7, -0.22), OTHER)
     unrolled.text(last + 0.36, 0, "loss", fontsize=14, va="center", color=GREY)
-    unrolled.text(0.5 * last, 1.6, "blue: forwards in time; red: the error, backwards", ha="center", color=GREY)
-    unrolled.set_title("The same cell, once for each input")
+    note = "blue: states, forwards in time; orange: gradients, backwards"
+    unrolled.text(0.5 * last, 1.6, note, ha="center", color=GREY)
+    unrolled.set_title("Unrolled: the same weights at each step")
     return fig
 
 
@@ -83,10 +84,10 @@ def names(
     return fig
 
 
-def powers(trails: Mapping[str, Sequence[Float[Tensor, "T 2"]]]) -> Figure:
-    """Paths of a state in the plane that no input disturbs, one panel for each matrix, several starts in each."""
-    fig, panels = figure(12.2, 4.3, columns=len(trails))
-    for axes, (title, paths), colour in zip(panels, trails.items(), (HERO, PALETTE["green"], OTHER), strict=True):
+def powers(trails: Mapping[str, Sequence[Float[Tensor, "T 2"]]], norms: Mapping[str, Sequence[float]]) -> Figure:
+    """Paths of states in the plane without inputs, for several matrices, and norms of states over the steps."""
+    fig, panels = figure(13.2, 4.0, columns=len(trails) + 1)
+    for axes, (title, paths), colour in zip(panels, trails.items(), (HERO, PALETTE["green"], OTHER), strict=False):
         for path in paths:
             axes.plot(*path.T.numpy(), color=colour, linestyle="-", linewidth=1.2, alpha=0.75)
             axes.scatter(*path.T.numpy(), s=np.linspace(60, 8, len(path)), color=colour)
@@ -94,7 +95,13 @@ def powers(trails: Mapping[str, Sequence[Float[Tensor, "T 2"]]]) -> Figure:
         axes.axhline(0, color=GREY, linewidth=0.8)
         axes.axvline(0, color=GREY, linewidth=0.8)
         axes.set(xlim=(-2.2, 2.2), ylim=(-2.2, 2.2), title=title, aspect="equal")
-    panels[0].text(-2.05, -2.0, "black: $A_0$")
+    panels[0].text(-2.05, -2.0, "black: $h_0$")
+    for (name, values), colour in zip(norms.items(), (HERO, PALETTE["black"]), strict=True):
+        panels[-1].plot(values, color=colour, linestyle="-")
+        at = int(np.argmax(values)) if max(values) > values[0] else len(values) // 3
+        panels[-1].annotate(name, (at, values[at]), (6, 6), textcoords="offset points", color=colour)
+    panels[-1].set_yscale("log")
+    panels[-1].set(xlabel="step", title="Norm of the state", ylim=(1e-2, 100))
     return fig
 
 
@@ -105,7 +112,7 @@ def reach(
     radius: float,
     predicted: float | None = None,
 ) -> Figure:
-    """Lengths of gradients against the distance, on a logarithmic axis: linear, with a tanh, and in a trained model."""
+    """Norms of gradients against the distance, on a logarithmic axis: linear, with a tanh, and in a trained model."""
     fig, panels = figure(12.2, 4.8, columns=3, sharex=True)
     colours = (HERO, PALETTE["green"], OTHER)
     for (value, lengths), colour in zip(linear.items(), colours, strict=True):
@@ -128,28 +135,45 @@ def reach(
         axes.set_yscale("log")
         axes.set(xlabel="steps back", xlim=(0, 84), ylim=(1e-10, 1e4))
         axes.set_xticks([0, 20, 40, 60])
-    panels[0].set_ylabel("length of the gradient")
+    panels[0].set_ylabel("norm of the gradient")
     return fig
 
 
-def clipping(without: Sequence[Sequence[float]], clipped: Sequence[Sequence[float]], norms: Sequence[float]) -> Figure:
-    """Losses of runs with and without clipping, three seeds, and the gradient's length in one of the clipped ones."""
-    fig, (axes, lengths) = figure(12, 4.5, columns=2)
-    for seed, losses in enumerate(clipped):
-        axes.plot(losses, color=HERO, linestyle="-", label="clipped" if seed == 0 else None, linewidth=1.8)
-    for seed, losses in enumerate(without):
-        shown = np.minimum(np.nan_to_num(losses, nan=1e3, posinf=1e3), 1e3)
-        axes.plot(shown, color=OTHER, linestyle="-", label="not clipped" if seed == 0 else None)
-        axes.plot([len(shown) - 1], [shown[-1]], "X", color=OTHER, markersize=12)
-    axes.text(len(without[0]) + 2, 350, "the end: not a number", color=OTHER)
-    axes.text(70, 3.1, "clipped to length 1", color=HERO)
+def clipping(
+    rates: Sequence[float],
+    plain: Sequence[Sequence[float]],
+    clipped: Sequence[Sequence[float]],
+    surface: tuple[np.ndarray, np.ndarray, np.ndarray],
+    step: tuple[tuple[float, float], tuple[float, float]],
+) -> Figure:
+    """The loss at the end against the learning rate, a row of `plain` and `clipped` for each seed, and the cliff.
+
+    `surface` has the axes w (W), b (B) and the losses (B, W) of a network with one unit; `step` is a point on its
+    cliff and the direction of the negative gradient there.
+    """
+    fig, (axes, cliff) = figure(12.4, 4.8, columns=2)
+    for name, rows, colour in (("plain gradients", plain, OTHER), ("clipped to norm 1", clipped, HERO)):
+        for values in rows:
+            axes.plot(rates, values, "o", color=colour, markersize=8)
+        mean = np.mean(rows, axis=0)
+        axes.plot(rates, mean, color=colour, linestyle="-")
+        axes.annotate(name, (rates[-1], mean[-1]), (-8, 10), textcoords="offset points", color=colour, ha="right")
+    axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set(xlabel="step", ylabel="loss (nats per character)", title="Same start, same steps", ylim=(1.6, 1.3e3))
-    lengths.plot(norms, color=GREY, linestyle="-", linewidth=1.5)
-    lengths.axhline(1, color=HERO, linestyle="--")
-    lengths.text(len(norms) - 1, 1.25, "at most this long after clipping", color=HERO, ha="right")
-    lengths.set_yscale("log")
-    lengths.set(xlabel="step", title="Length of the gradient before clipping")
+    axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
+    axes.set(
+        xlabel="learning rate", ylabel="loss at the end (nats per character)", title="A character RNN, trained by SGD"
+    )
+    w, b, losses = surface
+    shown = cliff.pcolormesh(w, b, losses, cmap=SEQUENTIAL, shading="nearest", rasterized=True)
+    fig.colorbar(shown, ax=cliff, label="loss")
+    (at, towards) = step
+    cliff.plot(*at, "o", color=OTHER, markersize=9)
+    cliff.plot(*([p, p + 30 * d] for p, d in zip(at, towards, strict=True)), color=OTHER, linestyle="--", linewidth=2)
+    near = {"arrowstyle": "-|>", "color": HERO, "lw": 2.5}
+    cliff.annotate("", (at[0] + 0.2 * towards[0], at[1] + 0.2 * towards[1]), at, arrowprops=near)
+    cliff.set(xlim=(w[0], w[-1]), ylim=(b[0], b[-1]), xlabel="w", ylabel="b", title="One unit, 50 steps: a cliff")
+    cliff.grid(visible=False)
     return fig
 
 

@@ -20,11 +20,11 @@ WIDTH, STEPS, BATCH = 64, 60, 32  # of the random networks whose gradients are m
 COUNTS = ("naive Bayes of trigrams", "logistic regression")
 
 
-def mechanism(theta: float, theta_x: float, inputs: Sequence[float], target: float, *, predicted=None) -> Result:
+def mechanism(w: float, u: float, inputs: Sequence[float], target: float, *, predicted=None) -> Result:
     states = [0.0]
     for x in inputs:
-        states.append(theta * states[-1] + theta_x * x)
-    deltas = [(states[-1] - target) * theta ** (len(inputs) - t) for t in range(1, len(inputs) + 1)]
+        states.append(w * states[-1] + u * x)
+    deltas = [(states[-1] - target) * w ** (len(inputs) - t) for t in range(1, len(inputs) + 1)]
     return Result(figures.mechanism(states, inputs, deltas))
 
 
@@ -70,10 +70,28 @@ def powers(matrices: Mapping[str, Float[Tensor, "2 2"]], *, predicted=None) -> R
             paths.append(torch.stack(path))
         trails[name] = paths
     ends = [torch.stack([path[-1].norm() / path[0].norm() for path in paths]) for paths in trails.values()]
+    norms = {name: _norms(matrix) for name, matrix in SHEARED.items()}
     return Result(
-        figures.powers(trails),
-        claims={"shrinks": (below(ends[0].max(), 1 / 3), below((ends[1] - 1).abs().max(), 1e-3))},
+        figures.powers(trails, norms),
+        claims={
+            "shrinks": (below(ends[0].max(), 1 / 3), below((ends[1] - 1).abs().max(), 1e-3)),
+            "grows first": (above(max(norms["not symmetric"]), 15), below(max(norms["symmetric"]), 1.001)),
+        },
     )
+
+
+SHEARED = {
+    "symmetric": torch.tensor([[0.9, 0.0], [0.0, 0.6]]),
+    "not symmetric": torch.tensor([[0.9, 5.0], [0.0, 0.9]]),
+}
+
+
+def _norms(matrix: Float[Tensor, "2 2"], steps: int = 60) -> list[float]:
+    state, found = torch.tensor([0.0, 1.0]) if matrix[0, 1] else torch.tensor([1.0, 0.0]), []
+    for _ in range(steps + 1):
+        found.append(state.norm().item())
+        state = matrix @ state
+    return found
 
 
 def reach(model: nn.Module, *, predicted=None) -> Result:
@@ -109,19 +127,28 @@ def reach(model: nn.Module, *, predicted=None) -> Result:
     )
 
 
-def clipping(without: Sequence[learner.Run], clipped: Sequence[learner.Run], *, predicted=None) -> Result:
-    ends = [sum(run.losses[-10:]) / 10 for run in clipped]
+def clipping(plain: Sequence[Sequence[float]], clipped: Sequence[Sequence[float]], *, predicted=None) -> Result:
+    ends, safe = torch.tensor(plain), torch.tensor(clipped)  # (seeds, rates)
+    w, b = torch.linspace(4.5, 7, 251), torch.linspace(-3.6, -2.4, 241)
+    losses = learner.one_unit_loss(w, b[:, None])
     return Result(
-        figures.clipping([run.losses for run in without], [run.losses for run in clipped], clipped[0].norms),
+        figures.clipping(learner.RATES, plain, clipped, (w.numpy(), b.numpy(), losses.numpy()), _steepest(w, b)),
         claims={
-            "survives": (
-                not any(run.survived for run in without),
-                below(max(len(run.losses) for run in without), 11),
-                below(max(ends), 2.6),
-            )
+            "small rates": below((ends - safe)[:, 0].abs().max(), 0.1),
+            "large rates": above((ends - safe)[:, 2:].min(), 0.4),
+            "better": above(ends.min(dim=1).values.min() - safe.min(dim=1).values.max(), 0.05),
         },
-        came=1,
+        came=0,
     )
+
+
+def _steepest(w: Tensor, b: Tensor) -> tuple[tuple[float, float], tuple[float, float]]:
+    """A point on the cliff with w near 5.2, and the direction of the negative gradient there."""
+    at = torch.stack([torch.full((20_001,), 5.2), torch.linspace(-2.9, -2.5, 20_001)]).requires_grad_()
+    learner.one_unit_loss(at[0], at[1]).sum().backward()
+    best = at.grad.norm(dim=0).argmax()
+    direction = -at.grad[:, best] / at.grad[:, best].norm()
+    return tuple(at[:, best].tolist()), tuple(direction.tolist())
 
 
 def shapes(all_five: Sequence[Shape], cards: Mapping[str, Mapping], *, predicted=None) -> Result:
