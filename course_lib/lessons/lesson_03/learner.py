@@ -6,69 +6,37 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 import torch
-from jaxtyping import Float
+import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.data.names import LANGUAGE_NAMES
 from course_lib.data.prose import prose_splits
-from course_lib.functional.recurrent import gradient_norms, recurrent_matrix, rnn_step
+from course_lib.functional.recurrent import gradient_norms, recurrent_matrix
 from course_lib.generation import sample
-from course_lib.layers.recurrent import RNN, RNNCell
 from course_lib.lessons.lesson_03.recipes import names
-from course_lib.models.recurrent import CharacterLM, SequenceClassifier
+from course_lib.models.recurrent import CharacterLM
 from course_lib.text.tokenizer import Tokenizer
 from course_lib.training.batches import text_windows
 from course_lib.training.language_models import LanguageSettings, build_language_model, next_token_loss, tokenized_prose
-from course_lib.training.loop import FitConfig, fit
-from course_lib.training.progress import Progress
 
 WORD = re.compile(r"[a-z]+")
-Step = Callable[..., Tensor]  # step(x, h, W_ih, W_hh, b) -> the next h
-LIVE = names.SETTINGS
 SHOWN = ("görögország", "grèce", "güney afrika", "griechenland")  # while it learns; none is a training name
 
 
-def step_of(cell: RNNCell, step: Step) -> Callable[[Tensor, Tensor], Tensor]:
-    """The learner's step with the weights of a cell: (x, h) -> the next h."""
-    return lambda x, h: step(x, h, cell.weight_ih, cell.weight_hh, cell.bias_ih + cell.bias_hh)
-
-
-def with_learner_block(model: SequenceClassifier, step: Step, unroll: Callable[..., Tensor]) -> SequenceClassifier:
-    """The same model, which reads by `unroll(step, x, h)`; padding stands behind a name, where nobody asks for it."""
-    cell = model.rnn.cells[0]
-
-    def encode(x: Tensor, state: Tensor | None = None, *, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        states = unroll(step_of(cell, step), x, cell.initial_state(len(x)))
-        last = valid.sum(dim=1) - 1 if valid is not None else torch.full((len(x),), x.shape[1] - 1)
-        return states, states[torch.arange(len(x)), last][None]
-
-    model.encode = encode
-    return model
-
-
-def build(step: Step, unroll: Callable[..., Tensor]) -> SequenceClassifier:
-    """A reader of names that has learned nothing and goes the learner's way."""
-    return with_learner_block(names.build(LIVE), step, unroll)
-
-
-def train(model: SequenceClassifier, display: Progress) -> None:
-    """As the recipe `names` trains."""
-    fit(
-        model,
-        names.batches(LIVE),
-        names.name_loss,
-        config=FitConfig(
-            steps=LIVE.steps, learning_rate=LIVE.learning_rate, warmup=100, weight_decay=LIVE.weight_decay
-        ),
-        progress=display,
-    )
+@torch.no_grad()
+def beliefs(model: nn.Module, tokenizer: Tokenizer, text: str) -> Float[Tensor, "T languages"]:
+    """The probability of each language after each letter: the recogniser reads every beginning of the name."""
+    ids = torch.tensor([tokenizer.encode(text.lower())])
+    length = ids.shape[1]
+    return model(ids.expand(length, -1), valid=torch.ones(length, length).tril().bool()).softmax(dim=-1)
 
 
 @torch.no_grad()
-def beliefs(model: SequenceClassifier, tokenizer: Tokenizer, text: str) -> Float[Tensor, "T languages"]:
-    """How probable each language is after each letter: the head, asked before the name is over."""
-    states = model.features(torch.tensor([tokenizer.encode(text.lower())]))
-    return model.head(states)[0].softmax(dim=-1)
+def loss(model: nn.Module, split: str) -> float:
+    """The mean cross-entropy of the names of a split, in nats."""
+    ids, valid, labels = names.examples(split)
+    return F.cross_entropy(model(ids, valid=valid), labels).item()
 
 
 def likeliest(probs: Float[Tensor, " languages"], count: int = 1) -> list[tuple[str, float]]:
@@ -77,7 +45,7 @@ def likeliest(probs: Float[Tensor, " languages"], count: int = 1) -> list[tuple[
     return [(LANGUAGE_NAMES[i], share) for share, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
 
 
-def example(model: SequenceClassifier) -> str:
+def example(model: nn.Module) -> str:
     """For `page.watch`: what the network makes of a few names, letter by letter."""
     rows = []
     for text in SHOWN:
@@ -86,16 +54,6 @@ def example(model: SequenceClassifier) -> str:
         letters = "".join(f"<th>{html.escape(letter)}</th>" for letter in text)
         rows.append(f"<table style='font-size:12px'><tr>{letters}</tr><tr>{guesses}</tr></table>")
     return "The likeliest language after each letter:" + "".join(rows)
-
-
-def two_layers(step: Step, unroll: Callable[..., Tensor]) -> float:
-    """The largest difference between the library's RNN of two layers and the learner's loop over its cells, twice."""
-    draw = torch.Generator().manual_seed(0)
-    deep, x = RNN(5, 8, num_layers=2), torch.randn(4, 40, 5, generator=draw)
-    states = x
-    for cell in deep.cells:
-        states = unroll(step_of(cell, step), states, cell.initial_state(len(x)))
-    return (states - deep(x)[0]).abs().max().item()
 
 
 # --------------------------------------------------------------------------------------------- gradients
@@ -148,6 +106,12 @@ def reach_of(model: nn.Module, *, length: int = 60, windows: int = 24) -> Float[
 # --------------------------------------------------------------------------------------------- writing
 
 
+def prose() -> tuple[Int[Tensor, " N"], Tokenizer]:
+    """The characters of the training prose as ids, and their tokenizer."""
+    data = tokenized_prose()
+    return data.ids["train"], data.tokenizer
+
+
 def write(
     model: CharacterLM, tokenizer: Tokenizer, prompt: str, temperature: float, *, count: int = 180, rows: int = 12
 ) -> tuple[str, float]:
@@ -167,23 +131,3 @@ def write(
 def vocabulary() -> frozenset[str]:
     """All words of the training prose."""
     return frozenset(WORD.findall(prose_splits().text("train").lower()))
-
-
-# --------------------------------------------------------------------------------------------- by hand
-
-
-def random_network(*, length: int, batch: int = 4, inputs: int = 5, width: int = 8) -> tuple[Tensor, ...]:
-    """W_ih, W_hh, b, sequences and first states, in double precision."""
-    draw = torch.Generator().manual_seed(0)
-    sizes = (width, inputs), (width, width), (width,), (batch, length, inputs), (batch, width)
-    return tuple(0.4 * torch.randn(*size, generator=draw, dtype=torch.float64) for size in sizes)
-
-
-def autograd(W_ih: Tensor, W_hh: Tensor, b: Tensor, x: Tensor, h: Tensor) -> dict[str, Tensor]:
-    """The gradients of the sum of all squared states in weights and inputs, as autograd finds them."""
-    tensors = [tensor.clone().requires_grad_() for tensor in (W_ih, W_hh, b, x)]
-    loss = 0.0
-    for x_t in tensors[3].unbind(dim=1):
-        h = rnn_step(x_t, h, *tensors[:3])
-        loss = loss + h.square().sum()
-    return dict(zip(("dW_ih", "dW_hh", "db", "dx"), torch.autograd.grad(loss, tensors), strict=True))
