@@ -3,94 +3,105 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from course_lib.lessons.lesson_04.figures import circle, lstm_step
 from course_lib.viz.architecture import Box, architecture
 from course_lib.viz.marks import HERO, OTHER, THIRD, arrow, bare, box
 from course_lib.viz.style import GREY, PALETTE, figure
 
 STATE, INPUT, PADDING = PALETTE["sky"], "#DDDDDD", "#F4F4F4"
+GATE, CANDIDATE = "#BFDDF2", "#FBE0BC"
 
 
 def lstm() -> tuple[Figure, str]:
     """One step of an LSTM, with the shape of every tensor."""
-    fig = lstm_step(
-        {"f": "f", "i": "i", "g": "g", "o": "o"},
-        ("$c_{t-1}$  (B, H)", "$c_t$  (B, H)", "$h_t$  (B, H)"),
-        shapes=True,
-    )
+    fig, axes = figure(12, 5.4)
+    bare(axes, (-0.2, 12.2), (-1.1, 5.1))
+    top, low, product, add = 4.0, 1.75, 2.95, 5.6
+    x = {"f": 2.6, "i": 4.9, "g": 6.3, "o": 9.2}
+    for start, end in ((1.75, x["f"] - 0.3), (x["f"] + 0.3, add - 0.3), (add + 0.3, 10.25)):
+        arrow(axes, (start, top), (end, top), HERO, width=6)
+    ends = ((0.8, top, "$c_{t-1}$", HERO), (11.15, top, "$c_t$", HERO), (11.15, product, "$h_t$", GREY))
+    for position, height, name, colour in ends:
+        box(axes, position, height, f"{name}  (B, H)", colour, width=1.8)
+    axes.text(7.9, top + 0.42, "cell state: no matrix, no tanh", color=HERO, ha="center", fontsize=14)
+    words = {"f": "σ: forget gate", "i": "σ: input gate", "g": "tanh: candidate", "o": "σ: output gate"}
+    for name, position in x.items():
+        box(axes, position, low, name, CANDIDATE if name == "g" else GATE, width=1.25, ink="black", edge=GREY)
+        axes.text(position, low - 0.52, words[name], color=GREY, ha="center", fontsize=12)
+        axes.text(position + 0.1, 0.6, "(B, H)", color=GREY, fontsize=12)
+        arrow(axes, (position, 0.35), (position, low - 0.75))
+    axes.plot([x["f"], x["o"]], [0.32, 0.32], color=GREY, linestyle="-", linewidth=2)
+    arrow(axes, (add, -0.3), (add, 0.3))
+    axes.text(add + 0.1, 0.0, "a  (B, 4H)", color=GREY, fontsize=12, va="center")
+    box(axes, add, -0.6, "ih($x_t$) + hh($h_{t-1}$)", "#E4E4E4", width=3, ink="black", edge=GREY)
+    axes.text(3.9, -0.6, "$x_t$ (B, D),  $h_{t-1}$ (B, H)", ha="right", va="center", fontsize=14)
+    for position, height, sign in ((x["f"], top, "×"), (add, top, "+"), (add, product, "×"), (x["o"], product, "×")):
+        _circle(axes, position, height, sign)
+    arrow(axes, (x["f"], low + 0.28), (x["f"], top - 0.25))
+    arrow(axes, (x["i"], low + 0.28), (add - 0.2, product - 0.2))
+    arrow(axes, (x["g"], low + 0.28), (add + 0.2, product - 0.2))
+    arrow(axes, (add, product + 0.25), (add, top - 0.25))
+    arrow(axes, (x["o"], low + 0.28), (x["o"], product - 0.25))
+    arrow(axes, (x["o"], top - 0.05), (x["o"], product + 0.25))
+    axes.text(x["o"] + 0.15, 3.45, "tanh", color=GREY)
+    arrow(axes, (x["o"] + 0.28, product), (10.25, product))
     return fig, (
-        "One step of an LSTM. At the bottom x_t (B, D) and h_{t-1} (B, H) go through the linear layers ih and hh, whose "
-        "sum a (B, 4H) is cut into four parts of shape (B, H): forget gate f, input gate i and output gate o with a "
-        "sigmoid, candidate g with a tanh. At the top a thick line leads from the cell state c_{t-1} to c_t, through a "
-        "product with f and a sum, to which i times g is added. On the right the tanh of c_t times o is the hidden "
-        "state h_t."
+        "One step of an LSTM. At the bottom x_t (B, D) and h_{t-1} (B, H) go through the linear layers ih and hh. "
+        "Their sum a (B, 4H) is cut into four parts of shape (B, H): forget gate f, input gate i and output gate o "
+        "with a sigmoid, candidate g with a tanh. At the top a thick line leads from the cell state c_{t-1} to c_t, "
+        "through a product with f and a sum, to which i times g is added. On the right the tanh of c_t times o is the "
+        "hidden state h_t."
     )
 
 
 def gru() -> tuple[Figure, str]:
     """One step of a GRU in PyTorch's form."""
     fig, axes = figure(12, 4.9)
-    bare(axes, (-0.2, 12.2), (-0.35, 5.0))
-    top, low, product = 4.2, 1.6, 2.85
-    for start, end in ((1.75, 2.7), (3.3, 7.5), (8.1, 10.2)):
-        arrow(axes, (start, top), (end, top), THIRD, width=6)
-    box(axes, 0.85, top, "$h_{t-1}$  (B, H)", THIRD, width=1.75)
-    box(axes, 11.15, top, "$h_t$  (B, H)", THIRD, width=1.75)
-    axes.text(9.1, top + 0.4, "hidden state", color=THIRD, ha="center", fontsize=14)
-    for x, name, words in ((3.0, "z", "σ: update gate"), (5.2, "r", "σ: reset gate"), (7.8, "n", "tanh: candidate")):
-        box(axes, x, low, name, "#FBE0BC" if name == "n" else "#BFDDF2", width=1.25, ink="black", edge=GREY)
-        axes.text(x, low - 0.52, words, ha="center", color=GREY, fontsize=12)
-        arrow(axes, (x, 0.25), (x, low - 0.75))
-    for x, y, sign in ((3.0, top, "×"), (7.8, top, "+"), (5.2, product, "×"), (7.8, product, "×")):
-        circle(axes, x, y, sign)
-    arrow(axes, (3.0, low + 0.28), (3.0, top - 0.25))
-    axes.text(3.1, 3.0, "z", fontsize=14)
-    arrow(axes, (5.2, low + 0.28), (5.2, product - 0.25))
-    arrow(axes, (5.2, top - 0.05), (5.2, product + 0.25))
-    axes.text(5.3, 3.45, "times $U_n$", color=GREY, fontsize=13)
-    arrow(axes, (5.45, product - 0.1), (7.2, low + 0.2))
-    arrow(axes, (7.8, low + 0.28), (7.8, product - 0.25))
-    arrow(axes, (7.8, product + 0.25), (7.8, top - 0.25))
-    box(axes, 9.6, product, "1 − z", "#BFDDF2", width=1.1, ink="black", edge=GREY)
-    arrow(axes, (9.05, product), (8.08, product))
-    axes.plot([1.9, 7.8], [0.22, 0.22], color=GREY, linestyle="-", linewidth=2)
-    axes.text(1.8, 0.22, "$x_t$ (B, D), $h_{t-1}$", ha="right", va="center", fontsize=13)
-    axes.text(8.1, 0.22, "z, r, n: (B, H) each", va="center", fontsize=13, color=GREY)
+    bare(axes, (-0.2, 12.2), (-0.1, 5.2))
+    road, above, z, add = 2.1, 3.4, 5.2, 7.8
+    for start, end in ((1.75, z - 0.3), (z + 0.3, add - 0.3), (add + 0.3, 10.2)):
+        arrow(axes, (start, road), (end, road), THIRD, width=6)
+    box(axes, 0.85, road, "$h_{t-1}$  (B, H)", THIRD, width=1.75)
+    box(axes, 11.15, road, "$h_t$  (B, H)", THIRD, width=1.75)
+    axes.text(9.1, road - 0.45, "hidden state", color=THIRD, ha="center", fontsize=14)
+    gates = ((2.9, 4.6, "r", GATE), (z, above, "n", CANDIDATE), (z, 0.95, "z", GATE), (9.8, above, "1 − z", GATE))
+    for x, y, name, colour in gates:
+        box(axes, x, y, name, colour, width=1.25, ink="black", edge=GREY)
+    axes.text(3.65, 4.6, "σ: reset gate, of $x_t$ (B, D) and $h_{t-1}$", va="center", color=GREY, fontsize=13)
+    axes.text(z, above - 0.55, "tanh: candidate, with $x_t$", ha="center", va="center", color=GREY, fontsize=13)
+    axes.text(z + 0.75, 0.95, "σ: update gate, of $x_t$ and $h_{t-1}$", va="center", color=GREY, fontsize=13)
+    axes.text(9.8, above + 0.5, "r, z, n: (B, H) each", ha="center", color=GREY, fontsize=13)
+    for x, y, sign in ((z, road, "×"), (add, road, "+"), (2.9, above, "×"), (add, above, "×")):
+        _circle(axes, x, y, sign)
+    arrow(axes, (2.9, road + 0.05), (2.9, above - 0.25))
+    axes.text(3.0, 2.7, "times $U_n$", color=GREY, fontsize=13)
+    arrow(axes, (2.9, 4.32), (2.9, above + 0.25))
+    arrow(axes, (3.18, above), (z - 0.65, above))
+    arrow(axes, (z + 0.65, above), (add - 0.27, above))
+    arrow(axes, (9.15, above), (add + 0.28, above))
+    arrow(axes, (add, above - 0.25), (add, road + 0.27))
+    arrow(axes, (z, 1.23), (z, road - 0.25))
     return fig, (
-        "One step of a GRU. From x_t and h_{t-1} come the reset gate r and the update gate z, both sigmoids, and the "
-        "candidate n, a tanh; into n the product U_n h_{t-1} enters multiplied by r. At the top a thick line leads from "
-        "h_{t-1} through a product with z and a sum to h_t; n times 1 - z is added there. All have shape (B, H)."
+        "One step of a GRU. A thick line leads from h_{t-1} through a product with the update gate z and a sum to h_t. "
+        "Above it, h_{t-1} times U_n is multiplied by the reset gate r and enters the candidate n, a tanh, together "
+        "with x_t; n times 1 - z is added at the sum. Both gates are sigmoids of x_t and h_{t-1}; all are (B, H)."
     )
 
 
 def character_model() -> tuple[Figure, str]:
-    """The whole model, and one step of its recurrent layer."""
-    model = [
+    """The whole model."""
+    parts = [
         Box("tokens", "input", shape="(B, T)"),
         Box("embed", "embedding", shape="(B, T, E)"),
-        Box("rnn: LSTM, T steps", "attention", shape="(B, T, H)"),
+        Box("rnn: T steps of an LSTM", "attention", shape="(B, T, H)"),
         Box("head", "head", shape="(B, T, V)"),
         Box("logits", "input"),
     ]
-    step = [
-        Box("$x_t$", "input", shape="(B, E)"),
-        Box("ih, plus hh of $h_{t-1}$", shape="(B, 4H)"),
-        Box("cut into i, f, g, o", shape="4 × (B, H)"),
-        Box("$c_t = f ⊙ c_{t-1} + i ⊙ g$", "attention", shape="(B, H)"),
-        Box("$h_t = o ⊙ $tanh$(c_t)$", "attention", shape="(B, H)"),
-        Box("", "input"),
-    ]
-    fig, _ = architecture({"character model": model, "one step of the LSTM": step})
-    return fig, (
-        "Two columns, from bottom to top. The character model: tokens (B, T), embed (B, T, E), rnn, an LSTM over T steps "
-        "(B, T, H), head (B, T, V), logits. One step of the LSTM: x_t (B, E); ih, plus hh of h_{t-1} (B, 4H); cut into "
-        "i, f, g, o, each (B, H); c_t = f c_{t-1} + i g (B, H); h_t = o tanh(c_t) (B, H)."
-    )
+    return architecture({"character model": parts})
 
 
 def arrangements() -> tuple[Figure, str]:
     """Three ways to arrange layers: stacked, bidirectional, and packed."""
-    fig, panels = figure(12.4, 4.8, columns=3)
+    fig, panels = figure(11.4, 4.4, columns=3)
     for axes, title in zip(panels, ("Stacked", "Bidirectional", "Packed"), strict=True):
         axes.set_title(title)
         bare(axes, (-0.8, 3.8), (-0.9, 4.1))
@@ -150,6 +161,12 @@ def _both_directions(axes: Axes, t: int) -> None:
     if t < 3:
         arrow(axes, (t - 0.01, 1.2), (t + 0.61, 1.2), HERO)
         arrow(axes, (t + 1.01, 2.2), (t + 0.39, 2.2), OTHER)
+
+
+def _circle(axes: Axes, x: float, y: float, text: str) -> None:
+    """An operation, in a circle."""
+    axes.plot(x, y, "o", color="white", mec=GREY, mew=2, markersize=25, zorder=3)
+    axes.text(x, y - 0.02, text, ha="center", va="center", fontsize=18, color="black", zorder=4)
 
 
 DIAGRAMS = {"lstm": lstm, "gru": gru, "character_model": character_model, "arrangements": arrangements}

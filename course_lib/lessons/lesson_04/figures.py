@@ -1,4 +1,4 @@
-"""The figures of lesson 04: one cell, its gradient, what it remembers and what it counts. Data in, Figure out.
+"""The figures of lesson 04: the gradient of a cell, what it remembers and what it counts. Data in, Figure out.
 
 A colour means the same in all of them: blue an LSTM, vermilion an RNN, green a GRU, grey what only counts.
 """
@@ -7,77 +7,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from course_lib.viz.marks import HERO, OTHER, THIRD, arrow, bare, box, label, prediction
+from course_lib.viz.marks import HERO, OTHER, THIRD, label, prediction
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
 SHORT = PALETTE["sky"]  # an LSTM whose forget gate starts with a bias of 1
 COLOURS = {"RNN": OTHER, "GRU": THIRD, "LSTM": HERO}
-GATE, CANDIDATE = "#BFDDF2", "#FBE0BC"
 
 
 def colour_of(name: str) -> str:
     """The colour of a kind of network."""
     return SHORT if name == "LSTM, bias 1" else COLOURS.get(name.split(",")[0], GREY)
-
-
-def lstm_step(parts: Mapping[str, str], ends: tuple[str, str, str], *, shapes: bool = False) -> Figure:
-    """One step of an LSTM: the cell state above, the gates that act on it below.
-
-    `parts` are the words in the boxes of f, i, g and o, `ends` those of the old cell state, the new one and the hidden
-    state; `shapes` stand beside the arrows.
-    """
-    fig, axes = figure(12, 5.4 if shapes else 4.9)
-    bare(axes, (-0.2, 12.2), (-1.1 if shapes else -0.2, 5.1))
-    road, gate_y, add = 4.0, 1.75, 5.6
-    x = {"f": 2.6, "i": 4.9, "g": 6.3, "o": 9.2}
-    for start, end in ((1.75, x["f"] - 0.3), (x["f"] + 0.3, add - 0.3), (add + 0.3, 10.25)):
-        arrow(axes, (start, road), (end, road), HERO, width=6)
-    for position, height, text, colour in (
-        (0.8, road, ends[0], HERO),
-        (11.15, road, ends[1], HERO),
-        (11.15, 2.95, ends[2], GREY),
-    ):
-        box(axes, position, height, text, colour, width=1.8)
-    axes.text(7.9, road + 0.42, "cell state: no matrix, no tanh", color=HERO, ha="center", fontsize=14)
-    meaning = {"f": "forget gate", "i": "input gate", "g": "candidate", "o": "output gate"}
-    for name, position in x.items():
-        kind, colour = ("tanh", CANDIDATE) if name == "g" else ("σ", GATE)
-        box(axes, position, gate_y, parts[name], colour, width=1.25, ink="black", edge=GREY)
-        axes.text(position, gate_y - 0.52, f"{kind}: {meaning[name]}", color=GREY, ha="center", fontsize=12)
-        arrow(axes, (position, 0.35), (position, gate_y - 0.75))
-        if shapes:
-            axes.text(position + 0.1, 0.6, "(B, H)", color=GREY, fontsize=12)
-    axes.plot([x["f"] if shapes else 1.2, x["o"]], [0.32, 0.32], color=GREY, linestyle="-", linewidth=2)
-    if shapes:
-        arrow(axes, (5.6, -0.3), (5.6, 0.3))
-        axes.text(5.7, 0.0, "a  (B, 4H)", color=GREY, fontsize=12, va="center")
-        box(axes, 5.6, -0.6, "ih($x_t$) + hh($h_{t-1}$)", "#E4E4E4", width=3, ink="black", edge=GREY)
-        axes.text(3.9, -0.6, "$x_t$ (B, D),  $h_{t-1}$ (B, H)", ha="right", va="center", fontsize=14)
-    else:
-        axes.text(1.1, 0.3, "$x_t$ and $h_{t-1}$", ha="right", va="center", fontsize=14)
-    circle(axes, x["f"], road, "×")
-    circle(axes, add, road, "+")
-    circle(axes, add, 2.95, "×")
-    circle(axes, x["o"], 2.95, "×")
-    arrow(axes, (x["f"], gate_y + 0.28), (x["f"], road - 0.25))
-    arrow(axes, (x["i"], gate_y + 0.28), (add - 0.2, 2.75))
-    arrow(axes, (x["g"], gate_y + 0.28), (add + 0.2, 2.75))
-    arrow(axes, (add, 3.2), (add, road - 0.25))
-    arrow(axes, (x["o"], gate_y + 0.28), (x["o"], 2.7))
-    arrow(axes, (x["o"], road - 0.05), (x["o"], 3.2))
-    axes.text(x["o"] + 0.15, 3.45, "tanh", color=GREY)
-    arrow(axes, (x["o"] + 0.28, 2.95), (10.25, 2.95))
-    return fig
-
-
-def cell(gates: Mapping[str, float], c_before: float, c: float, h: float) -> Figure:
-    """One unit of an LSTM in one step, with its numbers."""
-    ends = (f"$c_{{t-1}}$ = {c_before:.2f}", f"$c_t$ = {c:.2f}", f"$h_t$ = {h:.2f}")
-    return lstm_step({name: f"{name} = {value:.2f}" for name, value in gates.items()}, ends)
 
 
 def distance(
@@ -106,11 +48,11 @@ def learning(
     losses: Mapping[str, Sequence[float]], ends: Mapping[str, float], costs: Mapping[str, float], every: int
 ) -> Figure:
     """The training loss of character models against steps, and their loss on validation text against their cost."""
-    fig, (left, right) = figure(12.2, 4.3, columns=2, width_ratios=[1.4, 1])
+    fig, (left, right) = figure(11, 4, columns=2, width_ratios=[1.2, 1])
     for name, values in losses.items():
         style = "--" if "wide" in name else "-"
         steps = every * (np.arange(len(values)) + 0.5)
-        left.plot(steps, values, color=colour_of(name), linestyle=style, label=name)
+        left.plot(steps, values, color=colour_of(name), linestyle=style)
         right.plot(
             costs[name] / 1000,
             ends[name],
@@ -121,7 +63,6 @@ def learning(
             mew=2.5,
         )
         label(right, costs[name] / 1000, ends[name], name, colour_of(name), (0, 11))
-    left.legend()
     left.set(xlabel="training steps", ylabel="training loss, nats per character", ylim=(1.4, 3.4))
     left.set_title("Equal steps", loc="left")
     lowest, highest = min(ends.values()), max(ends.values())
@@ -162,7 +103,7 @@ def first_symbol(
     asked: str,
     predicted: float | None = None,
 ) -> Figure:
-    """The percentage of first symbols named: a panel for each kind, a dot for each seed; the prediction: `asked`, 50."""
+    """The percentage of first symbols named: a panel a kind, a dot a seed; the prediction is that of `asked` at 50."""
     fig, panels = figure(12.2, 4.3, columns=len(right), sharey=True)
     for axes, (kind, by_length) in zip(panels, right.items(), strict=True):
         positions = range(len(by_length))
@@ -301,12 +242,3 @@ def characters(
     high = max(max(values) for values in long.values())
     panels[0].set_xlim(min(low - 0.12, (predicted or low) - 0.05), max(high + 0.05, (predicted or high) + 0.05))
     return fig
-
-
-def circle(axes: Axes, x: float, y: float, text: str) -> None:
-    """An operation, in a circle."""
-    axes.plot(x, y, "o", color="white", mec=GREY, mew=2, markersize=25, zorder=3)
-    axes.text(x, y - 0.02, text, ha="center", va="center", fontsize=18, color="black", zorder=4)
-
-
-# fmt: skip

@@ -42,7 +42,7 @@ def continuation(model: CharacterLM, tokenizer: Tokenizer, prompt: str, temperat
 
 @torch.no_grad()
 def validation_loss(model: nn.Module, *, rows: int = 64) -> float:
-    """The mean cross-entropy of a learner's model on validation text, in nats per character, read from the zero state."""
+    """The mean cross-entropy of a learner's model on validation text, in nats per character, from the zero state on."""
     text = prose("validation")[0][: rows * PART].view(rows, PART)
     return F.cross_entropy(model(text[:, :-1])[0].flatten(0, 1), text[:, 1:].flatten()).item()
 

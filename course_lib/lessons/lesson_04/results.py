@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 
 import torch
-from torch import Tensor
 
 from course_lib.classroom.results import Result
 from course_lib.functional.recurrent import gradient_norms
@@ -25,12 +24,6 @@ REACH = ("RNN", "GRU", "LSTM, bias 1", "LSTM, long bias")
 def seeds(card: Card, score: str) -> list[float]:
     """A score on test data, for each seed."""
     return [seed["test"][score] for seed in card["seeds"]]
-
-
-def cell(gates: Mapping[str, Tensor], c_before: Tensor, c: Tensor, h: Tensor, *, predicted=None) -> Result:
-    return Result(
-        figures.cell({name: value.item() for name, value in gates.items()}, c_before.item(), c.item(), h.item())
-    )
 
 
 def distance(model: SequenceClassifier, card: Card, *, predicted=None) -> Result:
@@ -149,5 +142,5 @@ def characters(rnn: Card, lstm: Card, short: Card, counts: Mapping[int, float], 
 
 RESULTS = {
     function.__name__: function
-    for function in (distance, cell, highway, learning, first_symbol, characters, gates, counter, quotes)
+    for function in (distance, highway, learning, first_symbol, characters, gates, counter, quotes)
 }
