@@ -15,6 +15,7 @@ from symtable import SymbolTable, symtable
 from types import FunctionType
 from typing import Any
 
+from course_lib.tasks.solution import Solution
 from course_lib.tasks.table import Task
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -71,7 +72,10 @@ def _pieces(made: Any, seen: set[int]) -> Iterator[str]:
 
 def _piece(name: str, value: Any, seen: set[int]) -> Iterator[str]:
     """What gives a name its value: another definition of the notebook, a plain value, or an import."""
-    if getattr(value, "__module__", None) == "__main__" and isinstance(value, FunctionType | type):
+    value = getattr(value, "__wrapped__", value)  # what `page.use` has returned: hers, or the text of the solution
+    if isinstance(value, Solution) and value.changed().__name__ == name:
+        yield value.source.rstrip()
+    elif getattr(value, "__module__", None) == "__main__" and isinstance(value, FunctionType | type):
         yield from _pieces(value, seen)
     elif isinstance(value, PLAIN):
         yield f"{name} = {value!r}"

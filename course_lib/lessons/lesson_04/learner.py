@@ -31,7 +31,7 @@ def prose(split: str = "train") -> tuple[Int[Tensor, " N"], Tokenizer]:
 @torch.no_grad()
 def continuation(model: CharacterLM, tokenizer: Tokenizer, prompt: str, temperature: float, *, count: int = 120) -> str:
     """The prompt, continued by so many sampled characters."""
-    torch.manual_seed(0)
+    torch.manual_seed(4)
     ids, state, text = torch.tensor([tokenizer.encode(prompt)]), None, prompt
     for _ in range(count):
         logits, state = model.read_on(ids, state)
