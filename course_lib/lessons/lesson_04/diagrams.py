@@ -4,10 +4,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course_lib.viz.architecture import Box, architecture
-from course_lib.viz.marks import HERO, OTHER, THIRD, arrow, bare, box
+from course_lib.viz.marks import HERO, THIRD, arrow, bare, box
 from course_lib.viz.style import GREY, PALETTE, figure
 
-STATE, INPUT, PADDING = PALETTE["sky"], "#DDDDDD", "#F4F4F4"
+STATE, INPUT, PADDING = "#BFDDF2", "#DDDDDD", "#F4F4F4"
 GATE, CANDIDATE = "#BFDDF2", "#FBE0BC"
 
 
@@ -148,10 +148,10 @@ def arrangements() -> tuple[Figure, str]:
 def _both_directions(axes: Axes, t: int) -> None:
     """One time step of a bidirectional layer: the input goes to both states, and both go to the output."""
     forward, backward, output = (t - 0.2, 1.2), (t + 0.2, 2.2), (t, 3.4)
-    box(axes, *forward, "", HERO, width=0.36, height=0.42)
+    box(axes, *forward, "", "black", width=0.36, height=0.42)
     axes.text(*forward, "→", ha="center", va="center", color="white", fontsize=15, zorder=4)
-    box(axes, *backward, "", OTHER, width=0.36, height=0.42)
-    axes.text(*backward, "←", ha="center", va="center", color="white", fontsize=15, zorder=4)
+    box(axes, *backward, "", PALETTE["orange"], width=0.36, height=0.42)
+    axes.text(*backward, "←", ha="center", va="center", color="black", fontsize=15, zorder=4)
     box(axes, *output, "", INPUT, width=0.6, height=0.42, ink="black")
     axes.text(*output, f"$y_{t + 1}$", ha="center", va="center", fontsize=14, zorder=4)
     arrow(axes, (t - 0.2, 0.27), (t - 0.2, 0.97))
@@ -159,8 +159,8 @@ def _both_directions(axes: Axes, t: int) -> None:
     arrow(axes, (t - 0.2, 1.42), (t - 0.2, 3.17))
     arrow(axes, (t + 0.2, 2.42), (t + 0.2, 3.17))
     if t < 3:
-        arrow(axes, (t - 0.01, 1.2), (t + 0.61, 1.2), HERO)
-        arrow(axes, (t + 1.01, 2.2), (t + 0.39, 2.2), OTHER)
+        arrow(axes, (t - 0.01, 1.2), (t + 0.61, 1.2), "black")
+        arrow(axes, (t + 1.01, 2.2), (t + 0.39, 2.2), PALETTE["orange"])
 
 
 def _circle(axes: Axes, x: float, y: float, text: str) -> None:

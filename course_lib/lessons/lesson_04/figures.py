@@ -62,7 +62,7 @@ def learning(
             mfc="none" if "wide" in name else None,
             mew=2.5,
         )
-        label(right, costs[name] / 1000, ends[name], name, colour_of(name), (0, 11))
+        label(right, costs[name] / 1000, ends[name], name, colour_of(name), (-10, 0) if name == "GRU" else (0, 11))
     left.set(xlabel="training steps", ylabel="training loss, nats per character", ylim=(1.4, 3.4))
     left.set_title("Equal steps", loc="left")
     lowest, highest = min(ends.values()), max(ends.values())
@@ -210,7 +210,7 @@ def quotes(
         "in quotes against just behind": near,
         "the same, from the distance alone": alone,
     }
-    for row, ((name, value), colour) in enumerate(zip(rows.items(), (HERO, SHORT, GREY), strict=True)):
+    for row, ((name, value), colour) in enumerate(zip(rows.items(), (HERO, HERO, GREY), strict=True)):
         right.barh(-row, value - 0.5, left=0.5, height=0.5, color=colour)
         right.text(0.51, -row + 0.36, name)
     prediction(right, predicted, -1)
