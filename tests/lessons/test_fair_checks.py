@@ -11,9 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.lessons.lesson_08.tasks import PARTS
+from course_lib.lessons.lesson_04.tasks import PARTS as PARTS_04
+from course_lib.lessons.lesson_08.tasks import PARTS as PARTS_08
 
-NAMES = {"math": math, "np": np, "torch": torch, "F": F, "nn": nn} | PARTS
+NAMES = {"math": math, "np": np, "torch": torch, "F": F, "nn": nn} | PARTS_04 | PARTS_08
 
 
 def tasks(lesson):
@@ -31,6 +32,69 @@ def told(lesson, task, text):
 
 
 RIGHT = {
+    ("04", "lstm", "all inputs projected at once, gates cut by hand"): """
+class LSTM(nn.Module):
+    def __init__(self, input_dim, hidden_dim):
+        super().__init__()
+        self.hidden_dim = hidden_dim
+        self.ih = nn.Linear(input_dim, 4 * hidden_dim)
+        self.hh = nn.Linear(hidden_dim, 4 * hidden_dim)
+
+    def forward(self, x, state=None):
+        B, T, D = x.shape
+        h, c = state if state is not None else (torch.zeros(B, self.hidden_dim), torch.zeros(B, self.hidden_dim))
+        a, out = self.ih(x), torch.empty(B, T, self.hidden_dim)
+        for t in range(T):
+            i, f, g, o = torch.split(a[:, t] + self.hh(h), self.hidden_dim, dim=1)
+            c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+            h = torch.sigmoid(o) * torch.tanh(c)
+            out[:, t] = h
+        return out, (h, c)
+""",
+    ("04", "lstm", "one product of both inputs, a list as state"): """
+class LSTM(nn.Module):
+    def __init__(self, input_dim, hidden_dim):
+        super().__init__()
+        self.ih, self.hh = nn.Linear(input_dim, 4 * hidden_dim), nn.Linear(hidden_dim, 4 * hidden_dim)
+
+    def forward(self, x, state=None):
+        W = torch.cat([self.ih.weight, self.hh.weight], dim=1)
+        h, c = state or [torch.zeros(len(x), self.hh.in_features)] * 2
+        outputs = []
+        for x_t in x.transpose(0, 1):
+            h, c = lstm_cell(F.linear(torch.cat([x_t, h], dim=-1), W, self.ih.bias + self.hh.bias), c)
+            outputs += [h]
+        return torch.stack(outputs).transpose(0, 1), [h, c]
+""",
+    ("04", "gru", "torch.lerp"): """
+class GRU(nn.Module):
+    def __init__(self, input_dim, hidden_dim):
+        super().__init__()
+        self.ih, self.hh = nn.Linear(input_dim, 3 * hidden_dim), nn.Linear(hidden_dim, 3 * hidden_dim)
+
+    def forward(self, x, h=None):
+        H, outputs = self.hh.in_features, []
+        h = torch.zeros(len(x), H) if h is None else h
+        for t in range(x.shape[1]):
+            a, u = self.ih(x[:, t]), self.hh(h)
+            gates = torch.sigmoid(a[:, : 2 * H] + u[:, : 2 * H])
+            h = torch.lerp(torch.tanh(a[:, 2 * H :] + gates[:, :H] * u[:, 2 * H :]), h, gates[:, H:])
+            outputs.append(h)
+        return torch.stack(outputs, 1), outputs[-1]
+""",
+    ("04", "character_model", "one-hot vectors times a table"): """
+class CharacterModel(nn.Module):
+    def __init__(self, vocab_size, embed_dim, hidden_dim, layer=LSTM):
+        super().__init__()
+        self.embed = nn.Embedding(vocab_size, embed_dim)
+        self.rnn = layer(embed_dim, hidden_dim)
+        self.head = nn.Linear(hidden_dim, vocab_size)
+
+    def forward(self, tokens, state=None):
+        x = F.one_hot(tokens, self.embed.num_embeddings).float() @ self.embed.weight
+        states, last = self.rnn(x, state=state)
+        return torch.einsum("bth,vh->btv", states, self.head.weight) + self.head.bias, last
+""",
     ("01", "freeze", "only the BatchNorms in evaluation mode"): """
 def freeze(trunk):
     for parameter in trunk.parameters():
@@ -403,15 +467,17 @@ def test_a_wrong_answer_is_told_what_is_wrong_with_it(lesson, task, name):
     assert told(lesson, task, WRONG[lesson, task, name]) == [name]
 
 
-SWAPPED = "return arrived * f, arrived * c_before * f * (1 - f)"
+SWAPPED = "return total * f, total * c_before * f * (1 - f)"
 K3 = "((reference - log_probs).exp() - 1 + log_probs - reference)"
 CHANGED = [  # a part of the shown solution, what it becomes, and what is said of it
-    ("04", "lstm_step", " + b", "", "bias left out"),
-    ("04", "lstm_step", "i, f, g, o =", "i, g, f, o =", "gates taken from the wrong rows"),
+    ("04", "lstm_cell", "i, f, g, o =", "i, g, f, o =", "gates taken from the wrong columns"),
+    ("04", "lstm_cell", "return h, c", "return c, h", "cell state and hidden state exchanged"),
     ("04", "forget_backward", "dh * o * ", "dh * ", "output gate left out"),
-    ("04", "forget_backward", "return arrived * c_before * f * (1 - f), arrived * f", SWAPPED, "gradients exchanged"),
-    ("04", "gru_step", " + b_ih", "", "bias left out"),
-    ("04", "gru_step", " + b_hh", "", "bias left out"),
+    ("04", "forget_backward", "return total * c_before * f * (1 - f), total * f", SWAPPED, "gradients exchanged"),
+    ("04", "lstm", "outputs.append(h)", "outputs.append(h.detach())", "cut off from its inputs"),
+    ("04", "lstm", "(h, c)\n", "(c, h)\n", "returned state exchanged"),
+    ("04", "gru", "(1 - z) * n + z * h", "z * n + (1 - z) * h", "update gate the wrong way round"),
+    ("04", "gru", "r * h_n", "h_n", "reset gate left out"),
     ("10", "token_rewards", "valid.sum(dim=1) - 1", "-1", "paid at the last place"),
     ("10", "token_rewards", "+= scores", "+= beta * scores", "the score scaled, too"),
     ("10", "token_rewards", "(log_probs - reference)", "log_probs - reference", "beta on one logarithm only"),
