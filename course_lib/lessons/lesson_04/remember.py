@@ -98,7 +98,7 @@ def train(settings: RememberSettings, *, checkpoint: Path | None = None) -> Trai
 
 @torch.no_grad()
 def accuracy(model: SequenceClassifier, rows: FirstSymbol) -> float:
-    """Share of the sequences whose first symbol is named, from 0 to 1."""
+    """The fraction of the sequences whose first symbol is named."""
     return (model(rows.tokens).argmax(dim=-1) == rows.first).float().mean().item()
 
 
@@ -109,7 +109,7 @@ def held_out(length: int, split: str = "test", count: int | None = None) -> Firs
 
 @torch.no_grad()
 def left_over(kind: str, length: int, backward: Callable) -> float:
-    """The share of a gradient in the cells that comes back over `length` steps of a fresh LSTM, along the cells alone.
+    """The fraction of a gradient that comes back over `length` steps of a fresh LSTM, along the cell states alone.
 
     `backward(dh, dc, c_before, c, f, o)` returns the gradients inside the forget gate and in the cell before.
     """
@@ -127,7 +127,7 @@ def left_over(kind: str, length: int, backward: Callable) -> float:
 
 
 def score(trained: Trained, split: str) -> Scores:
-    """The share that is right."""
+    """The accuracy."""
     return {"right": accuracy(trained.model, held_out(trained.settings.length, split))}
 
 
