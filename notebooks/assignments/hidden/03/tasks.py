@@ -21,8 +21,8 @@ def some_layers(draw: Draw, *, layers: int | None = None) -> tuple[Tensor, ...]:
 DEEP = replace(
     SHOWN["deep_step"],
     cases=(
-        Case("the new states of all layers", some_layers, 10),
-        Case("a single layer", lambda draw: some_layers(draw, layers=1), 4),
+        Case("the new states of all layers", some_layers, 9),
+        Case("a single layer", lambda draw: some_layers(draw, layers=1), 3),
     ),
 )
 
