@@ -85,7 +85,7 @@ def names(
 
 def powers(trails: Mapping[str, Sequence[Float[Tensor, "T 2"]]], norms: Mapping[str, Sequence[float]]) -> Figure:
     """Paths of states in the plane without inputs, for several matrices, and norms of states over the steps."""
-    fig, panels = figure(13.2, 4.0, columns=len(trails) + 1)
+    fig, panels = figure(12.2, 3.8, columns=len(trails) + 1)
     for axes, (title, paths), colour in zip(panels, trails.items(), (HERO, PALETTE["green"], OTHER), strict=False):
         for path in paths:
             axes.plot(*path.T.numpy(), color=colour, linestyle="-", linewidth=1.2, alpha=0.75)
@@ -148,7 +148,7 @@ def clipping(
     `surface` has the axes w (W), b (B) and the losses (B, W) of a network with one unit; `step` is a point on its
     cliff and the direction of the negative gradient there.
     """
-    fig, (*panels, cliff) = figure(15.5, 4.6, columns=3)
+    fig, (*panels, cliff) = figure(12.2, 4.4, columns=3)
     for (name, measured), colour in zip(ways.items(), (OTHER, HERO), strict=True):
         for axes, values in zip(panels, measured, strict=True):
             for sigma, rows, line, mark in zip(SIGMAS, values, ("-", "--"), ("o", "^"), strict=True):
@@ -162,8 +162,8 @@ def clipping(
     panels[0].set_yticks([2, 4, 8, 16, 32], ["2", "4", "8", "16", "32"])
     panels[0].set_yticks([], minor=True)
     panels[0].set(ylabel="loss at the end (nats per character)", title="A character RNN, SGD")
-    panels[1].set(ylabel="largest gradient norm, before clipping", title="Its largest gradient")
-    panels[0].legend(loc="upper left", fontsize=11)
+    panels[1].set(ylabel="norm before clipping", title="Its largest gradient")
+    panels[0].legend(loc="upper left", fontsize=10)
     w, b, losses = surface
     shown = cliff.pcolormesh(w, b, losses, cmap=SEQUENTIAL, shading="nearest", rasterized=True)
     fig.colorbar(shown, ax=cliff, label="loss")
