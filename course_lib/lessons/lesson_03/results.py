@@ -72,7 +72,7 @@ def powers(matrices: Mapping[str, Float[Tensor, "2 2"]], *, predicted=None) -> R
     return Result(
         figures.powers(trails, norms),
         claims={
-            "grows first": (above(max(norms["not symmetric"]), 15), below(max(norms["symmetric"]), 1.001)),
+            "grows first": (above(max(norms["not symmetric"]), 19), below(max(norms["symmetric"]), 1.001)),
         },
     )
 
