@@ -90,6 +90,7 @@ class CharacterModel(nn.Module):
         x = F.one_hot(tokens, self.embed.num_embeddings).float() @ self.embed.weight
         states, last = self.rnn(x, state=state)
         return torch.einsum("bth,vh->btv", states, self.head.weight) + self.head.bias, last
+""",
     ("03", "bptt", "gradients of all states first"): """
 def my_bptt(W, h, dh):
     T = dh.shape[0]
@@ -545,8 +546,9 @@ def test_a_wrong_answer_is_told_what_is_wrong_with_it(lesson, task, name):
     assert told(lesson, task, WRONG[lesson, task, name]) == [name]
 
 
-SWAPPED = "return total * f, total * c_before * f * (1 - f)"
+SWAPPED = "return arrived * f, arrived * c_before * f * (1 - f)"
 K3 = "((reference - log_probs).exp() - 1 + log_probs - reference)"
+SWAPPED = "return total * f, total * c_before * f * (1 - f)"
 CHANGED = [  # a part of the shown solution, what it becomes, and what is said of it
     ("04", "lstm_cell", "i, f, g, o =", "i, g, f, o =", "gates taken from the wrong columns"),
     ("04", "lstm_cell", "return h, c", "return c, h", "cell state and hidden state exchanged"),
