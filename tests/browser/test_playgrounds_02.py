@@ -32,7 +32,7 @@ def test_the_page_says_and_judges_the_neighbours_as_python_does(browser, neighbo
     page, states = browser.new_page(), []
     for drawing in [*play.drawings().values(), *(play.any_digit().reshape(play.PAD, play.PAD) for _ in range(4))]:
         states += [neighbours.state(pad=drawing, turn=turn) for turn in (0, 40, -90)]
-    page.add_script_tag(content=bundle("neighbours"))
+    page.add_script_tag(content=bundle("alike"))
     answers = [
         neighbours.answers["read"]({"drawing": state["pad"].flatten().tolist(), "turn": state["turn"]})
         for state in states

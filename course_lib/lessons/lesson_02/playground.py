@@ -133,7 +133,7 @@ def neighbours(model: SimCLR) -> Explorer:
                  lambda state: not all_one(drawn(state)["SimCLR"])),
         ),
         steps={"pad": tuple(drawings().values()), "turn": (0, 40)},
-        script="neighbours",
+        script="alike",
         config={
             "pad": {"size": PAD, "brush": BRUSH},
             "sources": {name: in_base64(pixels) for name, pixels in drawings().items()},

@@ -1,6 +1,5 @@
 """Sentences, drawings and pictures as controls: what they say, take and refuse."""
 
-
 import numpy as np
 import pytest
 import torch

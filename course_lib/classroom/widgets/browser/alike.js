@@ -25,7 +25,7 @@ export function neighbourWords({ its }, { names }) {
   return names.map((name, k) => `Nearest by ${name}: ${its.labels[k].join(", ")}.`).join(" ");
 }
 
-export function neighbours({ root, config, kernel }) {
+export function alike({ root, config, kernel }) {
   const { side, nearest, names } = config;
   const seen = pixelImage({ label: "As the networks see it", side });
   const rows = mapRows({ label: "The nearest of 400 digits", sides: names.map(() => Array(nearest).fill(side)), captions: names, paint: paintPixels });
