@@ -27,29 +27,29 @@ def seq2seq() -> tuple[Figure, str]:
         Box("source words", "input", shape="(B, T)"),
         Box("embedding", "embedding", "(B, T, D)"),
         Box("bidirectional GRU", shape="(B, T, 2D)"),
-        Box("states h", "input", name="states"),
+        Box("states h: keys, values", "input", name="states"),
     ]
     attention = [
-        Box("state $s_{i-1}$", "input", shape="(B, D)"),
+        Box("old state s", "input", shape="(B, D)"),
         Box("query  s W", "attention", "(B, 1, 2D)"),
         Box("scores  q hᵀ / √(2D)", "attention", "(B, 1, T)", name="scores"),
         Mask("−∞ at padding", ("######..",), "(B, 1, T)"),
         Box("softmax over words", "attention", "(B, 1, T)"),
         Box("weights · h", "attention", "(B, 2D)", name="average"),
-        Box("context vector $c_i$", "input", name="context"),
+        Box("context vector c", "input", name="context"),
     ]
     decoder = [
-        Box("word $y_{i-1}$", "input", shape="(B,)"),
+        Box("previous word y", "input", shape="(B,)"),
         Box("embedding", "embedding", "(B, D)"),
-        Box("x: join with $c_i$", shape="(B, 3D)", name="join"),
-        Box("GRU cell, from $s_{i-1}$ to $s_i$", shape="(B, D)"),
-        Box("f: join with x", shape="(B, 4D)"),
+        Box("x: y joined with c", shape="(B, 3D)", name="join"),
+        Box("GRU cell: old s, x → new s", shape="(B, D)"),
+        Box("f: new s joined with x", shape="(B, 4D)"),
         Box("linear, tanh, linear", "head", "(B, V)"),
-        Box("logits of $y_i$", "input"),
+        Box("logits of the next word", "input"),
     ]
     return architecture(
         {"encoder": encoder, "attention": attention, "one step of the decoder": decoder},
-        [Link("states", "scores", "keys"), Link("states", "average", "values"), Link("context", "join", "context")],
+        [Link("states", "scores"), Link("states", "average"), Link("context", "join")],
     )
 
 

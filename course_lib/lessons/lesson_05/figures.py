@@ -68,6 +68,9 @@ def mechanism(
         axes.text(x_query, y, "·", ha="center", va="center", fontsize=20, weight="bold", zorder=3)
         _arrow(axes, (x_query + 0.22, y), (x_score - 0.3, y))
         _arrow(axes, (x_score + 0.3, y), (x_weight - 0.75, y))
+        link = {"color": HERO, "linestyle": "-", "linewidth": 1 + 3 * float(weights[row]), "alpha": 0.4, "zorder": 0}
+        axes.plot([x_weight - 0.65 + 1.3 * float(weights[row]), x_times - 0.2], [y, y], **link)
+        axes.plot([x_times + 0.2, x_value - 0.5], [y, y], **link)
         axes.text(x_times, y, "×", ha="center", va="center", fontsize=18)
         _arrow(axes, (x_value + 0.55, y), (10.75, 2.9), strength=float(weights[row]))
     box(axes, x_query, 0.45, f"query q = {_vector(query)}", PALETTE["orange"], width=3.2, ink="black")
@@ -135,7 +138,7 @@ def root(
 ) -> Figure:
     """With and without the root (True, False): the gradient at the query by width, and BLEU of real trainings."""
     fig, (left, right) = figure(12, 4.6, columns=2)
-    for divided, colour, text, offset in ((True, HERO, "divided", (-8, 14)), (False, OTHER, "not divided", (-10, 4))):
+    for divided, colour, text, offset in ((True, HERO, "divided", (-8, 14)), (False, OTHER, "not divided", (-34, -6))):
         low, middle, high = np.array(gradient[divided]).T
         left.fill_between(widths, np.maximum(low, 1e-6), high, color=colour, alpha=0.2, linewidth=0)
         left.plot(widths, middle, color=colour, linestyle="-", marker="o")

@@ -60,8 +60,8 @@ def train_reader(
     task: str,
     num_heads: int,
     seed: int,
-    learning_rate: float = 0.04,
-    steps: int = 350,
+    learning_rate: float = 0.03,
+    steps: int = 500,
     dim: int = 32,
     make_attention: Callable[[int, int], nn.Module] = MultiHeadAttention,
     progress=None,
@@ -71,6 +71,8 @@ def train_reader(
     train, validation, test = sentences()
     with seeded(seed):
         model = NeighbourReader(len(vocabularies()[0]), dim, num_heads, offsets, make_attention)
+        for parameter in model.attention.parameters():  # a learner's layer starts as ours does
+            nn.init.xavier_uniform_(parameter) if parameter.ndim == 2 else nn.init.zeros_(parameter)
     indices_at = shuffled_batches(len(train), 32, seed)
 
     def loss(model: NeighbourReader, words: Tensor) -> Tensor:
