@@ -37,7 +37,7 @@ def bottleneck(scores: TranslationScores, attention: Mapping, fixed: Mapping, *,
         figures.lengths(
             BUCKETS, without, with_attention, [bucket.bleu.score for bucket in scores.by_length], predicted
         ),
-        claims={"yours": above(scores.bleu, 90), "long sentences": gap[-1] > 50, "grows": gap[-1] > gap[0] + 40},
+        claims={"yours": above(scores.bleu, 90), "grows": gap[-1] > max(50, gap[0] + 40)},
         came=without[:, -1].mean(),
         values={"longer": longer},
     )
@@ -80,8 +80,10 @@ def root(card: Mapping, parts: Mapping, *, predicted=None) -> Result:
     return Result(
         figures.root(WIDTHS, gradient, bleu, predicted),
         claims={
-            "gradient": above(medians[True][-1] / medians[False][-1], 100),
-            "this width": below(medians[True][3] / medians[False][3], 5),
+            "gradient": (
+                above(medians[True][-1] / medians[False][-1], 100),
+                below(medians[True][3] / medians[False][3], 5),
+            ),
             "trainings": above(min(bleu["divided"]) - max(bleu["not divided"]), 5),
             "parts": (
                 above(min(bleu["small steps"]) - max(bleu["not divided"]), 1),
