@@ -60,7 +60,7 @@ def test_multi_head_attention_is_that_of_the_library():
     ours, mine = MultiHeadAttention(12, 3), SOLUTION["multi_head"](12, 3)
     mine.load_state_dict(ours.state_dict())
     x, other, mask = torch.randn(2, 5, 12), torch.randn(2, 7, 12), (torch.arange(7) < 4).expand(5, 7)
-    torch.testing.assert_close(mine(x, other, mask), ours(x, other, mask=mask))
+    torch.testing.assert_close(mine(x, other, mask), ours(x, other, mask=mask[None, None]))
     torch.testing.assert_close(mine(x, mask=torch.ones(5, 5).tril().bool()), ours(x, causal=True))
 
 
@@ -184,4 +184,6 @@ def test_right_answers_of_other_forms_pass(name, answer):
 
 def test_the_checkpoint_of_the_two_effects_has_both_for_every_seed():
     tests = [seed["test"] for seed in load_trained("parts_of_the_root").card["seeds"]]
-    assert len(tests) == 3 and all({"BLEU, small steps of the scores", "BLEU, small scores at the start"} <= {*t} for t in tests)
+    assert len(tests) == 3 and all(
+        {"BLEU, small steps of the scores", "BLEU, small scores at the start"} <= {*t} for t in tests
+    )
