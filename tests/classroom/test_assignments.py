@@ -100,7 +100,7 @@ def test_a_training_that_the_grader_would_stop_does_not_pass(page, monkeypatch):
 
 
 class Unwritten(torch.nn.Module):
-    def __init__(self, dim, num_heads, num_kv_heads=None):
+    def __init__(self, dim, num_heads, num_kv_heads):
         super().__init__()
         raise NotImplementedError()
 
@@ -118,10 +118,11 @@ def test_an_answer_as_it_was_handed_out_is_not_written_yet(task, page):
 
 def test_half_an_answer_is_not_taken_for_none(page):
     class WithoutForward(torch.nn.Module):
-        def __init__(self, dim, num_heads, num_kv_heads=None):
+        def __init__(self, dim, num_heads, num_kv_heads):
             super().__init__()
-            self.q_proj, self.k_proj = torch.nn.Linear(dim, dim), torch.nn.Linear(dim, dim)
-            self.v_proj, self.o_proj = torch.nn.Linear(dim, dim), torch.nn.Linear(dim, dim)
+            shared = dim // num_heads * num_kv_heads
+            self.q_proj, self.k_proj = torch.nn.Linear(dim, dim), torch.nn.Linear(dim, shared)
+            self.v_proj, self.o_proj = torch.nn.Linear(dim, shared), torch.nn.Linear(dim, dim)
 
     with pytest.raises(NotPassed, match="GroupedQueryAttention: stopped with an error"):
         check(ASSIGNMENT["GroupedQueryAttention"], WithoutForward)
