@@ -15,6 +15,7 @@ from symtable import SymbolTable, symtable
 from types import FunctionType
 from typing import Any
 
+from course_lib.classroom.using import Learners
 from course_lib.tasks.table import Task
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -71,8 +72,12 @@ def _pieces(made: Any, seen: set[int]) -> Iterator[str]:
 
 def _piece(name: str, value: Any, seen: set[int]) -> Iterator[str]:
     """What gives a name its value: another definition of the notebook, a plain value, or an import."""
+    if isinstance(value, Learners):  # as `page.use` returns it
+        value = value.__wrapped__
     if getattr(value, "__module__", None) == "__main__" and isinstance(value, FunctionType | type):
         yield from _pieces(value, seen)
+        if value.__name__ != name:
+            yield f"{name} = {value.__name__}"
     elif isinstance(value, PLAIN):
         yield f"{name} = {value!r}"
     else:
