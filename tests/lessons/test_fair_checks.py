@@ -11,9 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from course_lib.lessons.lesson_03.tasks import RNN
 from course_lib.lessons.lesson_08.tasks import PARTS
 
-NAMES = {"math": math, "np": np, "torch": torch, "F": F, "nn": nn} | PARTS
+NAMES = {"math": math, "np": np, "torch": torch, "F": F, "nn": nn, "RNN": RNN} | PARTS
 
 
 def tasks(lesson):
@@ -31,6 +32,89 @@ def told(lesson, task, text):
 
 
 RIGHT = {
+    ("03", "bptt", "gradients of all states first"): """
+def my_bptt(W, h, dh):
+    T = dh.shape[0]
+    slope = 1 - h[1:].square()
+    deltas = [dh[-1]]
+    for t in range(T - 2, -1, -1):
+        deltas.insert(0, dh[t] + (slope[t + 1] * deltas[0]) @ W)
+    a = slope * torch.stack(deltas)
+    return torch.einsum("ti,tj->ij", a, h[:-1])
+""",
+    ("03", "rnn", "a tensor that is filled"): """
+class RNN(nn.Module):
+    def __init__(self, input_dim, hidden_dim):
+        super().__init__()
+        self.ih, self.hh = nn.Linear(input_dim, hidden_dim), nn.Linear(hidden_dim, hidden_dim)
+        self.hidden_dim = hidden_dim
+
+    def forward(self, x, h=None):
+        B, T, _ = x.shape
+        h = torch.zeros(B, self.hidden_dim) if h is None else h
+        inputs, states = self.ih(x), torch.zeros(B, T, self.hidden_dim)
+        for t in range(T):
+            h = (inputs[:, t] + F.linear(h, self.hh.weight, self.hh.bias)).tanh()
+            states[:, t] = h
+        return states
+""",
+    ("03", "recogniser", "gather"): """
+class Recogniser(nn.Module):
+    def __init__(self, vocab_size, num_classes, embed_dim, hidden_dim):
+        super().__init__()
+        self.embed = nn.Embedding(vocab_size, embed_dim)
+        self.rnn = RNN(embed_dim, hidden_dim)
+        self.head = nn.Linear(hidden_dim, num_classes)
+
+    def forward(self, tokens, valid=None):
+        logits = self.head(self.rnn(self.embed(tokens)))
+        if valid is None:
+            valid = torch.ones_like(tokens, dtype=torch.bool)
+        last = valid.long().sum(1, keepdim=True).sub(1)[..., None].expand(-1, -1, logits.shape[-1])
+        return logits.gather(1, last).squeeze(1)
+""",
+    ("03", "train", "a module as the loss, gradients set to zero at the end"): """
+def my_train(model, batches, lr):
+    optimizer, criterion, losses = torch.optim.Adam(model.parameters(), lr), nn.CrossEntropyLoss(), []
+    model.train()
+    optimizer.zero_grad()
+    for tokens, valid, labels in batches:
+        loss = criterion(model(tokens, valid=valid), labels)
+        losses += [loss.item()]
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=1)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    return torch.tensor(losses)
+""",
+    ("03", "train_text", "classes on axis 1, the state detached before it is used"): """
+def my_train_text(model, pieces, lr):
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    h, losses = None, []
+    for piece in pieces:
+        h = h if h is None else h.detach()
+        logits, h = model(piece[:, :-1], h=h)
+        loss = nn.CrossEntropyLoss()(logits.transpose(1, 2), piece[:, 1:])
+        model.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(list(model.parameters()), 1)
+        optimizer.step()
+        losses.append(loss.item())
+    return torch.tensor(losses)
+""",
+    ("03", "generate", "the whole text read for each character"): """
+def my_generate(model, tokens, count, temperature, draw):
+    for _ in range(count):
+        logits, _ = model(tokens)
+        new = draw(torch.softmax(logits[:, -1, :] / temperature, -1))
+        tokens = torch.hstack([tokens, new.unsqueeze(1)])
+    return tokens
+""",
+    ("03", "sample", "a loop over the rows"): """
+def my_sample(logits, temperature, u):
+    probs = F.softmax(logits / temperature, dim=1)
+    return torch.tensor([int(torch.searchsorted(p.cumsum(0), r, right=True)) for p, r in zip(probs, u)])
+""",
     ("01", "freeze", "only the BatchNorms in evaluation mode"): """
 def freeze(trunk):
     for parameter in trunk.parameters():
@@ -434,7 +518,3 @@ def test_a_slip_in_the_solution_is_told_its_name(lesson, task, old, new, name):
     solution = tasks(lesson)[task].solution
     assert old in solution
     assert told(lesson, task, solution.replace(old, new)) == [name]
-
-
-def test_the_text_says_what_the_check_of_a_step_refuses():
-    assert "Stay in torch" in tasks("03")["rnn_step"].text and "change no input" in tasks("03")["rnn_step"].text
