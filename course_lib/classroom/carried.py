@@ -73,10 +73,14 @@ def _pieces(made: Any, seen: set[int]) -> Iterator[str]:
 def _piece(name: str, value: Any, seen: set[int]) -> Iterator[str]:
     """What gives a name its value: another definition of the notebook, a plain value, or an import."""
     value = getattr(value, "__wrapped__", value)  # what `page.use` has returned: hers, or the text of the solution
-    if isinstance(value, Solution) and value.changed().__name__ == name:
+    if isinstance(value, Solution):
         yield value.source.rstrip()
+        if value.changed().__name__ != name:
+            yield f"{name} = {value.changed().__name__}"
     elif getattr(value, "__module__", None) == "__main__" and isinstance(value, FunctionType | type):
         yield from _pieces(value, seen)
+        if value.__name__ != name:
+            yield f"{name} = {value.__name__}"
     elif isinstance(value, PLAIN):
         yield f"{name} = {value!r}"
     else:

@@ -40,13 +40,13 @@ def run(*answers):
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ("missing tanh", "projected annotations used as values"),
-        ("W and U swapped", "hidden scores set to zero"),
-        ("softmax over the wrong axis", "product in place of the sum"),
+        ("missing tanh", "the radius taken for sigma"),
+        ("positions counted from 1", "missing scale"),
+        ("softmax over the wrong axis", "distance not squared"),
     ],
 )
 def test_two_mistakes_are_named_together(first, second):
-    table = TABLES["additive_attention"]
+    table = TABLES["predictive_attention"]
     told = {name for check in table.all_checks for name in told_by(table, check, first, second)}
     assert {first, second} <= told
 
@@ -56,13 +56,13 @@ def told_by(table, check, *mistakes):
 
 
 def test_a_mistake_costs_only_where_it_is_asked_for():
-    table = TABLES["additive_attention"]
-    contexts, hidden, nothing, *_ = table.all_checks
-    assert told_by(table, contexts, "missing tanh") == ["missing tanh"]
-    assert told_by(table, hidden, "missing tanh") == told_by(table, nothing, "missing tanh") == []
-    assert told_by(table, hidden, "missing tanh", "mask after the softmax") == ["mask after the softmax"]
-    blind = "NaN for a query that sees nothing"
-    assert told_by(table, nothing, "missing tanh", blind) == [blind]
+    table = TABLES["GroupedQueryAttention"]
+    grouped, hidden, nothing, *_ = table.all_checks
+    assert told_by(table, grouped, "missing scale") == ["missing scale"]
+    assert told_by(table, hidden, "missing scale") == told_by(table, nothing, "missing scale") == []
+    in_turn = "keys and values dealt to the heads in turn"
+    assert told_by(table, grouped, in_turn) == [in_turn]
+    assert told_by(table, hidden, in_turn) == told_by(table, nothing, in_turn) == []
 
 
 def test_weights_and_window_of_local_attention_earn_points_apart():

@@ -10,13 +10,15 @@ from course_lib.classroom.assignments import NotPassed, check
 from course_lib.functional import attention as functional
 from course_lib.functional.local_attention import local_attention as neighbours_alone
 from course_lib.functional.metrics import alignment_error_rate
-from course_lib.layers.transformer import MultiHeadAttention
-from course_lib.lessons.lesson_05.assignment import ASSIGNMENT
+from course_lib.lessons.lesson_05.assignment import ASSIGNMENT, GroupedQueryAttention
 from course_lib.tasks import Task, run_checks
 
 
-def additive_attention(q, h, W, U, v, mask=None):
-    return functional.masked_softmax(functional.additive_scores(q, h, W, U, v), mask) @ h
+def predictive_attention(q, k, v, W, w, radius):
+    _, weights = functional.readable_attention(q, k, v)
+    predicted = k.shape[-2] * torch.sigmoid(torch.tanh(q @ W.T) @ w)
+    distance = torch.arange(k.shape[-2]) - predicted[..., None]
+    return (weights * torch.exp(-2 * (distance / radius) ** 2)) @ v
 
 
 def local_attention(q, k, v, window):
@@ -24,10 +26,10 @@ def local_attention(q, k, v, window):
 
 
 RIGHT = {
-    "additive_attention": additive_attention,
+    "predictive_attention": predictive_attention,
     "local_attention": local_attention,
     "alignment_error_rate": alignment_error_rate,
-    "MultiHeadAttention": MultiHeadAttention,
+    "GroupedQueryAttention": GroupedQueryAttention,
 }
 
 
@@ -41,7 +43,7 @@ def test_the_librarys_own_answer_passes_the_example(task, page):
 @pytest.mark.parametrize(
     ("task", "near"),
     [
-        ("additive_attention", lambda *given, mask=None: additive_attention(*given, mask) + 0.01),
+        ("predictive_attention", lambda *given: predictive_attention(*given) + 0.01),
         ("local_attention", lambda *given: local_attention(*given) + 0.001),
         ("alignment_error_rate", lambda *given: alignment_error_rate(*given) + 0.001),
     ],
@@ -98,7 +100,7 @@ def test_a_training_that_the_grader_would_stop_does_not_pass(page, monkeypatch):
 
 
 class Unwritten(torch.nn.Module):
-    def __init__(self, dim, num_heads):
+    def __init__(self, dim, num_heads, num_kv_heads):
         super().__init__()
         raise NotImplementedError()
 
@@ -110,19 +112,20 @@ def unwritten(*given, mask=None):
 @pytest.mark.parametrize("task", ASSIGNMENT)
 def test_an_answer_as_it_was_handed_out_is_not_written_yet(task, page):
     with pytest.raises(NotPassed, match="not written yet"):
-        check(ASSIGNMENT[task], Unwritten if task == "MultiHeadAttention" else unwritten)
+        check(ASSIGNMENT[task], Unwritten if task == "GroupedQueryAttention" else unwritten)
     assert page[-1]["text/plain"].startswith("○ Not written yet")
 
 
 def test_half_an_answer_is_not_taken_for_none(page):
     class WithoutForward(torch.nn.Module):
-        def __init__(self, dim, num_heads):
+        def __init__(self, dim, num_heads, num_kv_heads):
             super().__init__()
-            self.q_proj, self.k_proj = torch.nn.Linear(dim, dim), torch.nn.Linear(dim, dim)
-            self.v_proj, self.o_proj = torch.nn.Linear(dim, dim), torch.nn.Linear(dim, dim)
+            shared = dim // num_heads * num_kv_heads
+            self.q_proj, self.k_proj = torch.nn.Linear(dim, dim), torch.nn.Linear(dim, shared)
+            self.v_proj, self.o_proj = torch.nn.Linear(dim, shared), torch.nn.Linear(dim, dim)
 
-    with pytest.raises(NotPassed, match="MultiHeadAttention: stopped with an error"):
-        check(ASSIGNMENT["MultiHeadAttention"], WithoutForward)
+    with pytest.raises(NotPassed, match="GroupedQueryAttention: stopped with an error"):
+        check(ASSIGNMENT["GroupedQueryAttention"], WithoutForward)
     assert 'missing the required "forward" function' in page[-1]["text/plain"]
 
 

@@ -80,15 +80,33 @@ def answers(name: str, points: float, *, level: float, entries: int = 5, coded: 
 
 
 BOTH = (keeps_type, gradients)
-ADDITIVE = ([[[0.0]]], [[[0.0], [20.0]]], [[1.0]], [[1.0]], [math.log(3)]), [[[15.0]]]
+PREDICTIVE = (
+    ([[[0.0]]], [[[0.0], [0.0]]], [[[8.0], [4.0]]], [[1.0]], [1.0], math.sqrt(2 / math.log(2))),
+    [[[4.0]]],
+)
 LOCAL = ([[[0.0]] * 4], [[[0.0]] * 4], [[[4.0], [8.0], [0.0], [12.0]]], 1), [[[6.0], [4.0], [20 / 3], [6.0]]]
 LINKS = [[(0, 0), (1, 2), (2, 1)], [(0, 0)]], [[(0, 0), (1, 1)], [(0, 0)]], [[(2, 1)], []]
-MAPS = {f"{map}_proj.weight": math.log(3) ** (map == "q") * torch.eye(2) for map in "qkvo"}
-MAPS |= {f"{map}_proj.bias": torch.zeros(2) for map in "qkvo"}
-HEADS = TaskInput(([[[0.0, 1.0], [1.0, 0.0]]],), build=(2, 2), parameters=MAPS), [[[0.5, 0.75], [0.75, 0.5]]]
+MAPS = {"q_proj.weight": math.log(3) * torch.eye(2), "o_proj.weight": torch.eye(2)}
+MAPS |= {"k_proj.weight": torch.tensor([[1.0, 0.0]]), "v_proj.weight": torch.tensor([[0.0, 1.0]])}
+MAPS |= {name.replace("weight", "bias"): torch.zeros(len(weight)) for name, weight in MAPS.items()}
+HEADS = TaskInput(([[[0.0, 1.0], [1.0, 0.0]]],), build=(2, 2, 1), parameters=MAPS), [[[0.5, 0.25], [0.25, 0.5]]]
+
+
+class GroupedQueryAttention(MultiHeadAttention):
+    """Query heads in groups that share keys and values, Ainslie et al. 2023, section 2.2."""
+
+    def __init__(self, dim: int, num_heads: int, num_kv_heads: int):
+        super().__init__(dim, num_heads, num_kv_heads=num_kv_heads)
+
 
 SHOWN = (
-    Task("additive_attention", "Additive attention", asks="q, h, W, U, v, mask=None", also=BOTH, example=(ADDITIVE,)),
+    Task(
+        "predictive_attention",
+        "Predict where to attend",
+        asks="q, k, v, W, w, radius",
+        also=BOTH,
+        example=(PREDICTIVE,),
+    ),
     Task("local_attention", "Only the neighbours", asks="q, k, v, window", also=BOTH, example=(LOCAL,)),
     Task(
         "alignment_error_rate",
@@ -97,10 +115,10 @@ SHOWN = (
         example=((LINKS, 2 / 7),),
     ),
     Task(
-        "MultiHeadAttention",
-        "Many heads",
+        "GroupedQueryAttention",
+        "Heads that share keys and values",
         asks="x, mask=None",
-        module=MultiHeadAttention,
+        module=GroupedQueryAttention,
         also=(gradients,),
         example=(HEADS,),
     ),

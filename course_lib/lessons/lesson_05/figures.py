@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from torch import Tensor
 
-from course_lib.viz.marks import HERO, OTHER, bare, box, prediction, seed_dots
+from course_lib.viz.marks import HERO, OTHER, bare, box, label, prediction, seed_dots
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
 
@@ -19,7 +19,7 @@ def bottleneck(source: Sequence[str], target: Sequence[str], weights: Float[np.n
     On the right the arrows into each target word are as strong as its row of `weights`.
     """
     fig, (left, right) = figure(12, 4.6, columns=2)
-    for axes, title in ((left, "Everything through one vector c"), (right, "Each word looks back")):
+    for axes, title in ((left, "Everything through one vector c"), (right, "Each word attends to all states")):
         axes.set_title(title)
         bare(axes, (-0.55, max(len(source), len(target)) - 0.45), (-0.6, 4.3))
         _words(axes, source, 0.2, PALETTE["sky"], "the encoder reads")
@@ -68,6 +68,9 @@ def mechanism(
         axes.text(x_query, y, "·", ha="center", va="center", fontsize=20, weight="bold", zorder=3)
         _arrow(axes, (x_query + 0.22, y), (x_score - 0.3, y))
         _arrow(axes, (x_score + 0.3, y), (x_weight - 0.75, y))
+        link = {"color": HERO, "linestyle": "-", "linewidth": 1 + 3 * float(weights[row]), "alpha": 0.4, "zorder": 0}
+        axes.plot([x_weight - 0.65 + 1.3 * float(weights[row]), x_times - 0.2], [y, y], **link)
+        axes.plot([x_times + 0.2, x_value - 0.5], [y, y], **link)
         axes.text(x_times, y, "×", ha="center", va="center", fontsize=18)
         _arrow(axes, (x_value + 0.55, y), (10.75, 2.9), strength=float(weights[row]))
     box(axes, x_query, 0.45, f"query q = {_vector(query)}", PALETTE["orange"], width=3.2, ink="black")
@@ -80,7 +83,7 @@ def mechanism(
 def decoders() -> Figure:
     """One step of Bahdanau's decoder beside one of Luong's: who waits for whom."""
     fig, panels = figure(12, 4.4, columns=2)
-    titles = ("Bahdanau: look first, then update", "Luong: update first, then look")
+    titles = ("Bahdanau: attend, then update", "Luong: update, then attend")
     for axes, title, looks_first in zip(panels, titles, (True, False), strict=True):
         axes.set_title(title)
         bare(axes, (-0.2, 7.2), (-0.3, 4.2))
@@ -92,14 +95,14 @@ def decoders() -> Figure:
             look = x + 1.25 if looks_first else x
             if looks_first and step == 2:
                 continue
-            box(axes, look, 3.0, "look", HERO, width=0.9)
+            box(axes, look, 3.0, "attend", HERO, width=1.05)
             _arrow(axes, (x, 1.35), (look - 0.1, 2.65), strength=0.6)
             if looks_first:
                 _arrow(axes, (look + 0.15, 2.65), (x + 2.4, 1.4), colour=OTHER, strength=0.6)
             else:
                 _arrow(axes, (look, 3.35), (look, 4.0), colour=OTHER, strength=0.6)
-    panels[0].text(3.5, -0.1, "each state waits for the look before it: a loop", ha="center")
-    panels[1].text(3.5, -0.1, "no look feeds a state: all looks in one call", ha="center")
+    panels[0].text(3.5, -0.1, "each state waits for the context vector before it", ha="center")
+    panels[1].text(3.5, -0.1, "no context vector enters a state: all in one call", ha="center")
     return fig
 
 
@@ -129,29 +132,29 @@ def lengths(
 
 def root(
     widths: Sequence[int],
-    gradient: Mapping[bool, Sequence[float]],
-    steps: Mapping[bool, Sequence[float]],
-    bleu: Mapping[bool, Sequence[float]],
+    gradient: Mapping[bool, Sequence[tuple[float, float, float]]],
+    bleu: Mapping[str, Sequence[float]],
     predicted: float | None = None,
 ) -> Figure:
-    """With and without the root (True, False): gradient through a fresh softmax, and two measures of real trainings."""
-    fig, panels = figure(12, 4.4, columns=3)
-    for divided, colour, text in ((True, HERO, "divided by √d"), (False, OTHER, "not divided")):
-        panels[0].plot(widths, gradient[divided], color=colour, linestyle="-", marker="o")
-        panels[0].text(widths[1], gradient[divided][1] * (1.6 if divided else 0.012), text, color=colour)
-        for axes, values in zip(panels[1:], (steps, bleu), strict=True):
-            seed_dots(axes, 1 - divided, values[divided], colour, markersize=11)
-    panels[0].set_xscale("log", base=2)
-    panels[0].set_yscale("log")
-    panels[0].set_ylim(top=5)
-    panels[0].set(title="The gradient dies", xlabel="width d of q and k", ylabel="gradient through the softmax, median")
-    titles = ("Steps to a loss below 0.5", "BLEU on test")
-    for axes, title in zip(panels[1:], titles, strict=True):
-        axes.set(title=title, xlim=(-0.6, 1.6))
-        axes.set_xticks([0, 1], ["divided", "not divided"])
-    panels[1].set_ylim(bottom=0)
-    panels[2].set_ylim(0, 103)
-    prediction(panels[2], 1, predicted, (-12, 0))
+    """With and without the root (True, False): the gradient at the query by width, and BLEU of real trainings."""
+    fig, (left, right) = figure(12, 4.6, columns=2)
+    for divided, colour, text, offset in ((True, HERO, "divided", (-8, 14)), (False, OTHER, "not divided", (-34, -6))):
+        low, middle, high = np.array(gradient[divided]).T
+        left.fill_between(widths, np.maximum(low, 1e-6), high, color=colour, alpha=0.2, linewidth=0)
+        left.plot(widths, middle, color=colour, linestyle="-", marker="o")
+        label(left, widths[-1], middle[-1], text, colour, offset)
+    left.axvline(192, color=GREY, linestyle=":", linewidth=1.5)
+    left.text(192, 2e-6, "our translator ", color=GREY, ha="right")
+    left.set_xscale("log", base=2)
+    left.set_yscale("log")
+    left.set_xticks(widths, [str(width) for width in widths])
+    left.set(title="Gradient at the query", xlabel="width $d_k$", ylabel="norm: median, 10 to 90 %", ylim=(1e-6, 30))
+    for x, (name, scores) in enumerate(bleu.items()):
+        seed_dots(right, x, scores, {"divided": HERO, "not divided": OTHER}.get(name, GREY), markersize=11)
+    right.set(title="Trained translators, three seeds each", xlim=(-0.6, len(bleu) - 0.4), ylabel="BLEU on test")
+    right.set_xticks(range(len(bleu)), [name.replace(" ", "\n") for name in bleu])
+    right.set_ylim(60, 102)
+    prediction(right, len(bleu) - 1, None if predicted is None else max(predicted, 61), (-12, 0))
     return fig
 
 
@@ -183,7 +186,7 @@ def heads(
     for axes, weights, name in zip(panels[1:3], maps, ("Head 1", "Head 2"), strict=True):
         axes.imshow(weights.numpy(), vmin=0, vmax=1, cmap=SEQUENTIAL)
         side = "left" if weights.diagonal(-1).sum() > weights.diagonal(1).sum() else "right"
-        axes.set_title(f"{name} looks {side}")
+        axes.set_title(f"{name}: {side}")
         axes.set_xticks(range(len(words)), words, rotation=60, ha="right", rotation_mode="anchor")
         axes.set_yticks(range(len(words)), words)
         axes.grid(visible=False)

@@ -1,15 +1,16 @@
 """Lesson 05: one layer of attention that must look to one side, or to both, with one head or with several."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
+from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.layers.recording import record_attention
+from course_lib.functional.attention import attention_weights
 from course_lib.layers.transformer import MultiHeadAttention, SinusoidalPositions
 from course_lib.training.batches import shuffled_batches
 from course_lib.training.loop import FitConfig, fit
@@ -35,11 +36,18 @@ class NeighbourReader(nn.Module):
     There is no residual and no MLP: all that reaches the read-out has passed through the heads.
     """
 
-    def __init__(self, vocab_size: int, dim: int, num_heads: int, offsets: Sequence[int]):
+    def __init__(
+        self,
+        vocab_size: int,
+        dim: int,
+        num_heads: int,
+        offsets: Sequence[int],
+        make_attention: Callable[[int, int], nn.Module] = MultiHeadAttention,
+    ):
         super().__init__()
         self.embed = nn.Embedding(vocab_size, dim)
         self.positions = SinusoidalPositions(dim, context_length=LENGTH)
-        self.attention = MultiHeadAttention(dim, num_heads)
+        self.attention = make_attention(dim, num_heads)
         self.readout = nn.ModuleList(nn.Linear(dim, vocab_size) for _ in offsets)
 
     def forward(self, words: Int[Tensor, "B T"]) -> list[Float[Tensor, "B T V"]]:
@@ -48,13 +56,23 @@ class NeighbourReader(nn.Module):
 
 
 def train_reader(
-    *, task: str, num_heads: int, seed: int, learning_rate: float = 0.04, steps: int = 350, dim: int = 32, progress=None
+    *,
+    task: str,
+    num_heads: int,
+    seed: int,
+    learning_rate: float = 0.03,
+    steps: int = 500,
+    dim: int = 32,
+    make_attention: Callable[[int, int], nn.Module] = MultiHeadAttention,
+    progress=None,
 ) -> TrainedReader:
-    """Trains one reader and scores it; `task` is a key of `TASKS`."""
+    """Trains one reader and scores it; `task` is a key of `TASKS`, `make_attention(dim, num_heads)` is its layer."""
     offsets = TASKS[task]
     train, validation, test = sentences()
     with seeded(seed):
-        model = NeighbourReader(len(vocabularies()[0]), dim, num_heads, offsets)
+        model = NeighbourReader(len(vocabularies()[0]), dim, num_heads, offsets, make_attention)
+        for parameter in model.attention.parameters():  # a learner's layer starts as ours does
+            nn.init.xavier_uniform_(parameter) if parameter.ndim == 2 else nn.init.zeros_(parameter)
     indices_at = shuffled_batches(len(train), 32, seed)
 
     def loss(model: NeighbourReader, words: Tensor) -> Tensor:
@@ -100,8 +118,8 @@ def accuracy(model: NeighbourReader, words: Int[Tensor, "n T"], offsets: Sequenc
 
 @torch.no_grad()
 def look(model: NeighbourReader, words: Sequence[str]) -> Float[Tensor, "H T T"]:
-    """Where each head looks in a sentence."""
-    tokens = torch.tensor([vocabularies()[0].encode(" ".join(words))])
-    with record_attention(model) as record:
-        model(tokens)
-    return record.maps()[0, 0]
+    """Where each head of a layer with `q_proj` and `k_proj` attends to in a sentence."""
+    x = model.positions(model.embed(torch.tensor([vocabularies()[0].encode(" ".join(words))])))
+    layer = model.attention
+    q, k = (rearrange(proj(x), "1 t (h d) -> h t d", h=layer.num_heads) for proj in (layer.q_proj, layer.k_proj))
+    return attention_weights(q, k)

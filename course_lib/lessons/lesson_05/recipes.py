@@ -1,7 +1,11 @@
 """Lesson 05: what its translators are made of, with a fixed vector, with three kinds of attention, on equal terms."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
+import torch
+
+from course_lib.functional.attention import attention
 from course_lib.training.recipe import Recipe, Scores, Trained, each
 from course_lib.training.translation import (
     TranslatorRecipe,
@@ -11,12 +15,30 @@ from course_lib.training.translation import (
     train_translator,
 )
 
+
+@dataclass(frozen=True, kw_only=True)
+class RootSettings(TranslatorRecipe):
+    """A translator whose scores are multiplied by `scale`; its W_a starts `start` times as large as by default.
+
+    With (1 / sqrt(d_k), 1) it is "scaled", with (1, 1) "no root". Adam's steps do not depend on the size of a gradient:
+    a score is `scale` times a product with W_a, so `scale` decides how far a step moves the scores.
+    """
+
+    scale: float = 1.0
+    start: float = 1.0
+
+
 SCALED = TranslatorRecipe()
+WIDTH = 2 * SCALED.width  # d_k
 VARIANTS = {
     "scaled": SCALED,
     "no root": replace(SCALED, attention="general", looks_first=True),
     "additive": replace(SCALED, attention="additive"),
     "Luong": replace(SCALED, looks_first=False),
+}
+EFFECTS = {  # each of the two things that the division does, without the other
+    "small start": RootSettings(attention="general", looks_first=True, start=WIDTH**-0.5),
+    "small steps": RootSettings(attention="general", looks_first=True, scale=WIDTH**-0.5, start=WIDTH**0.5),
 }
 FIXED = replace(SCALED, attention="none", steps=1600)  # its steps are cheaper: it gets more of them, and more time
 LEARNED = 0.5  # nats per word
@@ -26,6 +48,10 @@ DATA = "20,000 pairs of sentences that course_lib.data.translation makes by a gr
 def train(settings: TranslatorRecipe, *, checkpoint=None) -> Trained:
     """One variant."""
     model = build_translator(settings)
+    if isinstance(settings, RootSettings):
+        model.decoder.attention.attend = partial(attention, scale=settings.scale)
+        with torch.no_grad():
+            model.decoder.attention.W.mul_(settings.start)
     run = train_translator(model, settings, checkpoint=checkpoint)
     return Trained(settings=settings, model=model, history=run.history)
 
@@ -49,8 +75,8 @@ RECIPES = {
         title="Recurrent translator with attention",
         lesson="05",
         data=DATA,
-        minutes=2,
-        variants=VARIANTS,
+        minutes=3,
+        variants=VARIANTS | EFFECTS,
         train=train,
         scores=each(score),
         ships="scaled",

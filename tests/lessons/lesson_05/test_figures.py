@@ -36,7 +36,7 @@ def test_the_query_meets_every_key_and_each_weight_its_value():
     assert {text.get_position()[0] for text in axes.texts if text.get_text() == "·"} == set(line.get_xdata())
 
 
-def test_lengths_are_drawn_for_each_variant_and_the_bet_stands_at_the_longest():
+def test_lengths_are_drawn_for_each_variant_and_the_prediction_stands_at_the_longest():
     fixed, attention = np.array([[80.0, 10.0], [90.0, 20.0]]), np.array([[99.0, 97.0], [97.0, 95.0]])
     axes = figures.lengths(["1 to 7", "20 to 30"], fixed, attention, [98, 96], predicted=40).axes[0]
     drawn = [line.get_ydata().tolist() for line in axes.lines]
@@ -45,11 +45,11 @@ def test_lengths_are_drawn_for_each_variant_and_the_bet_stands_at_the_longest():
     assert "your prediction" not in texts(figures.lengths(["a", "b"], fixed, attention, [98, 96]).axes[0])
 
 
-def test_a_head_is_named_by_the_side_it_looks_to():
+def test_a_head_is_named_by_the_side_it_attends_to():
     left, right = torch.diag(torch.ones(3), -1), torch.diag(torch.ones(3), 1)
     fig = figures.heads("a b c d".split(), torch.stack([right, left]), {1: [13.0], 2: [0.4]})
     titles = [axes.get_title() + axes.get_title(loc="left") for axes in fig.axes[1:3]]
-    assert titles == ["Head 1 looks right", "Head 2 looks left"]
+    assert titles == ["Head 1: right", "Head 2: left"]
 
 
 def test_the_cost_marks_where_the_terms_and_the_counted_lines_cross():
@@ -57,3 +57,10 @@ def test_the_cost_marks_where_the_terms_and_the_counted_lines_cross():
     axes = figures.cost([2, 4], curves, d=2, crossing=3.0).axes[-1]
     assert [line.get_xdata()[0] for line in axes.lines[3:]] == [2, 3.0]
     assert [line.get_ydata().tolist() for line in axes.lines[:3]] == list(curves.values())
+
+
+def test_the_root_is_drawn_with_bands_and_a_column_for_each_kind_of_training():
+    gradient = {True: [(0.5, 0.7, 1.0)] * 2, False: [(0.1, 1.0, 3.0), (1e-9, 1e-3, 9.0)]}
+    left, right = figures.root([4, 1024], gradient, {"divided": [98.0, 97.0], "not divided": [88.0]}, 30).axes
+    assert [line.get_ydata().tolist() for line in left.lines[:2]] == [[0.7, 0.7], [1.0, 1e-3]]
+    assert [line.get_ydata()[0] for line in right.lines] == [98.0, 88.0, 61]  # a low prediction stands at the edge

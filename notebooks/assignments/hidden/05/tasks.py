@@ -10,20 +10,21 @@ from course_lib.lessons.lesson_05.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, TaskInput
 
 
-def states(draw: Draw, *, blind: bool | None = None) -> tuple[Tensor, ...]:
-    """q, h, W, U, v of drawn sizes, and a mask unless `blind` is None."""
-    T_q, T_k, D_q, D_k, A = draw.sizes(5)
+def queries_and_keys(draw: Draw, *, radius: float | None = None, blank: bool = False) -> tuple:
+    """q, k, v, W, w of drawn sizes, and a radius; with `blank` all keys are 0, so that only the distance counts."""
+    T_q, T_k, d, d_v, A = draw.sizes(5, 3, 8)
     B = draw.integers(1, 4, 1).item()
-    given = draw(B, T_q, D_q), draw(B, T_k, D_k), draw(A, D_q), draw(A, D_k), draw(A)
-    return given if blind is None else (*given, draw.mask(B, T_q, T_k, blind=blind))
+    k = draw(B, T_k, d)
+    radius = 1.0 + draw.integers(1, 6, 1).item() / 2 if radius is None else radius
+    return draw(B, T_q, d), 0 * k if blank else k, draw(B, T_k, d_v), draw(A, d), draw(A), radius
 
 
-ADDITIVE = replace(
-    SHOWN["additive_attention"],
+PREDICTIVE = replace(
+    SHOWN["predictive_attention"],
     cases=(
-        Case("the contexts: annotations, weighted by the scores of the small network", states, points=8),
-        Case("hidden annotations get no weight", lambda draw: states(draw, blind=False), 3),
-        Case("who sees nothing gets zeros", lambda draw: states(draw, blind=True), 2),
+        Case("the values, weighted by fit and by distance", queries_and_keys, points=7),
+        Case("where all keys fit alike, the distance decides", lambda draw: queries_and_keys(draw, blank=True), 4),
+        Case("a small radius", lambda draw: queries_and_keys(draw, radius=0.8), 2),
     ),
 )
 
@@ -71,22 +72,23 @@ RATE = replace(
 )
 
 
-def words(draw: Draw, *, blind: bool | None = None, heads: int | None = None, own: bool = False) -> TaskInput:
+def words(draw: Draw, *, blind: bool | None = None, group: int | None = None, own: bool = False) -> TaskInput:
     """Words whose width is a multiple of the number of heads, and a mask, for each head its own if so wanted."""
-    B, T, d, H = draw.sizes(4, high=6)
-    H = heads or H
+    B, T, d = draw.sizes(3, high=6)
+    G, group = draw.integers(2, 4, 1).item(), group or draw.integers(2, 4, 1).item()
+    H = G * group
     x = (draw(B, T, d * H),)
     mask = () if blind is None else (draw.mask(B, H, T, T) if own else draw.mask(T, T, blind=blind),)
-    return TaskInput(x + mask, build=(d * H, H))
+    return TaskInput(x + mask, build=(d * H, H, G))
 
 
-MANY_HEADS = replace(
-    SHOWN["MultiHeadAttention"],
+GROUPED = replace(
+    SHOWN["GroupedQueryAttention"],
     cases=(
-        Case("each head attends in its own slice of the width", words, points=12),
+        Case("each head uses the keys and values of its group", words, points=12),
         Case("hidden words get no weight, in any head", lambda draw: words(draw, blind=False), 4),
         Case("who sees nothing gets zeros", lambda draw: words(draw, blind=True), 2),
-        Case("a single head is attention with four maps", lambda draw: words(draw, heads=1), 3),
+        Case("with one key-value head for each head", lambda draw: words(draw, group=1), 3),
         Case("each sentence, each head has a mask of its own", lambda draw: words(draw, blind=False, own=True), 3),
     ),
 )
@@ -96,6 +98,6 @@ ASSIGNMENT = Assignment(
     "05",
     notebook="attention",
     title="Attention",
-    tasks=(ADDITIVE, LOCAL, RATE, MANY_HEADS, SHOWN["train"]),
+    tasks=(PREDICTIVE, LOCAL, RATE, GROUPED, SHOWN["train"]),
     seconds={"train": 15},
 )
