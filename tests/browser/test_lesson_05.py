@@ -37,7 +37,7 @@ def test_every_cell_runs_and_each_exercise_waits_to_be_written(lesson):
     assert lesson.executed()[: len(sources)] == sources
     for name in contents.tasks:
         answers_in(lesson.cell(f'check("{name}"'), "Not written yet")
-    answers_in(lesson.cell(TRAINING), "is not written yet, so the lesson goes on with ours")
+    answers_in(lesson.cell('page.load("seq2seq"'), "is not written yet, so the lesson goes on with ours")
 
 
 def test_every_picture_says_what_it_shows(lesson):
