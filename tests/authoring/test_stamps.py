@@ -135,12 +135,12 @@ def test_nbval_is_told_to_overlook_the_same_pixels():
 
 
 def test_the_library_digest_holds_all_that_stands_in_the_lessons_folder(lesson, monkeypatch):
-    code(lesson)[0].source = "from course_lib.lessons.lesson_05 import page"
+    code(lesson)[0].source = "from course_lib.lessons.lesson_05 import learner, page"
     module_file, seen = imports.module_file, []
     monkeypatch.setattr(imports, "module_file", lambda name: seen.append(name) or module_file(name))
     library_digest(lesson.notebook)
     folder = Path(stamps.__file__).parents[1] / "lessons" / "lesson_05"
     of_the_page = {f"course_lib.lessons.lesson_05.{path.stem}" for path in folder.glob("*.py")}
-    others = ("__init__", "learner", "recipes", "assignment")  # a page imports none of these
+    others = ("__init__", "recipes", "assignment")  # a page imports none of these
     of_the_page -= {f"course_lib.lessons.lesson_05.{name}" for name in others}
     assert of_the_page <= set(seen)
