@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from html import escape
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
 from course_lib.data.labelled import TaggedSentence
 from course_lib.data.labelled import draw as few
 from course_lib.lessons.lesson_07.recipes.few_labels import NOT_SCORED, genders, tagged_batch, tagged_sentences
-from course_lib.lessons.lesson_07.recipes.pretraining import encode, vocabulary
+from course_lib.lessons.lesson_07.recipes.pretraining import encode, masked_batch, vocabulary
+from course_lib.lessons.lesson_07.small import BLANKS, short_sentences
 from course_lib.text.tokenizer import pad_batch
 from course_lib.training.batches import shuffled_batches
 
@@ -143,3 +146,21 @@ def predictions(model: nn.Module, sentence: str, *, most: int = 3) -> str:
         ", ".join(f"{vocabulary().id_to_token(i)} {p:.2f}" for i, p in zip(ids, ps, strict=True))
         for ids, ps in zip(best.indices.tolist(), best.values.tolist(), strict=True)
     )
+
+
+def fills(model: nn.Module) -> str:
+    """For `page.watch`: what a model predicts in three blanks, as HTML."""
+    return "".join(
+        f"<p>{escape(blank.replace('[MASK]', '____'))}<br>{escape(predictions(model, blank))}</p>" for blank in BLANKS
+    )
+
+
+@torch.no_grad()
+def held_out_loss(model: nn.Module) -> float:
+    """The masked-language-model loss in new sentences, in nats per chosen token."""
+    batch = masked_batch(short_sentences("validation"), seed=0)
+    logits = model(batch.tokens, batch.segments, batch.valid)
+    return F.cross_entropy(logits[batch.masked], batch.hidden).item()
+
+
+MEASURED: Mapping[str, Mapping[str, Sequence[float]]] = {"tags": {}, "gender": {}, "answers": {}}
