@@ -1,0 +1,44 @@
+"""The small tasks of lesson 07: their labels belong to their tokens."""
+
+import pytest
+import torch
+
+from course_lib.lessons.lesson_07 import learner
+from course_lib.lessons.lesson_07.recipes.few_labels import NOT_SCORED
+from course_lib.lessons.lesson_07.recipes.pretraining import vocabulary
+
+
+def test_an_answer_is_the_subject_of_the_verb_in_question():
+    tokens, segments, _ = learner.answers(20).asked.inputs
+    words = [vocabulary().id_to_token(i) for i in tokens[0].tolist()]
+    first, last = learner.answers(20).asked.labels[0].tolist()
+    verb = words.index(words[1], 2)
+    assert segments[0, first] == 1 and first <= last < verb
+    assert all(words[i] not in (".", "[SEP]", words[1]) for i in range(first, last + 1))
+
+
+@pytest.mark.parametrize("name", learner.TASKS)
+def test_each_row_has_its_labels(name):
+    task = learner.TASKS[name](10)
+    tokens, segments, valid = task.given.inputs
+    assert len(tokens) == len(segments) == len(valid) == len(task.given.labels) == 10
+    inputs, labels = task.given.batches(3, size=4)[2]
+    assert len(labels) == 4 and all(len(part) == 4 for part in inputs)
+
+
+def test_special_tokens_and_padding_have_no_tag():
+    (tokens, _, valid), labels = learner.tags(10).given
+    scored = labels != NOT_SCORED
+    assert not scored[~valid].any() and not scored[tokens <= vocabulary().mask_id].any() and scored.any()
+
+
+def test_a_span_counts_only_if_both_ends_are_right():
+    asked = learner.answers(10).asked
+    def choose(found):
+        return lambda *_: found
+
+    def model(tokens, segments, valid):
+        return torch.zeros(len(tokens), 2, tokens.shape[1])
+
+    assert learner.accuracy(model, asked, choose(asked.labels)) == 100
+    assert learner.accuracy(model, asked, choose(asked.labels + torch.tensor([0, 1]))) == 0

@@ -1,0 +1,50 @@
+"""The page with a learner's answers: her classes as a plain file train and fine-tune without the course."""
+
+from pathlib import Path
+
+import nbformat
+
+from course_lib.lessons.lesson_05.tasks import TASKS as BEFORE
+from course_lib.lessons.lesson_07.tasks import TASKS
+from tests.lessons.answered import run_alone
+
+PAGE = Path(__file__).parents[3] / "notebooks" / "07_bert.ipynb"
+DRIVER = """
+torch.manual_seed(0)
+model = MaskedLM(12, 9, 32, 2, 4)
+init_weights(model)
+optimizer, losses = torch.optim.AdamW(model.parameters(), lr=3e-3), []
+for _ in range(300):
+    start = torch.randint(2, 12, (32, 1))
+    tokens = 2 + (start + torch.arange(8)) % 10
+    given, chosen = my_mask_words(tokens, torch.rand(3, 32, 8), tokens > 1, 1, (2, 12))
+    loss = my_hidden_loss(model(given), tokens, chosen)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+rows = 2 + torch.randint(0, 10, (64, 8))
+labels = torch.stack([(rows == rows.amin(1, keepdim=True)).int().argmax(1)] * 2, 1)
+reader = WithHead(model.bert, SpanHead(32))
+inputs = rows, torch.zeros_like(rows), torch.ones_like(rows, dtype=torch.bool)
+tuned = my_fine_tune(reader, [(inputs, labels)] * 150, 1e-3)
+logits = reader(*inputs)
+right = (my_best_span(logits[:, 0], logits[:, 1], inputs[2], 3) == labels).all(1).float().mean()
+print(losses[0], losses[-1], tuned[-1].item(), right.item())
+"""
+
+
+def test_a_plain_file_of_the_solutions_trains_and_fine_tunes_without_the_course(tmp_path):
+    tasks = {"attention": BEFORE["attention"], "multi_head": BEFORE["multi_head"], **TASKS}
+    names = ("attention", "multi_head", "block", "bert", "masked_lm", "mask_words", "hidden_loss")
+    first, last, tuned, right = run_alone(
+        tmp_path,
+        tasks,
+        nbformat.read(PAGE, as_version=4),
+        solutions=(*names, "sentence_head", "fine_tune", "best_span"),
+        cells=("SpanHead", "WithHead", "init_weights"),
+        driver=f"attention = my_attention\n{DRIVER}",
+        lines=240,
+    ).split()
+    assert 2.2 < float(first) < 2.8 and float(last) < 0.6
+    assert float(tuned) < 0.5 and float(right) > 0.9
