@@ -22,7 +22,7 @@ def test_each_row_has_its_labels(name):
     task = learner.TASKS[name](10)
     tokens, segments, valid = task.given.inputs
     assert len(tokens) == len(segments) == len(valid) == len(task.given.labels) == 10
-    inputs, labels = task.given.batches(3, size=4)[2]
+    inputs, labels = task.given.batches(3, size=4)[1]
     assert len(labels) == 4 and all(len(part) == 4 for part in inputs)
 
 
@@ -37,8 +37,9 @@ def test_a_span_counts_only_if_both_ends_are_right():
     def choose(found):
         return lambda *_: found
 
-    def model(tokens, segments, valid):
-        return torch.zeros(len(tokens), 2, tokens.shape[1])
+    class Model(torch.nn.Module):
+        def forward(self, tokens, segments, valid):
+            return torch.zeros(len(tokens), 2, tokens.shape[1])
 
-    assert learner.accuracy(model, asked, choose(asked.labels)) == 100
-    assert learner.accuracy(model, asked, choose(asked.labels + torch.tensor([0, 1]))) == 0
+    assert learner.accuracy(Model(), asked, choose(asked.labels)) == 100
+    assert learner.accuracy(Model(), asked, choose(asked.labels + torch.tensor([0, 1]))) == 0
