@@ -40,7 +40,9 @@ def training(steps: Int[np.ndarray, " N"], yours: Float[np.ndarray, " N"], lines
     for (name, value), colour in zip(lines.items(), (OTHER, THIRD), strict=False):
         axes.axhline(value, color=colour, linestyle="--")
         axes.text(steps[-1], value + 0.08, name, color=colour, ha="right")
-    axes.set(xlabel="steps", ylabel="loss (nats per chosen token)", ylim=(0, None), title="Masked tokens teach the language")
+    axes.set(
+        xlabel="steps", ylabel="loss (nats per chosen token)", ylim=(0, None), title="Masked tokens teach the language"
+    )
     return fig
 
 

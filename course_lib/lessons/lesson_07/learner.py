@@ -163,8 +163,8 @@ def held_out_loss(model: nn.Module) -> float:
     return F.cross_entropy(logits[batch.masked], batch.hidden).item()
 
 
-# Test accuracy (%) for three draws of 10, 30 and 100 labelled rows, after 150 steps of 16 with the loop of the page. The
-# peak learning rate is the best on validation data of 3e-4, 1e-3, 3e-3 (frozen: 1e-3, 3e-3, 1e-2, 3e-2).
+# Test accuracy (%) for three draws of 10, 30 and 100 labelled rows, after 150 steps of 16 rows with the page's
+# loop. The peak learning rate is the best on validation data of 3e-4, 1e-3, 3e-3 (frozen: 1e-3, 3e-3, 1e-2, 3e-2).
 MEASURED: Mapping[str, Mapping[str, Sequence[float]]] = {
     "tags": {"scratch": (47.5, 54.5, 49.0), "frozen": (72.6, 85.9, 81.1), "fine-tuned": (68.4, 75.1, 77.3)},
     "gender": {"scratch": (60.4, 48.6, 58.4), "frozen": (69.0, 58.8, 62.6), "fine-tuned": (95.4, 87.0, 100.0)},

@@ -37,8 +37,6 @@ POSITIONS = {"pos_embed.weight": "pos_embed.table"}  # an nn.Embedding calls its
 INSIDE = {f"bert.{hers}": f"bert.{ours}" for hers, ours in POSITIONS.items()}
 HEAD = {name: f"head.{name}" for name in ("transform", "norm", "bias")}
 MODELS = {
-    "masked_lm": Shipped(
-        model=lambda: load_trained("bert").model, sizes=sizes, inputs=a_sentence, names=INSIDE | HEAD
-    ),
+    "masked_lm": Shipped(model=lambda: load_trained("bert").model, sizes=sizes, inputs=a_sentence, names=INSIDE | HEAD),
     "encoder": Shipped(model=encoder, sizes=sizes, inputs=a_sentence, names=POSITIONS),
 }

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from course_lib.data.labelled import MinimalPair
 from course_lib.data.translation import SentencePair, translation_splits

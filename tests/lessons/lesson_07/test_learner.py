@@ -34,6 +34,7 @@ def test_special_tokens_and_padding_have_no_tag():
 
 def test_a_span_counts_only_if_both_ends_are_right():
     asked = learner.answers(10).asked
+
     def choose(found):
         return lambda *_: found
 
