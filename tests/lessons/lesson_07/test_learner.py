@@ -17,7 +17,7 @@ def test_an_answer_is_the_subject_of_the_verb_in_question():
     assert all(words[i] not in (".", "[SEP]", words[1]) for i in range(first, last + 1))
 
 
-@pytest.mark.parametrize("name", learner.TASKS)
+@pytest.mark.parametrize("name", ["tags", "answers"])
 def test_each_row_has_its_labels(name):
     task = learner.TASKS[name](10)
     tokens, segments, valid = task.given.inputs
