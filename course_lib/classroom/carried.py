@@ -85,7 +85,7 @@ def _piece(name: str, value: Any, seen: set[int]) -> Iterator[str]:
 
 
 def _import(name: str) -> str:
-    """The import, or the call of `page.from_lesson`, that gives this name its meaning, from the newest cell with one."""
+    """The import or `page.from_lesson` that gives this name its meaning, from the newest cell that has one."""
     for _, _, node in _statements():
         for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
             if (alias.asname or alias.name.split(".")[0]) == name:
