@@ -15,7 +15,7 @@ from symtable import SymbolTable, symtable
 from types import FunctionType
 from typing import Any
 
-from course_lib.classroom.using import Learners
+from course_lib.tasks.solution import Solution
 from course_lib.tasks.table import Task
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -72,9 +72,12 @@ def _pieces(made: Any, seen: set[int]) -> Iterator[str]:
 
 def _piece(name: str, value: Any, seen: set[int]) -> Iterator[str]:
     """What gives a name its value: another definition of the notebook, a plain value, or an import."""
-    if isinstance(value, Learners):  # as `page.use` returns it
-        value = value.__wrapped__
-    if getattr(value, "__module__", None) == "__main__" and isinstance(value, FunctionType | type):
+    value = getattr(value, "__wrapped__", value)  # what `page.use` has returned: hers, or the text of the solution
+    if isinstance(value, Solution):
+        yield value.source.rstrip()
+        if value.changed().__name__ != name:
+            yield f"{name} = {value.changed().__name__}"
+    elif getattr(value, "__module__", None) == "__main__" and isinstance(value, FunctionType | type):
         yield from _pieces(value, seen)
         if value.__name__ != name:
             yield f"{name} = {value.__name__}"
