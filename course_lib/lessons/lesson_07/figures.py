@@ -53,9 +53,9 @@ def few_labels(
 ) -> Figure:
     """Two tasks: the share right (%) by the number of labelled sentences, for three learners; bands are seeds."""
     fig, panels = figure(12.2, 4.6, columns=2)
-    titles = ("A tag for each French word", "The gender that does not show")
+    titles = ("A tag for each French word", "A gender that no other word shows")
     colours = {"pretrained": HERO, "scratch": OTHER, "baseline": GREY}
-    names = {"pretrained": "pre-trained", "scratch": "fresh network", "baseline": "without a network"}
+    names = {"pretrained": "pre-trained", "scratch": "from scratch", "baseline": "without a network"}
     for axes, scores, title in zip(panels, (tagging, gender), titles, strict=True):
         for learner, by_count in scores.items():
             counts = list(by_count)
@@ -121,5 +121,5 @@ def agreement(right: Mapping[str, tuple[float, float]], predicted: float | None 
     prediction(axes, 0.2, predicted)
     axes.set_xticks(range(len(right)), list(right))
     axes.set(ylabel="right form more probable (%)", ylim=(0, 112), xlim=(-0.5, 3.9))
-    axes.set_title("It follows the nearest noun, not the subject")
+    axes.set_title("The nearest noun decides, not the subject")
     return fig
