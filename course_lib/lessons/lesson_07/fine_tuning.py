@@ -1,7 +1,7 @@
 """Lesson 07: pre-training against training from scratch and a frozen encoder; `fine_tuning.json` has what came out.
 
 Encoder, loop and search for spans are the solutions of the page's exercises. The page reads the file only: to measure
-again are 57 trainings of 150 steps, some minutes on one core, with `python -m course_lib.lessons.lesson_07.fine_tuning`.
+again are 57 trainings of 150 steps, some minutes on a core: `python -m course_lib.lessons.lesson_07.fine_tuning`.
 """
 
 import copy

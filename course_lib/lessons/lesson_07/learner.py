@@ -139,7 +139,7 @@ def show_answers(model: nn.Module, task: LabelledTask, choose: Callable[..., Ten
 
 
 def show_row(task: LabelledTask) -> None:
-    """Print the shortest row of a span task as the model gets it: a line for each token, its segment, and the two labels."""
+    """Print the shortest row of a span task as the model gets it: a line for each token, with segment and labels."""
     (tokens, segments, valid), labels = task.given
     row = valid.sum(dim=1).argmin()
     first, last = labels[row].tolist()

@@ -20,8 +20,8 @@ def test_the_file_is_of_these_settings_and_has_all_draws():
             assert [float(rate) for rate in FILE["validation accuracy (%)"][name][way]] == [*rates]
 
 
-@pytest.mark.parametrize("way", fine_tuning.RATES)
-def test_each_way_can_be_trained_again(way):
+@pytest.mark.parametrize("way", ["scratch", "frozen"])
+def test_it_can_be_trained_again(way):
     assert 0 <= fine_tuning.run("gender", way, 1e-3, 0, "validation", steps=2) <= 100
 
 
