@@ -121,5 +121,5 @@ def agreement(right: Mapping[str, tuple[float, float]], predicted: float | None 
     prediction(axes, 0.2, predicted)
     axes.set_xticks(range(len(right)), list(right))
     axes.set(ylabel="right form more probable (%)", ylim=(0, 112), xlim=(-0.5, 3.9))
-    axes.set_title("The nearest noun decides, not the subject")
+    axes.set_title("The form follows the nearest noun, not the subject")
     return fig

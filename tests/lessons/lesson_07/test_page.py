@@ -14,7 +14,7 @@ torch.manual_seed(0)
 model = MaskedLM(12, 9, 32, 2, 4)
 init_weights(model)
 optimizer, losses = torch.optim.AdamW(model.parameters(), lr=3e-3), []
-for _ in range(200):
+for _ in range(300):
     start = torch.randint(2, 12, (32, 1))
     tokens = 2 + (start + torch.arange(8)) % 10
     given, chosen = my_mask_words(tokens, torch.rand(3, 32, 8), tokens > 1, 1, (2, 12))
@@ -46,5 +46,5 @@ def test_a_plain_file_of_the_solutions_trains_and_fine_tunes_without_the_course(
         driver=f"attention = my_attention\n{DRIVER}",
         lines=240,
     ).split()
-    assert 2.2 < float(first) < 2.8 and float(last) < 0.9
+    assert 2.2 < float(first) < 2.8 and float(last) < 1.3
     assert float(tuned) < 0.5 and float(right) > 0.9
