@@ -1,10 +1,13 @@
 """The small tasks of lesson 07: their labels belong to their tokens."""
 
+import re
+
 import pytest
 import torch
 
+from course_lib.data.translation import translation_splits
 from course_lib.lessons.lesson_07 import learner
-from course_lib.lessons.lesson_07.recipes.few_labels import NOT_SCORED
+from course_lib.lessons.lesson_07.recipes.few_labels import NOT_SCORED, tagged_sentences
 from course_lib.lessons.lesson_07.recipes.pretraining import vocabulary
 
 
@@ -44,3 +47,14 @@ def test_a_span_counts_only_if_both_ends_are_right():
 
     assert learner.accuracy(Model(), asked, choose(asked.labels)) == 100
     assert learner.accuracy(Model(), asked, choose(asked.labels + torch.tensor([0, 1]))) == 0
+
+
+def test_about_one_english_training_sentence_in_a_hundred_has_a_noun_of_another_number_before_the_verb():
+    """As the outcome of the test of agreement says: noun, preposition, noun of the other number, verb."""
+    tag = {
+        word: tag for s in tagged_sentences(language="english").train for word, tag in zip(s.words, s.tags, strict=True)
+    }
+    known = [text.english for text in translation_splits(train=20_000, validation=300, test=0).train[:10_000]]
+    tags = (" ".join(tag.get(word, "X") for word in words) for words in known)
+    between = re.compile(r"NOUN\|(\w)\S* ADP\S* (?:DET\S* |ADJ\S* )*NOUN\|(?!\1)\w\S* (?:ADV\S* )*(?:AUX|VERB)\S*")
+    assert 0.5 < 100 * sum(between.search(text) is not None for text in tags) / len(known) < 2
