@@ -33,13 +33,13 @@ def masking(words: Sequence[str], given: Sequence[str], fates: Sequence[str]) ->
 
 
 def training(steps: Int[np.ndarray, " N"], yours: Float[np.ndarray, " N"], lines: Mapping[str, float]) -> Figure:
-    """The loss on gaps in new sentences, beside guessers that do not learn any more."""
+    """The loss at chosen tokens of new sentences, beside models that do not learn any more."""
     fig, axes = figure(9.5, 4.4)
     axes.plot(steps, yours, color=HERO, linestyle="-", linewidth=4, marker="o")
     axes.text(steps[len(steps) // 2], yours[len(yours) // 2] + 0.25, "yours", color=HERO, fontsize=15, weight="bold")
     for (name, value), colour in zip(lines.items(), (OTHER, THIRD), strict=False):
         axes.axhline(value, color=colour, linestyle="--")
-        axes.text(steps[-1], value + 0.08, name, color=colour, ha="right")
+        axes.text(steps[-1], value + 0.15, name, color=colour, ha="right")
     axes.set(
         xlabel="steps", ylabel="loss (nats per chosen token)", ylim=(0, None), title="Masked tokens teach the language"
     )
@@ -51,7 +51,7 @@ def few_labels(
     gender: Mapping[str, Mapping[int, Sequence[float]]],
     predicted: float | None = None,
 ) -> Figure:
-    """Two tasks: the share right (%) by the number of labelled sentences, for three learners; bands are seeds."""
+    """Two tasks: the accuracy (%) by the number of labelled sentences, for three learners; bands are seeds."""
     fig, panels = figure(12.2, 4.6, columns=2)
     titles = ("A tag for each French word", "A gender that no other word shows")
     colours = {"pretrained": HERO, "scratch": OTHER, "baseline": GREY}
@@ -103,7 +103,7 @@ def bars(
             if name == predicted_for:
                 prediction(axes, x - 0.32, predicted, (-12, 0))
         axes.set_xticks(range(len(scores)), [name.replace("side by", "side\nby") for name in scores])
-        axes.set(title=title, ylabel=label, xlim=(-0.5, len(scores) - 0.4), ylim=(0, top))
+        axes.set(title=title, ylabel=label, xlim=(-0.5, len(scores) - 0.4), ylim=(0, top and 1.04 * top))
     return fig
 
 

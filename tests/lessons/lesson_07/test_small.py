@@ -56,4 +56,4 @@ def test_the_loss_curve_ends_between_its_two_lines(bert):
 
 
 def test_fine_tuning_is_better_than_training_from_scratch_in_all_draws():
-    assert not results.fine_tuning(learner.MEASURED).failed()
+    assert not results.fine_tuning(learner.measured()).failed()
