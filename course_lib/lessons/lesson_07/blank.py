@@ -216,7 +216,10 @@ def blank(model: BERTForMaskedLM) -> Explorer:
         speaks=True,
         height="31em",
         goals=(
-            goal("right, and the same word in the other gender is below 1%: only a noun elsewhere can tell", gender_decides),
+            goal(
+                "right, and the same word in the other gender is below 1%: only a noun elsewhere can tell",
+                gender_decides,
+            ),
             goal("a blank in which words of both languages have 5% or more", both_languages),
             goal(f"sure (above {SURE:.0%}) and wrong: try a second noun before the verb", sure_and_wrong),
         ),

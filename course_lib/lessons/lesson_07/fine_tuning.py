@@ -1,7 +1,8 @@
 """Lesson 07: pre-training against training from scratch and a frozen encoder; `fine_tuning.json` has what came out.
 
-Encoder, loop and search for spans are the solutions of the page's exercises. The page reads the file only: to measure
-again are 135 trainings of 150 steps, a quarter of an hour on a core: `python -m course_lib.lessons.lesson_07.fine_tuning`.
+Encoder, loop and search for spans are the solutions of the page's exercises. The page only reads the file. To measure
+again takes 135 trainings of 150 steps, about a quarter of an hour on one core:
+`python -m course_lib.lessons.lesson_07.fine_tuning`.
 """
 
 import copy
