@@ -1,13 +1,14 @@
 """The small tasks of lesson 07: their labels belong to their tokens."""
 
 import re
+from collections import Counter
 
 import pytest
 import torch
 
 from course_lib.data.translation import translation_splits
 from course_lib.lessons.lesson_07 import learner
-from course_lib.lessons.lesson_07.recipes.few_labels import NOT_SCORED, tagged_sentences
+from course_lib.lessons.lesson_07.recipes.few_labels import NOT_SCORED, genders, tagged_sentences
 from course_lib.lessons.lesson_07.recipes.pretraining import vocabulary
 
 
@@ -33,6 +34,11 @@ def test_special_tokens_and_padding_have_no_tag():
     (tokens, _, valid), labels = learner.tags(10).given
     scored = labels != NOT_SCORED
     assert not scored[~valid].any() and not scored[tokens <= vocabulary().mask_id].any() and scored.any()
+
+
+def test_the_gender_of_17_subjects_is_asked_and_one_of_them_in_nearly_a_quarter():
+    subjects = Counter(example.kind for example in genders().test)
+    assert len(subjects) == 17 and 0.22 < subjects.most_common(1)[0][1] / subjects.total() < 0.25
 
 
 def test_a_span_counts_only_if_both_ends_are_right():
