@@ -14,46 +14,23 @@ from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
 LOOK, THINK, PLAIN = PALETTE["orange"], PALETTE["green"], PALETTE["sky"]
 
-ENCODER = (("words + positions", PLAIN), ("self-attention", LOOK), ("MLP", THINK))
-DECODER = (
-    ("words so far + positions", PLAIN),
-    ("masked self-attention", LOOK),
-    ("cross-attention", LOOK),
-    ("MLP", THINK),
-    ("next word", PLAIN),
-)
 BLOCKS = {  # from bottom to top: what lies on the side path, and what on the residual one
     "post-norm (2017)": (("sublayer", "side"), ("+", "main"), ("norm", "main")),
     "pre-norm (from 2019)": (("norm", "side"), ("sublayer", "side"), ("+", "main")),
 }
 
 
-def machine() -> Figure:
-    """The Transformer, and one sublayer of its blocks with the norm behind the addition, or before the sublayer."""
-    fig, panels = figure(12, 5.6, columns=3, gridspec_kw={"width_ratios": (2.5, 1, 1)})
-    axes = panels[0]
-    axes.set_title("Two stacks; attention is all that joins words")
-    bare(axes, (-0.1, 10.1), (-0.75, 6.9))
-    for x, parts, blocks in ((2.0, ENCODER, slice(1, 3)), (7.4, DECODER, slice(1, 4))):
-        heights = [0.2 + 1.35 * position for position in range(len(parts))]
-        frame = heights[blocks]
-        corner = (x - 1.85, frame[0] - 0.55)
-        axes.add_patch(
-            FancyBboxPatch(corner, 3.7, frame[-1] - frame[0] + 1.1, boxstyle="round,pad=0.06", fc="none", ec=GREY)
-        )
-        axes.text(x + 2.05, frame[-1] + 0.3, "N ×", fontsize=14, color=GREY)
-        for y, (name, colour) in zip(heights, parts, strict=True):
-            box(axes, x, y, name, colour, width=3.5, ink="black", fontsize=12)
-        for low, high in zip(heights, heights[1:], strict=False):
-            arrow(axes, (x, low + 0.32), (x, high - 0.32), width=2.0)
-    axes.text(2.0, -0.6, "encoder: English, all at once", ha="center", color=GREY)
-    axes.text(7.4, -0.6, "decoder: French, up to here", ha="center", color=GREY)
-    arrow(axes, (2.0, 3.3), (2.0, 4.3), width=2.0)
-    axes.text(2.0, 4.45, "each word in the light\nof all the others", ha="center", va="bottom", color=GREY, fontsize=12)
-    arrow(axes, (2.7, 4.25), (5.7, 2.95), OTHER, width=2.0)
-    for axes, (title, parts) in zip(panels[1:], BLOCKS.items(), strict=True):
+def two_norms() -> tuple[Figure, str]:
+    """One sublayer of a block, with the norm after the addition or before the sublayer."""
+    fig, panels = figure(7.5, 5.2, columns=2)
+    for axes, (title, parts) in zip(panels, BLOCKS.items(), strict=True):
         _sublayer(axes, title, parts)
-    return fig
+    return fig, (
+        "Two drawings of one sublayer, each with a thick vertical arrow for the residual path of x. Post-norm: the "
+        "sublayer lies on a side path, its result is added, and then the sum passes through a norm that lies on the "
+        "residual path itself. Pre-norm: norm and sublayer both lie on the side path, and nothing but the addition "
+        "lies on the residual path."
+    )
 
 
 def _sublayer(axes: Axes, title: str, parts: Sequence[tuple[str, str]]) -> None:

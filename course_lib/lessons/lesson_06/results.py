@@ -33,10 +33,6 @@ CHANGES = {  # variant -> row of the figure
 }
 
 
-def machine(*, predicted=None) -> Result:
-    return Result(figures.machine())
-
-
 def race(yours: float, tricks: Mapping, translator: Mapping, *, predicted=None) -> Result:
     names = {
         "GRU of lesson 05, 1,000 steps": "GRU",
@@ -169,4 +165,4 @@ def cost_of_writing(model: Transformer, pair: SentencePair) -> tuple[dict[str, l
     return operations, seconds
 
 
-RESULTS = {function.__name__: function for function in (machine, race, looks, beams, cache, norms, tricks)}
+RESULTS = {function.__name__: function for function in (race, looks, beams, cache, norms, tricks)}
