@@ -16,7 +16,7 @@ def transformer() -> tuple[Figure, str]:
         Repeat(
             "L",
             [
-                Residual([Box("LayerNorm", "norm", "Q, K, V: all from here"), Box("self-attention", "attention")]),
+                Residual([Box("LayerNorm", "norm", "Q, K, V"), Box("self-attention", "attention")]),
                 Residual(mlp),
             ],
         ),
@@ -32,13 +32,13 @@ def transformer() -> tuple[Figure, str]:
             [
                 Residual(
                     [
-                        Box("LayerNorm", "norm", "Q, K, V: all from here"),
+                        Box("LayerNorm", "norm", "Q, K, V"),
                         Mask("causal", ("#...", "##..", "###.", "####")),
                         Box("self-attention", "attention"),
                     ]
                 ),
                 Residual(
-                    [Box("LayerNorm", "norm", "Q from here"), Box("cross-attention", "attention", name="cross")]
+                    [Box("LayerNorm", "norm", "Q"), Box("cross-attention", "attention", name="cross")]
                 ),
                 Residual(mlp),
             ],

@@ -1,4 +1,4 @@
-"""The figures of lesson 06: what the machine is made of, where it looks, what it costs, what each part buys."""
+"""The figures of lesson 06: the place of the norm, attention maps, gradients, costs, and one change at a time."""
 
 from collections.abc import Mapping, Sequence
 
@@ -72,16 +72,16 @@ def race(
             transform=axes.get_yaxis_transform(),
         )
     axes.plot([yours], [list(rows).index("Transformer, 1,000 steps")], "D", color=HERO, markersize=13)
-    axes.annotate("yours", (yours, 2), (0, 13), textcoords="offset points", color=HERO, weight="bold", ha="center")
-    prediction(axes, predicted, 1, (0, 13))
+    axes.annotate("yours", (yours, 2), (0, -24), textcoords="offset points", color=HERO, weight="bold", ha="center")
+    prediction(axes, predicted, 2, (0, 13))
     axes.set_yticks(range(len(rows)), list(rows))
-    axes.set(xlabel="BLEU on test sentences, greedy; at the right the computing time (one core)")
+    axes.set(xlabel="BLEU on test sentences, greedy decoding; at the right the training time on one core")
     lowest = min(map(min, rows.values()))
     left = min(lowest, yours, 100 if predicted is None else predicted) - 4
     axes.set_xlim(left, 100 + 0.12 * (100 - left))
     axes.set_xticks([tick for tick in axes.get_xticks() if left <= tick <= 100])
     axes.set_ylim(len(rows) - 0.5, -0.6)
-    axes.set_title("In the same time a tie; more time brings more")
+    axes.set_title("The same steps, the same time, and more time")
     return fig
 
 
@@ -117,7 +117,7 @@ def norms(depths: Sequence[int], losses: Mapping[str, Float[np.ndarray, "seeds d
     fig, axes = figure(9.5, 4.8)
     positions = np.arange(len(depths))
     axes.plot([-0.2, positions[-1]], [unigram, unigram], color=GREY, linestyle=":", linewidth=2)
-    axes.text(-0.15, unigram + 0.08, "knows only how frequent each word is", color=GREY)
+    axes.text(-0.15, unigram + 0.08, "knows only the frequencies of the words", color=GREY)
     heights = [float(values[:, -1].mean()) for values in losses.values()]
     heights[1] = min(heights[1], heights[0] - 0.4)  # the names must not meet
     for (name, values), colour, height in zip(losses.items(), (OTHER, LOOK, HERO), heights, strict=True):
@@ -125,20 +125,43 @@ def norms(depths: Sequence[int], losses: Mapping[str, Float[np.ndarray, "seeds d
         axes.plot(positions, values.mean(axis=0), color=colour, linestyle="-", marker="o", linewidth=3)
         axes.text(positions[-1] + 0.08, height, name, color=colour, va="center", fontsize=14)
     axes.set_xticks(positions, [str(depth) for depth in depths])
-    axes.set(xlabel="blocks in the encoder, and in the decoder", ylabel="loss on new sentences, nats a word")
+    axes.set(xlabel="blocks in the encoder, and in the decoder", ylabel="loss on test sentences, nats per word")
     axes.set_xlim(-0.2, positions[-1] + 1.5)
     axes.set_ylim(0, unigram + 0.6)
-    axes.set_title("Where the norm stands decides how deep one can go")
+    axes.set_title("Loss after 200 steps at the learning rate 0.003")
+    return fig
+
+
+def gradients(
+    depths: Sequence[int], norms: Mapping[str, Sequence[Sequence[float]]], sizes: Mapping[str, Sequence[float]]
+) -> Figure:
+    """Before any training: the gradient in the last block against depth, and the size of the vectors block by block."""
+    fig, panels = figure(12, 4.4, columns=2)
+    colours = {"post-norm": OTHER, "pre-norm": HERO}
+    for name, rows in norms.items():
+        values = np.array(rows)
+        panels[0].plot(depths, values.T, color=colours[name], linestyle="-", marker="o", alpha=0.6)
+        height = values[:, -1].mean()
+        panels[0].text(depths[-1] * 1.05, height, name, color=colours[name], va="center", fontsize=14)
+    panels[0].set(xlabel="blocks in the encoder, and in the decoder", ylabel="norm of the gradient")
+    panels[0].set(xlim=(0, depths[-1] * 1.45), ylim=(0, None), title="Last MLP of the decoder, untrained")
+    panels[0].set_xticks(depths)
+    for name, values in sizes.items():
+        blocks = range(1, len(values) + 1)
+        panels[1].plot(blocks, values, color=colours[name], linestyle="-", marker="o")
+        panels[1].text(len(values) * 1.05, values[-1], name, color=colours[name], va="center", fontsize=14)
+    panels[1].set(xlabel="block of the encoder", ylabel="root mean square of x", title="Output of each block, untrained")
+    panels[1].set(xlim=(0, len(sizes["pre-norm"]) * 1.45), ylim=(0, None))
     return fig
 
 
 def tricks(rows: Mapping[str, Sequence[float]], predicted: float | None = None) -> Figure:
     """BLEU with one thing changed at a time, a dot for each seed, beside the recipe of the paper."""
     fig, axes = figure(10.5, 5.4)
-    base = rows["as in the paper"]
+    base = rows["baseline"]
     axes.axvspan(min(base), max(base), color=HERO, alpha=0.15, linewidth=0)
     for y, (name, values) in enumerate(rows.items()):
-        colour = HERO if name == "as in the paper" else THINK if min(values) > max(base) else OTHER
+        colour = HERO if name == "baseline" else THINK if min(values) > max(base) else OTHER
         colour = "black" if colour == OTHER and max(values) >= min(base) else colour
         axes.plot(values, [y] * len(values), "o", color=colour, markersize=11, alpha=0.8)
     y = list(rows).index("no positions at all")
@@ -146,7 +169,7 @@ def tricks(rows: Mapping[str, Sequence[float]], predicted: float | None = None) 
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set(xlabel="BLEU on test sentences after 1,000 steps", xlim=(-3, 103))
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_title("One change at a time; the band is the paper's recipe")
+    axes.set_title("One change at a time; the band is the baseline")
     return fig
 
 
@@ -161,5 +184,5 @@ def cache(
             axes.text(lengths[-1] * 1.02, values[-1] * scale, name, color=colour, va="center", fontsize=14)
         axes.set(xlabel="words written so far", xlim=(0, lengths[-1] * 1.4), ylim=(0, None))
     panels[0].set(title="Operations for the next word", ylabel="millions")
-    panels[1].set(title="Its time, here and now", ylabel="milliseconds")
+    panels[1].set(title="Its time on this machine", ylabel="milliseconds")
     return fig
