@@ -87,9 +87,9 @@ def gradients(norms: Mapping[str, list[list[float]]], sizes: Mapping[str, list[f
     return Result(
         figures.gradients(DEPTHS, norms, sizes),
         claims={
-            "pre-norm": above((pre[:, 0] / pre[:, -1]).min(), 1.5),
-            "post-norm": above((post[:, -1] / pre[:, -1]).min(), 1.1),
-            "size": above(sizes["pre-norm"][-1] / sizes["post-norm"][-1], 1.3),
+            "pre-norm": above((pre[:, 0] / pre[:, -1]).min(), 1.8),
+            "post-norm": above((post[:, -1] / pre[:, -1]).min(), 2.5),
+            "size": above(sizes["pre-norm"][-1] / sizes["post-norm"][-1], 2),
         },
     )
 
