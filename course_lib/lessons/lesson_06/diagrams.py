@@ -14,7 +14,7 @@ def transformer() -> tuple[Figure, str]:
         Box("embedding · √D", "embedding", shape="(B, Tₖ, D)"),
         Add("PE(pos)", shape="(B, Tₖ, D)", name="source positions"),
         Repeat(
-            "L",
+            "N",
             [
                 Residual([Box("LayerNorm", "norm", "Q, K, V"), Box("self-attention", "attention")]),
                 Residual(mlp),
@@ -28,7 +28,7 @@ def transformer() -> tuple[Figure, str]:
         Box("embedding · √D", "embedding", shape="(B, T, D)"),
         Add("PE(pos)", shape="(B, T, D)", name="target positions"),
         Repeat(
-            "L",
+            "N",
             [
                 Residual(
                     [

@@ -11,7 +11,7 @@ from course_lib.functional.metrics import corpus_bleu
 from course_lib.lessons.lesson_05.learner import batches, example, translate
 from course_lib.training.translation import encode_pairs, vocabularies
 
-__all__ = ["batches", "bleu", "example", "gradient_norms", "residual_sizes", "translate"]
+__all__ = ["batches", "bleu", "each_sentence", "example", "gradient_norms", "residual_sizes", "translate"]
 DEPTHS = (1, 2, 4, 8)
 
 
@@ -67,3 +67,16 @@ def residual_sizes(
         model.encode(source, valid)
         found[name] = [math.sqrt(made.square().mean().item()) for made in rows]
     return found
+
+
+def each_sentence(search: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A decoding loop for a batch, made of one for a single sentence; shorter rows are filled with the end symbol."""
+
+    def decode(model: nn.Module, source: Tensor, valid: Tensor, start: int, end: int, max_length: int) -> Tensor:
+        rows = []
+        for words, real in zip(source, valid, strict=True):
+            length = int(real.sum())
+            rows.append(search(model, words[None, :length], real[None, :length], start, end, max_length)[0])
+        return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=end)
+
+    return decode
