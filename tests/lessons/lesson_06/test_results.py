@@ -1,15 +1,14 @@
 import math
-from dataclasses import replace
 from types import SimpleNamespace
 
 from course_lib.data.translation import translate
 from course_lib.lessons.lesson_06 import official, results
-from course_lib.lessons.lesson_06.learner import SETTINGS
+from course_lib.lessons.lesson_06.recipes.translator import TransformerSettings
 from course_lib.lessons.lesson_06.recipes import translator
 
 
 def test_a_cache_saves_what_was_computed_before():
-    model = translator.build(replace(SETTINGS, dim=8, depth=1)).eval()
+    model = translator.build(TransformerSettings(dim=8, depth=1)).eval()
     operations, seconds = results.cost_of_writing(model, translate("the minister sees the law ."))
     assert all(many > few for many, few in zip(operations["no cache"], operations["cache"], strict=True))
     grown = [costs[-1] / costs[0] for costs in operations.values()]
