@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from course_lib.data.translation import SentencePair
 from course_lib.functional.metrics import corpus_bleu
 from course_lib.lessons.lesson_05.learner import batches, example, translate
+from course_lib.lessons.lesson_06.models import opened
 from course_lib.training.translation import encode_pairs, vocabularies
 
-__all__ = ["batches", "bleu", "each_sentence", "example", "gradient_norms", "residual_sizes", "translate"]
+__all__ = ["batches", "bleu", "each_sentence", "example", "fresh", "gradient_norms", "opened", "residual_sizes", "translate"]
 DEPTHS = (1, 2, 4, 8)
 
 
