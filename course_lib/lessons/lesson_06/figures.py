@@ -75,7 +75,7 @@ def race(
     axes.annotate("yours", (yours, 2), (0, -24), textcoords="offset points", color=HERO, weight="bold", ha="center")
     prediction(axes, predicted, 2, (0, 13))
     axes.set_yticks(range(len(rows)), list(rows))
-    axes.set(xlabel="BLEU on test sentences, greedy decoding; at the right the training time on one core")
+    axes.set(xlabel="BLEU on test sentences; at the right the training time (one core)")
     lowest = min(map(min, rows.values()))
     left = min(lowest, yours, 100 if predicted is None else predicted) - 4
     axes.set_xlim(left, 100 + 0.12 * (100 - left))
@@ -152,6 +152,7 @@ def gradients(
         panels[1].text(len(values) * 1.05, values[-1], name, color=colours[name], va="center", fontsize=14)
     panels[1].set(xlabel="block of the encoder", ylabel="root mean square of x", title="Output of each block, untrained")
     panels[1].set(xlim=(0, len(sizes["pre-norm"]) * 1.45), ylim=(0, None))
+    panels[1].set_xticks(range(1, len(sizes["pre-norm"]) + 1))
     return fig
 
 
