@@ -78,7 +78,7 @@ def beams(found: Mapping[str, tuple[float, float]], *, predicted=None) -> Result
     gains = {name: searched - greedy for name, (greedy, searched) in found.items()}
     return Result(
         f"<table><tr><th>translator</th><th>greedy</th><th>4 beams</th></tr>{rows}</table>",
-        claims={"young": above(gains["young"], 0.5), "trained": below(abs(gains["trained"]), 0.5)},
+        claims={"gains": (above(gains["young"], 0.5), below(abs(gains["trained"]), 0.5))},
     )
 
 
@@ -87,9 +87,11 @@ def gradients(norms: Mapping[str, list[list[float]]], sizes: Mapping[str, list[f
     return Result(
         figures.gradients(DEPTHS, norms, sizes),
         claims={
-            "pre-norm": above((pre[:, 0] / pre[:, -1]).min(), 1.8),
-            "post-norm": above((post[:, -1] / pre[:, -1]).min(), 2.5),
-            "size": above(sizes["pre-norm"][-1] / sizes["post-norm"][-1], 2),
+            "start": (
+                above((pre[:, 0] / pre[:, -1]).min(), 1.8),
+                above((post[:, -1] / pre[:, -1]).min(), 2.5),
+                above(sizes["pre-norm"][-1] / sizes["post-norm"][-1], 2),
+            ),
         },
     )
 
@@ -108,8 +110,8 @@ def norms(card: Mapping, *, predicted=None) -> Result:
     return Result(
         figures.norms(DEPTHS, losses, plateau),
         claims={
-            "post-norm": post[:, 2:].min() > plateau - 0.7,
-            "pre-norm": (pre[:, 2:].max(axis=0) < np.minimum(post, warm)[:, 2:].min(axis=0) - 1).all(),
+            "depth": post[:, 2:].min() > plateau - 0.7
+            and (pre[:, 2:].max(axis=0) < np.minimum(post, warm)[:, 2:].min(axis=0) - 1).all(),
         },
         came=2,
     )
@@ -121,8 +123,7 @@ def tricks(card: Mapping, *, predicted=None) -> Result:
     return Result(
         figures.tricks(rows, predicted),
         claims={
-            "positions": max(rows["no positions at all"]) < min(paper) - 30,
-            "pre-norm": min(rows["pre-norm"]) > max(paper),
+            "changes": max(rows["no positions at all"]) < min(paper) - 30 and min(rows["pre-norm"]) > max(paper),
         },
         came=float(np.mean(rows["no positions at all"])),
     )
