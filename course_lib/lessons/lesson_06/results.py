@@ -90,7 +90,6 @@ def gradients(norms: Mapping[str, list[list[float]]], sizes: Mapping[str, list[f
             "start": (
                 above((pre[:, 0] / pre[:, -1]).min(), 1.8),
                 above((post[:, -1] / pre[:, -1]).min(), 2.5),
-                above(sizes["pre-norm"][-1] / sizes["post-norm"][-1], 2),
             ),
         },
     )
