@@ -37,9 +37,7 @@ def transformer() -> tuple[Figure, str]:
                         Box("self-attention", "attention"),
                     ]
                 ),
-                Residual(
-                    [Box("LayerNorm", "norm", "Q"), Box("cross-attention", "attention", name="cross")]
-                ),
+                Residual([Box("LayerNorm", "norm", "Q"), Box("cross-attention", "attention", name="cross")]),
                 Residual(mlp),
             ],
         ),

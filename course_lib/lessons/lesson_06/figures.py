@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
 from course_lib.viz.marks import HERO, OTHER, arrow, bare, box, prediction
@@ -150,7 +149,9 @@ def gradients(
         blocks = range(1, len(values) + 1)
         panels[1].plot(blocks, values, color=colours[name], linestyle="-", marker="o")
         panels[1].text(len(values) * 1.05, values[-1], name, color=colours[name], va="center", fontsize=14)
-    panels[1].set(xlabel="block of the encoder", ylabel="root mean square of x", title="Output of each block, untrained")
+    panels[1].set(
+        xlabel="block of the encoder", ylabel="root mean square of x", title="Output of each block, untrained"
+    )
     panels[1].set(xlim=(0, len(sizes["pre-norm"]) * 1.45), ylim=(0, None))
     panels[1].set_xticks(range(1, len(sizes["pre-norm"]) + 1))
     return fig

@@ -10,9 +10,19 @@ from course_lib.data.translation import SentencePair
 from course_lib.functional.metrics import corpus_bleu
 from course_lib.lessons.lesson_05.learner import batches, example, translate
 from course_lib.lessons.lesson_06.models import opened
-from course_lib.training.translation import encode_pairs, vocabularies
+from course_lib.training.translation import encode_pairs
 
-__all__ = ["batches", "bleu", "each_sentence", "example", "fresh", "gradient_norms", "opened", "residual_sizes", "translate"]
+__all__ = [
+    "batches",
+    "bleu",
+    "each_sentence",
+    "example",
+    "fresh",
+    "gradient_norms",
+    "opened",
+    "residual_sizes",
+    "translate",
+]
 DEPTHS = (1, 2, 4, 8)
 
 

@@ -3,8 +3,8 @@ from types import SimpleNamespace
 
 from course_lib.data.translation import translate
 from course_lib.lessons.lesson_06 import official, results
-from course_lib.lessons.lesson_06.recipes.translator import TransformerSettings
 from course_lib.lessons.lesson_06.recipes import translator
+from course_lib.lessons.lesson_06.recipes.translator import TransformerSettings
 
 
 def test_a_cache_saves_what_was_computed_before():
