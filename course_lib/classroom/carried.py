@@ -15,7 +15,7 @@ from symtable import SymbolTable, symtable
 from types import FunctionType
 from typing import Any
 
-from course_lib.classroom.using import Learners
+from course_lib.tasks.solution import Solution
 from course_lib.tasks.table import Task
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -72,29 +72,19 @@ def _pieces(made: Any, seen: set[int]) -> Iterator[str]:
 
 def _piece(name: str, value: Any, seen: set[int]) -> Iterator[str]:
     """What gives a name its value: another definition of the notebook, a plain value, or an import."""
-    if isinstance(value, Learners):  # as `page.use` returns it
-        value = value.__wrapped__
-    if getattr(value, "__module__", None) == "__main__" and isinstance(value, FunctionType | type):
+    value = getattr(value, "__wrapped__", value)  # what `page.use` has returned: hers, or the text of the solution
+    if isinstance(value, Solution):
+        yield value.source.rstrip()
+        if value.changed().__name__ != name:
+            yield f"{name} = {value.changed().__name__}"
+    elif getattr(value, "__module__", None) == "__main__" and isinstance(value, FunctionType | type):
         yield from _pieces(value, seen)
         if value.__name__ != name:
             yield f"{name} = {value.__name__}"
     elif isinstance(value, PLAIN):
         yield f"{name} = {value!r}"
     else:
-        yield _solution(name) or _import(name)
-
-
-def _solution(name: str) -> str | None:
-    """What gives this name the course's solution again, if `page.from_lesson` gave it to the notebook."""
-    for _, _, node in _statements():
-        if isinstance(node, ast.Assign) and any(getattr(target, "id", None) == name for target in node.targets):
-            match node.value:
-                case ast.Call(func=ast.Attribute(attr="from_lesson"), args=[ast.Constant(lesson), ast.Constant(task)]):
-                    given = f"_given.TASKS[{task!r}]"
-                    module = f"from course_lib.lessons.lesson_{lesson} import tasks as _given"
-                    return f"{module}\n{name} = {given}.module or {given}.reference"
-            return None
-    return None
+        yield _import(name)
 
 
 def _import(name: str) -> str:

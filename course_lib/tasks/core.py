@@ -7,7 +7,6 @@ mistake.
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -91,8 +90,8 @@ class Probe:
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Whatever the function returns: fails if it raises or writes into its inputs."""
-        args, kwargs = [copied(value) for value in args], {name: copied(value) for name, value in kwargs.items()}
-        before = [copied(value) for value in (*args, *kwargs.values())]
+        args, kwargs = [_copy(value) for value in args], {name: _copy(value) for name, value in kwargs.items()}
+        before = [_copy(value) for value in (*args, *kwargs.values())]
         try:
             result = self._run(args, kwargs)
         except (Exception, SystemExit) as error:
@@ -297,12 +296,9 @@ def is_real(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point()
 
 
-def copied(value: Any) -> Any:
-    """A value of its own where a function could change it: a tensor, a module, a list of such."""
+def _copy(value: Any) -> Any:
     if isinstance(value, list):
-        return [copied(part) for part in value]
-    if isinstance(value, nn.Module):  # what is called may train it
-        return deepcopy(value)
+        return [_copy(part) for part in value]
     return value.clone() if isinstance(value, Tensor) else value
 
 

@@ -8,6 +8,7 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_lib.tasks.core import Check, Draw, Probe, Report, copied, is_real, run_checks
+from course_lib.tasks.core import Check, Draw, Probe, Report, is_real, run_checks
 from course_lib.tasks.findings import (
     CUT_OFF,
     FORBIDDEN,
@@ -204,7 +205,7 @@ class Task:
         made = (given.build, given.parameters) if given.build else ()
         if not isinstance(self.reference, Solution):
             return self.reference(*made, *given.args)
-        result = run(self.reference.changed(way), *made, *map(copied, given.args))
+        result = run(self.reference.changed(way), *made, *map(_own, given.args))
         return float(result) if type(result) is int else result  # 3.0 is as right as 3, and 3.5 is compared with it
 
     def split(self, args: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -212,6 +213,7 @@ class Task:
         parts = [part.partition("=") for part in self.asks.split(", ")]
         placed = sum(1 for _, equals, _ in parts if not equals)
         named = [name for name, equals, _ in parts if equals]
+        args = [_own(value) for value in args]
         return list(args[:placed]), dict(zip(named, args[placed:], strict=False))
 
     def whom(self, probe: Probe, given: TaskInput) -> Probe:
@@ -319,6 +321,11 @@ class Task:
 
 
 # general properties -----------------------------------------------------------------------------------------
+
+
+def _own(value: Any) -> Any:
+    """A module is copied: whoever is called may train it."""
+    return deepcopy(value) if isinstance(value, nn.Module) else value
 
 
 def _keeps_type(task: Task, probe: Probe) -> list[Finding]:

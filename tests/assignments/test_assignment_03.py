@@ -6,7 +6,6 @@ import torch
 from torch import nn
 
 from course_lib.data.place import course_folder
-from course_lib.functional.recurrent import linear_recurrence
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_03.assignment import READS_AHEAD, Languages, right
@@ -20,7 +19,7 @@ TABLES = {table.name: table for table in load(FILES).assignment.tasks}
 NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
 
 
-def test_a_step_of_layers_on_layers_is_that_of_torch():
+def test_a_step_of_stacked_layers_is_that_of_torch():
     layers, (x, h) = nn.RNN(3, 3, num_layers=4), (Draw(0)(2, 3), Draw(1)(4, 2, 3))
     W, U, b, more = (
         torch.stack([getattr(layers, f"{name}_l{layer}") for layer in range(4)])
@@ -29,28 +28,27 @@ def test_a_step_of_layers_on_layers_is_that_of_torch():
     torch.testing.assert_close(TABLES["deep_step"].reference(x, h, W, U, b + more), layers(x[None], h)[1])
 
 
-def test_states_at_some_times_are_those_of_a_walk():
-    theta, start, _ = TABLES["states_at"].cases[0].inputs(Draw(0))
-    walked, state = [start], start
+def test_states_at_some_times_are_those_of_step_after_step():
+    W, h0, _ = TABLES["states_at"].cases[0].inputs(Draw(0))
+    states, state = [h0], h0
     for _ in range(9):
-        state = theta @ state
-        walked.append(state)
+        state = W @ state
+        states.append(state)
     times = torch.tensor([0, 9, 4])
-    torch.testing.assert_close(TABLES["states_at"].reference(theta, start, times), torch.stack(walked)[times])
+    torch.testing.assert_close(TABLES["states_at"].reference(W, h0, times), torch.stack(states)[times])
 
 
 @pytest.mark.parametrize("length", [2, 3, 50])
 def test_a_cut_gradient_is_that_of_autograd_on_detached_pieces(length):
-    x, theta = Draw(0)(1, 8, 3), (Draw(1)(3, 3) / 2).requires_grad_()
+    x, W = Draw(0)(8, 3), (Draw(1)(3, 3) / 2).requires_grad_()
     state, states = torch.zeros(3), [torch.zeros(3)]
     for t in range(8):
-        state = theta @ (state.detach() if t % length == 0 else state) + x[0, t]
+        state = torch.tanh(W @ (state.detach() if t % length == 0 else state) + x[t])
         states.append(state)
-    slopes = Draw(2)(8, 3)
-    (expected,) = torch.autograd.grad((torch.stack(states[1:]) * slopes).sum(), theta)
-    A = torch.stack(states).detach()
-    torch.testing.assert_close(A[1:], linear_recurrence(x, theta.detach())[0])
-    torch.testing.assert_close(TABLES["cut_gradient"].reference(theta.detach(), A, slopes, length), expected)
+    direct = Draw(2)(8, 3)
+    (expected,) = torch.autograd.grad((torch.stack(states[1:]) * direct).sum(), W)
+    h = torch.stack(states).detach()
+    torch.testing.assert_close(TABLES["cut_gradient"].reference(W.detach(), h, direct, length), expected)
 
 
 def test_the_languages_of_the_notebook_are_those_of_the_grader():
@@ -61,8 +59,8 @@ def test_the_languages_of_the_notebook_are_those_of_the_grader():
     for made in (names["Languages"](0), Languages(Draw(0))):
         words, spoken = made.words(4_000, 15) if isinstance(made, names["Languages"]) else made.words(Draw(1), 4_000)
         assert words.shape == (4_000, 15) and spoken.unique().tolist() == [0, 1, 2, 3]
-        likely = made.odds[spoken[:, None], words[:, :-1], words[:, 1:]].log().mean()
-        other = made.odds[(spoken[:, None] + 1) % 4, words[:, :-1], words[:, 1:]].log().mean()
+        likely = made.probs[spoken[:, None], words[:, :-1], words[:, 1:]].log().mean()
+        other = made.probs[(spoken[:, None] + 1) % 4, words[:, :-1], words[:, 1:]].log().mean()
         assert likely > other + 1  # nats a letter
 
 
@@ -78,15 +76,15 @@ class Says(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("scores", "told"),
+    ("scores", "found"),
     [
         (lambda x: x + torch.rand_like(x), RANDOM),
         (lambda x: x.flip(1), READS_AHEAD.misconception),
         (lambda x: x.mean(1, keepdim=True).expand_as(x), READS_AHEAD.misconception),
     ],
 )
-def test_chance_and_looks_at_later_letters_are_told(scores, told):
+def test_random_logits_and_later_letters_are_found(scores, found):
     with pytest.raises(CheckFailed) as fault:
         right(ModuleProbe(Says(scores)), *Languages(Draw(0)).words(Draw(1), 50), after=4)
-    assert fault.value.finding.misconception == told
+    assert fault.value.finding.misconception == found
     assert 0 <= right(ModuleProbe(Says(lambda x: x.cumsum(1))), *Languages(Draw(0)).words(Draw(1), 50), after=4) <= 1

@@ -34,25 +34,27 @@ def played(notebook, start_lab, open_notebook):
 
 
 def says(cell, text):
-    expect(cell.locator(".widget-htmlmath")).to_contain_text(text)
+    expect(cell.locator(".play-said")).to_contain_text(text)
 
 
 def test_a_drawing_has_neighbours_by_three_kinds_of_features(played):
     cell = played.cell(PLAYED["neighbours"])
-    for kind in ("pixels", "the network before it learned", "SimCLR"):
-        says(cell, f"nearest by {kind}:")
-    cell.get_by_role("button", name="Give me an example").click()
-    says(cell, "nearest by SimCLR:")
+    says(cell, "Nearest by SimCLR: 2, 2, 2, 2, 2.")
+    cell.get_by_role("button", name="an eight").click()
+    says(cell, "Nearest by SimCLR: 8, 8, 8, 8, 8.")
+    expect(cell.get_by_role("status").first).to_have_text("1 of 2 goals reached")
     played.screenshot("02-neighbours", of=cell)
 
 
-def test_a_digit_of_the_map_is_chosen_by_a_click_and_by_the_keyboard(played):
+def test_a_digit_of_the_map_is_chosen_and_its_views_land(played):
     cell = played.cell(PLAYED["map"])
     says(cell, "Picture 50 is a 2")
-    cell.get_by_role("button", name="picture 150, a 7").click()
+    cell.locator(".play-digit").nth(149).click()
     says(cell, "Picture 150 is a 7")
-    cell.get_by_role("button", name="picture 10, a 0").press("Enter")
-    says(cell, "Picture 10 is a 0")
+    says(cell, "changed views land nearest to a 7.")
+    expect(cell.locator(".play-land")).to_have_count(8)
+    cell.get_by_role("slider", name="Picture on the map").press("ArrowDown")
+    expect(cell.locator(".play-said")).not_to_contain_text("Picture 150")
     played.screenshot("02-map", of=cell)
 
 

@@ -26,10 +26,13 @@ LESSON, OPENING, VISION = (read_notebook(find_lesson(number)) for number in ("05
 TRANSLATOR, SOFTMAX, MASK = WIDGETS = ["talk-to-it", "play-width-and-temperature", "play-paint-a-mask"]
 
 NEXT = {SOFTMAX: MASK, MASK: "your-turn", TRANSLATOR: SOFTMAX}  # in the short lesson
-DRAWING = ".widget-htmlmath-content"
+DRAWING = ":is(.widget-htmlmath-content, .play-views)"
+FRENCH = "[lang=fr].large"
 ANSWER_TIME = 240 * SECOND  # for one answer of a kernel on a busy machine
 START_TIME = 600 * SECOND  # for a kernel that loads PyTorch there
 VALUE = "(one) => one.getAttribute('aria-valuenow') || one.value || one.textContent"
+
+STILL = "!document.querySelector('section.present').getAnimations({ subtree: true }).length"
 
 KERNEL = """
 () => {  // while the page arrives in pieces, there may be half a settings element
@@ -186,11 +189,12 @@ def open_lecture(browser, server):
 
 @pytest.fixture(scope="module")
 def shared(browser, server):
-    """One page for many tests, and what its translator draws at the start."""
+    """One page for many tests, and what its translator says at the start."""
     lecture = Lecture(browser, server.address)
     lecture.wait_until_alive()
     lecture.go(TRANSLATOR)
-    yield lecture, lecture.here(DRAWING).inner_html()
+    expect(lecture.here(FRENCH)).to_contain_text("zone")
+    yield lecture, lecture.here(FRENCH).inner_text()
     lecture.context.close()
     assert lecture.problems == [] and lecture.asked and lecture.outside() == []
 
@@ -205,10 +209,8 @@ def lecture(shared):
         lecture.go(playground)
         lecture.played("button", has_text="Back to the start").click()
     lecture.go(TRANSLATOR)
-    if lecture.here(DRAWING).inner_html() != start:
-        lecture.preset("Back to the start").click()
-        same = "([one, start]) => one.innerHTML === start"
-        lecture.page.wait_for_function(same, arg=[lecture.here(DRAWING).element_handle(), start])
+    lecture.preset("Back to the start").click()
+    expect(lecture.here(FRENCH)).to_have_text(start, use_inner_text=True)
     return lecture
 
 
@@ -399,6 +401,7 @@ def test_nothing_overflows_all_text_can_be_read_and_axe_finds_nothing_serious(le
             elif preset:
                 with lecture.drawn_anew(preset):
                     lecture.preset(preset).click()
+            lecture.page.wait_for_function(STILL)
             wrong[slide, preset] = lecture.page.evaluate(MEASURE)
         wrong[slide, "axe"] = lecture.page.evaluate(AXE, "section.present")
     wrong["the page"] = lecture.page.evaluate(AXE)

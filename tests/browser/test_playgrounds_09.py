@@ -1,4 +1,4 @@
-"""The plane of lesson 09's scaling law on the page: Python's numbers and words, dragged freely or at equal compute."""
+"""Lesson 09 on the page: Python's numbers and words; a model is dragged over a plane, and a law is bent by hand."""
 
 import random
 
@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from course_lib.classroom.widgets.script import bundle
 from course_lib.lessons.lesson_09 import laws
-from course_lib.lessons.lesson_09.playground import compute
+from course_lib.lessons.lesson_09.playground import by_hand, compute
 from tests.browser.live_playground import axes, check_axe, check_it_fits, move, played
 from tests.browser.test_playgrounds_live import centre
 
@@ -106,3 +106,77 @@ def test_arrow_keys_go_along_and_across_the_line_of_equal_compute_and_it_is_said
 def test_it_fits_and_axe_finds_nothing(browser, explorer):
     check_it_fits(browser, explorer)
     check_axe(browser, explorer)
+
+
+# ------------------------------------------------------------------------------------------- a law by hand
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return by_hand(laws.shipped()["grid"])
+
+
+def laws_by_hand(fit):
+    draw = random.Random(10)
+    for _ in range(80):
+        yield {"exponent": draw.randrange(2, 81) / 100, "floor": draw.randrange(26) / 20}
+    grid = [{"exponent": b / 100, "floor": c / 20} for b in range(2, 80) for c in range(26)]
+    for goal in fit.goals:
+        yield next(state for state in grid if goal(fit.state(**state)))
+
+
+def test_the_page_bends_the_law_as_python_does(browser, fit):
+    page, states, reached = browser.new_page(), list(laws_by_hand(fit)), np.zeros(3, bool)
+    page.add_script_tag(content=bundle("powerlaw"))
+    found = page.evaluate(
+        """([states, config]) => states.map((state) => ({ words: powerLawWords(state, config),
+          goals: powerLawGoals.map((goal) => goal(state, powerLaw(state, config))) }))""",
+        [states, fit._page_config()],
+    )
+    for state, here in zip(states, found, strict=True):
+        assert here["words"] == fit.alt(fit.state(**state))
+        assert here["goals"] == [goal(fit.state(**state)) for goal in fit.goals]
+        reached |= here["goals"]
+    assert reached.all()
+    page.close()
+
+
+def end_of_curve(here):
+    return here.page.get_by_role("slider", name="Loss promised")
+
+
+def test_the_curve_is_bent_stays_on_its_axes_and_a_goal_waits_until_it_is_let_go(browser, fit):
+    with played(browser, fit, kernel=True) as here:
+        before, plane = axes(here), here.page.locator(".play-view svg").first.bounding_box()
+        for handle, far in (
+            (end_of_curve(here), (300, 500)),
+            (here.page.get_by_role("slider", name="Floor c").first, (-200, -600)),
+        ):
+            move(here, handle.locator(".play-dot"), far)
+            for dot in here.page.locator(".play-dot").all():
+                x, y = centre(dot)
+                assert plane["x"] < x < plane["x"] + plane["width"] and plane["y"] < y < plane["y"] + plane["height"]
+            here.page.mouse.up()
+        assert (typed(here, "Exponent b"), typed(here, "Floor c")) == (0.8, 1.25)
+        assert axes(here) == before and here.reached() == 0
+        here.page.get_by_role("button", name="Back to the start").click()
+        move(here, end_of_curve(here).locator(".play-dot"), (0, -20))
+        here.page.mouse.up()
+        assert typed(here, "Exponent b") < 0.2
+        here.page.get_by_label("Exponent b, typed").fill("0.11")
+        here.page.get_by_label("Exponent b, typed").press("Enter")
+        assert here.told() == [{"touched": True}, {"reached": [True, True, False]}]
+
+
+def test_arrow_keys_bend_the_law_and_it_is_said(browser, fit):
+    with played(browser, fit) as here:
+        end_of_curve(here).press("ArrowDown")
+        assert typed(here, "Exponent b") == 0.21 and here.reached() == 0
+        here.page.get_by_role("slider", name="Floor c").first.press("PageUp")
+        assert typed(here, "Floor c") == 0.5
+        expect(here.page.locator(".play-said")).to_contain_text("With exponent 0.21 and floor 0.50 the curve misses")
+
+
+def test_the_law_fits_and_axe_finds_nothing(browser, fit):
+    check_it_fits(browser, fit)
+    check_axe(browser, fit)

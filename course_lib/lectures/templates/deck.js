@@ -71,13 +71,12 @@
       frame.append(inside);
     });
 
-    /* The way of a clicker: the first control to its end, then the second, and so on. */
+    /* The way of a clicker: all values of the first control, from where it starts on and round, then of the second, and so on. */
     const way = [start];
     controls.forEach(([, words], i) => {
-      for (let place = start[i] + 1; place < words.length; place += 1) {
-        way.push(way[way.length - 1].map((old, k) => (k === i ? place : old)));
+      for (let by = 1; by < words.length; by += 1) {
+        way.push(way[way.length - 1].map((old, k) => (k === i ? (start[i] + by) % words.length : old)));
       }
-      for (let place = 0; place < start[i] && controls.length === 1; place += 1) way.push([place]);
     });
     way.slice(1).forEach((places, number) => {
       const mark = document.createElement("span");

@@ -26,7 +26,7 @@ window.courseLive = (function () {
   /* While a slide is alive, a clicker does not go through the steps of its frames. */
   function setAlive(slide, alive) {
     slide.classList.toggle("alive", alive);
-    slide.querySelectorAll(".course-stepper [data-step]").forEach((mark) => mark.classList.toggle("fragment", !alive));
+    slide.querySelectorAll(".course-stepper > [data-step]").forEach((mark) => mark.classList.toggle("fragment", !alive));
     if (window.Reveal && Reveal.isReady()) Reveal.sync();
   }
 

@@ -3,7 +3,7 @@
 import html
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +12,18 @@ from jaxtyping import Float, Int, UInt8
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from torch import Tensor
 
-from course_lib.classroom.widgets import Choice, Explorer, Goal, Pad, Pick, Slider, as_digit, in_rows, pixel_image
+from course_lib.classroom.widgets import (
+    Choice,
+    Explorer,
+    Goal,
+    Pad,
+    Pick,
+    Slider,
+    as_digit,
+    in_base64,
+    in_rows,
+    pixel_image,
+)
 from course_lib.classroom.widgets.pixels import grey
 from course_lib.data.augmentations import Augmentation
 from course_lib.data.digits import CleanDigits, LabelledImages
@@ -23,9 +34,11 @@ from course_lib.models.simclr import SimCLR
 from course_lib.training.probes import label_draw
 from course_lib.viz.style import PALETTE, figure
 
-PAD = 56  # pixels
+PAD, BRUSH = 56, 5.0  # pixels of the pad and of its brush
+SIDE = 28  # pixels of what a network sees
 NEAREST, VIEWS = 5, 8
 PER_DIGIT = 20  # points of the map
+FEATURES = ("SimCLR", "pixels", "before")
 NAMES = {"pixels": "pixels", "before": "the network before it learned", "SimCLR": "SimCLR"}
 COLOURS = ("#0072b2", "#a34700", "#00735a", "#8a3a6d", "#595959", "#7a5c00", "#00457f", "#b00020", "#3b3b98", "#1b7a1b")
 LEFT, RIGHT = "left", "right"
@@ -39,10 +52,10 @@ def drawings() -> dict[str, UInt8[np.ndarray, "N N"]]:
     return {name: grey(large[digit]) for name, digit in {"a two": 2, "an eight": 8, "a four": 4}.items()}
 
 
-def any_digit() -> UInt8[np.ndarray, "N N"]:
+def any_digit(_=None) -> UInt8[np.ndarray, " n"]:
     """A digit that no network has seen, another one each time."""
     pixels, _ = CleanDigits(split="test").batch(1, int(torch.randint(1_000, ())))
-    return grey(F.interpolate(pixels, (PAD, PAD), mode="bilinear")[0, 0])
+    return grey(F.interpolate(pixels, (PAD, PAD), mode="bilinear")[0, 0]).flatten()
 
 
 def a(digit: Tensor | int) -> str:
@@ -96,11 +109,17 @@ def neighbours(model: SimCLR) -> Explorer:
     def drawn(state) -> dict[str, Tensor]:
         return of(state)[1]
 
+    def answer(asked) -> Float[np.ndarray, " n"]:
+        """What the page asks for: what the networks see, and by each kind of features the nearest: label and pixels."""
+        scene, found = of({"pad": np.array(asked["drawing"], np.uint8).reshape(PAD, PAD), "turn": asked["turn"]})
+        near = [part for n in torch.cat([*found.values()]) for part in (labels[n][None], pixels[n].flatten())]
+        return torch.cat([scene.flatten(), *near]).float().numpy()
+
     return Explorer(
         name="neighbours",
         title="Who is like my drawing?",
         controls=[
-            Pad(name="pad", label="Your digit", size=PAD, brush=5.0, example=any_digit, drawings=drawings()),
+            Pad(name="pad", label="Your digit", size=PAD, brush=BRUSH, drawings=drawings()),
             Slider(name="turn", label="turn it (degrees)", low=-90, high=90, step=5, value=0),
         ],
         draw=draw,
@@ -114,6 +133,16 @@ def neighbours(model: SimCLR) -> Explorer:
                  lambda state: not all_one(drawn(state)["SimCLR"])),
         ),
         steps={"pad": tuple(drawings().values()), "turn": (0, 40)},
+        script="alike",
+        config={
+            "pad": {"size": PAD, "brush": BRUSH},
+            "sources": {name: in_base64(pixels) for name, pixels in drawings().items()},
+            "random": True,
+            "side": SIDE,
+            "nearest": NEAREST,
+            "names": list(NAMES.values()),
+        },
+        answers={"read": answer, "example": any_digit},
     )  # fmt: skip
 
 
@@ -147,6 +176,11 @@ class Plane:
         cosines, near = (F.normalize(self.encoder(views), dim=1) @ self.directions.T).topk(3)
         weight = ((cosines - cosines[:, :1]) * 50).softmax(dim=1)
         return Landed(views, (weight[..., None] * self.places[near]).sum(1), near[:, 0])
+
+    def on_page(self) -> dict[str, Any]:
+        """The places of the pictures, and the neighbours of each: what a page draws."""
+        near = [self.neighbours(point).tolist() for point in range(len(self.places))]
+        return {"places": [[round(x, 2) for x in place] for place in self.places.tolist()], "near": near}
 
     def at_home(self, point: int, landed: Landed) -> int:
         """How many views are nearest to a picture of the right digit."""
@@ -184,6 +218,12 @@ def embedding_map(model: SimCLR) -> Explorer:
         its, point, views = of(state, name)
         return its.at_home(point, views)
 
+    def answer(asked) -> Float[np.ndarray, " n"]:
+        """What the page asks for: the changed views, and where each lands by each kind of features: x, y, nearest."""
+        found = [of(asked, name)[2] for name in FEATURES]
+        lands = [torch.cat([its.places, its.nearest[:, None]], dim=1).flatten() for its in found]
+        return torch.cat([found[0].views.flatten(), *lands]).float().numpy()
+
     def words(state) -> str:
         its, point, _ = of(state)
         near = ", ".join(str(int(labels[n])) for n in its.neighbours(point))
@@ -201,11 +241,10 @@ def embedding_map(model: SimCLR) -> Explorer:
             in_rows([[pixel_image(grey(pictures.pixels[n, 0]), 44, a(labels[n])) for n in near]], "its neighbours"),
             in_rows(_halves([pixel_image(grey(v[0]), 44, "a changed view") for v in views.views]), "its views (◆)"),
         ]
-        live = "<span hidden data-live>Click a digit on the map to choose it.</span>"
         return (
-            f'<div><div style="display:flex;flex-wrap:wrap;gap:1em"><div>{_clickable(its, point, views)}</div>'
+            f'<div><div style="display:flex;flex-wrap:wrap;gap:1em"><div>{_map_image(its, point, views)}</div>'
             f"<div>{''.join(f'<div>{row}</div>' for row in rows)}</div></div>"
-            f'<p style="margin:0">{html.escape(words(state))} {live}</p></div>'
+            f'<p style="margin:0">{html.escape(words(state))}</p></div>'
         )
 
     strong = Slider(name="turn", label="turn (± degrees)", low=0, high=90, step=5, value=20)
@@ -213,8 +252,8 @@ def embedding_map(model: SimCLR) -> Explorer:
         name="map",
         title="A map of 200 digits that nobody named",
         controls=[
-            Choice(name="features", label="near means alike by",
-                   options={NAMES[name]: name for name in ("SimCLR", "pixels", "before")}),
+            Choice(name="features", label="Features",
+                   options={NAMES[name]: name for name in FEATURES}),
             Pick(name="point", label="picture", count=count, value=50),
             Slider(name="crop", label="crop (share)", low=0, high=0.9, step=0.1, value=0.5),
             strong,
@@ -231,7 +270,18 @@ def embedding_map(model: SimCLR) -> Explorer:
             Goal("SimCLR: a picture most of whose neighbours are another digit",
                  lambda state: state["features"] == "SimCLR" and _stranger(labels, *of(state)[:2])),
         ),
-        steps={"features": ("SimCLR", "pixels", "before"), "point": (50, 170)},
+        steps={"features": FEATURES, "point": (50, 170)},
+        script="embedding",
+        config={
+            "digits": in_base64(grey(pictures.pixels.flatten(end_dim=2))),  # one below the other
+            "labels": labels.tolist(),
+            "colours": COLOURS,
+            "side": SIDE,
+            "views": VIEWS,
+            "maps": {name: plane(name).on_page() for name in FEATURES},
+            "names": {name: NAMES[name] for name in FEATURES},
+        },
+        answers={"land": answer},
     )  # fmt: skip
 
 
@@ -243,8 +293,8 @@ def _halves(images: Sequence[str]) -> list[Sequence[str]]:
     return [images[: len(images) // 2], images[len(images) // 2 :]]
 
 
-def _clickable(its: Plane, point: int, views: Landed, size: int = 360) -> str:
-    """The map as a picture, above each digit a place to click."""
+def _map_image(its: Plane, point: int, views: Landed, size: int = 360) -> str:
+    """The map as an image."""
     low, high = its.places.amin(0), its.places.amax(0)
     middle, reach = (low + high) / 2, 0.54 * float((high - low).max())
     fig, axes = figure(size / 100, size / 100, layout=None)
@@ -265,15 +315,9 @@ def _clickable(its: Plane, point: int, views: Landed, size: int = 360) -> str:
         )
     canvas = FigureCanvasAgg(fig)
     canvas.draw()
-    drawn = pixel_image(
+    return pixel_image(
         np.asarray(canvas.buffer_rgba())[..., :3].copy(), size, "the map; the words below say what is on it"
     )
-    spots = "".join(
-        f'<span data-step="{number}" title="picture {number}, {a(label)}" style="position:absolute;width:16px;'
-        f'height:16px;left:{50 + 50 * x:.1f}%;top:{50 - 50 * y:.1f}%;transform:translate(-50%,-50%)"></span>'
-        for number, ((x, y), label) in enumerate(zip(at, its.pictures.labels.tolist(), strict=True), start=1)
-    )
-    return f'<div style="position:relative;width:{size}px;height:{size}px">{drawn}{spots}</div>'
 
 
 PLAYGROUNDS = {"neighbours": neighbours, "map": embedding_map}

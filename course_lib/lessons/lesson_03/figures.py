@@ -1,4 +1,4 @@
-"""The figures of lesson 03: a step, unrolled; what it learns; how far back it feels; its five shapes."""
+"""The figures of lesson 03: unrolling, accuracy, powers of a matrix, gradients, clipping, five arrangements."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,17 +8,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from course_lib.lessons.lesson_03.learner import RATES, SIGMAS
 from course_lib.lessons.lesson_03.shapes import Shape
 from course_lib.viz.marks import HERO, OTHER, arrow, bare, box, prediction
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-STATE, GIVEN, SAID = PALETTE["blue"], PALETTE["sky"], PALETTE["green"]
+STATE, SAID = PALETTE["blue"], PALETTE["green"]
 
 COUNTED = PALETTE["black"]
 
 
 def mechanism(states: Sequence[float], inputs: Sequence[float], deltas: Sequence[float]) -> Figure:
-    """The cell with its loop, and the same cell once for each input: values forwards, errors backwards."""
+    """The layer with its loop, and unrolled in time: states forwards, gradients backwards."""
     fig, (folded, unrolled) = figure(12, 4.6, columns=2, gridspec_kw={"width_ratios": (1, 3.1)})
     bare(folded, (-1.7, 2.3), (-2.5, 2.6))
     box(folded, 0, 0, "$h_t$", STATE, width=1.2, height=0.9, fontsize=15)
@@ -58,9 +59,7 @@ def names(
     languages: Sequence[str],
     predicted: float | None = None,
 ) -> Figure:
-    """Percent right of each way (name, one value for each seed, colour), and which languages the network takes for
-    which.
-    """
+    """The accuracy of each method (name, one value for each seed, colour), and the confusion matrix of the network."""
     fig, (axes, table) = figure(12.2, 5.2, columns=2, gridspec_kw={"width_ratios": (1.15, 1)})
     for position, (name, values, colour) in enumerate(rows):
         marker = "*" if name.startswith("yours") else "o"
@@ -70,23 +69,23 @@ def names(
         axes.text(where, -position, name, color=colour, va="center", ha="right" if left else "left")
         axes.text(max(values) + 2, -position, f"{np.mean(values):.0f}", color=colour, va="center")
     prediction(axes, predicted, 0.55, (0, 12))
-    axes.set(xlim=(0, 100), ylim=(-len(rows) + 0.4, 1.2), xlabel="% of the test names right")
+    axes.set(xlim=(0, 100), ylim=(-len(rows) + 0.4, 1.2), xlabel="accuracy on the test names (%)")
     axes.set_yticks([])
-    axes.set_title("Counting letters is hard to beat")
-    share = confusion / confusion.sum(dim=1, keepdim=True)
-    table.imshow(share.numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
+    axes.set_title("Trigram counts beat the RNN")
+    fractions = confusion / confusion.sum(dim=1, keepdim=True)
+    table.imshow(fractions.numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
     short = [name[:3] for name in languages]
     table.set_xticks(range(len(short)), short, rotation=60)
     table.set_yticks(range(len(short)), languages)
-    table.set(xlabel="what yours says")
-    table.set_title("What it takes for what")
+    table.set(xlabel="answer of your network", ylabel="language of the name")
+    table.set_title("Confusion matrix")
     table.grid(visible=False)
     return fig
 
 
 def powers(trails: Mapping[str, Sequence[Float[Tensor, "T 2"]]], norms: Mapping[str, Sequence[float]]) -> Figure:
     """Paths of states in the plane without inputs, for several matrices, and norms of states over the steps."""
-    fig, panels = figure(13.2, 4.0, columns=len(trails) + 1)
+    fig, panels = figure(12.2, 3.8, columns=len(trails) + 1)
     for axes, (title, paths), colour in zip(panels, trails.items(), (HERO, PALETTE["green"], OTHER), strict=False):
         for path in paths:
             axes.plot(*path.T.numpy(), color=colour, linestyle="-", linewidth=1.2, alpha=0.75)
@@ -127,10 +126,10 @@ def reach(
         at = np.argmax(np.array(lengths) < 1e-9) or len(lengths) - 1
         panels[1].text(at + 2, lengths[at], f"inputs {size:g}", color=colour, va="bottom", ha="left")
     panels[1].set_title("Cause 2: the slope of tanh", fontsize=14)
-    panels[1].text(2, 3e-10, "radius 1 in all three", color=GREY)
+    panels[1].text(2, 1e2, "radius 1 in all three", color=GREY)
     panels[2].plot(trained, color=HERO, linestyle="-")
-    panels[2].set_title("A trained reader of prose", fontsize=14)
-    panels[2].text(2, 3e-10, f"radius {radius:.1f}", color=GREY)
+    panels[2].set_title("A trained character model", fontsize=14)
+    panels[2].text(2, 1e2, f"radius {radius:.1f}", color=GREY)
     for axes in panels:
         axes.set_yscale("log")
         axes.set(xlabel="steps back", xlim=(0, 84), ylim=(1e-10, 1e4))
@@ -140,30 +139,31 @@ def reach(
 
 
 def clipping(
-    rates: Sequence[float],
-    plain: Sequence[Sequence[float]],
-    clipped: Sequence[Sequence[float]],
+    ways: Mapping[str, tuple[Float[Tensor, "sigmas seeds rates"], Float[Tensor, "sigmas seeds rates"]]],
     surface: tuple[np.ndarray, np.ndarray, np.ndarray],
     step: tuple[tuple[float, float], tuple[float, float]],
 ) -> Figure:
-    """The loss at the end against the learning rate, a row of `plain` and `clipped` for each seed, and the cliff.
+    """Losses at the end and largest gradient norms against the learning rate, with and without clipping; the cliff.
 
     `surface` has the axes w (W), b (B) and the losses (B, W) of a network with one unit; `step` is a point on its
     cliff and the direction of the negative gradient there.
     """
-    fig, (axes, cliff) = figure(12.4, 4.8, columns=2)
-    for name, rows, colour in (("plain gradients", plain, OTHER), ("clipped to norm 1", clipped, HERO)):
-        for values in rows:
-            axes.plot(rates, values, "o", color=colour, markersize=8)
-        mean = np.mean(rows, axis=0)
-        axes.plot(rates, mean, color=colour, linestyle="-")
-        axes.annotate(name, (rates[-1], mean[-1]), (-8, 10), textcoords="offset points", color=colour, ha="right")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
-    axes.set(
-        xlabel="learning rate", ylabel="loss at the end (nats per character)", title="A character RNN, trained by SGD"
-    )
+    fig, (*panels, cliff) = figure(12.2, 4.4, columns=3)
+    for (name, measured), colour in zip(ways.items(), (OTHER, HERO), strict=True):
+        for axes, values in zip(panels, measured, strict=True):
+            for sigma, rows, line, mark in zip(SIGMAS, values, ("-", "--"), ("o", "^"), strict=True):
+                label = f"{name}, $\\sigma$ = {sigma:g}"
+                axes.plot(RATES, rows.mean(dim=0), color=colour, linestyle=line, marker=mark, label=label)
+                axes.plot(RATES, rows.T, mark, color=colour, markersize=7)
+    for axes in panels:
+        axes.set(xscale="log", yscale="log", xlabel="learning rate")
+        axes.set_xticks(RATES, [f"{rate:g}" for rate in RATES])
+        axes.set_xticks([], minor=True)
+    panels[0].set_yticks([2, 4, 8, 16, 32], ["2", "4", "8", "16", "32"])
+    panels[0].set_yticks([], minor=True)
+    panels[0].set(ylabel="loss at the end (nats per character)", title="A character RNN, SGD")
+    panels[1].set(ylabel="norm before clipping", title="Its largest gradient")
+    panels[0].legend(loc="upper left", fontsize=10)
     w, b, losses = surface
     shown = cliff.pcolormesh(w, b, losses, cmap=SEQUENTIAL, shading="nearest", rasterized=True)
     fig.colorbar(shown, ax=cliff, label="loss")
@@ -178,7 +178,7 @@ def clipping(
 
 
 def shapes(all_five: Sequence[Shape]) -> Figure:
-    """Each shape with what went in and what came out: boxes of time, inputs below, outputs above."""
+    """Each arrangement with its example: a box for each step, inputs below, outputs above, fed-back words in green."""
     fig = figure(12.2, 6.0)[0]
     fig.clear()
     top, bottom = fig.subfigures(2, 1)
@@ -201,20 +201,22 @@ def _shape(axes: Axes, shape: Shape) -> None:
         box(axes, t, 0, "", STATE if recurrent else GREY, width=0.5, height=0.42, fontsize=15)
         if t:
             arrow(axes, (t - 0.74, 0), (t - 0.26, 0), STATE)
-        if t < len(shape.given):
-            arrow(axes, (t, -0.75), (t, -0.24))
-            if shape.picture is None:
-                turned = 35 if long > 2 and len(shape.given[t]) > 1 else 0
-                axes.text(
-                    t,
-                    -0.85,
-                    shape.given[t],
-                    ha="right" if turned else "center",
-                    va="top",
-                    fontsize=size,
-                    rotation=turned,
-                    rotation_mode="anchor" if turned else "default",
-                )
+        fed_back = shape.feeds_back and t > shape.waits
+        if t < len(shape.given) or fed_back:
+            arrow(axes, (t, -0.75), (t, -0.24), SAID if fed_back else GREY)
+            word = shape.said[t - shape.waits - 1] if fed_back else shape.given[t]
+            turned = 35 if long > 2 and len(word) > 1 else 0
+            axes.text(
+                t,
+                -0.85,
+                word,
+                color=SAID if fed_back else "black",
+                ha="right" if turned else "center",
+                va="top",
+                fontsize=size,
+                rotation=turned,
+                rotation_mode="anchor" if turned else "default",
+            )
         if shape.waits <= t < shape.waits + len(shape.said):
             arrow(axes, (t, 0.24), (t, 0.7), SAID)
             turned = 35 if long > 2 and len(shape.said) > 1 else 0

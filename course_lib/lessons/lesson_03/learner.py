@@ -1,6 +1,7 @@
-"""Lesson 03: the learner's functions inside a reader of names, its training, clipped runs, and writing."""
+"""Lesson 03: the recogniser's answers, training by SGD with and without clipping, gradients, and generated text."""
 
 import html
+import math
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -10,6 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from course_lib.classroom.output import varies  # noqa: F401 - for the page: what it samples varies with the processor
 from course_lib.data.names import LANGUAGE_NAMES
 from course_lib.data.prose import prose_splits
 from course_lib.functional.recurrent import gradient_norms, recurrent_matrix
@@ -18,10 +20,21 @@ from course_lib.lessons.lesson_03.recipes import names
 from course_lib.models.recurrent import CharacterLM
 from course_lib.text.tokenizer import Tokenizer
 from course_lib.training.batches import text_windows
-from course_lib.training.language_models import LanguageSettings, build_language_model, next_token_loss, tokenized_prose
+from course_lib.training.language_models import (
+    LanguageSettings,
+    build_language_model,
+    fitted_n_gram,
+    next_token_loss,
+    tokenized_prose,
+)
 
 WORD = re.compile(r"[a-z]+")
-SHOWN = ("görögország", "grèce", "güney afrika", "griechenland")  # while it learns; none is a training name
+SHOWN = (
+    "görögország",
+    "grèce",
+    "güney afrika",
+    "griechenland",
+)  # none of them is in the training data
 
 
 @torch.no_grad()
@@ -42,11 +55,11 @@ def loss(model: nn.Module, split: str) -> float:
 def likeliest(probs: Float[Tensor, " languages"], count: int = 1) -> list[tuple[str, float]]:
     """The languages with the largest probabilities."""
     best = probs.topk(count)
-    return [(LANGUAGE_NAMES[i], share) for share, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
+    return [(LANGUAGE_NAMES[i], prob) for prob, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
 
 
 def example(model: nn.Module) -> str:
-    """For `page.watch`: what the network makes of a few names, letter by letter."""
+    """For `page.watch`: the answer of the network after each letter of a few names."""
     rows = []
     for text in SHOWN:
         probs = beliefs(model, names.tokenizer(), text)
@@ -59,31 +72,35 @@ def example(model: nn.Module) -> str:
 # --------------------------------------------------------------------------------------------- gradients
 
 
-RATES = (0.1, 0.5, 2.0, 5.0)  # of SGD
+RATES = (0.5, 2.0, 5.0)  # learning rates of SGD
+SIGMAS = (0.9, 1.3)  # all singular values of the recurrent matrix before the training
 
 
-def sgd_run(rate: float, clip: Callable[..., Sequence[Tensor]] | None, *, seed: int, steps: int = 100) -> float:
-    """The mean loss of the last twenty steps of a character RNN that is trained by SGD, in nats; it may be infinite.
+def sgd_run(
+    rate: float, clip: Callable[..., Sequence[Tensor]] | None, *, sigma: float, seed: int, steps: int = 80
+) -> tuple[float, float]:
+    """Train a character RNN by SGD: the mean loss of the last twenty steps, in nats, and the largest gradient norm.
 
-    Its recurrent matrix begins orthogonal, times 0.9. Each step goes against `clip(gradients, 1.0)`, or against the
-    gradients themselves.
+    Its recurrent matrix is at first an orthogonal one times `sigma`. Each step goes against `clip(gradients, 1.0)`,
+    or, without a `clip`, against the gradients themselves.
     """
     torch.manual_seed(seed)
     model = build_language_model(LanguageSettings(model="rnn", dim=128, depth=1, steps=steps, learning_rate=rate))
     cell, text = model.rnn.cells[0], tokenized_prose().ids["train"]
     batch_at = text_windows(text, batch_size=16, length=101, seed=seed)
     with torch.no_grad():
-        matrix = recurrent_matrix(128, 0.9, kind="orthogonal", generator=torch.Generator().manual_seed(seed))
+        matrix = recurrent_matrix(128, sigma, kind="orthogonal", generator=torch.Generator().manual_seed(seed))
         cell.weight_hh.copy_(matrix)
-    weights, losses = list(model.parameters()), []
+    weights, losses, norms = list(model.parameters()), [], []
     for step in range(steps):
         loss = next_token_loss(model, batch_at(step))
         gradients = list(torch.autograd.grad(loss, weights))
         losses.append(loss.item())
+        norms.append(torch.stack([gradient.norm() for gradient in gradients]).norm().item())
         with torch.no_grad():
             for weight, gradient in zip(weights, clip(gradients, 1.0) if clip else gradients, strict=True):
                 weight -= rate * gradient
-    return sum(losses[-20:]) / 20
+    return sum(losses[-20:]) / 20, max(norms)
 
 
 def one_unit_loss(w: Tensor, b: Tensor) -> Tensor:
@@ -95,7 +112,7 @@ def one_unit_loss(w: Tensor, b: Tensor) -> Tensor:
 
 
 def reach_of(model: nn.Module, *, length: int = 60, windows: int = 24) -> Float[Tensor, " T"]:
-    """How strongly a trained reader's last state feels each letter before it, in prose that it has not seen."""
+    """The norm of the gradient of a character model's last state at each character before it, in unseen prose."""
     ids = tokenized_prose().ids["test"]
     rows = ids[torch.arange(windows)[:, None] * 4000 + torch.arange(length)]
     generator = torch.Generator().manual_seed(0)
@@ -112,16 +129,31 @@ def prose() -> tuple[Int[Tensor, " N"], Tokenizer]:
     return data.ids["train"], data.tokenizer
 
 
+def perplexity(model: nn.Module, count: int = 20_000) -> float:
+    """The perplexity of a character model on validation text, which it reads in 20 parts from a zero state."""
+    rows = tokenized_prose().ids["validation"][: count + 20].view(20, -1)
+    with torch.no_grad():
+        found = model(rows[:, :-1])
+    logits = found[0] if isinstance(found, tuple) else found  # the page's model returns its state, too
+    return F.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten()).exp().item()
+
+
+def ngram_perplexity(n: int, count: int = 20_000) -> float:
+    """The same of a Kneser-Ney n-gram of the training text."""
+    ids = tokenized_prose().ids["validation"][: count + 1]
+    return math.exp(-fitted_n_gram(n).log_probs(ids).mean())
+
+
 def write(
     model: CharacterLM, tokenizer: Tokenizer, prompt: str, temperature: float, *, count: int = 180, rows: int = 12
 ) -> tuple[str, float]:
-    """What a reader of prose writes after the prompt, and which share of its words, over so many texts, exist.
+    """The model's continuation of the prompt, and the fraction of words, over `rows` such texts, that exist.
 
-    A word exists if the training text has it.
+    A word exists if it occurs in the training text.
     """
     start = torch.tensor([tokenizer.encode("\n" + prompt)]).expand(rows, -1)
-    dice = torch.Generator().manual_seed(0)
-    new = sample(model, start, max_new_tokens=count, temperature=temperature, generator=dice)
+    generator = torch.Generator().manual_seed(0)
+    new = sample(model, start, max_new_tokens=count, temperature=temperature, generator=generator)
     texts = [tokenizer.decode(row) for row in new]
     found = [word for text in texts for word in WORD.findall(text.lower())[1:-1]]  # the first and last may be cut
     return prompt + texts[0].replace("\n", " / "), sum(word in vocabulary() for word in found) / len(found)

@@ -1,4 +1,4 @@
-"""Lesson 03: five shapes of one network, each a small model that works, run on one example."""
+"""Lesson 03: five arrangements of inputs and outputs in time, each with a small trained model run on one example."""
 
 from typing import NamedTuple
 
@@ -16,14 +16,15 @@ from course_lib.training.translation import vocabularies
 
 
 class Shape(NamedTuple):
-    """One way to use a network in time: what goes in, what comes out, and at which steps."""
+    """An arrangement in time: the inputs, the outputs, and at which steps they come."""
 
     name: str
     task: str
-    given: list[str]  # a text for each input; "" for the picture
+    given: list[str]  # a text for each input; "" for the image
     said: list[str]  # a text for each output
     waits: int = 0  # steps before the first output
     picture: Float[Tensor, "S S"] | None = None
+    feeds_back: bool = False  # each output is the next input
 
 
 def run_all(name: str, english: str, french: str, scene: int = 10) -> list[Shape]:
@@ -44,7 +45,7 @@ def look_at_scene(number: int) -> list[Shape]:
     words = captioning.write(load_trained("captions").model, captioning.look(scene))[0].split()
     return [
         Shape("one to one", "which digit?", [""], [str(digit)], picture=scene[0, 0]),
-        Shape("one to many", "say what you see", [""], words, picture=scene[0, 0]),
+        Shape("one to many", "image captioning", [""], words, picture=scene[0, 0], feeds_back=True),
     ]
 
 
@@ -62,7 +63,8 @@ def translate(english: str) -> Shape:
     ids, valid = source.encode_batch([english])
     written, _ = load_trained("fixed_vector").model.greedy_decode(ids, valid)
     words = english.split()
-    return Shape("many to many, delayed", "translate", words, target.sentence(written[0]), waits=len(words))
+    french = target.sentence(written[0])
+    return Shape("many to many, delayed", "translate", words, french, waits=len(words), feeds_back=True)
 
 
 @torch.no_grad()

@@ -1,5 +1,6 @@
 """Lesson 03, Recurrent networks: what its exercises are tried with; tasks.md has their text and mistakes."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -7,13 +8,6 @@ from torch import Tensor, nn
 
 from course_lib.tasks import Case, Draw, TaskInput
 from course_lib.tasks.markdown import read_tasks
-
-
-def one_step(draw: Draw, *, first: bool = False) -> tuple[Tensor, ...]:
-    """An input, a state and the weights of one step; `first`: the state is still empty."""
-    B, D, H = draw.sizes(3)
-    h = draw(B, H)
-    return draw(B, D), 0 * h if first else h, draw(H, D) / D**0.5, draw(H, H) / H**0.5, draw(H)
 
 
 class RNN(nn.Module):
@@ -46,6 +40,22 @@ class Small(nn.Module):
         states = self.rnn(self.embed(tokens))
         last = torch.full((len(tokens),), -1) if valid is None else valid.sum(dim=1) - 1
         return self.head(states[torch.arange(len(tokens)), last])
+
+
+class SmallWriter(nn.Module):
+    """A character model with long gradients and drawn weights."""
+
+    def __init__(self, draw: Draw, vocab_size: int, dim: int):
+        super().__init__()
+        self.embed, self.rnn, self.head = nn.Embedding(vocab_size, dim), RNN(dim, dim), nn.Linear(dim, vocab_size)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.copy_(draw(*parameter.shape) / (1 if parameter.ndim == 1 else dim**0.5))
+            self.head.weight.mul_(4)
+
+    def forward(self, tokens: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        h = self.rnn(self.embed(tokens), h)
+        return self.head(h), h[:, -1]
 
 
 def states_and_gradients(draw: Draw, *, only_last: bool = False) -> tuple[Tensor, Tensor, Tensor]:
@@ -86,25 +96,32 @@ def model_and_batches(draw: Draw) -> tuple[nn.Module, list, float]:
     return Small(draw, V, 3, D), batches, 0.05
 
 
-def some_gradients(draw: Draw, *, times: float = 3.0) -> tuple[list[Tensor], float]:
-    """Gradients of three parameters, and a limit that their length is `times` as large as."""
-    a, b, c = draw.sizes(3)
-    found = [draw(a, b), 4 * draw(b), draw(c, a, b)]
-    return found, (torch.cat([one.flatten() for one in found]).norm() / times).item()
+def model_and_pieces(draw: Draw) -> tuple[nn.Module, list[Tensor], float]:
+    """A small character model, consecutive pieces of a text, and a learning rate."""
+    V, D, B, T = draw.sizes(4, 3, 7)
+    return SmallWriter(draw, V, D), list(draw.integers(0, V, 5, B, T + 1)), 0.05
 
 
-def logits_heat_and_draws(draw: Draw, *, temperature: float | None = None) -> tuple[Tensor, float, Tensor]:
+def model_and_prompts(draw: Draw) -> tuple[nn.Module, Tensor, int, float, Callable[[Tensor], Tensor]]:
+    """A small character model, prompts, a number of characters, a temperature, and what draws from probabilities."""
+    V, D, B, T = draw.sizes(4, 3, 7)
+    u = torch.rand(B, 1, generator=draw.generator)
+
+    def sample(probs: Tensor) -> Tensor:
+        return (probs.cumsum(dim=-1) > u).int().argmax(dim=-1)
+
+    temperature = (0.5, 0.7, 1.6, 2.0)[draw.integers(0, 4, 1).item()]
+    return SmallWriter(draw, V, D).eval(), draw.integers(0, V, B, T), 12, temperature, sample
+
+
+def logits_and_draws(draw: Draw, *, temperature: float | None = None) -> tuple[Tensor, float, Tensor]:
     """Logits of drawn sizes, a temperature, and a number between 0 and 1 for each row."""
     B, V = draw.sizes(2, 5, 9)
-    heat = (0.5, 0.7, 1.6, 2.0)[draw.integers(0, 4, 1).item()] if temperature is None else temperature
-    return 2 * draw(4 * B, V), heat, torch.rand(4 * B, generator=draw.generator)
+    drawn = (0.5, 0.7, 1.6, 2.0)[draw.integers(0, 4, 1).item()] if temperature is None else temperature
+    return 2 * draw(4 * B, V), drawn, torch.rand(4 * B, generator=draw.generator)
 
 
 CASES = {
-    "rnn_step": (
-        Case("the new state, from an input and the state before", one_step),
-        Case("the first step, from a zero state", lambda draw: one_step(draw, first=True)),
-    ),
     "bptt": (
         Case("a loss that uses every state", states_and_gradients),
         Case("a loss that uses the last state only", lambda draw: states_and_gradients(draw, only_last=True)),
@@ -118,14 +135,12 @@ CASES = {
         Case("names of one length", lambda draw: some_names(draw, padded=False)),
         Case("names of several lengths in one batch", some_names),
     ),
-    "clip": (
-        Case("too long: all of them are shortened together", some_gradients),
-        Case("short enough: nothing changes", lambda draw: some_gradients(draw, times=0.4)),
-    ),
     "train": (Case("the losses of six batches, one after another", model_and_batches),),
+    "train_text": (Case("the losses of five pieces, one after another", model_and_pieces),),
+    "generate": (Case("prompts and twelve more characters", model_and_prompts),),
     "sample": (
-        Case("symbols drawn with the numbers in u", logits_heat_and_draws),
-        Case("temperature 1 draws from the shares", lambda draw: logits_heat_and_draws(draw, temperature=1.0)),
+        Case("symbols drawn with the numbers in u", logits_and_draws),
+        Case("temperature 1 draws from the probabilities", lambda draw: logits_and_draws(draw, temperature=1.0)),
     ),
 }
 TASKS = read_tasks(Path(__file__).with_name("tasks.md"), CASES, {"RNN": RNN})

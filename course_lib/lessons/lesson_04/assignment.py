@@ -8,7 +8,7 @@ from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
-# letters behind a marker, to be told at the end -------------------------------------------------------------
+# letters behind a marker, asked for at the end -------------------------------------------------------------
 
 LETTERS, MARKER = 8, 8
 LENGTH = 30
@@ -24,23 +24,23 @@ def messages(draw: Draw, count: int, length: int = LENGTH) -> tuple[Tensor, Tens
 
 NOT_LEARNED = Finding(
     "not learned",
-    "New rows are answered hardly better than by a guess.",
-    "Does the loss fall? With the forget gates' biases where torch leaves them, the letter is lost on the way.",
+    "On new rows the accuracy is hardly above that of a guess.",
+    "Does the loss fall? With the initial biases of PyTorch the letter is lost on the way: how open is a forget gate?",
 )
 BY_HEART = Finding(
     "learned by heart",
-    "The rows of the training are answered right, new ones are not.",
+    "The training rows are classified correctly, new ones are not.",
     "Use all of the rows: other ones in each step.",
 )
 ONE_LENGTH = Finding(
     "only the length of the training",
-    "Rows of the length that it has seen are answered, longer ones are not.",
-    "Answer from the state behind the *last* letter, wherever that stands.",
+    "Rows of the training length are classified correctly, longer ones are not.",
+    "Use the state after the *last* letter, whatever the length.",
 )
 
 
 def right(model: ModuleProbe, rows: Tensor, answers: Tensor) -> float:
-    """The share of rows that are answered right; a CheckFailed if the answer depends on chance."""
+    """The fraction of rows that are classified correctly; a CheckFailed if the answer depends on chance."""
     shape = (len(rows), LETTERS)
     found = model.tensor(rows, shape=shape)
     if not torch.allclose(found, model.tensor(rows, shape=shape), atol=1e-3, rtol=1e-3):
@@ -49,7 +49,7 @@ def right(model: ModuleProbe, rows: Tensor, answers: Tensor) -> float:
 
 
 def recalls(name: str, points: float, *, above: float, length: int = LENGTH) -> Check:
-    """New rows of this length are answered right more often than this; a guess is right in one of eight."""
+    """The accuracy on new rows of this length is above this; that of a guess is one in eight."""
 
     def trained(probe: Probe) -> tuple[ModuleProbe, tuple[Tensor, Tensor]]:
         seen, new = messages(probe.draw, 4_000), messages(probe.draw, 200)
@@ -104,12 +104,6 @@ SHOWN = (
         asks="x, lengths, W_f, U_f, W_b, U_b",
         also=(keeps_type, gradients),
         example=(BOTH_WAYS,),
-    ),
-    Task(
-        "count_parameters",
-        "How many numbers?",
-        asks="cell, input_dim, hidden_dim, num_layers, both_ways",
-        example=((("gru", 2, 3, 1, False), 63.0),),
     ),
     Task(
         "train",

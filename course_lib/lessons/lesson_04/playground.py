@@ -116,7 +116,7 @@ def machine() -> Explorer:
             Goal("a cell that counts: after five marks its state is 5", counted),
             Goal("i open in the first step only: ten steps later half of the cell state is left", halved),
         ),
-        steps={"signal": tuple(SIGNALS), "f": (0.7, 0.93, 1.0)},
+        steps={"signal": tuple(SIGNALS), "f": (0.7, 1.0)},
         script="machine",
         config={
             "signals": {name: signal.tolist() for name, signal in SIGNALS.items()},

@@ -6,22 +6,16 @@ Sutskever, ICML 2015 (1), and Tallec & Ollivier, ICLR 2018, arXiv 1804.11188, se
 
 import math
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
-from matplotlib.figure import Figure
+from jaxtyping import Float
 from torch import Tensor
 
 from course_lib.data.sequences import FirstSymbol, first_symbol
-from course_lib.functional.recurrent import LSTMState
-from course_lib.lessons.lesson_04 import figures
 from course_lib.models.recurrent import SequenceClassifier, SequenceClassifierConfig
-from course_lib.training import progress
-from course_lib.training.progress import Progress
 from course_lib.training.recipe import Recipe, Scores, Trained, common, each, fit_by
 from course_lib.training.seeding import seeded
 
@@ -61,8 +55,8 @@ KINDS: dict[str, Callable[[int], RememberSettings]] = {
 VARIANTS = {f"{kind}, {length} symbols": make(length) for kind, make in KINDS.items() for length in LENGTHS}
 
 
-def build(settings: RememberSettings, step: Callable | None = None) -> SequenceClassifier:
-    """A fresh network, whose first weights depend on the seed alone; `step` may stand in for `lstm_step`.
+def build(settings: RememberSettings) -> SequenceClassifier:
+    """A fresh network, whose first weights depend on the seed alone.
 
     With an open forget gate an LSTM's input gate starts half closed, else its cell adds up all that it reads. A GRU
     writes 1 - z, and needs no second bias.
@@ -75,17 +69,6 @@ def build(settings: RememberSettings, step: Callable | None = None) -> SequenceC
         model = SequenceClassifier(SequenceClassifierConfig(**common(settings, SequenceClassifierConfig) | sizes))
     if settings.cell == "gru" and settings.keep is not None:
         model.rnn.cells[0].set_gate_bias(KEEP["gru"], settings.keep)
-    return model if step is None else stepping(model, step)
-
-
-def stepping(model: SequenceClassifier, step: Callable) -> SequenceClassifier:
-    """The same LSTM, one step after the other, through `step(x, h, c, W_ih, W_hh, b)`, which returns h and c."""
-    cell = model.rnn.cells[0]
-
-    def forward(x: Tensor, state: LSTMState) -> LSTMState:
-        return LSTMState(*step(x, state.h, state.c, cell.weight_ih, cell.weight_hh, cell.bias_ih + cell.bias_hh))
-
-    model.rnn.readable, cell.forward = True, forward
     return model
 
 
@@ -101,28 +84,21 @@ def first_symbol_loss(model: SequenceClassifier, rows: FirstSymbol) -> Float[Ten
     return F.cross_entropy(model(rows.tokens), rows.first)
 
 
-def train(
-    settings: RememberSettings,
-    *,
-    model: SequenceClassifier | None = None,
-    display: Progress | None = None,
-    checkpoint: Path | None = None,
-) -> Trained:
-    """Trains a network (a fresh one, if none is given)."""
-    with progress.using(lambda title: display) if display else nullcontext():
-        return fit_by(
-            settings,
-            build(settings) if model is None else model,
-            lambda step: sequences(settings, step),
-            first_symbol_loss,
-            schedule="constant",
-            checkpoint=checkpoint,
-        )
+def train(settings: RememberSettings, *, checkpoint: Path | None = None) -> Trained:
+    """Trains a fresh network."""
+    return fit_by(
+        settings,
+        build(settings),
+        lambda step: sequences(settings, step),
+        first_symbol_loss,
+        schedule="constant",
+        checkpoint=checkpoint,
+    )
 
 
 @torch.no_grad()
 def accuracy(model: SequenceClassifier, rows: FirstSymbol) -> float:
-    """Share of the sequences whose first symbol is named, from 0 to 1."""
+    """The fraction of the sequences whose first symbol is named."""
     return (model(rows.tokens).argmax(dim=-1) == rows.first).float().mean().item()
 
 
@@ -132,19 +108,8 @@ def held_out(length: int, split: str = "test", count: int | None = None) -> Firs
 
 
 @torch.no_grad()
-def cells(model: SequenceClassifier, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
-    """The cells of an LSTM after each symbol."""
-    cell, kept = model.rnn.cells[0], []
-    state = cell.initial_state(len(tokens))
-    for x in model.embed(tokens).unbind(dim=1):
-        state = cell(x, state)
-        kept.append(state.c)
-    return torch.stack(kept, dim=1)
-
-
-@torch.no_grad()
 def left_over(kind: str, length: int, backward: Callable) -> float:
-    """The share of a gradient in the cells that comes back over `length` steps of a fresh LSTM, along the cells alone.
+    """The fraction of a gradient that comes back over `length` steps of a fresh LSTM, along the cell states alone.
 
     `backward(dh, dc, c_before, c, f, o)` returns the gradients inside the forget gate and in the cell before.
     """
@@ -161,24 +126,8 @@ def left_over(kind: str, length: int, backward: Callable) -> float:
     return dc.mean().item()
 
 
-def showing(rows: FirstSymbol, units: int = 24) -> Callable[[SequenceClassifier], Figure]:
-    """An example for `page.watch`: what the first symbol of one sequence left in some cells, and the answer.
-
-    That is their distance from the mean of ten twins that begin with each of the symbols and go on alike.
-    """
-    twins, first = rows.tokens[:1].repeat(SYMBOLS, 1), int(rows.first[0])
-    twins[:, 0] = torch.arange(SYMBOLS)
-
-    def example(model: SequenceClassifier) -> Figure:
-        chance = model(twins).softmax(dim=-1)[first, first].item()
-        kept = cells(model, twins)[:, :, :units]
-        return figures.memory((kept[first] - kept.mean(dim=0)).T, twins[first].tolist(), chance)
-
-    return example
-
-
 def score(trained: Trained, split: str) -> Scores:
-    """The share that is right."""
+    """The accuracy."""
     return {"right": accuracy(trained.model, held_out(trained.settings.length, split))}
 
 

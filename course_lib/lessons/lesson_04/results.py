@@ -1,30 +1,24 @@
 """Lesson 04, LSTM and GRU: its results, each with figure, alt text, claims and what it means."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import mean
 
 import torch
-from torch import Tensor
 
 from course_lib.classroom.results import Result
 from course_lib.functional.recurrent import gradient_norms
-from course_lib.lessons.lesson_04 import figures, remember, units
+from course_lib.lessons.lesson_04 import figures, learner, remember, units
 from course_lib.lessons.lesson_04.units import Found
-from course_lib.models.recurrent import CharacterLM
+from course_lib.models.recurrent import CharacterLM, SequenceClassifier
 from course_lib.tasks.claims import above, below
-from course_lib.viz.style import GREY, PALETTE
 
 Card = Mapping
 DISTANCE = 101
 BITS = "bits per byte"
 SHOWN = (3, slice(200, 700))  # a row of the test text, and the characters of it that are drawn
 SENTENCES = "Return the first day of the week. The name is never empty. It starts with a capital letter."
-COLOURS = {
-    "RNN": PALETTE["vermilion"],
-    "GRU": GREY,
-    "LSTM, bias 1": PALETTE["orange"],
-    "LSTM, long bias": PALETTE["blue"],
-}
+LSTM_LENGTHS = (2, 5, 10, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400)
+REACH = ("RNN", "GRU", "LSTM, bias 1", "LSTM, long bias")
 
 
 def seeds(card: Card, score: str) -> list[float]:
@@ -32,9 +26,26 @@ def seeds(card: Card, score: str) -> list[float]:
     return [seed["test"][score] for seed in card["seeds"]]
 
 
-def cell(gates: Mapping[str, Tensor], c_before: Tensor, c: Tensor, h: Tensor, *, predicted=None) -> Result:
+def distance(model: SequenceClassifier, card: Card, *, predicted=None) -> Result:
+    lstm = {
+        n: remember.accuracy(model.eval(), remember.held_out(n, count=500 if n <= 800 else 250)) for n in LSTM_LENGTHS
+    }
+    rnns = {length: seeds(card, f"right, RNN, {length} symbols") for length in remember.LENGTHS}
     return Result(
-        figures.cell({name: value.item() for name, value in gates.items()}, c_before.item(), c.item(), h.item())
+        figures.distance(lstm, rnns, 50, predicted),
+        claims={"far": (above(lstm[400], 0.99), below(max(rnns[50]), 0.2))},
+        came=100 * lstm[400],
+    )
+
+
+def learning(
+    losses: Mapping[str, Sequence[float]], ends: Mapping[str, float], costs: Mapping[str, float], *, predicted=None
+) -> Result:
+    curves = {name: learner.smoothed(each) for name, each in losses.items()}
+    return Result(
+        figures.learning(curves, ends, costs, 10),
+        claims={"steps": (above(ends["RNN"] - ends["LSTM"], 0.03), above(ends["RNN"] - ends["GRU"], 0.03))},
+        values={"lstm": costs["LSTM"] / costs["RNN"], "gru": costs["GRU"] / costs["RNN"]},
     )
 
 
@@ -42,7 +53,7 @@ def highway(*, predicted=None) -> Result:
     reach, gates = {}, {}
     rows = remember.held_out(DISTANCE, count=16)
     direction = torch.randn(16, 64, generator=torch.Generator().manual_seed(0))
-    for kind in COLOURS:
+    for kind in REACH:
         model = remember.build(remember.KINDS[kind](DISTANCE - 1))
         x = model.embed(rows.tokens)
         reach[kind] = gradient_norms(lambda x, model=model: model.rnn(x)[0], x, direction)
@@ -51,7 +62,7 @@ def highway(*, predicted=None) -> Result:
             gates[kind] = torch.cat([torch.ones(1), kept[:-1]])
     far = {kind: float(norms[50] / norms[1]) for kind, norms in reach.items()}
     return Result(
-        figures.highway(reach, gates, COLOURS),
+        figures.highway(reach, gates),
         claims={"gradient": (below(far["RNN"], 1e-9), above(far["LSTM, long bias"], 0.1))},
     )
 
@@ -105,9 +116,12 @@ def quotes(model: CharacterLM, found: Found, *, predicted=None) -> Result:
     return Result(
         figures.quotes(after, found.unit, found.test, near, alone, predicted),
         claims={
-            "elsewhere": above(found.test, 0.99),
-            "behind a quotation": (below(near, 0.9), below(near - alone, 0.15)),
-            "falls": above(min(float(means[0] - means[9]) / 9 for means in after.values()), 0.5),
+            "marks": (
+                above(found.test, 0.99),
+                below(near, 0.9),
+                below(near - alone, 0.15),
+                above(min(float(means[0] - means[9]) / 9 for means in after.values()), 0.5),
+            ),
         },
         came=near,
     )
@@ -126,11 +140,7 @@ def characters(rnn: Card, lstm: Card, short: Card, counts: Mapping[int, float], 
     )
 
 
-def arrangements(*, predicted=None) -> Result:
-    return Result(figures.arrangements())
-
-
 RESULTS = {
     function.__name__: function
-    for function in (cell, highway, first_symbol, gates, counter, quotes, characters, arrangements)
+    for function in (distance, highway, learning, first_symbol, characters, gates, counter, quotes)
 }

@@ -4,6 +4,7 @@ import html
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +45,11 @@ def translator(translate: Callable[[str], Translation], vocabulary: Sequence[str
         return latest[text]
 
     def goal(text: str, reached: Callable[[Translation], bool]) -> Goal:
-        return Goal(text, lambda state: reached(result(state["text"])))
+        def judge(state: State) -> bool:
+            translated = result(state["text"])
+            return state["text"] not in examples and not translated.unknown and reached(translated)
+
+        return Goal(text, judge)
 
     return Explorer(
         name="translator",
@@ -57,20 +62,38 @@ def translator(translate: Callable[[str], Translation], vocabulary: Sequence[str
                 examples=examples,
                 vocabulary=vocabulary,
                 split=tokenize_english,
-                answer=lambda text: detokenize_french(result(text).target),
             )
         ],
         draw=lambda state: translation_html(result(state["text"])),
         alt=lambda state: _translation_in_words(result(state["text"])),
         speaks=True,
-        height="30em",
         goals=(
             goal("two words that change places", swaps_words),
             goal("one English word, two French ones around another", is_split),
             goal("a wrong translation, all words known", is_wrong),
         ),
         steps={"text": tuple(examples)},
+        script="translator",
+        config={
+            "models": ["attention"],
+            "examples": list(examples),
+            "vocabulary": " ".join(sorted(set(vocabulary))),
+            "most": MAX_WORDS,
+        },
+        answers={"translate": lambda text: _answer(result(text))},
     )
+
+
+def _answer(result: Translation) -> dict[str, Any]:
+    """What the page draws; `gold` is the grammar's translation, None where it has none."""
+    pair = gold_translation(" ".join(result.source))
+    return {
+        "source": result.source,
+        "target": result.target,
+        "weights": None if result.weights is None else np.asarray(result.weights).tolist(),
+        "unknown": result.unknown,
+        "gold": pair and pair.french,
+    }
 
 
 def looks(result: Translation) -> list[int]:
@@ -91,9 +114,9 @@ def is_split(result: Translation) -> bool:
 
 
 def is_wrong(result: Translation) -> bool:
-    """Whether the grammar has another translation; False where it has none, or where a word is unknown."""
+    """Whether the grammar has another translation; False where it has none."""
     pair = gold_translation(" ".join(result.source))
-    return pair is not None and not result.unknown and pair.french != tuple(result.target)
+    return pair is not None and pair.french != tuple(result.target)
 
 
 def _verdict(result: Translation) -> str:
@@ -109,8 +132,8 @@ def _translation_in_words(result: Translation) -> str:
     if not len(result.target):
         return "There is no translation."
     pairs = zip(result.target, looks(result), strict=False)
-    at = ", ".join(f"“{word}” at “{result.source[position]}”" for word, position in pairs)
-    said = f" Where each French word looks most: {at}." if at else ""
+    at = ", ".join(f"“{word}” to “{result.source[position]}”" for word, position in pairs)
+    said = f" Each French word attends most: {at}." if at else ""
     return f"Translation: “{' '.join(result.target)}”. {_verdict(result)}{said}"
 
 

@@ -61,21 +61,18 @@ LEGEND = (
     "a ring marks a gold link, from the grammar.</p>"
 )
 WIDTHS = (4, 16, 64, 192, 1024)  # d_k; the lesson's translators have 192
-VARIANTS = {  # of the translator: name in the figure -> card, name in the card
+VARIANTS = {  # of the translator: name in the figure -> name in the card
     "divided": "scaled",
-    "small steps": "small steps of the scores",
-    "small start": "small scores at the start",
+    "small steps": "small steps",
+    "small start": "small start",
     "not divided": "no root",
 }
 
 
-def root(card: Mapping, parts: Mapping, *, predicted=None) -> Result:
+def root(card: Mapping, *, predicted=None) -> Result:
     gradient = {divided: [gradient_at_query(d, divided=divided) for d in WIDTHS] for divided in (True, False)}
     medians = {divided: [row[1] for row in rows] for divided, rows in gradient.items()}
-    bleu = {
-        name: [seed["test"][f"BLEU, {variant}"] for seed in (parts if name.startswith("small") else card)["seeds"]]
-        for name, variant in VARIANTS.items()
-    }
+    bleu = {name: [seed["test"][f"BLEU, {variant}"] for seed in card["seeds"]] for name, variant in VARIANTS.items()}
     means = {name: float(np.mean(scores)) for name, scores in bleu.items()}
     return Result(
         figures.root(WIDTHS, gradient, bleu, predicted),

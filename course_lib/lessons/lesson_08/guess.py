@@ -7,6 +7,7 @@ import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -151,6 +152,29 @@ class Game:
         text, first = passage.given + passage.hidden, len(passage.given)
         return {name: player(text, first) for name, player in self.players.items()}
 
+    def on_page(self, number: int) -> dict[str, Any]:
+        """A passage for the page: of each player and character the most probable ones, and the true one's chance."""
+        passage, vocabulary = self.passages[number], tokenized_prose().tokenizer
+        truths = characters(passage.hidden)
+
+        def seen(row: Float[Tensor, " V"], truth: int) -> list[Any]:
+            likely = row.topk(BARS)
+            named = [
+                [vocabulary.id_to_token(i), round(p, 4)]
+                for i, p in zip(likely.indices.tolist(), likely.values.tolist(), strict=True)
+            ]
+            return [named, float(f"{row[truth]:.4g}")]
+
+        return {
+            "given": passage.given,
+            "hidden": list(passage.hidden),
+            "begins": [passage.begins_word(position) for position in range(len(passage.hidden))],
+            "chances": [
+                [seen(row, truth) for row, truth in zip(chances, truths, strict=True)]
+                for chances in self.chances(number).values()
+            ],
+        }
+
     def passage(self, rounds: Rounds) -> Passage:
         """The one that is being played."""
         return self.passages[(len(rounds) - 1) % len(self.passages)]
@@ -193,13 +217,14 @@ def guess(players: Mapping[str, Chances] | None = None) -> Explorer:
         draw=lambda state: _html(game, state),
         alt=lambda state: _in_words(game, state),
         speaks=True,
-        height="22em",
         goals=(
             goal("the first letter of a word, guessed by you", lambda turns: any(map(opens_a_word, turns))),
             goal("a character that you know and all three models miss", lambda turns: any(map(only_you, turns))),
             goal("after 20 characters or more: ahead of a model", is_ahead),
         ),
         steps={"typed": (("",), (hidden[:6],), (hidden[:7] + "s" + hidden[8:20],))},
+        script="guess",
+        config={"players": list(game.players), "passages": [game.on_page(n) for n in range(len(game.passages))]},
     )
 
 

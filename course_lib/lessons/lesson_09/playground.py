@@ -108,6 +108,10 @@ def _valley(runs: Sequence[laws.Record], law: ScalingLaw, budget: float, size: f
 # ------------------------------------------------------------------------------------------------- a law by hand
 
 
+EXPONENTS = {"low": 0.02, "high": 0.8, "step": 0.01}
+FLOORS = {"low": 0.0, "high": 1.25, "step": 0.05}
+
+
 def by_hand(runs: Runs) -> Explorer:
     """An exponent and a floor to choose; how far the curve misses, and what it promises for larger models."""
     most = max(run["tokens"] for run in runs)
@@ -143,12 +147,11 @@ def by_hand(runs: Runs) -> Explorer:
         name="fit",
         title="A law by hand",
         controls=[
-            Slider(name="exponent", label="exponent b", low=0.02, high=0.8, step=0.01, value=0.1),
-            Slider(name="floor", label="floor c", low=0.0, high=1.25, step=0.05, value=0.0),
+            Slider(name="exponent", label="exponent b", value=0.2, **EXPONENTS),
+            Slider(name="floor", label="floor c", value=0.0, **FLOORS),
         ],
         draw=draw,
         alt=words,
-        height="36em",
         goals=(
             Goal("no floor, and no run missed by more than 5 %",
                  lambda state: state["floor"] == 0 and miss(state) < 0.05),
@@ -158,6 +161,14 @@ def by_hand(runs: Runs) -> Explorer:
                  lambda state: miss(state) < 0.04 and promised(state) > 1.1),
         ),
         steps={"floor": (0.0, 0.6, 1.0), "exponent": (0.1, 0.2, 0.4)},
+        script="powerlaw",
+        config={
+            "sizes": x.tolist(),
+            "losses": y.tolist(),
+            "exponents": EXPONENTS,
+            "floors": FLOORS,
+            "start": {"exponent": 0.2, "floor": 0.0},
+        },
     )  # fmt: skip
 
 

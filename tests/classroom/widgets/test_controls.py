@@ -1,8 +1,5 @@
 """Sentences, drawings and pictures as controls: what they say, take and refuse."""
 
-import re
-
-import ipywidgets
 import numpy as np
 import pytest
 import torch
@@ -12,7 +9,7 @@ from course_lib.classroom.widgets.pad import PadWidget
 from course_lib.data.checkpoints import load_trained
 from course_lib.data.digits import CleanDigits
 from course_lib.functional.images import standardise
-from tests.classroom.widgets.test_explorer import button, parts
+from tests.classroom.widgets.test_explorer import parts
 
 # ------------------------------------------------------------------ a sentence
 
@@ -35,31 +32,6 @@ def test_a_remark_stands_before_the_drawing_and_in_its_words():
     explorer = Explorer(name="x", title="x", controls=[sentence()], draw=lambda _: "<b>d</b>", alt=lambda _: "Drawn.")
     frame = explorer.frame({"text": "oops"})
     assert frame.alt.startswith("I do not know the word “oops”") and frame.alt.endswith("Drawn.")
-
-
-def test_the_last_three_sentences_are_kept_with_their_answers():
-    box, _ = sentence(answer=lambda text: f"<{text}>", examples=["a"]).build(lambda value: None)
-    text, keep = parts(box, ipywidgets.Text)[0], button(box, "Keep to compare")
-    kept = parts(box, ipywidgets.HTML)[0]
-    for word in ("a", "b", "c", "d", "d"):
-        text.value = word
-        keep.click()
-    assert re.findall("<strong>&lt;(.)&gt;</strong> ← (.)<", kept.value) == [(word, word) for word in "dcb"]
-
-
-def test_a_sentence_without_an_answer_is_kept_with_the_reason():
-    def refuse(text):
-        raise ValueError("Type a sentence.")
-
-    box, _ = sentence(answer=refuse).build(lambda value: None)
-    button(box, "Keep to compare").click()
-    assert "Type a sentence." in parts(box, ipywidgets.HTML)[0].value
-
-
-def test_the_vocabulary_stands_behind_a_fold():
-    box, _ = sentence(vocabulary=["b<", "a", "a"]).build(lambda value: None)
-    assert "The 2 words it knows</summary>" in parts(box, ipywidgets.HTML)[-1].value
-    assert "a, b&lt;</div>" in parts(box, ipywidgets.HTML)[-1].value
 
 
 # ------------------------------------------------------------------ a pad

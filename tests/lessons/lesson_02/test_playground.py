@@ -60,6 +60,10 @@ def test_unchanged_views_land_where_their_picture_is(model):
     assert (landed.places - its.places[7]).norm(dim=1).max() < spread
 
 
-def test_every_digit_of_the_map_can_be_clicked(plane):
-    html = plane.frame().html
-    assert html.count('data-step="') == 10 * play.PER_DIGIT and "Click a digit" in html
+def test_the_page_gets_each_picture_of_the_map_and_its_neighbours(plane):
+    config, labels = plane._page_config(), play.map_pictures().labels
+    assert config["labels"] == labels.tolist()
+    for its in config["maps"].values():
+        assert len(its["places"]) == len(its["near"]) == 10 * play.PER_DIGIT
+    near = ", ".join(str(config["labels"][n]) for n in config["maps"]["pixels"]["near"][7])
+    assert f"its nearest: {near}." in plane.frame({"features": "pixels", "point": 8}).alt

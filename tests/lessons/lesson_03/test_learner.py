@@ -1,44 +1,56 @@
-"""A learner's step, loop and clipping are what the lesson runs on."""
+"""What lesson 03 measures on the learner's page: perplexities, training by SGD, five arrangements in time."""
 
+import pytest
 import torch
 
-from course_lib.data.checkpoints import load_trained
-from course_lib.functional.recurrent import rnn_step
 from course_lib.lessons.lesson_03 import learner, shapes
-from course_lib.lessons.lesson_03.recipes import names
-from course_lib.lessons.lesson_03.tasks import TASKS
-
-clip, unroll = (TASKS[name].reference for name in ("clip", "unroll"))
+from course_lib.lessons.lesson_03.tasks import RNN
+from course_lib.training.language_models import tokenized_prose
 
 
-def test_the_readers_loop_equals_the_kernel_under_padding():
-    trained, (ids, valid, _) = load_trained("names").model, names.examples("test")
-    ids, valid = ids[:20], valid[:20]
-    expected = trained(ids, valid=valid)
-    assert torch.allclose(learner.with_learner_block(trained, rnn_step, unroll)(ids, valid=valid), expected, atol=1e-5)
+class Uniform(torch.nn.Module):
+    """A character model to which all characters are equally probable."""
+
+    def forward(self, tokens, h=None):
+        return torch.zeros(*tokens.shape, len(tokenized_prose().tokenizer)), None
 
 
-def test_the_reader_runs_on_the_learners_functions():
-    model = learner.build(lambda x, h, *_: 0 * h, unroll)
-    ids, valid, _ = names.examples("test")
-    logits = model(ids[:3], valid=valid[:3])
-    assert torch.equal(logits[0], logits[1])  # with a step that keeps nothing all names are alike
+def test_a_model_without_preferences_has_the_size_of_its_vocabulary_as_perplexity():
+    assert learner.perplexity(Uniform()) == pytest.approx(len(tokenized_prose().tokenizer), rel=1e-5)
 
 
-def test_two_layers_are_the_same_loop_twice():
-    assert learner.two_layers(rnn_step, unroll) < 1e-5 < learner.two_layers(lambda x, h, *_: h, unroll)
+def test_longer_n_grams_predict_better():
+    bigram, trigram = (learner.ngram_perplexity(n) for n in (2, 3))
+    assert 9 < bigram < 14 and trigram < bigram - 3
 
 
-def test_clipping_decides_whether_the_run_survives():
-    assert not learner.explosive_run(None, seed=0, steps=10).survived
-    run = learner.explosive_run(clip, seed=0, steps=10)
-    assert run.survived and max(run.norms) > 100
+def test_clipping_is_applied_before_the_step():
+    loss, norm = learner.sgd_run(0.5, lambda gradients, limit: [0 * g for g in gradients], sigma=0.9, seed=0, steps=20)
+    assert loss == pytest.approx(4.4, abs=0.3) and norm > 0  # nothing is learned
+    assert learner.sgd_run(0.5, None, sigma=0.9, seed=0, steps=20)[0] < loss
 
 
-def test_the_five_shapes_take_and_give_at_their_own_times():
+def test_one_unit_has_a_cliff():
+    w, b = torch.full((2,), 5.2), torch.tensor([-2.75, -2.72])
+    below, above = learner.one_unit_loss(w, b)
+    assert (below - above).abs() > 0.1
+
+
+def test_the_five_arrangements_take_inputs_and_give_outputs_at_their_own_times():
     five = shapes.run_all("görögország", "the women sign a law .", "les femmes signent un accord important .")
     one, caption, language, translation, tags = five
     assert [len(shape.given) for shape in five] == [1, 1, 11, 6, 7]
     assert len(one.said) == 1 and len(caption.said) > 5 and language.said == ["Hungarian"] and language.waits == 10
     assert translation.waits == 6 and translation.said[1] == "femmes"
+    assert [shape.feeds_back for shape in five] == [False, True, False, True, False]
     assert len(tags.said) == 7 and tags.said[0] == "DET|m|p"  # wrong: the gender of "les" comes a word later
+
+
+def test_our_layer_is_that_of_torch():
+    ours, theirs = RNN(3, 5), torch.nn.RNN(3, 5, batch_first=True)
+    with torch.no_grad():
+        for part, name in ((ours.ih, "ih"), (ours.hh, "hh")):
+            getattr(theirs, f"weight_{name}_l0").copy_(part.weight)
+            getattr(theirs, f"bias_{name}_l0").copy_(part.bias)
+    x = torch.randn(2, 7, 3)
+    torch.testing.assert_close(ours(x), theirs(x)[0])

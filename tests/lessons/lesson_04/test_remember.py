@@ -1,4 +1,4 @@
-"""The task of lesson 04: its networks, the learner's functions in them, and what comes back along the cells."""
+"""The task of lesson 04: its networks, and what comes back along the cells."""
 
 import math
 from dataclasses import replace
@@ -6,17 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from course_lib.functional.recurrent import lstm_gates
 from course_lib.lessons.lesson_04 import remember
 from course_lib.lessons.lesson_04.tasks import TASKS
-
-ROWS = remember.held_out(12, count=5)
-
-
-def test_a_network_on_the_exercise_s_step_answers_as_before():
-    settings = remember.KINDS["LSTM, long bias"](12)
-    library, stepping = remember.build(settings), remember.build(settings, TASKS["lstm_step"].reference)
-    torch.testing.assert_close(stepping(ROWS.tokens), library(ROWS.tokens), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", remember.KINDS)
@@ -42,14 +33,6 @@ def test_along_the_cells_a_gradient_is_multiplied_by_the_forget_gates_alone():
 
 def test_the_bias_of_the_exercise_is_the_one_of_the_card():
     assert TASKS["long_bias"].reference(50, 0.55) == pytest.approx(remember.long_bias(50), abs=0.05)
-
-
-def test_the_cells_shown_while_it_learns_are_those_of_the_step():
-    model = remember.build(replace(remember.KINDS["LSTM, bias 1"](12), hidden_dim=6))
-    kept, cell = remember.cells(model, ROWS.tokens), model.rnn.cells[0]
-    i, f, g, _ = lstm_gates(model.embed(ROWS.tokens)[:, 0], torch.zeros(5, 6), *cell.weights)
-    torch.testing.assert_close(kept[:, 0], i * g)
-    assert kept.shape == (5, 12, 6) and remember.showing(ROWS, units=4)(model).axes
 
 
 def test_a_short_training_of_a_short_row_learns_it():

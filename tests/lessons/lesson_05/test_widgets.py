@@ -173,7 +173,7 @@ def interpreter(calls):
 def test_the_translation_its_attention_and_the_verdict_are_said_in_words(interpreter):
     alt = interpreter.frame().alt
     assert "Translation: “le ministre signe la loi .”. ✓ The grammar says the same." in alt
-    assert "“ministre” at “minister”, “signe” at “signs”" in alt
+    assert "“ministre” to “minister”, “signe” to “signs”" in alt
 
 
 def test_the_translation_stands_large_and_its_words_are_linked_to_the_english_ones(interpreter):
@@ -222,6 +222,14 @@ def test_no_translation_is_said_too(interpreter):
 )
 def test_the_goals_of_the_translator(interpreter, text, goals):
     assert reached(interpreter, text=text) == goals
+
+
+def test_neither_an_example_nor_a_sentence_with_an_unknown_word_reaches_a_goal(interpreter):
+    swap = "the european minister signs the law"
+    guessing = translator(lambda text: spoken(text, unknown=("european",)), ["the"], ["he talks"])
+    assert reached(guessing, text=swap) == [False] * 3
+    assert reached(translator(spoken, ["the"], [swap]), text=swap) == [False] * 3
+    assert reached(interpreter, text=swap) == [True, False, False]
 
 
 def test_a_wrong_translation_stands_beside_the_grammars(interpreter):

@@ -1,9 +1,6 @@
 """What a learner writes runs inside the library's models, and gives what these give by themselves."""
 
-import ast
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +17,7 @@ from course_lib.lessons.lesson_08.tasks import TASKS
 from course_lib.models.gpt import gpt_lesson
 from course_lib.training.language_models import next_token_loss
 from course_lib.training.seeding import seeded
+from tests.lessons.answered import run_alone
 
 shifted_loss, top_p, cached_step, perplexity = (
     TASKS[name].reference for name in ("shifted_loss", "top_p", "cached_step", "perplexity")
@@ -33,7 +31,8 @@ model = MyGPT(vocab_size=128, context_length=32, dim=32, depth=2, num_heads=2)
 init_weights(model)
 first = loss(model(batch(text, 8)), batch(text, 8)).item()
 last = train(model, lambda: batch(text, 8), loss, steps=300, peak=4e-3)
-written = generate(model, text[None, :12], 20, temperature=0.1)
+with torch.no_grad():
+    written = generate(model, text[None, :12], 20, temperature=0.1)
 print(first, last, bytes(written[0].tolist()).decode(), sep="|")
 """
 
@@ -58,22 +57,17 @@ def test_what_a_learner_assembles_is_the_gpt_of_the_library(model):
 
 
 def test_a_plain_file_of_the_solutions_and_the_cells_trains_and_writes_without_the_course(tmp_path):
-    solutions = [TASKS[name].solution for name in ("attention", "block", "gpt", "shifted_loss")]
     notebook = read_lesson(Path(__file__).parents[3] / "notebooks" / "08_gpt.ipynb").notebook
-    functions = [
-        ast.get_source_segment(cell.source, node, padded=True)
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for node in ast.parse(cell.source).body
-        if isinstance(node, ast.FunctionDef) and node.name in ("batch", "init_weights", "train", "generate")
-    ]
-    functions = [f"@torch.no_grad()\n{one}" if one.startswith("def generate") else one for one in functions]
-    head = "import math\n\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
-    whole = "\n\n".join([head, *solutions, *functions, f"TEXT = {TEXT[:51]!r} * 40", DRIVER])
-    assert len(functions) == 4 and len(whole.splitlines()) <= FILE_LINES
-    (tmp_path / "gpt.py").write_text(whole)
-    done = subprocess.run([sys.executable, "-I", "gpt.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    first, last, written = done.stdout.strip().split("|")
+    printed = run_alone(
+        tmp_path,
+        TASKS,
+        notebook,
+        solutions=("attention", "block", "gpt", "shifted_loss"),
+        cells=("batch", "init_weights", "train", "generate"),
+        driver=f"TEXT = {TEXT[:51]!r} * 40{DRIVER}",
+        lines=FILE_LINES,
+    )
+    first, last, written = printed.strip().split("|")
     assert abs(float(first) - math.log(128)) < 0.1 and float(last) < 1
     assert "on the mat and the" in written
 

@@ -133,19 +133,21 @@ export function patchMaps({ label, grid }) {
   };
 }
 
+function paintMap(canvas, numbers) {
+  const most = Math.max(...numbers, 1e-9);
+  paintColours(canvas, Array.from(numbers, (value) => cividis(Math.max(value, 0) / most)));
+}
+
 /* Rows of square maps, with words above each row: `sides` has the pixels a side of each row's maps, and `show(rows, texts)`
-   takes their numbers; in each map the largest is brightest. */
-export function mapRows({ label, sides, captions }) {
+   takes their numbers; in each map the largest is brightest, unless another `paint` is given. */
+export function mapRows({ label, sides, captions, paint = paintMap }) {
   const maps = sides.map((row) => row.map((side) => canvasOf(side))), texts = captions.map((text) => node("div", {}, text));
   const rows = maps.map((row, i) => node("div", {}, texts[i], node("div", { class: "play-maps", style: `--columns: ${row.length}` }, ...row)));
   return {
     ...figure(label, node("div", { class: "play-map-rows", role: "img", "aria-label": label }, ...rows)),
     show(numbers, words = []) {
       words.forEach((text, i) => { texts[i].textContent = text; });
-      maps.forEach((row, i) => row.forEach((canvas, j) => {
-        const most = Math.max(...numbers[i][j], 1e-9);
-        paintColours(canvas, Array.from(numbers[i][j], (value) => cividis(Math.max(value, 0) / most)));
-      }));
+      maps.forEach((row, i) => row.forEach((canvas, j) => paint(canvas, numbers[i][j])));
     },
   };
 }

@@ -11,7 +11,7 @@ export function wordLine({ label, lang = null, kind = "", pointed = null, clicke
   for (const come of pointed ? ["pointerover", "focusin"] : []) root.addEventListener(come, (event) => pointed(place(event)));
   for (const go of pointed ? ["pointerleave", "focusout"] : []) root.addEventListener(go, () => pointed(null));
   if (clicked) root.addEventListener("click", (event) => { if (event.target.closest("button")) clicked(place(event)); });
-  const made = (tag) => node(tag, tag === "button" ? { type: tag } : { tabindex: pointed && 0 });
+  const made = (tag) => node(tag, { style: `--at: ${root.children.length}`, ...(tag === "button" ? { type: tag } : { tabindex: pointed && 0 }) });
   return {
     ...figure("", root),
     show(items) {

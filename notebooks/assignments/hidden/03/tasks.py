@@ -21,45 +21,45 @@ def some_layers(draw: Draw, *, layers: int | None = None) -> tuple[Tensor, ...]:
 DEEP = replace(
     SHOWN["deep_step"],
     cases=(
-        Case("the new states of all layers", some_layers, 11),
+        Case("the new states of all layers", some_layers, 9),
         Case("a single layer", lambda draw: some_layers(draw, layers=1), 3),
     ),
 )
 
 
 def symmetric(draw: Draw, *, late: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """A symmetric matrix whose largest eigenvalue is 1 or a little more, a state, and some times."""
+    """A symmetric matrix with a spectral radius of 1 or a little more, a state, and some times."""
     H, T = draw.sizes(2, 3, 7)
-    theta = draw(H, H).double()
-    theta = theta + theta.T
-    theta = theta / torch.linalg.eigvalsh(theta).abs().max() * (1.0 if late else 1.1)
-    return theta, draw(H).double(), draw.integers(200, 2000, T) if late else draw.integers(0, 9, T)
+    W = draw(H, H).double()
+    W = W + W.T
+    W = W / torch.linalg.eigvalsh(W).abs().max() * (1.0 if late else 1.1)
+    return W, draw(H).double(), draw.integers(200, 2000, T) if late else draw.integers(0, 9, T)
 
 
 POWERS = replace(
     SHOWN["states_at"],
     cases=(
-        Case("the states at some times", symmetric, 11),
-        Case("states after many steps", lambda draw: symmetric(draw, late=True), 5),
+        Case("the states at some times", symmetric, 10),
+        Case("states after many steps", lambda draw: symmetric(draw, late=True), 4),
     ),
 )
 
 
 def pieces(draw: Draw, *, whole: bool = False) -> tuple[Tensor, Tensor, Tensor, int]:
-    """A matrix, its states, slopes of the loss, and how long a piece is."""
+    """A matrix, its states, the direct gradients of the loss, and the steps of a piece."""
     H, length = draw.sizes(2, 4, 6)
     T = length * 3 + 2
-    theta, A = draw(H, H) / H**0.5, [draw(H)]
+    W, h = draw(H, H) / H**0.5, [torch.tanh(draw(H))]
     for _ in range(T):
-        A.append(theta @ A[-1] + draw(H))
-    return theta, torch.stack(A), draw(T, H), T + 2 if whole else length
+        h.append(torch.tanh(W @ h[-1] + draw(H)))
+    return W, torch.stack(h), draw(T, H), T + 2 if whole else length
 
 
 CUT = replace(
     SHOWN["cut_gradient"],
     cases=(
-        Case("the gradient, cut behind each piece", pieces, 13),
-        Case("a piece that is longer than all steps", lambda d: pieces(d, whole=True), 5),
+        Case("the gradient, cut after each piece", pieces, 12),
+        Case("a piece that is longer than all steps", lambda d: pieces(d, whole=True), 4),
     ),
 )
 
@@ -80,8 +80,8 @@ def some_names(draw: Draw, *, letters: str = "abc", unseen: bool = False) -> tup
 SCORES = replace(
     SHOWN["language_scores"],
     cases=(
-        Case("a score for each name and language", some_names, 12),
-        Case("capital letters and blanks count as they are", lambda draw: some_names(draw, letters="aA b"), 2),
+        Case("a score for each name and language", some_names, 10),
+        Case("capital letters and spaces count as they are", lambda draw: some_names(draw, letters="aA b"), 2),
         Case("names of which no trigram is known", lambda draw: some_names(draw, unseen=True), 4),
     ),
 )

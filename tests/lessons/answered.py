@@ -1,0 +1,62 @@
+"""A lesson of the third edition with a learner's answers in it: as a plain file, and in kernels of its sittings."""
+
+import ast
+import re
+import subprocess
+import sys
+
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+
+HEAD = "import math\n\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+LEFT_OUT = ("page.play(", "page.result(")  # they take long, and need nothing of hers
+
+
+def run_alone(folder, tasks, notebook, *, solutions, cells=(), driver, lines):
+    """What a file of solutions and of functions and classes of the page's cells prints, without the course."""
+    nodes = [
+        (cell.source, node)
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for node in ast.parse(cell.source).body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in cells
+    ]
+    taken = [
+        "".join(f"@{ast.unparse(one)}\n" for one in node.decorator_list) + ast.get_source_segment(source, node)
+        for source, node in nodes
+    ]
+    whole = "\n\n".join([HEAD, *(tasks[name].solution for name in solutions), *taken, driver])
+    assert len(taken) == len(cells) and len(whole.splitlines()) <= lines
+    (folder / "alone.py").write_text(whole)
+    return subprocess.run(
+        [sys.executable, "-I", "alone.py"], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def answer(source, tasks):
+    """A cell with the solution where a learner is to write."""
+    asked = re.search(r'^page\.check\("(\w+)", \w+\)', source, re.MULTILINE)
+    if asked is None:
+        return source
+    stub = re.search(r"^(class|def) ", source, re.MULTILINE).start()
+    return source[:stub] + tasks[asked[1]].solution + "\n" + asked[0]
+
+
+def sittings(notebook, tasks, *, end, left_out=(), shorter=()):
+    """All that each sitting shows in a kernel of its own, up to the cell that has `end`; `shorter`: (old, new)."""
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    stop = next(i for i, cell in enumerate(cells) if "page.resume" in cell)
+    last = next(i for i, cell in enumerate(cells) if end in cell)
+    for part in (cells[:stop], cells[stop:last]):
+        sources = [answer(cell, tasks) for cell in part if not any(words in cell for words in (*LEFT_OUT, *left_out))]
+        for old, new in shorter:
+            sources = [source.replace(old, new) for source in sources]
+        yield shown(sources)
+
+
+def shown(sources):
+    """All that cells show in a kernel of their own."""
+    notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
+    NotebookClient(notebook, kernel_name="python3", timeout=600).execute()
+    outputs = [output for cell in notebook.cells for output in cell.outputs]
+    return "\n".join(output.get("text") or output["data"].get("text/plain", "") for output in outputs)
