@@ -132,28 +132,29 @@ def norms(depths: Sequence[int], losses: Mapping[str, Float[np.ndarray, "seeds d
 
 
 def gradients(
-    depths: Sequence[int], norms: Mapping[str, Sequence[Sequence[float]]], sizes: Mapping[str, Sequence[float]]
+    depths: Sequence[int],
+    norms: Mapping[str, Mapping[str, Sequence[Sequence[float]]]],
+    sizes: Mapping[str, Sequence[float]],
 ) -> Figure:
-    """Before any training: the gradient in the last block against depth, and the size of the vectors block by block."""
-    fig, panels = figure(12, 4.4, columns=2)
+    """Before any training: gradients in the last and the first block against depth, and the size of the vectors."""
+    fig, panels = figure(12.2, 4.4, columns=3)
     colours = {"post-norm": OTHER, "pre-norm": HERO}
-    for name, rows in norms.items():
-        values = np.array(rows)
-        panels[0].plot(depths, values.T, color=colours[name], linestyle="-", marker="o", alpha=0.6)
-        height = values[:, -1].mean()
-        panels[0].text(depths[-1] * 1.05, height, name, color=colours[name], va="center", fontsize=14)
-    panels[0].set(xlabel="blocks in the encoder, and in the decoder", ylabel="norm of the gradient")
-    panels[0].set(xlim=(0, depths[-1] * 1.45), ylim=(0, None), title="Last MLP of the decoder, untrained")
-    panels[0].set_xticks(depths)
+    for axes, (block, rows_of) in zip(panels, norms.items(), strict=False):
+        for name, rows in rows_of.items():
+            values = np.array(rows)
+            axes.plot(depths, values.T, color=colours[name], linestyle="-", marker="o", alpha=0.6)
+            height = values[:, -1].mean()
+            axes.text(depths[-1] * 1.06, height, name, color=colours[name], va="center", fontsize=13)
+        axes.set(xlabel="blocks on each side", title=f"{block.capitalize()} MLP of the decoder")
+        axes.set(xlim=(0, depths[-1] * 1.6), ylim=(0, 1))
+        axes.set_xticks(depths)
+    panels[0].set_ylabel("norm of the gradient, untrained")
     for name, values in sizes.items():
-        blocks = range(1, len(values) + 1)
-        panels[1].plot(blocks, values, color=colours[name], linestyle="-", marker="o")
-        panels[1].text(len(values) * 1.05, values[-1], name, color=colours[name], va="center", fontsize=14)
-    panels[1].set(
-        xlabel="block of the encoder", ylabel="root mean square of x", title="Output of each block, untrained"
-    )
-    panels[1].set(xlim=(0, len(sizes["pre-norm"]) * 1.45), ylim=(0, None))
-    panels[1].set_xticks(range(1, len(sizes["pre-norm"]) + 1))
+        panels[2].plot(range(1, len(values) + 1), values, color=colours[name], linestyle="-", marker="o")
+        panels[2].text(len(values) * 1.06, values[-1], name, color=colours[name], va="center", fontsize=13)
+    panels[2].set(xlabel="block of the encoder", ylabel="root mean square of x", title="Output of each block")
+    panels[2].set(xlim=(0, len(sizes["pre-norm"]) * 1.6), ylim=(0, None))
+    panels[2].set_xticks(range(2, len(sizes["pre-norm"]) + 1, 2))
     return fig
 
 

@@ -49,18 +49,21 @@ def fresh(make: Callable[..., nn.Module], sizes: Mapping, seed: int, **changed: 
 
 def gradient_norms(
     make: Callable[..., nn.Module], loss_of: Callable[..., Tensor], sizes: Mapping, pairs: Sequence[SentencePair]
-) -> dict[str, list[list[float]]]:
-    """The norm of the gradient of the last MLP's second matrix before any training, by placement, seed and depth."""
-    batch, found = encode_pairs(pairs), {}
+) -> dict[str, dict[str, list[list[float]]]]:
+    """The norms of gradients before any training: of the second matrix of the decoder's last and first MLP.
+
+    By block ("last", "first"), placement of the norm, seed and depth.
+    """
+    batch, blocks = encode_pairs(pairs), {"last": -1, "first": 0}
+    found: dict[str, dict[str, list[list[float]]]] = {block: {} for block in blocks}
     for name, pre_norm in {"post-norm": False, "pre-norm": True}.items():
-        found[name] = []
         for seed in range(3):
-            row = []
-            for depth in DEPTHS:
-                model = fresh(make, sizes, seed, depth=depth, pre_norm=pre_norm)
+            models = [fresh(make, sizes, seed, depth=depth, pre_norm=pre_norm) for depth in DEPTHS]
+            for model in models:
                 loss_of(model, *batch).backward()
-                row.append(model.decoder[-1].mlp.down_proj.weight.grad.norm().item())
-            found[name].append(row)
+            for block, index in blocks.items():
+                row = [model.decoder[index].mlp.down_proj.weight.grad.norm().item() for model in models]
+                found[block].setdefault(name, []).append(row)
     return found
 
 

@@ -22,7 +22,7 @@ LENGTHS = (4, 8, 16, 32, 48, 64)  # words written so far
 CHANGES = {  # variant -> row of the figure
     "paper": "baseline",
     "pre-norm": "pre-norm",
-    "untied": "output layer not tied",
+    "untied": "untied output layer",
     "no smoothing": "no label smoothing",
     "dropout": "dropout 0.1",
     "no averaging": "no weight averaging",
@@ -82,14 +82,18 @@ def beams(found: Mapping[str, tuple[float, float]], *, predicted=None) -> Result
     )
 
 
-def gradients(norms: Mapping[str, list[list[float]]], sizes: Mapping[str, list[float]], *, predicted=None) -> Result:
-    post, pre = (np.array(norms[name]) for name in ("post-norm", "pre-norm"))
+def gradients(
+    norms: Mapping[str, Mapping[str, list[list[float]]]], sizes: Mapping[str, list[float]], *, predicted=None
+) -> Result:
+    post, pre = (np.array(norms["last"][name]) for name in ("post-norm", "pre-norm"))
+    first_post, first_pre = (np.array(norms["first"][name]) for name in ("post-norm", "pre-norm"))
     return Result(
         figures.gradients(DEPTHS, norms, sizes),
         claims={
             "start": (
                 above((pre[:, 0] / pre[:, -1]).min(), 1.8),
                 above((post[:, -1] / pre[:, -1]).min(), 2.5),
+                above((first_pre[:, -1] / first_post[:, -1]).min(), 2.5),
             ),
         },
     )
