@@ -70,7 +70,7 @@ def test_the_page_s_beam_search_with_one_beam_is_greedy():
     model, sentences = opened("translator_tricks"), [" ".join(pair.english) for pair in splits().test[:5]]
 
     def one(*given):
-        return names["beam_search"](*given, K=1)
+        return names["beam_search"](*given, k=1)
 
     with torch.no_grad():
         said = learner.translate(model, learner.each_sentence(one), sentences)
