@@ -242,7 +242,7 @@ def reverses(name: str, points: float, *, shorter: bool = False, coded: bool = T
 # what is shown ----------------------------------------------------------------------------------------------
 
 NORM = ([[[1.0, 3.0, 1.0, 3.0]]], [2.0, 1.0, 1.0, 1.0], [[[4.0, 0.0, 0.0, 0.0]]])
-NORMED = ([[[4.0, 0.0, -4.0, 0.0]]], [-4.0, 0.0, 0.0, 0.0], [4.0, 0.0, 0.0, 0.0])
+NORMED = [[[4.0, 0.0, -4.0, 0.0]]]
 MAPS = {f"{letter}_proj.weight": (letter in "vo") * torch.eye(2) for letter in "qkvo"}
 MAPS |= {f"{letter}_proj.bias": torch.zeros(2) for letter in "qkvo"}
 CACHED = (
@@ -256,14 +256,14 @@ for expert, down in enumerate(([[4.0], [0.0]], [[0.0], [8.0]])):
     EXPERTS |= {f"experts.{expert}.down_proj.bias": torch.zeros(2)}
 SWITCHED = (
     TaskInput((torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]]),), build=(2, 1, 2), parameters=EXPERTS),
-    ([[[3.0, 0.0], [0.0, 6.0], [3.0, 0.0]]], 19 / 18),
+    [[[3.0, 0.0], [0.0, 6.0], [3.0, 0.0]]],
 )
 CHANCES = [[0.0, 0.0, 0.6, 0.4], [1.0, 0.0, 0.0, 0.0], [0.0, 0.4, 0.3, 0.3], [0.0, 0.9, 0.1, 0.0]]
 LOGARITHMS = [[math.log(p) if p else -math.inf for p in row] for row in CHANCES]
 
 SHOWN = (
     Task(
-        "norm_gradients",
+        "norm_gradient",
         "The backward pass of LayerNorm",
         asks="x, gain, dy",
         forbids=("autograd", "backward", "grad", "requires_grad", "requires_grad_", "vjp", "jacrev", "jacobian"),
