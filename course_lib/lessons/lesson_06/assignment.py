@@ -58,7 +58,11 @@ def read(step: Callable[..., Any], x: Tensor, pieces: list[int]) -> tuple[Tensor
         if answer[0].shape != part.shape:
             seen = f"For x {tuple(part.shape)} the output has shape {tuple(answer[0].shape)}; it must be that of x."
             raise CheckFailed(
-                Finding("wrong shape", seen, "Return the output at the new positions only, however many positions the cache holds.")
+                Finding(
+                    "wrong shape",
+                    seen,
+                    "Return the output at the new positions only, however many positions the cache holds.",
+                )
             )
         output, cache = answer
         if not isinstance(cache, list | tuple) or len(cache) != 2 or not all(map(is_real, cache)):
@@ -89,7 +93,11 @@ class InPieces(Task):
         for part, right in zip(cache, wanted[1:], strict=True):
             if part.dim() != right.dim() or part.shape[:2] != right.shape[:2]:
                 raise CheckFailed(
-                    Finding(OTHER_CACHE, _cached(part, right), "Keep the keys and the values of all positions, each (B, H, T, D / H).")
+                    Finding(
+                        OTHER_CACHE,
+                        _cached(part, right),
+                        "Keep the keys and the values of all positions, each (B, H, T, D / H).",
+                    )
                 )
         return row_of((output, *cache))
 
@@ -154,7 +162,7 @@ NO_PLACES = Finding(
 ONE_LENGTH = Finding(
     "only sequences of one length",
     "Sequences of the training length are written correctly, shorter ones are not.",
-    "The first symbol to be written is the last of the source. Which way of counting its positions does not depend on the length?",
+    "The first symbol to be written is the last of the source. Number its positions so that this one always has the same number.",
 )
 BUILT_IN = Finding(
     "rule not learned from the data",

@@ -118,3 +118,15 @@ print(screen.loss, right)
     )
     loss, right = map(float, done.stdout.split())
     assert loss < 0.9 and right > 0.9
+
+
+def test_with_one_block_the_last_mlp_is_the_first(monkeypatch):
+    monkeypatch.setattr(learner, "DEPTHS", (1, 2))
+
+    def loss_of(model, source, valid, target, real):
+        return SOLUTION["smoothed_loss"](model(source, valid, target[:, :-1]), target[:, 1:], 0.1, real[:, 1:])
+
+    found = learner.gradient_norms(SOLUTION["transformer"], loss_of, SIZES, splits().train[:4])
+    for name in ("post-norm", "pre-norm"):
+        for last, first in zip(found["last"][name], found["first"][name], strict=True):
+            assert last[0] == first[0] and last[1] != first[1]
