@@ -162,7 +162,7 @@ NO_PLACES = Finding(
 ONE_LENGTH = Finding(
     "only sequences of one length",
     "Sequences of the training length are written correctly, shorter ones are not.",
-    "The first symbol to be written is the last of the source. Number its positions so that this one always has the same number.",
+    "The last symbol of the source is written first. Number the positions so that its number is always the same.",
 )
 BUILT_IN = Finding(
     "rule not learned from the data",
