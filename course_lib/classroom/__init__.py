@@ -1,7 +1,7 @@
 """What a notebook shows: the page of a lesson and its pieces, figures with alt text, source, progress."""
 
 from course_lib.classroom.cards import Section
-from course_lib.classroom.output import show
+from course_lib.classroom.output import show, varies
 from course_lib.classroom.page import Page
 from course_lib.classroom.predictions import Prediction
 from course_lib.classroom.quizzes import Number, Quiz
@@ -10,4 +10,16 @@ from course_lib.classroom.results import Result
 from course_lib.classroom.source import show_source
 from course_lib.tasks.claims import claim
 
-__all__ = ["Section", "Prediction", "Number", "Page", "Quiz", "Result", "claim", "progress", "show", "show_source"]
+__all__ = [
+    "Section",
+    "Prediction",
+    "Number",
+    "Page",
+    "Quiz",
+    "Result",
+    "claim",
+    "progress",
+    "show",
+    "show_source",
+    "varies",
+]

@@ -135,7 +135,7 @@ def test_nbval_is_told_to_overlook_the_same_pixels():
 
 
 def test_the_library_digest_holds_all_that_stands_in_the_lessons_folder(lesson, monkeypatch):
-    code(lesson)[0].source = "from course_lib.lessons.lesson_05 import page"
+    code(lesson)[0].source = "from course_lib.lessons.lesson_05 import learner, page"
     module_file, seen = imports.module_file, []
     monkeypatch.setattr(imports, "module_file", lambda name: seen.append(name) or module_file(name))
     library_digest(lesson.notebook)

@@ -7,12 +7,13 @@ from playwright.sync_api import expect
 
 from course_lib.lessons.lesson_05 import page as contents
 from tests.browser.lab import ROOT, SECOND
+from tests.lessons.answered import answer
 
 pytestmark = pytest.mark.needs("chromium")
 
 LESSON = ROOT / "notebooks" / "05_attention.ipynb"
+TRAINING = 'page.keep("translator"'
 ANSWER_TIME = 240 * SECOND  # for one answer of a kernel on a busy machine
-TRAINING = "page.watch("
 CHECK = '\npage.check("attention", my_attention)'
 SOLUTION = contents.tasks["attention"].solution.strip()
 WITHOUT_SCALE = SOLUTION.replace(" / q.shape[-1] ** 0.5", "")
@@ -37,7 +38,7 @@ def test_every_cell_runs_and_each_exercise_waits_to_be_written(lesson):
     assert lesson.executed()[: len(sources)] == sources
     for name in contents.tasks:
         answers_in(lesson.cell(f'check("{name}"'), "Not written yet")
-    answers_in(lesson.cell(TRAINING), "is not written yet, so the lesson goes on with ours")
+    answers_in(lesson.cell('page.load("seq2seq"'), "is not written yet, so the lesson goes on with ours")
 
 
 def test_every_picture_says_what_it_shows(lesson):
@@ -62,16 +63,23 @@ def test_a_result_stays_closed_until_the_bet_and_then_stands_beside_it(lesson, n
     lesson.screenshot(f"05-result-{name}", of=result)
 
 
-def test_the_lesson_trains_on_the_learners_own_attention_and_translates_the_famous_sentence(lesson):
+def test_the_lesson_trains_the_learners_own_translator_and_translates_the_famous_sentence(lesson):
     lesson.replace_source("def my_attention(", WITHOUT_SCALE + CHECK)
     cell = lesson.run_cell("def my_attention(")
     answers_in(cell, "missing scale")
     lesson.replace_source("def my_attention(", SOLUTION + CHECK)
     cell = lesson.run_cell("def my_attention(")
     answers_in(cell, "All right: your my_attention passes its check")
+    for name in ("encoder", "decoder", "seq2seq", "greedy"):
+        asked = f'page.check("{name}"'
+        source = next(cell["source"] for cell in lesson.code_cells() if asked in cell["source"])
+        lesson.replace_source(asked, answer(source, contents.tasks))
+        answers_in(lesson.run_cell(asked), "passes its check")
 
+    answers_in(lesson.cell("# for the decoder"), "From here on the lesson runs on your my_attention")
+    answers_in(lesson.run_cell('page.load("seq2seq"'), "the page runs on your model")
+    answers_in(lesson.run_cell("page.resume("), "Your Seq2Seq goes on here.")
     cell = lesson.run_cell(TRAINING, seconds=600)
-    answers_in(cell, "From here on the lesson runs on your my_attention")
     answers_in(cell, "le ministre ne voit pas la zone économique européenne")
     lesson.screenshot("05-your-translator", of=cell)
     cell = lesson.run_cell(TRAINING)

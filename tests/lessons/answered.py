@@ -4,12 +4,13 @@ import ast
 import re
 import subprocess
 import sys
+from itertools import pairwise
 
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
 HEAD = "import math\n\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
-LEFT_OUT = ("page.play(", "page.result(")  # they take long, and need nothing of hers
+FIGURES = re.compile(r"page\.(play|result)\(")  # they take long, and need nothing of hers
 
 
 def run_alone(folder, tasks, notebook, *, solutions, cells=(), driver, lines):
@@ -34,7 +35,12 @@ def run_alone(folder, tasks, notebook, *, solutions, cells=(), driver, lines):
 
 
 def answer(source, tasks):
-    """A cell with the solution where a learner is to write."""
+    """A cell without its figures, and with the solution where a learner is to write."""
+    lines = source.splitlines()
+    for node in reversed(ast.parse(source).body):
+        if FIGURES.match(lines[node.lineno - 1]):
+            del lines[node.lineno - 1 : node.end_lineno]
+    source = "\n".join(lines)
     asked = re.search(r'^page\.check\("(\w+)", \w+\)', source, re.MULTILINE)
     if asked is None:
         return source
@@ -45,10 +51,11 @@ def answer(source, tasks):
 def sittings(notebook, tasks, *, end, left_out=(), shorter=()):
     """All that each sitting shows in a kernel of its own, up to the cell that has `end`; `shorter`: (old, new)."""
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    stop = next(i for i, cell in enumerate(cells) if "page.resume" in cell)
     last = next(i for i, cell in enumerate(cells) if end in cell)
-    for part in (cells[:stop], cells[stop:last]):
-        sources = [answer(cell, tasks) for cell in part if not any(words in cell for words in (*LEFT_OUT, *left_out))]
+    stops = [i for i, cell in enumerate(cells[:last]) if "page.resume" in cell]
+    for first, behind in pairwise([0, *stops, last]):
+        part = cells[first:behind]
+        sources = [answer(cell, tasks) for cell in part if not any(words in cell for words in left_out)]
         for old, new in shorter:
             sources = [source.replace(old, new) for source in sources]
         yield shown(sources)

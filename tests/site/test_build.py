@@ -57,10 +57,10 @@ def test_a_playground_is_its_stored_frames(lesson):
 
 def test_a_playground_with_a_script_stands_around_its_frames_and_finds_the_script_beside_the_page(site, lesson):
     boxes = re.findall(r'<div class="course-playground" data-playground="(\w+)" data-config="([^"]+)">(<p>)', lesson)
-    assert [name for name, _, _ in boxes] == ["softmax", "mask"]
+    assert [name for name, _, _ in boxes] == ["translator", "softmax", "mask"]
     assert all("goals" in json.loads(html.unescape(config)) for _, config, _ in boxes)
     scripts = {file.name: file.read_text("utf-8") for file in (site / "_static" / "playgrounds").iterdir()}
-    assert scripts == {"softmax.js": classic("softmax"), "mask.js": classic("mask")}
+    assert scripts == {f"{name}.js": classic(name) for name in ("translator", "softmax", "mask")}
 
 
 def test_formulas_find_mathjax_beside_the_page(site, lesson):

@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.classroom.output import varies  # noqa: F401 - for the page: what it samples varies with the processor
 from course_lib.data.names import LANGUAGE_NAMES
 from course_lib.data.prose import prose_splits
 from course_lib.functional.recurrent import gradient_norms, recurrent_matrix
@@ -29,12 +28,7 @@ from course_lib.training.language_models import (
 )
 
 WORD = re.compile(r"[a-z]+")
-SHOWN = (
-    "görögország",
-    "grèce",
-    "güney afrika",
-    "griechenland",
-)  # none of them is in the training data
+SHOWN = ("görögország", "grèce", "güney afrika", "griechenland")  # none of them is in the training data
 
 
 @torch.no_grad()
@@ -52,7 +46,7 @@ def loss(model: nn.Module, split: str) -> float:
     return F.cross_entropy(model(ids, valid=valid), labels).item()
 
 
-def likeliest(probs: Float[Tensor, " languages"], count: int = 1) -> list[tuple[str, float]]:
+def most_probable(probs: Float[Tensor, " languages"], count: int = 1) -> list[tuple[str, float]]:
     """The languages with the largest probabilities."""
     best = probs.topk(count)
     return [(LANGUAGE_NAMES[i], prob) for prob, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
@@ -63,10 +57,10 @@ def example(model: nn.Module) -> str:
     rows = []
     for text in SHOWN:
         probs = beliefs(model, names.tokenizer(), text)
-        guesses = "".join(f"<td>{html.escape(likeliest(row)[0][0][:3])}</td>" for row in probs)
+        guesses = "".join(f"<td>{html.escape(most_probable(row)[0][0][:3])}</td>" for row in probs)
         letters = "".join(f"<th>{html.escape(letter)}</th>" for letter in text)
         rows.append(f"<table style='font-size:12px'><tr>{letters}</tr><tr>{guesses}</tr></table>")
-    return "The likeliest language after each letter:" + "".join(rows)
+    return "The most probable language after each letter:" + "".join(rows)
 
 
 # --------------------------------------------------------------------------------------------- gradients

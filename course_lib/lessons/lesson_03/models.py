@@ -6,6 +6,14 @@ from course_lib.classroom.opening import Shipped
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_03.recipes import names
 
+NAMES = {  # of the learner's parts in the library's recurrent models
+    "embed": "token_embed",
+    "rnn.ih.weight": "rnn.cells.0.weight_ih",
+    "rnn.ih.bias": "rnn.cells.0.bias_ih",
+    "rnn.hh.weight": "rnn.cells.0.weight_hh",
+    "rnn.hh.bias": "rnn.cells.0.bias_hh",
+}
+
 
 def sizes(model) -> dict[str, int]:
     """The arguments of the learner's class."""
@@ -29,12 +37,6 @@ MODELS = {
         model=lambda: load_trained("names").model,
         sizes=sizes,
         inputs=some_names,
-        names={
-            "embed": "token_embed",
-            "rnn.ih.weight": "rnn.cells.0.weight_ih",
-            "rnn.ih.bias": "rnn.cells.0.bias_ih",
-            "rnn.hh.weight": "rnn.cells.0.weight_hh",
-            "rnn.hh.bias": "rnn.cells.0.bias_hh",
-        },
+        names=NAMES,
     )
 }

@@ -18,7 +18,7 @@ from course_lib.classroom.widgets.explorer import State
 from course_lib.data.checkpoints import FOLDER, MODEL, load_trained
 from course_lib.data.files import data_path
 from course_lib.data.names import LANGUAGE_NAMES
-from course_lib.lessons.lesson_03.learner import beliefs, likeliest
+from course_lib.lessons.lesson_03.learner import beliefs, most_probable
 from course_lib.lessons.lesson_03.recipes import names
 from course_lib.viz.style import GREY, PALETTE
 
@@ -180,7 +180,7 @@ def reader() -> Explorer:
 
     def words(state: State) -> str:
         its = read(state["text"])
-        ((language, share),) = likeliest(its.probs[-1])
+        ((language, share),) = most_probable(its.probs[-1])
         changes = sum(a != b for a, b in zip(*(its.probs.argmax(-1).tolist()[k:] for k in (0, 1)), strict=False))
         times = "once" if changes == 1 else f"{changes} times"
         return f"“{its.text}”: {language}, {share:.0%} sure. While reading it changed its mind {times}."
@@ -197,7 +197,7 @@ def reader() -> Explorer:
             f'<th scope="col" style="{cell}">{html.escape(letter) if letter != " " else "␣"}</th>'
             for letter in its.text
         )
-        said = "".join(f'<td style="{cell}">{html.escape(likeliest(row)[0][0][:3])}</td>' for row in its.probs)
+        said = "".join(f'<td style="{cell}">{html.escape(most_probable(row)[0][0][:3])}</td>' for row in its.probs)
         rows = "".join(
             '<tr style="background:none">'
             + "".join(
@@ -210,11 +210,11 @@ def reader() -> Explorer:
         table = (
             '<table style="border-collapse:collapse;margin:0;line-height:1.1;width:auto">'
             f'<caption style="text-align:left;color:inherit">The state after each letter, its first {SHOWN} numbers '
-            "(orange above 0, blue below), and the likeliest language then</caption>"
+            "(orange above 0, blue below), and the most probable language then</caption>"
             f'<thead><tr style="background:none">{letters}</tr></thead><tbody>{rows}'
             f'<tr style="background:none">{said}</tr></tbody></table>'
         )
-        bars = token_bars(likeliest(its.probs[-1], BARS), label="After the last letter")
+        bars = token_bars(most_probable(its.probs[-1], BARS), label="After the last letter")
         return (
             f'<div style="display:flex;gap:2em;flex-wrap:wrap;align-items:start"><div style="overflow-x:auto">{table}'
             f"</div><div>{bars}<p>{html.escape(words(state))}</p></div></div>"

@@ -53,7 +53,7 @@ def read_name(name: str) -> Shape:
     """Many to one: the language of a name."""
     trained = load_trained("names")
     tokenizer = Tokenizer.from_state_dict(trained.extra["tokenizer"])
-    language, _ = learner.likeliest(learner.beliefs(trained.model, tokenizer, name)[-1])[0]
+    language, _ = learner.most_probable(learner.beliefs(trained.model, tokenizer, name)[-1])[0]
     return Shape("many to one", "which language?", list(name), [language], waits=len(name) - 1)
 
 

@@ -4,6 +4,7 @@ from torch import Tensor
 
 from course_lib.classroom.opening import Shipped
 from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_03.models import NAMES
 from course_lib.training.language_models import tokenized_prose
 
 READ = 120  # characters of the text on which both models are compared
@@ -25,12 +26,6 @@ MODELS = {
         model=lambda: load_trained("lstm_characters").model,
         sizes=sizes,
         inputs=some_text,
-        names={
-            "embed": "token_embed",
-            "rnn.ih.weight": "rnn.cells.0.weight_ih",
-            "rnn.ih.bias": "rnn.cells.0.bias_ih",
-            "rnn.hh.weight": "rnn.cells.0.weight_hh",
-            "rnn.hh.bias": "rnn.cells.0.bias_hh",
-        },
+        names=NAMES,
     )
 }
