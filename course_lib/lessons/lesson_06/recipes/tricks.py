@@ -14,6 +14,7 @@ from course_lib.lessons.lesson_06.recipes.translator import (
     TransformerSettings,
     build,
     held_out_loss,
+    peak,
     train_transformer,
 )
 from course_lib.lessons.lesson_06.transformer import Place, score_transformer
@@ -46,6 +47,7 @@ def without_ramp(step: int, steps: int, warmup: int) -> float:
 
 
 PAPER = TrickSettings()
+PEAK = peak(PAPER)
 VARIANTS = {
     "paper": PAPER,
     "pre-norm": replace(PAPER, pre_norm=True),
@@ -57,6 +59,10 @@ VARIANTS = {
     "no smoothing": replace(PAPER, smoothing=0.0),
     "dropout": replace(PAPER, dropout=0.1),
     "untied": replace(PAPER, head="linear"),
+    "half the peak": replace(PAPER, learning_rate=PEAK / 2),
+    "twice the peak": replace(PAPER, learning_rate=2 * PEAK),
+    "pre-norm, half the peak": replace(PAPER, pre_norm=True, learning_rate=PEAK / 2),
+    "pre-norm, twice the peak": replace(PAPER, pre_norm=True, learning_rate=2 * PEAK),
     "GRU": recurrent.SCALED,
     "as long as the GRU": replace(PAPER, pre_norm=True, steps=1800),
 }
@@ -92,16 +98,31 @@ def scores(trained: Mapping[str, Trained], split: str) -> Scores:
     return each(score)(trained, split) | {"beam BLEU, paper": bleu(trained["paper"], split, num_beams=4)}
 
 
-DEPTHS = (1, 2, 4, 8)
-SHORT = TrickSettings(steps=200, schedule="constant", learning_rate=3e-3, warmup=0, averaged=0, smoothing=0.0)
+DEPTHS = (1, 4, 8)
+SHORT = TrickSettings(steps=200, schedule="constant", averaged=0, smoothing=0.0, warmup=0)
+NORMS = {
+    "post-norm": SHORT,
+    "post-norm with warm-up": replace(SHORT, warmup=50),
+    "pre-norm": replace(SHORT, pre_norm=True),
+    "pre-norm with warm-up": replace(SHORT, pre_norm=True, warmup=50),
+}
+RATES = (3e-4, 1e-3, 3e-3, 1e-2)
+
+
+def rates(name: str, depth: int) -> tuple[float, ...]:
+    """The learning rates that a variant is trained with at this depth: all four at four blocks, else three of them."""
+    if depth == 4:
+        return RATES
+    if name == "pre-norm with warm-up":
+        return ()
+    return RATES[:3] if depth == 8 and name != "pre-norm" else RATES[1:]
+
+
 BY_DEPTH = {
-    f"{name}, depth {depth}": replace(changed, depth=depth)
-    for name, changed in {
-        "post-norm": SHORT,
-        "post-norm with warm-up": replace(SHORT, warmup=50),
-        "pre-norm": replace(SHORT, pre_norm=True),
-    }.items()
+    f"{name}, depth {depth}, rate {rate:g}": replace(settings, depth=depth, learning_rate=rate)
     for depth in DEPTHS
+    for name, settings in NORMS.items()
+    for rate in rates(name, depth)
 }
 
 
@@ -125,14 +146,14 @@ RECIPES = {
         timed=("paper", "GRU", "as long as the GRU"),
     ),
     "norm_depth": Recipe(
-        title="Post-norm and pre-norm by depth",
+        title="Post-norm and pre-norm by depth, warm-up and learning rate",
         lesson="06",
         data=DATA,
-        minutes=2,
+        minutes=7,
         variants=BY_DEPTH,
         train=train,
         scores=each(loss),
-        ships="pre-norm, depth 1",
-        chosen_by="loss, pre-norm, depth 1",
+        ships="pre-norm, depth 1, rate 0.003",
+        chosen_by="loss, pre-norm, depth 1, rate 0.003",
     ),
 }
