@@ -16,12 +16,12 @@ def transformer() -> tuple[Figure, str]:
         Repeat(
             "N",
             [
-                Residual([Box("LayerNorm", "norm"), Box("self-attention", "attention")]),
+                Residual([Box("LayerNorm", "norm", "Q, K, V"), Box("self-attention", "attention")]),
                 Residual(mlp),
             ],
         ),
         Box("LayerNorm", "norm", shape="(B, Tₖ, D)"),
-        Box("output, for keys and values", "input", name="context"),
+        Box("encoder output", "input", name="context"),
     ]
     decoder = [
         Box("previous target words", "input", shape="(B, T)"),
@@ -33,11 +33,11 @@ def transformer() -> tuple[Figure, str]:
                 Residual(
                     [
                         Box("LayerNorm", "norm"),
-                        Mask("causal", ("#...", "##..", "###.", "####")),
+                        Mask("causal", ("#...", "##..", "###.", "####"), "Q, K, V"),
                         Box("self-attention", "attention"),
                     ]
                 ),
-                Residual([Box("LayerNorm", "norm", "queries"), Box("cross-attention", "attention", name="cross")]),
+                Residual([Box("LayerNorm", "norm", "Q"), Box("cross-attention", "attention", name="cross")]),
                 Residual(mlp),
             ],
         ),
@@ -45,7 +45,7 @@ def transformer() -> tuple[Figure, str]:
         Box("linear, tied to embedding", "head", shape="(B, T, V)"),
         Box("logits of the next words", "input"),
     ]
-    return architecture({"encoder": encoder, "decoder": decoder}, [Link("context", "cross")])
+    return architecture({"encoder": encoder, "decoder": decoder}, [Link("context", "cross", "K, V")])
 
 
 def norms() -> tuple[Figure, str]:
