@@ -84,19 +84,20 @@ def _piece(name: str, value: Any, seen: set[int]) -> Iterator[str]:
     elif isinstance(value, PLAIN):
         yield f"{name} = {value!r}"
     else:
-        yield _solution(name) or _import(name)
+        yield _ours(name) or _import(name)
 
 
-def _solution(name: str) -> str | None:
+def _ours(name: str) -> str | None:
     """What gives this name the course's solution again, if `page.from_lesson` gave it to the notebook."""
     for _, _, node in _statements():
-        if isinstance(node, ast.Assign) and any(getattr(target, "id", None) == name for target in node.targets):
-            match node.value:
-                case ast.Call(func=ast.Attribute(attr="from_lesson"), args=[ast.Constant(lesson), ast.Constant(task)]):
-                    given = f"_given.TASKS[{task!r}]"
-                    module = f"from course_lib.lessons.lesson_{lesson} import tasks as _given"
-                    return f"{module}\n{name} = {given}.module or {given}.reference"
-            return None
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=given)],
+                value=ast.Call(func=ast.Attribute(attr="from_lesson"), args=[ast.Constant(lesson), ast.Constant(task)]),
+            ) if given == name:
+                ours = f"_given.TASKS[{task!r}]"
+                line = f"{name} = {ours}.module or {ours}.reference"
+                return f"from course_lib.lessons.lesson_{lesson} import tasks as _given\n{line}"
     return None
 
 

@@ -1,8 +1,6 @@
-"""The solutions are the library's Transformer, and a plain file of them learns."""
+"""The solutions are the library's Transformer."""
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,6 @@ import torch
 
 from course_lib.authoring.lesson_pages import read_lesson
 from course_lib.data.checkpoints import load_trained
-from course_lib.lessons.lesson_05.tasks import TASKS as TASKS_05
 from course_lib.lessons.lesson_06 import learner
 from course_lib.lessons.lesson_06.models import opened, some_pairs
 from course_lib.lessons.lesson_06.recipes import translator
@@ -20,7 +17,6 @@ from course_lib.training.translation import splits
 
 SOLUTION = {name: task.module or task.reference for name, task in TASKS.items()}
 SIZES = {"source_vocab": 228, "target_vocab": 330, "dim": 16, "depth": 1, "num_heads": 2, "mlp_dim": 32}
-FILE_LINES = 240
 
 
 @pytest.mark.parametrize("checkpoint", ["translator", "translator_tricks"])
@@ -75,49 +71,6 @@ def test_the_page_s_beam_search_with_one_beam_is_greedy():
     with torch.no_grad():
         said = learner.translate(model, learner.each_sentence(one), sentences)
         assert said == learner.translate(model, SOLUTION["greedy"], sentences)
-
-
-def test_a_plain_file_of_the_solutions_and_the_page_s_loop_learns_without_the_course(tmp_path):
-    names = "layernorm mlp residual encoder_block decoder_block transformer greedy schedule smoothed_loss".split()
-    parts = [TASKS_05[name].solution for name in ("attention", "multi_head", "positions")]
-    parts += [TASKS[name].solution for name in names]
-    renamed = "attention positions residual greedy schedule smoothed_loss".split()
-    parts += [f"{name} = my_{name}" for name in renamed]
-    parts += [page_functions()[name] for name in ("loss_of", "train")]
-    driver = """
-class learner:
-    def batches(pairs, steps):
-        for _ in range(steps):
-            x = torch.randint(3, 9, (16, 4))
-            ends = torch.full((16, 1), 2)
-            target = torch.cat([ends - 1, x.flip(1), ends], dim=1)
-            yield x, x > 0, target, target > 0
-
-class data: train = None
-class screen:
-    stopped = False
-    def update(step, steps, loss): screen.loss = loss
-
-torch.manual_seed(0)
-model = Transformer(9, 9, 32, 1, 4, 64)
-for parameter in model.parameters():
-    if parameter.dim() > 1:
-        nn.init.xavier_uniform_(parameter)
-for table in (model.source_embed, model.target_embed):
-    nn.init.normal_(table.weight, std=32**-0.5)
-train(model, 300, screen, peak=0.005, warmup=50)
-x, valid, *_ = next(learner.batches(None, 1))
-right = (greedy(model, x, valid, 1, 2, 9)[:, :4] == x.flip(1)).float().mean().item()
-print(screen.loss, right)
-"""
-    whole = "\n\n".join(["import torch\nfrom torch import nn", *parts, driver])
-    assert len(whole.splitlines()) <= FILE_LINES
-    (tmp_path / "transformer.py").write_text(whole)
-    done = subprocess.run(
-        [sys.executable, "-I", "transformer.py"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    loss, right = map(float, done.stdout.split())
-    assert loss < 0.9 and right > 0.9
 
 
 def test_with_one_block_the_last_mlp_is_the_first(monkeypatch):
