@@ -127,7 +127,7 @@ def norms(depths: Sequence[int], losses: Mapping[str, Float[np.ndarray, "seeds d
     axes.set(xlabel="blocks in the encoder, and in the decoder", ylabel="loss on test sentences, nats per word")
     axes.set_xlim(-0.2, positions[-1] + 1.5)
     axes.set_ylim(0, unigram + 0.6)
-    axes.set_title("Loss after 200 steps at the learning rate 0.003")
+    axes.set_title("Loss after 200 steps, at the best learning rate of each")
     return fig
 
 

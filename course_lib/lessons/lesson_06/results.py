@@ -11,8 +11,8 @@ from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
 from course_lib.data.translation import SentencePair
 from course_lib.functional.cost import count_flops, median_seconds
-from course_lib.lessons.lesson_06 import figures
-from course_lib.lessons.lesson_06.recipes.tricks import DEPTHS
+from course_lib.lessons.lesson_06 import figures, learner
+from course_lib.lessons.lesson_06.recipes.tricks import DEPTHS, NORMS, RATES, rates
 from course_lib.lessons.lesson_06.transformer import Place, alignments, error_rates
 from course_lib.models.transformer import Transformer
 from course_lib.tasks.claims import above, below
@@ -88,7 +88,7 @@ def gradients(
     post, pre = (np.array(norms["last"][name]) for name in ("post-norm", "pre-norm"))
     first_post, first_pre = (np.array(norms["first"][name]) for name in ("post-norm", "pre-norm"))
     return Result(
-        figures.gradients(DEPTHS, norms, sizes),
+        figures.gradients(learner.DEPTHS, norms, sizes),
         claims={
             "start": (
                 above((pre[:, 0] / pre[:, -1]).min(), 1.8),
@@ -100,23 +100,43 @@ def gradients(
 
 
 def norms(card: Mapping, *, predicted=None) -> Result:
+    shown = [name for name in NORMS if all(rates(name, depth) for depth in DEPTHS)]
     losses = {
-        name: np.array([scores(card, f"loss, {variant}, depth {depth}") for depth in DEPTHS]).T
-        for name, variant in {
-            "post-norm": "post-norm",
-            "post-norm, warm-up": "post-norm with warm-up",
-            "pre-norm": "pre-norm",
-        }.items()
+        name: np.array([losses_at(card, name, depth, best_rate(card, name, depth)) for depth in DEPTHS]).T
+        for name in shown
     }
     plateau = unigram_loss()
     post, warm, pre = losses.values()
     return Result(
         figures.norms(DEPTHS, losses, plateau),
         claims={
-            "depth": post[:, 2:].min() > plateau - 0.7
-            and (pre[:, 2:].max(axis=0) < np.minimum(post, warm)[:, 2:].min(axis=0) - 1).all(),
+            "depth": (
+                above(post[:, -1].min(), plateau - 0.7),
+                above((np.minimum(post, warm)[:, 1:].min(axis=0) - pre[:, 1:].max(axis=0)).min(), 1),
+            ),
         },
         came=2,
+    )
+
+
+def warmups(card: Mapping, *, predicted=None) -> Result:
+    rows, found = "", {}
+    for depth in DEPTHS:
+        for name in NORMS:
+            tried, best = rates(name, depth), best_rate(card, name, depth)
+            for rate in tried:
+                found[name, depth, rate] = np.array(losses_at(card, name, depth, rate))
+            means = {rate: f"{found[name, depth, rate].mean():.2f}" for rate in tried}
+            cells = (f"<b>{means[rate]}</b>" if rate == best else means.get(rate, "–") for rate in RATES)
+            row = "".join(f"<td>{cell}</td>" for cell in (depth, name, *cells))
+            rows += f"<tr>{row}</tr>" if tried else ""
+    heads = "".join(f"<th>{name}</th>" for name in ("blocks", "variant", *(f"{rate:g}" for rate in RATES)))
+    post, warm = "post-norm", "post-norm with warm-up"
+    high = found[post, 4, 3e-3] - found[warm, 4, 3e-3]
+    best = (found[post, 4, best_rate(card, post, 4)] - found[warm, 4, best_rate(card, warm, 4)]).mean()
+    return Result(
+        f"<table><tr>{heads}</tr>{rows}</table>",
+        claims={"warm-up": (above(high.min(), 0.5), below(abs(best), 0.1))},
     )
 
 
@@ -144,6 +164,20 @@ def cache(model: Transformer, pair: SentencePair, *, predicted=None) -> Result:
 def scores(card: Mapping, name: str) -> list[float]:
     """A test score of a card, by seed."""
     return [seed["test"][name] for seed in card["seeds"]]
+
+
+def losses_at(card: Mapping, name: str, depth: int, rate: float) -> list[float]:
+    """Test losses of a placement of the norm at a depth and a learning rate, by seed."""
+    return scores(card, f"loss, {name}, depth {depth}, rate {rate:g}")
+
+
+def best_rate(card: Mapping, name: str, depth: int) -> float | None:
+    """The learning rate with the lowest mean loss on validation sentences; None if none was tried."""
+
+    def validation(rate: float) -> float:
+        return sum(seed["validation"][f"loss, {name}, depth {depth}, rate {rate:g}"] for seed in card["seeds"])
+
+    return min(rates(name, depth), key=validation, default=None)
 
 
 def unigram_loss() -> float:
@@ -181,4 +215,4 @@ def cost_of_writing(model: Transformer, pair: SentencePair) -> tuple[dict[str, l
     return operations, seconds
 
 
-RESULTS = {function.__name__: function for function in (race, looks, beams, cache, gradients, norms, tricks)}
+RESULTS = {function.__name__: function for function in (race, looks, beams, cache, gradients, norms, warmups, tricks)}

@@ -14,7 +14,6 @@ from course_lib.lessons.lesson_06.recipes.translator import (
     TransformerSettings,
     build,
     held_out_loss,
-    peak,
     train_transformer,
 )
 from course_lib.lessons.lesson_06.transformer import Place, score_transformer
@@ -47,7 +46,6 @@ def without_ramp(step: int, steps: int, warmup: int) -> float:
 
 
 PAPER = TrickSettings()
-PEAK = peak(PAPER)
 VARIANTS = {
     "paper": PAPER,
     "pre-norm": replace(PAPER, pre_norm=True),
@@ -59,10 +57,6 @@ VARIANTS = {
     "no smoothing": replace(PAPER, smoothing=0.0),
     "dropout": replace(PAPER, dropout=0.1),
     "untied": replace(PAPER, head="linear"),
-    "half the peak": replace(PAPER, learning_rate=PEAK / 2),
-    "twice the peak": replace(PAPER, learning_rate=2 * PEAK),
-    "pre-norm, half the peak": replace(PAPER, pre_norm=True, learning_rate=PEAK / 2),
-    "pre-norm, twice the peak": replace(PAPER, pre_norm=True, learning_rate=2 * PEAK),
     "GRU": recurrent.SCALED,
     "as long as the GRU": replace(PAPER, pre_norm=True, steps=1800),
 }
@@ -110,12 +104,14 @@ RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 
 
 def rates(name: str, depth: int) -> tuple[float, ...]:
-    """The learning rates that a variant is trained with at this depth: all four at four blocks, else three of them."""
+    """The learning rates that a variant is trained with at this depth: all four with four blocks."""
     if depth == 4:
         return RATES
     if name == "pre-norm with warm-up":
         return ()
-    return RATES[:3] if depth == 8 and name != "pre-norm" else RATES[1:]
+    if depth == 1:
+        return RATES[1:]
+    return RATES[1:3] if name == "pre-norm" else RATES[:3]
 
 
 BY_DEPTH = {
@@ -149,7 +145,7 @@ RECIPES = {
         title="Post-norm and pre-norm by depth, warm-up and learning rate",
         lesson="06",
         data=DATA,
-        minutes=7,
+        minutes=6,
         variants=BY_DEPTH,
         train=train,
         scores=each(loss),
