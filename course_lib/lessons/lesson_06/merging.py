@@ -120,8 +120,8 @@ def _told(merging: Merging, merges: int) -> list[str]:
     (tokens, size), first = merging.sizes()[merges], merging.sizes()[0][1]
     ends = sum(token.endswith(END_OF_WORD) for token in merging.start)
     said = [
-        f"{merging.letters} letters are <b>{tokens} tokens</b>. The vocabulary has {first - ends} letters, {ends} letters "
-        f"at the end of a word (·), and {size - first} merged: <b>{size}</b> in all."
+        f"{merging.letters} letters are <b>{tokens} tokens</b>. The vocabulary has {first - ends} letters, {ends} "
+        f"letters at the end of a word (·), and {size - first} merged: <b>{size}</b> in all."
     ]
     if merges:
         pair = merging.merges[merges - 1]
@@ -130,7 +130,9 @@ def _told(merging: Merging, merges: int) -> list[str]:
         )
     if merges < len(merging.merges):
         pair = merging.merges[merges]
-        said.append(f"The most frequent pair now, to be merged next: {_joined(pair)}, {_times(merging.pairs(merges)[pair])}.")
+        said.append(
+            f"The most frequent pair now, to be merged next: {_joined(pair)}, {_times(merging.pairs(merges)[pair])}."
+        )
     else:
         said.append("No pair of neighbours occurs twice any more, so nothing is left to merge.")
     return said

@@ -43,7 +43,7 @@ def _all_heads(search: Search) -> list[tuple[int, int]]:
 
 
 def explorer(model: Transformer) -> Explorer:
-    """A sentence, the tree of beams that became its translation, and where each head of the cross-attention attends to."""
+    """A sentence, the tree of beams that became its translation, and what each head of cross-attention attends to."""
     config = model.config
     heads = [(layer, head) for layer in range(config.depth) for head in range(config.num_heads)]
 
@@ -137,7 +137,7 @@ def chosen(search: Search, state: State) -> Words:
 
 
 def follows(search: Search, state: State) -> bool:
-    """Whether the chosen head attends most to a linked word each time, while the grammar's own translation is written."""
+    """Whether the chosen head attends most to a linked word each time, as the grammar's own translation is written."""
     if state["look"] == EVERY or search.gold is None or search.winner.words != (*search.gold.french, END):
         return False
     hits = agreement(search, state)
@@ -223,7 +223,8 @@ def _look_at(search: Search, words: Words) -> State:
         "maps": _rounded(maps),
         "links": sorted(i for j, i in search.links(words) if j == step - 1),
         "next": [(_shown(vocabulary[i]), p) for p, i in pairs],
-        "where": f"Step {step}, “{_shown(words[-1])}” {_after(words[:-1])}: the most attended word of each head is {_most(search, look)}.",
+        "where": f"Step {step}, “{_shown(words[-1])}” {_after(words[:-1])}: "
+        f"the most attended word of each head is {_most(search, look)}.",
     }
 
 

@@ -22,6 +22,18 @@ def test_the_plateau_is_the_entropy_of_the_words_where_train_and_test_are_alike(
     assert math.isclose(results.unigram_loss(), math.log(3))  # le, juge and the end, each a third
 
 
+def test_the_learning_rate_is_chosen_by_validation_over_all_seeds():
+    losses = {1e-3: (1.0, 3.0), 3e-3: (1.5, 1.5), 1e-2: (2.0, 2.0)}
+    card = {
+        "seeds": [
+            {"validation": {f"loss, pre-norm, depth 1, rate {rate:g}": both[seed] for rate, both in losses.items()}}
+            for seed in (0, 1)
+        ]
+    }
+    assert results.best_rate(card, "pre-norm", 1) == 3e-3
+    assert results.best_rate(card, "pre-norm with warm-up", 1) is None
+
+
 def test_marian_is_opened_by_both_libraries():
     said = official.opened_by_both().splitlines()
     assert len(said) == 2 and all(line.endswith(": True") for line in said)
