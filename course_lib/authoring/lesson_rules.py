@@ -343,7 +343,7 @@ def colours_are_shown_before_a_run(lesson: Lesson) -> Iterator[str]:
     for index, cell in enumerate(lesson.notebook.cells):
         for output in cell.get("outputs", []):
             if match := SPACED_COLOUR.search(output.get("data", {}).get("text/html", "")):
-                yield f"{lesson.where(index)} has the colour {match[1]} in a style; write it as rgba(red,green,blue,alpha)"
+                yield f"{lesson.where(index)} has the colour {match[1]} in a style; write rgba(red,green,blue,alpha)"
 
 
 def papers_are_linked(lesson: Lesson) -> Iterator[str]:
