@@ -84,7 +84,21 @@ def _piece(name: str, value: Any, seen: set[int]) -> Iterator[str]:
     elif isinstance(value, PLAIN):
         yield f"{name} = {value!r}"
     else:
-        yield _import(name)
+        yield _ours(name) or _import(name)
+
+
+def _ours(name: str) -> str | None:
+    """What gives this name the course's solution again, if `page.from_lesson` gave it to the notebook."""
+    for _, _, node in _statements():
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=given)],
+                value=ast.Call(func=ast.Attribute(attr="from_lesson"), args=[ast.Constant(lesson), ast.Constant(task)]),
+            ) if given == name:
+                ours = f"_given.TASKS[{task!r}]"
+                line = f"{name} = {ours}.module or {ours}.reference"
+                return f"from course_lib.lessons.lesson_{lesson} import tasks as _given\n{line}"
+    return None
 
 
 def _import(name: str) -> str:

@@ -28,6 +28,15 @@ def told(lesson, task, text):
 
 
 RIGHT = {
+    ("06", "residual", "what the sublayer reads, chosen first"): """
+def residual(x, norm, sublayer, pre_norm):
+    after = x + sublayer(norm(x) if pre_norm else x)
+    return after if pre_norm else norm(after)
+""",
+    ("06", "schedule", "two pieces"): """
+def schedule(step, peak, warmup):
+    return peak * step / warmup if step < warmup else peak * math.sqrt(warmup / step)
+""",
     ("04", "lstm", "all inputs projected at once, gates cut by hand"): """
 class LSTM(nn.Module):
     def __init__(self, input_dim, hidden_dim):
@@ -506,12 +515,6 @@ def smoothed_loss(logits, targets, smoothing, real):
     wanted = (1 - smoothing) * F.one_hot(targets, V) + smoothing / V
     return -(wanted * logits.log_softmax(-1)).sum(-1)[real].mean()
 """,
-    ("06", "block", "by index, without a loop variable of its own"): """
-def block(x, sublayers, norms):
-    for i in range(len(sublayers)):
-        x = sublayers[i](norms[i](x)).add(x)
-    return x
-""",
     ("14", "unpool", "rows and columns by hand"): """
 def unpool(values, positions, height, width):
     image = torch.zeros(*values.shape[:2], height, width)
@@ -559,14 +562,7 @@ def freeze(trunk):
 def conv_size(size, kernel, stride, padding):
     return (size + 2 * padding) // stride
 """,
-    ("06", "block", "x changed in place"): """
-def block(x, sublayers, norms):
-    x = x.clone()
-    for sublayer, norm in zip(sublayers, norms):
-        x += sublayer(norm(x))
-    return x
-""",
-    ("06", "smoothed_loss", "large scores do harm"): """
+    ("06", "smoothed_loss", "large logits overflow"): """
 def smoothed_loss(logits, targets, smoothing, real):
     log_p = (logits.exp() / logits.exp().sum(-1, keepdim=True)).log()
     right = log_p.gather(-1, targets[..., None])[..., 0]
