@@ -57,7 +57,7 @@ def tenfold(
         linestyle="none",
         color=GREY,
         alpha=0.45,
-        label="others, and the two cheapest",
+        label="other runs",
     )
     cost = np.array([r["flops"] for r in best])
     axes.plot(cost, [r["test"] for r in best], "o", linestyle="none", color=HERO, markersize=9)
@@ -95,47 +95,121 @@ def tenfold(
     return fig
 
 
-def isoflop(groups: Mapping[float, Runs], best: Mapping[float, float], exponent: float) -> Figure:
-    """The loss over the size for each budget, with the lowest points; and how these move."""
-    fig, (left, right) = figure(12.2, 4.4, columns=2)
-    for (budget, runs), colour, marker in zip(groups.items(), CYCLE, "osD", strict=False):
-        sizes, losses = np.array([r["parameters"] for r in runs]), np.array([r["test"] for r in runs])
-        left.plot(sizes, losses, marker, linestyle="none", color=colour, label=f"{budget / 1e10:.0f} · 10¹⁰ operations")
-        p = np.polyfit(np.log(sizes), losses, 2)
-        many = np.geomspace(sizes.min() / 1.2, sizes.max() * 1.2, 60)
-        left.plot(many, np.polyval(p, np.log(many)), color=colour, linestyle="-", linewidth=2)
-        left.plot(best[budget], np.polyval(p, np.log(best[budget])), "v", color="black", markersize=9)
-    left.set(xscale="log", xlabel="parameters", ylabel="loss, nats per character")
-    left.legend(frameon=False, fontsize=11)
-    budgets = np.array(list(best))
-    right.plot(budgets, list(best.values()), "v", linestyle="none", color="black", markersize=10)
-    middle = np.exp(np.mean(np.log(list(best.values())))) / np.exp(np.mean(np.log(budgets))) ** exponent
-    right.plot(budgets, middle * budgets**exponent, color=HERO, label=f"$N \\propto C^{{{exponent:.2f}}}$")
-    right.set(xscale="log", yscale="log", xlabel="operations", ylabel="best number of parameters")
-    right.set_xticks(budgets, [f"{budget / 1e10:.0f} · 10¹⁰" for budget in budgets])
-    right.set_yticks([5e3, 1e4, 2e4], ["5,000", "10,000", "20,000"])
-    right.minorticks_off()
-    right.legend(frameon=False, fontsize=14)
+Valleys = Mapping[float, Mapping[int, Sequence[float]]]  # budget -> parameters -> losses of all seeds
+
+
+def valleys(measured: Valleys, law: ScalingLaw) -> Figure:
+    """Runs of three budgets, and a law of other runs at the same budgets."""
+    fig, axes = figure(9.6, 4.6)
+    for (budget, runs), colour, marker, style in zip(measured.items(), CYCLE, "osD", LINE_STYLES, strict=False):
+        _seeds(axes, runs, colour, marker, f"measured, {_budget(budget)}")
+        many = np.geomspace(min(runs) / 1.15, max(runs) * 1.15, 60)
+        axes.plot(many, [at(law, n, budget / (6 * n)) for n in many], color=colour, linestyle=style, label="the law")
+    axes.set(xscale="log", xlabel="parameters N", ylabel="loss, nats per character")
+    axes.legend(frameon=False, fontsize=11, ncols=2)
     return fig
 
 
-def predicted(runs: Runs, law: ScalingLaw, largest: Mapping[str, float], predicted: float | None = None) -> Figure:
-    """The grid with its law, and a run that is far outside of it."""
+def _budget(budget: float) -> str:
+    return f"C = {budget / 1e10:.0f} · 10¹⁰"
+
+
+def _seeds(axes: Axes, runs: Mapping[float, Sequence[float]], colour: str, marker: str, label: str) -> None:
+    """The mean over seeds, with a bar from the lowest to the highest."""
+    means = np.array([np.mean(losses) for losses in runs.values()])
+    ends = np.array([[min(losses), max(losses)] for losses in runs.values()])
+    bars = [means - ends[:, 0], ends[:, 1] - means]
+    axes.errorbar([*runs], means, yerr=bars, fmt=marker, color=colour, markersize=8, capsize=3, label=label)
+
+
+def off_parabola(measured: Valleys) -> dict[float, dict[int, float]]:
+    """How far the mean loss of each run lies above the parabola of its budget, in nats."""
+    found = {}
+    for budget, runs in measured.items():
+        u, means = np.log([*runs]), np.array([np.mean(losses) for losses in runs.values()])
+        left = means - np.polyval(np.polyfit(u, means, 2), u)
+        found[budget] = dict(zip(runs, left.tolist(), strict=True))
+    return found
+
+
+def isoflop(measured: Valleys, best: Mapping[float, float], left: Mapping[float, Mapping[int, float]]) -> Figure:
+    """The loss over the size for each budget, with parabolas and their lowest points; and what is left over."""
+    fig, (axes, rest) = figure(12.2, 4.4, columns=2)
+    for (budget, runs), colour, marker in zip(measured.items(), CYCLE, "osD", strict=False):
+        _seeds(axes, runs, colour, marker, _budget(budget))
+        u, means = np.log([*runs]), [np.mean(losses) for losses in runs.values()]
+        p = np.polyfit(u, means, 2)
+        many = np.linspace(u.min() - 0.2, u.max() + 0.2, 60)
+        axes.plot(np.exp(many), np.polyval(p, many), color=colour, linestyle="-", linewidth=2)
+        axes.plot(best[budget], np.polyval(p, np.log(best[budget])), "v", color="black", markersize=9)
+        rest.plot([*left[budget]], [*left[budget].values()], marker, linestyle="-", color=colour, linewidth=1.2)
+    axes.set(xscale="log", xlabel="parameters N", ylabel="loss, nats per character")
+    axes.legend(frameon=False, fontsize=12)
+    rest.axhline(0, color=GREY, linestyle=":", linewidth=1.5)
+    rest.set(xscale="log", xlabel="parameters N", ylabel="loss minus parabola, nats")
+    return fig
+
+
+def predicted(
+    runs: Runs,
+    law: ScalingLaw,
+    largest: Mapping[str, float],
+    interval: tuple[float, float],
+    predicted: float | None = None,
+) -> Figure:
+    """The grid with its law; a run far outside of it, with the law's interval for it."""
     fig, axes = figure(9.6, 4.8)
     _grid(axes, runs, law)
     tokens = np.geomspace(min(run["tokens"] for run in runs), largest["tokens"], 40)
     axes.plot(tokens, [at(law, largest["parameters"], float(d)) for d in tokens], color="black", linestyle=":")
+    axes.plot([largest["tokens"]] * 2, interval, color=GREY, linestyle="-", linewidth=7, alpha=0.6, label="90 % interval")
     axes.plot(
         largest["tokens"],
         largest["test"],
         "D",
         color="black",
-        markersize=11,
+        markersize=10,
         label=f"{largest['parameters']:,} parameters, not in the fit",
     )
     if predicted is not None:
         axes.plot(largest["tokens"], predicted, "*", color=PREDICTION, markersize=18, label="your prediction")
     axes.legend(frameon=False, fontsize=11)
+    return fig
+
+
+def sharp(models: Sequence[Mapping]) -> Figure:
+    """Smooth and sharp metrics of the same models, over what they cost."""
+    fig, (smooth, edge) = figure(12.2, 4.2, columns=2)
+    cost = [one["flops"] for one in models]
+    smooth.plot(cost, [one["loss"] for one in models], "o", linestyle="none", color=HERO)
+    smooth.set(xscale="log", xlabel="operations, 6 N D", ylabel="loss, nats per character")
+    smooth.set_title("A smooth metric")
+    for n, colour, marker in zip(models[0]["right"], CYCLE, "osD^", strict=False):
+        if n in (1, 8):
+            values = [100 * one["right"][n] for one in models]
+            label = "the next character" if n == 1 else f"the next {n} characters, all of them"
+            edge.plot(cost, values, marker, linestyle="none", color=colour, label=label)
+    edge.set(xscale="log", xlabel="operations, 6 N D", ylabel="correct, %", ylim=(-2, 80))
+    edge.set_title("Two metrics of correct characters")
+    edge.legend(frameon=False, fontsize=12, loc="upper left")
+    return fig
+
+
+def repeated(
+    fresh: Mapping[int, Sequence[float]], again: Mapping[int, Sequence[float]], predicted: float | None = None
+) -> Figure:
+    """The loss over the tokens that were read: new ones, and the same ones again."""
+    fig, axes = figure(9.6, 4.2)
+    for runs, colour, marker, style, label in (
+        (again, OTHER, "s", "--", "the same 125,000 characters again and again"),
+        (fresh, HERO, "o", "-", "new characters"),
+    ):
+        _seeds(axes, runs, colour, marker, label)
+        axes.plot([*runs], [np.mean(losses) for losses in runs.values()], color=colour, linestyle=style, linewidth=2)
+    if predicted is not None:
+        axes.plot(max(again), predicted, "*", color=PREDICTION, markersize=18, label="your prediction")
+    axes.set(xscale="log", xlabel="characters read in training", ylabel="test loss, nats per character")
+    axes.legend(frameon=False, fontsize=12)
     return fig
 
 
@@ -146,6 +220,8 @@ MODELS = {  # year and operations of the training; Brown et al. 2020, table D.1,
     "T5-11B": (2019.8, 3.3e22),
     "GPT-3": (2020.4, 3.14e23),
     "PaLM": (2022.3, 2.53e24),  # 6 N D of Chowdhery et al. 2022: 540 billion parameters, 780 billion tokens
+    "Llama 3, 405B": (2024.5, 3.8e25),  # Llama Team 2024, arXiv 2407.21783, section 1
+    "DeepSeek-V3": (2024.95, 3.3e24),  # 6 N D of arXiv 2412.19437: 37 billion active parameters, 14.8 trillion tokens
 }
 ALEXNET = (2012.7, 5e17)  # two GPUs of 1.6e12 operations a second for six days, at a third of that
 
@@ -165,9 +241,9 @@ def eras() -> Figure:
     for name, (year, cost) in {"AlexNet": ALEXNET, **MODELS}.items():
         left.plot(year, cost, "o", color=HERO)
         left.annotate(name, (year, cost), (6, -4), textcoords="offset points", fontsize=11)
-    left.set(yscale="log", xlabel="year", ylabel="operations of one training", xlim=(2006, 2024.5))
-    left.set_xticks(range(2006, 2025, 4))
-    left.set_title("Two eras of computing")
+    left.set(yscale="log", xlabel="year", ylabel="operations of one training", xlim=(2006, 2028))
+    left.set_xticks(range(2006, 2027, 4))
+    left.set_title("Two eras of compute")
     left.legend(frameon=False, fontsize=11, loc="upper left")
     years = np.linspace(2012, 2019, 30)
     right.plot(years, 2 ** -((years - 2012) * 12 / 16), color=HERO, label="half as much every 16 months")
@@ -176,7 +252,7 @@ def eras() -> Figure:
     right.annotate(
         "EfficientNet: a 44th", (2019, 1 / 44), (-6, -18), textcoords="offset points", fontsize=11, ha="right"
     )
-    right.set(yscale="log", xlabel="year", ylabel="computing for AlexNet's accuracy", ylim=(0.012, 1.6))
+    right.set(yscale="log", xlabel="year", ylabel="compute for AlexNet's accuracy", ylim=(0.012, 1.6))
     right.set_yticks([1, 0.5, 0.1, 0.02], ["1", "1/2", "1/10", "1/50"])
     right.minorticks_off()
     right.set_title("Better methods need less of it")
