@@ -36,7 +36,7 @@ def law() -> tuple[Figure, str]:
             "the law": [
                 Box("N, D", "input", shape="(n,) each"),
                 Box("ln N, ln D", shape="(n,) each"),
-                Box("ln E,   ln A − α ln N,   ln B − β ln D", "embedding", "(3, n)"),
+                Box("ln E\nln A − α ln N\nln B − β ln D", "embedding", "(3, n)"),
                 Box("logsumexp over the terms", "attention", "(n,)"),
                 Box("ln L", "input"),
             ]

@@ -173,7 +173,8 @@ def predicted(
     )
     if predicted is not None:
         axes.plot(largest["tokens"], predicted, "*", color=PREDICTION, markersize=18, label="your prediction")
-    axes.legend(frameon=False, fontsize=11)
+    axes.set_ylim(1.1, 2.75)
+    axes.legend(frameon=False, fontsize=11, ncols=2)
     return fig
 
 

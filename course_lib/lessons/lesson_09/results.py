@@ -54,16 +54,17 @@ def valleys(*, predicted=None) -> Result:
 def counted(
     counts: Mapping[tuple[int, int], int], flops: Callable[..., float], *, vocab: int = 77, predicted=None
 ) -> Result:
-    rows, ratios, exact = [], [], []
+    rows, ratios, off = [], [], []
     for (dim, depth), count in counts.items():
         by_hand, ruled = flops(dim, depth, 32, vocab, 32), 6 * 12 * depth * dim**2 * 32
+        again = 2 * depth * 32 * 32 * dim  # the scores of a fused attention, computed once more in the backward pass
         ratios.append(count / ruled)
-        exact.append(abs(count / by_hand - 1))
+        off.append(min(abs(count - by_hand), abs(count - by_hand - again)) / count)
         rows.append((f"{depth} blocks, {dim} wide", f"{count:,}", f"{by_hand:,.0f}", f"{ruled:,}", f"{ratios[-1]:.2f}"))
     return Result(
         table(("one step, 32 tokens", "PyTorch counts", "your function", "6 N D", "counted / 6 N D"), rows),
         claims={
-            "exact": below(max(exact), 1e-6),
+            "exact": below(max(off), 1e-6),
             "width": (ratios == sorted(ratios, reverse=True), below(abs(ratios[-1] - 1), 0.15)),
         },
         values={"narrow": ratios[0], "wide": ratios[-1]},
