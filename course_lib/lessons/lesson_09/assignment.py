@@ -7,7 +7,7 @@ from course_lib.functional.scaling import ScalingLaw
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import Probe
 
-NOISE = 0.004  # standard deviation of the logarithm of a loss
+NOISE = 0.0025  # standard deviation of the logarithm of a loss
 FAMILIES = 4  # of models, that a study is tried with
 BUDGET = 1e14  # operations that a plan may spend
 SIZES, TOKENS, RUNS = (1e4, 1e6), (3e5, 3.2e7), 40  # what can be bought: smallest and largest, and how many at most
