@@ -105,8 +105,8 @@ def valleys(measured: Valleys, law: ScalingLaw) -> Figure:
         _seeds(axes, runs, colour, marker, f"measured, {_budget(budget)}")
         many = np.geomspace(min(runs) / 1.15, max(runs) * 1.15, 60)
         axes.plot(many, [at(law, n, budget / (6 * n)) for n in many], color=colour, linestyle=style, label="the law")
-    axes.set(xscale="log", xlabel="parameters N", ylabel="loss, nats per character")
-    axes.legend(frameon=False, fontsize=11, ncols=2)
+    axes.set(xscale="log", xlabel="parameters N", ylabel="loss, nats per character", ylim=(1.45, 2.85))
+    axes.legend(frameon=False, fontsize=11, ncols=2, loc="upper right")
     return fig
 
 
@@ -162,7 +162,9 @@ def predicted(
     _grid(axes, runs, law)
     tokens = np.geomspace(min(run["tokens"] for run in runs), largest["tokens"], 40)
     axes.plot(tokens, [at(law, largest["parameters"], float(d)) for d in tokens], color="black", linestyle=":")
-    axes.plot([largest["tokens"]] * 2, interval, color=GREY, linestyle="-", linewidth=7, alpha=0.6, label="90 % interval")
+    axes.plot(
+        [largest["tokens"]] * 2, interval, color=GREY, linestyle="-", linewidth=7, alpha=0.6, label="90 % interval"
+    )
     axes.plot(
         largest["tokens"],
         largest["test"],
@@ -180,19 +182,16 @@ def predicted(
 
 def sharp(models: Sequence[Mapping]) -> Figure:
     """Smooth and sharp metrics of the same models, over what they cost."""
-    fig, (smooth, edge) = figure(12.2, 4.2, columns=2)
+    fig, panels = figure(12.2, 4.0, columns=3)
     cost = [one["flops"] for one in models]
-    smooth.plot(cost, [one["loss"] for one in models], "o", linestyle="none", color=HERO)
-    smooth.set(xscale="log", xlabel="operations, 6 N D", ylabel="loss, nats per character")
-    smooth.set_title("A smooth metric")
-    for n, colour, marker in zip(models[0]["right"], CYCLE, "osD^", strict=False):
-        if n in (1, 8):
-            values = [100 * one["right"][n] for one in models]
-            label = "the next character" if n == 1 else f"the next {n} characters, all of them"
-            edge.plot(cost, values, marker, linestyle="none", color=colour, label=label)
-    edge.set(xscale="log", xlabel="operations, 6 N D", ylabel="correct, %", ylim=(-2, 80))
-    edge.set_title("Two metrics of correct characters")
-    edge.legend(frameon=False, fontsize=12, loc="upper left")
+    shown = (
+        ("loss, nats per character", [one["loss"] for one in models], HERO),
+        ("next character correct, %", [100 * one["right"][1] for one in models], HERO),
+        ("next 8 all correct, %", [100 * one["right"][8] for one in models], OTHER),
+    )
+    for axes, (label, values, colour) in zip(panels, shown, strict=True):
+        axes.plot(cost, values, "o", linestyle="none", color=colour, markersize=8)
+        axes.set(xscale="log", xlabel="operations, 6 N D", ylabel=label, ylim=(0, 1.1 * max(values)))
     return fig
 
 

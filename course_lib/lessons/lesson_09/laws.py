@@ -89,7 +89,9 @@ def law() -> ScalingLaw:
 def of_parameters(theta: Tensor) -> ScalingLaw:
     """The law with these log E, log A, log B, alpha and beta."""
     log_E, log_A, log_B, alpha, beta = theta.double()
-    return ScalingLaw(E=log_E.exp().item(), A=log_A.exp().item(), B=log_B.exp().item(), alpha=alpha.item(), beta=beta.item())
+    return ScalingLaw(
+        E=log_E.exp().item(), A=log_A.exp().item(), B=log_B.exp().item(), alpha=alpha.item(), beta=beta.item()
+    )
 
 
 def best_split(law: ScalingLaw, flops: float) -> tuple[float, float, float]:

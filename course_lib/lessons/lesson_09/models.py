@@ -20,8 +20,4 @@ def three_models() -> tuple[Tensor, Tensor]:
     return torch.tensor(PARAMETERS, dtype=torch.float64), torch.tensor(TOKENS, dtype=torch.float64)
 
 
-MODELS = {
-    "law": Shipped(
-        model=chinchilla, sizes=lambda model: dict.fromkeys(NAMES, 0.5), inputs=three_models
-    )
-}
+MODELS = {"law": Shipped(model=chinchilla, sizes=lambda model: dict.fromkeys(NAMES, 0.5), inputs=three_models)}

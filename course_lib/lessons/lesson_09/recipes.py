@@ -239,7 +239,7 @@ def columns(runs: Sequence[Record], *names: str) -> list[Float[Tensor, " n"]]:
     return [torch.tensor([run[name] for run in runs], dtype=torch.float64) for name in names]
 
 
-# ------------------------------------------------------------------------------------- more seeds, and questions of practice
+# --------------------------------------------------------------------------------------------- more seeds
 
 
 RATES = {12: 2e-2, 20: 2e-2, 32: 1e-2, 48: 1e-2, 64: 5e-3}  # those that the first sweep has found, by width
@@ -249,7 +249,7 @@ STRIDE = 8  # characters between two windows on which that is counted
 
 @dataclass(frozen=True, kw_only=True)
 class PracticeSettings:
-    """Runs beside the first sweep: two of its valleys and one of its sizes with more seeds, and text that is read again."""
+    """Runs beside the first sweep: two valleys and one size with more seeds, and text that is read again."""
 
     isoflop: tuple[tuple[float, tuple[int, ...]], ...] = ScalingSettings.isoflop[:2]
     seeds: tuple[int, ...] = (0, 1)  # of the valleys; the first sweep has seed 2
@@ -300,7 +300,9 @@ def train_practice(settings: PracticeSettings, *, checkpoint: Path | None = None
 def practice_scores(trained: Trained, split: str) -> Scores:
     """Mean losses in nats per character after the most text, new and repeated."""
     return {
-        f"nats per character, {name}": float(np.mean([run[split] for run in runs if run["tokens"] == runs[-1]["tokens"]]))
+        f"nats per character, {name}": float(
+            np.mean([run[split] for run in runs if run["tokens"] == runs[-1]["tokens"]])
+        )
         for name, runs in trained.extra["runs"].items()
         if name != "isoflop"
     }
@@ -337,5 +339,5 @@ RECIPES = {
         train=train,
         scores=lambda trained, split: scores(trained[""], split),
         chosen_by="nats per character, largest",
-    )
+    ),
 }

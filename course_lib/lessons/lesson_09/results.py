@@ -45,8 +45,10 @@ def valleys(*, predicted=None) -> Result:
         claims={"near": below(float(np.median(all_of_them)), 0.03)},
         values={
             "median": 100 * float(np.median(all_of_them)),
-            "worst": 100 * max(all_of_them),
-            **{f"worst{number}": 100 * max(map(abs, of_one)) for number, of_one in enumerate(misses.values(), 1)},
+            "worst": 100 * float(max(all_of_them)),
+            **{
+                f"worst{number}": 100 * float(max(map(abs, of_one))) for number, of_one in enumerate(misses.values(), 1)
+            },
         },
     )
 
@@ -153,9 +155,7 @@ def efficient(runs: Runs, *, predicted=None) -> Result:
     )
 
 
-def predicted(
-    groups: Mapping[str, Runs], theta: Tensor, foretold: Tensor, card: Card, *, predicted=None
-) -> Result:
+def predicted(groups: Mapping[str, Runs], theta: Tensor, foretold: Tensor, card: Card, *, predicted=None) -> Result:
     """The law of the learner's fit, what its resamples foretell for the largest run, and what that run reached."""
     (largest,) = groups["largest"]
     low, high = foretold.quantile(torch.tensor([0.05, 0.95], dtype=foretold.dtype)).tolist()
@@ -214,20 +214,17 @@ def isoflop(exponents: Mapping[str, float], best_size: Callable[[Tensor, Tensor]
 def sharp(*, predicted=None) -> Result:
     """One set of models under smooth and under sharp metrics."""
     models = laws.all_right()
-    first, last = models[0]["right"], models[-1]["right"]
+    first, last = (models[end]["right"] for end in (0, -1))
+    low = float(np.median([one["right"][8] for one in models[: len(models) // 2]]))
     return Result(
         figures.sharp(models),
-        claims={
-            "sharp": (
-                below(np.median([one["right"][8] for one in models[: len(models) // 2]]).item(), 0.01),
-                above(last[8], 0.03),
-            )
-        },
+        claims={"sharp": (below(last[1], 2 * first[1]), above(last[8], 5 * low))},
         values={
             "first1": 100 * first[1],
             "last1": 100 * last[1],
-            "first8": 100 * first[8],
+            "low8": 100 * low,
             "last8": 100 * last[8],
+            "power_first": 100 * first[1] ** 8,
             "power": 100 * last[1] ** 8,
             "models": len(models),
         },
@@ -242,6 +239,9 @@ def repeated(*, predicted=None) -> Result:
     )
     ends = [max(fresh), min(fresh)]
     gaps = [float(again[tokens].mean() - fresh[tokens].mean()) for tokens in ends]
+    amounts = sorted(fresh, reverse=True)  # of new text, from the lowest loss on
+    means = [fresh[tokens].mean() for tokens in amounts]
+    worth = float(np.exp(np.interp(again[ends[0]].mean(), means, np.log(amounts))))
     return Result(
         figures.repeated(fresh, again, predicted),
         claims={"worse": above(gaps[0], 0.05), "few": below(abs(gaps[1]), gaps[0])},
@@ -251,7 +251,8 @@ def repeated(*, predicted=None) -> Result:
             "fresh": float(fresh[ends[0]].mean()),
             "twice": gaps[1],
             "gap": gaps[0],
-            "seeds": len(again[ends[0]]),
+            "worth": worth / 1000,
+            "passes": worth / 125_000,
         },
     )
 

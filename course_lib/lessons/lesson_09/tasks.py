@@ -65,7 +65,9 @@ def sizes_and_tokens(draw: Draw, sizes: int = 4, amounts: int = 4) -> tuple[Tens
     """Every size with every amount of text."""
     N = torch.logspace(3.5, 5, sizes, dtype=torch.float64)
     D = torch.logspace(5.3, 6.4, amounts, dtype=torch.float64)
-    return tuple((column.flatten() * (0.1 * draw(sizes * amounts)).exp()) for column in torch.meshgrid(N, D, indexing="ij"))
+    return tuple(
+        (column.flatten() * (0.1 * draw(sizes * amounts)).exp()) for column in torch.meshgrid(N, D, indexing="ij")
+    )
 
 
 def of_law(values: tuple[float, ...], N: Tensor, D: Tensor) -> Tensor:

@@ -107,6 +107,17 @@ def by_factors(log_A, log_B, alpha, beta, flops):
     return torch.tensor([G * (flops / 6) ** a, (flops / 6) ** b / G], dtype=torch.float64)
 
 
+def by_lstsq(x, y):
+    columns = torch.stack([torch.ones_like(x), x.log()], dim=1)
+    log_a, slope = torch.linalg.lstsq(columns, y.log()[:, None]).solution[:, 0]
+    return torch.stack([log_a.exp(), -slope])
+
+
+def matrix_by_matrix(dim, depth, context, vocab, tokens):
+    per_block = sum((3 * dim * dim, context * dim, context * dim, dim * dim, 4 * dim * dim, 4 * dim * dim))
+    return int(2 * 3 * (depth * per_block + vocab * dim) * tokens)
+
+
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
@@ -114,18 +125,12 @@ def by_factors(log_A, log_B, alpha, beta, flops):
         ("fit_law", by_hand),
         ("bootstrap_interval", looped),
         ("allocation", by_factors),
-        ("flops", lambda dim, depth, context, vocab, tokens: 6 * tokens * (depth * (12 * dim**2 + 2 * context * dim) + vocab * dim)),
-        ("power_law", lambda x, y: _lstsq(x, y)),
+        ("flops", matrix_by_matrix),
+        ("power_law", by_lstsq),
     ],
-)  # fmt: skip
+)
 def test_right_answers_of_other_forms_pass(name, answer):
     assert TASKS[name].run(answer).passed
-
-
-def _lstsq(x, y):
-    columns = torch.stack([torch.ones_like(x), x.log()], dim=1)
-    log_a, slope = torch.linalg.lstsq(columns, y.log()[:, None]).solution[:, 0]
-    return torch.stack([log_a.exp(), -slope])
 
 
 def test_float32_is_named():
