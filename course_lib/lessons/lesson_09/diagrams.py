@@ -1,4 +1,4 @@
-"""Lesson 09: where the operations of a GPT are, and the law as a model of five parameters."""
+"""Lesson 09: where the operations of a GPT are."""
 
 from matplotlib.figure import Figure
 
@@ -29,19 +29,4 @@ def flops() -> tuple[Figure, str]:
     )
 
 
-def law() -> tuple[Figure, str]:
-    """From N and D to the logarithm of the loss."""
-    return architecture(
-        {
-            "the law": [
-                Box("N, D", "input", shape="(n,) each"),
-                Box("ln N, ln D", shape="(n,) each"),
-                Box("ln E\nln A − α ln N\nln B − β ln D", "embedding", "(3, n)"),
-                Box("logsumexp over the terms", "attention", "(n,)"),
-                Box("ln L", "input"),
-            ]
-        }
-    )
-
-
-DIAGRAMS = {"flops": flops, "law": law}
+DIAGRAMS = {"flops": flops}

@@ -12,13 +12,6 @@ from course_lib.viz.marks import HERO, OTHER, PREDICTION
 from course_lib.viz.style import CYCLE, GREY, LINE_STYLES, figure
 
 
-def grid(runs: Runs, law: ScalingLaw | None = None) -> Figure:
-    """The loss over the text that was read, a line for each size."""
-    fig, axes = figure(9.6, 4.6)
-    _grid(axes, runs, law)
-    return fig
-
-
 def _grid(axes: Axes, runs: Runs, law: ScalingLaw | None) -> None:
     for size, colour, style in zip(sorted({run["parameters"] for run in runs}), CYCLE, LINE_STYLES, strict=False):
         own = sorted((run["tokens"], run["test"]) for run in runs if run["parameters"] == size)
@@ -28,12 +21,15 @@ def _grid(axes: Axes, runs: Runs, law: ScalingLaw | None) -> None:
             many = np.geomspace(tokens[0], tokens[-1], 40)
             axes.plot(many, [at(law, size, float(d)) for d in many], linestyle=style, color=colour, linewidth=2)
     axes.set(xscale="log", xlabel="tokens read", ylabel="loss, nats per character")
+    amounts = sorted({run["tokens"] for run in runs})
+    axes.set_xticks(amounts, [f"{tokens / 1e6:.2g} M" for tokens in amounts])
+    axes.minorticks_off()
     axes.legend(frameon=False, fontsize=11)
 
 
 def lines(x: Sequence[float], y: Sequence[float], fits: Mapping[str, Sequence[float]], what: str) -> Figure:
     """Points in logarithms, and curves through them."""
-    fig, axes = figure(9.6, 4.4)
+    fig, axes = figure(9.0, 4.0)
     axes.plot(x, y, "o", linestyle="none", color="black", markersize=9)
     many = np.geomspace(min(x), 30 * max(x), 80)
     for (name, (a, b, c)), colour, style in zip(fits.items(), (HERO, OTHER), ("-", "--"), strict=False):
@@ -49,7 +45,7 @@ def tenfold(
     runs: Runs, best: Runs, largest: Mapping[str, float], law: tuple[float, float], predicted: float | None = None
 ) -> Figure:
     """All runs over what they cost; the best of each budget, the power law through them, and a run beyond."""
-    fig, axes = figure(9.6, 4.6)
+    fig, axes = figure(9.0, 4.2)
     axes.plot(
         [r["flops"] for r in runs],
         [r["test"] for r in runs],
@@ -100,7 +96,7 @@ Valleys = Mapping[float, Mapping[int, Sequence[float]]]  # budget -> parameters 
 
 def valleys(measured: Valleys, law: ScalingLaw) -> Figure:
     """Runs of three budgets, and a law of other runs at the same budgets."""
-    fig, axes = figure(9.6, 4.6)
+    fig, axes = figure(9.0, 4.2)
     for (budget, runs), colour, marker, style in zip(measured.items(), CYCLE, "osD", LINE_STYLES, strict=False):
         _seeds(axes, runs, colour, marker, f"measured, {_budget(budget)}")
         many = np.geomspace(min(runs) / 1.15, max(runs) * 1.15, 60)
@@ -134,7 +130,7 @@ def off_parabola(measured: Valleys) -> dict[float, dict[int, float]]:
 
 def isoflop(measured: Valleys, best: Mapping[float, float], left: Mapping[float, Mapping[int, float]]) -> Figure:
     """The loss over the size for each budget, with parabolas and their lowest points; and what is left over."""
-    fig, (axes, rest) = figure(12.2, 4.4, columns=2)
+    fig, (axes, rest) = figure(11.4, 4.2, columns=2)
     for (budget, runs), colour, marker in zip(measured.items(), CYCLE, "osD", strict=False):
         _seeds(axes, runs, colour, marker, _budget(budget))
         u, means = np.log([*runs]), [np.mean(losses) for losses in runs.values()]
@@ -158,7 +154,7 @@ def predicted(
     predicted: float | None = None,
 ) -> Figure:
     """The grid with its law; a run far outside of it, with the law's interval for it."""
-    fig, axes = figure(9.6, 4.8)
+    fig, axes = figure(9.2, 4.5)
     _grid(axes, runs, law)
     tokens = np.geomspace(min(run["tokens"] for run in runs), largest["tokens"], 40)
     axes.plot(tokens, [at(law, largest["parameters"], float(d)) for d in tokens], color="black", linestyle=":")
@@ -182,7 +178,7 @@ def predicted(
 
 def sharp(models: Sequence[Mapping]) -> Figure:
     """Smooth and sharp metrics of the same models, over what they cost."""
-    fig, panels = figure(12.2, 4.0, columns=3)
+    fig, panels = figure(11.8, 3.8, columns=3)
     cost = [one["flops"] for one in models]
     shown = (
         ("loss, nats per character", [one["loss"] for one in models], HERO),
@@ -199,7 +195,7 @@ def repeated(
     fresh: Mapping[int, Sequence[float]], again: Mapping[int, Sequence[float]], predicted: float | None = None
 ) -> Figure:
     """The loss over the tokens that were read: new ones, and the same ones again."""
-    fig, axes = figure(9.6, 4.2)
+    fig, axes = figure(8.6, 3.8)
     for runs, colour, marker, style, label in (
         (again, OTHER, "s", "--", "the same 125,000 characters again and again"),
         (fresh, HERO, "o", "-", "new characters"),
@@ -209,6 +205,8 @@ def repeated(
     if predicted is not None:
         axes.plot(max(again), predicted, "*", color=PREDICTION, markersize=18, label="your prediction")
     axes.set(xscale="log", xlabel="characters read in training", ylabel="test loss, nats per character")
+    axes.set_xticks([*fresh], [f"{tokens:,}" for tokens in fresh])
+    axes.minorticks_off()
     axes.legend(frameon=False, fontsize=12)
     return fig
 
@@ -227,11 +225,11 @@ ALEXNET = (2012.7, 5e17)  # two GPUs of 1.6e12 operations a second for six days,
 
 
 def eras() -> Figure:
-    """Computing spent on single trainings, and computing needed for one and the same result."""
-    fig, (left, right) = figure(12.2, 4.6, columns=2)
+    """Compute spent on single trainings."""
+    fig, axes = figure(9.0, 4.2)
     before, after = np.array([2006.0, 2012.7]), np.array([2012.7, 2018.0])
-    left.plot(before, ALEXNET[1] * 2 ** ((before - 2012.7) / 2), color=GREY, label="twice as much in 2 years")
-    left.plot(
+    axes.plot(before, ALEXNET[1] * 2 ** ((before - 2012.7) / 2), color=GREY, label="twice as much in 2 years")
+    axes.plot(
         after,
         ALEXNET[1] * 2 ** ((after - 2012.7) * 12 / 3.4),
         color=OTHER,
@@ -239,22 +237,12 @@ def eras() -> Figure:
         label="twice as much in 3.4 months",
     )
     for name, (year, cost) in {"AlexNet": ALEXNET, **MODELS}.items():
-        left.plot(year, cost, "o", color=HERO)
-        left.annotate(name, (year, cost), (6, -4), textcoords="offset points", fontsize=11)
-    left.set(yscale="log", xlabel="year", ylabel="operations of one training", xlim=(2006, 2028))
-    left.set_xticks(range(2006, 2027, 4))
-    left.set_title("Two eras of compute")
-    left.legend(frameon=False, fontsize=11, loc="upper left")
-    years = np.linspace(2012, 2019, 30)
-    right.plot(years, 2 ** -((years - 2012) * 12 / 16), color=HERO, label="half as much every 16 months")
-    right.plot([2012, 2019], [1, 1 / 44], "o", color=HERO)
-    right.annotate("AlexNet", (2012, 1), (8, -4), textcoords="offset points", fontsize=11)
-    right.annotate(
-        "EfficientNet: a 44th", (2019, 1 / 44), (-6, -18), textcoords="offset points", fontsize=11, ha="right"
-    )
-    right.set(yscale="log", xlabel="year", ylabel="compute for AlexNet's accuracy", ylim=(0.012, 1.6))
-    right.set_yticks([1, 0.5, 0.1, 0.02], ["1", "1/2", "1/10", "1/50"])
-    right.minorticks_off()
-    right.set_title("Better methods need less of it")
-    right.legend(frameon=False, fontsize=11)
+        axes.plot(year, cost, "o", color=HERO)
+        right = name != "AlphaGo Zero"
+        place, side = ((6, -4), "left") if right else ((-6, -2), "right")
+        axes.annotate(name, (year, cost), place, textcoords="offset points", fontsize=11, ha=side)
+    axes.set(yscale="log", xlabel="year", ylabel="operations of one training", xlim=(2006, 2028))
+    axes.set_xticks(range(2006, 2027, 4))
+    axes.minorticks_off()
+    axes.legend(frameon=False, fontsize=11, loc="upper left")
     return fig

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
 from course_lib.functional.scaling import ALLOCATIONS, fit_power_law
 from course_lib.lessons.lesson_09 import figures, laws
@@ -45,7 +46,6 @@ def valleys(*, predicted=None) -> Result:
         claims={"near": below(float(np.median(all_of_them)), 0.03)},
         values={
             "median": 100 * float(np.median(all_of_them)),
-            "worst": 100 * float(max(all_of_them)),
             **{
                 f"worst{number}": 100 * float(max(map(abs, of_one))) for number, of_one in enumerate(misses.values(), 1)
             },
@@ -69,18 +69,21 @@ def counted(
             "exact": below(max(off), 1e-6),
             "width": (ratios == sorted(ratios, reverse=True), below(abs(ratios[-1] - 1), 0.15)),
         },
-        values={"narrow": ratios[0], "wide": ratios[-1]},
+        values={"wide": ratios[-1]},
     )
 
 
 def mini(runs: Runs, *, predicted=None) -> Result:
-    ends = {run["dim"]: run["test"] for run in runs if run["tokens"] == max(run["tokens"] for run in runs)}
-    falls = [[run["test"] for run in sorted(runs, key=lambda run: run["tokens"]) if run["dim"] == dim] for dim in ends]
+    amounts = sorted({run["tokens"] for run in runs})
+    found = {(run["parameters"], run["tokens"]): run["test"] for run in runs}
+    sizes = sorted({size for size, _ in found})
+    rows = [(f"{size:,} parameters", *(varies(f"{found[size, tokens]:.2f}") for tokens in amounts)) for size in sizes]
+    ends = [found[size, amounts[-1]] for size in sizes]
     return Result(
-        figures.grid(runs),
+        table(("loss in nats after", *(f"{tokens:,} characters" for tokens in amounts)), rows),
         claims={
-            "size": above(ends[min(ends)] - ends[max(ends)], 0),
-            "text": above(float(min(fall[0] - fall[-1] for fall in falls)), 0),
+            "size": above(ends[0] - ends[-1], 0),
+            "text": above(float(min(found[size, amounts[0]] - found[size, amounts[-1]] for size in sizes)), 0),
         },
     )
 
