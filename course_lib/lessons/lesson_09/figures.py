@@ -171,6 +171,8 @@ def predicted(
     )
     if predicted is not None:
         axes.plot(largest["tokens"], predicted, "*", color=PREDICTION, markersize=18, label="your prediction")
+    amounts = [*sorted({run["tokens"] for run in runs}), largest["tokens"]]
+    axes.set_xticks(amounts, [f"{amount / 1e6:.2g} M" for amount in amounts])
     axes.set_ylim(1.1, 2.75)
     axes.legend(frameon=False, fontsize=11, ncols=2)
     return fig
