@@ -162,7 +162,7 @@ def size_of(dim: int, depth: int) -> int:
 # --------------------------------------------------------------------------------------------- the sweep
 
 
-def make_run(settings: ScalingSettings, rate: float, **own: Any) -> dict[str, Any]:
+def make_run(settings: "ScalingSettings | PracticeSettings", rate: float, **own: Any) -> dict[str, Any]:
     """The settings of a run as plain values; `own` are those that differ from run to run. Tokens fill whole steps."""
     common = {name: getattr(settings, name) for name in ("depth", "batch_size", "context_length", "seed")}
     step = settings.batch_size * settings.context_length

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import nbformat
 
-from course_lib.lessons.lesson_08.tasks import TASKS as OF_GPT
 from course_lib.lessons.lesson_09.tasks import TASKS
 from tests.lessons.answered import run_alone, sittings
 
@@ -58,4 +57,3 @@ def test_her_law_and_her_fit_go_on_in_a_new_kernel(tmp_path, monkeypatch):
     for name in ("my_power_law", "ScalingLaw", "my_fit"):
         assert f"Your {name} goes on here." in second
     assert "your my_allocation passes its check" in second
-    assert OF_GPT["gpt"].module.__name__ in first
