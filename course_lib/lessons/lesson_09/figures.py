@@ -139,8 +139,8 @@ def isoflop(measured: Valleys, best: Mapping[float, float], left: Mapping[float,
         axes.plot(np.exp(many), np.polyval(p, many), color=colour, linestyle="-", linewidth=2)
         axes.plot(best[budget], np.polyval(p, np.log(best[budget])), "v", color="black", markersize=9)
         rest.plot([*left[budget]], [*left[budget].values()], marker, linestyle="-", color=colour, linewidth=1.2)
-    axes.set(xscale="log", xlabel="parameters N", ylabel="loss, nats per character")
-    axes.legend(frameon=False, fontsize=12)
+    axes.set(xscale="log", xlabel="parameters N", ylabel="loss, nats per character", ylim=(1.2, 2.45))
+    axes.legend(frameon=False, fontsize=12, loc="lower left")
     rest.axhline(0, color=GREY, linestyle=":", linewidth=1.5)
     rest.set(xscale="log", xlabel="parameters N", ylabel="loss minus parabola, nats")
     return fig
