@@ -42,9 +42,9 @@ def lines(x: Sequence[float], y: Sequence[float], fits: Mapping[str, Sequence[fl
 
 
 def tenfold(
-    runs: Runs, best: Runs, largest: Mapping[str, float], law: tuple[float, float], predicted: float | None = None
+    runs: Runs, best: Runs, law: tuple[float, float], predicted: float | None = None
 ) -> Figure:
-    """All runs over what they cost; the best of each budget, the power law through them, and a run beyond."""
+    """All runs over what they cost; the best of each budget, and the power law through them."""
     fig, axes = figure(9.0, 4.2)
     axes.plot(
         [r["flops"] for r in runs],
@@ -59,17 +59,6 @@ def tenfold(
     axes.plot(cost, [r["test"] for r in best], "o", linestyle="none", color=HERO, markersize=9)
     a, b = law
     axes.plot(cost, a * cost**-b, color=HERO, label=f"the best for their cost: $L = a \\, C^{{-{b:.2f}}}$")
-    on = np.array([cost[-1], largest["flops"]])
-    axes.plot(on, a * on**-b, color=HERO, linestyle=":")
-    axes.plot(
-        largest["flops"],
-        largest["test"],
-        "D",
-        color="black",
-        fillstyle="none",
-        markersize=10,
-        label="one run more, not in the line",
-    )
     if predicted is not None:
         begin = a * cost[0] ** -b
         factor = max(1 - predicted / 100, 0.02)
@@ -83,9 +72,9 @@ def tenfold(
             label="your prediction for the first tenfold",
         )
     axes.set(
-        xscale="log", yscale="log", xlabel="operations, 6 N D", ylabel="loss, nats per character", ylim=(1.05, 2.9)
+        xscale="log", yscale="log", xlabel="operations, 6 N D", ylabel="loss, nats per character", ylim=(1.25, 2.9)
     )
-    axes.set_yticks([1.1, 1.2, 1.5, 2, 2.5], ["1.1", "1.2", "1.5", "2", "2.5"])
+    axes.set_yticks([1.3, 1.5, 2, 2.5], ["1.3", "1.5", "2", "2.5"])
     axes.minorticks_off()
     axes.legend(frameon=False, fontsize=13)
     return fig

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import load_trained
 from course_lib.functional.scaling import fit_power_law
 from course_lib.lessons.lesson_09 import figures, laws
 from course_lib.lessons.lesson_09.laws import Runs
@@ -67,7 +68,7 @@ def counted(
         table(("one step, 32 tokens", "PyTorch counts", "your function", "6 N D", "counted / 6 N D"), rows),
         claims={
             "exact": below(max(off), 1e-6),
-            "width": (ratios == sorted(ratios, reverse=True), below(abs(ratios[-1] - 1), 0.15)),
+            "width": (ratios == sorted(ratios, reverse=True), below(abs(ratios[-1] - 1), 0.05)),
         },
         values={"wide": ratios[-1]},
     )
@@ -102,7 +103,7 @@ def line(runs: Runs, fit: Fit, interval: Callable[..., Tensor], *, predicted=Non
     }
     return Result(
         figures.lines(x.tolist(), y.tolist(), fits, "parameters N"),
-        claims={"positive": above(low, 0)},
+        claims={"positive": above(low, 0.04)},
         values={
             "factor": 10 ** (-b),
             "low": low,
@@ -116,15 +117,17 @@ def line(runs: Runs, fit: Fit, interval: Callable[..., Tensor], *, predicted=Non
 
 
 def tenfold(groups: Mapping[str, Runs], fit: Fit, *, predicted=None) -> Result:
-    runs, (largest,) = [*groups["grid"], *groups["isoflop"]], groups["largest"]
+    runs = [*groups["grid"], *groups["isoflop"]]
     best = [run for run in laws.frontier(runs) if run["flops"] > 1.5e10]
     half = len(best) // 2
     exponents = [fit(*columns(part, "flops", "test"))[1].item() for part in (best[: half + 1], best[half:])]
     a, b = fit(*columns(best, "flops", "test")).tolist()
     fall, low_cost, high_cost = (100 * (1 - 10**-exponent) for exponent in (b, *exponents))
-    carried = a * largest["flops"] ** -b
+    law = laws.law()
+    gamma = law.alpha * law.beta / (law.alpha + law.beta)
+    at10, at11, at12 = (laws.best_split(law, cost)[2] for cost in (1e10, 1e11, 1e12))
     return Result(
-        figures.tenfold(runs, best, largest, (a, b), predicted),
+        figures.tenfold(runs, best, (a, b), predicted),
         claims={
             "one line": best[-1]["flops"] > 50 * best[0]["flops"]
             and all(abs(np.log(a * run["flops"] ** -b / run["test"])) < 0.05 for run in best)
@@ -134,8 +137,14 @@ def tenfold(groups: Mapping[str, Runs], fit: Fit, *, predicted=None) -> Result:
             "fall": fall,
             "first": low_cost,
             "second": high_cost,
-            "carried": carried,
-            "reached": largest["test"],
+            "E": law.E,
+            "gamma": gamma,
+            "above": 10**-gamma,
+            "at10": at10,
+            "at11": at11,
+            "at12": at12,
+            "drop1": 100 * (1 - at11 / at10),
+            "drop2": 100 * (1 - at12 / at11),
         },
     )
 
@@ -164,6 +173,8 @@ def predicted(groups: Mapping[str, Runs], theta: Tensor, foretold: Tensor, card:
     ]
     best = min(run["test"] for run in groups["grid"])
     floors, alphas, betas = (laws.of_card(card, name) for name in ("E", "alpha", "beta"))
+    line = [run for run in laws.frontier([*groups["grid"], *groups["isoflop"]]) if run["flops"] > 1.5e10]
+    slope, height = np.polyfit(*(np.log([run[name] for run in line]) for name in ("flops", "test")), 1)
     return Result(
         figures.predicted(groups["grid"], guess, largest, (low, high), predicted),
         claims={"close": below(max(misses), 0.05)},
@@ -175,6 +186,10 @@ def predicted(groups: Mapping[str, Runs], theta: Tensor, foretold: Tensor, card:
             "reached": largest["test"],
             "side": "inside" if low <= largest["test"] <= high else "*outside*",
             "gap": 100 * (best / largest["test"] - 1),
+            "over": sum(
+                abs(np.log(laws.at(guess, run["parameters"], run["tokens"]) / run["test"])) > 1e-3 for run in groups["grid"]
+            ),
+            "straight": float(np.exp(height) * largest["flops"] ** slope),
             "misses": ", ".join(f"{100 * miss:.1f}" for miss in misses),
             "lowest_floor": min(floors),
             "highest_floor": max(floors),
@@ -193,10 +208,13 @@ def isoflop(best_size: Callable[[Tensor, Tensor], float], *, predicted=None) -> 
         sizes = torch.tensor([*runs], dtype=torch.float64)
         best[budget] = best_size(sizes, torch.tensor([np.mean(losses) for losses in runs.values()]).double())
     left = figures.off_parabola(measured)
+    alphas, betas = (laws.of_card(load_trained("scaling").card, name) for name in ("alpha", "beta"))
+    shares = [beta / (alpha + beta) for alpha, beta in zip(alphas, betas, strict=True)]
     return Result(
         figures.isoflop(measured, best, left),
         claims={"grows": [*best.values()] == sorted(best.values())},
-        values={f"off{number}": max(map(abs, values.values())) for number, values in enumerate(left.values(), 1)},
+        values={"shares": ", ".join(f"{share:.2f}" for share in shares)}
+        | {f"off{number}": max(map(abs, values.values())) for number, values in enumerate(left.values(), 1)},
     )
 
 

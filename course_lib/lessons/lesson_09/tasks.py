@@ -42,6 +42,7 @@ def resampled(draw: Draw) -> tuple[Tensor, Tensor, Tensor, float]:
     x, y = some_runs(draw)
     picks = draw.integers(0, len(x), 40, len(x))
     picks[:, 0], picks[:, 1] = 0, len(x) - 1  # two different sizes, so that there is a line
+    picks[::9] = picks[::9, 2:3]  # and some with a single run, which are to be left out
     return x, y, picks, 0.8
 
 

@@ -97,7 +97,7 @@ def by_hand(N, D, L, starts):
 
 
 def looped(x, y, picks, level):
-    b = torch.stack([SOLUTION["power_law"](x[row], y[row])[1] for row in picks])
+    b = torch.stack([SOLUTION["power_law"](x[row], y[row])[1] for row in picks if len(row.unique()) > 1])
     return torch.stack([b.quantile((1 - level) / 2), b.quantile((1 + level) / 2)])
 
 

@@ -52,7 +52,7 @@ def test_her_law_and_her_fit_go_on_in_a_new_kernel(tmp_path, monkeypatch):
     notebook = nbformat.read(PAGE, as_version=4)
     few = (("(75_000, 150_000, 300_000)", "(1_000, 2_000, 300_000)"), ("tokens == 300_000", "tokens == 2_000"))
     few += (("range(40)", "range(3)"), ("tokens, rates[dim], screen)", "min(tokens, 2_000), rates[dim], screen)"))
-    first, second = sittings(notebook, TASKS, end="def plan", shorter=few)
+    _, first, second = sittings(notebook, TASKS, end="def plan", shorter=few)
     assert "your ScalingLaw passes its check" in first and "ScalingLaw opens the trained weights." in first
     for name in ("my_power_law", "ScalingLaw", "my_fit"):
         assert f"Your {name} goes on here." in second
