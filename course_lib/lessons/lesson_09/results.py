@@ -209,11 +209,11 @@ def isoflop(best_size: Callable[[Tensor, Tensor], float], *, predicted=None) -> 
         best[budget] = best_size(sizes, torch.tensor([np.mean(losses) for losses in runs.values()]).double())
     left = figures.off_parabola(measured)
     alphas, betas = (laws.of_card(load_trained("scaling").card, name) for name in ("alpha", "beta"))
-    shares = [beta / (alpha + beta) for alpha, beta in zip(alphas, betas, strict=True)]
+    exponents = [beta / (alpha + beta) for alpha, beta in zip(alphas, betas, strict=True)]
     return Result(
         figures.isoflop(measured, best, left),
         claims={"grows": [*best.values()] == sorted(best.values())},
-        values={"shares": ", ".join(f"{share:.2f}" for share in shares)}
+        values={"exponents": ", ".join(f"{one:.2f}" for one in exponents)}
         | {f"off{number}": max(map(abs, values.values())) for number, values in enumerate(left.values(), 1)},
     )
 
