@@ -101,6 +101,8 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "unaligned": ALIGNED,
     "demonstrated": ALIGNED,
     "kindness": ALIGNED,
+    "proxies": ({**ALIGNED[0], "parts": 2}, ALIGNED[1]),
+    "same_beta": ({**ALIGNED[0], "parts": 2}, ALIGNED[1]),
     "translator": ({"dim": 8, "depth": 1, "averaged": 2, "train_pairs": 100}, {}),
     "translator_tricks": ({"dim": 8, "width": 8, "depth": 1, "averaged": 0, "train_pairs": 100}, {}),
     "norm_depth": ({"dim": 8, "train_pairs": 100}, {}),

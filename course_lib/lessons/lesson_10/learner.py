@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from course_lib.classroom.opening import copy_weights
 from course_lib.data.checkpoints import TrainedModel, load_trained
-from course_lib.generation.stepwise import log_probs
 from course_lib.lessons.lesson_08.models import MODELS as OF_LESSON_08
 from course_lib.lessons.lesson_10 import recipes
 from course_lib.models.gpt import GPT
@@ -36,7 +35,6 @@ class Parts(NamedTuple):
 
     token_rewards: Callable[..., Tensor]
     gae: Callable[..., Tensor]
-    clipped: Callable[..., Tensor] | None = None
 
 
 def before() -> TrainedModel:
@@ -109,6 +107,28 @@ def eight_words(answers: Answers) -> Bool[Tensor, " B"]:
     return answers.whole_valid.sum(dim=1) == WORDS + 1
 
 
+# ------------------------------------------------------------------------- as on the page, for its third sitting
+
+
+@torch.no_grad()
+def sample(policy: nn.Module, prompt: Int[Tensor, "B P"], longest: int = recipes.LONGEST) -> Answers:
+    """Sampled answers, up to their end token."""
+    whole = prompt
+    for _ in range(longest):
+        probs = policy(whole)[:, -1].softmax(dim=-1)
+        whole = torch.cat([whole, torch.multinomial(probs, 1)], dim=1)
+    tokens = whole[:, prompt.shape[1] :]
+    ended = tokens == END
+    valid = ended.cumsum(dim=1) - ended.long() == 0
+    return Answers(prompt, tokens * valid, valid)
+
+
+def log_probs(policy: nn.Module, answers: Answers) -> Float[Tensor, "B T"]:
+    """ln pi of the tokens of answers."""
+    logits = policy(answers.whole[:, :-1])[:, answers.prompt.shape[1] - 1 :]
+    return logits.log_softmax(dim=-1).gather(-1, answers.tokens[..., None])[..., 0]
+
+
 # ---------------------------------------------------------------------------------------------- what is measured
 
 
@@ -178,7 +198,7 @@ def paid(model: nn.Module, reward: Any, course: Course, prompt: str = PROMPTS[0]
     critic.load_state_dict(course["critic"])
     answers = recipes.as_answers(answered(policy, [prompt]))
     length, begin = int(answers.valid.sum()), answers.prompt.shape[1]
-    new, first = (log_probs(library(one), answers.prompt, answers.tokens)[0, :length] for one in (policy, model))
+    new, first = (log_probs(one, answers)[0, :length] for one in (policy, model))
     values = critic.values(answers.whole[:, :-1])[0, begin - 1 :][:length]
     words = tuple(recipes.words()[token] for token in answers.tokens[0, :length].tolist())
     return Paid(words, new - first, values, float(reward(answers.whole, answers.whole_valid)[0]))
