@@ -402,28 +402,36 @@ class SameBetaSettings(AlignmentSettings):
     rounds: int = 80
 
 
+@lru_cache(maxsize=4)
+@torch.no_grad()
+def measured_pairs(start: AlignmentSettings, split: str) -> list[tuple[str, str, Answers, Tensor]]:
+    """The pairs that were compared, and new ones, each with the ln p of its answers under the reference."""
+    reference, found = fine_tuned(start), []
+    known = compared(reference, start.comparisons, start.noise, start.seed)
+    for where, pairs in (("compared", known), ("new", compared(reference, MEASURED, 0.0, seed=3, split=split))):
+        for kind, each in zip(("chosen", "rejected"), pairs, strict=True):
+            found.append((kind, where, each, preference.answer_log_probs(reference, each)))
+    return found
+
+
 @torch.no_grad()
 def drift(policy: GPT, start: AlignmentSettings, split: str) -> Scores:
     """What `measure` says, the lengths of answers, and what became of the pairs that were compared, in nats."""
-    reference, found = fine_tuned(start), measure(policy, start, split)
+    found = measure(policy, start, split)
     answers = preference.answer(
         policy, prompts_of(split, MEASURED, seed=1), max_new_tokens=LONGEST, end_id=END,
         generator=torch.Generator().manual_seed(2),
     )  # fmt: skip
     found["tokens"] = answers.valid.sum(dim=1).float().mean().item()
-    known = compared(reference, start.comparisons, start.noise, start.seed)
-    for where, pairs in (("compared", known), ("new", compared(reference, MEASURED, 0.0, seed=3, split=split))):
-        gains = [
-            preference.answer_log_probs(policy, each) - preference.answer_log_probs(reference, each) for each in pairs
-        ]
-        found |= {f"gain, chosen, {where}": gains[0].mean().item(), f"gain, rejected, {where}": gains[1].mean().item()}
-    found |= {f"tokens, {name}": each.valid.sum(dim=1).float().mean().item()
-              for name, each in zip(("chosen", "rejected"), known, strict=True)}  # fmt: skip
+    for kind, where, each, before in measured_pairs(start, split):
+        found[f"gain, {kind}, {where}"] = (preference.answer_log_probs(policy, each) - before).mean().item()
+        if where == "compared":
+            found[f"tokens, {kind}"] = each.valid.sum(dim=1).float().mean().item()
     return found
 
 
 @torch.no_grad()
-def best_possible(start: AlignmentSettings, beta: float, split: str, prompts: int = 40, answers: int = 2_000) -> Scores:
+def best_possible(start: AlignmentSettings, beta: float, split: str, prompts: int = 40, answers: int = 1_000) -> Scores:
     """KL of pi_ref exp(r / beta) / Z, by weighting many answers of the reference to each of some prompts.
 
     The effective number of answers says how far to trust it.
