@@ -119,7 +119,7 @@ def drift(card: Card, *, predicted=None) -> Result:
             "chosen": "tokens, chosen after part 0, DPO",
             "rejected": "tokens, rejected after part 0, DPO",
             "sft": "tokens after part 0, DPO",
-            "dpo": "tokens after part 2, DPO",
+            "dpo": "tokens after part 4, DPO",
             "ppo": "tokens, PPO at the end",
         }.items()
     }
