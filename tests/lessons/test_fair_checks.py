@@ -620,7 +620,13 @@ CHANGED = [  # a part of the shown solution, what it becomes, and what is said o
     ("10", "token_rewards", "+= scores", "+= beta * scores", "the score scaled, too"),
     ("10", "token_rewards", "(log_probs - reference)", "log_probs - reference", "beta on one logarithm only"),
     ("10", "token_rewards", "(log_probs - reference)", K3, "an estimate of the divergence"),
-    ("10", "direct_loss", "beta * (chosen - reference_chosen)", "chosen - reference_chosen", "beta in the wrong factor"),
+    (
+        "10",
+        "direct_loss",
+        "beta * (chosen - reference_chosen)",
+        "chosen - reference_chosen",
+        "beta in the wrong factor",
+    ),
     ("10", "direct_loss", "mean()", "sum()", "sum instead of mean"),
     (
         "10",

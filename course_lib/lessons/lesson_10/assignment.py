@@ -83,7 +83,8 @@ SQUARED = (([-1.0], [-4.0], [-2.0], [-3.0], 0.5), 1.0)
 SHOWN = (
     Task("ranking_loss", "More than two", asks="rewards", also=(keeps_type, gradients), example=(RANKED,)),
     Task("best_of_n", "The best of n", asks="rewards, n", also=(keeps_type,), example=(BEST,)),
-    Task("leave_one_out", "The others are the baseline", asks="rewards", also=(keeps_type, gradients), example=(OTHERS,)),
+    Task("leave_one_out", "The others are the baseline", asks="rewards", also=(keeps_type, gradients),
+         example=(OTHERS,)),
     Task("identity_loss", "Far enough is far enough",
          asks="chosen, rejected, reference_chosen, reference_rejected, beta", also=(keeps_type, gradients),
          example=(SQUARED,)),

@@ -77,7 +77,15 @@ def grpo() -> tuple[Figure, str]:
         [(4.15, 7.2, "k3: an estimate of KL(π ‖ π_ref)", "penalty"),
          (10.0, 3.6, "(r − mean) / std, per group", "A  (PG,)")],
     )  # fmt: skip
-    box(fig.axes[0], 6.1, 4.75, "loss: −(clipped objective, from ln π and A) + β k3, trains the policy", HERO, width=11.4, height=0.75)
+    box(
+        fig.axes[0],
+        6.1,
+        4.75,
+        "loss: −(clipped objective, from ln π and A) + β k3, trains the policy",
+        HERO,
+        width=11.4,
+        height=0.75,
+    )
     return fig, (
         "P prompts with G answers each enter three boxes: the policy, trained, the reference, frozen, and a program "
         "that gives each answer the reward 0 or 1. The log-probabilities of the two models become k3, an estimate of "

@@ -1,4 +1,4 @@
-"""Lesson 10: the learner's models are built, sample answers, are measured, and are shown; she trains them on the page."""
+"""Lesson 10: the learner's models are built, sampled, measured and shown; she trains them on the page."""
 
 import copy
 import html
@@ -145,9 +145,7 @@ def measure(policy: nn.Module, reference: nn.Module, reward: Scorer) -> Point:
     """The true goal, the labellers' kindness, the reward model's score and the KL, on held-out prompts."""
     policy, reference = library(policy), library(reference)
     draws = torch.Generator().manual_seed(2)
-    answers = preference.answer(
-        policy, held_out(), max_new_tokens=recipes.LONGEST, end_id=recipes.END, generator=draws
-    )
+    answers = preference.answer(policy, held_out(), max_new_tokens=recipes.LONGEST, end_id=recipes.END, generator=draws)
     kind, right = recipes.kindness(answers), recipes.grammatical(answers).float()
     gap = preference.answer_log_probs(policy, answers) - preference.answer_log_probs(reference, answers)
     return {
@@ -212,7 +210,9 @@ def answered(policy: nn.Module, prompts: Sequence[str] = PROMPTS, seed: int = 3)
     number = {word: index for index, word in enumerate(recipes.words())}
     ids = torch.tensor([[number[word] for word in prompt.split()] for prompt in prompts])
     draws = torch.Generator().manual_seed(seed)
-    answers = preference.answer(library(policy), ids, max_new_tokens=recipes.LONGEST, end_id=recipes.END, generator=draws)
+    answers = preference.answer(
+        library(policy), ids, max_new_tokens=recipes.LONGEST, end_id=recipes.END, generator=draws
+    )
     return recipes.texts_of(answers)
 
 

@@ -23,7 +23,5 @@ def some_sentences() -> tuple[Tensor, Tensor]:
 
 
 MODELS = {
-    "reward": Shipped(
-        model=lambda: load_trained("kindness").model, sizes=sizes, inputs=some_sentences, names=NAMES
-    )
+    "reward": Shipped(model=lambda: load_trained("kindness").model, sizes=sizes, inputs=some_sentences, names=NAMES)
 }

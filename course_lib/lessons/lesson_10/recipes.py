@@ -131,7 +131,12 @@ def rows_of(answers: Answers, rows: Tensor) -> Answers:
 
 
 def compared(
-    policy: GPT, count: int, noise: float, seed: int, split: str = "train", worth: Callable[[Answers], Tensor] = kindness
+    policy: GPT,
+    count: int,
+    noise: float,
+    seed: int,
+    split: str = "train",
+    worth: Callable[[Answers], Tensor] = kindness,
 ) -> Comparison:
     """Pairs of answers that differ in worth; the labellers choose the better one, now and then at random."""
     draws = torch.Generator().manual_seed(seed)
@@ -430,14 +435,14 @@ def drift(policy: GPT, start: AlignmentSettings, split: str) -> Scores:
 
 
 @torch.no_grad()
-def best_possible(start: AlignmentSettings, beta: float, split: str, prompts: int = 40, answers: int = 1_000) -> Scores:
+def best_possible(start: AlignmentSettings, beta: float, split: str, answers: int = 1_000) -> Scores:
     """KL of pi_ref exp(r / beta) / Z, by weighting many answers of the reference to each of some prompts.
 
     The effective number of answers says how far to trust it.
     """
     reference, reward, found = fine_tuned(start), scored(rewarding(start, start.comparisons)), []
     draws = torch.Generator().manual_seed(4)
-    for prompt in prompts_of(split, prompts, seed=1):
+    for prompt in prompts_of(split, max(1, MEASURED // 10), seed=1):
         drawn_ = preference.answer(
             reference, prompt.expand(answers, -1), max_new_tokens=LONGEST, end_id=END, generator=draws
         )
@@ -489,9 +494,7 @@ POLICIES = {
     "PPO without KL": replace(SETTINGS, beta=0.0),
     "DPO": replace(SETTINGS, stage="DPO", beta=1.0),
 }
-PROXIES = {
-    f"{count:,} comparisons": ProxySettings(comparisons=count) for count in (125, 2_000)
-}
+PROXIES = {f"{count:,} comparisons": ProxySettings(comparisons=count) for count in (125, 2_000)}
 SAME_BETA = {name: SameBetaSettings(stage=name) for name in ("PPO", "DPO")}
 RECIPES = {
     "proxies": Recipe(

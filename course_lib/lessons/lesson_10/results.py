@@ -13,8 +13,10 @@ from course_lib.models.gpt import GPT
 from course_lib.tasks.claims import above, below
 
 LEFT = "text-align:left"
-TRAINED_HERE = ("1: demonstrations", "3: PPO", "no penalty", "DPO", "checked: both", "checked: number of words")  # on the page, by the names that it gives them
+# on the page, by the names that it gives them
+TRAINED_HERE = ("1: demonstrations", "3: PPO", "no penalty", "DPO", "checked: both", "checked: number of words")
 Card = Mapping[str, Any]
+
 
 def scores(card: Card, name: str, *keys: str) -> list[dict[str, float]]:
     """Some scores of a variant on held-out prompts, for each seed."""
@@ -139,15 +141,16 @@ def drift(card: Card, *, predicted=None) -> Result:
     )
 
 
-def grpo(
-    ways: Mapping[str, Sequence[float]], ends: Mapping[str, Mapping[str, float]], *, predicted=None
-) -> Result:
+def grpo(ways: Mapping[str, Sequence[float]], ends: Mapping[str, Mapping[str, float]], *, predicted=None) -> Result:
     before, careful, careless = ends.values()
     return Result(
         figures.accepted(ways, ends),
         claims={
             "solved": (above(careful["both"], 0.6), below(before["both"], 0.25)),
-            "careless": (above(careless["eight words"], 0.7), below(careless["grammatical"], before["grammatical"] - 0.1)),
+            "careless": (
+                above(careless["eight words"], 0.7),
+                below(careless["grammatical"], before["grammatical"] - 0.1),
+            ),
         },
     )
 
@@ -164,9 +167,7 @@ def direct(card: Card, *, predicted=None) -> Result:
     found = {name: scores(card, name, *keys) for name in names}
     line = [between(*three) for three in zip(found["DPO"], found["PPO, beta 1"], found["PPO"], strict=True)]
     ahead = [point["true goal"] - by for point, by in zip(found["DPO"], line, strict=True)]
-    head = "".join(
-        f"<th>{words}</th>" for words in ("", "KL, nats", "true goal", "three seeds", "grammatical")
-    )
+    head = "".join(f"<th>{words}</th>" for words in ("", "KL, nats", "true goal", "three seeds", "grammatical"))
     rows = "".join(_row(words, found[name]) for name, words in names.items())
     rows += (
         '<tr><th scope="row" style="text-align:left">PPO at the KL of DPO, on the line between</th><td></td>'

@@ -147,8 +147,14 @@ TASKS = read_tasks(
     {"clipped": clipped, "copy": copy},
     sft_loss={
         "example": (
-            (([[[0.0, 0.0], [1.0986, 0.0], [5.0, 0.0]]], torch.tensor([[0, 1, 0]]),
-              torch.tensor([[False, True, True]])), 0.4904),
+            (
+                (
+                    [[[0.0, 0.0], [1.0986, 0.0], [5.0, 0.0]]],
+                    torch.tensor([[0, 1, 0]]),
+                    torch.tensor([[False, True, True]]),
+                ),
+                0.4904,
+            ),
         )
     },
     group_advantage={"example": ((([[1.0, 0.0], [1.0, 1.0]],), [[0.707, -0.707], [0.0, 0.0]]),)},

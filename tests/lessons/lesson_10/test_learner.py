@@ -84,7 +84,8 @@ def test_the_reference_has_no_distance_from_itself_and_checks_are_fractions(tune
 
 
 def test_eight_words_are_counted_with_the_full_stop():
-    eight, nine = (tuple(f"the rich farmer helps {more} .".split()) for more in ("my good friend", "my rich good friend"))
+    texts = ("the rich farmer helps my good friend .", "the rich farmer helps my rich good friend .")
+    eight, nine = (tuple(text.split()) for text in texts)
     assert learner.eight_words(recipes.as_answers([eight, nine])).tolist() == [True, False]
 
 

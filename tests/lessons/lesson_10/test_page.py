@@ -49,11 +49,20 @@ def test_a_plain_file_of_the_solutions_and_the_page_s_loops_learns_without_the_c
         tmp_path,
         parts | TASKS,
         nbformat.read(PAGE, as_version=4),
-        solutions=(
-            *parts, "reward_model", "token_rewards", "gae", "clipped", "group_advantage", "grpo_loss"
-        ),
+        solutions=(*parts, "reward_model", "token_rewards", "gae", "clipped", "group_advantage", "grpo_loss"),
         # update stands in two sittings
-        cells=("update", "update", "sample", "answer_part", "log_probs", "rollout", "ppo_loss", "ppo", "rows_of", "grpo"),
+        cells=(
+            "update",
+            "update",
+            "sample",
+            "answer_part",
+            "log_probs",
+            "rollout",
+            "ppo_loss",
+            "ppo",
+            "rows_of",
+            "grpo",
+        ),
         driver="import copy\n" + DRIVER,
         lines=300,
     )
