@@ -100,8 +100,11 @@ def over(card: Card, *, predicted=None) -> Result:
     return Result(
         figures.over(ways),
         claims={
-            "score": all(points[-1]["reward"] > max(point["reward"] for point in points) - 0.2 for points in few),
-            "wanted": all(points[-1]["true goal"] < points[0]["true goal"] - 0.15 for points in few),
+            "over": all(
+                points[-1]["reward"] > max(point["reward"] for point in points) - 0.2
+                and points[-1]["true goal"] < points[0]["true goal"] - 0.15
+                for points in few
+            ),
             "more": all(points[-1]["true goal"] > points[0]["true goal"] + 0.2 for points in many),
         },
         came=2,
@@ -112,7 +115,7 @@ def over(card: Card, *, predicted=None) -> Result:
 def drift(card: Card, *, predicted=None) -> Result:
     settings = recipes.SameBetaSettings()
     gains = [f"gain, {kind}, compared" for kind in ("chosen", "rejected")]
-    direct = curves(card, "DPO", settings.parts, "KL", "tokens", *gains)
+    direct = curves(card, "DPO", settings.parts, "KL", "grammatical", *gains)
     ppo = curves(card, "PPO", settings.parts, "KL")
     best = [seed["test"]["KL of the best policy"] for seed in card["seeds"]]
     tokens = {
@@ -129,13 +132,19 @@ def drift(card: Card, *, predicted=None) -> Result:
         "best": float(np.mean(best)),
         "ppo_kl": float(np.mean([points[-1]["KL"] for points in ppo])),
         "dpo_kl": float(np.mean([points[-1]["KL"] for points in direct])),
+        "dpo_grammar": 100 * float(np.mean([points[-1]["grammatical"] for points in direct])),
+        "chosen_loss": -float(np.mean([points[-1][gains[0]] for points in direct])),
+        "rejected_loss": -float(np.mean([points[-1][gains[1]] for points in direct])),
     }
     steps = settings.dpo_steps // settings.parts, 8 * settings.rounds // settings.parts
     return Result(
         figures.drift(direct, ppo, best, steps),
         claims={
-            "near": all(abs(points[-1]["KL"] - value) < 1.0 for points, value in zip(ppo, best, strict=True)),
-            "far": all(points[-1]["KL"] > 1.5 * value for points, value in zip(direct, best, strict=True)),
+            "ends": all(
+                abs(near[-1]["KL"] - value) < 1.2 and far[-1]["KL"] > 3 * value
+                for near, far, value in zip(ppo, direct, best, strict=True)
+            ),
+            "chosen": all(points[-1][gains[0]] < -1 for points in direct),
         },
         values=tokens | ends,
     )
