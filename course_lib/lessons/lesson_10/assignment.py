@@ -96,7 +96,7 @@ SHOWN = (
         checks=(
             solves("At least half of the sampled answers are accepted", 6, level=0.5),
             solves("At least 90 % of the sampled answers are accepted", 8, level=0.9),
-            solves("90 % are accepted, and each prompt keeps several answers", 6, level=0.9, different=3.0),
+            solves("90 % are accepted, and each prompt keeps several answers", 6, level=0.9, different=2.0),
         ),
     ),
 )  # fmt: skip
