@@ -23,5 +23,7 @@ def some_sentences() -> tuple[Tensor, Tensor]:
 
 
 MODELS = {
-    "reward": Shipped(model=lambda: load_trained("kindness").model, sizes=sizes, inputs=some_sentences, names=NAMES)
+    "reward_model": Shipped(
+        model=lambda: load_trained("kindness").model, sizes=sizes, inputs=some_sentences, names=NAMES
+    )
 }

@@ -28,7 +28,7 @@ def answers(tuned):
 
 
 def test_the_solution_opens_the_shipped_reward_model():
-    shipped = MODELS["reward"]
+    shipped = MODELS["reward_model"]
     ours = shipped.model().eval()
     mine = SOLUTION["reward_model"](**shipped.sizes(ours)).eval()
     copy_weights(ours, mine, shipped.names)
