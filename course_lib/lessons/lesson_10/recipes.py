@@ -465,9 +465,20 @@ def same_beta(settings: AlignmentSettings, *, checkpoint: Path | None = None) ->
     curve, steps = [drift(reference, start, "test")], settings.dpo_steps // settings.parts
     for part in range(settings.parts):
         config = FitConfig(
-            steps=steps, learning_rate=5e-4, schedule="constant", warmup=0 if part else 10, seed=settings.seed
+            steps=steps,
+            learning_rate=5e-4,
+            schedule="constant",
+            warmup=0 if part else min(10, steps),
+            seed=settings.seed,
+            checkpoint_every=steps,
         )
-        history = fit(policy, lambda step, part=part: batches(part * steps + step), loss, config=config)
+        history = fit(
+            policy,
+            lambda step, part=part: batches(part * steps + step),
+            loss,
+            config=config,
+            checkpoint=None if checkpoint is None else checkpoint / f"part-{part}",
+        )
         curve.append(drift(policy.eval(), start, "test"))
     return Trained(settings=settings, model=policy, history=history, extra={"curve": {"test": curve}})
 
