@@ -27,6 +27,7 @@ class learner:
     def showing(): pass
 
 class page:
+    stopped = False
     def watch(*_, **__): return page
     def update(*_, **__): pass
     def close(): pass
