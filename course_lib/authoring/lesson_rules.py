@@ -57,6 +57,7 @@ NBVAL_MARK = re.compile(r"(?:# *)?(raises-exception|(nbval|pytest.validate)[-_].
 GIVES_AWAY = {"alt", "answer", "claims", "outcome", "why"}  # arguments that belong into the lesson's folder
 MACHINE_TIME = re.compile(r"\b(seconds|milliseconds|ms|minutes?|CPU|GPU|clock|wall)\b|\d ?s\b")
 LIST_ITEM = re.compile(r"\s*([-*+]|\d+[.)])\s")
+SPACED_COLOUR = re.compile(r'style="[^"]*?(rgba?\([^),]*\))')
 PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
 MACHINE_PATH = re.compile(r"(?<![\w.:/~-])/(?:work|root|home|tmp|Users)/[\w.-]+|\b[A-Z]:\\+Users\b")
 ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
@@ -337,6 +338,14 @@ def figures_carry_alt_text(lesson: Lesson) -> Iterator[str]:
                     yield f"{lesson.where(index)} shows a figure whose plain text is not 'Figure: <its alt text>'"
 
 
+def colours_are_shown_before_a_run(lesson: Lesson) -> Iterator[str]:
+    """JupyterLab drops `rgb(0 114 178/0.5)` from a style that it does not trust, and keeps `rgba(0,114,178,0.5)`."""
+    for index, cell in enumerate(lesson.notebook.cells):
+        for output in cell.get("outputs", []):
+            if match := SPACED_COLOUR.search(output.get("data", {}).get("text/html", "")):
+                yield f"{lesson.where(index)} has the colour {match[1]} in a style; write rgba(red,green,blue,alpha)"
+
+
 def papers_are_linked(lesson: Lesson) -> Iterator[str]:
     """An arXiv number in a text leads to its paper."""
     for index, cell in enumerate(lesson.notebook.cells):
@@ -392,6 +401,7 @@ RULES: tuple[Callable[[Lesson], Iterator[str]], ...] = (
     only_output_may_be_ignored,
     no_output_is_an_error,
     figures_carry_alt_text,
+    colours_are_shown_before_a_run,
     papers_are_linked,
     names_no_place_on_a_machine,
     stored_text_can_be_repeated,

@@ -84,16 +84,39 @@ def _piece(name: str, value: Any, seen: set[int]) -> Iterator[str]:
     elif isinstance(value, PLAIN):
         yield f"{name} = {value!r}"
     else:
-        yield _import(name)
+        yield _ours(name) or _import(name)
+
+
+def _ours(name: str) -> str | None:
+    """What gives this name the course's solution again, if `page.from_lesson` gave it to the notebook."""
+    for _, _, node in _statements():
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=given)],
+                value=ast.Call(func=ast.Attribute(attr="from_lesson"), args=[ast.Constant(lesson), ast.Constant(task)]),
+            ) if given == name:
+                ours = f"_given.TASKS[{task!r}]"
+                line = f"{name} = {ours}.module or {ours}.reference"
+                return f"from course_lib.lessons.lesson_{lesson} import tasks as _given\n{line}"
+    return None
 
 
 def _import(name: str) -> str:
-    """The import that gives this name its meaning, from the newest cell that has one."""
+    """The import or `page.from_lesson` that gives this name its meaning, from the newest cell that has one."""
     for _, _, node in _statements():
         for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
             if (alias.asname or alias.name.split(".")[0]) == name:
                 node.names = [alias]
                 return ast.unparse(node)
+        match node:  # ours, where the learner has none of her own
+            case ast.Assign(
+                targets=[ast.Name(id=target)],
+                value=ast.Call(
+                    func=ast.Attribute(attr="from_lesson"), args=[ast.Constant(value=lesson), ast.Constant(value=task)]
+                ),
+            ) if target == name:
+                there = f'__import__("importlib").import_module("course_lib.lessons.lesson_{lesson}").page.tasks'
+                return f"{name} = {there}[{task!r}].module or {there}[{task!r}].reference"
     raise _CannotBeKept(name)
 
 

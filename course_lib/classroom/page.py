@@ -164,7 +164,7 @@ class Page:
         """
         shipped = self._find("models", name)
         model = shipped.model() if model is None else model
-        is_ours = name in self.tasks and make is self.tasks[name].module
+        is_ours = any(make is task.module for task in self.tasks.values())
         mine = opening.load(shipped, make, model, is_ours=is_ours)
         if mine is not None and not is_ours:
             self.session.record("parts", f"model {name}", opened=True)

@@ -260,5 +260,8 @@ class _Drawing:
         side = 1 if to_x > x else -1
         arrow(self.axes, (x + side * half, y), (to_x - side * to_half, to_y), width=1.5)
         if link.text:
-            middle = (x + side * half + to_x - side * to_half) / 2
-            self.axes.text(middle, (y + to_y) / 2 + 0.14, link.text, ha="center", color=GREY, fontsize=SMALL)
+            dx, middle = to_x - side * to_half - (x + side * half), (x + side * half + to_x - side * to_half) / 2
+            if abs(to_y - y) > abs(dx):  # beside a steep arrow, on the side to which it does not lean
+                self.text(middle + 0.12, (y + to_y) / 2 + 0.1 * (side if y > to_y else -side), link.text)
+            else:
+                self.axes.text(middle, (y + to_y) / 2 + 0.14, link.text, ha="center", color=GREY, fontsize=SMALL)

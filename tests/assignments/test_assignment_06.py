@@ -1,8 +1,7 @@
 """Assignment 06: its references are what the library does."""
 
 import itertools
-import re
-from functools import partial
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,8 +10,7 @@ from torch import nn
 from course_lib.data.place import course_folder
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
-from course_lib.layers.cache import KVCache
-from course_lib.layers.transformer import DecoderBlock, FeedForward, MultiHeadAttention, TransformerBlock
+from course_lib.layers.transformer import MultiHeadAttention
 from course_lib.lessons.lesson_06.assignment import read
 from course_lib.tasks import Draw
 
@@ -22,29 +20,38 @@ LOADED = load(FILES)
 TABLES = {table.name: table for table in LOADED.assignment.tasks}
 
 
-@pytest.mark.parametrize(
-    ("name", "block", "attentions"), [("EncoderBlock", TransformerBlock, 1), ("DecoderBlock", DecoderBlock, 2)]
-)
-def test_the_blocks_are_those_of_the_library(name, block, attentions):
-    table = TABLES[name]
+def test_the_gradient_of_a_norm_is_that_of_autograd():
+    x, gain, dy = (part.double() for part in TABLES["norm_gradient"].cases[0].inputs(Draw(3)))
+    y = nn.functional.layer_norm(x.requires_grad_(), gain.shape, gain)
+    (expected,) = torch.autograd.grad((y * dy).sum(), x)
+    torch.testing.assert_close(TABLES["norm_gradient"].reference(x.detach(), gain, dy), expected)
+
+
+def test_attention_with_a_cache_is_that_of_the_library():
+    table = TABLES["CachedAttention"]
     given = table.draw(table.cases[-1], Draw(3))
-    dim, heads, mlp_dim = given.build
-    attend = [MultiHeadAttention(dim, heads) for _ in range(attentions)]
-    ours = block(*attend, FeedForward(dim, mlp_dim), partial(nn.LayerNorm, dim), pre_norm=False)
-    ours.load_state_dict({re.sub("^(up|down)", r"ffn.\1", name): value for name, value in given.parameters.items()})
+    ours, (x, pieces) = MultiHeadAttention(*given.build), given.args
+    ours.load_state_dict(given.parameters)
     with torch.no_grad():
-        if name == "EncoderBlock":
-            x, mask = given.args
-            output = ours(x, mask=mask)
-            torch.testing.assert_close(table.right(given), output)
-            return
-        x, context, pieces = given.args
-        cache = KVCache(sum(pieces))
-        cache.context = ours.cross_attn.keys_values(context)
-        steps = torch.cat([ours(part, None, cache=cache) for part in x.split(pieces, dim=1)], dim=1)
-        torch.testing.assert_close(ours(x, context), steps)
-        torch.testing.assert_close(table.right(given)[0], steps)
-        assert torch.equal(read(lambda part, context, cache=None: (part, (part, part)), *given.args)[0], x)
+        causal = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+        torch.testing.assert_close(table.right(given)[0], ours(x, mask=causal[None, None]))
+    assert torch.equal(read(lambda part, cache=None: (part, (part, part)), x, pieces)[0], x)
+
+
+def test_a_layer_of_equal_experts_is_one_expert_times_its_gate():
+    table = TABLES["SwitchMLP"]
+    given = table.draw(table.cases[-1], Draw(3))
+    (x,) = given.args
+    parameters = {name.replace("experts.1", "experts.0"): value for name, value in given.parameters.items()}
+    parameters |= {name: parameters[name.replace("experts.1", "experts.0")] for name in given.parameters}
+    y = table.right(replace(given, parameters=parameters))
+    logits = x @ parameters["router.weight"].T + parameters["router.bias"]
+    gate = logits.softmax(dim=-1).amax(dim=-1, keepdim=True)
+    up, down = (
+        [parameters[f"experts.0.{name}.{part}"] for part in ("weight", "bias")] for name in ("up_proj", "down_proj")
+    )
+    expected = gate * nn.functional.linear(nn.functional.linear(x, *up).relu(), *down)
+    torch.testing.assert_close(y, expected)
 
 
 def test_a_beam_that_is_wide_enough_finds_the_best_of_all_sequences():

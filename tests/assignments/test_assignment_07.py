@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from course_lib.data.place import course_folder
-from course_lib.functional.metrics import matthews_correlation, spearman_correlation
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.lessons.lesson_07.assignment import guess, language
@@ -18,16 +17,12 @@ TABLES = {table.name: table for table in LOADED.assignment.tasks}
 NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
 
 
-@pytest.mark.parametrize("case", range(3))
-def test_correlations_are_those_of_the_library(case):
-    table = TABLES["spearman"]
-    predicted, true = table.cases[case].inputs(Draw(case))
-    for row, found in zip(predicted, table.reference(predicted, true), strict=True):
-        assert found.item() == pytest.approx(spearman_correlation(row.tolist(), true.tolist()), abs=1e-5)
-        if case == 2:
-            assert found.item() == pytest.approx(
-                matthews_correlation(row.int().tolist(), true.int().tolist()), abs=1e-5
-            )
+def test_the_loss_of_replaced_tokens_is_that_of_the_changed_text():
+    tokens, chosen, samples, logits, valid = TABLES["replaced_loss"].cases[0].inputs(Draw(0))
+    text = torch.where(chosen, samples, tokens)
+    p = torch.where(text != tokens, logits, -logits).sigmoid()
+    found = TABLES["replaced_loss"].reference(tokens, chosen, samples, logits, valid)
+    assert found.item() == pytest.approx(-p.log()[valid].mean().item(), abs=1e-5)
 
 
 def test_the_cells_of_the_notebook_are_what_the_grader_has():

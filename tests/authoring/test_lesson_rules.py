@@ -323,6 +323,11 @@ def markdown_image_without_alt_text(lesson):
     write(lesson, "![with](a.png) ![ ](heads.png)")
 
 
+@fault(rules.colours_are_shown_before_a_run, "has the colour rgb(0 114 178/0.5)")
+def colour_that_jupyterlab_drops(lesson):
+    output(lesson, "text/html", '<td style="padding:0;background:rgb(0 114 178/0.5)"></td>')
+
+
 @fault(rules.papers_are_linked, "names arXiv 1706.03762 without a link")
 def paper_without_a_link(lesson):
     write(lesson, "[arXiv 1409.0473](https://arxiv.org/abs/1409.0473), arXiv\n1706.03762.")

@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -141,6 +142,13 @@ def test_her_model_computes_what_ours_does_and_the_page_goes_on_with_it(make, ou
     said = capsys.readouterr().out
     assert f"{sum(p.numel() for p in ours.parameters()):,} parameters" in said and "your model" in said
     assert page.session.entry("parts", "model gpt") == {"opened": True}
+
+
+def test_the_solution_of_any_exercise_is_not_called_hers(ours, page, capsys):
+    page.tasks = {"another": SimpleNamespace(module=None), "my_gpt": SimpleNamespace(module=MyGPT)}
+    assert isinstance(page.load("gpt", MyGPT, ours), MyGPT)
+    assert "This is the class of the solution" in capsys.readouterr().out
+    assert not page.session.entry("parts", "model gpt")
 
 
 WRONG = {

@@ -86,6 +86,15 @@ def my_grpo_loss(log_probs, old, reference, advantage, valid, clip, beta):
     k3 = ratio - torch.log(ratio) - 1
     return ((beta * k3 - J) * valid).sum() / count
 """,
+    ("06", "residual", "what the sublayer reads, chosen first"): """
+def residual(x, norm, sublayer, pre_norm):
+    after = x + sublayer(norm(x) if pre_norm else x)
+    return after if pre_norm else norm(after)
+""",
+    ("06", "schedule", "two pieces"): """
+def schedule(step, peak, warmup):
+    return peak * step / warmup if step < warmup else peak * math.sqrt(warmup / step)
+""",
     ("04", "lstm", "all inputs projected at once, gates cut by hand"): """
 class LSTM(nn.Module):
     def __init__(self, input_dim, hidden_dim):
@@ -393,6 +402,124 @@ def top_p(logits, p):
             total += row.softmax(-1)[i]
     return kept.view_as(logits)
 """,
+    ("07", "block", "PyTorch's own functions, other order of parts"): """
+class Ffn(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.down_proj = nn.Linear(dim * 4, dim)
+        self.up_proj = nn.Linear(dim, dim * 4)
+
+    def forward(self, x):
+        y = F.linear(x, self.up_proj.weight, self.up_proj.bias)
+        y = y * 0.5 * (1 + torch.erf(y / 2**0.5))
+        return F.linear(y, self.down_proj.weight, self.down_proj.bias)
+
+class EncoderBlock(nn.Module):
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.norm2 = nn.LayerNorm(dim, eps=1e-12)
+        self.norm1 = nn.LayerNorm(dim, eps=1e-12)
+        self.ffn = Ffn(dim)
+        self.attn = MultiHeadAttention(dim, num_heads)
+
+    def forward(self, x, mask=None):
+        for norm, sublayer in ((self.norm1, lambda v: self.attn(v, mask=mask)), (self.norm2, self.ffn)):
+            x = norm(sublayer(x) + x)
+        return x
+""",
+    ("07", "bert", "one-hot segments, a mask of all pairs"): """
+class BERT(nn.Module):
+    def __init__(self, vocab_size, context_length, dim, depth, num_heads):
+        super().__init__()
+        self.blocks = nn.ModuleList([EncoderBlock(dim, num_heads) for _ in range(depth)])
+        self.norm = nn.LayerNorm(dim, eps=1e-12)
+        self.pos_embed = nn.Embedding(context_length, dim)
+        self.segment_embed = nn.Embedding(2, dim)
+        self.token_embed = nn.Embedding(vocab_size, dim)
+
+    def forward(self, tokens, segments=None, valid=None):
+        B, T = tokens.shape
+        valid = torch.ones(B, T, dtype=torch.bool) if valid is None else valid
+        segments = tokens * 0 if segments is None else segments
+        x = self.token_embed.weight[tokens] + self.pos_embed.weight[:T]
+        x = self.norm(x + F.one_hot(segments, 2).float() @ self.segment_embed.weight)
+        for block in self.blocks:
+            x = block(x, valid[:, None, None].expand(-1, -1, T, -1))
+        return x
+""",
+    ("07", "masked_lm", "F.linear and einsum"): """
+class MaskedLM(nn.Module):
+    def __init__(self, vocab_size, context_length, dim, depth, num_heads):
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(vocab_size))
+        self.norm = nn.LayerNorm(dim, 1e-12)
+        self.transform = nn.Linear(dim, dim)
+        self.bert = BERT(vocab_size, context_length, dim, depth, num_heads)
+
+    def forward(self, tokens, segments=None, valid=None):
+        h = self.norm(nn.GELU()(self.transform(self.bert(tokens, segments=segments, valid=valid))))
+        return torch.einsum("btd,vd->btv", h, self.bert.token_embed.weight).add(self.bias)
+""",
+    ("07", "mask_words", "a clone and boolean assignments"): """
+def mask_words(tokens, noise, maskable, mask_id, word_ids):
+    which, what, number = noise
+    chosen = torch.logical_and(which < 0.15, maskable)
+    given = tokens.clone()
+    given[chosen & (what < 0.8)] = mask_id
+    swapped = chosen & (what >= 0.8) & (what < 0.9)
+    low, high = word_ids
+    given[swapped] = low + torch.floor(number[swapped] * (high - low)).to(tokens.dtype)
+    return given, chosen
+""",
+    ("07", "hidden_loss", "an ignored label"): """
+def hidden_loss(logits, tokens, chosen):
+    labels = tokens.masked_fill(~chosen, -100)
+    return F.cross_entropy(logits.transpose(1, 2), labels)
+""",
+    ("07", "hidden_loss", "logsumexp"): """
+def hidden_loss(logits, tokens, chosen):
+    right = logits.gather(-1, tokens[..., None]).squeeze(-1)
+    return (logits.logsumexp(-1) - right)[chosen].mean()
+""",
+    ("07", "sentence_head", "select and a Tanh module"): """
+class SentenceHead(nn.Module):
+    def __init__(self, dim, num_classes):
+        super().__init__()
+        self.classifier = nn.Linear(dim, num_classes)
+        self.pooler = nn.Linear(dim, dim)
+        self.act = nn.Tanh()
+
+    def forward(self, features):
+        return self.classifier(self.act(self.pooler(features.select(1, 0))))
+""",
+    ("07", "fine_tune", "a LambdaLR scheduler"): """
+def fine_tune(model, batches, peak):
+    n = len(batches)
+    w = max(1, n // 10)
+    opt = torch.optim.AdamW(model.parameters(), lr=peak, weight_decay=0.01)
+    plan = torch.optim.lr_scheduler.LambdaLR(opt, lambda t: min((t + 1) / w, (n - t) / (n - w + 1)))
+    losses = torch.zeros(n)
+    for t in range(n):
+        inputs, labels = batches[t]
+        opt.zero_grad()
+        logits = model(*inputs)
+        loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=1)
+        opt.step()
+        plan.step()
+        losses[t] = loss.item()
+    return losses
+""",
+    ("07", "best_span", "three loops"): """
+def best_span(start, end, allowed, longest):
+    found = []
+    for s, e, ok in zip(start.tolist(), end.tolist(), allowed.tolist()):
+        ends = [i for i in range(len(s)) if ok[i]]
+        spans = [(s[i] + e[j], i, j) for i in ends for j in ends if i <= j < i + longest]
+        found.append(max(spans)[1:])
+    return torch.tensor(found)
+""",
     ("07", "longest_match", "letters taken off the end"): """
 def longest_match(word, vocabulary):
     pieces, sign = [], ""
@@ -446,12 +573,6 @@ def smoothed_loss(logits, targets, smoothing, real):
     wanted = (1 - smoothing) * F.one_hot(targets, V) + smoothing / V
     return -(wanted * logits.log_softmax(-1)).sum(-1)[real].mean()
 """,
-    ("06", "block", "by index, without a loop variable of its own"): """
-def block(x, sublayers, norms):
-    for i in range(len(sublayers)):
-        x = sublayers[i](norms[i](x)).add(x)
-    return x
-""",
     ("14", "unpool", "rows and columns by hand"): """
 def unpool(values, positions, height, width):
     image = torch.zeros(*values.shape[:2], height, width)
@@ -499,20 +620,13 @@ def freeze(trunk):
 def conv_size(size, kernel, stride, padding):
     return (size + 2 * padding) // stride
 """,
-    ("06", "block", "x changed in place"): """
-def block(x, sublayers, norms):
-    x = x.clone()
-    for sublayer, norm in zip(sublayers, norms):
-        x += sublayer(norm(x))
-    return x
-""",
-    ("06", "smoothed_loss", "large scores do harm"): """
+    ("06", "smoothed_loss", "large logits overflow"): """
 def smoothed_loss(logits, targets, smoothing, real):
     log_p = (logits.exp() / logits.exp().sum(-1, keepdim=True)).log()
     right = log_p.gather(-1, targets[..., None])[..., 0]
     return -((1 - smoothing) * right + smoothing * log_p.mean(-1))[real].mean()
 """,
-    ("07", "longest_match", "goes back to shorter pieces"): """
+    ("07", "longest_match", "goes back to shorter sub-words"): """
 def longest_match(word, vocabulary):
     def cut(done):
         for end in range(len(word), done, -1):

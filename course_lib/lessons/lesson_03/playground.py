@@ -190,8 +190,8 @@ def reader() -> Explorer:
         cell = "border:0;padding:0;width:32px;min-width:32px;text-align:center;font-weight:400;font-size:16px"
 
         def colour(value: float) -> str:
-            kind = "230 159 0" if value > 0 else "0 114 178"
-            return f"rgb({kind}/{min(1, abs(value)):.2f})"
+            kind = "230,159,0" if value > 0 else "0,114,178"
+            return f"rgba({kind},{min(1, abs(value)):.2f})"
 
         letters = "".join(
             f'<th scope="col" style="{cell}">{html.escape(letter) if letter != " " else "␣"}</th>'
@@ -201,7 +201,7 @@ def reader() -> Explorer:
         rows = "".join(
             '<tr style="background:none">'
             + "".join(
-                f'<td title="{value:.2f}" style="{cell};height:8px;background:{colour(value)}"></td>'
+                f'<td title="{value:.2f}" style="{cell};height:8px;background-color:{colour(value)}"></td>'
                 for value in its.states[:, number].tolist()
             )
             + "</tr>"

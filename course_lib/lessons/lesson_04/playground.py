@@ -224,7 +224,7 @@ def reader(model: CharacterLM) -> Explorer:
         speaks=True,
         goals=(
             Goal("a cell that grows through a sentence and falls back at its end", falls),
-            Goal("from 10 to 30: a cell that knows letters from everything else, in 85 of 100 pairs", letters),
+            Goal("a cell from 10 to 30 that separates letters from other characters, in 85 of 100 pairs", letters),
             Goal(f"a text with a quotation in which cell {QUOTES} is as high just behind it as inside", fooled),
         ),
         steps={"text": TEXTS[:2], "cell": (0, SENTENCES, QUOTES)},

@@ -16,44 +16,53 @@ from course_lib.tasks.solution import Changes, run
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 from course_lib.tasks.values import bring, row_of
 
-# blocks -----------------------------------------------------------------------------------------------------
+# modules ----------------------------------------------------------------------------------------------------
 
 
-class Parts(nn.Module):
-    """What the block of an encoder has, or with another attention that of a decoder."""
+class CachedAttention(MultiHeadAttention):
+    """The four maps of multi-head attention."""
 
-    def __init__(self, dim: int, num_heads: int, mlp_dim: int, *, attentions: tuple[str, ...] = ("attn",)):
+    def __init__(self, dim: int, num_heads: int):
+        super().__init__(dim, num_heads)
+
+
+class MLP(nn.Module):
+    """What an expert has."""
+
+    def __init__(self, dim: int, mlp_dim: int):
         super().__init__()
-        for name in attentions:
-            self.add_module(name, MultiHeadAttention(dim, num_heads))
         self.up_proj, self.down_proj = nn.Linear(dim, mlp_dim), nn.Linear(mlp_dim, dim)
-        for number in range(len(attentions) + 1):
-            self.add_module(f"norm{number + 1}", nn.LayerNorm(dim))
 
 
-class DecoderParts(Parts):
-    """What the block of a decoder has."""
+class SwitchMLP(nn.Module):
+    """A router and its experts, Fedus et al. 2022, section 2."""
 
-    def __init__(self, dim: int, num_heads: int, mlp_dim: int):
-        super().__init__(dim, num_heads, mlp_dim, attentions=("attn", "cross_attn"))
+    def __init__(self, dim: int, mlp_dim: int, num_experts: int):
+        super().__init__()
+        self.router = nn.Linear(dim, num_experts)
+        self.experts = nn.ModuleList(MLP(dim, mlp_dim) for _ in range(num_experts))
 
 
-def read(step: Callable[..., Any], x: Tensor, context: Tensor, pieces: list[int]) -> tuple[Tensor, Tensor, Tensor]:
-    """What a decoder block makes of x when it reads it in pieces of these lengths, each with the cache of the last.
+def read(step: Callable[..., Any], x: Tensor, pieces: list[int]) -> tuple[Tensor, Tensor, Tensor]:
+    """What cached attention makes of x when it reads it in pieces of these lengths, each with the cache of the last.
 
     With the keys and values that the last cache holds.
     """
     found, cache = [], None
     for part in x.split(pieces, dim=1):
-        answer = step(part, context) if cache is None else step(part, context, cache=cache)
+        answer = step(part) if cache is None else step(part, cache=cache)
         if not isinstance(answer, list | tuple) or len(answer) != 2 or not is_real(answer[0]):
             raise CheckFailed(
-                general(WRONG_TYPE, "`forward` must return a pair: the new words' output, and the cache.")
+                general(WRONG_TYPE, "`forward` must return a pair: the output at the new positions, and the cache.")
             )
         if answer[0].shape != part.shape:
             seen = f"For x {tuple(part.shape)} the output has shape {tuple(answer[0].shape)}; it must be that of x."
             raise CheckFailed(
-                Finding("wrong shape", seen, "Only the new words come out, however many are in the cache.")
+                Finding(
+                    "wrong shape",
+                    seen,
+                    "Return the output at the new positions only, however many positions the cache holds.",
+                )
             )
         output, cache = answer
         if not isinstance(cache, list | tuple) or len(cache) != 2 or not all(map(is_real, cache)):
@@ -72,7 +81,7 @@ def _cached(part: Tensor, right: Tensor) -> str:
 
 
 class InPieces(Task):
-    """A task whose module reads in pieces: its inputs are x, the context, and the lengths of the pieces."""
+    """A task whose module reads in pieces: its inputs are x and the lengths of the pieces."""
 
     def right(self, given: TaskInput, way: Changes = ()) -> tuple[Tensor, ...]:
         return read(partial(run, self.reference.changed(way), given.build, given.parameters), *given.args)
@@ -84,7 +93,11 @@ class InPieces(Task):
         for part, right in zip(cache, wanted[1:], strict=True):
             if part.dim() != right.dim() or part.shape[:2] != right.shape[:2]:
                 raise CheckFailed(
-                    Finding(OTHER_CACHE, _cached(part, right), "Keep what `self.attn.keys_values` gives.")
+                    Finding(
+                        OTHER_CACHE,
+                        _cached(part, right),
+                        "Keep the keys and the values of all positions, each (B, H, T, D / H).",
+                    )
                 )
         return row_of((output, *cache))
 
@@ -98,21 +111,6 @@ class Sequence(Task):
         by_hand = isinstance(wanted, Tensor)  # of the example: words and score in a row
         row = row_of(bring(answer, ([0], 0.0) if by_hand else wanted))
         return row[2:] if by_hand else row
-
-
-SWAPS = {"up_proj.weight": [[1.0, 0.0], [-1.0, 0.0]], "up_proj.bias": [0.0, 0.0]}  # an MLP that exchanges (1, -1) and
-SWAPS |= {"down_proj.weight": [[-3.0, 3.0], [0.0, 0.0]], "down_proj.bias": [0.0, 0.0]}  # (-1, 1)
-
-
-def by_hand(*attentions: str) -> dict[str, Tensor]:
-    """Attention that weighs all words alike, norms without gain and bias, and an MLP that swaps."""
-    values = {name: torch.tensor(value) for name, value in SWAPS.items()}
-    for name in attentions:
-        values |= {f"{name}.{letter}_proj.weight": (letter in "vo") * torch.eye(2) for letter in "qkvo"}
-        values |= {f"{name}.{letter}_proj.bias": torch.zeros(2) for letter in "qkvo"}
-    for number in range(len(attentions) + 1):
-        values |= {f"norm{number + 1}.weight": torch.ones(2), f"norm{number + 1}.bias": torch.zeros(2)}
-    return values
 
 
 # a model that writes backwards ------------------------------------------------------------------------------
@@ -138,38 +136,38 @@ def backwards(draw: Draw, count: int, rule: tuple[Tensor, Tensor], length: int =
 
 NOT_LEARNED = Finding(
     "not learned",
-    "Even the examples of the training are not written as they should be.",
+    "Even the training examples are not written correctly.",
     "Does the loss fall from step to step? Look at what your model writes after the training.",
 )
 BY_HEART = Finding(
-    "learned by heart",
-    "The examples of the training are written much better than new ones.",
-    "Each symbol must be treated by the same maps wherever it stands; let attention find the place.",
+    "memorised",
+    "Training examples are written much better than new ones.",
+    "Treat each symbol by the same layers at every position, and let attention find the position.",
 )
 AHEAD = Finding(
-    "looks ahead",
-    "What your model says at a place changes when later symbols change. In writing they are not there yet.",
-    "Hide the later places of what is written, in every layer: a causal mask.",
+    "attends to later symbols",
+    "The logits at a position change when later symbols change. At inference these symbols do not exist yet.",
+    "Use a causal mask in every self-attention over `written`.",
 )
 COPIES = Finding(
-    "says again what it has just read",
-    "The score at a place belongs to the symbol that stands there, which the model is given, not to the next one.",
-    "In training the model is given the start symbol and the targets without their last: shifted by one.",
+    "target not shifted",
+    "The model predicts the symbol that it has just read, not the next one.",
+    "In training, the model reads the start symbol and the targets without their last symbol.",
 )
 NO_PLACES = Finding(
-    "knows the symbols, not their places",
-    "What is written are symbols that should be written, but in another order.",
-    "Attention alone does not know where a symbol stands: add positions, to the source and to what is written.",
+    "order of the symbols not learned",
+    "The symbols are correct, but their order is not.",
+    "Attention alone does not know the order: add position codes to the source and to `written`.",
 )
 ONE_LENGTH = Finding(
     "only sequences of one length",
-    "Sequences of the length of the training are written backwards, shorter ones are not.",
-    "The first symbol to be written stands at the end of the source: count the source's positions from its end.",
+    "Sequences of the training length are written correctly, shorter ones are not.",
+    "The last symbol of the source is written first. Number the positions so that its number is always the same.",
 )
 BUILT_IN = Finding(
     "rule not learned from the data",
-    "When the targets are in a secret code and a secret order, what is written is wrong.",
-    "Nothing of the rule belongs into your code: the training is to find out what is written for which symbol.",
+    "With targets in a secret code and a secret order, the result is wrong.",
+    "Write no part of the rule into your code. The training has to find it in the examples.",
 )
 
 
@@ -251,41 +249,49 @@ def reverses(name: str, points: float, *, shorter: bool = False, coded: bool = T
 
 # what is shown ----------------------------------------------------------------------------------------------
 
-NORM = ([[[1.0, 3.0, 1.0, 3.0], [5.0, 5.0, 5.0, 5.0]]], [1.0, 1.0, 1.0, 2.0], [0.0, 0.0, 0.0, 1.0])
-NORMED = [[[-1.0, 1.0, -1.0, 3.0], [0.0, 0.0, 0.0, 1.0]]]
-WORDS = torch.tensor([[[1.0, 0.0], [0.0, 4.0]]])
-ENCODED = TaskInput((WORDS,), build=(2, 1, 2), parameters=by_hand("attn")), [[[1.0, -1.0], [1.0, -1.0]]]
-PREFIX = torch.tensor([[[0.0, 8.0], [2.0, 0.0]]]), torch.tensor([[[1.0, 0.0]]])
-DECODED = (
-    TaskInput((*PREFIX, [1, 1]), build=(2, 1, 2), parameters=by_hand("attn", "cross_attn")),
-    [[[1.0, -1.0], [1.0, -1.0]]],
+NORM = ([[[1.0, 3.0, 1.0, 3.0]]], [2.0, 1.0, 1.0, 1.0], [[[4.0, 0.0, 0.0, 0.0]]])
+NORMED = [[[4.0, 0.0, -4.0, 0.0]]]
+MAPS = {f"{letter}_proj.weight": (letter in "vo") * torch.eye(2) for letter in "qkvo"}
+MAPS |= {f"{letter}_proj.bias": torch.zeros(2) for letter in "qkvo"}
+CACHED = (
+    TaskInput((torch.tensor([[[0.0, 8.0], [2.0, 0.0]]]), [1, 1]), build=(2, 1), parameters=MAPS),
+    [[[0.0, 8.0], [1.0, 4.0]]],
+)
+EXPERTS = {"router.weight": math.log(3) * torch.eye(2), "router.bias": torch.zeros(2)}
+for expert, down in enumerate(([[4.0], [0.0]], [[0.0], [8.0]])):
+    EXPERTS |= {f"experts.{expert}.up_proj.weight": torch.ones(1, 2), f"experts.{expert}.up_proj.bias": torch.zeros(1)}
+    EXPERTS |= {f"experts.{expert}.down_proj.weight": torch.tensor(down)}
+    EXPERTS |= {f"experts.{expert}.down_proj.bias": torch.zeros(2)}
+SWITCHED = (
+    TaskInput((torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]]),), build=(2, 1, 2), parameters=EXPERTS),
+    [[[3.0, 0.0], [0.0, 6.0], [3.0, 0.0]]],
 )
 CHANCES = [[0.0, 0.0, 0.6, 0.4], [1.0, 0.0, 0.0, 0.0], [0.0, 0.4, 0.3, 0.3], [0.0, 0.9, 0.1, 0.0]]
 LOGARITHMS = [[math.log(p) if p else -math.inf for p in row] for row in CHANCES]
 
 SHOWN = (
     Task(
-        "layer_norm",
-        "LayerNorm by hand",
-        asks="x, gain, bias",
-        forbids=("LayerNorm", "layer_norm", "native_layer_norm", "group_norm", "GroupNorm", "instance_norm"),
-        also=(keeps_type, gradients),
+        "norm_gradient",
+        "The backward pass of LayerNorm",
+        asks="x, gain, dy",
+        forbids=("autograd", "backward", "grad", "requires_grad", "requires_grad_", "vjp", "jacrev", "jacobian"),
+        also=(keeps_type,),
         example=((NORM, NORMED),),
     ),
-    Task(
-        "EncoderBlock",
-        "A block of the encoder",
-        asks="x, mask=None",
-        module=Parts,
-        also=(gradients,),
-        example=(ENCODED,),
-    ),
     InPieces(
-        "DecoderBlock",
-        "A block of the decoder, with a cache",
-        asks="x, context, cache=None",
-        module=DecoderParts,
-        example=(DECODED,),
+        "CachedAttention",
+        "Self-attention with a cache",
+        asks="x, cache=None",
+        module=CachedAttention,
+        example=(CACHED,),
+    ),
+    Task(
+        "SwitchMLP",
+        "A mixture of experts",
+        asks="x",
+        module=SwitchMLP,
+        also=(gradients,),
+        example=(SWITCHED,),
     ),
     Sequence(
         "beam_search",
@@ -302,10 +308,10 @@ SHOWN = (
         asks="sources, targets",
         seconds=20.0,
         checks=(
-            reverses("At least 95 % of new sequences are written backwards without a mistake", 4, coded=False),
-            reverses("No symbol that is still to be written is seen", 3, ahead=True),
-            reverses("With the targets in a secret code and order, at least 95 %", 4),
-            reverses("At least 95 % of shorter sequences, in a secret code and order, too", 4, shorter=True),
+            reverses("At least 95 % of new sequences are written backwards without a mistake", 5, coded=False),
+            reverses("The logits do not depend on later symbols", 3, ahead=True),
+            reverses("With the targets in a secret code and order, at least 95 %", 5),
+            reverses("At least 95 % of shorter sequences, in a secret code and order, too", 5, shorter=True),
         ),
     ),
 )

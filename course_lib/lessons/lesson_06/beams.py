@@ -1,4 +1,4 @@
-"""Lesson 06: one sentence through beam search with every step written down, and where the model looks meanwhile."""
+"""Lesson 06: every step of a beam search for one sentence, and the attention weights at each step."""
 
 from functools import partial
 from typing import NamedTuple

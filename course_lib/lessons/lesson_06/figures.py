@@ -1,4 +1,4 @@
-"""The figures of lesson 06: what the machine is made of, where it looks, what it costs, what each part buys."""
+"""The figures of lesson 06: the place of the norm, attention maps, gradients, costs, and one change at a time."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
 from course_lib.viz.marks import HERO, OTHER, arrow, bare, box, prediction
@@ -14,46 +13,23 @@ from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
 LOOK, THINK, PLAIN = PALETTE["orange"], PALETTE["green"], PALETTE["sky"]
 
-ENCODER = (("words + positions", PLAIN), ("self-attention", LOOK), ("MLP", THINK))
-DECODER = (
-    ("words so far + positions", PLAIN),
-    ("masked self-attention", LOOK),
-    ("cross-attention", LOOK),
-    ("MLP", THINK),
-    ("next word", PLAIN),
-)
 BLOCKS = {  # from bottom to top: what lies on the side path, and what on the residual one
     "post-norm (2017)": (("sublayer", "side"), ("+", "main"), ("norm", "main")),
     "pre-norm (from 2019)": (("norm", "side"), ("sublayer", "side"), ("+", "main")),
 }
 
 
-def machine() -> Figure:
-    """The Transformer, and one sublayer of its blocks with the norm behind the addition, or before the sublayer."""
-    fig, panels = figure(12, 5.6, columns=3, gridspec_kw={"width_ratios": (2.5, 1, 1)})
-    axes = panels[0]
-    axes.set_title("Two stacks; attention is all that joins words")
-    bare(axes, (-0.1, 10.1), (-0.75, 6.9))
-    for x, parts, blocks in ((2.0, ENCODER, slice(1, 3)), (7.4, DECODER, slice(1, 4))):
-        heights = [0.2 + 1.35 * position for position in range(len(parts))]
-        frame = heights[blocks]
-        corner = (x - 1.85, frame[0] - 0.55)
-        axes.add_patch(
-            FancyBboxPatch(corner, 3.7, frame[-1] - frame[0] + 1.1, boxstyle="round,pad=0.06", fc="none", ec=GREY)
-        )
-        axes.text(x + 2.05, frame[-1] + 0.3, "N ×", fontsize=14, color=GREY)
-        for y, (name, colour) in zip(heights, parts, strict=True):
-            box(axes, x, y, name, colour, width=3.5, ink="black", fontsize=12)
-        for low, high in zip(heights, heights[1:], strict=False):
-            arrow(axes, (x, low + 0.32), (x, high - 0.32), width=2.0)
-    axes.text(2.0, -0.6, "encoder: English, all at once", ha="center", color=GREY)
-    axes.text(7.4, -0.6, "decoder: French, up to here", ha="center", color=GREY)
-    arrow(axes, (2.0, 3.3), (2.0, 4.3), width=2.0)
-    axes.text(2.0, 4.45, "each word in the light\nof all the others", ha="center", va="bottom", color=GREY, fontsize=12)
-    arrow(axes, (2.7, 4.25), (5.7, 2.95), OTHER, width=2.0)
-    for axes, (title, parts) in zip(panels[1:], BLOCKS.items(), strict=True):
+def two_norms() -> tuple[Figure, str]:
+    """One sublayer of a block, with the norm after the addition or before the sublayer."""
+    fig, panels = figure(7.5, 5.2, columns=2)
+    for axes, (title, parts) in zip(panels, BLOCKS.items(), strict=True):
         _sublayer(axes, title, parts)
-    return fig
+    return fig, (
+        "Two drawings of one sublayer, each with a thick vertical arrow for the residual path of x. Post-norm: the "
+        "sublayer lies on a side path, its result is added, and then the sum passes through a norm that lies on the "
+        "residual path itself. Pre-norm: norm and sublayer both lie on the side path, and nothing but the addition "
+        "lies on the residual path."
+    )
 
 
 def _sublayer(axes: Axes, title: str, parts: Sequence[tuple[str, str]]) -> None:
@@ -95,16 +71,16 @@ def race(
             transform=axes.get_yaxis_transform(),
         )
     axes.plot([yours], [list(rows).index("Transformer, 1,000 steps")], "D", color=HERO, markersize=13)
-    axes.annotate("yours", (yours, 2), (0, 13), textcoords="offset points", color=HERO, weight="bold", ha="center")
-    prediction(axes, predicted, 1, (0, 13))
+    axes.annotate("yours", (yours, 2), (0, -24), textcoords="offset points", color=HERO, weight="bold", ha="center")
+    prediction(axes, predicted, 2, (0, 13))
     axes.set_yticks(range(len(rows)), list(rows))
-    axes.set(xlabel="BLEU on test sentences, greedy; at the right the computing time (one core)")
+    axes.set(xlabel="BLEU on test sentences; at the right the training time (one core)")
     lowest = min(map(min, rows.values()))
     left = min(lowest, yours, 100 if predicted is None else predicted) - 4
     axes.set_xlim(left, 100 + 0.12 * (100 - left))
     axes.set_xticks([tick for tick in axes.get_xticks() if left <= tick <= 100])
     axes.set_ylim(len(rows) - 0.5, -0.6)
-    axes.set_title("In the same time a tie; more time brings more")
+    axes.set_title("The same steps, the same time, and more time")
     return fig
 
 
@@ -140,7 +116,7 @@ def norms(depths: Sequence[int], losses: Mapping[str, Float[np.ndarray, "seeds d
     fig, axes = figure(9.5, 4.8)
     positions = np.arange(len(depths))
     axes.plot([-0.2, positions[-1]], [unigram, unigram], color=GREY, linestyle=":", linewidth=2)
-    axes.text(-0.15, unigram + 0.08, "knows only how frequent each word is", color=GREY)
+    axes.text(-0.15, unigram + 0.08, "knows only the frequencies of the words", color=GREY)
     heights = [float(values[:, -1].mean()) for values in losses.values()]
     heights[1] = min(heights[1], heights[0] - 0.4)  # the names must not meet
     for (name, values), colour, height in zip(losses.items(), (OTHER, LOOK, HERO), heights, strict=True):
@@ -148,20 +124,47 @@ def norms(depths: Sequence[int], losses: Mapping[str, Float[np.ndarray, "seeds d
         axes.plot(positions, values.mean(axis=0), color=colour, linestyle="-", marker="o", linewidth=3)
         axes.text(positions[-1] + 0.08, height, name, color=colour, va="center", fontsize=14)
     axes.set_xticks(positions, [str(depth) for depth in depths])
-    axes.set(xlabel="blocks in the encoder, and in the decoder", ylabel="loss on new sentences, nats a word")
+    axes.set(xlabel="blocks in the encoder, and in the decoder", ylabel="loss on test sentences, nats per word")
     axes.set_xlim(-0.2, positions[-1] + 1.5)
     axes.set_ylim(0, unigram + 0.6)
-    axes.set_title("Where the norm stands decides how deep one can go")
+    axes.set_title("Loss after 200 steps, at the best learning rate of each")
+    return fig
+
+
+def gradients(
+    depths: Sequence[int],
+    norms: Mapping[str, Mapping[str, Sequence[Sequence[float]]]],
+    sizes: Mapping[str, Sequence[float]],
+) -> Figure:
+    """Before any training: gradients in the last and the first block against depth, and the size of the vectors."""
+    fig, panels = figure(12.2, 4.4, columns=3)
+    colours = {"post-norm": OTHER, "pre-norm": HERO}
+    for axes, (block, rows_of) in zip(panels, norms.items(), strict=False):
+        for name, rows in rows_of.items():
+            values = np.array(rows)
+            axes.plot(depths, values.T, color=colours[name], linestyle="-", marker="o", alpha=0.6)
+            height = values[:, -1].mean()
+            axes.text(depths[-1] * 1.06, height, name, color=colours[name], va="center", fontsize=13)
+        axes.set(xlabel="blocks on each side", title=f"{block.capitalize()} MLP of the decoder")
+        axes.set(xlim=(0, depths[-1] * 1.6), ylim=(0, 1))
+        axes.set_xticks(depths)
+    panels[0].set_ylabel("norm of the gradient, untrained")
+    for name, values in sizes.items():
+        panels[2].plot(range(1, len(values) + 1), values, color=colours[name], linestyle="-", marker="o")
+        panels[2].text(len(values) * 1.06, values[-1], name, color=colours[name], va="center", fontsize=13)
+    panels[2].set(xlabel="block of the encoder", ylabel="root mean square of x", title="Output of each block")
+    panels[2].set(xlim=(0, len(sizes["pre-norm"]) * 1.6), ylim=(0, None))
+    panels[2].set_xticks(range(2, len(sizes["pre-norm"]) + 1, 2))
     return fig
 
 
 def tricks(rows: Mapping[str, Sequence[float]], predicted: float | None = None) -> Figure:
     """BLEU with one thing changed at a time, a dot for each seed, beside the recipe of the paper."""
     fig, axes = figure(10.5, 5.4)
-    base = rows["as in the paper"]
+    base = rows["baseline"]
     axes.axvspan(min(base), max(base), color=HERO, alpha=0.15, linewidth=0)
     for y, (name, values) in enumerate(rows.items()):
-        colour = HERO if name == "as in the paper" else THINK if min(values) > max(base) else OTHER
+        colour = HERO if name == "baseline" else THINK if min(values) > max(base) else OTHER
         colour = "black" if colour == OTHER and max(values) >= min(base) else colour
         axes.plot(values, [y] * len(values), "o", color=colour, markersize=11, alpha=0.8)
     y = list(rows).index("no positions at all")
@@ -169,7 +172,7 @@ def tricks(rows: Mapping[str, Sequence[float]], predicted: float | None = None) 
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set(xlabel="BLEU on test sentences after 1,000 steps", xlim=(-3, 103))
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_title("One change at a time; the band is the paper's recipe")
+    axes.set_title("One change at a time; the band is the baseline")
     return fig
 
 
@@ -184,5 +187,5 @@ def cache(
             axes.text(lengths[-1] * 1.02, values[-1] * scale, name, color=colour, va="center", fontsize=14)
         axes.set(xlabel="words written so far", xlim=(0, lengths[-1] * 1.4), ylim=(0, None))
     panels[0].set(title="Operations for the next word", ylabel="millions")
-    panels[1].set(title="Its time, here and now", ylabel="milliseconds")
+    panels[1].set(title="Its time on this machine", ylabel="milliseconds")
     return fig

@@ -1,95 +1,96 @@
-"""Lesson 06: a translator built of the learner's block, taught by their schedule and loss, and their beam search."""
+"""Lesson 06: the learner's Transformer on sentences: its scores, its beams, and what is shown while it learns."""
 
 import math
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from course_lib.classroom.markup import to_html
-from course_lib.generation.protocol import LanguageModel
-from course_lib.layers.transformer import TransformerBlock
-from course_lib.lessons.lesson_06.recipes import translator
-from course_lib.lessons.lesson_06.transformer import stream_words
-from course_lib.models.transformer import Transformer
-from course_lib.training.progress import Progress, using
+from course_lib.data.translation import SentencePair
+from course_lib.functional.metrics import corpus_bleu
+from course_lib.lessons.lesson_05.learner import batches, example, translate
+from course_lib.lessons.lesson_06.models import opened
+from course_lib.training.translation import encode_pairs
 
-SETTINGS = translator.TransformerSettings(steps=1000, pre_norm=True)
+__all__ = [
+    "batches",
+    "bleu",
+    "each_sentence",
+    "example",
+    "fresh",
+    "gradient_norms",
+    "opened",
+    "residual_sizes",
+    "translate",
+]
+DEPTHS = (1, 2, 4, 8)
 
 
-def build(settings: translator.TransformerSettings, block: Callable) -> Transformer:
-    """A fresh translator, in all of whose blocks `block` puts norm, sublayer and residual path together."""
-    model = translator.build(settings)
-    for layer in model.encoder:
-        layer.forward = partial(encode, layer, block)
-    for layer in model.decoder:
-        layer.residual = partial(one_sublayer, block)
+def bleu(model: nn.Module, decode: Callable[..., Tensor], pairs: Sequence[SentencePair]) -> float:
+    """BLEU of the translations that a decoding loop of the exercises makes."""
+    said: list[list[str]] = []
+    for start in range(0, len(pairs), 250):
+        group = pairs[start : start + 250]
+        said += translate(model, decode, [" ".join(pair.english) for pair in group], max_length=40)
+    return corpus_bleu(said, [pair.french for pair in pairs]).score
+
+
+def fresh(make: Callable[..., nn.Module], sizes: Mapping, seed: int, **changed: object) -> nn.Module:
+    """An untrained model of the learner's class: Glorot's matrices, embeddings of standard deviation D^-0.5."""
+    torch.manual_seed(seed)
+    model = make(**sizes | changed)
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            nn.init.xavier_uniform_(parameter)
+    for table in (model.source_embed, model.target_embed):
+        nn.init.normal_(table.weight, std=sizes["dim"] ** -0.5)
     return model
 
 
-def encode(layer: TransformerBlock, block: Callable, x: Tensor, **given: Any) -> Tensor:
-    """The encoder's layer, put together by `block`."""
-    return block(x, [partial(layer.attn, **given), layer.ffn], [layer.norm1, layer.norm2])
+def gradient_norms(
+    make: Callable[..., nn.Module], loss_of: Callable[..., Tensor], sizes: Mapping, pairs: Sequence[SentencePair]
+) -> dict[str, dict[str, list[list[float]]]]:
+    """The norms of gradients before any training: of the second matrix of the decoder's last and first MLP.
 
-
-def one_sublayer(block: Callable, x: Tensor, norm: nn.Module, sublayer: Callable) -> Tensor:
-    """A block of one sublayer: the library's decoder calls for its three one at a time."""
-    return block(x, [sublayer], [norm])
-
-
-def train(
-    model: Transformer, settings: translator.TransformerSettings, rate: Callable, loss: Callable, progress: Progress
-) -> None:
-    """Trains as `train_transformer` does, by another schedule and loss."""
-
-    def translation_loss(model: Transformer, batch: tuple[Tensor, ...], *, smoothing: float) -> Tensor:
-        source, source_valid, target, target_valid = batch
-        logits = model(source, target[:, :-1], source_valid=source_valid)
-        return loss(logits, target[:, 1:], smoothing, target_valid[:, 1:])
-
-    def factor(step: int, steps: int, warmup: int) -> float:
-        return rate(step + 1, settings.dim, warmup) / translator.peak(settings)
-
-    with using(lambda title: progress):
-        translator.train_transformer(settings, model=model, loss=translation_loss, schedule=factor)
-
-
-def shows(english: str) -> Callable[[Transformer], str]:
-    """What the model makes of one sentence, for the display of a training."""
-    return lambda model: to_html(f"{english}\n\n**{' '.join(stream_words(model, english)) or '(nothing yet)'}**")
-
-
-@torch.inference_mode()
-def search(
-    step: Callable[..., Tensor],
-    model: LanguageModel,
-    *,
-    start_id: int,
-    end_id: int,
-    num_beams: int,
-    max_new_tokens: int,
-    penalty: float = 1.0,
-) -> tuple[Tensor, Tensor]:
-    """Beam search for one sentence with a learner's `step`: the words of each beam, (N, T), and its score, best first.
-
-    Unlike the library's, it keeps a beam that has ended in the beam. Padding, behind the end, is 0.
+    By block ("last", "first"), placement of the norm, seed and depth.
     """
-    tokens = torch.full((num_beams, 1), start_id)
-    lengths, ended = torch.zeros(num_beams, dtype=torch.long), torch.zeros(num_beams, dtype=torch.bool)
-    totals = torch.full((num_beams,), -math.inf)
-    totals[0] = 0.0  # at first all beams are alike
-    cache = model.new_cache(1 + max_new_tokens)
-    log_probs = model.next_logits(tokens[:1], cache).log_softmax(dim=-1).expand(num_beams, -1)
-    cache.select(torch.zeros(num_beams, dtype=torch.long))
-    for _ in range(max_new_tokens):
-        beam, word = step(totals, lengths, ended, log_probs, penalty).unbind(dim=1)
-        totals = totals[beam] + log_probs[beam, word].masked_fill(ended[beam], 0.0)
-        lengths, tokens = lengths[beam] + ~ended[beam], torch.cat([tokens[beam], word[:, None]], dim=1)
-        ended = ended[beam] | (word == end_id)
-        if ended.all():
-            break
-        cache.select(beam)
-        log_probs = model.next_logits(word[:, None], cache).log_softmax(dim=-1)
-    return tokens[:, 1:], totals / lengths**penalty
+    batch, blocks = encode_pairs(pairs), {"last": -1, "first": 0}
+    found: dict[str, dict[str, list[list[float]]]] = {block: {} for block in blocks}
+    for name, pre_norm in {"post-norm": False, "pre-norm": True}.items():
+        for seed in range(3):
+            models = [fresh(make, sizes, seed, depth=depth, pre_norm=pre_norm) for depth in DEPTHS]
+            for model in models:
+                loss_of(model, *batch).backward()
+            for block, index in blocks.items():
+                row = [model.decoder[index].mlp.down_proj.weight.grad.norm().item() for model in models]
+                found[block].setdefault(name, []).append(row)
+    return found
+
+
+@torch.no_grad()
+def residual_sizes(
+    make: Callable[..., nn.Module], sizes: Mapping, pairs: Sequence[SentencePair], depth: int = 8
+) -> dict[str, list[float]]:
+    """The root mean square of what the encoder's blocks return before any training, by placement of the norm."""
+    source, valid, *_ = encode_pairs(pairs)
+    found: dict[str, list[float]] = {}
+    for name, pre_norm in {"post-norm": False, "pre-norm": True}.items():
+        model, rows = fresh(make, sizes, 0, depth=depth, pre_norm=pre_norm), []
+        for block in model.encoder:
+            block.register_forward_hook(lambda _part, _given, made, rows=rows: rows.append(made[valid]))
+        model.encode(source, valid)
+        found[name] = [math.sqrt(made.square().mean().item()) for made in rows]
+    return found
+
+
+def each_sentence(search: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A decoding loop for a batch, made of one for a single sentence; shorter rows are filled with the end symbol."""
+
+    def decode(model: nn.Module, source: Tensor, valid: Tensor, start: int, end: int, max_length: int) -> Tensor:
+        rows = []
+        for words, real in zip(source, valid, strict=True):
+            length = int(real.sum())
+            rows.append(search(model, words[None, :length], real[None, :length], start, end, max_length)[0])
+        return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=end)
+
+    return decode

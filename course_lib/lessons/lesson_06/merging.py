@@ -118,20 +118,23 @@ def merging_in_words(merging: Merging, merges: int, word: str) -> str:
 
 def _told(merging: Merging, merges: int) -> list[str]:
     (tokens, size), first = merging.sizes()[merges], merging.sizes()[0][1]
+    ends = sum(token.endswith(END_OF_WORD) for token in merging.start)
     said = [
-        f"{merging.letters} letters are <b>{tokens} tokens</b>. Vocabulary: {first} letters, those at a word’s end (·) "
-        f"counted apart, and {size - first} joined: <b>{size}</b>."
+        f"{merging.letters} letters are <b>{tokens} tokens</b>. The vocabulary has {first - ends} letters, {ends} "
+        f"letters at the end of a word (·), and {size - first} merged: <b>{size}</b> in all."
     ]
     if merges:
         pair = merging.merges[merges - 1]
         said.append(
-            f"Merge {merges}: <b>{_joined(pair)}</b>, which stood there {_times(merging.pairs(merges - 1)[pair])}."
+            f"Merge {merges}: <b>{_joined(pair)}</b>, a pair that occurred {_times(merging.pairs(merges - 1)[pair])}."
         )
     if merges < len(merging.merges):
         pair = merging.merges[merges]
-        said.append(f"Most frequent now, and so the next: {_joined(pair)}, {_times(merging.pairs(merges)[pair])}.")
+        said.append(
+            f"The most frequent pair now, to be merged next: {_joined(pair)}, {_times(merging.pairs(merges)[pair])}."
+        )
     else:
-        said.append("No two neighbours stand there twice any more: there is nothing left to learn.")
+        said.append("No pair of neighbours occurs twice any more, so nothing is left to merge.")
     return said
 
 

@@ -1,4 +1,4 @@
-"""What one plays with in lesson 06: beam search laid open, and byte-pair encoding merge by merge."""
+"""The playgrounds of lesson 06: each step of a beam search, and byte-pair encoding merge by merge."""
 
 import html
 import re
@@ -43,7 +43,7 @@ def _all_heads(search: Search) -> list[tuple[int, int]]:
 
 
 def explorer(model: Transformer) -> Explorer:
-    """A sentence, the tree of beams that became its translation, and where each head of cross-attention looked."""
+    """A sentence, the tree of beams that became its translation, and what each head of cross-attention attends to."""
     config = model.config
     heads = [(layer, head) for layer in range(config.depth) for head in range(config.num_heads)]
 
@@ -87,15 +87,15 @@ def explorer(model: Transformer) -> Explorer:
     )
     goals = (
         goal(
-            "beam search and greedy differ (leave a word out, or use one that it does not know)",
+            "beam search and greedy decoding differ (omit a word, or use an unknown one)",
             lambda s, _: s.winner.words != s.greedy.words,
         ),
-        goal("a hypothesis that led, and lost", lambda s, _: bool(s.led_and_lost())),
+        goal("a hypothesis that led at some step but did not win", lambda s, _: bool(s.led_and_lost())),
         goal(
-            "another winner than at penalty 1.00",
+            "a winner that differs from the one at penalty 1.00",
             lambda s, state: s.winner.words != search(state, 1.0).winner.words,
         ),
-        goal("one head that follows the grammar's alignment from end to end", follows),
+        goal("one head that follows the grammar's alignment at every word", follows),
     )
     return Explorer(
         name="explorer",
@@ -107,8 +107,8 @@ def explorer(model: Transformer) -> Explorer:
             Steps(name="at", label="Step", value=start["step"], most=2 * MAX_WORDS + 10),
             Choice(
                 name="look",
-                label="Where it looks",
-                options={"every head, at this step": EVERY}
+                label="Attention of",
+                options={"all heads, at this step": EVERY}
                 | {f"layer {at[0] + 1}, head {at[1] + 1}, at all steps": at for at in heads},
             ),
         ],
@@ -129,7 +129,7 @@ def explorer(model: Transformer) -> Explorer:
 
 
 def chosen(search: Search, state: State) -> Words:
-    """The words up to the step that is looked at: of the hypothesis that was clicked, otherwise of the winner."""
+    """The words up to the step that is shown: of the hypothesis that was clicked, otherwise of the winner."""
     step, item = state["at"]
     level = search.levels[min(step, len(search.levels)) - 1]
     clicked = [h.words for h in level.all if item == " ".join(h.words)]
@@ -137,7 +137,7 @@ def chosen(search: Search, state: State) -> Words:
 
 
 def follows(search: Search, state: State) -> bool:
-    """Whether the chosen head looks most at a linked word each time, while the grammar's own translation is written."""
+    """Whether the chosen head attends most to a linked word each time, as the grammar's own translation is written."""
     if state["look"] == EVERY or search.gold is None or search.winner.words != (*search.gold.french, END):
         return False
     hits = agreement(search, state)
@@ -145,7 +145,7 @@ def follows(search: Search, state: State) -> bool:
 
 
 def agreement(search: Search, state: State) -> tuple[int, int]:
-    """Of the words of the winner that have links: how many look most at one of theirs, and how many there are."""
+    """Of the words of the winner that have links: how many attend most to one of theirs, and how many there are."""
     links, (layer, head) = search.links(search.winner.words), state["look"]
     at = search.look(search.winner.words).maps[layer, head].argmax(dim=-1).tolist()
     return sum((j, at[j]) in links for j in {j for j, _ in links}), len({j for j, _ in links})
@@ -164,7 +164,7 @@ def _compared(search: Search) -> list[tuple[str, str, str]]:
     same = greedy.words == beam.words
     rows = [("Greedy", "" if same else french(greedy.words), "the same" if same else said)]
     if gold is None:
-        return [*rows, ("Grammar", "", "does not cover this sentence, so nobody checks")]
+        return [*rows, ("Grammar", "", "does not cover this sentence, so there is no reference")]
     if french(gold.french) == french(beam.words):
         return [*rows, ("Grammar", "", "✓ the same")]
     return [*rows, ("Grammar", french(gold.french), "✗ not what the search found")]
@@ -223,13 +223,14 @@ def _look_at(search: Search, words: Words) -> State:
         "maps": _rounded(maps),
         "links": sorted(i for j, i in search.links(words) if j == step - 1),
         "next": [(_shown(vocabulary[i]), p) for p, i in pairs],
-        "where": f"Step {step}, “{_shown(words[-1])}” {_after(words[:-1])}: heads look most, {_most(search, look)}.",
+        "where": f"Step {step}, “{_shown(words[-1])}” {_after(words[:-1])}: "
+        f"the most attended word of each head is {_most(search, look)}.",
     }
 
 
 def _most(search: Search, look: Look) -> str:
     at = look.maps[:, :, -1].argmax(dim=-1)
-    return ", ".join(f"{i + 1}.{j + 1} at “{search.source[k]}”" for (i, j), k in np.ndenumerate(at.numpy()))
+    return ", ".join(f"{i + 1}.{j + 1} “{search.source[k]}”" for (i, j), k in np.ndenumerate(at.numpy()))
 
 
 def _heads(search: Search, heads: list[tuple[int, int]]) -> list[State]:
@@ -262,15 +263,15 @@ def _one_step(search: Search, words: Words) -> str:
     look, step = _look_at(search, words), len(words)
     names = [f"layer {i + 1}, head {j + 1}" for i, j in _all_heads(search)]
     marks = [(row, i) for row in range(len(names)) for i in look["links"]]
-    label = f"Step {step}: where each head looks to write “{_shown(words[-1])}” {_after(words[:-1])}"
+    label = f"Step {step}: cross-attention of each head for “{_shown(words[-1])}” {_after(words[:-1])}"
     table = heat_map(torch.tensor(look["maps"]), names, search.source, label=label, marks=marks)
-    return f"{table}<div>{token_bars(look['next'], label='The likeliest next words')}</div>"
+    return f"{table}<div>{token_bars(look['next'], label='Most probable next words')}</div>"
 
 
 def _one_head(search: Search, state: State) -> str:
     layer, head = state["look"]
     words = search.winner.words
-    label = f"Layer {layer + 1}, head {head + 1}: where it looks to write each word of the winner"
+    label = f"Layer {layer + 1}, head {head + 1}: cross-attention for each word of the winner"
     maps = search.look(words).maps[layer, head]
     table = heat_map(maps, [_shown(w) for w in words], search.source, label=label, marks=search.links(words))
     return f'{table}<div style="max-width:18em">{_agreement_in_words(search, state)}</div>'
@@ -280,7 +281,7 @@ def _agreement_in_words(search: Search, state: State) -> str:
     hit, count = agreement(search, state)
     if not count:
         return "The grammar has no alignment for these words."
-    return f"{hit} of {count} words look most at a word that the grammar links to them (ringed)."
+    return f"{hit} of {count} words attend most to a word that the grammar links to them (ringed)."
 
 
 def _shown(word: str) -> str:
@@ -293,7 +294,7 @@ def _found_in_words(search: Search, state: State) -> str:
     led = ""
     if losers:
         leader = search.levels[losers[-1] - 1].running[0]
-        led = f" “{french(leader.words)}” led at step {losers[-1]}, and lost."
+        led = f" “{french(leader.words)}” led at step {losers[-1]}, but did not win."
     return (
         f"Beam search with {state['beams']:.0f} beams: “{french(search.winner.words)}”, {_score(search, state)}. "
         f"{compared} It took {len(search.levels)} steps; {search.deaths()} hypotheses died on the way.{led}"
@@ -350,9 +351,9 @@ def bpe() -> Explorer:
         height="28em",
         goals=(
             Goal("a text of 40 letters or more in half as many tokens, or fewer", lambda state: is_short(*at(state))),
-            Goal("an ending of three letters or more, one token in two words", lambda state: has_ending(*at(state))),
+            Goal("two words that end in the same token of three letters or more", lambda state: has_ending(*at(state))),
             Goal(
-                "a word of five letters or more, not in the text, in two tokens",
+                "a word of five letters or more that is not in the text, in two tokens",
                 lambda state: is_composed(*at(state), state["word"]),
             ),
         ),

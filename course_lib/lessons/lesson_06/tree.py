@@ -125,7 +125,7 @@ _ORDINALS = {1: "st", 2: "nd", 3: "rd"}
 LEGEND = (
     "Row: rank. Number: sum of log-probabilities; at “end”, the score. "
     f'<span style="{WINS};border-radius:4px;padding:0 .4em">the winner</span> '
-    f'<span style="{LED};border-radius:4px;padding:0 .4em">led, and lost</span> ✕ died.'
+    f'<span style="{LED};border-radius:4px;padding:0 .4em">led, but did not win</span> ✕ died.'
 )
 """What the signs in the tree mean."""
 

@@ -216,7 +216,10 @@ def blank(model: BERTForMaskedLM) -> Explorer:
         speaks=True,
         height="31em",
         goals=(
-            goal("right, and the other gender below 1%: only a noun elsewhere can have told", gender_decides),
+            goal(
+                "right, and the same word in the other gender is below 1%: only a noun elsewhere can tell",
+                gender_decides,
+            ),
             goal("a blank in which words of both languages have 5% or more", both_languages),
             goal(f"sure (above {SURE:.0%}) and wrong: try a second noun before the verb", sure_and_wrong),
         ),
@@ -254,7 +257,7 @@ def _verdict(filled: Filled, blank: int) -> str:
         return f"✓ The model says “{said}” ({chance:.0%}), and that stood there."
     own = filled.chance(blank, truth)
     better = int((filled.chances[blank] > own).sum())
-    return f"✗ The model says “{said}” ({chance:.0%}); “{truth}” stood there: {own:.0%}, place {better + 1}."
+    return f"✗ The model says “{said}” ({chance:.0%}); “{truth}” stood there: {own:.0%}, rank {better + 1}."
 
 
 def _in_words(filled: Filled) -> str:
@@ -262,7 +265,7 @@ def _in_words(filled: Filled) -> str:
     if not filled.places:
         shares = zip(filled.words, filled.seen, strict=True)
         said = ", ".join(f"“{word.text}” {share:.0%}" for word, share in shares)
-        return f"No word is hidden. The chance of each if it alone were: {said}."
+        return f"No word is hidden. The probability of each, if it alone were hidden: {said}."
     verdicts = " ".join(_verdict(filled, blank) for blank in range(len(filled.places)))
     names = ["[CLS]", *(word.text or "?" for word in filled.words), "[SEP]"]
     head, position = np.unravel_index(filled.heads.argmax(), filled.heads.shape)

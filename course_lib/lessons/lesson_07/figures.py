@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from course_lib.viz.marks import HERO, OTHER, THIRD, box, prediction, seed_dots
 from course_lib.viz.style import GREY, PALETTE, figure
 
-FATES = {"[MASK]": OTHER, "another word": PALETTE["orange"], "kept": THIRD, "": PALETTE["sky"]}
+FATES = {"[MASK]": OTHER, "replaced": PALETTE["orange"], "kept": THIRD, "": PALETTE["sky"]}
 
 
 def masking(words: Sequence[str], given: Sequence[str], fates: Sequence[str]) -> Figure:
@@ -19,7 +19,7 @@ def masking(words: Sequence[str], given: Sequence[str], fates: Sequence[str]) ->
     fig, axes = figure(12.2, 3.6)
     axes.set(xlim=(0, centres[-1] + 0.6 * widths[-1]), ylim=(-0.35, 3.6))
     axes.axis("off")
-    for y, text in ((3.0, "the sentence"), (1.7, "the model reads"), (0.4, "it is asked")):
+    for y, text in ((3.0, "the sentence"), (1.7, "the model reads"), (0.4, "it predicts")):
         axes.text(1.7, y, text, ha="right", va="center", color=GREY, fontsize=14)
     for x, width, word, new, fate in zip(centres, widths, words, given, fates, strict=True):
         box(axes, x, 3.0, word, FATES[""], width=width, ink="black")
@@ -28,19 +28,21 @@ def masking(words: Sequence[str], given: Sequence[str], fates: Sequence[str]) ->
             axes.annotate("", (x, 2.05), (x, 2.65), arrowprops={"arrowstyle": "-|>", "color": FATES[fate], "lw": 2})
             axes.annotate("", (x, 0.75), (x, 1.35), arrowprops={"arrowstyle": "-|>", "color": GREY, "lw": 2})
             axes.text(x, 0.4, f"{word}?", ha="center", va="center", weight="bold")
-            axes.text(x, -0.1, {"[MASK]": "hidden"}.get(fate, fate), ha="center", color=GREY, fontsize=12)
+            axes.text(x, -0.1, {"[MASK]": "masked"}.get(fate, fate), ha="center", color=GREY, fontsize=12)
     return fig
 
 
 def training(steps: Int[np.ndarray, " N"], yours: Float[np.ndarray, " N"], lines: Mapping[str, float]) -> Figure:
-    """The loss on gaps in new sentences, beside guessers that do not learn any more."""
+    """The loss at chosen tokens of new sentences, beside models that do not learn any more."""
     fig, axes = figure(9.5, 4.4)
     axes.plot(steps, yours, color=HERO, linestyle="-", linewidth=4, marker="o")
     axes.text(steps[len(steps) // 2], yours[len(yours) // 2] + 0.25, "yours", color=HERO, fontsize=15, weight="bold")
     for (name, value), colour in zip(lines.items(), (OTHER, THIRD), strict=False):
         axes.axhline(value, color=colour, linestyle="--")
-        axes.text(steps[-1], value + 0.08, name, color=colour, ha="right")
-    axes.set(xlabel="steps", ylabel="nats per hidden word", ylim=(0, None), title="Gaps teach the language")
+        axes.text(steps[-1], value + 0.15, name, color=colour, ha="right")
+    axes.set(
+        xlabel="steps", ylabel="loss (nats per chosen token)", ylim=(0, None), title="Masked tokens teach the language"
+    )
     return fig
 
 
@@ -49,11 +51,11 @@ def few_labels(
     gender: Mapping[str, Mapping[int, Sequence[float]]],
     predicted: float | None = None,
 ) -> Figure:
-    """Two tasks: the share right (%) by the number of labelled sentences, for three learners; bands are seeds."""
+    """Two tasks: the accuracy (%) by the number of labelled sentences, for three learners; bands are seeds."""
     fig, panels = figure(12.2, 4.6, columns=2)
-    titles = ("A tag for each French word", "The gender that does not show")
+    titles = ("A tag for each French word", "A gender that no other word shows")
     colours = {"pretrained": HERO, "scratch": OTHER, "baseline": GREY}
-    names = {"pretrained": "pre-trained", "scratch": "fresh network", "baseline": "without a network"}
+    names = {"pretrained": "pre-trained", "scratch": "from scratch", "baseline": "without a network"}
     for axes, scores, title in zip(panels, (tagging, gender), titles, strict=True):
         for learner, by_count in scores.items():
             counts = list(by_count)
@@ -77,7 +79,7 @@ def few_labels(
             )
         axes.set_xticks(range(len(counts)), counts)
         axes.set(title=title, xlabel="labelled sentences", ylim=(0, 103), xlim=(-0.2, len(counts) + 0.1 * len(counts)))
-    panels[0].set_ylabel("% right on test")
+    panels[0].set_ylabel("test accuracy (%)")
     panels[1].axhline(50, color=GREY, linestyle=":", linewidth=1.5)
     prediction(panels[0], 1, predicted, (-12, 0))
     return fig
@@ -101,7 +103,7 @@ def bars(
             if name == predicted_for:
                 prediction(axes, x - 0.32, predicted, (-12, 0))
         axes.set_xticks(range(len(scores)), [name.replace("side by", "side\nby") for name in scores])
-        axes.set(title=title, ylabel=label, xlim=(-0.5, len(scores) - 0.4), ylim=(0, top))
+        axes.set(title=title, ylabel=label, xlim=(-0.5, len(scores) - 0.4), ylim=(0, top and 1.04 * top))
     return fig
 
 
@@ -113,11 +115,11 @@ def agreement(right: Mapping[str, tuple[float, float]], predicted: float | None 
             axes.bar(x + shift, value, width=0.36, color=colour)
             axes.text(x + shift, value + 2, f"{value:.0f}", ha="center")
     axes.axhline(50, color=GREY, linestyle=":", linewidth=1.5)
-    axes.text(2.55, 51, "by chance", color=GREY, fontsize=12, va="bottom", ha="left")
+    axes.text(2.55, 51, "chance", color=GREY, fontsize=12, va="bottom", ha="left")
     axes.text(2.55, 90, "nearest noun agrees", color=HERO)
     axes.text(2.55, 20, "nearest noun misleads", color=OTHER)
     prediction(axes, 0.2, predicted)
     axes.set_xticks(range(len(right)), list(right))
-    axes.set(ylabel="% where the right form is likelier", ylim=(0, 112), xlim=(-0.5, 3.9))
-    axes.set_title("It follows the nearest noun, not the subject")
+    axes.set(ylabel="right form more probable (%)", ylim=(0, 112), xlim=(-0.5, 3.9))
+    axes.set_title("The form follows the nearest noun, not the subject")
     return fig

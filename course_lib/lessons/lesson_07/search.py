@@ -179,12 +179,12 @@ def search(encoder: Encoder | None = None, found: Sequence[Passage] | None = Non
     near, lonely = float(neighbours.median()), float(neighbours.min())
     goals = (
         Goal(
-            f"no rare word in common, and yet nearer than {near:.2f}, as half of the sentences have a neighbour",
+            f"the first hit by meaning has no rare word of your question, and a cosine above {near:.2f}",
             lambda at: by_meaning_only(result(at), near),
         ),
         Goal("both searches put the same sentence first", lambda at: agree(result(at))),
         Goal(
-            f"nothing nearer than {lonely:.2f}: farther off than any sentence here",
+            f"a question that is far from every sentence: no cosine above {lonely:.2f}",
             lambda at: result(at).by_meaning[0].score < lonely,
         ),
     )

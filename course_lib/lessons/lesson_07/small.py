@@ -1,6 +1,5 @@
-"""Lesson 07: what a small BERT learns from short sentences before the learner's eyes, and how such models are asked."""
+"""Lesson 07: the short sentences that the page trains on, pairs of them, and the test of agreement."""
 
-import html
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -8,32 +7,26 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from course_lib.data.labelled import MinimalPair
 from course_lib.data.translation import SentencePair, translation_splits
 from course_lib.lessons.lesson_07.recipes.pretraining import (
     CONTEXT_LENGTH,
     Encoded,
-    PretrainingSettings,
-    build,
     encode,
-    fill_in,
     masked_batch,
     masked_lm_loss,
     vocabulary,
 )
 from course_lib.models.bert_tasks import BERTForMaskedLM, BERTForNextSentence
 from course_lib.text.tokenizer import pad_batch
-from course_lib.training.batches import bucketed_batches, shuffled_batches
-from course_lib.training.history import History
+from course_lib.training.batches import shuffled_batches
 from course_lib.training.loop import FitConfig, fit
 from course_lib.training.seeding import seeded
 
 LONGEST, TRAIN = 9, 20_000  # words of a short sentence; sentences of which the short ones are taken
-SETTINGS = PretrainingSettings(dim=64, depth=2, steps=2000, learning_rate=3e-3)
 BLANKS = ("the minister does not [MASK] the law .", "les lois sont [MASK] .", "la [MASK] est importante .")
-Batch = tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]  # whole sentences, and which tokens are real
 
 
 def known(split: str) -> Sequence[SentencePair]:
@@ -47,44 +40,9 @@ def short_sentences(split: str = "train") -> list[Encoded]:
     return [encode(words) for pair in known(split) for words in (pair.english, pair.french) if len(words) <= LONGEST]
 
 
-def train_small(
-    model: BERTForMaskedLM,
-    loss: Callable[[nn.Module, Batch], Tensor],
-    *,
-    settings: PretrainingSettings = SETTINGS,
-    progress=None,
-) -> History:
-    """Trains on short sentences; `loss` gets the model and whole ones, and hides words itself."""
-    sentences = short_sentences()
-    indices_at = bucketed_batches([len(one.ids) for one in sentences], settings.batch_size, settings.seed)
-    config = FitConfig(
-        steps=settings.steps,
-        learning_rate=settings.learning_rate,
-        schedule="linear",
-        warmup=min(100, settings.steps // 4),
-        betas=(0.9, 0.98),
-        weight_decay=0.01,
-        evaluate_every=max(1, settings.steps // 10),
-        seed=settings.seed,
-    )
-    return fit(
-        model,
-        lambda step: pad_batch([sentences[i].ids for i in indices_at(step).tolist()]),
-        loss,
-        config=config,
-        validate=short_loss,
-        progress=progress,
-    )
-
-
-def fresh(settings: PretrainingSettings = SETTINGS) -> BERTForMaskedLM:
-    """A model that knows nothing yet."""
-    return build(settings)
-
-
 @torch.no_grad()
 def short_loss(model: BERTForMaskedLM) -> float:
-    """Nats per hidden word in short sentences that nobody has learned from."""
+    """The loss in short sentences that no model was trained on, in nats per chosen token."""
     return float(masked_lm_loss(model, masked_batch(short_sentences("validation"), seed=0)))
 
 
@@ -94,17 +52,6 @@ def frequency_loss() -> float:
     counts = torch.bincount(torch.tensor([i for one in short_sentences() for i in one.ids]), minlength=size)[first:] + 1
     hidden = masked_batch(short_sentences("validation"), seed=0).hidden - first
     return float(F.cross_entropy((counts / counts.sum()).log().expand(len(hidden), -1), hidden))
-
-
-def fills(model: BERTForMaskedLM, blanks: Sequence[str] = BLANKS, *, most: int = 4) -> str:
-    """What a model puts into blanks, as HTML."""
-    rows = []
-    for sentence in blanks:
-        words = ", ".join(
-            f"<b>{html.escape(word)}</b> {p:.2f}" for word, p in fill_in(model, sentence.split(), most=most)[0]
-        )
-        rows.append(f"<p>{html.escape(sentence.replace('[MASK]', '____'))}<br>{words}</p>")
-    return "".join(rows)
 
 
 # ------------------------------------------------------------------------------------------- sentence B after A
@@ -131,7 +78,7 @@ def sentence_pairs(split: str = "train") -> Pairs:
 
 
 def train_pairs(pretrained: BERTForMaskedLM, pack: Callable, *, steps: int = 400, progress=None) -> float:
-    """Trains the next-sentence head on a copy of the trunk; the share of new pairs that it gets right.
+    """Train a next-sentence head on a copy of the encoder, and return its accuracy on new pairs, from 0 to 1.
 
     `pack(first, second, start, end, max_length)` gives ids and segments.
     """

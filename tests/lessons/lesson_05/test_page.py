@@ -1,4 +1,4 @@
-"""The page with a learner's answers: as a plain file, in three kernels, and in another lesson."""
+"""The page with a learner's answers: as a plain file, in four kernels, and in another lesson."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def test_a_plain_file_of_the_solutions_and_the_page_s_loop_learns_without_the_co
 def test_her_translator_and_her_heads_go_on_in_new_kernels(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     notebook, few = nbformat.read(PAGE, as_version=4), (("steps=1000", "steps=3"), ("range(80)", "range(2)"))
-    first, second, third = sittings(
+    _, first, second, third = sittings(
         notebook, TASKS, end="neighbours.train_reader", left_out=("data.test",), shorter=few
     )
     for name in ("Encoder", "Decoder", "Seq2Seq"):

@@ -4,7 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from course_lib.classroom.opening import compare, copy_weights
 from course_lib.functional.language import mask_tokens, mean_pool
+from course_lib.lessons.lesson_07.models import MODELS
 from course_lib.lessons.lesson_07.tasks import TASKS
 from course_lib.tasks import Draw
 from course_lib.text.wordpiece import BERT_SPECIALS, WordPiece
@@ -44,6 +46,16 @@ def test_sentences_are_pooled_as_the_library_pools_them(case):
 def test_the_loss_is_that_of_the_logits_of_hidden_words_alone():
     loss, (logits, tokens, masked) = asked("hidden_loss", 2)
     torch.testing.assert_close(loss(logits, tokens, masked), F.cross_entropy(logits[masked], tokens[masked]))
+
+
+def test_a_learners_classes_are_the_librarys_models():
+    for name in ("masked_lm", "encoder"):
+        shipped = MODELS[name]
+        ours = shipped.model()
+        make = TASKS["bert" if name == "encoder" else name].module
+        mine = make(**shipped.sizes(ours))
+        copy_weights(ours, mine, shipped.names)
+        compare(ours, mine, shipped.inputs(), shipped.names)
 
 
 def test_chosen_words_become_what_the_library_makes_of_them():

@@ -84,7 +84,7 @@ def test_without_a_blank_each_word_is_hidden_alone(bert):
 
 def test_what_stood_there_is_said_with_its_place(explorer):
     frame = explorer.frame({"text": "il [est] riche"})
-    assert "✗ The model says “sera”" in frame.alt and "“est” stood there:" in frame.alt and "place 2." in frame.alt
+    assert "✗ The model says “sera”" in frame.alt and "“est” stood there:" in frame.alt and "rank 2." in frame.alt
     assert "✓ The model says “nouvelle”" in explorer.frame({"text": "la loi est [nouvelle]"}).alt
     assert "stood there" not in explorer.frame({"text": "la loi est ___"}).alt
 

@@ -3,9 +3,8 @@ import torch
 
 from course_lib.data.checkpoints import load_trained
 from course_lib.data.labelled import MinimalPair, minimal_pair_splits
-from course_lib.lessons.lesson_07 import results, small
-from course_lib.lessons.lesson_07.recipes.pretraining import PretrainingSettings, vocabulary
-from course_lib.training.history import History
+from course_lib.lessons.lesson_07 import learner, results, small
+from course_lib.lessons.lesson_07.recipes.pretraining import PretrainingSettings, build, vocabulary
 
 
 @pytest.fixture(autouse=True)
@@ -33,16 +32,12 @@ def test_half_of_the_pairs_are_translations():
 
 
 def test_the_right_word_is_preferred_where_it_is_the_likelier_one():
-    model = small.fresh(PretrainingSettings(dim=16, depth=1, num_heads=2)).eval()
+    model = build(PretrainingSettings(dim=16, depth=1, num_heads=2)).eval()
     with torch.no_grad():
         model.head.bias[vocabulary().token_to_id("law")] = 10.0
     pair = MinimalPair(good=("the", "law"), bad=("the", "laws"), kind="verb", features=(False, False))
     turned = MinimalPair(good=pair.bad, bad=pair.good, kind="verb", features=(False, False))
     assert small.prefers_good(model, [pair, turned]).tolist() == [True, False]
-
-
-def test_an_untrained_model_fills_blanks_too():
-    assert small.fills(small.fresh()).count("<p>") == len(small.BLANKS)
 
 
 def test_what_the_card_says_holds_with_a_bet_and_without(bert):
@@ -57,6 +52,8 @@ def test_an_attractor_stands_between_subject_and_verb():
 
 
 def test_the_loss_curve_ends_between_its_two_lines(bert):
-    history = History.blank(3, [1, 2, 3])
-    history.validation_values[:] = 5.0, 3.0, 2.5
-    assert not results.training(history, bert.model).failed()
+    assert not results.training({0: 5.0, 750: 3.0, 1499: 2.5}, bert.model).failed()
+
+
+def test_fine_tuning_is_better_than_training_from_scratch_in_all_draws():
+    assert not results.fine_tuning(learner.measured()).failed()

@@ -122,7 +122,7 @@ export function beams({ root, config, kernel }) {
     }
   }
 
-  tree.note("Number: sum of log-probabilities; at “end”, the score. ★ the winner, blue. Orange: led, and lost. ✕ died.");
+  tree.note("Number: sum of log-probabilities; at “end”, the score. ★ the winner, blue. Orange: led, but did not win. ✕ died.");
   const { build, change, remove } = stage({ root, config, kernel, start, goals: beamGoals, draw, words: beamWords });
   build([said, tree, attention, likely], [typed, count, length, look]);
   return () => { asked.close(); tree.close(); remove(); };

@@ -89,7 +89,7 @@ function blankVerdict({ truth, chances, most, chance }, { ids }) {
   if (truth === null) return `${says}.`;
   if (most === truth) return `✓ ${says}, and that stood there.`;
   const own = chances[ids.get(truth)] ?? 0;
-  return `✗ ${says}; “${truth}” stood there: ${blankPercent(own)}, place ${chances.filter((other) => other > own).length + 1}.`;
+  return `✗ ${says}; “${truth}” stood there: ${blankPercent(own)}, rank ${chances.filter((other) => other > own).length + 1}.`;
 }
 
 const blankHead = (h, { heads }, { layers }) => `${Math.floor((h * layers) / heads.length) + 1}.${(h % (heads.length / layers)) + 1}`;
@@ -97,7 +97,7 @@ const blankNames = (words) => ["[CLS]", ...words.map(({ text }) => text ?? "?"),
 
 export function blankWordsSaid({ its }, config, vocabulary) {
   if (!its || its.error) return its?.error ?? "";
-  if (!its.blanks.length) return `No word is hidden. The chance of each if it alone were: ${its.words.map(({ text }, i) => `“${text}” ${blankPercent(its.seen[i])}`).join(", ")}.`;
+  if (!its.blanks.length) return `No word is hidden. The probability of each, if it alone were hidden: ${its.words.map(({ text }, i) => `“${text}” ${blankPercent(its.seen[i])}`).join(", ")}.`;
   const sentence = its.words.map(({ text, hidden }) => (hidden ? BLANK : text)).join(" "), all = its.heads.flatMap((row) => [...row]);
   const most = argmaxOf(all), length = its.words.length + 2;
   return `“${sentence}” ${its.blanks.map((blank) => blankVerdict(blank, vocabulary)).join(" ")} Of all heads, head ${blankHead(Math.floor(most / length), its, config)} ` +

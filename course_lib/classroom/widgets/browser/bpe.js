@@ -36,11 +36,12 @@ const timesInWords = (count) => ({ 1: "once", 2: "twice" })[count] ?? `${count} 
 
 function bpeTold({ merging, made }) {
   const { tokens, size } = merging.at(made), first = merging.start.size, { merges } = merging;
-  const told = [`${merging.letters} letters are ${tokens} tokens. Vocabulary: ${first} letters, those at a word’s end (·) counted apart, and ${size - first} joined: ${size}.`];
-  if (made) told.push(`Merge ${made}: ${shownMerge(merges[made - 1])}, which stood there ${timesInWords(merging.count(merges[made - 1], made - 1))}.`);
+  const ends = [...merging.start].filter((token) => token.endsWith(WORD_END)).length;
+  const told = [`${merging.letters} letters are ${tokens} tokens. The vocabulary has ${first - ends} letters, ${ends} letters at the end of a word (·), and ${size - first} merged: ${size} in all.`];
+  if (made) told.push(`Merge ${made}: ${shownMerge(merges[made - 1])}, a pair that occurred ${timesInWords(merging.count(merges[made - 1], made - 1))}.`);
   told.push(made < merges.length
-    ? `Most frequent now, and so the next: ${shownMerge(merges[made])}, ${timesInWords(merging.count(merges[made], made))}.`
-    : "No two neighbours stand there twice any more: there is nothing left to learn.");
+    ? `The most frequent pair now, to be merged next: ${shownMerge(merges[made])}, ${timesInWords(merging.count(merges[made], made))}.`
+    : "No pair of neighbours occurs twice any more, so nothing is left to merge.");
   return told;
 }
 

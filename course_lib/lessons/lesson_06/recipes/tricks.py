@@ -92,16 +92,33 @@ def scores(trained: Mapping[str, Trained], split: str) -> Scores:
     return each(score)(trained, split) | {"beam BLEU, paper": bleu(trained["paper"], split, num_beams=4)}
 
 
-DEPTHS = (1, 2, 4, 8)
-SHORT = TrickSettings(steps=200, schedule="constant", learning_rate=3e-3, warmup=0, averaged=0, smoothing=0.0)
+DEPTHS = (1, 4, 8)
+SHORT = TrickSettings(steps=200, schedule="constant", averaged=0, smoothing=0.0, warmup=0)
+NORMS = {
+    "post-norm": SHORT,
+    "post-norm with warm-up": replace(SHORT, warmup=50),
+    "pre-norm": replace(SHORT, pre_norm=True),
+    "pre-norm with warm-up": replace(SHORT, pre_norm=True, warmup=50),
+}
+RATES = (3e-4, 1e-3, 3e-3, 1e-2)
+
+
+def rates(name: str, depth: int) -> tuple[float, ...]:
+    """The learning rates that a variant is trained with at this depth: all four with four blocks."""
+    if depth == 4:
+        return RATES
+    if name == "pre-norm with warm-up":
+        return ()
+    if depth == 1:
+        return RATES[1:]
+    return RATES[1:3] if name == "pre-norm" else RATES[:3]
+
+
 BY_DEPTH = {
-    f"{name}, depth {depth}": replace(changed, depth=depth)
-    for name, changed in {
-        "post-norm": SHORT,
-        "post-norm with warm-up": replace(SHORT, warmup=50),
-        "pre-norm": replace(SHORT, pre_norm=True),
-    }.items()
+    f"{name}, depth {depth}, rate {rate:g}": replace(settings, depth=depth, learning_rate=rate)
     for depth in DEPTHS
+    for name, settings in NORMS.items()
+    for rate in rates(name, depth)
 }
 
 
@@ -125,14 +142,14 @@ RECIPES = {
         timed=("paper", "GRU", "as long as the GRU"),
     ),
     "norm_depth": Recipe(
-        title="Post-norm and pre-norm by depth",
+        title="Post-norm and pre-norm by depth, warm-up and learning rate",
         lesson="06",
         data=DATA,
-        minutes=2,
+        minutes=6,
         variants=BY_DEPTH,
         train=train,
         scores=each(loss),
-        ships="pre-norm, depth 1",
-        chosen_by="loss, pre-norm, depth 1",
+        ships="pre-norm, depth 1, rate 0.003",
+        chosen_by="loss, pre-norm, depth 1, rate 0.003",
     ),
 }

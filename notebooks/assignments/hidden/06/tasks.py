@@ -9,55 +9,49 @@ from course_lib.lessons.lesson_06.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw, TaskInput
 
 
-def rows(draw: Draw, *, spread: float = 1.0, mean: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
-    """Words with their gain and bias; with hardly any spread, one word has none at all."""
+def rows(draw: Draw, *, size: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
+    """Vectors of all positions, the gain, and the gradient with respect to the result."""
     B, T, D = draw.sizes(3, 4, 9)
-    x = spread * draw(B, T, D) + mean
-    if spread < 1:
-        x[-1, -1] = x[-1, -1, :1].clone()
-    return x, 1 + draw(D), draw(D)
+    return size * draw(B, T, D) + draw(B, T, 1), 1 + draw(D), draw(B, T, D)
 
 
-LAYER_NORM = replace(
-    SHOWN["layer_norm"],
+GRADIENT = replace(
+    SHOWN["norm_gradient"],
     cases=(
-        Case("each word is normalised by itself", rows, points=5, tolerance=1e-3),
-        Case("numbers with hardly any spread stay small", lambda draw: rows(draw, spread=1e-3), 2),
-        Case("a large mean does no harm", lambda draw: rows(draw, mean=1e3), 1, tolerance=3e-3),
-    ),
-)
-
-
-def words(draw: Draw, *, masked: bool = False, own: bool = False) -> TaskInput:
-    """Words, whose width is a multiple of the number of heads, and a mask if so wanted; or for each head its own."""
-    B, T, d, H, more = draw.sizes(5, high=6)
-    mask = (draw.mask(B, H, T, T),) if own else (draw.mask(T, T),) if masked else ()
-    return TaskInput((draw(B, T, d * H), *mask), build=(d * H, H, d * H + more))
-
-
-ENCODER = replace(
-    SHOWN["EncoderBlock"],
-    cases=(
-        Case("attention, then the MLP, each with its sum and its norm", words, points=13),
-        Case("hidden words are not seen", lambda draw: words(draw, masked=True), 4),
-        Case("each sentence, each head has a mask of its own", lambda draw: words(draw, own=True), 2),
+        Case("each position by itself", rows, points=10, tolerance=1e-3),
+        Case("numbers that hardly differ", lambda draw: rows(draw, size=3e-3), 3, tolerance=3e-3),
     ),
 )
 
 
 def steps(draw: Draw, *, lengths: str) -> TaskInput:
-    """Words, a longer context, and the lengths of the pieces in which the words are read."""
-    B, d, H, more, T_c = draw.sizes(5, high=6)
+    """Vectors, and the lengths of the pieces in which they are read."""
+    B, d, H = draw.sizes(3, high=6)
     pieces = {"all": [6], "one by one": [1] * 5, "pieces": [1 + draw.integers(0, 3, 1).item(), 3, 2]}[lengths]
-    return TaskInput((draw(B, sum(pieces), d * H), draw(B, T_c, d * H), pieces), build=(d * H, H, d * H + more))
+    return TaskInput((draw(B, sum(pieces), d * H), pieces), build=(d * H, H))
 
 
-DECODER = replace(
-    SHOWN["DecoderBlock"],
+CACHED = replace(
+    SHOWN["CachedAttention"],
     cases=(
-        Case("all words at once", lambda draw: steps(draw, lengths="all"), 13),
-        Case(*("word by word the same comes out", lambda draw: steps(draw, lengths="one by one"), 6)),
-        Case(*("in pieces of several words, too", lambda draw: steps(draw, lengths="pieces"), 6)),
+        Case("all positions at once", lambda draw: steps(draw, lengths="all"), 6),
+        Case(*("one position after the other", lambda draw: steps(draw, lengths="one by one"), 5)),
+        Case(*("in pieces of several positions", lambda draw: steps(draw, lengths="pieces"), 5)),
+    ),
+)
+
+
+def tokens(draw: Draw, *, experts: int | None = None) -> TaskInput:
+    """Vectors, and the sizes of a layer of experts."""
+    B, T, D, inner, E = draw.sizes(5, 3, 8)
+    return TaskInput((2 * draw(B, T + 8, D),), build=(D, inner + 8, experts or E))
+
+
+SWITCH = replace(
+    SHOWN["SwitchMLP"],
+    cases=(
+        Case("each position has one expert", tokens, 13),
+        Case("with two experts", lambda draw: tokens(draw, experts=2), 4),
     ),
 )
 
@@ -109,10 +103,10 @@ def _chances(draw: Draw, V: int, *, penalty: bool, ends: float) -> tuple[Tensor,
 BEAMS = replace(
     SHOWN["beam_search"],
     cases=(
-        Case("without a penalty the likeliest of what the beam finds", lambda draw: chances(draw, penalty=False), 6),
-        Case("with a penalty the best score by length", chances, 8),
-        Case("what is not finished in the end counts, too", lambda draw: chances(draw, ends=-1.5), 3),
-        Case("much is finished early", lambda draw: chances(draw, ends=1.5), 3),
+        Case("without a penalty the likeliest of what the beam finds", lambda draw: chances(draw, penalty=False), 4),
+        Case("with a penalty the best score by length", chances, 6),
+        Case("what is not finished in the end counts, too", lambda draw: chances(draw, ends=-1.5), 2),
+        Case("much is finished early", lambda draw: chances(draw, ends=1.5), 2),
     ),
 )
 
@@ -121,6 +115,6 @@ ASSIGNMENT = Assignment(
     "06",
     notebook="transformer",
     title="The Transformer",
-    tasks=(LAYER_NORM, ENCODER, DECODER, BEAMS, SHOWN["train"]),
+    tasks=(GRADIENT, CACHED, SWITCH, BEAMS, SHOWN["train"]),
     seconds={"train": 60},
 )
