@@ -121,7 +121,7 @@ def validate(name: str, *, notebook: Path | None = None) -> int:
     from course_lib.grading.sandbox import SandboxError
     from course_lib.grading.validation import run_visible_checks
 
-    copy, release = own_copy(name, notebook)
+    copy, release = own_copy(name, notebook, to_validate=True)
     content, submission, files = _taken(copy, release, "you")
     print(f"{copy}, as saved at {datetime.fromtimestamp(copy.stat().st_mtime):%H:%M:%S}", flush=True)
     try:
@@ -142,6 +142,8 @@ def validate(name: str, *, notebook: Path | None = None) -> int:
     asked = "All visible checks pass; the grader asks more, with other numbers. Hand it in"
     again = "Correct it, save it in JupyterLab (Ctrl+S) and validate again; or hand it in as it is"
     print(f"{asked if good else again}: {_command('submit', release, copy)}")
+    if submission.written:
+        print(f"A person reads and grades, and nothing here looks at: {', '.join(submission.written)}.")
     return int(not good)
 
 
@@ -247,12 +249,12 @@ def read_receipt(path: Path) -> Receipt:
 # where things are -------------------------------------------------------------------------------------------
 
 
-def find_release(name: str, folder: Path | None = None) -> Release:
+def find_release(name: str, folder: Path | None = None, *, exchange: bool = True) -> Release:
     """The assignment from the exchange if there is one, else from the course itself, without its solutions.
 
-    Raises CannotStart if there is no such assignment.
+    Without `exchange` it comes from the course itself. Raises CannotStart if there is no such assignment.
     """
-    shelves, _ = _places(folder)
+    shelves = _places(folder)[0] if exchange else _own_shelves(folder)
     found = [one_notebook(shelf / name) for shelf in shelves] if is_plain_name(name) else []
     place = next(filter(None, found), None)
     if place is None:
@@ -269,13 +271,19 @@ def find_release(name: str, folder: Path | None = None) -> Release:
     return Release(name=name, notebook=place.stem, content=content)
 
 
-def own_copy(name: str, notebook: Path | None) -> tuple[Path, Release]:
+def own_copy(name: str, notebook: Path | None, *, to_validate: bool = False) -> tuple[Path, Release]:
     """The student's notebook, and the release that it is compared with.
 
     Looked for at `notebook`; else in the current folder, and where `fetch` puts it. Raises CannotStart if it is not
     there, or there is no such assignment.
     """
-    release = find_release(name)
+    try:
+        release = find_release(name)
+    except CannotStart as problem:
+        try:  # to validate, nothing has to be handed out or in
+            release = find_release(name, exchange=not to_validate)
+        except CannotStart:
+            raise problem from None
     usual = release.usual_copy
     looked = [Path.cwd() / usual.name, Path.cwd() / usual.parent.name / usual.name, usual]
     if notebook is not None:
@@ -327,16 +335,20 @@ def _places(folder: Path | None = None) -> tuple[list[Path], Exchange | None]:
 
     A student's machine may have no course directory, or one that is not open to this account.
     """
+    shelves = _own_shelves(folder)
+    exchange = find_exchange(shelves[0].parent if shelves else None)
+    return (shelves, None) if exchange is None else ([exchange.outbound("x").parent], exchange)
+
+
+def _own_shelves(folder: Path | None) -> list[Path]:
+    """The folders of the course directory that hold assignments; none where there is no such directory."""
     try:
         root = assignments_folder(folder).root
     except CannotStart:
         if folder is not None:
             raise
-        root = None
-    exchange = find_exchange(root)
-    if exchange is not None:
-        return [exchange.outbound("x").parent], exchange
-    return [root / "source", root / "release"] if root else [], None
+        return []
+    return [root / "source", root / "release"]
 
 
 def _names(shelves: list[Path]) -> list[str]:
@@ -380,8 +392,13 @@ def _validated(name: str, task: Mapping[str, Any]) -> Iterator[str]:
         mark = "ok" if passed == len(checks) else "NO"
         yield f"  {mark} {name}: {passed} of {counted(len(checks), 'visible check')} passed"
         found = [finding for check in checks for finding in check["findings"]]
-        said = dict.fromkeys(f"{finding['message']} {finding['hint']}" for finding in found)
+        said = dict.fromkeys(_sentences(finding["message"], finding["hint"]) for finding in found)
         yield from (f"       {one_line(text.replace('`', ''), 600)}" for text in said)
+
+
+def _sentences(message: str, hint: str) -> str:
+    """A message and its hint, with a full stop between them where the message, an error of Python's, say, has none."""
+    return f"{message}{'' if message.endswith(('.', '!', '?')) else '.'} {hint}".strip()
 
 
 def _command(what: str, release: Release, copy: Path) -> str:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from course_lib.tasks.findings import (
     CHANGES_INPUT,
     CUT_OFF,
+    GRADIENT_LOST,
     NOT_FINITE,
     NUMBER_TYPE,
     OTHER_PARAMETERS,
@@ -171,7 +172,10 @@ class Probe:
         if isinstance(self._function, nn.Module):
             named = self._function.named_parameters(remove_duplicate=False)
             sources |= {name: value for name, value in named if value.requires_grad}
-        found = torch.autograd.grad(result, list(sources.values()), output_gradient, allow_unused=True)
+        try:
+            found = torch.autograd.grad(result, list(sources.values()), output_gradient, allow_unused=True)
+        except RuntimeError as error:
+            raise CheckFailed(_no_way_back(error)) from None
         arrived = {name: gradient for name, gradient in zip(sources, found, strict=True) if gradient is not None}
         inputs = [arrived.pop(place, None) for place in range(len(leaves))]
         return Gradients(inputs, arrived)
@@ -289,6 +293,13 @@ def _run_one(check: Check, probe: Probe) -> list[Finding]:
     except Exception as error:  # an object that only pretends to be a tensor; still no traceback
         text = f"The result could not be looked at: {type(error).__name__}: {error}"
         return [Finding(WRONG_TYPE, text, "Return a plain `torch.Tensor`.")]
+
+
+def _no_way_back(error: RuntimeError) -> Finding:
+    """What is said of a result whose gradient torch cannot compute: most often a number was overwritten in place."""
+    reason = str(error).strip().split("\n")[0].split(":")[0]
+    hint = "Use `x = x / y` instead of `x /= y`: what is overwritten in place may be needed for the gradient."
+    return Finding(GRADIENT_LOST, f"The result is there, but its gradient cannot be computed: {reason}.", hint)
 
 
 def is_real(value: Any) -> bool:

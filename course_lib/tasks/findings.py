@@ -23,7 +23,7 @@ GRADIENT_DIFFERS = "gradient differs from the reference"
 RANDOM = "another result each time"
 FORBIDDEN = "a ready-made function"
 
-_DETACHED = "Is something detached, computed under `no_grad`, or copied through `.data` or `.item()`?"
+_DETACHED = "Is something detached, computed under `no_grad`, copied through `.data` or `.item()`, or not used at all?"
 WORDS = {  # of each: what to say where nothing of the inputs may be said, and a hint
     UNWRITTEN: ("There is nothing in it yet.", ""),
     STOPPED: (

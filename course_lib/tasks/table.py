@@ -91,11 +91,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Also:
-    """A general property, written once for all tasks and worth one point; it takes the task and whom to ask."""
+    """A general property, written once for all tasks; it takes the task and whom to ask.
+
+    It is worth one point; `replace(gradients, points=3)` makes it worth more.
+    """
 
     name: str
     detects: tuple[str, ...]
     run: Callable[["Task", Probe], list[Finding]]
+    points: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ class Task:
             for case in self.cases
         ]
         checks += [
-            Check(name=part.name, detects=part.detects, run=partial(part.run, self), gate=True, points=1.0)
+            Check(name=part.name, detects=part.detects, run=partial(part.run, self), gate=True, points=part.points)
             for part in self.also
         ]
         return (*checks, *self.checks, *self.by_hand)

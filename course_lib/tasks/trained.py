@@ -16,10 +16,11 @@ _HINT = (
 )
 
 
-def in_parameters(model: ModuleProbe, *inputs: Any, knows: Callable[[], bool]) -> None:
+def in_parameters(model: ModuleProbe, *inputs: Any, knows: Callable[[], bool], at_least: int = 1) -> None:
     """A CheckFailed if the module still `knows` with all parameters at 0 that a gradient reaches for these inputs.
 
-    Afterwards the parameters are what they were.
+    Likewise if these are fewer numbers than `at_least`, too few to hold what is learned. Afterwards the parameters are
+    what they were.
     """
     shape = model.tensor(*inputs).shape
     try:
@@ -31,6 +32,9 @@ def in_parameters(model: ModuleProbe, *inputs: Any, knows: Callable[[], bool]) -
     if not reached:
         raise CheckFailed(Finding(ELSEWHERE, "No gradient reaches any parameter of what you return.", _HINT))
     own = model.parameters()
+    if (count := sum(value.numel() for value in reached.values())) < at_least:
+        seen = f"Of what you return, {count} numbers are trained: too few to hold what it knows."
+        raise CheckFailed(Finding(ELSEWHERE, seen, _HINT))
     zeros = {name: torch.zeros_like(value) if _is_one_of(value, own, reached) else value for name, value in own.items()}
     model.set_parameters(zeros)
     try:

@@ -74,7 +74,7 @@ OTHER_STYLES = {
     "parts that are tensors": "type(right)(torch.as_tensor(part) for part in right)",
     "parts that are tuples": "type(right)(tuple(part) if isinstance(part, list) else part for part in right)",
 }
-ALSO_LOST = {  # each loses the point of one general property
+ALSO_LOST = {  # each loses the points of one general property
     "always numbers of 64 bits": ("right.double()", keeps_type.name, NUMBER_TYPE),
     "cut off from what came before": ("right.detach()", gradients.name, CUT_OFF),
 }
@@ -113,7 +113,8 @@ def wrong_answers(table: Task, source: str) -> Iterator[WrongAnswer]:
     for name, (result, check, says) in ALSO_LOST.items():
         if check in {part.name for part in table.also}:
             text = source + wrap(name=table.name, result=result)
-            yield WrongAnswer(name=name, text=text, fails=(check,), says=says)
+            own = (one.name for one in table.checks if says in one.detects)  # checks that look for it, too
+            yield WrongAnswer(name=name, text=text, fails=(check, *own), says=says)
 
 
 def _has_one(table: Task, case: Case) -> bool:

@@ -8,8 +8,8 @@ from torch import nn
 from course_lib.data.place import course_folder
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
-from course_lib.lessons.lesson_03.assignment import READS_AHEAD, Languages, right
-from course_lib.tasks import Draw
+from course_lib.lessons.lesson_03.assignment import AT_ONCE, READS_AHEAD, STEP_BY_STEP, Languages, right
+from course_lib.tasks import Draw, run_checks
 from course_lib.tasks.core import ModuleProbe
 from course_lib.tasks.findings import RANDOM, CheckFailed
 
@@ -62,6 +62,21 @@ def test_the_languages_of_the_notebook_are_those_of_the_grader():
         likely = made.probs[spoken[:, None], words[:, :-1], words[:, 1:]].log().mean()
         other = made.probs[(spoken[:, None] + 1) % 4, words[:, :-1], words[:, 1:]].log().mean()
         assert likely > other + 1  # nats a letter
+
+
+def test_a_loop_over_the_steps_is_told_and_powers_of_the_matrix_are_not():
+    def step_by_step(W, h0, times):
+        state = h0
+        for _ in range(int(times.max())):
+            state = W @ state
+        return state.expand(len(times), -1)
+
+    def powers(W, h0, times):
+        return torch.stack([torch.linalg.matrix_power(W, int(time)) @ h0 for time in times])
+
+    assert run_checks(step_by_step, [AT_ONCE]).misconceptions == [STEP_BY_STEP.misconception]
+    table = TABLES["states_at"]
+    assert run_checks(powers, [AT_ONCE, *table.all_checks], asks=table.asks).passed
 
 
 class Says(nn.Module):

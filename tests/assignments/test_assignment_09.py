@@ -9,7 +9,7 @@ from course_lib.data.place import course_folder
 from course_lib.functional.scaling import fit_power_law, fit_scaling_law
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
-from course_lib.lessons.lesson_09.assignment import NOISE, Family, large, small
+from course_lib.lessons.lesson_09.assignment import BUDGET, NOISE, Family, large, planned
 from course_lib.tasks import Draw
 from course_lib.tasks.wrong import ignored
 from tests.assignments.mistaken import mistaken, passed
@@ -50,20 +50,38 @@ def test_the_family_of_the_notebook_is_that_of_the_grader():
     for cell in NOTEBOOK.cells:
         if cell.id in ("setup", "family"):
             exec(cell.source, names)
-    theirs, ours = names["Family"](seed=3), Family(Draw(3))
-    for one, other in zip((*theirs.small(), *theirs.large()), (*small(ours), *large(ours)), strict=True):
+    theirs, ours, (N, D) = names["Family"](seed=3), Family(Draw(3)), large()
+    for one, other in zip((*names["large"](), theirs.train(N, D)), (N, D, ours.train(N, D)), strict=True):
         torch.testing.assert_close(one, other)
 
 
-def test_one_law_for_all_runs_foretells_what_a_plain_power_law_does_not():
-    family = Family(Draw(0))
-    (N, D, L), (n, d, wanted) = small(family), large(family)
-    law = fit_scaling_law(N, D, L)
-    assert ((law(n, d) / wanted - 1).abs().mean() < 0.03) and L.log().std() > 10 * NOISE
-    columns = torch.stack([torch.ones_like(N), N.log(), D.log()], dim=1)
-    weights = torch.linalg.lstsq(columns, L.log()[:, None]).solution[:, 0]
-    plain = (torch.stack([torch.ones_like(n), n.log(), d.log()], dim=1) @ weights).exp()
-    assert (plain / wanted - 1).abs().mean() > 0.1
+def bought(plan, seed):
+    """Runs of a plan, and the mean relative error of the library's law for the larger ones."""
+    assert planned(plan) == [] and NOISE == 0.0025
+    family, (N, D) = Family(Draw(seed)), large()
+    law = fit_scaling_law(*plan.T, family.train(*plan.T), delta=5e-3)
+    return float((law(N, D) / family.train(N, D) - 1).abs().mean())
+
+
+def test_a_plan_that_varies_size_and_text_foretells_what_a_fixed_ratio_does_not():
+    names = {}
+    for cell in NOTEBOOK.cells:
+        if cell.id in ("setup", "study"):
+            exec(cell.source, names)
+    none, (N, D) = torch.zeros(0).double(), large()
+    plan = names["study"](BUDGET, none, none, none, N, D)
+    assert 6 * plan.prod(dim=1).sum() > 0.5 * BUDGET
+    sizes = torch.logspace(4, 5.6, 12).double()
+    noise = torch.linspace(-0.01, 0.01, 12).double().exp()  # so that the two can be told apart at all
+    fixed = torch.stack([sizes, 30 * sizes * noise[torch.randperm(12)]], dim=1)
+    errors = [bought(plan, seed) for seed in range(4)], [_by_ratio(fixed, seed, names) for seed in range(4)]
+    assert max(errors[0]) < 0.016 and max(errors[1]) > 0.02
+
+
+def _by_ratio(plan, seed, names):
+    family, (N, D) = Family(Draw(seed)), large()
+    said = names["study"](BUDGET, *plan.T, family.train(*plan.T), N, D)
+    return float((said / family.train(N, D) - 1).abs().mean())
 
 
 @pytest.mark.parametrize(

@@ -120,10 +120,14 @@ def test_values_and_handles_cross_the_wall_and_changes_are_told(box):
     product, text, some, named = box.call("f", torch.ones(2, 3), s="b")
     assert (product == 2).all() and (text, some) == ("b", [None, 1.5]) and (named["k"] == 1).all()
     box.load("def g(a):\n    a[0] = 9\ndef h(*, deep): deep[1]['x'].zero_()")
-    for function, given in (("g", {"a": np.zeros(3)}), ("h", {"deep": [1, {"x": torch.ones(2)}]})):
+    box.load("def p(links): return links[0].pop()\ndef q(links): links[0].sort()")
+    changed_lists = [(name, {"links": [[(1, 2), (0, 1)], []]}) for name in "pq"]
+    for function, given in (("g", {"a": np.zeros(3)}), ("h", {"deep": [1, {"x": torch.ones(2)}]}), *changed_lists):
         with pytest.raises(StudentError) as caught:
             box.call(function, **given)
         assert caught.value.kind == CHANGED
+    box.load("def r(links): return sorted(links[0])")
+    assert [*map(tuple, box.call("r", [[(1, 2), (0, 1)]]))] == [(0, 1), (1, 2)]
     box.load("def make(): return nn.Linear(2, 1)")
     handle = box.call("make", keep=True)
     box.state(handle, {"weight": torch.ones(1, 2), "bias": torch.zeros(1)})

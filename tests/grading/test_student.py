@@ -383,6 +383,19 @@ def test_a_good_notebook_is_validated_in_the_sandbox(copy, checks, in_the_sandbo
         and "double: has no visible check, so nobody has looked at it" in said
     )
     assert "sandbox is not to be had" not in said and f"Hand it in: course assign submit {NAME}\n" in said
+    assert said.endswith("A person reads and grades, and nothing here looks at: why.\n")
+
+
+@pytest.mark.needs("sandbox")
+@pytest.mark.parametrize("named", [True, False])
+def test_validating_needs_no_exchange(copy, course, checks, in_the_sandbox, monkeypatch, tmp_path, named):
+    if named:
+        course.config.write_text(course.config.read_text() + "\nc.CourseDirectory.course_id = 'deep-learning'\n")
+    monkeypatch.setenv("COURSE_EXCHANGE", str(tmp_path / "not-there-yet"))
+    answer(copy, **SOLVED)
+    assert validate(NAME, notebook=copy) == 0
+    with pytest.raises(CannotStart, match="not-there-yet"):
+        submit(NAME, notebook=copy)
 
 
 @pytest.mark.needs("sandbox")
@@ -394,7 +407,7 @@ def test_validate_names_what_would_cost_points(copy, checks, in_the_sandbox, cap
     said = capsys.readouterr().out
     assert "NO add: 0 of 1 visible check passed" in said
     assert "'add' uses 'helper', which a cell of your own defines" in said and "'add' uses 'factor'" in said
-    assert "No module named 'course_lib' Use what the first cell imports" in said and "scipy" not in said
+    assert "No module named 'course_lib'. Use what the first cell imports" in said and "scipy" not in said
     assert "The cell 'double' is as it was handed out" in said and "'why'" not in said
     assert "double: no answer yet" in said
 

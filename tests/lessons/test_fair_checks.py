@@ -348,6 +348,28 @@ class MyGPT(nn.Module):
             x = block(x)
         return self.norm(x) @ self.token_embed.weight.T
 """,
+    ("09", "law", "powers in place of logsumexp"): """
+class ScalingLaw(nn.Module):
+    def __init__(self, log_E, log_A, log_B, alpha, beta):
+        super().__init__()
+        start = torch.tensor([log_E, log_A, log_B, alpha, beta], dtype=torch.float64)
+        self.log_E, self.log_A, self.log_B, self.alpha, self.beta = (nn.Parameter(one.clone()) for one in start)
+
+    def forward(self, N, D):
+        return (self.log_E.exp() + self.log_A.exp() * N**-self.alpha + self.log_B.exp() * D**-self.beta).log()
+""",
+    ("09", "lifetime", "a loop over the sizes"): """
+def my_lifetime(log_E, log_A, log_B, alpha, beta, loss, inference, sizes):
+    best = None
+    for N in sizes.tolist():
+        room = loss - math.exp(log_E) - math.exp(log_A) / N**alpha
+        if room > 0:
+            D = (math.exp(log_B) / room) ** (1 / beta)
+            cost = 6 * N * D + 2 * N * inference
+            if best is None or cost < best[2]:
+                best = N, D, cost
+    return torch.tensor(best, dtype=torch.float64)
+""",
     ("09", "best_size", "numbers of 32 bits"): """
 def best_size(parameters, losses):
     u = parameters.float().log()

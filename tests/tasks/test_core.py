@@ -6,6 +6,7 @@ from course_lib.tasks.core import Probe
 from course_lib.tasks.findings import (
     CHANGES_INPUT,
     CUT_OFF,
+    GRADIENT_LOST,
     NOT_FINITE,
     NUMBER_TYPE,
     OTHER_PARAMETERS,
@@ -201,6 +202,17 @@ def test_a_mask_shows_and_hides_something_in_each_row():
 def test_gradients_are_those_that_arrive(function, arrived):
     found = Probe(function).gradients(torch.ones(3), 2 * torch.ones(3), output_gradient=torch.ones(3))
     assert [gradient is not None for gradient in found.inputs] == arrived and found.parameters == {}
+
+
+def test_what_is_overwritten_in_place_and_needed_for_the_gradient_is_told():
+    def function(x):
+        y = x.exp()
+        y /= 2
+        return y
+
+    with pytest.raises(CheckFailed, match="its gradient cannot be computed") as told:
+        Probe(function).gradients(torch.ones(3), output_gradient=torch.ones(3))
+    assert told.value.finding.misconception == GRADIENT_LOST and "x / y" in told.value.finding.hint
 
 
 def test_the_parameters_of_a_module_have_gradients_too():

@@ -1,5 +1,7 @@
 """From one table come the checks, the findings and the explanation of several mistakes at once."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -165,6 +167,12 @@ def test_a_module_is_made_and_given_parameters():
 
     assert told(torch.nn.Linear, task) == []
     assert told(NoBias, task) == ["no bias"] and told(Cut, task) == [GRADIENT_LOST]
+
+
+def test_a_general_property_may_be_worth_more_than_a_point():
+    task = Task("t", "", asks="x", reference=lambda x: 2 * x, cases=(Case("c", lambda draw: (draw(2),), 4),))
+    assert replace(task, also=(gradients,)).points == 5
+    assert replace(task, also=(replace(gradients, points=3),)).points == 7
 
 
 def test_three_rows_are_shown_beginning_before_the_first_difference():

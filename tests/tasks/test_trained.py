@@ -39,7 +39,7 @@ class Network(nn.Module):
         return self.head(self.embed(symbols))
 
 
-def asked(module):
+def asked(module, **limits):
     """Asks whether what this module knows lies in its parameters."""
     model = ModuleProbe(module)
 
@@ -47,7 +47,7 @@ def asked(module):
         return bool((model.tensor(SYMBOLS).argmax(dim=1) == SYMBOLS.roll(-1)).all())
 
     assert knows()
-    in_parameters(model, SYMBOLS, knows=knows)
+    in_parameters(model, SYMBOLS, knows=knows, **limits)
     assert knows()
 
 
@@ -56,6 +56,22 @@ def test_a_table_that_is_no_parameter_is_told(beside):
     with pytest.raises(CheckFailed) as told:
         asked(Table(beside))
     assert told.value.finding.misconception == ELSEWHERE
+
+
+def test_a_table_beside_a_single_parameter_is_told_where_more_are_needed():
+    class Scaled(Table):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.scale = None, nn.Parameter(torch.ones(()))
+
+        def forward(self, symbols):
+            return self.scale * self.table[symbols]
+
+    asked(Scaled())
+    with pytest.raises(CheckFailed, match="1 numbers are trained") as told:
+        asked(Scaled(), at_least=16)
+    assert told.value.finding.misconception == ELSEWHERE
+    asked(Network(tied=True), at_least=16)
 
 
 @pytest.mark.parametrize("network", [Network(), Network(frozen=True), Network(tied=True)])

@@ -86,11 +86,12 @@ class Box:
         return {"value": None}
 
     def call(self, *, target: str | Handle, keep: bool, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Calls a function; one that overwrites an array that it was given gives no result."""
+        """Calls a function; one that overwrites an array or a list that it was given gives no result."""
         given = list(arrays_in([args, kwargs]))
         before = [array.clone() if isinstance(array, Tensor) else array.copy() for array in given]
-        result = self.find(target)(*self.unpack(args), **self.unpack(kwargs))
-        if not all(map(same, before, given)):
+        handed = self.unpack([args, kwargs])
+        result = self.find(target)(*handed[0], **handed[1])
+        if not all(map(same, before, given)) or not untouched([args, kwargs], handed):
             return {"error": {"kind": CHANGED}}
         return {"value": self.keep(result) if keep else result}
 
@@ -254,6 +255,16 @@ def in_cell(frame: types.FrameType) -> bool:
 def same(old: Tensor | np.ndarray, new: Tensor | np.ndarray) -> bool:
     old, new = (torch.as_tensor(array) for array in (old, new))
     return old.shape == new.shape and bool(((old == new) | (old.isnan() & new.isnan())).all())
+
+
+def untouched(old: Any, new: Any) -> bool:
+    """Whether lists, at any depth, hold what they held; of arrays only whether they are still the same ones."""
+    if isinstance(old, list | tuple):
+        return type(old) is type(new) and len(old) == len(new) and all(map(untouched, old, new))
+    if isinstance(old, dict):
+        return type(old) is type(new) and old.keys() == new.keys() and all(untouched(old[key], new[key]) for key in old)
+    plain = isinstance(old, int | float | str) and type(old) is type(new)
+    return isinstance(old, Handle) or old is new or (plain and old == new)
 
 
 def one_process(loader: type) -> None:

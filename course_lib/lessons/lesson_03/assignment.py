@@ -1,11 +1,15 @@
 """Lesson 03, recurrent networks: what the check cells of its assignment ask; the grader's tables are in hidden/03."""
 
+from dataclasses import replace
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import RANDOM, CheckFailed, general
+from course_lib.tasks.findings import RANDOM, UNEXPLAINED, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 # words of four made languages -------------------------------------------------------------------------------
@@ -87,22 +91,74 @@ def tells(name: str, points: float, *, above: float, after: int, length: int = L
     return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in found)))
 
 
+# a loop over the steps ----------------------------------------------------------------------------------------
+
+LATE, MANY = 3_000_000, 20_000  # a time, and more operations than an answer needs that does not go step by step
+STEP_BY_STEP = Finding(
+    "one step after the other",
+    "The answer computes the states before, one after the other: with large times it does not come to an end.",
+    "Powers of the eigenvalues give any state at once: the time stands in the exponent.",
+)
+
+
+class _Counting(TorchFunctionMode):
+    """Counts what torch is asked for, and stops whoever asks for more than MANY; what is asked later, it lets go."""
+
+    count = 0
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        if self.count == MANY + 1:
+            raise RuntimeError(f"more than {MANY} operations")
+        return function(*args, **(kwargs or {}))
+
+
+def _at_once(probe: Probe) -> list[Finding]:
+    """The matrix exchanges two numbers at each step, so an even time brings them back and an odd one exchanges them."""
+    W, h0 = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).double(), probe.draw(2).double()
+    with _Counting() as counting:
+        try:
+            found = probe.tensor(W, h0, torch.tensor([LATE, LATE + 1]), shape=(2, 2))
+        except CheckFailed:
+            if counting.count > MANY:
+                return [STEP_BY_STEP]
+            raise
+    return [] if torch.allclose(found, torch.stack([h0, h0.flip(0)]).float(), atol=1e-4) else [general(UNEXPLAINED)]
+
+
+AT_ONCE = Check(name="states after millions of steps", detects=(STEP_BY_STEP.misconception,), run=_at_once)
+
 # the examples -----------------------------------------------------------------------------------------------
 
 DEEP = (
-    ([[1.0]], [[[0.0]], [[1.0]]], [[[1.0]], [[2.0]]], [[[3.0]], [[-1.0]]], [[0.0], [0.0]]),
-    [[[0.76159]], [[0.48016]]],
+    (
+        [[1.0, 0.0]],
+        [[[0.0, 1.0]], [[1.0, 0.0]]],
+        [[[1.0, 2.0], [0.0, 1.0]], [[1.0, 1.0], [0.0, 2.0]]],
+        [[[0.0, -1.0], [1.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]]],
+        [[0.0, 1.0], [0.0, -1.0]],
+    ),
+    [[[0.0, 0.76159]], [[0.94268, 0.90926]]],
 )
-LATER = (([[0.0, 0.5], [0.5, 0.0]], [2.0, 0.0], torch.tensor([0, 1, 2])), [[2.0, 0.0], [0.0, 1.0], [0.5, 0.0]])
+LATER = (
+    ([[2.0, 0.0, 0.0], [0.0, 0.0, 0.5], [0.0, 0.5, 0.0]], [1.0, 2.0, 0.0], torch.tensor([0, 1, 2])),
+    [[1.0, 2.0, 0.0], [2.0, 0.0, 1.0], [4.0, 0.5, 0.0]],
+)
 CUT = (
-    ([[2.0]], [[0.5], [0.5], [0.5], [0.6], [0.8]], [[0.0], [0.0], [0.0], [1.0]], 2),
-    [[0.4464]],
+    (
+        [[1.0, 2.0], [0.0, 1.0]],
+        [[0.5, 0.0], [0.0, 0.5], [0.6, 0.0], [0.0, 0.8]],
+        [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]],
+        2,
+    ),
+    [[0.32, 0.32], [0.696, 0.0]],
 )
-SCORES = ((torch.tensor([0, 1]), ["ab", "ba"], ["ab"], 2), [[-5.2054, -7.2848]])
+SCORES = ((torch.tensor([0, 0, 1]), ["ab", "A", "ba"], ["abbbb"], 2), [[-14.4089, -15.4860]])
 
+GRADIENTS = replace(gradients, points=3.0)
 SHOWN = (
-    Task("deep_step", "Stacked layers", asks="x, h, W, U, b", also=(keeps_type, gradients), example=(DEEP,)),
-    Task("states_at", "Any state at once", asks="W, h0, times", example=(LATER,)),
+    Task("deep_step", "Stacked layers", asks="x, h, W, U, b", also=(keeps_type, GRADIENTS), example=(DEEP,)),
+    Task("states_at", "Any state at once", asks="W, h0, times", example=(LATER,), checks=(AT_ONCE,)),
     Task(
         "cut_gradient",
         "Truncated backpropagation through time",

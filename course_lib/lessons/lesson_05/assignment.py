@@ -1,6 +1,7 @@
 """Lesson 05, Attention: what the check cells of its assignment ask; the grader's tables are in hidden/05."""
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -54,7 +55,7 @@ def answers(name: str, points: float, *, level: float, entries: int = 5, coded: 
         code = torch.empty_like(ring).scatter(0, ring, ring.roll(1)) if coded else None
         examples, new = dictionaries(probe.draw, 300, code=code), dictionaries(probe.draw, 200, code=code)
         model = probe.make("train", *examples, seconds=20)
-        in_parameters(model, new[0], knows=lambda: right(model, *new) > 0.5)
+        in_parameters(model, new[0], knows=lambda: right(model, *new) > 0.5, at_least=16)
         return model, examples, code
 
     def right(model: ModuleProbe, inputs: Tensor, targets: Tensor) -> float:
@@ -79,17 +80,44 @@ def answers(name: str, points: float, *, level: float, entries: int = 5, coded: 
     return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
 
-BOTH = (keeps_type, gradients)
+BOTH = (keeps_type, replace(gradients, points=3.0))
 PREDICTIVE = (
-    ([[[0.0]]], [[[0.0], [0.0]]], [[[8.0], [4.0]]], [[1.0]], [1.0], math.sqrt(2 / math.log(2))),
-    [[[4.0]]],
+    (
+        [[[2.0, 0.0, 0.0, 0.0]]],
+        [[[0.0] * 4, [math.log(3), 0.0, 0.0, 0.0], [0.0] * 4, [0.0] * 4]],
+        [[[24.0], [8.0], [24.0], [96.0]]],
+        [[math.log(2) / 2, 0.0, 0.0, 0.0]],
+        [-math.log(3) / 0.6],
+        math.sqrt(2 / math.log(2)),
+    ),
+    [[[9.0]]],
 )
-LOCAL = ([[[0.0]] * 4], [[[0.0]] * 4], [[[4.0], [8.0], [0.0], [12.0]]], 1), [[[6.0], [4.0], [20 / 3], [6.0]]]
+VALUES = [[[4.0], [8.0], [0.0], [12.0], [3.0]]]
+LOOKING = [2 * math.log(3), 0.0, 0.0, 0.0]
+LOCAL = (
+    ([[LOOKING, LOOKING, *[[0.0] * 4] * 3]], [[[0.0] * 4, [1.0, 0.0, 0.0, 0.0], *[[0.0] * 4] * 3]], VALUES, 1),
+    [[[7.0], [5.6], [20 / 3], [5.0], [7.5]]],
+)
+FAR_BELOW = (
+    ([[[500.0, 0.0, 0.0, 0.0]] * 5], [[[-200.0, 0.0, 0.0, 0.0]] * 5], VALUES, 1),  # all scores are -50,000
+    [[[6.0], [4.0], [20 / 3], [5.0], [7.5]]],
+)
 LINKS = [[(0, 0), (1, 2), (2, 1)], [(0, 0)]], [[(0, 0), (1, 1)], [(0, 0)]], [[(2, 1)], []]
 MAPS = {"q_proj.weight": math.log(3) * torch.eye(2), "o_proj.weight": torch.eye(2)}
 MAPS |= {"k_proj.weight": torch.tensor([[1.0, 0.0]]), "v_proj.weight": torch.tensor([[0.0, 1.0]])}
 MAPS |= {name.replace("weight", "bias"): torch.zeros(len(weight)) for name, weight in MAPS.items()}
 HEADS = TaskInput(([[[0.0, 1.0], [1.0, 0.0]]],), build=(2, 2, 1), parameters=MAPS), [[[0.5, 0.25], [0.25, 0.5]]]
+COPIES = {"q_proj.weight": torch.zeros(8, 8), "o_proj.weight": torch.eye(8)}
+COPIES |= {"k_proj.weight": torch.zeros(4, 8), "v_proj.weight": torch.eye(4, 8)}
+COPIES |= {name.replace("weight", "bias"): torch.zeros(len(weight)) for name, weight in COPIES.items()}
+ALONE = (
+    TaskInput(
+        ([[[1.0, 2.0, 3.0, 4.0, *[0.0] * 4], [5.0, 6.0, 7.0, 8.0, *[0.0] * 4]]], torch.eye(2, dtype=torch.bool)),
+        build=(8, 4, 2),
+        parameters=COPIES,
+    ),
+    [[[1.0, 2.0, 1.0, 2.0, 3.0, 4.0, 3.0, 4.0], [5.0, 6.0, 5.0, 6.0, 7.0, 8.0, 7.0, 8.0]]],
+)
 
 
 class GroupedQueryAttention(MultiHeadAttention):
@@ -107,7 +135,7 @@ SHOWN = (
         also=BOTH,
         example=(PREDICTIVE,),
     ),
-    Task("local_attention", "Only the neighbours", asks="q, k, v, window", also=BOTH, example=(LOCAL,)),
+    Task("local_attention", "Only the neighbours", asks="q, k, v, window", also=BOTH, example=(LOCAL, FAR_BELOW)),
     Task(
         "alignment_error_rate",
         "How wrong are the links?",
@@ -119,8 +147,8 @@ SHOWN = (
         "Heads that share keys and values",
         asks="x, mask=None",
         module=GroupedQueryAttention,
-        also=(gradients,),
-        example=(HEADS,),
+        also=BOTH[1:],
+        example=(HEADS, ALONE),
     ),
     Task(
         "train",

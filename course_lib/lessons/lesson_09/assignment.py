@@ -7,18 +7,30 @@ from course_lib.functional.scaling import ScalingLaw
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import Probe
 
-NOISE = 0.004  # standard deviation of the logarithm of a loss
-FAMILIES = 4  # of models, that a prediction is tried with
+NOISE = 0.0025  # standard deviation of the logarithm of a loss
+FAMILIES = 4  # of models, that a study is tried with
+BUDGET = 1e14  # operations that a plan may spend
+SIZES, TOKENS, RUNS = (1e4, 1e6), (3e5, 3.2e7), 40  # what can be bought: smallest and largest, and how many at most
 
+OVER = Finding(
+    "over the budget",
+    "The runs of the plan cost more than the budget.",
+    "Add up 6 N D over all runs before you return the plan.",
+)
+OUTSIDE = Finding(
+    "runs that are not for sale",
+    "The plan is not a table of two columns, has too many runs, or has a size or an amount outside of the limits.",
+    "Return a tensor (k, 2) with at most 40 rows: N from 10,000 to 1,000,000 and D from 300,000 to 32,000,000.",
+)
 FAR = Finding(
     "predictions far off",
-    "The larger runs come out far from what you say.",
-    "Has your law a floor, a term for the size and one for the text? Compare it with the given runs first.",
+    "The losses of the larger runs are far from your predictions.",
+    "Does the law have a constant, a term for the size and one for the text? Compare it with the runs that you bought.",
 )
 NEAR = Finding(
     "predictions not close",
-    "Your predictions are in the right region, but a law that fits all runs at once comes closer.",
-    "Five numbers, fitted together in logarithms, from several starts: $E$ is at most the smallest loss.",
+    "Your predictions are roughly right, but another plan or another fit comes closer.",
+    "Vary size and text separately, spend on few large runs and many small ones, and fit all five numbers together.",
 )
 
 
@@ -32,40 +44,51 @@ class Family:
             E=1.2 + 0.8 * E, A=60 + 80 * A, B=300 + 500 * B, alpha=0.35 + 0.12 * alpha, beta=0.38 + 0.12 * beta
         )
 
-    def runs(self, sizes: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """N, D and L of every size on every amount."""
-        N, D = (every.flatten() for every in torch.meshgrid(sizes, tokens, indexing="ij"))
+    def train(self, N: Tensor, D: Tensor) -> Tensor:
+        """What these runs reach."""
         noise = torch.randn(len(N), generator=self.draw.generator, dtype=torch.float64)
-        return N, D, self.law(N, D) * (NOISE * noise).exp()
+        return self.law(N, D) * (NOISE * noise).exp()
 
 
-def small(family: Family) -> tuple[Tensor, Tensor, Tensor]:
-    """Thirty runs to learn from."""
-    return family.runs(torch.logspace(4, 6, 6).double(), torch.logspace(5.5, 7.5, 5).double())
+def large() -> tuple[Tensor, Tensor]:
+    """Nine runs of up to ten times the size and ten times the text that can be bought."""
+    pairs = torch.meshgrid(torch.logspace(6.3, 7, 3).double(), torch.logspace(7.7, 8.5, 3).double(), indexing="ij")
+    return tuple(every.flatten() for every in pairs)
 
 
-def large(family: Family) -> tuple[Tensor, Tensor, Tensor]:
-    """Runs of up to ten times the size, and ten times the text."""
-    return family.runs(torch.logspace(6.3, 7, 3).double(), torch.logspace(7.7, 8.5, 3).double())
+def planned(plan: Tensor) -> list[Finding]:
+    """What is wrong with a plan."""
+    if plan.dim() != 2 or plan.shape[1] != 2 or not 0 < len(plan) <= RUNS:
+        return [OUTSIDE]
+    for column, (low, high) in zip(plan.double().T, (SIZES, TOKENS), strict=True):
+        if column.min() < low * (1 - 1e-6) or column.max() > high * (1 + 1e-6):
+            return [OUTSIDE]
+    return [OVER] if 6 * plan.double().prod(dim=1).sum() > BUDGET * (1 + 1e-6) else []
 
 
 def misses(name: str, points: float, *, below: float) -> Check:
     """On the large runs of every family the mean relative error is below this."""
 
-    def errors(probe: Probe) -> list[float]:
-        found = []
+    def errors(probe: Probe) -> tuple[list[Finding], list[float]]:
+        found, none, (N, D) = [], torch.zeros(0, dtype=torch.float64), large()
         for _ in range(FAMILIES):
+            plan = probe.tensor(BUDGET, none, none, none, N, D)
+            if wrong := planned(plan):
+                return wrong, []
             family = Family(probe.draw)
-            known, (N, D, L) = small(family), large(family)
-            said = probe.tensor(*known, N, D, shape=tuple(L.shape)).double()
-            found.append(float((said / L - 1).abs().mean()))
-        return found
+            bought = (*plan.double().T, family.train(*plan.double().T))
+            said = probe.tensor(BUDGET, *bought, N, D, shape=tuple(N.shape)).double()
+            found.append(float((said / family.train(N, D) - 1).abs().mean()))
+        return [], found
 
     def run(probe: Probe) -> list[Finding]:
-        worst = max(probe.once("errors", errors))
-        return [] if worst < below else [(FAR if worst > 0.05 else NEAR)]
+        wrong, found = probe.once("errors", errors)
+        if wrong or max(found) < below:
+            return wrong
+        return [FAR if max(found) > 0.05 else NEAR]
 
-    return Check(name=name, points=points, run=run, detects=(FAR.misconception, NEAR.misconception))
+    told = (OVER, OUTSIDE, FAR, NEAR)
+    return Check(name=name, points=points, run=run, detects=tuple(one.misconception for one in told))
 
 
 # the examples -----------------------------------------------------------------------------------------------
@@ -83,13 +106,14 @@ SHOWN = (
          also=(keeps_type,), example=(BATCH,)),
     Task("law_with_floor", "A floor", asks="x, y, floors", also=(keeps_type,), example=(FLOOR,)),
     Task(
-        "predict",
-        "Ten times larger",
-        asks="N, D, L, larger_N, larger_D",
+        "study",
+        "A budget that binds",
+        asks="budget, N, D, L, larger_N, larger_D",
         seconds=60.0,
         checks=(
-            misses("Larger runs: within 5 % on average", 10, below=0.05),
-            misses("Larger runs: within 3 % on average", 12, below=0.03),
+            misses("Larger runs: within 5 % on average", 7, below=0.05),
+            misses("Larger runs: within 3 % on average", 7, below=0.03),
+            misses("Larger runs: within 2 % on average", 8, below=0.02),
         ),
     ),
 )  # fmt: skip

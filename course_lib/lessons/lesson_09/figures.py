@@ -12,13 +12,6 @@ from course_lib.viz.marks import HERO, OTHER, PREDICTION
 from course_lib.viz.style import CYCLE, GREY, LINE_STYLES, figure
 
 
-def grid(runs: Runs, law: ScalingLaw | None = None) -> Figure:
-    """The loss over the text that was read, a line for each size."""
-    fig, axes = figure(9.6, 4.6)
-    _grid(axes, runs, law)
-    return fig
-
-
 def _grid(axes: Axes, runs: Runs, law: ScalingLaw | None) -> None:
     for size, colour, style in zip(sorted({run["parameters"] for run in runs}), CYCLE, LINE_STYLES, strict=False):
         own = sorted((run["tokens"], run["test"]) for run in runs if run["parameters"] == size)
@@ -28,12 +21,15 @@ def _grid(axes: Axes, runs: Runs, law: ScalingLaw | None) -> None:
             many = np.geomspace(tokens[0], tokens[-1], 40)
             axes.plot(many, [at(law, size, float(d)) for d in many], linestyle=style, color=colour, linewidth=2)
     axes.set(xscale="log", xlabel="tokens read", ylabel="loss, nats per character")
+    amounts = sorted({run["tokens"] for run in runs})
+    axes.set_xticks(amounts, [f"{tokens / 1e6:.2g} M" for tokens in amounts])
+    axes.minorticks_off()
     axes.legend(frameon=False, fontsize=11)
 
 
 def lines(x: Sequence[float], y: Sequence[float], fits: Mapping[str, Sequence[float]], what: str) -> Figure:
     """Points in logarithms, and curves through them."""
-    fig, axes = figure(9.6, 4.4)
+    fig, axes = figure(9.0, 4.0)
     axes.plot(x, y, "o", linestyle="none", color="black", markersize=9)
     many = np.geomspace(min(x), 30 * max(x), 80)
     for (name, (a, b, c)), colour, style in zip(fits.items(), (HERO, OTHER), ("-", "--"), strict=False):
@@ -46,10 +42,10 @@ def lines(x: Sequence[float], y: Sequence[float], fits: Mapping[str, Sequence[fl
 
 
 def tenfold(
-    runs: Runs, best: Runs, largest: Mapping[str, float], law: tuple[float, float], predicted: float | None = None
+    runs: Runs, best: Runs, law: tuple[float, float], predicted: float | None = None
 ) -> Figure:
-    """All runs over what they cost; the best of each budget, the power law through them, and a run beyond."""
-    fig, axes = figure(9.6, 4.6)
+    """All runs over what they cost; the best of each budget, and the power law through them."""
+    fig, axes = figure(9.0, 4.2)
     axes.plot(
         [r["flops"] for r in runs],
         [r["test"] for r in runs],
@@ -57,23 +53,12 @@ def tenfold(
         linestyle="none",
         color=GREY,
         alpha=0.45,
-        label="others, and the two cheapest",
+        label="other runs",
     )
     cost = np.array([r["flops"] for r in best])
     axes.plot(cost, [r["test"] for r in best], "o", linestyle="none", color=HERO, markersize=9)
     a, b = law
     axes.plot(cost, a * cost**-b, color=HERO, label=f"the best for their cost: $L = a \\, C^{{-{b:.2f}}}$")
-    on = np.array([cost[-1], largest["flops"]])
-    axes.plot(on, a * on**-b, color=HERO, linestyle=":")
-    axes.plot(
-        largest["flops"],
-        largest["test"],
-        "D",
-        color="black",
-        fillstyle="none",
-        markersize=10,
-        label="one run more, not in the line",
-    )
     if predicted is not None:
         begin = a * cost[0] ** -b
         factor = max(1 - predicted / 100, 0.02)
@@ -87,55 +72,133 @@ def tenfold(
             label="your prediction for the first tenfold",
         )
     axes.set(
-        xscale="log", yscale="log", xlabel="operations, 6 N D", ylabel="loss, nats per character", ylim=(1.05, 2.9)
+        xscale="log", yscale="log", xlabel="operations, 6 N D", ylabel="loss, nats per character", ylim=(1.25, 2.9)
     )
-    axes.set_yticks([1.1, 1.2, 1.5, 2, 2.5], ["1.1", "1.2", "1.5", "2", "2.5"])
+    axes.set_yticks([1.3, 1.5, 2, 2.5], ["1.3", "1.5", "2", "2.5"])
     axes.minorticks_off()
     axes.legend(frameon=False, fontsize=13)
     return fig
 
 
-def isoflop(groups: Mapping[float, Runs], best: Mapping[float, float], exponent: float) -> Figure:
-    """The loss over the size for each budget, with the lowest points; and how these move."""
-    fig, (left, right) = figure(12.2, 4.4, columns=2)
-    for (budget, runs), colour, marker in zip(groups.items(), CYCLE, "osD", strict=False):
-        sizes, losses = np.array([r["parameters"] for r in runs]), np.array([r["test"] for r in runs])
-        left.plot(sizes, losses, marker, linestyle="none", color=colour, label=f"{budget / 1e10:.0f} · 10¹⁰ operations")
-        p = np.polyfit(np.log(sizes), losses, 2)
-        many = np.geomspace(sizes.min() / 1.2, sizes.max() * 1.2, 60)
-        left.plot(many, np.polyval(p, np.log(many)), color=colour, linestyle="-", linewidth=2)
-        left.plot(best[budget], np.polyval(p, np.log(best[budget])), "v", color="black", markersize=9)
-    left.set(xscale="log", xlabel="parameters", ylabel="loss, nats per character")
-    left.legend(frameon=False, fontsize=11)
-    budgets = np.array(list(best))
-    right.plot(budgets, list(best.values()), "v", linestyle="none", color="black", markersize=10)
-    middle = np.exp(np.mean(np.log(list(best.values())))) / np.exp(np.mean(np.log(budgets))) ** exponent
-    right.plot(budgets, middle * budgets**exponent, color=HERO, label=f"$N \\propto C^{{{exponent:.2f}}}$")
-    right.set(xscale="log", yscale="log", xlabel="operations", ylabel="best number of parameters")
-    right.set_xticks(budgets, [f"{budget / 1e10:.0f} · 10¹⁰" for budget in budgets])
-    right.set_yticks([5e3, 1e4, 2e4], ["5,000", "10,000", "20,000"])
-    right.minorticks_off()
-    right.legend(frameon=False, fontsize=14)
+Valleys = Mapping[float, Mapping[int, Sequence[float]]]  # budget -> parameters -> losses of all seeds
+
+
+def valleys(measured: Valleys, law: ScalingLaw) -> Figure:
+    """Runs of three budgets, and a law of other runs at the same budgets."""
+    fig, axes = figure(9.0, 4.2)
+    for (budget, runs), colour, marker, style in zip(measured.items(), CYCLE, "osD", LINE_STYLES, strict=False):
+        _seeds(axes, runs, colour, marker, f"measured, {_budget(budget)}")
+        many = np.geomspace(min(runs) / 1.15, max(runs) * 1.15, 60)
+        axes.plot(many, [at(law, n, budget / (6 * n)) for n in many], color=colour, linestyle=style, label="the law")
+    axes.set(xscale="log", xlabel="parameters N", ylabel="loss, nats per character", ylim=(1.45, 2.85))
+    axes.legend(frameon=False, fontsize=11, ncols=2, loc="upper right")
     return fig
 
 
-def predicted(runs: Runs, law: ScalingLaw, largest: Mapping[str, float], predicted: float | None = None) -> Figure:
-    """The grid with its law, and a run that is far outside of it."""
-    fig, axes = figure(9.6, 4.8)
+def _budget(budget: float) -> str:
+    return f"C = {budget / 1e10:.0f} · 10¹⁰"
+
+
+def _seeds(axes: Axes, runs: Mapping[float, Sequence[float]], colour: str, marker: str, label: str) -> None:
+    """The mean over seeds, with a bar from the lowest to the highest."""
+    means = np.array([np.mean(losses) for losses in runs.values()])
+    ends = np.array([[min(losses), max(losses)] for losses in runs.values()])
+    bars = [means - ends[:, 0], ends[:, 1] - means]
+    axes.errorbar([*runs], means, yerr=bars, fmt=marker, color=colour, markersize=8, capsize=3, label=label)
+
+
+def off_parabola(measured: Valleys) -> dict[float, dict[int, float]]:
+    """How far the mean loss of each run lies above the parabola of its budget, in nats."""
+    found = {}
+    for budget, runs in measured.items():
+        u, means = np.log([*runs]), np.array([np.mean(losses) for losses in runs.values()])
+        left = means - np.polyval(np.polyfit(u, means, 2), u)
+        found[budget] = dict(zip(runs, left.tolist(), strict=True))
+    return found
+
+
+def isoflop(measured: Valleys, best: Mapping[float, float], left: Mapping[float, Mapping[int, float]]) -> Figure:
+    """The loss over the size for each budget, with parabolas and their lowest points; and what is left over."""
+    fig, (axes, rest) = figure(11.4, 4.2, columns=2)
+    for (budget, runs), colour, marker in zip(measured.items(), CYCLE, "osD", strict=False):
+        _seeds(axes, runs, colour, marker, _budget(budget))
+        u, means = np.log([*runs]), [np.mean(losses) for losses in runs.values()]
+        p = np.polyfit(u, means, 2)
+        many = np.linspace(u.min() - 0.2, u.max() + 0.2, 60)
+        axes.plot(np.exp(many), np.polyval(p, many), color=colour, linestyle="-", linewidth=2)
+        axes.plot(best[budget], np.polyval(p, np.log(best[budget])), "v", color="black", markersize=9)
+        rest.plot([*left[budget]], [*left[budget].values()], marker, linestyle="-", color=colour, linewidth=1.2)
+    axes.set(xscale="log", xlabel="parameters N", ylabel="loss, nats per character", ylim=(1.2, 2.45))
+    axes.legend(frameon=False, fontsize=12, loc="lower left")
+    rest.axhline(0, color=GREY, linestyle=":", linewidth=1.5)
+    rest.set(xscale="log", xlabel="parameters N", ylabel="loss minus parabola, nats")
+    return fig
+
+
+def predicted(
+    runs: Runs,
+    law: ScalingLaw,
+    largest: Mapping[str, float],
+    interval: tuple[float, float],
+    predicted: float | None = None,
+) -> Figure:
+    """The grid with its law; a run far outside of it, with the law's interval for it."""
+    fig, axes = figure(9.2, 4.5)
     _grid(axes, runs, law)
     tokens = np.geomspace(min(run["tokens"] for run in runs), largest["tokens"], 40)
     axes.plot(tokens, [at(law, largest["parameters"], float(d)) for d in tokens], color="black", linestyle=":")
+    axes.plot(
+        [largest["tokens"]] * 2, interval, color=GREY, linestyle="-", linewidth=7, alpha=0.6, label="90 % interval"
+    )
     axes.plot(
         largest["tokens"],
         largest["test"],
         "D",
         color="black",
-        markersize=11,
+        markersize=10,
         label=f"{largest['parameters']:,} parameters, not in the fit",
     )
     if predicted is not None:
         axes.plot(largest["tokens"], predicted, "*", color=PREDICTION, markersize=18, label="your prediction")
-    axes.legend(frameon=False, fontsize=11)
+    amounts = [*sorted({run["tokens"] for run in runs}), largest["tokens"]]
+    axes.set_xticks(amounts, [f"{amount / 1e6:.2g} M" for amount in amounts])
+    axes.set_ylim(1.1, 2.75)
+    axes.legend(frameon=False, fontsize=11, ncols=2)
+    return fig
+
+
+def sharp(models: Sequence[Mapping]) -> Figure:
+    """Smooth and sharp metrics of the same models, over what they cost."""
+    fig, panels = figure(11.8, 3.8, columns=3)
+    cost = [one["flops"] for one in models]
+    shown = (
+        ("loss, nats per character", [one["loss"] for one in models], HERO),
+        ("next character correct, %", [100 * one["right"][1] for one in models], HERO),
+        ("next 8 all correct, %", [100 * one["right"][8] for one in models], OTHER),
+    )
+    for axes, (label, values, colour) in zip(panels, shown, strict=True):
+        axes.plot(cost, values, "o", linestyle="none", color=colour, markersize=8)
+        axes.set(xscale="log", xlabel="operations, 6 N D", ylabel=label, ylim=(0, 1.1 * max(values)))
+    return fig
+
+
+def repeated(
+    fresh: Mapping[int, Sequence[float]], again: Mapping[int, Sequence[float]], predicted: float | None = None
+) -> Figure:
+    """The loss over the tokens that were read: new ones, and the same ones again."""
+    fig, axes = figure(8.6, 3.8)
+    for runs, colour, marker, style, label in (
+        (again, OTHER, "s", "--", "the same 125,000 characters again and again"),
+        (fresh, HERO, "o", "-", "new characters"),
+    ):
+        _seeds(axes, runs, colour, marker, label)
+        axes.plot([*runs], [np.mean(losses) for losses in runs.values()], color=colour, linestyle=style, linewidth=2)
+    if predicted is not None:
+        axes.plot(max(again), predicted, "*", color=PREDICTION, markersize=18, label="your prediction")
+    axes.set(xscale="log", xlabel="characters read in training", ylabel="test loss, nats per character")
+    axes.set_xticks([*fresh], [f"{tokens:,}" for tokens in fresh])
+    axes.minorticks_off()
+    axes.legend(frameon=False, fontsize=12)
     return fig
 
 
@@ -146,16 +209,18 @@ MODELS = {  # year and operations of the training; Brown et al. 2020, table D.1,
     "T5-11B": (2019.8, 3.3e22),
     "GPT-3": (2020.4, 3.14e23),
     "PaLM": (2022.3, 2.53e24),  # 6 N D of Chowdhery et al. 2022: 540 billion parameters, 780 billion tokens
+    "Llama 3, 405B": (2024.5, 3.8e25),  # Llama Team 2024, arXiv 2407.21783, section 1
+    "DeepSeek-V3": (2024.95, 3.3e24),  # 6 N D of arXiv 2412.19437: 37 billion active parameters, 14.8 trillion tokens
 }
 ALEXNET = (2012.7, 5e17)  # two GPUs of 1.6e12 operations a second for six days, at a third of that
 
 
 def eras() -> Figure:
-    """Computing spent on single trainings, and computing needed for one and the same result."""
-    fig, (left, right) = figure(12.2, 4.6, columns=2)
+    """Compute spent on single trainings."""
+    fig, axes = figure(9.0, 4.2)
     before, after = np.array([2006.0, 2012.7]), np.array([2012.7, 2018.0])
-    left.plot(before, ALEXNET[1] * 2 ** ((before - 2012.7) / 2), color=GREY, label="twice as much in 2 years")
-    left.plot(
+    axes.plot(before, ALEXNET[1] * 2 ** ((before - 2012.7) / 2), color=GREY, label="twice as much in 2 years")
+    axes.plot(
         after,
         ALEXNET[1] * 2 ** ((after - 2012.7) * 12 / 3.4),
         color=OTHER,
@@ -163,22 +228,12 @@ def eras() -> Figure:
         label="twice as much in 3.4 months",
     )
     for name, (year, cost) in {"AlexNet": ALEXNET, **MODELS}.items():
-        left.plot(year, cost, "o", color=HERO)
-        left.annotate(name, (year, cost), (6, -4), textcoords="offset points", fontsize=11)
-    left.set(yscale="log", xlabel="year", ylabel="operations of one training", xlim=(2006, 2024.5))
-    left.set_xticks(range(2006, 2025, 4))
-    left.set_title("Two eras of computing")
-    left.legend(frameon=False, fontsize=11, loc="upper left")
-    years = np.linspace(2012, 2019, 30)
-    right.plot(years, 2 ** -((years - 2012) * 12 / 16), color=HERO, label="half as much every 16 months")
-    right.plot([2012, 2019], [1, 1 / 44], "o", color=HERO)
-    right.annotate("AlexNet", (2012, 1), (8, -4), textcoords="offset points", fontsize=11)
-    right.annotate(
-        "EfficientNet: a 44th", (2019, 1 / 44), (-6, -18), textcoords="offset points", fontsize=11, ha="right"
-    )
-    right.set(yscale="log", xlabel="year", ylabel="computing for AlexNet's accuracy", ylim=(0.012, 1.6))
-    right.set_yticks([1, 0.5, 0.1, 0.02], ["1", "1/2", "1/10", "1/50"])
-    right.minorticks_off()
-    right.set_title("Better methods need less of it")
-    right.legend(frameon=False, fontsize=11)
+        axes.plot(year, cost, "o", color=HERO)
+        right = name != "AlphaGo Zero"
+        place, side = ((6, -4), "left") if right else ((-6, -2), "right")
+        axes.annotate(name, (year, cost), place, textcoords="offset points", fontsize=11, ha=side)
+    axes.set(yscale="log", xlabel="year", ylabel="operations of one training", xlim=(2006, 2028))
+    axes.set_xticks(range(2006, 2027, 4))
+    axes.minorticks_off()
+    axes.legend(frameon=False, fontsize=11, loc="upper left")
     return fig

@@ -1,23 +1,17 @@
-"""Lesson 09: what the shipped runs say, and the nine that run before the page."""
+"""Lesson 09: what the shipped runs say."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from course_lib.data.checkpoints import load_trained
-from course_lib.functional.cost import count_flops
-from course_lib.functional.scaling import ScalingLaw, fit_scaling_law, training_flops
+from course_lib.functional.scaling import ScalingLaw, fit_scaling_law
 from course_lib.lessons.lesson_09 import recipes
 from course_lib.lessons.lesson_09.recipes import Record, columns
-from course_lib.models.gpt import GPT, GPTConfig
-from course_lib.training.language_models import next_token_loss
-from course_lib.training.scaling import sweep
-
-MINI_DIMS, MINI_TOKENS = (12, 20, 32), (75_000, 150_000, 300_000)  # before the page
-MINI_SEED = 2  # that of the shipped runs
+from course_lib.training.language_models import tokenized_prose
 
 Runs = Sequence[Record]
 
@@ -27,12 +21,53 @@ def shipped() -> Mapping[str, Runs]:
     return load_trained("scaling").extra["runs"]
 
 
-def mini() -> list[Record]:
-    """Nine small runs, each size at the rate that the shipped runs found best for it."""
-    settings = recipes.ScalingSettings(dims=MINI_DIMS, tokens=MINI_TOKENS, seed=MINI_SEED)
-    rates = recipes.tuned_rates(shipped()["rates"])
-    runs = recipes.planned_runs(settings, rates)["grid"]
-    return sweep(recipes.measure, runs)
+@lru_cache(maxsize=1)
+def practice() -> Mapping[str, Runs]:
+    """The runs with more seeds, and those on text that is read again."""
+    return load_trained("scaling_practice").extra["runs"]
+
+
+def valleys() -> dict[float, dict[int, list[float]]]:
+    """For each budget the losses on test text by size, one for each seed that was trained."""
+    runs, found = [*shipped()["isoflop"], *practice()["isoflop"]], {}
+    for budget, _ in recipes.ScalingSettings.isoflop:
+        own = sorted((run for run in runs if abs(run["flops"] / budget - 1) < 0.02), key=lambda run: run["parameters"])
+        for run in own:
+            found.setdefault(budget, {}).setdefault(run["parameters"], []).append(run["test"])
+    return found
+
+
+def of_one_size(group: str) -> dict[int, list[float]]:
+    """Losses by the tokens that were read, on "fresh" or on "repeated" text, all seeds."""
+    settings, found = recipes.PracticeSettings(), {}
+    runs = [*practice()[group]]
+    if group == "fresh":
+        runs += [run for run in shipped()["grid"] if run["dim"] == settings.dim]
+    wanted = {run["tokens"] for run in practice()[group]}
+    for run in sorted(runs, key=lambda run: run["tokens"]):
+        if run["tokens"] in wanted:
+            found.setdefault(run["tokens"], []).append(run["test"])
+    return found
+
+
+def all_right(lengths: Sequence[int] = recipes.LENGTHS) -> list[dict[str, Any]]:
+    """For each kind of run that was asked: its operations, its loss, and how often it writes n characters rightly."""
+    runs = [run for name in ("isoflop", "fresh") for run in practice()[name]]
+    named: dict[tuple, list[Record]] = {}
+    for run in runs:
+        named.setdefault((run["dim"], run["tokens"]), []).append(run)
+    found = [
+        {
+            "flops": own[0]["flops"],
+            "loss": sum(run["test"] for run in own) / len(own),
+            "right": {n: sum(run["right"][str(n)] for run in own) / len(own) for n in lengths},
+        }
+        for own in named.values()
+    ]
+    trained, largest = load_trained("scaling").model, shipped()["grid"][-1]
+    right = recipes.all_right(trained, tokenized_prose(None).ids["test"][: recipes.SCORED])
+    found.append({"flops": largest["flops"], "loss": largest["test"], "right": {n: right[str(n)] for n in lengths}})
+    return sorted(found, key=lambda one: one["flops"])
 
 
 def frontier(runs: Runs) -> list[Record]:
@@ -51,16 +86,12 @@ def law() -> ScalingLaw:
     return fit_scaling_law(*columns(shipped()["grid"], "parameters", "tokens", "test"))
 
 
-def resampled_laws(resamples: int = 8, seed: int = 0) -> list[ScalingLaw]:
-    """Laws of the grid's runs drawn anew."""
-    grid, draws, found = shipped()["grid"], torch.Generator().manual_seed(seed), []
-    while len(found) < resamples:
-        picks = torch.randint(len(grid), (len(grid),), generator=draws).tolist()
-        try:
-            found.append(fit_scaling_law(*columns([grid[pick] for pick in picks], "parameters", "tokens", "test")))
-        except ValueError:  # too few different ones
-            continue
-    return found
+def of_parameters(theta: Tensor) -> ScalingLaw:
+    """The law with these log E, log A, log B, alpha and beta."""
+    log_E, log_A, log_B, alpha, beta = theta.double()
+    return ScalingLaw(
+        E=log_E.exp().item(), A=log_A.exp().item(), B=log_B.exp().item(), alpha=alpha.item(), beta=beta.item()
+    )
 
 
 def best_split(law: ScalingLaw, flops: float) -> tuple[float, float, float]:
@@ -81,29 +112,6 @@ def tokens_to_reach(runs: Runs, loss: float) -> dict[int, float | None]:
         width: min((run["tokens"] for run in runs if run["dim"] == width and run["test"] <= loss), default=None)
         for width in widths
     }
-
-
-class Counted(NamedTuple):
-    """One training step: operations counted, and by the rule."""
-
-    name: str
-    counted: int
-    ruled: float
-
-
-def count_steps(sizes: Sequence[tuple[int, int]] = ((12, 2), (64, 2), (256, 4)), length: int = 32) -> list[Counted]:
-    """A step of one window with each size, all matrix products forwards and backwards, beside 6 N D."""
-    found = []
-    for dim, depth in sizes:
-        model = GPT(GPTConfig(vocab_size=77, context_length=length, dim=dim, depth=depth, num_heads=4, dropout=0.0))
-        window = torch.zeros(1, length + 1, dtype=torch.long)
-
-        def step(model: GPT = model, window: Tensor = window) -> None:
-            next_token_loss(model, window).backward()
-
-        matrices = depth * 12 * dim**2
-        found.append(Counted(f"{depth} blocks, {dim} wide", count_flops(step), training_flops(matrices, length)))
-    return found
 
 
 def of_card(card: Mapping[str, Any], score: str) -> list[float]:

@@ -98,11 +98,12 @@ def build(run: Run) -> GPT:
     return model
 
 
-def train_one(run: Run, *, checkpoint: Path | None = None) -> Trained:
-    """Trains one GPT."""
+def train_one(run: Run, *, unique: int = 0, checkpoint: Path | None = None) -> Trained:
+    """Trains one GPT, on the first `unique` characters of the training text, or on all of it."""
     model = build(run)
     prose = language_models.tokenized_prose(None)
-    windows = text_windows(prose.ids["train"], batch_size=run.batch_size, length=run.context_length + 1, seed=run.seed)
+    text = prose.ids["train"][: unique or None]
+    windows = text_windows(text, batch_size=run.batch_size, length=run.context_length + 1, seed=run.seed)
     return fit_by(
         run,
         model,
@@ -119,10 +120,15 @@ def train_one(run: Run, *, checkpoint: Path | None = None) -> Trained:
     )
 
 
-def measure(folder: Path | None = None, **run: Any) -> Record:
-    """What a run costs and reaches, as plain values: losses in nats per character."""
+def measure(folder: Path | None = None, unique: int | None = None, **run: Any) -> Record:
+    """What a run costs and reaches, as plain values: losses in nats per character.
+
+    With `unique` (0: all of the text) it also says how often whole pieces of test text are written, see `all_right`.
+    """
     settings = Run(**run)
-    trained = train_one(settings, checkpoint=None if folder is None else folder / folder_name(run))
+    named = run if unique is None else run | {"unique": unique}
+    path = None if folder is None else folder / folder_name(named)
+    trained = train_one(settings, unique=unique or 0, checkpoint=path)
     history, prose = trained.history, language_models.tokenized_prose(None)
     size = parameters(trained.model)
     losses = {
@@ -135,7 +141,7 @@ def measure(folder: Path | None = None, **run: Any) -> Record:
         "steps": settings.steps,
         "curve": [round(float(value), 4) for value in history.validation_values],
         "cpu_seconds": round(float(history.cpu_seconds[-1]), 2),
-    }
+    } | ({} if unique is None else {"right": all_right(trained.model, prose.ids["test"][:SCORED])})
 
 
 def folder_name(run: Mapping[str, Any]) -> str:
@@ -156,7 +162,7 @@ def size_of(dim: int, depth: int) -> int:
 # --------------------------------------------------------------------------------------------- the sweep
 
 
-def make_run(settings: ScalingSettings, rate: float, **own: Any) -> dict[str, Any]:
+def make_run(settings: "ScalingSettings | PracticeSettings", rate: float, **own: Any) -> dict[str, Any]:
     """The settings of a run as plain values; `own` are those that differ from run to run. Tokens fill whole steps."""
     common = {name: getattr(settings, name) for name in ("depth", "batch_size", "context_length", "seed")}
     step = settings.batch_size * settings.context_length
@@ -233,7 +239,96 @@ def columns(runs: Sequence[Record], *names: str) -> list[Float[Tensor, " n"]]:
     return [torch.tensor([run[name] for run in runs], dtype=torch.float64) for name in names]
 
 
+# --------------------------------------------------------------------------------------------- more seeds
+
+
+RATES = {12: 2e-2, 20: 2e-2, 32: 1e-2, 48: 1e-2, 64: 5e-3}  # those that the first sweep has found, by width
+LENGTHS = (1, 2, 4, 8)  # characters in a row that must all be right
+STRIDE = 8  # characters between two windows on which that is counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class PracticeSettings:
+    """Runs beside the first sweep: two valleys and one size with more seeds, and text that is read again."""
+
+    isoflop: tuple[tuple[float, tuple[int, ...]], ...] = ScalingSettings.isoflop[:2]
+    seeds: tuple[int, ...] = (0, 1)  # of the valleys; the first sweep has seed 2
+    dim: int = 32
+    tokens: tuple[int, ...] = (250_000, 700_000, 2_000_000)
+    unique: int = 125_000  # characters that are read again and again
+    fresh_seeds: tuple[int, ...] = (0,)  # the first sweep has seed 2
+    repeated_seeds: tuple[int, ...] = (0, 2)
+    depth: int = 2
+    batch_size: int = 16
+    context_length: int = 32
+    seed: int = 0
+
+
+def practice_runs(settings: PracticeSettings) -> dict[str, list[dict[str, Any]]]:
+    """The runs by what they are for. `unique` is the length of the text that a run reads from; 0: all of it."""
+
+    def run(dim: int, tokens: float, seed: int, unique: int = 0) -> dict[str, Any]:
+        rate = RATES[min(RATES, key=lambda known: abs(np.log(known / dim)))]
+        seed += settings.seed
+        return make_run(settings, rate, dim=dim, tokens=tokens, seed=seed) | {"unique": unique}
+
+    return {
+        "repeated": [
+            run(settings.dim, tokens, seed, settings.unique)
+            for seed in settings.repeated_seeds
+            for tokens in settings.tokens
+        ],
+        "fresh": [run(settings.dim, tokens, seed) for seed in settings.fresh_seeds for tokens in settings.tokens],
+        "isoflop": [
+            run(dim, budget / (6 * size_of(dim, settings.depth)), seed)
+            for seed in settings.seeds
+            for budget, dims in settings.isoflop
+            for dim in dims
+        ],
+    }
+
+
+def train_practice(settings: PracticeSettings, *, checkpoint: Path | None = None) -> Trained:
+    """All runs of `practice_runs`, and once more the first on fresh text, whose model is kept."""
+    records, plan = None if checkpoint is None else checkpoint / "runs.jsonl", practice_runs(settings)
+    found = {name: sweep(partial(measure, checkpoint), runs, records=records) for name, runs in plan.items()}
+    first = {name: value for name, value in plan["fresh"][0].items() if name != "unique"}
+    kept = train_one(Run(**first), checkpoint=None if checkpoint is None else checkpoint / folder_name(first))
+    return Trained(settings=settings, model=kept.model, history=kept.history, extra={"runs": found})
+
+
+def practice_scores(trained: Trained, split: str) -> Scores:
+    """Mean losses in nats per character after the most text, new and repeated."""
+    return {
+        f"nats per character, {name}": float(
+            np.mean([run[split] for run in runs if run["tokens"] == runs[-1]["tokens"]])
+        )
+        for name, runs in trained.extra["runs"].items()
+        if name != "isoflop"
+    }
+
+
+@torch.no_grad()
+def all_right(model: GPT, ids: Tensor) -> dict[str, float]:
+    """How often greedy decoding writes the next n characters of the text, all of them, behind half a window or more."""
+    context = model.config.context_length
+    starts = torch.arange(0, len(ids) - context, STRIDE)
+    windows = ids[starts[:, None] + torch.arange(context + 1)]
+    right = model(windows[:, :-1]).argmax(-1) == windows[:, 1:]
+    return {str(n): round(float(right[:, -n:].all(dim=1).float().mean()), 5) for n in LENGTHS}
+
+
 RECIPES = {
+    "scaling_practice": Recipe(
+        title="Small GPTs again: more seeds, and text that is read many times",
+        lesson="09",
+        data="English prose of docstrings as for `scaling`; a character is a token.",
+        minutes=6,
+        variants={"": PracticeSettings()},
+        train=train_practice,
+        scores=lambda trained, split: practice_scores(trained[""], split),
+        chosen_by="nats per character, fresh",
+    ),
     "scaling": Recipe(
         title="Small GPTs of many sizes on many amounts of text",
         lesson="09",
@@ -244,5 +339,5 @@ RECIPES = {
         train=train,
         scores=lambda trained, split: scores(trained[""], split),
         chosen_by="nats per character, largest",
-    )
+    ),
 }

@@ -1,4 +1,4 @@
-"""Lesson 09, Scaling laws: its results, each with figure, alt text, claims and what it means."""
+"""Lesson 09, Scaling laws: its results, each with its figure or table, its claims and what was measured."""
 
 import html
 from collections.abc import Callable, Mapping, Sequence
@@ -8,9 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
-from course_lib.functional.scaling import ALLOCATIONS, fit_power_law
-from course_lib.lessons.lesson_09 import figures, laws, recipes
+from course_lib.data.checkpoints import load_trained
+from course_lib.functional.scaling import fit_power_law
+from course_lib.lessons.lesson_09 import figures, laws
 from course_lib.lessons.lesson_09.laws import Runs
 from course_lib.lessons.lesson_09.recipes import columns
 from course_lib.tasks.claims import above, below
@@ -32,26 +34,55 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<div><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def counted(steps: Sequence[laws.Counted], *, predicted=None) -> Result:
-    rows = [
-        (step.name, f"{step.counted:.3g}", f"{step.ruled:.3g}", f"{step.counted / step.ruled:.2f}") for step in steps
-    ]
-    ratios = [step.counted / step.ruled for step in steps]
+def valleys(*, predicted=None) -> Result:
+    """Runs of three budgets, and the law that was fitted to other runs, at exactly these budgets."""
+    measured, law = laws.valleys(), laws.law()
+    misses = {
+        budget: [np.mean(losses) / laws.at(law, size, budget / (6 * size)) - 1 for size, losses in runs.items()]
+        for budget, runs in measured.items()
+    }
+    all_of_them = [abs(miss) for of_one in misses.values() for miss in of_one]
     return Result(
-        table(("one step, 32 tokens", "operations counted", "6 N D", "ratio"), rows),
-        claims={"width": (ratios[0] > ratios[1] > ratios[2], below(abs(ratios[2] - 1), 0.15))},
+        figures.valleys(measured, law),
+        claims={"near": below(float(np.median(all_of_them)), 0.03)},
+        values={
+            "median": 100 * float(np.median(all_of_them)),
+            **{
+                f"worst{number}": 100 * float(max(map(abs, of_one))) for number, of_one in enumerate(misses.values(), 1)
+            },
+        },
+    )
+
+
+def counted(
+    counts: Mapping[tuple[int, int], int], flops: Callable[..., float], *, vocab: int = 77, predicted=None
+) -> Result:
+    rows, ratios, off = [], [], []
+    for (dim, depth), count in counts.items():
+        by_hand, ruled = flops(dim, depth, 32, vocab, 32), 6 * 12 * depth * dim**2 * 32
+        again = 2 * depth * 32 * 32 * dim  # the scores of a fused attention, computed once more in the backward pass
+        ratios.append(count / ruled)
+        off.append(min(abs(count - by_hand), abs(count - by_hand - again)) / count)
+        rows.append((f"{depth} blocks, {dim} wide", f"{count:,}", f"{by_hand:,.0f}", f"{ruled:,}", f"{ratios[-1]:.2f}"))
+    return Result(
+        table(("one step, 32 tokens", "PyTorch counts", "your function", "6 N D", "counted / 6 N D"), rows),
+        claims={
+            "exact": below(max(off), 1e-6),
+            "width": (ratios == sorted(ratios, reverse=True), below(abs(ratios[-1] - 1), 0.05)),
+        },
+        values={"wide": ratios[-1]},
     )
 
 
 def mini(runs: Runs, *, predicted=None) -> Result:
-    ends = {run["dim"]: run["test"] for run in runs if run["tokens"] == max(run["tokens"] for run in runs)}
-    falls = [[run["test"] for run in sorted(runs, key=lambda run: run["tokens"]) if run["dim"] == dim] for dim in ends]
+    amounts = sorted({run["tokens"] for run in runs})
+    found = {(run["parameters"], run["tokens"]): run["test"] for run in runs}
+    sizes = sorted({size for size, _ in found})
+    rows = [(f"{size:,} parameters", *(varies(f"{found[size, tokens]:.2f}") for tokens in amounts)) for size in sizes]
+    falls = [found[size, amounts[0]] - found[size, amounts[-1]] for size in sizes]
     return Result(
-        figures.grid(runs),
-        claims={
-            "size": above(min(ends[12], ends[20]) - ends[32], 0),
-            "text": above(min(-np.diff(falls).max(axis=1)), 0),
-        },
+        table(("loss in nats after", *(f"{tokens:,} characters" for tokens in amounts)), rows),
+        claims={"text": above(float(min(falls)), 0)},
     )
 
 
@@ -65,33 +96,56 @@ def line(runs: Runs, fit: Fit, interval: Callable[..., Tensor], *, predicted=Non
     picks = picks[[len(set(row)) > 1 for row in picks.tolist()]]
     low, high = interval(x, y, picks, LEVEL).tolist()
     bent = fit_power_law(x, y)
+    law = laws.law()
     fits = {
         f"$L = {a:.1f} \\, N^{{-{b:.2f}}}$": (a, b, 0.0),
         f"$L = {bent.a:.0f} \\, N^{{-{bent.b:.2f}}} + {bent.c:.2f}$": (bent.a, bent.b, bent.c),
     }
     return Result(
-        figures.lines(x.tolist(), y.tolist(), fits, "parameters"),
-        claims={"positive": low > 0},
-        values={"factor": 10 ** (-b), "low": low, "high": high, "bent": bent.b},
+        figures.lines(x.tolist(), y.tolist(), fits, "parameters N"),
+        claims={"positive": above(low, 0.04)},
+        values={
+            "factor": 10 ** (-b),
+            "low": low,
+            "high": high,
+            "bent": bent.b,
+            "floor": bent.c,
+            "joint": law.E + law.B * most**-law.beta,
+            "E": law.E,
+        },
     )
 
 
 def tenfold(groups: Mapping[str, Runs], fit: Fit, *, predicted=None) -> Result:
-    runs, (largest,) = [*groups["grid"], *groups["isoflop"]], groups["largest"]
+    runs = [*groups["grid"], *groups["isoflop"]]
     best = [run for run in laws.frontier(runs) if run["flops"] > 1.5e10]
     half = len(best) // 2
     exponents = [fit(*columns(part, "flops", "test"))[1].item() for part in (best[: half + 1], best[half:])]
     a, b = fit(*columns(best, "flops", "test")).tolist()
-    fall, cheap, dear = (100 * (1 - 10**-exponent) for exponent in (b, *exponents))
-    carried = a * largest["flops"] ** -b
+    fall, low_cost, high_cost = (100 * (1 - 10**-exponent) for exponent in (b, *exponents))
+    law = laws.law()
+    gamma = law.alpha * law.beta / (law.alpha + law.beta)
+    at10, at11, at12 = (laws.best_split(law, cost)[2] for cost in (1e10, 1e11, 1e12))
     return Result(
-        figures.tenfold(runs, best, largest, (a, b), predicted),
+        figures.tenfold(runs, best, (a, b), predicted),
         claims={
             "one line": best[-1]["flops"] > 50 * best[0]["flops"]
             and all(abs(np.log(a * run["flops"] ** -b / run["test"])) < 0.05 for run in best)
         },
         came=fall,
-        values={"fall": fall, "cheap": cheap, "dear": dear, "carried": carried, "reached": largest["test"]},
+        values={
+            "fall": fall,
+            "first": low_cost,
+            "second": high_cost,
+            "E": law.E,
+            "gamma": gamma,
+            "above": 10**-gamma,
+            "at10": at10,
+            "at11": at11,
+            "at12": at12,
+            "drop1": 100 * (1 - at11 / at10),
+            "drop2": 100 * (1 - at12 / at11),
+        },
     )
 
 
@@ -103,71 +157,39 @@ def efficient(runs: Runs, *, predicted=None) -> Result:
         (f"{sizes[width]:,} parameters", *("–" if found[width] is None else f"{found[width]:,}" for found in reached))
         for width in sizes
     ]
-    needed = [found[64] for found in reached[1:]], [found[20] for found in reached[1:]]
-    return Result(
-        table(("tokens read to reach", *(f"{goal} nats" for goal in goals)), rows),
-        claims={"tokens": all(large <= small / 1.5 for large, small in zip(*needed, strict=True))},
-    )
+    return Result(table(("tokens read to reach", *(f"{goal} nats" for goal in goals)), rows))
 
 
-def shape(groups: Mapping[str, Runs], *, predicted=None) -> Result:
-    tokens = groups["shapes"][0]["tokens"]
-    runs = [*groups["shapes"], *(r for r in groups["grid"] if r["dim"] == 32 and r["tokens"] == tokens)]
-    runs = sorted(runs, key=lambda run: run["depth"])
-    losses = [run["test"] for run in runs]
-    apart = 100 * (max(losses) / min(losses) - 1)
-    rows = [(f"{r['depth']} x {r['dim']} wide", f"{r['parameters']:,}", f"{r['test']:.2f}") for r in runs]
-    return Result(
-        table(("blocks", "parameters", "loss, nats"), rows),
-        claims={"flat": max(losses[:3]) < 1.08 * min(losses[:3])},
-        came=apart,
-    )
-
-
-def isoflop(groups: Mapping[str, Runs], best_size: Callable[[Tensor, Tensor], float], *, predicted=None) -> Result:
-    budgets, runs = [budget for budget, _ in recipes.ScalingSettings().isoflop], [*groups["isoflop"]]
-    parts = {}
-    for budget, (_, dims) in zip(budgets, recipes.ScalingSettings().isoflop, strict=True):
-        parts[budget], runs = runs[: len(dims)], runs[len(dims) :]
-    best = {budget: best_size(*columns(part, "parameters", "test")) for budget, part in parts.items()}
-    slope = np.polyfit(np.log(list(best)), np.log(list(best.values())), 1)[0]
-    law = laws.law()
-    rows = [(f"{name}", f"{a:.2f}", f"{b:.2f}") for name, (a, b) in ALLOCATIONS.items()]
-    rows.append(("ours, lowest points", f"{slope:.2f}", f"{1 - slope:.2f}"))
-    both = law.alpha + law.beta
-    rows.append(("ours, from the law of the 25 runs", f"{law.beta / both:.2f}", f"{law.alpha / both:.2f}"))
-    shown = "; ".join(f"{name}: {a} and {b}" for name, a, b in rows[-2:])
-    return Result(
-        figures.isoflop(parts, best, slope),
-        claims={"grows": 0.1 < slope < 1 and list(best.values()) == sorted(best.values())},
-        values={"shown": shown},
-    )
-
-
-def predicted(groups: Mapping[str, Runs], card: Card, *, predicted=None) -> Result:
-    law, (largest,) = laws.law(), groups["largest"]
-    guess = laws.at(law, largest["parameters"], largest["tokens"])
-    wide = [laws.at(one, largest["parameters"], largest["tokens"]) for one in laws.resampled_laws()]
-    low, high = np.quantile(wide, [0.05, 0.95])
+def predicted(groups: Mapping[str, Runs], theta: Tensor, foretold: Tensor, card: Card, *, predicted=None) -> Result:
+    """The law of the learner's fit, what its resamples foretell for the largest run, and what that run reached."""
+    (largest,) = groups["largest"]
+    low, high = foretold.quantile(torch.tensor([0.05, 0.95], dtype=foretold.dtype)).tolist()
+    guess = laws.of_parameters(theta)
     misses = [
-        abs(predicted / measured - 1)
-        for predicted, measured in zip(
+        abs(said / measured - 1)
+        for said, measured in zip(
             laws.of_card(card, "predicted"), laws.of_card(card, "nats per character, largest"), strict=True
         )
     ]
     best = min(run["test"] for run in groups["grid"])
     floors, alphas, betas = (laws.of_card(card, name) for name in ("E", "alpha", "beta"))
+    line = [run for run in laws.frontier([*groups["grid"], *groups["isoflop"]]) if run["flops"] > 1.5e10]
+    slope, height = np.polyfit(*(np.log([run[name] for run in line]) for name in ("flops", "test")), 1)
     return Result(
-        figures.predicted(groups["grid"], law, largest, predicted),
-        claims={"close": max(misses) < 0.05},
+        figures.predicted(groups["grid"], guess, largest, (low, high), predicted),
+        claims={"close": below(max(misses), 0.05)},
         came=largest["test"],
         values={
-            "guess": guess,
+            "guess": laws.at(guess, largest["parameters"], largest["tokens"]),
             "low": low,
             "high": high,
             "reached": largest["test"],
             "side": "inside" if low <= largest["test"] <= high else "*outside*",
             "gap": 100 * (best / largest["test"] - 1),
+            "over": sum(
+                abs(np.log(laws.at(guess, run["parameters"], run["tokens"]) / run["test"])) > 1e-3 for run in groups["grid"]
+            ),
+            "straight": float(np.exp(height) * largest["flops"] ** slope),
             "misses": ", ".join(f"{100 * miss:.1f}" for miss in misses),
             "lowest_floor": min(floors),
             "highest_floor": max(floors),
@@ -179,18 +201,83 @@ def predicted(groups: Mapping[str, Runs], card: Card, *, predicted=None) -> Resu
     )
 
 
+def isoflop(best_size: Callable[[Tensor, Tensor], float], *, predicted=None) -> Result:
+    """Parabolas through the mean losses of each budget, and what is left over."""
+    measured, best = laws.valleys(), {}
+    for budget, runs in measured.items():
+        sizes = torch.tensor([*runs], dtype=torch.float64)
+        best[budget] = best_size(sizes, torch.tensor([np.mean(losses) for losses in runs.values()]).double())
+    left = figures.off_parabola(measured)
+    alphas, betas = (laws.of_card(load_trained("scaling").card, name) for name in ("alpha", "beta"))
+    exponents = [beta / (alpha + beta) for alpha, beta in zip(alphas, betas, strict=True)]
+    return Result(
+        figures.isoflop(measured, best, left),
+        claims={"grows": [*best.values()] == sorted(best.values())},
+        values={"exponents": ", ".join(f"{one:.2f}" for one in exponents)}
+        | {f"off{number}": max(map(abs, values.values())) for number, values in enumerate(left.values(), 1)},
+    )
+
+
+def sharp(*, predicted=None) -> Result:
+    """One set of models under smooth and under sharp metrics."""
+    models = laws.all_right()
+    first, last = (models[end]["right"] for end in (0, -1))
+    low = float(np.median([one["right"][8] for one in models[: len(models) // 2]]))
+    return Result(
+        figures.sharp(models),
+        claims={"sharp": (below(last[1], 2 * first[1]), above(last[8], 5 * low))},
+        values={
+            "first1": 100 * first[1],
+            "last1": 100 * last[1],
+            "low8": 100 * low,
+            "last8": 100 * last[8],
+            "power_first": 100 * first[1] ** 8,
+            "power": 100 * last[1] ** 8,
+            "models": len(models),
+        },
+    )
+
+
+def repeated(*, predicted=None) -> Result:
+    """The loss on text that is read again and again, beside new text."""
+    fresh, again = (
+        {tokens: np.array(losses) for tokens, losses in laws.of_one_size(name).items()}
+        for name in ("fresh", "repeated")
+    )
+    ends = [max(fresh), min(fresh)]
+    gaps = [float(again[tokens].mean() - fresh[tokens].mean()) for tokens in ends]
+    amounts = sorted(fresh, reverse=True)  # of new text, from the lowest loss on
+    means = [fresh[tokens].mean() for tokens in amounts]
+    worth = float(np.exp(np.interp(again[ends[0]].mean(), means, np.log(amounts))))
+    return Result(
+        figures.repeated(fresh, again, predicted),
+        claims={"worse": above(gaps[0], 0.05)},
+        came=float(again[ends[0]].mean()),
+        values={
+            "again": float(again[ends[0]].mean()),
+            "fresh": float(fresh[ends[0]].mean()),
+            "twice": gaps[1],
+            "gap": gaps[0],
+            "worth": worth / 1000,
+            "passes": worth / 125_000,
+        },
+    )
+
+
 def eras(*, predicted=None) -> Result:
     return Result(figures.eras())
 
 
 RESULTS = {
+    "valleys": valleys,
     "counted": counted,
     "mini": mini,
     "line": line,
     "tenfold": tenfold,
     "efficient": efficient,
-    "shape": shape,
     "isoflop": isoflop,
     "predicted": predicted,
+    "sharp": sharp,
+    "repeated": repeated,
     "eras": eras,
 }

@@ -36,19 +36,6 @@ def test_the_best_split_costs_the_budget_and_no_other_is_better():
     assert all(laws.at(LAW, k * size, tokens / k) > loss for k in (0.8, 1.25))
 
 
-def test_operations_counted_come_near_to_the_rule_as_models_get_wide():
-    narrow, wide = laws.count_steps(((12, 2), (96, 2)))
-    assert narrow.counted / narrow.ruled > 1.5 > 1.2 > wide.counted / wide.ruled > 1
-
-
-def test_the_nine_runs_take_the_shipped_rates(monkeypatch):
-    asked = []
-    monkeypatch.setattr(laws.recipes, "measure", lambda **one: asked.append(one) or {"test": 1.0})
-    assert len(laws.mini()) == 9 and {one["dim"] for one in asked} == {12, 20, 32}
-    rates = laws.recipes.tuned_rates(laws.shipped()["rates"])
-    assert all(one["learning_rate"] == rates[one["dim"]] for one in asked)
-
-
 def test_the_shipped_runs_are_those_of_the_plan(runs):
     assert len(runs["grid"]) == 25 and len(runs["rates"]) == 5 * len(ScalingSettings().rates)
     assert all(1 < one["test"] < 3 for group in runs.values() for one in group if one["learning_rate"] < 0.04)

@@ -22,29 +22,36 @@ def queries_and_keys(draw: Draw, *, radius: float | None = None, blank: bool = F
 PREDICTIVE = replace(
     SHOWN["predictive_attention"],
     cases=(
-        Case("the values, weighted by fit and by distance", queries_and_keys, points=7),
-        Case("where all keys fit alike, the distance decides", lambda draw: queries_and_keys(draw, blank=True), 4),
+        Case("the values, weighted by fit and by distance", queries_and_keys, points=6),
+        Case("where all keys fit alike, the distance decides", lambda draw: queries_and_keys(draw, blank=True), 3),
         Case("a small radius", lambda draw: queries_and_keys(draw, radius=0.8), 2),
     ),
 )
 
 
 def sentence(
-    draw: Draw, *, large: float = 1.0, axes: int = 1, window: int | None = None
+    draw: Draw, *, large: float = 1.0, axes: int = 1, window: int | None = None, low: float = 0.0
 ) -> tuple[Tensor, Tensor, Tensor, int]:
-    """q, k and v of words of drawn widths, with so many axes in front, and a window of 3 to 5."""
+    """q, k and v of words of drawn widths, with so many axes in front, and a window of 3 to 5.
+
+    With `low` all scores lie far below 0, by about a third of its square.
+    """
     front, (T, d, d_v) = draw.sizes(2, 1, 3)[:axes], draw.sizes(3, 7, 11)
     window = draw.integers(3, 6, 1).item() if window is None else window
-    return large * draw(*front, T, d), draw(*front, T, d), draw(*front, T, d_v), window
+    q, k = large * draw(*front, T, d), draw(*front, T, d)
+    if low:
+        q[..., 0], k[..., 0] = low, -low
+    return q, k, draw(*front, T, d_v), window
 
 
 LOCAL = replace(
     SHOWN["local_attention"],
     cases=(
-        Case("what a word sees counts by the softmax of the scaled scores", sentence, 7),
-        Case("each word sees its neighbours, and all of them", sentence, 5),
-        Case("with a window of 0 each word sees itself alone", lambda draw: sentence(draw, window=0), 1),
+        Case("what a word sees counts by the softmax of the scaled scores", sentence, 4),
+        Case("each word sees its neighbours, and all of them", sentence, 4),
         Case("large scores do no harm", lambda draw: sentence(draw, large=1e3), 2, tolerance=1e-2),
+        Case("scores far below 0 do no harm", lambda draw: sentence(draw, low=256), 2, tolerance=3e-2),
+        Case("with a window of 0 each word sees itself alone", lambda draw: sentence(draw, window=0, low=500), 1),
         Case("heads in front of the words", lambda draw: sentence(draw, axes=2), 2),
         Case("nothing in front of the words", lambda draw: sentence(draw, axes=0), 1),
     ),
@@ -85,7 +92,7 @@ def words(draw: Draw, *, blind: bool | None = None, group: int | None = None, ow
 GROUPED = replace(
     SHOWN["GroupedQueryAttention"],
     cases=(
-        Case("each head uses the keys and values of its group", words, points=12),
+        Case("each head uses the keys and values of its group", words, points=10),
         Case("hidden words get no weight, in any head", lambda draw: words(draw, blind=False), 4),
         Case("who sees nothing gets zeros", lambda draw: words(draw, blind=True), 2),
         Case("with one key-value head for each head", lambda draw: words(draw, group=1), 3),

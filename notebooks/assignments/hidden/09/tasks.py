@@ -108,6 +108,6 @@ ASSIGNMENT = Assignment(
     "09",
     notebook="scaling",
     title="Scaling laws",
-    tasks=(HUBER, EFFECTIVE, BATCH, FLOOR, SHOWN["predict"]),
-    seconds={"predict": 120},
+    tasks=(HUBER, EFFECTIVE, BATCH, FLOOR, SHOWN["study"]),
+    seconds={"study": 120},
 )
