@@ -77,7 +77,9 @@ def test_merges_are_made_by_the_keyboard_and_said(browser):
         slider = here.page.get_by_label("Merges", exact=True)
         slider.focus()
         slider.press("ArrowRight")
-        expect(here.page.locator(".play-said")).to_contain_text("Merge 2: es + t· → est·, a pair that occurred 9 times.")
+        expect(here.page.locator(".play-said")).to_contain_text(
+            "Merge 2: es + t· → est·, a pair that occurred 9 times."
+        )
         assert here.page.locator(".play-merges li").count() == 2 and here.reached() == 1
         here.page.get_by_role("button", name="how much").click()
         expect(here.page.locator(".play-said")).to_contain_text("“lowest” is cut into: l, o, w, ?, ?, ?.")

@@ -41,9 +41,7 @@ def lines(x: Sequence[float], y: Sequence[float], fits: Mapping[str, Sequence[fl
     return fig
 
 
-def tenfold(
-    runs: Runs, best: Runs, law: tuple[float, float], predicted: float | None = None
-) -> Figure:
+def tenfold(runs: Runs, best: Runs, law: tuple[float, float], predicted: float | None = None) -> Figure:
     """All runs over what they cost; the best of each budget, and the power law through them."""
     fig, axes = figure(9.0, 4.2)
     axes.plot(

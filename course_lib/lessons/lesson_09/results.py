@@ -187,7 +187,8 @@ def predicted(groups: Mapping[str, Runs], theta: Tensor, foretold: Tensor, card:
             "side": "inside" if low <= largest["test"] <= high else "*outside*",
             "gap": 100 * (best / largest["test"] - 1),
             "over": sum(
-                abs(np.log(laws.at(guess, run["parameters"], run["tokens"]) / run["test"])) > 1e-3 for run in groups["grid"]
+                abs(np.log(laws.at(guess, run["parameters"], run["tokens"]) / run["test"])) > 1e-3
+                for run in groups["grid"]
             ),
             "straight": float(np.exp(height) * largest["flops"] ** slope),
             "misses": ", ".join(f"{100 * miss:.1f}" for miss in misses),
