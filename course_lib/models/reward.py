@@ -30,7 +30,7 @@ class RewardModel(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def forward(self, tokens: Int[Tensor, "B T"], *, valid: Bool[Tensor, "B T"] | None = None) -> Float[Tensor, " B"]:
+    def forward(self, tokens: Int[Tensor, "B T"], valid: Bool[Tensor, "B T"] | None = None) -> Float[Tensor, " B"]:
         """The reward of each text. `valid` is True at real tokens, all if not given; the last of them counts."""
         values = self.values(tokens, valid=valid)
         if valid is None:

@@ -90,8 +90,10 @@ def test_it_fits_and_axe_finds_nothing(browser, labeller):
 @pytest.fixture(scope="module")
 def paid():
     tuned, reward = load_trained("demonstrated").model, load_trained("kindness").model
-    parts = learner.Parts(*(TASKS[name].reference for name in ("token_rewards", "gae", "clipped")))
-    short = learner.improve(tuned, reward, parts, beta=0.1, rounds=1)
+    parts = learner.Parts(*(TASKS[name].reference for name in ("token_rewards", "gae")))
+    policy = load_trained("aligned").model
+    points = [learner.measure(one, tuned, reward) for one in (tuned, policy)]
+    short = {"weights": policy.state_dict(), "critic": reward.state_dict(), "points": points}
     far = short | {"points": [*short["points"], short["points"][-1] | {"KL": 20.0, "reward": 5.0}]}
     return playground.paid(tuned, reward, short, far, parts)
 

@@ -28,6 +28,64 @@ def told(lesson, task, text):
 
 
 RIGHT = {
+    ("10", "sft_loss", "cross_entropy that ignores what is not scored"): """
+def my_sft_loss(logits, tokens, answer):
+    labels = tokens.masked_fill(~answer, -100)[:, 1:]
+    return F.cross_entropy(logits[:, :-1].transpose(1, 2), labels, ignore_index=-100)
+""",
+    ("10", "sft_loss", "a loop over texts"): """
+def my_sft_loss(logits, tokens, answer):
+    total, count = 0.0, 0
+    for row in range(len(tokens)):
+        for t in range(1, tokens.shape[1]):
+            if answer[row, t]:
+                total = total - torch.log(torch.softmax(logits[row, t - 1], dim=0)[tokens[row, t]])
+                count += 1
+    return total / count
+""",
+    ("10", "reward_model", "gather and the largest position"): """
+class RewardModel(nn.Module):
+    def __init__(self, gpt):
+        super().__init__()
+        self.backbone = copy.deepcopy(gpt)
+        self.backbone.head = nn.Linear(gpt.head.in_features, 1)
+
+    def values(self, tokens):
+        return self.backbone(tokens).squeeze(-1)
+
+    def forward(self, tokens, valid):
+        last = (torch.arange(tokens.shape[1]) * valid).argmax(dim=1, keepdim=True)
+        return self.values(tokens).gather(1, last)[:, 0]
+""",
+    ("10", "gae", "a sum with powers"): """
+def my_gae(rewards, values, lam, gamma=1.0):
+    T = rewards.shape[1]
+    after = torch.cat([values[:, 1:], torch.zeros_like(values[:, :1])], dim=1)
+    delta = rewards + gamma * after - values
+    gap = torch.arange(T)[None] - torch.arange(T)[:, None]
+    weights = torch.where(gap >= 0, (gamma * lam) ** gap.clamp(min=0).to(rewards), 0.0)
+    return delta @ weights.T
+""",
+    ("10", "clipped", "a where on the sign"): """
+def my_clipped(log_probs, old, advantage, clip):
+    rho = torch.exp(log_probs - old)
+    limit = torch.where(advantage > 0, torch.clamp(rho, max=1 + clip), torch.clamp(rho, min=1 - clip))
+    return (limit * advantage).mean()
+""",
+    ("10", "group_advantage", "row by row"): """
+def my_group_advantage(rewards):
+    return torch.stack([(row - row.mean()) / (torch.std(row) + 1e-4) for row in rewards])
+""",
+    ("10", "grpo_loss", "sums divided by the number of real tokens"): """
+def my_grpo_loss(log_probs, old, reference, advantage, valid, clip, beta):
+    count = valid.sum()
+    rho = torch.exp(log_probs - old)
+    A = advantage.unsqueeze(1)
+    J = torch.min(rho * A, torch.clamp(rho, 1 - clip, 1 + clip) * A)
+    ratio = torch.exp(reference - log_probs)
+    k3 = ratio - torch.log(ratio) - 1
+    return ((beta * k3 - J) * valid).sum() / count
+""",
     ("06", "residual", "what the sublayer reads, chosen first"): """
 def residual(x, norm, sublayer, pre_norm):
     after = x + sublayer(norm(x) if pre_norm else x)
@@ -694,11 +752,17 @@ CHANGED = [  # a part of the shown solution, what it becomes, and what is said o
     ("04", "lstm", "(h, c)\n", "(c, h)\n", "returned state exchanged"),
     ("04", "gru", "(1 - z) * n + z * h", "z * n + (1 - z) * h", "update gate the wrong way round"),
     ("04", "gru", "r * h_n", "h_n", "reset gate left out"),
-    ("10", "token_rewards", "valid.sum(dim=1) - 1", "-1", "paid at the last place"),
+    ("10", "token_rewards", "valid.sum(dim=1) - 1", "-1", "score in the last column"),
     ("10", "token_rewards", "+= scores", "+= beta * scores", "the score scaled, too"),
     ("10", "token_rewards", "(log_probs - reference)", "log_probs - reference", "beta on one logarithm only"),
     ("10", "token_rewards", "(log_probs - reference)", K3, "an estimate of the divergence"),
-    ("10", "direct_loss", "beta * (chosen - reference_chosen)", "chosen - reference_chosen", "beta in the wrong place"),
+    (
+        "10",
+        "direct_loss",
+        "beta * (chosen - reference_chosen)",
+        "chosen - reference_chosen",
+        "beta in the wrong factor",
+    ),
     ("10", "direct_loss", "mean()", "sum()", "sum instead of mean"),
     (
         "10",

@@ -116,6 +116,8 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "unaligned": ALIGNED,
     "demonstrated": ALIGNED,
     "kindness": ALIGNED,
+    "proxies": (ALIGNED[0] | {"rounds": 10}, ALIGNED[1] | {(alignment, "true_goal"): alignment.kindness}),
+    "same_beta": (ALIGNED[0] | {"dpo_steps": 8}, ALIGNED[1]),
     "translator": ({"dim": 8, "depth": 1, "averaged": 2, "train_pairs": 100}, {}),
     "translator_tricks": ({"dim": 8, "width": 8, "depth": 1, "averaged": 0, "train_pairs": 100}, {}),
     "norm_depth": ({"dim": 8, "train_pairs": 100}, {}),
@@ -229,6 +231,7 @@ def clear_caches():
     ours = (names.examples, names.tokenizer, names.counting, captions.examples, pictures_and_words.examples)
     ours += (speech.held_out, text_to_text.tokenizer, text_to_text.plain_text)
     ours += (alignment.sentences, alignment.pretrained, alignment.fine_tuned, alignment.rewarding)
+    ours += (alignment.measured_pairs,)
     for cached in (simclr.images, transfer.target_scenes, unet.held_out, *ours):
         cached.cache_clear()
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from matplotlib.figure import Figure
 
-from course_lib.viz.marks import HERO, OTHER, PREDICTION, THIRD, box, prediction, seed_dots
+from course_lib.viz.marks import HERO, OTHER, THIRD, box, prediction
 from course_lib.viz.style import GREY, figure
 
 Points = Sequence[Mapping[str, float]]
@@ -18,12 +17,12 @@ def steps() -> Figure:
     axes.set(xlim=(0, 12.2), ylim=(0, 4.6))
     axes.axis("off")
     columns = (
-        ("1 · show it", "people write good answers", "learn them, token by token", "fine-tuned model", HERO),
-        ("2 · compare", "it answers twice,\npeople say which is better", "learn who wins", "reward model", OTHER),
+        ("1 · demonstrate", "people write answers", "next-token loss\non the answer", "fine-tuned model", HERO),
+        ("2 · compare", "it answers twice, people\nsay which is better", "Bradley-Terry loss", "reward model", OTHER),
         (
             "3 · improve",
-            "it answers, the reward\nmodel says how good",
-            "more of what beats\nexpectation, near step 1",
+            "it answers, the reward\nmodel scores",
+            "policy gradient,\nKL penalty",
             "policy",
             THIRD,
         ),
@@ -43,11 +42,11 @@ def steps() -> Figure:
 
 
 def climb(ways: Mapping[str, Points], every: int, predicted: float | None = None) -> Figure:
-    """What the reward model says, what is really wanted, and how much of it is grammatical, round by round."""
+    """The reward model's score, the true goal, and how much is grammatical, round by round."""
     fig, panels = figure(12.2, 4.3, columns=3)
     names = {
-        "reward": "what the reward model says",
-        "true goal": "what is really wanted",
+        "reward": "reward model's score",
+        "true goal": "true goal",
         "grammatical": "grammatical, %",
     }
     for axes, (key, title) in zip(panels, names.items(), strict=True):
@@ -65,14 +64,14 @@ def climb(ways: Mapping[str, Points], every: int, predicted: float | None = None
     return fig
 
 
-def over(ways: Mapping[str, Sequence[Points]], direct: Points) -> Figure:
+def over(ways: Mapping[str, Sequence[Points]]) -> Figure:
     """Proxy (left) and true goal (right) over the distance from the reference; a line for each seed."""
     fig, (left, right) = figure(12.2, 4.6, columns=2)
     for axes, key, title in (
-        (left, "reward", "what the reward model says"),
-        (right, "true goal", "what is really wanted"),
+        (left, "reward", "proxy: the reward model's score"),
+        (right, "true goal", "the true goal"),
     ):
-        for (name, seeds), colour, style in zip(ways.items(), (THIRD, HERO, OTHER), (":", "-", "--"), strict=True):
+        for (name, seeds), colour, style in zip(ways.items(), (OTHER, HERO), ("--", "-"), strict=True):
             for number, points in enumerate(seeds):
                 axes.plot(
                     [max(point["KL"], 0.0) ** 0.5 for point in points],
@@ -82,35 +81,55 @@ def over(ways: Mapping[str, Sequence[Points]], direct: Points) -> Figure:
                     linewidth=2,
                     label=name if number == 0 else None,
                 )
-        axes.plot(
-            [point["KL"] ** 0.5 for point in direct],
-            [point[key] for point in direct],
-            "D",
-            color=PREDICTION,
-            markersize=10,
-            label="DPO",
-        )
-        marks = (0, 1, 4, 9, 16, 25, 36, 49)
+        marks = (0, 1, 4, 9, 16, 25, 36)
         axes.set_xticks([mark**0.5 for mark in marks], [str(mark) for mark in marks])
-        axes.set(xlabel="KL from the fine-tuned model, nats (root scale)")
+        axes.set(xlabel="KL from the reference, nats (square-root scale)")
         axes.set_title(title)
-    left.legend(frameon=False, fontsize=12, loc="lower right")
+    left.legend(frameon=False, fontsize=12, loc="lower right", title="reward model of")
     return fig
 
 
-def comparisons(seeds: Mapping[int, Sequence[float]], predicted: float | None = None) -> Figure:
-    """How often reward models agree with the labellers, by how many comparisons they learned from."""
-    fig, axes = figure(8.4, 4.2)
-    counts = list(seeds)
-    means = [100 * float(np.mean(values)) for values in seeds.values()]
-    axes.plot(range(len(counts)), means, color=HERO, linewidth=2)
-    for position, values in enumerate(seeds.values()):
-        seed_dots(axes, position, [100 * value for value in values], HERO)
-    axes.axhline(50, color=GREY, linestyle="--", linewidth=1.5)
-    axes.text(0, 50.8, "a guess", fontsize=12, color=GREY, va="bottom")
-    prediction(axes, len(counts) - 1, predicted, (-12, 0))
-    axes.set_xticks(range(len(counts)), [f"{count:,}" for count in counts])
-    axes.set(xlabel="comparisons, one in twenty wrong", ylabel="agrees with the labellers, %", ylim=(47, 102))
+def drift(direct: Sequence[Points], ppo: Sequence[Points], best: Sequence[float], steps: tuple[int, int]) -> Figure:
+    """KL of DPO and PPO while they train, and what DPO does to the pairs that were compared; a line for each seed."""
+    fig, (left, right) = figure(12.2, 4.6, columns=2)
+    for name, seeds, every, colour, style in (
+        ("DPO", direct, steps[0], OTHER, "--"),
+        ("PPO", ppo, steps[1], HERO, "-"),
+    ):
+        for number, points in enumerate(seeds):
+            times = [every * part for part in range(len(points))]
+            values = [point["KL"] for point in points]
+            left.plot(times, values, color=colour, linestyle=style, linewidth=2, label=name if number == 0 else None)
+    for number, value in enumerate(best):
+        left.axhline(value, color=GREY, linestyle=":", linewidth=2, label="best policy" if number == 0 else None)
+    left.set(xlabel="gradient steps", ylabel="KL from the reference, nats", ylim=(0, None))
+    left.legend(frameon=False, fontsize=12, loc="upper left")
+    for key, colour, style in (("chosen", HERO, "-"), ("rejected", THIRD, "--")):
+        for number, points in enumerate(direct):
+            times = [steps[0] * part for part in range(len(points))]
+            values = [point[f"gain, {key}, compared"] for point in points]
+            right.plot(times, values, color=colour, linestyle=style, linewidth=2, label=key if number == 0 else None)
+    right.axhline(0, color=GREY, linewidth=1)
+    right.set(xlabel="gradient steps of DPO", ylabel="mean of ln π(y) − ln π_ref(y)")
+    right.legend(frameon=False, fontsize=12, loc="lower left")
+    return fig
+
+
+def accepted(ways: Mapping[str, Sequence[float]], ends: Mapping[str, Mapping[str, float]]) -> Figure:
+    """How many answers each program accepted, round by round, and what held-out answers are like at the end."""
+    fig, (left, right) = figure(12.2, 4.4, columns=2, gridspec_kw={"width_ratios": (1, 1.25)})
+    for (name, values), colour, style in zip(ways.items(), (HERO, OTHER), ("-", "--"), strict=True):
+        left.plot(range(1, len(values) + 1), [100 * value for value in values], color=colour, linestyle=style,
+                  linewidth=2.5, label=name)  # fmt: skip
+    left.set(xlabel="round of GRPO", ylabel="accepted by its program, %", ylim=(0, 102))
+    left.legend(frameon=False, fontsize=12, loc="lower right", title="the program checks")
+    kinds = ("eight words", "grammatical", "both", "different sentences")
+    for row, ((name, point), colour) in enumerate(zip(ends.items(), (GREY, HERO, OTHER), strict=True)):
+        places = [index + 0.26 * (row - 1) for index in range(len(kinds))]
+        right.bar(places, [100 * point[kind] for kind in kinds], width=0.24, color=colour, label=name)
+    right.set_xticks(range(len(kinds)), [kind.replace(" ", "\n") for kind in kinds])
+    right.set(ylabel="% of test answers", ylim=(0, 130), yticks=range(0, 101, 20))
+    right.legend(frameon=False, fontsize=11, loc="upper left", ncols=3, columnspacing=1, handlelength=1)
     return fig
 
 

@@ -1,43 +1,40 @@
-"""Lesson 10: the three steps and the short cut, before the page and on the learner's functions."""
+"""Lesson 10: the learner's models are built, sampled, measured and shown; she trains them on the page."""
 
 import copy
 import html
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
 
+from course_lib.classroom.opening import copy_weights
 from course_lib.data.checkpoints import TrainedModel, load_trained
-from course_lib.generation.stepwise import log_probs
+from course_lib.lessons.lesson_08.models import MODELS as OF_LESSON_08
 from course_lib.lessons.lesson_10 import recipes
 from course_lib.models.gpt import GPT
-from course_lib.models.reward import RewardModel, reward_model_on
 from course_lib.training import preference
-from course_lib.training.batches import Rollouts
-from course_lib.training.config import FitConfig
-from course_lib.training.loop import fit
-from course_lib.training.preference import ActorCritic, Answers, Comparison, PPOConfig
-from course_lib.training.progress import Progress
+from course_lib.training.preference import Answers, Comparison
 
-ROUNDS, EVERY = 36, 6  # of PPO; between two measurements
+END = recipes.END
+ROUNDS, EVERY = 32, 4  # of PPO; between two measurements
 MEASURED = 300  # prompts
 PROMPTS = ("the minister", "our young", "she will")  # before the page
 PAIRS = 2_000
+WORDS = 8  # of a sentence that the checking program accepts, its full stop among them
 
-PairLoss = Callable[[Tensor, Tensor], Tensor]
 Point = dict[str, float]
-Course = dict[str, Any]  # a training of PPO: its weights, its critic's, and what was measured
+Course = Mapping[str, Any]  # a training of PPO: its weights, its critic's, and what was measured
+Scorer = Callable[[Tensor, Tensor], Tensor]  # a reward model: texts and which of their tokens are real
 
 
 class Parts(NamedTuple):
-    """What PPO is made of, ours or the learner's: arguments as in the lesson's exercises."""
+    """What the playground of rewards computes with, ours or the learner's; `gae(rewards, values, lam)`."""
 
     token_rewards: Callable[..., Tensor]
     gae: Callable[..., Tensor]
-    clipped: Callable[..., Tensor]
 
 
 def before() -> TrainedModel:
@@ -45,123 +42,138 @@ def before() -> TrainedModel:
     return load_trained("unaligned")
 
 
-def seed() -> int:
-    return before().card["seed"]
+def opened(name: str, make: Callable[..., nn.Module]) -> nn.Module:
+    """A shipped GPT of this lesson in the learner's class of lesson 08."""
+    shipped, ours = OF_LESSON_08["gpt"], load_trained(name).model
+    mine = make(**shipped.sizes(ours))
+    copy_weights(ours, mine, shipped.names)
+    return mine.eval()
 
 
-def demonstrate(model: GPT) -> GPT:
-    """Step 1 on a copy of the model."""
-    settings = replace(recipes.SETTINGS, seed=seed())
-    tuned = copy.deepcopy(model)
-    batches, loss = recipes.demonstrations(settings, at_least=1)
-    config = FitConfig(steps=settings.sft_steps, learning_rate=5e-4, warmup=8, seed=settings.seed)
-    fit(tuned, batches, loss, config=config)
-    return tuned.eval()
+def library(model: nn.Module) -> GPT:
+    """The library's GPT with the weights of a learner's."""
+    if isinstance(model, GPT):
+        return model
+    names = OF_LESSON_08["gpt"].names
+    gpt = GPT(before().model.config)
+    gpt.load_state_dict({names.get(name, name): value for name, value in model.state_dict().items()})
+    return gpt.eval()
 
 
-def asked(model: GPT, count: int = PAIRS) -> Comparison:
-    """The labellers compare answers of the model."""
-    return recipes.compared(model, count, recipes.SETTINGS.noise, seed())
+# ---------------------------------------------------------------------------------------------- what is learned from
 
 
-def learn_reward(model: GPT, pairs: Comparison, loss: PairLoss) -> RewardModel:
-    """Step 2: a reward model on top of what the language model knows."""
-    settings = replace(recipes.SETTINGS, seed=seed())
-    reward = reward_model_on(model)
-
-    def batch_at(step: int) -> Comparison:
-        rows = recipes.drawn(settings, step, len(pairs.chosen.prompt))
-        return Comparison(*(recipes.rows_of(each, rows) for each in pairs))
-
-    def objective(model: RewardModel, pair: Comparison) -> Float[Tensor, ""]:
-        return loss(*(model(each.whole, valid=each.whole_valid) for each in pair))
-
-    config = FitConfig(
-        steps=settings.reward_steps, learning_rate=1e-3, warmup=settings.reward_steps // 20, seed=settings.seed
-    )
-    fit(reward, batch_at, objective, config=config)
-    return reward.eval()
+@lru_cache(maxsize=1)
+def _demonstrations() -> Answers:
+    shown = recipes.as_answers(recipes.sentences()["train"])
+    return recipes.rows_of(shown, recipes.kindness(shown) >= 1)
 
 
-def agrees(reward: RewardModel, model: GPT) -> float:
-    """How often the reward model prefers what the labellers would without a slip, on new pairs."""
-    pairs = recipes.compared(model, 400, 0.0, seed=3, split="test")
-    with torch.no_grad():
-        better, worse = (recipes.scored(reward)(each) for each in pairs)
+def demonstrations(size: int) -> Answers:
+    """So many kind sentences, as prompts with their answers."""
+    shown = _demonstrations()
+    return recipes.rows_of(shown, torch.randint(len(shown.prompt), (size,)))
+
+
+def asked(model: nn.Module, count: int = PAIRS) -> Comparison:
+    """The labellers compare answers of the model; one comparison in twenty is wrong."""
+    return recipes.compared(library(model), count, recipes.SETTINGS.noise, before().card["seed"])
+
+
+def prompts(count: int) -> Int[Tensor, "B P"]:
+    """The first two words of so many sentences of the training set."""
+    every = recipes.as_answers(recipes.sentences()["train"]).prompt
+    return every[torch.randint(len(every), (count,))]
+
+
+def held_out(count: int = MEASURED) -> Int[Tensor, "B P"]:
+    """The first two words of test sentences, the same in each call."""
+    return recipes.prompts_of("test", count, seed=1)
+
+
+def texts(sentences: Sequence[str]) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]:
+    """Sentences as padded tokens with their end, and which tokens are real."""
+    answers = recipes.as_answers([tuple(sentence.split()) for sentence in sentences])
+    return answers.whole, answers.whole_valid
+
+
+def grammatical(answers: Answers) -> Bool[Tensor, " B"]:
+    """Whether prompt and answer are a sentence of our grammar."""
+    return recipes.grammatical(answers)
+
+
+def eight_words(answers: Answers) -> Bool[Tensor, " B"]:
+    """Whether prompt and answer have eight words, the full stop among them; the end token is none."""
+    return answers.whole_valid.sum(dim=1) == WORDS + 1
+
+
+# ------------------------------------------------------------------------- as on the page, for its third sitting
+
+
+@torch.no_grad()
+def sample(policy: nn.Module, prompt: Int[Tensor, "B P"], longest: int = recipes.LONGEST) -> Answers:
+    """Sampled answers, up to their end token."""
+    whole = prompt
+    for _ in range(longest):
+        probs = policy(whole)[:, -1].softmax(dim=-1)
+        whole = torch.cat([whole, torch.multinomial(probs, 1)], dim=1)
+    tokens = whole[:, prompt.shape[1] :]
+    ended = tokens == END
+    valid = ended.cumsum(dim=1) - ended.long() == 0
+    return Answers(prompt, tokens * valid, valid)
+
+
+def log_probs(policy: nn.Module, answers: Answers) -> Float[Tensor, "B T"]:
+    """ln pi of the tokens of answers."""
+    logits = policy(answers.whole[:, :-1])[:, answers.prompt.shape[1] - 1 :]
+    return logits.log_softmax(dim=-1).gather(-1, answers.tokens[..., None])[..., 0]
+
+
+# ---------------------------------------------------------------------------------------------- what is measured
+
+
+@torch.no_grad()
+def accuracy(reward: Scorer, model: nn.Module) -> float:
+    """How often the reward model prefers what the labellers would without a slip, on new pairs of the model."""
+    pairs = recipes.compared(library(model), 400, 0.0, seed=3, split="test")
+    better, worse = (reward(each.whole, each.whole_valid) for each in pairs)
     return (better > worse).double().mean().item()
 
 
-def improve(
-    model: GPT,
-    reward: RewardModel,
-    parts: Parts,
-    beta: float,
-    display: Callable[[ActorCritic], Progress] | None = None,
-    rounds: int = ROUNDS,
-) -> Course:
-    """Step 3, PPO: the weights at the end, and what was measured on the way."""
-    both = ActorCritic(copy.deepcopy(model), reward_model_on(model))
-    config = PPOConfig(beta=beta, prompts=128, max_new_tokens=recipes.LONGEST, epochs=2, minibatches=4)
-    points = [measure(model, model, reward)]
-
-    def make(now: ActorCritic, number: int) -> dict[str, Tensor]:
-        prompts = recipes.prompts_of("train", config.prompts, 10_000 * seed() + number)
-        answers = preference.answer(now.policy, prompts, max_new_tokens=recipes.LONGEST, end_id=recipes.END)
-        old, first = (log_probs(one, answers.prompt, answers.tokens) for one in (now.policy, model))
-        paid = parts.token_rewards(recipes.scored(reward)(answers), old, first, answers.valid, beta)
-        values = now.values(answers)
-        better = parts.gae(paid, values, config.trace)
-        known = better[answers.valid]
-        scaled = (better - known.mean()) / known.std().clamp_min(1e-6)
-        return answers._asdict() | {"old": old, "advantage": scaled, "returns": better + values}
-
-    def objective(now: ActorCritic, batch: dict[str, Tensor]) -> Float[Tensor, ""]:
-        answers = Answers(batch["prompt"], batch["tokens"], batch["valid"])
-        new = log_probs(now.policy, answers.prompt, answers.tokens)
-        chosen = (each[answers.valid] for each in (new, batch["old"], batch["advantage"]))
-        error = (now.values(answers) - batch["returns"])[answers.valid].square().mean()
-        return -parts.clipped(*chosen, config.clip) + 0.25 * error
-
-    def look(now: ActorCritic) -> float:
-        points.append(measure(now.policy, model, reward))
-        return points[-1]["reward"]
-
-    steps = config.epochs * config.minibatches
-    training = FitConfig(
-        steps=steps * rounds,
-        learning_rate=1e-3,
-        schedule="constant",
-        seed=seed(),
-        evaluate_every=steps * min(EVERY, rounds),
-    )
-    rollouts = Rollouts(make, epochs=config.epochs, minibatches=config.minibatches)
-    fit(both, rollouts, objective, config=training, validate=look, mode="max", progress=display and display(both))
-    return {"weights": both.policy.state_dict(), "critic": both.critic.state_dict(), "points": points}
+@torch.no_grad()
+def measure(policy: nn.Module, reference: nn.Module, reward: Scorer) -> Point:
+    """The true goal, the labellers' kindness, the reward model's score and the KL, on held-out prompts."""
+    policy, reference = library(policy), library(reference)
+    draws = torch.Generator().manual_seed(2)
+    answers = preference.answer(policy, held_out(), max_new_tokens=recipes.LONGEST, end_id=recipes.END, generator=draws)
+    kind, right = recipes.kindness(answers), recipes.grammatical(answers).float()
+    gap = preference.answer_log_probs(policy, answers) - preference.answer_log_probs(reference, answers)
+    return {
+        "true goal": (kind * right).mean().item(),
+        "kindness": kind.mean().item(),
+        "grammatical": right.mean().item(),
+        "reward": reward(answers.whole, answers.whole_valid).mean().item(),
+        "KL": gap.mean().item(),
+    }
 
 
-def directly(model: GPT, pairs: Comparison, loss: Callable[..., Tensor], beta: float = 1.0) -> GPT:
-    """DPO: the policy learns from the comparisons themselves."""
-    settings = replace(recipes.SETTINGS, seed=seed())
-    policy = copy.deepcopy(model)
-    with torch.no_grad():
-        behind = [preference.answer_log_probs(model, each) for each in pairs]
-
-    def batch_at(step: int) -> tuple[Comparison, list[Tensor]]:
-        rows = recipes.drawn(settings, step, len(behind[0]))
-        return Comparison(*(recipes.rows_of(each, rows) for each in pairs)), [each[rows] for each in behind]
-
-    def objective(policy: GPT, batch: tuple[Comparison, list[Tensor]]) -> Float[Tensor, ""]:
-        pair, before = batch
-        return loss(*(preference.answer_log_probs(policy, each) for each in pair), *before, beta)
-
-    config = FitConfig(
-        steps=settings.dpo_steps, learning_rate=5e-4, warmup=settings.dpo_steps // 20, seed=settings.seed
-    )
-    fit(policy, batch_at, objective, config=config)
-    return policy.eval()
+@torch.no_grad()
+def checked(policy: nn.Module, count: int = 400) -> Point:
+    """How many answers to held-out prompts have eight words, are grammatical, and differ from one another."""
+    answers = preference.answer(
+        library(policy), held_out(count), max_new_tokens=recipes.LONGEST, end_id=recipes.END,
+        generator=torch.Generator().manual_seed(3),
+    )  # fmt: skip
+    right, eight = recipes.grammatical(answers), eight_words(answers)
+    return {
+        "both": (right & eight).double().mean().item(),
+        "eight words": eight.double().mean().item(),
+        "grammatical": right.double().mean().item(),
+        "different sentences": len(set(recipes.texts_of(answers))) / count,
+    }
 
 
-def with_weights(model: GPT, course: Course) -> GPT:
+def with_weights(model: nn.Module, course: Course) -> nn.Module:
     """The policy that a training ended with."""
     policy = copy.deepcopy(model)
     policy.load_state_dict(course["weights"])
@@ -178,46 +190,29 @@ class Paid(NamedTuple):
 
 
 @torch.no_grad()
-def paid(model: GPT, reward: RewardModel, course: Course, prompt: str = PROMPTS[0]) -> Paid:
+def paid(model: nn.Module, reward: Any, course: Course, prompt: str = PROMPTS[0]) -> Paid:
     """What the policy that a training ended with answers to a prompt; the critic is that of the training."""
-    policy, critic = with_weights(model, course), reward_model_on(model)
+    policy, critic = with_weights(model, course), copy.deepcopy(reward)
     critic.load_state_dict(course["critic"])
     answers = recipes.as_answers(answered(policy, [prompt]))
-    length = int(answers.valid.sum())
-    new, first = (log_probs(one, answers.prompt, answers.tokens)[0, :length] for one in (policy, model))
-    values = ActorCritic(policy, critic.eval()).values(answers)[0, :length]
+    length, begin = int(answers.valid.sum()), answers.prompt.shape[1]
+    new, first = (log_probs(one, answers)[0, :length] for one in (policy, model))
+    values = critic.values(answers.whole[:, :-1])[0, begin - 1 :][:length]
     words = tuple(recipes.words()[token] for token in answers.tokens[0, :length].tolist())
-    return Paid(words, new - first, values, float(recipes.scored(reward)(answers)[0]))
+    return Paid(words, new - first, values, float(reward(answers.whole, answers.whole_valid)[0]))
 
 
-@torch.no_grad()
-def measure(policy: GPT, reference: GPT, reward: RewardModel) -> Point:
-    """What is wanted, what labellers look at, what the reward model says, and how far it went, on held-out prompts."""
-    draws = torch.Generator().manual_seed(2)
-    prompts = recipes.prompts_of("test", MEASURED, seed=1)
-    answers = preference.answer(
-        policy.eval(), prompts, max_new_tokens=recipes.LONGEST, end_id=recipes.END, generator=draws
-    )
-    kind, right = recipes.kindness(answers), recipes.grammatical(answers).float()
-    gap = preference.answer_log_probs(policy, answers) - preference.answer_log_probs(reference, answers)
-    return {
-        "true goal": (kind * right).mean().item(),
-        "kindness": kind.mean().item(),
-        "grammatical": right.mean().item(),
-        "reward": recipes.scored(reward)(answers).mean().item(),
-        "KL": gap.mean().item(),
-    }
+# ---------------------------------------------------------------------------------------------- what is shown
 
 
-# ---------------------------------------------------------------------------------------------------- what is seen
-
-
-def answered(policy: GPT, prompts: Sequence[str] = PROMPTS, dice: int = 3) -> list[tuple[str, ...]]:
+def answered(policy: nn.Module, prompts: Sequence[str] = PROMPTS, seed: int = 3) -> list[tuple[str, ...]]:
     """One sentence for each prompt."""
     number = {word: index for index, word in enumerate(recipes.words())}
     ids = torch.tensor([[number[word] for word in prompt.split()] for prompt in prompts])
-    draws = torch.Generator().manual_seed(dice)
-    answers = preference.answer(policy, ids, max_new_tokens=recipes.LONGEST, end_id=recipes.END, generator=draws)
+    draws = torch.Generator().manual_seed(seed)
+    answers = preference.answer(
+        library(policy), ids, max_new_tokens=recipes.LONGEST, end_id=recipes.END, generator=draws
+    )
     return recipes.texts_of(answers)
 
 
@@ -234,10 +229,9 @@ def painted(text: Sequence[str], prompt: int = recipes.PROMPT) -> str:
 
 
 def showing(prompts: Sequence[str] = PROMPTS) -> Callable[[Any], str]:
-    """An example for `page.watch`: what the policy answers, with the same dice each time."""
+    """An example for `page.watch`: what the policy answers, with the same random numbers each time."""
 
-    def example(model: Any) -> str:
-        policy = model.policy if isinstance(model, ActorCritic) else model
+    def example(policy: nn.Module) -> str:
         return "".join(f"<p style='margin:.2em 0'>{painted(text)}</p>" for text in answered(policy, prompts))
 
     return example

@@ -235,4 +235,4 @@ def _cell(value: float, *, coloured: bool) -> str:
     return f'<td style="text-align:right;{style}">{value:+.1f}</td>'
 
 
-PLAYGROUNDS = {"labeller": labeller, "paid": paid}
+PLAYGROUNDS = {"labeller": labeller, "rewards": paid}

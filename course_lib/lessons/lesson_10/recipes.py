@@ -130,14 +130,21 @@ def rows_of(answers: Answers, rows: Tensor) -> Answers:
     return Answers(*(part[rows] for part in answers))
 
 
-def compared(policy: GPT, count: int, noise: float, seed: int, split: str = "train") -> Comparison:
-    """Pairs of answers that differ in kindness; the labellers choose the kinder one, now and then by lot."""
+def compared(
+    policy: GPT,
+    count: int,
+    noise: float,
+    seed: int,
+    split: str = "train",
+    worth: Callable[[Answers], Tensor] = kindness,
+) -> Comparison:
+    """Pairs of answers that differ in worth; the labellers choose the better one, now and then at random."""
     draws = torch.Generator().manual_seed(seed)
     prompt = prompts_of(split, 3 * count, seed)
     first, second = (
         preference.answer(policy, prompt, max_new_tokens=LONGEST, end_id=END, generator=draws) for _ in range(2)
     )
-    gap = kindness(first) - kindness(second)
+    gap = worth(first) - worth(second)
     rows = (gap != 0).nonzero()[:count, 0]
     better = (gap[rows] > 0) ^ (torch.rand(len(rows), generator=draws) < noise / 2)
     first, second = rows_of(first, rows), rows_of(second, rows)
@@ -154,7 +161,7 @@ def compared(policy: GPT, count: int, noise: float, seed: int, split: str = "tra
 
 def start_of(settings: AlignmentSettings) -> AlignmentSettings:
     """The settings on which the first stages depend, so that variants share them."""
-    first = AlignmentSettings()
+    first = type(settings)()
     return replace(settings, stage="", beta=0.0, rounds=first.rounds, parts=first.parts, dpo_steps=first.dpo_steps)
 
 
@@ -206,7 +213,8 @@ def demonstrations(start: AlignmentSettings, at_least: int | None) -> tuple[Call
 
 def comparisons(start: AlignmentSettings, count: int) -> Callable[[int], Comparison]:
     """Batches of so many comparisons of the fine-tuned model's own answers."""
-    pairs = compared(fine_tuned(start), count, start.noise, start.seed)
+    worth = true_goal if isinstance(start, ProxySettings) else kindness
+    pairs = compared(fine_tuned(start), count, start.noise, start.seed, worth=worth)
 
     def batch_at(step: int) -> Comparison:
         rows = drawn(start, step, len(pairs.chosen.prompt))
@@ -354,6 +362,138 @@ def reward_scores(trained: Mapping[str, Trained], split: str) -> Scores:
     return found
 
 
+# ------------------------------------------------------------------------------- how far a proxy can be followed
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxySettings(AlignmentSettings):
+    """The labellers compare by the true goal itself: a reward model of few comparisons is wrong by chance alone."""
+
+    noise: float = 0.0
+    beta: float = 0.0
+    rounds: int = 40
+    parts: int = 10
+
+
+def true_goal(answers: Answers) -> Float[Tensor, " B"]:
+    """Kindness of sentences of our grammar, 0 for anything else."""
+    return kindness(answers) * grammatical(answers)
+
+
+@torch.no_grad()
+def proxy_scores(trained: Mapping[str, Trained], split: str) -> Scores:
+    """Of each variant how often its reward model is right, and what its policy did on its way."""
+    found: Scores = {}
+    for name, one in trained.items():
+        start = start_of(one.settings)
+        better, worse = (scored(rewarding(start, start.comparisons))(each) for each in
+                         compared(fine_tuned(start), MEASURED, 0.0, seed=3, split=split, worth=true_goal))  # fmt: skip
+        found[f"accuracy, {name}"] = (better > worse).float().mean().item()
+        for part, point in enumerate(one.extra["curve"][split]):
+            found |= {f"{key} after part {part}, {name}": value for key, value in point.items()}
+    return found
+
+
+# ----------------------------------------------------------------------- the same beta, with PPO and with DPO
+
+
+@dataclass(frozen=True, kw_only=True)
+class SameBetaSettings(AlignmentSettings):
+    """Longer trainings at beta 1, measured on their way."""
+
+    beta: float = 1.0
+    dpo_steps: int = 400
+    parts: int = 8
+
+
+@lru_cache(maxsize=4)
+@torch.no_grad()
+def measured_pairs(start: AlignmentSettings, split: str) -> list[tuple[str, str, Answers, Tensor]]:
+    """The pairs that were compared, and new ones, each with the ln p of its answers under the reference."""
+    reference, found = fine_tuned(start), []
+    known = compared(reference, start.comparisons, start.noise, start.seed)
+    for where, pairs in (("compared", known), ("new", compared(reference, MEASURED, 0.0, seed=3, split=split))):
+        for kind, each in zip(("chosen", "rejected"), pairs, strict=True):
+            found.append((kind, where, each, preference.answer_log_probs(reference, each)))
+    return found
+
+
+@torch.no_grad()
+def drift(policy: GPT, start: AlignmentSettings, split: str) -> Scores:
+    """What `measure` says, the lengths of answers, and what became of the pairs that were compared, in nats."""
+    found = measure(policy, start, split)
+    answers = preference.answer(
+        policy, prompts_of(split, MEASURED, seed=1), max_new_tokens=LONGEST, end_id=END,
+        generator=torch.Generator().manual_seed(2),
+    )  # fmt: skip
+    found["tokens"] = answers.valid.sum(dim=1).float().mean().item()
+    for kind, where, each, before in measured_pairs(start, split):
+        found[f"gain, {kind}, {where}"] = (preference.answer_log_probs(policy, each) - before).mean().item()
+        if where == "compared":
+            found[f"tokens, {kind}"] = each.valid.sum(dim=1).float().mean().item()
+    return found
+
+
+@torch.no_grad()
+def best_possible(start: AlignmentSettings, beta: float, split: str, answers: int = 1_000) -> Scores:
+    """KL of pi_ref exp(r / beta) / Z, by weighting many answers of the reference to each of some prompts.
+
+    The effective number of answers says how far to trust it.
+    """
+    reference, reward, found = fine_tuned(start), scored(rewarding(start, start.comparisons)), []
+    draws = torch.Generator().manual_seed(4)
+    for prompt in prompts_of(split, max(1, MEASURED // 10), seed=1):
+        drawn_ = preference.answer(
+            reference, prompt.expand(answers, -1), max_new_tokens=LONGEST, end_id=END, generator=draws
+        )
+        logits = reward(drawn_) / beta
+        weights = logits.softmax(dim=0)
+        found.append((float((weights * (weights * answers).clamp_min(1e-30).log()).sum()),
+                      1 / float(weights.square().sum())))  # fmt: skip
+    kl, effective = torch.tensor(found).mean(dim=0).tolist()
+    return {"KL of the best policy": kl, "effective answers": effective}
+
+
+def same_beta(settings: AlignmentSettings, *, checkpoint: Path | None = None) -> Trained:
+    """PPO, or DPO in parts that go on where the last one stood, with a constant learning rate."""
+    if settings.stage == "PPO":
+        return improved(settings, checkpoint)
+    start = start_of(settings)
+    reference = fine_tuned(start)
+    policy, loss = copy.deepcopy(reference), preference.direct_loss(reference, beta=settings.beta)
+    batches = comparisons(start, settings.comparisons)
+    curve, steps = [drift(reference, start, "test")], settings.dpo_steps // settings.parts
+    for part in range(settings.parts):
+        config = FitConfig(
+            steps=steps,
+            learning_rate=5e-4,
+            schedule="constant",
+            warmup=0 if part else min(10, steps),
+            seed=settings.seed,
+            checkpoint_every=steps,
+        )
+        history = fit(
+            policy,
+            lambda step, part=part: batches(part * steps + step),
+            loss,
+            config=config,
+            checkpoint=None if checkpoint is None else checkpoint / f"part-{part}",
+        )
+        curve.append(drift(policy.eval(), start, "test"))
+    return Trained(settings=settings, model=policy, history=history, extra={"curve": {"test": curve}})
+
+
+def same_beta_scores(trained: Mapping[str, Trained], split: str) -> Scores:
+    """What both did on their way, and where the best policy for the reward model would be."""
+    start = start_of(next(iter(trained.values())).settings)
+    found = best_possible(start, 1.0, split) if split == "test" else {}
+    found |= {f"{key}, PPO at the end": value for key, value in drift(trained["PPO"].model, start, split).items()}
+    for name, one in trained.items():
+        for part, point in enumerate(one.extra["curve"].get(split, [])):
+            found |= {f"{key} after part {part}, {name}": value for key, value in point.items()}
+    return found
+
+
 SETTINGS = AlignmentSettings()
 DATA = (
     f"English sentences of one clause from the course's grammar, {SPLIT_SENTENCES['train']:,} to train on; prompts are "
@@ -365,7 +505,35 @@ POLICIES = {
     "PPO without KL": replace(SETTINGS, beta=0.0),
     "DPO": replace(SETTINGS, stage="DPO", beta=1.0),
 }
+PROXIES = {f"{count:,} comparisons": ProxySettings(comparisons=count) for count in (125, 2_000)}
+SAME_BETA = {name: SameBetaSettings(stage=name) for name in ("PPO", "DPO")}
 RECIPES = {
+    "proxies": Recipe(
+        title="Policies that follow a reward model without a penalty; the labellers know the true goal",
+        lesson="10",
+        data=DATA,
+        minutes=2,
+        variants=PROXIES,
+        train=train,
+        scores=proxy_scores,
+        ships="125 comparisons",
+        chosen_by="accuracy, 125 comparisons",
+        mode="max",
+        settings=plain(ProxySettings(), "stage", "comparisons") | {"comparisons": [125, 2_000]},
+    ),
+    "same_beta": Recipe(
+        title="PPO and DPO at the same beta, for longer than on the page",
+        lesson="10",
+        data=DATA,
+        minutes=3,
+        variants=SAME_BETA,
+        train=same_beta,
+        scores=same_beta_scores,
+        ships="DPO",
+        chosen_by="true goal, PPO at the end",
+        mode="max",
+        settings=plain(SameBetaSettings(), "stage"),
+    ),
     "aligned": Recipe(
         title="A small language model, aligned to labellers who look at kindness alone",
         lesson="10",

@@ -10,12 +10,12 @@ from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
 from course_lib.lessons.lesson_10 import figures, learner, recipes
 from course_lib.models.gpt import GPT
-from course_lib.tasks.claims import above
+from course_lib.tasks.claims import above, below
 
 LEFT = "text-align:left"
-TRAINED_HERE = ("3: PPO", "no penalty", "DPO")  # on the page, by the names that it gives them
+# on the page, by the names that it gives them
+TRAINED_HERE = ("1: demonstrations", "3: PPO", "no penalty", "DPO", "checked: both", "checked: number of words")
 Card = Mapping[str, Any]
-PPO = {"PPO, beta 1": "beta 1", "PPO": "beta 0.1", "PPO without KL": "no penalty"}
 
 
 def scores(card: Card, name: str, *keys: str) -> list[dict[str, float]]:
@@ -23,14 +23,10 @@ def scores(card: Card, name: str, *keys: str) -> list[dict[str, float]]:
     return [{key: seed["test"][f"{key}, {name}"] for key in keys} for seed in card["seeds"]]
 
 
-def curves(card: Card, name: str) -> list[list[dict[str, float]]]:
-    """What PPO did on its way, for each seed."""
-    keys = ("reward", "true goal", "KL")
+def curves(card: Card, name: str, parts: int, *keys: str) -> list[list[dict[str, float]]]:
+    """What a variant did on its way, for each seed."""
     return [
-        [
-            {key: seed["test"][f"{key} after part {part}, {name}"] for key in keys}
-            for part in range(recipes.SETTINGS.parts + 1)
-        ]
+        [{key: seed["test"][f"{key} after part {part}, {name}"] for key in keys} for part in range(parts + 1)]
         for seed in card["seeds"]
     ]
 
@@ -50,7 +46,7 @@ def sentences(policies: Mapping[str, GPT], *, predicted=None) -> Result:
 
 def moved(points: Mapping[str, Mapping[str, float]], *, predicted=None) -> Result:
     named = {
-        "true goal": "kind and grammatical",
+        "true goal": "true goal",
         "kindness": "kindness",
         "grammatical": "grammatical",
         "KL": "KL, nats",
@@ -84,34 +80,87 @@ def unpenalised(kept: Mapping[str, Any], free: Mapping[str, Any], *, predicted=N
             "grammar": above(100 * (held["grammatical"] - lost["grammatical"]), 10),
         },
         came=100 * lost["grammatical"],
+        values={"rounds": learner.ROUNDS},
     )
 
 
 def over(card: Card, *, predicted=None) -> Result:
-    ways = {shown: curves(card, name) for name, shown in PPO.items()}
-    direct = scores(card, "DPO", "reward", "true goal", "KL")
-    free = ways["no penalty"]
+    parts = recipes.ProxySettings().parts
+    ways = {name: curves(card, name, parts, "reward", "true goal", "KL") for name in recipes.PROXIES}
+    few, many = ways.values()
+    accuracy = {
+        key: 100 * float(np.mean([seed["test"][f"accuracy, {name}"] for seed in card["seeds"]]))
+        for key, name in zip(("few", "many"), ways, strict=True)
+    }
+    goals = {
+        "start": few[0][0]["true goal"],
+        "few_end": float(np.mean([points[-1]["true goal"] for points in few])),
+        "many_end": float(np.mean([points[-1]["true goal"] for points in many])),
+    }
     return Result(
-        figures.over(ways, direct),
+        figures.over(ways),
         claims={
-            "score": all(points[-1]["reward"] > max(point["reward"] for point in points) - 0.1 for points in free),
-            "wanted": all(
-                points[-1]["true goal"] < 0.5 * max(point["true goal"] for point in points) for points in free
+            "over": all(
+                points[-1]["reward"] > max(point["reward"] for point in points) - 0.2
+                and points[-1]["true goal"] < points[0]["true goal"] - 0.15
+                for points in few
             ),
+            "more": all(points[-1]["true goal"] > points[0]["true goal"] + 0.2 for points in many),
         },
+        came=2,
+        values=accuracy | goals,
     )
 
 
-def comparisons(card: Card, *, predicted=None) -> Result:
-    seeds = {
-        count: [seed["test"][f"accuracy, {count} comparisons"] for seed in card["seeds"]]
-        for count in recipes.COMPARISONS
+def drift(card: Card, *, predicted=None) -> Result:
+    settings = recipes.SameBetaSettings()
+    gains = [f"gain, {kind}, compared" for kind in ("chosen", "rejected")]
+    direct = curves(card, "DPO", settings.parts, "KL", "grammatical", *gains)
+    ppo = curves(card, "PPO", settings.parts, "KL")
+    best = [seed["test"]["KL of the best policy"] for seed in card["seeds"]]
+    tokens = {
+        key: float(np.mean([seed["test"][name] for seed in card["seeds"]]))
+        for key, name in {
+            "chosen": "tokens, chosen after part 0, DPO",
+            "rejected": "tokens, rejected after part 0, DPO",
+            "sft": "tokens after part 0, DPO",
+            "dpo": "tokens after part 4, DPO",
+            "ppo": "tokens, PPO at the end",
+        }.items()
     }
-    few, _, many = seeds.values()
+    ends = {
+        "best": float(np.mean(best)),
+        "ppo_kl": float(np.mean([points[-1]["KL"] for points in ppo])),
+        "dpo_kl": float(np.mean([points[-1]["KL"] for points in direct])),
+        "dpo_grammar": 100 * float(np.mean([points[-1]["grammatical"] for points in direct])),
+        "chosen_loss": -float(np.mean([points[-1][gains[0]] for points in direct])),
+        "rejected_loss": -float(np.mean([points[-1][gains[1]] for points in direct])),
+    }
+    steps = settings.dpo_steps // settings.parts, 8 * settings.rounds // settings.parts
     return Result(
-        figures.comparisons(seeds, predicted),
-        claims={"more": min(many) > max(few) + 0.15},
-        came=100 * float(np.mean(many)),
+        figures.drift(direct, ppo, best, steps),
+        claims={
+            "ends": all(
+                abs(near[-1]["KL"] - value) < 1.2 and far[-1]["KL"] > 3 * value
+                for near, far, value in zip(ppo, direct, best, strict=True)
+            ),
+            "chosen": all(points[-1][gains[0]] < -1 for points in direct),
+        },
+        values=tokens | ends,
+    )
+
+
+def grpo(ways: Mapping[str, Sequence[float]], ends: Mapping[str, Mapping[str, float]], *, predicted=None) -> Result:
+    before, careful, careless = ends.values()
+    return Result(
+        figures.accepted(ways, ends),
+        claims={
+            "solved": (above(careful["both"], 0.6), below(before["both"], 0.25)),
+            "careless": (
+                above(careless["eight words"], 0.7),
+                below(careless["grammatical"], before["grammatical"] - 0.1),
+            ),
+        },
     )
 
 
@@ -127,9 +176,7 @@ def direct(card: Card, *, predicted=None) -> Result:
     found = {name: scores(card, name, *keys) for name in names}
     line = [between(*three) for three in zip(found["DPO"], found["PPO, beta 1"], found["PPO"], strict=True)]
     ahead = [point["true goal"] - by for point, by in zip(found["DPO"], line, strict=True)]
-    head = "".join(
-        f"<th>{words}</th>" for words in ("", "KL, nats", "kind and grammatical", "three seeds", "grammatical")
-    )
+    head = "".join(f"<th>{words}</th>" for words in ("", "KL, nats", "true goal", "three seeds", "grammatical"))
     rows = "".join(_row(words, found[name]) for name, words in names.items())
     rows += (
         '<tr><th scope="row" style="text-align:left">PPO at the KL of DPO, on the line between</th><td></td>'
@@ -161,6 +208,7 @@ RESULTS = {
     "moved": moved,
     "unpenalised": unpenalised,
     "over": over,
-    "comparisons": comparisons,
     "direct": direct,
+    "drift": drift,
+    "grpo": grpo,
 }

@@ -1,6 +1,5 @@
 """Assignment 10, Aligning a language model: what the grader asks of each task; tasks.md lists the known mistakes."""
 
-import math
 from dataclasses import replace
 
 import torch
@@ -43,21 +42,17 @@ BEST_OF_N = replace(
 )
 
 
-def some_texts(draw: Draw, *, infinite: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """Answers of different lengths; behind their ends stands rubbish, or minus infinity."""
-    count, length = draw.sizes(2, low=4)
-    ends = draw.integers(1, length, count)
-    first = -draw(count, length).abs() - 0.1
-    valid = torch.arange(length) < ends[:, None]
-    reference = first + 0.6 * draw(count, length)
-    return first, reference.masked_fill(~valid, -math.inf) if infinite else reference, valid
+def groups(draw: Draw, G: int | None = None) -> tuple[Tensor]:
+    """Rewards of groups of answers; the means of the groups differ."""
+    count, size = draw.sizes(2, low=3)
+    return (draw(count, G or size) + 2 * draw(count, 1),)
 
 
-KL_ESTIMATE = replace(
-    SHOWN["kl_estimate"],
+LEAVE_ONE_OUT = replace(
+    SHOWN["leave_one_out"],
     cases=(
-        Case("mean over answers of the sum over their tokens", some_texts, 11),
-        Case("whatever stands behind an answer's end", lambda draw: some_texts(draw, infinite=True), 3),
+        Case("groups of several answers", groups, 10),
+        Case("groups of two answers", lambda draw: groups(draw, 2), 4),
     ),
 )
 
@@ -83,6 +78,6 @@ ASSIGNMENT = Assignment(
     "10",
     notebook="alignment",
     title="Aligning a language model",
-    tasks=(RANKING, BEST_OF_N, KL_ESTIMATE, IDENTITY, SHOWN["train"]),
-    seconds={"train": 120},
+    tasks=(RANKING, BEST_OF_N, LEAVE_ONE_OUT, IDENTITY, SHOWN["train"]),
+    seconds={"train": 90},
 )
