@@ -69,7 +69,7 @@ def checkpoint_folder(name: str, *, real: bool = False) -> Path:
 def write_trained(folder: Path, model: nn.Module, *, extra: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
     """Writes the weights and both cards; each file is replaced whole. Returns the facts with what the file adds."""
     own.save(model, folder / MODEL, extra=extra)
-    card = json.loads(json.dumps(facts)) | {  # as it is read back: tuples are lists
+    card = json.loads(json.dumps(facts), parse_float=_as_float32) | {  # as it is read back: tuples are lists
         "model": type(model).__name__,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "bytes": (folder / MODEL).stat().st_size,
@@ -77,9 +77,14 @@ def write_trained(folder: Path, model: nn.Module, *, extra: dict[str, Any], fact
     }
     if getattr(model, "normalisation", None) is not None:
         card["normalisation"] = {name: list(values) for name, values in asdict(model.normalisation).items()}
-    replace_text(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+    replace_text(folder / CARD, json.dumps(card, indent=1, ensure_ascii=False) + "\n")
     replace_text(folder / READABLE_CARD, readable_card(card))
     return card
+
+
+def _as_float32(digits: str) -> float:
+    """A number without the digits that float32 does not have."""
+    return float(f"{float(digits):.7g}")
 
 
 def normalisation_of(card: dict[str, Any]) -> Normalisation:
