@@ -1,4 +1,4 @@
-"""The figures of lesson 12: windows that move, who may attend, how far that reaches and what it costs."""
+"""The figures of lesson 12: cost, shifted windows and their mask, receptive fields, and what a network relies on."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,13 +11,13 @@ from torch import Tensor
 from course_lib.viz.marks import HERO, OTHER, PREDICTION, bare, image, patch_lines, prediction, seed_dots
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
-PIECES = ListedColormap([PALETTE[name] for name in ("sky", "orange", "green", "purple")])
+NINE = ("#BFDDF2", "#F6C28B", "#A9DFC8", "#F1B8D3", "#F6F1A7", "#C9C2EA", "#E4E4E4", "#F4A79A", "#8FB8DE")
 
 
 def guesses(
     pictures: Float[Tensor, "B H W"], probs: Float[Tensor, "B classes"], labels: Sequence[int] | Tensor
 ) -> Figure:
-    """A row of pictures, under each the likeliest class and its share; a wrong one says so."""
+    """A row of images, under each the most probable class with its probability; a wrong one says so."""
     fig, panels = figure(7.2, 1.9, columns=len(pictures), layout=None)
     fig.subplots_adjust(left=0.01, right=0.99, top=0.98, bottom=0.3, wspace=0.08)
     for axes, picture, row, label in zip(panels, pictures, probs, labels, strict=True):
@@ -43,7 +43,7 @@ def maps(
         squeeze=False,
         gridspec_kw={"width_ratios": (1, 1, 1, 1.45)},
     )
-    titles = ("Cut into windows", "Stage 1: 8 x 8", "Stage 2: 4 x 4", "It says")
+    titles = ("Patches and windows", "Stage 1: 8 x 8", "Stage 2: 4 x 4", "Predicted class")
     for title, axes in zip(titles, panels[0], strict=True):
         axes.set_title(title, fontsize=14)
     for row, picture, found, share, name in zip(panels, pictures, stages, probs, names, strict=True):
@@ -57,7 +57,7 @@ def maps(
         best = int(share.argmax())
         row[3].bar(range(10), 100 * share.numpy(), color=[HERO if digit == best else GREY for digit in range(10)])
         row[3].set_xticks(range(10))
-        row[3].set(ylim=(0, 105), ylabel="%")
+        row[3].set(ylim=(0, 105), ylabel="probability, %")
     return fig
 
 
@@ -67,51 +67,49 @@ def cost(
     seconds: Mapping[str, Sequence[float]],
     predicted: float | None = None,
 ) -> Figure:
-    """Operations and milliseconds for one picture against its side; the prediction is what ViT's work grows by."""
+    """Operations and milliseconds for an image against its side; the prediction is the growth of the ViT."""
     fig, panels = figure(12, 4.6, columns=2)
     scaled = (1e-9, operations), (1e3, seconds)
     for axes, (factor, curves) in zip(panels, scaled, strict=True):
         for (name, values), colour in zip(curves.items(), (OTHER, HERO), strict=True):
             axes.plot(sides, [factor * value for value in values], "o-", color=colour)
             axes.text(sides[-1] * 1.08, factor * values[-1], name, color=colour, va="center", fontsize=14)
-        axes.set(xscale="log", yscale="log", xlabel="side of the picture, pixels")
+        axes.set(xscale="log", yscale="log", xlabel="side of the image, pixels")
         axes.set_xticks(sides, [str(side) for side in sides])
         axes.minorticks_off()
         axes.set_xlim(right=sides[-1] * 1.6)
-    panels[0].set(title="Counted: Swin's line has slope 2", ylabel="operations, thousand million")
-    panels[1].set(title="Timed, here and now", ylabel="milliseconds for one picture")
+    panels[0].set(title="Counted: the slope of Swin is 2", ylabel="operations, billions")
+    panels[1].set(title="Timed on this machine", ylabel="milliseconds for an image")
     if predicted is not None:
         guess = predicted * operations["ViT"][sides.index(64)] * 1e-9
         prediction(panels[0], 256, guess, (-12, 0))
     return fig
 
 
-def mechanism(
-    picture: Float[Tensor, "H W"],
-    rolled: Float[Tensor, "H W"],
-    pieces: Int[Tensor, "h w"],
-    masks: Bool[Tensor, "nW M2 M2"],
-) -> Figure:
-    """Windows before the shift, after it, rolled together; and for each window which of its places may attend."""
-    fig = figure(12.2, 4.7, layout=None)[0]
+def mechanism(pieces: Int[Tensor, "h w"], size: int, shift: int, masks: Bool[Tensor, "nW M2 M2"]) -> Figure:
+    """Nine pieces of a feature map before and after the roll, and which pairs may attend in each rolled window."""
+    fig = figure(12.2, 5.0, layout=None)[0]
     fig.clear()
-    side, patches = picture.shape[0], len(pieces)
-    for number, title in enumerate(("1  four windows", "2  moved: nine pieces", "3  rolled: four again")):
-        axes = fig.add_axes((0.01 + 0.25 * number, 0.17, 0.235, 0.66))
-        image(axes, rolled if number == 2 else picture)
-        axes.set_title(title, fontsize=14)
-        if number:
-            shown = pieces if number == 2 else pieces.roll((2, 2), dims=(0, 1))
-            coloured = np.kron(shown.numpy(), np.ones((side // patches,) * 2))
-            axes.imshow(coloured, cmap=PIECES, vmin=0, vmax=3, alpha=0.45)
-        patch_lines(axes, side, patches, width=0.4)
-        borders = (side // 4, 3 * side // 4) if number == 1 else (side // 2,)
+    side = len(pieces)
+    shown = (pieces, pieces, pieces.roll((-shift, -shift), dims=(0, 1)))
+    cuts = ((size,), (shift, size + shift), (size,))
+    titles = ("1  four windows", "2  shifted: nine pieces", "3  rolled: four windows")
+    for number, (map_, borders, title) in enumerate(zip(shown, cuts, titles, strict=True)):
+        axes = fig.add_axes((0.01 + 0.25 * number, 0.2, 0.235, 0.6))
+        axes.imshow(map_.numpy(), cmap=ListedColormap(NINE), vmin=0, vmax=8)
+        for row in range(side):
+            for column in range(side):
+                letter = "ABCDEFGHI"[map_[row, column]]
+                axes.text(column, row, letter, ha="center", va="center", fontsize=13)
+        patch_lines(axes, side, side, width=0.6, colour="white")
         for border in borders:
-            axes.axhline(border - 0.5, color=PALETTE["yellow"], linewidth=3.5)
-            axes.axvline(border - 0.5, color=PALETTE["yellow"], linewidth=3.5)
-    text = "one square: a patch of 4 x 4 pixels       one colour: what came from one side of the picture"
-    fig.text(0.01, 0.08, text, fontsize=12, color=GREY)
-    fig.text(0.77, 0.925, "4  who may attend", fontsize=14, weight="bold")
+            axes.axhline(border - 0.5, color="black", linewidth=3.5)
+            axes.axvline(border - 0.5, color="black", linewidth=3.5)
+        bare(axes)
+        axes.set_title(title, fontsize=14)
+    text = "a square: a position       a letter: a piece of the shifted partition       black: borders of windows"
+    fig.text(0.01, 0.09, text, fontsize=12, color=GREY)
+    fig.text(0.77, 0.925, "4  pairs that may attend", fontsize=14, weight="bold")
     fig.text(0.77, 0.865, "query (row), key (column)", fontsize=12, color=GREY)
     for number, mask in enumerate(masks):
         row, column = divmod(number, 2)
@@ -120,20 +118,20 @@ def mechanism(
         bare(axes)
         name = ("top left", "top right", "bottom left", "bottom right")[number]
         axes.set_xlabel(f"{name}: {int(mask.sum())}", fontsize=11, labelpad=2)
-    fig.text(0.77, 0.01, "blue pairs of 256; before the\nshift all of them are blue", fontsize=12, color=GREY)
+    fig.text(0.77, 0.03, "blue: allowed, of 256 pairs", fontsize=12, color=GREY)
     return fig
 
 
 def reads(yours: float, seeds: Sequence[float], steps: int, all_steps: int, pictures, probs) -> Figure:
-    """Left: what was trained here beside longer trainings; right: test digits with the surest wrong answers last."""
+    """Left: the network trained here beside longer trainings; right: test digits, the least confident ones last."""
     fig = figure(12, 3.9, layout=None)[0]
     fig.clear()
     axes = fig.add_axes((0.07, 0.17, 0.27, 0.68))
     axes.plot([0], [100 * yours], "*", color=HERO, markersize=20)
     seed_dots(axes, 1, [100 * value for value in seeds], markersize=10)
-    axes.set_xticks([0, 1], [f"yours,\n{steps} steps", f"three seeds,\n{all_steps:,} steps"])
-    axes.set(xlim=(-0.5, 1.5), ylim=(60, 101), ylabel="% of test digits right")
-    axes.set_title("It reads, windows only")
+    axes.set_xticks([0, 1], [f"yours,\n{steps} steps", f"shipped recipe,\n{all_steps:,} steps"])
+    axes.set(xlim=(-0.5, 1.5), ylim=(60, 101), ylabel="accuracy, % of test digits")
+    axes.set_title("Trained on the page")
     for number, (picture, row) in enumerate(zip(pictures.pixels[:, 0], probs, strict=True)):
         line, position = divmod(number, 5)
         axes = fig.add_axes((0.4 + 0.12 * position, 0.54 - 0.47 * line, 0.11, 0.34))
@@ -141,17 +139,17 @@ def reads(yours: float, seeds: Sequence[float], steps: int, all_steps: int, pict
         best, label = int(row.argmax()), int(pictures.labels[number])
         said = f"{best}: {100 * row[best]:.0f} %" + ("" if best == label else f", is {label}")
         axes.set_xlabel(said, fontsize=12, labelpad=3, color="black" if best == label else OTHER)
-    fig.text(0.4, 0.92, "The first five, and the five of which it was least sure", fontsize=15, weight="bold")
+    fig.text(0.4, 0.92, "The first five digits, and the five least confident", fontsize=15, weight="bold")
     return fig
 
 
 def reach(
     plain: Sequence[Bool[Tensor, "H W"]], shifted: Sequence[Bool[Tensor, "H W"]], predicted: float | None = None
 ) -> Figure:
-    """Which patches reach one, for each number of blocks, without shifts and with them."""
+    """The theoretical receptive field of a position for each number of blocks, without shifts and with them."""
     fig, panels = figure(11.5, 5.5, rows=2, columns=len(plain))
     for row, name, colour, reached in zip(
-        panels, ("never moved", "moved"), (OTHER, HERO), (plain, shifted), strict=True
+        panels, ("never shifted", "shifted"), (OTHER, HERO), (plain, shifted), strict=True
     ):
         for number, (axes, map_) in enumerate(zip(row, reached, strict=True), start=1):
             axes.imshow(map_.numpy(), cmap=ListedColormap(["#E6E6E6", colour]), vmin=0, vmax=1)
@@ -172,60 +170,120 @@ def shifted(
     digits: Mapping[str, Sequence[float]],
     predicted: float | None = None,
 ) -> Figure:
-    """Marks on either side of a border: a picture, and two trainings; on the right digits, three seeds of each."""
+    """Marks on either side of a border: an image, and two trainings; on the right digits, three seeds of each."""
     fig, panels = figure(12.2, 4.4, columns=3, gridspec_kw={"width_ratios": (0.62, 1.2, 1)})
     image(panels[0], picture)
     patch_lines(panels[0], picture.shape[0], 2, width=3)
-    panels[0].set_title("Alike or not?")
+    panels[0].set_title("Equal or not?")
     panels[0].set_xlabel("windows: yellow lines", fontsize=12)
     for (name, values), colour in zip(losses.items(), (HERO, OTHER), strict=True):
         smooth = np.array(values[: len(values) // 10 * 10]).reshape(-1, 10).mean(axis=1)
         panels[1].plot(np.arange(len(smooth)) * 10 + 5, smooth, "-", color=colour)
-        y = smooth[-1] + (0.05 if name == "moved" else -0.07)
-        text = f"{name}: {100 * right[name]:.0f} % right"
+        y = smooth[-1] + (0.05 if name == "shifted" else -0.07)
+        text = f"{name}: accuracy {100 * right[name]:.0f} %"
         panels[1].text(len(values), y, text, color=colour, ha="right")
     panels[1].axhline(np.log(2), color=GREY, linestyle=":", linewidth=1.5)
     panels[1].set(title="Marks, trained here", xlabel="step", ylabel="loss, nats", ylim=(0, 0.8))
-    pairs = list(zip(digits["never moved"], digits["moved"], strict=True))
+    pairs = list(zip(digits["never shifted"], digits["shifted"], strict=True))
     for pair in pairs:
         panels[2].plot([0, 1], [100 * value for value in pair], "-", color=GREY, linewidth=1)
-    for position, (name, colour) in enumerate((("never moved", OTHER), ("moved", HERO))):
+    for position, (name, colour) in enumerate((("never shifted", OTHER), ("shifted", HERO))):
         seed_dots(panels[2], position, [100 * value for value in digits[name]], colour, markersize=11)
-    panels[2].set_xticks([0, 1], ["never moved", "moved"])
-    panels[2].set(title="Digits, three seeds", xlim=(-0.5, 1.4), ylim=(40, 100), ylabel="% right")
+    panels[2].set_xticks([0, 1], ["never shifted", "shifted"])
+    panels[2].set(title="Digits, three seeds", xlim=(-0.5, 1.4), ylim=(40, 100), ylabel="accuracy, %")
     if predicted is not None:
         prediction(panels[2], 0, predicted, (-12, 0))
         panels[2].set_xlim(left=-1.1)
     return fig
 
 
-def bias(tables: Sequence[Float[Tensor, "offsets offsets"]], names: Sequence[str]) -> Figure:
-    """Each head's learned bias by offset, the key's place seen from the query in the middle."""
-    fig, panels = figure(12, 4.5, rows=2, columns=(len(tables) + 1) // 2)
-    largest = max(float(table.abs().max()) for table in tables)
-    reach = (tables[0].shape[0] - 1) // 2
-    for axes, table, name in zip(panels.T.flat, tables, names, strict=True):
-        drawn = axes.imshow(table.numpy(), cmap=DIVERGING, vmin=-largest, vmax=largest)
-        axes.plot([reach], [reach], "o", color="black", markersize=5)
-        axes.set_title(name, fontsize=12)
+def effective(
+    fields: Mapping[str, Float[Tensor, "h w"]], positions: Mapping[str, tuple[float, float]], reached: int
+) -> Figure:
+    """The theoretical receptive field of a position, and effective ones in percent of their sum."""
+    fig, panels = figure(12, 4.3, columns=1 + len(fields))
+    side = next(iter(fields.values())).shape[0]
+    panels[0].imshow(np.ones((side, side)), cmap=ListedColormap([HERO]))
+    panels[0].set_title(f"theoretical: {reached} of {side**2} patches", fontsize=14)
+    for axes, (name, field) in zip(panels[1:], fields.items(), strict=True):
+        axes.imshow(field.numpy(), cmap=SEQUENTIAL, vmin=0, vmax=float(field.max()))
+        for row in range(side):
+            for column in range(side):
+                value = float(field[row, column])
+                ink = "white" if value < 0.5 * float(field.max()) else "black"
+                axes.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=11, color=ink)
+        axes.set_title(name, fontsize=14)
+    for axes, (row, column) in zip(panels, [next(iter(positions.values())), *positions.values()], strict=True):
+        axes.plot([column], [row], "s", color=OTHER, markersize=24, fillstyle="none", markeredgewidth=2)
         bare(axes)
-    fig.colorbar(drawn, ax=panels, shrink=0.8, label="added to the score")
+    return fig
+
+
+def networks(
+    accuracy: Mapping[str, Sequence[float]],
+    facts: Mapping[str, Sequence[str]],
+    headings: Sequence[str],
+    predicted: float | None = None,
+) -> Figure:
+    """A row for each network: what it costs, its feature maps, and the accuracy of each seed."""
+    fig = figure(12.2, 3.6, layout=None)[0]
+    fig.clear()
+    axes = fig.add_axes((0.62, 0.2, 0.36, 0.66))
+    for row, (name, values) in enumerate(accuracy.items()):
+        y = len(accuracy) - 1 - row
+        seed_dots(axes, 0, [], HERO)
+        axes.plot([100 * value for value in values], [y] * len(values), "o", color=HERO, markersize=11)
+        height = 0.2 + 0.66 * (y + 0.5) / len(accuracy)
+        for x, text in zip((0.01, 0.11, 0.25, 0.40), (name, *facts[name]), strict=True):
+            fig.text(x, height, text, va="center", fontsize=13, weight="bold" if x == 0.01 else "normal")
+    for x, text in zip((0.11, 0.25, 0.40), headings, strict=True):
+        fig.text(x, 0.93, text, va="center", fontsize=12, color=GREY)
+    axes.set(ylim=(-0.5, len(accuracy) - 0.5), yticks=[], xlabel="accuracy on new drawings, %", xlim=(0, None))
+    if predicted is not None:
+        prediction(axes, predicted, len(accuracy) - 1 - list(accuracy).index("Swin"), (0, 12))
+    return fig
+
+
+def bias(
+    tables: Sequence[Float[Tensor, "offsets offsets"]],
+    names: Sequence[str],
+    rings: Float[Tensor, "heads rings"],
+    shown: Sequence[int],
+) -> Figure:
+    """The learned bias of a few heads by offset, and its mean by distance for all heads."""
+    fig, panels = figure(12.2, 4.2, columns=len(shown) + 1, gridspec_kw={"width_ratios": (*(1 for _ in shown), 1.5)})
+    largest = max(float(tables[number].abs().max()) for number in shown)
+    middle = (tables[0].shape[0] - 1) // 2
+    for axes, number in zip(panels, shown, strict=False):
+        drawn = axes.imshow(tables[number].numpy(), cmap=DIVERGING, vmin=-largest, vmax=largest)
+        axes.plot([middle], [middle], "o", color="black", markersize=5)
+        axes.set_title(names[number], fontsize=12)
+        bare(axes)
+    fig.colorbar(drawn, ax=list(panels[: len(shown)]), shrink=0.8, location="bottom", label="added to the score")
+    for row in rings:
+        panels[-1].plot(range(len(row)), row.tolist(), "-o", color=GREY, linewidth=1, markersize=4)
+    panels[-1].plot(range(rings.shape[1]), rings.mean(dim=0).tolist(), "-o", color=HERO, linewidth=3)
+    panels[-1].axhline(0, color=GREY, linewidth=1, linestyle=":")
+    panels[-1].set(
+        title=f"{len(rings)} heads, mean in blue", xlabel="distance of the key, positions", ylabel="mean bias"
+    )
+    panels[-1].set_xticks(range(rings.shape[1]))
     return fig
 
 
 def switches(right: Mapping[str, float], predicted: float | None = None) -> Figure:
-    """Bars: digits named right with one part at a time taken away."""
+    """Bars: the accuracy on digits with one part at a time removed."""
     fig, axes = figure(10, 4.2)
     names = list(right)[::-1]
     values = [100 * right[name] for name in names]
-    axes.barh(names, values, color=[HERO if name == "as it is" else OTHER for name in names], height=0.62)
+    axes.barh(names, values, color=[HERO if name == "as trained" else OTHER for name in names], height=0.62)
     for position, value in enumerate(values):
         axes.text(value + 1, position, f"{value:.0f}", va="center", fontsize=14)
-    axes.set(xlim=(0, 108), xlabel="% of test digits right, nothing trained anew")
-    axes.set_title("What this net leans on")
+    axes.set(xlim=(0, 108), xlabel="accuracy on test digits, %, no retraining")
+    axes.set_title("Parts removed from the trained network")
     axes.grid(visible=False, axis="y")
     if predicted is not None:
-        position = names.index("mask off")
+        position = names.index("no mask")
         axes.plot([predicted], [position], "*", color=PREDICTION, markersize=18)
         axes.text(
             predicted - 2 if predicted > 15 else predicted + 2,

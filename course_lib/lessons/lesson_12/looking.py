@@ -1,10 +1,11 @@
-"""Lesson 12: what windows cost, how far they see, and what is left of a Swin Transformer without one of its parts."""
+"""Lesson 12: what windows cost, receptive fields, and the accuracy of a Swin Transformer without one of its parts."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
 import torch.nn.functional as F
+from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -13,16 +14,20 @@ from course_lib.data.digits import LabelledImages
 from course_lib.functional.cost import count_flops, median_seconds
 from course_lib.functional.images import standardise
 from course_lib.layers.transformer import MultiHeadAttention
-from course_lib.layers.windows import SwinBlock, WindowAttention, window_merge, window_partition
-from course_lib.lessons.lesson_12 import learner
-from course_lib.lessons.lesson_12.tasks import TASKS
+from course_lib.layers.windows import (
+    PatchMerging,
+    SwinBlock,
+    WindowAttention,
+    cyclic_shift,
+    window_merge,
+    window_partition,
+)
 from course_lib.models.swin import Swin, SwinConfig
 from course_lib.models.vit import ViT, ViTConfig
 from course_lib.training.seeding import seeded
 from course_lib.training.vision import accuracy
 
 Curves = dict[str, list[float]]
-PARTS = {name: TASKS[name].reference for name in ("in_windows", "shift_mask", "position_index", "patch_merging")}
 
 
 @torch.no_grad()
@@ -72,12 +77,20 @@ def offset_maps(attn: WindowAttention) -> Float[Tensor, "heads offsets offsets"]
     return attn.bias_table.detach().T.reshape(-1, side, side).flip(1, 2)  # the table counts query minus key
 
 
-def _with_parts(model: Swin, **other: Callable[..., Tensor]) -> None:
-    learner.with_yours(model, *(PARTS | other).values())
+def effective_field(
+    model: Swin, pixels: Float[Tensor, "B 1 S S"], stage: int, position: tuple[int, int]
+) -> Float[Tensor, "h w"]:
+    """The effective receptive field of a position, by patch, as a percentage of its sum (Luo et al. 2016).
 
-
-def _none_hidden(height: int, width: int, size: int, shift: int) -> Tensor:
-    return torch.ones_like(PARTS["shift_mask"](height, width, size, shift))
+    It is the mean absolute gradient of the squared length of the position's feature vector with respect to the pixels.
+    """
+    image = standardise(pixels).requires_grad_()
+    row, column = position
+    model.eval().feature_maps(image)[stage][:, :, row, column].square().sum().backward()
+    by_pixel = image.grad.abs().mean(dim=(0, 1))
+    size = model.config.patch_size
+    by_patch = rearrange(by_pixel, "(h p) (w q) -> h w p q", p=size, q=size).mean(dim=(2, 3))
+    return 100 * by_patch / by_patch.sum()
 
 
 def _nothing(model: Swin) -> None:
@@ -85,17 +98,27 @@ def _nothing(model: Swin) -> None:
 
 
 def _no_mask(model: Swin) -> None:
-    _with_parts(model, shift_mask=_none_hidden)
+    for attn in _parts(model, WindowAttention):
+        attn.forward = partial(_without_mask, attn)
+
+
+def _without_mask(attn: WindowAttention, x: Float[Tensor, "B H W D"]) -> Float[Tensor, "B H W D"]:
+    height, width = x.shape[1:3]
+    shift = attn.shift if min(height, width) > attn.window_size else 0
+    windows = window_partition(cyclic_shift(x, shift), attn.window_size)
+    bias = attn.position_bias(attn.window_size)
+    found = MultiHeadAttention.forward(attn, windows.flatten(0, 1), score_bias=bias)
+    return cyclic_shift(window_merge(found.unflatten(0, windows.shape[:2]), height, width), -shift)
 
 
 @torch.no_grad()
 def _no_offsets(model: Swin) -> None:
-    for attn in _attentions(model):
+    for attn in _parts(model, WindowAttention):
         attn.bias_table.zero_()
 
 
 def _no_shift(model: Swin) -> None:
-    for attn in _attentions(model):
+    for attn in _parts(model, WindowAttention):
         attn.shift = 0
 
 
@@ -105,26 +128,30 @@ def _no_positions(model: Swin) -> None:
 
 
 def _rows_first(model: Swin) -> None:
-    others = (("left[:, 1::2], right[:, 0::2]", "right[:, 0::2], left[:, 1::2]"),)
-    _with_parts(model, patch_merging=PARTS["patch_merging"].changed(others))
+    for merging in _parts(model, PatchMerging):
+        merging.forward = partial(_merged_row_by_row, merging)
 
 
-def _attentions(model: Swin) -> list[WindowAttention]:
-    return [module for module in model.modules() if isinstance(module, WindowAttention)]
+def _merged_row_by_row(merging: PatchMerging, x: Float[Tensor, "B H W D"]) -> Float[Tensor, "B h w E"]:
+    return merging.proj(merging.norm(rearrange(x, "b (h m) (w n) d -> b h w (m n d)", m=2, n=2)))
+
+
+def _parts(model: Swin, kind: type[nn.Module]) -> list:
+    return [module for module in model.modules() if isinstance(module, kind)]
 
 
 SWITCHES: dict[str, Callable[[Swin], None]] = {
-    "as it is": _nothing,
-    "mask off": _no_mask,
-    "relative bias off": _no_offsets,
-    "shift off": _no_shift,
-    "absolute positions off": _no_positions,
+    "as trained": _nothing,
+    "no mask": _no_mask,
+    "no relative position bias": _no_offsets,
+    "no shift": _no_shift,
+    "no absolute positions": _no_positions,
     "merged row by row": _rows_first,
 }
 
 
 def switched(pictures: LabelledImages) -> dict[str, float]:
-    """Share of the pictures that `swin` names right with one part at a time taken away, without any new training."""
+    """The accuracy of `swin` on these digits with one part at a time removed, without any new training."""
     found = {}
     for name, change in SWITCHES.items():
         model = load_trained("swin").model

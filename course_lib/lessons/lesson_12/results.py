@@ -1,16 +1,17 @@
-"""Lesson 12, Swin Transformer: its results, each with figure, alt text, claims and what it means."""
+"""Lesson 12, Swin Transformer: the figure and the claims of each result."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_lib.classroom.results import Result
 from course_lib.data.digits import LabelledImages
-from course_lib.lessons.lesson_12 import crossing, figures, looking
-from course_lib.lessons.lesson_12.tasks import TASKS
+from course_lib.functional.cost import count_flops
+from course_lib.layers.windows import shifted_window_mask
+from course_lib.lessons.lesson_12 import crossing, figures, looking, recipes
 from course_lib.models.swin import Swin
 from course_lib.tasks.claims import above, below
 from course_lib.training.vision import accuracy, predictions
@@ -19,7 +20,7 @@ Card = Mapping
 
 
 def seeds(card: Card, score: str) -> list[float]:
-    """A score on test images, for each seed."""
+    """A score on the test images, for each seed."""
     return [seed["test"][score] for seed in card["seeds"]]
 
 
@@ -51,20 +52,18 @@ def cost(
     )
 
 
-def mechanism(picture: Float[Tensor, "1 1 S S"], *, predicted=None) -> Result:
-    size, shift, patches = 4, 2, 8
-    pixels = shift * picture.shape[-1] // patches
-    came = (torch.arange(patches) >= patches - shift).int()
-    masks = TASKS["shift_mask"].reference(patches, patches, size, shift)
+def mechanism(*, predicted=None) -> Result:
+    size, shift, side = 4, 2, 8
+    band = (torch.arange(side) >= shift).int() + (torch.arange(side) >= size + shift).int()
+    pieces = 3 * band[:, None] + band
+    masks = shifted_window_mask(side, side, size, shift)
     return Result(
-        figures.mechanism(
-            picture[0, 0], picture[0, 0].roll((-pixels, -pixels), dims=(0, 1)), 2 * came[:, None] + came, masks
-        ),
-        claims={"pairs": [int(m.sum()) for m in masks] == [256, 128, 128, 64]},
+        figures.mechanism(pieces, size, shift, masks),
+        claims={"pairs": [int(mask.sum()) for mask in masks] == [256, 128, 128, 64]},
     )
 
 
-def reads(model: Swin, steps: int, card: Card, pictures: LabelledImages, *, predicted=None) -> Result:
+def reads(model: nn.Module, steps: int, card: Card, pictures: LabelledImages, *, predicted=None) -> Result:
     probs = predictions(model, pictures.pixels).softmax(dim=-1)
     shown = torch.cat([torch.arange(5), probs.max(dim=-1).values.argsort()[:5]])
     few = LabelledImages(pictures.pixels[shown], pictures.labels[shown])
@@ -86,19 +85,54 @@ def reach(*, predicted=None) -> Result:
 
 
 def shifted(moved: crossing.Learned, fixed: crossing.Learned, card: Card, *, predicted=None) -> Result:
-    digits = {"moved": seeds(card, "accuracy, shifted"), "never moved": seeds(card, "accuracy, unshifted")}
-    gains = [a - b for a, b in zip(digits["moved"], digits["never moved"], strict=True)]
+    digits = {"shifted": seeds(card, "accuracy, shifted"), "never shifted": seeds(card, "accuracy, unshifted")}
+    gains = [a - b for a, b in zip(digits["shifted"], digits["never shifted"], strict=True)]
     return Result(
         figures.shifted(
             crossing.marks(1, 1).pixels[0, 0],
-            {"moved": moved.losses, "never moved": fixed.losses},
-            {"moved": moved.right, "never moved": fixed.right},
+            {"shifted": moved.losses, "never shifted": fixed.losses},
+            {"shifted": moved.right, "never shifted": fixed.right},
             digits,
             predicted,
         ),
         claims={"marks": (above(moved.right, 0.95), below(fixed.right, 0.6)), "digits": min(gains) > 0},
-        came=100 * float(np.mean(digits["never moved"])),
+        came=100 * float(np.mean(digits["never shifted"])),
         values={"lowest": 100 * min(gains), "highest": 100 * max(gains)},
+    )
+
+
+def effective(model: Swin, digits: LabelledImages, *, predicted=None) -> Result:
+    positions = {"effective, stage 1, %": (0, (4, 4)), "effective, stage 2, %": (1, (2, 2))}
+    pixels = digits.pixels[:200]
+    fields = {name: looking.effective_field(model, pixels, stage, at) for name, (stage, at) in positions.items()}
+    shown = {"effective, stage 1, %": (4.0, 4.0), "effective, stage 2, %": (4.5, 4.5)}
+    fine = next(iter(fields.values()))
+    largest = fine.flatten().sort(descending=True).values.cumsum(dim=0)
+    half = int((largest < 50).sum()) + 1
+    return Result(
+        figures.effective(fields, shown, fine.numel()),
+        claims={"half": (fine.numel() == 64, below(half, 16)), "own": above(float(fine[4, 4]), 10)},
+        values={"half": half, "own": float(fine[4, 4])},
+    )
+
+
+def networks(card: Card, *, predicted=None) -> Result:
+    accuracies = {name: seeds(card, f"accuracy, {name}") for name in recipes.NETWORKS}
+    sizes = {"ResNet": "32², 16², 8², 4²", "ViT": "8²", "Swin": "16², 8²"}
+    facts = {}
+    for name, settings in recipes.NETWORKS.items():
+        model = recipes.network(settings).eval()
+        with torch.no_grad():
+            work = count_flops(lambda model=model: model(torch.zeros(1, 3, 32, 32))) / 2
+        weights = sum(parameter.numel() for parameter in model.parameters())
+        facts[name] = (f"{weights / 1e3:.0f} thousand", f"{work / 1e6:.0f} million", sizes[name])
+    means = {name: 100 * float(np.mean(values)) for name, values in accuracies.items()}
+    best = min(accuracies["ResNet"])
+    return Result(
+        figures.networks(accuracies, facts, ("parameters", "multiply-adds", "feature maps"), predicted),
+        claims={"convolution": best > max(*accuracies["ViT"], *accuracies["Swin"])},
+        came=means["Swin"],
+        values={name.lower(): mean for name, mean in means.items()},
     )
 
 
@@ -108,27 +142,30 @@ def bias(model: Swin, *, predicted=None) -> Result:
         for block, layer in enumerate(blocks, start=1):
             found = looking.offset_maps(layer.attn)
             tables += list(found)
-            names += [f"stage {stage}, block {block}"] * len(found)
+            names += [f"stage {stage}, block {block}, head {head}" for head in range(1, len(found) + 1)]
     side = len(tables[0])
     positions = torch.arange(side) - side // 2
-    steps = torch.maximum(positions[:, None].abs(), positions.abs())  # from the query, as a king walks
+    steps = torch.maximum(positions[:, None].abs(), positions.abs())  # from the query, as a king moves
     rings = torch.tensor([[table[steps == ring].mean() for ring in range(side // 2 + 1)] for table in tables])
     return Result(
-        figures.bias(tables, names),
+        figures.bias(tables, [name.replace(", block", ",\nblock") for name in names], rings, (0, 3, 6)),
         claims={"near": (above((rings[:, 1] - rings[:, 3]).min(), 0), (rings[:, 0] < rings[:, 1]).sum() >= 10)},
     )
 
 
 def switches(right: Mapping[str, float], *, predicted=None) -> Result:
-    whole, moved = right["as it is"], ("shift off", "absolute positions off", "merged row by row")
+    whole, needed = right["as trained"], ("no shift", "no absolute positions", "merged row by row")
     return Result(
         figures.switches(right, predicted),
         claims={
-            "small": below(whole - min(right["mask off"], right["relative bias off"]), 0.03),
-            "large": above(whole - max(right[name] for name in moved), 0.05),
+            "small": below(whole - min(right["no mask"], right["no relative position bias"]), 0.03),
+            "large": above(whole - max(right[name] for name in needed), 0.05),
         },
-        came=100 * right["mask off"],
+        came=100 * right["no mask"],
     )
 
 
-RESULTS = {function.__name__: function for function in (maps, cost, mechanism, reads, reach, shifted, bias, switches)}
+RESULTS = {
+    function.__name__: function
+    for function in (maps, cost, mechanism, reads, shifted, networks, reach, effective, bias, switches)
+}

@@ -164,7 +164,9 @@ CASES = {
         Case("an even number of rows, an odd one of columns", lambda draw: some_map(draw, odd=(0, 1))),
     ),
     "swin": (
-        Case("patches, stages with a merging between them, norm, mean and head", lambda d: images_for(d, positions=False)),
+        Case(
+            "patches, stages with a merging between them, norm, mean and head", lambda d: images_for(d, positions=False)
+        ),
         Case("with absolute positions", lambda draw: images_for(draw, positions=True)),
     ),
     "attention_cost": (
