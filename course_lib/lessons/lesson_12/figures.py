@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from course_lib.viz.marks import HERO, OTHER, PREDICTION, bare, image, patch_lines, prediction, seed_dots
-from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
+from course_lib.viz.style import DIVERGING, GREY, SEQUENTIAL, figure
 
 NINE = ("#BFDDF2", "#F6C28B", "#A9DFC8", "#F1B8D3", "#F6F1A7", "#C9C2EA", "#E4E4E4", "#F4A79A", "#8FB8DE")
 
@@ -264,9 +264,7 @@ def bias(
         panels[-1].plot(range(len(row)), row.tolist(), "-o", color=GREY, linewidth=1, markersize=4)
     panels[-1].plot(range(rings.shape[1]), rings.mean(dim=0).tolist(), "-o", color=HERO, linewidth=3)
     panels[-1].axhline(0, color=GREY, linewidth=1, linestyle=":")
-    panels[-1].set(
-        title=f"{len(rings)} heads, mean in blue", xlabel="distance of the key, positions", ylabel="mean bias"
-    )
+    panels[-1].set(title=f"{len(rings)} heads, mean in blue", xlabel="distance of the key", ylabel="mean bias")
     panels[-1].set_xticks(range(rings.shape[1]))
     return fig
 

@@ -34,3 +34,9 @@ def showing(digits: LabelledImages, *, count: int = 6) -> Callable[[nn.Module], 
         return figures.guesses(few.pixels[:, 0], probs, few.labels)
 
     return example
+
+
+def test_batch(count: int) -> tuple[Float[Tensor, "B 1 S S"], Int[Tensor, " B"]]:
+    """The test digits, standardised, and their labels."""
+    digits = test_digits(count)
+    return standardise(digits.pixels), digits.labels

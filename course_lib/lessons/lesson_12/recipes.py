@@ -138,7 +138,7 @@ def network(settings: IconSettings) -> nn.Module:
 
 
 def icon_batch(size: int, seed: int) -> LabelledImages:
-    """Training drawings on white, drawn with replacement, each moved by up to 4 pixels and mirrored half of the time."""
+    """Training drawings on white, with replacement, each moved by up to 4 pixels and mirrored half of the time."""
     drawings, labels = known("train")
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randint(len(labels), (size,), generator=generator)
@@ -177,7 +177,7 @@ def icon_scores(trained: Trained, split: str) -> Scores:
     return {f"accuracy{end}": on_icons(trained.model, name) for end, name in (("", "test"), (", training", "train"))}
 
 
-# To be chosen for each network on the validation drawings with seed 0, among 0.5, 1, 2 and 4 times these learning rates.
+# Each learning rate is to be chosen with seed 0 on the validation drawings, among 0.5, 1, 2 and 4 times this one.
 NETWORKS = {
     "ResNet": IconSettings(net="ResNet", learning_rate=1e-2),
     "ViT": IconSettings(net="ViT"),

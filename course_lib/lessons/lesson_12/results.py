@@ -70,7 +70,7 @@ def reads(model: nn.Module, steps: int, card: Card, pictures: LabelledImages, *,
     yours, trained = accuracy(model, *pictures), seeds(card, "accuracy")
     return Result(
         figures.reads(yours, trained, steps, card["steps"], few, probs[shown]),
-        claims={"accuracy": (above(yours, 0.75), min(trained) > 0.96)},
+        claims={"accuracy": (above(yours, 0.85), min(trained) > 0.96)},
     )
 
 
