@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from course_lib.viz.architecture import Box, Mask, Residual, architecture
 from course_lib.viz.marks import HERO, arrow, bare, box
-from course_lib.viz.style import GREY, PALETTE, figure
+from course_lib.viz.style import GREY, figure
 
 MAP = "(B, h, w, C)"
 
@@ -13,7 +13,7 @@ def swin() -> tuple[Figure, str]:
     """The whole model, a pair of its blocks, and what SW-MSA does."""
     model = [
         Box("images", "input", shape="(B, c, H, W)"),
-        Box("patch embedding, LayerNorm", "embedding", MAP),
+        Box("patch embedding, norm", "embedding", MAP),
         Box("stage 1: pairs of blocks", "attention", MAP),
         Box("patch merging", shape="(B, h/2, w/2, 2C)"),
         Box("stage 2: pairs of blocks", "attention", "(B, h/2, w/2, 2C)"),
@@ -34,7 +34,7 @@ def swin() -> tuple[Figure, str]:
         Box("x", "input", shape=MAP),
         Box("roll up and left", shape=MAP),
         Box("cut windows", shape="(B nW, M², C)"),
-        Box("q kᵀ / √d", "attention", "(B nW, heads, M², M²)"),
+        Box("q kᵀ / √d", "attention", "heads × M² × M²"),
         Box("+ bias of the offsets", "embedding"),
         Mask("−∞ across a border", ("##..", "##..", "..##", "..##")),
         Box("softmax,  · v,  o projection", "attention", "(B nW, M², C)"),
@@ -53,10 +53,10 @@ def stages() -> tuple[Figure, str]:
     fig.subplots_adjust(0, 0, 1, 1)
     bare(axes, (0, 12), (0, 3.9))
     box(axes, 0.85, 2.2, "image\n224 x 224\n3", "#E4E4E4", width=1.4, height=1.4, ink="black", edge=GREY)
-    colours = [PALETTE[name] for name in ("sky", "blue", "green", "orange")]
+    colours = ("#BFDDF2", "#A9DFC8", "#F6F1A7", "#F6C28B")
     for number, ((side, channels, depth, heads), colour) in enumerate(zip(STAGES, colours, strict=True), 1):
         x, height = 3.3 + 2.45 * (number - 1), (2.3, 1.75, 1.3, 0.95)[number - 1]
-        box(axes, x, 2.2, f"{side} x {side}\n{channels}", colour, width=1.25, height=height, ink="black")
+        box(axes, x, 2.2, f"{side} x {side}\n{channels}", colour, width=1.25, height=height, ink="black", edge=GREY)
         before = 1.55 if number == 1 else x - 2.45 + 0.63
         arrow(axes, (before, 2.2), (x - 0.65, 2.2), HERO)
         words = "4 x 4\npatches" if number == 1 else "merge\n2 x 2"

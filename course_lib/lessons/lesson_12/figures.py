@@ -201,7 +201,7 @@ def effective(
     fields: Mapping[str, Float[Tensor, "h w"]], positions: Mapping[str, tuple[float, float]], reached: int
 ) -> Figure:
     """The theoretical receptive field of a position, and effective ones in percent of their sum."""
-    fig, panels = figure(12, 4.3, columns=1 + len(fields))
+    fig, panels = figure(12, 4.7, columns=1 + len(fields))
     side = next(iter(fields.values())).shape[0]
     panels[0].imshow(np.ones((side, side)), cmap=ListedColormap([HERO]))
     panels[0].set_title(f"theoretical: {reached} of {side**2} patches", fontsize=14)
@@ -251,7 +251,7 @@ def bias(
     shown: Sequence[int],
 ) -> Figure:
     """The learned bias of a few heads by offset, and its mean by distance for all heads."""
-    fig, panels = figure(12.2, 4.2, columns=len(shown) + 1, gridspec_kw={"width_ratios": (*(1 for _ in shown), 1.5)})
+    fig, panels = figure(12.2, 4.6, columns=len(shown) + 1, gridspec_kw={"width_ratios": (*(1 for _ in shown), 1.5)})
     largest = max(float(tables[number].abs().max()) for number in shown)
     middle = (tables[0].shape[0] - 1) // 2
     for axes, number in zip(panels, shown, strict=False):

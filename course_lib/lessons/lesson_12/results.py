@@ -24,7 +24,7 @@ def seeds(card: Card, score: str) -> list[float]:
     return [seed["test"][score] for seed in card["seeds"]]
 
 
-def maps(model: Swin, coin: Float[Tensor, "1 1 S S"], digits: LabelledImages, *, predicted=None) -> Result:
+def hierarchy(model: Swin, coin: Float[Tensor, "1 1 S S"], digits: LabelledImages, *, predicted=None) -> Result:
     right = predictions(model, digits.pixels).argmax(dim=-1) == digits.labels
     three = (right & (digits.labels == 3)).nonzero()[0]
     pictures = torch.cat([digits.pixels[three], coin])
@@ -148,7 +148,7 @@ def bias(model: Swin, *, predicted=None) -> Result:
     steps = torch.maximum(positions[:, None].abs(), positions.abs())  # from the query, as a king moves
     rings = torch.tensor([[table[steps == ring].mean() for ring in range(side // 2 + 1)] for table in tables])
     return Result(
-        figures.bias(tables, [name.replace(", block", ",\nblock") for name in names], rings, (0, 3, 6)),
+        figures.bias(tables, names, rings, (0, 3, 6)),
         claims={"near": (above((rings[:, 1] - rings[:, 3]).min(), 0), (rings[:, 0] < rings[:, 1]).sum() >= 10)},
     )
 
@@ -167,5 +167,5 @@ def switches(right: Mapping[str, float], *, predicted=None) -> Result:
 
 RESULTS = {
     function.__name__: function
-    for function in (maps, cost, mechanism, reads, shifted, networks, reach, effective, bias, switches)
+    for function in (hierarchy, cost, mechanism, reads, shifted, networks, reach, effective, bias, switches)
 }
