@@ -28,6 +28,133 @@ def told(lesson, task, text):
 
 
 RIGHT = {
+    ("12", "in_windows", "unfold and a loop on the way back"): """
+def my_in_windows(x, size, work):
+    B, H, W, C = x.shape
+    cut = x.unfold(1, size, size).unfold(2, size, size).permute(0, 1, 2, 4, 5, 3)
+    done = work(cut.reshape(-1, size * size, C))
+    out, n = torch.empty_like(x), 0
+    rows = []
+    for b in range(B):
+        rows.append(torch.cat([torch.cat([done[n + i * (W // size) + j].view(size, size, C)
+                                          for j in range(W // size)], 1) for i in range(H // size)], 0))
+        n += (H // size) * (W // size)
+    return torch.stack(rows)
+""",
+    ("12", "shift_mask", "the nine regions of the released code"): """
+def my_shift_mask(height, width, size, shift):
+    regions, count = torch.zeros(height, width), 0
+    cuts = (slice(0, -size), slice(-size, -shift or None), slice(-shift, None) if shift else slice(0, 0))
+    for rows in cuts:
+        for columns in cuts:
+            regions[rows, columns] = count
+            count += 1
+    windows = regions.view(height // size, size, width // size, size).permute(0, 2, 1, 3).flatten(2).flatten(0, 1)
+    return windows.unsqueeze(1) - windows.unsqueeze(2) == 0
+""",
+    ("12", "shift_mask", "two masks, of rows and of columns"): """
+def my_shift_mask(height, width, size, shift):
+    masks = []
+    for i in range(0, height, size):
+        for j in range(0, width, size):
+            row = torch.arange(i, i + size).repeat_interleave(size) >= height - shift
+            column = torch.arange(j, j + size).repeat(size) >= width - shift
+            masks.append((row[:, None] == row) & (column[:, None] == column))
+    return torch.stack(masks)
+""",
+    ("12", "position_index", "a loop over pairs"): """
+def my_position_index(size):
+    n = size * size
+    found = torch.zeros(n, n, dtype=torch.long)
+    for i in range(n):
+        for j in range(n):
+            down, right = i // size - j // size, i % size - j % size
+            found[i, j] = (down + size - 1) * (2 * size - 1) + right + size - 1
+    return found
+""",
+    ("12", "window_attention", "fused attention with a float mask"): """
+class WindowAttention(nn.Module):
+    def __init__(self, dim, num_heads, size):
+        super().__init__()
+        self.heads = num_heads
+        for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
+            setattr(self, name, nn.Linear(dim, dim))
+        self.bias_table = nn.Parameter(torch.zeros((2 * size - 1) ** 2, num_heads))
+        nn.init.trunc_normal_(self.bias_table, std=0.02)
+        self.register_buffer("index", position_index(size), persistent=False)
+
+    def forward(self, x, mask=None):
+        q, k, v = (p(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+                   for p in (self.q_proj, self.k_proj, self.v_proj))
+        bias = self.bias_table[self.index.flatten()].view(*self.index.shape, -1).permute(2, 0, 1)[None]
+        if mask is not None:
+            hidden = torch.zeros(mask.shape).masked_fill(~mask, -math.inf)
+            bias = bias[None] + hidden[None, :, None]
+            bias = bias.expand(len(x) // len(mask), -1, -1, -1, -1).flatten(0, 1)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        return self.o_proj(y.transpose(1, 2).flatten(2))
+""",
+    ("12", "block", "the roll around both ways in one place"): """
+class SwinBlock(nn.Module):
+    def __init__(self, dim, num_heads, size, shift):
+        super().__init__()
+        self.size, self.shift = size, shift
+        self.norm1 = nn.LayerNorm(dim)
+        self.attn = WindowAttention(dim, num_heads, size)
+        self.norm2 = nn.LayerNorm(dim)
+        self.ffn = nn.Sequential(nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim))
+
+    def forward(self, x):
+        H, W = x.shape[1:3]
+        s = self.shift if H > self.size and W > self.size else 0
+        mask = shift_mask(H, W, self.size, s)
+        y = torch.roll(self.norm1(x), shifts=(-s, -s), dims=(1, 2))
+        y = torch.roll(in_windows(y, self.size, lambda w: self.attn(w, mask)), shifts=(s, s), dims=(1, 2))
+        x = x + y
+        return x + self.ffn(self.norm2(x))
+""",
+    ("12", "patch_merging", "by a reshape"): """
+class PatchMerging(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.norm, self.proj = nn.LayerNorm(4 * dim), nn.Linear(4 * dim, 2 * dim, bias=False)
+
+    def forward(self, x):
+        B, H, W, C = x.shape
+        if H % 2 or W % 2:
+            x = F.pad(x, (0, 0, 0, W % 2, 0, H % 2))
+        x = x.view(B, (H + 1) // 2, 2, (W + 1) // 2, 2, C).permute(0, 1, 3, 4, 2, 5).flatten(3)
+        return F.linear(self.norm(x), self.proj.weight)
+""",
+    ("12", "swin", "lists of layers and a flattened mean"): """
+class MySwin(nn.Module):
+    def __init__(self, in_channels, num_classes, patch_size, dim, depths, num_heads, size, grid=None):
+        super().__init__()
+        self.patch_embed = nn.Conv2d(in_channels, dim, kernel_size=patch_size, stride=patch_size)
+        self.patch_norm = nn.LayerNorm(dim)
+        self.pos_embed = None if grid is None else nn.Parameter(torch.zeros(1, grid**2, dim))
+        widths = [dim * 2**i for i in range(len(depths))]
+        self.stages = nn.ModuleList(
+            nn.Sequential(*[SwinBlock(w, h, size, 0 if i % 2 == 0 else size // 2) for i in range(n)])
+            for w, h, n in zip(widths, num_heads, depths))
+        self.merges = nn.ModuleList(PatchMerging(w) for w in widths[:-1])
+        self.norm, self.head = nn.LayerNorm(widths[-1]), nn.Linear(widths[-1], num_classes)
+
+    def feature_maps(self, images):
+        x = self.patch_embed(images)
+        h, w = x.shape[2:]
+        x = self.patch_norm(x.flatten(2).transpose(1, 2))
+        if self.pos_embed is not None:
+            x = x + self.pos_embed
+        x, maps = x.unflatten(1, (h, w)), []
+        for i, stage in enumerate(self.stages):
+            x = stage(x if i == 0 else self.merges[i - 1](x))
+            maps.append(x)
+        return maps
+
+    def forward(self, images):
+        return self.head(self.norm(self.feature_maps(images)[-1].flatten(1, 2)).mean(1))
+""",
     ("10", "sft_loss", "cross_entropy that ignores what is not scored"): """
 def my_sft_loss(logits, tokens, answer):
     labels = tokens.masked_fill(~answer, -100)[:, 1:]

@@ -128,6 +128,7 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "vit_fine": ({"images": None}, {(vit, "SPLIT_IMAGES"): FEW}),
     "vit_data": (VIT | {"images": 8}, {(vit, "SPLIT_IMAGES"): FEW}),
     "swin": (SWIN, {(swin, "SPLIT_IMAGES"): FEW}),
+    "image_networks": ({}, {}),
     "shifted_windows": (SWIN | {"num_heads": (1,)}, {(swin, "SPLIT_IMAGES"): FEW}),
     "mae": (
         {"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8},

@@ -1,59 +1,23 @@
-from dataclasses import replace
-
-import pytest
 import torch
 
-from course_lib.lessons.lesson_12 import learner, recipes
+from course_lib.lessons.lesson_12 import learner
 from course_lib.lessons.lesson_12.tasks import TASKS
-from course_lib.models.swin import Swin, SwinConfig
-
-NAMES = {"in_windows": "in_windows", "mask": "shift_mask", "index": "position_index", "merging": "patch_merging"}
-PARTS = {name: TASKS[task].reference for name, task in NAMES.items()}
 
 
-def model(**settings):
-    torch.manual_seed(0)
-    sizes = {"in_channels": 1, "num_classes": 3, "dim": 8, "depths": (2, 2), "num_heads": (2, 2), "window_size": 4}
-    swin = Swin(SwinConfig(**sizes | settings))
-    for parameter in swin.parameters():
-        torch.nn.init.normal_(parameter, std=0.2)
-    return swin.eval()
+def test_each_step_has_digits_of_its_own_and_they_are_standardised():
+    (images, labels), (again, _), (others, _) = (learner.batch(4, step) for step in (0, 0, 1))
+    assert images.shape == (4, 1, 32, 32) and len(labels) == 4
+    assert torch.equal(images, again) and not torch.equal(images, others)
+    assert images.min() == -2  # black: (0 - 0.5) / 0.25
 
 
-def images(side=32):
-    return torch.randn(2, 1, side, side, generator=torch.Generator().manual_seed(1))
+def test_the_test_batch_is_the_test_digits_standardised():
+    digits, (images, labels) = learner.test_digits(5), learner.test_batch(5)
+    torch.testing.assert_close(images, (digits.pixels - 0.5) / 0.25)
+    assert torch.equal(labels, digits.labels)
 
 
-def test_our_own_functions_change_nothing_and_keep_all_names():
-    ours = learner.with_yours(model(), **PARTS)
-    torch.testing.assert_close(ours(images()), model()(images()))
-    assert list(ours.state_dict()) == list(model().state_dict())
-
-
-def test_a_map_smaller_than_a_window_comes_out_the_same():
-    torch.testing.assert_close(learner.with_yours(model(), **PARTS)(images(16)), model()(images(16)))
-
-
-@pytest.mark.parametrize("part", NAMES)
-def test_each_of_the_four_functions_runs_inside_the_model(part):
-    called = []
-
-    def watched(*arguments):
-        called.append(part)
-        return PARTS[part](*arguments)
-
-    learner.with_yours(model(), **PARTS | {part: watched})(images())
-    assert called
-
-
-def test_a_short_training_changes_a_model_on_functions_of_ones_own_and_leaves_it_ready_for_use(monkeypatch):
-    small = replace(recipes.SETTINGS, dim=8, depths=(2,), num_heads=(2,), batch_size=8, drop_path=0.0)
-    monkeypatch.setattr(recipes, "SETTINGS", small)
-    fresh, learned = learner.fresh(4, **PARTS), learner.learn(learner.fresh(4, **PARTS), 4)
-    assert not learned.training
-    assert not torch.equal(fresh.head.weight, learned.head.weight)
-
-
-def test_what_is_watched_shows_a_few_digits_of_a_network_that_knows_nothing():
-    figure = learner.showing(learner.test_digits(50))(model(num_classes=10))
+def test_an_untrained_network_of_hers_can_be_watched():
+    model = TASKS["swin"].module(1, 10, 4, 8, (2, 2), (1, 2), 4)
+    figure = learner.showing(learner.test_digits(20))(model)
     assert len(figure.axes) == 6

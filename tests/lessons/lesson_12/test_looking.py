@@ -61,7 +61,13 @@ def test_every_switch_changes_the_answer_and_none_touches_the_model_of_the_next(
         change(other)
         with torch.no_grad():
             same = torch.allclose(other(digits.pixels), model(digits.pixels), atol=1e-4)
-        assert same == (name == "as it is"), name
+        assert same == (name == "as trained"), name
+
+
+def test_an_effective_field_sums_to_100_and_has_most_in_its_own_patch():
+    field = looking.effective_field(looking.load_trained("swin").model, learner.test_digits(20).pixels, 0, (4, 4))
+    assert field.shape == (8, 8) and float(field.sum()) == pytest.approx(100, abs=0.01)
+    assert divmod(int(field.argmax()), 8) == (4, 4)
 
 
 def test_an_empty_picture_stirs_nothing_and_a_digit_both_stages():
