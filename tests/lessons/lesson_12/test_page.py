@@ -16,9 +16,9 @@ class learner:
         torch.manual_seed(step)
         labels = torch.randint(0, 4, (size,))
         images = 0.3 * torch.randn(size, 1, 16, 16)
-        for image, label in zip(images, labels):          # a bright quarter
-            row, column = divmod(int(label), 2)
-            image[:, 8 * row : 8 * row + 8, 8 * column : 8 * column + 8] += 1
+        for image, label in zip(images, labels):          # stripes in none, one or both directions
+            image[:, ::2] += label % 2
+            image[:, :, ::2] += label // 2
         return images, labels
 
 class page:
@@ -29,7 +29,7 @@ class page:
 page.losses, example = [], None
 sizes = {"in_channels": 1, "num_classes": 4, "patch_size": 2, "dim": 8,
          "depths": (2, 2), "num_heads": (1, 2), "size": 4, "grid": 8}
-training(MySwin, sizes, steps=80)
+training(MySwin, sizes, steps=120, peak=1e-2)
 print(page.losses[0], page.losses[-1])
 """
 
@@ -48,7 +48,7 @@ def test_a_plain_file_of_the_solutions_and_the_page_s_loop_learns_without_the_co
             lines=190,
         ).split(),
     )
-    assert 1 < first < 2 and last < 0.5  # ln 4 = 1.39
+    assert 1 < first < 2 and last < 0.5, (first, last)  # ln 4 = 1.39
 
 
 def test_the_solution_opens_the_shipped_network():
