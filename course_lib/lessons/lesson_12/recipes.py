@@ -222,7 +222,7 @@ RECIPES = {
         lesson="12",
         data="icons of course_lib.data.icons, 32 x 32 pixels in colour, on white: 647 things by seven designers; "
         "validation and test are other drawings by these designers",
-        minutes=25,
+        minutes=30,
         variants=NETWORKS,
         ships="Swin",
         train=train_icons,
