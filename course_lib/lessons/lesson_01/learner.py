@@ -18,7 +18,6 @@ from course_lib.lessons.lesson_01.measuring import (
     few_labels_of,
     halves,
     measured,
-    parts_of,
     percent,
 )
 from course_lib.lessons.lesson_01.recipes import depth
@@ -41,7 +40,6 @@ __all__ = [
     "learn_digits",
     "measured",
     "names_of",
-    "parts_of",
     "percent",
     "reads",
     "rgba",
@@ -153,7 +151,6 @@ def old_accuracy(model: nn.Module, head: nn.Linear, prepare: Callable[[Tensor], 
 def accidents(
     source: nn.Module,
     new_head: Callable[..., nn.Module],
-    groups: Callable[..., list[dict[str, Any]]],
     fine_tune: Callable[..., Tensor],
     augment: Callable[..., Tensor],
     rates: Sequence[float] = (1e-3, 1e-2, 1e-1),
@@ -169,7 +166,7 @@ def accidents(
     for rate in rates:
         torch.manual_seed(0)
         model = new_head(source, 50, False)
-        fine_tune(model, groups(parts_of(model), rate, 1.0), batches(task.given, task.labels, steps, augment), False)
+        fine_tune(model, batches(task.given, task.labels, steps, augment), rate, 1.0, False)
         by_rate[rate] = (percent(model, task.asked, task.asked_labels), old_accuracy(model, head))
     return {
         "norms": {"evaluation mode": old_accuracy(source, head), "training mode": old_accuracy(moved, head)},

@@ -102,11 +102,6 @@ def learners_own(model: ResNet) -> nn.Module:
     return mine.eval()
 
 
-def parts_of(model: nn.Module) -> list[nn.Module]:
-    """Head first, stem last."""
-    return [model.head, *reversed(model.stages), model.stem]
-
-
 @torch.no_grad()
 def features(model: nn.Module, drawings: Icons) -> Float[Tensor, "B D"]:
     """The features of drawings on white, in evaluation mode."""
@@ -137,13 +132,12 @@ def learned(source: nn.Module, way: Way, task: FewLabels, rate: float, draw: int
         model = TASKS["new_head"].reference(source, count, False)
     if way.head_first:
         model.head = fitted_head(source, task, penalty)
-    groups = TASKS["parameter_groups"].reference(parts_of(model), rate, way.decay)
     size = min(BATCH, len(task.labels))
     batches = [
         batch_of(task.given, task.labels, size, augmented=way.augmented, seed=seed_of_step(draw, step))
         for step in range(way.steps)
     ]
-    TASKS["fine_tune"].reference(model, groups, [(standardise(x), y) for x, y in batches], False)
+    TASKS["fine_tune"].reference(model, [(standardise(x), y) for x, y in batches], rate, way.decay, False)
     return model
 
 

@@ -40,31 +40,35 @@ def icons_and_draws(draw: Draw, *, moved: bool = True) -> tuple[Tensor, Tensor, 
 
 
 class Small(nn.Module):
-    """A network with a batch norm in it and a linear head: what a fine-tuning loop is tried on."""
+    """A network with batch norms in it and the parts of a ResNet: what a fine-tuning loop is tried on."""
 
     def __init__(self, draw: Draw, width: int, num_classes: int):
         super().__init__()
-        self.stem = nn.Sequential(nn.Linear(width, width, bias=False), nn.BatchNorm1d(width), nn.Tanh())
+        self.stem, *stages = (_layer(width) for _ in range(3))
+        self.stages = nn.ModuleList(stages)
         self.head = nn.Linear(width, num_classes)
         with torch.no_grad():
             for parameter in self.parameters():
                 parameter.copy_(1 + 0.2 * draw(*parameter.shape) if parameter.ndim == 1 else draw(*parameter.shape))
-            self.stem[1].running_mean.copy_(draw(width))
+            for part in (self.stem, *stages):
+                part[1].running_mean.copy_(draw(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.stem(x))
+        x = self.stem(x)
+        for stage in self.stages:
+            x = stage(x)
+        return self.head(x)
 
 
-def model_and_batches(draw: Draw, *, groups: int = 2, frozen: bool = False) -> tuple:
-    """A network, parameter groups of it, and batches of inputs with labels."""
+def _layer(width: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, width, bias=False), nn.BatchNorm1d(width), nn.Tanh())
+
+
+def model_and_batches(draw: Draw, *, frozen: bool = False) -> tuple:
+    """A network, batches of inputs with labels, the head's learning rate, the factor from part to part."""
     B, width, classes = draw.sizes(3, 4, 8)
-    model = Small(draw, width, classes)
-    rates = [(model.head, 0.05), (model.stem, 0.02)][:groups]
-    held = [{"params": list(part.parameters()), "lr": rate} for part, rate in rates]
-    if frozen:
-        model.stem.requires_grad_(False)
     batches = [(3 * draw(B, width) + 1, draw.integers(0, classes, B)) for _ in range(22)]
-    return model, held, batches, frozen
+    return Small(draw, width, classes), batches, 0.05, 0.6, frozen
 
 
 def a_copy_with_a_head(probe: Probe) -> list[Finding]:
@@ -127,9 +131,14 @@ def pools(probe: Probe) -> list[Finding]:
 
 def mode_after(probe: Probe) -> list[Finding]:
     """Whether the model is in evaluation mode afterwards."""
-    model, *others = model_and_batches(probe.draw)
-    probe.call(model, *others)
-    return [TASKS["fine_tune"].finding("left in training mode")] if model.training else []
+    given, seen = model_and_batches(probe.draw), {}
+
+    def asked(*args: object) -> Tensor:
+        seen["model"] = args[0]
+        return probe._function(*args)
+
+    Probe(asked, asks=probe.asks).call(*given)
+    return [TASKS["fine_tune"].finding("left in training mode")] if seen["model"].training else []
 
 
 def groups_by_layer(probe: Probe) -> list[Finding]:
@@ -206,9 +215,8 @@ CASES = {
     "new_head": (),
     "parameter_groups": (),
     "fine_tune": (
-        Case("two groups with learning rates of their own", model_and_batches),
-        Case("a part of the model in no group", lambda draw: model_and_batches(draw, groups=1)),
-        Case("frozen: the batch norms stand still", lambda draw: model_and_batches(draw, groups=1, frozen=True)),
+        Case("all parts learn", model_and_batches),
+        Case("frozen: the head alone learns", lambda draw: model_and_batches(draw, frozen=True)),
     ),
     "conv_size": (
         Case("with padding, and a stride that leaves a rest", lambda draw: with_stride(draw)),
@@ -235,7 +243,12 @@ def basic_block(in_channels: int, out_channels: int, stride: int = 1) -> nn.Modu
     return TASKS["block"].module(in_channels, out_channels, stride)
 
 
-PARTS = {"copy": copy, "BasicBlock": basic_block}
+def parameter_groups(*given: object) -> list[dict]:
+    """What a learner's loop takes if she has no function of her own."""
+    return TASKS["parameter_groups"].reference(*given)
+
+
+PARTS = {"copy": copy, "BasicBlock": basic_block, "parameter_groups": parameter_groups}
 TASKS = read_tasks(
     Path(__file__).with_name("tasks.md"),
     CASES,
