@@ -241,14 +241,21 @@ def my_sample(logits, temperature, u):
     probs = F.softmax(logits / temperature, dim=1)
     return torch.tensor([int(torch.searchsorted(p.cumsum(0), r, right=True)) for p, r in zip(probs, u)])
 """,
-    ("01", "freeze", "only the BatchNorms in evaluation mode"): """
-def freeze(trunk):
-    for parameter in trunk.parameters():
-        parameter.requires_grad_(False)
-    for part in trunk.modules():
-        if isinstance(part, nn.BatchNorm2d):
-            part.eval()
-    return trunk
+    ("01", "new_head", "frozen by name, the head from its weight"): """
+def new_head(model, num_classes, frozen):
+    new = copy.deepcopy(model)
+    for name, parameter in new.named_parameters():
+        parameter.requires_grad = not frozen
+    new.head = nn.Linear(new.head.weight.shape[1], num_classes)
+    return new
+""",
+    ("01", "parameter_groups", "the learning rate multiplied from part to part"): """
+def parameter_groups(parts, rate, decay):
+    groups = []
+    for part in parts:
+        groups.append(dict(params=[*part.parameters()], lr=rate))
+        rate = rate * decay
+    return groups
 """,
     ("06", "beam_step", "a stable argsort"): """
 def beam_step(totals, lengths, ended, log_probs, penalty):
@@ -631,12 +638,13 @@ def test_a_right_answer_in_another_style_passes(lesson, task, style):
 
 
 WRONG = {
-    ("01", "freeze", "normalised by the batch"): """
-def freeze(trunk):
-    for part in trunk.modules():
-        if isinstance(part, nn.BatchNorm2d):
-            part.momentum = 0.0
-    return trunk.requires_grad_(False)
+    ("01", "new_head", "head frozen"): """
+def new_head(model, num_classes, frozen):
+    new = copy.deepcopy(model)
+    new.head = nn.Linear(new.head.in_features, num_classes)
+    for parameter in new.parameters():
+        parameter.requires_grad = not frozen
+    return new
 """,
     ("01", "conv_size", "kernel not subtracted"): """
 def conv_size(size, kernel, stride, padding):
