@@ -113,11 +113,13 @@ def by_depth(found: Mapping[str, Float[np.ndarray, "seeds parts"]], parts: Seque
     for axes, kind, title in ((left, "frozen", "Copied parts frozen"), (right, "trained on", "Copied parts trained, too")):
         axes.axhline(scratch, color=GREY, linestyle=":", linewidth=2)
         axes.text(-0.1, scratch, "B from scratch", color=GREY, va="bottom")
+        ends = {source: float(np.mean(np.array(found[f"from {source}, {kind}"])[:, -1])) for source in "AB"}
         for source, colour in (("B", OTHER), ("A", HERO)):
             values = np.array(found[f"from {source}, {kind}"])
+            side = "bottom" if ends[source] == max(ends.values()) else "top"
             axes.plot(across, values.mean(0), "-", color=colour, linewidth=3)
             axes.plot(across, values.T, "o", color=colour, markersize=5)
-            axes.text(across[-1] + 0.1, values.mean(0)[-1], f"from {source}", color=colour, fontsize=14, va="center")
+            axes.text(across[-1] + 0.1, values.mean(0)[-1], f"from {source}", color=colour, fontsize=14, va=side)
         axes.set_xticks(across, parts)
         axes.set(xlim=(-0.2, len(parts) - 0.2), ylabel="accuracy on things of B (%)", xlabel="copied up to")
         axes.set_title(title)

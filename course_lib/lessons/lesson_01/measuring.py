@@ -78,7 +78,7 @@ WAYS = {
 def halves() -> tuple[Int[Tensor, " K"], Int[Tensor, " K"]]:
     """The new things to tune on, and those to score."""
     names = icons("new names").names.unique()
-    return names[::2], names[1::2]
+    return names[::2].contiguous(), names[1::2].contiguous()
 
 
 def few_labels_of(names: Int[Tensor, " K"], per_name: int, draw: int) -> FewLabels:
