@@ -48,6 +48,7 @@ def resnet() -> tuple[Figure, str]:
 
 def transfer() -> tuple[Figure, str]:
     """Three ways to use a trained network for another task."""
+
     def column(backbone: str) -> list:
         return [
             Box("images of the new task", "input", shape="(B, 3, 32, 32)"),

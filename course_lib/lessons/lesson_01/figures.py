@@ -14,6 +14,7 @@ from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 COLOURS = {  # of a way to learn from few labels
     "scratch": GREY,
     "scratch, 3 times the steps": "black",
+    "frozen, random weights": "#8B5A2B",
     "frozen": THIRD,
     "fine-tuned": OTHER,
     "fine-tuned, not augmented": PALETTE["orange"],
@@ -110,7 +111,10 @@ def by_depth(found: Mapping[str, Float[np.ndarray, "seeds parts"]], parts: Seque
     """Test accuracy by how many parts were copied, from either half, frozen or trained on; means over seeds."""
     fig, (left, right) = figure(12.2, 4.8, columns=2)
     across, scratch = np.arange(len(parts)), float(np.mean(found["B, from scratch"]))
-    for axes, kind, title in ((left, "frozen", "Copied parts frozen"), (right, "trained on", "Copied parts trained, too")):
+    for axes, kind, title in (
+        (left, "frozen", "Copied parts frozen"),
+        (right, "trained on", "Copied parts trained, too"),
+    ):
         axes.axhline(scratch, color=GREY, linestyle=":", linewidth=2)
         axes.text(-0.1, scratch, "B from scratch", color=GREY, va="bottom")
         ends = {source: float(np.mean(np.array(found[f"from {source}, {kind}"])[:, -1])) for source in "AB"}
@@ -249,7 +253,10 @@ def probes(
 def accidents(found: Mapping[str, Mapping]) -> Figure:
     """What each of three accidents costs, in the accuracy on the old task; the third on the new one, too."""
     fig, panels = figure(12.2, 4.6, columns=3)
-    for axes, key, title in ((panels[0], "norms", "Batch norms that change"), (panels[1], "pixels", "Other normalisation")):
+    for axes, key, title in (
+        (panels[0], "norms", "Batch norms that change"),
+        (panels[1], "pixels", "Other normalisation"),
+    ):
         for row, (name, value) in enumerate(found[key].items()):
             axes.barh(-row, value, height=0.45, color=HERO if not row else OTHER)
             axes.text(1, -row + 0.27, name, va="bottom")

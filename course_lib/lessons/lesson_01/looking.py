@@ -163,4 +163,6 @@ def _means(model: ResNet, pixels: Float[Tensor, "B C H W"]) -> list[Float[Tensor
 
 def _pooled(model: ResNet, pixels: Float[Tensor, "B C H W"], side: int = 4) -> list[Float[Tensor, "B D"]]:
     """Pixels and maps of each depth, all pooled to the same resolution."""
-    return [torch.nn.functional.adaptive_avg_pool2d(maps, side).flatten(1) for maps in (pixels, *maps_of(model, pixels))]
+    return [
+        torch.nn.functional.adaptive_avg_pool2d(maps, side).flatten(1) for maps in (pixels, *maps_of(model, pixels))
+    ]

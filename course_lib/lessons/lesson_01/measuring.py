@@ -60,6 +60,7 @@ class Way:
     steps: int = STEPS
     scratch: bool = False
     head_first: bool = False
+    head_only: bool = False  # fitted to convergence on cached features
     decay: float = 1.0
     augmented: bool = True
 
@@ -67,7 +68,8 @@ class Way:
 WAYS = {
     "scratch": Way(scratch=True),
     "scratch, 3 times the steps": Way(scratch=True, steps=3 * STEPS),
-    "frozen": Way(rates=PENALTIES),
+    "frozen, random weights": Way(rates=PENALTIES, scratch=True, head_only=True),
+    "frozen": Way(rates=PENALTIES, head_only=True),
     "fine-tuned": Way(),
     "fine-tuned, not augmented": Way(augmented=False),
     "head first, then all": Way(head_first=True),
@@ -122,16 +124,14 @@ def learned(source: nn.Module, way: Way, task: FewLabels, rate: float, draw: int
     """The network after training in one way on one draw of labels."""
     torch.manual_seed(draw)
     count = int(task.labels.max()) + 1
-    if way is WAYS["frozen"]:
-        model = TASKS["new_head"].reference(source, count, True)
-        model.head = fitted_head(source, task, rate)
-        return model.eval()
     if way.scratch:
         model = TASKS["resnet"].module(count, *_sizes_of(source))
     else:
         model = TASKS["new_head"].reference(source, count, False)
-    if way.head_first:
-        model.head = fitted_head(source, task, penalty)
+    if way.head_first or way.head_only:
+        model.head = fitted_head(model, task, rate if way.head_only else penalty)
+    if way.head_only:
+        return model.eval()
     size = min(BATCH, len(task.labels))
     batches = [
         batch_of(task.given, task.labels, size, augmented=way.augmented, seed=seed_of_step(draw, step))

@@ -25,7 +25,9 @@ PARTS = ("stem", "stage 0", "stage 1", "stage 2")
 
 def unseen(model: nn.Module, *, predicted=None) -> Result:
     drawings, labels = learner.known("new designer")
-    known, new = (100 * accuracy(model, some.on(1.0), right) for some, right in (learner.known("test"), (drawings, labels)))
+    known, new = (
+        100 * accuracy(model, some.on(1.0), right) for some, right in (learner.known("test"), (drawings, labels))
+    )
     rows = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))[:SHOWN]
     some = drawings.take(rows)
     best = [names[0][0] for names in learner.names_of(model, some.on(1.0))]
@@ -47,7 +49,9 @@ def views(augment: Callable[..., Tensor], *, predicted=None) -> Result:
 
 
 def depth(losses: Mapping[str, Sequence[float]], card: Mapping, *, predicted=None) -> Result:
-    right = {name: [seed["test"][f"{name}, accuracy on training digits"] for seed in card["seeds"]] for name in NETWORKS}
+    right = {
+        name: [seed["test"][f"{name}, accuracy on training digits"] for seed in card["seeds"]] for name in NETWORKS
+    }
     twice = [seed["test"]["plain, 44 layers, twice the steps, accuracy on training digits"] for seed in card["seeds"]]
     last = {name: float(np.mean(values[-10:])) for name, values in losses.items()}
     return Result(
@@ -64,14 +68,13 @@ def depth(losses: Mapping[str, Sequence[float]], card: Mapping, *, predicted=Non
 
 def few_labels(measured: Mapping[str, Mapping], yours: Mapping[str, float], *, predicted=None) -> Result:
     scores = measured["accuracy (%)"]
-    found = {
-        way: np.array([scores[f"{count} a thing, {way}"] for count in PER_NAME]).T for way in figures.COLOURS
-    }
-    pretrained = [values for way, values in found.items() if not way.startswith("scratch")]
-    best_scratch = max(values.mean(0)[1] for way, values in found.items() if way.startswith("scratch"))
+    found = {way: np.array([scores[f"{count} a thing, {way}"] for count in PER_NAME]).T for way in figures.COLOURS}
+    baselines = {way for way in found if way.startswith("scratch") or way.endswith("random weights")}
+    pretrained = [values for way, values in found.items() if way not in baselines]
+    best = max(found[way].mean(0)[1] for way in baselines)
     return Result(
         figures.few_labels(found, PER_NAME, yours, predicted),
-        claims={"scratch": above(min(values.mean(0)[1] for values in pretrained) - best_scratch, 5)},
+        claims={"scratch": above(min(values.mean(0)[1] for values in pretrained) - best, 5)},
         came=float(found["frozen"].mean(0)[1]),
     )
 
@@ -132,7 +135,13 @@ def accidents(found: Mapping[str, Mapping], *, predicted=None) -> Result:
     norms, pixels, rates = (list(found[key].values()) for key in ("norms", "pixels", "rates"))
     return Result(
         figures.accidents(found),
-        claims={"costs": (above(norms[0] - norms[1], 1), above(pixels[0] - pixels[1], 5), above(rates[0][0] - rates[2][0], 10))},
+        claims={
+            "costs": (
+                above(norms[0] - norms[1], 1),
+                above(pixels[0] - pixels[1], 5),
+                above(rates[0][0] - rates[2][0], 10),
+            )
+        },
     )
 
 

@@ -204,9 +204,7 @@ CASES = {
     ),
     "resnet": (
         Case("logits with a stride in every stage", small_images, tolerance=1e-3),
-        Case(
-            "the first stage at full resolution", lambda draw: small_images(draw, first_stride=1), tolerance=1e-3
-        ),
+        Case("the first stage at full resolution", lambda draw: small_images(draw, first_stride=1), tolerance=1e-3),
     ),
     "augment": (
         Case("shifted, mirrored, on a background", icons_and_draws),

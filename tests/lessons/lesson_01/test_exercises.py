@@ -38,7 +38,9 @@ class Pooled(nn.Module):
 
     def __init__(self, num_classes, widths, depths, first_stride=2):
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, widths[0], 3, padding=1, bias=False), nn.BatchNorm2d(widths[0]), nn.ReLU())
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, widths[0], 3, padding=1, bias=False), nn.BatchNorm2d(widths[0]), nn.ReLU()
+        )
         inside, stages = [widths[0], *widths[:-1]], []
         for i in range(len(widths)):
             stage = nn.Sequential()

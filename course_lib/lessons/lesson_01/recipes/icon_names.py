@@ -97,9 +97,7 @@ def random_views(drawings: Icons, generator: Generator) -> Float[Tensor, "B 3 H 
     )
 
 
-def batch_of(
-    drawings: Icons, labels: Int[Tensor, " B"], size: int, *, augmented: bool, seed: int
-) -> LabelledImages:
+def batch_of(drawings: Icons, labels: Int[Tensor, " B"], size: int, *, augmented: bool, seed: int) -> LabelledImages:
     """Some of the drawings, drawn with replacement: random views of them, or all as they are on white."""
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randint(len(labels), (size,), generator=generator)
