@@ -21,7 +21,7 @@ from course_lib.lessons.lesson_01.measuring import (
     percent,
 )
 from course_lib.lessons.lesson_01.recipes import depth
-from course_lib.lessons.lesson_01.recipes.icon_names import SHIFT, known_names, with_classes
+from course_lib.lessons.lesson_01.recipes.icon_names import SHIFT, grounds, known_names, with_classes
 from course_lib.models.resnet import ResNet
 from course_lib.training.config import FitConfig
 from course_lib.training.loop import fit
@@ -68,7 +68,7 @@ def rgba(drawings: Icons) -> Float[Tensor, "B 4 H W"]:
 
 def draws(count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Random numbers for so many views: flip, shift and ground."""
-    return torch.rand(count) < 0.5, torch.randint(0, 2 * SHIFT + 1, (count, 2)), torch.rand(count, 3)
+    return torch.rand(count) < 0.5, torch.randint(0, 2 * SHIFT + 1, (count, 2)), grounds(count)
 
 
 def batches(

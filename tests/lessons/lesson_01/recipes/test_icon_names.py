@@ -30,6 +30,7 @@ def test_a_training_runs_and_is_scored():
     trained = icon_names.train(replace(icon_names.SETTINGS, steps=2, batch_size=4))
     assert set(icon_names.score(trained, "test")) == {
         "accuracy",
+        "accuracy, coloured ground",
         "accuracy, new designer",
         "accuracy, training drawings",
     }
