@@ -13,7 +13,6 @@ from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
 COLOURS = {  # of a way to learn from few labels
     "scratch": GREY,
-    "scratch, 3 times the steps": "black",
     "frozen, random weights": "#8B5A2B",
     "frozen": THIRD,
     "fine-tuned": OTHER,
@@ -44,6 +43,25 @@ def views(pixels: Float[Tensor, "R N 3 H W"]) -> Figure:
             image(axes, pixel.permute(1, 2, 0).clamp(0, 1).numpy())
     panels[0][0].set_title("as drawn", fontsize=13, loc="center", weight="normal")
     panels[0][1].set_title("random views", fontsize=13, loc="left", weight="normal")
+    return fig
+
+
+def augmentation(
+    found: Mapping[str, Mapping[str, Float[np.ndarray, " seeds"]]], predicted: float | None = None
+) -> Figure:
+    """Accuracy on each kind of drawings, of the network with augmentation and of the one without, by seed."""
+    fig, axes = figure(12.2, 4.6)
+    kinds = list(found)
+    for kind, ways in found.items():
+        row = -kinds.index(kind)
+        for (way, values), colour, lift in zip(ways.items(), (HERO, OTHER), (0.13, -0.13), strict=True):
+            axes.plot(
+                values, [row + lift] * len(values), "o", color=colour, markersize=10, label=way if not row else ""
+            )
+    prediction(axes, predicted, -(len(kinds) - 1) - 0.13, (0, -14))
+    axes.set_yticks([-row for row in range(len(kinds))], kinds)
+    axes.set(xlabel="accuracy (%)", xlim=(0, 103), ylim=(0.6 - len(kinds), 0.5))
+    axes.legend(loc="center right", frameon=False)
     return fig
 
 
@@ -108,29 +126,23 @@ def few_labels(
 
 
 def by_depth(found: Mapping[str, Float[np.ndarray, "seeds parts"]], parts: Sequence[str]) -> Figure:
-    """Test accuracy by how many parts were copied, from either half, frozen or trained on; means over seeds."""
-    fig, (left, right) = figure(12.2, 4.8, columns=2)
-    across, scratch = np.arange(len(parts)), float(np.mean(found["B, from scratch"]))
-    for axes, kind, title in (
-        (left, "frozen", "Copied parts frozen"),
-        (right, "trained on", "Copied parts trained, too"),
+    """Test accuracy by how many parts were copied and frozen, from either half; means and single seeds."""
+    fig, axes = figure(10.0, 4.8)
+    across = np.arange(len(parts))
+    for name, style, text in (
+        ("B, from scratch", ":", "B from scratch"),
+        ("from A, trained, too", "--", "all parts from A, trained, too"),
     ):
-        axes.axhline(scratch, color=GREY, linestyle=":", linewidth=2)
-        axes.text(-0.1, scratch, "B from scratch", color=GREY, va="bottom")
-        ends = {source: float(np.mean(np.array(found[f"from {source}, {kind}"])[:, -1])) for source in "AB"}
-        for source, colour in (("B", OTHER), ("A", HERO)):
-            values = np.array(found[f"from {source}, {kind}"])
-            side = "bottom" if ends[source] == max(ends.values()) else "top"
-            axes.plot(across, values.mean(0), "-", color=colour, linewidth=3)
-            axes.plot(across, values.T, "o", color=colour, markersize=5)
-            axes.text(across[-1] + 0.1, values.mean(0)[-1], f"from {source}", color=colour, fontsize=14, va=side)
-        axes.set_xticks(across, parts)
-        axes.set(xlim=(-0.2, len(parts) - 0.2), ylabel="accuracy on things of B (%)", xlabel="copied up to")
-        axes.set_title(title)
-    low = min(axes.get_ylim()[0] for axes in (left, right))
-    high = max(axes.get_ylim()[1] for axes in (left, right))
-    for axes in (left, right):
-        axes.set_ylim(low, high)
+        level = float(np.mean(found[name]))
+        axes.axhline(level, color=GREY, linestyle=style, linewidth=2)
+        axes.text(-0.15, level, text, color=GREY, va="bottom", fontsize=13)
+    for name, colour in (("from B, frozen", OTHER), ("from A, frozen", HERO)):
+        values = found[name]
+        axes.plot(across, values.mean(0), "-", color=colour, linewidth=3)
+        axes.plot(across, values.T, "o", color=colour, markersize=5)
+        axes.text(across[-1] + 0.1, values.mean(0)[-1], name, color=colour, fontsize=14, va="center")
+    axes.set_xticks(across, [f"{part}" if number == 0 else f"+ {part}" for number, part in enumerate(parts)])
+    axes.set(xlim=(-0.2, len(parts)), ylabel="accuracy on things of B (%)", xlabel="copied parts, frozen")
     return fig
 
 

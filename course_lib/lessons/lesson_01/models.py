@@ -1,5 +1,6 @@
 """Lesson 01: the trained network of icons that the learner's own ResNet opens, and a released ResNet-18."""
 
+import torch
 from torch import Tensor, nn
 
 from course_lib.classroom.opening import Shipped
@@ -38,7 +39,7 @@ def sizes(model: ResNet) -> dict[str, object]:
 
 def some_icons() -> tuple[Tensor]:
     """Test drawings on white."""
-    return (standardise(icons("test").take(slice(0, 32)).on(1.0)),)
+    return (standardise(icons("test").take(torch.arange(32)).on(1.0)),)
 
 
 def trained() -> nn.Module:
