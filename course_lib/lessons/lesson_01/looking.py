@@ -128,9 +128,10 @@ def ink_is_brighter(scenes: Scenes) -> Bool[Tensor, " B"]:
 
 
 def probes(model: ResNet, classes: tuple[int, ...] | None = None, labels: int = 300) -> dict[str, list[float]]:
-    """The accuracy of a linear probe on the pixels and on each depth's maps: the digit, and whether its ink is brighter.
+    """Accuracies of linear probes on the pixels and on the feature maps of each depth: digit, and brighter ink.
 
-    Pixels and maps are pooled alike, to the mean of each channel in 4 x 4 fields. Penalties are chosen on validation scenes, scores are those on test scenes.
+    Pixels and maps are pooled alike, to the mean of each channel in 4 x 4 fields. Penalties are chosen on validation
+    scenes, scores are those on test scenes.
     """
     sizes = {"train": labels, "validation": 500, "test": 1000}
     scenes = {split: DigitScenes(split=split, classes=classes).batch(count, 0) for split, count in sizes.items()}

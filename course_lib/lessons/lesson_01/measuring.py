@@ -1,11 +1,11 @@
 """What pre-training on icon names is worth: few labels of new things, and transfer by depth; `measured.json` has it.
 
-Loop, groups and heads are the solutions of the page's exercises. The page only reads the file. To measure again takes an
-hour and a half on one core: `python -m course_lib.lessons.lesson_01.measuring few_labels depths`.
+Loop, groups and heads are the solutions of the page's exercises. The page only reads the file. To measure again takes
+an hour on one core: `python -m course_lib.lessons.lesson_01.measuring few_labels depths`.
 
 Few labels: the 100 new things are halved. Learning rates and penalties are chosen on one half, scores are of the other.
-In each draw one family of designers is left out of the labels, and tested. Depths: Yosinski et al., "How transferable are
-features in deep neural networks?", NIPS 2014, arXiv 1411.1792, on two halves of the known things.
+In each draw one family of designers is left out of the labels, and tested. Depths: Yosinski et al., "How transferable
+are features in deep neural networks?", NIPS 2014, arXiv 1411.1792, on two halves of the known things.
 """
 
 import copy
@@ -220,7 +220,7 @@ def cut(base: ResNet, count: int, num_classes: int, seed: int, *, frozen: bool) 
 
 
 def depths(*, steps: int = DEPTH_STEPS, seeds: Sequence[int] = SEEDS) -> dict[str, Any]:
-    """Test accuracy on B by number of copied parts, from A or from B itself; copied parts are frozen or trained, too."""
+    """Test accuracy on B by number of parts that are copied, from A or from B itself, and frozen or trained, too."""
     found: dict[str, list[list[float]]] = {}
     for seed in seeds:
         halves_of = dict(zip("AB", known_halves(seed), strict=True))

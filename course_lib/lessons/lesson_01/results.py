@@ -24,6 +24,7 @@ KINDS = {  # of drawings -> as the card calls them
     "unseen designer": ", new designer",
     "new drawings, coloured ground": ", coloured ground",
 }
+WAYS = {"random views": "augmented", "as drawn, on white": "plain"}  # of training -> variant of the recipe
 SHOWN = 16  # drawings of the unseen designer
 PARTS = ("stem", "stage 0", "stage 1", "stage 2")
 
@@ -77,13 +78,11 @@ def augmentation(card: Mapping, *, predicted=None) -> Result:
     found = {
         kind: {
             way: np.array([100 * seed["test"][f"accuracy{of}, {variant}"] for seed in card["seeds"]])
-            for way, variant in (("random views", "augmented"), ("as drawn, on white", "plain"))
+            for way, variant in WAYS.items()
         }
         for kind, of in KINDS.items()
     }
-    with_views, as_drawn = (
-        {kind: ways[way] for kind, ways in found.items()} for way in ("random views", "as drawn, on white")
-    )
+    with_views, as_drawn = ({kind: ways[way] for kind, ways in found.items()} for way in WAYS)
     coloured = as_drawn["new drawings, coloured ground"]
     gains = [with_views[kind].min() - as_drawn[kind].max() for kind in list(KINDS)[1:]]
     return Result(

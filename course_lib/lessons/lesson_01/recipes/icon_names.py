@@ -1,9 +1,9 @@
 """A small ResNet that names icons, with and without augmentation: new drawings, and an unseen designer.
 
-He et al., "Deep residual learning for image recognition", CVPR 2016, arXiv 1512.03385. Crop, flip and background are the
-augmentation of the lesson's exercise: each training drawing is shifted by up to 4 pixels, mirrored half of the time, and
-half of the time put on a background of a random colour instead of white. Drawings are scored on white, and those of the
-test on random colours, too.
+He et al., "Deep residual learning for image recognition", CVPR 2016, arXiv 1512.03385. Crop, flip and background are
+the augmentation of the lesson's exercise: each training drawing is shifted by up to 4 pixels, mirrored half of the
+time, and half of the time put on a background of a random colour instead of white. Drawings are scored on white, and
+those of the test on random colours, too.
 """
 
 from dataclasses import dataclass, replace
@@ -138,7 +138,7 @@ def on_split(model: ResNet, split: str, *, coloured: bool = False) -> float:
 
 
 def score(trained: Trained, split: str) -> Scores:
-    """The accuracy on new drawings; on the test in four ways: these, on colours, an unseen designer's, and training ones."""
+    """The accuracy on new drawings; for the test also on coloured grounds, by an unseen designer, and in training."""
     if split == "validation":
         return {"accuracy": on_split(trained.model, "validation")}
     return {
@@ -156,8 +156,8 @@ VARIANTS = {SHIPPED: SETTINGS, "plain": replace(SETTINGS, augmented=False)}
 RECIPE = Recipe(
     title="ResNet that names icons",
     lesson="01",
-    data="icons of course_lib.data.icons, 32 x 32 pixels in colour: 647 things by seven designers; test: other drawings "
-    "by these designers, and the same things by a designer of whom nothing is in the training",
+    data="icons of course_lib.data.icons, 32 x 32 pixels in colour: 647 things by seven designers; test: other "
+    "drawings by these designers, and the same things by a designer of whom nothing is in the training",
     minutes=12,
     variants=VARIANTS,
     ships=SHIPPED,
