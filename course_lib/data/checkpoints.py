@@ -19,9 +19,9 @@ FOLDER, MODEL, CARD, READABLE_CARD = "checkpoints", "model.safetensors", "card.j
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedModel:
-    """A trained model of the course."""
+    """A trained model of the course; of a comparison only the card is kept, and its model is None."""
 
-    model: nn.Module
+    model: nn.Module | None
     extra: dict[str, Any]  # what belongs to the weights, such as a vocabulary
     card: dict[str, Any]  # the facts of card.json
 
@@ -40,13 +40,16 @@ def load_trained(name: str) -> TrainedModel:
             raise FileNotFoundError(f"{problem} Or train it: course train {name}") from None
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-        made, expected, found = card["name"], card["sha256"], checksum(folder / MODEL)
+        made, expected = card["name"], card.get("sha256")
+        found = checksum(folder / MODEL) if "sha256" in card else None
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise ValueError(f"{folder} does not hold a card and the file of its model, whole: {cure}") from problem
     if made != name:
         raise ValueError(f"{folder} holds the model {made!r}, not {name!r}: {cure}")
     if found != expected:
         raise ValueError(f"{folder / MODEL} is damaged or not the file of its card: {cure}")
+    if expected is None:
+        return TrainedModel(model=None, extra={}, card=card)
     model = own.load(folder / MODEL)
     if "normalisation" in card:
         model.normalisation = normalisation_of(card)
@@ -66,15 +69,23 @@ def checkpoint_folder(name: str, *, real: bool = False) -> Path:
     return (course_home() if real else data_folder()) / FOLDER / name
 
 
-def write_trained(folder: Path, model: nn.Module, *, extra: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
-    """Writes the weights and both cards; each file is replaced whole. Returns the facts with what the file adds."""
-    own.save(model, folder / MODEL, extra=extra)
+def write_trained(
+    folder: Path, model: nn.Module, *, extra: dict[str, Any], facts: dict[str, Any], weights: bool = True
+) -> dict[str, Any]:
+    """Writes both cards and, unless they are not wanted, the weights; each file is replaced whole.
+
+    Returns the facts with those of the model and of its file.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     card = json.loads(json.dumps(facts), parse_float=_as_float32) | {  # as it is read back: tuples are lists
         "model": type(model).__name__,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "bytes": (folder / MODEL).stat().st_size,
-        "sha256": checksum(folder / MODEL),
     }
+    if weights:
+        own.save(model, folder / MODEL, extra=extra)
+        card |= {"bytes": (folder / MODEL).stat().st_size, "sha256": checksum(folder / MODEL)}
+    else:
+        (folder / MODEL).unlink(missing_ok=True)
     if getattr(model, "normalisation", None) is not None:
         card["normalisation"] = {name: list(values) for name, values in asdict(model.normalisation).items()}
     replace_text(folder / CARD, json.dumps(card, indent=1, ensure_ascii=False) + "\n")
@@ -111,13 +122,15 @@ Pixels, from 0 (black) to 1 (white), are given to the model as {normalisation_of
 """
     seeds = ",".join(str(run["seed"]) for run in card["seeds"])
     notes = f"\n{card['notes']}\n" if card["notes"] else ""
+    file, parts = "the weights are not kept", ".card"
+    if "sha256" in card:
+        file, parts = f"{card['bytes']:,} bytes, SHA-256\n{card['sha256']}", ".model, .extra, .card"
     return f"""# {card["title"]}
 
-Of lesson {card["lesson"]}. `{card["model"]}`, {card["parameters"]:,} parameters, {card["bytes"]:,} bytes, SHA-256
-{card["sha256"]}.
+Of lesson {card["lesson"]}. `{card["model"]}`, {card["parameters"]:,} parameters, {file}.
 
     from course_lib.data.checkpoints import load_trained
-    trained = load_trained("{card["name"]}")     # .model, .extra, .card
+    trained = load_trained("{card["name"]}")     # {parts}
 
 ## Data
 

@@ -62,6 +62,7 @@ class Recipe:
     timed: Sequence[str] = ()  # variants whose CPU seconds are reported, too
     settings: Mapping[str, Any] | None = None  # plain values for the card; None: those of the variants
     licence: str = "MIT"  # of the checkpoint
+    weights: bool = True  # False: the course keeps the card alone, for a comparison whose models nobody opens
 
     def __post_init__(self):
         if self.mode not in ("min", "max"):

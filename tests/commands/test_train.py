@@ -74,6 +74,16 @@ def test_the_seed_that_is_best_on_validation_is_shipped_with_all_scores(tiny):
         assert fact in readable_card(card)
 
 
+def test_of_a_comparison_only_the_card_is_kept(tiny, monkeypatch):
+    tool.train("tiny", seeds=[0])  # weights of an earlier kind go away, too
+    monkeypatch.setitem(all_recipes(), "tiny", replace(tiny, weights=False))
+    assert tool.train("tiny", seeds=[0, 1]) == 0
+    folder, trained = checkpoints.checkpoint_folder("tiny"), load_trained("tiny")
+    assert {path.name for path in folder.iterdir()} == {"card.json", "card.md"}
+    assert trained.model is None and trained.extra == {} and trained.card["test"] == {"error": 0.9}
+    assert "the weights are not kept" in (folder / "card.md").read_text(encoding="utf-8")
+
+
 def test_the_shipped_weights_are_those_of_the_chosen_seed(tiny):
     tool.train("tiny", seeds=[0, 1])
     expected = training_job.train_tiny(TinySettings(steps=12, seed=1)).model.state_dict()

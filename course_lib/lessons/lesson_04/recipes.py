@@ -38,5 +38,6 @@ RECIPES = {
         ships="GRU",
         chosen_by="bits per byte, GRU",
         timed=tuple(CELLS),
+        weights=False,
     ),
 }

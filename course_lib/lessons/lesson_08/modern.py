@@ -165,4 +165,5 @@ RECIPE = Recipe(
     ships="Llama",
     chosen_by="nats per token, Llama",
     timed=tuple(VARIANTS),
+    weights=False,
 )

@@ -520,6 +520,7 @@ RECIPES = {
         chosen_by="accuracy, 125 comparisons",
         mode="max",
         settings=plain(ProxySettings(), "stage", "comparisons") | {"comparisons": [125, 2_000]},
+        weights=False,
     ),
     "same_beta": Recipe(
         title="PPO and DPO at the same beta, for longer than on the page",
@@ -533,6 +534,7 @@ RECIPES = {
         chosen_by="true goal, PPO at the end",
         mode="max",
         settings=plain(SameBetaSettings(), "stage"),
+        weights=False,
     ),
     "aligned": Recipe(
         title="A small language model, aligned to labellers who look at kindness alone",

@@ -205,6 +205,7 @@ RECIPES = {
         chosen_by=f"accuracy, ViT, {MANY:,} images",
         timed=tuple(BY_DATA),
         **SHARED,
+        weights=False,
     ),
     "vit_fine": Recipe(
         title="ViT of clean digits with 49 patches",

@@ -276,6 +276,7 @@ RECIPES = {
         scores=each(probe_score),
         chosen_by=f"{ERROR}, ratio 0.75",
         timed=tuple(RATIOS),
+        weights=False,
     ),
     "mae_scenes": Recipe(
         title="MAE of digits on photographs",

@@ -151,5 +151,6 @@ RECIPES = {
         scores=each(loss),
         ships="pre-norm, depth 1, rate 0.003",
         chosen_by="loss, pre-norm, depth 1, rate 0.003",
+        weights=False,
     ),
 }
