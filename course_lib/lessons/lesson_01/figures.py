@@ -60,7 +60,7 @@ def augmentation(
             )
     prediction(axes, predicted, -(len(kinds) - 1) - 0.13, (0, -14))
     axes.set_yticks([-row for row in range(len(kinds))], kinds)
-    axes.set(xlabel="accuracy (%)", xlim=(0, 103), ylim=(0.6 - len(kinds), 0.5))
+    axes.set(xlabel="accuracy (%)", xlim=(0, 103), ylim=(0.35 - len(kinds), 0.5))
     axes.legend(loc="center right", frameon=False)
     return fig
 
