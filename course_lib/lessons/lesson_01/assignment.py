@@ -95,7 +95,7 @@ def classifies(name: str, points: float, *, above: float) -> Check:
     def run(probe: Probe) -> list[Finding]:
         model, script = probe.once("trained", trained)
         found = accuracy(model, *script.images(600, new=True))
-        return [] if found > above else [(NOT_LEARNED if found < 0.2 else NO_TRANSFER)]
+        return [] if found > above else [(NOT_LEARNED if found < 0.13 else NO_TRANSFER)]
 
     told = (NEIGHBOURS, NOT_LEARNED, NO_TRANSFER)
     return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
