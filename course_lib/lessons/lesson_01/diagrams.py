@@ -60,8 +60,8 @@ def transfer() -> tuple[Figure, str]:
     return architecture(
         {
             "scratch": column("random, trained"),
-            "feature extraction": column("pretrained, frozen"),
-            "fine-tuning": column("pretrained, trained"),
+            "feature extraction": column("pre-trained, frozen"),
+            "fine-tuning": column("pre-trained, trained"),
         }
     )
 

@@ -234,7 +234,7 @@ def probes(
     across = np.arange(len(names))
     for key, colour, label, position in (
         ("digit", HERO, "which digit?", (2.35, 22)),
-        ("brighter", OTHER, "ink brighter\nthan ground?", (1.2, 91)),
+        ("brighter", OTHER, "ink brighter\nthan ground?", (0.0, 80)),
     ):
         left.plot(across, 100 * np.array(found[key]), "o-", color=colour, linewidth=3.5)
         left.text(*position, label, color=colour, fontsize=14, va="center")
@@ -272,7 +272,9 @@ def accidents(found: Mapping[str, Mapping]) -> Figure:
         for row, (name, value) in enumerate(found[key].items()):
             axes.barh(-row, value, height=0.45, color=HERO if not row else OTHER)
             axes.text(1, -row + 0.27, name, va="bottom")
-            axes.text(value - 2, -row, f"{value:.0f}", color="white", va="center", ha="right")
+            inside = value > 12
+            place = {"x": value - 2, "color": "white", "ha": "right"} if inside else {"x": value + 2, "color": OTHER}
+            axes.text(s=f"{value:.0f}", y=-row, va="center", **place)
         axes.set_yticks([])
         axes.set(xlim=(0, 103), ylim=(-len(found[key]) + 0.6, 0.75), xlabel="accuracy, old task (%)")
         axes.set_title(title)
@@ -280,9 +282,7 @@ def accidents(found: Mapping[str, Mapping]) -> Figure:
     for number, (name, colour) in enumerate((("new task", HERO), ("old task", OTHER))):
         values = [found["rates"][rate][number] for rate in rates]
         panels[2].plot(range(len(rates)), values, "o-", color=colour, linewidth=3)
-        panels[2].text(
-            *((1.05, values[1] + 5) if not number else (0.12, values[0] + 3)), name, color=colour, fontsize=14
-        )
+        panels[2].text(1.05, values[1] + 5, name, color=colour, fontsize=14)
     panels[2].set_xticks(range(len(rates)), [f"{rate:g}" for rate in rates])
     panels[2].set(ylim=(0, 103), xlabel="learning rate of all layers", ylabel="accuracy (%)")
     panels[2].set_title("Learning rate too high")

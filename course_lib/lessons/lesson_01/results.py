@@ -40,7 +40,7 @@ def unseen(model: nn.Module, *, predicted=None) -> Result:
     some = drawings.take(rows)
     best = [names[0][0] for names in learner.names_of(model, some.on(1.0))]
     right = [name == icon_names()[number] for name, number in zip(best, some.names.tolist(), strict=True)]
-    titles = ["\n".join(textwrap.wrap(name, 13)[:2]) for name in best]
+    titles = ["\n".join(textwrap.wrap(name, 13, break_long_words=False)[:2]) for name in best]
     return Result(
         figures.drawings(some.on(1.0), titles, right),
         claims={"no shift": below(abs(known - new), 5)},
@@ -65,9 +65,10 @@ def depth(losses: Mapping[str, Sequence[float]], card: Mapping, *, predicted=Non
     return Result(
         figures.depth(losses, right, predicted),
         claims={
-            "yours": above(last["plain, 44 layers"] / max(last["plain, 8 layers"], last["residual, 44 layers"]), 2),
-            "training set": max(right["plain, 44 layers"])
-            < min(right["plain, 8 layers"] + right["residual, 44 layers"]),
+            "training set": (
+                above(last["plain, 44 layers"] / max(last["plain, 8 layers"], last["residual, 44 layers"]), 2),
+                max(right["plain, 44 layers"]) < min(right["plain, 8 layers"] + right["residual, 44 layers"]),
+            )
         },
         came=100 * float(np.min(right["plain, 44 layers"])),
         values={"errors": ", ".join(f"{100 * (1 - value):.0f}" for value in twice)},
@@ -88,8 +89,7 @@ def augmentation(card: Mapping, *, predicted=None) -> Result:
     return Result(
         figures.augmentation(found, predicted),
         claims={
-            "better": above(min(gains), 0),
-            "background": above((as_drawn["new drawings"] - coloured).min(), 20),
+            "better": (above(min(gains), 0), above((as_drawn["new drawings"] - coloured).min(), 20)),
         },
         came=float(coloured.mean()),
         values={
@@ -100,15 +100,33 @@ def augmentation(card: Mapping, *, predicted=None) -> Result:
 
 
 def few_labels(measured: Mapping[str, Mapping], yours: Mapping[str, float], *, predicted=None) -> Result:
-    scores = measured["accuracy (%)"]
-    found = {way: np.array([scores[f"{count} a thing, {way}"] for count in PER_NAME]).T for way in figures.COLOURS}
-    baselines = {way for way in found if way.startswith("scratch") or way.endswith("random weights")}
-    pretrained = [values for way, values in found.items() if way not in baselines]
-    best = max(found[way].mean(0)[1] for way in baselines)
+    def table(of: str) -> dict[str, np.ndarray]:
+        """Of each way an array: draws x numbers of labels."""
+        rows = measured[of]
+        return {way: np.array([rows[f"{count} a thing, {way}"] for count in PER_NAME]).T for way in figures.COLOURS}
+
+    found, moved = table("accuracy (%)"), {way: values.mean(0) for way, values in table("features moved").items()}
+    baselines = ("scratch", "frozen, random weights")
+    best = np.max([found[way].mean(0) for way in baselines], axis=0)
+    worst = np.min([values.mean(0) for way, values in found.items() if way not in baselines], axis=0)
+    behind = (found["frozen"] - found["fine-tuned"])[:, -1]
     return Result(
         figures.few_labels(found, PER_NAME, yours, predicted),
-        claims={"scratch": above(min(values.mean(0)[1] for values in pretrained) - best, 5)},
+        claims={
+            "scratch": above(float((worst - best).min()), 10),
+            "distortion": (
+                below(float((moved["head first, then all"] / moved["fine-tuned"]).max()), 0.7),
+                above(float(behind.min()), 0),
+            ),
+        },
         came=float(found["frozen"].mean(0)[1]),
+        values={
+            "less": float((worst - best).min()),
+            "more": float((np.max([found[way].mean(0) for way in found], axis=0) - best).max()),
+            "random": float(100 * moved["fine-tuned"].mean()),
+            "fitted": float(100 * moved["head first, then all"].mean()),
+            "augmented": float((found["fine-tuned"] - found["fine-tuned, not augmented"]).mean()),
+        },
     )
 
 
@@ -156,8 +174,7 @@ def probes(everything: ResNet, six: ResNet, *, predicted=None) -> Result:
     return Result(
         figures.probes(found, tasks, looking.PROBED, predicted),
         claims={
-            "rises": above(np.diff(digit).min(), 0),
-            "last": above(min(brighter[:-1]) - brighter[-1], 0.1),
+            "last": (above(np.diff(digit).min(), 0), above(min(brighter[:-1]) - brighter[-1], 0.1)),
         },
         came=100 * brighter[-1],
         values={"first": 100 * brighter[0], "before": 100 * brighter[-2], "last": 100 * brighter[-1]},
