@@ -205,35 +205,3 @@ def kept(found: Mapping[str, Mapping[str, float]], predicted: float | None = Non
     axes.legend(loc="upper center", ncols=4, frameon=False, fontsize=13)
     axes.set_title("The light is let go, the turn stays in h")
     return fig
-
-
-def walk(rows: Mapping[str, Float[Tensor, "stops H W"]], same: Mapping[str, float], likely: float) -> Figure:
-    """Pictures along a straight line; and how often what lies halfway is of the same digit."""
-    fig = figure(12.2, 4.2)[0]
-    fig.clear()
-    stops = len(next(iter(rows.values())))
-    grid = fig.add_gridspec(len(rows), stops + 1, width_ratios=(*[1] * stops, 4.6))
-    for row, (name, pictures) in enumerate(rows.items()):
-        for column, picture in enumerate(pictures):
-            axes = fig.add_subplot(grid[row, column])
-            image(axes, picture)
-            if not column:
-                axes.set_ylabel(name, fontsize=13, rotation=0, ha="right", va="center", labelpad=8)
-    axes = fig.add_subplot(grid[:, stops])
-    for row, ((name, share), colour) in enumerate(zip(same.items(), (PALETTE["orange"], GREY, HERO), strict=True)):
-        axes.barh(-row, 100 * share, height=0.5, color=colour)
-        axes.text(1, -row + 0.3, name, fontsize=14, va="bottom")
-        axes.text(
-            100 * share - 2,
-            -row,
-            f"{100 * share:.0f} %",
-            fontsize=14,
-            va="center",
-            ha="right",
-            color="black" if row == 0 else "white",
-        )
-        axes.plot([100 * likely] * 2, [-row - 0.25, -row + 0.25], color="black", linestyle=":", linewidth=2)
-    axes.set_yticks([])
-    axes.set(xlim=(0, 102), ylim=(-len(same) + 0.6, 0.8), xlabel="pairs, %")
-    axes.set_title("Halfway there is the same digit")
-    return fig

@@ -33,9 +33,9 @@ def mechanism(*, predicted=None) -> Result:
     return Result(figures.mechanism(pictures[:, 0], views[:, :, 0]))
 
 
-def views(*, predicted=None) -> Result:
+def augmented(*, predicted=None) -> Result:
     pictures = looking.one_of_each().pixels[[2, 5, 7, 9]]
-    rows = {"the picture": pictures} | {words: looking.changed_by(name, pictures) for name, words in SHOWN.items()}
+    rows = {"the image": pictures} | {words: looking.changed_by(name, pictures) for name, words in SHOWN.items()}
     rows |= {f"all, {time}": looking.changed_by("all", pictures, seed) for seed, time in ((1, "once"), (2, "again"))}
     return Result(figures.views({name: several[:, 0] for name, several in rows.items()}))
 
@@ -163,24 +163,6 @@ def kept(shipped: SimCLR, *, predicted=None) -> Result:
     )
 
 
-def walk(shipped: SimCLR, *, predicted=None) -> Result:
-    every = looking.encoders(shipped)
-    found = {name: looking.halfway(encoder) for name, encoder in every.items()}
-    pixels, _ = recipes.images("test")
-    start, end = looking.ends(every["pixels"])
-    part = torch.linspace(0, 1, 7)[:, None, None]
-    rows = {
-        "pixels\nmixed": (1 - part) * pixels[start, 0] + part * pixels[end, 0],
-        "nearest\nby pixels": pixels[looking.along(every["pixels"], start, end), 0],
-        "nearest by\nSimCLR": pixels[looking.along(every["SimCLR"], start, end), 0],
-    }
-    same = {name: its.same for name, its in found.items()}
-    return Result(
-        figures.walk(rows, same, found["SimCLR"].likely),
-        claims={"halfway": (above(same["SimCLR"], 0.95), below(same["pixels"], 0.9))},
-    )
-
-
 RESULTS = {
-    function.__name__: function for function in (mechanism, views, rising, labels, changes, pairs, losses, kept, walk)
+    function.__name__: function for function in (mechanism, augmented, rising, labels, changes, pairs, losses, kept)
 }
