@@ -64,7 +64,7 @@ def mechanism(originals: Float[Tensor, "2 H W"], views: Float[Tensor, "2 2 H W"]
     flow.text(5.97, 2.55, "h", ha="center", fontsize=17, style="italic")
     flow.text(8.57, 2.55, "z", ha="center", fontsize=17, style="italic")
     flow.text(5.97, 1.35, "kept for\nother tasks", ha="center", va="center", fontsize=12, color=GREY)
-    flow.text(1.45, 4.35, "two random changes of each", ha="center", color=GREY)
+    flow.text(1.45, 4.35, "two random views of each", ha="center", color=GREY)
     centre, radius = np.array((10.6, 2.15)), 1.4
     flow.add_patch(Circle(centre, radius, fill=False, color=GREY, linewidth=1.5))
     for angles, colour in (((120, 75), HERO), ((-35, -80), OTHER)):
@@ -90,7 +90,7 @@ def mechanism(originals: Float[Tensor, "2 H W"], views: Float[Tensor, "2 2 H W"]
         centre + (0.3, -1.0),
         arrowprops={"arrowstyle": "<|-|>", "color": GREY, "linewidth": 2.5, "linestyle": ":"},
     )
-    flow.text(10.75, 3.85, "together: views of one picture", ha="center", fontsize=12)
+    flow.text(10.75, 3.85, "together: views of one image", ha="center", fontsize=12)
     flow.text(10.35, 2.15, "apart:\nall others", ha="right", va="center", fontsize=12, color=GREY)
     return fig
 
@@ -108,8 +108,8 @@ def rising(steps: Sequence[int], votes: Sequence[float], losses: Sequence[float]
     right.axhline(100 * pixels, color=OTHER, linestyle="--", linewidth=2)
     right.text(steps[-1], 100 * pixels - 1.5, "neighbours by pixels", ha="right", va="top", color=OTHER)
     prediction(right, steps[-1], predicted, (-12, 0))
-    right.set(xlabel="step", ylabel="named right with 50 labels, %", ylim=(0, 104))
-    right.set_title("and digits come together that nobody named")
+    right.set(xlabel="step", ylabel="accuracy with 50 labels, %", ylim=(0, 104))
+    right.set_title("and classes come together without labels")
     return fig
 
 
@@ -127,8 +127,8 @@ def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], predicted: float |
             prediction(axes, predicted, row + 0.17, (0, 12))
     axes.set_yticks(range(len(ways)), list(ways))
     axes.grid(visible=False, axis="y")
-    axes.set(xlim=(0, 102), ylim=(-0.5, len(ways) - 0.3), xlabel="test digits named right by a linear probe, %")
-    axes.set_title("One label of each digit goes a long way")
+    axes.set(xlim=(0, 102), ylim=(-0.5, len(ways) - 0.3), xlabel="accuracy of a linear probe on test digits, %")
+    axes.set_title("One label per class goes far")
     return fig
 
 
@@ -138,8 +138,8 @@ def pairs(panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
     bins = np.linspace(-1, 1, 61)
     for position, (axes, (name, (positives, negatives))) in enumerate(zip(each, panels.items(), strict=True)):
         for values, colour, label, height in (
-            (negatives, OTHER, "two pictures", 0.62),
-            (positives, HERO, "one picture", 0.82),
+            (negatives, OTHER, "two images", 0.62),
+            (positives, HERO, "one image", 0.82),
         ):
             share = np.histogram(values, bins)[0] / len(values)
             axes.stairs(share / share.max(), bins, fill=True, color=colour, alpha=0.5)
@@ -166,21 +166,21 @@ def losses(
     left.set_xscale("log")
     left.set_xticks(temperatures, [f"{t:g}" for t in temperatures])
     left.minorticks_off()
-    left.set(xlabel="temperature", ylabel="named right with 10 labels, %", ylim=(0, 100))
-    left.set_title("Neither too cold nor too hot")
+    left.set(xlabel="temperature", ylabel="accuracy with 10 labels, %", ylim=(0, 100))
+    left.set_title("Neither too small nor too large")
     for name, (uniformity, alignment) in positions.items():
-        special = name in ("without negatives", "before")
+        special = name in ("without negatives", "untrained")
         right.plot(uniformity, alignment, "s" if special else "o", color=OTHER if special else HERO, markersize=10)
         down = name in ("0.2", "3")
         right.annotate(name, (uniformity, alignment), (8, -14 if down else 7), textcoords="offset points")
     lowest = min(uniformity for uniformity, _ in positions.values())
     right.set(
-        xlabel="uniformity (further left: spread out)",
+        xlabel="uniformity (further left: more even)",
         ylabel="alignment (lower: pairs close)",
         xlim=(lowest - 0.3, 0.6),
         ylim=(-0.03, None),
     )
-    right.set_title("Close together, and spread out")
+    right.set_title("Pairs close, all points even")
     return fig
 
 
@@ -201,7 +201,7 @@ def kept(found: Mapping[str, Mapping[str, float]], predicted: float | None = Non
     axes.set_xticks(range(3), list(questions.values()))
     axes.tick_params(axis="x", labelsize=14)
     axes.grid(visible=False, axis="x")
-    axes.set(ylim=(0, 124), yticks=range(0, 101, 20), ylabel="probe right, %")
+    axes.set(ylim=(0, 124), yticks=range(0, 101, 20), ylabel="accuracy of the probe, %")
     axes.legend(loc="upper center", ncols=4, frameon=False, fontsize=13)
-    axes.set_title("The light is let go, the turn stays in h")
+    axes.set_title("Brightness is lost first; h keeps the rotation")
     return fig

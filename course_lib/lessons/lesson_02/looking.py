@@ -1,4 +1,4 @@
-"""Lesson 02: what features hold fast and what they let go, and where a straight line between two pictures leads."""
+"""Lesson 02: what features keep and what they lose."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -103,43 +103,3 @@ def kept(encoder: Encoder, labels: int = 300) -> dict[str, float]:
         probe = tuned_probe(Labelled(train.features[few], train.labels[few]), validation)
         found[question] = probe.accuracy(*test)
     return found
-
-
-# a straight line ----------------------------------------------------------------------------------------
-
-
-class Walk(NamedTuple):
-    """Halfway between pairs of the same digit: is the nearest picture, of all others, of this digit?"""
-
-    same: float  # share of the pairs
-    likely: float  # share of the pictures that are
-
-
-def halfway(encoder: Encoder, pairs: int = 400) -> Walk:
-    """Pairs as unlike as the features of the same digit get: each picture with the farthest of its own."""
-    pixels, labels = recipes.images("test")
-    h = F.normalize(encoder(pixels).double(), dim=1)
-    cosines = h @ h.T
-    own = labels[:, None] == labels
-    ends = torch.stack([torch.arange(pairs), cosines[:pairs].masked_fill(~own[:pairs], 2).argmin(dim=1)])
-    middle = F.normalize(h[ends[0]] + h[ends[1]], dim=1) @ h.T
-    middle.scatter_(1, ends.T, -2)  # not the ends themselves
-    hits = labels[middle.argmax(dim=1)] == labels[:pairs]
-    return Walk(hits.double().mean().item(), own[:pairs].double().mean().item())
-
-
-def along(encoder: Encoder, start: int, end: int, stops: int = 7) -> Int[Tensor, " stops"]:
-    """The test pictures nearest to points on the straight line between the features of two of them."""
-    pixels, _ = recipes.images("test")
-    h = F.normalize(encoder(pixels).double(), dim=1)
-    part = torch.linspace(0, 1, stops, dtype=torch.double)[:, None]
-    return (F.normalize((1 - part) * h[start] + part * h[end], dim=1) @ h.T).argmax(dim=1)
-
-
-def ends(encoder: Encoder, digit: int = 2) -> tuple[int, int]:
-    """Two test pictures of this digit, the least similar ones."""
-    pixels, labels = recipes.images("test")
-    own = (labels == digit).nonzero()[:, 0]
-    h = F.normalize(encoder(pixels[own]).double(), dim=1)
-    worst = int((h @ h.T).argmin())
-    return int(own[worst // len(own)]), int(own[worst % len(own)])

@@ -40,27 +40,26 @@ def augmented(*, predicted=None) -> Result:
     return Result(figures.views({name: several[:, 0] for name, several in rows.items()}))
 
 
-def rising(course: Mapping[str, Any], vote: learner.Vote, *, predicted=None) -> Result:
+def rising(log: learner.Log, vote: learner.Vote, *, predicted=None) -> Result:
     pixels = learner.asked_neighbours(learner.pixels_alone, vote)
     guess = math.log(2 * recipes.SETTINGS.batch_size - 1)
-    votes = course["votes"]
     return Result(
-        figures.rising(course["steps"], votes, course["losses"], pixels, guess, predicted),
+        figures.rising(log.steps, log.votes, log.losses, pixels, guess, predicted),
         claims={
-            "first loss": below(abs(course["losses"][0] - guess), 0.5),
-            "after 100 steps": above(votes[-1] - pixels, 0.05),
+            "first loss": below(abs(log.losses[0] - guess), 0.5),
+            "after 100 steps": above(log.votes[-1] - pixels, 0.05),
         },
-        came=100 * votes[-1],
+        came=100 * log.votes[-1],
     )
 
 
 def labels(card: Card, *, predicted=None) -> Result:
     names = {
-        "before": "random",
+        "untrained": "random",
         "pixels": "pixels",
         "SimCLR, h": "SimCLR",
         "SimCLR, z": "SimCLR's projection",
-        "learned with all labels": "supervised",
+        "trained with all labels": "supervised",
     }
     ways = {
         shown: {count: seeds(card, f"linear probe, {count} labels, {name}") for count in recipes.COUNTS}
@@ -78,23 +77,23 @@ def labels(card: Card, *, predicted=None) -> Result:
 
 def bars(reached: Mapping[str, list[float]]) -> str:
     """A table of accuracies with bars, the first row before all others."""
-    everything, rows = 100 * float(np.mean(next(iter(reached.values())))), ""
+    complete, rows = 100 * float(np.mean(next(iter(reached.values())))), ""
     for number, (name, values) in enumerate(reached.items()):
         mean = 100 * float(np.mean(values))
         colour = PALETTE["vermilion" if number else "blue"]
-        less = f" ({mean - everything:+.0f})" if number else ""
+        less = f" ({mean - complete:+.0f})" if number else ""
         spread = f"{100 * min(values):.0f} to {100 * max(values):.0f}"
         rows += (
             f'<tr><th scope="row" style="text-align:left">{html.escape(name)}</th><td style="width:22em">'
             f'<div style="width:{mean:.0f}%;height:1em;background-color:{colour}"></div></td>'
             f'<td style="text-align:right">{mean:.0f} %{less}</td><td style="text-align:right">{spread}</td></tr>'
         )
-    head = "<th></th><th></th><th>named right with 10 labels</th><th>three seeds</th>"
+    head = "<th></th><th></th><th>accuracy with 10 labels</th><th>three seeds</th>"
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def changes(card: Card, *, predicted=None) -> Result:
-    reached = {"all changes": seeds(card, "linear probe, 10 labels, short training, all changes")}
+    reached = {"all augmentations": seeds(card, "linear probe, 10 labels, short training, all changes")}
     for name, words in SHOWN.items():
         reached[f"without {words}"] = seeds(card, f"linear probe, 10 labels, short training, without {name}")
     means = [float(np.mean(values)) for values in reached.values()]
@@ -109,10 +108,10 @@ def changes(card: Card, *, predicted=None) -> Result:
 def pairs(fresh: SimCLR, shipped: SimCLR, alone: SimCLR, pixels: Float[Tensor, "B 1 H W"], *, predicted=None) -> Result:
     found = {
         name: looking.likeness(model, pixels)
-        for name, model in (("Before", fresh), ("SimCLR", shipped), ("Without negatives", alone))
+        for name, model in (("Untrained", fresh), ("SimCLR", shipped), ("Without negatives", alone))
     }
     means = {name: (float(its.positives.mean()), float(its.negatives.mean())) for name, its in found.items()}
-    alike = [means["Before"], means["Without negatives"]]
+    alike = [means["Untrained"], means["Without negatives"]]
     return Result(
         figures.pairs({name: (its.positives.numpy(), its.negatives.numpy()) for name, its in found.items()}),
         claims={
@@ -133,7 +132,7 @@ def losses(card: Card, fresh: SimCLR, *, predicted=None) -> Result:
         for name in (*names, recipes.ALONE)
     }
     start = recipes.sphere_of(fresh, "test", recipes.SETTINGS.augmentation)
-    positions["before"] = (start.uniformity, start.alignment)
+    positions["untrained"] = (start.uniformity, start.alignment)
     best = probe.argmax(axis=1)
     return Result(
         figures.losses(recipes.TEMPERATURES, probe, alone, positions),
@@ -146,7 +145,7 @@ def losses(card: Card, fresh: SimCLR, *, predicted=None) -> Result:
 
 def kept(shipped: SimCLR, *, predicted=None) -> Result:
     every = looking.encoders(shipped) | {"z": partial(features_of, shipped)}
-    names = {"pixels": "pixels", "before": "before", "SimCLR": "SimCLR, h", "z": "SimCLR, z"}
+    names = {"pixels": "pixels", "before": "untrained", "SimCLR": "SimCLR, h", "z": "SimCLR, z"}
     found = {names[name]: looking.kept(encoder) for name, encoder in every.items()}
     pixels, before, h, z = found.values()
     return Result(

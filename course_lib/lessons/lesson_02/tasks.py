@@ -1,6 +1,7 @@
 """Lesson 02, Representation learning: what its exercises are tried with; tasks.md has their text and mistakes."""
 
 import math
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -30,12 +31,11 @@ class Block(nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, stride: int):
         super().__init__()
-        self.conv1 = nn.Conv2d(in_channels, out_channels, 3, stride=stride, padding=1, bias=False)
-        self.norm1 = nn.BatchNorm2d(out_channels)
-        self.conv2 = nn.Conv2d(out_channels, out_channels, 3, padding=1, bias=False)
-        self.norm2 = nn.BatchNorm2d(out_channels)
-        self.skip = nn.Conv2d(in_channels, out_channels, 1, stride=stride, bias=False)
-        self.skip_norm = nn.BatchNorm2d(out_channels)
+        conv = partial(nn.Conv2d, out_channels=out_channels, bias=False)
+        self.conv1 = conv(in_channels, kernel_size=3, stride=stride, padding=1)
+        self.conv2 = conv(out_channels, kernel_size=3, padding=1)
+        self.skip = conv(in_channels, kernel_size=1, stride=stride)
+        self.norm1, self.norm2, self.skip_norm = (nn.BatchNorm2d(out_channels) for _ in range(3))
 
     def forward(self, x: Tensor) -> Tensor:
         y = F.relu(self.norm1(self.conv1(x)))
