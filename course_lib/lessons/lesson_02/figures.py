@@ -42,6 +42,32 @@ def views(columns: Mapping[str, Float[Tensor, "B H W"]]) -> Figure:
     return fig
 
 
+def shortcut(
+    views: Mapping[str, Float[Tensor, "2 B 3 H W"]], found: Mapping[str, Sequence[float]], guess: float
+) -> Figure:
+    """Two views of some icons for each set of augmentations; and how often colours alone find the partner."""
+    fig = figure(12.2, 1.5 * len(views))[0]
+    fig.clear()
+    count = len(next(iter(views.values()))[0])
+    grid = fig.add_gridspec(2 * len(views), count + 1, width_ratios=(*[1] * count, 1.1 * count))
+    for row, (name, both) in enumerate(views.items()):
+        for side, column in ((side, column) for side in range(2) for column in range(count)):
+            axes = fig.add_subplot(grid[2 * row + side, column])
+            axes.imshow(both[side, column].permute(1, 2, 0).numpy())
+            axes.set(xticks=[], yticks=[])
+    axes = fig.add_subplot(grid[:, count])
+    for row, (name, values) in enumerate(found.items()):
+        mean = 100 * float(np.mean(values))
+        axes.barh(-row, mean, height=0.45, color=HERO, alpha=0.4)
+        axes.plot([100 * value for value in values], [-row] * len(values), "o", color=HERO)
+        axes.text(max(mean, 100 * max(values)) + 3, -row, f"{mean:.0f} %", va="center", fontsize=14)
+    axes.axvline(100 * guess, color="black", linestyle=":", linewidth=2)
+    axes.set_yticks([-row for row in range(len(found))], list(found))
+    axes.grid(visible=False, axis="y")
+    axes.set(xlim=(0, 115), xticks=range(0, 101, 20), xlabel="partner found by its colours alone, %")
+    return fig
+
+
 def mechanism(originals: Float[Tensor, "2 H W"], views: Float[Tensor, "2 2 H W"]) -> Figure:
     """Two views of two pictures through encoder and projection onto the sphere; Chen et al. 2020, figure 2."""
     fig = figure(12.2, 4.6, layout=None)[0]

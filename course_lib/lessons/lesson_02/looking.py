@@ -13,6 +13,7 @@ from torch import Tensor
 from course_lib.data.augmentations import Augmentation, two_views
 from course_lib.data.digits import CleanDigits, LabelledImages
 from course_lib.data.draws import generator
+from course_lib.data.icons import icons
 from course_lib.lessons.lesson_02 import recipes
 from course_lib.models.simclr import SimCLR
 from course_lib.training.probes import Labelled, features_of, label_draw, tuned_probe
@@ -103,3 +104,35 @@ def kept(encoder: Encoder, labels: int = 300) -> dict[str, float]:
         probe = tuned_probe(Labelled(train.features[few], train.labels[few]), validation)
         found[question] = probe.accuracy(*test)
     return found
+
+
+# a shortcut ---------------------------------------------------------------------------------------------
+
+BINS = 4  # of each of the three colours
+DISTORTIONS = {
+    "crop": {},
+    "crop, brightness\nand contrast": {"brightness": 0.4, "contrast": 0.4},
+    "crop and colour\ndistortion": {"brightness": 0.4, "contrast": 0.4, "colour": 0.8},
+}
+
+
+def colours(pixels: Float[Tensor, "B 3 H W"]) -> Float[Tensor, "B F"]:
+    """The square roots of an image's histogram of colours: the cosine of two of these compares two histograms."""
+    red, green, blue = (pixels * BINS).long().clamp(max=BINS - 1).unbind(dim=1)
+    code = (red * BINS + green) * BINS + blue
+    return F.one_hot(code.flatten(1), BINS**3).float().mean(dim=1).sqrt()
+
+
+def icon_views(name: str, seed: int, count: int = 128) -> tuple[Float[Tensor, "B 3 H W"], Float[Tensor, "B 3 H W"]]:
+    """Two views of some icons on white by one of DISTORTIONS."""
+    draws = generator("shortcut", seed)
+    drawings = icons("test")
+    pixels = drawings.on(1.0)[torch.randperm(len(drawings.names), generator=draws)[:count]]
+    return two_views(pixels, draws, replace(NOTHING, crop=0.7, **DISTORTIONS[name]))
+
+
+def partner_by_colours(first: Float[Tensor, "B 3 H W"], second: Float[Tensor, "B 3 H W"]) -> float:
+    """How often the view with the most similar histogram, of all others, is the partner."""
+    z = colours(torch.cat([first, second]))
+    partner = torch.arange(len(z)).roll(len(first))
+    return ((z @ z.T).fill_diagonal_(-1).argmax(dim=1) == partner).double().mean().item()

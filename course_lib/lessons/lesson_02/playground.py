@@ -320,4 +320,4 @@ def _map_image(its: Plane, point: int, views: Landed, size: int = 360) -> str:
     )
 
 
-PLAYGROUNDS = {"neighbours": neighbours, "map": embedding_map}
+PLAYGROUNDS = {"neighbours": neighbours, "plane": embedding_map}

@@ -40,6 +40,16 @@ def augmented(*, predicted=None) -> Result:
     return Result(figures.views({name: several[:, 0] for name, several in rows.items()}))
 
 
+def shortcut(*, predicted=None) -> Result:
+    views = {name: [looking.icon_views(name, seed) for seed in range(3)] for name in looking.DISTORTIONS}
+    found = {name: [looking.partner_by_colours(*pair) for pair in pairs] for name, pairs in views.items()}
+    crop, _, distorted = found.values()
+    return Result(
+        figures.shortcut({name: torch.stack(pairs[0])[:, :5] for name, pairs in views.items()}, found, 1 / 255),
+        claims={"found": above(min(crop), 0.85), "hidden": below(max(distorted), 0.05)},
+    )
+
+
 def rising(log: learner.Log, vote: learner.Vote, *, predicted=None) -> Result:
     pixels = learner.asked_neighbours(learner.pixels_alone, vote)
     guess = math.log(2 * recipes.SETTINGS.batch_size - 1)
@@ -163,5 +173,6 @@ def kept(shipped: SimCLR, *, predicted=None) -> Result:
 
 
 RESULTS = {
-    function.__name__: function for function in (mechanism, augmented, rising, labels, changes, pairs, losses, kept)
+    function.__name__: function
+    for function in (mechanism, augmented, shortcut, rising, labels, changes, pairs, losses, kept)
 }
