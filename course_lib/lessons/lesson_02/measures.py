@@ -1,6 +1,6 @@
 """Lesson 02: three ways to use a pretrained encoder with few labels, and training from scratch, over draws of labels.
 
-    scores = compare(load_trained("simclr").model)   # some minutes; data/... keeps nothing, the caller does
+scores = compare(load_trained("simclr").model)   # some minutes; data/... keeps nothing, the caller does
 """
 
 import copy

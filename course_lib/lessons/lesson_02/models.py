@@ -45,6 +45,4 @@ def some_digits() -> tuple[Tensor]:
     return (standardise(recipes.images("test").pixels[:8]),)
 
 
-MODELS = {
-    "simclr": Shipped(model=lambda: load_trained("simclr").model, sizes=sizes, inputs=some_digits, names=NAMES)
-}
+MODELS = {"simclr": Shipped(model=lambda: load_trained("simclr").model, sizes=sizes, inputs=some_digits, names=NAMES)}
