@@ -50,13 +50,13 @@ def shortcut(
     fig.clear()
     count = len(next(iter(views.values()))[0])
     grid = fig.add_gridspec(2 * len(views), count + 1, width_ratios=(*[1] * count, 1.1 * count))
-    for row, (name, both) in enumerate(views.items()):
+    for row, both in enumerate(views.values()):
         for side, column in ((side, column) for side in range(2) for column in range(count)):
             axes = fig.add_subplot(grid[2 * row + side, column])
             axes.imshow(both[side, column].permute(1, 2, 0).numpy())
             axes.set(xticks=[], yticks=[])
     axes = fig.add_subplot(grid[:, count])
-    for row, (name, values) in enumerate(found.items()):
+    for row, values in enumerate(found.values()):
         mean = 100 * float(np.mean(values))
         axes.barh(-row, mean, height=0.45, color=HERO, alpha=0.4)
         axes.plot([100 * value for value in values], [-row] * len(values), "o", color=HERO)
