@@ -102,21 +102,12 @@ def _ours(name: str) -> str | None:
 
 
 def _import(name: str) -> str:
-    """The import or `page.from_lesson` that gives this name its meaning, from the newest cell that has one."""
+    """The import that gives this name its meaning, from the newest cell that has one."""
     for _, _, node in _statements():
         for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
             if (alias.asname or alias.name.split(".")[0]) == name:
                 node.names = [alias]
                 return ast.unparse(node)
-        match node:  # ours, where the learner has none of her own
-            case ast.Assign(
-                targets=[ast.Name(id=target)],
-                value=ast.Call(
-                    func=ast.Attribute(attr="from_lesson"), args=[ast.Constant(value=lesson), ast.Constant(value=task)]
-                ),
-            ) if target == name:
-                there = f'__import__("importlib").import_module("course_lib.lessons.lesson_{lesson}").page.tasks'
-                return f"{name} = {there}[{task!r}].module or {there}[{task!r}].reference"
     raise _CannotBeKept(name)
 
 

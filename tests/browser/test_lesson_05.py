@@ -78,7 +78,7 @@ def test_the_lesson_trains_the_learners_own_translator_and_translates_the_famous
 
     answers_in(lesson.cell("# for the decoder"), "From here on the lesson runs on your my_attention")
     answers_in(lesson.run_cell('page.load("seq2seq"'), "the page runs on your model")
-    answers_in(lesson.run_cell("page.resume("), "Your Seq2Seq goes on here.")
+    answers_in(lesson.run_cell('page.resume("attention", "seq2seq"'), "Your Seq2Seq goes on here.")
     cell = lesson.run_cell(TRAINING, seconds=600)
     answers_in(cell, "le ministre ne voit pas la zone économique européenne")
     lesson.screenshot("05-your-translator", of=cell)

@@ -112,7 +112,10 @@ COPIES |= {"k_proj.weight": torch.zeros(4, 8), "v_proj.weight": torch.eye(4, 8)}
 COPIES |= {name.replace("weight", "bias"): torch.zeros(len(weight)) for name, weight in COPIES.items()}
 ALONE = (
     TaskInput(
-        ([[[1.0, 2.0, 3.0, 4.0, *[0.0] * 4], [5.0, 6.0, 7.0, 8.0, *[0.0] * 4]]], torch.eye(2, dtype=torch.bool)),
+        (
+            [[[1.0, 2.0, 3.0, 4.0, *[0.0] * 4], [5.0, 6.0, 7.0, 8.0, *[0.0] * 4]]],
+            torch.eye(2, dtype=torch.bool)[None, None],
+        ),
         build=(8, 4, 2),
         parameters=COPIES,
     ),
