@@ -69,7 +69,7 @@ def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, o
     page = open_notebook(start_lab([path]), path.name)
     plane = page.cell(PLAYED["plane"])
     plane.locator("summary").nth(1).click()
-    expect(plane.get_by_text("Picture 170 is an 8").first).to_be_visible()
+    expect(plane.get_by_text("The map by pixels. Picture 50 is a 2").first).to_be_visible()
 
 
 def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):

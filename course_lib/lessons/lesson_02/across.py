@@ -1,69 +1,45 @@
 """Lesson 02: icons across designers. Which drawing is nearest, and is it of the same thing in another hand?
 
-The loss is that of SimCLR. What differs is the positive: another view of the same drawing, or a view of the same thing
-as another designer has drawn it, as in Tian, Krishnan & Isola, "Contrastive multiview coding", ECCV 2020,
-arXiv 1906.05849, where the two views come from two sensors.
+Loss and loop are those of the page. Only the positive differs: the same drawing again, or the same thing as another
+designer has drawn it. Tian, Krishnan & Isola, "Contrastive multiview coding", ECCV 2020, arXiv 1906.05849, made such
+pairs of two sensors. `across.json` has what came out of three seeds; to measure again takes about ten minutes on one
+core: `python -m course_lib.lessons.lesson_02.across`.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from statistics import mean
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
-from course_lib.data.augmentations import Augmentation
+from course_lib.data.augmentations import random_colour
 from course_lib.data.draws import generator
-from course_lib.data.icons import DESIGNERS, Icons, icons
+from course_lib.data.icons import DESIGNERS, Icons, icon_names, icons
 from course_lib.functional.images import standardise
-from course_lib.functional.losses import nt_xent
-from course_lib.models.resnet import ResNetConfig
-from course_lib.models.simclr import SimCLR, SimCLRConfig
-from course_lib.training.probes import features_of
-from course_lib.training.recipe import Recipe, Scores, Trained, fit_by, plain
-from course_lib.training.seeding import seeded
-from course_lib.training.vision import seed_of_step
+from course_lib.lessons.lesson_02.learner import encoder_of
 
-WHITE = 1.0  # the ground on which drawings are compared
-RECALLS = (1, 5)
+FILE = Path(__file__).with_name("across.json")
+WHITE = 1.0  # the ground of all drawings
+WIDTHS, PROJECTION, TEMPERATURE, PEAK = (16, 32, 64, 128), 64, 0.2, 2e-3
+THINGS = 128  # of a batch; two views of each
+SMALLEST, DEGREES = 0.7, 10.0  # of the crops
+SAME, OTHER = "the same drawing twice", "two designers' drawings"  # the two kinds of positives
+VIEWS = {  # smallest fraction of the area, strength of the colour distortion
+    "weak": (0.7, 0.0),
+    "weak, colours": (0.7, 0.4),
+    "strong, colours": (0.4, 0.4),
+}
+STEPS, TUNED_FOR, SEEDS = 400, 200, (0, 1, 2)
+TUNED_ON = 8  # every eighth thing of the training split is kept for choosing the views
+
 Encoder = Callable[[Tensor], Tensor]  # from pixels to features, (B, 3, H, W) to (B, D)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AcrossSettings:
-    """An encoder, which two drawings are a positive pair, and how their views are changed."""
-
-    encoder: ResNetConfig = ResNetConfig(
-        num_classes=None,
-        stem="small",
-        stem_channels=16,
-        block="basic",
-        widths=(16, 32, 64, 128),
-        depths=(1, 1, 1, 1),
-        stride_in_first_stage=True,
-    )
-    two_designers: bool = True  # the positive is the same thing by another designer, else the same drawing
-    grounds: bool = True  # of a random colour each, else white
-    augmentation: Augmentation = Augmentation(crop=0.5, rotation=15.0, colour=0.4, blur=0.2)
-    projection_dim: int = 64
-    temperature: float = 0.2
-    steps: int = 600
-    batch_size: int = 128  # things; two views of each
-    learning_rate: float = 2e-3
-    weight_decay: float = 1e-4
-    seed: int = 0
-
-
-class Drawn(NamedTuple):
-    """Which drawings each thing has, as rows of `icons("train")`, and the family of their designers."""
-
-    rows: tuple[Int[Tensor, " K"], ...]
-    families: tuple[Int[Tensor, " K"], ...]
-
+Crop = Callable[[Tensor, Tensor, float, float], Tensor]
 
 FAMILIES = sorted({designer.family for designer in DESIGNERS.values()})
 FAMILY_OF = torch.tensor([FAMILIES.index(designer.family) for designer in DESIGNERS.values()])
@@ -76,69 +52,65 @@ def drawings(split: str) -> Icons:
 
 
 @cache
-def things() -> Drawn:
-    """All things that designers of two families have drawn for the training split."""
+def kept_for_tuning() -> frozenset[int]:
+    """The things of the training split by which the views are chosen."""
+    return frozenset(drawings("train").names.unique().tolist()[::TUNED_ON])
+
+
+class Drawn(NamedTuple):
+    """The drawings of a thing, as rows of the training split, and the family of each one's designer."""
+
+    rows: Int[Tensor, " K"]
+    families: Int[Tensor, " K"]
+
+
+@cache
+def things(tuning: bool) -> tuple[Drawn, ...]:
+    """What designers of two families have drawn for the training split, if `tuning` without what is kept for it."""
     names, families = drawings("train").names, FAMILY_OF[drawings("train").designers]
-    every = [(names == name).nonzero()[:, 0] for name in names.unique()]
-    several = [rows for rows in every if len(families[rows].unique()) > 1]
-    return Drawn(tuple(several), tuple(families[rows] for rows in several))
+    left_out = kept_for_tuning() if tuning else frozenset()
+    every = [(names == name).nonzero()[:, 0] for name in names.unique().tolist() if name not in left_out]
+    return tuple(Drawn(rows, families[rows]) for rows in every if len(families[rows].unique()) > 1)
 
 
 # --------------------------------------------------------------------------------------------- learning
 
 
-def build(settings: AcrossSettings) -> SimCLR:
-    """A fresh model; its first weights depend on the seed alone."""
-    with seeded(settings.seed):
-        return SimCLR(SimCLRConfig(encoder=settings.encoder, projection_dim=settings.projection_dim))
-
-
-def chosen(settings: AcrossSettings, draws: torch.Generator) -> tuple[Int[Tensor, " B"], Int[Tensor, " B"]]:
-    """For each of B different things a drawing and its partner: the same drawing, or one by another family."""
-    drawn, first, second = things(), [], []
-    for thing in torch.randperm(len(drawn.rows), generator=draws)[: settings.batch_size].tolist():
-        rows, families = drawn.rows[thing], drawn.families[thing]
+def chosen(draws: torch.Generator, positives: str = OTHER, *, count: int = THINGS, tuning: bool = False) -> Tensor:
+    """The rows of as many different things, (2B,): one drawing of each, then the partner of each."""
+    every, first, second = things(tuning), [], []
+    for thing in torch.randperm(len(every), generator=draws)[:count].tolist():
+        rows, families = every[thing]
         one = int(torch.randint(len(rows), (), generator=draws))
-        others = (families != families[one]).nonzero()[:, 0] if settings.two_designers else torch.tensor([one])
+        others = (families != families[one]).nonzero()[:, 0] if positives == OTHER else torch.tensor([one])
         first.append(rows[one])
         second.append(rows[others[int(torch.randint(len(others), (), generator=draws))]])
-    return torch.stack(first), torch.stack(second)
+    return torch.stack(first + second)
 
 
-def views_at(settings: AcrossSettings, step: int) -> Float[Tensor, "2B 3 H W"]:
-    """The batch of a step: all first views, then all second ones, each drawing on a ground of one random colour."""
-    number = seed_of_step(settings.seed, step)
-    draws, views = generator("across", number), []
-    for rows in chosen(settings, draws):
-        ground = torch.rand(len(rows), 3, 1, 1, generator=draws) if settings.grounds else torch.tensor(WHITE)
-        views.append(settings.augmentation(drawings("train").take(rows).on(ground), draws))
-    return torch.cat(views)
+class Batches:
+    """So many batches of 2B views of icons, for the page's loop; `views` says how they are changed."""
 
+    def __init__(self, crop: Crop, positives: str = OTHER, *, steps: int, seed: int = 0, views: str = "weak",
+                 tuning: bool = False):  # fmt: skip
+        self.crop, self.positives, self.steps, self.seed = crop, positives, steps, seed
+        self.views, self.tuning = VIEWS[views], tuning
 
-def contrastive_loss(model: SimCLR, views: Float[Tensor, "2B 3 H W"], temperature: float) -> Float[Tensor, ""]:
-    """NT-Xent of the projections."""
-    first, second = model(standardise(views)).chunk(2)
-    return nt_xent(first, second, temperature=temperature)
+    def __len__(self) -> int:
+        return self.steps
 
-
-def train(settings: AcrossSettings, *, checkpoint: Path | None = None) -> Trained:
-    """Learns to find the partner of each view."""
-    return fit_by(
-        settings,
-        build(settings),
-        lambda step: views_at(settings, step),
-        lambda model, views: contrastive_loss(model, views, settings.temperature),
-        warmup=settings.steps // 10,
-        checkpoint=checkpoint,
-    )
+    def __iter__(self) -> Iterator[Float[Tensor, "2B 3 H W"]]:
+        draws, (smallest, colours) = generator("across", self.seed), self.views
+        for _ in range(self.steps):
+            rows = chosen(draws, self.positives, tuning=self.tuning)
+            pixels = drawings("train").take(rows).on(WHITE)
+            pixels = self.crop(pixels, torch.rand(4, len(rows), generator=draws), smallest, DEGREES)
+            if colours:
+                pixels = random_colour(pixels, draws, strength=colours)
+            yield standardise(pixels).contiguous(memory_format=torch.channels_last)
 
 
 # --------------------------------------------------------------------------------------------- retrieval
-
-
-def encoder_of(model: SimCLR) -> Encoder:
-    """A function from pixels to the features h of a model."""
-    return lambda pixels: features_of(model, pixels, encode=model.features)
 
 
 def pixels_alone(pixels: Float[Tensor, "B 3 H W"]) -> Float[Tensor, "B D"]:
@@ -146,66 +118,104 @@ def pixels_alone(pixels: Float[Tensor, "B 3 H W"]) -> Float[Tensor, "B D"]:
     return (WHITE - pixels).flatten(1)
 
 
-def ranked(
-    queries: Icons, stored: Icons, encoder: Encoder, mean: Float[Tensor, " D"] | None = None
-) -> Int[Tensor, "N M"]:
-    """For each query all stored drawings by other families, the most similar first; -1 where there are no more.
+def directions(encoder: Encoder, *several: Icons) -> list[Float[Tensor, "N D"]]:
+    """Features of unit length, less the mean of the last drawings: without this, all cosines are close to 1."""
+    h = [encoder(its.on(WHITE)).double() for its in several]
+    return [F.normalize(each - h[-1].mean(dim=0), dim=1) for each in h]
 
-    Similar is a large cosine, after the `mean` feature of the stored drawings is subtracted: the cosines of all
-    features are alike otherwise.
-    """
-    h, g = encoder(queries.on(WHITE)).double(), encoder(stored.on(WHITE)).double()
-    mean = g.mean(dim=0) if mean is None else mean
-    cosines = F.normalize(h - mean, dim=1) @ F.normalize(g - mean, dim=1).T
+
+def ranked(queries: Icons, stored: Icons, encoder: Encoder, k: int) -> Int[Tensor, "N k"]:
+    """For each query the k most similar stored drawings by designers of other families."""
+    h, g = directions(encoder, queries, stored)
     same = FAMILY_OF[queries.designers][:, None] == FAMILY_OF[stored.designers]
-    order = cosines.masked_fill(same, -2).argsort(dim=1, descending=True)
-    return order.masked_fill(same.gather(1, order), -1)
+    return (h @ g.T).masked_fill(same, -torch.inf).topk(k, dim=1).indices
 
 
-def recall(queries: Icons, stored: Icons, encoder: Encoder, k: int = 1) -> float:
-    """The fraction of queries that have a drawing of the same thing among their k nearest; others are not asked."""
+def recall(queries: Icons, stored: Icons, encoder: Encoder) -> float:
+    """How often the nearest drawing by another family is of the same thing; only where there is one."""
     there = queries.names[:, None] == stored.names
     there &= FAMILY_OF[queries.designers][:, None] != FAMILY_OF[stored.designers]
     asked = there.any(dim=1)
-    nearest = ranked(queries, stored, encoder)[asked, :k]
-    return (stored.names[nearest] == queries.names[asked][:, None]).any(dim=1).double().mean().item()
+    nearest = ranked(queries, stored, encoder, 1)[asked, 0]
+    return (stored.names[nearest] == queries.names[asked]).double().mean().item()
 
 
-def retrieval_scores(trained: Mapping[str, Trained], split: str) -> Scores:
-    """Recall across designers: on the test things that no training has seen, on validation other drawings."""
-    encoders = {name: encoder_of(each.model) for name, each in trained.items()}
-    encoders |= {"random": encoder_of(build(next(iter(trained.values())).settings)), "pixels": pixels_alone}
-    if split == "validation":
-        sets = {"known things": (drawings("validation"), drawings("train"))}
-    else:
-        sets = {
-            "new things": (drawings("new names"), drawings("new names")),
-            "new designer": (drawings("new designer"), drawings("train")),
-        }
+def recall_of_new_things(encoder: Encoder) -> float:
+    """The same among the drawings of the 100 things that no training sees."""
+    return recall(drawings("new names"), drawings("new names"), encoder)
+
+
+def called(name: str) -> Int[Tensor, " K"]:
+    """The rows of the new things' drawings that are of this name. Raises ValueError with some names that exist."""
+    names = icon_names()
+    its = (drawings("new names").names == names.index(name)).nonzero()[:, 0] if name in names else torch.empty(0)
+    if len(its) == 0:
+        some = [names[n] for n in drawings("new names").names.unique().tolist()]
+        raise ValueError(f"No new thing is called {name!r}. There are: {', '.join(some)}.")
+    return its
+
+
+# --------------------------------------------------------------------------------------------- measuring
+
+
+def trained(positives: str, views: str, seed: int, *, steps: int, tuning: bool = False) -> nn.Module:
+    """The solutions of the page's exercises, trained on pairs of icons."""
+    from course_lib.lessons.lesson_02.tasks import TASKS
+
+    torch.manual_seed(seed)
+    model = TASKS["simclr"].module(3, WIDTHS, PROJECTION)
+    batches = Batches(TASKS["random_crop"].reference, positives, steps=steps, seed=seed, views=views, tuning=tuning)
+    TASKS["train"].reference(model, batches, TEMPERATURE, PEAK)
+    return model
+
+
+def measure() -> Mapping[str, Any]:
+    """Choose the views of both kinds of positives on things kept for it, then measure all seeds on the new things."""
+    from course_lib.lessons.lesson_02.tasks import TASKS
+
+    known = drawings("train")
+    kept = known.take(torch.tensor([name in kept_for_tuning() for name in known.names.tolist()]))
+    tuned: dict[str, Any] = {"pixels": round(recall(kept, kept, pixels_alone), 3)}
+    found: dict[str, list[float]] = {"pixels": [round(recall_of_new_things(pixels_alone), 3)], "untrained": []}
+    for seed in SEEDS:
+        torch.manual_seed(seed)
+        fresh = TASKS["simclr"].module(3, WIDTHS, PROJECTION)
+        found["untrained"].append(round(recall_of_new_things(encoder_of(fresh)), 3))
+    for positives in (SAME, OTHER):
+        scores = {}
+        for views in VIEWS:
+            model = trained(positives, views, 0, steps=TUNED_FOR, tuning=True)
+            scores[views] = round(recall(kept, kept, encoder_of(model)), 3)
+            print(positives, views, scores[views], flush=True)
+        best, tuned[positives], found[positives] = max(scores, key=scores.get), scores, []
+        for seed in SEEDS:
+            encoder = encoder_of(trained(positives, best, seed, steps=STEPS))
+            found[positives].append(round(recall_of_new_things(encoder), 3))
+            print(positives, best, seed, found[positives][-1], flush=True)
+    return {"settings": settings(), "recall at 1, tuning": tuned, "recall at 1, new things": found}
+
+
+def settings() -> Mapping[str, Any]:
+    """How it was measured, as plain values."""
     return {
-        f"recall at {k}, {words}, {name}": recall(*both, encoder, k)
-        for words, both in sets.items()
-        for k in RECALLS
-        for name, encoder in encoders.items()
+        "steps": STEPS,
+        "steps of the search": TUNED_FOR,
+        "things in a batch": THINGS,
+        "temperature": TEMPERATURE,
+        "seeds": list(SEEDS),
+        "views": "the best of those listed, on things that are kept for this choice",
     }
 
 
-SETTINGS = AcrossSettings()
-ONE, TWO = "views of one drawing", "drawings by two designers"
-RECIPES = {
-    "simclr_icons": Recipe(
-        title="SimCLR of icons, with two kinds of positives",
-        lesson="02",
-        data="drawings of the training split of course_lib.data.icons, 32 x 32 pixels, on grounds of random colours; "
-        "retrieval is tuned on other drawings of the same things, and scored on 100 things and a designer that no "
-        "training has seen",
-        minutes=6,
-        variants={TWO: SETTINGS, ONE: replace(SETTINGS, two_designers=False)},
-        ships=TWO,
-        train=train,
-        scores=retrieval_scores,
-        chosen_by=f"recall at 1, known things, {TWO}",
-        mode="max",
-        settings=plain(SETTINGS, "two_designers"),
-    ),
-}
+def measured() -> Mapping[str, Sequence[float]]:
+    """How often the nearest drawing by another designer was of the same thing, for each method and seed."""
+    return json.loads(FILE.read_text(encoding="utf-8"))["recall at 1, new things"]
+
+
+def means(found: Mapping[str, Sequence[float]]) -> Mapping[str, float]:
+    """The mean over the seeds."""
+    return {name: mean(values) for name, values in found.items()}
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle
+from matplotlib.patches import Circle, Rectangle
 from torch import Tensor
 
-from course_lib.viz.marks import HERO, OTHER, THIRD, box, image, prediction
+from course_lib.viz.marks import HERO, OTHER, THIRD, bare, box, image, prediction
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
 
@@ -230,4 +230,65 @@ def kept(found: Mapping[str, Mapping[str, float]], predicted: float | None = Non
     axes.set(ylim=(0, 124), yticks=range(0, 101, 20), ylabel="accuracy of the probe, %")
     axes.legend(loc="upper center", ncols=4, frameon=False, fontsize=13)
     axes.set_title("Brightness is lost first; h keeps the rotation")
+    return fig
+
+
+def across(
+    queries: Float[Tensor, "N 3 H W"],
+    found: Mapping[str, tuple[Float[Tensor, "N K 3 H W"], Bool[Tensor, "N K"]]],
+    reached: Mapping[str, Sequence[float]],
+    yours: float,
+) -> Figure:
+    """Drawings, and the nearest by other designers by two kinds of features, framed where it is the same thing."""
+    several = [nearest.shape[1] for nearest, _ in found.values()]
+    widths = [1, *[part for k in several for part in (0.35, *[1] * k)], 1.6, 4.2]
+    fig = figure(12.2, 0.8 * len(queries) + 0.5)[0]
+    fig.clear()
+    grid = fig.add_gridspec(len(queries), len(widths), width_ratios=widths)
+    for row, query in enumerate(queries):
+        axes = [fig.add_subplot(grid[row, 0])]
+        image(axes[0], query.permute(1, 2, 0), "" if row else "icon")
+        column = 1
+        for name, (nearest, same) in found.items():
+            for k, (drawing, right) in enumerate(zip(nearest[row], same[row], strict=True)):
+                one = fig.add_subplot(grid[row, column + 1 + k])
+                image(one, drawing.permute(1, 2, 0), name if not row and k == nearest.shape[1] // 2 else "")
+                if right:
+                    for spine in one.spines.values():
+                        spine.set(visible=True, color=THIRD, linewidth=4)
+            column += 1 + nearest.shape[1]
+    axes = fig.add_subplot(grid[:, -1])
+    for row, values in enumerate(reached.values()):
+        average = 100 * float(np.mean(values))
+        axes.barh(-row, average, height=0.45, color=HERO, alpha=0.4)
+        axes.plot([100 * value for value in values], [-row] * len(values), "o", color=HERO)
+        axes.text(2, -row - 0.42, f"{average:.0f} %", va="center", fontsize=13)
+    axes.plot(100 * yours, 1 - len(reached), "D", color=OTHER, markersize=10)
+    axes.text(100 * yours, 1.5 - len(reached), "yours", color=OTHER, ha="center", va="center", fontsize=13)
+    axes.set_yticks([-row for row in range(len(reached))], list(reached))
+    axes.grid(visible=False, axis="y")
+    axes.set(xlim=(0, 100), ylim=(0.5 - len(reached) - 0.1, 0.5), xlabel="nearest is the same thing, %")
+    return fig
+
+
+def icon_map(
+    positions: Float[Tensor, "N 2"], images: Float[Tensor, "N 4 H W"], chosen: Sequence[int], zoom: float
+) -> Figure:
+    """Icons at their positions: all of them; and those around the chosen ones, enlarged."""
+    low, high = positions.amin(dim=0), positions.amax(dim=0)
+    at = ((positions - (low + high) / 2) / (high - low).max() * 1.9).numpy()
+    middle = np.median(at[list(chosen)], axis=0)
+    fig, (whole, part) = figure(12.2, 6.1, columns=2)
+    for axes, centre, reach, size in ((whole, np.zeros(2), 1.0, 0.035), (part, middle, 1 / zoom, 0.042 / zoom)):
+        inside = [n for n in range(len(at)) if (abs(at[n] - centre) < reach - size).all()]
+        for n in inside:
+            x, y = at[n]
+            axes.imshow(images[n].permute(1, 2, 0).numpy(), extent=(x - size, x + size, y - size, y + size))
+            if n in chosen:
+                axes.add_patch(Circle((x, y), 1.35 * size, fill=False, color=OTHER, linewidth=2.5, zorder=9))
+        bare(axes, (centre[0] - reach, centre[0] + reach), (centre[1] - reach, centre[1] + reach))
+        axes.set_aspect("equal")
+    frame = (middle[0] - 1 / zoom, middle[1] - 1 / zoom)
+    whole.add_patch(Rectangle(frame, 2 / zoom, 2 / zoom, fill=False, color="black", linewidth=2, zorder=10))
+    part.spines[:].set(visible=True, color="black", linewidth=2)
     return fig

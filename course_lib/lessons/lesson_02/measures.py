@@ -1,26 +1,33 @@
 """Lesson 02: three ways to use a pretrained encoder with few labels, and training from scratch, over draws of labels.
 
-scores = compare(load_trained("simclr").model)   # some minutes; data/... keeps nothing, the caller does
+`measures.json` has what came out, and the page only reads the file. To measure again takes some four minutes on one
+core: `python -m course_lib.lessons.lesson_02.measures`.
 """
 
 import copy
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from itertools import product
+from pathlib import Path
+from statistics import mean
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from course_lib.data.checkpoints import load_trained
 from course_lib.functional.images import standardise
 from course_lib.lessons.lesson_02 import recipes
 from course_lib.models.simclr import SimCLR
 from course_lib.training.probes import Labelled, label_draw, tuned_neighbours, tuned_probe
 from course_lib.training.seeding import seeded
 
+FILE = Path(__file__).with_name("measures.json")
 COUNTS = (10, 50, 200)  # labels in all
 RATES = (3e-4, 1e-3, 3e-3)  # learning rates, of which each method and count takes the best on validation
-STEPS, BATCH = 100, 32
+STEPS, BATCH, DRAWS = 100, 32, 5
 
 
 def fine_tune(
@@ -54,7 +61,7 @@ def accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
 
 
 def compare(
-    model: SimCLR, *, split: str = "test", counts: Sequence[int] = COUNTS, draws: int = 5, steps: int = STEPS
+    model: SimCLR, *, split: str = "test", counts: Sequence[int] = COUNTS, draws: int = DRAWS, steps: int = STEPS
 ) -> dict[str, list[float]]:
     """Accuracy on a split for each count and method, one number for each draw of the labels."""
     sets = {name: recipes.images(name) for name in ("train", "validation", split)}
@@ -75,3 +82,32 @@ def compare(
             best = max(models, key=lambda each: accuracy(each, *sets["validation"]))
             found.setdefault(f"{name}, {count} labels", []).append(accuracy(best, *sets[split]))
     return found
+
+
+def settings() -> Mapping[str, Any]:
+    """How it was measured, as plain values."""
+    return {"labels": list(COUNTS), "draws": DRAWS, "steps": STEPS, "batch": BATCH, "learning rates": list(RATES)}
+
+
+def measured() -> Mapping[str, Sequence[float]]:
+    """What `compare` found, by "method, so many labels"."""
+    return json.loads(FILE.read_text(encoding="utf-8"))["test accuracy"]
+
+
+def show() -> None:
+    """Print the mean accuracy of each method and number of labels, with the lowest and the highest of the draws."""
+    found = measured()
+    print("labels in all" + "".join(f"{count:>17}" for count in COUNTS))
+    for name in dict.fromkeys(key.split(",")[0] for key in found):
+        cells = []
+        for count in COUNTS:
+            draws = [100 * value for value in found[f"{name}, {count} labels"]]
+            cells.append(f"{mean(draws):.0f} % ({min(draws):.0f} to {max(draws):.0f})")
+        print(f"{name:13}" + "".join(f"{cell:>17}" for cell in cells))
+
+
+if __name__ == "__main__":
+    scores = {
+        name: [round(value, 4) for value in values] for name, values in compare(load_trained("simclr").model).items()
+    }
+    FILE.write_text(json.dumps({"settings": settings(), "test accuracy": scores}, indent=1) + "\n", encoding="utf-8")

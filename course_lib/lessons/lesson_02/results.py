@@ -12,13 +12,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from course_lib.classroom.results import Result
-from course_lib.lessons.lesson_02 import figures, learner, looking, recipes
+from course_lib.functional.neighbour_maps import tsne
+from course_lib.lessons.lesson_02 import across, figures, learner, looking, recipes
 from course_lib.models.simclr import SimCLR
 from course_lib.tasks.claims import above, below
 from course_lib.training.probes import features_of
 from course_lib.viz.style import PALETTE
 
 Card = Mapping[str, Any]
+SHOWN_DESIGNER = 2  # whose drawings are asked about
 SHOWN = {"crop": "crop", "rotation": "rotation", "light": "brightness, contrast", "blur": "blur", "cutout": "cutout"}
 
 
@@ -172,7 +174,50 @@ def kept(shipped: SimCLR, *, predicted=None) -> Result:
     )
 
 
+def across_designers(encoder: looking.Encoder, *, predicted=None) -> Result:
+    new = across.drawings("new names")
+    queries = new.take((new.designers == SHOWN_DESIGNER).nonzero()[:, 0][::12][:8])
+    found = {}
+    for name, its in (("nearest by pixels", across.pixels_alone), ("nearest by your features", encoder)):
+        nearest = across.ranked(queries, new, its, 3)
+        drawings = torch.stack([new.take(rows).on(across.WHITE) for rows in nearest])
+        found[name] = (drawings, new.names[nearest] == queries.names[:, None])
+    yours, stored = across.recall_of_new_things(encoder), across.measured()
+    pixels, _, same, two = stored.values()
+    return Result(
+        figures.across(queries.on(across.WHITE), found, stored, yours),
+        claims={
+            "stored": (above(min(two) - max(pixels), 0.03), above(min(two) - max(same), 0.1)),
+            "yours": above(yours - max(same), 0.05),
+        },
+        values={
+            name: f"{100 * value:.0f}"
+            for name, value in zip(("pixels", "untrained", "same", "two"), across.means(stored).values(), strict=True)
+        },
+    )
+
+
+def icon_map(encoder: looking.Encoder, name: str, zoom: float = 4.0, *, predicted=None) -> Result:
+    new = across.drawings("new names")
+    positions = tsne(across.directions(encoder, new)[0], perplexity=15.0, steps=700)
+    images = torch.cat([new.pixels, new.alpha], dim=1)
+    fig = figures.icon_map(positions, images, across.called(name).tolist(), zoom)
+    return Result(fig, values={"name": name}, scale=1)
+
+
 RESULTS = {
     function.__name__: function
-    for function in (mechanism, augmented, shortcut, rising, labels, changes, pairs, losses, kept)
+    for function in (
+        mechanism,
+        augmented,
+        shortcut,
+        rising,
+        labels,
+        changes,
+        across_designers,
+        pairs,
+        losses,
+        kept,
+        icon_map,
+    )
 }
