@@ -204,7 +204,7 @@ def losses(
         xlabel="uniformity (further left: more even)",
         ylabel="alignment (lower: pairs close)",
         xlim=(lowest - 0.3, 0.6),
-        ylim=(-0.03, None),
+        ylim=(-0.03, 0.05 + max(alignment for _, alignment in positions.values())),
     )
     right.set_title("Pairs close, all points even")
     return fig
@@ -222,7 +222,7 @@ def kept(found: Mapping[str, Mapping[str, float]], predicted: float | None = Non
             axes.text(x, height + 1.5, f"{height:.0f}", ha="center")
     for group, guess in enumerate((10, 50, 50)):
         axes.plot([group - 0.42, group + 0.42], [guess, guess], color="black", linestyle=":", linewidth=2)
-    axes.text(0.56, 50, "a guess", fontsize=12, ha="right", va="center")
+    axes.text(0.56, 50, "guess", fontsize=12, ha="right", va="center")
     prediction(axes, 1 + 0.2 * 1.5, predicted)
     axes.set_xticks(range(3), list(questions.values()))
     axes.tick_params(axis="x", labelsize=14)
@@ -279,7 +279,7 @@ def icon_map(
     at = ((positions - (low + high) / 2) / (high - low).max() * 1.9).numpy()
     middle = np.median(at[list(chosen)], axis=0)
     fig, (whole, part) = figure(12.2, 6.1, columns=2)
-    for axes, centre, reach, size in ((whole, np.zeros(2), 1.0, 0.035), (part, middle, 1 / zoom, 0.042 / zoom)):
+    for axes, centre, reach, size in ((whole, np.zeros(2), 1.0, 0.035), (part, middle, 1 / zoom, 0.055 / zoom)):
         inside = [n for n in range(len(at)) if (abs(at[n] - centre) < reach - size).all()]
         for n in inside:
             x, y = at[n]
