@@ -195,10 +195,10 @@ def map_pictures() -> LabelledImages:
     return LabelledImages(pixels[chosen], labels[chosen])
 
 
-def halved(levels: UInt8[np.ndarray, " n"]) -> UInt8[np.ndarray, " m"]:
+def halved(levels: UInt8[np.ndarray, "H W"]) -> UInt8[np.ndarray, "H V"]:
     """Two levels of grey in one byte, each of 4 bits, the first one in the upper half."""
     four = (levels.astype(np.uint16) * 15 + 127) // 255
-    return (16 * four[::2] + four[1::2]).astype(np.uint8)
+    return (16 * four[:, ::2] + four[:, 1::2]).astype(np.uint8)
 
 
 def embedding_map(model: SimCLR) -> Explorer:
@@ -279,7 +279,7 @@ def embedding_map(model: SimCLR) -> Explorer:
         steps={"features": FEATURES},
         script="embedding",
         config={
-            "digits": in_base64(halved(grey(pictures.pixels.flatten()))),  # one after the other
+            "digits": in_base64(halved(grey(pictures.pixels.flatten(end_dim=2)))),  # one below the other
             "labels": labels.tolist(),
             "colours": COLOURS,
             "side": SIDE,
