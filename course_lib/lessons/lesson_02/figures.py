@@ -241,7 +241,7 @@ def across(
 ) -> Figure:
     """Drawings, and the nearest by other designers by two kinds of features, framed where it is the same thing."""
     several = [nearest.shape[1] for nearest, _ in found.values()]
-    widths = [1, *[part for k in several for part in (0.35, *[1] * k)], 1.6, 4.2]
+    widths = [1, *[part for k in several for part in (0.35, *[1] * k)], 1.2, 4.6]
     fig = figure(12.2, 0.7 * len(queries) + 0.5)[0]
     fig.clear()
     grid = fig.add_gridspec(len(queries), len(widths), width_ratios=widths)
