@@ -10,9 +10,9 @@ def resnet() -> tuple[Figure, str]:
     whole = [
         Box("images", "input", shape="(B, 3, 32, 32)"),
         Box("stem: 3 x 3, norm, ReLU", "convolution", shape="(B, 32, 32, 32)"),
-        Box("stage 0", "convolution", shape="(B, 32, 16, 16)"),
-        Box("stage 1", "convolution", shape="(B, 64, 8, 8)"),
-        Box("stage 2", "convolution", shape="(B, 128, 4, 4)"),
+        Box("stage 1", "convolution", shape="(B, 32, 16, 16)"),
+        Box("stage 2", "convolution", shape="(B, 64, 8, 8)"),
+        Box("stage 3", "convolution", shape="(B, 128, 4, 4)"),
         Box("mean over height, width", shape="(B, 128)"),
         Box("head: linear", "head", shape="(B, 647)"),
         Box("logits", "input"),

@@ -6,7 +6,6 @@ from html import escape
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -177,15 +176,3 @@ def accidents(
         },
         "rates": by_rate,
     }
-
-
-def cached_head(cached: Float[Tensor, "B D"], labels: Int[Tensor, " B"], steps: int = 300) -> nn.Linear:
-    """A linear classifier of features that were computed once."""
-    head = nn.Linear(cached.shape[1], int(labels.max()) + 1)
-    optimizer = torch.optim.AdamW(head.parameters(), lr=1e-2, weight_decay=0.01)
-    for _ in range(steps):
-        loss = F.cross_entropy(head(cached), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return head

@@ -26,7 +26,7 @@ KINDS = {  # of drawings -> as the card calls them
 }
 WAYS = {"random views": "augmented", "as drawn, on white": "plain"}  # of training -> variant of the recipe
 SHOWN = 16  # drawings of the unseen designer
-PARTS = ("stem", "stage 0", "stage 1", "stage 2")
+PARTS = ("stem", "stage 1", "stage 2", "stage 3")
 
 
 def unseen(model: nn.Module, *, predicted=None) -> Result:
@@ -45,7 +45,12 @@ def unseen(model: nn.Module, *, predicted=None) -> Result:
         figures.drawings(some.on(1.0), titles, right),
         claims={"no shift": below(abs(known - new), 5)},
         came=new,
-        values={"known": known, "new": new, "count": int(both[1].sum())},
+        values={
+            "known": known,
+            "new": new,
+            "count": int(both[1].sum()),
+            "error": (new * (100 - new) / int(both[1].sum())) ** 0.5,
+        },
     )
 
 
@@ -131,7 +136,17 @@ def few_labels(measured: Mapping[str, Mapping], yours: Mapping[str, float], *, p
 
 
 def depths(measured: Mapping[str, Sequence], *, predicted=None) -> Result:
-    return Result(figures.by_depth({name: np.array(rows) for name, rows in measured.items()}, PARTS))
+    found = {name: np.array(rows) for name, rows in measured.items()}
+    own, other = (found[f"from {half}, frozen"].mean(0) for half in "BA")
+    return Result(
+        figures.by_depth(found, PARTS),
+        values={
+            "fall": float(own[0] - own[-1]),
+            "gap": float((own - other).mean()),
+            "further": float(found["from A, trained, too"].mean()),
+            "scratch": float(found["B, from scratch"].mean()),
+        },
+    )
 
 
 def patches(model: ResNet, scenes: Scenes, *, predicted=None) -> Result:
