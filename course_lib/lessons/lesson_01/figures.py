@@ -46,23 +46,17 @@ def views(pixels: Float[Tensor, "R N 3 H W"]) -> Figure:
     return fig
 
 
-def augmentation(
-    found: Mapping[str, Mapping[str, Float[np.ndarray, " seeds"]]], predicted: float | None = None
-) -> Figure:
-    """Accuracy on each kind of drawings, of the network with augmentation and of the one without, by seed."""
-    fig, axes = figure(12.2, 4.6)
-    kinds = list(found)
-    for kind, ways in found.items():
-        row = -kinds.index(kind)
-        for (way, values), colour, lift in zip(ways.items(), (HERO, OTHER), (0.13, -0.13), strict=True):
-            axes.plot(
-                values, [row + lift] * len(values), "o", color=colour, markersize=10, label=way if not row else ""
-            )
-    prediction(axes, predicted, -(len(kinds) - 1) - 0.13, (0, -14))
-    axes.set_yticks([-row for row in range(len(kinds))], kinds)
-    axes.set(xlabel="accuracy (%)", xlim=(0, 103), ylim=(0.35 - len(kinds), 0.5))
-    axes.legend(loc="center right", frameon=False)
-    return fig
+def augmentation(found: Mapping[str, Mapping[str, Float[np.ndarray, " seeds"]]]) -> str:
+    """A table of accuracies on each kind of drawings, by way of training: means over seeds, lowest and highest."""
+    ways = list(next(iter(found.values())))
+    head = "".join(f'<th scope="col">{way}</th>' for way in ("accuracy on", *ways))
+    rows = "".join(
+        f'<tr><th scope="row" style="text-align:left">{kind}</th>'
+        + "".join(f"<td>{each.mean():.0f} % ({each.min():.0f} to {each.max():.0f})</td>" for each in of.values())
+        + "</tr>"
+        for kind, of in found.items()
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def depth(

@@ -92,7 +92,7 @@ def augmentation(card: Mapping, *, predicted=None) -> Result:
     coloured = as_drawn["new drawings, coloured ground"]
     gains = [with_views[kind].min() - as_drawn[kind].max() for kind in list(KINDS)[1:]]
     return Result(
-        figures.augmentation(found, predicted),
+        figures.augmentation(found),
         claims={
             "better": (above(min(gains), 0), above((as_drawn["new drawings"] - coloured).min(), 20)),
         },
