@@ -13,19 +13,15 @@ def resnet() -> tuple[Figure, str]:
         Box("stage 1", "convolution", shape="(B, 32, 16, 16)"),
         Box("stage 2", "convolution", shape="(B, 64, 8, 8)"),
         Box("stage 3", "convolution", shape="(B, 128, 4, 4)"),
-        Box("mean over height, width", shape="(B, 128)"),
-        Box("head: linear", "head", shape="(B, 647)"),
+        Box("mean, then head: linear", "head", shape="(B, 647)"),
         Box("logits", "input"),
     ]
     block = [
         Box("x", "input", shape="(B, C, H, W)"),
         Residual(
             [
-                Box("3 x 3, stride s", "convolution", shape="(B, C′, H/s, W/s)"),
-                Box("batch norm", "norm"),
-                Box("ReLU"),
-                Box("3 x 3", "convolution"),
-                Box("batch norm", "norm", shape="(B, C′, H/s, W/s)"),
+                Box("3 x 3, stride s, norm, ReLU", "convolution", shape="(B, C′, H/s, W/s)"),
+                Box("3 x 3, norm", "convolution", shape="(B, C′, H/s, W/s)"),
             ]
         ),
         Box("ReLU", shape="(B, C′, H/s, W/s)"),

@@ -110,6 +110,10 @@ def few_labels(measured: Mapping[str, Mapping], yours: Mapping[str, float], *, p
         rows = measured[of]
         return {way: np.array([rows[f"{count} a thing, {way}"] for count in PER_NAME]).T for way in figures.COLOURS}
 
+    def ahead(one: str, other: str) -> int:
+        """The draws, of all numbers of labels, in which one way is better than the other."""
+        return int((found[one] > found[other]).sum())
+
     found, moved = table("accuracy (%)"), {way: values.mean(0) for way, values in table("features moved").items()}
     baselines = ("scratch", "frozen, random weights")
     best = np.max([found[way].mean(0) for way in baselines], axis=0)
@@ -130,7 +134,12 @@ def few_labels(measured: Mapping[str, Mapping], yours: Mapping[str, float], *, p
             "more": float((np.max([found[way].mean(0) for way in found], axis=0) - best).max()),
             "random": float(100 * moved["fine-tuned"].mean()),
             "fitted": float(100 * moved["head first, then all"].mean()),
-            "augmented": float((found["fine-tuned"] - found["fine-tuned, not augmented"]).mean()),
+            "layers": float(100 * moved["learning rates by layer"].mean()),
+            "ahead": ahead("fine-tuned", "frozen"),
+            "behind": ahead("frozen", "fine-tuned"),
+            "fitted_ahead": ahead("head first, then all", "frozen"),
+            "fitted_behind": ahead("frozen", "head first, then all"),
+            "plain_behind": ahead("fine-tuned", "fine-tuned, not augmented"),
         },
     )
 
