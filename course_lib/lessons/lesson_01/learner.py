@@ -13,7 +13,6 @@ from course_lib.data.icons import Icons, icon_names, icons
 from course_lib.functional.images import standardise
 from course_lib.lessons.lesson_01.measuring import (
     FewLabels,
-    features,
     few_labels_of,
     halves,
     measured,
@@ -33,7 +32,6 @@ __all__ = [
     "batches",
     "deep_network",
     "draws",
-    "features",
     "few_labels",
     "known",
     "learn_digits",

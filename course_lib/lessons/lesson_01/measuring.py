@@ -247,6 +247,19 @@ def of_all(model: ResNet, asked: Sequence[tuple[Icons, Int[Tensor, " B"]]]) -> f
     )
 
 
+def settings() -> Mapping[str, Any]:
+    """How it was measured, as plain values."""
+    return {
+        "drawings of each thing": list(PER_NAME),
+        "draws": list(DRAWS),
+        "tuned on": list(TUNED_ON),
+        "steps": {name: way.steps for name, way in WAYS.items() if not way.head_only},
+        "tried": {name: list(way.rates) for name, way in WAYS.items()},
+        "batch": BATCH,
+        "by depth": {"steps": DEPTH_STEPS, "seeds": list(SEEDS)},
+    }
+
+
 def measured() -> Mapping[str, Any]:
     """What this program has written."""
     return json.loads(FILE.read_text(encoding="utf-8"))
@@ -254,10 +267,7 @@ def measured() -> Mapping[str, Any]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    known = measured() if FILE.exists() else {}
     for asked in sys.argv[1:]:
-        if asked == "depths":
-            known[asked] = depths()
-        else:
-            known[asked] = few_labels(learners_own(load_trained("icon_names").model))
-        FILE.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        found = depths() if asked == "depths" else few_labels(learners_own(load_trained("icon_names").model))
+        known = dict(measured()) if FILE.exists() else {}
+        FILE.write_text(json.dumps(known | {"settings": settings(), asked: found}, indent=1) + "\n", encoding="utf-8")

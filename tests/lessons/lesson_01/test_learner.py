@@ -1,5 +1,6 @@
 """Lesson 01: labels of new things, batches of icons, and what the page is told of a network."""
 
+import json
 from dataclasses import replace
 
 import torch
@@ -18,6 +19,16 @@ def test_no_family_has_drawn_labelled_and_tested_icons_and_each_thing_is_labelle
             assert not given & asked and len(asked) == 1
             counts = task.labels.bincount()
             assert len(counts) == 50 and 1 <= counts.min() and counts.max() == per_name
+
+
+def test_the_file_is_of_these_settings():
+    stored = measuring.measured()
+    assert stored["settings"] == json.loads(json.dumps(measuring.settings()))
+    ways = {f"{count} a thing, {way}" for count in measuring.PER_NAME for way in measuring.WAYS}
+    for of in ("accuracy (%)", "features moved"):
+        assert {key: len(values) for key, values in stored["few_labels"][of].items()} == dict.fromkeys(ways, 6)
+    for name, _, _, counts in measuring.DEPTHS:
+        assert [len(row) for row in stored["depths"][name]] == [len(counts)] * len(measuring.SEEDS)
 
 
 def test_things_to_tune_on_are_none_of_those_that_are_scored():

@@ -158,7 +158,7 @@ RECIPE = Recipe(
     lesson="01",
     data="icons of course_lib.data.icons, 32 x 32 pixels in colour: 647 things by seven designers; test: other "
     "drawings by these designers, and the same things by a designer of whom nothing is in the training",
-    minutes=12,
+    minutes=5,
     variants=VARIANTS,
     ships=SHIPPED,
     train=train,
