@@ -154,6 +154,29 @@ class MySwin(nn.Module):
 
     def forward(self, images):
         return self.head(self.norm(self.feature_maps(images)[-1].flatten(1, 2)).mean(1))
+""",
+    ("12", "shift_mask", "the number of windows that were crossed, as in the released code"): """
+def shift_mask(height, width, size, shift):
+    number, count = torch.zeros(height, width), 0
+    ends = lambda length: (slice(0, length - shift), slice(length - shift, length))
+    for rows in ends(height):
+        for columns in ends(width):
+            number[rows, columns] = count
+            count += 1
+    number = number.reshape(height // size, size, width // size, size).transpose(1, 2).reshape(-1, size * size)
+    return (number[:, None] - number[:, :, None]) == 0
+""",
+    ("12", "in_windows", "cut by slices, given at once"): """
+def in_windows(x, size, work):
+    B, H, W, D = x.shape
+    corners = [(b, i, j) for b in range(B) for i in range(0, H, size) for j in range(0, W, size)]
+    cut = torch.stack([x[b, i : i + size, j : j + size].reshape(-1, D) for b, i, j in corners])
+    done = work(cut).reshape(-1, size, size, D)
+    out = torch.zeros_like(x)
+    for (b, i, j), window in zip(corners, done):
+        out[b, i : i + size, j : j + size] = window
+    return out
+""",
     ("02", "random_crop", "a grid by hand, image by image"): """
 def my_random_crop(images, noise, smallest, degrees):
     out = []
@@ -790,17 +813,6 @@ def mean_pooling(features, valid):
     rows = [x[real].sum(0) / max(1, len(x[real])) for x, real in zip(features, valid)]
     return torch.stack(rows)
 """,
-    ("12", "shift_mask", "the number of windows that were crossed, as in the released code"): """
-def shift_mask(height, width, size, shift):
-    number, count = torch.zeros(height, width), 0
-    ends = lambda length: (slice(0, length - shift), slice(length - shift, length))
-    for rows in ends(height):
-        for columns in ends(width):
-            number[rows, columns] = count
-            count += 1
-    number = number.reshape(height // size, size, width // size, size).transpose(1, 2).reshape(-1, size * size)
-    return (number[:, None] - number[:, :, None]) == 0
-""",
     ("13", "random_mask", "a mask of zeros and ones"): """
 def random_mask(noise, ratio):
     K = int(noise.shape[1] * (1 - ratio))
@@ -835,17 +847,6 @@ def unpool(values, positions, height, width):
                 image[b, c, q // width, q % width] += value
     return image
 """,
-    ("12", "in_windows", "cut by slices, given at once"): """
-def in_windows(x, size, work):
-    B, H, W, D = x.shape
-    corners = [(b, i, j) for b in range(B) for i in range(0, H, size) for j in range(0, W, size)]
-    cut = torch.stack([x[b, i : i + size, j : j + size].reshape(-1, D) for b, i, j in corners])
-    done = work(cut).reshape(-1, size, size, D)
-    out = torch.zeros_like(x)
-    for (b, i, j), window in zip(corners, done):
-        out[b, i : i + size, j : j + size] = window
-    return out
-""",
     ("08", "cached_step", "new keys in front, under a mask that fits"): """
 def cached_step(q, k, v, past_k, past_v):
     keys, values = torch.cat([k, past_k], dim=-2), torch.cat([v, past_v], dim=-2)
@@ -862,6 +863,25 @@ def test_a_right_answer_in_another_style_passes(lesson, task, style):
 
 
 WRONG = {
+    ("12", "shift_mask", "judged by the distance"): """
+def shift_mask(height, width, size, shift):
+    rows = ((torch.arange(height) + shift) % height)[:, None].expand(height, width)
+    columns = ((torch.arange(width) + shift) % width).expand(height, width)
+    near = True
+    for old in (rows, columns):
+        old = old.reshape(height // size, size, width // size, size).transpose(1, 2).reshape(-1, size * size)
+        near = near & ((old[:, :, None] - old[:, None]).abs() < size)
+    return near
+""",
+    ("12", "in_windows", "work called several times"): """
+def in_windows(x, size, work):
+    out = torch.zeros_like(x)
+    for i in range(0, x.shape[1], size):
+        for j in range(0, x.shape[2], size):
+            window = x[:, i : i + size, j : j + size]
+            out[:, i : i + size, j : j + size] = work(window.flatten(1, 2)).view(window.shape)
+    return out
+""",
     ("01", "new_head", "head frozen"): """
 def new_head(model, num_classes, frozen):
     new = copy.deepcopy(model)
@@ -916,25 +936,6 @@ def top_p(logits, p):
     ordered, probs = logits.softmax(-1).sort(-1, descending=True).values, logits.softmax(-1)
     last = ordered.masked_fill(ordered.cumsum(-1) - ordered >= p, 2.0).amin(-1, keepdim=True)
     return logits.masked_fill(probs < last, -torch.inf)
-""",
-    ("12", "shift_mask", "judged by the distance"): """
-def shift_mask(height, width, size, shift):
-    rows = ((torch.arange(height) + shift) % height)[:, None].expand(height, width)
-    columns = ((torch.arange(width) + shift) % width).expand(height, width)
-    near = True
-    for old in (rows, columns):
-        old = old.reshape(height // size, size, width // size, size).transpose(1, 2).reshape(-1, size * size)
-        near = near & ((old[:, :, None] - old[:, None]).abs() < size)
-    return near
-""",
-    ("12", "in_windows", "work called several times"): """
-def in_windows(x, size, work):
-    out = torch.zeros_like(x)
-    for i in range(0, x.shape[1], size):
-        for j in range(0, x.shape[2], size):
-            window = x[:, i : i + size, j : j + size]
-            out[:, i : i + size, j : j + size] = work(window.flatten(1, 2)).view(window.shape)
-    return out
 """,
     ("14", "unpool", "rows counted by the height"): """
 def unpool(values, positions, height, width):
