@@ -11,7 +11,8 @@ from course_lib.classroom.results import Result
 from course_lib.data.digits import LabelledImages
 from course_lib.functional.cost import count_flops
 from course_lib.layers.windows import shifted_window_mask
-from course_lib.lessons.lesson_12 import crossing, figures, looking, recipes
+from course_lib.lessons.lesson_11 import icon_recipes
+from course_lib.lessons.lesson_12 import crossing, figures, looking
 from course_lib.models.swin import Swin
 from course_lib.tasks.claims import above, below
 from course_lib.training.vision import accuracy, predictions
@@ -116,21 +117,21 @@ def effective(model: Swin, digits: LabelledImages, *, predicted=None) -> Result:
     )
 
 
-def networks(card: Card, *, predicted=None) -> Result:
-    accuracies = {name: seeds(card, f"accuracy, {name}") for name in recipes.NETWORKS}
+def networks(by_data: Card, swin: Card, *, predicted=None) -> Result:
+    cards = {"ResNet": (by_data, ", all drawings"), "ViT": (by_data, ", all drawings"), "Swin": (swin, "")}
+    accuracies = {name: seeds(card, f"accuracy, {name}{end}") for name, (card, end) in cards.items()}
     sizes = {"ResNet": "32², 16², 8², 4²", "ViT": "8²", "Swin": "16², 8²"}
     facts = {}
-    for name, settings in recipes.NETWORKS.items():
-        model = recipes.network(settings).eval()
+    for name in cards:
+        model = icon_recipes.build(icon_recipes.NETWORKS[name]).eval()
         with torch.no_grad():
             work = count_flops(lambda model=model: model(torch.zeros(1, 3, 32, 32))) / 2
         weights = sum(parameter.numel() for parameter in model.parameters())
         facts[name] = (f"{weights / 1e3:.0f} thousand", f"{work / 1e6:.0f} million", sizes[name])
     means = {name: 100 * float(np.mean(values)) for name, values in accuracies.items()}
-    best = min(accuracies["ResNet"])
     return Result(
         figures.networks(accuracies, facts, ("parameters", "multiply-adds", "feature maps"), predicted),
-        claims={"convolution": best > max(*accuracies["ViT"], *accuracies["Swin"])},
+        claims={"order": min(accuracies["ResNet"]) > max(*accuracies["ViT"], *accuracies["Swin"])},
         came=means["Swin"],
         values={name.lower(): mean for name, mean in means.items()},
     )

@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import pytest
 import torch
 
 from course_lib.data.checkpoints import load_trained
@@ -56,29 +55,3 @@ def test_shifts_paid_with_every_seed_and_both_variants_had_learned():
     for seed in load_trained("shifted_windows").card["seeds"]:
         shifted, unshifted = (seed["test"][f"accuracy, {name}"] for name in ("shifted", "unshifted"))
         assert shifted > unshifted + 0.05 and unshifted > 0.5  # chance is 0.1
-
-
-def test_the_three_networks_are_about_as_large_and_name_the_same_classes():
-    image = torch.zeros(2, 3, 32, 32)
-    sizes = []
-    for name, settings in task.NETWORKS.items():
-        model = task.network(settings).eval()
-        assert settings.net == name and model(image).shape == (2, len(task.known_names()))
-        sizes.append(sum(parameter.numel() for parameter in model.parameters()))
-    assert max(sizes) < 1.2 * min(sizes)
-    with pytest.raises(ValueError, match="net must be"):
-        task.network(replace(task.NETWORKS["ViT"], net="MLP"))
-
-
-def test_a_batch_of_icons_depends_on_its_seed_and_stays_within_its_drawings():
-    images, labels = task.icon_batch(6, 3)
-    assert torch.equal(images, task.icon_batch(6, 3).pixels) and not torch.equal(images, task.icon_batch(6, 4).pixels)
-    assert images.shape == (6, 3, 32, 32) and 0 <= images.min() and images.max() <= 1
-    assert labels.max() < len(task.known_names())
-
-
-@pytest.mark.parametrize("name", task.NETWORKS)
-def test_two_steps_change_a_network(name):
-    settings = replace(task.NETWORKS[name], steps=2, batch_size=4)
-    trained, fresh = task.train_icons(settings), task.network(settings)
-    assert not torch.equal(trained.model.head.weight, fresh.head.weight)
