@@ -39,7 +39,8 @@ def said(axes: Axes, pixels: Tensor, probs: Tensor, label: int, names: Sequence[
     """An image, and under it the category with the largest probability, in another colour if it is wrong."""
     best = int(probs.argmax())
     image(axes, pixels)
-    text = f"{names[best].replace(' and ', ' &\n')}\n{100 * probs[best]:.0f} %"
+    name = names[best].replace(" and ", " &\n")
+    text = f"{name}\n{100 * probs[best]:.0f} %"
     axes.set_xlabel(text, fontsize=11, labelpad=2, color="black" if best == int(label) else OTHER)
 
 
@@ -95,7 +96,7 @@ def mechanism(
         words.bar(x, 0.04 + 1.0 * probability, bottom=6.85, width=0.6, color=colour)
         words.text(x, 6.5, str(digit), ha="center", va="center")
     words.text(0.95 + 0.9 * best, 7.4, f"  {100 * probs[best]:.0f} %", fontsize=14, va="center")
-    words.text(17.3, 0.12, "+ 0 to + 16: learned positions", color=GREY, ha="right", va="center", fontsize=12)
+    words.text(17.0, 5.85, "+ 0 to + 16: learned positions", color=GREY, ha="right", va="center", fontsize=13)
     return fig
 
 

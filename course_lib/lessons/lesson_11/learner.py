@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from course_lib.data.digits import CleanDigits, LabelledImages
-from course_lib.data.icons import CATEGORIES, Icons, icons
+from course_lib.data.icons import CATEGORIES, Icons, icon_names, icons
 from course_lib.lessons.lesson_11 import figures
-from course_lib.lessons.lesson_11.icon_recipes import random_views
+from course_lib.lessons.lesson_11.icon_recipes import IconSettings, build, random_views
 from course_lib.models.mixer import Mixer
 from course_lib.models.vit import ViT
 from course_lib.training.vision import accuracy, predictions
@@ -48,6 +48,26 @@ def reads(model: nn.Module, count: int = 8) -> Figure:
     drawings = icons("validation").take(torch.arange(0, 40 * count, 40))
     probs = probabilities(model, drawings)
     return figures.guesses(*rows_of(drawings, probs, torch.arange(count)), CATEGORY_NAMES)
+
+
+def sorts(model: nn.Module, drawings: Icons, count: int = 8) -> list[str]:
+    """What some drawings show, and the category with the largest probability."""
+    some = drawings.take(torch.arange(0, len(drawings.names), len(drawings.names) // count)[:count])
+    probs, best = probabilities(model, some).max(dim=-1)
+    return [
+        f"{icon_names()[thing]}: {CATEGORY_NAMES[category]}, {100 * probability:.0f} %"
+        for thing, category, probability in zip(some.names.tolist(), best.tolist(), probs.tolist(), strict=True)
+    ]
+
+
+def agrees(mix: Callable[..., Tensor]) -> bool:
+    """Whether a fresh Mixer computes the same with these blocks."""
+    torch.manual_seed(0)
+    model, images = build(IconSettings(net="mixer")).eval(), torch.randn(2, 3, 32, 32)
+    nn.init.normal_(model.head.weight)
+    with torch.no_grad():
+        ours = model(images)
+        return torch.allclose(mixed(model, mix)(images), ours, atol=1e-4)
 
 
 def mixed(model: Mixer, mix: Callable[..., Tensor]) -> Mixer:

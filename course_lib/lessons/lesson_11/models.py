@@ -7,6 +7,7 @@ from course_lib.classroom.opening import Shipped
 from course_lib.data.checkpoints import load_trained
 from course_lib.data.icons import icons
 from course_lib.functional.images import standardise
+from course_lib.lessons.lesson_11 import official
 from course_lib.models.vit import ViT
 
 MOST_BLOCKS = 32  # of ViT-H/14, the largest of the paper
@@ -28,4 +29,12 @@ def some_images() -> tuple[Tensor]:
     return (standardise(icons("test").take(torch.arange(16)).on(1.0)),)
 
 
-MODELS = {"vit": Shipped(model=lambda: load_trained("vit_icons").model, sizes=sizes, inputs=some_images, names=NAMES)}
+def large_images() -> tuple[Tensor]:
+    """Of the size of the released models, 224 pixels a side."""
+    return (torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(0)),)
+
+
+MODELS = {
+    "vit": Shipped(model=lambda: load_trained("vit_icons").model, sizes=sizes, inputs=some_images, names=NAMES),
+    "released": Shipped(model=official.in_its_layout, sizes=sizes, inputs=large_images, names=NAMES),
+}

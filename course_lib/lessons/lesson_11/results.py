@@ -128,7 +128,7 @@ def rollouts(
         figures.rollouts(
             picture[0, 0], found.unflatten(0, model.config.grid), half.float(), looking.DROPPED, curves, predicted
         ),
-        claims={"removed": (above(own[8], 0.85), below(chance[8], 0.65)), "own map": above(own[10] - mean[10], 0.05)},
+        claims={"removed": (above(own[8], 0.85), below(chance[8], 0.65)), "own rollout": above(own[10] - mean[10], 0.05)},
         came=100 * own[8],
     )
 

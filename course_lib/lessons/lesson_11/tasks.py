@@ -139,7 +139,7 @@ STARTS = Check(
 )
 CASES = {
     "patchify": (
-        Case("the patches of a colour image, row by row", an_image),
+        Case("colour images, row by row", an_image),
         Case("grey images", lambda draw: an_image(draw, channels=1)),
     ),
     "kernel": (
