@@ -51,7 +51,7 @@ class IconSettings:
     steps: int = 1500
     batch_size: int = 64
     learning_rates: tuple[float, ...] = (1e-3, 2e-3, 4e-3)  # the best on validation is kept
-    learning_rate: float | None = None  # that one
+    learning_rate: float = 0.0  # the one that is tried
     ema: float = 0.99
     seed: int = 0
 
@@ -144,6 +144,7 @@ def train(settings: IconSettings, *, checkpoint: Path | None = None) -> Trained:
         one = replace(settings, learning_rate=learning_rate)
         folder = None if checkpoint is None else checkpoint / f"{learning_rate:g}".replace(".", "-")
         trained = fit_by(one, build(one), batches(one), soft_loss, mode="max", checkpoint=folder)
+        trained = replace(trained, settings=settings, extra={"learning_rate": learning_rate})
         tried.append((on_split(trained.model, "validation"), trained))
     return max(tried, key=lambda pair: pair[0])[1]
 
@@ -156,7 +157,7 @@ def on_split(model: nn.Module, split: str) -> float:
 
 def score(trained: Trained, split: str) -> Scores:
     """The accuracy on new drawings, and the learning rate; on the test also of unseen things, and of training ones."""
-    found = {"accuracy": on_split(trained.model, split), "learning rate": trained.settings.learning_rate}
+    found = {"accuracy": on_split(trained.model, split), "learning rate": trained.extra["learning_rate"]}
     if split == "test":
         found |= {
             "accuracy, unseen things": on_split(trained.model, "new names"),
