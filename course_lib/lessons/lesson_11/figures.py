@@ -133,7 +133,7 @@ def data(
 def ingredients(rows: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
     """For each recipe a row: accuracy on new drawings (filled dots) and on the training drawings (open dots)."""
     fig, axes = figure(11, 4.4)
-    for row, (name, (new, old)) in enumerate(rows.items()):
+    for row, (new, old) in enumerate(rows.values()):
         axes.plot([100 * v for v in new], [-row] * len(new), "o", color=HERO, markersize=10)
         axes.plot([100 * v for v in old], [-row] * len(old), "o", color=OTHER, markersize=10, fillstyle="none")
     first = [100 * np.mean(values) for values in next(iter(rows.values()))]

@@ -1,7 +1,7 @@
 """Lesson 11: a Vision Transformer that sorts icons into six categories, beside a ResNet, a hybrid and a Mixer.
 
 Dosovitskiy et al., "An image is worth 16x16 words", ICLR 2021, arXiv 2010.11929. Zhang et al., "mixup: beyond empirical
-risk minimization", ICLR 2018, arXiv 1710.09412. Touvron et al., "Training data-efficient image Transformers", ICML 2021,
+risk minimization", ICLR 2018, arXiv 1710.09412. Touvron et al., "Training data-efficient image Transformers", 2021,
 arXiv 2012.12877. Tolstikhin et al., "MLP-Mixer", NeurIPS 2021, arXiv 2105.01601.
 
 Of several learning rates each network keeps the one that is best on validation; all networks of a comparison have as

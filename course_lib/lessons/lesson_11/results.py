@@ -1,6 +1,6 @@
 """Lesson 11, Vision Transformer: its results, each with figure, alt text, claims and what it means."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
@@ -128,7 +128,10 @@ def rollouts(
         figures.rollouts(
             picture[0, 0], found.unflatten(0, model.config.grid), half.float(), looking.DROPPED, curves, predicted
         ),
-        claims={"removed": (above(own[8], 0.85), below(chance[8], 0.65)), "own rollout": above(own[10] - mean[10], 0.05)},
+        claims={
+            "removed": (above(own[8], 0.85), below(chance[8], 0.65)),
+            "own rollout": above(own[10] - mean[10], 0.05),
+        },
         came=100 * own[8],
     )
 
@@ -187,5 +190,6 @@ def paper(*, predicted=None) -> Result:
 
 
 RESULTS = {
-    function.__name__: function for function in (seen, mechanism, shuffled, data, ingredients, rollouts, inside, larger, paper)
+    function.__name__: function
+    for function in (seen, mechanism, shuffled, data, ingredients, rollouts, inside, larger, paper)
 }

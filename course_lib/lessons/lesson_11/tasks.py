@@ -116,7 +116,9 @@ def starts(probe: Probe) -> list[Finding]:
     said = TASKS["vit"].finding
     parts = [getattr(made, name, None) for name in ("cls_token", "pos_embed", "head")]
     if any(part is None for part in parts) or not isinstance(parts[2], nn.Module):
-        raise CheckFailed(Finding("part missing", "A part of the model is missing.", "The names of all parts are in the text."))
+        raise CheckFailed(
+            Finding("part missing", "A part of the model is missing.", "The names of all parts are in the text.")
+        )
     cls_token, pos_embed, head = parts
     found = []
     if any(bool(one.detach().any()) for one in head.parameters()):

@@ -6,9 +6,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from course_lib.classroom.opening import compare, copy_weights
 from course_lib.functional import attention_maps, positions
 from course_lib.layers import patches
-from course_lib.classroom.opening import compare, copy_weights
 from course_lib.lessons.lesson_11 import learner, official
 from course_lib.lessons.lesson_11.models import NAMES, large_images, sizes
 from course_lib.lessons.lesson_11.tasks import TASKS

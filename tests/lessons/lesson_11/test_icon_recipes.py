@@ -48,8 +48,9 @@ def test_targets_of_a_batch_are_distributions_and_without_mixup_labels():
 def test_blends_are_those_of_the_exercise():
     x, y, partner = torch.rand(4, 3, 5, 5), torch.eye(4), torch.tensor([2, 0, 3, 1])
     weight = torch.tensor([0.1, 0.4, 0.5, 1.0])
-    for ours, wanted in zip(task.blended(x, y, partner, weight), TASKS["mixup"].reference(x, y, partner, weight)):
-        torch.testing.assert_close(ours, wanted)
+    wanted = TASKS["mixup"].reference(x, y, partner, weight)
+    for ours, right in zip(task.blended(x, y, partner, weight), wanted, strict=True):
+        torch.testing.assert_close(ours, right)
 
 
 def test_each_seed_has_its_own_drawings_and_both_nets_the_same():
@@ -72,5 +73,7 @@ def test_two_steps_keep_the_learning_rate_that_validates_best(net, monkeypatch):
 def test_the_variants_differ_in_what_their_names_say():
     full, *others = task.INGREDIENTS.values()
     assert all(sum(a != b for a, b in zip(vars(full).values(), vars(one).values(), strict=True)) == 1 for one in others)
-    steps = {(one.steps, one.batch_size, one.augmented, one.mixup, len(one.learning_rates)) for one in task.BY_DATA.values()}
+    steps = {
+        (one.steps, one.batch_size, one.augmented, one.mixup, len(one.learning_rates)) for one in task.BY_DATA.values()
+    }
     assert len(steps) == 1
