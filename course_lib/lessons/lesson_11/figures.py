@@ -60,16 +60,16 @@ def mechanism(
     picture: Float[Tensor, "H W"], patches: Float[Tensor, "N p p"], probs: Float[Tensor, " classes"]
 ) -> Figure:
     """The image, its patches as a row of tokens with a class token in front, and what comes out of the encoder."""
-    fig = figure(12.2, 5.6, layout=None)[0]
+    fig = figure(12.2, 4.6, layout=None)[0]
     fig.clear()
     side = round(len(patches) ** 0.5)
-    whole = fig.add_axes((0.005, 0.03, 0.2, 0.5))
+    whole = fig.add_axes((0.005, 0.05, 0.2, 0.58))
     image(whole, picture)
     patch_lines(whole, picture.shape[0], side)
     whole.set_title("an image, 16 patches", fontsize=14, loc="center")
     left, width = 0.215, 0.785
     words = fig.add_axes((left, 0, width, 1))
-    tall = 17.6 * 5.6 / (12.2 * width)  # so that squares are square
+    tall = 17.6 * 4.6 / (12.2 * width)  # so that squares are square
     words.set(xlim=(0, 17.6), ylim=(0, tall))
     bare(words)
     for number in range(len(patches) + 1):
@@ -171,7 +171,7 @@ def rollouts(
         axes.plot(dropped, [100 * v for v in values], color=colour, linestyle="-", linewidth=width, marker="o")
     positions = ((9.4, 96, "left"), (6.4, 79, "center"), (4.1, 63, "center"), (3.5, 25, "right"))
     for name, (x, y, side), (colour, _) in zip(curves, positions, looks, strict=True):
-        axes.text(x, y, name.replace("map's ", "map's\n"), color=colour, fontsize=14, ha=side, va="center")
+        axes.text(x, y, name.replace("rollout's ", "rollout's\n"), color=colour, fontsize=14, ha=side, va="center")
     prediction(axes, 8, predicted)
     axes.set(xlabel="patches dropped, of 16", ylabel="accuracy, %", ylim=(0, 103))
     axes.set_xticks(dropped)
