@@ -12,25 +12,24 @@ from torch import Tensor, nn
 from course_lib.data.digits import CleanDigits, LabelledImages
 from course_lib.data.icons import CATEGORIES, Icons, icon_names, icons
 from course_lib.lessons.lesson_11 import figures
-from course_lib.lessons.lesson_11.icon_recipes import IconSettings, build, random_views
+from course_lib.lessons.lesson_11.icon_recipes import IconSettings, build, new_drawings, random_views
 from course_lib.models.mixer import Mixer
 from course_lib.models.vit import ViT
 from course_lib.training.vision import accuracy, predictions
 
-__all__ = ["icons", "majority", "random_views"]
+__all__ = ["icons", "new_drawings", "random_views"]
 CATEGORY_NAMES = tuple(CATEGORIES)
 
 
-def percent(model: nn.Module, split: str) -> float:
-    """The accuracy on the drawings of a split, on white, in percent."""
-    drawings = icons(split)
+def percent(model: nn.Module, drawings: Icons) -> float:
+    """The accuracy on drawings on white, in percent."""
     return 100 * accuracy(model, drawings.on(1.0), drawings.categories)
 
 
-def majority(split: str) -> float:
+def majority(drawings: Icons) -> float:
     """The accuracy of the answer that is the most frequent category of the training drawings, in percent."""
     commonest = icons("train").categories.bincount().argmax()
-    return 100 * (icons(split).categories == commonest).float().mean().item()
+    return 100 * (drawings.categories == commonest).float().mean().item()
 
 
 def probabilities(model: nn.Module, drawings: Icons) -> Float[Tensor, "B classes"]:

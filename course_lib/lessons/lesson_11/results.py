@@ -56,7 +56,7 @@ def seen(model: nn.Module, card: Card, *, predicted=None) -> Result:
     return Result(
         figures.seen(rows, learner.CATEGORY_NAMES),
         came=unseen,
-        values={"accuracy": accuracy, "unseen": unseen, "majority": learner.majority("new names")},
+        values={"accuracy": accuracy, "unseen": unseen, "majority": learner.majority(icons("new names"))},
     )
 
 

@@ -18,8 +18,10 @@ def test_drawings_are_called_by_their_names():
     assert len(said) == 8 and all(line.endswith(", 17 %") and ": " in line for line in said)
 
 
-def test_the_most_frequent_category_of_the_training_is_right_for_a_fifth():
-    assert 15 < learner.majority("test") < 25
+def test_the_most_frequent_category_of_the_training_is_right_for_a_fifth_of_1594_new_drawings():
+    new = learner.new_drawings()
+    assert len(new.names) == len(new.pixels) == 1594 and 15 < learner.majority(new) < 25
+    assert not torch.isin(learner.icons("new names").names, learner.icons("train").names).any()
 
 
 def test_at_its_own_size_fitted_positions_change_nothing_and_new_ones_do_harm():
