@@ -112,6 +112,10 @@ def attention_distance(weights, height, width, patch_size):
 def effective(weights):
     return torch.special.entr(weights).sum(-1).exp().mean(-1)
 """,
+    ("11", "effective", "torch.distributions"): """
+def effective(weights):
+    return torch.distributions.Categorical(probs=weights).entropy().exp().mean(-1)
+""",
     ("11", "effective", "a small number inside of the logarithm"): """
 def effective(weights):
     H = -(weights * torch.log(weights.clamp(min=1e-20))).sum(dim=-1)

@@ -41,11 +41,11 @@ def embedded(draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
     return draw(B, N, D), draw(1, 1, D), draw(1, N + 1, D)
 
 
-def some_tokens(draw: Draw) -> TaskInput:
+def some_tokens(draw: Draw, *, scale: float = 2.0) -> TaskInput:
     """Tokens, and the sizes of a block."""
     B, T, d, inner = draw.sizes(4, 3, 7)
     heads = draw.integers(2, 4, 1).item()
-    return TaskInput((2 * draw(B, T, heads * d),), build=(heads * d, heads, 2 * inner))
+    return TaskInput((scale * draw(B, T, heads * d),), build=(heads * d, heads, 2 * inner))
 
 
 def square_images(draw: Draw, *, channels: int = 3) -> TaskInput:
@@ -82,7 +82,8 @@ def distributions(draw: Draw, *, front: int = 1, zeros: bool = False) -> tuple[T
     scores = 2 * draw(*axes, T, T)
     if zeros:
         scores = scores.masked_fill(scores < scores.amax(dim=-1, keepdim=True) - 3, -math.inf)
-        scores[..., 0, 1:] = -math.inf
+        scores[..., 0, :] = -math.inf
+        scores[..., 0, 0] = 0.0  # all weight of the first query is on one token
     return (scores.softmax(-1),)
 
 
@@ -149,7 +150,10 @@ CASES = {
         Case("grey", lambda draw: matrix(draw, channels=1)),
     ),
     "tokens": (Case("the class token, then the patches, each with its position", embedded),),
-    "block": (Case("two sublayers, each with a norm and a residual connection", some_tokens),),
+    "block": (
+        Case("two sublayers, each with a norm and a residual connection", some_tokens),
+        Case("numbers that hardly differ", lambda draw: some_tokens(draw, scale=2e-3), tolerance=1e-3),
+    ),
     "vit": (
         Case("logits of colour images", square_images, tolerance=1e-3),
         Case("logits of grey images", lambda draw: square_images(draw, channels=1), tolerance=1e-3),
