@@ -74,8 +74,14 @@ def data(card: Card, yours: float | None = None, *, predicted=None) -> Result:
         claims={"built in": all(min(resnet[count]) > max(vit[count]) for count in counts)},
         came=100 * float(np.mean(vit[f"{FEW}"])),
         values={"few": gaps[f"{FEW}"], "all": gaps["all"]}
-        | {net: 100 * float(np.mean(found)) for net, found in whole.items()},
+        | {net: 100 * float(np.mean(found)) for net, found in whole.items()}
+        | {f"{net}_known": 100 * float(np.mean(known(card, net))) for net in ("ViT", "ResNet")},
     )
+
+
+def known(card: Card, net: str) -> list[float]:
+    """The accuracy of a network on its own training drawings, all of them, for each seed."""
+    return seeds(card, f"accuracy, training drawings, {net}, all drawings")
 
 
 def ingredients(card: Card, *, predicted=None) -> Result:
