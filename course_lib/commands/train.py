@@ -167,8 +167,7 @@ def ship(
     seeds = [{key: run[key] for key in ("seed", "validation", "test", "cpu_seconds")} for run in results]
     facts = {"name": name} | recipe.facts() | {"notes": notes_of(name), "seeds": seeds} | chosen
     facts["settings"] |= settings
-    kept = own.load(model), own.load_extra(model)
-    return write_trained(target, kept[0], extra=kept[1], facts=facts, weights=recipe.weights)
+    return write_trained(target, own.load(model), extra=own.load_extra(model), facts=facts, weights=recipe.weights)
 
 
 def notes_of(name: str) -> str:

@@ -19,7 +19,7 @@ FOLDER, MODEL, CARD, READABLE_CARD = "checkpoints", "model.safetensors", "card.j
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedModel:
-    """A trained model of the course; of a comparison only the card is kept, and its model is None."""
+    """A trained model of the course. Of a comparison the card alone is kept: its model is None, its extra empty."""
 
     model: nn.Module | None
     extra: dict[str, Any]  # what belongs to the weights, such as a vocabulary
@@ -41,7 +41,7 @@ def load_trained(name: str) -> TrainedModel:
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         made, expected = card["name"], card.get("sha256")
-        found = checksum(folder / MODEL) if "sha256" in card else None
+        found = checksum(folder / MODEL) if expected or (folder / MODEL).exists() else None
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise ValueError(f"{folder} does not hold a card and the file of its model, whole: {cure}") from problem
     if made != name:

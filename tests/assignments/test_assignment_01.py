@@ -6,13 +6,23 @@ import torch
 from torch import nn
 
 from course_lib.data.place import course_folder
-from course_lib.data.signs import Script
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
-from course_lib.lessons.lesson_01.assignment import KNOWN, NEIGHBOURS, NEW, pictures, right
-from course_lib.tasks import Draw
+from course_lib.lessons.lesson_01.assignment import (
+    KNOWN,
+    NEIGHBOURS,
+    NEW,
+    NO_TRANSFER,
+    NOT_LEARNED,
+    PER_CHARACTER,
+    Script,
+    accuracy,
+    classifies,
+)
+from course_lib.tasks import Draw, run_checks
 from course_lib.tasks.core import ModuleProbe
 from course_lib.tasks.findings import RANDOM, CheckFailed
+from course_lib.tasks.trained import ELSEWHERE
 from tests.assignments.mistaken import mistaken
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
@@ -32,18 +42,19 @@ def test_a_receptive_field_is_what_a_gradient_reaches():
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_the_norm_is_that_of_torch(training):
-    x, mean, variance, gain, shift, _ = TABLES["batch_norm"].cases[0].inputs(Draw(0))
-    expected = nn.functional.batch_norm(x, mean.clone(), variance.clone(), gain, shift, training, eps=1e-5)
-    found = TABLES["batch_norm"].reference(x, mean, variance, gain, shift, training)
+@pytest.mark.parametrize("case", [0, 2])
+def test_the_norm_is_that_of_torch(training, case):
+    x, mean, variance, weight, bias = (each.double() for each in TABLES["batch_norm"].cases[case].inputs(Draw(0))[:5])
+    expected = nn.functional.batch_norm(x, mean.clone(), variance.clone(), weight, bias, training, eps=1e-5)
+    found = TABLES["batch_norm"].reference(x, mean, variance, weight, bias, training)
     torch.testing.assert_close(found, expected)
 
 
-def test_the_mean_of_a_class_map_is_the_head_s_logit_without_its_bias():
-    maps, weight, labels = TABLES["class_map"].cases[0].inputs(Draw(0))
-    raw = mistaken(TABLES["class_map"], "below zero left in", "not scaled")
-    whole = raw(maps, weight, labels).mean(dim=(1, 2))
-    torch.testing.assert_close(whole, (maps.mean(dim=(2, 3)) * weight[labels]).sum(dim=1))
+def test_the_mean_of_a_class_activation_map_is_the_logit_without_its_bias():
+    table = TABLES["class_activation_map"]
+    feature_maps, weight, labels = table.cases[0].inputs(Draw(0))
+    whole = mistaken(table, "negative sums kept", "not scaled")(feature_maps, weight, labels).mean(dim=(1, 2))
+    torch.testing.assert_close(whole, (feature_maps.mean(dim=(2, 3)) * weight[labels]).sum(dim=1))
 
 
 def test_the_script_of_the_notebook_is_that_of_the_grader():
@@ -51,31 +62,76 @@ def test_the_script_of_the_notebook_is_that_of_the_grader():
     for cell in NOTEBOOK.cells:
         if cell.id in ("setup", "script"):
             exec(cell.source, names)
-    theirs, ours = names["Script"](seed=0), Script(KNOWN + NEW, Draw(0).generator)
-    for pixels, labels in (theirs.pictures(500, new=True), pictures(ours, Draw(1), 500, new=True)):
-        assert pixels.shape == (500, 16, 16) and labels.unique().tolist() == [0, 1, 2, 3]
-        assert 0.03 < pixels.mean() < 0.3 and 0.2 < pixels.std() < 0.6
-    assert torch.equal(theirs.signs, ours.signs) and 10 < ours.signs.sum(dim=(1, 2)).min()
+    theirs, ours = names["Script"](seed=0), Script(Draw(0))
+    for count, new in ((400, False), (PER_CHARACTER * NEW, True)):
+        (pixels, labels), (own_pixels, own_labels) = theirs.images(count, new=new), ours.images(count, new=new)
+        assert torch.equal(pixels, own_pixels) and torch.equal(labels, own_labels)
+        assert pixels.shape == (count, 16, 16) and 0.1 < pixels.mean() < 0.5
+        classes = NEW if new else KNOWN
+        assert labels.bincount().tolist() == [count // classes] * classes
+
+
+def test_no_two_characters_have_the_same_shapes():
+    characters = Script(Draw(0)).characters
+    assert len(characters.unique(dim=0)) == KNOWN + NEW == len(characters)
+    assert {*characters[KNOWN:].unique().tolist()} <= {*characters[:KNOWN].unique().tolist()}
 
 
 class Says(nn.Module):
-    """Scores made of pictures by a function."""
+    """Logits made of images by a function."""
 
-    def __init__(self, scores):
+    def __init__(self, logits):
         super().__init__()
-        self.scores = scores
+        self.logits = logits
 
-    def forward(self, pictures):
-        return self.scores(pictures[:, 0, :4])
+    def forward(self, images):
+        return self.logits(images[:, 4, :NEW])
 
 
 @pytest.mark.parametrize(
-    ("scores", "told"),
-    [(lambda x: x + torch.rand_like(x), RANDOM), (lambda x: x - x.mean(0), NEIGHBOURS.misconception)],
+    ("logits", "told"),
+    [
+        (lambda x: x + torch.rand_like(x), RANDOM),
+        (lambda x: x - x.mean(0), NEIGHBOURS.misconception),
+        (lambda x: x + torch.arange(len(x))[:, None] % 3 * torch.arange(NEW), NEIGHBOURS.misconception),
+    ],
 )
-def test_chance_and_neighbours_are_told(scores, told):
-    shown = pictures(Script(KNOWN + NEW, Draw(0).generator), Draw(1), 50, new=True)
+def test_chance_and_neighbours_are_told(logits, told):
+    shown = Script(Draw(0)).images(48, new=True)
     with pytest.raises(CheckFailed) as fault:
-        right(ModuleProbe(Says(scores)), *shown)
+        accuracy(ModuleProbe(Says(logits)), *shown)
     assert fault.value.finding.misconception == told
-    assert 0 <= right(ModuleProbe(Says(lambda x: x)), *shown) <= 1
+    assert 0 <= accuracy(ModuleProbe(Says(lambda x: x)), *shown) <= 1
+
+
+class Shapes(nn.Module):
+    """Knows which shapes each new character has, of the seed 0; says so with this probability, trained or built in."""
+
+    def __init__(self, certain, *, trained=True):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(NEW)) if trained else 1.0
+        self.certain, self.known = certain, Script(Draw(0))
+
+    def forward(self, images):
+        drawn = Script(Draw(0))
+        drawn.images(4000, new=False), drawn.images(PER_CHARACTER * NEW, new=True)
+        asked = [drawn.images(204, new=True), drawn.images(600, new=True)]
+        pixels, labels = (torch.cat(parts) for parts in zip(*asked, strict=True))
+        nearest = torch.cdist(images.flatten(1), pixels.flatten(1)).argmin(dim=1)
+        right = (10 * nearest % 97 < 97 * self.certain).long()
+        return nn.functional.one_hot((labels[nearest] + 1 - right) % NEW, NEW).float() * self.scale
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (Shapes(0.9), []),
+        (Shapes(0.45), [NO_TRANSFER.misconception]),
+        (Shapes(0.05), [NOT_LEARNED.misconception]),
+        (Shapes(0.9, trained=False), [ELSEWHERE]),
+    ],
+)
+def test_an_accuracy_is_told_by_its_thresholds(model, told):
+    check = classifies("upper", 1, above=0.76)
+    report = run_checks(lambda *given: model, [check], asks=TABLES["train"].asks)
+    assert report.misconceptions == told

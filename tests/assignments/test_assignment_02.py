@@ -21,17 +21,13 @@ TABLES = {table.name: table for table in load(FILES).assignment.tasks}
 NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
 
 
-def test_a_square_over_the_rim_leaves_its_part_inside():
-    erased = TABLES["erase"].reference(torch.ones(1, 5, 4), torch.tensor([-1]), torch.tensor([3]), 3)
-    assert (erased[0, :2, 3] == 0.5).all() and (erased == 0.5).sum() == 2
-
-
-def test_matched_pairs_cost_what_two_cross_entropies_do():
-    first, second, temperature = TABLES["match_loss"].cases[0].inputs(Draw(0))
-    logits = F.cosine_similarity(first[:, None], second, dim=2) / temperature
-    right = torch.arange(len(first))
-    expected = (F.cross_entropy(logits, right) + F.cross_entropy(logits.T, right)) / 2
-    torch.testing.assert_close(TABLES["match_loss"].reference(first, second, temperature), expected)
+def test_the_twins_loss_is_that_of_correlation_coefficients():
+    first, second, weight = TABLES["twin_loss"].cases[0].inputs(Draw(0))
+    width = first.shape[1]
+    C = torch.corrcoef(torch.cat([first, second], dim=1).T)[:width, width:]
+    diagonal = torch.eye(width, dtype=torch.bool)
+    expected = (1 - C[diagonal]).square().sum() + weight * C[~diagonal].square().sum()
+    torch.testing.assert_close(TABLES["twin_loss"].reference(first, second, weight), expected)
 
 
 def test_recall_grows_with_k_up_to_1():

@@ -19,7 +19,7 @@ from course_lib.grading.validation import visible_tasks
 from course_lib.tasks import Draw, run_checks
 from course_lib.tasks.wrong import made_by
 
-BY_HAND = dict.fromkeys(("03", "04", "06", "07", "08"), ["experiment", "in-your-own-words"])  # a person grades these
+BY_HAND = dict.fromkeys(("02", "03", "04", "06", "07", "08"), ["experiment", "in-your-own-words"])  # by a person
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 NUMBERS = sorted(path.name for path in (FOLDERS.root / "hidden").iterdir() if (path / "tasks.py").is_file())
 

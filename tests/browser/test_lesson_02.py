@@ -16,7 +16,7 @@ model = load_trained("simclr").model
 """
 PLAYED = {
     "neighbours": "PLAYGROUNDS['neighbours'](model).live()",
-    "map": "PLAYGROUNDS['map'](model).live()",
+    "plane": "PLAYGROUNDS['plane'](model).live()",
 }
 
 
@@ -47,7 +47,7 @@ def test_a_drawing_has_neighbours_by_three_kinds_of_features(played):
 
 
 def test_a_digit_of_the_map_is_chosen_and_its_views_land(played):
-    cell = played.cell(PLAYED["map"])
+    cell = played.cell(PLAYED["plane"])
     says(cell, "Picture 50 is a 2")
     cell.locator(".play-digit").nth(149).click()
     says(cell, "Picture 150 is a 7")
@@ -67,9 +67,9 @@ def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, o
     path = tmp_path / "untrusted.ipynb"
     write_notebook(as_stored(played, notebook), path)
     page = open_notebook(start_lab([path]), path.name)
-    plane = page.cell(PLAYED["map"])
+    plane = page.cell(PLAYED["plane"])
     plane.locator("summary").nth(1).click()
-    expect(plane.get_by_text("Picture 170 is an 8").first).to_be_visible()
+    expect(plane.get_by_text("The map by pixels. Picture 50 is a 2").first).to_be_visible()
 
 
 def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):

@@ -82,6 +82,9 @@ def test_of_a_comparison_only_the_card_is_kept(tiny, monkeypatch):
     assert {path.name for path in folder.iterdir()} == {"card.json", "card.md"}
     assert trained.model is None and trained.extra == {} and trained.card["test"] == {"error": 0.9}
     assert "the weights are not kept" in (folder / "card.md").read_text(encoding="utf-8")
+    (folder / "model.safetensors").write_bytes(b"of nobody")
+    with pytest.raises(ValueError, match=r"is damaged or not the file of its card"):
+        load_trained("tiny")
 
 
 def test_the_shipped_weights_are_those_of_the_chosen_seed(tiny):

@@ -131,6 +131,103 @@ def fit_positions(table, grid, new_grid):
     image = rest.mT.unflatten(2, grid)
     new = F.interpolate(image, new_grid, mode="bicubic", align_corners=False)
     return torch.cat((first, new.flatten(2).mT), 1)
+    ("02", "random_crop", "a grid by hand, image by image"): """
+def my_random_crop(images, noise, smallest, degrees):
+    out = []
+    S = images.shape[-1]
+    t = (torch.arange(S) * 2 + 1) / S - 1
+    for n in range(len(images)):
+        s = math.sqrt(smallest + (1 - smallest) * float(noise[0, n]))
+        cx, cy = (float(2 * noise[k, n] - 1) * (1 - s) for k in (1, 2))
+        a = math.radians((2 * float(noise[3, n]) - 1) * degrees)
+        y, x = torch.meshgrid(t, t, indexing="ij")
+        xs = s * (math.cos(a) * x - math.sin(a) * y) + cx
+        ys = s * (math.sin(a) * x + math.cos(a) * y) + cy
+        out.append(F.grid_sample(images[n : n + 1], torch.stack([xs, ys], -1)[None], padding_mode="border",
+                                 align_corners=False))
+    return torch.cat(out)
+""",
+    ("02", "views", "an outer loop and lerp"): """
+def my_views(images, noise):
+    both = []
+    for u in noise:
+        x = my_random_crop(images, u[:4], 0.5, 20)
+        x = torch.clamp(x * (0.6 + 0.8 * u[4]).view(-1, 1, 1, 1), 0, 1)
+        m = x.flatten(1).mean(1).view(-1, 1, 1, 1)
+        x = torch.clamp(torch.lerp(m.expand_as(x), x, (0.6 + 0.8 * u[5]).view(-1, 1, 1, 1)), 0, 1)
+        S = x.shape[-1]
+        for n in range(len(x)):
+            if u[6, n] < 0.5:
+                x[n, :, S // 3 : S - S // 3, S // 3 : S - S // 3] = 0.5
+        both.append(x)
+    return torch.cat(both)
+""",
+    ("02", "encoder", "blocks appended in a loop, adaptive pooling"): """
+class Encoder(nn.Module):
+    def __init__(self, in_channels, widths):
+        super().__init__()
+        self.stem = nn.Conv2d(in_channels, widths[0], kernel_size=3, padding="same", bias=False)
+        self.norm = nn.BatchNorm2d(widths[0])
+        self.blocks = nn.ModuleList()
+        last = widths[0]
+        for width in widths:
+            self.blocks.append(Block(last, width, 2))
+            last = width
+
+    def forward(self, x):
+        x = torch.relu(self.norm(self.stem(x)))
+        for block in self.blocks:
+            x = block(x)
+        return F.adaptive_avg_pool2d(x, 1).flatten(1)
+""",
+    ("02", "nt_xent", "logsumexp and a loop over views"): """
+def my_nt_xent(z, temperature):
+    n, total = len(z), 0.0
+    for i in range(n):
+        s = F.cosine_similarity(z[i : i + 1], z, dim=1) / temperature
+        others = [k for k in range(n) if k != i]
+        total = total + torch.logsumexp(s[others], 0) - s[(i + n // 2) % n]
+    return total / n
+""",
+    ("02", "nt_xent", "the diagonal removed"): """
+def my_nt_xent(z, temperature):
+    z = F.normalize(z, dim=1)
+    e = torch.exp(z @ z.T / temperature)
+    e = e * (1 - torch.eye(len(z), dtype=z.dtype))
+    positive = (z * z.roll(len(z) // 2, 0)).sum(1) / temperature
+    return (e.sum(1).log() - positive).mean()
+""",
+    ("02", "train", "a scheduler of PyTorch"): """
+def my_train(model, batches, temperature, peak, report=None):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=peak, weight_decay=1e-4)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=len(batches))
+    losses = torch.zeros(len(batches))
+    for t, views in enumerate(batches):
+        loss = my_nt_xent(model(views), temperature)
+        model.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        losses[t] = loss.item()
+    return losses
+""",
+    ("02", "knn", "distances of unit vectors, and one-hot votes"): """
+def my_knn(h, stored, labels, k):
+    distance = torch.cdist(F.normalize(h, dim=1), F.normalize(stored, dim=1))
+    nearest = distance.topk(k, largest=False).indices
+    return F.one_hot(labels)[nearest].sum(1).argmax(1)
+""",
+    ("02", "linear_probe", "autograd and SGD"): """
+def my_linear_probe(h, labels, classes, decay):
+    W = torch.zeros(classes, h.shape[1], dtype=h.dtype, requires_grad=True)
+    b = torch.zeros(classes, dtype=h.dtype, requires_grad=True)
+    optimizer = torch.optim.SGD([W, b], lr=0.5)
+    for _ in range(200):
+        loss = F.cross_entropy(F.linear(h, W, b), labels) + decay / 2 * (W**2).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return W.detach(), b.detach()
 """,
     ("10", "sft_loss", "cross_entropy that ignores what is not scored"): """
 def my_sft_loss(logits, tokens, answer):
@@ -345,14 +442,21 @@ def my_sample(logits, temperature, u):
     probs = F.softmax(logits / temperature, dim=1)
     return torch.tensor([int(torch.searchsorted(p.cumsum(0), r, right=True)) for p, r in zip(probs, u)])
 """,
-    ("01", "freeze", "only the BatchNorms in evaluation mode"): """
-def freeze(trunk):
-    for parameter in trunk.parameters():
-        parameter.requires_grad_(False)
-    for part in trunk.modules():
-        if isinstance(part, nn.BatchNorm2d):
-            part.eval()
-    return trunk
+    ("01", "new_head", "frozen by name, the head from its weight"): """
+def new_head(model, num_classes, frozen):
+    new = copy.deepcopy(model)
+    for name, parameter in new.named_parameters():
+        parameter.requires_grad = not frozen
+    new.head = nn.Linear(new.head.weight.shape[1], num_classes)
+    return new
+""",
+    ("01", "parameter_groups", "the learning rate multiplied from part to part"): """
+def parameter_groups(parts, rate, decay):
+    groups = []
+    for part in parts:
+        groups.append(dict(params=[*part.parameters()], lr=rate))
+        rate = rate * decay
+    return groups
 """,
     ("06", "beam_step", "a stable argsort"): """
 def beam_step(totals, lengths, ended, log_probs, penalty):
@@ -735,12 +839,13 @@ def test_a_right_answer_in_another_style_passes(lesson, task, style):
 
 
 WRONG = {
-    ("01", "freeze", "normalised by the batch"): """
-def freeze(trunk):
-    for part in trunk.modules():
-        if isinstance(part, nn.BatchNorm2d):
-            part.momentum = 0.0
-    return trunk.requires_grad_(False)
+    ("01", "new_head", "head frozen"): """
+def new_head(model, num_classes, frozen):
+    new = copy.deepcopy(model)
+    new.head = nn.Linear(new.head.in_features, num_classes)
+    for parameter in new.parameters():
+        parameter.requires_grad = not frozen
+    return new
 """,
     ("01", "conv_size", "kernel not subtracted"): """
 def conv_size(size, kernel, stride, padding):

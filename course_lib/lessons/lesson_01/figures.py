@@ -5,56 +5,58 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
 from course_lib.functional.visualisation import Field, Patches
-from course_lib.viz.marks import HERO, OTHER, THIRD, arrow, bare, prediction
+from course_lib.viz.marks import HERO, OTHER, THIRD, bare, image, prediction
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
-COLOURS = {"scratch": GREY, "frozen": THIRD, "fine-tuned": OTHER, "rates by layer": HERO}
+COLOURS = {  # of a way to learn from few labels
+    "scratch": GREY,
+    "frozen, random weights": "#8B5A2B",
+    "frozen": THIRD,
+    "fine-tuned": OTHER,
+    "fine-tuned, not augmented": PALETTE["orange"],
+    "head first, then all": PALETTE["sky"],
+    "learning rates by layer": HERO,
+}
 
 
-def block() -> Figure:
-    """A plain block, a residual block, and a bottleneck, after He et al. 2016, figures 2 and 5."""
-    fig, panels = figure(12.2, 4.8, columns=3, layout=None)
-    fig.subplots_adjust(left=0.01, right=0.99, top=0.9, bottom=0.01, wspace=0.05)
-    plans = (
-        ("plain: H(x)", ("3 x 3", "3 x 3"), False),
-        ("residual: F(x) + x", ("3 x 3", "3 x 3"), True),
-        ("bottleneck", ("1 x 1, to a quarter", "3 x 3", "1 x 1, back"), True),
-    )
-    for axes, (title, layers, shortcut) in zip(panels, plans, strict=True):
-        axes.set(xlim=(0, 10), ylim=(0, 10))
-        axes.axis("off")
-        axes.set_title(title, loc="center")
-        positions = np.linspace(7.4, 3.6, len(layers))
-        stops = [9.6, *positions, 1.5]
-        for upper, lower in zip(stops, stops[1:], strict=False):
-            arrow(axes, (4, upper - (0.55 if upper < 9 else 0)), (4, lower + (0.55 if lower > 2 else 0.4)), width=1.6)
-        for position, layer in zip(positions, layers, strict=True):
-            axes.add_patch(
-                FancyBboxPatch(
-                    (1.6, position - 0.5), 4.8, 1, boxstyle="round,pad=0,rounding_size=0.15", fc=HERO, ec="none"
-                )
-            )
-            axes.text(4, position, layer, ha="center", va="center", color="white", fontsize=14)
-        axes.text(4.4, 9.4, "x", fontsize=16, va="center")
-        axes.text(
-            4,
-            1.4,
-            "+" if shortcut else "ReLU",
-            ha="center",
-            va="center",
-            fontsize=22 if shortcut else 14,
-            color=OTHER if shortcut else GREY,
-        )
-        if shortcut:
-            axes.plot([4, 8.3, 8.3, 4.5], [8.9, 8.9, 1.4, 1.4], "-", color=OTHER, linewidth=3)
-            axes.text(8.1, 5.2, "x itself", color=OTHER, fontsize=14, ha="right", va="center", rotation=90)
-        arrow(axes, (4, 0.95), (4, 0.1), width=1.6)
-        axes.text(4.4, 0.45, "ReLU" if shortcut else "", color=GREY, va="center")
+def drawings(
+    pixels: Float[Tensor, "N 3 H W"], titles: Sequence[str], right: Sequence[bool], columns: int = 8
+) -> Figure:
+    """Drawings with the name that a network gives to each, and a mark at those that are wrong."""
+    rows = -(-len(titles) // columns)
+    fig, panels = figure(12.2, 2.05 * rows, columns=columns, rows=rows)
+    for axes, pixel, title, good in zip(np.ravel(panels), pixels, titles, right, strict=True):
+        image(axes, pixel.permute(1, 2, 0).clamp(0, 1).numpy())
+        axes.set_title(title, fontsize=12, loc="center", weight="normal", color=HERO if good else OTHER)
     return fig
+
+
+def views(pixels: Float[Tensor, "R N 3 H W"]) -> Figure:
+    """Drawings on white in the first column, and random views of each beside them."""
+    rows, columns = pixels.shape[:2]
+    fig, panels = figure(12.2, 1.55 * rows, columns=columns, rows=rows)
+    for row, several in zip(panels, pixels, strict=True):
+        for axes, pixel in zip(row, several, strict=True):
+            image(axes, pixel.permute(1, 2, 0).clamp(0, 1).numpy())
+    panels[0][0].set_title("as drawn", fontsize=13, loc="center", weight="normal")
+    panels[0][1].set_title("random views", fontsize=13, loc="left", weight="normal")
+    return fig
+
+
+def augmentation(found: Mapping[str, Mapping[str, Float[np.ndarray, " seeds"]]]) -> str:
+    """A table of accuracies on each kind of drawings, by way of training: means over seeds, lowest and highest."""
+    ways = list(next(iter(found.values())))
+    head = "".join(f'<th scope="col">{way}</th>' for way in ("accuracy on", *ways))
+    rows = "".join(
+        f'<tr><th scope="row" style="text-align:left">{kind}</th>'
+        + "".join(f"<td>{each.mean():.0f} % ({each.min():.0f} to {each.max():.0f})</td>" for each in of.values())
+        + "</tr>"
+        for kind, of in found.items()
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def depth(
@@ -79,7 +81,7 @@ def depth(
     row = -list(card).index("plain, 44 layers")
     prediction(right, predicted, row, (0, -12))
     right.set(
-        xlabel="training digits named right, %",
+        xlabel="accuracy on training digits (%)",
         xlim=(min(68, (predicted or 100) - 4), 102),
         ylim=(-len(card) + 0.3, 0.5),
     )
@@ -87,48 +89,54 @@ def depth(
     return fig
 
 
-def transfer(
-    card: Mapping[str, Float[np.ndarray, "seeds counts"]],
-    spread: Mapping[str, Float[np.ndarray, "seeds counts"]],
+def few_labels(
+    found: Mapping[str, Float[np.ndarray, "draws counts"]],
     counts: Sequence[int],
-    yours: Mapping[int, Mapping[str, float]],
+    yours: Mapping[str, float],
     predicted: float | None = None,
 ) -> Figure:
-    """Accuracy against the number of labels for each way: lines from the card, marks from the learner's draw."""
+    """Accuracy by the number of labelled drawings: means and standard errors over draws, and the learner's own draw."""
     fig, axes = figure(12.2, 5.2)
-    across = np.arange(len(counts))
-    ends = sorted(card, key=lambda way: card[way].mean(0)[-1])
-    height: dict[str, float] = {}
-    for way in ends:
-        wanted = 100 * card[way].mean(0)[-1]
-        height[way] = max(wanted, max(height.values(), default=0) + 4.5)
-    for way, values in card.items():
-        mean, wide = 100 * values.mean(0), 100 * spread[way].mean(0)
-        axes.fill_between(across, mean - wide, mean + wide, color=COLOURS[way], alpha=0.15, linewidth=0)
-        axes.plot(across, mean, "-", color=COLOURS[way], linewidth=4 if way == "rates by layer" else 2.5)
-        axes.text(across[-1] + 0.08, height[way], way, color=COLOURS[way], fontsize=14, va="center")
-        here = [(counts.index(count), 100 * found[way]) for count, found in yours.items() if way in found]
-        axes.plot(*zip(*here, strict=True), "D", color=COLOURS[way], markersize=9, markeredgecolor="white")
-    axes.axhline(25, color=GREY, linestyle=":", linewidth=1.5)
-    axes.text(across[-1] + 0.08, 28.5, "guessing", color=GREY, va="center")
-    prediction(axes, counts.index(40), predicted)
+    across, height = np.arange(len(counts)), {}
+    for way in sorted(found, key=lambda way: found[way].mean(0)[-1]):
+        height[way] = max(found[way].mean(0)[-1], max(height.values(), default=0) + 3.2)
+    for way, values in found.items():
+        colour, error = COLOURS[way], values.std(axis=0, ddof=1) / len(values) ** 0.5
+        axes.errorbar(across, values.mean(0), error, fmt="o-", color=colour, linewidth=2.5, capsize=4)
+        axes.text(across[-1] + 0.06, height[way], way, color=colour, fontsize=13, va="center")
+        if way in yours:
+            axes.plot(counts.index(2), yours[way], "D", color=colour, markersize=9, markeredgecolor="white")
+    axes.axhline(2, color=GREY, linestyle=":", linewidth=1.5)
+    axes.text(-0.15, 3, "chance", color=GREY, va="bottom")
+    prediction(axes, counts.index(2), predicted)
     axes.set_xticks(across, [str(count) for count in counts])
     axes.set(
-        xlim=(-0.2, len(counts) - 0.2),
-        ylim=(min(15, (predicted or 50) - 4), max(95, (predicted or 50) + 4)),
-        xlabel="labels of the new task",
-        ylabel="test scenes named right, %",
+        xlim=(-0.2, len(counts) + 0.1),
+        ylim=(0, None),
+        xlabel="labelled drawings of each of 50 new things, at most",
+        ylabel="test accuracy (%)",
     )
-    axes.set_title("With few labels the old network is far ahead")
-    axes.text(
-        0.02,
-        0.97,
-        "lines: means of three seeds, five draws each\nbands: spread of a draw; diamonds: your draw",
-        transform=axes.transAxes,
-        fontsize=12,
-        color=GREY,
-        va="top",
-    )
+    return fig
+
+
+def by_depth(found: Mapping[str, Float[np.ndarray, "seeds parts"]], parts: Sequence[str]) -> Figure:
+    """Test accuracy by how many parts were copied and frozen, from either half; means and single seeds."""
+    fig, axes = figure(10.0, 4.8)
+    across = np.arange(len(parts))
+    for name, style, text in (
+        ("B, from scratch", ":", "B from scratch"),
+        ("from A, trained, too", "--", "all parts from A, trained, too"),
+    ):
+        level = float(np.mean(found[name]))
+        axes.axhline(level, color=GREY, linestyle=style, linewidth=2)
+        axes.text(-0.15, level, text, color=GREY, va="bottom", fontsize=13)
+    for name, colour in (("from B, frozen", OTHER), ("from A, frozen", HERO)):
+        values = found[name]
+        axes.plot(across, values.mean(0), "-", color=colour, linewidth=3)
+        axes.plot(across, values.T, "o", color=colour, markersize=5)
+        axes.text(across[-1] + 0.1, values.mean(0)[-1], name, color=colour, fontsize=14, va="center")
+    axes.set_xticks(across, [f"{part}" if number == 0 else f"+ {part}" for number, part in enumerate(parts)])
+    axes.set(xlim=(-0.2, len(parts)), ylabel="accuracy on things of B (%)", xlabel="copied parts, frozen")
     return fig
 
 
@@ -197,7 +205,7 @@ def occlusion(
     fig, (left, middle, right) = figure(12.2, 4.2, columns=3)
     left.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
     bare(left)
-    left.set_title("the picture", loc="center")
+    left.set_title("the image", loc="center")
     drawn = middle.imshow(fallen.numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
     bare(middle)
     middle.set_title(f"loss of probability, square of {size}", loc="center")
@@ -205,7 +213,7 @@ def occlusion(
     right.bar([0, 1], [100 * chance, 100 * hits], color=[GREY, HERO], width=0.6)
     for position, share in enumerate((chance, hits)):
         right.text(position, 100 * share + 1.5, f"{100 * share:.0f} %", ha="center", fontsize=14)
-    right.set_xticks([0, 1], ["a place at\nrandom", "the worst\nplace"])
+    right.set_xticks([0, 1], ["a random\nposition", "the worst\nposition"])
     right.grid(visible=False, axis="x")
     right.set(ylim=(0, 112))
     right.set_title("in the digit's box, 60 scenes", loc="center")
@@ -220,7 +228,7 @@ def probes(
     across = np.arange(len(names))
     for key, colour, label, position in (
         ("digit", HERO, "which digit?", (2.35, 22)),
-        ("brighter", OTHER, "ink brighter\nthan ground?", (1.2, 91)),
+        ("brighter", OTHER, "ink brighter\nthan ground?", (0.0, 80)),
     ):
         left.plot(across, 100 * np.array(found[key]), "o-", color=colour, linewidth=3.5)
         left.text(*position, label, color=colour, fontsize=14, va="center")
@@ -228,13 +236,13 @@ def probes(
     left.text(
         0,
         100 * found["brighter, always the commonest"][0] - 2,
-        "always the commoner answer",
+        "always the more frequent answer",
         color=OTHER,
         fontsize=11,
         va="top",
     )
     prediction(left, across[-1], predicted, (-12, 0))
-    left.set_title("One is learned, one forgotten")
+    left.set_title("Two questions, by depth")
     for values, colour, label, y in (
         (target["source"], THIRD, "its own digits, 0 to 5", 4),
         (target["target"], HERO, "new digits, 6 to 9", -6),
@@ -244,29 +252,32 @@ def probes(
     right.set_title("Both rise to the last stage")
     for axes in (left, right):
         axes.set_xticks(across, names)
-        axes.set(ylim=(0, 103), ylabel="named right by a probe, %")
+        axes.set(ylim=(0, 103), ylabel="accuracy of a linear probe (%)")
     return fig
 
 
 def accidents(found: Mapping[str, Mapping]) -> Figure:
     """What each of three accidents costs, in the accuracy on the old task; the third on the new one, too."""
     fig, panels = figure(12.2, 4.6, columns=3)
-    for axes, key, title in ((panels[0], "norms", "Norms that go on"), (panels[1], "pixels", "Other normalisation")):
+    for axes, key, title in (
+        (panels[0], "norms", "Batch norms that change"),
+        (panels[1], "pixels", "Other normalisation"),
+    ):
         for row, (name, value) in enumerate(found[key].items()):
-            axes.barh(-row, 100 * value, height=0.45, color=HERO if not row else OTHER)
+            axes.barh(-row, value, height=0.45, color=HERO if not row else OTHER)
             axes.text(1, -row + 0.27, name, va="bottom")
-            axes.text(100 * value - 2, -row, f"{100 * value:.0f}", color="white", va="center", ha="right")
+            inside = value > 12
+            place = {"x": value - 2, "color": "white", "ha": "right"} if inside else {"x": value + 2, "color": OTHER}
+            axes.text(s=f"{value:.0f}", y=-row, va="center", **place)
         axes.set_yticks([])
-        axes.set(xlim=(0, 103), ylim=(-len(found[key]) + 0.6, 0.75), xlabel="old task, % right")
+        axes.set(xlim=(0, 103), ylim=(-len(found[key]) + 0.6, 0.75), xlabel="accuracy, old task (%)")
         axes.set_title(title)
     rates = list(found["rates"])
     for number, (name, colour) in enumerate((("new task", HERO), ("old task", OTHER))):
-        values = [100 * found["rates"][rate][number] for rate in rates]
+        values = [found["rates"][rate][number] for rate in rates]
         panels[2].plot(range(len(rates)), values, "o-", color=colour, linewidth=3)
-        panels[2].text(
-            *((1.05, values[1] + 5) if not number else (0.12, values[0] + 3)), name, color=colour, fontsize=14
-        )
+        panels[2].text(1.05, values[1] + 5, name, color=colour, fontsize=14)
     panels[2].set_xticks(range(len(rates)), [f"{rate:g}" for rate in rates])
-    panels[2].set(ylim=(0, 103), xlabel="learning rate of all layers", ylabel="% right")
-    panels[2].set_title("Rates too high")
+    panels[2].set(ylim=(0, 103), xlabel="learning rate of all layers", ylabel="accuracy (%)")
+    panels[2].set_title("Learning rate too high")
     return fig

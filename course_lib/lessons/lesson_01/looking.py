@@ -128,13 +128,14 @@ def ink_is_brighter(scenes: Scenes) -> Bool[Tensor, " B"]:
 
 
 def probes(model: ResNet, classes: tuple[int, ...] | None = None, labels: int = 300) -> dict[str, list[float]]:
-    """What a linear probe reads off the pixels and the mean of each depth's maps: the digit, and how bright its ink is.
+    """Accuracies of linear probes on the pixels and on the feature maps of each depth: digit, and brighter ink.
 
-    Penalties are chosen on validation scenes, scores are those on test scenes.
+    Pixels and maps are pooled alike, to the mean of each channel in 4 x 4 fields. Penalties are chosen on validation
+    scenes, scores are those on test scenes.
     """
     sizes = {"train": labels, "validation": 500, "test": 1000}
     scenes = {split: DigitScenes(split=split, classes=classes).batch(count, 0) for split, count in sizes.items()}
-    depths = {split: _means(model, some.pixels) for split, some in scenes.items()}
+    depths = {split: _pooled(model, some.pixels) for split, some in scenes.items()}
     asked = {"digit": lambda some: some.labels[:, 0], "brighter": lambda some: ink_is_brighter(some).long()}
     found: dict[str, list[float]] = {}
     for name, answer in asked.items():
@@ -159,3 +160,10 @@ def stage_probes(model: ResNet) -> list[LinearProbe]:
 
 def _means(model: ResNet, pixels: Float[Tensor, "B C H W"]) -> list[Float[Tensor, "B D"]]:
     return [pixels.flatten(1), *(maps.mean(dim=(2, 3)) for maps in maps_of(model, pixels))]
+
+
+def _pooled(model: ResNet, pixels: Float[Tensor, "B C H W"], side: int = 4) -> list[Float[Tensor, "B D"]]:
+    """Pixels and maps of each depth, all pooled to the same resolution."""
+    return [
+        torch.nn.functional.adaptive_avg_pool2d(maps, side).flatten(1) for maps in (pixels, *maps_of(model, pixels))
+    ]

@@ -93,11 +93,7 @@ def names(name: str, points: float, *, above: float) -> Check:
 
 # the examples -----------------------------------------------------------------------------------------------
 
-SQUARE = (
-    ([[[1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]], torch.tensor([1]), torch.tensor([-1]), 2),
-    [[[1.0, 1.0, 1.0], [0.5, 0.0, 0.0], [0.5, 1.0, 1.0]]],
-)
-CAPTIONS = (([[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0], [1.0, 0.0]], 1.0), 0.7532)
+TWINS = (([[3.0, 1.0], [1.0, 5.0]], [[0.0, 2.0], [-4.0, 0.0]], 0.5), 5.0)
 FOUND = (([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0]], [[2.0, 0.0], [3.0, 1.0], [0.0, 5.0]], 2), 0.6667)
 MEANS = (
     ([[1.0, 0.0], [0.0, 5.0], [0.0, -2.0]], torch.tensor([0, 0, 1]), [[0.0, 3.0], [1.0, 0.0]], 2),
@@ -105,13 +101,12 @@ MEANS = (
 )
 
 SHOWN = (
-    Task("erase", "A grey square", asks="pixels, rows, columns, side", also=(keeps_type,), example=(SQUARE,)),
     Task(
-        "match_loss",
-        "Pictures and their captions",
-        asks="pictures, captions, temperature",
+        "twin_loss",
+        "A loss without negatives",
+        asks="first, second, weight",
         also=(keeps_type, gradients),
-        example=(CAPTIONS,),
+        example=(TWINS,),
     ),
     Task("recall_at", "Is it among the first?", asks="queries, keys, k", example=(FOUND,)),
     Task(

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle
+from matplotlib.patches import Circle, Rectangle
 from torch import Tensor
 
-from course_lib.viz.marks import HERO, OTHER, THIRD, box, image, prediction
+from course_lib.viz.marks import HERO, OTHER, THIRD, bare, box, image, prediction
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
 
@@ -42,6 +42,32 @@ def views(columns: Mapping[str, Float[Tensor, "B H W"]]) -> Figure:
     return fig
 
 
+def shortcut(
+    views: Mapping[str, Float[Tensor, "2 B 3 H W"]], found: Mapping[str, Sequence[float]], guess: float
+) -> Figure:
+    """Two views of some icons for each set of augmentations; and how often colours alone find the partner."""
+    fig = figure(12.2, 1.5 * len(views))[0]
+    fig.clear()
+    count = len(next(iter(views.values()))[0])
+    grid = fig.add_gridspec(2 * len(views), count + 1, width_ratios=(*[1] * count, 1.1 * count))
+    for row, both in enumerate(views.values()):
+        for side, column in ((side, column) for side in range(2) for column in range(count)):
+            axes = fig.add_subplot(grid[2 * row + side, column])
+            axes.imshow(both[side, column].permute(1, 2, 0).numpy())
+            axes.set(xticks=[], yticks=[])
+    axes = fig.add_subplot(grid[:, count])
+    for row, values in enumerate(found.values()):
+        mean = 100 * float(np.mean(values))
+        axes.barh(-row, mean, height=0.45, color=HERO, alpha=0.4)
+        axes.plot([100 * value for value in values], [-row] * len(values), "o", color=HERO)
+        axes.text(max(mean, 100 * max(values)) + 3, -row, f"{mean:.0f} %", va="center", fontsize=14)
+    axes.axvline(100 * guess, color="black", linestyle=":", linewidth=2)
+    axes.set_yticks([-row for row in range(len(found))], list(found))
+    axes.grid(visible=False, axis="y")
+    axes.set(xlim=(0, 115), xticks=range(0, 101, 20), xlabel="partner found by its colours alone, %")
+    return fig
+
+
 def mechanism(originals: Float[Tensor, "2 H W"], views: Float[Tensor, "2 2 H W"]) -> Figure:
     """Two views of two pictures through encoder and projection onto the sphere; Chen et al. 2020, figure 2."""
     fig = figure(12.2, 4.6, layout=None)[0]
@@ -64,7 +90,7 @@ def mechanism(originals: Float[Tensor, "2 H W"], views: Float[Tensor, "2 2 H W"]
     flow.text(5.97, 2.55, "h", ha="center", fontsize=17, style="italic")
     flow.text(8.57, 2.55, "z", ha="center", fontsize=17, style="italic")
     flow.text(5.97, 1.35, "kept for\nother tasks", ha="center", va="center", fontsize=12, color=GREY)
-    flow.text(1.45, 4.35, "two random changes of each", ha="center", color=GREY)
+    flow.text(1.45, 4.35, "two random views of each", ha="center", color=GREY)
     centre, radius = np.array((10.6, 2.15)), 1.4
     flow.add_patch(Circle(centre, radius, fill=False, color=GREY, linewidth=1.5))
     for angles, colour in (((120, 75), HERO), ((-35, -80), OTHER)):
@@ -90,7 +116,7 @@ def mechanism(originals: Float[Tensor, "2 H W"], views: Float[Tensor, "2 2 H W"]
         centre + (0.3, -1.0),
         arrowprops={"arrowstyle": "<|-|>", "color": GREY, "linewidth": 2.5, "linestyle": ":"},
     )
-    flow.text(10.75, 3.85, "together: views of one picture", ha="center", fontsize=12)
+    flow.text(10.75, 3.85, "together: views of one image", ha="center", fontsize=12)
     flow.text(10.35, 2.15, "apart:\nall others", ha="right", va="center", fontsize=12, color=GREY)
     return fig
 
@@ -108,8 +134,8 @@ def rising(steps: Sequence[int], votes: Sequence[float], losses: Sequence[float]
     right.axhline(100 * pixels, color=OTHER, linestyle="--", linewidth=2)
     right.text(steps[-1], 100 * pixels - 1.5, "neighbours by pixels", ha="right", va="top", color=OTHER)
     prediction(right, steps[-1], predicted, (-12, 0))
-    right.set(xlabel="step", ylabel="named right with 50 labels, %", ylim=(0, 104))
-    right.set_title("and digits come together that nobody named")
+    right.set(xlabel="step", ylabel="accuracy with 50 labels, %", ylim=(0, 104))
+    right.set_title("and classes come together without labels")
     return fig
 
 
@@ -127,8 +153,8 @@ def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], predicted: float |
             prediction(axes, predicted, row + 0.17, (0, 12))
     axes.set_yticks(range(len(ways)), list(ways))
     axes.grid(visible=False, axis="y")
-    axes.set(xlim=(0, 102), ylim=(-0.5, len(ways) - 0.3), xlabel="test digits named right by a linear probe, %")
-    axes.set_title("One label of each digit goes a long way")
+    axes.set(xlim=(0, 102), ylim=(-0.5, len(ways) - 0.3), xlabel="accuracy of a linear probe on test digits, %")
+    axes.set_title("One label per class goes far")
     return fig
 
 
@@ -138,8 +164,8 @@ def pairs(panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
     bins = np.linspace(-1, 1, 61)
     for position, (axes, (name, (positives, negatives))) in enumerate(zip(each, panels.items(), strict=True)):
         for values, colour, label, height in (
-            (negatives, OTHER, "two pictures", 0.62),
-            (positives, HERO, "one picture", 0.82),
+            (negatives, OTHER, "two images", 0.62),
+            (positives, HERO, "one image", 0.82),
         ):
             share = np.histogram(values, bins)[0] / len(values)
             axes.stairs(share / share.max(), bins, fill=True, color=colour, alpha=0.5)
@@ -166,21 +192,21 @@ def losses(
     left.set_xscale("log")
     left.set_xticks(temperatures, [f"{t:g}" for t in temperatures])
     left.minorticks_off()
-    left.set(xlabel="temperature", ylabel="named right with 10 labels, %", ylim=(0, 100))
-    left.set_title("Neither too cold nor too hot")
+    left.set(xlabel="temperature", ylabel="accuracy with 10 labels, %", ylim=(0, 100))
+    left.set_title("Neither too small nor too large")
     for name, (uniformity, alignment) in positions.items():
-        special = name in ("without negatives", "before")
+        special = name in ("without negatives", "untrained")
         right.plot(uniformity, alignment, "s" if special else "o", color=OTHER if special else HERO, markersize=10)
         down = name in ("0.2", "3")
         right.annotate(name, (uniformity, alignment), (8, -14 if down else 7), textcoords="offset points")
     lowest = min(uniformity for uniformity, _ in positions.values())
     right.set(
-        xlabel="uniformity (further left: spread out)",
+        xlabel="uniformity (further left: more even)",
         ylabel="alignment (lower: pairs close)",
         xlim=(lowest - 0.3, 0.6),
-        ylim=(-0.03, None),
+        ylim=(-0.03, 0.05 + max(alignment for _, alignment in positions.values())),
     )
-    right.set_title("Close together, and spread out")
+    right.set_title("Pairs close, all points even")
     return fig
 
 
@@ -196,44 +222,73 @@ def kept(found: Mapping[str, Mapping[str, float]], predicted: float | None = Non
             axes.text(x, height + 1.5, f"{height:.0f}", ha="center")
     for group, guess in enumerate((10, 50, 50)):
         axes.plot([group - 0.42, group + 0.42], [guess, guess], color="black", linestyle=":", linewidth=2)
-    axes.text(0.56, 50, "a guess", fontsize=12, ha="right", va="center")
+    axes.text(0.56, 50, "guess", fontsize=12, ha="right", va="center")
     prediction(axes, 1 + 0.2 * 1.5, predicted)
     axes.set_xticks(range(3), list(questions.values()))
     axes.tick_params(axis="x", labelsize=14)
     axes.grid(visible=False, axis="x")
-    axes.set(ylim=(0, 124), yticks=range(0, 101, 20), ylabel="probe right, %")
+    axes.set(ylim=(0, 124), yticks=range(0, 101, 20), ylabel="accuracy of the probe, %")
     axes.legend(loc="upper center", ncols=4, frameon=False, fontsize=13)
-    axes.set_title("The light is let go, the turn stays in h")
+    axes.set_title("Brightness is lost first; h keeps the rotation")
     return fig
 
 
-def walk(rows: Mapping[str, Float[Tensor, "stops H W"]], same: Mapping[str, float], likely: float) -> Figure:
-    """Pictures along a straight line; and how often what lies halfway is of the same digit."""
-    fig = figure(12.2, 4.2)[0]
+def across(
+    queries: Float[Tensor, "N 3 H W"],
+    found: Mapping[str, tuple[Float[Tensor, "N K 3 H W"], Bool[Tensor, "N K"]]],
+    reached: Mapping[str, Sequence[float]],
+    yours: float,
+) -> Figure:
+    """Drawings, and the nearest by other designers by two kinds of features, framed where it is the same thing."""
+    several = [nearest.shape[1] for nearest, _ in found.values()]
+    widths = [1, *[part for k in several for part in (0.35, *[1] * k)], 1.2, 4.6]
+    fig = figure(12.2, 0.7 * len(queries) + 0.5)[0]
     fig.clear()
-    stops = len(next(iter(rows.values())))
-    grid = fig.add_gridspec(len(rows), stops + 1, width_ratios=(*[1] * stops, 4.6))
-    for row, (name, pictures) in enumerate(rows.items()):
-        for column, picture in enumerate(pictures):
-            axes = fig.add_subplot(grid[row, column])
-            image(axes, picture)
-            if not column:
-                axes.set_ylabel(name, fontsize=13, rotation=0, ha="right", va="center", labelpad=8)
-    axes = fig.add_subplot(grid[:, stops])
-    for row, ((name, share), colour) in enumerate(zip(same.items(), (PALETTE["orange"], GREY, HERO), strict=True)):
-        axes.barh(-row, 100 * share, height=0.5, color=colour)
-        axes.text(1, -row + 0.3, name, fontsize=14, va="bottom")
-        axes.text(
-            100 * share - 2,
-            -row,
-            f"{100 * share:.0f} %",
-            fontsize=14,
-            va="center",
-            ha="right",
-            color="black" if row == 0 else "white",
-        )
-        axes.plot([100 * likely] * 2, [-row - 0.25, -row + 0.25], color="black", linestyle=":", linewidth=2)
-    axes.set_yticks([])
-    axes.set(xlim=(0, 102), ylim=(-len(same) + 0.6, 0.8), xlabel="pairs, %")
-    axes.set_title("Halfway there is the same digit")
+    grid = fig.add_gridspec(len(queries), len(widths), width_ratios=widths)
+    for row, query in enumerate(queries):
+        axes = [fig.add_subplot(grid[row, 0])]
+        image(axes[0], query.permute(1, 2, 0), "" if row else "icon")
+        column = 1
+        for name, (nearest, same) in found.items():
+            for k, (drawing, right) in enumerate(zip(nearest[row], same[row], strict=True)):
+                one = fig.add_subplot(grid[row, column + 1 + k])
+                image(one, drawing.permute(1, 2, 0), name if not row and k == nearest.shape[1] // 2 else "")
+                if right:
+                    for spine in one.spines.values():
+                        spine.set(visible=True, color=THIRD, linewidth=4)
+            column += 1 + nearest.shape[1]
+    axes = fig.add_subplot(grid[:, -1])
+    for row, values in enumerate(reached.values()):
+        average = 100 * float(np.mean(values))
+        axes.barh(-row, average, height=0.45, color=HERO, alpha=0.4)
+        axes.plot([100 * value for value in values], [-row] * len(values), "o", color=HERO)
+        axes.text(2, -row - 0.42, f"{average:.0f} %", va="center", fontsize=13)
+    axes.plot(100 * yours, 1 - len(reached), "D", color=OTHER, markersize=10)
+    axes.text(100 * yours, 1.5 - len(reached), "yours", color=OTHER, ha="center", va="center", fontsize=13)
+    axes.set_yticks([-row for row in range(len(reached))], list(reached))
+    axes.grid(visible=False, axis="y")
+    axes.set(xlim=(0, 100), ylim=(0.5 - len(reached) - 0.1, 0.5), xlabel="nearest is the same thing, %")
+    return fig
+
+
+def icon_map(
+    positions: Float[Tensor, "N 2"], images: Float[Tensor, "N 4 H W"], chosen: Sequence[int], zoom: float
+) -> Figure:
+    """Icons at their positions: all of them; and those around the chosen ones, enlarged."""
+    low, high = positions.amin(dim=0), positions.amax(dim=0)
+    at = ((positions - (low + high) / 2) / (high - low).max() * 1.9).numpy()
+    middle = np.median(at[list(chosen)], axis=0)
+    fig, (whole, part) = figure(12.2, 6.1, columns=2)
+    for axes, centre, reach, size in ((whole, np.zeros(2), 1.0, 0.035), (part, middle, 1 / zoom, 0.055 / zoom)):
+        inside = [n for n in range(len(at)) if (abs(at[n] - centre) < reach - size).all()]
+        for n in inside:
+            x, y = at[n]
+            axes.imshow(images[n].permute(1, 2, 0).numpy(), extent=(x - size, x + size, y - size, y + size))
+            if n in chosen:
+                axes.add_patch(Circle((x, y), 1.35 * size, fill=False, color=OTHER, linewidth=2.5, zorder=9))
+        bare(axes, (centre[0] - reach, centre[0] + reach), (centre[1] - reach, centre[1] + reach))
+        axes.set_aspect("equal")
+    frame = (middle[0] - 1 / zoom, middle[1] - 1 / zoom)
+    whole.add_patch(Rectangle(frame, 2 / zoom, 2 / zoom, fill=False, color="black", linewidth=2, zorder=10))
+    part.spines[:].set(visible=True, color="black", linewidth=2)
     return fig

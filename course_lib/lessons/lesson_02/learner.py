@@ -1,15 +1,14 @@
-"""Lesson 02: the learner's functions in a training before the page, and in the probes."""
+"""Lesson 02: the digits that the page trains on and asks about, and what it shows of the learner's training."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from statistics import mean
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from matplotlib.figure import Figure
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_lib.data.augmentations import two_views
 from course_lib.data.digits import LabelledImages
@@ -17,17 +16,13 @@ from course_lib.data.draws import generator
 from course_lib.functional.images import standardise
 from course_lib.lessons.lesson_02 import figures, recipes
 from course_lib.models.simclr import SimCLR
-from course_lib.training.config import FitConfig
-from course_lib.training.loop import fit
-from course_lib.training.probes import features_of, label_draw, logistic_regression
+from course_lib.training.probes import features_of, label_draw, nearest_neighbours
 from course_lib.training.progress import Progress
-from course_lib.training.recipe import common
 
-STEPS, EVERY = 100, 20  # before the learner's eyes; between two looks at the neighbours
+EVERY = 20  # steps between two measurements by neighbours
 NEIGHBOURS = 3
-SETTINGS = replace(recipes.SETTINGS, steps=STEPS)
 
-Loss = Callable[[Tensor, Tensor, float], Tensor]
+Views = Callable[[Tensor, Tensor], Tensor]
 Vote = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 Encoder = Callable[[Tensor], Tensor]
 
@@ -37,72 +32,114 @@ def fresh() -> SimCLR:
     return recipes.build(recipes.SETTINGS)
 
 
+def digits(count: int, seed: int, split: str = "train") -> Float[Tensor, "B 1 28 28"]:
+    """Digits with pixels from 0 to 1, the same for the same seed."""
+    return recipes.DIGITS[split].batch(count, seed).pixels
+
+
+def labels_of(count: int, seed: int, split: str = "train") -> Int[Tensor, " B"]:
+    """The labels of `digits`."""
+    return recipes.DIGITS[split].batch(count, seed).labels
+
+
 def few_and_many(per_class: int, seen: int = 600) -> tuple[LabelledImages, LabelledImages]:
-    """A few labelled training pictures, and test pictures to ask for."""
+    """A few labelled training images, and test images to ask about."""
     pixels, labels = recipes.images("train")
     few = label_draw(labels, per_class, seed=0)
     asked, names = recipes.images("test")
     return LabelledImages(pixels[few], labels[few]), LabelledImages(asked[:seen], names[:seen])
 
 
+def neighbour_accuracy(encoder: Encoder, draws: int = 5) -> float:
+    """The fraction of 600 images that three neighbours among 50 labelled ones classify correctly, over some draws."""
+    (pixels, labels), asked = recipes.images("train"), few_and_many(1)[1]
+    scores = []
+    for draw in range(draws):
+        few = label_draw(labels, 5, seed=draw)
+        probe = nearest_neighbours(encoder(pixels[few]), labels[few], k=NEIGHBOURS)
+        scores.append(probe.accuracy(encoder(asked.pixels), asked.labels))
+    return mean(scores)
+
+
 def asked_neighbours(encoder: Encoder, vote: Vote, per_class: int = 5) -> float:
-    """Share of test pictures named right by `vote(features, stored, labels, k)`, with so many labels of each digit."""
+    """The same by the learner's `vote(h, stored, labels, k)`, with so many labels of each digit."""
     few, many = few_and_many(per_class)
     found = vote(encoder(many.pixels), encoder(few.pixels), few.labels, NEIGHBOURS)
     return (found == many.labels).double().mean().item()
 
 
-def asked_probe(encoder: Encoder, top1: Callable[..., float], per_class: int = 5) -> float:
-    """What `top1(features, labels, weight, bias)` says of a linear probe, fitted to the end with a fixed penalty."""
-    few, many = few_and_many(per_class, 2000)
-    probe = logistic_regression(encoder(few.pixels), few.labels, l2=10.0)
-    return top1(encoder(many.pixels).double(), many.labels, probe.weight, probe.bias)
+class Batches:
+    """So many batches of views, made when the loop asks for them: new digits and new noise in each step."""
+
+    def __init__(self, views: Views, *, steps: int, size: int, seed: int = 0):
+        self.views, self.steps, self.size, self.seed = views, steps, size, seed
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __iter__(self) -> Iterator[Float[Tensor, "2B 1 28 28"]]:
+        draws = generator("views of the page", self.seed)
+        for step in range(self.steps):
+            noise = torch.rand(2, 7, self.size, generator=draws)
+            yield standardise(self.views(digits(self.size, 1000 * self.seed + step), noise))
 
 
-def learn(model: SimCLR, loss: Loss, vote: Vote, display: Progress | None = None) -> dict[str, Any]:
-    """Trains as the recipe does, for fewer steps, on the learner's loss; the neighbours are asked now and then."""
+class Log:
+    """Called with the loss of each step: tells it to the display, and asks the neighbours every 20 steps."""
 
-    def objective(model: SimCLR, batch: recipes.Views) -> Float[Tensor, ""]:
-        first, second = model(standardise(batch.pixels)).chunk(2)
-        return loss(first, second, SETTINGS.temperature)
+    def __init__(self, model: nn.Module, vote: Vote, display: Progress | None = None, *, steps: int):
+        self.model, self.vote, self.display, self.total = model, vote, display, steps
+        self.losses: list[float] = []
+        self.steps, self.votes = [0], [self._ask()]
 
-    def neighbours(model: SimCLR) -> float:
-        return asked_neighbours(recipes.encoder_of(model), vote)
+    def __call__(self, loss: float) -> None:
+        self.losses.append(float(loss))
+        done = len(self.losses)
+        if done % EVERY == 0 or done == self.total:
+            self.steps.append(done)
+            self.votes.append(self._ask())
+        if self.display is not None:
+            self.display.update(done, self.total, loss=self.losses[-1], neighbours=self.votes[-1])
 
-    begins = neighbours(model)
-    history = fit(
-        model,
-        lambda step: recipes.views_at(SETTINGS, step),
-        objective,
-        config=FitConfig(**common(SETTINGS, FitConfig), warmup=STEPS // 10, evaluate_every=EVERY),
-        validate=neighbours,
-        mode="max",
-        progress=display,
-    )
-    return {
-        "steps": [0, *history.validation_steps.tolist()],
-        "votes": [begins, *history.validation_values.tolist()],
-        "losses": history.losses.tolist(),
-        "weights": model.state_dict(),
-    }
+    def _ask(self) -> float:
+        return asked_neighbours(encoder_of(self.model), self.vote)
 
 
-def with_weights(course: Mapping[str, Any]) -> SimCLR:
-    """The network that a training ended with."""
-    model = fresh()
-    model.load_state_dict(course["weights"])
-    return model.eval()
+def told(display: Progress, total: int) -> Callable[[float], None]:
+    """A function for the page's loop that tells the display the loss of each step."""
+    losses: list[float] = []
+
+    def report(loss: float) -> None:
+        losses.append(loss)
+        display.update(len(losses), total, loss=loss)
+
+    return report
 
 
-def showing(pictures: LabelledImages) -> Callable[[SimCLR], Figure]:
+def encoder_of(model: nn.Module) -> Encoder:
+    """A function from pixels to h of the learner's model, or of ours."""
+    inside = model.features if isinstance(model, SimCLR) else model.encoder
+
+    @torch.no_grad()
+    def encode(pixels: Tensor) -> Tensor:
+        training = model.training
+        model.eval()
+        h = inside(standardise(pixels))
+        model.train(training)
+        return h
+
+    return encode
+
+
+def showing(images: LabelledImages) -> Callable[[nn.Module], Figure]:
     """An example for `page.watch`: the cosine of each first view with each second view."""
-    views = two_views(pictures.pixels, generator("watched", 0), SETTINGS.augmentation)
+    views = two_views(images.pixels, generator("watched", 0), recipes.SETTINGS.augmentation)
 
-    def example(model: SimCLR) -> Figure:
+    def example(model: nn.Module) -> Figure:
         first, second = (F.normalize(features_of(model, view), dim=1) for view in views)
         return figures.cosines(first @ second.T, *(view[:, 0] for view in views))
 
     return example
 
 
-pixels_alone = partial(torch.flatten, start_dim=1)  # pictures as their own features
+pixels_alone = partial(torch.flatten, start_dim=1)  # images as their own features

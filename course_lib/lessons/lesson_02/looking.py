@@ -1,4 +1,4 @@
-"""Lesson 02: what features hold fast and what they let go, and where a straight line between two pictures leads."""
+"""Lesson 02: what features keep and what they lose."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +13,7 @@ from torch import Tensor
 from course_lib.data.augmentations import Augmentation, two_views
 from course_lib.data.digits import CleanDigits, LabelledImages
 from course_lib.data.draws import generator
+from course_lib.data.icons import icons
 from course_lib.lessons.lesson_02 import recipes
 from course_lib.models.simclr import SimCLR
 from course_lib.training.probes import Labelled, features_of, label_draw, tuned_probe
@@ -105,41 +106,33 @@ def kept(encoder: Encoder, labels: int = 300) -> dict[str, float]:
     return found
 
 
-# a straight line ----------------------------------------------------------------------------------------
+# a shortcut ---------------------------------------------------------------------------------------------
+
+BINS = 4  # of each of the three colours
+DISTORTIONS = {
+    "crop": {},
+    "crop, brightness\nand contrast": {"brightness": 0.4, "contrast": 0.4},
+    "crop and colour\ndistortion": {"brightness": 0.4, "contrast": 0.4, "colour": 0.8},
+}
 
 
-class Walk(NamedTuple):
-    """Halfway between pairs of the same digit: is the nearest picture, of all others, of this digit?"""
-
-    same: float  # share of the pairs
-    likely: float  # share of the pictures that are
-
-
-def halfway(encoder: Encoder, pairs: int = 400) -> Walk:
-    """Pairs as unlike as the features of the same digit get: each picture with the farthest of its own."""
-    pixels, labels = recipes.images("test")
-    h = F.normalize(encoder(pixels).double(), dim=1)
-    cosines = h @ h.T
-    own = labels[:, None] == labels
-    ends = torch.stack([torch.arange(pairs), cosines[:pairs].masked_fill(~own[:pairs], 2).argmin(dim=1)])
-    middle = F.normalize(h[ends[0]] + h[ends[1]], dim=1) @ h.T
-    middle.scatter_(1, ends.T, -2)  # not the ends themselves
-    hits = labels[middle.argmax(dim=1)] == labels[:pairs]
-    return Walk(hits.double().mean().item(), own[:pairs].double().mean().item())
+def colours(pixels: Float[Tensor, "B 3 H W"]) -> Float[Tensor, "B F"]:
+    """The square roots of an image's histogram of colours: the cosine of two of these compares two histograms."""
+    red, green, blue = (pixels * BINS).long().clamp(max=BINS - 1).unbind(dim=1)
+    code = (red * BINS + green) * BINS + blue
+    return F.one_hot(code.flatten(1), BINS**3).float().mean(dim=1).sqrt()
 
 
-def along(encoder: Encoder, start: int, end: int, stops: int = 7) -> Int[Tensor, " stops"]:
-    """The test pictures nearest to points on the straight line between the features of two of them."""
-    pixels, _ = recipes.images("test")
-    h = F.normalize(encoder(pixels).double(), dim=1)
-    part = torch.linspace(0, 1, stops, dtype=torch.double)[:, None]
-    return (F.normalize((1 - part) * h[start] + part * h[end], dim=1) @ h.T).argmax(dim=1)
+def icon_views(name: str, seed: int, count: int = 128) -> tuple[Float[Tensor, "B 3 H W"], Float[Tensor, "B 3 H W"]]:
+    """Two views of some icons on white by one of DISTORTIONS."""
+    draws = generator("shortcut", seed)
+    drawings = icons("test")
+    pixels = drawings.on(1.0)[torch.randperm(len(drawings.names), generator=draws)[:count]]
+    return two_views(pixels, draws, replace(NOTHING, crop=0.7, **DISTORTIONS[name]))
 
 
-def ends(encoder: Encoder, digit: int = 2) -> tuple[int, int]:
-    """Two test pictures of this digit, the least similar ones."""
-    pixels, labels = recipes.images("test")
-    own = (labels == digit).nonzero()[:, 0]
-    h = F.normalize(encoder(pixels[own]).double(), dim=1)
-    worst = int((h @ h.T).argmin())
-    return int(own[worst // len(own)]), int(own[worst % len(own)])
+def partner_by_colours(first: Float[Tensor, "B 3 H W"], second: Float[Tensor, "B 3 H W"]) -> float:
+    """How often the view with the most similar histogram, of all others, is the partner."""
+    z = colours(torch.cat([first, second]))
+    partner = torch.arange(len(z)).roll(len(first))
+    return ((z @ z.T).fill_diagonal_(-1).argmax(dim=1) == partner).double().mean().item()

@@ -195,6 +195,12 @@ def map_pictures() -> LabelledImages:
     return LabelledImages(pixels[chosen], labels[chosen])
 
 
+def halved(levels: UInt8[np.ndarray, "H W"]) -> UInt8[np.ndarray, "H V"]:
+    """Two levels of grey in one byte, each of 4 bits, the first one in the upper half."""
+    four = (levels.astype(np.uint16) * 15 + 127) // 255
+    return (16 * four[:, ::2] + four[:, 1::2]).astype(np.uint8)
+
+
 def embedding_map(model: SimCLR) -> Explorer:
     """The map of each kind of features: a point to click, its picture, its neighbours, where its views land."""
     pictures = map_pictures()
@@ -270,10 +276,10 @@ def embedding_map(model: SimCLR) -> Explorer:
             Goal("SimCLR: a picture most of whose neighbours are another digit",
                  lambda state: state["features"] == "SimCLR" and _stranger(labels, *of(state)[:2])),
         ),
-        steps={"features": FEATURES, "point": (50, 170)},
+        steps={"features": FEATURES},
         script="embedding",
         config={
-            "digits": in_base64(grey(pictures.pixels.flatten(end_dim=2))),  # one below the other
+            "digits": in_base64(halved(grey(pictures.pixels.flatten(end_dim=2)))),  # one below the other
             "labels": labels.tolist(),
             "colours": COLOURS,
             "side": SIDE,
@@ -316,8 +322,11 @@ def _map_image(its: Plane, point: int, views: Landed, size: int = 360) -> str:
     canvas = FigureCanvasAgg(fig)
     canvas.draw()
     return pixel_image(
-        np.asarray(canvas.buffer_rgba())[..., :3].copy(), size, "the map; the words below say what is on it"
+        np.asarray(canvas.buffer_rgba())[..., :3].copy(),
+        size,
+        "the map; the words below say what is on it",
+        colours=32,
     )
 
 
-PLAYGROUNDS = {"neighbours": neighbours, "map": embedding_map}
+PLAYGROUNDS = {"neighbours": neighbours, "plane": embedding_map}

@@ -47,7 +47,9 @@ function nextInDirection(places, from, [right, down]) {
 export function embedding({ root, config: given, kernel }) {
   const config = kernel ? given : { ...given, goals: given.goals.slice(2) };  // without a kernel nothing is changed
   const { labels, colours, maps, names, side, views } = config, start = { features: "SimCLR", point: 50, crop: 0.5, turn: 20, light: 0.4, its: null };
-  const bytes = bytesOf(config.digits), pictures = labels.map((_, n) => Float32Array.from(bytes.subarray(n * side ** 2, (n + 1) * side ** 2), (byte) => byte / 255));
+  const packed = bytesOf(config.digits);  // two pixels in each byte, 4 bits of grey for each
+  const bytes = Uint8Array.from({ length: 2 * packed.length }, (_, n) => 17 * ((packed[n >> 1] >> (n % 2 ? 0 : 4)) & 15));
+  const pictures = labels.map((_, n) => Float32Array.from(bytes.subarray(n * side ** 2, (n + 1) * side ** 2), (byte) => byte / 255));
   let held = false, places = [];
 
   /* Places of a map on the page, in a square with a margin. */

@@ -113,4 +113,5 @@ RECIPE = Recipe(
     mode="max",
     settings={name: getattr(SETTINGS, name) for name in ("width", "size", "steps", "batch_size")}
     | {f"learning rate, {name}": settings.learning_rate for name, settings in NETS.items()},
+    weights=False,
 )

@@ -10,48 +10,25 @@ from course_lib.lessons.lesson_02.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw
 
 
-def pictures_and_corners(draw: Draw, *, where: str = "inside") -> tuple[Tensor, Tensor, Tensor, int]:
-    """Squares inside of the pictures, hanging over a rim, or wholly outside, above or to the left."""
-    (B,), (H, W) = draw.sizes(1, 4, 7), draw.sizes(2, 10, 14)
-    side = draw.integers(3, 6, 1).item()
-    corners = [1 + draw.integers(0, size - side - 1, B) for size in (H, W)]
-    if where == "rim":
-        over = draw.integers(1, side, 2, B)
-        corners = [torch.where(draw(B) > 0, -part, size - side + part) for size, part in zip((H, W), over, strict=True)]
-    if where == "outside":
-        above, beyond = draw(B) > 0, -side - draw.integers(1, 4, B)
-        corners = [torch.where(above, beyond, corners[0]), torch.where(above, corners[1], beyond)]
-    return draw(B, H, W), *corners, side
-
-
-ERASE = replace(
-    SHOWN["erase"],
-    cases=(
-        Case("a square inside of each picture", pictures_and_corners, 7),
-        Case("of a square at the rim only what is inside", lambda draw: pictures_and_corners(draw, where="rim"), 4),
-        Case(
-            "a square outside of the picture erases nothing",
-            lambda draw: pictures_and_corners(draw, where="outside"),
-            2,
-        ),
-    ),
-)
-
-
-def matching(draw: Draw, low: float, high: float) -> tuple[Tensor, Tensor, float]:
-    """Vectors of unequal lengths, those in one row alike, and a temperature from `low` to `high`."""
-    count, width = draw.sizes(2, 3)
+def twins(draw: Draw, low: float, high: float) -> tuple[Tensor, Tensor, float]:
+    """Projections of two views, correlated, with features of very unequal means and scales, and a weight."""
+    count, width = draw.sizes(2, 4)
+    count += width  # more rows than columns, so that they cannot be confused
     first = draw(count, width)
-    lengths = 0.5 + torch.arange(count)[:, None] / count
-    temperature = low + (high - low) * torch.rand(1, generator=draw.generator).item()
-    return first, lengths * (first + draw(count, width)), temperature
+    second = first + 0.7 * draw(count, width) + 0.3 * first.roll(1, dims=1)
+    weight = low + (high - low) * torch.rand(1, generator=draw.generator).item()
+
+    def scaled(z: Tensor) -> Tensor:
+        return z * (0.5 + torch.arange(width) / width) + draw(width)
+
+    return scaled(first), scaled(second), weight
 
 
-MATCH = replace(
-    SHOWN["match_loss"],
+TWINS = replace(
+    SHOWN["twin_loss"],
     cases=(
-        Case("both questions, a low temperature", lambda draw: matching(draw, 0.2, 0.5), 12),
-        Case("both questions, a high temperature", lambda draw: matching(draw, 1.5, 3.5), 8),
+        Case("both terms, a small weight", lambda draw: twins(draw, 0.05, 0.2), 12),
+        Case("both terms, a large weight", lambda draw: twins(draw, 1.5, 3.5), 8),
     ),
 )
 
@@ -92,6 +69,6 @@ ASSIGNMENT = Assignment(
     "02",
     notebook="representation_learning",
     title="Representation learning",
-    tasks=(ERASE, MATCH, RECALL, NEAREST, SHOWN["train"]),
+    tasks=(TWINS, RECALL, NEAREST, SHOWN["train"]),
     seconds={"train": 120},
 )
