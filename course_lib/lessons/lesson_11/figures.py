@@ -101,32 +101,28 @@ def mechanism(
 
 
 def data(
-    by_count: Mapping[str, Mapping[str, Sequence[float]]],
-    whole: Mapping[str, Sequence[float]],
-    yours: float | None,
+    new: Mapping[str, Mapping[str, Sequence[float]]],
+    known: Mapping[str, Mapping[str, Sequence[float]]],
+    yours: Mapping[str, float],
     predicted: float | None = None,
 ) -> Figure:
-    """Accuracy by the number of training drawings, and beside it that of other networks with all of them."""
-    fig, (left, right) = figure(12.2, 4.9, columns=2, gridspec_kw={"width_ratios": (1.5, 1)})
-    counts = list(next(iter(by_count.values())))
-    for (name, found), colour in zip(by_count.items(), (HERO, OTHER), strict=True):
-        means = [100 * np.mean(found[count]) for count in counts]
-        left.plot(range(len(counts)), means, color=colour, linestyle="-", linewidth=2)
-        for x, count in enumerate(counts):
-            seed_dots(left, x, [100 * v for v in found[count]], colour)
-        left.text(len(counts) - 0.9, means[-1], name, color=colour, fontsize=15, weight="bold", va="center")
+    """Accuracy by the number of training drawings, on new drawings and on those of the training; yours are stars."""
+    fig, (left, right) = figure(12.2, 4.9, columns=2)
+    counts = list(next(iter(new.values())))
+    for axes, by_count, title in ((left, new, "New drawings"), (right, known, "Training drawings")):
+        for (name, found), colour in zip(by_count.items(), (HERO, OTHER), strict=True):
+            means = [100 * np.mean(found[count]) for count in counts]
+            axes.plot(range(len(counts)), means, color=colour, linestyle="-", linewidth=2)
+            for x, count in enumerate(counts):
+                seed_dots(axes, x, [100 * v for v in found[count]], colour)
+            axes.text(len(counts) - 0.9, means[-1], name, color=colour, fontsize=15, weight="bold", va="center")
+        axes.set_xticks(range(len(counts)), [f"{count} drawings" for count in counts])
+        axes.set(xlim=(-0.3, len(counts) - 0.3), ylabel="accuracy, %")
+        axes.set_title(title)
     prediction(left, 0, predicted, (14, 0))
-    left.set_xticks(range(len(counts)), [f"{count} drawings" for count in counts])
-    left.set(xlim=(-0.3, len(counts) - 0.3), ylabel="new drawings, accuracy in %")
-    left.set_title("By the number of training drawings")
-    for x, values in enumerate(whole.values()):
-        seed_dots(right, x, [100 * v for v in values], HERO, markersize=10)
-    if yours is not None:
-        right.plot([0.25], [100 * yours], "*", color=PREDICTION, markersize=16)
-        right.text(0.33, 100 * yours, "yours", color=PREDICTION, va="center", fontsize=13)
-    right.set_xticks(range(len(whole)), list(whole))
-    right.set(xlim=(-0.5, len(whole) - 0.4), ylabel="new drawings, accuracy in %")
-    right.set_title("All drawings, equal steps")
+    for (name, value), colour in zip(yours.items(), (HERO, OTHER), strict=False):
+        left.plot([len(counts) - 1.3], [100 * value], "*", color=colour, markersize=16)
+        left.text(len(counts) - 1.22, 100 * value, f"your {name}", color=colour, va="center", fontsize=13)
     return fig
 
 

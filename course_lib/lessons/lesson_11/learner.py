@@ -49,13 +49,6 @@ def reads(model: nn.Module, count: int = 8) -> Figure:
     return figures.guesses(*rows_of(drawings, probs, torch.arange(count)), CATEGORY_NAMES)
 
 
-def sizes() -> dict[str, float]:
-    """Millions of parameters of the networks that are compared."""
-    nets = {"ViT": "vit", "hybrid": "hybrid", "Mixer": "mixer", "ResNet": "resnet"}
-    built = {name: build(IconSettings(net=net)) for name, net in nets.items()}
-    return {name: sum(one.numel() for one in model.parameters()) / 1e6 for name, model in built.items()}
-
-
 def sorts(model: nn.Module, drawings: Icons, count: int = 8) -> list[str]:
     """What some drawings show, and the category with the largest probability."""
     some = drawings.take(torch.arange(0, len(drawings.names), len(drawings.names) // count)[:count])

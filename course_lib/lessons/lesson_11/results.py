@@ -60,28 +60,23 @@ def seen(model: nn.Module, card: Card, *, predicted=None) -> Result:
     )
 
 
-def data(card: Card, yours: float | None = None, *, predicted=None) -> Result:
+def data(card: Card, yours: Mapping[str, float], *, predicted=None) -> Result:
     counts = {f"{FEW}": f"{FEW}", f"{SOME:,}": f"{SOME:,}", "all": "all"}
-    by_count = {
-        net: {shown: seeds(card, f"accuracy, {net}, {name} drawings") for shown, name in counts.items()}
-        for net in ("ViT", "ResNet")
-    }
-    whole = {net: seeds(card, f"accuracy, {net}, all drawings") for net in ("ViT", "hybrid", "Mixer", "ResNet")}
-    vit, resnet = by_count["ViT"], by_count["ResNet"]
-    gaps = {count: 100 * (np.mean(resnet[count]) - np.mean(vit[count])) for count in counts}
-    return Result(
-        figures.data(by_count, whole, yours, predicted),
-        claims={"built in": above(min(resnet["all"]) - max(vit["all"]), 0)},
-        came=100 * float(np.mean(vit[f"{FEW}"])),
-        values={"few": gaps[f"{FEW}"], "all": gaps["all"]}
-        | {net: 100 * float(np.mean(found)) for net, found in whole.items()}
-        | {f"{net}_known": 100 * float(np.mean(known(card, net))) for net in ("ViT", "ResNet")},
+    new, known = (
+        {
+            net: {shown: seeds(card, f"{score}, {net}, {name} drawings") for shown, name in counts.items()}
+            for net in ("ViT", "ResNet")
+        }
+        for score in ("accuracy", "accuracy, training drawings")
     )
-
-
-def known(card: Card, net: str) -> list[float]:
-    """The accuracy of a network on its own training drawings, all of them, for each seed."""
-    return seeds(card, f"accuracy, training drawings, {net}, all drawings")
+    gaps = {count: 100 * (np.mean(new["ResNet"][count]) - np.mean(new["ViT"][count])) for count in counts}
+    return Result(
+        figures.data(new, known, yours, predicted),
+        claims={"built in": above(min(new["ResNet"]["all"]) - max(new["ViT"]["all"]), 0)},
+        came=100 * float(np.mean(new["ViT"][f"{FEW}"])),
+        values={"few": gaps[f"{FEW}"], "some": gaps[f"{SOME:,}"], "all": gaps["all"]}
+        | {f"{net}_known": 100 * float(np.mean(found["all"])) for net, found in known.items()},
+    )
 
 
 def ingredients(card: Card, *, predicted=None) -> Result:
