@@ -131,6 +131,23 @@ def fit_positions(table, grid, new_grid):
     image = rest.mT.unflatten(2, grid)
     new = F.interpolate(image, new_grid, mode="bicubic", align_corners=False)
     return torch.cat((first, new.flatten(2).mT), 1)
+""",
+    ("11", "patchify", "F.unfold"): """
+def patchify(image, p):
+    B, C = image.shape[:2]
+    return F.unfold(image, p, stride=p).reshape(B, C, p * p, -1).permute(0, 3, 2, 1).flatten(2)
+""",
+    ("11", "patchify", "Tensor.unfold"): """
+def patchify(image, p):
+    B, C = image.shape[:2]
+    return image.unfold(2, p, p).unfold(3, p, p).permute(0, 2, 3, 4, 5, 1).reshape(B, -1, p * p * C)
+""",
+    ("11", "unpatchify", "F.fold"): """
+def unpatchify(patches, p, height, width):
+    B, N = patches.shape[:2]
+    columns = patches.reshape(B, N, p * p, -1).permute(0, 3, 2, 1).reshape(B, -1, N)
+    return F.fold(columns, (height, width), p, stride=p)
+""",
     ("02", "random_crop", "a grid by hand, image by image"): """
 def my_random_crop(images, noise, smallest, degrees):
     out = []
@@ -585,22 +602,6 @@ def best_size(parameters, losses):
     p, q, _ = torch.linalg.lstsq(columns, losses.float()[:, None]).solution[:, 0]
     return (-q / (2 * p)).exp().item()
 """,
-    ("11", "patchify", "F.unfold"): """
-def patchify(image, p):
-    B, C = image.shape[:2]
-    return F.unfold(image, p, stride=p).reshape(B, C, p * p, -1).permute(0, 3, 2, 1).flatten(2)
-""",
-    ("11", "patchify", "Tensor.unfold"): """
-def patchify(image, p):
-    B, C = image.shape[:2]
-    return image.unfold(2, p, p).unfold(3, p, p).permute(0, 2, 3, 4, 5, 1).reshape(B, -1, p * p * C)
-""",
-    ("11", "unpatchify", "F.fold"): """
-def unpatchify(patches, p, height, width):
-    B, N = patches.shape[:2]
-    columns = patches.reshape(B, N, p * p, -1).permute(0, 3, 2, 1).reshape(B, -1, N)
-    return F.fold(columns, (height, width), p, stride=p)
-""",
     ("14", "transposed_convolution", "zeros between the pixels, and a turned kernel"): """
 def transposed_convolution(image, kernel, stride):
     (B, C, h, w), (rows, columns) = image.shape, kernel.shape[-2:]
@@ -839,6 +840,10 @@ def test_a_right_answer_in_another_style_passes(lesson, task, style):
 
 
 WRONG = {
+    ("11", "patchify", "channels not together"): """
+def patchify(image, p):
+    return F.unfold(image, p, stride=p).mT
+""",
     ("01", "new_head", "head frozen"): """
 def new_head(model, num_classes, frozen):
     new = copy.deepcopy(model)
@@ -932,10 +937,6 @@ def transposed_convolution(image, kernel, stride):
     ("14", "transposed_convolution", "a ready-made function"): """
 def transposed_convolution(image, kernel, stride):
     return F.conv_transpose2d(image, kernel, stride=stride)
-""",
-    ("11", "patchify", "channels not together"): """
-def patchify(image, p):
-    return F.unfold(image, p, stride=p).mT
 """,
     ("15", "to_go", "what was got so far"): """
 def to_go(rewards):
