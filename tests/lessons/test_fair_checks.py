@@ -177,6 +177,126 @@ def in_windows(x, size, work):
         out[b, i : i + size, j : j + size] = window
     return out
 """,
+    ("11", "patchify", "a loop over the patches"): """
+def patchify(image, p):
+    rows = []
+    for top in range(0, image.shape[2], p):
+        for left in range(0, image.shape[3], p):
+            patch = image[:, :, top : top + p, left : left + p]
+            rows.append(patch.movedim(1, -1).flatten(1))
+    return torch.stack(rows, dim=1)
+""",
+    ("11", "kernel", "an einsum and a view"): """
+def kernel(E, p):
+    return torch.einsum("ijcd->dcij", E.view(p, p, -1, E.shape[1]))
+""",
+    ("11", "kernel", "a loop over the pixels"): """
+def kernel(E, p):
+    C = len(E) // p**2
+    by_pixel = [E[n * C : (n + 1) * C].T for n in range(p * p)]
+    return torch.stack(by_pixel, dim=2).reshape(-1, C, p, p)
+""",
+    ("11", "tokens", "the positions in two parts"): """
+def tokens(patches, cls_token, pos_embed):
+    first = (cls_token + pos_embed[:, :1]).repeat(patches.shape[0], 1, 1)
+    return torch.hstack([first, patches + pos_embed[:, 1:]])
+""",
+    ("11", "block", "the sums one by one, nn.GELU"): """
+class Block(nn.Module):
+    def __init__(self, dim, num_heads, mlp_dim):
+        super().__init__()
+        self.attn = MultiHeadAttention(dim, num_heads)
+        self.up_proj, self.down_proj = nn.Linear(dim, mlp_dim), nn.Linear(mlp_dim, dim)
+        self.norm1, self.norm2 = (nn.LayerNorm(dim, eps=1e-6) for _ in range(2))
+        self.gelu = nn.GELU()
+
+    def forward(self, x):
+        h = self.norm1(x)
+        y = torch.add(x, self.attn(h, h))
+        return y + F.linear(self.gelu(self.up_proj(self.norm2(y))), self.down_proj.weight, self.down_proj.bias)
+""",
+    ("11", "vit", "einsum for the patches, Sequential for the blocks, an index for the class token"): """
+class ViT(nn.Module):
+    def __init__(self, image_size, patch_size, in_channels, num_classes, dim, depth, num_heads, mlp_dim):
+        super().__init__()
+        self.patch_embed = nn.Conv2d(in_channels, dim, kernel_size=patch_size, stride=patch_size)
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, dim))
+        self.pos_embed = nn.Parameter(torch.empty(1, (image_size // patch_size) ** 2 + 1, dim))
+        nn.init.trunc_normal_(self.pos_embed, std=0.02)
+        self.blocks = nn.Sequential(*[Block(dim, num_heads, mlp_dim) for _ in range(depth)])
+        self.norm = nn.LayerNorm(dim, eps=1e-6)
+        self.head = nn.Linear(dim, num_classes)
+        with torch.no_grad():
+            self.head.weight.fill_(0)
+            self.head.bias.fill_(0)
+
+    def features(self, images):
+        x = torch.einsum("bdhw->bhwd", self.patch_embed(images))
+        return self.norm(self.blocks(tokens(x.reshape(len(x), -1, x.shape[-1]), self.cls_token, self.pos_embed)))
+
+    def forward(self, images):
+        return self.head(self.features(images).select(1, 0))
+""",
+    ("11", "mixup", "torch.lerp"): """
+def mixup(images, targets, partner, weight):
+    mixed = torch.lerp(images[partner], images, weight.view(-1, 1, 1, 1))
+    return mixed, torch.lerp(targets[partner], targets, weight.view(-1, 1))
+""",
+    ("11", "mixup", "image by image"): """
+def mixup(images, targets, partner, weight):
+    x, y = [], []
+    for i in range(len(images)):
+        x.append(weight[i] * images[i] + (1 - weight[i]) * images[partner[i]])
+        y.append(weight[i] * targets[i] + (1 - weight[i]) * targets[partner[i]])
+    return torch.stack(x), torch.stack(y)
+""",
+    ("11", "attention_distance", "torch.cdist and a mean over pairs"): """
+def attention_distance(weights, height, width, patch_size):
+    where = torch.cartesian_prod(torch.arange(height), torch.arange(width)).to(weights)
+    distance = patch_size * torch.cdist(where, where, compute_mode="donot_use_mm_for_euclid_dist")
+    among = F.normalize(weights[..., 1:, 1:], p=1, dim=-1)
+    return torch.einsum("...qk,qk->...", among, distance) / (height * width)
+""",
+    ("11", "effective", "entr"): """
+def effective(weights):
+    return torch.special.entr(weights).sum(-1).exp().mean(-1)
+""",
+    ("11", "effective", "torch.distributions"): """
+def effective(weights):
+    return torch.distributions.Categorical(probs=weights).entropy().exp().mean(-1)
+""",
+    ("11", "effective", "a small number inside of the logarithm"): """
+def effective(weights):
+    H = -(weights * torch.log(weights.clamp(min=1e-20))).sum(dim=-1)
+    return torch.exp(H).mean(dim=-1)
+""",
+    ("11", "effective", "a product of powers"): """
+def effective(weights):
+    return (weights ** -weights).prod(dim=-1).mean(dim=-1)
+""",
+    ("11", "fit_positions", "unflatten and movedim"): """
+def fit_positions(table, grid, new_grid):
+    first, rest = table.split([1, table.shape[1] - 1], dim=1)
+    image = rest.mT.unflatten(2, grid)
+    new = F.interpolate(image, new_grid, mode="bicubic", align_corners=False)
+    return torch.cat((first, new.flatten(2).mT), 1)
+""",
+    ("11", "patchify", "F.unfold"): """
+def patchify(image, p):
+    B, C = image.shape[:2]
+    return F.unfold(image, p, stride=p).reshape(B, C, p * p, -1).permute(0, 3, 2, 1).flatten(2)
+""",
+    ("11", "patchify", "Tensor.unfold"): """
+def patchify(image, p):
+    B, C = image.shape[:2]
+    return image.unfold(2, p, p).unfold(3, p, p).permute(0, 2, 3, 4, 5, 1).reshape(B, -1, p * p * C)
+""",
+    ("11", "unpatchify", "F.fold"): """
+def unpatchify(patches, p, height, width):
+    B, N = patches.shape[:2]
+    columns = patches.reshape(B, N, p * p, -1).permute(0, 3, 2, 1).reshape(B, -1, N)
+    return F.fold(columns, (height, width), p, stride=p)
+""",
     ("02", "random_crop", "a grid by hand, image by image"): """
 def my_random_crop(images, noise, smallest, degrees):
     out = []
@@ -631,22 +751,6 @@ def best_size(parameters, losses):
     p, q, _ = torch.linalg.lstsq(columns, losses.float()[:, None]).solution[:, 0]
     return (-q / (2 * p)).exp().item()
 """,
-    ("11", "patchify", "F.unfold"): """
-def patchify(image, p):
-    B, C = image.shape[:2]
-    return F.unfold(image, p, stride=p).reshape(B, C, p * p, -1).permute(0, 3, 2, 1).flatten(2)
-""",
-    ("11", "patchify", "Tensor.unfold"): """
-def patchify(image, p):
-    B, C = image.shape[:2]
-    return image.unfold(2, p, p).unfold(3, p, p).permute(0, 2, 3, 4, 5, 1).reshape(B, -1, p * p * C)
-""",
-    ("11", "unpatchify", "F.fold"): """
-def unpatchify(patches, p, height, width):
-    B, N = patches.shape[:2]
-    columns = patches.reshape(B, N, p * p, -1).permute(0, 3, 2, 1).reshape(B, -1, N)
-    return F.fold(columns, (height, width), p, stride=p)
-""",
     ("14", "transposed_convolution", "zeros between the pixels, and a turned kernel"): """
 def transposed_convolution(image, kernel, stride):
     (B, C, h, w), (rows, columns) = image.shape, kernel.shape[-2:]
@@ -882,6 +986,10 @@ def in_windows(x, size, work):
             out[:, i : i + size, j : j + size] = work(window.flatten(1, 2)).view(window.shape)
     return out
 """,
+    ("11", "patchify", "channels not together"): """
+def patchify(image, p):
+    return F.unfold(image, p, stride=p).mT
+""",
     ("01", "new_head", "head frozen"): """
 def new_head(model, num_classes, frozen):
     new = copy.deepcopy(model)
@@ -956,10 +1064,6 @@ def transposed_convolution(image, kernel, stride):
     ("14", "transposed_convolution", "a ready-made function"): """
 def transposed_convolution(image, kernel, stride):
     return F.conv_transpose2d(image, kernel, stride=stride)
-""",
-    ("11", "patchify", "channels not together"): """
-def patchify(image, p):
-    return F.unfold(image, p, stride=p).mT
 """,
     ("15", "to_go", "what was got so far"): """
 def to_go(rewards):

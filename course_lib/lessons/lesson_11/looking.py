@@ -1,4 +1,4 @@
-"""Lesson 11: what a trained ViT looks at, and what becomes of it when patches go or change places."""
+"""Lesson 11: what a trained ViT attends to, and its accuracy when patches are dropped or put in another order."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ def rollout(model: ViT, pixels: Float[Tensor, "B 1 S S"]) -> Float[Tensor, "B N"
 
 @torch.no_grad()
 def classes(model: ViT, pixels: Float[Tensor, "B 1 S S"], kept: Int[Tensor, "B K"]) -> Float[Tensor, "B classes"]:
-    """Shares of the classes where only these patches are read; each keeps its position."""
+    """Probabilities of the classes where only these patches are read; each keeps its position."""
     tokens = take_patches(model.eval().embed(standardise(pixels)), kept)
     return model.head(model.pool(model.encode(tokens))).softmax(dim=-1)
 
@@ -45,7 +45,7 @@ def classes(model: ViT, pixels: Float[Tensor, "B 1 S S"], kept: Int[Tensor, "B K
 def right_without(
     model: ViT, pictures: LabelledImages, order: Float[Tensor, "B N"], dropped: Sequence[int] = DROPPED
 ) -> list[float]:
-    """Share of the pictures named right when so many patches are dropped, those of the smallest `order` first."""
+    """The accuracy when so many patches are dropped, those of the smallest `order` first."""
     last_first = order.argsort(dim=1, descending=True)
     return [
         (classes(model, pictures.pixels, last_first[:, : order.shape[1] - count]).argmax(dim=-1) == pictures.labels)
@@ -61,7 +61,7 @@ def orders(model: ViT, pictures: LabelledImages) -> dict[str, Float[Tensor, "B N
     found = rollout(model, pictures.pixels)
     return {
         "smallest rollout first": found,
-        "the mean map's smallest first": found.mean(dim=0).expand_as(found),
+        "the mean rollout's smallest first": found.mean(dim=0).expand_as(found),
         "at random": torch.rand(found.shape, generator=torch.Generator().manual_seed(0)),
         "largest rollout first": -found,
     }
@@ -74,7 +74,7 @@ def shuffles(count: int, patches: int) -> Int[Tensor, "B N"]:
 
 @torch.no_grad()
 def right_shuffled(model: ViT, pictures: LabelledImages) -> dict[str, float]:
-    """Share named right: as it is, patches in a new order with and without their positions, and no positions."""
+    """The accuracy: as it is, patches in a new order with and without their positions, and no positions."""
     cut, positions = model.eval().patch_embed(standardise(pictures.pixels)), model.pos_embed[:, model.num_extra :]
     places = shuffles(*cut.shape[:2])
     tokens = {

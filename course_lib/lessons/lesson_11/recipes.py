@@ -1,4 +1,4 @@
-"""Lesson 11: a Vision Transformer of digits on any texture, one beside a Mixer, and one against a ResNet by its data.
+"""Lesson 11: Vision Transformers of digits on any texture and of clean digits; `icon_recipes` has those of icons.
 
 Dosovitskiy et al., "An image is worth 16x16 words", ICLR 2021, arXiv 2010.11929. Tolstikhin et al., "MLP-Mixer",
 NeurIPS 2021, arXiv 2105.01601. He et al., "Deep residual learning", CVPR 2016, arXiv 1512.03385.
@@ -17,6 +17,7 @@ from course_lib.data.scenes import DigitScenes
 from course_lib.functional.attention_maps import attention_distance, position_similarity
 from course_lib.functional.images import standardise
 from course_lib.layers.recording import record_attention
+from course_lib.lessons.lesson_11 import icon_recipes
 from course_lib.models.mixer import Mixer, MixerConfig
 from course_lib.models.resnet import resnet8
 from course_lib.models.vit import ViT, ViTConfig
@@ -155,14 +156,6 @@ SCENES = {
 }
 DIGITS = {"ViT": ImageSettings(), "Mixer": ImageSettings(net="mixer")}
 FINE = ImageSettings(patch_size=4, position_std=0.02, steps=3000)  # 49 patches: what is learned has room to show
-FEW, MANY = 500, 20_000  # training images
-BY_DATA = {
-    f"ViT, {FEW} images": ImageSettings(images=FEW, steps=800),
-    f"ResNet, {FEW} images": ImageSettings(net="resnet", images=FEW, steps=400, learning_rate=3e-3),
-    f"ViT, {MANY:,} images": ImageSettings(images=MANY, steps=2000),
-    f"ResNet, {MANY:,} images": ImageSettings(net="resnet", images=MANY, steps=800, learning_rate=3e-3),
-}
-
 HELD_OUT = f"validation {SPLIT_IMAGES['validation']:,}, test {SPLIT_IMAGES['test']:,} images"
 CLEAN = f"clean digits of 28 x 28 pixels by course_lib.data.digits; {HELD_OUT} of digits of their own"
 SHARED = {
@@ -196,17 +189,6 @@ RECIPES = {
         timed=tuple(DIGITS),
         **SHARED,
     ),
-    "vit_data": Recipe(
-        title="ViT against ResNet, by the number of images",
-        data=f"{FEW} or {MANY:,} fixed training images: {CLEAN}",
-        minutes=3,
-        variants=BY_DATA,
-        ships=f"ViT, {MANY:,} images",
-        chosen_by=f"accuracy, ViT, {MANY:,} images",
-        timed=tuple(BY_DATA),
-        **SHARED,
-        weights=False,
-    ),
     "vit_fine": Recipe(
         title="ViT of clean digits with 49 patches",
         data=f"new images in each step: {CLEAN}",
@@ -216,4 +198,4 @@ RECIPES = {
         chosen_by="accuracy",
         **{name: value for name, value in SHARED.items() if name != "scores"},
     ),
-}
+} | icon_recipes.RECIPES

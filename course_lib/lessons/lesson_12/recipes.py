@@ -12,7 +12,7 @@ from torch import nn
 from course_lib.data.digits import CleanDigits
 from course_lib.lessons.lesson_11 import icon_recipes
 from course_lib.models.swin import Swin, SwinConfig
-from course_lib.training.recipe import Recipe, Scores, Trained, common, each, plain
+from course_lib.training.recipe import Recipe, Trained, common, each, plain
 from course_lib.training.seeding import seeded
 from course_lib.training.vision import accuracy, fit_classifier, seed_of_step
 

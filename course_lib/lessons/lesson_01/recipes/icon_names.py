@@ -93,7 +93,7 @@ def grounds(count: int, generator: Generator | None = None) -> Float[Tensor, "B 
     return torch.where(white, torch.ones(3), torch.rand(count, 3, generator=generator))
 
 
-def random_views(drawings: Icons, generator: Generator) -> Float[Tensor, "B 3 H W"]:
+def random_views(drawings: Icons, generator: Generator | None = None) -> Float[Tensor, "B 3 H W"]:
     """A random view of each drawing."""
     count = len(drawings.names)
     return views(
