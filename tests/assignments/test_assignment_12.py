@@ -10,19 +10,21 @@ from course_lib.data.place import course_folder
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.layers.windows import PatchMerging
-from course_lib.lessons.lesson_12.assignment import lamps, secret_reach
+from course_lib.lessons.lesson_12.assignment import SIDE, lights, make_boards, regions, secret_distances
 from course_lib.models.swin import Swin, SwinConfig
 from course_lib.tasks import Draw, run_checks
+from course_lib.tasks.wrong import ignored
 from tests.assignments.mistaken import passed
 
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 FILES = read_assignment(FOLDERS.root, "12")
 TABLES = {table.name: table for table in load(FILES).assignment.tasks}
 NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
+EVERY_DISTANCE = [(2, 1, 1, 1), (1, 2, 1, 1), (2, 2, 1, 1), (1, 1, 2, 2), (2, 1, 1, 2), (1, 2, 2, 1)]
 
 
-@pytest.mark.parametrize(("blocks", "place"), [(1, (2, 3)), (2, (1, 7)), (3, (8, 0)), (4, (5, 6))])
-def test_the_reach_is_where_the_gradient_of_a_swin_comes_from(blocks, place):
+@pytest.mark.parametrize(("blocks", "position"), [(1, (2, 3)), (2, (1, 7)), (3, (8, 0)), (4, (5, 6))])
+def test_the_receptive_field_is_where_the_gradient_of_a_swin_comes_from(blocks, position):
     config = SwinConfig(
         patch_size=1, in_channels=1, num_classes=None, dim=8, depths=(blocks,), num_heads=(2,), window_size=3
     )
@@ -31,61 +33,111 @@ def test_the_reach_is_where_the_gradient_of_a_swin_comes_from(blocks, place):
     for parameter in stage.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     x = torch.randn(1, 9, 12, 8, dtype=torch.double, requires_grad=True)
-    found = TABLES["reach"].reference(torch.tensor(place), 9, 12, 3, 1, blocks)
-    stage(x)[0, *place].sum().backward()
+    found = TABLES["receptive_field"].reference(torch.tensor(position), 9, 12, 3, 1, blocks)
+    stage(x)[0, *position].sum().backward()
     assert torch.equal(x.grad[0].abs().amax(-1) > 0, found)
 
 
-def test_unmerging_undoes_merging():
+def test_patch_expanding_undoes_patch_merging():
     x, merging = torch.randn(2, 5, 3, 6), PatchMerging(6)
     merging.norm, merging.proj = torch.nn.Identity(), torch.nn.Identity()  # leaves the four of 6 side by side: 24
-    found = TABLES["unmerge"].reference(merging(x), torch.eye(24), 5, 3)
+    found = TABLES["patch_expanding"].reference(merging(x), torch.eye(24), 5, 3)
     assert torch.equal(found, x)
 
 
-@pytest.mark.parametrize("reach", [(1, 1, 1, 1), (2, 1, 1, 2), (1, 2, 1, 1)])
-def test_the_boards_of_the_notebook_follow_the_rule_of_the_grader(reach):
+@pytest.mark.parametrize("name", ["receptive_field", "continuous_bias", "patch_expanding"])
+def test_no_argument_can_be_ignored(name):
+    assert list(ignored(TABLES[name])) == []
+
+
+# the boards --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("distances", [(1, 1, 1, 1), (2, 1, 1, 2), (1, 2, 1, 1)])
+def test_the_boards_of_the_notebook_follow_the_rule_of_the_grader(distances):
     names = {}
-    (source,) = (cell.source for cell in NOTEBOOK.cells if cell.id == "lamps")
+    (source,) = (cell.source for cell in NOTEBOOK.cells if cell.id == "boards")
     exec("import torch\nimport torch.nn.functional as F\n" + source, names)
-    up, down, left, right = reach
-    for boards, lit in (names["lamps"](40, seed=3, reach=reach), lamps(Draw(3), 40, reach=reach)):
-        for row, column in ((0, 0), (3, 4), (11, 7)):
-            near = [(row + up, column), (row - down, column), (row, column + left), (row, column - right)]
-            seen = sum(boards[:, i, j] for i, j in near if 0 <= i < 12 and 0 <= j < 12)
-            assert torch.equal(lit[:, row, column], (seen > 0).long())
-        assert 0.15 < boards.float().mean() < 0.25
+    theirs = names["make_boards"](40, seed=3, distances=distances)
+    ours = make_boards(Draw(3), 40, distances=distances)
+    assert all(torch.equal(one, other) for one, other in zip(theirs, ours, strict=True))
+    (boards, lit), (up, down, left, right) = ours, distances
+    for row, column in ((0, 0), (3, 4), (11, 7)):
+        lamps = [(row + up, column), (row - down, column), (row, column + left), (row, column - right)]
+        seen = sum(boards[:, i, j] for i, j in lamps if 0 <= i < 12 and 0 <= j < 12)
+        assert torch.equal(lit[:, row, column], (seen > 0).long())
+    assert 0.15 < boards.float().mean() < 0.25
 
 
-def test_the_secret_rule_is_never_that_of_the_notebook():
-    drawn = {secret_reach(Draw(seed)) for seed in range(200)}
-    assert {reach.count(2) for reach in drawn} == {1, 2} and len(drawn) == 10
+def test_the_secret_distances_are_never_those_of_the_notebook():
+    drawn = {secret_distances(Draw(seed)) for seed in range(200)}
+    assert {distances.count(2) for distances in drawn} == {1, 2} and len(drawn) == 10
+
+
+def best_without(part, distances, side=SIDE):
+    """The accuracy that no network exceeds whose windows are never shifted, or without a mask."""
+    up, down, left, right = distances
+    errors = []
+    for i in range(side):
+        for j in range(side):
+            lamps = [(i + up, j), (i - down, j), (i, j + left), (i, j - right)]
+            real = [(a, b) for a, b in lamps if 0 <= a < side and 0 <= b < side]
+            seen = [(a, b) for a, b in real if a // 4 == i // 4 and b // 4 == j // 4]
+            known, unknown = (len(seen), len(real) - len(seen)) if part == "shift" else (len(real), 4 - len(real))
+            errors.append(0.8**known * (1 - 0.8**unknown))  # no known lamp, and another one decides
+    return 1 - sum(errors) / side**2
+
+
+@pytest.mark.parametrize("distances", EVERY_DISTANCE)
+def test_the_thresholds_tell_apart_networks_without_shift_without_mask_and_with_both(distances):
+    assert best_without("shift", distances) < 0.93 - 0.02
+    assert 0.93 + 0.01 < best_without("mask", distances) < 0.985 - 0.02
+    assert best_without("mask", distances, side=20) < 0.985 - 0.01
+
+
+def test_each_position_is_in_one_region():
+    assert (torch.stack(regions(12, (1, 2, 1, 1))).sum(dim=0) == 1).all()
+    edge, border, inside = regions(12, (1, 1, 1, 1))
+    assert [int(region.sum()) for region in (edge, border, inside)] == [44, 64, 36]
+
+
+# answers -----------------------------------------------------------------------------------------------------
 
 
 class Says(nn.Module):
-    """Scores made of boards by a function."""
+    """Logits made of boards by a function, times trained numbers: many, one, or none."""
 
-    def __init__(self, says):
+    def __init__(self, says, numbers=300):
         super().__init__()
-        self.says = says
+        self.says, self.scale = says, nn.Parameter(torch.ones(numbers) / numbers) if numbers else torch.ones(1)
 
     def forward(self, boards):
-        return self.says(boards)
+        return self.says(boards) * self.scale.sum()
 
 
-def by_the_notebook(boards):
-    """The rule of the notebook's own boards, without anything learned."""
-    edged = F.pad(boards, (1, 1, 1, 1))
-    near = edged[:, :-2, 1:-1] + edged[:, 2:, 1:-1] + edged[:, 1:-1, :-2] + edged[:, 1:-1, 2:]
-    return torch.stack([near == 0, near > 0], dim=-1).float()
+def by_rule(boards, distances=(1, 1, 1, 1)):
+    """The rule, with nothing learned."""
+    up, down, left, right = distances
+    padded, (H, W) = F.pad(boards, (2, 2, 2, 2)), boards.shape[1:]
+    steps = ((2 + up, 2), (2 - down, 2), (2, 2 + left), (2, 2 - right))
+    lamps = sum(padded[:, row : row + H, column : column + W] for row, column in steps)
+    return torch.stack([lamps == 0, lamps > 0], dim=-1).float()
+
+
+def found_rule(boards, lit):
+    """The distances that explain the training boards: a search, without any training."""
+    every = [tuple(map(int, f"{number:04b}")) for number in range(16)]
+    every = [tuple(1 + one for one in distances) for distances in every]
+    return max(every, key=lambda one: (by_rule(boards, one).argmax(-1) == lit).float().mean())
 
 
 @pytest.mark.parametrize(
     ("says", "told"),
     [
-        (by_the_notebook, "a rule of one's own"),
-        (lambda boards: by_the_notebook(boards).squeeze(0), "wrong shape"),
-        (lambda boards: 0 * by_the_notebook(boards), "not learned"),
+        (by_rule, "another rule than that of the data"),
+        (lambda boards: by_rule(boards).squeeze(0), "wrong shape"),
+        (lambda boards: 0 * by_rule(boards), "not learned"),
+        (lambda boards: by_rule(boards) + torch.rand(1), "another result each time"),
     ],
 )
 def test_an_answer_without_a_training_earns_nothing_and_is_told_why(says, told):
@@ -95,16 +147,26 @@ def test_an_answer_without_a_training_earns_nothing_and_is_told_why(says, told):
         assert report.misconceptions == [told]
 
 
-def test_a_convolution_is_forbidden_where_windows_are_asked_for():
+@pytest.mark.parametrize("numbers", [0, 1])
+def test_a_rule_that_was_searched_for_is_no_network(numbers):
+    def train(boards, lit):
+        distances = found_rule(boards, lit)
+        return Says(lambda x: by_rule(x, distances), numbers)
+
+    report = run_checks(train, [lights("any", 1, above=0.93)], asks="boards, lit")
+    assert report.misconceptions == ["not learned by its parameters"]
+
+
+def test_a_convolution_is_forbidden_where_attention_is_asked_for():
     assert {"Conv2d", "conv2d", "unfold"} <= set(TABLES["train"].forbids)
 
 
 @pytest.mark.parametrize(
     ("name", "mistake"),
     [
-        ("reach", "cut on the other side"),
-        ("continuous_bias", "bias of the first map forgotten"),
-        ("unmerge", "both sides cropped"),
+        ("receptive_field", "borders of the shifted windows elsewhere"),
+        ("continuous_bias", "bias of the first layer forgotten"),
+        ("patch_expanding", "both sides cropped"),
     ],
 )
 def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, mistake):

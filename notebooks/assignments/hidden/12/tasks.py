@@ -11,9 +11,9 @@ from course_lib.tasks import Case, Draw
 
 
 def blocks_and_position(draw: Draw, *, blocks: tuple[int, ...], far: bool = False) -> tuple:
-    """A feature map of some windows, a number of blocks, and a position; with `far`, a shift of more than half a window.
+    """A feature map of some windows, a number of blocks, and a position.
 
-    There the position lies so in its window that a shift of `size - shift` gives another result.
+    With `far` the shift is more than half a window, and a shift of `size - shift` would give another result.
     """
     rows, columns = draw.sizes(2, 4, 6)
     size = draw.integers(3, 6, 1).item()
