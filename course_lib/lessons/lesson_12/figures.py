@@ -43,7 +43,7 @@ def maps(
         squeeze=False,
         gridspec_kw={"width_ratios": (1, 1, 1, 1.45)},
     )
-    titles = ("Patches and windows", "Stage 1: 8 x 8", "Stage 2: 4 x 4", "Predicted class")
+    titles = ("Four windows", "Stage 1: 8 x 8", "Stage 2: 4 x 4", "Predicted class")
     for title, axes in zip(titles, panels[0], strict=True):
         axes.set_title(title, fontsize=14)
     for row, picture, found, share, name in zip(panels, pictures, stages, probs, names, strict=True):
