@@ -40,7 +40,7 @@ ALIGNED = (
     | {"rounds": 8, "prompts": 8, "dpo_steps": 3},
     {(alignment, "SPLIT_SENTENCES"): {"train": 60, "validation": 20, "test": 20}, (alignment, "MEASURED"): 6},
 )
-ICONS = ({"dim": 8, "depth": 1, "warmup": 1, "patch_size": 8, "learning_rates": (1e-3, 2e-3)}, {})
+ICONS = ({"dim": 16, "depth": 1, "warmup": 1, "patch_size": 8}, {})
 VIT, SWIN = {"depth": 1, "images": None}, {"size": 8, "patch_size": 2, "window_size": 2, "dim": 4, "num_heads": (1, 1)}
 
 
@@ -127,6 +127,7 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "vit": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
     "vit_digits": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
     "vit_fine": ({"images": None}, {(vit, "SPLIT_IMAGES"): FEW}),
+    "icon_rates": ICONS,
     "vit_icons": ICONS,
     "vit_icons_data": ICONS,
     "vit_icons_recipe": ICONS,
