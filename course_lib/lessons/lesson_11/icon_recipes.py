@@ -152,10 +152,10 @@ def validated(trained: Trained, split: str) -> Scores:
 
 TRIED = {  # learning rates
     "ViT": (5e-4, 1e-3, 2e-3),
-    "ResNet": (2.5e-3, 5e-3, 1e-2),
+    "ResNet": (1.25e-3, 2.5e-3, 5e-3, 1e-2),
     "Swin": (5e-4, 1e-3, 2e-3),
 }
-CHOSEN = {"ViT": 1e-3, "ResNet": 5e-3, "Swin": 1e-3}
+CHOSEN = {"ViT": 1e-3, "ResNet": 2.5e-3, "Swin": 1e-3}
 NETWORKS = {name: IconSettings(net=name.lower(), learning_rate=rate) for name, rate in CHOSEN.items()}
 RATES = {
     f"{name}, {rate:g}": replace(NETWORKS[name], learning_rate=rate) for name, rates in TRIED.items() for rate in rates
@@ -170,7 +170,6 @@ FULL = NETWORKS["ViT"]
 WHOLE = replace(FULL, drawings=SOME)  # few enough that a network can memorise them in this time
 INGREDIENTS = {
     "all of them": WHOLE,
-    "no warm-up": replace(WHOLE, warmup=0),
     "no weight decay": replace(WHOLE, weight_decay=0.0),
     "no mixup": replace(WHOLE, mixup=0.0),
     "no shifts, mirroring, backgrounds": replace(WHOLE, augmented=False),

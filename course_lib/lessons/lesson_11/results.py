@@ -90,7 +90,7 @@ def ingredients(card: Card, *, predicted=None) -> Result:
     return Result(
         figures.ingredients(rows),
         came=worst if lost[worst] >= WITHIN else len(lost),
-        values=dict(zip(("warm_up", "weight_decay", "mixup", "views"), lost, strict=True)),
+        values=dict(zip(("weight_decay", "mixup", "views"), lost, strict=True)),
     )
 
 
