@@ -75,7 +75,9 @@ def classifies(name: str, points: float, *, above: float, given: int = PATCHES) 
 
     def trained(probe: Probe) -> tuple[ModuleProbe, Pieces, Pieces]:
         secret = probe.draw.integers(0, 2**31, 1).item()
-        seen, new = (digits_in_pieces(split, size, secret=secret) for split, size in (("train", 4_000), ("test", 1_000)))
+        seen, new = (
+            digits_in_pieces(split, size, secret=secret) for split, size in (("train", 4_000), ("test", 1_000))
+        )
         model = probe.make("train", *seen, seconds=60)
         few = Pieces(*(part[:100] for part in new))
         in_parameters(model, few.patches, few.positions, knows=lambda: accuracy(model, few) > 0.3)

@@ -60,7 +60,7 @@ def test_two_steps_change_a_network_and_it_is_scored(net):
 
 
 def test_the_variants_differ_in_what_their_names_say():
-    full, *others = task.INGREDIENTS.values()
+    full, *others = task.AUGMENTATION.values()
     assert all(sum(a != b for a, b in zip(vars(full).values(), vars(one).values(), strict=True)) == 1 for one in others)
     assert len({(one.steps, one.batch_size, one.augmented, one.mixup) for one in task.BY_DATA.values()}) == 1
 
