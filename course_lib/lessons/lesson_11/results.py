@@ -59,7 +59,7 @@ def seen(model: nn.Module, card: Card, *, predicted=None) -> Result:
     )
 
 
-def data(card: Card, yours: Mapping[str, float], *, predicted=None) -> Result:
+def data(card: Card, yours: Mapping[str, float], longer: Card, *, predicted=None) -> Result:
     counts = {f"{FEW}": f"{FEW}", f"{SOME:,}": f"{SOME:,}", "all": "all"}
     new, known = (
         {
@@ -74,7 +74,11 @@ def data(card: Card, yours: Mapping[str, float], *, predicted=None) -> Result:
         claims={"built in": above(min(new["ResNet"]["all"]) - max(new["ViT"]["all"]), 0)},
         came=100 * float(np.mean(new["ViT"][f"{FEW}"])),
         values={"few": gaps[f"{FEW}"], "some": gaps[f"{SOME:,}"], "all": gaps["all"]}
-        | {f"{net}_known": 100 * float(np.mean(found["all"])) for net, found in known.items()},
+        | {f"{net}_known": 100 * float(np.mean(found["all"])) for net, found in known.items()}
+        | {
+            "longer": 100 * longer["test"]["accuracy"],
+            "longer_known": 100 * longer["test"]["accuracy, training drawings"],
+        },
     )
 
 
