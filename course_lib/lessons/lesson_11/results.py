@@ -76,6 +76,10 @@ def data(card: Card, yours: Mapping[str, float], longer: Card, *, predicted=None
         values={"few": gaps[f"{FEW}"], "some": gaps[f"{SOME:,}"], "all": gaps["all"]}
         | {f"{net}_known": 100 * float(np.mean(found["all"])) for net, found in known.items()}
         | {
+            f"{net}_gain": 100 * float(np.mean(found["all"]) - np.mean(found[f"{SOME:,}"]))
+            for net, found in new.items()
+        }
+        | {
             "longer": 100 * longer["test"]["accuracy"],
             "longer_known": 100 * longer["test"]["accuracy, training drawings"],
         },
