@@ -153,9 +153,9 @@ def validated(trained: Trained, split: str) -> Scores:
 TRIED = {  # learning rates
     "ViT": (5e-4, 1e-3, 2e-3),
     "ResNet": (1.25e-3, 2.5e-3, 5e-3, 1e-2),
-    "Swin": (5e-4, 1e-3, 2e-3),
+    "Swin": (2.5e-4, 5e-4, 1e-3, 2e-3),
 }
-CHOSEN = {"ViT": 1e-3, "ResNet": 2.5e-3, "Swin": 1e-3}
+CHOSEN = {"ViT": 1e-3, "ResNet": 2.5e-3, "Swin": 5e-4}
 NETWORKS = {name: IconSettings(net=name.lower(), learning_rate=rate) for name, rate in CHOSEN.items()}
 RATES = {
     f"{name}, {rate:g}": replace(NETWORKS[name], learning_rate=rate) for name, rates in TRIED.items() for rate in rates
