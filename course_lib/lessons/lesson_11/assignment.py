@@ -1,94 +1,120 @@
 """Lesson 11, Vision Transformer: what the check cells of its assignment ask; the grader's tables are in hidden/11."""
 
 import math
-from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from course_lib.data.digits import CleanDigits, LabelledImages
-from course_lib.layers.patches import patchify, unpatchify
+from course_lib.data.digits import CleanDigits
+from course_lib.layers.patches import patchify
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
+from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
-# digits in pieces, put together in one secret order ---------------------------------------------------------
+# digits as lists of patches, with a secret numbering of the positions ---------------------------------------
 
-SIDE, PATCH, PATCHES = 16, 4, 16  # a picture of 16 x 16 pixels has 4 x 4 patches of 4 x 4 pixels
-
-
-def scrambled_digits(split: str, count: int, *, secret: int = 0) -> LabelledImages:
-    """Digits, (count, 16, 16), of which all patches stand elsewhere: the same secret is the same order."""
-    pixels, labels = CleanDigits(split=split, size=SIDE).batch(count, secret)
-    order = Draw(secret)(PATCHES).argsort()
-    return LabelledImages(_with_patches(pixels[:, 0], lambda patches: patches[:, order]), labels)
+SIDE, PATCH, PATCHES = 20, 5, 16  # an image of 20 x 20 pixels has 4 x 4 patches of 5 x 5 pixels
+GIVEN = 10  # patches of each image in the upper check
 
 
-def _with_patches(pictures: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-    return unpatchify(change(patchify(pictures[:, None], PATCH)), PATCH, SIDE, SIDE)[:, 0]
+class Pieces(NamedTuple):
+    """Images as lists of patches in any order, the number of each patch's position, and the labels."""
+
+    patches: Float[Tensor, "B N P"]
+    positions: Int[Tensor, "B N"]
+    labels: Int[Tensor, " B"]
+
+    def first(self, count: int) -> "Pieces":
+        """The first so many patches of each list: since lists have a random order, these are drawn at random."""
+        return Pieces(self.patches[:, :count], self.positions[:, :count], self.labels)
 
 
-def _in_pieces(pictures: Tensor, draw: Draw, *, hidden: int = 0, shuffled: bool = False) -> Tensor:
-    """The pictures with so many patches in black, in each others, or with all patches in another order."""
-    turn = draw(PATCHES).argsort() if shuffled else torch.arange(PATCHES)
-    seen = draw(len(pictures), PATCHES, 1).argsort(dim=1) >= hidden
-    return _with_patches(pictures, lambda patches: (patches * seen)[:, turn])
+def digits_in_pieces(split: str, count: int, *, secret: int = 0) -> Pieces:
+    """Digits of 20 x 20 pixels as lists of 16 patches of 25 values; the same secret is the same numbering."""
+    digits = CleanDigits(split=split, size=SIDE, scale=(0.6, 0.85), rotation=15.0, shift=0.1)
+    pixels, labels = digits.batch(count, secret)
+    patches, draw = patchify(pixels, PATCH), Draw(secret)
+    numbers, order = draw(PATCHES).argsort(), draw(count, PATCHES).argsort(dim=1)
+    return Pieces(patches[torch.arange(count)[:, None], order], numbers[order], labels)
 
 
+NEIGHBOURS = Finding(
+    "logits depend on the other images",
+    "The logits of an image change with the other images of its batch.",
+    "A batch norm in training mode uses the batch. Return the network in evaluation mode: `model.eval()`.",
+)
 NOT_LEARNED = Finding(
     "not learned",
-    "New digits are named worse than asked for.",
-    "Does the loss fall from step to step? More steps, another learning rate, larger first positions?",
+    "The accuracy on new digits is lower than asked for.",
+    "Does the training loss fall? Compare the accuracy on training and new digits, and try another learning rate, "
+    "more steps, or larger initial position embeddings.",
 )
-BY_HEART = Finding(
-    "learned by heart",
-    "The first pictures of the training are named much better than new ones.",
-    "Use all of the pictures: other ones in each step.",
+MEMORISED = Finding(
+    "memorised",
+    "The first digits of the training are classified much better than new ones.",
+    "Draw each batch from all of the digits, and use other patches of a digit each time.",
 )
-PLACELESS = Finding(
-    "places left out",
-    "The scores stay the same when the patches of a picture are shuffled: your model sees a bag of patches.",
-    "Give each place something of its own: a position for each patch, or a Mixer's MLP across the places.",
+WITHOUT_POSITIONS = Finding(
+    "positions ignored",
+    "The logits stay the same when the patches of an image exchange their positions: the model is given a set of "
+    "patches, and no order.",
+    "Give each position number an embedding of its own, and add it to the patch.",
 )
-ONLY_WHOLE = Finding(
-    "only whole pictures",
-    "Whole pictures are named well, those with black patches are not.",
-    "Black some patches in training, too, in each picture others.",
+ONLY_COMPLETE = Finding(
+    "only complete lists",
+    "Complete digits are classified well, digits of which patches are absent are not.",
+    "Leave out patches in training, too: other ones each time, and different numbers of them.",
 )
 
 
-def names(name: str, points: float, *, level: float, hidden: int = 0) -> Check:
-    """At least this share of new digits is named right, with so many of 16 patches in black."""
+def classifies(name: str, points: float, *, above: float, given: int = PATCHES) -> Check:
+    """The accuracy on new digits is above this, with so many of their 16 patches given; a guess reaches 10 %."""
 
-    def trained(probe: Probe) -> tuple[ModuleProbe, LabelledImages, LabelledImages]:
+    def trained(probe: Probe) -> tuple[ModuleProbe, Pieces, Pieces]:
         secret = probe.draw.integers(0, 2**31, 1).item()
-        seen, new = scrambled_digits("train", 2_000, secret=secret), scrambled_digits("test", 1_000, secret=secret)
-        return probe.make("train", *seen, seconds=45), seen, new
-
-    def scores(model: ModuleProbe, pictures: Tensor) -> Tensor:
-        return model.tensor(pictures, shape=(len(pictures), 10))
-
-    def right(model: ModuleProbe, pictures: Tensor, labels: Tensor) -> float:
-        return (scores(model, pictures).argmax(dim=1) == labels).float().mean().item()
+        seen, new = (
+            digits_in_pieces(split, size, secret=secret) for split, size in (("train", 4_000), ("test", 1_000))
+        )
+        model = probe.make("train", *seen, seconds=60)
+        few = Pieces(*(part[:100] for part in new))
+        in_parameters(model, few.patches, few.positions, knows=lambda: accuracy(model, few) > 0.3)
+        return model, seen, new
 
     def run(probe: Probe) -> list[Finding]:
         model, seen, new = probe.once("trained", trained)
-        found = scores(model, new.pixels[:100])
-        scores(model, new.pixels[:1])  # a picture alone
-        if not torch.allclose(found, scores(model, new.pixels[:100]), atol=1e-3, rtol=1e-3):
-            raise CheckFailed(general(RANDOM))
-        if right(model, _in_pieces(new.pixels, probe.draw, hidden=hidden), new.labels) >= level:
+        found = accuracy(model, new.first(given))
+        if found > above:
             return []
-        shuffled = scores(model, _in_pieces(new.pixels[:100], probe.draw, shuffled=True))
-        if torch.allclose(found, shuffled, atol=1e-3, rtol=1e-3) and found.std(dim=0).max() > 1e-3:
-            return [PLACELESS]
-        whole, known = right(model, *new), right(model, seen.pixels[:60], seen.labels[:60])
-        if known > whole + 0.25:
-            return [BY_HEART]
-        return [(ONLY_WHOLE if hidden and whole >= level else NOT_LEARNED)]
+        few, known = Pieces(*(part[:100] for part in new)), Pieces(*(part[:100] for part in seen))
+        exchanged = few._replace(positions=few.positions.roll(1, dims=1))
+        if torch.allclose(logits(model, few), logits(model, exchanged), atol=1e-3, rtol=1e-3):
+            return [WITHOUT_POSITIONS if logits(model, few).std(dim=0).max() > 1e-3 else NOT_LEARNED]
+        whole = accuracy(model, new)
+        if accuracy(model, known) > whole + 0.25:
+            return [MEMORISED]
+        return [ONLY_COMPLETE if whole > max(above, found + 0.25) else NOT_LEARNED]
 
-    told = (NOT_LEARNED, BY_HEART, PLACELESS, ONLY_WHOLE)
-    return Check(name=name, points=points, run=run, detects=tuple(one.misconception for one in told))
+    told = (NEIGHBOURS, NOT_LEARNED, MEMORISED, WITHOUT_POSITIONS, ONLY_COMPLETE)
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
+
+
+def logits(model: ModuleProbe, some: Pieces) -> Tensor:
+    """Ten for each image."""
+    return model.tensor(some.patches, some.positions, shape=(len(some.labels), 10))
+
+
+def accuracy(model: ModuleProbe, some: Pieces) -> float:
+    """The fraction classified correctly; a CheckFailed if it depends on chance, or on the other images."""
+    found = logits(model, some)
+    if not torch.allclose(found, logits(model, some), atol=1e-3, rtol=1e-3):
+        raise CheckFailed(general(RANDOM))
+    for few in (torch.arange(len(found)).flip(0)[:5], torch.tensor([1])):  # elsewhere in another batch; alone
+        if not torch.allclose(found[few], logits(model, Pieces(*(part[few] for part in some))), atol=1e-3, rtol=1e-3):
+            raise CheckFailed(NEIGHBOURS)
+    return (found.argmax(dim=1) == some.labels).float().mean().item()
 
 
 # the examples -----------------------------------------------------------------------------------------------
@@ -109,9 +135,11 @@ GRID = (
     ([[[0.0, 0, 0, 0], [2, 0, 0, 0], [0, 3, 0, 0], [0, 0, 0, 0]]], 2, 2),
     [[[0.0, 1, 0, 1], [2 + SINE, COSINE, 0, 1], [0, 4, SINE, COSINE], [SINE, COSINE, SINE, COSINE]]],
 )
-FIRST = [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
-SECOND = [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
-ROLLED = (([[[FIRST], [SECOND]]], 1, 2), [[[1 / 3, 2 / 3]]])
+FIRST = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]
+SECOND = [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+UP, DOWN = ([[0.0, 0.0, 0.0], [0.0, 0.0, slope], [0.0, 0.0, 0.0]] for slope in (4.0, -3.0))
+MORE, LESS = ([[0.0, slope, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]] for slope in (4.0, -1.0))
+ROLLED = (([[[FIRST, FIRST], [SECOND, SECOND]]], [[[UP, DOWN], [MORE, LESS]]], 1, 2), [[[1 / 3, 2 / 3]]])
 FUSED = (
     ([[[10.0], [1.0], [2.0], [6.0]]], [[[0.4, 0.2, 0.4, 0.0], [0.2, 0.2, 0.4, 0.2]]], 1),
     [[[10.0], [2.0], [8 / 3]]],
@@ -120,23 +148,28 @@ BOTH = (keeps_type, gradients)
 SHOWN = (
     Task(
         "overlapping_patches",
-        "Patches that overlap",
+        "Overlapping patches",
         asks="image, patch_size, stride, padding",
         also=BOTH,
         example=(NINE,),
     ),
-    Task("add_positions", "Places in two directions", asks="patches, height, width", example=(GRID,)),
-    Task("rollout_map", "Through all blocks at once", asks="weights, height, width", also=BOTH, example=(ROLLED,)),
-    Task("keep_tokens", "Fewer tokens", asks="tokens, attention, count", also=BOTH, example=(FUSED,)),
+    Task("add_positions", "Positions in two dimensions", asks="patches, height, width", example=(GRID,)),
+    Task(
+        "rollout_map",
+        "A rollout for one class",
+        asks="weights, gradients, height, width",
+        also=BOTH,
+        example=(ROLLED,),
+    ),
+    Task("keep_tokens", "Fused tokens", asks="tokens, attention, count", also=BOTH, example=(FUSED,)),
     Task(
         "train",
         "Digits in pieces",
-        asks="pictures, labels",
-        seconds=45.0,
+        asks="patches, positions, labels",
+        seconds=60.0,
         checks=(
-            names("At least 60 % of new digits are named right", 6, level=0.6),
-            names("At least 85 % of new digits are named right", 9, level=0.85),
-            names("At least 70 % are named right with a quarter of the patches in black", 8, level=0.7, hidden=4),
+            classifies("All 16 patches given: accuracy above 76 %", 8, above=0.76),
+            classifies("Ten of 16 patches given: accuracy above 60 %", 12, above=0.6, given=GIVEN),
         ),
     ),
 )

@@ -126,9 +126,9 @@ def data(
     return fig
 
 
-def ingredients(rows: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
+def augmentation(rows: Mapping[str, tuple[Sequence[float], Sequence[float]]], predicted: float | None = None) -> Figure:
     """For each recipe a row: accuracy on new drawings (filled dots) and on the training drawings (open dots)."""
-    fig, axes = figure(11, 4.4)
+    fig, axes = figure(11, 3.4)
     for row, (new, old) in enumerate(rows.values()):
         axes.plot([100 * v for v in new], [-row] * len(new), "o", color=HERO, markersize=10)
         axes.plot([100 * v for v in old], [-row] * len(old), "o", color=OTHER, markersize=10, fillstyle="none")
@@ -138,7 +138,8 @@ def ingredients(rows: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> 
         axes.text(value, 0.55, text, color=colour, ha="center", fontsize=13)
     axes.set_yticks([-row for row in range(len(rows))], list(rows))
     axes.set(xlabel="accuracy, %", ylim=(-len(rows) + 0.5, 0.85))
-    axes.set_title("One ingredient left out", pad=12)
+    axes.set_title("1,000 training drawings", pad=12)
+    prediction(axes, predicted, 1 - len(rows), (0, 12))
     return fig
 
 

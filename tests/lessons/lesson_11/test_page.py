@@ -5,7 +5,6 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course_lib.data.checkpoints import CARD, checkpoint_folder
 from course_lib.lessons.lesson_05.tasks import TASKS as TASKS_05
 from course_lib.lessons.lesson_11.tasks import TASKS
 from tests.lessons.answered import run_alone, sittings
@@ -56,9 +55,6 @@ def test_a_plain_file_of_the_solutions_and_the_page_s_loop_learns_without_the_co
     assert first == pytest.approx(1.7918, abs=1e-3) and right > 0.9
 
 
-@pytest.mark.skipif(
-    not (checkpoint_folder("vit_icons") / CARD).exists(), reason="`course train vit_icons` has not run yet"
-)
 def test_her_vit_goes_on_in_a_new_kernel(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     notebook = nbformat.read(PAGE, as_version=4)

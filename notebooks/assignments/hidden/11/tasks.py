@@ -10,26 +10,26 @@ from course_lib.tasks import Case, Draw
 
 
 def windows(draw: Draw, *, left: bool = False, apart: bool = False) -> tuple[Tensor, int, int, int]:
-    """Pictures, the side of a patch, how far it moves, and a frame; with `left`, pixels are left over at two edges."""
+    """Images, patch size, stride and padding; with `left`, pixels are left over at two edges; `apart`: no overlap."""
     B, C, rows, columns = draw.sizes(4, 2, 5)
     p = draw.integers(3, 6, 1).item()
-    step, frame = (p, 0) if apart else (draw.integers(2, p, 1).item(), draw.integers(2, 4, 1).item())
-    sides = [(count - 1) * step + p + left - 2 * frame for count in (rows + 1, columns + 1)]
-    return draw(B, C, *sides), p, step, frame
+    stride, padding = (p, 0) if apart else (draw.integers(2, p, 1).item(), draw.integers(2, 4, 1).item())
+    sides = [(count - 1) * stride + p + left - 2 * padding for count in (rows + 1, columns + 1)]
+    return draw(B, C, *sides), p, stride, padding
 
 
 OVERLAPPING = replace(
     SHOWN["overlapping_patches"],
     cases=(
-        Case("patches that overlap, of a picture with a frame of zeros", windows, 7),
-        Case("what is left over at an edge belongs to no patch", lambda draw: windows(draw, left=True), 4),
-        Case("without overlap or frame they are the patches of the lesson", lambda draw: windows(draw, apart=True), 2),
+        Case("overlapping patches of a zero-padded image", windows, 6),
+        Case("pixels left over at an edge belong to no patch", lambda draw: windows(draw, left=True), 4),
+        Case("without overlap and padding, the patches of the lesson", lambda draw: windows(draw, apart=True), 2),
     ),
 )
 
 
 def patches_of_a_grid(draw: Draw, *, row: bool = False, quarter: int | None = None) -> tuple[Tensor, int, int]:
-    """Embedded patches of some pictures, and the height and width of their grid."""
+    """Embedded patches of some images, and the height and width of their grid."""
     B, height, width, frequencies = draw.sizes(4, 2, 9)
     height = 1 if row else height
     return draw(B, height * width, 4 * (quarter or frequencies)), height, width
@@ -38,34 +38,41 @@ def patches_of_a_grid(draw: Draw, *, row: bool = False, quarter: int | None = No
 POSITIONS = replace(
     SHOWN["add_positions"],
     cases=(
-        Case("the code of the column, then that of the row, patch by patch", patches_of_a_grid, 7, tolerance=1e-3),
+        Case("the code of the column, then that of the row", patches_of_a_grid, 7, tolerance=1e-3),
         Case("a single row of patches", lambda draw: patches_of_a_grid(draw, row=True), 3, tolerance=1e-3),
         Case("a single frequency", lambda draw: patches_of_a_grid(draw, quarter=1), 2, tolerance=1e-3),
     ),
 )
 
 
-def attention_maps(draw: Draw, *, blocks: int | None = None, heads: int | None = None) -> tuple[Tensor, int, int]:
-    """Attention of some blocks and heads, each row a distribution."""
+def maps_and_gradients(
+    draw: Draw, *, blocks: int | None = None, heads: int | None = None
+) -> tuple[Tensor, Tensor, int, int]:
+    """Attention weights of some blocks and heads, whose rows sum to one, and gradients for them.
+
+    In each block a patch has a positive product with the class token's row, so that no sum is zero.
+    """
     B, L, H, height, width = draw.sizes(5, 2, 6)
-    T = height * width + 1
-    return (2 * draw(B, blocks or L, heads or H, T, T)).softmax(-1), height, width
+    T, L, H = height * width + 1, blocks or L, heads or H
+    weights, gradients = (2 * draw(B, L, H, T, T)).softmax(-1), draw(B, L, H, T, T)
+    gradients[:, :, 0, 0, 1] = gradients[:, :, 0, 0, 1].abs() + 0.1
+    return weights, gradients, height, width
 
 
 ROLLOUT = replace(
     SHOWN["rollout_map"],
     cases=(
-        Case("what reached the class token through all blocks, as a map", attention_maps, 11, tolerance=1e-5),
-        Case("a single block", lambda draw: attention_maps(draw, blocks=1), 4, tolerance=1e-5),
-        Case("a single head", lambda draw: attention_maps(draw, heads=1), 3, tolerance=1e-5),
+        Case("relevance of the patches through all blocks", maps_and_gradients, 11, tolerance=1e-5),
+        Case("a single block", lambda draw: maps_and_gradients(draw, blocks=1), 4, tolerance=1e-5),
+        Case("a single head", lambda draw: maps_and_gradients(draw, heads=1), 3, tolerance=1e-5),
     ),
 )
 
 
-def looked_at(
+def tokens_and_attention(
     draw: Draw, *, heads: int | None = None, drops: int | None = None, keeps: int | None = None
 ) -> tuple[Tensor, Tensor, int]:
-    """Tokens, how much the class token looks at each in each head, and how many patches stay."""
+    """Tokens, the class token's attention weights in each head, and how many patches are kept."""
     B, H, D, N, more = draw.sizes(5, 2, 7)
     N = N + more
     return draw(B, N + 1, D), (2 * draw(B, heads or H, N + 1)).softmax(-1), keeps or N - (drops or more)
@@ -74,10 +81,10 @@ def looked_at(
 KEEP = replace(
     SHOWN["keep_tokens"],
     cases=(
-        Case("the class token, the patches it looks at most, the others in one", looked_at, 8),
-        Case("a single head", lambda draw: looked_at(draw, heads=1), 4),
-        Case("a single patch stays", lambda draw: looked_at(draw, keeps=1), 3),
-        Case("a single patch is left over", lambda draw: looked_at(draw, drops=1), 3),
+        Case("class token, kept patches, and the others fused", tokens_and_attention, 8),
+        Case("a single head", lambda draw: tokens_and_attention(draw, heads=1), 4),
+        Case("a single patch is kept", lambda draw: tokens_and_attention(draw, keeps=1), 3),
+        Case("a single patch is fused", lambda draw: tokens_and_attention(draw, drops=1), 3),
     ),
 )
 
@@ -87,5 +94,5 @@ ASSIGNMENT = Assignment(
     notebook="vit",
     title="Vision Transformer",
     tasks=(OVERLAPPING, POSITIONS, ROLLOUT, KEEP, SHOWN["train"]),
-    seconds={"train": 60},
+    seconds={"train": 90},
 )
