@@ -1,4 +1,4 @@
-"""Lesson 12: a Swin of two stages, two successive blocks, and attention in shifted windows; then the four stages."""
+"""Lesson 12: a Swin of two stages, its block, and attention in shifted windows; then the four stages."""
 
 from matplotlib.figure import Figure
 
@@ -10,38 +10,32 @@ MAP = "(B, h, w, C)"
 
 
 def swin() -> tuple[Figure, str]:
-    """The whole model, a pair of its blocks, and what SW-MSA does."""
+    """The whole model, its block, and what SW-MSA does."""
     model = [
         Box("images", "input", shape="(B, c, H, W)"),
         Box("patch embedding, norm", "embedding", MAP),
         Box("stage 1: pairs of blocks", "attention", MAP),
         Box("patch merging", shape="(B, h/2, w/2, 2C)"),
         Box("stage 2: pairs of blocks", "attention", "(B, h/2, w/2, 2C)"),
-        Box("LayerNorm", "norm", "(B, h/2, w/2, 2C)"),
-        Box("mean over positions", shape="(B, 2C)"),
-        Box("head", "head", shape="(B, classes)"),
+        Box("LayerNorm, mean, head", "head", shape="(B, classes)"),
         Box("logits", "input"),
     ]
-    pair = [
+    block = [
         Box("z", "input", shape=MAP),
-        Residual([Box("LayerNorm", "norm"), Box("W-MSA", "attention")], shape=MAP),
-        Residual([Box("LayerNorm", "norm"), Box("MLP:  C → 4C → C", "mlp")], shape=MAP),
-        Residual([Box("LayerNorm", "norm"), Box("SW-MSA", "attention")], shape=MAP),
+        Residual([Box("LayerNorm", "norm"), Box("W-MSA or SW-MSA", "attention")], shape=MAP),
         Residual([Box("LayerNorm", "norm"), Box("MLP:  C → 4C → C", "mlp")], shape=MAP),
         Box("", "input"),
     ]
     inside = [
         Box("x", "input", shape=MAP),
-        Box("roll up and left", shape=MAP),
-        Box("cut windows", shape="(B nW, M², C)"),
-        Box("q kᵀ / √d", "attention", "heads × M² × M²"),
-        Box("+ bias of the offsets", "embedding"),
+        Box("roll, cut windows", shape="(B nW, M², C)"),
+        Box("q kᵀ / √d + bias of the offsets", "attention", "heads × M² × M²"),
         Mask("−∞ across a border", ("##..", "##..", "..##", "..##")),
         Box("softmax,  · v,  o projection", "attention", "(B nW, M², C)"),
         Box("put back, roll back", shape=MAP),
         Box("", "input"),
     ]
-    return architecture({"Swin of two stages": model, "two successive blocks": pair, "SW-MSA": inside})
+    return architecture({"Swin of two stages": model, "block": block, "SW-MSA": inside})
 
 
 STAGES = ((56, 96, 2, 3), (28, 192, 2, 6), (14, 384, 6, 12), (7, 768, 2, 24))

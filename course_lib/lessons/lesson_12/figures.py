@@ -238,7 +238,7 @@ def networks(
             fig.text(x, height, text, va="center", fontsize=13, weight="bold" if x == 0.01 else "normal")
     for x, text in zip((0.11, 0.25, 0.40), headings, strict=True):
         fig.text(x, 0.93, text, va="center", fontsize=12, color=GREY)
-    axes.set(ylim=(-0.5, len(accuracy) - 0.5), yticks=[], xlabel="accuracy on new drawings, %", xlim=(0, None))
+    axes.set(ylim=(-0.5, len(accuracy) - 0.5), yticks=[], xlabel="accuracy on new drawings, %", xlim=(0, 75))
     if predicted is not None:
         prediction(axes, predicted, len(accuracy) - 1 - list(accuracy).index("Swin"), (0, 12))
     return fig
