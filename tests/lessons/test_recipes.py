@@ -130,7 +130,7 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "icon_rates": ICONS,
     "vit_icons": ICONS,
     "vit_icons_data": ICONS,
-    "vit_icons_augmentation": ICONS,
+    "vit_augmentation": ICONS,
     "swin": (SWIN, {(swin, "SPLIT_IMAGES"): FEW}),
     "swin_icons": ICONS,
     "shifted_windows": (SWIN | {"num_heads": (1,)}, {(swin, "SPLIT_IMAGES"): FEW}),

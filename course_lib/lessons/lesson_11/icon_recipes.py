@@ -205,7 +205,7 @@ RECIPES = {
         weights=False,
         **SCORED,
     ),
-    "vit_icons_augmentation": Recipe(
+    "vit_augmentation": Recipe(
         title="ViT of 1,000 icons, with and without augmentation",
         minutes=12,
         variants=AUGMENTATION,
