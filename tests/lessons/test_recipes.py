@@ -127,7 +127,6 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "vit": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
     "vit_digits": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
     "vit_fine": ({"images": None}, {(vit, "SPLIT_IMAGES"): FEW}),
-    "icon_rates": ICONS,
     "vit_icons": ICONS,
     "vit_icons_data": ICONS,
     "vit_augmentation": ICONS,

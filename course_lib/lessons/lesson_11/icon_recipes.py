@@ -5,7 +5,7 @@ risk minimization", ICLR 2018, arXiv 1710.09412. Touvron et al., "Training data-
 arXiv 2012.12877.
 
 All networks of a comparison have the same steps, batches and augmentation, and 13 to 15 million multiply-adds for an
-image. Each has the learning rate that was best on validation drawings (`icon_rates`). A category, not a name, is asked
+image. Each has the learning rate that was best on validation drawings. A category, not a name, is asked
 for: most names have fewer than six training drawings, and a category can also be asked of things that were never seen.
 """
 
@@ -30,7 +30,7 @@ from course_lib.training.recipe import Recipe, Scores, Trained, each, fit_by
 from course_lib.training.seeding import seeded
 from course_lib.training.vision import accuracy, normalised, seed_of_step
 
-NETS = ("vit", "resnet", "swin", "hybrid", "mixer")
+NETS = ("vit", "resnet", "swin", "mixer")
 NEW = ("test", "new designer", "new names")  # splits of which nothing is seen or chosen by
 Batch = tuple[Float[Tensor, "B 3 S S"], Float[Tensor, "B classes"]]
 
@@ -72,8 +72,7 @@ def build(settings: IconSettings) -> nn.Module:
         if settings.net == "swin":  # half as wide: its first stage has four times as many tokens
             stages = {"patch_size": 2, "dim": settings.dim // 2, "depths": (2, 2), "num_heads": (2, 4)}
             return Swin(SwinConfig(num_classes=len(CATEGORIES), window_size=4, drop_path=0.0, **stages))
-        stem = "conv" if settings.net == "hybrid" else "patch"
-        return ViT(ViTConfig(**shape, num_heads=settings.num_heads, stem=stem))
+        return ViT(ViTConfig(**shape, num_heads=settings.num_heads))
 
 
 def blended(images: Tensor, targets: Tensor, partner: Int[Tensor, " B"], weight: Float[Tensor, " B"]) -> Batch:
@@ -145,21 +144,9 @@ def score(trained: Trained, split: str) -> Scores:
     return found
 
 
-def validated(trained: Trained, split: str) -> Scores:
-    """The accuracy on the validation drawings alone, by which a learning rate is chosen."""
-    return {"accuracy": on_split(trained.model, "validation")}
-
-
-TRIED = {  # learning rates
-    "ViT": (5e-4, 1e-3, 2e-3),
-    "ResNet": (1.25e-3, 2.5e-3, 5e-3, 1e-2),
-    "Swin": (2.5e-4, 5e-4, 1e-3, 2e-3),
-}
-CHOSEN = {"ViT": 1e-3, "ResNet": 2.5e-3, "Swin": 5e-4}
-NETWORKS = {name: IconSettings(net=name.lower(), learning_rate=rate) for name, rate in CHOSEN.items()}
-RATES = {
-    f"{name}, {rate:g}": replace(NETWORKS[name], learning_rate=rate) for name, rates in TRIED.items() for rate in rates
-}
+# chosen on validation drawings: see the notes of `course train vit_icons_data` and `course train swin_icons`
+RATES = {"ViT": 1e-3, "ResNet": 2.5e-3, "Swin": 5e-4}
+NETWORKS = {name: IconSettings(net=name.lower(), learning_rate=rate) for name, rate in RATES.items()}
 FEW, SOME = 300, 1000  # drawings
 BY_DATA = {
     f"{name}, {'all' if count is None else f'{count:,}'} drawings": replace(NETWORKS[name], drawings=count)
@@ -182,17 +169,6 @@ SHARED = {
 }
 SCORED = SHARED | {"lesson": "11", "scores": each(score)}
 RECIPES = {
-    "icon_rates": Recipe(
-        title="ViT, ResNet and Swin of icons, by the learning rate",
-        lesson="11",
-        minutes=20,
-        variants=RATES,
-        ships="ViT, 0.001",
-        scores=each(validated),
-        chosen_by="accuracy, ViT, 0.001",
-        weights=False,
-        **SHARED,
-    ),
     "vit_icons": Recipe(
         title="ViT that sorts icons", minutes=8, variants={"": SHIPPED}, chosen_by="accuracy", **SCORED
     ),

@@ -1,4 +1,6 @@
 from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
 
 import torch
 
@@ -6,6 +8,7 @@ from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_12 import recipes as task
 from course_lib.lessons.lesson_12.recipes import SwinSettings, build, right
 
+NETS = ("ResNet", "ViT")
 TINY = SwinSettings(size=8, patch_size=2, window_size=2, dim=4, depths=(2,), num_heads=(1,), steps=4, batch_size=4)
 
 
@@ -55,3 +58,12 @@ def test_shifts_paid_with_every_seed_and_both_variants_had_learned():
     for seed in load_trained("shifted_windows").card["seeds"]:
         shifted, unshifted = (seed["test"][f"accuracy, {name}"] for name in ("shifted", "unshifted"))
         assert shifted > unshifted + 0.05 and unshifted > 0.5  # chance is 0.1
+
+
+def test_a_prediction_quotes_the_accuracies_of_the_cards():
+    card = load_trained("vit_icons_data").card
+    resnet, vit = (fmean(seed["test"][f"accuracy, {net}, all drawings"] for seed in card["seeds"]) for net in NETS)
+    asked = (Path(task.__file__).parent / "questions.md").read_text(encoding="utf-8")
+    assert (
+        f"The ResNet classifies {100 * resnet:.0f} % of new drawings correctly, and the ViT {100 * vit:.0f} %" in asked
+    )
