@@ -29,7 +29,7 @@ NEXT = {SOFTMAX: MASK, MASK: "your-turn", TRANSLATOR: SOFTMAX}  # in the short l
 DRAWING = ":is(.widget-htmlmath-content, .play-views)"
 FRENCH = "[lang=fr].large"
 ANSWER_TIME = 240 * SECOND  # for one answer of a kernel on a busy machine
-START_TIME = 600 * SECOND  # for a kernel that loads PyTorch there
+START_TIME = 300 * SECOND  # for a kernel that loads PyTorch there
 VALUE = "(one) => one.getAttribute('aria-valuenow') || one.value || one.textContent"
 
 STILL = "!document.querySelector('section.present').getAnimations({ subtree: true }).length"
@@ -117,7 +117,9 @@ class Lecture:
         expect(self.line).to_have_text("")
 
     def go(self, name):
-        self.page.evaluate("(name) => Reveal.slide(Reveal.getSlides().findIndex((slide) => slide.id === name))", name)
+        place = self.page.evaluate("(name) => Reveal.getSlides().findIndex((slide) => slide.id === name)", name)
+        assert place >= 0, f"no slide is called {name!r}"
+        self.page.evaluate("(place) => Reveal.slide(place)", place)
         self.settle()
 
     def settle(self):
@@ -354,14 +356,14 @@ from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_11 import page
 from course_lib.lessons.picture import the_picture
 
-vit, digits, coin = load_trained("vit"), load_trained("vit_digits"), the_picture().pixels
+textured, coin = load_trained("vit"), the_picture().pixels
 """
 
 
 def test_what_is_too_much_for_a_slide_becomes_smaller_and_can_still_be_drawn_upon(browser, tmp_path, capfd):
     """Lesson 11: a pad with its goals, beside many pictures."""
     cells = [cell for cell in VISION.cells if "page.play(" in cell.source]
-    names = ["draw-a-digit-take-pieces-away", "hide-patches-and-see-the-class-go"]
+    names = ["draw-a-digit-remove-patches", "hide-patches-and-see-the-class-change"]
     lesson = new_notebook(
         cells=[VISION.cells[0], new_code_cell(VISION_FIRST), *cells, VISION.cells[-1]], metadata=VISION.metadata
     )
