@@ -8,6 +8,8 @@ has it, so that a run that ends anywhere, however it ends, is taken up by the ne
 import contextlib
 import gc
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -136,8 +138,8 @@ class Batch:
 
     def run(self, students: list[str], pool: Any, width: int) -> None:
         """Judges and records them all."""
-        with contextlib.closing(progress.start(f"Grading {self.files.name}")) as display:
-            for submission, verdict in judge_all(self._to_judge(students), self.judge, pool, width):
+        with contextlib.closing(progress.start(f"Grading {self.files.name}")) as display, ctrl_c() as pressed:
+            for submission, verdict in judge_all(self._to_judge(students), self.judge, pool, width, pressed.is_set):
                 self.store(submission, verdict)
                 self.judged += 1
                 display.update(self.judged + self.skipped, len(students))
@@ -202,3 +204,17 @@ class Batch:
                 f"gone. Run first: course assign release {self.files.name}"
             )
         return path.read_bytes()
+
+
+@contextlib.contextmanager
+def ctrl_c() -> Iterator[threading.Event]:
+    """What Ctrl-C sets meanwhile. As an exception it would get lost in a finaliser, out of which Python lets none."""
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():  # no signal gets here
+        yield pressed
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

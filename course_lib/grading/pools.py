@@ -24,6 +24,7 @@ from course_lib.grading.spec import AssignmentFiles
 from course_lib.grading.wording import one_line
 from course_lib.training.parallel import usable_cores
 
+LOOK_EVERY = 0.2  # seconds, whether to stop
 KEPT = "What was graded so far is kept; start again."
 
 _of_this_thread = threading.local()
@@ -69,20 +70,27 @@ def executor(*, workers: int | None, hidden: Path, trusted: bool) -> Iterator[tu
 
 
 def judge_all(
-    submissions: Iterable[Submission], work: Callable[[Submission], Verdict], pool: Executor, width: int
+    submissions: Iterable[Submission],
+    work: Callable[[Submission], Verdict],
+    pool: Executor,
+    width: int,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[Submission, Verdict]]:
     """Each submission with its verdict, in the order in which they get done.
 
-    Raises CannotStart where there is no sandbox any more, or a worker is lost.
+    Raises CannotStart where there is no sandbox any more, or a worker is lost, and KeyboardInterrupt once it is
+    `stopped`.
     """
     source, waiting = iter(submissions), {}
     while True:
+        if stopped():
+            raise KeyboardInterrupt
         for submission in islice(source, width - len(waiting)):
             with lost_ones(waiting.values()):
                 waiting[pool.submit(work, submission)] = submission
         if not waiting:
             return
-        done = wait(waiting, return_when=FIRST_COMPLETED).done
+        done = wait(waiting, LOOK_EVERY, return_when=FIRST_COMPLETED).done
         for future in sorted(done, key=lambda one: one.cancelled() or one.exception() is not None):  # verdicts first
             with lost_ones(waiting.values()):
                 verdict = future.result()
