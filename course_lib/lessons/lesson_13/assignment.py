@@ -4,111 +4,193 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
-from course_lib.tasks.findings import RANDOM, CheckFailed, general
+from course_lib.tasks.findings import RANDOM, WRONG_SHAPE, CheckFailed, general
+from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
-# cloth, woven anew for each training ------------------------------------------------------------------------
+# images of fabrics, which are drawn anew for each training ----------------------------------------------------
 
-SIDE, PATCHES = 16, 16  # a picture of 16 x 16 pixels has 4 x 4 patches of 4 x 4 pixels
-WAVES = 3
+SIDE, PATCHES = 16, 16  # an image of 16 x 16 pixels has 4 x 4 patches of 4 x 4 pixels
+FABRICS, NOISE = 6, 0.25
+UNLABELLED, LABELLED, NEW = 2_000, 200, 1_000  # images for the training, for the linear probe, and for the measurement
+PENALTY, MOST_FEATURES = 10.0, 256
 
 
-class Cloth:
-    """Pictures that are sums of the same three waves, in each picture begun elsewhere and of another strength."""
+class Fabrics:
+    """Images of six fabrics. Each fabric has two waves, whose phases and amplitudes differ from image to image."""
 
     def __init__(self, draw: Draw):
-        across = torch.cartesian_prod(torch.arange(1, 4), torch.arange(-3, 4))
-        self.waves = across[draw(len(across)).argsort()[:WAVES]]
+        waves = torch.cartesian_prod(torch.arange(1, 3), torch.arange(-2, 3))
+        waves = waves[draw(len(waves)).argsort()[:FABRICS]]
+        self.waves = torch.stack([waves, waves.roll(1, dims=0)], dim=1)  # each wave is in two fabrics
 
-    def pictures(self, draw: Draw, count: int) -> Tensor:
-        """So many, (count, 16, 16), of mean 0 and variance 1."""
-        position = torch.arange(SIDE) / SIDE
-        down, across = self.waves.T[:, :, None, None]
-        turns = down * position[:, None] + across * position
-        start, strength = torch.rand(2, count, WAVES, 1, 1, generator=draw.generator)
-        return ((0.5 + strength) * (2 * math.pi * (turns + start)).cos()).sum(1) / (WAVES * 13 / 24) ** 0.5
+    def images(self, draw: Draw, count: int) -> tuple[Tensor, Tensor]:
+        """Images (count, 16, 16) and their labels (count,). The waves have variance 1, and the noise 1/16."""
+        labels = draw.integers(0, FABRICS, count)
+        pixel = torch.arange(SIDE) / SIDE
+        down, across = self.waves[labels].permute(2, 0, 1)[..., None, None]
+        phase, amplitude = torch.rand(2, count, 2, 1, 1, generator=draw.generator)
+        turns = down * pixel[:, None] + across * pixel + phase
+        waves = ((0.5 + amplitude) * (2 * math.pi * turns).cos()).sum(1) / (13 / 12) ** 0.5
+        return waves + NOISE * draw(*waves.shape), labels
 
 
-def holes(masked: Tensor) -> Tensor:
+def hidden_pixels(masked: Tensor) -> Tensor:
     """Masks of patches, (B, 16), as masks of pixels, (B, 16, 16)."""
     return masked.view(-1, 4, 4).repeat_interleave(4, dim=1).repeat_interleave(4, dim=2)
 
 
+def probe_accuracy(known: Tensor, labels: Tensor, new: Tensor, targets: Tensor, penalty: float = PENALTY) -> float:
+    """The accuracy of a linear probe with squared errors, fitted to the `known` features, on the `new` ones."""
+    mean, std = known.mean(dim=0), (known.var(dim=0, correction=0) + 1e-6).sqrt()
+    z, wanted = ((known - mean) / std).double(), one_hot(labels, FABRICS).double()
+    middle, width = wanted.mean(dim=0), z.shape[1]
+    rows = torch.cat([z, penalty**0.5 * torch.eye(width, dtype=z.dtype)])  # the penalty as more examples, of target 0
+    weights = torch.linalg.lstsq(rows, torch.cat([wanted - middle, wanted.new_zeros(width, FABRICS)])).solution
+    scores = ((new - mean) / std).double() @ weights + middle
+    return (scores.argmax(dim=1) == targets).float().mean().item()
+
+
 LOOKS = Finding(
-    "looks into the holes",
-    "What your model paints changes when the hidden pixels change: it has read what it is to guess.",
-    "Fill the holes before anything else is computed: `pictures.masked_fill(holes, 0.0)`. True means hidden.",
+    "hidden pixels are used",
+    "The reconstruction changes when the hidden pixels change: the network gets the pixels that it should predict.",
+    "Remove the hidden patches before anything else is computed. True in `masked` means hidden.",
+)
+NEIGHBOURS = Finding(
+    "result depends on the other images",
+    "The result for an image changes with the other images of its batch.",
+    "A batch norm in training mode uses the batch. Return the network in evaluation mode: `model.eval()`.",
 )
 NOT_LEARNED = Finding(
     "not learned",
-    "The hidden patches of new pictures are painted worse than asked for.",
-    "Does the loss fall from step to step? Are other patches hidden in each step? Then more steps.",
+    "The reconstruction error at hidden patches of new images is larger than asked for.",
+    "Does the training loss fall until the end? Is another mask drawn in each step? Try another learning rate.",
 )
-BY_HEART = Finding(
-    "learned by heart",
-    "The pictures of the training are painted much better than new ones of the same cloth.",
-    "Use all of the pictures: other ones in each step.",
+MEMORISED = Finding(
+    "memorised",
+    "Images of the training are reconstructed much better than new images of the same fabrics.",
+    "Draw each batch from all of the images.",
 )
-WHOLE = Finding(
-    "nothing was hidden in training",
-    "Whole pictures come out well, torn ones do not.",
-    "Hide patches in training, other ones in each step, and let the loss count what is painted there.",
+NOTHING_HIDDEN = Finding(
+    "nothing hidden in training",
+    "Visible patches are reproduced well, and hidden ones are not reconstructed.",
+    "Hide patches in the training, other ones in each step, and compute the loss on the hidden patches.",
 )
-OTHER_SHARES = Finding(
-    "only one share of hidden patches",
-    "With as many patches hidden as in training it paints well, with more or fewer of them it does not.",
-    "Hide sometimes few and sometimes many patches in training.",
+ONE_RATIO = Finding(
+    "only one mask ratio",
+    "With some mask ratios the reconstruction error is small enough, and with others it is not.",
+    "Train with different numbers of hidden patches.",
+)
+POOR_FEATURES = Finding(
+    "features of little use",
+    "The images are reconstructed well, but a linear probe of the features does not tell the fabrics apart.",
+    "Which layer are the features from, and what did the pretext task demand of it? Measure several with a probe.",
 )
 
 
-def errors(model: ModuleProbe, pictures: Tensor, hidden: int, draw: Draw) -> tuple[float, float]:
-    """The squared error at hidden and at visible pixels; a CheckFailed if it depends on chance, or on hidden pixels."""
-    masked = draw(len(pictures), PATCHES).argsort(dim=1) < hidden
-    away = holes(masked)
-    model.tensor(pictures[:1], masked[:1], shape=(1, *pictures.shape[1:]))  # a picture alone
-    found = model.tensor(pictures, masked, shape=pictures.shape)
-    if not torch.allclose(found, model.tensor(pictures, masked, shape=pictures.shape), atol=1e-3, rtol=1e-3):
+def errors(model: ModuleProbe, images: Tensor, hidden: int, draw: Draw) -> tuple[float, float]:
+    """The squared error at hidden and at visible pixels.
+
+    A CheckFailed if it depends on chance, on hidden pixels, or on the other images.
+    """
+    masked = draw(len(images), PATCHES).argsort(dim=1) < hidden
+    pixels = hidden_pixels(masked)
+    alone = model.tensor(images[:1], masked[:1], shape=(1, *images.shape[1:]))
+    found = model.tensor(images, masked, shape=images.shape)
+    if not torch.allclose(found, model.tensor(images, masked, shape=images.shape), atol=1e-3, rtol=1e-3):
         raise CheckFailed(general(RANDOM))
-    others = torch.where(away, draw(*pictures.shape), pictures)
-    if not torch.allclose(found, model.tensor(others, masked, shape=pictures.shape), atol=1e-3, rtol=1e-3):
+    others = torch.where(pixels, draw(*images.shape), images)
+    if not torch.allclose(found, model.tensor(others, masked, shape=images.shape), atol=1e-3, rtol=1e-3):
         raise CheckFailed(LOOKS)
-    wrong = (found - pictures).square()
-    return wrong[away].mean().item(), wrong[~away].mean().item()
+    if not torch.allclose(found[:1], alone, atol=1e-3, rtol=1e-3):
+        raise CheckFailed(NEIGHBOURS)
+    squared = (found - images).square()
+    return squared[pixels].mean().item(), squared[~pixels].mean().item()
 
 
-def paints(name: str, points: float, *, below: float, hidden: int = 8) -> Check:
-    """New pictures, with so many of 16 patches hidden, are painted with a smaller error than this; grey has 1."""
+def features(model: ModuleProbe, images: Tensor) -> Tensor:
+    """The features of whole images, (B, D); a CheckFailed if they depend on chance, or on the other images."""
+    found = model.tensor(images)
+    if found.ndim != 2 or len(found) != len(images) or found.shape[1] > MOST_FEATURES:
+        wanted = f"({len(images)}, D) with D at most {MOST_FEATURES}"
+        raise CheckFailed(
+            general(WRONG_SHAPE, f"The features have shape {tuple(found.shape)}, but {wanted} is needed.")
+        )
+    if not torch.allclose(found, model.tensor(images), atol=1e-3, rtol=1e-3):
+        raise CheckFailed(general(RANDOM))
+    if not torch.allclose(found[:1], model.tensor(images[:1]), atol=1e-3, rtol=1e-3):
+        raise CheckFailed(NEIGHBOURS)
+    return found
 
-    def trained(probe: Probe) -> tuple[ModuleProbe, Tensor, Tensor]:
-        cloth = Cloth(probe.draw)
-        seen, new = cloth.pictures(probe.draw, 2_000), cloth.pictures(probe.draw, 500)
-        return probe.make("train", seen, seconds=45), seen, new
+
+def _trained(probe: Probe) -> tuple[ModuleProbe, Tensor, Fabrics]:
+    fabrics = Fabrics(probe.draw)
+    seen, _ = fabrics.images(probe.draw, UNLABELLED)
+    model = probe.make("train", seen, seconds=60)
+    images, _ = fabrics.images(probe.draw, 100)
+    masked = torch.rand(100, PATCHES, generator=probe.draw.generator).argsort(dim=1) < PATCHES // 2
+    pixels = hidden_pixels(masked)
+
+    def reconstructs() -> bool:
+        return (model.tensor(images, masked, shape=images.shape) - images)[pixels].square().mean().item() < 0.7
+
+    in_parameters(model, images, masked, knows=reconstructs, at_least=500)
+    return model, seen, fabrics
+
+
+def reconstructs(name: str, points: float, *, below: float, hidden: int = 8) -> Check:
+    """The error at hidden pixels of new images is below this; a reconstruction of zeros has the error 1.06."""
 
     def run(probe: Probe) -> list[Finding]:
-        model, seen, new = probe.once("trained", trained)
+        model, seen, fabrics = probe.once("trained", _trained)
+        new, _ = fabrics.images(probe.draw, 500)
         error, _ = errors(model, new, hidden, probe.draw)
         if error < below:
             return []
-        if errors(model, new, 0, probe.draw)[1] < error / 10:
-            return [WHOLE]
+        if errors(model, new, 4, probe.draw)[1] < error / 5 and errors(model, new, 4, probe.draw)[0] > 0.7:
+            return [NOTHING_HIDDEN]
         if min(errors(model, some, hidden, probe.draw)[0] for some in (seen[:8], seen[-8:])) < error / 3:
-            return [BY_HEART]
-        others = min(errors(model, new, share, probe.draw)[0] for share in (4, 8, 12))
-        return [(OTHER_SHARES if others < 0.1 else NOT_LEARNED)]
+            return [MEMORISED]
+        others = min(errors(model, new, count, probe.draw)[0] for count in (4, 8, 12))
+        return [(ONE_RATIO if others < ALL_RATIOS else NOT_LEARNED)]
 
-    told = (LOOKS, NOT_LEARNED, BY_HEART, WHOLE, OTHER_SHARES)
-    return Check(name=name, points=points, run=run, detects=tuple(one.misconception for one in told))
+    told = (LOOKS, NEIGHBOURS, NOT_LEARNED, MEMORISED, NOTHING_HIDDEN, ONE_RATIO)
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
+
+def probed(name: str, points: float, *, above: float) -> Check:
+    """The accuracy of a linear probe on new images is above this; it is fitted to the features of 200 labelled ones."""
+
+    def run(probe: Probe) -> list[Finding]:
+        model, _, fabrics = probe.once("trained", _trained)
+        known, labels = fabrics.images(probe.draw, LABELLED)
+        new, targets = fabrics.images(probe.draw, NEW)
+
+        def accuracy() -> float:
+            return probe_accuracy(features(model, known), labels, features(model, new), targets)
+
+        found = accuracy()
+        in_parameters(model, known, knows=lambda: accuracy() > above / 2, at_least=500)
+        if found > above:
+            return []
+        good = errors(model, new[:500], PATCHES // 2, probe.draw)[0] < ALL_RATIOS
+        return [POOR_FEATURES if good else NOT_LEARNED]
+
+    told = (NEIGHBOURS, NOT_LEARNED, POOR_FEATURES)
+    return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
+
+
+ALL_RATIOS = 0.2  # an error that a network has with half of the patches hidden if it has learned
 
 # the examples -----------------------------------------------------------------------------------------------
 
-BLOCKS = (
-    (torch.tensor([[0, 1, 2, 2], [1, 2, 3, 3]]), (3, 4), 5),
-    [[False, True, True, False], [False, True, True, True], [False, False, False, False]],
-)
-TORN = (
+FIRST, SECOND = 5 + 10**0.5, 5.0
+LENGTH = (FIRST**2 + SECOND**2) ** 0.5
+HISTOGRAM = (([[[0.0, 3.0], [4.0, 4.0]]], 2, 3), [[[FIRST / LENGTH, SECOND / LENGTH, 0.0]]])
+TWO_PATCHES = (
     (
         [[[[5.0, 6.0, 0.0, 0.0], [7.0, 8.0, 0.0, 4.0]]]],
         [[[9.0, 9.0, 9.0, 9.0], [1.0, 0.0, -1.0, 0.0]]],
@@ -120,31 +202,36 @@ TORN = (
 TWO = (([[0.0], [2.0]], torch.tensor([0, 1]), [[3.0], [1.0]], 2, 2.0), [[0.0, 1.0], [0.5, 0.5]])
 
 SHOWN = (
-    Task("block_mask", "Holes of a given size", asks="blocks, grid, count", example=(BLOCKS,)),
+    Task(
+        "hog_target",
+        "Oriented gradients as a target",
+        asks="image, patch_size, bins",
+        also=(keeps_type,),
+        example=(HISTOGRAM,),
+    ),
     Task(
         "reconstruct",
-        "Back to a picture",
-        asks="image, painted, masked, patch_size",
+        "From normalised targets to an image",
+        asks="image, predicted, masked, patch_size",
         also=(keeps_type, gradients),
-        example=(TORN,),
+        example=(TWO_PATCHES,),
     ),
     Task(
         "probe_scores",
-        "A probe in one step",
-        asks="features, labels, asked, num_classes, penalty",
+        "A linear probe in closed form",
+        asks="features, labels, new, num_classes, penalty",
         also=(keeps_type,),
         example=(TWO,),
     ),
     Task(
         "train",
-        "Mend the cloth",
-        asks="pictures",
-        seconds=45.0,
+        "Fabrics without labels",
+        asks="images",
+        seconds=60.0,
         checks=(
-            paints("With half of the patches hidden, it paints better than grey", 6, below=0.5),
-            paints("With half of the patches hidden, it paints well", 8, below=0.1),
-            paints("With three quarters hidden, too", 6, below=0.1, hidden=12),
-            paints("With a quarter hidden, too", 5, below=0.1, hidden=4),
+            reconstructs("8 of 16 patches hidden: error below 0.18", 8, below=0.18),
+            reconstructs("12 of 16 patches hidden: error below 0.3", 8, below=0.3, hidden=12),
+            probed("Linear probe of the features: accuracy above 75 %", 12, above=0.75),
         ),
     ),
 )
