@@ -917,20 +917,16 @@ def mean_pooling(features, valid):
     rows = [x[real].sum(0) / max(1, len(x[real])) for x, real in zip(features, valid)]
     return torch.stack(rows)
 """,
-    ("13", "random_mask", "a mask of zeros and ones"): """
-def random_mask(noise, ratio):
-    K = int(noise.shape[1] * (1 - ratio))
-    shuffle = noise.argsort(dim=1)
-    restore = shuffle.argsort(dim=1)
-    masked = torch.ones_like(noise)
-    masked[:, :K] = 0
-    return shuffle[:, :K], restore, masked.gather(1, restore)
-""",
     ("13", "restore_order", "scatter by the order of the noise"): """
-def restore_order(visible, mask_token, restore):
-    (B, K, D), N = visible.shape, restore.shape[1]
-    places = restore.argsort(dim=1)[:, :K, None].expand(B, K, D)
-    return mask_token.expand(B, N, D).scatter(1, places, visible)
+def restore_order(features, mask_token, restore, positions):
+    (B, K, D), N = features.shape, restore.shape[1]
+    kept = restore.argsort(dim=1)[:, :K, None].expand(B, K, D)
+    return mask_token.expand(B, N, D).scatter(1, kept, features) + positions
+""",
+    ("13", "hidden_loss", "patch by patch in a loop"): """
+def hidden_loss(predicted, target, masked):
+    errors = [(p - t).square().mean() for p, t in zip(predicted[masked.bool()], target[masked.bool()])]
+    return torch.stack(errors).mean()
 """,
     ("01", "conv_size", "places counted in a loop"): """
 def conv_size(size, kernel, stride, padding):

@@ -10,6 +10,7 @@ import torch
 
 from course_lib import lessons
 from course_lib.data.checkpoints import CARD, checkpoint_folder
+from course_lib.data.icons import icons
 from course_lib.data.names import NameSplits, name_splits
 from course_lib.functional import scaling as scaling_laws
 from course_lib.lessons import recipes as finder
@@ -25,6 +26,7 @@ from course_lib.lessons.lesson_09 import recipes as scaling
 from course_lib.lessons.lesson_10 import recipes as alignment
 from course_lib.lessons.lesson_11 import recipes as vit
 from course_lib.lessons.lesson_12 import recipes as swin
+from course_lib.lessons.lesson_13 import icon_recipes as masked_icons
 from course_lib.lessons.lesson_13 import recipes as mae
 from course_lib.lessons.lesson_14 import recipes as unet
 from course_lib.lessons.lesson_15.recipes import boltzmann, control, efficient, pictures_and_words, speech, text_to_text
@@ -40,7 +42,13 @@ ALIGNED = (
     | {"rounds": 8, "prompts": 8, "dpo_steps": 3},
     {(alignment, "SPLIT_SENTENCES"): {"train": 60, "validation": 20, "test": 20}, (alignment, "MEASURED"): 6},
 )
+TWO_STEPS = masked_icons.FineTuningSettings(learning_rate=1e-3, steps=2)
 ICONS = ({"dim": 16, "depth": 1, "warmup": 1, "patch_size": 8}, {})
+MASKED_ICONS = (
+    {"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8, "decoder_num_heads": 2, "patch_size": 8},
+    {(masked_icons, "DRAWS"): 2, (masked_icons, "FINE_TUNING"): dict.fromkeys(masked_icons.FINE_TUNING, TWO_STEPS)}
+    | {(masked_icons, "drawings_of"): lambda split: icons("test").take(torch.arange(60))},
+)
 VIT, SWIN = {"depth": 1, "images": None}, {"size": 8, "patch_size": 2, "window_size": 2, "dim": 4, "num_heads": (1, 1)}
 
 
@@ -137,10 +145,8 @@ SMALL = {  # name -> settings of every variant that has them; constants
         {"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8},
         {(mae, "SPLIT_IMAGES"): FEW, (mae, "POOL_IMAGES"): 400, (mae, "DRAWS"): 2},
     ),
-    "mae_ratios": (
-        {"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8},
-        {(mae, "SPLIT_IMAGES"): FEW, (mae, "POOL_IMAGES"): 400, (mae, "DRAWS"): 2},
-    ),
+    "mae_icons": MASKED_ICONS,
+    "mae_icons_variants": MASKED_ICONS,
     "mae_scenes": (
         {"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8},
         {(mae, "SPLIT_IMAGES"): FEW},

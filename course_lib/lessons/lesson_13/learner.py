@@ -1,108 +1,80 @@
-"""Lesson 13: the learner's functions inside an MAE, its pre-training, and pictures for the page."""
+"""Lesson 13: icons for the learner's MAE, what it makes of them, and a trained one in her class."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 
 import torch
 from jaxtyping import Float
 from matplotlib.figure import Figure
-from torch import Tensor
+from torch import Tensor, nn
 
+from course_lib.classroom.opening import copy_weights
+from course_lib.data.icons import Icons, icons
 from course_lib.functional.images import restore, standardise
-from course_lib.layers.patches import RandomMask, patchify, take_patches
-from course_lib.lessons.lesson_13 import figures, recipes
-from course_lib.models.mae import MAE, VisibleFeatures
-from course_lib.training.loop import FitConfig, fit
-from course_lib.training.progress import Progress
-from course_lib.training.recipe import common
+from course_lib.lessons.lesson_11.icon_recipes import new_drawings
+from course_lib.lessons.lesson_13 import looking
+from course_lib.lessons.lesson_13.icon_recipes import few_labels, random_views
+from course_lib.lessons.lesson_13.models import MODELS
+from course_lib.models.mae import MAE
+from course_lib.viz.marks import image
+from course_lib.viz.style import figure
 
-STEPS = 600  # before the learner's eyes
-
-
-def with_learner_parts(model: MAE, masking: Callable[..., tuple], restoring: Callable[..., Tensor]) -> MAE:
-    """The same model, whose patches are hidden by `masking(noise, ratio)` and put back by `restoring`.
-
-    `restoring(visible, mask_token, restore)` gets the order that `masking` returned. Only for a model without a class
-    token.
-    """
-    encoder, decoder = model.encoder, model.decoder
-
-    def see(image: Tensor, noise: Tensor) -> VisibleFeatures:
-        mask = RandomMask(*masking(noise, encoder.mask_ratio))
-        return VisibleFeatures(encoder.encode(take_patches(encoder.embed(image), mask.keep)), mask)
-
-    def paint(visible: VisibleFeatures, grid: tuple[int, int]) -> Tensor:
-        known = decoder.embed(visible.features)
-        x = restoring(known, decoder.mask_token, visible.mask.restore) + decoder.pos_embed
-        for block in decoder.blocks:
-            x = block(x)
-        return decoder.pred(decoder.norm(x))
-
-    encoder.see, decoder.forward = see, paint
-    return model
+__all__ = ["icons", "new_drawings", "random_views"]
+GREY = 0.75  # of what is hidden
 
 
-def fresh(masking: Callable[..., tuple], restoring: Callable[..., Tensor], normalised: bool = False) -> MAE:
-    """A model like `mae` that has learned nothing, on the learner's functions."""
-    return with_learner_parts(recipes.build(replace(recipes.SETTINGS, normalised=normalised)), masking, restoring)
+def labelled(per_category: int, draw: int = 0) -> Icons:
+    """So many labelled training drawings of each category."""
+    return few_labels(per_category, draw, "validation").given
 
 
-def painting_loss(loss: Callable[..., Tensor], model: MAE, batch: recipes.HiddenBatch) -> Float[Tensor, ""]:
-    """`loss(painted, target, masked)` of a batch."""
-    image = standardise(batch.pixels)
-    painted, masked = model(image, batch.noise)
-    return loss(painted, model.target(image), masked)
+def percent(logits: Float[Tensor, "B classes"], drawings: Icons) -> float:
+    """The accuracy of these predictions, in percent."""
+    return 100 * (logits.argmax(dim=1) == drawings.categories).float().mean().item()
 
 
-def learn(model: MAE, loss: Callable[..., Tensor], display: Progress | None = None) -> MAE:
-    """Trains as the recipe of `mae` does, for fewer steps and without validation."""
-    settings = replace(recipes.SETTINGS, steps=STEPS)
-    config = FitConfig(**common(settings, FitConfig), warmup=settings.steps // 10, betas=(0.9, 0.95), weight_decay=0.05)
-    fit(
-        model,
-        lambda step: recipes.hidden_batch(settings, "train", settings.batch_size, seed=step + 1),
-        partial(painting_loss, loss),
-        config=config,
-        progress=display,
-    )
-    return model
+def noise_for(drawings: Icons) -> Float[Tensor, "B N"]:
+    """Noise for the patches of the drawings, the same each time."""
+    count = (drawings.on(1.0).shape[-1] // looking.PATCH) ** 2
+    return torch.rand(len(drawings.names), count, generator=torch.Generator().manual_seed(0))
 
 
-def held_out(count: int = 600) -> recipes.HiddenBatch:
-    """Digits that no network has seen, and which of their patches are hidden."""
-    return recipes.hidden_batch(recipes.SETTINGS, "test", count, seed=0)
+def errors(model: nn.Module, drawings: Icons) -> dict[str, float]:
+    """The error of the baselines and of a model (MSE of standardised pixels), on the same hidden patches."""
+    return looking.errors({"your MAE": model.eval()}, drawings.on(1.0), noise_for(drawings))
 
 
-@torch.no_grad()
-def error(model: MAE, batch: recipes.HiddenBatch) -> float:
-    """Mean squared error of the hidden patches."""
-    return float(model.eval().loss(standardise(batch.pixels), batch.noise))
+def showing(count: int = 6) -> Callable[[nn.Module], Figure]:
+    """An example for `page.watch`: some new drawings, their visible patches, and their reconstruction."""
+    drawings = icons("validation").take(torch.arange(0, 40 * count, 40))
+    pixels, noise = drawings.on(1.0), noise_for(drawings)
+
+    def example(model: nn.Module) -> Figure:
+        filled, masked = looking.reconstructions(model.eval(), pixels, noise)
+        rows = pixels, torch.where(masked, GREY, pixels), filled.clamp(0, 1)
+        fig, panels = figure(1.2 * count, 3.7, rows=3, columns=count, layout=None)
+        fig.subplots_adjust(0.01, 0.01, 0.99, 0.99, wspace=0.08, hspace=0.08)
+        for axes_of, images in zip(panels, rows, strict=True):
+            for axes, one in zip(axes_of, images, strict=True):
+                image(axes, one.permute(1, 2, 0))
+        return fig
+
+    return example
+
+
+def trained(make: Callable[..., nn.Module], model: MAE) -> nn.Module:
+    """The learner's class with the weights of a trained model."""
+    shipped = MODELS["mae"]
+    mine = make(**shipped.sizes(model)).eval()
+    copy_weights(model, mine, shipped.names)
+    return mine
 
 
 def seen_and_painted(
     model: MAE, pixels: Float[Tensor, "B 1 H W"], noise: Float[Tensor, "B N"]
 ) -> tuple[Float[Tensor, "B H W"], Float[Tensor, "B H W"]]:
-    """What the encoder sees, hidden patches in middle grey, and the picture with its hidden patches painted."""
-    size, image = model.config.encoder.patch_size, standardise(pixels)
-    masked = model.eval()(image, noise).masked
+    """What the encoder sees of grey images, hidden patches in middle grey, and their reconstruction."""
+    size, standardised = model.config.encoder.patch_size, standardise(pixels)
+    masked = model.eval()(standardised, noise).masked
     hole = masked.unflatten(1, (pixels.shape[2] // size, -1)).repeat_interleave(size, 1).repeat_interleave(size, 2)
-    painted = restore(model.reconstruct(image, noise))[:, 0].clamp(0, 1)
-    return torch.where(hole, 0.5, pixels[:, 0]), painted
-
-
-def showing(batch: recipes.HiddenBatch, count: int = 5) -> Callable[[MAE], Figure]:
-    """An example for `page.watch`: the first pictures, what is seen of them, and what the model paints."""
-    pixels, noise = batch.pixels[:count], batch.noise[:count]
-
-    def example(model: MAE) -> Figure:
-        with torch.no_grad():
-            seen, painted = seen_and_painted(model, pixels, noise)
-        return figures.repairs(pixels[:, 0], seen, painted, ("the picture", "what it sees", "what it paints"))
-
-    return example
-
-
-def patches_of(pixels: Float[Tensor, "B 1 H W"], size: int) -> Float[Tensor, "B N P"]:
-    """Standardised patches."""
-    return patchify(standardise(pixels), size)
+    filled = restore(model.reconstruct(standardised, noise))[:, 0].clamp(0, 1)
+    return torch.where(hole, 0.5, pixels[:, 0]), filled

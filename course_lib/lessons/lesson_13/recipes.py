@@ -16,6 +16,7 @@ from course_lib.data.digits import CleanDigits, LabelledImages
 from course_lib.data.scenes import DigitScenes
 from course_lib.functional.images import standardise
 from course_lib.layers.patches import patchify, random_mask
+from course_lib.lessons.lesson_13 import icon_recipes
 from course_lib.models.mae import MAE, MAEConfig, encoder_of
 from course_lib.models.vit import ViT, ViTConfig
 from course_lib.training.batches import shuffled_batches
@@ -229,28 +230,13 @@ def scene_score(trained: Trained, split: str) -> Scores:
     return {ERROR: error, GREY: float(flat)}
 
 
-def probe_score(trained: Trained, split: str) -> Scores:
-    """How well hidden patches are painted, and on the test the accuracy of a linear probe by the number of labels."""
-    if split == "validation":
-        return score(trained, split)
-    asked, encoder = hidden_batch(trained.settings, split, SPLIT_IMAGES[split], seed=0), encoder_of(trained.model)
-    with torch.no_grad():
-        scores = {ERROR: float(painting_loss(trained.model, asked))}
-    for count in COUNTS:
-        posed = [few_labels(count, draw, split) for draw in range(DRAWS)]
-        reached = [probe_accuracy(one, lambda pixels: pooled_features(encoder, pixels)) for one in posed]
-        scores |= mean_and_spread(f"accuracy, {count} labels, linear probe", reached)
-    return scores
-
-
 DIGITS = (
     "digits of course_lib.data.digits (UCI, CC BY 4.0), 28 x 28 pixels, white on black, scaled, turned, slanted and "
     "moved; digits disjoint between training, validation and test"
 )
 SCENES = PretrainingSettings(pictures="scenes", steps=6000)
-RATIOS = {f"ratio {ratio}": replace(SETTINGS, mask_ratio=ratio, steps=3000) for ratio in (0.25, 0.5, 0.75, 0.9)}
 
-RECIPES = {
+RECIPES = icon_recipes.RECIPES | {
     "mae": Recipe(
         title="MAE of handwritten digits",
         lesson="13",
@@ -264,19 +250,6 @@ RECIPES = {
         | GEOMETRY
         | {name: asdict(settings) for name, settings in FINE_TUNING.items()}
         | {"counts": COUNTS, "draws": DRAWS},
-    ),
-    "mae_ratios": Recipe(
-        title="MAE by the share of patches that are hidden",
-        lesson="13",
-        data=DIGITS,
-        minutes=6,
-        variants=RATIOS,
-        ships="ratio 0.75",
-        train=pretrain,
-        scores=each(probe_score),
-        chosen_by=f"{ERROR}, ratio 0.75",
-        timed=tuple(RATIOS),
-        weights=False,
     ),
     "mae_scenes": Recipe(
         title="MAE of digits on photographs",

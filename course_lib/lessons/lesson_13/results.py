@@ -1,144 +1,190 @@
 """Lesson 13, Masked autoencoders: its results, each with figure, alt text, claims and what it means."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_lib.classroom.results import Result
-from course_lib.functional.images import restore
-from course_lib.layers.patches import random_mask, unpatchify
-from course_lib.lessons.lesson_13 import figures, learner, looking
-from course_lib.lessons.lesson_13.recipes import COUNTS, ERROR, HiddenBatch
+from course_lib.data.icons import icons
+from course_lib.lessons.lesson_13 import figures, looking
+from course_lib.lessons.lesson_13.icon_recipes import BASE, BASELINES, ERROR, LABELS, interpolation
 from course_lib.models.mae import MAE
 from course_lib.tasks.claims import above, below
 
 Card = Mapping
-RATIOS = (0.25, 0.5, 0.75, 0.9)
+RATIOS = {"25 % hidden": 25, "50 % hidden": 50, BASE: 75, "90 % hidden": 90}
+DEPTHS = {"decoder depth 1": 1, BASE: 2, "decoder depth 4": 4}
 PAPER = ((10, 54.6), (75, 73.5))  # patches hidden and linear probe, ViT-L, %: He et al. 2022, section 4.1
+SHOWN = 8  # drawings
 
 
 def seeds(card: Card, score: str) -> list[float]:
-    """A score on test images, for each seed."""
+    """A score on test drawings, for each seed."""
     return [seed["test"][score] for seed in card["seeds"]]
 
 
-def mechanism(model: MAE, picture: Float[Tensor, "1 1 S S"], *, predicted=None) -> Result:
-    noise = looking.coin_noise(model)
-    seen, painted = learner.seen_and_painted(model, picture, noise)
-    visible = random_mask(noise, model.encoder.mask_ratio).keep.shape[1]
-    return Result(figures.mechanism(picture[0, 0], seen[0], painted[0], visible, noise.shape[1]))
+def by_variant(card: Card, score: str, variants: Mapping[str, int]) -> Float[np.ndarray, "seeds settings"]:
+    """A score on test drawings, for each seed and variant."""
+    return np.array([seeds(card, f"{score}, {name}") for name in variants]).T
 
 
-def repaired(fresh: MAE, shipped: MAE, batch: HiddenBatch, *, predicted=None) -> Result:
-    errors = {}
-    for name, model in (("your 600 steps", fresh), ("18,000 steps", shipped)):
-        error, grey = looking.errors(model, batch.pixels, batch.noise, 0.75)
-        errors[name] = error / grey
-    few = batch.pixels[:4], batch.noise[:4]
-    with torch.no_grad():
-        seen, young = learner.seen_and_painted(fresh, *few)
-        _, old = learner.seen_and_painted(shipped, *few)
+def errors_of(card: Card, variants: Mapping[str, int]) -> dict[str, Float[np.ndarray, "seeds settings"]]:
+    """The error of the baselines and of the MAE."""
+    scores = BASELINES | {"MAE": ERROR}
+    return {name: by_variant(card, score, variants) for name, score in scores.items()}
+
+
+def probes_of(card: Card, variants: Mapping[str, int]) -> dict[str, Float[np.ndarray, "seeds settings"]]:
+    """The linear probe's accuracy by the number of labels."""
+    return {labels: by_variant(card, f"accuracy, {labels}, linear probe", variants) for labels in LABELS}
+
+
+def some_drawings(count: int = SHOWN) -> tuple[Float[Tensor, "B 3 H W"], Float[Tensor, "B N"]]:
+    """Unseen drawings on white, and noise that hides their patches."""
+    drawings = icons("test")
+    step = len(drawings.names) // count
+    pixels = drawings.take(torch.arange(step // 2, len(drawings.names), step)[:count]).on(1.0)
+    return pixels, looking.noise_of("random", count, (8, 8), seed=1)
+
+
+def on_grey(pixels: Float[Tensor, "B C H W"], masked: Tensor) -> Float[Tensor, "B C H W"]:
+    """The visible pixels, and grey in place of the others."""
+    return torch.where(masked, 0.6, pixels)
+
+
+def opening(model: MAE, card: Card, *, predicted=None) -> Result:
+    pixels, noise = some_drawings()
+    filled, masked = looking.reconstructions(model, pixels, noise)
+    rows = {
+        "drawing": pixels,
+        "visible": on_grey(pixels, masked),
+        "interpolation": interpolation(pixels, masked),
+        "MAE": filled,
+    }
+    errors = {name: float(np.mean(seeds(card, score))) for name, score in (BASELINES | {"MAE": ERROR}).items()}
+    came = 100 * errors["MAE"] / errors["interpolation"]
     return Result(
-        figures.repaired(
-            (batch.pixels[:4, 0], seen, young, old),
-            ("the digit", "seen", "yours", "18,000\nsteps"),
-            {"painted in the mean grey of what is seen": 1.0} | errors,
-            predicted,
-        ),
-        claims={"yours": below(errors["your 600 steps"], 0.7), "longer": below(errors["18,000 steps"], 0.3)},
-        came=100 * errors["18,000 steps"],
+        figures.reconstructed(rows, errors, predicted),
+        claims={"ahead": below(max(seeds(card, ERROR)), 0.7 * errors["interpolation"])},
+        came=came,
+        values={"mae": came, "colour": 100 * errors["mean colour"] / errors["interpolation"]},
+    )
+
+
+def reconstructed(mine: nn.Module, shipped: MAE, *, predicted=None) -> Result:
+    pixels, noise = some_drawings()
+    filled, masked = looking.reconstructions(mine, pixels, noise)
+    rows = {
+        "drawing": pixels,
+        "visible": on_grey(pixels, masked),
+        "your MAE": filled,
+        "15,000 steps": looking.reconstructions(shipped, pixels, noise)[0],
+    }
+    asked = icons("validation").on(1.0)
+    noise = looking.noise_of("random", len(asked), (8, 8))
+    errors = looking.errors({"your MAE": mine, "MAE": shipped}, asked, noise)
+    errors.pop("mean colour")
+    yours, longer = (errors[name] / errors["interpolation"] for name in ("your MAE", "MAE"))
+    return Result(
+        figures.reconstructed(rows, errors, predicted),
+        claims={"yours": below(yours, 1), "longer": below(longer, 0.7)},
+        came=100 * yours,
     )
 
 
 def ratios(card: Card, *, predicted=None) -> Result:
-    error, probe = (
-        np.array([seeds(card, f"{score}, ratio {ratio}") for ratio in RATIOS]).T
-        for score in (ERROR, "accuracy, 100 labels, linear probe")
-    )
-    few = np.array([seeds(card, f"accuracy, 50 labels, linear probe, ratio {ratio}") for ratio in RATIOS]).T
+    errors, accuracies = errors_of(card, RATIOS), probes_of(card, RATIOS)
+    mean = {labels: 100 * values.mean(axis=0) for labels, values in accuracies.items()}
     return Result(
-        figures.ratios(RATIOS, error, probe, PAPER, predicted),
+        figures.ratios(list(RATIOS.values()), errors, accuracies, PAPER, predicted),
         claims={
-            "error": bool((np.diff(error) > 0).all()),
-            "probe": bool((probe.argmax(1) == 2).all() and (few.argmax(1) == 2).all()),
+            "error": bool((np.diff(errors["MAE"]) > 0).all()),
+            "probe": bool((accuracies["300 labels"].argmax(axis=1) == 2).all()),
         },
-        came=100 * float(probe[:, -1].mean()),
+        came=float(mean["all labels"][-1]),
+        values={
+            f"probe_{ratio}": float(value) for ratio, value in zip(RATIOS.values(), mean["all labels"], strict=True)
+        }
+        | {f"few_{ratio}": float(value) for ratio, value in zip(RATIOS.values(), mean["300 labels"], strict=True)},
+    )
+
+
+def depth(card: Card, *, predicted=None) -> Result:
+    errors, accuracies = errors_of(card, DEPTHS), probes_of(card, DEPTHS)
+    mean = 100 * accuracies["all labels"].mean(axis=0)
+    return Result(
+        figures.depth(list(DEPTHS.values()), errors, accuracies),
+        values={f"probe_{depth}": float(value) for depth, value in zip(DEPTHS.values(), mean, strict=True)},
+    )
+
+
+def normalised(card: Card, *, predicted=None) -> Result:
+    drawing = some_drawings()[0][:1]
+    target = looking.normalised_patches(drawing)
+    accuracies = {
+        shown: {labels: seeds(card, f"accuracy, {labels}, linear probe, {name}") for labels in LABELS}
+        for shown, name in (("pixels", BASE), ("normalised", "normalised targets"))
+    }
+    mean = {name: 100 * float(np.mean(found["all labels"])) for name, found in accuracies.items()}
+    gains = np.subtract(*(accuracies[name]["all labels"] for name in ("normalised", "pixels")))
+    return Result(
+        figures.normalised(drawing[0], target[0], accuracies), claims={"gain": above(gains.min(), 0)}, values=mean
     )
 
 
 def labels(card: Card, *, predicted=None) -> Result:
     names = {
         "from scratch": "scratch",
-        "pixels": "pixels",
-        "MAE, fine-tuned": "fine-tuned",
+        "pixels, logistic regression": "pixels",
         "MAE, linear probe": "linear probe",
+        "MAE, fine-tuned": "fine-tuned",
     }
-    ways = {
-        shown: {count: seeds(card, f"accuracy, {count} labels, {name}") for count in COUNTS}
+    methods = {
+        shown: {labels: seeds(card, f"accuracy, {labels}, {name}") for labels in LABELS}
         for shown, name in names.items()
     }
-    scratch, pixels, tuned, probe = ways.values()
-    return Result(
-        figures.labels(ways, predicted),
-        claims={
-            "fine-tuning": all(min(tuned[n]) > max(scratch[n]) + 0.3 for n in COUNTS),
-            "probe": all(p > t for n in COUNTS for p, t in zip(probe[n], tuned[n], strict=True)),
-        },
-        came=100 * float(np.mean(probe[50])),
-    )
-
-
-def cost(model: MAE, pixels: Float[Tensor, "B 1 H W"], *, predicted=None) -> Result:
-    measured = {
-        name: (operations / len(pixels), seconds) for name, (operations, seconds) in looking.cost(model, pixels).items()
+    scratch, pixels, probe, tuned = methods.values()
+    few, more = LABELS
+    means = {
+        f"{name}_{which}": 100 * float(np.mean(found[count]))
+        for name, found in zip(("scratch", "pixels", "probe", "tuned"), methods.values(), strict=True)
+        for which, count in (("few", few), ("all", more))
     }
-    visible, everything, decoder = (operations for operations, _ in measured.values())
     return Result(
-        figures.cost(measured), claims={"saves": (above(everything / visible, 4), above(visible / decoder, 1))}
-    )
-
-
-def normalised(
-    target: Callable[[Tensor], Tensor], picture: Tensor, pixels: Float[Tensor, "B 1 H W"], *, predicted=None
-):
-    patches = learner.patches_of(picture, 4)
-    aimed, size = target(patches), picture.shape[-1]
-    means = patches.mean(-1, keepdim=True).expand_as(patches)
-    digits = learner.patches_of(pixels, 4)
-    flat = (digits.std(dim=-1) < 1e-3).float().mean().item()
-    whole = [unpatchify(part, 4, size, size)[0, 0] for part in (aimed, restore(means))]
-    return Result(
-        figures.normalised(picture[0, 0], *whole),
+        figures.labels(methods, predicted),
         claims={
-            "mean": (below(aimed.mean(-1).abs().max(), 1e-3), below((aimed.std(-1) - 1).abs().max(), 0.02)),
-            "flat": above(flat, 1 / 3),
+            "fine-tuning": above(min(tuned[more]) - max(scratch[more]), 0),
+            "probe": above(min(probe[more]) - max(pixels[more]), 0),
         },
+        came=means["tuned_all"],
+        values=means,
     )
 
 
-def masks(digits: MAE, scenes: MAE, pixels: Tensor, ground: Tensor, picture: Tensor, *, predicted=None) -> Result:
-    found = {
-        name: {kind: error / grey for kind, (error, grey) in looking.by_kind(model, images).items()}
-        for name, model, images in (("digits", digits, pixels), ("digits on photographs", scenes, ground))
-    }
-    seen, painted = {}, {}
-    with looking.hiding(scenes, 0.5), torch.no_grad():
+def masks(model: MAE, *, predicted=None) -> Result:
+    drawings = icons("test").on(1.0)
+    errors = looking.by_kind(model, drawings)
+    pixels, examples = some_drawings()[0][2:3], {}
+    with looking.hiding(model, 0.5):
         for kind in looking.KINDS:
-            noise = looking.noise_of(kind, 1, scenes.config.encoder.grid, seed=3)
-            before, after = learner.seen_and_painted(scenes, picture, noise)
-            seen[kind], painted[kind] = before[0], after[0]
+            filled, masked = looking.reconstructions(model, pixels, looking.noise_of(kind, 1, (8, 8), seed=3))
+            examples[kind] = on_grey(pixels, masked)[0], filled[0]
+    relative = {kind: found["MAE"] / found["mean colour"] for kind, found in errors.items()}
     return Result(
-        figures.masks(seen, painted, found),
+        figures.masks(examples, errors),
         claims={
             "order": (
-                above(min(kind["random"] - kind["checkerboard"] for kind in found.values()), 0),
-                above(min(kind["block"] / kind["random"] for kind in found.values()), 1.5),
+                above(relative["random"] - relative["checkerboard"], 0),
+                above(relative["block"] / relative["random"], 1.3),
             )
         },
+        values={kind: 100 * value for kind, value in relative.items()},
     )
 
 
-RESULTS = {function.__name__: function for function in (mechanism, repaired, ratios, labels, cost, normalised, masks)}
+RESULTS = {
+    function.__name__: function for function in (opening, reconstructed, ratios, depth, normalised, labels, masks)
+}
