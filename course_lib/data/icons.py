@@ -1,4 +1,4 @@
-"""Some 770 things, each drawn by up to eight designers of emoji: colour images with a name, a category and alpha.
+"""749 things, each drawn by up to eight designers of emoji: colour images with a name, a category and alpha.
 
     images = icons("train")
     images.on(1.0)                  # (B, 3, 32, 32) on white

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 LAYER_KINDS = ("self-attention", "recurrent", "convolutional", "restricted self-attention")
@@ -84,6 +86,32 @@ def saved_bytes(function: Callable[[], Any], *, without: Iterable[Tensor] = ()) 
     total = sum(storage.nbytes() for address, storage in kept.items() if address not in excluded)
     del result  # held until here, or parts of the graph would be gone before they are counted
     return total
+
+
+def largest_tensor(function: Callable[[], Any]) -> int:
+    """How many numbers the largest tensor holds that one call of `function` computes.
+
+    Views of others do not count, and neither does what happens inside a fused kernel.
+    """
+    with _Sizes() as sizes:
+        function()
+    return sizes.largest
+
+
+class _Sizes(TorchDispatchMode):
+    """Remembers the size of the largest new tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.largest = 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        result = operation(*args, **(kwargs or {}))
+        given = {each.untyped_storage().data_ptr() for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)}
+        for each in tree_leaves(result):
+            if isinstance(each, Tensor) and each.untyped_storage().data_ptr() not in given:
+                self.largest = max(self.largest, each.numel())
+        return result
 
 
 def median_seconds(function: Callable[[], Any], *, repeats: int = 5, warmup: int = 1) -> float:

@@ -1,8 +1,8 @@
-"""Convolutions with batch normalisation, and the residual blocks made of them.
+"""Convolutions with batch or group normalisation, and the residual blocks made of them.
 
 He, Zhang, Ren & Sun, "Deep residual learning for image recognition", CVPR 2016, arXiv 1512.03385. Ioffe & Szegedy,
 "Batch normalization", ICML 2015, arXiv 1502.03167. He et al., "Delving deep into rectifiers", ICCV 2015, arXiv
-1502.01852, for the first weights.
+1502.01852, for the first weights. Wu & He, "Group normalization", ECCV 2018, arXiv 1803.08494.
 """
 
 import torch
@@ -29,10 +29,11 @@ class SkippingConv(nn.Conv2d):
 
 
 class ConvNorm(nn.Module):
-    """act(BN(W * x)): a convolution, batch normalisation in place of its bias, and an activation or None.
+    """act(norm(W * x)): a convolution, a normalisation in place of its bias, and an activation or None.
 
-    The padding keeps height and width at `stride` 1. Weights start from N(0, 2 / (k^2 C_out)), He et al. 2015, eq. 14.
-    Raises ValueError for an unknown `activation` or an even `kernel_size`.
+    With `norm_groups` = 0 it is batch normalisation, else group normalisation with so many groups of channels. The
+    padding keeps height and width at `stride` 1. Weights start from N(0, 2 / (k^2 C_out)), He et al. 2015, eq. 14.
+    Raises ValueError for an unknown `activation`, an even `kernel_size` or channels that are no multiple of the groups.
     """
 
     def __init__(
@@ -43,15 +44,18 @@ class ConvNorm(nn.Module):
         kernel_size: int = 3,
         stride: int = 1,
         activation: str | None = "relu",
+        norm_groups: int = 0,
     ):
         super().__init__()
+        if norm_groups and out_channels % norm_groups:
+            raise ValueError(f"{out_channels} channels are no multiple of {norm_groups} groups")
         if activation is not None and activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)} or None, got {activation!r}")
         if kernel_size % 2 == 0:
             raise ValueError(f"kernel_size must be odd, so that the padding is the same on both sides: {kernel_size}")
         conv = SkippingConv if kernel_size == 1 and stride > 1 and in_channels < FEW_CHANNELS else nn.Conv2d
         self.conv = conv(in_channels, out_channels, kernel_size, stride=stride, padding=kernel_size // 2, bias=False)
-        self.norm = nn.BatchNorm2d(out_channels)
+        self.norm = nn.GroupNorm(norm_groups, out_channels) if norm_groups else nn.BatchNorm2d(out_channels)
         self.activation = activation
         nn.init.kaiming_normal_(self.conv.weight, mode="fan_out", nonlinearity="relu")
         self.to(memory_format=torch.channels_last)  # the order that suits `channels_last` images

@@ -1,7 +1,9 @@
 """What networks from images to images are made of.
 
 Ronneberger, Fischer & Brox, "U-Net: convolutional networks for biomedical image segmentation", MICCAI 2015, arXiv
-1505.04597, figure 1. Long, Shelhamer & Darrell, CVPR 2015, arXiv 1411.4038, section 3.3 (learned upsampling).
+1505.04597, figure 1. Ho, Jain & Abbeel, "Denoising diffusion probabilistic models", NeurIPS 2020, arXiv 2006.11239,
+appendix B (a condition inside the blocks). Long, Shelhamer & Darrell, CVPR 2015, arXiv 1411.4038, section 3.3 (learned
+upsampling).
 """
 
 import torch
@@ -15,13 +17,15 @@ from course_lib.layers.convolution import ConvNorm, channels_last
 WIDE = 512  # channels
 
 
-def conv_relu(in_channels: int, out_channels: int, *, norm: bool = True) -> nn.Module:
-    """3 x 3 convolution and ReLU, with batch normalisation between them or with a bias instead; keeps height and width.
+def conv_relu(in_channels: int, out_channels: int, *, norm: bool = True, norm_groups: int = 0) -> nn.Module:
+    """3 x 3 convolution and ReLU, with a normalisation between them or with a bias instead; keeps height and width.
+
+    The normalisation is that of `norm_groups` groups of channels, or with 0 groups of the batch.
 
     Weights start from N(0, 2 / (9 C_in)), Ronneberger et al. 2015, section 3, or as those of `ConvNorm`.
     """
     if norm:
-        return ConvNorm(in_channels, out_channels)
+        return ConvNorm(in_channels, out_channels, norm_groups=norm_groups)
     conv = nn.Conv2d(in_channels, out_channels, 3, padding=1)
     nn.init.kaiming_normal_(conv.weight, nonlinearity="relu")
     nn.init.zeros_(conv.bias)
@@ -45,11 +49,37 @@ def memory_order(width: int) -> torch.memory_format:
     return torch.contiguous_format if width >= WIDE else torch.channels_last
 
 
-def convs(in_channels: int, out_channels: int, *, count: int = 2, norm: bool = True) -> ConvStack:
+def convs(in_channels: int, out_channels: int, *, count: int = 2, norm: bool = True, norm_groups: int = 0) -> ConvStack:
     """`count` 3 x 3 convolutions, each with its ReLU."""
     sizes = [in_channels] + [out_channels] * count
-    layers = (conv_relu(a, b, norm=norm) for a, b in zip(sizes, sizes[1:], strict=False))
+    layers = (conv_relu(a, b, norm=norm, norm_groups=norm_groups) for a, b in zip(sizes, sizes[1:], strict=False))
     return ConvStack(*layers, width=out_channels)
+
+
+class ConditionedConvs(nn.Module):
+    """Two 3 x 3 convolutions with group normalisation, and between them a condition: a vector for each image.
+
+    ReLU(norm(W_1 * x) + A c + a) goes into the second convolution, so c shifts the channels. Ho et al. 2020, appendix
+    B, add the step's embedding in the same way.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, *, condition_dim: int, norm_groups: int):
+        super().__init__()
+        self.first = ConvNorm(in_channels, out_channels, activation=None, norm_groups=norm_groups)
+        self.condition = nn.Linear(condition_dim, out_channels)
+        self.second = ConvNorm(out_channels, out_channels, norm_groups=norm_groups)
+
+    def forward(self, x: Float[Tensor, "B C_in H W"], condition: Float[Tensor, "B D"]) -> Float[Tensor, "B C_out H W"]:
+        return self.second(F.relu(self.first(channels_last(x)) + self.condition(condition)[:, :, None, None]))
+
+
+def two_convs(
+    in_channels: int, out_channels: int, *, norm: bool, norm_groups: int, condition_dim: int
+) -> ConvStack | ConditionedConvs:
+    """The convolutions of one resolution of a U-Net, with a condition between them if `condition_dim` is not 0."""
+    if condition_dim:
+        return ConditionedConvs(in_channels, out_channels, condition_dim=condition_dim, norm_groups=norm_groups)
+    return convs(in_channels, out_channels, norm=norm, norm_groups=norm_groups)
 
 
 class UpBlock(nn.Module):
@@ -61,7 +91,15 @@ class UpBlock(nn.Module):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, *, skip_channels: int, up: str = "transposed", norm: bool = True
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        skip_channels: int,
+        up: str = "transposed",
+        norm: bool = True,
+        norm_groups: int = 0,
+        condition_dim: int = 0,
     ):
         super().__init__()
         if up == "transposed":
@@ -72,13 +110,22 @@ class UpBlock(nn.Module):
         else:
             raise ValueError(f"up must be 'transposed' or 'bilinear', got {up!r}")
         self.up.to(memory_format=memory_order(in_channels))  # as the map that comes in
-        self.convs = convs(out_channels + skip_channels, out_channels, norm=norm)
+        self.convs = two_convs(
+            out_channels + skip_channels,
+            out_channels,
+            norm=norm,
+            norm_groups=norm_groups,
+            condition_dim=condition_dim,
+        )
 
     def forward(
-        self, x: Float[Tensor, "B C_in h w"], skip: Float[Tensor, "B C_skip H W"] | None = None
+        self,
+        x: Float[Tensor, "B C_in h w"],
+        skip: Float[Tensor, "B C_skip H W"] | None = None,
+        *condition: Float[Tensor, "B D"],
     ) -> Float[Tensor, "B C_out H W"]:
         x = self.up(x)
-        return self.convs(x if skip is None else torch.cat([skip, x], dim=1))
+        return self.convs(x if skip is None else torch.cat([skip, x], dim=1), *condition)
 
 
 def bilinear_upsampling(channels: int, stride: int) -> nn.ConvTranspose2d:

@@ -192,12 +192,6 @@ class Block(nn.Module):
         self.pre_norm = pre_norm
         self.dropout = nn.Dropout(dropout)
 
-    def residual(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """x with the sublayer's contribution added."""
-        if self.pre_norm:
-            return x + self.dropout(sublayer(norm(x)))
-        return norm(x + self.dropout(sublayer(x)))
-
     def extra_repr(self) -> str:
         return f"pre_norm={self.pre_norm}"
 
@@ -274,13 +268,16 @@ class DecoderBlock(Block):
 
         `mask` and `score_bias` belong to the self-attention, `context_mask` to the cross-attention.
         """
-        x = self.residual(
-            x, self.norm1, lambda h: self.attn(h, mask=mask, score_bias=score_bias, causal=True, cache=cache)
-        )
+        attn = partial(self.attn, mask=mask, score_bias=score_bias, causal=True, cache=cache)
         if cache is not None:
             context, context_mask = cache.context, cache.context_mask
-        x = self.residual(x, self.norm2, lambda h: self.cross_attn(h, context, mask=context_mask))
-        return self.residual(x, self.norm3, self.ffn)
+        if self.pre_norm:
+            x = x + self.dropout(attn(self.norm1(x)))
+            x = x + self.dropout(self.cross_attn(self.norm2(x), context, mask=context_mask))
+            return x + self.dropout(self.ffn(self.norm3(x)))
+        x = self.norm1(x + self.dropout(attn(x)))
+        x = self.norm2(x + self.dropout(self.cross_attn(x, context, mask=context_mask)))
+        return self.norm3(x + self.dropout(self.ffn(x)))
 
 
 class TokenEmbedding(nn.Embedding):

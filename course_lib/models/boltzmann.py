@@ -12,9 +12,10 @@ from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from course_lib.functional.boltzmann import clamped_chain
 from course_lib.layers.sizes import plain_integers
 
 LARGEST = 20  # units of the smaller layer, up to which all of its states are gone through
@@ -74,6 +75,12 @@ class RBM(nn.Module):
         of_hidden, of_visible = noise.split([self.config.num_hidden, self.config.num_visible], dim=1)
         h = (of_hidden < self.features(v)).to(v.dtype)
         return (of_visible < self.visible(h)).to(v.dtype)
+
+    def dream(
+        self, v: Float[Tensor, "B V"], steps: int, *, clamped: Bool[Tensor, " V"] | None = None
+    ) -> Float[Tensor, "B V"]:
+        """The probabilities of the visible units after so many Gibbs steps; `clamped` units keep their values."""
+        return clamped_chain(self.features, self.visible, v, steps, clamped=clamped)
 
     def contrast(self, data: Float[Tensor, "B V"], fantasy: Float[Tensor, "N V"]) -> Float[Tensor, ""]:
         """mean F(data) - mean F(fantasy): minus its gradient for W is <h v>_data - <h v>_fantasy, Hinton 2002.

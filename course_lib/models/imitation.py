@@ -13,18 +13,26 @@ from torch import Tensor, nn
 
 from course_lib.layers.transformer import check_sizes
 
+ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
+
 
 @dataclass(frozen=True, kw_only=True)
 class ImitationConfig:
-    """Two hidden layers of 100 tanh units, Ho & Ermon 2016, section 6. Raises ValueError for a size below 1."""
+    """Two hidden layers of 100 tanh units, Ho & Ermon 2016, section 6.
+
+    Raises ValueError for a size below 1 or an unknown `activation`.
+    """
 
     state_dim: int  # S
     action_dim: int  # A, kinds of action
     hidden_dim: int = 100
     depth: int = 2  # hidden layers
+    activation: str = "tanh"  # or "relu"
 
     def __post_init__(self):
         check_sizes(self, "state_dim", "action_dim", "hidden_dim", "depth")
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {self.activation!r}")
 
 
 class Policy(nn.Module):
@@ -33,7 +41,7 @@ class Policy(nn.Module):
     def __init__(self, config: ImitationConfig):
         super().__init__()
         self.config = config
-        self.trunk = tanh_layers(config, config.state_dim)
+        self.trunk = hidden_layers(config, config.state_dim)
         self.head = nn.Linear(config.hidden_dim, config.action_dim)
 
     def forward(self, states: Float[Tensor, "*B S"]) -> Float[Tensor, "*B A"]:
@@ -57,9 +65,9 @@ class GAIL(nn.Module):
         super().__init__()
         self.config = config
         self.policy = Policy(config)
-        self.value = nn.Sequential(tanh_layers(config, config.state_dim), nn.Linear(config.hidden_dim, 1))
+        self.value = nn.Sequential(hidden_layers(config, config.state_dim), nn.Linear(config.hidden_dim, 1))
         inputs = config.state_dim + config.action_dim
-        self.discriminator = nn.Sequential(tanh_layers(config, inputs), nn.Linear(config.hidden_dim, 1))
+        self.discriminator = nn.Sequential(hidden_layers(config, inputs), nn.Linear(config.hidden_dim, 1))
 
     def forward(self, states: Float[Tensor, "*B S"]) -> Float[Tensor, "*B A"]:
         """The logits of the policy's action in each state."""
@@ -94,8 +102,9 @@ class GAIL(nn.Module):
         return -F.logsigmoid(ours).mean() - F.logsigmoid(-theirs).mean()
 
 
-def tanh_layers(config: ImitationConfig, inputs: int) -> nn.Sequential:
+def hidden_layers(config: ImitationConfig, inputs: int) -> nn.Sequential:
     """The hidden layers of a network."""
     widths = [inputs] + [config.hidden_dim] * config.depth
     pairs = zip(widths, widths[1:], strict=False)
-    return nn.Sequential(*(part for pair in pairs for part in (nn.Linear(*pair), nn.Tanh())))
+    activation = ACTIVATIONS[config.activation]
+    return nn.Sequential(*(part for pair in pairs for part in (nn.Linear(*pair), activation())))

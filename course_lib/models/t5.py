@@ -80,7 +80,7 @@ class T5(Transformer):
         self.head = None if config.head is None else nn.Linear(config.dim, config.vocab_size, bias=False)
         if config.head in ("tied", "tied_unscaled"):
             self.head.weight = self.token_embed.weight
-        self._first_weights()
+        first_weights(self, config, self.encoder_bias, self.decoder_bias)
 
     def embed(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         """The vectors of tokens, with dropout; positions come later, as biases."""
@@ -124,16 +124,17 @@ class T5(Transformer):
             return x
         return self.head(x * self.config.dim**-0.5 if self.config.head == "tied" else x)
 
-    @torch.no_grad()
-    def _first_weights(self) -> None:
-        """As in the released code: N(0, 1 / inputs), queries divided by sqrt(d_kv), embeddings N(0, 1)."""
-        for name, weight in self.named_parameters():
-            if name.endswith("_proj.weight"):
-                queries = self.config.head_dim if ".q_proj" in name else 1
-                nn.init.normal_(weight, std=(weight.shape[1] * queries) ** -0.5)
-        nn.init.normal_(self.token_embed.weight)
-        for table in (self.encoder_bias.table, self.decoder_bias.table):
-            nn.init.normal_(table, std=self.config.dim**-0.5)
+
+@torch.no_grad()
+def first_weights(model: nn.Module, config: T5Config, *biases: RelativePositionBias) -> None:
+    """As in the released code: N(0, 1 / inputs), queries divided by sqrt(d_kv), embeddings N(0, 1)."""
+    for name, weight in model.named_parameters():
+        if name.endswith("_proj.weight"):
+            queries = config.head_dim if ".q_proj" in name else 1
+            nn.init.normal_(weight, std=(weight.shape[1] * queries) ** -0.5)
+    nn.init.normal_(model.token_embed.weight)
+    for bias in biases:
+        nn.init.normal_(bias.table, std=config.dim**-0.5)
 
 
 def build_block(config: T5Config, *, decoder: bool) -> TransformerBlock | DecoderBlock:

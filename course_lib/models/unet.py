@@ -1,12 +1,13 @@
 """U-Net: a contracting path that finds out what is there, an expanding one that says where, and skips between them.
 
 Ronneberger, Fischer & Brox, "U-Net: convolutional networks for biomedical image segmentation", MICCAI 2015, arXiv
-1505.04597. Batch normalisation, padding and trunks that were trained as classifiers came into use later.
+1505.04597. Normalisation, padding and trunks that were trained as classifiers came into use later.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from course_lib.functional.images import COURSE_PIXELS, Normalisation
 from course_lib.layers.convolution import channels_last
-from course_lib.layers.segmentation import UpBlock, convs, pad_to_multiple
+from course_lib.layers.segmentation import UpBlock, pad_to_multiple, two_convs
 from course_lib.layers.sizes import plain_integers
 from course_lib.models.resnet import ResNet, ResNetConfig
 
@@ -24,11 +25,13 @@ class UNetConfig:
     """The sizes of figure 1 by default, with batch normalisation."""
 
     in_channels: int = 1
-    num_classes: int = 2
+    num_classes: int = 2  # or, where the result is an image, its channels
     widths: tuple[int, ...] = (64, 128, 256, 512, 1024)  # channels at each resolution, fine to coarse
     skips: bool = True  # False: an encoder and a decoder with nothing but the smallest map between them
     up: str = "transposed"  # or "bilinear"
-    norm: bool = True  # batch normalisation; False, with biases instead, as in 2015
+    norm: bool = True  # normalisation; False, with biases instead, as in 2015
+    norm_groups: int = 0  # groups of channels that are normalised together; 0: batch normalisation
+    condition_dim: int = 0  # numbers of a vector that each image comes with, such as a diffusion step; needs groups
     trunk: ResNetConfig | None = None  # the encoder is this ResNet, whose widths and in_channels must be the same
 
     def __post_init__(self):
@@ -36,6 +39,8 @@ class UNetConfig:
         widths, trunk = self.widths, self.trunk
         if len(widths) < 2 or min(widths) < 1:
             raise ValueError(f"widths need two resolutions or more, each with a channel or more, got {widths}")
+        if self.condition_dim and (trunk is not None or not self.norm_groups):
+            raise ValueError("a condition goes into blocks with norm_groups of 1 or more, and into no trunk")
         if trunk is not None and (trunk.widths, trunk.in_channels) != (widths, self.in_channels):
             raise ValueError(
                 f"a trunk of widths {trunk.widths} and {trunk.in_channels} channels needs the same in the U-Net, got "
@@ -49,14 +54,16 @@ class ContractingPath(nn.ModuleList):
     Its trained counterpart is a `ResNet` without its head, which has the same `feature_maps`.
     """
 
-    def __init__(self, in_channels: int, widths: Sequence[int], *, norm: bool):
-        super().__init__(convs(a, b, norm=norm) for a, b in pairwise((in_channels, *widths)))
+    def __init__(self, in_channels: int, widths: Sequence[int], **settings: Any):
+        super().__init__(two_convs(a, b, **settings) for a, b in pairwise((in_channels, *widths)))
 
-    def feature_maps(self, image: Float[Tensor, "B C H W"]) -> list[Float[Tensor, "B _ _ _"]]:
+    def feature_maps(
+        self, image: Float[Tensor, "B C H W"], *condition: Float[Tensor, "B D"]
+    ) -> list[Float[Tensor, "B _ _ _"]]:
         """What it makes at each resolution, fine to coarse."""
         x, maps = channels_last(image), []
         for block in self:
-            x = block(F.max_pool2d(x, 2) if maps else x)
+            x = block(F.max_pool2d(x, 2) if maps else x, *condition)
             maps.append(x)
         return maps
 
@@ -76,32 +83,43 @@ class UNet(nn.Module):
         super().__init__()
         self.config = config
         widths, trunk = config.widths, config.trunk
+        settings = {name: getattr(config, name) for name in ("norm", "norm_groups", "condition_dim")}
         extra = 0  # doublings from the trunk's finest map to the image
         if trunk is None:
-            self.encoder = ContractingPath(config.in_channels, widths, norm=config.norm)
+            self.encoder = ContractingPath(config.in_channels, widths, **settings)
         else:
             self.trunk = ResNet(replace(trunk, num_classes=None))
             extra = (2 if trunk.stem == "imagenet" else 0) + trunk.stride_in_first_stage
         outs = list(reversed(widths[:-1])) + [max(widths[0] >> i, 1) for i in range(1, extra + 1)]
         self.num_skips = len(widths) - 1 if config.skips else 0
         self.decoder = nn.ModuleList(
-            UpBlock(a, b, skip_channels=b if i < self.num_skips else 0, up=config.up, norm=config.norm)
+            UpBlock(a, b, skip_channels=b if i < self.num_skips else 0, up=config.up, **settings)
             for i, (a, b) in enumerate(zip([widths[-1], *outs], outs, strict=False))
         )
         self.head = nn.Conv2d(outs[-1], config.num_classes, 1)
         self.stride = 1 << len(outs)  # of the coarsest map, in pixels
 
-    def feature_maps(self, image: Float[Tensor, "B C H W"]) -> list[Float[Tensor, "B _ _ _"]]:
+    def feature_maps(
+        self, image: Float[Tensor, "B C H W"], *condition: Float[Tensor, "B D"]
+    ) -> list[Float[Tensor, "B _ _ _"]]:
         """What the encoder makes at each resolution, fine to coarse; height and width are multiples of `stride`."""
-        return (self.encoder if self.config.trunk is None else self.trunk).feature_maps(image)
+        return (self.encoder if self.config.trunk is None else self.trunk).feature_maps(image, *condition)
 
-    def forward(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B K H W"]:
-        """The logits of the classes of every pixel."""
+    def forward(
+        self, image: Float[Tensor, "B C H W"], condition: Float[Tensor, "B D"] | None = None
+    ) -> Float[Tensor, "B K H W"]:
+        """The logits of the classes of every pixel, or an image; with a `condition_dim`, given each image's condition.
+
+        Raises ValueError for a condition that is missing or that there is no use for.
+        """
+        told = () if condition is None else (condition,)
+        if bool(told) != bool(self.config.condition_dim):
+            raise ValueError(f"condition_dim is {self.config.condition_dim}, and a condition was given: {bool(told)}")
         height, width = image.shape[-2:]
-        *finer, x = self.feature_maps(pad_to_multiple(image, self.stride))
+        *finer, x = self.feature_maps(pad_to_multiple(image, self.stride), *told)
         skips = finer[::-1] if self.config.skips else []
         for i, block in enumerate(self.decoder):
-            x = block(x, skips[i] if i < len(skips) else None)
+            x = block(x, skips[i] if i < len(skips) else None, *told)
         return self.head(x)[:, :, :height, :width]
 
 

@@ -66,8 +66,8 @@ class CoAttentionBlock(Block):
     def forward(
         self, x: Float[Tensor, "B T_q D"], other: Float[Tensor, "B T_k C"], *, mask: Tensor | None = None
     ) -> Float[Tensor, "B T_q D"]:
-        x = self.residual(x, self.norm1, lambda h: self.attn(h, other, mask=mask))
-        return self.residual(x, self.norm2, self.ffn)
+        x = self.norm1(x + self.dropout(self.attn(x, other, mask=mask)))
+        return self.norm2(x + self.dropout(self.ffn(x)))
 
 
 class CoLayer(nn.Module):

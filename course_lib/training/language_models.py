@@ -21,7 +21,7 @@ from course_lib.text.bpe import ByteLevelBPE
 from course_lib.text.characters import CharacterTokenizer
 from course_lib.text.tokenizer import Tokenizer
 from course_lib.training.batches import text_windows
-from course_lib.training.recipe import Recipe, Scores, Trained, common, each, fit_by
+from course_lib.training.recipe import Recipe, Scores, Trained, common, each, fit_by, rounded
 from course_lib.training.seeding import seeded
 
 RECURRENT = ("rnn", "lstm", "gru")
@@ -170,9 +170,7 @@ def score_language_model(trained: Trained, split: str) -> Scores:
 def train_in_half(settings: LanguageSettings, *, checkpoint: Path | None = None) -> Trained:
     """As `train_language_model`; the weights are then rounded to 16 bits, in which they are shipped."""
     trained = train_language_model(settings, checkpoint=checkpoint)
-    with torch.no_grad():
-        for parameter in trained.model.parameters():
-            parameter.copy_(parameter.half())
+    rounded(trained.model)
     return trained
 
 

@@ -140,3 +140,10 @@ def test_time_is_the_median_after_a_warm_up(monkeypatch):
 def test_bad_arguments_are_named(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_the_largest_tensor_is_what_is_computed_and_no_view_of_what_was_given():
+    x, y = torch.randn(6, 5), torch.randn(5, 7)
+    assert cost.largest_tensor(lambda: (x @ y).sum()) == 42
+    assert cost.largest_tensor(lambda: x.T[:2].sum(dim=1)) == 2
+    assert cost.largest_tensor(lambda: [x[i : i + 1] @ y for i in range(6)]) == 7

@@ -169,19 +169,25 @@ def test_in_a_decoder_block_the_future_and_padding_of_the_context_do_not_leak():
     assert torch.equal((source != 0).any(dim=-1), mask[:, 0, 0])
 
 
-def test_each_sublayer_s_output_is_dropped_in_training():
-    block = encoder_block(dropout=0.5).train()
-    x = inputs()[0]
-    for other in (block, decoder_block(dropout=0.5).train()):
-        outputs = [other.residual(x, other.norm1, lambda h: torch.ones_like(h)) - x for _ in range(50)]
-        values, counts = torch.stack(outputs).round(decimals=6).unique(return_counts=True)
-        assert values.tolist() == [0.0, 2.0] and 0.4 < counts[0] / counts.sum() < 0.6
-    for sublayer in (block.attn, block.ffn):
-        sublayer.forward = lambda h, **_: torch.ones_like(h)
-    values, counts = torch.stack([block(x) - x for _ in range(50)]).round(decimals=6).unique(return_counts=True)
-    assert values.tolist() == [0.0, 2.0, 4.0] and 0.4 < counts[1] / counts.sum() < 0.6
-    block = encoder_block(dropout=0.5)
-    close(block.eval()(x), block(x))
+@pytest.mark.parametrize("pre_norm", [True, False], ids=["pre", "post"])
+def test_each_sublayer_s_output_is_dropped_in_training(pre_norm):
+    encoder, decoder = (make(pre_norm=pre_norm, dropout=0.5) for make in (encoder_block, decoder_block))
+    x, context, _ = inputs()
+    for block, sublayers, args in (
+        (encoder, [encoder.attn, encoder.ffn], (x,)),
+        (decoder, [decoder.attn, decoder.cross_attn, decoder.ffn], (x, context)),
+    ):
+        close(block(*args), block(*args))
+        for name, _ in [*block.named_children()]:
+            if name.startswith("norm"):
+                setattr(block, name, nn.Identity())
+        block.train()
+        for chosen in sublayers:  # the one that adds ones; the others add nothing
+            for sublayer in sublayers:
+                sublayer.forward = lambda h, *_, one=float(sublayer is chosen), **__: torch.full_like(h, one)
+            outputs = torch.stack([block(*args) - x for _ in range(50)])
+            values, counts = outputs.round(decimals=6).unique(return_counts=True)
+            assert values.tolist() == [0.0, 2.0] and 0.4 < counts[0] / counts.sum() < 0.6
 
 
 def test_an_unknown_activation_is_refused_by_name():

@@ -253,3 +253,28 @@ def test_what_makes_no_sense_is_refused():
         make().loss(rows(2, 5), steps=0)
     with pytest.raises(ValueError, match="2\\^21 states"):
         make(21, 22).log_partition()
+
+
+# ------------------------------------------------------------------------------- dreams with clamped units
+
+
+def test_clamped_units_keep_their_values_and_the_others_come_from_their_conditional():
+    rbm = make(4, 3)
+    clamped = torch.tensor([False, False, True, True])
+    v = rows(1, 4).repeat(40_000, 1)
+    torch.manual_seed(0)
+    found = rbm.dream(v, 60, clamped=clamped)
+    assert torch.equal(found[:, 2:], v[:, 2:])
+    possible = torch.cat([states(2), v[:4, 2:]], dim=1)
+    exact = (-rbm(possible)).softmax(dim=0) @ possible
+    same(found.mean(dim=0), exact, 0.01)
+
+
+def test_a_dream_without_clamped_units_is_a_sample_of_the_machine():
+    rbm = make(4, 3)
+    torch.manual_seed(0)
+    found = rbm.dream(rows(40_000, 4), 60)
+    exact = (-rbm(states(4))).softmax(dim=0) @ states(4)
+    same(found.mean(dim=0), exact, 0.01)
+    with pytest.raises(ValueError, match="1 Gibbs step or more, got 0"):
+        rbm.dream(rows(2, 4), 0)
