@@ -65,8 +65,9 @@ def test_a_plain_file_of_the_solutions_and_the_page_s_loop_learns_without_the_co
 def test_her_resnet_goes_on_in_a_new_kernel(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     few = (("steps=200", "steps=2"), ("steps=150", "steps=2"))
-    notebook = nbformat.read(PAGE, as_version=4)
-    first, second = sittings(notebook, TASKS, end='measured["few_labels"]', left_out=("def training(",), shorter=few)
+    few += (("learner.accuracy(shipped.model, 'test')", "0"), ("learner.accuracy(source, 'new designer')", "0"))
+    notebook, left_out = nbformat.read(PAGE, as_version=4), ("def training(", "task.asked")
+    first, second = sittings(notebook, TASKS, end='measured["few_labels"]', left_out=left_out, shorter=few)
     for name in ("BasicBlock", "ResNet", "my_augment"):
         assert f"the lesson runs on your {name}." in first
     assert "ResNet opens the trained weights." in first and "the page runs on your model" in first
