@@ -12,38 +12,38 @@ from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
-KINDS, FEW, TIMES = 10, 5, 5  # signs; labelled pictures of each when the grader asks; how often it asks
+KINDS, FEW, TIMES = 10, 5, 5  # signs; labelled images of each when the grader asks; how often it asks
 
 NEIGHBOURS = Finding(
-    "features depend on the other pictures",
-    "What your encoder says of a picture changes with the others of its batch.",
-    "A BatchNorm in training mode uses the batch. Return the network in evaluation mode: `model.eval()`.",
+    "features depend on the other images",
+    "The features of an image change with the other images of its batch.",
+    "A batch norm in training mode uses the batch. Return the network in evaluation mode: `model.eval()`.",
 )
 COLLAPSED = Finding(
-    "all pictures at one point",
-    "The features of different pictures point the same way.",
-    "Something must push pictures apart: negatives, in the sum below the line.",
+    "collapsed features",
+    "The features of different images have nearly the same direction.",
+    "The loss needs a term that separates images, such as the negatives in the denominator of InfoNCE.",
 )
 NOT_LEARNED = Finding(
     "not learned",
-    "Signs are named hardly better than by an encoder with random weights.",
-    "Does the loss fall? Do the two views differ in *where* the sign lies?",
+    "The accuracy is hardly above that of an encoder with random weights.",
+    "Does the loss fall? Do the two views differ in the *position* of the sign?",
 )
 MORE = Finding(
     "the views differ in too little",
-    "Signs are named better than by random weights, but not well.",
-    "Which changes leave a sign what it is? It lies anywhere, in any ink. Move it further, or train longer.",
+    "The accuracy is above that of random weights, but it is still low.",
+    "Which changes keep the sign the same? Its position and its ink vary. Move it further, or train longer.",
 )
 
 
 def some(script: Script, draw: Draw, count: int) -> tuple[Tensor, Tensor]:
-    """So many pictures, (count, 16, 16), and the number of the sign on each."""
+    """So many images, (count, 16, 16), and the number of the sign on each."""
     kinds = draw.integers(0, KINDS, count)
     return script.pictures(kinds, draw.generator), kinds
 
 
 def features(model: ModuleProbe, pixels: Tensor) -> Tensor:
-    """Directions of the features, (B, D); a CheckFailed if they depend on chance, on the other pictures, or are one."""
+    """Directions of the features, (B, D); a CheckFailed if they depend on chance or other images, or collapsed."""
     found = model.tensor(pixels)
     if found.ndim != 2 or len(found) != len(pixels):
         model.tensor(pixels, shape=(len(pixels), found.shape[-1]))  # says what is wrong
@@ -59,16 +59,16 @@ def features(model: ModuleProbe, pixels: Tensor) -> Tensor:
 
 
 def named(model: ModuleProbe, few: tuple[Tensor, Tensor], asked: tuple[Tensor, Tensor]) -> float:
-    """The share of pictures that lie nearest to the mean of their own sign's few labelled ones."""
+    """The accuracy of choosing, for each image, the sign whose few labelled images have the nearest mean."""
     stored, directions = features(model, few[0]), features(model, asked[0])
     means = torch.stack([stored[few[1] == kind].mean(dim=0) for kind in range(KINDS)])
     return (directions @ F.normalize(means, dim=1).T).argmax(dim=1).eq(asked[1]).float().mean().item()
 
 
 def names(name: str, points: float, *, above: float) -> Check:
-    """With five labels of each sign more new pictures are named right than this; a guess is right in one of ten.
+    """With five labels of each sign the accuracy on new images is above this; that of a guess is 0.1.
 
-    The choice of the five changes the share by 0.04 (standard deviation): it is the mean of several choices.
+    The choice of the five changes the accuracy by 0.04 (standard deviation): it is the mean of several choices.
     """
 
     def trained(probe: Probe) -> tuple[ModuleProbe, Script]:
@@ -122,8 +122,8 @@ SHOWN = (
         asks="pictures",
         seconds=90.0,
         checks=(
-            names("Five labels of each sign: clearly better than random weights", 8, above=0.35),
-            names("Five labels of each sign: three of five named right", 12, above=0.6),
+            names("Five labels of each sign: accuracy clearly above that of random weights", 8, above=0.35),
+            names("Five labels of each sign: accuracy above 0.6", 12, above=0.6),
         ),
     ),
 )

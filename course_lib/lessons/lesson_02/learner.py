@@ -1,6 +1,6 @@
 """Lesson 02: the digits that the page trains on and asks about, and what it shows of the learner's training."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from statistics import mean
 
@@ -84,8 +84,27 @@ class Batches:
             yield standardise(self.views(digits(self.size, 1000 * self.seed + step), noise))
 
 
+class UntilStopped:
+    """Batches that end after the step in which a display is stopped; the length stays as planned."""
+
+    def __init__(self, batches: Collection[Tensor], display: Progress):
+        self.batches, self.display = batches, display
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        for batch in self.batches:
+            yield batch
+            if self.display.stopped:
+                return
+
+
 class Log:
-    """Called with the loss of each step: tells it to the display, and asks the neighbours every 20 steps."""
+    """Called with the loss of each step: tells it to the display.
+
+    It asks the neighbours every 20 steps, after the last one, and where the display is stopped.
+    """
 
     def __init__(self, model: nn.Module, vote: Vote, display: Progress | None = None, *, steps: int):
         self.model, self.vote, self.display, self.total = model, vote, display, steps
@@ -95,7 +114,8 @@ class Log:
     def __call__(self, loss: float) -> None:
         self.losses.append(float(loss))
         done = len(self.losses)
-        if done % EVERY == 0 or done == self.total:
+        stopped = self.display is not None and self.display.stopped
+        if done % EVERY == 0 or done == self.total or stopped:
             self.steps.append(done)
             self.votes.append(self._ask())
         if self.display is not None:

@@ -3,6 +3,7 @@
 import torch
 
 from course_lib.lessons.lesson_02 import learner, looking, recipes
+from course_lib.training.progress import Silent
 
 
 def test_each_change_alone_changes_the_picture_and_no_other_does():
@@ -35,6 +36,17 @@ def test_the_log_asks_the_neighbours_now_and_then_and_counts_each_step():
         log(5 - step)
     assert log.steps == [0, 20, 22] and log.losses == [5.0 - step for step in range(22)]
     assert 0.05 < log.votes[0] == log.votes[2] < 0.2
+
+
+def test_a_training_that_is_stopped_ends_after_its_step_with_the_length_as_planned_and_a_last_vote():
+    display = Silent()
+    log = learner.Log(learner.fresh(), lambda h, stored, labels, k: labels[:1].expand(len(h)), display, steps=9)
+    batches, seen = learner.UntilStopped([torch.zeros(1)] * 9, display), []
+    for batch in batches:
+        seen.append(batch)
+        display.stopped = len(seen) == 3
+        log(1.0)
+    assert len(batches) == 9 and len(seen) == 3 and log.steps == [0, 3] and len(log.votes) == 2
 
 
 def test_batches_are_new_digits_with_new_noise_each_time():
