@@ -153,10 +153,10 @@ def clipping(
         for axes, values in zip(panels, measured, strict=True):
             for sigma, rows, line, mark in zip(SIGMAS, values, ("-", "--"), ("o", "^"), strict=True):
                 label = f"{name}, $\\sigma$ = {sigma:g}"
-                axes.plot(RATES, rows.mean(dim=0), color=colour, linestyle=line, marker=mark, label=label)
+                axes.plot(RATES, rows.median(dim=0).values, color=colour, linestyle=line, marker=mark, label=label)
                 axes.plot(RATES, rows.T, mark, color=colour, markersize=7)
     for axes in panels:
-        axes.set(xscale="log", yscale="log", xlabel="learning rate")
+        axes.set(xscale="log", yscale="log", xlabel="learning rate (lines: medians)")
         axes.set_xticks(RATES, [f"{rate:g}" for rate in RATES])
         axes.set_xticks([], minor=True)
     panels[0].set_yticks([2, 4, 8, 16, 32], ["2", "4", "8", "16", "32"])
@@ -178,21 +178,24 @@ def clipping(
 
 
 def shapes(all_five: Sequence[Shape]) -> Figure:
-    """Each arrangement with its example: a box for each step, inputs below, outputs above, fed-back words in green."""
+    """Each arrangement with its example: a box for each step, inputs below, outputs above, fed-back words in green.
+
+    Where the inputs are others at training time, they stand below.
+    """
     fig = figure(12.2, 6.0)[0]
     fig.clear()
-    top, bottom = fig.subfigures(2, 1)
+    top, bottom = fig.subfigures(2, 1, height_ratios=(1.2, 1))
     sizes = {top: [[0, 1, 2], (1.3, 3.4, 4.2)], bottom: [[3, 4], (1.7, 1)]}
     for part, (which, ratios) in sizes.items():
         panels = np.atleast_1d(part.subplots(1, len(which), gridspec_kw={"width_ratios": ratios}))
         for axes, number in zip(panels, which, strict=True):
-            _shape(axes, all_five[number])
+            _shape(axes, all_five[number], (-2.5, 1.5) if part is top else (-1.55, 1.75))
     return fig
 
 
-def _shape(axes: Axes, shape: Shape) -> None:
+def _shape(axes: Axes, shape: Shape, heights: tuple[float, float]) -> None:
     steps = max(len(shape.given), shape.waits + len(shape.said))
-    bare(axes, (-0.7, max(steps, 2.4) - 0.3), (-1.55, 1.75))
+    bare(axes, (-0.7, max(steps, 2.4) - 0.3), heights)
     axes.set_title(f"{shape.name}\n{shape.task}", fontsize=14, loc="left")
     recurrent = shape.name != "one to one"
     long = max((len(text) for text in (*shape.given, *shape.said)), default=1)
@@ -230,6 +233,10 @@ def _shape(axes: Axes, shape: Shape) -> None:
                 rotation=turned,
                 rotation_mode="anchor",
             )
+    for t, word in enumerate(shape.taught):
+        axes.text(t, -1.85, word, ha="center", va="center", fontsize=12, style="normal" if t else "italic")
+    if shape.taught:
+        axes.text(-0.5, -2.3, "in training: start symbol, then the true words", va="center", fontsize=12, color=GREY)
     if shape.picture is not None:
         inset = axes.inset_axes((-0.52, -1.6, 1.04, 0.86), transform=axes.transData)
         inset.imshow(shape.picture.numpy(), cmap="gray", vmin=0, vmax=1)

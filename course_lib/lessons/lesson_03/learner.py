@@ -39,13 +39,6 @@ def beliefs(model: nn.Module, tokenizer: Tokenizer, text: str) -> Float[Tensor, 
     return model(ids.expand(length, -1), valid=torch.ones(length, length).tril().bool()).softmax(dim=-1)
 
 
-@torch.no_grad()
-def loss(model: nn.Module, split: str) -> float:
-    """The mean cross-entropy of the names of a split, in nats."""
-    ids, valid, labels = names.examples(split)
-    return F.cross_entropy(model(ids, valid=valid), labels).item()
-
-
 def most_probable(probs: Float[Tensor, " languages"], count: int = 1) -> list[tuple[str, float]]:
     """The languages with the largest probabilities."""
     best = probs.topk(count)

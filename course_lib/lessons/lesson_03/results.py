@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
 from course_lib.data.names import LANGUAGE_NAMES
 from course_lib.functional.recurrent import gradient_norms, linear_recurrence, recurrent_matrix
@@ -141,10 +142,28 @@ def clipping(
         claims={
             "large learning rates": above((ends - safe)[..., 1:].min(), 0.4),
             "better": above(ends.min() - safe.min(dim=2).values.max(), 0.05),
-            "norms": above(norms[..., 1].min() - short[..., 1].max(), 0),
+            "norms": (
+                below(norms[..., 0].max(), 5),
+                above(norms[..., 1:].min(), 7),
+                above(norms[..., 1].min() - short[..., 1].max(), 0),
+            ),
         },
         came=0,
+        values={
+            "calm": varies(f"{max(norms[..., 0].max(), short[..., 0].max()):.1f}"),
+            "least": varies(_about(norms[..., 1:].min())),
+            "most": varies(_about(norms[..., 1:].max())),
+            "factor": varies(_about((norms.amax(dim=1) / norms.amin(dim=1))[:, 1:].max())),
+        },
     )
+
+
+def _about(number: float | Tensor) -> str:
+    """A positive number to the next whole one, and a large one to its first digit: $9 \\cdot 10^8$."""
+    if number < 10_000:
+        return f"{number:,.0f}"
+    digit, power = f"{number:.0e}".split("e")
+    return rf"${digit} \cdot 10^{{{int(power)}}}$"
 
 
 def _steepest(w: Tensor, b: Tensor) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from course_lib.data.captions import captions
 from course_lib.data.checkpoints import load_trained
 from course_lib.data.scenes import DigitScenes
 from course_lib.functional.images import standardise
@@ -25,6 +26,7 @@ class Shape(NamedTuple):
     waits: int = 0  # steps before the first output
     picture: Float[Tensor, "S S"] | None = None
     feeds_back: bool = False  # each output is the next input
+    taught: tuple[str, ...] = ()  # the inputs at training time, where they are others: teacher forcing
 
 
 def run_all(name: str, english: str, french: str, scene: int = 10) -> list[Shape]:
@@ -40,12 +42,21 @@ def run_all(name: str, english: str, french: str, scene: int = 10) -> list[Shape
 @torch.no_grad()
 def look_at_scene(number: int) -> list[Shape]:
     """One to one, without any time: which digit? One to many: a caption of the same scene."""
-    scene = DigitScenes(split="test", clutter=captioning.CLUTTER).batch(40, seed=11).pixels[number : number + 1]
+    scenes = DigitScenes(split="test", clutter=captioning.CLUTTER).batch(40, seed=11)
+    scene, true = scenes.pixels[number : number + 1], captions(scenes)[number].split()
     digit = load_trained("resnet").model(standardise(scene)).argmax().item()
     words = captioning.write(load_trained("captions").model, captioning.look(scene))[0].split()
     return [
         Shape("one to one", "which digit?", [""], [str(digit)], picture=scene[0, 0]),
-        Shape("one to many", "image captioning", [""], words, picture=scene[0, 0], feeds_back=True),
+        Shape(
+            "one to many",
+            "image captioning",
+            [""],
+            words,
+            picture=scene[0, 0],
+            feeds_back=True,
+            taught=("start", *true[:-1]),
+        ),
     ]
 
 

@@ -41,6 +41,7 @@ def test_the_five_arrangements_take_inputs_and_give_outputs_at_their_own_times()
     one, caption, language, translation, tags = five
     assert [len(shape.given) for shape in five] == [1, 1, 11, 6, 7]
     assert len(one.said) == 1 and len(caption.said) > 5 and language.said == ["Hungarian"] and language.waits == 10
+    assert caption.taught == ("start", "a", "small", "bright", "eight", "at", "the")  # teacher forcing
     assert translation.waits == 6 and translation.said[1] == "femmes"
     assert [shape.feeds_back for shape in five] == [False, True, False, True, False]
     assert len(tags.said) == 7 and tags.said[0] == "DET|m|p"  # wrong: the gender of "les" comes a word later
