@@ -32,8 +32,8 @@ NOT_LEARNED = Finding(
     "Does the loss fall? An LSTM with the initial biases of PyTorch loses the letter on its way: how open is a forget "
     "gate? And another data set has another marker: does your code look for a certain symbol?",
 )
-BY_HEART = Finding(
-    "learned by heart",
+MEMORISED = Finding(
+    "memorised",
     "The training rows are classified correctly, new ones are not.",
     "Use all of the rows: other ones in each step.",
 )
@@ -69,10 +69,10 @@ def recalls(name: str, points: float, *, above: float, length: int = LENGTH) -> 
             return []
         if right(model, *messages(probe.draw, 500, marker=marker)) > 0.9:
             return [ONE_LENGTH]
-        by_heart = max(right(model, *(part[some] for part in seen)) for some in (slice(8), slice(-8, None)))
-        return [(BY_HEART if by_heart == 1 else NOT_LEARNED)]
+        memorised = max(right(model, *(part[some] for part in seen)) for some in (slice(8), slice(-8, None)))
+        return [(MEMORISED if memorised == 1 else NOT_LEARNED)]
 
-    told = (NOT_LEARNED, BY_HEART, ONE_LENGTH)
+    told = (NOT_LEARNED, MEMORISED, ONE_LENGTH)
     return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
 

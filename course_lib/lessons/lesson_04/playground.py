@@ -15,7 +15,7 @@ from torch import Tensor
 
 from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider, TextBox
 from course_lib.classroom.widgets.explorer import State
-from course_lib.lessons.lesson_04.units import auc, behind_quotation, quoted, read_text, since_sentence
+from course_lib.lessons.lesson_04.units import auc, read_text, since_sentence
 from course_lib.models.recurrent import CharacterLM
 from course_lib.viz.style import DIVERGING, GREY, PALETTE
 
@@ -42,7 +42,7 @@ class Run(NamedTuple):
 
 
 def run(state: State) -> Run:
-    """C = f C + i g and h = o tanh(C), the gates constant, but for an input gate that may be open only once."""
+    """c = f c + i g and h = o tanh(c), the gates constant, but for an input gate that may be open only once."""
     proposal = SIGNALS[state["signal"]]
     write = np.full(STEPS, state["i"]) if state["open"] == "always" else np.r_[state["i"], np.zeros(STEPS - 1)]
     cell, cells = 0.0, []
@@ -70,9 +70,9 @@ def machine_figure(state: State) -> Figure:
     above.plot(steps, its.write * its.proposal, "o", color=PALETTE["orange"], markersize=5)
     above.set_title("candidate g (lines) and i · g (dots)")
     middle.plot(steps, its.cell, color=PALETTE["blue"], linestyle="-", linewidth=3)
-    middle.set_title("cell state C")
-    below.plot(steps, its.output, color=PALETTE["green"], linestyle="-", linewidth=3)
-    below.set_title("hidden state h = o · tanh C")
+    middle.set_title("cell state c")
+    below.plot(steps, its.output, color=GREY, linestyle="-", linewidth=3)
+    below.set_title("hidden state h = o · tanh c")
     for axes, limits in ((above, (-1.1, 1.1)), (middle, (-2, 5.5)), (below, (-1.1, 1.1))):
         axes.set_ylim(*limits)
         axes.axhline(0, color=GREY, linewidth=0.8)
@@ -135,7 +135,7 @@ TEXTS = (
     "If 'mode' is 'same' the output has the same size. Otherwise 'valid' is used, which is shorter.",
     "Don't call it twice: it isn't safe, and the caller's data won't survive.",
 )
-SENTENCES, QUOTES = 222, 96  # cells of the shipped network, found by `units.search`
+SENTENCES, LETTERS = 222, 27  # cells of the shipped network that reach the goals
 LONGEST = 160
 
 
@@ -189,13 +189,15 @@ def reader(model: CharacterLM) -> Explorer:
         note = f"Orange: above 0, purple: below. {html.escape(words(state))}"
         return f'<div style="max-width:60em">{line}<p style="margin:0">{note}</p></div>'
 
+    def falls_at(values: Float[Tensor, " T"], end: int, share: float) -> bool:
+        """Whether a cell is near its largest absolute value before this character, and less than half of it after."""
+        before, after = values[end - 1].abs(), values[end + 1 : end + 4].mean().abs()
+        return bool(before > share * values.abs().max() and after < 0.5 * before)
+
     def falls(state: State) -> bool:
         text, values = of(state)
-        ends = (since_sentence(text)[1:] == 0).nonzero()[:, 0]
-        if len(ends) == 0 or ends[0] < 15:
-            return False
-        before, after = values[ends[0] - 1], values[ends[0] + 1 : ends[0] + 4].mean()
-        return bool(abs(before) > 0.8 * values.abs().max() and abs(after) < 0.5 * abs(before))
+        ends = (since_sentence(text)[1:] == 0).nonzero()[:, 0].tolist()
+        return bool(ends) and ends[0] >= 15 and falls_at(values, ends[0], 0.8)
 
     def letters(state: State) -> bool:
         text, values = of(state)
@@ -205,12 +207,11 @@ def reader(model: CharacterLM) -> Explorer:
         score = auc(values[:, None], found)[0].item()
         return max(score, 1 - score) > 0.85
 
-    def fooled(state: State) -> bool:
+    def own(state: State) -> bool:
         text, values = of(state)
-        inside, behind = quoted(text), behind_quotation(text)
-        if state["cell"] != QUOTES or not inside.any() or not behind.any():
-            return False
-        return bool(values[behind].max() > values[inside].median())
+        ends = (since_sentence(text)[1:] == 0).nonzero()[:, 0].tolist()
+        long = all(end - start >= 15 for start, end in zip([0, *ends], ends, strict=False))
+        return text not in TEXTS and len(ends) >= 2 and long and all(falls_at(values, end, 0.4) for end in ends)
 
     return Explorer(
         name="reader",
@@ -225,16 +226,17 @@ def reader(model: CharacterLM) -> Explorer:
         goals=(
             Goal("a cell that grows through a sentence and falls back at its end", falls),
             Goal("a cell from 10 to 30 that separates letters from other characters, in 85 of 100 pairs", letters),
-            Goal(f"a text with a quotation in which cell {QUOTES} is as high just behind it as inside", fooled),
+            Goal(
+                "a text of your own with three sentences or more, and a cell that falls back after each full stop", own
+            ),
         ),
-        steps={"text": TEXTS[:2], "cell": (0, SENTENCES, QUOTES)},
+        steps={"text": TEXTS[:2], "cell": (0, LETTERS, SENTENCES)},
         script="cells",
         config={
             "models": ["lstm_characters"],
             "texts": [[f"{' '.join(text.split()[:2])} …", text] for text in TEXTS],
             "longest": LONGEST,
             "count": model.config.hidden_dim,
-            "quotes": QUOTES,
         },
         answers={"read": lambda asked: cells(asked["text"]).inside.numpy().ravel()},
     )

@@ -12,6 +12,7 @@ PAGE = Path(__file__).parents[3] / "notebooks" / "04_lstm_and_gru.ipynb"
 TEXT = "the cat sat on the mat and the dog sat on the log. "
 DRIVER = f"""
 class Screen:
+    stopped = False
     def update(self, *args, **kwargs):
         pass
 
@@ -25,6 +26,8 @@ for layer in (LSTM, GRU):
     model = CharacterModel(128, 16, 32, layer)
     losses = train(model, 0.02, Screen(), steps=40)
     print(losses[0], losses[-1], sep="|")
+Screen.stopped = True
+print(len(train(model, 0.02, Screen())))
 model = CharacterModel(10, 10, 4)
 open_gates(model, 4.0)
 print((model.rnn.ih.bias + model.rnn.hh.bias).view(4, 4)[:2].tolist(), len(write(model, "", 1.0, 0)), sep="|")
@@ -41,10 +44,11 @@ def test_a_plain_file_of_the_solutions_and_the_cells_trains_without_the_course(t
         driver=DRIVER,
         lines=150,
     )
-    *trained, opened = [line.split("|") for line in printed.splitlines()]
+    *trained, [stopped], opened = [line.split("|") for line in printed.splitlines()]
     assert len(trained) == 2
     for first, last in trained:
         assert abs(float(first) - math.log(128)) < 0.3 and float(last) < 2
+    assert stopped == "1"
     assert opened == [str([[-2.0] * 4, [4.0] * 4]), "0"]
 
 

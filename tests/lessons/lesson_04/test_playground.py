@@ -7,6 +7,9 @@ import torch
 from course_lib.data.checkpoints import load_trained
 from course_lib.functional.recurrent import LSTMState, lstm_step
 from course_lib.lessons.lesson_04 import playground as play
+from course_lib.viz.style import GREY
+
+OWN = "We read the whole text again. It takes a long time to finish. Nothing else has to be done."
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +55,22 @@ def test_the_goals_of_the_machine_can_be_reached_and_are_not_at_the_start(machin
 def test_the_goals_of_the_reader_can_be_reached_and_are_not_at_the_start(reader):
     assert reached(reader) == [False, False, False]
     assert reached(reader, cell=play.SENTENCES) == [True, False, False]
-    assert any(reached(reader, cell=cell)[1] for cell in range(10, 31))
-    assert reached(reader, cell=play.QUOTES, text=play.TEXTS[1]) == [False, False, True]
-    assert reached(reader, cell=play.QUOTES, text=play.TEXTS[2]) == [False, False, False]
+    assert reached(reader, cell=play.LETTERS) == [False, True, False]
+    assert reached(reader, cell=play.SENTENCES, text=OWN) == [True, False, True]
+    assert not reached(reader, cell=0, text=OWN)[2]
+    assert not reached(reader, cell=play.SENTENCES, text=OWN[: OWN.index(" Nothing")])[2]  # two sentences only
+    assert not reached(reader, cell=play.SENTENCES, text=OWN.replace("It takes a long time to finish", "It ends"))[2]
+
+
+def test_the_playgrounds_do_not_tell_which_unit_knows_quotations(reader):
+    shown = " ".join(goal.text for goal in reader.goals) + str(reader.steps)
+    assert "96" not in shown and "quot" not in shown
+
+
+def test_the_still_form_of_the_machine_has_the_symbols_and_colours_of_the_page(machine):
+    above, middle, below = machine.draw(machine.state()).axes
+    assert middle.get_title("left") == "cell state c" and below.get_title("left") == "hidden state h = o · tanh c"
+    assert below.lines[0].get_color() == GREY
 
 
 def test_what_cannot_be_read_is_told(reader):
