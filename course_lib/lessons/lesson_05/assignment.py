@@ -26,29 +26,29 @@ def dictionaries(draw: Draw, count: int, entries: int = 5, code: Tensor | None =
 
 
 NOT_LEARNED = Finding(
-    "answers without looking",
-    "Even the examples of the training are answered about as well as by picking one of the values blindly.",
+    "not learned",
+    "Even on the training examples the accuracy is about that of choosing one of the values at random.",
     "Does the loss fall from step to step? Compare the question with the keys, and only then read the values.",
 )
-BY_HEART = Finding(
-    "learned by heart",
-    "The examples of the training are answered much better than new ones.",
-    "Let each entry be treated by the same maps, and let a product of question and key decide which value counts.",
+MEMORISED = Finding(
+    "memorised",
+    "The accuracy on the training examples is much higher than on new ones.",
+    "Apply the same layers to each entry, and weight the values by the products of the question and the keys.",
 )
 ONE_LENGTH = Finding(
     "only dictionaries of one length",
-    "Dictionaries of the length of the training are answered well, longer ones are not.",
-    "Nothing in the module may depend on the number of entries or on their places.",
+    "The answers are correct for dictionaries of the training length, but not for longer ones.",
+    "Nothing in the module may depend on the number of entries or on their positions.",
 )
 BUILT_IN = Finding(
     "rule not learned from the data",
     "When the questions are in a secret code, the answers are wrong.",
-    "Give the question a table of vectors of its own, so that training finds out which question belongs to which key.",
+    "Give the question an embedding of its own, so that training learns which question belongs to which key.",
 )
 
 
 def answers(name: str, points: float, *, level: float, entries: int = 5, coded: bool = True) -> Check:
-    """At least this share of new questions is answered right by what `train` returns."""
+    """The accuracy on new questions, of what `train` returns, is at least this."""
 
     def trained(probe: Probe) -> tuple[ModuleProbe, tuple, Tensor | None]:
         ring = probe.draw(8).argsort()  # each symbol asks for the next in a ring, never for itself
@@ -74,9 +74,9 @@ def answers(name: str, points: float, *, level: float, entries: int = 5, coded: 
         if entries != 5 and right(model, *dictionaries(probe.draw, 500, code=code)) >= level:
             return [ONE_LENGTH]
         known = right(model, *examples)
-        return [(BY_HEART if known > new + 0.2 else BUILT_IN if coded else NOT_LEARNED)]
+        return [(MEMORISED if known > new + 0.2 else BUILT_IN if coded else NOT_LEARNED)]
 
-    told = (NOT_LEARNED, BY_HEART, ONE_LENGTH, BUILT_IN)
+    told = (NOT_LEARNED, MEMORISED, ONE_LENGTH, BUILT_IN)
     return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
 

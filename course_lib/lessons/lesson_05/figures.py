@@ -212,7 +212,7 @@ def cost(lengths: Sequence[int], curves: Mapping[str, Sequence[float]], d: int, 
         axes.set_xticks([])
         axes.set_yticks([])
     axes = fig.add_subplot(grid[:, 2])
-    for (name, values), colour in zip(curves.items(), (HERO, OTHER, PALETTE["green"]), strict=True):
+    for (name, values), colour in zip(curves.items(), (HERO, OTHER, PALETTE["purple"], PALETTE["green"]), strict=True):
         axes.plot(lengths, values, color=colour, linestyle="-", marker="o")
         axes.text(lengths[-1] * 1.15, values[-1], name, color=colour, va="center", fontsize=14)
     for n, text in ((d, "n = d"), (crossing, "counted")):

@@ -113,7 +113,7 @@ def heads(readers: Mapping[int, Sequence[TrainedReader]], words: Sequence[str], 
 
 
 def cost(lengths: Sequence[int], operations: Mapping[str, Sequence[float]], d: int, *, predicted=None) -> Result:
-    attention, gru, _ = (np.array(values, dtype=float) for values in operations.values())
+    attention, gru, _, _ = (np.array(values, dtype=float) for values in operations.values())
     crossing = float(lengths[-1] * gru[-1] / attention[-1])  # n at which a line of slope 2 meets one of slope 1
     return Result(
         figures.cost(lengths, operations, d, crossing), claims={"crossing": below(abs(crossing / d - 3), 0.05)}

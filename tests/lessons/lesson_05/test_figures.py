@@ -48,15 +48,16 @@ def test_lengths_are_drawn_for_each_variant_and_the_prediction_stands_at_the_lon
 def test_a_head_is_named_by_the_side_it_attends_to():
     left, right = torch.diag(torch.ones(3), -1), torch.diag(torch.ones(3), 1)
     fig = figures.heads("a b c d".split(), torch.stack([right, left]), {1: [13.0], 2: [0.4]})
-    titles = [axes.get_title() + axes.get_title(loc="left") for axes in fig.axes[1:3]]
+    titles = [axes.get_title("left") for axes in fig.axes[1:3]]
     assert titles == ["Head 1: right", "Head 2: left"]
 
 
 def test_the_cost_marks_where_the_terms_and_the_counted_lines_cross():
-    curves = {"attention": [4, 16], "recurrent": [6, 12], "local": [1, 2]}
+    curves = {"attention": [4, 16], "recurrent": [6, 12], "convolution": [3, 6], "local": [1, 2]}
     axes = figures.cost([2, 4], curves, d=2, crossing=3.0).axes[-1]
-    assert [line.get_xdata()[0] for line in axes.lines[3:]] == [2, 3.0]
-    assert [line.get_ydata().tolist() for line in axes.lines[:3]] == list(curves.values())
+    assert [line.get_xdata()[0] for line in axes.lines[4:]] == [2, 3.0]
+    assert [line.get_ydata().tolist() for line in axes.lines[:4]] == list(curves.values())
+    assert len({line.get_color() for line in axes.lines[:4]}) == 4
 
 
 def test_the_root_is_drawn_with_bands_and_a_column_for_each_kind_of_training():
