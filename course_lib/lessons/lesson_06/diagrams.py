@@ -21,7 +21,7 @@ def transformer() -> tuple[Figure, str]:
             ],
         ),
         Box("LayerNorm", "norm", shape="(B, Tₖ, D)"),
-        Box("encoder output", "input", name="context"),
+        Box("encoder output", name="context"),
     ]
     decoder = [
         Box("previous target words", "input", shape="(B, T)"),

@@ -154,6 +154,7 @@ def tricks(card: Mapping, *, predicted=None) -> Result:
             "changes": max(rows["no positions at all"]) < min(paper) - 30 and min(rows["pre-norm"]) > max(paper),
         },
         came=float(np.mean(rows["no positions at all"])),
+        values={"scores": "\n".join(f"- {row}: {', '.join(f'{bleu:.1f}' for bleu in of)}" for row, of in rows.items())},
     )
 
 

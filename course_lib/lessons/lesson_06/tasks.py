@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from torch import Tensor, nn
 
 from course_lib.lessons.lesson_05.tasks import TASKS as TASKS_05
 from course_lib.lessons.lesson_05.tasks import lengths as real_words
-from course_lib.tasks import Case, Draw, TaskInput
+from course_lib.tasks import Case, Draw, Finding, Report, Task, TaskInput
+from course_lib.tasks.findings import CHANGES_INPUT, GRADIENT_LOST
 from course_lib.tasks.markdown import read_tasks
 
 
@@ -21,7 +23,7 @@ def vectors(draw: Draw) -> TaskInput:
 
 
 def nearly_constant(draw: Draw) -> TaskInput:
-    """The numbers of a position hardly differ, so that epsilon counts."""
+    """The numbers of a position hardly differ, so that the small constant counts."""
     B, T, D = draw.sizes(3, 3, 8)
     return TaskInput((2e-3 * draw(B, T, D),), build=(D,))
 
@@ -212,3 +214,25 @@ PARTS = {
     "DecoderBlock": part("decoder_block"),
 }
 TASKS = read_tasks(Path(__file__).with_name("tasks.md"), CASES, PARTS)
+
+
+class Sublayer(Task):
+    """A task where a copy that is overwritten is refused, too, so the general hint to copy first would mislead."""
+
+    def run(self, function: Any) -> Report:
+        report = super().run(function)
+        return replace(report, findings=[self._hinted(finding) for finding in report.findings])
+
+    @staticmethod
+    def _hinted(finding: Finding) -> Finding:
+        lost_in_place = finding.misconception == GRADIENT_LOST and "inplace" in finding.message
+        if finding.misconception != CHANGES_INPUT and not lost_in_place:
+            return finding
+        return replace(
+            finding,
+            hint="Write no `x += ...`, not even on a copy: the norm needs the old numbers for its gradient. "
+            "The `+` of a sum makes a new tensor.",
+        )
+
+
+TASKS["residual"] = Sublayer(**{one.name: getattr(TASKS["residual"], one.name) for one in fields(Task)})

@@ -126,3 +126,22 @@ OTHERS = {
 )
 def test_right_answers_of_other_forms_pass(name, answer):
     assert not TASKS[name].run(answer).misconceptions
+
+
+def test_overwriting_x_or_a_copy_of_it_is_told_to_write_no_such_line():
+    def overwrites(x, norm, sublayer, pre_norm):
+        x += sublayer(norm(x) if pre_norm else x)
+        return x if pre_norm else norm(x)
+
+    def overwrites_a_copy(x, norm, sublayer, pre_norm):
+        return overwrites(x.clone(), norm, sublayer, pre_norm)
+
+    def loses_the_gradient(x, norm, sublayer, pre_norm):
+        return spelled_out(x.detach(), norm, sublayer, pre_norm)
+
+    for answer in (overwrites, overwrites_a_copy):
+        (finding,) = TASKS["residual"].run(answer).findings
+        assert "not even on a copy" in finding.hint
+        assert "clone" not in finding.hint
+    (finding,) = TASKS["residual"].run(loses_the_gradient).findings
+    assert "+=" not in finding.hint
