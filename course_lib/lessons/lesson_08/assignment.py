@@ -38,29 +38,29 @@ class Language:
 
 
 FUTURE = Finding(
-    "looks at the future",
-    "What your model says at a place changes when later symbols change: it has read what it is to guess.",
-    "Hide the later places in every layer: a causal mask in attention, no reading from right to left.",
+    "attends to later symbols",
+    "The predictions at a position change when later symbols change: the model has read what it must predict.",
+    "Hide the later positions in every layer: causal masks in attention, no layer that reads from right to left.",
 )
 NOT_LEARNED = Finding(
     "not learned",
-    "The symbols of new text are guessed worse than asked for.",
+    "The symbols of new text are predicted worse than the task requires.",
     "Does the loss fall from step to step? Compare with the bits in the text: more steps, or a larger learning rate?",
 )
-BY_HEART = Finding(
-    "learned by heart",
-    "The beginning of the text of the training is guessed much better than new text of the same language.",
-    "Cut the windows out of the whole text, at other places in each step.",
+MEMORISED = Finding(
+    "memorised",
+    "The beginning of the training text is predicted much better than new text of the same language: it is memorised.",
+    "Draw the windows from the whole text, at other positions in each step.",
 )
 COPIES = Finding(
-    "guesses what it has just read",
-    "The scores at a place belong to the symbol that stands there, which the model has read, and not to the next.",
-    "In training, the scores at place t are compared with the symbol at t+1.",
+    "target not shifted",
+    "The logits at a position predict the symbol at this position, which the model has read, and not the next one.",
+    "In training, the label of the logits at position t is the symbol at t + 1.",
 )
-SHARES = Finding(
-    "probabilities in place of scores",
+PROBABILITIES = Finding(
+    "probabilities instead of logits",
     "Your model returns probabilities; the grader takes a softmax of what it returns.",
-    "Return the scores that go into the softmax; `cross_entropy` in your training takes them as they are, too.",
+    "Return the logits, which go into the softmax; `cross_entropy` in your training takes the logits, too.",
 )
 LAST = Finding(
     "last position not trained",
@@ -69,7 +69,7 @@ LAST = Finding(
 )
 ONE_LENGTH = Finding(
     "only texts of one length",
-    "Windows of the length of the training are guessed well, shorter ones are not.",
+    "Windows of the training length are predicted well, shorter ones are not.",
     "Add positions 0 to T-1 for the T symbols that are given, and make the mask for T, too.",
 )
 
@@ -133,15 +133,15 @@ def writes(name: str, points: float, *, below: float, length: int = LENGTH) -> C
         if bits(found[:, :-1], right[:, :-1]) < below:
             return [LAST]
         if (found >= 0).all() and torch.allclose(found.sum(-1), torch.ones(()), atol=1e-3):
-            return [SHARES]
+            return [PROBABILITIES]
         if bits(found, read) < new:
             return [COPIES]
         if cost(model, text[:1_000], probe.draw) < new - 0.3:
-            return [BY_HEART]
-        measured = f"New text costs {new:.2f} bits per symbol; less than {below} are asked for."
+            return [MEMORISED]
+        measured = f"New text costs {new:.2f} bits per symbol; the task requires less than {below}."
         return [replace(NOT_LEARNED, message=measured)]
 
-    told = (FUTURE, NOT_LEARNED, LAST, BY_HEART, COPIES, SHARES, ONE_LENGTH)
+    told = (FUTURE, NOT_LEARNED, LAST, MEMORISED, COPIES, PROBABILITIES, ONE_LENGTH)
     return Check(name=name, points=points, run=run, detects=(ELSEWHERE, *(one.misconception for one in told)))
 
 
@@ -175,7 +175,7 @@ SHOWN = (
             writes("New text costs fewer bits than with a table of pairs", 5, below=2.2),
             writes("New text costs fewer bits than with a table of triples", 5, below=0.9),
             writes("New text costs hardly more bits than there are in it", 7, below=0.5),
-            writes("Shorter texts are guessed well, too", 5, below=0.65, length=12),
+            writes("Shorter texts are predicted well, too", 5, below=0.65, length=12),
         ),
     ),
 )

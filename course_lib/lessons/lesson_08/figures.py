@@ -68,6 +68,40 @@ def bits(rows: Sequence[tuple[str, str, Sequence[float]]], predicted: float | No
     return fig
 
 
+def first_loss(losses: Mapping[str, float], even: float) -> Figure:
+    """The loss before any training as points on a line, a name for each, beside that of equal probabilities."""
+    fig, axes = figure(11, 2.9)
+    axes.axvline(even, color=GREY, linestyle=":")
+    axes.text(even + 0.5, 1.25, f"all tokens equally probable: ln V = {even:.2f}", color=GREY, va="center", fontsize=15)
+    for y, ((name, loss), colour) in enumerate(zip(losses.items(), (OTHER, HERO), strict=True)):
+        left = loss > 3 * even
+        axes.plot([loss], [-y], "o", color=colour, markersize=13)
+        axes.text(
+            loss + (-1 if left else 1),
+            -y,
+            f"{name}: {loss:.3g}",
+            color=colour,
+            va="center",
+            ha="right" if left else "left",
+            fontsize=15,
+        )
+    axes.set(xlabel="first loss, nats per token", xlim=(0, 1.05 * max(losses.values())), ylim=(-1.6, 1.8))
+    axes.set_yticks([])
+    return fig
+
+
+def twice(first: float, second: float) -> Figure:
+    """The loss on a passage and on its repetition."""
+    fig, axes = figure(11, 2.6)
+    for y, (name, nats, colour) in enumerate((("first reading", first, HERO), ("second reading", second, OTHER))):
+        axes.barh(-y, nats, color=colour, height=0.6)
+        axes.text(nats + 0.04, -y, f"{nats:.2f}", color=colour, va="center", fontsize=15)
+        axes.text(0.05, -y, name, color="white", va="center", fontsize=15)
+    axes.set(xlabel="nats per token (a perfect copy would cost 0)", xlim=(0, 1.15 * max(first, second)))
+    axes.set_yticks([])
+    return fig
+
+
 def headword(
     saved: Mapping[str, Sequence[float]],
     means: Mapping[str, Mapping[tuple[int, int], float]],

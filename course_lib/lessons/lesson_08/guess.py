@@ -126,7 +126,7 @@ class Turn:
         return self.typed == self.truth
 
     def guess(self, player: str) -> str:
-        """The character that a model finds likeliest."""
+        """The most probable character of a model."""
         return tokenized_prose().tokenizer.id_to_token(int(self.chances[player].argmax()))
 
     def bits(self, player: str) -> float:

@@ -109,7 +109,7 @@ def train(
 
 @torch.no_grad()
 def accuracy(model: nn.Module, rows: Repeats, *, second: bool = True) -> float:
-    """Share of the next symbols that are named right, from 0 to 1: those that can be looked up, or the others."""
+    """Accuracy on the next symbols, from 0 to 1: those that can be looked up, or the others."""
     right = model(rows.tokens[:, :-1]).argmax(dim=-1) == rows.tokens[:, 1:]
     return right[rows.known() == second].float().mean().item()
 

@@ -2,13 +2,15 @@
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from statistics import fmean
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from course_lib.classroom.output import present
 from course_lib.functional.cost import count_flops
 from course_lib.functional.metrics import bits_per_byte
 from course_lib.generation import argmax, stream
@@ -19,6 +21,7 @@ from course_lib.training.language_models import token_nats, tokenized_dictionary
 
 VOCAB_SIZE = 2048  # tokens of the dictionary
 WINDOW = 32  # tokens that the lesson's own GPT reads
+SHADES = ("rgba(86,180,233,0.4)", "rgba(230,159,0,0.35)")  # of tokens that stand beside each other
 
 
 def bits(model: nn.Module, *, length: int | None = None) -> float:
@@ -70,15 +73,57 @@ def _in_lines(text: str) -> str:
     return re.sub(r"(.{65}\S*) ", r"\1\n    ", text)
 
 
+def show_tokens(rows: Mapping[str, Sequence[str]], *, counted: bool = True) -> None:
+    """Show a table of texts in tokens: a row for each name, each token in another shade than the one before it."""
+    plain, body = [], []
+    for name, tokens in rows.items():
+        number = f"{len(tokens)} tokens" if counted else ""
+        plain.append(f"{name} {'|'.join(map(_visible, tokens))} {number}".rstrip())
+        pieces = "".join(
+            f'<span style="background-color:{SHADES[i % 2]};padding:0 .1em">{html.escape(_visible(token))}</span>'
+            for i, token in enumerate(tokens)
+        )
+        cells = f'<th scope="row" style="{_CELL}">{html.escape(name)}</th><td style="{_CELL}">{pieces}</td>'
+        body.append(f"<tr>{cells}" + f'<td style="{_CELL}">{number}</td>' * counted + "</tr>")
+    style = "font-size:1em;width:auto;margin:.3em 0;line-height:1.6"
+    present("\n".join(plain), f'<table style="{style}"><tbody>{"".join(body)}</tbody></table>')
+
+
+_CELL = "text-align:left;vertical-align:top;white-space:pre-wrap"
+
+
+def _visible(token: str) -> str:
+    return token.replace("\n", "⏎")
+
+
+def show_entries(tokenizer: Tokenizer, written: Mapping[str, Int[Tensor, " T"]]) -> None:
+    """Show the first entry of each text, the ids of a line feed, its prompt and what follows, token by token."""
+    end, rows = tokenizer.encode("\n")[0], {}
+    for prompt, ids in written.items():
+        new = ids[len(tokenizer.encode("\n" + prompt)) :].tolist()
+        rows[prompt] = [tokenizer.decode([i]) for i in takewhile(lambda i: i != end, new)]
+    show_tokens(rows, counted=False)
+
+
+def define(model: nn.Module, tokenizer: Tokenizer, prompts: Sequence[str], *, count: int) -> None:
+    """Show how a model continues each prompt by greedy decoding, to the end of the entry or for `count` tokens."""
+    end, written = tokenizer.encode("\n")[0], {}
+    for prompt in prompts:
+        ids = torch.tensor([tokenizer.encode("\n" + prompt)])
+        new = takewhile(lambda ids: ids.item() != end, stream(model, ids, max_new_tokens=count, choose=argmax))
+        written[prompt] = torch.cat([ids[0], *new])
+    show_entries(tokenizer, written)
+
+
 @torch.no_grad()
 def repeated(model: nn.Module, starts: Int[Tensor, "B T"], choose: Choice, *, count: int) -> float:
-    """The share of runs of four tokens that stood in the same new text before, on average over the starts."""
+    """The fraction of 4-grams of tokens that occurred earlier in the same new text, on average over the starts."""
     new = torch.stack(list(stream(model, starts, max_new_tokens=count, choose=choose)), dim=1)
     return share_repeated(new)
 
 
 def share_repeated(rows: Int[Tensor, "B T"], *, length: int = 4) -> float:
-    """The share of runs of so many tokens that stood in the same row before, from 0 to 1."""
+    """The fraction of n-grams, n = `length`, that occurred earlier in the same row, from 0 to 1."""
     runs = [[tuple(row[i : i + length]) for i in range(len(row) - length + 1)] for row in rows.tolist()]
     return fmean(1 - len(set(row)) / len(row) for row in runs)
 

@@ -1,4 +1,4 @@
-"""Lesson 08: the trained models that the learner's own class opens."""
+"""Lesson 08: the trained GPT that the learner's own class opens, or a released one of the same architecture."""
 
 from torch import Tensor
 

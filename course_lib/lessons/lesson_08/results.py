@@ -1,5 +1,6 @@
 """Lesson 08, GPT: its results, each with figure, alt text, claims and what it means."""
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
@@ -55,6 +56,16 @@ def bits(counted: Mapping[int, float], yours: float, cards: Mapping[str, Card], 
         },
         came=yours,
     )
+
+
+def first_loss(losses: Mapping[str, float], vocab_size: int, *, predicted=None) -> Result:
+    even = math.log(vocab_size)
+    values = {"even": even, "pytorch": losses["PyTorch's weights"], "gpt2": losses["GPT-2's weights"]}
+    return Result(figures.first_loss(losses, even), values=values)
+
+
+def twice(first: float, second: float, *, predicted=None) -> Result:
+    return Result(figures.twice(first, second), values={"first": first, "second": second})
 
 
 def headword(model: nn.Module, counts: KneserNey, tokenizer: Tokenizer, card: Card, *, predicted=None) -> Result:
@@ -177,5 +188,6 @@ def parts(card: Card, *, predicted=None) -> Result:
 
 
 RESULTS = {
-    function.__name__: function for function in (mechanism, bits, headword, knobs, cache, induction, copying, parts)
+    function.__name__: function
+    for function in (mechanism, first_loss, bits, headword, knobs, cache, twice, copying, induction, parts)
 }

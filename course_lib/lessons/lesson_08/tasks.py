@@ -68,7 +68,7 @@ def fewest_of_equals(probe: Probe) -> list[Finding]:
     """Of tokens that are equally likely any will do, but no more than are needed."""
     logits = torch.tensor([[2.0, 1, 1, 1, 1, 0], [0, 3, 0, 3, 3, 0]])
     actual = probe.tensor(logits, 0.5, shape=logits.shape, finite=False)
-    kept, needed = actual.isfinite(), torch.tensor([[2, 1], [3, 3]])  # the two likeliest of each row
+    kept, needed = actual.isfinite(), torch.tensor([[2, 1], [3, 3]])  # the two most probable of each row
     if not torch.equal(actual[kept], logits[kept]):
         return [TASKS["top_p"].finding("another set of tokens")]
     found = [row[some].sort(descending=True).values for row, some in zip(logits, kept, strict=True)]

@@ -23,7 +23,7 @@ from course_lib.viz.style import PALETTE
 
 START = "\n"  # an entry of the training text begins behind a line feed
 MOST_STROKES, MOST_PROMPT = 60, 64  # tokens
-BARS = 10  # of the likeliest tokens
+BARS = 10  # of the most probable tokens
 PROMPTS = ("florpness (noun):", "moonwalk (verb):", "slowly (adverb): in a")
 
 
@@ -32,7 +32,7 @@ PROMPTS = ("florpness (noun):", "moonwalk (verb):", "slowly (adverb): in a")
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt(TextBox):
-    """A beginning of a text, which says what is odd about it."""
+    """A prompt, with a remark if it ends with a blank."""
 
     def remark(self, value: str) -> str:
         if not value.endswith(" "):
@@ -44,7 +44,7 @@ class Prompt(TextBox):
 
 
 class Step(NamedTuple):
-    """The next token's chances after each station, (V,), and where the dice fall, from 0 to 1."""
+    """The next token's probabilities after each setting, (V,), and the random number, from 0 to 1."""
 
     model: Float[Tensor, " V"]
     warmed: Float[Tensor, " V"]  # after the temperature
@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
     @property
     def drawn(self) -> int:
-        """The token on whose share of the line from 0 to 1 the dice fall, the likeliest one lying first."""
+        """The token on whose part of the line from 0 to 1 the random number falls, the most probable one first."""
         chances, tokens = self.top_p.sort(descending=True, stable=True)
         place = int((chances.cumsum(0) <= self.throw).sum())
         return int(tokens[min(place, int((chances > 0).sum()) - 1)])
@@ -70,7 +70,7 @@ class Text(NamedTuple):
     prompt: list[int]
     written: list[int]
     chances: list[float]
-    first: float  # the chance of the likeliest token behind the prompt
+    first: float  # the probability of the most probable token after the prompt
     next: Step
 
 
@@ -133,7 +133,7 @@ def goes_round(text: Text) -> bool:
 
 
 def writer(model: GPT, tokenizer: Tokenizer) -> Explorer:
-    """A prompt, the knobs of sampling, and a pen that takes the likeliest token, draws one, or writes on."""
+    """A prompt, the knobs of sampling, and a pen that takes the most probable token, samples one, or several."""
     pen = Writer(model, tokenizer)
 
     def like_greedy(state: State) -> bool:
@@ -222,7 +222,7 @@ _CSS = """<style>
 
 
 def _bars(pen: Writer, state: State, step: Step) -> str:
-    """The likeliest tokens as rows, the stations as columns: a bar each, a cross for what was cut away."""
+    """The most probable tokens as rows, the settings as columns: a bar each, a cross for what was cut away."""
     likely = step.model.topk(min(BARS, len(step.model))).indices.tolist()
     stations = _stations(state, step)
     colours = (PALETTE["sky"], PALETTE["orange"], PALETTE["green"], PALETTE["blue"])
@@ -244,7 +244,7 @@ def _bars(pen: Writer, state: State, step: Step) -> str:
     if rest := len(step.model) - len(likely):
         rows.append(row(f"the other {rest:,}", [share if share > 5e-7 else 0.0 for share in others]))
     heads = "".join(f'<th scope="col"><b>{html.escape(head)}</b><br>{left}</th>' for head, left, _ in stations)
-    caption = "<caption>The likeliest next tokens, from the model to the dice</caption>"
+    caption = "<caption>The most probable next tokens, and their probabilities after each setting</caption>"
     return (
         f'{_CSS}<div class="course-knobs"><table>{caption}<thead><tr><td></td>{heads}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
@@ -252,7 +252,7 @@ def _bars(pen: Writer, state: State, step: Step) -> str:
 
 
 def _dice(pen: Writer, step: Step) -> str:
-    """The line from 0 to 1, cut into the chances that remain, and where the dice fall on it."""
+    """The line from 0 to 1, cut into the probabilities that remain, and where the random number falls on it."""
     chances, tokens = step.top_p.sort(descending=True, stable=True)
     parts = [(pen.name(t), c) for t, c in zip(tokens[:BARS].tolist(), chances[:BARS].tolist(), strict=True) if c]
     rest = max(0.0, 1 - sum(chance for _, chance in parts))
@@ -265,9 +265,9 @@ def _dice(pen: Writer, step: Step) -> str:
     end = "others" if rest > 0.12 else ""
     shown += f'<span style="width:{100 * rest:.2f}%;overflow:hidden;text-align:center">{end}</span>'
     return (
-        f"<div>The dice fall on {step.throw:.2f}: “Draw one” takes "
+        f"<div>The random number is {step.throw:.2f}: sampling takes "
         f"<code><b>{_visible(pen.name(step.drawn))}</b></code>, "
-        f"greedy <code>{_visible(pen.name(step.likeliest))}</code>.</div>"
+        f"greedy decoding <code>{_visible(pen.name(step.likeliest))}</code>.</div>"
         '<div aria-hidden="true" style="position:relative;max-width:46em;margin:.2em 0 .4em">'
         '<div style="display:flex;border:1px solid #767676;line-height:1.5;font-family:monospace">'
         f"{shown}</div>"
@@ -320,7 +320,7 @@ def _in_words(pen: Writer, state: State) -> str:
     left = _left(step.top_p)
     return (
         f"Prompt: “{state['prompt']}”. {f'Written: “{written.strip()}”. ' if text.written else ''}"
-        f"The model's likeliest next tokens: {said}. After temperature, top-k and top-p {left} of {len(step.model)} "
-        f"are left; the likeliest then has {_percent(float(step.top_p.max()))}. "
-        f"Drawn next: “{pen.name(step.drawn).strip()}”."
+        f"The model's most probable next tokens: {said}. After temperature, top-k and top-p {left} of "
+        f"{len(step.model)} are left; the most probable one then has {_percent(float(step.top_p.max()))}. "
+        f"Sampled next: “{pen.name(step.drawn).strip()}”."
     )

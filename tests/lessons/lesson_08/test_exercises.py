@@ -5,18 +5,20 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from course_lib.authoring.lesson_pages import read_lesson
-from course_lib.classroom.opening import copy_weights
+from course_lib.classroom.opening import copy_weights, load
 from course_lib.functional import sampling
 from course_lib.functional.metrics import bits_per_byte
 from course_lib.functional.metrics import perplexity as of_nats
 from course_lib.generation.stepwise import greedy
 from course_lib.lessons.lesson_08.models import MODELS
 from course_lib.lessons.lesson_08.tasks import TASKS
-from course_lib.models.gpt import gpt_lesson
+from course_lib.models.gpt import GPT, GPTConfig, gpt_lesson
 from course_lib.training.language_models import next_token_loss
 from course_lib.training.seeding import seeded
+from course_lib.weights import from_pretrained, save_pretrained
 from tests.lessons.answered import run_alone
 
 shifted_loss, top_p, cached_step, perplexity = (
@@ -54,6 +56,30 @@ def test_what_a_learner_assembles_is_the_gpt_of_the_library(model):
     mine = TASKS["gpt"].module(30, 128, 16, 2, 2).eval()
     copy_weights(model, mine, MODELS["gpt"].names)
     torch.testing.assert_close(mine(TOKENS), model(TOKENS))
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    """A small model with GPT-2's vocabulary and context, written in the released layout and read back."""
+    folder = tmp_path_factory.mktemp("gpt2")
+    with seeded(1):
+        save_pretrained(GPT(GPTConfig(dim=24, depth=2, num_heads=3)), folder)
+    return from_pretrained(folder)
+
+
+def test_a_released_gpt2_opens_in_what_a_learner_assembles(released):
+    mine = load(MODELS["gpt"], TASKS["gpt"].module, released)
+    torch.testing.assert_close(mine(TOKENS), released(TOKENS))
+
+
+def test_a_released_gpt2_does_not_open_without_its_final_norm(released, capsys):
+    class WithoutNorm(TASKS["gpt"].module):
+        def __init__(self, **sizes):
+            super().__init__(**sizes)
+            self.norm = nn.Identity()
+
+    assert load(MODELS["gpt"], WithoutNorm, released) is None
+    assert "norm.weight" in capsys.readouterr().out
 
 
 def test_a_plain_file_of_the_solutions_and_the_cells_trains_and_writes_without_the_course(tmp_path):

@@ -69,5 +69,5 @@ def test_only_the_head_that_is_named_is_switched_off(head):
 
 def test_the_figure_of_the_training_does_not_tell_the_result_that_is_bet_on():
     model = induction.build(induction.InductionSettings(head_dim=4))
-    texts = [panel.get_title() + panel.get_title("left") for panel in induction.example(model).axes]
+    texts = [panel.get_title("left") for panel in induction.example(model).axes]
     assert texts == ["attention of layer 1", "attention of layer 2"]

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from course_lib.generation import argmax, random_choice
+from course_lib.generation import argmax, greedy, random_choice
 from course_lib.lessons.lesson_08 import learner
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.text.bpe import ByteLevelBPE
@@ -43,6 +43,30 @@ def test_an_example_of_a_training_is_the_same_each_time_even_of_a_model_that_kno
     tokenizer = ByteLevelBPE.train(["aaaa bbbb"], vocab_size=256, specials=())
     shows = learner.writing(tokenizer, ["<a", "b"], count=5)
     assert shows(model()) == shows(model()) and shows(model()).startswith("<p><b>&lt;a</b>")
+
+
+def test_entries_are_shown_in_tokens_up_to_their_end(capsys):
+    tokenizer = ByteLevelBPE.train(["aaaa bbbb"] * 9, vocab_size=260, specials=())
+    learner.show_entries(tokenizer, {"a:": torch.tensor(tokenizer.encode("\na: bbbb <b>\naaaa"))})
+    rest = [tokenizer.decode([i]) for i in tokenizer.encode("\na: bbbb <b>")[len(tokenizer.encode("\na:")) :]]
+    assert "aaaa" not in (shown := capsys.readouterr().out)
+    assert shown == f"a: {'|'.join(rest)}\n" and len(rest) < len(" bbbb <b>")
+
+
+def test_a_definition_is_the_greedy_one(capsys):
+    tokenizer = ByteLevelBPE.train(["aaaa bbbb"], vocab_size=256, specials=())
+    learner.define(model(), tokenizer, ["a b"], count=5)
+    ids = greedy(model(), torch.tensor([tokenizer.encode("\na b")]), max_new_tokens=5)[0].tolist()
+    assert 10 not in ids  # no line feed ends it
+    assert capsys.readouterr().out == f"a b {'|'.join(tokenizer.decode([i]) for i in ids)}\n"
+
+
+def test_a_token_is_escaped_and_counted(capsys, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(learner, "present", lambda plain, page: seen.update(plain=plain, page=page))
+    learner.show_tokens({"<x>": ["<b>", "\n"]})
+    assert seen["plain"] == "<x> <b>|⏎ 2 tokens"
+    assert "<b>" not in seen["page"] and "&lt;b&gt;" in seen["page"] and "&lt;x&gt;" in seen["page"]
 
 
 def test_a_passage_read_twice_is_scored_both_times():

@@ -17,8 +17,12 @@ def shown(tmp_path_factory):
     notebook = nbformat.read(PAGE, as_version=4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COURSE_HOME", str(tmp_path_factory.mktemp("home")))
-        few = (("steps=2000", "steps=20"),)
-        return list(sittings(notebook, TASKS, end="score_n_gram", left_out=("ByteLevelBPE",), shorter=few))
+        few = (("steps=2000", "steps=20"), ("steps=300", "steps=200"), ("count=40", "count=2"), ("ids, 30)", "ids, 2)"))
+        told = 'first["GPT-2\'s weights"] = loss(model(tokens), tokens).item()'
+        few += ((told, f"{told}\nprint('with GPT-2:', first[\"GPT-2's weights\"])"),)
+        few += (("tokenized_dictionary(2048)", "tokenized_dictionary()"),)  # characters: no tokenizer is trained
+        left_out = ("ByteLevelBPE", "mean_loss")
+        return list(sittings(notebook, TASKS, end="score_n_gram", left_out=left_out, shorter=few))
 
 
 def test_her_model_is_built_of_her_parts_and_opens_the_trained_weights(shown):
@@ -31,6 +35,6 @@ def test_her_model_is_built_of_her_parts_and_opens_the_trained_weights(shown):
 def test_the_second_sitting_trains_her_model_in_a_new_kernel(shown):
     _, second = shown
     assert "Your MyGPT goes on here." in second and "the lesson runs on your my_shifted_loss" in second
-    losses = [float(loss) for loss in re.findall(r"first loss, GPT-2's weights +([\d.]+)", second)]
+    losses = [float(loss) for loss in re.findall(r"with GPT-2: ([\d.]+)", second)]
     assert losses == [pytest.approx(7.62, abs=0.1)]
     assert float(re.search(r"one batch after 300 steps: ([\d.]+)", second)[1]) < 1

@@ -13,7 +13,7 @@ from course_lib.tasks import Case, Draw
 def choices(
     draw: Draw, *, size: float = 2.0, penalty: float | None = None, min_p: float | None = None, longer: int = 0
 ) -> tuple:
-    """Logits of a vocabulary, tokens of which some were written twice, a penalty and a share of the largest."""
+    """Logits of a vocabulary, tokens of which some were written twice, a penalty and a fraction of the largest."""
     B, T, V = draw.sizes(3, 2, 6)
     T, V = T + longer, V + 8 + 2 * longer
     written = torch.cat([draw.integers(0, V, B, T + 2)] + [draw.integers(0, V, B, 1)] * 2, dim=1)
@@ -22,7 +22,7 @@ def choices(
     return size * draw(B, V), written, penalty, 0.05 + 0.25 * noise[1] if min_p is None else min_p
 
 
-def likeliest_alone(draw: Draw) -> tuple:
+def most_probable_alone(draw: Draw) -> tuple:
     """The same with a `min_p` of 1; in the first row one token is certain."""
     logits, *others, _ = choices(draw)
     logits[0, draw.integers(0, logits.shape[1], 1)] += 60.0
@@ -40,7 +40,7 @@ SAMPLING = replace(
             2,
         ),
         Case("a filter alone", lambda draw: choices(draw, penalty=1.0), 2),
-        Case("with a min_p of 1 the likeliest alone", likeliest_alone, 1),
+        Case("with a min_p of 1 the most probable token alone", most_probable_alone, 1),
         Case("large logits do no harm", lambda draw: choices(draw, size=1e3), 2, tolerance=1e-2),
     ),
 )
