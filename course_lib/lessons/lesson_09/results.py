@@ -209,12 +209,14 @@ def isoflop(best_size: Callable[[Tensor, Tensor], float], *, predicted=None) -> 
         sizes = torch.tensor([*runs], dtype=torch.float64)
         best[budget] = best_size(sizes, torch.tensor([np.mean(losses) for losses in runs.values()]).double())
     left = figures.off_parabola(measured)
+    off, outlier, at = max((abs(value), size, budget) for budget, row in left.items() for size, value in row.items())
     alphas, betas = (laws.of_card(load_trained("scaling").card, name) for name in ("alpha", "beta"))
     exponents = [beta / (alpha + beta) for alpha, beta in zip(alphas, betas, strict=True)]
     return Result(
         figures.isoflop(measured, best, left),
         claims={"grows": [*best.values()] == sorted(best.values())},
         values={"exponents": ", ".join(f"{one:.2f}" for one in exponents)}
+        | {"off": off, "outlier": outlier, "seeds": ", ".join(f"{loss:.2f}" for loss in measured[at][outlier])}
         | {f"off{number}": max(map(abs, values.values())) for number, values in enumerate(left.values(), 1)},
     )
 
