@@ -75,6 +75,14 @@ def demonstrations(size: int) -> Answers:
     return recipes.rows_of(shown, torch.randint(len(shown.prompt), (size,)))
 
 
+def tokens_and_mask(tokens: Int[Tensor, " T"], mask: Bool[Tensor, " T"], padding: int = 2) -> str:
+    """A text token by token, and below each token its number in the mask; of the padding some tokens are shown."""
+    shown = int(mask.nonzero().max()) + 1 + padding
+    names = [recipes.words()[token] for token in tokens[:shown].tolist()]
+    bits = [str(int(bit)).ljust(len(name)) for bit, name in zip(mask[:shown], names, strict=True)]
+    return f"token  {'  '.join(names)}\nmask   {'  '.join(bits).rstrip()}"
+
+
 def asked(model: nn.Module, count: int = PAIRS) -> Comparison:
     """The labellers compare answers of the model; one comparison in twenty is wrong."""
     return recipes.compared(library(model), count, recipes.SETTINGS.noise, before().card["seed"])

@@ -50,6 +50,15 @@ def test_an_answer_ends_with_its_end_token_or_at_the_longest(answers):
         assert learner.END not in row[: length - 1] and (row[length - 1] == learner.END or length == len(row))
 
 
+def test_a_demonstration_is_printed_with_its_mask_and_its_end_token_is_scored():
+    one = recipes.as_answers([("she", "will", "give", "books", ".")])
+    mask = torch.cat([torch.zeros(2, dtype=torch.bool), one.valid[0]])
+    words, bits = learner.tokens_and_mask(one.whole[0], mask).splitlines()
+    assert words.split() == ["token", "she", "will", "give", "books", ".", "<end>", "<end>", "<end>"]
+    assert bits.split() == ["mask", *"00111100"]
+    assert [words.index("give"), words.index("<end>")] == [bits.index("1"), bits.rindex("1")]
+
+
 def test_the_solutions_are_what_the_library_computes(tuned, answers):
     new = learner.log_probs(tuned, answers).detach()
     old, scores = new - 0.3 * torch.randn_like(new), torch.randn(len(new))

@@ -75,8 +75,10 @@ def test_her_parts_go_on_in_new_kernels(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     notebook = nbformat.read(PAGE, as_version=4)
     shorter = (("range(150)", "range(2)"), ("range(200)", "range(2)"), ("rounds=32", "rounds=1"),
-               ("rounds=40", "rounds=1"), ("(2_000))", "(20))"))  # fmt: skip
-    _, first, second, third = sittings(notebook, TASKS, end="page.close()", shorter=shorter)
+               ("rounds=40", "rounds=1"), ("asked(tuned)", "asked(tuned, 64)"), ("randint(2_000", "randint(64"),
+               ("learner.accuracy(reward, tuned)", "0"))  # fmt: skip
+    left_out = ("free", "estimators")
+    first, second, third = sittings(notebook, TASKS, begin=1, end="page.close()", left_out=left_out, shorter=shorter)
     assert "your RewardModel passes its check" in first and "RewardModel opens the trained weights." in first
     for name in ("my_sft_loss", "RewardModel", "my_pair_loss", "my_token_rewards", "my_gae", "my_clipped"):
         assert f"Your {name} goes on here." in second
