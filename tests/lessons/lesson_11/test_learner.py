@@ -56,3 +56,9 @@ def test_positions_are_compared_inside_and_at_the_border():
     assert found["likeness, border"] == pytest.approx(1)
     assert found["likeness, side by side"] == pytest.approx(1 / 12)
     assert found["likeness, farther apart"] == pytest.approx(0)
+
+
+def test_the_card_has_the_mixer_level_with_the_vit_on_clean_digits():
+    seeds = load_trained("vit_digits").card["seeds"]
+    vit, mixer = ([seed["test"][f"accuracy, {name}"] for seed in seeds] for name in ("ViT", "Mixer"))
+    assert len(vit) == 3 and abs(sum(mixer) - sum(vit)) / 3 < max(vit) - min(vit)

@@ -59,7 +59,8 @@ def test_her_vit_goes_on_in_a_new_kernel(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     notebook = nbformat.read(PAGE, as_version=4)
     few = (("steps=300", "steps=3"), ("range(40)", "range(3)"), ("warmup=50", "warmup=1"))
-    left_out = ("learner.at_size", "by_data", "test_digits(1000)\npage.result")
+    few += (("(mine, some)", "(mine, some.take(torch.arange(9)))"), ("print(official.opened_by_both())", ""))
+    left_out = ("learner.at_size", "by_data", "test_digits(1000)", "held_out(1000)", "released.vit_tiny")
     first, second = sittings(notebook, TASKS, end="on_real_data", left_out=left_out, shorter=few)
     assert "your ViT passes its check" in first and "equal: True" in first
     assert "ViT opens the trained weights." in first and "the page runs on your model" in first
