@@ -22,6 +22,7 @@ class learner:
         return images, labels
 
 class page:
+    stopped = False
     def watch(*_, **__): return page
     def update(done, steps, loss): page.losses.append(loss)
     def close(): pass
@@ -29,14 +30,16 @@ class page:
 page.losses, example = [], None
 sizes = {"in_channels": 1, "num_classes": 4, "patch_size": 2, "dim": 8,
          "depths": (2, 2), "num_heads": (1, 2), "size": 4, "grid": 8}
-training(MySwin, sizes, steps=120, peak=1e-2)
-print(page.losses[0], page.losses[-1])
+_, steps = training(MySwin, sizes, steps=120, peak=1e-2)
+print(page.losses[0], page.losses[-1], steps)
+page.stopped = True
+print(training(MySwin, sizes)[1])
 """
 
 
 def test_a_plain_file_of_the_solutions_and_the_page_s_loop_learns_without_the_course(tmp_path):
     names = "in_windows, shift_mask, position_index = my_in_windows, my_shift_mask, my_position_index\n"
-    first, last = map(
+    first, last, steps, stopped = map(
         float,
         run_alone(
             tmp_path,
@@ -49,6 +52,7 @@ def test_a_plain_file_of_the_solutions_and_the_page_s_loop_learns_without_the_co
         ).split(),
     )
     assert 1 < first < 2 and last < 0.5, (first, last)  # ln 4 = 1.39
+    assert (steps, stopped) == (120, 1)
 
 
 def test_the_solution_opens_the_shipped_network():
@@ -64,7 +68,7 @@ def test_her_parts_go_on_in_new_kernels(tmp_path, monkeypatch):
     notebook = nbformat.read(PAGE, as_version=4)
     shorter = (("steps=600", "steps=2"), ("shifted=True", "shifted=True, steps=2"),
                ("shifted=False", "shifted=False, steps=2"), ("1000)", "40)"))  # fmt: skip
-    _, second, third = sittings(notebook, TASKS, end="page.close()", shorter=shorter)
+    second, third = sittings(notebook, TASKS, begin=1, end="page.close()", shorter=shorter)
     for name in ("my_in_windows", "my_shift_mask", "my_position_index", "WindowAttention", "SwinBlock", "PatchMerging"):
         assert f"your {name} passes its check" in second
     assert "MySwin opens the trained weights." in second and "the same result: True" in second
