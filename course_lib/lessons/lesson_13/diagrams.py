@@ -2,34 +2,38 @@
 
 from matplotlib.figure import Figure
 
-from course_lib.viz.architecture import Add, Box, Repeat, architecture
+from course_lib.viz.architecture import Add, Box, Link, Repeat, architecture
 
 
 def mae() -> tuple[Figure, str]:
-    """The network of icons: which tokens its encoder reads, and what its decoder adds."""
-    tokens = [
+    """The network of icons: what its encoder reads, what its decoder adds, and which patches the loss counts."""
+    encoder = [
         Box("images", "input", shape="(B, 3, 32, 32)"),
         Box("patches times E", "embedding", shape="(B, 64, 64)"),
-        Box("add positions", "embedding", shape="(B, 64, 64)"),
-        Box("drop what is hidden", shape="(B, 16, 64)"),
-        Box("visible tokens", "input"),
-    ]
-    encoder = [
-        Box("visible tokens", "input", shape="(B, 16, 64)"),
+        Add("positions p", shape="(B, 64, 64)"),
+        Box("drop hidden patches", name="drop", shape="(B, 16, 64)"),
         Repeat("4", [Box("block, width 64", "attention", shape="(B, 16, 64)")]),
         Box("LayerNorm", "norm", shape="(B, 16, 64)"),
-        Box("linear: 64 → 48", "embedding", shape="(B, 16, 48)"),
-        Box("features", "input"),
+        Box("features h", "input"),
+    ]
+    masking = [
+        Box("noise", "input", shape="(B, 64)"),
+        Box("sort by noise:\nthe first 16 stay", name="sort"),
     ]
     decoder = [
-        Box("features", "input", shape="(B, 16, 48)"),
-        Box("append mask tokens,\nrestore the order", "embedding", shape="(B, 64, 48)"),
-        Add("positions", shape="(B, 64, 48)"),
+        Box("features h", "input", shape="(B, 16, 64)"),
+        Box("linear W, append mask\ntokens m, restore order", "embedding", name="restore", shape="(B, 64, 48)"),
+        Add("positions q", shape="(B, 64, 48)"),
         Repeat("2", [Box("block, width 48", "attention", shape="(B, 64, 48)")]),
         Box("LayerNorm, linear", "head", shape="(B, 64, 48)"),
-        Box("predicted patches", "input"),
+        Box("loss: predicted minus true\npatches, hidden ones only", name="loss"),
     ]
-    return architecture({"tokens": tokens, "encoder, linear layer": encoder, "decoder": decoder})
+    links = (
+        Link("sort", "drop", "keep"),
+        Link("sort", "restore", "restore"),
+        Link("sort", "loss", "M"),
+    )
+    return architecture({"encoder": encoder, "masking": masking, "decoder": decoder}, links)
 
 
 DIAGRAMS = {"mae": mae}

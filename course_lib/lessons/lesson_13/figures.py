@@ -12,7 +12,10 @@ from course_lib.viz.marks import HERO, OTHER, image, prediction
 from course_lib.viz.style import GREY, PALETTE, figure
 
 COLOURS = {"mean colour": GREY, "interpolation": PALETTE["orange"], "MAE": HERO, "your MAE": PALETTE["sky"]}
+COLOURS["15,000 steps"] = HERO
+BASELINES = ("mean colour", "interpolation")
 PALE = 0.35
+TITLES = "Reconstruction", "Linear probe"
 Lines = Mapping[str, Float[np.ndarray, "seeds settings"]]
 
 
@@ -39,7 +42,7 @@ def relative_errors(axes: Axes, errors: Mapping[str, float], predicted: float | 
     largest = max(errors.values())
     for row, (name, error) in enumerate(errors.items()):
         percent = 100 * error / errors["interpolation"]
-        axes.barh(-row, percent, height=0.4, color=COLOURS[name], alpha=1 if name in ("MAE", "your MAE") else 0.6)
+        axes.barh(-row, percent, height=0.4, color=COLOURS[name], alpha=0.6 if name in BASELINES else 1)
         axes.text(1, -row + 0.26, name, fontsize=14, va="bottom")
         axes.text(
             percent - 2,
@@ -48,7 +51,7 @@ def relative_errors(axes: Axes, errors: Mapping[str, float], predicted: float | 
             fontsize=14,
             ha="right",
             va="center",
-            color="white" if name in ("MAE", "your MAE") else "black",
+            color="white" if COLOURS[name] == HERO else "black",
         )
     prediction(axes, predicted, 1 - len(errors), (0, -13))
     axes.set_yticks([])
@@ -67,52 +70,57 @@ def points(axes: Axes, across: Sequence[float], values: Float[np.ndarray, "seeds
 def against_baselines(axes: Axes, across: Sequence[float], errors: Lines) -> None:
     """The error of each method; the baselines have no seeds."""
     for name, values in errors.items():
-        points(axes, across, values, color=COLOURS[name], linestyle="-" if name == "MAE" else "--")
-        lift = -0.12 if name == "MAE" else 0.05
-        axes.text(across[0], values[:, 0].mean() + lift, name, color=COLOURS[name], fontsize=13)
+        points(axes, across, values, color=COLOURS[name], linestyle="-" if name == "MAE" else "--", label=name)
+    axes.legend(loc="lower right", fontsize=13)
     axes.set(ylabel="MSE, standardised pixels", ylim=(0, 1.2))
 
 
-def probes(axes: Axes, across: Sequence[float], accuracies: Lines, predicted: tuple[float, float] | None) -> None:
-    """The linear probe's accuracy by the number of labels."""
-    for (name, values), colour in zip(accuracies.items(), (PALETTE["sky"], HERO), strict=True):
+def probes(
+    axes: Axes,
+    across: Sequence[float],
+    accuracies: Lines,
+    pixels: Mapping[str, float],
+    predicted: tuple[float, float] | None,
+) -> None:
+    """The linear probe's accuracy by the number of labels, and a dotted line for that of pixels, in percent."""
+    for (name, values), colour in zip(accuracies.items(), (PALETTE["vermilion"], HERO), strict=True):
         points(axes, across, 100 * values, color=colour, linestyle="-")
-        axes.text(across[0], 100 * values[:, 0].max() + 0.8, name, color=colour, fontsize=13)
+        axes.text(across[0], 100 * values.max() + 0.9, f"MAE, {name}", color=colour, fontsize=13)
+        axes.axhline(pixels[name], color=colour, linestyle=":", linewidth=2)
+        axes.text(
+            1.01, pixels[name], "pixels", color=colour, fontsize=13, va="center", transform=axes.get_yaxis_transform()
+        )
     if predicted is not None:
         prediction(axes, *predicted, (-12, 0))
     shown = [100 * value for values in accuracies.values() for value in values.flat] + list((predicted or ())[1:])
-    axes.set(ylabel="linear probe, accuracy in %", ylim=(min(shown) - 3, max(shown) + 4))
+    lowest = min(30, min(shown) - 3)
+    axes.set(ylabel=f"accuracy in % (axis from {lowest:.0f})", ylim=(lowest, max(shown) + 4))
 
 
 def ratios(
     across: Sequence[float],
     errors: Lines,
     accuracies: Lines,
-    paper: Sequence[tuple[float, float]],
+    pixels: Mapping[str, float],
     predicted: float | None = None,
 ) -> Figure:
-    """By mask ratio: the error beside the baselines, the linear probe, and two points of He et al."""
-    fig, panels = figure(12.2, 4.4, columns=3)
+    """By mask ratio: the error and the linear probe, each beside its baselines."""
+    fig, panels = figure(11.5, 4.4, columns=2)
     against_baselines(panels[0], across, errors)
-    probes(panels[1], across, accuracies, None if predicted is None else (across[-1], predicted))
-    panels[2].plot(*zip(*paper, strict=True), "o", color=GREY, markersize=11)
-    for x, y in paper:
-        left = x < 50
-        panels[2].text(x + (4 if left else -4), y, f"{y:.1f}", fontsize=14, va="center", ha="left" if left else "right")
-    panels[2].set(ylabel="linear probe, ImageNet, %", ylim=(50, 78))
-    for axes, title in zip(panels, ("Reconstruction", "What was learned", "He et al. 2022, ViT-L"), strict=True):
+    probes(panels[1], across, accuracies, pixels, None if predicted is None else (across[-1], predicted))
+    for axes, title in zip(panels, TITLES, strict=True):
         axes.set_title(title)
-        axes.set(xlim=(0, 100), xlabel="patches hidden, %")
-        axes.set_xticks([10, 25, 50, 75, 90])
+        axes.set(xlim=(10, 100), xlabel="patches hidden, %")
+        axes.set_xticks(across)
     return fig
 
 
-def depth(across: Sequence[int], errors: Lines, accuracies: Lines) -> Figure:
-    """By the number of the decoder's blocks: the error beside the baselines, and the linear probe."""
-    fig, panels = figure(10.5, 4.2, columns=2)
+def depth(across: Sequence[int], errors: Lines, accuracies: Lines, pixels: Mapping[str, float]) -> Figure:
+    """By the number of the decoder's blocks: the error and the linear probe, each beside its baselines."""
+    fig, panels = figure(11.5, 4.2, columns=2)
     against_baselines(panels[0], across, errors)
-    probes(panels[1], across, accuracies, None)
-    for axes, title in zip(panels, ("Reconstruction", "What was learned"), strict=True):
+    probes(panels[1], across, accuracies, pixels, None)
+    for axes, title in zip(panels, TITLES, strict=True):
         axes.set_title(title)
         axes.set(xlim=(0.5, across[-1] + 0.5), xlabel="blocks of the decoder")
         axes.set_xticks(across)
@@ -122,22 +130,29 @@ def depth(across: Sequence[int], errors: Lines, accuracies: Lines) -> Figure:
 def normalised(
     drawing: Float[Tensor, "3 H W"], target: Float[Tensor, "3 H W"], accuracies: Mapping[str, Mapping[str, list[float]]]
 ) -> Figure:
-    """A drawing, its normalised target, and the linear probe after training with each target."""
-    fig = figure(11.5, 3.6)[0]
+    """A drawing, its normalised target, and the linear probe after training with each target; first, of pixels."""
+    fig = figure(11.5, 4.2)[0]
     fig.clear()
     grid = fig.add_gridspec(1, 3, width_ratios=(1, 1, 1.9))
-    for column, (pixels, title) in enumerate(((drawing, "target: pixels"), (target / 6 + 0.5, "normalised target"))):
+    for column, (pixels, title) in enumerate(
+        ((drawing, "target: pixels"), (target / 6 + 0.5, "normalised target\nblack: -3, white: 3"))
+    ):
         image(fig.add_subplot(grid[0, column]), pixels.permute(1, 2, 0).clamp(0, 1), title)
     axes = fig.add_subplot(grid[0, 2])
     names = list(accuracies)
-    labels = [f"{labels}\n{name}" for labels in accuracies[names[0]] for name in names]
+    labels = [
+        f"{labels}, {name}" if name == "no network" else f"{labels}, target: {name}"
+        for labels in accuracies[names[0]]
+        for name in names
+    ]
     rows = [accuracies[name][labels] for labels in accuracies[names[0]] for name in names]
     for row, values in enumerate(rows):
-        axes.barh(-row, 100 * np.mean(values), height=0.55, color=(OTHER, HERO)[row % 2], alpha=PALE)
-        axes.plot([100 * value for value in values], [-row] * len(values), "o", color=(OTHER, HERO)[row % 2])
+        colour = (GREY, OTHER, HERO)[row % 3]
+        axes.barh(-row, 100 * np.mean(values), height=0.55, color=colour, alpha=PALE)
+        axes.plot([100 * value for value in values], [-row] * len(values), "o", color=colour)
     axes.set_yticks([-row for row in range(len(rows))], labels, fontsize=12)
     axes.grid(visible=False, axis="y")
-    axes.set(xlabel="linear probe, accuracy in %", xlim=(0, 70))
+    axes.set(xlabel="logistic regression, accuracy in %", xlim=(0, 60))
     return fig
 
 
@@ -167,9 +182,9 @@ def labels(methods: Mapping[str, Mapping[str, Sequence[float]]], predicted: floa
 
 def masks(
     examples: Mapping[str, tuple[Float[Tensor, "3 H W"], Float[Tensor, "3 H W"]]],
-    errors: Mapping[str, Mapping[str, float]],
+    percent: Mapping[str, Mapping[str, float]],
 ) -> Figure:
-    """One drawing under each kind of mask, and its reconstruction; below the error of each method by kind."""
+    """One drawing under each kind of mask, and its reconstruction; below the error in percent of the mean colour's."""
     fig = figure(12.2, 5.4)[0]
     fig.clear()
     grid = fig.add_gridspec(2, 2 * len(examples), height_ratios=(1, 1.35))
@@ -177,15 +192,15 @@ def masks(
         for part, (pixels, title) in enumerate(zip(pair, (kind, "MAE"), strict=True)):
             image(fig.add_subplot(grid[0, 2 * column + part]), pixels.permute(1, 2, 0).clamp(0, 1), title)
     axes = fig.add_subplot(grid[1, :])
-    for column, found in enumerate(errors.values()):
+    for column, found in enumerate(percent.values()):
         for position, (name, error) in enumerate(found.items()):
-            x = column + 0.27 * position
-            axes.bar(x, error, width=0.25, color=COLOURS[name], alpha=1 if name == "MAE" else 0.6, label=name)
-            axes.text(x, error + 0.02, f"{error:.2f}", ha="center", fontsize=13)
+            x = column + 0.32 * position
+            axes.bar(x, error, width=0.3, color=COLOURS[name], alpha=1 if name == "MAE" else 0.6, label=name)
+            axes.text(x, error + 1, f"{error:.0f} %", ha="center", fontsize=13)
         if not column:
-            axes.legend(loc="upper left", frameon=False, fontsize=13, ncols=3)
-    axes.set_xticks([column + 0.27 for column in range(len(errors))], list(errors))
+            axes.legend(loc="upper left", frameon=False, fontsize=13, ncols=2)
+    axes.set_xticks([column + 0.16 for column in range(len(percent))], list(percent))
     axes.grid(visible=False, axis="x")
-    highest = max(error for found in errors.values() for error in found.values())
-    axes.set(ylabel="MSE, standardised pixels", ylim=(0, 1.3 * highest))
+    highest = max(error for found in percent.values() for error in found.values())
+    axes.set(ylabel="MSE, % of the mean colour's", ylim=(0, 1.3 * highest))
     return fig

@@ -95,9 +95,9 @@ def normalised_patches(pixels: Float[Tensor, "1 C H W"]) -> Float[Tensor, "1 C H
     return unpatchify((patches - mean) / std, PATCH, *pixels.shape[-2:])
 
 
+@torch.no_grad()
 def cost(model: MAE, pixels: Float[Tensor, "B C H W"]) -> dict[str, tuple[float, float]]:
-    """Operations and seconds for one batch: the encoder as it is, and one that reads mask tokens, too; the decoder."""
-    model.requires_grad_(False)
+    """Multiply-adds for one image, and seconds for the batch: the encoder on visible or on all patches; the decoder."""
     image, encoder = standardise(pixels), model.eval().encoder
     noise = torch.rand(len(pixels), encoder.embed(image).shape[1], generator=torch.Generator().manual_seed(0))
     patches, visible = encoder.embed(image), encoder.see(image, noise)
@@ -106,4 +106,4 @@ def cost(model: MAE, pixels: Float[Tensor, "B C H W"]) -> dict[str, tuple[float,
         "encoder, all patches": lambda: encoder.encode(patches),
         "decoder, all patches": lambda: model.decoder(visible, model.config.encoder.grid),
     }
-    return {name: (float(count_flops(run)), median_seconds(run, repeats=5)) for name, run in runs.items()}
+    return {name: (count_flops(run) / 2 / len(pixels), median_seconds(run, repeats=5)) for name, run in runs.items()}

@@ -17,7 +17,6 @@ from course_lib.tasks.claims import above, below
 Card = Mapping
 RATIOS = {"25 % hidden": 25, "50 % hidden": 50, BASE: 75, "90 % hidden": 90}
 DEPTHS = {"decoder depth 1": 1, BASE: 2, "decoder depth 4": 4}
-PAPER = ((10, 54.6), (75, 73.5))  # patches hidden and linear probe, ViT-L, %: He et al. 2022, section 4.1
 SHOWN = 8  # drawings
 
 
@@ -40,6 +39,16 @@ def errors_of(card: Card, variants: Mapping[str, int]) -> dict[str, Float[np.nda
 def probes_of(card: Card, variants: Mapping[str, int]) -> dict[str, Float[np.ndarray, "seeds settings"]]:
     """The linear probe's accuracy by the number of labels."""
     return {labels: by_variant(card, f"accuracy, {labels}, linear probe", variants) for labels in LABELS}
+
+
+def pixels_of(card: Card) -> dict[str, list[float]]:
+    """The accuracy of logistic regression on pixels, by the number of labels: what needs no network."""
+    return {labels: seeds(card, f"accuracy, {labels}, pixels") for labels in LABELS}
+
+
+def in_percent(found: Mapping[str, list[float]]) -> dict[str, float]:
+    """The mean over seeds."""
+    return {labels: 100 * float(np.mean(values)) for labels, values in found.items()}
 
 
 def some_drawings(count: int = SHOWN) -> tuple[Float[Tensor, "B 3 H W"], Float[Tensor, "B N"]]:
@@ -87,7 +96,8 @@ def reconstructed(mine: nn.Module, shipped: MAE, *, predicted=None) -> Result:
     noise = looking.noise_of("random", len(asked), (8, 8))
     errors = looking.errors({"your MAE": mine, "MAE": shipped}, asked, noise)
     errors.pop("mean colour")
-    yours, longer = (errors[name] / errors["interpolation"] for name in ("your MAE", "MAE"))
+    errors["15,000 steps"] = errors.pop("MAE")
+    yours, longer = (errors[name] / errors["interpolation"] for name in ("your MAE", "15,000 steps"))
     return Result(
         figures.reconstructed(rows, errors, predicted),
         claims={"yours": below(yours, 1), "longer": below(longer, 0.7)},
@@ -95,11 +105,13 @@ def reconstructed(mine: nn.Module, shipped: MAE, *, predicted=None) -> Result:
     )
 
 
-def ratios(card: Card, *, predicted=None) -> Result:
-    errors, accuracies = errors_of(card, RATIOS), probes_of(card, RATIOS)
+def ratios(card: Card, longer: Card, *, predicted=None) -> Result:
+    """`longer` is the results file of the long training, which has the accuracy of pixels."""
+    errors, accuracies, pixels = errors_of(card, RATIOS), probes_of(card, RATIOS), in_percent(pixels_of(longer))
     mean = {labels: 100 * values.mean(axis=0) for labels, values in accuracies.items()}
+    deviation = 100 * by_variant(card, "accuracy, 300 labels, linear probe, spread", RATIOS)  # over draws of labels
     return Result(
-        figures.ratios(list(RATIOS.values()), errors, accuracies, PAPER, predicted),
+        figures.ratios(list(RATIOS.values()), errors, accuracies, pixels, predicted),
         claims={
             "error": bool((np.diff(errors["MAE"]) > 0).all()),
             "probe": bool((accuracies["300 labels"].argmax(axis=1) == 2).all()),
@@ -108,27 +120,41 @@ def ratios(card: Card, *, predicted=None) -> Result:
         values={
             f"probe_{ratio}": float(value) for ratio, value in zip(RATIOS.values(), mean["all labels"], strict=True)
         }
-        | {f"few_{ratio}": float(value) for ratio, value in zip(RATIOS.values(), mean["300 labels"], strict=True)},
+        | {f"few_{ratio}": float(value) for ratio, value in zip(RATIOS.values(), mean["300 labels"], strict=True)}
+        | {
+            "pixels_few": pixels["300 labels"],
+            "pixels_all": pixels["all labels"],
+            "ahead": float(mean["all labels"].max() - pixels["all labels"]),
+            "least": float(deviation.min()),
+            "most": float(deviation.max()),
+        },
     )
 
 
-def depth(card: Card, *, predicted=None) -> Result:
+def depth(card: Card, longer: Card, *, predicted=None) -> Result:
+    """`longer`: see `ratios`."""
     errors, accuracies = errors_of(card, DEPTHS), probes_of(card, DEPTHS)
     mean = 100 * accuracies["all labels"].mean(axis=0)
     return Result(
-        figures.depth(list(DEPTHS.values()), errors, accuracies),
+        figures.depth(list(DEPTHS.values()), errors, accuracies, in_percent(pixels_of(longer))),
         values={f"probe_{depth}": float(value) for depth, value in zip(DEPTHS.values(), mean, strict=True)},
     )
 
 
-def normalised(card: Card, *, predicted=None) -> Result:
+def normalised(card: Card, longer: Card, *, predicted=None) -> Result:
+    """`longer`: see `ratios`."""
     drawing = some_drawings()[0][:1]
     target = looking.normalised_patches(drawing)
     accuracies = {
         shown: {labels: seeds(card, f"accuracy, {labels}, linear probe, {name}") for labels in LABELS}
         for shown, name in (("pixels", BASE), ("normalised", "normalised targets"))
     }
-    mean = {name: 100 * float(np.mean(found["all labels"])) for name, found in accuracies.items()}
+    accuracies = {"no network": pixels_of(longer)} | accuracies
+    mean = {
+        f"{name}_{which}": in_percent(found)[labels]
+        for name, found in zip(("raw", "pixels", "normalised"), accuracies.values(), strict=True)
+        for which, labels in zip(("few", "all"), LABELS, strict=True)
+    }
     gains = np.subtract(*(accuracies[name]["all labels"] for name in ("normalised", "pixels")))
     return Result(
         figures.normalised(drawing[0], target[0], accuracies), claims={"gain": above(gains.min(), 0)}, values=mean
@@ -172,16 +198,20 @@ def masks(model: MAE, *, predicted=None) -> Result:
         for kind in looking.KINDS:
             filled, masked = looking.reconstructions(model, pixels, looking.noise_of(kind, 1, (8, 8), seed=3))
             examples[kind] = on_grey(pixels, masked)[0], filled[0]
-    relative = {kind: found["MAE"] / found["mean colour"] for kind, found in errors.items()}
+    percent = {
+        kind: {name: 100 * found[name] / found["mean colour"] for name in ("interpolation", "MAE")}
+        for kind, found in errors.items()
+    }
+    relative = {kind: found["MAE"] for kind, found in percent.items()}
     return Result(
-        figures.masks(examples, errors),
+        figures.masks(examples, percent),
         claims={
             "order": (
                 above(relative["random"] - relative["checkerboard"], 0),
                 above(relative["block"] / relative["random"], 1.3),
             )
         },
-        values={kind: 100 * value for kind, value in relative.items()},
+        values=relative,
     )
 
 

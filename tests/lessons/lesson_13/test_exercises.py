@@ -77,6 +77,36 @@ def test_a_linear_probe_learns_and_leaves_the_encoder_as_it_is():
     assert all(torch.equal(before[name], value) for name, value in encoder.state_dict().items())
 
 
+def with_batch_norm(encoder, images, labels, new, num_classes, steps, lr):
+    norm = torch.nn.BatchNorm1d(encoder.mlp.out_features, affine=False, momentum=None)
+    with torch.no_grad():
+        known, asked = norm(encoder(images).mean(dim=1)), encoder(new).mean(dim=1)
+        rows = norm.eval()(asked)
+    head = torch.nn.Linear(known.shape[1], num_classes)
+    torch.nn.init.zeros_(head.weight)
+    torch.nn.init.zeros_(head.bias)
+    optimizer = torch.optim.SGD(head.parameters(), lr=lr)
+    for _ in range(steps):
+        loss = torch.nn.functional.cross_entropy(head(known), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return head(rows).detach()
+
+
+def test_a_linear_probe_may_standardise_in_each_of_the_usual_ways():
+    task = TASKS["linear_probe"]
+    over_n = task.reference.changed((("known.std(dim=0)", "known.std(dim=0, correction=0)"),))
+    assert task.run(over_n).passed and task.run(with_batch_norm).passed
+
+
+def test_old_gradients_may_be_cleared_anywhere_before_the_new_ones():
+    task = TASKS["pretrain_step"]
+    first = "    optimizer.zero_grad()\n"
+    earlier = task.reference.changed(((first, ""), ("    noise =", f"{first}    noise =")))
+    assert task.run(earlier).passed
+
+
 def test_the_formula_of_the_cost_counts_the_operations_that_the_encoder_does(library):
     library.requires_grad_(False)
     patches = library.embed(IMAGES[:1])

@@ -67,7 +67,7 @@ def test_her_mae_goes_on_in_a_new_kernel(tmp_path, monkeypatch):
     first, second = sittings(nbformat.read(PAGE, as_version=4), TASKS, end="opened_by_both", shorter=few)
     assert "your MAE passes its check" in first and "the page runs on your model" in first
     assert "MAE opens the trained weights." in first
-    assert "Your MAE goes on here." in second and "203,200 + 62,160 = 265,360; counted: 265,360" in second
+    assert "Your MAE goes on here." in second and "parameters: encoder 203,200, decoder 62,160" in second
     assert "their target is zero: True" in second and "fine-tuned, your loop" in second
 
 
@@ -99,6 +99,17 @@ def test_probes_have_labels_of_each_category_and_a_percentage():
     logits = torch.nn.functional.one_hot(given.categories, 6).float()
     assert learner.percent(logits, given) == 100
     assert standardise(given.on(1.0)).shape == (300, 3, 32, 32)
+
+
+def test_the_measured_operations_are_those_of_the_exercise_and_the_model_stays_trainable():
+    model, pixels = icon_recipes.build(icon_recipes.SETTINGS), learner.icons("validation").on(1.0)[:2]
+    cost = looking.cost(model, pixels)
+    expected = [TASKS["encoder_cost"].reference(64, ratio, 64, 4, 256) / 2 for ratio in (0.75, 0)]
+    assert [cost[f"encoder, {which} patches"][0] for which in ("visible", "all")] == expected
+    saved = (expected[1] + cost["decoder, all patches"][0]) / (expected[0] + cost["decoder, all patches"][0])
+    assert round(saved, 1) == 2.5  # as the page says
+    assert all(seconds > 0 for _, seconds in cost.values())
+    assert all(parameter.requires_grad for parameter in model.encoder.blocks.parameters())
 
 
 def test_the_example_beside_the_training_has_three_rows():
