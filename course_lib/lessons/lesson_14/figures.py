@@ -1,15 +1,19 @@
-"""The figures of lesson 14: what goes from the way down to the way up, how maps grow, and what a mask is worth."""
+"""The figures of lesson 14: masks and their mistakes, ways to enlarge a feature map, noise, and generated drawings."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.patches import Patch, Rectangle
 from torch import Tensor
 
-from course_lib.viz.marks import HERO, OTHER, bare, box, image, prediction
+from course_lib.data.icons import CATEGORIES
+from course_lib.lessons.lesson_14 import icon_recipes
+from course_lib.viz.marks import HERO, OTHER, bare, image, label, prediction
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
 CLASSES = (  # background, and the digits 0 to 9
@@ -26,217 +30,204 @@ CLASSES = (  # background, and the digits 0 to 9
     "#999999",
 )
 LABELS = ListedColormap(CLASSES)
-KINDS = {"U-Net": HERO, "U-Net without skips": OTHER}
+ICON_CLASSES = dict(zip(icon_recipes.CLASSES, CLASSES, strict=False))
+ICON_LABELS = ListedColormap(list(ICON_CLASSES.values()))
+NETWORKS = {"U-Net": HERO, "U-Net without skips": OTHER}
+METHODS = {"noisy": GREY, "Gaussian blur": PALETTE["orange"], "your network": HERO}
 BOXES = PALETTE["orange"]
 
 
-def machine() -> Figure:
-    """Four nets, fine maps above and coarse ones below, and what each hands over from the way down to the way up."""
-    fig, panels = figure(12.2, 4.6, columns=4)
-    nets = (
-        ("U-Net", "the maps themselves", HERO, 1.0),
-        ("SegNet", "where each maximum was", PALETTE["green"], 1.0),
-        ("FCN", "scores of the classes", PALETTE["orange"], 0.35),
-        ("no skips", "nothing", GREY, 1.0),
-    )
-    for axes, (name, handed, colour, thick) in zip(panels, nets, strict=True):
-        bare(axes, (-1.2, 5.2), (-0.9, 4.6))
-        axes.set_title(name)
-        for level, side in enumerate((32, 16, 8, 4)):
-            y, width = 3.7 - 1.2 * level, 0.55 + 1.15 * side / 32
-            box(axes, 0.7, y, f"{side}", PALETTE["sky"], width=width, height=0.6, ink="black", fontsize=12)
-            if level == 3:
-                axes.annotate("", (2.8, y), (1.1, y), arrowprops={"arrowstyle": "-|>", "color": GREY, "lw": 2})
-                box(axes, 3.3, y, f"{side}", PALETTE["sky"], width=width, height=0.6 * thick, ink="black", fontsize=12)
-                continue
-            box(axes, 3.3, y, f"{side}", PALETTE["sky"], width=width, height=0.6 * thick, ink="black", fontsize=12)
-            for x, start, end in ((0.7, y - 0.35, y - 0.85), (3.3, y - 0.85, y - 0.35)):
-                axes.annotate("", (x, end), (x, start), arrowprops={"arrowstyle": "-|>", "color": GREY, "lw": 2})
-            if name != "no skips" and not (name == "FCN" and level == 0):
-                arrow = FancyArrowPatch((0.75 + width / 2, y), (3.25 - width / 2, y), arrowstyle="-|>")
-                arrow.set(mutation_scale=16, linewidth=4, color=colour)
-                axes.add_patch(arrow)
-        axes.text(2, -0.75, f"handed over:\n{handed}", ha="center", va="center", color=colour)
+def titled(axes: Axes, values: Any, title: str, **options) -> None:
+    """Values of pixels that are no brightness, such as a mask."""
+    axes.imshow(np.asarray(values), **options)
+    bare(axes)
+    axes.set_title(title, fontsize=14, loc="center", weight="normal")
+
+
+def row_name(axes: Axes, name: str) -> None:
+    """At the left of a row of images."""
+    axes.set_ylabel(name, fontsize=13, rotation=0, ha="right", va="center", labelpad=8)
+
+
+def drawing(axes: Axes, pixels: Float[Tensor, "3 H W"]) -> None:
+    """A drawing whose pixels go from -1 to 1."""
+    image(axes, ((pixels + 1) / 2).clamp(0, 1).permute(1, 2, 0))
+
+
+def opening(
+    pixels: Float[Tensor, "B 3 H W"],
+    masks: Mapping[str, Int[Tensor, "B H W"]],
+    scores: Mapping[str, float],
+    predicted: float | None = None,
+) -> Figure:
+    """Scenes above their ground truth and their prediction; at the right scores in %, and the colours of the classes.
+
+    The prediction is for the first score.
+    """
+    count = len(pixels)
+    fig = figure(12.2, 4.3)[0]
+    fig.clear()
+    left, right = fig.add_gridspec(1, 2, width_ratios=(2.1, 1))
+    grid, beside = left.subgridspec(3, count), right.subgridspec(2, 1, height_ratios=(2, 1))
+    for row, name in enumerate(("image", *masks)):
+        for column in range(count):
+            axes = fig.add_subplot(grid[row, column])
+            if name == "image":
+                image(axes, pixels[column].permute(1, 2, 0))
+            else:
+                titled(axes, masks[name][column], "", cmap=ICON_LABELS, vmin=0, vmax=len(ICON_CLASSES) - 1)
+            if not column:
+                row_name(axes, name.replace(" ", "\n"))
+    axes = fig.add_subplot(beside[0])
+    for row, (name, value) in enumerate(scores.items()):
+        axes.barh(-row, value, height=0.4, color=HERO, alpha=1 if row == 0 else 0.5)
+        axes.text(1, -row + 0.25, name, fontsize=13, va="bottom")
+        ink = "black" if row else "white"
+        axes.text(value - 2, -row, f"{value:.0f}", fontsize=13, ha="right", va="center", color=ink)
+    if predicted is not None:
+        prediction(axes, predicted, 0.85, (-12 if predicted > 55 else 12, 0))
+    axes.set(xlim=(0, 100), ylim=(0.6 - len(scores), 1.1), xlabel="mean IoU on test scenes, %", yticks=[])
+    axes.grid(visible=False, axis="y")
+    axes = fig.add_subplot(beside[1])
+    bare(axes)
+    colours = [Patch(facecolor=colour, edgecolor=GREY, label=name) for name, colour in ICON_CLASSES.items()]
+    axes.legend(handles=colours, loc="center", fontsize=12, labelspacing=0.3, ncols=2, columnspacing=1, handlelength=1)
     return fig
 
 
-def ways_up(pictures: Mapping[str, Float[np.ndarray, "h w"]]) -> Figure:
-    """One small map made larger in several ways."""
-    fig, panels = figure(12.2, 3.0, columns=len(pictures))
-    for axes, (name, picture) in zip(panels, pictures.items(), strict=True):
-        image(axes, picture, name)
+def ways_up(enlarged: Mapping[str, Float[np.ndarray, "h w"]]) -> Figure:
+    """One small feature map enlarged in several ways."""
+    fig, panels = figure(12.2, 3.0, columns=len(enlarged))
+    for axes, (name, pixels) in zip(panels, enlarged.items(), strict=True):
+        image(axes, pixels, name)
     return fig
 
 
 def sliding(
-    picture: Float[Tensor, "H W"], best: Int[Tensor, "h w"], share: Float[Tensor, "h w"], window: int, labels: str
+    pixels: Float[Tensor, "H W"], best: Int[Tensor, "h w"], probability: Float[Tensor, "h w"], window: int, sure: float
 ) -> Figure:
-    """A large picture, and what a classifier of small ones says of each window of it; faint where it is unsure."""
+    """A large image, and the most probable digit of each window of it, dark where the probability is low."""
     fig, (left, right) = figure(10.5, 4.7, columns=2)
-    image(left, picture, "One picture, and one window")
+    image(left, pixels, "one image, and one window")
     left.add_patch(Rectangle((-0.5, -0.5), window, window, fill=False, edgecolor=BOXES, linewidth=3))
     colours = np.array([[int(code[i : i + 2], 16) / 255 for i in (1, 3, 5)] for code in CLASSES])[best + 1]
-    right.imshow(colours * ((share - 0.5) * 2).clamp(min=0).numpy()[..., None])
-    bare(right)
-    right.set_title("What it says of each window", fontsize=14, loc="center", weight="normal")
-    for digit in sorted(set(best[share > 0.9].tolist())):
+    brightness = ((probability - 0.5) * 2).clamp(min=0).numpy()[..., None]
+    titled(right, colours * brightness, "most probable digit of each window")
+    for digit in sorted(set(best[probability > sure].tolist())):
         right.plot([], [], "s", color=CLASSES[digit + 1], markeredgecolor=GREY, label=f"{digit}", linestyle="none")
     legend = right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=14)
-    legend.set_title(labels)
+    legend.set_title(f"p > {sure}", prop={"size": 14})
     return fig
 
 
-def growing(picture: Float[Tensor, "H W"], digit: Float[Tensor, "H W"], true: Bool[Tensor, "H W"]) -> Figure:
-    """While it learns: the picture, the probability of a digit at each pixel, and the true mask."""
-    fig, panels = figure(6.9, 2.7, columns=3)
-    image(panels[0], picture, "picture")
-    panels[1].imshow(digit, cmap=SEQUENTIAL, vmin=0, vmax=1)
-    bare(panels[1])
-    panels[1].set_title("is it digit?", fontsize=14, loc="center", weight="normal")
-    panels[2].imshow(true, cmap=SEQUENTIAL, vmin=0, vmax=1)
-    bare(panels[2])
-    panels[2].set_title("true mask", fontsize=14, loc="center", weight="normal")
+def growing(pixels: Float[Tensor, "B 3 H W"], probs: Float[Tensor, "B H W"], true: Bool[Tensor, "B H W"]) -> Figure:
+    """During training: a row for each image, with the probability of an icon at each pixel, and the ground truth."""
+    fig, panels = figure(6.9, 2.2 * len(pixels) + 0.3, rows=len(pixels), columns=3, squeeze=False)
+    for row, (axes, *shown) in enumerate(zip(panels, pixels, probs, true, strict=True)):
+        names = ("image", "p(icon)", "ground truth") if not row else ("", "", "")
+        image(axes[0], shown[0].permute(1, 2, 0), names[0])
+        for panel, values, name in zip(axes[1:], shown[1:], names[1:], strict=True):
+            titled(panel, values, name, cmap=SEQUENTIAL, vmin=0, vmax=1)
     return fig
 
 
 def skips(
-    picture: Float[Tensor, "H W"],
+    pixels: Float[Tensor, "H W"],
     masks: Mapping[str, Int[Tensor, "H W"]],
     scores: Mapping[str, Mapping[str, Sequence[float]]],
     predicted: float | None = None,
 ) -> Figure:
-    """Masks of one picture, and for every net two scores, a dot for each seed."""
+    """Masks of one image, and for every network two scores, a dot for each seed."""
     fig = figure(12.2, 4.8)[0]
     fig.clear()
     grid = fig.add_gridspec(2, 4, width_ratios=(1, 1, 2.3, 2.3))
-    image(fig.add_subplot(grid[0, 0]), picture, "the picture")
+    image(fig.add_subplot(grid[0, 0]), pixels, "image")
     for position, (name, mask) in enumerate(masks.items(), start=1):
-        axes = fig.add_subplot(grid[position // 2, position % 2])
-        axes.imshow(mask, cmap=LABELS, vmin=0, vmax=10)
-        bare(axes)
-        axes.set_title(name, fontsize=14, loc="center", weight="normal")
-    shared = None
-    for position, (measure, nets) in enumerate(scores.items()):
-        axes = fig.add_subplot(grid[:, 2 + position], sharey=shared)
-        shared = shared or axes
-        for row, (name, values) in enumerate(nets.items()):
-            colour = KINDS.get(name, PALETTE["black"])
-            axes.plot(values, [-row] * len(values), "o", color=colour, markersize=10)
-            axes.text(min(values) - 0.01, -row + 0.28, name, color=colour, ha="center")
+        titled(fig.add_subplot(grid[position // 2, position % 2]), mask, name, cmap=LABELS, vmin=0, vmax=10)
+    for position, (measure, networks) in enumerate(scores.items()):
+        axes = fig.add_subplot(grid[:, 2 + position])
+        for row, (name, values) in enumerate(networks.items()):
+            colour = NETWORKS.get(name, PALETTE["black"])
+            axes.plot([100 * value for value in values], [-row] * len(values), "o", color=colour, markersize=10)
+            axes.text(100 * np.mean(values), -row + 0.22, name, color=colour, ha="center", va="bottom")
             if predicted is not None and position == 0 and name == "U-Net without skips":
-                shown = min(max(predicted / 100, 0.56), 0.95)
-                prediction(axes, shown, -row - 0.3, (0, -12), f"your prediction {predicted:.0f}")
-        axes.set(title=f"{measure}, test", ylim=(-len(nets) + 0.2, 0.7), xlim=(0.5, 1) if position == 0 else (0.88, 1))
-        axes.set_yticks([])
+                shown = min(max(predicted, 70), 95)
+                prediction(axes, shown, -row - 0.25, (0, -10), f"your prediction: {predicted:.0f}")
+        axes.set(ylim=(-len(networks) + 0.2, 0.7), xlim=(68, 97) if position == 0 else (90, 100), yticks=[])
+        axes.set(title=measure, xlabel="test scenes, %, a dot for each seed")
     return fig
 
 
 def uncertainty(
-    picture: Float[Tensor, "H W"],
+    pixels: Float[Tensor, "H W"],
     mask: Int[Tensor, "H W"],
     nats: Float[Tensor, "H W"],
     wrong: Bool[Tensor, "H W"],
-    looked: Float[Tensor, " n"],
+    checked: Float[Tensor, " n"],
     found: Float[Tensor, " n"],
     position: float,
     predicted: float | None = None,
 ) -> Figure:
-    """One picture with its mask, its entropy and its mistakes; how many of all mistakes one finds by the entropy."""
+    """One image with mask, entropy and errors; the fraction of all errors that the least certain pixels hold."""
     fig = figure(12.2, 4.6)[0]
     fig.clear()
     grid = fig.add_gridspec(2, 3, width_ratios=(1, 1, 2.2))
-    image(fig.add_subplot(grid[0, 0]), picture, "picture")
+    image(fig.add_subplot(grid[0, 0]), pixels, "image")
     for at, shown, name, how in (
-        (grid[0, 1], mask, "its mask", {"cmap": LABELS, "vmin": 0, "vmax": 10}),
+        (grid[0, 1], mask, "predicted mask", {"cmap": LABELS, "vmin": 0, "vmax": 10}),
         (grid[1, 0], nats, "entropy", {"cmap": SEQUENTIAL, "vmin": 0}),
         (grid[1, 1], wrong, "wrong pixels", {"cmap": SEQUENTIAL, "vmin": 0, "vmax": 1}),
     ):
-        axes = fig.add_subplot(at)
-        axes.imshow(shown, **how)
-        bare(axes)
-        axes.set_title(name, fontsize=14, loc="center", weight="normal")
+        titled(fig.add_subplot(at), shown, name, **how)
     axes = fig.add_subplot(grid[:, 2])
-    axes.plot(100 * looked, 100 * found, color=HERO, linestyle="-")
+    axes.plot(100 * np.asarray(checked), 100 * np.asarray(found), color=HERO, linestyle="-")
     axes.plot([0, 25], [0, 25], color=GREY, linestyle=":")
-    axes.text(17, 23.5, "at random", color=GREY)
-    axes.text(10, 88, "the most uncertain first", color=HERO, fontsize=14)
-    axes.axvline(100 * position, color=GREY, linewidth=1)
+    axes.text(17, 24, "in random order", color=GREY, ha="center")
+    axes.text(13, 84, "highest entropy first", color=HERO, fontsize=14)
+    axes.axvline(100 * position, color=GREY, linewidth=1, linestyle="-")
     prediction(axes, 100 * position, predicted)
-    axes.set(title="Entropy knows where it is wrong", xlabel="% of all pixels looked at", xlim=(0, 25), ylim=(0, 103))
-    axes.set_ylabel("% of the wrong pixels found")
+    axes.set(title="Errors found by entropy", xlabel="pixels checked, %", xlim=(0, 25), ylim=(0, 103))
+    axes.set_ylabel("wrong pixels found, %")
     return fig
 
 
 def things(
-    scenes: Sequence[tuple[Float[Tensor, "H W"], list[tuple[list[int], int]]]],
-    precision: Mapping[int, float],
+    scenes: Sequence[tuple[Float[Tensor, "H W"], list[tuple[list[int], int]]]], precision: Mapping[int, float]
 ) -> Figure:
-    """Pictures with the boxes that were found, and average precision against the number of digits in a picture."""
+    """Images with the boxes that were found, and average precision against the number of digits in an image."""
     widths = (*[1] * len(scenes), 1.5)
     fig, panels = figure(12.2, 4.0, columns=len(scenes) + 1, gridspec_kw={"width_ratios": widths})
-    for axes, (picture, found), name in zip(panels, scenes, ("few digits", "many digits"), strict=False):
-        image(axes, picture, name)
+    for axes, (pixels, found) in zip(panels, scenes, strict=False):
+        name = f"{len(found)} objects found"
+        image(axes, pixels, name)
         for (left, top, right, bottom), digit in found:
             axes.add_patch(Rectangle((left - 0.5, top - 0.5), right - left, bottom - top, fill=False, ec=BOXES, lw=2.5))
-            axes.text(
-                left,
-                max(top, 7) - 1,
-                f"{digit}",
-                color="black",
-                fontsize=12,
-                va="bottom",
-                bbox={"fc": BOXES, "ec": "none", "pad": 1},
-            )
+            name_box = {"fc": BOXES, "ec": "none", "pad": 1}
+            axes.text(left, max(top, 7) - 1, f"{digit}", color="black", fontsize=12, va="bottom", bbox=name_box)
     axes = panels[-1]
     axes.plot(list(precision), list(precision.values()), color=HERO, linestyle="-", marker="o")
-    axes.set(title="The closer, the worse", xlabel="digits in a picture of 96 x 96 pixels", ylim=(0, 1))
+    axes.set(title="Crowded images", xlabel="digits in an image of 96 × 96 pixels", ylim=(0, 1))
     axes.set_ylabel("average precision")
     axes.set_xticks(list(precision))
     return fig
 
 
-def tiles(
-    picture: Float[Tensor, "H W"],
-    masks: Mapping[str, Int[Tensor, "H W"]],
-    near: Mapping[str, float],
-    away: Mapping[str, float],
-) -> Figure:
-    """A picture, its masks put together from tiles, and mean IoU near the seams and away from them."""
-    widths = (*[1] * (len(masks) + 1), 1.5)
-    fig, panels = figure(12.2, 3.4, columns=len(masks) + 2, gridspec_kw={"width_ratios": widths})
-    image(panels[0], picture, "picture")
-    for axes, (name, mask) in zip(panels[1:], masks.items(), strict=False):
-        axes.imshow(mask, cmap=LABELS, vmin=0, vmax=10)
-        bare(axes)
-        axes.set_title(name, fontsize=14, loc="center", weight="normal")
-    axes = panels[-1]
-    lines = ((away, PALETTE["black"], "elsewhere", 0.13), (near, OTHER, "near seams", -0.04))
-    for values, colour, name, above in lines:
-        axes.plot(range(len(values)), list(values.values()), color=colour, linestyle="-", marker="o")
-        axes.text(0.12, list(values.values())[0] + above, name, color=colour, va="top")
-    axes.set_xticks(range(len(near)), [name.replace("overlap ", "") for name in near])
-    axes.set(title="Mean IoU by overlap", ylim=(0, 1), xlabel="pixels of overlap")
-    return fig
-
-
 def swap(
-    picture: Float[Tensor, "H W"],
+    pixels: Float[Tensor, "H W"],
     other: Float[Tensor, "H W"],
     masks: Mapping[str, Int[Tensor, "H W"]],
     fractions: Mapping[str, Sequence[float]],
 ) -> Figure:
-    """Masks of a picture with one map taken from another; of its digit's pixels the shares that get each label."""
+    """Masks of an image with one feature map taken from another; the fractions of its digit's pixels by their label."""
     fig = figure(12.2, 4.8)[0]
     fig.clear()
     grid = fig.add_gridspec(2, 3, width_ratios=(1, 1, 2.2))
-    image(fig.add_subplot(grid[0, 0]), picture, "the picture")
-    image(fig.add_subplot(grid[0, 1]), other, "the other")
+    image(fig.add_subplot(grid[0, 0]), pixels, "image")
+    image(fig.add_subplot(grid[0, 1]), other, "other image")
     for position, (name, mask) in enumerate(masks.items()):
-        axes = fig.add_subplot(grid[1, position])
-        axes.imshow(mask, cmap=LABELS, vmin=0, vmax=10)
         found = mask[mask > 0].mode().values.item() - 1
-        bare(axes)
-        axes.set_title(f"other's {name}: a {found}", fontsize=14, loc="center", weight="normal")
+        title = f"other's {name}: a {found}"
+        titled(fig.add_subplot(grid[1, position]), mask, title, cmap=LABELS, vmin=0, vmax=10)
     axes = fig.add_subplot(grid[:, 2])
     kinds = (("its own digit", HERO), ("the other's digit", OTHER), ("background", GREY))
     for row, values in enumerate(fractions.values()):
@@ -244,10 +235,96 @@ def swap(
         for value, (name, colour) in zip(values, kinds, strict=True):
             axes.barh(-row, 100 * value, left=100 * left, color=colour, height=0.6)
             if value > 0.19:
-                axes.text(100 * (left + value / 2), -row, name, ha="center", va="center", color="white", fontsize=12)
+                axes.text(100 * (left + value / 2), -row, name, ha="center", va="center", color="white", fontsize=13)
             left += value
     axes.set_yticks([-row for row in range(len(fractions))], list(fractions))
-    axes.set(title="The smallest map says what", xlim=(0, 100), ylabel="map taken from another picture")
-    axes.set_xlabel("% of the digit's pixels that are called so")
+    axes.set(title="Label by level of the swap", xlim=(0, 100), ylabel="feature map from the other image")
+    axes.set_xlabel("pixels of the digit with this label, %")
     axes.grid(visible=False)
+    return fig
+
+
+def denoised(
+    rows: Mapping[str, Float[Tensor, "B 3 H W"]], errors: Mapping[str, float], predicted: float | None = None
+) -> Figure:
+    """Rows of drawings, and bars of the mean squared error in percent of the blur's; the prediction is for the last."""
+    count = len(next(iter(rows.values())))
+    fig = figure(12.2, 5.0)[0]
+    fig.clear()
+    grid = fig.add_gridspec(len(rows), count + 1, width_ratios=(*[1] * count, 4.2))
+    for row, (name, pixels) in enumerate(rows.items()):
+        for column in range(count):
+            axes = fig.add_subplot(grid[row, column])
+            drawing(axes, pixels[column])
+            if not column:
+                row_name(axes, name.replace(" ", "\n"))
+    axes = fig.add_subplot(grid[:, -1])
+    percent = {name: 100 * error / errors["Gaussian blur"] for name, error in errors.items()}
+    for row, (name, value) in enumerate(percent.items()):
+        axes.barh(-row, value, height=0.4, color=METHODS[name])
+        axes.text(0, -row + 0.24, name, fontsize=14, va="bottom")
+        label(axes, value, -row, f"{value:.0f} %  (MSE {errors[name]:.3f})", "black", (6, 0), fontsize=13)
+    prediction(axes, predicted, 0.64 - len(percent), (12, 0))
+    axes.set(xlim=(0, 1.75 * max(percent.values())), ylim=(0.4 - len(percent), 0.6), yticks=[])
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("mean squared error, % of the blur's")
+    return fig
+
+
+def noising(
+    noisy: Mapping[int, Float[Tensor, "3 H W"]],
+    signal: Float[Tensor, " T"],
+    noise: Float[Tensor, " T"],
+    predicted: float | None = None,
+) -> Figure:
+    """One drawing after t steps of noise; below, how much of signal and of noise there is after each step."""
+    fig = figure(10.5, 5.2)[0]
+    fig.clear()
+    grid = fig.add_gridspec(2, len(noisy), height_ratios=(1, 1.7))
+    for column, (t, pixels) in enumerate(noisy.items()):
+        axes = fig.add_subplot(grid[0, column])
+        drawing(axes, pixels)
+        axes.set_title(f"t = {t}", fontsize=14, loc="center", weight="normal")
+    axes = fig.add_subplot(grid[1, :])
+    at = 3 * len(signal) // 4  # here the two curves are far apart
+    for values, name, colour, offset in (
+        (signal, r"signal: $\sqrt{\bar\alpha_t}$", HERO, (8, 6)),
+        (noise, r"noise: $\sqrt{1-\bar\alpha_t}$", OTHER, (8, -8)),
+    ):
+        axes.plot(np.asarray(values), color=colour, linestyle="-")
+        label(axes, at, values[at].item(), name, colour, offset, fontsize=15)
+    if predicted is not None:
+        prediction(axes, predicted, 0.08, (12, 0))
+    axes.set(xlim=(0, len(signal)), ylim=(0, 1.05), xlabel="step t", ylabel="coefficient")
+    axes.set_xticks([*noisy])
+    return fig
+
+
+def samples(
+    images: Float[Tensor, "C K 3 H W"],
+    pairs: Mapping[str, tuple[Float[Tensor, "3 H W"], Float[Tensor, "3 H W"]]],
+) -> Figure:
+    """A row of generated drawings for each category; at the right, some beside their nearest training drawing."""
+    fig = figure(12.2, 5.2)[0]
+    fig.clear()
+    left, right = fig.add_gridspec(1, 2, width_ratios=(2.4, 1))
+    rows, count = images.shape[:2]
+    grid = left.subgridspec(rows, count, wspace=0.05, hspace=0.05)
+    for row, name in enumerate(CATEGORIES):
+        for column in range(count):
+            axes = fig.add_subplot(grid[row, column])
+            drawing(axes, images[row, column])
+            if not column:
+                row_name(axes, name)
+    beside = right.subgridspec(len(pairs), 2)
+    for row, (name, pair) in enumerate(pairs.items()):
+        for column, pixels in enumerate(pair):
+            axes = fig.add_subplot(beside[row, column])
+            drawing(axes, pixels)
+            axes.spines[:].set(visible=True, color=GREY)
+            if not row:
+                title = ("sample", "nearest\ntraining drawing")[column]
+                axes.set_title(title, fontsize=13, loc="center", weight="bold")
+            if not column:
+                axes.set_xlabel(name, fontsize=13, loc="left")
     return fig

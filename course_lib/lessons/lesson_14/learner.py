@@ -1,105 +1,103 @@
-"""Lesson 14: the learner's functions inside a U-Net, and its training: digit or background."""
+"""Lesson 14: scenes, drawings and real slices for the learner's networks, and what is shown while they learn."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
-from einops import rearrange
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from course_lib.data.scenes import Scenes
+from course_lib.classroom.output import say
+from course_lib.data.fetching import find_set, is_here
+from course_lib.data.icons import CATEGORIES, Icons, icons
+from course_lib.data.real import isbi2012
 from course_lib.functional.images import standardise
-from course_lib.functional.segmentation import dice_loss
-from course_lib.lessons.lesson_14 import figures
-from course_lib.lessons.lesson_14.recipes import batch_seed, scenes
-from course_lib.models.unet import UNet, UNetConfig
-from course_lib.training.loop import FitConfig, fit
-from course_lib.training.progress import Progress
-from course_lib.training.seeding import seeded
-from course_lib.training.vision import predictions
+from course_lib.functional.segmentation import mean_iou
+from course_lib.lessons.lesson_14 import figures, icon_recipes
+from course_lib.lessons.lesson_14.diffusion_recipes import SCHEDULE, condition, scaled
 
-PIECE = 2  # pixels a side
+__all__ = ["SCHEDULE", "condition"]
+TILE, HELD_OUT = 128, 5  # pixels a side of a slice's tiles; slices that nothing is learned from
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """A U-Net for two classes that learns while one looks on."""
-
-    widths: tuple[int, ...] = (8, 16, 32, 64)
-    steps: int = 300
-    batch_size: int = 32
-    learning_rate: float = 3e-3
-    seed: int = 0
+def scenes(split: str, count: int, *, seed: int = 0) -> tuple[Float[Tensor, "B 3 H W"], Int[Tensor, "B H W"]]:
+    """Icons in photographs, standardised, and the class of each pixel: 0 is background."""
+    batch = icon_recipes.drawn(icon_recipes.scenes(split), count, seed)
+    return standardise(batch.pixels), batch.semantic
 
 
-class Up(nn.Module):
-    """A transposed convolution that is computed by the learner's `function(image, kernel, stride)`.
+def showing(count: int = 2) -> Callable[[nn.Module], Figure]:
+    """An example for `page.watch`: new scenes, the predicted probability of an icon, and the label."""
+    batch = icon_recipes.drawn(icon_recipes.scenes("validation"), count, 1)
 
-    Stamps of 2 x 2 at a stride of 2 do not touch. So the map is cut into pieces of 2 x 2 pixels, which go through the
-    function all at once: it makes four stamps, whether it works pixel by pixel or not.
-    """
-
-    def __init__(self, layer: nn.ConvTranspose2d, function: Callable[..., Tensor]):
-        super().__init__()
-        self.layer, self.function = layer, function
-
-    def forward(self, x: Float[Tensor, "B C_in h w"]) -> Float[Tensor, "B C_out H W"]:
-        cut, join = "b c (h i) (w j) -> (b h w) c i j", "(b h w) c i j -> b c (h i) (w j)"
-        height, width = x.shape[-2:]
-        x = F.pad(x, (0, width % PIECE, 0, height % PIECE))
-        h, w = x.shape[-2] // PIECE, x.shape[-1] // PIECE
-        pieces = self.function(
-            rearrange(x, cut, i=PIECE, j=PIECE).contiguous(), self.layer.weight, self.layer.stride[0]
-        )
-        made = rearrange(pieces, join, h=h, w=w) + self.layer.bias[:, None, None]
-        return made[..., : height * self.layer.stride[0], : width * self.layer.stride[0]]
-
-
-def with_learner_parts(model: UNet, function: Callable[..., Tensor]) -> UNet:
-    """The same model, whose decoder grows its maps by the learner's function."""
-    for block in model.decoder:
-        block.up = Up(block.up, function)
-    return model
-
-
-def build(settings: Settings, function: Callable[..., Tensor]) -> UNet:
-    """A fresh U-Net that grows its maps by the learner's function."""
-    with seeded(settings.seed):
-        return with_learner_parts(UNet(UNetConfig(num_classes=2, widths=settings.widths)), function)
-
-
-def digit_or_not(model: nn.Module, batch: Scenes) -> Float[Tensor, ""]:
-    """Cross-entropy in nats per pixel, plus the Dice loss, of two classes."""
-    logits, true = model(standardise(batch.pixels)), (batch.semantic > 0).long()
-    return F.cross_entropy(logits, true) + dice_loss(logits, true)
-
-
-def train(model: UNet, settings: Settings, display: Progress) -> None:
-    """Trains on scenes that it has never seen before, at every step."""
-    source = scenes("train")
-    fit(
-        model,
-        lambda step: source.batch(settings.batch_size, seed=batch_seed(settings.seed, step)),
-        digit_or_not,
-        config=FitConfig(
-            steps=settings.steps,
-            learning_rate=settings.learning_rate,
-            schedule="cosine",
-            warmup=20,
-            weight_decay=0.01,
-            seed=settings.seed,
-        ),
-        progress=display,
-    )
-
-
-def shows(scene: Scenes) -> Callable[[nn.Module], Figure]:
-    """An example for `page.watch`: one picture, what the net takes for digit, and the true mask."""
-
+    @torch.no_grad()
     def example(model: nn.Module) -> Figure:
-        digit = predictions(model, scene.pixels).softmax(dim=1)[0, 1]
-        return figures.growing(scene.pixels[0, 0], digit, scene.semantic[0] > 0)
+        probs = model.eval()(standardise(batch.pixels)).softmax(dim=1)[:, 1]
+        model.train()
+        return figures.growing(batch.pixels, probs, batch.semantic > 0)
 
     return example
+
+
+def new_drawings(count: int) -> Float[Tensor, "B 3 H W"]:
+    """Drawings of the test, from -1 to 1."""
+    return scaled(spread(icons("test"), count))
+
+
+def known_drawings() -> Float[Tensor, "B 3 H W"]:
+    """All training drawings, from -1 to 1."""
+    return scaled(icons("train"))
+
+
+def random_drawings(count: int) -> Float[Tensor, "B 3 H W"]:
+    """Some training drawings, from -1 to 1."""
+    drawings = icons("train")
+    return scaled(drawings.take(torch.randint(len(drawings.names), (count,))))
+
+
+def random_faces(count: int) -> tuple[Float[Tensor, "B 3 h w"], Int[Tensor, " B"]]:
+    """Some training drawings of faces, from -1 to 1 and at half the resolution, and their category."""
+    drawings = icons("train")
+    faces = (drawings.categories == list(CATEGORIES).index("faces")).nonzero()[:, 0]
+    some = drawings.take(faces[torch.randint(len(faces), (count,))])
+    return F.avg_pool2d(scaled(some), 2), some.categories
+
+
+def spread(drawings: Icons, count: int) -> Icons:
+    """So many of the drawings, evenly spaced in their order."""
+    return drawings.take(torch.arange(count) * len(drawings.names) // count)
+
+
+def membranes(
+    make: Callable[[], nn.Module],
+    augment: Callable[..., tuple[Tensor, Tensor]],
+    loss: Callable[..., Tensor],
+    *,
+    steps: int = 300,
+) -> None:
+    """Trains a network on the real slices of U-Net's paper, if they were fetched, and says how well it segments."""
+    if not is_here("isbi2012"):
+        title = find_set("isbi2012").title
+        say(f"The set is not here: {title}. In a terminal, `course data fetch isbi2012` fetches it.")
+        return
+    slices = isbi2012()
+    pixels, labels = standardise(slices.pixels), slices.membranes.long()
+    torch.manual_seed(0)
+    model = make()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    for _ in range(steps):
+        some = torch.randint(len(pixels) - HELD_OUT, (4,))
+        corners = torch.randint(pixels.shape[-1] - TILE + 1, (4, 2)).tolist()
+        cut = [(..., slice(top, top + TILE), slice(left, left + TILE)) for top, left in corners]
+        images = torch.stack([pixels[one][at] for one, at in zip(some, cut, strict=True)])
+        wanted = torch.stack([labels[one][at] for one, at in zip(some, cut, strict=True)])
+        images, wanted = augment(images, wanted, torch.rand(4) < 0.5, torch.randint(-16, 17, (4, 2)), 255)
+        error = loss(model(images), wanted, 255)
+        optimizer.zero_grad()
+        error.backward()
+        optimizer.step()
+    with torch.no_grad():
+        predicted = torch.cat([model.eval()(one[None]).argmax(dim=1) for one in pixels[-HELD_OUT:]])
+    reached = mean_iou(predicted, labels[-HELD_OUT:], 2)
+    say(f"Mean IoU of cells and membranes on {HELD_OUT} slices that were held out: {reached:.2f}.")

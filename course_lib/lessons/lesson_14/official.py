@@ -1,4 +1,4 @@
-"""Lesson 14: a released trunk, Hugging Face's ResNet, opened in our implementation and put into a U-Net."""
+"""Lesson 14: a released backbone, Hugging Face's ResNet, opened in our implementation and put into a U-Net."""
 
 import tempfile
 from importlib.util import find_spec
@@ -27,7 +27,7 @@ def opened_by_both() -> str:
         said = (
             f"written in the official layout and opened again: the logits are the same: "
             f"{torch.equal(again(image), ours(image))}\n"
-            f"as the trunk of a U-Net, on pictures of 64 x 96: logits of {tuple(model(image).shape[1:])}"
+            f"as the backbone of a U-Net, on images of 64 x 96: logits of {tuple(model(image).shape[1:])}"
         )
         if find_spec("transformers") is None:
             return f"{said}\n(the library `transformers` is not installed here: with it this cell compares the two)"

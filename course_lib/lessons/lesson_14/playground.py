@@ -312,7 +312,7 @@ def scene(model: UNet, without: UNet) -> Explorer:
             Goal("one digit with an IoU of 0.80 or more, and the wrong class", wrong_class),
             Goal("a single digit that is not found", lambda state: state["second"] < 0 and not marked(state).things),
         ),
-        steps={"ground": ("plain grey", "coins"), "skips": (True, False), "apart": (28, 16)},
+        steps={"skips": (True, False), "apart": (28, 16)},
         script="scene",
         config={
             "models": ["unet", "unet_no_skips"],

@@ -26,6 +26,7 @@ from course_lib.functional.segmentation import (
     mean_iou,
     true_instances,
 )
+from course_lib.lessons.lesson_14 import diffusion_recipes, icon_recipes
 from course_lib.models.cnn import CNNConfig
 from course_lib.models.fcn import FCN, FCNConfig
 from course_lib.models.resnet import ResNet, ResNetConfig
@@ -286,3 +287,4 @@ RECIPES["unet_no_skips"] = replace(  # one of its variants, to be looked at
     chosen_by="mean IoU",
     settings=None,
 )
+RECIPES |= icon_recipes.RECIPES | diffusion_recipes.RECIPES

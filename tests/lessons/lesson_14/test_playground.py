@@ -73,4 +73,4 @@ def test_empty_paper_is_marked_nowhere_and_reaches_no_goal(drawing):
 
 
 def test_a_page_without_a_kernel_steps_through(drawing, scene):
-    assert drawing.stepper().count("<details") == 6 and scene.stepper().count("<details") == 8
+    assert drawing.stepper().count("<details") == 6 and scene.stepper().count("<details") == 4
