@@ -6,16 +6,29 @@ import io
 import nbformat
 import pytest
 import torch
+from torch import nn
 
 from course_lib.data.place import course_folder
-from course_lib.functional.segmentation import Instances, average_precision
+from course_lib.functional.diffusion import add_noise, clean_estimate, denoise_step, linear_schedule
+from course_lib.functional.segmentation import Instances, average_precision, mean_iou
 from course_lib.grading.folders import Folders
 from course_lib.grading.spec import load, read_assignment
 from course_lib.layers.segmentation import bilinear_upsampling
-from course_lib.lessons.lesson_14.assignment import TOGETHER, drawings, labelled
+from course_lib.lessons.lesson_14.assignment import (
+    COARSE,
+    KINDS,
+    NO_CONTEXT,
+    NOT_LEARNED,
+    TOGETHER,
+    _why,
+    drawings,
+    inside_iou,
+    labelled,
+    near_borders,
+)
 from course_lib.tasks import Draw, run_checks
 from course_lib.tasks.core import ModuleProbe
-from course_lib.tasks.findings import CheckFailed
+from course_lib.tasks.findings import RANDOM, CheckFailed
 from course_lib.tasks.trained import ELSEWHERE
 from course_lib.tasks.wrong import ignored
 from tests.assignments.mistaken import passed
@@ -26,12 +39,62 @@ TABLES = {table.name: table for table in load(FILES).assignment.tasks}
 CELLS = {cell.id: cell.source for cell in nbformat.reads(FILES.source_notebook.decode(), as_version=4).cells}
 
 
+@pytest.fixture(scope="module")
+def cells():
+    """What the notebook's own cells define, with the references of two tasks."""
+    names = {}
+    for name in ("setup", "ddim_step", "drawings", "train"):
+        exec(CELLS[name], names)
+    return names
+
+
 @pytest.mark.parametrize("factor", [1, 2, 3, 5, 8])
-def test_maps_grow_as_in_the_library(factor):
-    maps = torch.randn(2, 3, 4, 5)
-    ours = bilinear_upsampling(3, factor)(maps)
-    torch.testing.assert_close(TABLES["upsample"].reference(maps, factor), ours)
+def test_feature_maps_are_enlarged_as_in_the_library(factor):
+    x = torch.randn(2, 3, 4, 5)
+    ours = bilinear_upsampling(3, factor)(x)
+    torch.testing.assert_close(TABLES["upsample"].reference(x, factor), ours)
     assert ours.shape == (2, 3, 4 * factor, 5 * factor)
+
+
+# a step of DDIM ----------------------------------------------------------------------------------------------
+
+SCHEDULE = linear_schedule(200)
+
+
+@pytest.mark.parametrize(("t", "before"), [(199, 0), (120, 40), (7, 6)])
+def test_with_the_true_noise_a_step_leads_to_the_noisy_image_of_the_earlier_step(t, before):
+    images, noise = Draw(0)(3, 2, 5, 4).double(), Draw(1)(3, 2, 5, 4).double()
+    noisy, wanted = (add_noise(images, noise, torch.full((3,), step), SCHEDULE) for step in (t, before))
+    found = TABLES["ddim_step"].reference(noisy, noise, t, before, SCHEDULE.alpha_bars.double())
+    torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-6)
+
+
+def test_the_step_to_clean_images_is_the_estimate_of_the_library():
+    noisy, predicted = Draw(0)(2, 1, 4, 4), Draw(1)(2, 1, 4, 4)
+    found = TABLES["ddim_step"].reference(noisy, predicted, 60, -1, SCHEDULE.alpha_bars)
+    torch.testing.assert_close(found, clean_estimate(noisy, predicted, torch.full((2,), 60), SCHEDULE))
+
+
+def test_the_mean_of_ddpm_which_is_named_as_a_mistake_is_that_of_the_library():
+    table = TABLES["ddim_step"]
+    (way,) = {known.name: known for known in table.mistakes}["mean of DDPM"].ways
+    noisy, predicted = Draw(0)(2, 1, 4, 4), Draw(1)(2, 1, 4, 4)
+    mean = denoise_step(noisy, predicted, torch.zeros_like(noisy), 60, SCHEDULE)
+    torch.testing.assert_close(
+        table.reference.changed(way)(noisy, predicted, 60, 59, SCHEDULE.alpha_bars), mean, atol=1e-4, rtol=1e-4
+    )
+
+
+def test_the_cell_below_the_step_shows_that_20_steps_are_enough_and_5_are_not(cells):
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(CELLS["try-ddim"], dict(cells))
+    shown = [float(line.split()[-1]) for line in said.getvalue().splitlines()]
+    assert len(shown) == 5 and max(shown[:2]) < 0.01 and 0.2 < shown[3] < 0.3 and shown[4] > 0.98
+    for number in shown:  # as the answer that is graded by hand says
+        assert f"{number:.3f}" in CELLS["in-your-own-words"]
+
+
+# average precision -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -47,40 +110,23 @@ def test_the_average_precision_is_that_of_the_library(seed):
         assert table.reference(masks, scores, true, threshold) == pytest.approx(wanted) and 0 <= wanted <= 1
 
 
-def test_the_pictures_of_the_notebook_are_those_of_the_grader():
-    names = {}
-    exec("import torch\n" + CELLS["drawings"], names)
-    pictures, labels = names["drawings"](40, 48, seed=3)
-    for mine, ours in zip((pictures, labels), drawings(40, 48, torch.Generator().manual_seed(3)), strict=True):
-        assert torch.equal(mine, ours)
-    assert pictures.shape == (40, 1, 48, 48) and labels.unique().tolist() == [0, 1, 2]
-    with contextlib.redirect_stdout(io.StringIO()) as said:
-        exec(CELLS["look-at-one"], names)
-    assert "pictures (300, 1, 32, 32) labels (300, 32, 32)" in said.getvalue()
+# mistakes ----------------------------------------------------------------------------------------------------
 
 
-def test_a_net_that_is_left_in_training_mode_is_told_that_it_depends_on_the_batch():
-    torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Conv2d(1, 3, 3, padding=1), torch.nn.BatchNorm2d(3))
-    pictures, labels = drawings(12, 32, torch.Generator().manual_seed(0))
-    with pytest.raises(CheckFailed) as told:
-        labelled(ModuleProbe(net), pictures)
-    assert told.value.finding == TOGETHER
-    assert labelled(ModuleProbe(net.eval()), pictures).shape == labels.shape
-
-
-def test_the_threshold_cannot_be_ignored():
-    assert list(ignored(TABLES["average_precision"])) == []
+@pytest.mark.parametrize("name", ["upsample", "ddim_step", "border_weights", "average_precision"])
+def test_no_argument_can_be_ignored(name):
+    assert list(ignored(TABLES[name])) == []
 
 
 @pytest.mark.parametrize(
     ("name", "mistake"),
     [
-        ("border_weights", "distance in steps"),
+        ("ddim_step", "the index -1"),
+        ("border_weights", "distance along rows and columns"),
         ("average_precision", "the threshold itself is not enough"),
-        ("average_precision", "second best thing taken"),
+        ("average_precision", "second best object matched"),
         ("average_precision", "not in the order of the scores"),
-        ("average_precision", "divided by what was found"),
+        ("average_precision", "divided by the number of found objects"),
     ],
 )
 def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, mistake):
@@ -89,30 +135,100 @@ def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name,
     assert table.points / 5 <= sum(check.points for check in right) < table.points
 
 
-def test_a_net_that_loses_the_axis_of_a_single_picture_is_told():
-    class Squeezed(torch.nn.Conv2d):
-        def forward(self, pictures):
-            return super().forward(pictures).squeeze(0)
+# outlines ----------------------------------------------------------------------------------------------------
+
+
+def test_the_images_of_the_notebook_are_those_of_the_grader(cells):
+    images, labels = cells["drawings"](40, 96, seed=3)
+    for mine, ours in zip((images, labels), drawings(40, 96, torch.Generator().manual_seed(3)), strict=True):
+        assert torch.equal(mine, ours)
+    assert images.shape == (40, 1, 96, 96) and labels.unique().tolist() == [0, 1, 2]
+    near, other = near_borders(labels), labels.roll(1, dims=0)
+    assert torch.equal(cells["near_borders"](labels), near)
+    assert cells["mean_iou"](other, labels, 3) == pytest.approx(mean_iou(other, labels, 3))
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(CELLS["look-at-one"], dict(cells))
+    assert "images (300, 1, 64, 64) labels (300, 64, 64)" in said.getvalue()
+
+
+def test_pixels_near_a_border_are_two_pixels_or_less_away_from_it():
+    labels = torch.zeros(1, 1, 12, dtype=torch.int64)
+    labels[..., 6:] = 2
+    assert near_borders(labels)[0, 0].nonzero().flatten().tolist() == [4, 5, 6, 7]
+
+
+def blocks(true, side):
+    """The most frequent label of each block of pixels."""
+    found = true.unfold(1, side, side).unfold(2, side, side).flatten(3).mode(dim=3).values
+    return found.repeat_interleave(side, dim=1).repeat_interleave(side, dim=2)
+
+
+@pytest.mark.parametrize(
+    ("found", "near", "everywhere"),
+    [
+        (lambda true: blocks(true, 4), COARSE, KINDS),
+        (lambda true: true.clamp(max=1), COARSE, KINDS),
+        (lambda true: torch.where(near_borders(true), true, 0), NO_CONTEXT, NO_CONTEXT),
+        (torch.zeros_like, NOT_LEARNED, NOT_LEARNED),
+        (lambda true: true.roll(1, dims=0), NOT_LEARNED, NOT_LEARNED),
+    ],
+)
+def test_labels_that_are_not_good_enough_are_told_why(found, near, everywhere):
+    true = drawings(60, 64, torch.Generator().manual_seed(0))[1]
+    assert (_why(found(true), true, borders=True), _why(found(true), true)) == (near, everywhere)
+
+
+def test_labels_in_blocks_of_four_pixels_are_not_good_enough_near_the_borders():
+    true = drawings(60, 64, torch.Generator().manual_seed(0))[1]
+    best, near = blocks(true, 4), near_borders(true)
+    assert mean_iou(best, true, 3) > 0.8 and inside_iou(best[near], true[near]) < 0.7
+
+
+# answers -----------------------------------------------------------------------------------------------------
+
+IMAGES = drawings(12, 64, torch.Generator().manual_seed(0))
+
+
+def test_a_network_in_training_mode_is_told_that_it_depends_on_the_batch(cells):
+    torch.manual_seed(0)
+    network = cells["UNet"](1, 3, [4, 8])
+    with pytest.raises(CheckFailed) as told:
+        labelled(ModuleProbe(network), IMAGES[0])
+    assert told.value.finding == TOGETHER
+    assert labelled(ModuleProbe(network.eval()), IMAGES[0]).shape == IMAGES[1].shape
+
+
+def test_a_network_with_dropout_in_training_mode_is_told_that_it_depends_on_chance():
+    network = nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.Dropout())
+    with pytest.raises(CheckFailed) as told:
+        labelled(ModuleProbe(network), IMAGES[0])
+    assert told.value.finding.misconception == RANDOM
+
+
+def test_a_network_that_loses_the_axis_of_a_single_image_is_told():
+    class Squeezed(nn.Conv2d):
+        def forward(self, images):
+            return super().forward(images).squeeze(0)
 
     with pytest.raises(CheckFailed, match="shape"):
-        labelled(ModuleProbe(Squeezed(1, 3, 3, padding=1)), drawings(12, 32, torch.Generator().manual_seed(0))[0])
+        labelled(ModuleProbe(Squeezed(1, 3, 3, padding=1)), IMAGES[0])
 
 
 def test_what_is_inside_has_to_be_learned_not_computed():
-    answers = {}  # what a picture's labels are, found without a training
+    answers = {}  # what an image's labels are, found without a training
 
     def known(random):
-        pictures, labels = drawings(120, 32, random)
-        answers.update({picture.sum().item(): label for picture, label in zip(pictures, labels, strict=True)})
-        return pictures, labels
+        images, labels = drawings(60, 64, random)
+        answers.update({image.sum().item(): label for image, label in zip(images, labels, strict=True)})
+        return images, labels
 
-    class Table(torch.nn.Module):
-        def forward(self, pictures):
-            labels = torch.stack([answers[picture.sum().item()] for picture in pictures])
-            return torch.nn.functional.one_hot(labels, 3).movedim(-1, 1).float()
+    class Table(nn.Module):
+        def forward(self, images):
+            labels = torch.stack([answers[image.sum().item()] for image in images])
+            return nn.functional.one_hot(labels, 3).movedim(-1, 1).float()
 
     check = TABLES["train"].scored[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("course_lib.lessons.lesson_14.assignment.drawings", lambda count, size, random: known(random))
-        report = run_checks(lambda pictures, labels: Table(), [check], asks="pictures, labels")
+        report = run_checks(lambda images, labels: Table(), [check], asks="images, labels")
     assert report.misconceptions == [ELSEWHERE]

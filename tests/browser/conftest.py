@@ -1,5 +1,7 @@
 """A Chromium for all tests here, and JupyterLab pages that are checked when a test is done with them."""
 
+import shutil
+
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
@@ -24,19 +26,29 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(scope="module")
-def start_lab(tmp_path_factory):
-    """start_lab([notebook, ...]): a server over copies of these notebooks, stopped after the module's last test."""
+@pytest.fixture(scope="session")
+def labs(tmp_path_factory):
+    """The one server of this process, as soon as a module has started it."""
     labs = []
+    yield labs
+    for lab in labs:
+        lab.__exit__()
+
+
+@pytest.fixture(scope="module")
+def start_lab(labs, tmp_path_factory):
+    """start_lab([notebook, ...]): copies of these notebooks on a server that the module finds as if it were new."""
 
     def start(notebooks):
-        lab = Lab(tmp_path_factory.mktemp("lab"), notebooks).__enter__()
-        labs.append(lab)
-        return lab
+        if not labs:
+            labs.append(Lab(tmp_path_factory.mktemp("lab")).__enter__())
+        for notebook in notebooks:
+            shutil.copy(notebook, labs[0].notebooks)
+        return labs[0]
 
     yield start
     for lab in labs:
-        lab.__exit__()
+        lab.clear()
 
 
 @pytest.fixture(scope="module")

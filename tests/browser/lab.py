@@ -36,16 +36,14 @@ PATIENCE = 240  # seconds, for whatever should happen at once: the machine may b
 
 
 class Lab:
-    """A JupyterLab server over a copy of some notebooks, with homes of its own for learner and Jupyter."""
+    """A JupyterLab server over a folder of notebooks, with homes of its own for learner and Jupyter."""
 
-    def __init__(self, folder: Path, notebooks: list[Path]):
+    def __init__(self, folder: Path):
         self.notebooks, self.home = folder / "notebooks", folder / "course-home"
         self.log, self.token = folder / "server.log", secrets.token_hex(16)
         self.kernel_was_shut_down = False
         for place in (self.notebooks, self.home):
             place.mkdir(parents=True)
-        for notebook in notebooks:
-            shutil.copy(notebook, self.notebooks)
         jupyter = {
             f"JUPYTER{name}_DIR": str(folder / f"jupyter{name.lower()}")
             for name in ("_CONFIG", "_DATA", "_RUNTIME", "LAB_SETTINGS", "LAB_WORKSPACES")
@@ -86,6 +84,21 @@ class Lab:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+
+    def clear(self) -> None:
+        """Ask for a server as it was at its start: no kernel, no notebook, no progress, no settings."""
+        for kernel in json.loads(self._api("GET", "kernels")):
+            self._api("DELETE", f"kernels/{kernel['id']}")
+        settings = (self.env["JUPYTERLAB_SETTINGS_DIR"], self.env["JUPYTERLAB_WORKSPACES_DIR"])
+        for place in (self.notebooks, self.home, *map(Path, settings)):
+            for entry in place.glob("*"):
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        self.kernel_was_shut_down = False
+
+    def _api(self, method: str, path: str) -> bytes:
+        request = urllib.request.Request(f"{self.url}api/{path}?token={self.token}", method=method)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return answer.read()
 
     def _wait_for_server(self, *, seconds: int) -> str:
         runtime = Path(self.env["JUPYTER_RUNTIME_DIR"])

@@ -66,7 +66,7 @@ class Formgrader(Lab):
     """`course assign formgrader` as typed into a terminal; `url` and `token` are from the address that it prints."""
 
     def __init__(self, folder, course):
-        super().__init__(folder, [])
+        super().__init__(folder)
         self.course = course
         del self.env["JUPYTER_CONFIG_PATH"]  # the command itself has to see to it
 

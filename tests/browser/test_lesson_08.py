@@ -107,7 +107,7 @@ def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, o
     page = open_notebook(start_lab([path]), path.name)
     writer = page.cell(PLAYED["writer"])
     writer.locator("summary").first.click()
-    expect(writer.get_by_text("The likeliest next tokens").first).to_be_visible()
+    expect(writer.get_by_text("The most probable next tokens").first).to_be_visible()
     page.screenshot("08-untrusted", of=writer)
     lookup = page.cell(PLAYED["lookup"])
     lookup.locator("summary").nth(2).click()

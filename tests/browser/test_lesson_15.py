@@ -1,5 +1,7 @@
 """The playgrounds of lesson 15 in JupyterLab, in an untrusted notebook and on slides."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -10,16 +12,19 @@ pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
 FIRST = """
 from course_lib.data.checkpoints import load_trained
-from course_lib.lessons.lesson_15 import page
+from course_lib.lessons.lesson_15.playground import PLAYGROUNDS
 
-mazes = load_trained("mazes").model
+gaps, tones = load_trained("gaps").model, load_trained("tones").model
 """
-PLAYED = {"map": "page.play('map')", "walker": "page.play('walker', mazes)"}
+PLAYED = {
+    "spans": "PLAYGROUNDS['spans'](gaps).live()",
+    "transcribe": "PLAYGROUNDS['transcribe'](tones).live()",
+}
 
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory):
-    return write_playgrounds(tmp_path_factory.mktemp("playgrounds") / "98_everywhere.ipynb", FIRST, PLAYED)
+    return write_playgrounds(tmp_path_factory.mktemp("playgrounds") / "98_text_and_sound.ipynb", FIRST, PLAYED)
 
 
 @pytest.fixture(scope="module")
@@ -30,21 +35,35 @@ def played(notebook, start_lab, open_notebook):
     return page
 
 
-def test_each_field_of_the_map_sets_its_old_system_beside_its_successor(played):
-    cell = played.cell(PLAYED["map"])
-    successors = {"pictures": "ViT", "speech": "Conformer", "control": "Decision Transformer", "translation": "GRUs"}
-    for field, name in successors.items():
-        cell.locator(".play-choice").get_by_text(field, exact=True).click()
-        expect(cell.locator(".play-views")).to_contain_text(name)
-    played.screenshot("15-map", of=cell)
+def slider(cell, label):
+    return cell.locator(".widget-slider").filter(has_text=label)
 
 
-def test_the_walker_is_asked_for_another_return(played):
-    cell = played.cell(PLAYED["walker"])
-    expect(cell.get_by_text("Asked for -10: 14 steps")).to_be_visible()
-    cell.get_by_role("slider", name="Return asked for").press("Home")
-    expect(cell.get_by_text("Asked for -40: 40 steps")).to_be_visible()
-    played.screenshot("15-walker", of=cell)
+def test_more_of_another_text_is_removed_and_the_table_has_a_row_for_each_span(played):
+    cell = played.cell(PLAYED["spans"])
+    rows, gaps, text = (cell.locator(f".widget-htmlmath {part}") for part in ("tbody tr", "p b", "p >> nth=0"))
+    few = rows.count()
+    expect(gaps).to_have_count(few)
+    played.move_slider(slider(cell, "corruption rate"), 3)
+    expect(rows).not_to_have_count(few)
+    expect(gaps).to_have_count(rows.count())
+    before = text.inner_text()
+    cell.get_by_label("text", exact=True).select_option("text 3")
+    expect(text).not_to_have_text(before)
+    played.screenshot("15-spans", of=cell)
+
+
+def test_noise_is_turned_up_until_the_melody_is_misheard_and_a_goal_is_reached(played):
+    cell = played.cell(PLAYED["transcribe"])
+    words = cell.locator(".widget-htmlmath")
+    expect(words).to_contain_text("Collapsed: C E G c, correct. Nearest clean tone in each frame: C E G c, correct.")
+    expect(cell.get_by_role("status").last).to_have_text("Can you get there?")
+    played.move_slider(slider(cell, "noise"), 4)  # 0.8, where the nearest clean tone is wrong
+    expect(words).to_contain_text(re.compile("Collapsed: C E G c, correct. Nearest .*, wrong."))
+    expect(cell.get_by_role("status").last).to_have_text("1 of 3 goals reached")
+    cell.get_by_label("melody", exact=True).select_option("C C D E E")
+    expect(words).to_contain_text("Played: C C D E E.")
+    played.screenshot("15-transcribe", of=cell)
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -56,9 +75,12 @@ def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, o
     path = tmp_path / "untrusted.ipynb"
     write_notebook(as_stored(played, notebook), path)
     page = open_notebook(start_lab([path]), path.name)
-    walker = page.cell(PLAYED["walker"])
-    walker.locator("summary").nth(2).click()
-    expect(walker.get_by_text("Asked for -34").first).to_be_visible()
+    spans, transcribe = (page.cell(PLAYED[name]) for name in PLAYED)
+    spans.locator("summary").nth(1).click()
+    expect(spans.locator("details[open] tbody tr").first).to_be_visible()
+    transcribe.locator("summary").nth(2).click()
+    expect(transcribe.get_by_text("Played: C E G c.").nth(2)).to_be_visible()
+    page.screenshot("15-untrusted", of=transcribe)
 
 
 def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):

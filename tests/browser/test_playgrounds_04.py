@@ -9,9 +9,9 @@ from playwright.sync_api import expect
 from course_lib.classroom.widgets.script import bundle
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_04.playground import (
+    LETTERS,
     MARKS,
     MESSAGE,
-    QUOTES,
     SENTENCES,
     SIGNALS,
     TEXTS,
@@ -99,7 +99,7 @@ READ = """async ([asked, config]) => {
   const model = { weights: readSafetensors(await part("safetensors")), vocabulary }, read = {};
   return asked.map(([text, cell]) => {
     const values = (read[text] ??= cellsOf(model, text)).map((all) => all[cell]);
-    const goals = cellGoals.map((goal) => goal(text, values, cell, config.quotes));
+    const goals = cellGoals.map((goal) => goal(text, values, config.texts.map(([, text]) => text)));
     return { values, words: cellWords(text, values, cell), goals };
   });
 }"""
@@ -125,8 +125,15 @@ def open_cells(browser, cells, tmp_path_factory):
 
 def test_the_page_reads_a_text_as_python_does(open_cells, cells):
     page, reached = open_cells(), np.zeros(3, bool)
-    asked = [(text, cell) for text in TEXTS for cell in (0, SENTENCES, QUOTES, *range(10, 31))]
-    asked += [("a", 3), ("No end here", SENTENCES), ("It is. 'x' it isn't", QUOTES)]
+    asked = [(text, cell) for text in TEXTS for cell in (0, SENTENCES, LETTERS, *range(10, 31))]
+    own = "We read the whole text again. It takes a long time to finish. Nothing else has to be done."
+    asked += [
+        ("a", 3),
+        ("No end here", SENTENCES),
+        ("It is. 'x' it isn't", 3),
+        *((own, cell) for cell in range(200, 250)),
+    ]
+    asked += [(own.replace("It takes a long time to finish", "It ends"), SENTENCES), (own[:61], SENTENCES)]
     page.add_script_tag(content=bundle("cells"))
     found = page.evaluate(READ, [asked, cells._page_config()])
     for (text, cell), here in zip(asked, found, strict=True):

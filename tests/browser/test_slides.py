@@ -73,6 +73,13 @@ MEASURE = (
     .replace("TEXT", str(SMALLEST))
 )
 
+GO = """
+([number, fragments]) => {
+  Reveal.slide(number, 0, fragments);
+  return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}
+"""
+
 AXE = """
 async (part) => {
   const found = await axe.run(part || document, {resultTypes: ["violations"]});
@@ -112,8 +119,7 @@ class Deck:
 
     def go(self, number, fragments=99):
         """Go to a slide, all its fragments shown."""
-        self.page.evaluate("([n, f]) => Reveal.slide(n, 0, f)", [number, fragments])
-        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.page.evaluate(GO, [number, fragments])
 
     def theme(self, name):
         self.page.evaluate("(name) => { document.documentElement.dataset.theme = name; }", name)
@@ -207,7 +213,7 @@ def measured(deck):
             deck.go(number)
             if found := deck.page.evaluate(MEASURE):
                 wrong[f"{deck.name()}, {theme}"] = found
-            for place in range(deck.page.locator("section.present .course-stepper > details").count()):
+            for place in range(deck.page.locator(f"section.present {STEPPED} > details").count()):
                 deck.page.evaluate(OPEN_FRAME, place)
                 if found := deck.page.evaluate(MEASURE):
                     wrong[f"{deck.name()}, frame {place + 1}, {theme}"] = found
@@ -376,7 +382,8 @@ def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck, lesson
 def test_all_frames_of_all_widgets_can_be_reached_with_their_own_words(open_deck, lesson):
     deck = open_deck(lesson)
     assert deck.page.locator(".course-stepper").count() == widgets(lesson)
-    for number in deck.numbers():
+    holding = "(what) => Reveal.getSlides().flatMap((slide, number) => slide.querySelector(what) ? [number] : [])"
+    for number in deck.page.evaluate(holding, STEPPED):
         deck.go(number, -1)
         stepper = deck.page.locator(f"section.present {STEPPED}")
         if stepper.count() == 0:
@@ -412,24 +419,35 @@ def test_the_notes_stand_in_a_window_of_their_own_that_follows(open_deck):
     assert notes.evaluate(AXE) == []
 
 
+NOTES = """
+() => {
+  const text = (id) => document.getElementById(id).innerText;
+  const all = (selector) => [...document.querySelectorAll("#notes " + selector)];
+  return {
+    notes: text("notes"), heading: text("heading"), spent: text("spent"),
+    formulas: all("mjx-container").length, drawn: all("mjx-container > svg").length,
+    clips: all("mjx-assistive-mml").map((one) => getComputedStyle(one).clip),
+  };
+}
+"""
+
+
 @each_lesson
 def test_the_notes_of_each_slide_can_be_read(open_deck, lesson):
     deck = open_deck(lesson)
     with deck.page.expect_popup() as opened:
         deck.page.keyboard.press("s")
     notes, planned = opened.value, 0
+    notes.locator("#notes").wait_for()
     for number, slide in zip(deck.numbers(), full_path(lesson), strict=True):
         deck.go(number)
         planned += slide.minutes
-        assert len(notes.locator("#notes").inner_text()) > 40
-        heading = deck.page.locator("section.present").get_attribute("aria-label")
-        assert notes.locator("#heading").inner_text() == heading
-        assert f"after this slide: {int(planned)}:{60 * planned % 60:02.0f}" in notes.locator("#spent").inner_text()
-        formulas = notes.locator("#notes mjx-container")
-        assert formulas.count() == notes.locator("#notes mjx-container > svg").count()
-        spoken = notes.locator("#notes mjx-assistive-mml")  # for screen readers: unseen, or each stands there twice
-        clips = spoken.evaluate_all("(all) => all.map((one) => getComputedStyle(one).clip)")
-        assert len(clips) == formulas.count() and set(clips) <= {"rect(1px, 1px, 1px, 1px)"}
+        shown = notes.evaluate(NOTES)
+        assert len(shown["notes"]) > 40
+        assert shown["heading"] == deck.page.locator("section.present").get_attribute("aria-label")
+        assert f"after this slide: {int(planned)}:{60 * planned % 60:02.0f}" in shown["spent"]
+        assert shown["formulas"] == shown["drawn"] == len(shown["clips"])
+        assert set(shown["clips"]) <= {"rect(1px, 1px, 1px, 1px)"}  # unseen, or each formula stands there twice
 
 
 @each_lesson

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
 FIRST = """
 import numpy as np
-from course_lib.classroom.widgets import Explorer, Goal, Pad, Pictures, Sentence, heat_map, token_bars
+from course_lib.classroom.widgets import Explorer, Goal, Pad, Pictures, Sentence, Slider, heat_map, token_bars
 from course_lib.classroom.output import present
 from course_lib.data.translation import english_words, tokenize_english
 from course_lib.data.translation import translate as gold
@@ -64,6 +64,13 @@ Explorer(
     draw=lambda state: token_bars([("ink", (state["pad"] > 127).mean())], label="How much"), alt=ink, beside=True,
     goals=(Goal("an empty paper", lambda state: not state["pad"].any()),
            Goal("a dot", lambda state: 0 < (state["pad"] > 127).sum() < 25)), steps={"pad": tuple(drawings.values())},
+).live()""",
+    "slope": """
+Explorer(
+    name="slope", title="Slope", controls=[Slider(name="slope", label="Slope", low=0, high=4, step=0.5, value=1)],
+    draw=lambda state: f"<p>slope {state['slope']}</p>", alt=lambda state: f"The slope is {state['slope']}.",
+    goals=(Goal("a slope above 3", lambda state: state["slope"] > 3),
+           Goal("a slope of 0", lambda state: state["slope"] == 0)),
 ).live()""",
     "pictures": """
 Explorer(
@@ -137,6 +144,27 @@ def shows(cell, text):
 
 def ink_of(cell):
     return int(re.search(r"There are (\d+) pixels", cell.get_by_text("pixels of ink").inner_text())[1])
+
+
+# ------------------------------------------------------------------------------------------- a slider
+
+
+def test_what_a_held_slider_passes_by_reaches_no_goal_and_the_drawing_follows(kit):
+    cell = kit.cell('name="slope"')
+    track, status = cell.locator(".slider-container").bounding_box(), cell.get_by_role("status").last
+    right, y = track["x"] + track["width"], track["y"] + track["height"] / 2
+    kit.page.mouse.move(track["x"] + track["width"] / 4, y)
+    kit.page.mouse.down()
+    kit.page.mouse.move(right - 2, y, steps=5)
+    shows(cell, "slope 4.0")
+    expect(status).to_have_text("Can you get there?")
+    kit.page.mouse.move(track["x"] + 2, y + 200, steps=5)  # let go below the cell
+    shows(cell, "slope 0.0")
+    kit.page.mouse.up()
+    expect(status).to_have_text("1 of 2 goals reached")
+    expect(cell.locator("li").filter(has_text="a slope of 0")).to_have_text("✓ a slope of 0")
+    cell.get_by_role("slider", name="Slope").press("End")
+    expect(status).to_have_text("2 of 2 goals reached")
 
 
 # ------------------------------------------------------------------------------------------- the pad

@@ -48,12 +48,15 @@ def answer(source, tasks):
     return source[:stub] + tasks[asked[1]].solution + "\n" + asked[0]
 
 
-def sittings(notebook, tasks, *, end, left_out=(), shorter=()):
-    """All that each sitting shows in a kernel of its own, up to the cell that has `end`; `shorter`: (old, new)."""
+def sittings(notebook, tasks, *, end, begin=0, left_out=(), shorter=()):
+    """All that each sitting, from number `begin` on, shows in a kernel of its own, up to the cell that has `end`.
+
+    Cells with words of `left_out` are left out; `shorter` are pairs of texts, old and new.
+    """
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     last = next(i for i, cell in enumerate(cells) if end in cell)
     stops = [i for i, cell in enumerate(cells[:last]) if "page.resume" in cell]
-    for first, behind in pairwise([0, *stops, last]):
+    for first, behind in [*pairwise([0, *stops, last])][begin:]:
         part = cells[first:behind]
         sources = [answer(cell, tasks) for cell in part if not any(words in cell for words in left_out)]
         for old, new in shorter:
@@ -64,6 +67,6 @@ def sittings(notebook, tasks, *, end, left_out=(), shorter=()):
 def shown(sources):
     """All that cells show in a kernel of their own."""
     notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
-    NotebookClient(notebook, kernel_name="python3", timeout=600).execute()
+    NotebookClient(notebook, kernel_name="python3", timeout=600, shutdown_kernel="immediate").execute()
     outputs = [output for cell in notebook.cells for output in cell.outputs]
     return "\n".join(output.get("text") or output["data"].get("text/plain", "") for output in outputs)

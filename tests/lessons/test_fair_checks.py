@@ -766,7 +766,7 @@ def transposed_convolution(image, kernel, stride):
     size = (h - 1) * stride + rows, (w - 1) * stride + columns
     return F.fold(stamps, size, (rows, columns), stride=stride)
 """,
-    ("15", "to_go", "NumPy: rewards are data"): """
+    ("16", "to_go", "NumPy: rewards are data"): """
 def to_go(rewards):
     return torch.from_numpy(rewards.numpy()[:, ::-1].cumsum(1)[:, ::-1].copy())
 """,
@@ -1050,7 +1050,7 @@ def unpool(values, positions, height, width):
                 image[b, c, q // height, q % height] += value
     return image
 """,
-    ("14", "transposed_convolution", "stamp turned round"): """
+    ("14", "transposed_convolution", "kernel flipped or transposed"): """
 def transposed_convolution(image, kernel, stride):
     (B, C, h, w), (rows, columns) = image.shape, kernel.shape[-2:]
     wide = torch.zeros(B, C, (h - 1) * stride + 1, (w - 1) * stride + 1)
@@ -1061,7 +1061,7 @@ def transposed_convolution(image, kernel, stride):
 def transposed_convolution(image, kernel, stride):
     return F.conv_transpose2d(image, kernel, stride=stride)
 """,
-    ("15", "to_go", "what was got so far"): """
+    ("16", "to_go", "sum of the past"): """
 def to_go(rewards):
     return torch.from_numpy(rewards.numpy().cumsum(1))
 """,

@@ -28,8 +28,12 @@ from course_lib.lessons.lesson_11 import recipes as vit
 from course_lib.lessons.lesson_12 import recipes as swin
 from course_lib.lessons.lesson_13 import icon_recipes as masked_icons
 from course_lib.lessons.lesson_13 import recipes as mae
+from course_lib.lessons.lesson_14 import diffusion_recipes as diffusion
+from course_lib.lessons.lesson_14 import icon_recipes as icon_segmentation
 from course_lib.lessons.lesson_14 import recipes as unet
-from course_lib.lessons.lesson_15.recipes import boltzmann, control, efficient, pictures_and_words, speech, text_to_text
+from course_lib.lessons.lesson_15.recipes import speech, text_to_text
+from course_lib.lessons.lesson_16.recipes import control, icon_words, pictures_and_words
+from course_lib.lessons.lesson_17.recipes import boltzmann, efficient, experts, features
 from course_lib.lessons.recipes import all_recipes, find_recipe
 from course_lib.training import language_models
 from course_lib.training.progress import Silent, using
@@ -160,12 +164,27 @@ SMALL = {  # name -> settings of every variant that has them; constants
         | {(unet, "instance_scores"): partial(unet.instance_scores, count=6)},
     ),
     "unet_no_skips": ({}, {(unet, "SPLIT_SCENES"): {"validation": 12, "test": 14}}),
+    "unet_icons": (
+        {"widths": (8, 16)},
+        {(icon_segmentation, "SPLIT_SCENES"): dict.fromkeys(icon_segmentation.SPLIT_SCENES, 6)},
+    ),
+    "diffusion_icons": (
+        {"widths": (8, 16)},
+        {(diffusion, "new_drawings"): lambda: icons("test").take(torch.arange(20))}
+        | {(diffusion, "icons"): lambda split: icons(split).take(torch.arange(20))},
+    ),
     "pictures_and_words": (
         {"dim": 8, "depth": 1, "co_depth": 1, "num_heads": 2, "num_latents": 2, "text_steps": 3},
         {(pictures_and_words, "SPLIT_SCENES"): FEW}
         | {(pictures_and_words, "CANDIDATES"): 4, (pictures_and_words, "GROUPS"): 2},
     ),
-    "boltzmann": ({}, {(boltzmann, "DRAWS"): 2, (boltzmann, "EPOCHS"): (1,), (boltzmann, "RATES"): (0.01,)}),
+    "icon_clip": ({"dim": 8, "depth": 1, "num_heads": 2, "joint_dim": 4}, {(icon_words, "VIEWS"): 1}),
+    "boltzmann": (
+        {},
+        {(boltzmann, "DRAWS"): 2, (boltzmann, "EPOCHS"): (1,), (boltzmann, "RATES"): (0.01,)}
+        | {(boltzmann, "DREAMS"): 20, (boltzmann, "DREAM_STEPS"): 2, (features, "STEPS"): 3, (features, "ROUNDS"): 2}
+        | {(boltzmann, "other_learners"): boltzmann.other_learners.__wrapped__},
+    ),
     "text_to_text": (
         {"dim": 8, "depth": 1, "num_heads": 2, "head_dim": 4, "mlp_dim": 8, "pretraining": 3, "per_task": 5},
         {(text_to_text, "PLAIN"): 200, (text_to_text, "SCORED"): {"validation": 8, "test": 9}},
@@ -174,15 +193,23 @@ SMALL = {  # name -> settings of every variant that has them; constants
         {"dim": 8, "depth": 1, "num_heads": 2, "head_dim": 4, "mlp_dim": 8},
         {(text_to_text, "PLAIN"): 200, (text_to_text, "SCORED"): {"validation": 8, "test": 9}},
     ),
+    "t5_layouts": (
+        {"dim": 8, "depth": 1, "num_heads": 2, "head_dim": 4, "mlp_dim": 8, "per_task": 5},
+        {(text_to_text, "PLAIN"): 200, (text_to_text, "SCORED"): {"validation": 8, "test": 9}},
+    ),
     "efficient_attention": (
         {"dim": 32, "depth": 1, "context_length": 16},
         {(efficient, "SCORED"): 200},
+    ),
+    "experts": (
+        {"dim": 32, "context_length": 16, "mlp_dim": 8},
+        {(experts, "SCORED"): 200, (experts, "COUNTED"): 100},
     ),
     "tones": (
         {"dim": 8, "depth": 1, "num_heads": 2, "mlp_dim": 8},
         {(speech, "SPLIT_MELODIES"): {"validation": 6, "test": 7}},
     ),
-    "mazes": ({"dim": 8, "depth": 1, "hidden_dim": 8, "walks": 4}, {(control, "REPEATS"): 1}),
+    "mazes": ({"dim": 8, "depth": 1, "hidden_dim": 8, "trajectories": 4}, {(control, "REPEATS"): 1}),
 }
 
 
@@ -239,6 +266,7 @@ def quick_all(settings):
 
 def clear_caches():
     ours = (names.examples, names.tokenizer, names.counting, captions.examples, pictures_and_words.examples)
+    ours += (icon_words.training_views,)
     ours += (speech.held_out, text_to_text.tokenizer, text_to_text.plain_text)
     ours += (alignment.sentences, alignment.pretrained, alignment.fine_tuned, alignment.rewarding)
     ours += (alignment.measured_pairs,)

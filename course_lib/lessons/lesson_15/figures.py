@@ -1,219 +1,231 @@
-"""The figures of lesson 15: who took over what, tones under CTC, walks through a maze, gates, costs and dreams."""
+"""The figures of lesson 15: answers in text, position buckets, tones under CTC, and what two models hear."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from course_lib.data.mazes import Maze, Walks
-from course_lib.viz.marks import HERO, OTHER, PREDICTION
+from course_lib.viz.marks import HERO, OTHER, THIRD, arrow, bare, label, prediction, seed_dots
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
-FIELDS = (  # field, what did it before with its year, the Transformers that took over
-    ("translation", (("LSTM", 2014),), (("Transformer", 2017.45),)),
-    ("language", (("word vectors", 2013),), (("BERT", 2018.8), ("T5", 2019.8))),
-    ("pictures", (("AlexNet", 2012), ("ResNet", 2015.9)), (("ViT", 2020.8), ("Swin", 2021.9))),
-    ("speech", (("hidden Markov models", 2006), ("deep RNN + CTC", 2013)), (("Conformer", 2020.4),)),
-    ("control", (("GAIL", 2016),), (("Decision Transformer", 2021.4),)),
-    ("pictures, words", (("CNN + LSTM", 2015),), (("ViLBERT", 2019.6), ("Flamingo", 2022.3))),
-    ("no labels", (("stacks of RBMs", 2006),), (("GPT", 2018.4), ("MAE", 2021.9))),
-)
-KINDS = {"softmax": GREY, "local": PALETTE["orange"], "linear": HERO}
+FRAME = 4  # heard frames for each frame of the model
+TONES = [PALETTE[name] for name in ("blue", "sky", "green", "orange", "purple", "black", "yellow", "vermilion")]
 
 
-def timeline() -> Figure:
-    """A row for each field: what did the work before, and the Transformers that took over."""
-    fig, axes = figure(12.2, 5.6)
-    for row, (name, before, after) in enumerate(FIELDS):
-        y = len(FIELDS) - row
-        axes.plot([before[0][1], after[0][1]], [y, y], color=GREY, linewidth=3, linestyle="-", alpha=0.5)
-        axes.plot([after[0][1], 2023.6], [y, y], color=HERO, linewidth=6, linestyle="-")
-        for marks, colour in ((before, GREY), (after, HERO)):
-            for label, year in marks:
-                axes.plot([year], [y], "o", color=colour, markersize=11)
-                axes.text(year, y + 0.2, label, ha="center", va="bottom", color=colour)
-        axes.text(2004.6, y, name, ha="right", va="center", fontsize=14)
-    axes.axvline(2017.45, color=GREY, linewidth=1, linestyle=":")
-    axes.set(xlim=(2004.8, 2024), ylim=(0.5, len(FIELDS) + 0.9), yticks=[], xticks=range(2006, 2024, 2))
-    axes.grid(visible=False)
-    axes.spines["left"].set_visible(False)
-    axes.set_title("Where Transformers came in, and what was there before")
+def opening(
+    answers: Sequence[tuple[str, str, str]], scores: Mapping[str, Sequence[float]], predicted: float | None = None
+) -> Figure:
+    """Questions with the answers of a model, green if correct; at the right the accuracy of each task."""
+    fig, (left, right) = figure(12.2, 5.0, columns=2, width_ratios=(1.75, 1))
+    bare(left, (0, 1), (-len(answers) + 0.4, 0.6))
+    for row, (question, answer, correct) in enumerate(answers):
+        right_answer = answer == correct
+        left.text(0, -row + 0.12, question, fontsize=13, va="bottom")
+        said = f"→ {answer}" if right_answer else f"→ {answer}   (correct: {correct})"
+        left.text(0.04, -row + 0.04, said, fontsize=13, va="top", color=THIRD if right_answer else OTHER, weight="bold")
+    for row, (name, values) in enumerate(scores.items()):
+        mean = 100 * np.mean(values)
+        right.barh(-row, mean, height=0.42, color=HERO, alpha=1 if row == 0 else 0.5)
+        seed_dots(right, 0, [], HERO)
+        right.plot([100 * value for value in values], [-row] * len(values), "o", color="black", markersize=5)
+        right.text(1, -row + 0.24, name, va="bottom", fontsize=13)
+        right.text(3, -row, f"{mean:.0f}", va="center", color="white" if row == 0 else "black", fontsize=13)
+    if predicted is not None:
+        prediction(right, predicted, -0.33, (-12 if predicted > 50 else 12, 0))
+    right.set(xlim=(0, 101), ylim=(0.4 - len(scores), 0.75), yticks=[], xlabel="answers exactly correct, %")
+    right.grid(visible=False, axis="y")
+    return fig
+
+
+def buckets(
+    distances: Int[Tensor, " n"],
+    found: Int[Tensor, " n"],
+    biases: Mapping[str, Float[Tensor, " n"]],
+    predicted: float | None = None,
+) -> Figure:
+    """The bucket of each distance, and the bias that some heads have learned for it."""
+    fig, (left, right) = figure(12.2, 4.6, columns=2)
+    left.step(distances, found, where="mid", color=HERO, linestyle="-")
+    left.plot(distances, found, ".", color=HERO, markersize=5)
+    left.set(title="Bucket of each distance", xlabel="distance: key minus query, tokens", ylabel="bucket")
+    for (name, values), colour in zip(biases.items(), (HERO, OTHER, THIRD), strict=False):
+        right.plot(distances, values, color=colour, linestyle="-", marker=".", label=name)
+    right.axhline(0, color=GREY, linewidth=1, linestyle=":")
+    right.set(title="Biases that heads have learned", xlabel="distance: key minus query, tokens")
+    right.set_ylabel("bias b, added to the score")
+    right.legend(fontsize=13)
+    return fig
+
+
+def gaps(scores: Mapping[str, Mapping[str, Sequence[float]]], predicted: float | None = None) -> Figure:
+    """For each task the exact answers of each way to train, a dot for each seed and a line at the mean."""
+    fig, axes = figure(12.2, 4.8)
+    colours = dict(zip(scores, (HERO, OTHER, THIRD), strict=True))
+    tasks = list(next(iter(scores.values())))
+    for shift, (name, values) in zip((-0.24, 0.0, 0.24), scores.items(), strict=True):
+        for column, task in enumerate(tasks):
+            x, y = column + shift, 100 * np.mean(values[task])
+            seed_dots(axes, x, [100 * value for value in values[task]], colours[name], markersize=7)
+            axes.plot([x - 0.1, x + 0.1], [y, y], color=colours[name], linestyle="-", linewidth=3)
+        axes.plot([], [], "o", color=colours[name], label=name)
+    axes.axvline(0.5, color=GREY, linewidth=1, linestyle=":")
+    prediction(axes, -0.24, predicted, (10, 0))
+    axes.set_xticks(range(len(tasks)), tasks)
+    axes.set(xlim=(-0.5, len(tasks) - 0.5), ylim=(0, 105), ylabel="answers exactly correct, %")
+    axes.legend(fontsize=13, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
+    return fig
+
+
+def stacks(scores: Mapping[str, Sequence[float]], sizes: Mapping[str, str], predicted: float | None = None) -> Figure:
+    """Exact answers of each layout, a dot for each seed, and below its name what it costs."""
+    fig, axes = figure(11.5, 3.4)
+    for row, (values, colour) in enumerate(zip(scores.values(), (HERO, OTHER, THIRD), strict=True)):
+        axes.plot([100 * value for value in values], [-row] * len(values), "o", color=colour, markersize=10)
+        axes.plot([100 * np.mean(values)] * 2, [-row - 0.25, -row + 0.25], color=colour, linestyle="-", linewidth=3)
+    prediction(axes, predicted, -1.35, (12, 0))
+    axes.set_yticks([-row for row in range(len(scores))], [f"{name}\n{sizes[name]}" for name in scores], fontsize=12)
+    axes.set(xlim=(40, 100), ylim=(0.5 - len(scores), 0.5))
+    axes.set_xlabel("answers exactly correct, %, five tasks, a dot for each seed")
     return fig
 
 
 def spikes(
     frames: Float[Tensor, "T F"], probs: Float[Tensor, "t V"], names: Sequence[str], begins: Sequence[int]
 ) -> Figure:
-    """A melody as it is heard, and what the network says in each frame."""
+    """The frames of a melody, and the probability of each symbol in each frame of the model."""
     fig, (above, below) = figure(12.2, 5.0, rows=2)
     above.imshow(frames.T.numpy(), origin="lower", aspect="auto", cmap=SEQUENTIAL)
-    above.set(title="What is heard: 24 bands, a frame each 10 ms", yticks=[], ylabel="pitch")
+    above.set(title=f"Input: log energies of {frames.shape[1]} bands, a frame each 10 ms", yticks=[], ylabel="pitch")
     above.grid(visible=False)
     for position in begins:
         above.axvline(position, color="white", linewidth=1, linestyle=":")
-    times = 4 * np.arange(len(probs)) + 1.5
-    below.fill_between(times, 0, probs[:, 0].numpy(), color=GREY, alpha=0.25, linewidth=0)
-    below.text(times[-1], 0.86, "blank", color=GREY, ha="right")
-    colours = [PALETTE[name] for name in ("blue", "sky", "green", "orange", "purple", "black", "yellow", "vermilion")]
-    for label, name in enumerate(names, start=1):
-        peak = probs[:, label].numpy()
-        if peak.max() < 0.3:
+    symbols(below, probs, names)
+    below.set(xlim=above.get_xlim(), xlabel="frames of 10 ms")
+    below.set_title("Output: probability of each symbol, a frame each 40 ms")
+    return fig
+
+
+def symbols(axes: Axes, probs: Float[Tensor, "t V"], names: Sequence[str]) -> None:
+    """The probability of the blank as an area, and that of every tone that rises above 0.3 as a line with its name."""
+    times = FRAME * np.arange(len(probs)) + (FRAME - 1) / 2
+    axes.fill_between(times, 0, probs[:, 0].numpy(), color=GREY, alpha=0.25, linewidth=0)
+    axes.text(times[-1], 0.86, "blank", color=GREY, ha="right")
+    for number, name in enumerate(names, start=1):
+        p = np.pad(probs[:, number].numpy(), 1)
+        peaks = (p[1:-1] > 0.3) & (p[1:-1] >= p[:-2]) & (p[1:-1] > p[2:])
+        if not peaks.any():
             continue
-        colour = colours[(label - 1) % len(colours)]
-        below.plot(times, peak, color=colour, linestyle="-")
-        for t in range(len(peak)):
-            before, after = peak[t - 1] if t else 0, peak[t + 1] if t + 1 < len(peak) else 0
-            if peak[t] > 0.3 and peak[t] >= before and peak[t] > after:
-                below.text(times[t], 1.03, name, color=colour, ha="center", fontsize=14, weight="bold")
-    below.set(xlim=above.get_xlim(), ylim=(0, 1.25), xlabel="frames of 10 ms", ylabel="probability")
-    below.set_title("What it writes: a few frames for each tone, blank between them")
-    return fig
+        colour = TONES[(number - 1) % len(TONES)]
+        axes.plot(times, p[1:-1], color=colour, linestyle="-")
+        for t in times[peaks]:
+            axes.text(t, 1.03, name, color=colour, ha="center", fontsize=14, weight="bold")
+    axes.set(ylim=(0, 1.25), ylabel="probability")
 
 
-def draw_maze(axes: Axes, maze: Maze) -> None:
-    """Walls and ways."""
-    axes.imshow(np.where(maze.walls.numpy(), 0.25, 0.97), cmap="gray", vmin=0, vmax=1)
-    axes.set(xticks=[], yticks=[])
-    axes.grid(visible=False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-
-
-def draw_walk(axes: Axes, maze: Maze, walks: Walks, row: int, title: str, colour: str = HERO) -> None:
-    """One walk through the maze, and its goal."""
-    draw_maze(axes, maze)
-    length = int(walks.valid[row].sum())
-    cells = walks.cells[row, :length].tolist()
-    if walks.reached[row]:
-        cells.append(int(walks.goals[row]))
-    y, x = maze.cells[cells].T.numpy() + np.linspace(-0.22, 0.22, len(cells))
-    axes.plot(x, y, color=colour, linestyle="-", linewidth=2.5)
-    axes.plot(x[0], y[0], "o", color=colour, markersize=11, linestyle="none")
-    goal = maze.cells[walks.goals[row]].tolist()
-    axes.plot(goal[1], goal[0], "*", color=PALETTE["orange"], markersize=20, markeredgecolor="black")
-    axes.set_title(title, fontsize=14)
-
-
-def walking(maze: Maze, shown: Sequence[tuple[str, Walks]]) -> Figure:
-    """While it trains: the same start and goal, asked for several returns."""
-    fig, panels = figure(6.4, 2.6, columns=len(shown))
-    for axes, (title, walks) in zip(panels, shown, strict=True):
-        draw_walk(axes, maze, walks, 0, title)
-    return fig
-
-
-def asked(
-    maze: Maze,
-    shown: Sequence[tuple[str, Walks]],
-    wanted: Sequence[float],
-    got: Sequence[Sequence[float]],
-    reached: Mapping[str, Sequence[float]],
-    predicted: float | None,
+def lattice(
+    states: Sequence[str],
+    alpha: Float[Tensor, "T S"],
+    allowed: Bool[Tensor, "S S"],
+    useful: Bool[Tensor, "T S"],
+    path: Sequence[int],
+    gradients: tuple[Float[Tensor, " n"], Float[Tensor, " n"]],
 ) -> Figure:
-    """Walks by what was asked for; return got against return asked for; who reaches the goal."""
-    fig, panels = figure(12.2, 5.0, columns=3, width_ratios=(0.9, 1.05, 1.25))
-    draw_walk(panels[0], maze, shown[-1][1], 0, shown[-1][0], OTHER)
-    draw_walk(panels[0], maze, shown[0][1], 0, f"blue: {shown[0][0]}\nred: {shown[-1][0]}")
-    axes = panels[1]
-    axes.plot(wanted, wanted, color=GREY, linestyle=":", linewidth=1.5)
-    for values in got:
-        axes.plot(wanted, values, "o-", color=HERO, linewidth=2, alpha=0.7)
-    axes.set(xlabel="return asked for", ylabel="return got", title="It gets what it is asked for")
-    axes = panels[2]
-    for row, (name, values) in enumerate(reversed(reached.items())):
-        hero = name == "Decision Transformer"
-        axes.plot([100 * value for value in values], [row] * len(values), "o", color=HERO if hero else OTHER, ms=10)
-    axes.set_yticks(range(len(reached)), [name.replace(", best", ",\nbest") for name in reversed(reached)])
-    axes.set(xlim=(0, 103), xlabel="walks that reach the goal, %", title="Three seeds each")
+    """States over frames, shaded by the forward variable; one path; the gradients of two implementations.
+
+    `allowed[s, r]` says whether a path may step from state s to state r, `useful` which cells lie on a full path.
+    """
+    fig, (left, right) = figure(12.2, 5.0, columns=2, width_ratios=(2.3, 1))
+    frames = alpha.shape[0]
+    bare(left, (-0.9, frames - 0.4), (-1.55, len(states) - 0.3))
+    for t in range(frames - 1):
+        for s, r in allowed.nonzero().tolist():
+            if useful[t, s] and useful[t + 1, r]:
+                arrow(left, (t, s), (t + 1, r), GREY, width=0.8, shrinkA=13, shrinkB=13, alpha=0.6)
+    for t, (s, r) in enumerate(zip(path, path[1:], strict=False)):
+        arrow(left, (t, s), (t + 1, r), OTHER, width=3, shrinkA=13, shrinkB=13)
+    shade = (alpha / alpha.sum(dim=1, keepdim=True)).numpy()
+    x, y = np.meshgrid(np.arange(frames), np.arange(len(states)), indexing="ij")
+    left.scatter(x, y, s=620, c=shade, cmap="Blues", vmin=0, vmax=0.9, edgecolors=GREY, linewidths=1, zorder=3)
+    for t in range(frames):
+        for s in range(len(states)):
+            if shade[t, s] >= 0.005:
+                ink = "white" if shade[t, s] > 0.5 else "black"
+                left.text(t, s, f"{100 * shade[t, s]:.0f}", ha="center", va="center", color=ink, fontsize=11, zorder=4)
+        left.text(t, -0.85, f"t = {t + 1}", ha="center", va="center", color=GREY, fontsize=12)
+        left.text(t, -1.35, states[path[t]], ha="center", va="center", color=OTHER, fontsize=15, weight="bold")
+    for s, name in enumerate(states):
+        left.text(-0.7, s, name, ha="center", va="center", fontsize=15, weight="bold")
+    left.text(-0.7, -1.35, "path", ha="center", va="center", color=OTHER, fontsize=13)
+    left.set_title("Forward variables, % of their sum in each frame")
+    theirs, hers = (values.numpy() for values in gradients)
+    low, high = min(theirs.min(), hers.min()) - 0.05, max(theirs.max(), hers.max()) + 0.05
+    right.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle=":")
+    right.plot(theirs, hers, "o", color=HERO, markersize=8, alpha=0.7)
+    right.set(title="Gradient by each logit", xlabel="F.ctc_loss", ylabel="your loss", aspect="equal")
+    return fig
+
+
+def heard(errors: Mapping[str, Mapping[str, Sequence[float]]], predicted: float | None = None) -> Figure:
+    """Errors of two models in several conditions, a dot for each seed."""
+    fig, axes = figure(11.5, 4.4)
+    for (name, rows), colour, lift in zip(errors.items(), (HERO, OTHER), (0.12, -0.12), strict=True):
+        for row, values in enumerate(rows.values()):
+            height = [-row + lift] * len(values)
+            axes.plot([100 * value for value in values], height, "o", color=colour, markersize=10, alpha=0.8)
+        label(axes, 100 * max(next(iter(rows.values()))), lift, name, colour, (14, 0), fontsize=14)
     if predicted is not None:
-        axes.axvline(predicted, color=PREDICTION, linestyle="--")
-        axes.text(predicted + 2, 0.5, "your prediction", color=PREDICTION)
+        prediction(axes, predicted, -0.36, (12, 0))
+    conditions = list(next(iter(errors.values())))
+    axes.set_yticks([-row for row in range(len(conditions))], conditions)
+    axes.set(xlim=(0, None), ylim=(0.5 - len(conditions), 0.5), xlabel="errors per 100 tones, a dot for each seed")
     return fig
 
 
-def gates(
-    pictures: Float[Tensor, "N S S"], said: Sequence[tuple[str, str, str]], factors: Sequence[float],
-    right: Mapping[str, Sequence[float]],
-) -> Figure:  # fmt: skip
-    """Scenes with what is written with shut and with open gates; words right as the gates open."""
-    fig, panels = figure(12.2, 5.2, columns=2, width_ratios=(1.5, 1))
-    panels[0].axis("off")
-    for row, (picture, (true, blind, seeing)) in enumerate(zip(pictures, said, strict=True)):
-        y = 1 - (row + 1) / len(said)
-        inset = panels[0].inset_axes((0.0, y + 0.02, 0.2, 1 / len(said) - 0.04))
-        inset.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
-        inset.set(xticks=[], yticks=[])
-        inset.grid(visible=False)
-        height = 1 / len(said)
-        for position, (label, text, colour) in enumerate(
-            (("true", true, "black"), ("shut", blind, GREY), ("open", seeing, HERO if seeing == true else OTHER))
-        ):
-            panels[0].text(0.24, y + height * (0.78 - 0.28 * position), f"{label}:", color=colour, va="center")
-            panels[0].text(0.35, y + height * (0.78 - 0.28 * position), text, color=colour, va="center")
-    axes = panels[1]
-    colours = {"digit": HERO, "ink": PALETTE["green"], "place": PALETTE["orange"], "size": PALETTE["purple"]}
-    for name, values in right.items():
-        axes.plot(factors, [100 * value for value in values], "o-", color=colours[name], linewidth=2.5)
-        lift = {"digit": 3, "ink": -3, "place": 2, "size": -3}[name]  # so that names do not cover each other
-        axes.text(factors[-1] + 0.03, 100 * values[-1] + lift, name, color=colours[name], va="center")
-    axes.set(xlim=(-0.03, max(factors) + 0.28), ylim=(0, 103), ylabel="words right, %")
-    axes.set(xlabel="gates, as a share of what was learned", title="The gates let the picture in")
-    return fig
-
-
-def cheap(
-    lengths: Sequence[int], counted: Mapping[str, Sequence[float]], bits: Mapping[str, Sequence[float]],
-    pays: int, predicted: float | None,
-) -> Figure:  # fmt: skip
-    """Operations for each character against length; bits for each character, three seeds."""
-    fig, (left, right) = figure(12.2, 4.8, columns=2, width_ratios=(1.4, 1))
-    for name, values in counted.items():
-        left.plot(lengths, [value / 1000 for value in values], "o-", color=KINDS[name], linewidth=3)
-        low = {"linear": 1.13, "local": 0.86, "softmax": 1.0}[name]
-        left.text(lengths[-1] * 1.1, low * values[-1] / 1000, name, color=KINDS[name], va="center", fontsize=14)
-    left.axvline(pays, color=HERO, linestyle=":", linewidth=1.5)
-    left.text(1.08 * pays, 190, f"{pays}", color=HERO, fontsize=14)
+def beam(
+    paths: Mapping[str, tuple[float, str]],
+    noise: Sequence[float],
+    errors: Mapping[str, Sequence[float]],
+    predicted: tuple[float, float] | None = None,
+) -> Figure:
+    """The paths of a small example with their texts; errors of greedy decoding and of a beam over the noise."""
+    fig, (left, right) = figure(12.2, 4.6, columns=2, width_ratios=(1.15, 1))
+    texts = list(dict.fromkeys(text for _, text in paths.values()))
+    colours = dict(zip(texts, (GREY, HERO, OTHER, THIRD), strict=False))
+    for row, (p, text) in enumerate(paths.values()):
+        left.barh(-row, p, height=0.6, color=colours[text])
+        left.text(p + 0.015, -row, f"{p:.2f}", va="center", fontsize=13)
+    below = len(paths) + 0.4
+    for row, text in enumerate(texts):
+        start = 0.0
+        for p in (p for p, belongs in paths.values() if belongs == text):
+            left.barh(-row - below, p, left=start, height=0.6, color=colours[text], edgecolor="white", linewidth=2)
+            start += p
+        left.text(start + 0.015, -row - below, f"{start:.2f}", va="center", fontsize=13, weight="bold")
+    rows = [-row for row in range(len(paths))] + [-row - below for row in range(len(texts))]
+    names = [f"path {' '.join(path)}" for path in paths] + [
+        f"text “{text}”" if text else "empty text" for text in texts
+    ]
+    left.set_yticks(rows, names)
+    left.set(xlim=(0, 0.8), xlabel="probability", title="Two frames: .6 for blank, .4 for a")
+    left.grid(visible=False, axis="y")
+    for (name, values), colour, style in zip(errors.items(), (OTHER, HERO), ("-", "--"), strict=True):
+        right.plot(noise, [100 * value for value in values], "o", color=colour, linestyle=style, label=name)
     if predicted is not None:
-        left.axvline(max(predicted, 1), color=PREDICTION, linestyle="--", linewidth=2)
-        left.text(1.1 * max(predicted, 1), 1500, "your prediction", color=PREDICTION)
-    left.set(xscale="log", yscale="log", xlim=(lengths[0] * 0.7, lengths[-1] * 3.2), xlabel="characters read at once")
-    left.set(ylabel="thousand operations a character", title="Linear attention pays where texts are long")
-    left.set_xticks(lengths, [f"{length:,}" for length in lengths])
-    left.set_ylim(170, 3000)
-    left.set_yticks((250, 500, 1000, 2000), ("250", "500", "1,000", "2,000"))
-    left.minorticks_off()
-    for row, (name, values) in enumerate(reversed(bits.items())):
-        right.plot(values, [row] * len(values), "o", color=KINDS[name], markersize=11)
-    right.set_yticks(range(len(bits)), list(reversed(bits)))
-    right.set(ylim=(-0.6, len(bits) - 0.4), xlabel="bits for each character (lower is better)")
-    right.set_title("What it costs, three seeds")
+        prediction(right, *predicted, (12, 0))
+    right.set(
+        title="Noisier melodies", xlabel="noise, standard deviation", ylabel="errors per 100 tones", ylim=(0, None)
+    )
+    right.legend(fontsize=13)
     return fig
 
 
-def dreams(weights: Float[Tensor, "N 8 8"], steps: Mapping[str, Float[Tensor, "M 8 8"]]) -> Figure:
-    """What some hidden units look for, and what becomes of noise."""
-    fig, panels = figure(12.2, 4.3, columns=1 + len(steps), width_ratios=(1.2, *[1] * len(steps)))
-    extent = float(weights.abs().quantile(0.98))
-    panels[0].imshow(_sheet(weights, 6), cmap="PuOr", vmin=-extent, vmax=extent)
-    panels[0].set_title("What 36 hidden\nunits look for")
-    for axes, (name, pictures) in zip(panels[1:], steps.items(), strict=True):
-        axes.imshow(_sheet(pictures, 4), cmap="gray", vmin=0, vmax=1)
-        axes.set_title(name)
-    for axes in panels:
-        axes.set(xticks=[], yticks=[])
-        axes.grid(visible=False)
+def growing(probs: Float[Tensor, "t V"], names: Sequence[str], played: str, found: str) -> Figure:
+    """During training: what a network makes of one melody."""
+    fig, axes = figure(6.4, 2.6)
+    symbols(axes, probs, names)
+    axes.set_title(f"played: {played}\nheard:  {found or '(nothing)'}", fontsize=13)
+    axes.set_xlabel("frames of 10 ms")
     return fig
-
-
-def _sheet(pictures: Float[Tensor, "N 8 8"], columns: int) -> np.ndarray:
-    """Small pictures beside each other, a gap between them."""
-    height, width = pictures.shape[1:]
-    rows = -(-len(pictures) // columns)
-    sheet = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1), np.nan)
-    for number, picture in enumerate(pictures):
-        top, left = number // columns * (height + 1), number % columns * (width + 1)
-        sheet[top : top + height, left : left + width] = picture.numpy()
-    return sheet

@@ -1,94 +1,131 @@
-"""Lesson 15, Transformers everywhere: its results, each with figure, alt text, claims and what it means."""
+"""Lesson 15, One model for text and sound: its results, each with figure, alt text, claims and what it means."""
 
-import html
+import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from dataclasses import replace
+from itertools import product
 from statistics import fmean
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
 
-from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
-from course_lib.data.captions import caption_tokenizer, captions, right_words
-from course_lib.data.scenes import DigitScenes
-from course_lib.data.tones import NAMES
-from course_lib.functional.ctc import error_rate
+from course_lib.data.tones import NAMES, Melodies
+from course_lib.functional.ctc import collapse, error_rate, may_jump, prefix_beam_search, with_blanks
 from course_lib.lessons.lesson_15 import figures, learner
-from course_lib.lessons.lesson_15.recipes import boltzmann, control, efficient, speech, text_to_text
-from course_lib.lessons.lesson_15.recipes import pictures_and_words as words
-from course_lib.models.boltzmann import DBN
+from course_lib.lessons.lesson_15.recipes import speech, t5_layouts, text_to_text
 from course_lib.models.conformer import Conformer
-from course_lib.models.flamingo import Flamingo
-from course_lib.models.gpt import GPT
+from course_lib.models.t5 import T5
 from course_lib.tasks.claims import above, below
 
 Card = Mapping[str, Any]
-FEW = 300  # examples of each task
-GATES = (0.0, 0.25, 0.5, 0.75, 1.0)
-LOOKED_AT = 400  # scenes
-PIXELS = "one stream of pixels"
-WALKERS = (
-    "Decision Transformer",
-    "Transformer without returns, best 10 %",
-    "behaviour cloning, best 10 %",
-    "GAIL",
-    "Transformer without returns",
-    "behaviour cloning",
+QUESTIONS = (  # and the correct answers; the last but one is of a kind that no training example had, the last one fails
+    ("acceptable: le juge visitent les hôpitaux .", "no"),
+    ("choose: les banques signe or signent les accords .", "signent"),
+    ("kind: the letters were long .", "thing"),
+    ("negate: the law is new .", "the law is not new ."),
+    ("who: the new judge visits the hospitals .", "the new judge"),
+    ("who: le juge visite les hôpitaux .", "le juge"),
+    ("negate: the child does not visit this old island .", "the child visits this old island ."),
 )
+FEW = 300  # examples of each task
+FARTHEST = 24  # tokens
+HEADS = (1, 2, 0)  # of the encoder, shown with their biases
+SYMBOLS, TARGET, FRAMES = "–ab", (1, 1, 2), 8  # of the lattice
+NOISE = (0.8, 1.2, 1.6, 2.0, 2.4)
+ASKED = 2.0  # noise of the prediction
+MELODIES = 120  # for each noise
 
 
 def seeds(card: Card, key: str) -> list[float]:
-    """A score on test, of each seed."""
+    """A score on test data, of each seed."""
     return [seed["test"][key] for seed in card["seeds"]]
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first column names the rows."""
-    top = "".join(f"<th>{html.escape(name)}</th>" for name in head)
-    body = "".join(
-        f'<tr><th scope="row" style="text-align:left">{html.escape(name)}</th>'
-        + "".join(f'<td style="text-align:right">{html.escape(cell)}</td>' for cell in cells)
-        + "</tr>"
-        for name, *cells in rows
+# --------------------------------------------------------------------------------------------- text
+
+
+def opening(model: T5, card: Card, *, predicted=None) -> Result:
+    """`model` and `card` are those of `text_to_text`."""
+    answers = text_to_text.written(model, [question for question, _ in QUESTIONS])
+    shown = [(question, answer, correct) for (question, correct), answer in zip(QUESTIONS, answers, strict=True)]
+    scores = {"all five tasks": seeds(card, "exact, pre-trained, 1000 examples")}
+    scores |= {task: seeds(card, f"exact, {task}, pre-trained, 1000 examples") for task in text_to_text.TASKS}
+    means = {name: 100 * fmean(values) for name, values in scores.items()}
+    return Result(
+        figures.opening(shown, scores, predicted),
+        came=means["all five tasks"],
+        values={"all": means["all five tasks"], "choose": means["choose"], "kind": means["kind"]},
     )
-    return f"<div><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def spread(values: Sequence[float], digits: int = 2) -> str:
-    """The mean and, where there are several, the range."""
-    if len(values) < 2:
-        return f"{values[0]:.{digits}f}"
-    return f"{fmean(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
-
-
-def timeline(*, predicted=None) -> Result:
-    return Result(figures.timeline())
-
-
-# --------------------------------------------------------------------------------------------- language
+@torch.no_grad()
+def buckets(bucket: Callable[..., Tensor], model: T5, *, predicted=None) -> Result:
+    """`bucket(distance, num_buckets, max_distance, bidirectional)` is the learner's function."""
+    config, table = model.config, model.encoder_bias.table
+    distances = torch.arange(-FARTHEST, FARTHEST + 1)
+    found = bucket(distances, num_buckets=config.num_buckets, max_distance=config.max_distance, bidirectional=True)
+    biases = table[found].T
+    before = int((distances == -1).nonzero())
+    others = torch.cat([biases[HEADS[0], :before], biases[HEADS[0], before + 1 :]])
+    lead = biases[HEADS[0], before] - others.max()
+    return Result(
+        figures.buckets(distances, found, {f"head {head + 1}": biases[head] for head in HEADS}, predicted),
+        claims={"previous": above(lead, 2)},
+        came=int(found[-1]),
+        values={
+            "bias": biases[HEADS[0], before].item(),
+            "second": others.max().item(),
+            "factor": (biases[HEADS[0], before] - others.max()).exp().item(),
+        },
+    )
 
 
 def gaps(card: Card, *, predicted=None) -> Result:
+    """`card` is that of `text_to_text`."""
     names = {
         "gaps first, then the tasks": f"pre-trained, {FEW} examples",
         "the tasks alone": f"from scratch, {FEW} examples",
         "the tasks alone, as many steps in all": f"from scratch, {FEW} examples, longer",
     }
-    rows = [
-        (name, spread(seeds(card, f"exact, {which}")), *(
-            f"{fmean(seeds(card, f'exact, {task}, {which}')):.2f}" for task in text_to_text.TASKS
-        ))
+    scores = {
+        name: {"all five": seeds(card, f"exact, {which}")}
+        | {task: seeds(card, f"exact, {task}, {which}") for task in text_to_text.TASKS}
         for name, which in names.items()
-    ]  # fmt: skip
-    first, alone, longer = (seeds(card, f"exact, {which}") for which in names.values())
-    accepts = seeds(card, f"exact, acceptable, {names['gaps first, then the tasks']}")
-    blind = seeds(card, f"exact, acceptable, {names['the tasks alone, as many steps in all']}")
+    }
+    first, alone, longer = scores.values()
+    percent = {
+        name: 100 * fmean(each["all five"])
+        for name, each in zip(("first", "alone", "longer"), scores.values(), strict=True)
+    }
     return Result(
-        table(("answers exactly right", "all five", *text_to_text.TASKS), rows),
-        claims={"overall": min(first) > max(alone) + 0.1, "judgements": min(accepts) > max(blind) + 0.15},
-        came=100 * fmean(first),
+        figures.gaps(scores, predicted),
+        claims={
+            "overall": min(first["all five"]) > max(alone["all five"]) + 0.1,
+            "agreement": min(first["acceptable"]) > max(longer["acceptable"]) + 0.15,
+        },
+        came=percent["first"],
+        values=percent | {"chance": 100 * fmean(longer["acceptable"]), "agrees": 100 * fmean(first["acceptable"])},
+    )
+
+
+def stacks(card: Card, *, predicted=None) -> Result:
+    """`card` is that of `t5_layouts`."""
+    scores = {name: seeds(card, f"exact, {name}") for name in t5_layouts.VARIANTS}
+    sizes = {
+        name: f"{seeds(card, f'thousand parameters, {name}')[0]:.0f} thousand parameters, "
+        f"{seeds(card, f'million operations, {name}')[0]:.0f} million operations"
+        for name in scores
+    }
+    both, prefix, causal = (100 * fmean(values) for values in scores.values())
+    return Result(
+        figures.stacks(scores, sizes, predicted),
+        claims={"close": below(max(both, prefix, causal) - min(both, prefix, causal), 5)},
+        came=prefix,
+        values={"both": both, "prefix": prefix, "causal": causal},
     )
 
 
@@ -96,7 +133,7 @@ def gaps(card: Card, *, predicted=None) -> Result:
 
 
 @torch.no_grad()
-def spikes(model: Conformer, melody, *, predicted=None) -> Result:
+def spikes(model: Conformer, melody: Melodies, *, predicted=None) -> Result:
     log_probs, lengths = speech.log_probs_of(model, melody)
     probs = log_probs[0, : int(lengths[0])].exp()
     begins = melody.begins[0, : int(melody.num_labels[0])].tolist()
@@ -104,199 +141,149 @@ def spikes(model: Conformer, melody, *, predicted=None) -> Result:
     return Result(
         figures.spikes(melody.frames[0, : int(melody.num_frames[0])], probs, NAMES, begins),
         claims={"peaks": (blank >= 0.5, speech.written(model, melody) == [played(melody)])},
+        came=100 * blank.item(),
     )
 
 
-def played(melody) -> str:
-    """The names of the tones that were played."""
-    return " ".join(NAMES[label - 1] for label in melody.spoken()[0])
+def lattice(loss: Callable[[Tensor, Tensor], Tensor], *, predicted=None) -> Result:
+    """`loss(log_probs, labels)`, of shapes (T, V) and (S,), is the learner's CTC loss in nats."""
+    logits = 1.5 * torch.randn(FRAMES, len(SYMBOLS), generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    labels = torch.tensor(TARGET)
+    states = with_blanks(labels[None])[0]
+    allowed = steps(states)
+    alpha, best, count = forward(logits.softmax(dim=1), states, allowed)
+    ends = forward(logits.softmax(dim=1).flip(0), states.flip(0), allowed.T.flip(0, 1))[0].flip(0, 1)
+    hers, theirs = (logits.clone().requires_grad_() for _ in range(2))
+    mine = loss(hers.log_softmax(dim=1), labels)
+    mine.backward()
+    lengths = torch.tensor([FRAMES]), torch.tensor([len(labels)])
+    official = F.ctc_loss(theirs.log_softmax(dim=1)[:, None], labels[None], *lengths, reduction="sum")
+    official.backward()
+    return Result(
+        figures.lattice(
+            [SYMBOLS[state] for state in states.tolist()],
+            alpha,
+            allowed,
+            (alpha > 0) & (ends > 0),
+            best,
+            (theirs.grad.flatten(), hers.grad.flatten()),
+        ),
+        claims={
+            "agrees": (
+                below((mine - official).abs().item(), 1e-4),
+                below((hers.grad - theirs.grad).abs().max(), 1e-4),
+            )
+        },
+        came=count,
+        values={
+            "count": count,
+            "all": len(SYMBOLS) ** FRAMES,
+            "path": " ".join(SYMBOLS[states[state]] for state in best),
+            "text": "".join(SYMBOLS[label] for label in TARGET),
+            "nats": official.item(),
+            "likely": 100 * (-official).exp().item(),
+        },
+    )
 
 
-def heard(model: Conformer, card: Card, collapse: Callable, *, predicted=None) -> Result:
+def heard(model: Conformer, card: Card, collapse: Callable[..., Sequence[int]], *, predicted=None) -> Result:
+    """`model` and `card` are those of `tones`; `collapse` is the learner's function."""
     melodies = speech.held_out("test")
     error = error_rate(learner.transcripts(model, melodies, collapse), melodies.spoken())
-    keys = (
-        "token error, greedy",
-        "token error, beam",
-        "melodies without an error",
-        "token error, greedy, long melodies",
-    )
-    rows = [
-        (name, *(spread(seeds(card, f"{key}, {name}"), 3) for key in keys)) for name in ("Conformer", "Transformer")
-    ]
-    errors = {name: seeds(card, f"token error, greedy, {name}") for name in ("Conformer", "Transformer")}
+    conditions = {
+        "greedy decoding": "token error, greedy",
+        "beam of 8": "token error, beam",
+        "melodies twice as long,\ngreedy decoding": "token error, greedy, long melodies",
+    }
+    errors = {
+        name: {shown: seeds(card, f"{key}, {name}") for shown, key in conditions.items()}
+        for name in ("Conformer", "Transformer")
+    }
+    greedy = {name: rows["greedy decoding"] for name, rows in errors.items()}
+    means = {name: 100 * fmean(values) for name, values in greedy.items()}
+    long = {name: 100 * fmean(list(rows.values())[-1]) for name, rows in errors.items()}
     return Result(
-        table(("", "errors per tone", "with a beam of 8", "melodies without error", "twice as long: errors"), rows),
-        claims={"yours": below(error, 0.05), "seeds": max(errors["Conformer"]) < min(errors["Transformer"])},
+        figures.heard(errors, predicted),
+        claims={
+            "yours": below(error, 0.05),
+            "seeds": max(greedy["Conformer"]) < min(greedy["Transformer"]),
+        },
+        came=means["Transformer"],
+        values={
+            "conformer": means["Conformer"],
+            "transformer": means["Transformer"],
+            "ratio": means["Transformer"] / means["Conformer"],
+            "long": long["Conformer"],
+            "long_transformer": long["Transformer"],
+        },
     )
-
-
-# --------------------------------------------------------------------------------------------- control
-
-
-def asked(model: nn.Module, card: Card, *, predicted=None) -> Result:
-    shown = [(f"asked for {wanted}", learner.walk(model, wanted, pair=4)) for wanted in (-10, -34)]
-    got = [[seed["test"][f"return got, asked {wanted:g}"] for wanted in control.ASKED] for seed in card["seeds"]]
-    reached = {name: seeds(card, f"reaches the goal, {name}") for name in WALKERS}
-    cloned = max(max(values) for name, values in reached.items() if name != WALKERS[0])
-    return Result(
-        figures.asked(control.maze(), shown, control.ASKED, got, reached, predicted),
-        claims={"goal": min(reached[WALKERS[0]]) > cloned, "less": all(a > b for row in got for a, b in pairwise(row))},
-        came=100 * fmean(reached[WALKERS[0]]),
-    )
-
-
-def walked(model: nn.Module, *, predicted=None) -> Result:
-    rows, returns = [], []
-    for wanted in control.ASKED[::2]:
-        walks = control.walks_of(model, "test", asked=wanted)
-        returns.append(float(walks.returns.mean()))
-        arrived = 100 * float(walks.reached.float().mean())
-        rows.append((f"{wanted:g}", varies(f"{returns[-1]:.0f}"), varies(f"{arrived:.0f} %")))
-    return Result(
-        table(("asked for", "return got", "reaches the goal"), rows),
-        claims={"less": above(min(returns[0] - returns[1], returns[1] - returns[2]), 0)},
-    )
-
-
-# --------------------------------------------------------------------------------------------- pictures and words
 
 
 @torch.no_grad()
-def gate(model: Flamingo, *, predicted=None) -> Result:
-    scenes = DigitScenes(split="test", clutter=words.CLUTTER).batch(LOOKED_AT, seed=2**32 - 1)
-    fields = words.look(scenes.pixels)
-    seen, true = torch.cat([fields, words.boxes_of(fields)], dim=-1), captions(scenes)
-    wanted = [" ".join(caption_tokenizer().sentence(row[1:])) for row in encoded(true)]
-    said = {share: words.write(learner.opened(model, share).given(seen), len(wanted)) for share in GATES}
-    right = {share: right_words(lines, wanted) for share, lines in said.items()}
-    curves = {name: [right[share][name] for share in GATES] for name in words.WORDS}
-    ids = encoded(true[:8])[:, :-1]
-    same = torch.equal(learner.opened(model, 0.0)(ids, seen[:8]), model.language(ids))
-    some = [(wanted[i], said[0.0][i], said[1.0][i]) for i in range(4)]
-    return Result(
-        figures.gates(scenes.pixels[:4, 0], some, GATES, curves),
-        claims={"same": same, "same caption": len(set(said[0.0])) == 1},
-        came=2,
-    )
-
-
-def encoded(texts: Sequence[str]) -> Tensor:
-    """Captions as tokens between start and end."""
-    return caption_tokenizer().encode_batch(texts, start=True, end=True)[0]
-
-
-def layouts(card: Card, *, predicted=None) -> Result:
-    names = {
-        "Flamingo: a frozen language model looks": "Flamingo",
-        "the same, gates at 0": "Flamingo, gates at 0",
-        "one stream, the eye's fields as tokens": "one stream",
-        "one stream, pixels as tokens": "one stream of pixels",
+def beam(model: Conformer, search: Callable[..., Sequence] = prefix_beam_search, *, predicted=None) -> Result:
+    """`search(log_probs, width)` is the learner's, for the small example; melodies are decoded by the library's."""
+    probs = {"–": 0.6, "a": 0.4}
+    paths = {
+        "".join(path): (probs[path[0]] * probs[path[1]], "a" * len(collapse(["–a".index(symbol) for symbol in path])))
+        for path in product(probs, repeat=2)
     }
-    rows = [
-        (name, spread(seeds(card, f"exact, {which}")), *(
-            f"{fmean(seeds(card, f'{aspect}, {which}')):.2f}" for aspect in words.WORDS))
-        for name, which in names.items()
-    ]  # fmt: skip
-    found = seeds(card, "recall@1 of scenes, ViLBERT")
-    rows.append(
-        ("another task, ViLBERT: the scene found among 20 (chance .05)", spread(found), *[""] * len(words.WORDS))
-    )
-    flamingo, stream, pixels = (seeds(card, f"exact, {name}") for name in ("Flamingo", "one stream", PIXELS))
+    labels, log_p = search(torch.tensor([[*probs.values()]] * 2).log(), width=2)[0]
+    errors: dict[str, list[float]] = {"greedy decoding": [], f"beam of {speech.WIDTH}": []}
+    differ = []
+    for noise in NOISE:
+        melodies = replace(speech.TONES, noise=noise).batch(MELODIES, speech.HELD_OUT["test"])
+        greedy, wide = (speech.labels_of(model, melodies, width=width) for width in (1, speech.WIDTH))
+        for found, values in zip((greedy, wide), errors.values(), strict=True):
+            values.append(error_rate(found, melodies.spoken()))
+        differ.append(sum(a != b for a, b in zip(greedy, wide, strict=True)))
+    at = NOISE.index(ASKED)
+    before, after = (values[at] for values in errors.values())
+    avoided = 100 * (before - after) / before
+    star = None if predicted is None else (ASKED, 100 * before * (1 - predicted / 100))
     return Result(
-        table(("", "exactly right", *words.WORDS), rows),
-        claims={"ViLBERT": min(found) > 0.4, "pixels": max(pixels) + 0.2 < min(flamingo + stream)},
+        figures.beam(paths, NOISE, errors, star),
+        claims={"text": (list(labels) == [1], below(abs(math.exp(log_p) - 0.64), 1e-4)), "little": below(avoided, 10)},
+        came=avoided,
+        values={
+            "greedy": 100 * before,
+            "beam": 100 * after,
+            "avoided": avoided,
+            "differ": differ[at],
+            "melodies": MELODIES,
+            "noise": ASKED,
+            "width": speech.WIDTH,
+        },
     )
 
 
-# --------------------------------------------------------------------------------------------- cheaper attention
+def played(melody: Melodies) -> str:
+    """The names of the tones that were played."""
+    return " ".join(NAMES[number - 1] for number in melody.spoken()[0])
 
 
-def recurrence(model: GPT, ids: Tensor, step: Callable, *, predicted=None) -> Result:
-    at_once, one_by_one = learner.logits_both_ways(model, ids, step)
-    width = model.config.dim // model.config.num_heads
-    apart = float((at_once - one_by_one).abs().max())
-    return Result(
-        table(
-            ("", "numbers kept for each head"),
-            [
-                (f"softmax, after {ids.shape[1]} characters", f"{2 * width * ids.shape[1]:,}"),
-                ("softmax, after 4,096", f"{2 * width * 4096:,}"),
-                ("linear, always", f"{width * width + width:,}"),
-            ],
-        ),
-        claims={"equal": below(apart, 1e-6)},
-    )
+def steps(states: Int[Tensor, " S"]) -> Tensor:
+    """allowed[s, r]: a path may step from state s to state r."""
+    size = len(states)
+    ahead = torch.arange(size) - torch.arange(size)[:, None]
+    return (ahead == 0) | (ahead == 1) | ((ahead == 2) & may_jump(states[None], 0)[0])
 
 
-def cheap(card: Card, *, predicted=None) -> Result:
-    lengths, names = efficient.LENGTHS, list(efficient.VARIANTS)
-    counted = {
-        name: [card["seeds"][0]["test"][f"operations a character at {length}, {name}"] for length in lengths]
-        for name in names
-    }
-    bits = {name: seeds(card, f"bits per character, {name}") for name in names}
-    pays = first_that_pays()
-    linear, soft = bits["linear"], bits["softmax"]
-    return Result(
-        figures.cheap(lengths, counted, bits, pays, predicted),
-        claims={"trade": 5 * counted["linear"][-1] < counted["softmax"][-1] and min(linear) > max(soft)},
-        came=float(pays),
-        values={"pays": pays},
-    )
+def forward(
+    probs: Float[Tensor, "T V"], states: Int[Tensor, " S"], allowed: Tensor
+) -> tuple[Float[Tensor, "T S"], list[int], int]:
+    """The forward variables, the most probable path through the states, and how many paths there are."""
+    begins = torch.arange(len(states)) < 2
+    moves = allowed.to(probs)
+    alphas, best, counts, back = [begins * probs[0, states]], begins * probs[0, states], begins.double(), []
+    for frame in probs[1:]:
+        alphas.append(alphas[-1] @ moves * frame[states])
+        step = (best[:, None] * moves).max(dim=0)
+        best, counts = step.values * frame[states], counts @ moves.double()
+        back.append(step.indices)
+    path = [int(best[-2:].argmax()) + len(states) - 2]
+    for indices in reversed(back):
+        path.append(int(indices[path[-1]]))
+    return torch.stack(alphas), path[::-1], int(counts[-2:].sum())
 
 
-def first_that_pays() -> int:
-    """The least number of characters from which on the linear GPT needs fewer operations than the softmax one."""
-    of = efficient.VARIANTS
-    low, high = 1, 1024
-    while low < high:
-        middle = (low + high) // 2
-        if efficient.operations(of["linear"], middle) < efficient.operations(of["softmax"], middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-# --------------------------------------------------------------------------------------------- where it began
-
-
-@torch.no_grad()
-def dreams(model: DBN, *, predicted=None) -> Result:
-    first = model.layers[0]
-    strongest = first.weight.norm(dim=1).argsort(descending=True)[:36]
-    digits = boltzmann.digits("test").features[:12]
-    torch.manual_seed(0)
-    shown = {"Digits of the\ntest split": digits}
-    shown |= {f"after {steps} steps\nof the chain": model.dream(digits, steps) for steps in (1, 10, 100)}
-    return Result(
-        figures.dreams(first.weight[strongest].view(-1, 8, 8), {k: v.view(-1, 8, 8) for k, v in shown.items()})
-    )
-
-
-def history(card: Card, *, predicted=None) -> Result:
-    names = {
-        "pixels, linear probe": "probe, {} labels, pixels",
-        "random features, linear probe": "probe, {} labels, random",
-        "one RBM, linear probe": "probe, {} labels, RBM, CD-1",
-        "stack of two, linear probe": "probe, {} labels, DBN",
-        "stack of two, fine-tuned": "{} labels, DBN, fine-tuned",
-        "the same net from scratch": "{} labels, the same net from scratch",
-    }
-    rows = [(name, *(spread(seeds(card, key.format(n))) for n in (20, 100))) for name, key in names.items()]
-    stack, pixels = (seeds(card, f"probe, 20 labels, {name}") for name in ("DBN", "pixels"))
-    tuned, scratch = (seeds(card, names[name].format(100)) for name in list(names)[4:])
-    return Result(
-        table(("accuracy on test", "20 labels", "100 labels"), rows),
-        claims={"labels": min(stack) > max(pixels) + 0.02 and max(tuned) <= max(scratch)},
-        came=1,
-    )
-
-
-RESULTS = {
-    function.__name__: function
-    for function in (
-        timeline, gaps, spikes, heard, asked, walked, gate, layouts, recurrence, cheap, dreams, history,
-    )
-}  # fmt: skip
+RESULTS = {function.__name__: function for function in (opening, buckets, gaps, stacks, spikes, lattice, heard, beam)}

@@ -1,5 +1,9 @@
 """The figures of lesson 00, and the landscape and the map that it draws with them."""
 
+import importlib
+import json
+from pathlib import Path
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -8,11 +12,13 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from torch import nn
 
 from course_lib.classroom.session import LESSONS
-from course_lib.lessons.lesson_00 import landscape
+from course_lib.lessons.lesson_00 import diagrams, landscape
 from course_lib.lessons.lesson_00 import map as content
 from course_lib.lessons.lesson_00.landscape import Era
 from course_lib.lessons.lesson_00.words import Measured
 from course_lib.viz.style import PALETTE, STYLE
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -71,8 +77,9 @@ FIGURES = {
         title="95 % right",
     ),
     "price_of_accuracy": lambda: price(),
-    "takeovers": lambda: landscape.takeovers(content.LANDSCAPE, first=2008, last=2025),
+    "takeovers": lambda: landscape.takeovers(content.LANDSCAPE, first=2004, last=2026),
     "course_map": course_map,
+    "network": lambda: diagrams.network()[0],
 }
 
 
@@ -132,7 +139,7 @@ def test_names_that_do_not_fit_the_ends_of_the_wires_are_refused(names):
         wiring(**names)
 
 
-def test_belief_bars_are_as_long_as_the_shares():
+def test_belief_bars_are_as_long_as_the_probabilities():
     axes = landscape.belief_bars(["a", "b"], [0.7, 0.3]).axes[0]
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([70, 30])
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
@@ -146,7 +153,7 @@ def test_models_stand_at_their_operations_and_percent_with_their_parameters():
     assert "12,345" in [text.get_text() for text in price().axes[0].texts]
 
 
-def test_the_bet_stands_above_the_largest_that_sees_the_word_alone():
+def test_the_prediction_stands_above_the_largest_that_sees_the_word_alone():
     star = price(predicted=82).axes[0].lines[-1]
     assert (list(star.get_xdata()), list(star.get_ydata())) == ([2000], [82])
 
@@ -168,29 +175,30 @@ def test_an_era_ends_where_the_next_begins_and_the_last_at_the_edge():
 
 
 def test_only_transformers_are_dark():
-    axes = landscape.takeovers(content.LANDSCAPE, first=2008, last=2025).axes[0]
+    axes = landscape.takeovers(content.LANDSCAPE, first=2004, last=2026).axes[0]
     dark = [to_hex(bar.get_facecolor()) == PALETTE["blue"].lower() for bar in axes.patches]
     assert dark == [era.transformer for eras in content.LANDSCAPE.values() for era in eras]
 
 
 def test_eras_out_of_order_are_refused():
     with pytest.raises(ValueError, match=r"'vision'.*\[2015, 2012\]"):
-        landscape.takeovers({"vision": [Era(name="a", since=2015), Era(name="b", since=2012)]}, first=2008, last=2025)
+        landscape.takeovers({"vision": [Era(name="a", since=2015), Era(name="b", since=2012)]}, first=2004, last=2026)
 
 
 def test_the_name_of_an_era_fits_into_its_bar():
-    axes = drawn(landscape.takeovers(content.LANDSCAPE, first=2008, last=2025)).axes[0]
+    axes = drawn(landscape.takeovers(content.LANDSCAPE, first=2004, last=2026)).axes[0]
     for bar, text in zip(axes.patches, axes.texts, strict=True):
         assert text.get_window_extent().x1 <= bar.get_window_extent().x1, text.get_text()
 
 
-def test_each_community_of_the_landscape_ends_with_a_transformer():
-    for community, eras in content.LANDSCAPE.items():
-        assert [era.transformer for era in eras] == [False] * (len(eras) - 1) + [True], community
+def test_all_communities_but_reinforcement_learning_end_with_a_transformer_as_the_page_says():
+    last = {community: eras[-1].transformer for community, eras in content.LANDSCAPE.items()}
+    assert [community for community, transformer in last.items() if not transformer] == ["reinforcement\nlearning"]
+    assert not any(era.transformer for eras in content.LANDSCAPE.values() for era in eras[:-1])
 
 
 def test_the_colours_of_the_takeovers_are_named():
-    fig = landscape.takeovers(content.LANDSCAPE, first=2008, last=2025)
+    fig = landscape.takeovers(content.LANDSCAPE, first=2004, last=2026)
     (legend,) = fig.legends
     names = [text.get_text() for text in legend.get_texts()]
     assert names == ["what came before", "Transformer"]
@@ -201,7 +209,7 @@ def test_the_map_shows_each_lesson_once_and_an_arrow_for_each_dependence():
     axes = course_map().axes[0]
     boxes = [patch for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
     arrows = [patch for patch in axes.patches if isinstance(patch, FancyArrowPatch)]
-    assert len(boxes) == len(LESSONS) == 16
+    assert len(boxes) == len(LESSONS) == 18
     assert len(arrows) == sum(map(len, content.BUILDS_ON.values()))
     written = [text.get_text().replace("\n", " ") for text in axes.texts]
     assert all(number in written and title in written for number, title in LESSONS.items())
@@ -243,9 +251,45 @@ def test_every_lesson_builds_on_earlier_ones_and_comes_from_the_start():
 
 
 def test_lessons_in_the_folder_are_links():
-    table = content.table_of_lessons({"05": "05_attention.ipynb"})
-    assert table.count("<tr>") == 16 and table.count("<a ") == 1
+    table = content.table_of_lessons({"05": "05_attention.ipynb"}, {"05": (193, 24), "06": (180, 0)})
+    assert table.count("<tr>") == 19 and table.count("<a ") == 1
     assert '<a href="05_attention.ipynb">05 Attention</a></td>' in table
+    assert ">193 + 24</td>" in table and ">180</td>" in table
+
+
+def test_the_minutes_of_the_lessons_are_those_of_their_pages():
+    minutes = content.lesson_minutes()
+    assert list(minutes) == list(LESSONS)
+    for number, (main, optional) in minutes.items():
+        sections = importlib.import_module(f"course_lib.lessons.lesson_{number}").page.sections
+        assert main == sum(one.minutes for one in sections if not one.optional)
+        assert optional == sum(one.minutes for one in sections if one.optional)
+
+
+def test_the_hours_of_the_readme_and_of_the_stored_page_are_the_sum_of_the_lessons():
+    main, optional = (round(sum(column) / 60) for column in zip(*content.lesson_minutes().values(), strict=True))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"All eighteen take {main} hours, {optional} more with what is optional" in readme
+    assert f"take {main} hours, and {optional} more" in (ROOT / "notebooks/00_start_here.ipynb").read_text("utf-8")
+
+
+def test_each_term_of_the_glossary_is_used_by_its_lesson_and_comes_once():
+    terms = content.read_glossary()
+    assert len({term for term, *_ in terms}) == len(terms) >= 30
+    for term, meaning, number in terms:
+        (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        text = " ".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown").lower()
+        assert all(word in text for word in term.lower().split(", ")), (term, number)
+        assert len(meaning.split()) <= 20, term
+
+
+def test_a_term_leads_to_its_lesson_where_there_is_one():
+    table = content.table_of_terms(
+        {"05": "05_attention.ipynb"}, [("a < b", "one & two", "05"), ("gate", "0 to 1", "04")]
+    )
+    assert '<a href="05_attention.ipynb">05 Attention</a>' in table and table.count("<a ") == 1
+    assert "<strong>a &lt; b</strong>" in table and "one &amp; two" in table and ">04 LSTM and GRU</td>" in table
 
 
 def test_the_map_finds_the_notebooks_in_the_folder(tmp_path, monkeypatch):

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from course_lib.functional.attention import attention
-from course_lib.lessons.lesson_15.recipes import efficient
 from course_lib.lessons.lesson_15.recipes import text_to_text as recipe
+from course_lib.lessons.lesson_17.recipes import efficient
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.training.history import History
 

@@ -1,19 +1,5 @@
-"""Lesson 15: Transformers everywhere, each on a small task of its field."""
+"""The recipes of lesson 15."""
 
-from course_lib.lessons.lesson_15.recipes import (
-    boltzmann,
-    control,
-    efficient,
-    pictures_and_words,
-    speech,
-    text_to_text,
-)
+from course_lib.lessons.lesson_15.recipes import speech, t5_layouts, text_to_text
 
-RECIPES = {
-    **control.RECIPES,
-    **pictures_and_words.RECIPES,
-    **boltzmann.RECIPES,
-    **speech.RECIPES,
-    **text_to_text.RECIPES,
-    **efficient.RECIPES,
-}
+RECIPES = {**text_to_text.RECIPES, **t5_layouts.RECIPES, **speech.RECIPES}

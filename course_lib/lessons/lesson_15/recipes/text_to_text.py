@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_lib.data.draws import generator
 from course_lib.data.translation import NounPhrase, Pronoun, Sentence, SentencePair, combinations_of_split, realize
@@ -231,6 +231,11 @@ def train(settings: TextSettings, *, checkpoint: Path | None = None) -> Trained:
     if settings.pretraining:
         gaps = replace(settings, steps=settings.pretraining, learning_rate=settings.gap_rate)
         fill_gaps(gaps, model, checkpoint=checkpoint and checkpoint.parent / "gaps")
+    return tune(settings, model, checkpoint=checkpoint)
+
+
+def tune(settings: TextSettings, model: nn.Module, *, checkpoint: Path | None = None) -> Trained:
+    """The second part: all tasks mixed."""
     given = few(settings)
     indices_at = shuffled_batches(len(given), settings.batch_size, settings.seed)
     return fit_by(
@@ -266,7 +271,7 @@ def train_gaps(settings: TextSettings, *, checkpoint: Path | None = None) -> Tra
 
 
 @torch.no_grad()
-def answers(model: T5, sources: Sequence[str]) -> list[list[int]]:
+def answers(model: nn.Module, sources: Sequence[str]) -> list[list[int]]:
     """What the model writes, token by token the likeliest."""
     words = tokenizer()
     source, valid = words.encode_batch(sources, end=True)
@@ -275,7 +280,7 @@ def answers(model: T5, sources: Sequence[str]) -> list[list[int]]:
     return [row.tolist() for row in greedy(model.given(source, valid), start, max_new_tokens=longest, end_id=end)]
 
 
-def written(model: T5, sources: Sequence[str]) -> list[str]:
+def written(model: nn.Module, sources: Sequence[str]) -> list[str]:
     """Its answers as text."""
     return [tokenizer().decode(row, strip_specials=True) for row in answers(model, sources)]
 

@@ -1,6 +1,5 @@
-"""Assignment 15, Transformers everywhere: what the grader asks of each task; tasks.md lists the known mistakes."""
+"""Assignment 15, One model for text and sound: what the grader asks of each task; tasks.md lists the mistakes."""
 
-import math
 from dataclasses import replace
 
 import torch
@@ -11,85 +10,94 @@ from course_lib.lessons.lesson_15.assignment import ASSIGNMENT as SHOWN
 from course_lib.tasks import Case, Draw
 
 
-def a_walk(draw: Draw, *, steps: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    B, T, D = draw.sizes(3)
-    T = steps or T
-    return draw(B, T, D), draw(B, T, D), draw(B, T, D)
+def uniform(draw: Draw, low: float, high: float) -> float:
+    return low + (high - low) * torch.rand(1, generator=draw.generator).item()
 
 
-INTERLEAVE = replace(
-    SHOWN["interleave"],
+def clear(x: float) -> bool:
+    """Whether it is clear to which whole number this is rounded."""
+    return not 0.4 < x % 1 < 0.6
+
+
+def spans(draw: Draw, *, short: bool = False, most: bool = False) -> tuple[Tensor, Tensor, float, float]:
+    """Random numbers for texts, a corruption rate and a mean length; short texts have one span, of one token."""
+    (B,), T = draw.sizes(1, 2, 5), draw.integers(4, 7, 1).item() if short else draw.integers(24, 40, 1).item()
+    while True:
+        rate = uniform(draw, *((0.02, 0.4 / T) if short else (0.75, 0.85) if most else (0.2, 0.45)))
+        mean_length = uniform(draw, 1.1, 1.7) if most else uniform(draw, 1.3, 3.6)
+        n = round(rate * T)
+        if clear(rate * T) and clear(max(n, 1) / mean_length) and (most or n < 1 or abs(round(n / mean_length) - 1)):
+            break
+    u, v = (draw(B, T).argsort(dim=1) / T for _ in range(2))
+    return u, v, rate, mean_length
+
+
+SPAN_MASK = replace(
+    SHOWN["span_mask"],
     cases=(
-        Case("return, state and action of each step, one after the other", a_walk, 9),
-        Case("a walk of a single step", lambda draw: a_walk(draw, steps=1), 3),
+        Case("the number of corrupted tokens, and their spans", spans, 8, tolerance=1e-6),
+        Case("short texts with one corrupted token", lambda draw: spans(draw, short=True), 3, tolerance=1e-6),
+        Case("most tokens corrupted", lambda draw: spans(draw, most=True), 3, tolerance=1e-6),
     ),
 )
 
 
-def a_machine(draw: Draw, lift: float = 1.0, hidden: int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    B, V, H = draw.sizes(3, low=3)
-    H = hidden or H
-    return (draw(B, V) > 0).float(), lift * draw(V, H), draw(V), draw(H)
+def frames(draw: Draw, *, left: int | None = None, whole: bool = False) -> tuple[Tensor, int, int, int]:
+    """How many frames of each recording are real, of how many, in chunks of which size, and how many are kept."""
+    (B,), size, number = draw.sizes(1, 2, 5), draw.integers(2, 5, 1).item(), draw.integers(5, 8, 1).item()
+    T = size * number - (0 if whole else draw.integers(1, size, 1).item())
+    lengths = draw.integers(T // 3, T + 1, B)
+    lengths[-1] = T if B > 1 else T - 2
+    return lengths, T, size, draw.integers(1, 4, 1).item() if left is None else left
 
 
-FREE_ENERGY = replace(
-    SHOWN["free_energy"],
+CHUNK_MASK = replace(
+    SHOWN["chunk_mask"],
     cases=(
-        Case("the free energy of each picture", a_machine, 9),
-        Case("a single hidden unit", lambda draw: a_machine(draw, hidden=1), 4),
-        Case("large weights", lambda draw: a_machine(draw, 60.0), 3),
+        Case("chunks of frames, some of them padding", lambda draw: frames(draw, whole=True), 6, tolerance=1e-6),
+        Case("the last chunk has fewer frames", frames, 3, tolerance=1e-6),
+        Case("no earlier chunk is kept", lambda draw: frames(draw, left=0), 3, tolerance=1e-6),
     ),
 )
 
 
-def a_page(draw: Draw, *, pictures: int | None = None) -> tuple[Tensor, int, int]:
-    """Texts with some pictures, as many as there is room for or fewer; the mark is any number."""
-    B, T = draw.sizes(2, low=6)
-    mark, count = draw.integers(0, 30, 1).item(), pictures or draw.integers(2, 6, 1).item()
-    tokens = draw.integers(0, 30, B, T)
-    tokens[tokens == mark] = mark + 1
-    for number, row in enumerate(tokens):  # the first text has them all, the next one fewer, and so on
-        row[torch.randperm(T, generator=draw.generator)[: max(0, count - number)]] = mark
-    return tokens, mark, count
+def texts(draw: Draw, *, equal: bool = False, few: bool = False, long: bool = False, S: int = 0) -> tuple:
+    """Log-probabilities of recordings, and texts without equal neighbours, or with some; of as few frames as can be."""
+    B, V, length = draw.sizes(3, 3, 6)
+    S = S or length
+    steps = 1 + draw.integers(0, V - 2, B, S)  # from a symbol to the next, round the circle of V - 1 symbols
+    if equal:
+        steps[:, 1::2] = 0
+    targets = 1 + steps.cumsum(dim=1) % (V - 1)
+    T = S if few else S + draw.integers(3, 8, 1).item() + equal * (S // 2)
+    return (1.5 * draw(B, 100 if long else T, V)).log_softmax(dim=-1), targets
 
 
-LAST_PICTURE = replace(
-    SHOWN["last_picture"],
+ALIGN = replace(
+    SHOWN["align"],
     cases=(
-        Case("which token may look at which picture", a_page, 12, tolerance=1e-6),
-        Case("texts with one picture at most", lambda draw: a_page(draw, pictures=1), 6, tolerance=1e-6),
+        Case("texts without equal neighbours", texts, 8, tolerance=1e-6),
+        Case("texts with equal neighbours", lambda draw: texts(draw, equal=True), 4, tolerance=1e-6),
+        Case("texts of one symbol", lambda draw: texts(draw, S=1), 3, tolerance=1e-6),
+        Case("as many symbols as frames", lambda draw: texts(draw, few=True), 2, tolerance=1e-6),
+        Case("long recordings", lambda draw: texts(draw, long=True), 3, tolerance=1e-6),
     ),
 )
 
-
-def some_distances(draw: Draw, *, far: bool = True, axes: int = 1) -> tuple[Tensor, int, int]:
-    """Near and far distances, or near ones only, in a row or a square; none lies on the edge of two buckets."""
-    exact, doublings = draw.integers(3, 9, 1).item(), draw.integers(2, 5, 1).item()
-    number, largest = 2 * exact, exact * 2**doublings + draw.integers(0, exact, 1).item()
-    distance = torch.arange(3 * largest)
-    share = (distance.clamp(min=exact).double() / exact).log() / math.log(largest / exact) * exact
-    inside = (share % 1 > 0.02) & (share % 1 < 0.98)
-    some = distance[(distance > exact) & (inside | (distance > largest))]
-    some = some[draw(len(some)).argsort()]
-    some, beyond = some[some < largest], some[some > largest]
-    kept = torch.cat([torch.arange(exact + 1), some[:12], beyond[:4]]) if far else torch.arange(exact)
-    kept = kept[draw.integers(0, len(kept), 36)] if axes == 2 else kept[draw(len(kept)).argsort()]
-    return kept.view(4, 9) if axes == 2 else kept, number, largest
-
-
-BUCKETS = replace(
-    SHOWN["buckets"],
+OCCUPATION = replace(
+    SHOWN["occupation"],
     cases=(
-        Case("the bucket of each distance", some_distances, 12, tolerance=1e-6),
-        Case("near ones alone", lambda draw: some_distances(draw, far=False), 4, tolerance=1e-6),
-        Case("distances in a matrix", lambda draw: some_distances(draw, axes=2), 4, tolerance=1e-6),
+        Case("texts without equal neighbours", texts, 7),
+        Case("texts with equal neighbours", lambda draw: texts(draw, equal=True), 4),
+        Case("texts of one symbol", lambda draw: texts(draw, S=1), 3),
+        Case("long recordings", lambda draw: texts(draw, long=True), 3, tolerance=1e-3),
     ),
 )
 
 ASSIGNMENT = Assignment(
     "15",
-    notebook="everywhere",
-    title="Transformers everywhere",
-    tasks=(INTERLEAVE, FREE_ENERGY, LAST_PICTURE, BUCKETS, SHOWN["train"]),
-    seconds={"train": 120},
+    notebook="text_and_sound",
+    title="One model for text and sound",
+    tasks=(SPAN_MASK, CHUNK_MASK, ALIGN, OCCUPATION, SHOWN["train"]),
+    seconds={"train": 90},
 )

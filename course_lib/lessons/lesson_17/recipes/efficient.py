@@ -1,4 +1,4 @@
-"""Lesson 15: a small GPT that attends to everything, to its neighbours, or to a running sum, at equal steps."""
+"""Lesson 17: a small GPT that attends to everything, to its neighbours, or to a running sum, at equal steps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from course_lib.training.language_models import (
     token_nats,
     tokenized_prose,
 )
-from course_lib.training.recipe import Recipe, Scores, Trained, each, fit_by
+from course_lib.training.recipe import Recipe, Scores, Trained, each, fit_by, rounded
 
 SCORED = 20_000  # characters of a split
 WINDOW = 16  # characters on the left that a local head sees
@@ -56,11 +56,11 @@ def attend_by(model: GPT, name: str, *, window: int = WINDOW) -> GPT:
 
 
 def train(settings: AttentionSettings, *, checkpoint: Path | None = None) -> Trained:
-    """One variant; all of a seed begin with the same weights and read the same windows of the text."""
+    """One variant, rounded to 16 bits; all of a seed begin with the same weights and read the same windows."""
     prose = tokenized_prose(None)
     model = attend_by(build_language_model(settings), settings.attend, window=settings.window)
     windows = {"batch_size": settings.batch_size, "length": settings.context_length + 1, "seed": settings.seed}
-    return fit_by(
+    trained = fit_by(
         settings,
         model,
         text_windows(prose.ids["train"], **windows),
@@ -72,6 +72,8 @@ def train(settings: AttentionSettings, *, checkpoint: Path | None = None) -> Tra
         checkpoint=checkpoint,
         extra={"tokenizer": prose.tokenizer.state_dict(), "attend": settings.attend},
     )
+    rounded(trained.model)
+    return trained
 
 
 @torch.no_grad()
@@ -102,7 +104,7 @@ VARIANTS = {name: replace(SETTINGS, attend=name, learning_rate=rate) for name, r
 
 RECIPE = Recipe(
     title="A GPT of characters with softmax, local and linear attention",
-    lesson="15",
+    lesson="17",
     data="English prose of docstrings in characters, data/prose: trained on its training split, tuned on the first "
     f"{SCORED:,} characters of its validation split, reported on as many of its test split",
     licence="MIT, as the course. The text behind it is under the BSD-, MIT- and PSF-type licences that "

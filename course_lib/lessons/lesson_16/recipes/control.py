@@ -1,9 +1,10 @@
-"""Lesson 15: to walk through a maze as one is asked to, from walks that others took: the Decision Transformer beside
-behaviour cloning and GAIL."""
+"""Lesson 16: policies for a maze that learn from the trajectories of others: the Decision Transformer beside a
+return-conditioned MLP, behaviour cloning and GAIL."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -18,22 +19,21 @@ from course_lib.functional.losses import cross_entropy
 from course_lib.functional.preference import advantages, clipped_objective
 from course_lib.models.decision_transformer import DecisionTransformer, DecisionTransformerConfig
 from course_lib.models.imitation import GAIL, ImitationConfig
-from course_lib.models.imitation import Policy as Cloned
 from course_lib.training.batches import Rollouts
 from course_lib.training.recipe import Recipe, Scores, Trained, fit_by
 from course_lib.training.seeding import seeded
 
-SIDE, LOOPS, DISTANCE, LENGTH = 6, 4, 10, 40  # rooms, opened walls, steps from start to goal, most steps of a walk
+SIDE, LOOPS, DISTANCE, LENGTH = 6, 4, 10, 40  # rooms, opened walls, steps from start to goal, most steps
 GOALS = 16  # cells that are a goal
-MIXTURE = {"expert": 80, "detour": 760, "wanderer": 760}  # walks
-BEST = 0.1  # of the walks, by return
+MIXTURE = {"expert": 80, "detour": 760, "wanderer": 760}  # trajectories
+BEST = 0.1  # the fraction of the trajectories with the highest returns
 ASKED = (-10.0, -16.0, -22.0, -28.0, -34.0)
-REPEATS = 8  # walks of each variant for each held-out pair of start and goal
+REPEATS = 8  # trajectories of each variant for each held-out pair of start and goal
 
 
 @lru_cache(maxsize=1)
 def maze() -> Maze:
-    """The one maze that all walk in."""
+    """The one maze of all trajectories."""
     return mazes.carve(SIDE, loops=LOOPS)
 
 
@@ -51,7 +51,7 @@ def pairs() -> dict[str, Int[Tensor, "P 2"]]:
 
 @lru_cache(maxsize=3)
 def demonstrations(seed: int) -> Walks:
-    """The walks that a seed's variants learn from."""
+    """The trajectories that a seed's variants learn from."""
     random, parts = generator("demonstrations", seed), []
     for kind, count in MIXTURE.items():
         chosen = pairs()["train"][torch.randint(len(pairs()["train"]), (count,), generator=random)]
@@ -59,9 +59,9 @@ def demonstrations(seed: int) -> Walks:
     return mazes.joined(*parts)
 
 
-def best_of(walks: Walks, share: float) -> Walks:
-    """The walks with the highest returns."""
-    return walks.take(walks.returns.argsort(descending=True, stable=True)[: max(1, round(share * len(walks.goals)))])
+def best_of(walks: Walks, fraction: float) -> Walks:
+    """The trajectories with the highest returns."""
+    return walks.take(walks.returns.argsort(descending=True, stable=True)[: max(1, round(fraction * len(walks.goals)))])
 
 
 # --------------------------------------------------------------------------------------------- learning
@@ -69,14 +69,15 @@ def best_of(walks: Walks, share: float) -> Walks:
 
 @dataclass(frozen=True, kw_only=True)
 class CloningSettings:
-    """Learns which action was taken: a Decision Transformer, one that is told nothing of returns, or an MLP."""
+    """Supervised learning of the action: a Transformer or an MLP, conditioned on the return to go or not."""
 
-    model: str  # "transformer" or "mlp"
-    returns: bool = False  # whether it is told what return is to go
-    share: float = 1.0  # of the demonstrations, the best by return
+    model: str  # "transformer"; "window mlp", which gets what the Transformer gets; or "mlp", which gets one state
+    returns: bool = False  # whether it is conditioned on the return to go
+    fraction: float = 1.0  # of the demonstrations, the best by return
     dim: int = 64
     depth: int = 2
     num_heads: int = 2
+    hidden_dim: int = 208  # of an MLP: about as many parameters as the Transformer
     context_steps: int = 2
     dropout: float = 0.0
     steps: int = 1000
@@ -88,11 +89,11 @@ class CloningSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialSettings:
-    """GAIL, which sees the best of the demonstrations and walks itself."""
+    """GAIL, which gets the best of the demonstrations and acts in the maze itself."""
 
-    share: float = BEST
+    fraction: float = BEST
     hidden_dim: int = 100
-    walks: int = 64  # of a round
+    trajectories: int = 64  # of a round
     epochs: int = 4
     minibatches: int = 4
     clip: float = 0.2  # epsilon of PPO
@@ -108,22 +109,77 @@ class AdversarialSettings:
 Settings = CloningSettings | AdversarialSettings
 
 
-def build(settings: Settings) -> nn.Module:
-    """A fresh model; its first weights depend on the seed alone."""
-    sizes = {"state_dim": maze().state_dim, "action_dim": maze().num_actions}
+@dataclass(frozen=True, kw_only=True)
+class ReturnMLPConfig:
+    """Sizes of a ReturnMLP; two layers of 1,024 ReLU units by default, as in Emmons et al. 2022."""
+
+    state_dim: int
+    action_dim: int
+    hidden_dim: int = 1024
+    depth: int = 2  # hidden layers
+    context_steps: int = 2
+    max_steps: int = LENGTH
+
+
+class ReturnMLP(nn.Module):
+    """The next action from return to go, state, action before and time of the last K steps, as one vector.
+
+    Emmons, Eysenbach, Kostrikov & Levine, "RvS: what is essential for offline RL via supervised learning?", ICLR 2022,
+    arXiv 2112.10751. Differs in that it gets K steps, and the time, as the Decision Transformer does.
+    """
+
+    def __init__(self, config: ReturnMLPConfig):
+        super().__init__()
+        self.config = config
+        inputs = config.context_steps * (config.state_dim + config.action_dim + 2)
+        self.trunk = relu_layers(inputs, *[config.hidden_dim] * config.depth)
+        self.head = nn.Linear(config.hidden_dim, config.action_dim)
+
+    def forward(
+        self,
+        to_go: Float[Tensor, "B T"],
+        states: Float[Tensor, "B T S"],
+        actions: Float[Tensor, "B T A"],
+        times: Int[Tensor, "B T"],
+    ) -> Float[Tensor, "B T A"]:
+        """The logits of each step's action; steps before the first one are zeros, and its own action is not seen."""
+        before = F.pad(actions, (0, 0, 1, 0))[:, :-1]
+        steps = torch.cat([to_go[..., None], states, before, times[..., None] / self.config.max_steps], dim=2)
+        earlier = [F.pad(steps, (0, 0, k, 0))[:, : steps.shape[1]] for k in range(self.config.context_steps)]
+        return self.head(self.trunk(torch.cat(earlier, dim=2)))
+
+    act = DecisionTransformer.act
+
+
+def relu_layers(*widths: int) -> nn.Sequential:
+    """Linear layers of these widths, each with a ReLU behind it."""
+    return nn.Sequential(*(part for pair in pairwise(widths) for part in (nn.Linear(*pair), nn.ReLU())))
+
+
+def build(settings: Settings, world: Maze | None = None) -> nn.Module:
+    """A fresh model, for the maze of the recipe or for another; its first weights depend on the seed alone."""
+    sizes = {"state_dim": (world or maze()).state_dim, "action_dim": maze().num_actions}
     with seeded(settings.seed):
         if isinstance(settings, AdversarialSettings):
-            return GAIL(ImitationConfig(**sizes, hidden_dim=settings.hidden_dim))
+            return GAIL(ImitationConfig(**sizes, hidden_dim=settings.hidden_dim, activation="relu"))
+        if settings.model == "window mlp":
+            shape = {name: getattr(settings, name) for name in ("hidden_dim", "depth", "context_steps")}
+            return ReturnMLP(ReturnMLPConfig(**sizes, **shape))
         if settings.model == "mlp":
-            return Cloned(ImitationConfig(**sizes, hidden_dim=2 * settings.dim, depth=settings.depth))
+            hidden = relu_layers(sizes["state_dim"], *[settings.hidden_dim] * settings.depth)
+            return nn.Sequential(hidden, nn.Linear(settings.hidden_dim, maze().num_actions))
         shape = {name: getattr(settings, name) for name in ("dim", "depth", "num_heads", "context_steps", "dropout")}
         return DecisionTransformer(DecisionTransformerConfig(**sizes, **shape, tanh=False, max_steps=LENGTH))
 
 
 def windows_at(
-    walks: Walks, settings: CloningSettings, *, returns_to_go: Callable[[Tensor], Tensor] = mazes.returns_to_go
+    walks: Walks,
+    settings: CloningSettings,
+    *,
+    returns_to_go: Callable[[Tensor], Tensor] = mazes.returns_to_go,
+    world: Maze | None = None,
 ) -> Callable[[int], dict[str, Tensor]]:
-    """Windows of some steps that begin anywhere in a walk; what lies behind its end is not scored."""
+    """Windows of some steps that begin anywhere in a trajectory; steps behind its end are not scored."""
     begins, to_go = walks.valid.nonzero(), returns_to_go(walks.rewards) * settings.returns / LENGTH
     ahead = torch.arange(settings.context_steps)
 
@@ -134,7 +190,7 @@ def windows_at(
         position = rows[:, None], times.clamp_max(LENGTH - 1)
         return {
             "to_go": to_go[position],
-            "states": maze().states(walks.cells[position], walks.goals[rows]),
+            "states": (world or maze()).states(walks.cells[position], walks.goals[rows]),
             "actions": walks.actions[position],
             "times": position[1],
             "valid": walks.valid[position] & (times < LENGTH),
@@ -146,7 +202,7 @@ def windows_at(
 def cloning_loss(model: nn.Module, batch: Mapping[str, Tensor]) -> Float[Tensor, ""]:
     """-ln p(action), in nats, over all steps of the windows."""
     taken = F.one_hot(batch["actions"], maze().num_actions).float()
-    if isinstance(model, DecisionTransformer):
+    if isinstance(model, DecisionTransformer | ReturnMLP):
         logits = model(batch["to_go"], batch["states"], taken, batch["times"])
     else:
         logits = model(batch["states"])
@@ -154,10 +210,10 @@ def cloning_loss(model: nn.Module, batch: Mapping[str, Tensor]) -> Float[Tensor,
 
 
 def policy_of(model: nn.Module, asked: float | None = None) -> Policy:
-    """How a trained model walks: a Decision Transformer as it is `asked` to; None: it is told nothing of returns."""
+    """The policy of a trained model; `asked` is the desired return of one that is conditioned on returns."""
 
     def decide(states: Tensor, actions: Tensor, rewards: Tensor) -> Tensor:
-        if not isinstance(model, DecisionTransformer):
+        if not isinstance(model, DecisionTransformer | ReturnMLP):
             return model(states[:, -1])
         wanted, got = (0.0, torch.zeros_like(rewards)) if asked is None else (asked / LENGTH, rewards / LENGTH)
         return model.act(torch.full((len(states),), wanted), states, actions, got)
@@ -167,7 +223,7 @@ def policy_of(model: nn.Module, asked: float | None = None) -> Policy:
 
 def train(settings: Settings, *, checkpoint: Path | None = None) -> Trained:
     """One variant."""
-    walks, model = best_of(demonstrations(settings.seed), settings.share), build(settings)
+    walks, model = best_of(demonstrations(settings.seed), settings.fraction), build(settings)
     if isinstance(settings, AdversarialSettings):
         return adversarial(settings, model, walks, checkpoint)
     return fit_by(
@@ -184,9 +240,9 @@ def train(settings: Settings, *, checkpoint: Path | None = None) -> Trained:
 
 
 def pairs_of(walks: Walks) -> tuple[Float[Tensor, "N T S"], Float[Tensor, "N T A"]]:
-    """What the discriminator compares. Who has arrived waits at the goal, and does nothing there (zeros).
+    """The pairs that the discriminator compares. An agent that has arrived waits at the goal, its action all zeros.
 
-    Without these pairs whoever is paid -ln D > 0 for each step would do well never to arrive: Kostrikov et al.,
+    Without these pairs an agent with the reward -ln D > 0 of each step would do well never to arrive: Kostrikov et al.,
     "Discriminator-actor-critic", ICLR 2019, arXiv 1809.02925.
     """
     taken = F.one_hot(walks.actions, maze().num_actions) * walks.valid[..., None]
@@ -194,12 +250,12 @@ def pairs_of(walks: Walks) -> tuple[Float[Tensor, "N T S"], Float[Tensor, "N T A
 
 
 def adversarial(settings: AdversarialSettings, model: GAIL, expert: Walks, checkpoint: Path | None) -> Trained:
-    """Algorithm 1 of Ho & Ermon 2016: each batch improves the discriminator, and the policy by what it said before."""
+    """Algorithm 1 of Ho & Ermon 2016: each batch improves the discriminator, and the policy by its earlier rewards."""
     expert_states, expert_actions = (each.flatten(0, 1) for each in pairs_of(expert))
 
     def make(model: GAIL, round: int) -> dict[str, Tensor]:
         seed = int(torch.randint(2**31, ()))
-        chosen = pairs()["train"][torch.randint(len(pairs()["train"]), (settings.walks,))]
+        chosen = pairs()["train"][torch.randint(len(pairs()["train"]), (settings.trajectories,))]
         walks = mazes.rollout(maze(), policy_of(model), chosen, length=LENGTH, seed=seed)
         states, actions = pairs_of(walks)
         values = model.values(states)
@@ -225,10 +281,10 @@ def adversarial(settings: AdversarialSettings, model: GAIL, expert: Walks, check
         entropy = -(log_probs.exp() * log_probs).sum(-1)[batch["valid"]].mean()
         objective = clipped_objective(new, batch["old"], batch["advantage"], clip=settings.clip, valid=batch["valid"])
         value = (model.values(batch["states"]) - batch["target"]).square().mean()
-        told_apart = model.discriminator_loss(
+        discrimination = model.discriminator_loss(
             batch["states"], batch["actions"], batch["expert_states"], batch["expert_actions"]
         )
-        return -objective - settings.entropy * entropy + 0.1 * value + told_apart
+        return -objective - settings.entropy * entropy + 0.1 * value + discrimination
 
     return fit_by(
         settings,
@@ -245,14 +301,14 @@ def adversarial(settings: AdversarialSettings, model: GAIL, expert: Walks, check
 
 
 def walks_of(model: nn.Module, split: str, *, asked: float | None = None, greedy: bool = False) -> Walks:
-    """A model's own walks between the held-out pairs."""
+    """A model's own trajectories between the held-out pairs."""
     several = pairs()[split].repeat(REPEATS, 1)
     with torch.no_grad():
         return mazes.rollout(maze(), policy_of(model, asked), several, length=LENGTH, greedy=greedy)
 
 
 def scores(trained: Mapping[str, Trained], split: str) -> Scores:
-    """How often each reaches the goal and its mean return; of the Decision Transformer by what it is asked for, too."""
+    """How often each reaches the goal, and its mean return; for two of them also by the return asked for."""
     found = {}
     for name, one in trained.items():
         asked = ASKED[0] if getattr(one.settings, "returns", False) else None
@@ -260,36 +316,39 @@ def scores(trained: Mapping[str, Trained], split: str) -> Scores:
             walks = walks_of(one.model, split, asked=asked, greedy=bool(how))
             found[f"reaches the goal{how}, {name}"] = walks.reached.float().mean().item()
             found[f"return{how}, {name}"] = walks.returns.mean().item()
-    for asked in ASKED:
-        walks = walks_of(trained[SHIPPED].model, split, asked=asked)
-        found[f"return got, asked {asked:g}"] = walks.returns.mean().item()
+    for name, label in ((SHIPPED, ""), (RETURN_MLP, f", {RETURN_MLP}")):
+        for asked in ASKED:
+            walks = walks_of(trained[name].model, split, asked=asked)
+            found[f"return got, asked {asked:g}{label}"] = walks.returns.mean().item()
     return found
 
 
-SHIPPED = "Decision Transformer"
+SHIPPED, RETURN_MLP = "Decision Transformer", "return-conditioned MLP"
 DECISION = CloningSettings(model="transformer", returns=True)
-CLONING = CloningSettings(model="mlp")
+CLONING = CloningSettings(model="mlp", learning_rate=5e-3)
 VARIANTS = {
     SHIPPED: DECISION,
+    RETURN_MLP: replace(DECISION, model="window mlp", learning_rate=5e-3),
     "Transformer without returns": replace(DECISION, returns=False),
-    "Transformer without returns, best 10 %": replace(DECISION, returns=False, share=BEST),
+    "Transformer without returns, best 10 %": replace(DECISION, returns=False, fraction=BEST),
     "behaviour cloning": CLONING,
-    "behaviour cloning, best 10 %": replace(CLONING, share=BEST),
+    "behaviour cloning, best 10 %": replace(CLONING, fraction=BEST),
     "GAIL": AdversarialSettings(),
 }
 
 DATA = (
-    f"one maze of {SIDE} x {SIDE} rooms by course_lib.data.mazes and, for each seed, {sum(MIXTURE.values()):,} walks "
-    f"of at most {LENGTH} steps: {MIXTURE['expert']} by an expert, {MIXTURE['detour']} with a detour, "
-    f"{MIXTURE['wanderer']} at random. A step costs 1, and from start to goal it is {DISTANCE} steps: the best return "
-    f"is -{DISTANCE}. Of the pairs of a start and one of {GOALS} goals that are so far apart, 60 % are for training "
-    f"(and the walks of GAIL), 20 % for validation, 20 % for test, {REPEATS} walks each. No demonstration begins at a "
-    "start for a goal that is held out, but some with that goal pass it."
+    f"one maze of {len(maze().cells)} cells, {SIDE} x {SIDE} rooms and the openings between them, by "
+    f"course_lib.data.mazes; for each seed {sum(MIXTURE.values()):,} trajectories of at most {LENGTH} steps: "
+    f"{MIXTURE['expert']} by an expert, {MIXTURE['detour']} with a detour, {MIXTURE['wanderer']} at random. A step "
+    f"costs 1, and from start to goal it is {DISTANCE} steps: the best return is -{DISTANCE}. Of the pairs of a start "
+    f"and one of {GOALS} goals at this distance, 60 % are for training (and for GAIL's own trajectories), 20 % for "
+    f"validation, 20 % for test, {REPEATS} trajectories each. No demonstration begins at a start for a goal that is "
+    "held out, but some with that goal pass it."
 )
 RECIPES = {
     "mazes": Recipe(
-        title="Walks through a maze: Decision Transformer, behaviour cloning and GAIL",
-        lesson="15",
+        title="Trajectories in a maze: Decision Transformer, return-conditioned MLP, behaviour cloning, GAIL",
+        lesson="16",
         data=DATA,
         minutes=2,
         variants=VARIANTS,
