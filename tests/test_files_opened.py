@@ -11,6 +11,7 @@ from course_lib.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from course_lib.models.bert import BERT, BERTConfig
 from course_lib.models.bert_tasks import BERTForMaskedLM
 from course_lib.models.boltzmann import DBN, RBM, DBNConfig, RBMConfig
+from course_lib.models.clip import CLIP, CLIPConfig
 from course_lib.models.cnn import CNN, CNNConfig
 from course_lib.models.conformer import Conformer, ConformerConfig, SpeechTransformer
 from course_lib.models.decision_transformer import DecisionTransformer, DecisionTransformerConfig
@@ -22,6 +23,7 @@ from course_lib.models.llama import Llama, LlamaConfig
 from course_lib.models.mae import mae_base
 from course_lib.models.marian import Marian, MarianConfig
 from course_lib.models.mixer import Mixer, MixerConfig
+from course_lib.models.mixture_gpt import MixtureGPT, MixtureGPTConfig
 from course_lib.models.multimodal_gpt import MultimodalGPT, MultimodalGPTConfig
 from course_lib.models.recurrent import CharacterLM, RecurrentConfig
 from course_lib.models.resnet import resnet8
@@ -48,6 +50,12 @@ LANGUAGE, TEXT = GPTConfig(vocab_size=9, **SIZES), BERTConfig(vocab_size=9, mlp_
 VIT = ViTConfig(**IMAGE | {"num_classes": None})
 MODELS = {  # name: (most files, model, what it is called with)
     "GPT": (4, lambda: GPT(GPTConfig(vocab_size=9, **SIZES)), (TOKENS,)),
+    "mixture of experts": (5, lambda: MixtureGPT(MixtureGPTConfig(vocab_size=9, num_experts=2, **SIZES)), (TOKENS,)),
+    "CLIP": (
+        5,
+        lambda: CLIP(CLIPConfig(text=GPTConfig(vocab_size=9, head=None, **SIZES), image_dim=3, joint_dim=2)),
+        (torch.zeros(2, 3), TOKENS, torch.tensor([4, 3])),
+    ),
     "Llama": (5, lambda: Llama(LlamaConfig(vocab_size=9, mlp_dim=8, num_kv_heads=1, **SIZES)), (TOKENS,)),
     "attention alone": (3, lambda: AttentionOnly(AttentionOnlyConfig()), (TOKENS,)),
     "BERT": (3, lambda: BERT(BERTConfig(vocab_size=9, mlp_dim=8, **SIZES)), (TOKENS,)),

@@ -14,10 +14,12 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__
 MODEL_LINES = 200
 BACKBONES = {  # models of papers that build on another one
     "bert_tasks": {"bert"},
+    "clip": {"gpt"},
     "fcn": {"cnn", "resnet"},
     "flamingo": {"gpt"},
     "mae": {"vit"},
     "marian": {"transformer"},
+    "mixture_gpt": {"gpt"},
     "multimodal_gpt": {"gpt"},
     "reward": {"gpt"},
     "simclr": {"resnet", "vit"},

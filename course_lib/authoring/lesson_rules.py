@@ -34,7 +34,6 @@ AT_MOST = {  # by edition
     2: {"cells": 70, "code cells": 38, "words": 2800, "lines of code": 240, "listings": 3, "claims": 10, "figures": 8},
     3: {"cells": 95, "code cells": 60, "words": 5600, "lines of code": 380, "listings": 3, "claims": 10, "figures": 10},
 }
-LARGER = {"15": 1.5}  # a lesson of several systems may have half as much again
 AT_LEAST = {  # lesson 00 says in its metadata, under "at_least", what it has of these
     "predictions": 3,
     "quizzes": 5,
@@ -49,7 +48,7 @@ AT_LEAST = {  # lesson 00 says in its metadata, under "at_least", what it has of
 AT_LEAST_THIRD = AT_LEAST | {"quizzes": 6, "exercises": 4, "diagrams": 1, "models of the learner's own": 1}
 CELL_LINES = {2: 15, 3: 25}  # by edition; what a slide shows is shorter and narrower: course_lib.lectures.rules
 CELL_COLUMNS, LISTING_LINES = 88, 25
-MINUTES = {"lesson": (75, 90), "start": (35, 45), "third": (205, 240)}  # at most, without what is optional and with it
+MINUTES = {"lesson": (75, 90), "start": (75, 90), "third": (205, 240)}  # at most, without what is optional and with it
 TOLERANCE = 0.15  # between the minutes that a page promises and those that its length gives
 
 IGNORE = "nbval-ignore-output"
@@ -160,11 +159,10 @@ def predictions_before_it_shows(lesson: Lesson) -> Iterator[str]:
 
 def keeps_its_budgets(lesson: Lesson) -> Iterator[str]:
     """Not more than a sitting holds."""
-    factor = LARGER.get(lesson.course.get("lesson"), 1)
     present = counts(lesson)
     for name, most in AT_MOST[lesson.edition].items():
-        if present[name] > most * factor:
-            yield f"the page has {present[name]} {name}; {most * factor:.0f} are the most"
+        if present[name] > most:
+            yield f"the page has {present[name]} {name}; {most} are the most"
     for index, length in listings(lesson):
         if length > LISTING_LINES:
             yield f"{lesson.where(index)} lists {length} lines; {LISTING_LINES} are the most"
@@ -191,11 +189,10 @@ def has_enough_to_do(lesson: Lesson) -> Iterator[str]:
 def takes_as_long_as_it_says(lesson: Lesson) -> Iterator[str]:
     """As many minutes as the edition's pace gives, exercises as stated; within 15 %."""
     said = minutes_promised(lesson)
-    factor = LARGER.get(lesson.course.get("lesson"), 1)
     kind = "start" if lesson.is_start else "third" if lesson.edition == 3 else "lesson"
     for found, most in zip((said, minutes_promised(lesson, optional=True)), MINUTES[kind], strict=True):
-        if found > most * factor:
-            yield f"the page promises {found:.0f} minutes; {most * factor:.0f} are the most"
+        if found > most:
+            yield f"the page promises {found:.0f} minutes; {most} are the most"
     parts = minutes(lesson)
     if abs((total := sum(parts.values())) - said) > TOLERANCE * said:
         account = ", ".join(f"{name} {value:.0f}" for name, value in parts.items())
@@ -262,6 +259,14 @@ def code_gives_nothing_away(lesson: Lesson) -> Iterator[str]:
             keywords = {word.arg for node in nodes(cell.source) if isinstance(node, ast.Call) for word in node.keywords}
             for name in sorted(keywords & GIVES_AWAY):
                 yield f"{lesson.where(index)} says `{name}=` in visible code; it belongs into the lesson's folder"
+
+
+def a_watched_training_can_be_stopped(lesson: Lesson) -> Iterator[str]:
+    """A loop that tells its steps to a display asks it whether to stop: otherwise "Stop here" is not shown."""
+    for index, cell in lesson.code():
+        shown = plain_texts(cell) if "show_source" in called(cell.source) else []
+        if any("screen.update(" in text and "screen.stopped" not in text for text in (cell.source, *shown)):
+            yield f"{lesson.where(index)} calls screen.update(...) and never asks for screen.stopped"
 
 
 def copies_nothing_of_the_library(lesson: Lesson) -> Iterator[str]:
@@ -397,6 +402,7 @@ RULES: tuple[Callable[[Lesson], Iterator[str]], ...] = (
     claims_nothing_about_time,
     code_is_plain_python,
     code_gives_nothing_away,
+    a_watched_training_can_be_stopped,
     copies_nothing_of_the_library,
     only_output_may_be_ignored,
     no_output_is_an_error,

@@ -1,5 +1,6 @@
 """What a notebook shows: the page of a lesson and its pieces, figures with alt text, source, progress."""
 
+import course_lib.classroom.first  # noqa: F401  (before what follows)
 from course_lib.classroom.cards import Section
 from course_lib.classroom.output import show, varies
 from course_lib.classroom.page import Page

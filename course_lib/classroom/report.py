@@ -1,6 +1,7 @@
 """The table of a learner's progress over all lessons."""
 
 import html
+from importlib import import_module
 from typing import Any
 
 from course_lib.classroom.output import BLUE, present
@@ -43,13 +44,17 @@ def _counts(record: dict[str, Any]) -> list[tuple[int, int, str]]:
     ]
 
 
-def _state(record: dict[str, Any]) -> str:
+def _state(name: str, record: dict[str, Any]) -> str:
+    """How far the learner is; "done" when nothing is open in any section that is not optional."""
     counts = [(done, total) for done, total, _ in _counts(record)]
     if not record["opened"]:
         return "not started"
     if not any(done for done, _ in counts):
         return "opened"
-    return "done" if all(done == total for done, total in counts) else "under way"
+    if any(done < total for done, total in counts):
+        return "under way"
+    parts = import_module(f"course_lib.lessons.lesson_{name}").page.parts()
+    return "under way" if any(part.open_items() for part in parts if part.number) else "done"
 
 
 def _cell(done: int, total: int, remark: str) -> str:
@@ -59,7 +64,8 @@ def _cell(done: int, total: int, remark: str) -> str:
 def _plain(rows: list[tuple[str, dict[str, Any]]]) -> str:
     table = [("Lesson", "State", *COLUMNS)]
     table += [
-        (f"{name} {LESSONS[name]}", _state(record), *(_cell(*c) for c in _counts(record))) for name, record in rows
+        (f"{name} {LESSONS[name]}", _state(name, record), *(_cell(*c) for c in _counts(record)))
+        for name, record in rows
     ]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return "\n".join(
@@ -74,7 +80,7 @@ def _html(rows: list[tuple[str, dict[str, Any]]]) -> str:
     for name, record in rows:
         cells = "".join(f"<td {left}>{_bar(*count)}</td>" for count in _counts(record))
         title = html.escape(f"{name} {LESSONS[name]}")
-        body += f'<tr><th scope="row" {left}>{title}</th><td {left}>{_state(record)}</td>{cells}</tr>'
+        body += f'<tr><th scope="row" {left}>{title}</th><td {left}>{_state(name, record)}</td>{cells}</tr>'
     return f"<table><caption>Your progress</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

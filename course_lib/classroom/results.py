@@ -120,6 +120,11 @@ class ResultView:
     def __init__(self, session: Session, name: str, measure: Callable[..., Result], placed: Placed | None) -> None:
         self.session, self.name, self.measure, self.placed = session, name, measure, placed
         self.result = measure(predicted=None)
+        options = placed.prediction.options if placed else ()
+        if options and self.result.came not in (None, *range(len(options))):
+            raise ValueError(
+                f"{name!r} came to {self.result.came}; its prediction has {len(options)} options, from 0 on."
+            )
         self.shipped: Mapping[str, str] = {}
         self.open = False
         self.box = widgets.VBox()

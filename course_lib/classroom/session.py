@@ -24,7 +24,9 @@ LESSONS = {
     "12": "Swin Transformer",
     "13": "Masked autoencoders",
     "14": "Image to image",
-    "15": "Transformers everywhere",
+    "15": "One model for text and sound",
+    "16": "Acting, and seeing with words",
+    "17": "Long sequences, old roots",
 }
 
 

@@ -30,7 +30,7 @@ from course_lib.tasks.core import Gradients
 
 START_SECONDS = 120  # at most for loading torch
 END_SECONDS = 20  # at most until a box is gone
-WALL = 5  # wall seconds for each CPU second that is allowed
+WALL = 10  # wall seconds for each CPU second that is allowed
 ALLOW = (
     "allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 (Debian), "
     "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), "

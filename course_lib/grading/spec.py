@@ -179,7 +179,7 @@ def load(files: AssignmentFiles) -> LoadedAssignment:
         missing, extra = (", ".join(sorted(cells)) or "nothing" for cells in (asked - there, there - asked))
         raise ValueError(f"{place} does not fit the tasks in {FILE}. It lacks: {missing}. It has too much: {extra}.")
     return LoadedAssignment(
-        assignment=_with_solutions(assignment, cells, files.texts.decode("utf-8")),
+        assignment=_with_solutions(assignment, cells, files.texts),
         cells=tuple(cells),
         stubs=stubs,
         check_points={task.name: points[check_cell(task.name)] for task in assignment.tasks},
@@ -187,7 +187,7 @@ def load(files: AssignmentFiles) -> LoadedAssignment:
     )
 
 
-def _with_solutions(assignment: Assignment, cells: list[Cell], texts: str) -> Assignment:
+def _with_solutions(assignment: Assignment, cells: list[Cell], texts: bytes) -> Assignment:
     """The assignment whose tasks know the notebook's solutions and their mistakes."""
     if not texts and all(task.reference or not task.cases for task in assignment.tasks):
         return assignment

@@ -18,7 +18,15 @@ from course_lib.data.place import course_folder
 from course_lib.site import home
 
 GUIDES = ("docs/library.md", "docs/data.md", "docs/scale.md", "docs/site.md", "docs/lecturing.md", "docs/grading.md")
-GUIDES += ("docs/calibration.md", "docs/hosting.md", "docs/security.md", "CONTRIBUTING.md", "LICENSE-TEXT.md")
+GUIDES += (
+    "docs/capstone.md",
+    "docs/capstone_example.md",
+    "docs/calibration.md",
+    "docs/hosting.md",
+    "docs/security.md",
+    "CONTRIBUTING.md",
+    "LICENSE-TEXT.md",
+)
 FLOORS = {
     "functional": "tensors in, tensors out: attention with its masks, positions, images, losses, metrics, costs",
     "text": "vocabularies, BPE, WordPiece",

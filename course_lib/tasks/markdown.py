@@ -4,18 +4,26 @@ A line of changes (`read_changes`) makes them all; several lines are several way
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from course_lib.tasks.headings import Lines, split_at, text_of
+from course_lib.tasks.headings import Lines, entries_of, lines_of, split_at, text_of
 from course_lib.tasks.solution import Solution, read_changes
 from course_lib.tasks.table import Case, Mistake, Task, gradients, keeps_type
 
 PARTS = ("Hints", "Solution", "Mistakes")
-FACTS = {"asks": str, "minutes": int, "seconds": float, "stretch": bool, "forbids": lambda text: text.split(", ")}
-FACTS |= {"also": lambda text: [{"gradients": gradients, "keeps_type": keeps_type}[one] for one in text.split(", ")]}
+PROPERTIES = {"gradients": gradients, "keeps_type": keeps_type}
+PROPERTY = f"(?:{'|'.join(PROPERTIES)})"
+FACTS: dict[str, tuple[str, Callable[[str], Any]]] = {  # how the value of each is written, and what it is
+    "asks": (r".+", str),
+    "minutes": (r"[1-9]\d*", int),
+    "seconds": (r"\d*\.?\d+", float),
+    "stretch": (r"yes", bool),
+    "forbids": (r".+", lambda text: text.split(", ")),
+    "also": (f"{PROPERTY}(, {PROPERTY})*", lambda text: [PROPERTIES[one] for one in text.split(", ")]),
+}
 
 
 def read_tasks(
@@ -26,7 +34,7 @@ def read_tasks(
     Raises ValueError with file and line for a text that is not as it should be, or a mistake that changes nothing.
     """
     found: dict[str, Task] = {}
-    for heading, first, body in split_at(path.read_text(encoding="utf-8"), "# ")[1:]:
+    for heading, first, body in entries_of(lines_of(path.read_bytes(), path.name), "# ", path.name):
         name, _, title = heading.partition(": ")
         try:
             if not title or name in found or name not in cases:
@@ -40,10 +48,12 @@ def read_tasks(
     return found
 
 
-def with_mistakes(tasks: Sequence[Task], text: str, solutions: Mapping[str, Solution], file: str) -> tuple[Task, ...]:
-    """These tasks with the mistakes that a text lists for some of them. Raises ValueError as `read_tasks` does."""
+def with_mistakes(
+    tasks: Sequence[Task], source: bytes, solutions: Mapping[str, Solution], file: str
+) -> tuple[Task, ...]:
+    """These tasks with the mistakes that a file lists for some of them. Raises ValueError as `read_tasks` does."""
     found = {task.name: task for task in tasks}
-    for name, first, body in split_at(text, "# ")[1:]:
+    for name, first, body in entries_of(lines_of(source, file), "# ", file):
         sections = split_at(body, "## ")
         if name not in found or [heading for heading, *_ in sections] != ["", "Mistakes"]:
             raise ValueError(f"{file}:{first}: {name!r} is no task, or holds something other than ## Mistakes")
@@ -53,21 +63,28 @@ def with_mistakes(tasks: Sequence[Task], text: str, solutions: Mapping[str, Solu
 
 def _facts(name: str, lines: Lines, cases: Sequence[Case], names: Mapping | None, file: str) -> dict[str, Any]:
     (_, _, head), *sections = split_at(lines, "## ")
-    parts = {heading: body for heading, _, body in sections}
-    if [*parts] != [part for part in PARTS if part in parts] or "Solution" not in parts:
-        raise ValueError(f"the task {name!r} has the sections {[*parts]}, not {', '.join(PARTS)}")
-    try:
-        told = dict(fact.partition(": ")[::2] for fact in head[0][1].split(" · "))
-        facts = {"asks": told["asks"]} | {key: FACTS[key](value) for key, value in told.items()}
-    except (IndexError, KeyError, ValueError) as problem:
-        raise ValueError(f"the task {name!r} says {problem}: it begins with facts, `asks: x · minutes: 5`") from problem
+    parts, headings = {heading: body for heading, _, body in sections}, [heading for heading, *_ in sections]
+    if headings != [part for part in PARTS if part in parts] or "Solution" not in parts:
+        raise ValueError(f"the task {name!r} has the sections {headings}, not {', '.join(PARTS)}")
+    facts: dict[str, Any] = {}
+    for fact in head[0][1].split(" · ") if head else ():
+        key, _, value = fact.partition(": ")
+        if key in facts or key not in FACTS or not re.fullmatch(FACTS[key][0], value):
+            raise ValueError(f"the task {name!r} says {fact!r}: it begins with facts, `asks: x · minutes: 5`")
+        facts[key] = FACTS[key][1](value)
+    if "asks" not in facts:
+        raise ValueError(f"the task {name!r} does not say what it asks: it begins with facts, `asks: x · minutes: 5`")
     hints = re.split(r"(?:^|\n)- ", text_of(parts.get("Hints", [])))[1:]
     solution = Solution(text_of(parts["Solution"]).removeprefix("```python").removesuffix("```").strip() + "\n", names)
+    try:
+        module = solution.module
+    except ValueError as problem:
+        raise ValueError(f"{file}:{sections[headings.index('Solution')][1]}: {problem}") from problem
     return {
         **facts,
         **_mistakes(parts.get("Mistakes", []), solution, cases, file),
         "reference": solution,
-        "module": solution.module,
+        "module": module,
         "text": text_of(head[1:]),
         "hints": tuple(map(str.strip, hints)),
         "solution": f"\n{solution.source}",
@@ -77,7 +94,7 @@ def _facts(name: str, lines: Lines, cases: Sequence[Case], names: Mapping | None
 def _mistakes(lines: Lines, solution: Solution, cases: Sequence[Case], file: str) -> dict[str, Any]:
     """The mistakes, and the cases with what is said of any other result."""
     found, others, known = [], {}, [case.name for case in cases]
-    for name, first, body in split_at(lines, "### ")[1:]:
+    for name, first, body in entries_of(lines, "### ", file, once=False):
         ways, named, said = [], {"costs": (), "any other result of": ()}, []
         for number, line in body:
             key, _, value = line.removeprefix("- ").partition(": ")

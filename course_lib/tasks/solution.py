@@ -2,6 +2,7 @@
 
 import math
 import re
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,6 +13,7 @@ from torch import nn
 NAMES = {"math": math, "torch": torch, "nn": nn, "F": nn.functional}
 MADE: "WeakKeyDictionary[Solution, dict]" = WeakKeyDictionary()  # not part of a solution: its text says all
 Changes = tuple[tuple[str, str], ...]  # old and new texts; … in an old one stands for anything
+FILE = "<solution>"  # as tracebacks call the text
 CHANGE = re.compile(r"`([^`]+)` → (?:`([^`]+)`|nothing)")
 
 
@@ -56,15 +58,25 @@ class Solution:
         return source
 
     def changed(self, changes: Changes = ()) -> Callable[..., Any]:
-        """What it defines, after these changes of its text. Raises ValueError as `text`, and for no Python."""
+        """What it defines, after these changes of its text. Raises ValueError as `text`, and if that cannot be run."""
         made = MADE.setdefault(self, {})
         if changes not in made:
             names, defined = NAMES | self.names, re.findall(r"^(?:def|class) (\w+)", self.source, re.MULTILINE)
+            text = self.text(changes)
             try:
-                exec(compile(self.text(changes), "<solution>", "exec"), names)
-                made[changes] = names[defined[-1]]
-            except (SyntaxError, LookupError) as problem:
+                exec(compile(text, FILE, "exec"), names)
+            except SyntaxError as problem:
                 raise ValueError(f"the solution would not be Python: {problem}") from problem
+            except Exception as problem:  # whatever its own code raises
+                lines = [
+                    frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if frame.filename == FILE
+                ]
+                where = f" in its line {lines[-1]}" if lines else ""
+                raise ValueError(f"the solution stops{where} with {type(problem).__name__}: {problem}") from problem
+            wanted = defined[-1] if defined else "a function or a class"
+            if wanted not in names:
+                raise ValueError(f"the solution does not define {wanted}")
+            made[changes] = names[wanted]
         return made[changes]
 
 

@@ -328,7 +328,9 @@ class Task:
 
 
 def _own(value: Any) -> Any:
-    """A module is copied: whoever is called may train it."""
+    """A module is copied: whoever is called may train it; so is a generator, which all who are called find the same."""
+    if isinstance(value, torch.Generator):
+        return torch.Generator(value.device).set_state(value.get_state())
     return deepcopy(value) if isinstance(value, nn.Module) else value
 
 

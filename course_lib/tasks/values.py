@@ -21,7 +21,7 @@ def as_tensor(value: Any) -> Tensor:
     needs_gradient = isinstance(value, list | tuple) and any(getattr(part, "requires_grad", False) for part in value)
     if isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic) and not needs_gradient:
         with contextlib.suppress(ValueError, TypeError, RuntimeError, OverflowError):
-            return torch.tensor(value)
+            return _tensor_of(value)
     if isinstance(value, tuple | list) and any(isinstance(part, Tensor) for part in value):
         seen = f"Your function returned a {type(value).__name__} of {len(value)}, but one tensor is asked for."
         hint = "Return the result alone, without what led to it; `torch.stack` makes one tensor of a list of tensors."
@@ -71,7 +71,7 @@ def kind_of(value: Any) -> str:
 
 def _like(value: Any, wanted: Any) -> Any:
     if isinstance(wanted, Tensor):
-        tensor = torch.tensor(value) if not isinstance(value, Tensor) else value
+        tensor = _tensor_of(value) if not isinstance(value, Tensor) else value
         if _numbers_in(tensor) == _numbers_in(wanted):
             return tensor
         made = tensor.to(wanted.dtype)
@@ -91,6 +91,11 @@ def _like(value: Any, wanted: Any) -> Any:
     elif isinstance(value, kind):
         return value
     raise TypeError("a value of another kind")
+
+
+def _tensor_of(value: Any) -> Tensor:
+    """Torch refuses arrays that are read backwards."""
+    return torch.tensor(np.ascontiguousarray(value) if isinstance(value, np.ndarray) and value.ndim else value)
 
 
 def _numbers_in(tensor: Tensor) -> str:

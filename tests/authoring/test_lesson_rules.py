@@ -264,6 +264,19 @@ def alt_text_on_the_page(lesson):
     lesson.notebook.cells.append(new_code_cell("show(figure, alt='Attention wins')"))
 
 
+STEP = "for step in range(9):\n    loss = 1.0\n    screen.update(step + 1, 9, loss=loss)\n"
+
+
+@fault(rules.a_watched_training_can_be_stopped, "never asks for screen.stopped")
+def loop_that_cannot_be_stopped(lesson):
+    lesson.notebook.cells.append(new_code_cell(STEP + "screen.close()"))
+
+
+@fault(rules.a_watched_training_can_be_stopped, "never asks for screen.stopped")
+def listing_of_a_loop_that_cannot_be_stopped(lesson):
+    code(lesson, "show_source").outputs[0].data["text/plain"] += f"\n{STEP}"
+
+
 @fault(rules.copies_nothing_of_the_library, "copies is_free of commands/lab.py")
 def implementation_copied(lesson):
     lesson.notebook.cells.append(new_code_cell(inspect.getsource(is_free)))
@@ -413,6 +426,11 @@ def test_words_are_those_that_a_reader_reads():
     assert words(new_markdown_cell(text)) == 9
 
 
+def test_a_loop_that_asks_whether_it_is_stopped_passes(lesson):
+    lesson.notebook.cells.append(new_code_cell(STEP + "    if screen.stopped:\n        break"))
+    assert list(rules.a_watched_training_can_be_stopped(lesson)) == []
+
+
 def test_hidden_code_takes_no_time_and_may_give_something_away(lesson):
     before = counts(lesson)["lines of code"], minutes(lesson)
     hidden = showing("show(figure, alt='Attention wins')\n" * 30, "", metadata={"jupyter": {"source_hidden": True}})
@@ -426,13 +444,6 @@ def test_what_is_optional_takes_none_of_the_promised_minutes(lesson):
     before = minutes(lesson)
     write(lesson, "word " * 500)
     assert minutes(stored(lesson)) == before
-
-
-def test_lesson_15_may_have_half_as_much_again(lesson):
-    write(lesson, "word " * 4000)
-    assert list(rules.keeps_its_budgets(lesson))
-    lesson.notebook.metadata.course["lesson"] = "15"
-    assert list(rules.keeps_its_budgets(lesson)) == []
 
 
 def test_the_third_edition_has_more_room_and_slower_readers_and_asks_for_a_model(lesson):

@@ -143,7 +143,7 @@ def test_the_closing_card_looks_whether_the_next_lesson_exists(lesson, tmp_path,
 
 
 def test_after_the_last_lesson_none_comes(page):
-    Page("15").close()
+    Page("17").close()
     assert page[-1]["text/plain"] == "This was the last lesson."
 
 
@@ -165,8 +165,8 @@ def test_beats_hold_only_what_the_lesson_has():
 
 
 def test_a_lesson_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="no lesson '16'"):
-        Page("16")
+    with pytest.raises(ValueError, match="no lesson '18'"):
+        Page("18")
 
 
 def test_making_a_page_touches_no_file(lesson, home):

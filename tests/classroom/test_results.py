@@ -80,3 +80,11 @@ def test_a_result_whose_claims_hold_says_nothing_about_machines(lesson, page, le
     holds = Result("<table></table>", "A table.", {"it rises": above(2, 1)})
     Page("06", results={"table": lambda predicted: holds}).result("table")
     assert page[0]["text/plain"] == "Figure: A table.\n✓ it rises" and DIFFERENT not in page[0]["text/html"]
+
+
+def test_a_result_that_is_none_of_the_predictions_options_is_refused(page):
+    lesson = Page(
+        "06", predictions={"wins": WINS}, results={"wins": lambda predicted=None: Result("<p>It</p>", came=27.5)}
+    )
+    with pytest.raises(ValueError, match="'wins' came to 27.5; its prediction has 2 options"):
+        lesson.result("wins")

@@ -112,7 +112,15 @@ def test_a_result_is_told_in_its_words_with_its_values(folder):
     [
         (Result("<p>", claims={"rises": True}, values={"end": 1}), "gain: only one of .* has the claim 'ends'"),
         (Result("<p>", claims={"rises": 1, "ends": 1, "more": 1}), "gain: only one of .* has the claim 'more'"),
-        (Result("<p>", claims={"rises": 1, "ends": 1}, values={"start": 1.0}), "slot for start"),
+        (
+            Result("<p>", claims={"rises": 1, "ends": 1}, values={"end": 1, "start": 1.0}),
+            "^results.md:1: neither alt text nor outcome has a slot for start",
+        ),
+        (Result("<p>", claims={"rises": 1, "ends": 1}), r"^results.md:1: \{end:.1f\} has no value; give `values="),
+        (
+            Result("<p>", claims={"rises": 1, "ends": 1}, values={"end": "two"}),
+            r"^results.md:1: \{end:.1f\} cannot show the value 'two'",
+        ),
         (Result("<p>", variant="large"), "no entry 'gain, large'"),
     ],
 )
@@ -126,8 +134,38 @@ def test_a_result_that_does_not_fit_its_words_is_refused(folder, result, said):
     [
         ("# Predictions", "# Guesses", "questions.md has to have the parts"),
         ("12, optional", "12, maybe", "questions.md:6: the minutes of 'More' are '12, maybe'"),
-        ("12, optional", "twelve", "questions.md:6: invalid literal"),
-        ("= 0.5", "= half", "questions.md:10: could not convert"),
+        ("12, optional", "twelve", "questions.md:6: the minutes of 'More' are 'twelve'; write `15` or `15, optional`"),
+        ("12, optional", "0", "questions.md:6: the minutes of 'More' are '0'"),
+        ("12, optional", "-3", "questions.md:6: the minutes of 'More' are '-3'"),
+        (
+            "| bug |",
+            "|",
+            "questions.md:6: '| More | 12, optional |' is no row of the table; write `| title | minutes | nam",
+        ),
+        ("| bug |", "| bug | 3 |", "questions.md:6: '| More | 12, optional | bug | 3 |' is no row"),
+        ("| More |", "More |", "questions.md:6: 'More | 12, optional | bug |' is no row"),
+        ("|---|---|---|\n", "", "questions.md:1: the table of sections has a head"),
+        (
+            QUESTIONS[QUESTIONS.index("| The") : QUESTIONS.index("# Que")],
+            "",
+            "questions.md:1: the table of sections has",
+        ),
+        ("# Questions", "# Sections\n\n# Questions", "questions.md has to have the parts"),
+        ("# Questions\n", "# Questions\n\nFour of them.\n", "questions.md:10: this text is above the first heading"),
+        ("= 0.5", "= half", "questions.md:10: 'half' is not a number"),
+        ("± 0.1", "± little", "questions.md:10: 'little' is not a number"),
+        ("- 1: That", "- one: That", "questions.md:10: 'one' is not a number"),
+        ("- 1: That would be all: none is left.", "- 1", "questions.md:10: below a number is its explanation"),
+        ("Half of them.\n", "", "questions.md:10: below a number is its explanation"),
+        ("Half of them.\n", "Half.\n\nSo it is.\n", "questions.md:10: below a number is its explanation"),
+        ("- 1: That", "- 1: No.\n- 1: That", "questions.md:10: the mistake 1 comes twice"),
+        ("- [x] The `x`", "- [x] Nothing", "questions.md:20: the option 'Nothing' comes twice"),
+        ("  It is 2.", "It is 2.", "questions.md:20: a question has options"),
+        ("x = 1\n```", "x = 1", "questions.md:24: the code fence that begins here is not closed"),
+        ("- the second", "- the first", "questions.md:42: the option 'the first' comes twice"),
+        ("- the second", "the second", "questions.md:42: a prediction has options"),
+        ("\n- the first\n- the second\n", "", "questions.md:42: a prediction has options"),
+        ("in steps of 0.5", "in steps of half", "questions.md:36: 'half' is not a number"),
         ("- [ ] Nothing", "- [x] Nothing", "questions.md:20: a question has options"),
         ("  It is 2.\n", "", "questions.md:20: a question has options"),
         ("## bug", "## ones", "questions.md:20: 'ones' comes twice"),
@@ -136,6 +174,15 @@ def test_a_result_that_does_not_fit_its_words_is_refused(folder, result, said):
         ("A line that rises, up to\n{end:.1f}.\n", "", "results.md:1: a result needs an alt text"),
         ("- rises: the", "- the", "results.md:1: a result needs an alt text; a claim is `- key: words`"),
         ("# gain, small", "# gain", "results.md:15: 'gain' comes twice"),
+        ("- ends: it", "- rises: it", "results.md:1: the claim 'rises' comes twice"),
+        ("So it is.", "```\nSo it is.", "results.md:13: the code fence that begins here is not closed"),
+        (
+            "So it is.",
+            "```\nSo it is.\n\n```python\n```",
+            "results.md:13: the code fence that begins here is not closed",
+        ),
+        ("# gain\n\nA", "A", "results.md:1: this text is above the first heading, `# name`"),
+        (RESULTS, "", "results.md has no entries: each begins with `# name`"),
         ("## Outcome", "## Meaning", "results.md:1: a result has its alt text"),
     ],
 )
@@ -144,6 +191,21 @@ def test_a_slip_is_told_with_file_and_line(folder, old, new, said):
         text = (folder / name).read_text()
         (folder / name).write_text(text.replace(old, new))
     with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+        read_questions(folder / "questions.md"), read_results(folder / "results.md")
+
+
+def test_braces_of_latex_are_no_slots(tmp_path):
+    file = tmp_path / "results.md"
+    file.write_text("# gain\n\nA line.\n\n## Outcome\n\n$\\sqrt{x}$ and $p(x_{1:T} \\mid h_{t:n})$ at {end:.1f}.\n")
+    told = Result("<p>", values={"end": 2}).told("gain", read_results(file))
+    assert told.outcome == "$\\sqrt{x}$ and $p(x_{1:T} \\mid h_{t:n})$ at 2.0."
+
+
+@pytest.mark.parametrize(("name", "line"), [("questions.md", 12), ("results.md", 3)])
+def test_a_file_that_is_not_utf_8_is_named_with_its_line(folder, name, line):
+    text = (folder / name).read_text().replace("How many", "Wie große").replace("A line that", "Eine größere")
+    (folder / name).write_bytes(text.encode("latin-1", "replace"))
+    with pytest.raises(ValueError, match=f"^{name}:{line}: this line is not UTF-8"):
         read_questions(folder / "questions.md"), read_results(folder / "results.md")
 
 

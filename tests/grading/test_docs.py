@@ -14,7 +14,7 @@ from tests.grading import courses
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "docs" / name for name in ("grading.md", "security.md")]
 MADE = ("release", "submitted", "autograded", "feedback", "exports", "gradebook.db", "instructor.key")
-EXAMPLES = ("source/16/", "hidden/16/", "late.py", "submissions.zip", "grades.csv", "RECEIPT.json")
+EXAMPLES = ("source/18/", "hidden/18/", "late.py", "submissions.zip", "grades.csv", "RECEIPT.json")
 
 
 def pieces(page):
@@ -82,9 +82,9 @@ def own_assignment(tmp_path_factory):
         courses.check("check-rms_norm", "rms_norm(torch.ones(2, 3))", 5),
     ]
     for place, content in {
-        "source/16/norms.ipynb": courses.notebook(cells).decode(),
-        "hidden/16/tasks.py": example("python", "ASSIGNMENT = "),
-        "hidden/16/tasks.md": example("markdown", "## Mistakes"),
+        "source/18/norms.ipynb": courses.notebook(cells).decode(),
+        "hidden/18/tasks.py": example("python", "ASSIGNMENT = "),
+        "hidden/18/tasks.md": example("markdown", "## Mistakes"),
     }.items():
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         (root / place).write_text(content, encoding="utf-8")
@@ -93,7 +93,7 @@ def own_assignment(tmp_path_factory):
 
 @pytest.mark.needs("sandbox")
 def test_the_example_of_a_table_is_proved(own_assignment, capsys):
-    assert prove("16", folder=own_assignment.root, workers=1) == 0, capsys.readouterr().out
+    assert prove("18", folder=own_assignment.root, workers=1) == 0, capsys.readouterr().out
     assert "10 judgements, 8 answers that are wrong or in another style" in capsys.readouterr().out
 
 

@@ -17,7 +17,7 @@ def laid_out(tmp_path_factory):
 
 def test_every_lesson_guide_and_floor_of_the_library_has_its_place():
     course = all_sources(lessons())
-    assert len(course.lessons) == 16 and all((course.course / name).is_file() for name in course.pages)
+    assert len(course.lessons) == 18 and all((course.course / name).is_file() for name in course.pages)
     assert {name.split(".")[1] for name in course.modules} == set(FLOORS)
     assert "course_lib.functional.attention" in course.modules
     guides = {path.relative_to(course.course).as_posix() for path in (course.course / "docs").glob("*.md")}

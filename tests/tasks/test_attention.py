@@ -69,8 +69,15 @@ def test_softmax(function, wanted):
     assert told(TASKS["softmax"], function) == wanted
 
 
-def test_lesson_00_takes_the_formula_that_it_asks_for():
-    assert told(LESSON_00["softmax"], naive) == []
+LESSON_00_SAYS = {  # of the same functions, in the words of logits
+    "softmax overflows for large inputs": "softmax overflows for large logits",
+    "large inputs lose their differences": "large logits lose their differences",
+}
+
+
+@pytest.mark.parametrize(("function", "wanted"), SOFTMAXES)
+def test_lesson_00_names_the_same_mistakes_and_overflow_among_them(function, wanted):
+    assert told(LESSON_00["softmax"], function) == [LESSON_00_SAYS.get(name, name) for name in wanted]
 
 
 def test_large_numbers_stay_a_surprise_until_the_last_hint():

@@ -164,16 +164,39 @@ def test_a_mistake_that_is_detected_under_another_name_is_told_with_its_place(re
         ("`x * factor` → `x + factor`", "`x * factor` -> `x + factor`", "tasks.md:22: a change is `old` → `new`"),
         ("- costs: a number", "- costs: a numbr", "tasks.md:28: no case is called 'a numbr'"),
         ("result of: a row", "result of: rows", "tasks.md:31: no case is called 'rows'"),
-        ("minutes: 5", "minute: 5", "tasks.md:1: the task 'scaled' says 'minute': it begins with facts"),
-        ("asks: x, factor=2.0 · ", "", "tasks.md:1: the task 'scaled' says 'asks'"),
-        ("minutes: 5", "minutes: five", "tasks.md:1: the task 'scaled' says invalid literal"),
-        ("also: gradients", "also: gradient", "tasks.md:1: the task 'scaled' says 'gradient'"),
+        ("minutes: 5", "minute: 5", "tasks.md:1: the task 'scaled' says 'minute: 5': it begins with facts"),
+        ("asks: x, factor=2.0 · ", "", "tasks.md:1: the task 'scaled' does not say what it asks: it begins"),
+        ("minutes: 5", "minutes: five", "tasks.md:1: the task 'scaled' says 'minutes: five'"),
+        ("minutes: 5", "minutes: 0", "tasks.md:1: the task 'scaled' says 'minutes: 0'"),
+        ("minutes: 5", "minutes: 5 · minutes: 6", "tasks.md:1: the task 'scaled' says 'minutes: 6'"),
+        ("also: gradients", "also: gradient", "tasks.md:1: the task 'scaled' says 'also: gradient'"),
+        ("stretch: yes", "stretch: no", "tasks.md:1: the task 'scaled' says 'stretch: no'"),
         ("## Solution", "## Answer", "tasks.md:1: the task 'scaled' has the sections"),
+        ("## Solution", "## Hints\n- Three.\n\n## Solution", "tasks.md:1: the task 'scaled' has the sections"),
+        (
+            "## Mistakes\n",
+            "## Mistakes\n- `x` → `y`\n",
+            "tasks.md:21: this text is above the first heading, `### name`",
+        ),
+        ("# scaled: A scale", "A scale\n\n# scaled: A scale", "tasks.md:1: this text is above the first heading"),
         ("# scaled: A scale", "# scaled A scale", "tasks.md:1: 'scaled A scale' is not `name: Title`"),
         ("# scaled: A scale", "# other: A scale", "tasks.md:1: 'other: A scale' is not"),
-        ("return y\n```", "return y\n", "tasks.md:1: the solution would not be Python: invalid"),
+        ("return y\n```", "return y\n", "tasks.md:13: the code fence that begins here is not closed"),
         ("    return y\n```", "```", "tasks.md:25: the solution has no 'return y'"),
-        ("def my_scaled", "lambda: (", "tasks.md:22: the solution would not be Python"),
+        ("def my_scaled", "lambda: (", "tasks.md:12: the solution would not be Python"),
+        ("factor=2.0):", "factor=two):", "tasks.md:12: the solution stops in its line 2 with NameError: name 'two'"),
+        ("# a comment", "1 / 0  # a comment", "tasks.md:12: the solution stops in its line 1 with ZeroDivisionError"),
+        ("def my_scaled", "  def my_scaled", "tasks.md:12: the solution would not be Python: unexpected indent"),
+        (
+            "# a comment, no heading\ndef",
+            "async def",
+            "tasks.md:12: the solution does not define a function or a class",
+        ),
+        (
+            "`x * factor` → `x + factor`",
+            "`def` → `x⏎def`",
+            "tasks.md:22: the solution stops in its line 2 with NameError",
+        ),
     ],
 )
 def test_a_slip_is_told_with_file_and_line(read, old, new, said):
@@ -185,3 +208,10 @@ def test_a_slip_is_told_with_file_and_line(read, old, new, said):
 def test_cases_without_a_task_are_told(read):
     with pytest.raises(ValueError, match="tasks.md has no task for these cases: other"):
         read(cases=CASES | {"other": CASES["scaled"]})
+
+
+def test_a_file_that_is_not_utf_8_is_named_with_its_line(tmp_path):
+    path = tmp_path / "tasks.md"
+    path.write_bytes(TEXT.replace("asks: x", "frägt: x").encode("latin-1", "replace"))
+    with pytest.raises(ValueError, match="^tasks.md:2: this line is not UTF-8; save the file as UTF-8$"):
+        read_tasks(path, CASES)

@@ -233,3 +233,16 @@ def test_a_case_that_has_no_batch_of_one_is_asked_without():
 def test_an_overflow_is_no_sign_of_a_mistake_that_others_would_overflow_with_too():
     (finding,) = ROWS.run(lambda x: (x * 1e9).exp() * torch.inf).findings
     assert finding.misconception == NOT_FINITE
+
+
+def test_a_generator_is_the_same_for_all_who_are_called():
+    drawn = Task(
+        "drawn",
+        "Drawn",
+        asks="n, generator",
+        reference=Solution("def drawn(n, generator):\n    return torch.rand(n, generator=generator)\n"),
+        cases=(Case("numbers", lambda draw: (5, draw.generator)),),
+    )
+    assert drawn.run(lambda n, generator: torch.rand(n, generator=generator)).passed
+    assert drawn.run(lambda n, generator: torch.rand(n)).misconceptions == [RANDOM]
+    assert drawn.run(lambda n, generator: 2 * torch.rand(n, generator=generator)).misconceptions == [UNEXPLAINED]

@@ -7,7 +7,7 @@ import torch
 from course_lib.tasks import Case, Mistake, Task
 from course_lib.tasks.findings import CHANGES_INPUT, RANDOM, UNEXPLAINED, WRONG_TYPE, CheckFailed
 from course_lib.tasks.solution import Solution
-from course_lib.tasks.values import bring, written
+from course_lib.tasks.values import as_tensor, bring, written
 
 TASK = Task(
     name="turned",
@@ -89,3 +89,9 @@ def test_what_is_no_whole_number_is_refused_with_a_sentence(value):
 
 def test_nan_in_a_part_of_a_result_is_no_other_kind():
     assert bring((torch.tensor([torch.nan]),), (torch.tensor([1.0]),))[0].isnan().all()
+
+
+def test_an_array_that_is_read_backwards_is_a_result_like_any_other():
+    backwards = np.arange(6.0).reshape(2, 3)[:, ::-1]
+    assert as_tensor(backwards).tolist() == bring(backwards, torch.zeros(2, 3)).tolist() == backwards.tolist()
+    assert as_tensor(np.float64(3)).shape == as_tensor(np.array(3.0)).shape == ()

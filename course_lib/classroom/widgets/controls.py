@@ -25,7 +25,8 @@ class Control(ABC):
     def build(self, changed: Callable[[Any], None]) -> tuple[widgets.Widget, Callable[[Any], None]]:
         """Return the live control and a function that sets it; `changed` hears each new value.
 
-        A value that passes by, as in the middle of a stroke, comes with `settled=False`.
+        A value that passes by, as in the middle of a stroke, comes with `settled=False`; that a hand still holds a
+        slider the explorer knows by itself.
         """
 
     @abstractmethod

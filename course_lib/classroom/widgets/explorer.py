@@ -3,6 +3,7 @@
 `Explorer.live` shows it with a kernel, `Explorer.frame` draws any one state for a page, a slide or a test without one.
 """
 
+import asyncio
 import html
 import itertools
 import json
@@ -25,6 +26,7 @@ from course_lib.classroom.widgets.script import Answer, ScriptWidget
 from course_lib.viz.style import STYLE
 
 MIN_WIDTH = 480  # pixels of a drawing: beside the controls, on a page of 1,280, there are 490
+PAUSE = 0.4  # seconds in which the last value of a slider arrives: the page sends it when the one before it is drawn
 
 State = dict[str, Any]
 
@@ -183,12 +185,14 @@ class _Live:
         self.drawing = widgets.HTMLMath(value=explorer.frame(self.state).html, layout=room)
         self.setters: dict[str, Callable[[Any], None]] = {}
         self.silent = False
+        self.passing = False  # the state has not been asked for goals, because a hand still moves it
         controls = []
         for control in explorer.controls:
             built, self.setters[control.name] = control.build(partial(self.changed, control.name))
             controls.append(built)
         reset = button("Back to the start", lambda _: self.reset())
         self.goals = GoalList(explorer.goals)  # what the start happens to reach does not count
+        self.goals.observe(lambda change: change["new"] or self.let_go(), "held")
         heading = widgets.HTML(value=f"<strong>{inline_html(explorer.title)}</strong>")
         if explorer.beside:
             for control in controls:
@@ -203,11 +207,29 @@ class _Live:
         self.box.explorer = self
 
     def changed(self, name: str, value: Any, *, settled: bool = True) -> None:
-        """Take a control's new value and redraw; no goal is reached by one that is not settled."""
+        """Take a control's new value and redraw; no goal is reached by one that is not settled, nor in mid-drag."""
         with self.one_at_a_time:
             self.state = self.state | {name: value}
             if not self.silent:
-                self.redraw(settled=settled)
+                self.redraw(settled=settled and not self.goals.held)
+
+    def let_go(self) -> None:
+        """A slider was released; where it is then may still be on its way, so the goals wait for a moment."""
+        try:
+            asyncio.get_running_loop().call_later(PAUSE, self.rest)
+        except RuntimeError:  # no messages arrive here
+            self.rest()
+
+    def rest(self) -> None:
+        """Nothing has come since a slider was released: it stays where it is, which may reach a goal."""
+        with self.one_at_a_time:
+            if self.passing and not self.goals.held:
+                self.see()
+
+    def see(self) -> None:
+        """Tick the goals that this state reaches."""
+        self.passing = False
+        self.goals.see(self.state)
 
     def redraw(self, *, settled: bool = True) -> None:
         """Replace the drawing."""
@@ -217,8 +239,9 @@ class _Live:
         if self.explorer.heard:
             self.explorer.heard(self.state)
         self.drawing.value = self.explorer.frame(self.state).html
+        self.passing = not settled
         if settled:
-            self.goals.see(self.state)
+            self.see()
 
     @contextmanager
     def together(self):

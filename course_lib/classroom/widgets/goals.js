@@ -1,5 +1,5 @@
 /* The goals of a playground: a list with ticks, and a line that a screen reader says when one is reached. It also gives
-   the sliders and squares around it the names that ipywidgets leaves out. */
+   the sliders and squares around it the names that ipywidgets leaves out, and tells when a hand holds one of the sliders. */
 function render({ model, el }) {
   const make = (tag, props, parent) => parent.appendChild(Object.assign(document.createElement(tag), props));
   const box = make("div", { hidden: !model.get("texts").length }, el);
@@ -16,7 +16,11 @@ function render({ model, el }) {
   };
   show();
   model.on("change:reached", show);
-  const stop = whenShown(el, () => nameControls(el.closest(".course-explorer")));
+  const hold = (held) => { model.set("held", held); model.save_changes(); };
+  const stop = whenShown(el, () => {
+    const explorer = el.closest(".course-explorer"), ends = [nameControls(explorer), watchSliders(explorer, hold)];
+    return () => ends.forEach((end) => end());
+  });
   return () => { model.off("change:reached", show); stop(); };
 }
 
@@ -25,6 +29,20 @@ function whenShown(el, start) {
   const look = () => { if (el.isConnected) end = start(); else frame = requestAnimationFrame(look); };
   look();
   return () => end();
+}
+
+/* Tell `hold` when a pointer takes a slider and when it lets go, wherever it is then. */
+function watchSliders(explorer, hold) {
+  let held = false;
+  const take = (event) => { if (event.target.closest(".slider-container")) hold(held = true); };
+  const release = () => { if (held) hold(held = false); };
+  explorer.addEventListener("pointerdown", take, true);
+  for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, release, true);
+  return () => {
+    explorer.removeEventListener("pointerdown", take, true);
+    for (const end of ["pointerup", "pointercancel"]) window.removeEventListener(end, release, true);
+    release();
+  };
 }
 
 function nameControls(explorer) {

@@ -29,12 +29,14 @@ class Goal:
 class GoalList(anywidget.AnyWidget):
     """The goals with a tick at each that was reached, and how many they are, said aloud when it changes.
 
-    Without a goal there is nothing to see: it only names the explorer's sliders for screen readers.
+    Without a goal there is nothing to see: it only names the explorer's sliders for screen readers. `held` is true
+    while a pointer holds one of these sliders.
     """
 
     _esm = Path(__file__).with_name("goals.js")
     texts = traitlets.List(traitlets.Unicode()).tag(sync=True)
     reached = traitlets.List(traitlets.Bool()).tag(sync=True)
+    held = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, goals: tuple[Goal, ...]):
         super().__init__(texts=[goal.text for goal in goals], reached=[False] * len(goals))

@@ -5,6 +5,7 @@ from pathlib import Path
 from course_lib.classroom.page import Page
 from course_lib.classroom.widgets import Explorer
 from course_lib.data.checkpoints import load_trained
+from course_lib.lessons.lesson_00.diagrams import DIAGRAMS
 from course_lib.lessons.lesson_00.playground import choose, language
 from course_lib.lessons.lesson_00.results import RESULTS
 from course_lib.lessons.lesson_00.tasks import TASKS
@@ -24,4 +25,5 @@ page = Page(
     results=RESULTS,
     tasks=TASKS,
     playgrounds={"dictionary": dictionary, "language": language, "choose": choose},
+    diagrams=DIAGRAMS,
 )

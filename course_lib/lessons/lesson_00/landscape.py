@@ -35,9 +35,9 @@ def wiring(
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> Figure:
-    """A small network drawn wire by wire, once for each stage of its training.
+    """A small network drawn with all its connections, once for each stage of its training.
 
-    A stage is a list of weight matrices, one a layer. The thicker a wire, the larger its weight; negative ones are
+    A stage is a list of weight matrices, one a layer. The thicker a line, the larger its weight; negative ones are
     dashed. Raises ValueError if two stages do not have the same wires, or the names do not fit their ends.
     """
     shapes = [[tuple(matrix.shape) for matrix in matrices] for matrices in stages.values()]
@@ -76,28 +76,28 @@ def letters_at_work(
 
 
 def belief_bars(names: Sequence[str], probs: Sequence[float]) -> Figure:
-    """How sure a network is of each of two answers, as bars from 0 to 100 %."""
+    """The probabilities that a network gives to two answers, as bars from 0 to 100 %."""
     fig, axes = figure(7.5, 0.9 + 0.6 * len(names))
     positions = np.arange(len(names))[::-1]
-    axes.barh(positions, [100 * share for share in probs], color=TWO, height=0.6)
-    for position, share, type_on in zip(positions, probs, ("white", "black"), strict=True):
-        inside = share > 0.85
+    axes.barh(positions, [100 * prob for prob in probs], color=TWO, height=0.6)
+    for position, prob, type_on in zip(positions, probs, ("white", "black"), strict=True):
+        inside = prob > 0.85
         axes.text(
-            100 * share + (-1 if inside else 1),
+            100 * prob + (-1 if inside else 1),
             position,
-            f"{100 * share:.0f} %",
+            f"{100 * prob:.0f} %",
             ha="right" if inside else "left",
             va="center",
             color=type_on if inside else "black",
         )
-    axes.set(xlim=(0, 100), xlabel="the network's belief (%)")
+    axes.set(xlim=(0, 100), xlabel="probability (%)")
     axes.set_yticks(positions, names)
     axes.grid(visible=False, axis="y")
     return fig
 
 
 def price_of_accuracy(curves: Mapping[str, Sequence[Measured]], predicted: float | None = None) -> Figure:
-    """the first architecture thin, the second thick; the prediction for the first a star."""
+    """Accuracy against cost: the first architecture thin, the second thick; the prediction for the first a star."""
     fig, axes = figure(10.5, 5.0)
     (_, alone), _ = curves.items()
     for label, models in curves.items():
@@ -119,10 +119,10 @@ def price_of_accuracy(curves: Mapping[str, Sequence[Measured]], predicted: float
     axes.set_xscale("log")
     axes.set_xlim(300, 1_500_000)
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.set(xlabel="multiplications for one word", ylabel="words translated right (%)", ylim=(40, 107))
+    axes.set(xlabel="multiplications for one word", ylabel="words translated correctly (%)", ylim=(40, 107))
     axes.set_yticks(range(40, 101, 10))
     axes.text(0.02, 0.95, "beside the points: parameters", transform=axes.transAxes, fontsize=12, color=GREY)
-    axes.set_title("More parameters do not replace a wire")
+    axes.set_title("More parameters do not replace a connection")
     return fig
 
 
@@ -131,7 +131,7 @@ def takeovers(landscape: Mapping[str, Sequence[Era]], *, first: int, last: int) 
 
     Raises ValueError if the eras of a community do not follow one another.
     """
-    fig, axes = figure(12, 0.9 + 0.75 * len(landscape))
+    fig, axes = figure(12, 0.9 + 0.69 * len(landscape))
     for i, (community, eras) in enumerate(landscape.items()):
         years = [era.since for era in eras]
         if years != sorted(set(years)):
@@ -140,7 +140,7 @@ def takeovers(landscape: Mapping[str, Sequence[Era]], *, first: int, last: int) 
         for k, (era, end) in enumerate(zip(eras, [*years[1:], last], strict=True)):
             start, earlier = max(era.since, first), "◀ " if era.since < first else ""
             colour = PALETTE["blue"] if era.transformer else PALE[k % len(PALE)]
-            axes.barh(y, end - start, left=start, height=0.66, color=colour, edgecolor="white", linewidth=2)
+            axes.barh(y, end - start, left=start, height=0.7, color=colour, edgecolor="white", linewidth=2)
             axes.text(
                 start + 0.12,
                 y,

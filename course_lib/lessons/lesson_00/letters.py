@@ -1,4 +1,4 @@
-"""The first network of the course: from the shares of a few letters to a language, with a handful of parameters."""
+"""The first network of the course: from the counts of a few letters to a language, with a handful of parameters."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ class Trained:
     letters: str
     network: nn.Sequential
     means: Float[np.ndarray, "2 letters"]  # what it sees of English and of French sentences, on average
-    accuracy: float  # share of unseen sentences, 0 to 1
+    accuracy: float  # of unseen sentences, 0 to 1
 
 
 @contextmanager

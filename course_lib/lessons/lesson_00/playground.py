@@ -1,4 +1,4 @@
-"""What one plays with in lesson 00: a box that tells English from French, and the choice of the letters it looks at."""
+"""What one plays with in lesson 00: a box that tells English from French, and the choice of the letters it reads."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ def language(
     letters: str,
     softmax: Callable[[Tensor], Tensor] = lambda x: x.softmax(dim=-1),
 ) -> Explorer:
-    """A text of one's own, and how sure the network is of either language, by the learner's softmax."""
+    """A text of one's own, and the probability of either language, by the learner's softmax."""
 
     def beliefs(text: str) -> list[float]:
         words = text.lower().split()
@@ -96,7 +96,7 @@ def choose(frequencies: Frequencies, letters: str) -> Explorer:
 
     def draw(state) -> Figure:
         found = result(state["letters"])
-        title = f"{100 * found.accuracy:.1f} % of unseen sentences right"
+        title = f"{100 * found.accuracy:.1f} % of unseen sentences correct"
         return landscape.letters_at_work(
             wires(found.network), found.means, inputs=found.letters, outputs=LANGUAGES, title=title
         )
@@ -114,7 +114,9 @@ def choose(frequencies: Frequencies, letters: str) -> Explorer:
         goals=(
             goal("96 % with only four letters", lambda tidied, score: len(tidied) <= 4 and score >= 96),
             goal("97.5 % with at most eight", lambda tidied, score: score >= 97.5),
-            goal("letters that say nothing: below 58 % with three or more", lambda t, score: len(t) > 2 and score < 58),
+            goal(
+                "letters without information: below 58 % with three or more", lambda t, score: len(t) > 2 and score < 58
+            ),
         ),
         steps={"letters": (letters, *OURS)},
         script="letters",

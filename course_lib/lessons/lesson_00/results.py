@@ -7,7 +7,16 @@ from torch import Tensor, nn
 from course_lib.classroom.results import Result
 from course_lib.classroom.session import LESSONS
 from course_lib.lessons.lesson_00 import landscape, letters, words
-from course_lib.lessons.lesson_00.map import BUILDS_ON, LANDSCAPE, PLACES, lessons_here, table_of_lessons
+from course_lib.lessons.lesson_00.map import (
+    BUILDS_ON,
+    LANDSCAPE,
+    PLACES,
+    lesson_minutes,
+    lessons_here,
+    read_glossary,
+    table_of_lessons,
+    table_of_terms,
+)
 from course_lib.tasks.claims import above, below
 from course_lib.training.translation import vocabularies
 from course_lib.viz.sentences import word_links
@@ -18,8 +27,8 @@ def wiring(
 ) -> Result:
     scores = {net: 100 * letters.accuracy(net, seen, languages) for net in (before, after)}
     stages = {
-        f"Before training: {scores[before]:.0f} % right": letters.wires(before),
-        f"After it: {scores[after]:.0f} % right": letters.wires(after),
+        f"Before training: {scores[before]:.0f} % correct": letters.wires(before),
+        f"After it: {scores[after]:.0f} % correct": letters.wires(after),
     }
     changed = [bool((a != b).all()) for a, b in zip(before.parameters(), after.parameters(), strict=True)]
     return Result(
@@ -61,7 +70,7 @@ def sentence(largest: words.Measured, text: str, *, predicted=None) -> Result:
 
 
 def takeovers(*, predicted=None) -> Result:
-    return Result(landscape.takeovers(LANDSCAPE, first=2008, last=2025))
+    return Result(landscape.takeovers(LANDSCAPE, first=2004, last=2026))
 
 
 def course_map(*, predicted=None) -> Result:
@@ -69,7 +78,14 @@ def course_map(*, predicted=None) -> Result:
 
 
 def lessons(*, predicted=None) -> Result:
-    return Result(table_of_lessons(lessons_here()))
+    minutes = lesson_minutes()
+    main, optional = (sum(column) for column in zip(*minutes.values(), strict=True))
+    return Result(table_of_lessons(lessons_here(), minutes), values={"hours": main / 60, "more": optional / 60})
+
+
+def glossary(*, predicted=None) -> Result:
+    terms = read_glossary()
+    return Result(table_of_terms(lessons_here(), terms), values={"count": len(terms)})
 
 
 RESULTS = {
@@ -77,6 +93,7 @@ RESULTS = {
     "wires": size,
     "sentence": sentence,
     "takeovers": takeovers,
-    "map": course_map,
+    "overview": course_map,
     "lessons": lessons,
+    "glossary": glossary,
 }

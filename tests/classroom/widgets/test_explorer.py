@@ -1,5 +1,6 @@
 """One definition gives the live widget and the still frames, and both say in words what they show."""
 
+import asyncio
 import base64
 import contextlib
 import html
@@ -13,6 +14,7 @@ import pytest
 
 from course_lib.classroom.output import WIDGET_VIEW
 from course_lib.classroom.widgets import Choice, Explorer, Goal, PaintGrid, Slider, TextBox
+from course_lib.classroom.widgets import explorer as explorer_module
 from course_lib.classroom.widgets.script import ScriptWidget
 from course_lib.viz.style import figure
 
@@ -184,6 +186,47 @@ def test_goals_are_ticked_when_they_are_reached_and_stay_so(explorer, calls):
     slider.value = 3.0
     slider.value = 1.5
     assert goals.reached == [True, True]
+
+
+def test_a_goal_waits_until_the_slider_that_reaches_it_is_let_go(explorer):
+    goals = (Goal("steep", lambda s: s["slope"] > 2), Goal("flat", lambda s: s["slope"] < 1), Goal("any", bool))
+    live = replace(explorer, goals=goals).widget().explorer
+    slider = parts(live.box, ipywidgets.FloatSlider)[0]
+    live.goals.held = True
+    live.goals.held = False  # it was not moved
+    assert live.goals.reached == [False, False, False]
+    live.goals.held = True
+    slider.value = 3.0
+    assert "Slope 3.0" in live.drawing.value and live.goals.reached == [False, False, False]
+    slider.value = 0.5
+    live.goals.held = False
+    assert live.goals.reached == [False, True, True]
+    slider.value = 2.5  # by a key
+    assert live.goals.reached == [True, True, True]
+
+
+def test_the_last_value_of_a_drag_counts_also_if_it_arrives_after_the_release(explorer, monkeypatch):
+    live = replace(explorer, goals=(Goal("steep", lambda s: s["slope"] > 2), Goal("any", bool))).widget().explorer
+    slider = parts(live.box, ipywidgets.FloatSlider)[0]
+
+    def drag(slope, pause):
+        monkeypatch.setattr(explorer_module, "PAUSE", pause)
+        live.goals.held = True
+        slider.value = slope
+        live.goals.held = False
+
+    async def drags():
+        drag(3.0, pause=3600)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert live.goals.reached == [False, False]
+        slider.value = 0.5  # it was sent while 3.0 was drawn
+        assert live.goals.reached == [False, True]
+        drag(3.5, pause=0.01)
+        while live.goals.reached != [True, True]:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(drags(), 60))
 
 
 def test_only_what_the_learner_sets_is_heard_of(explorer, page):

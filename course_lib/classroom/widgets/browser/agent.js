@@ -1,4 +1,4 @@
-/* A start and a goal that are dragged through a maze, and the trajectory of a Decision Transformer (lesson 15). */
+/* A start and a goal that are dragged through a maze, and the trajectory of a Decision Transformer (lesson 16). */
 import { stage, button, buttons, slider, clamp, node, put } from "./kit.js";
 import { plane, point } from "./plane.js";
 import { mazePlane } from "./maze.js";

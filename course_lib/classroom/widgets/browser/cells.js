@@ -6,7 +6,7 @@ import { textBox } from "./text.js";
 import { needsModel, siteModel } from "./site.js";
 import { lstmCells } from "../engine/rnn.js";
 
-const NO_CELL_TEXT = "Write something for the network to read.", BEHIND_QUOTATION = 20;
+const NO_CELL_TEXT = "Write something for the network to read.";
 const onOneLine = (text) => text.split(/\s+/u).filter(Boolean).join(" ");
 
 /* All cells at each character of a text. The network reads a line feed first. */
@@ -16,31 +16,24 @@ export function cellsOf({ weights, vocabulary }, text) {
   return lstmCells(weights, ids).slice(1);
 }
 
-/* The index of the first character that ends a sentence, but for the last character of the text; -1 where there is none. */
-function sentenceEnd(text) {
-  return [...text].findIndex((here, i, all) => i + 1 < all.length && ".!?".includes(here) && all[i + 1] === " ");
-}
-
-/* Which characters stand in single quotes, and which just behind: lessons/lesson_04/units.py. */
-export function quotations(text) {
-  const inside = Array(text.length).fill(false), behind = Array(text.length).fill(false);
-  for (const { index, 0: found } of text.matchAll(/(?<![\p{L}\p{N}_])'[^'\n]{1,60}'(?![\p{L}\p{N}_])/gu)) {
-    const end = index + found.length, mark = text.indexOf("'", end);
-    inside.fill(true, index, end - 1);
-    behind.fill(true, end - 1, Math.min(end - 1 + BEHIND_QUOTATION, text.length, mark < 0 ? Infinity : mark));
-  }
-  return { inside, behind };
+/* The indices of the characters that end a sentence, but for the last character of the text. */
+function sentenceEnds(text) {
+  return [...text].flatMap((here, i, all) => (".!?".includes(here) && all[i + 1] === " " ? [i] : []));
 }
 
 const mean = (numbers) => numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
 
-/* Goals are given the text, the values of the cell and its number; `quotes` is the number of the cell that knows quotations. */
+/* Whether a cell is near its largest absolute value before this character, and less than half of it after. */
+function fallsAt(values, end, share) {
+  const before = Math.abs(values[end - 1]), after = Math.abs(mean(values.slice(end + 1, end + 4)));
+  return before > share * Math.max(...values.map(Math.abs)) && after < 0.5 * before;
+}
+
+/* Goals are given the text, the values of the cell and the prepared texts. */
 export const cellGoals = [
   (text, values) => {
-    const end = sentenceEnd(text);
-    if (end < 15) return false;
-    const before = values[end - 1], after = mean(values.slice(end + 1, end + 4));
-    return Math.abs(before) > 0.8 * Math.max(...values.map(Math.abs)) && Math.abs(after) < 0.5 * Math.abs(before);
+    const [end] = sentenceEnds(text);
+    return end >= 15 && fallsAt(values, end, 0.8);
   },
   (text, values) => {
     const letters = [...text].map((letter) => /\p{L}/u.test(letter)), yes = letters.filter(Boolean).length;
@@ -49,10 +42,9 @@ export const cellGoals = [
     const ranks = order.flatMap((at, rank) => (letters[at] ? [rank + 1] : [])), score = (mean(ranks) - (yes + 1) / 2) / (values.length - yes);
     return Math.max(score, 1 - score) > 0.85;
   },
-  (text, values, cell, quotes) => {
-    const { inside, behind } = quotations(text), high = values.filter((_, i) => behind[i]);
-    const within = values.filter((_, i) => inside[i]).sort((a, b) => a - b);
-    return cell === quotes && high.length > 0 && within.length > 0 && Math.max(...high) > within[(within.length - 1) >> 1];
+  (text, values, prepared) => {
+    const ends = sentenceEnds(text), long = ends.every((end, i) => end - (ends[i - 1] ?? 0) >= 15);
+    return !prepared.includes(text) && ends.length >= 2 && long && ends.every((end) => fallsAt(values, end, 0.4));
   },
 ];
 
@@ -64,7 +56,7 @@ export function cellWords(text, values, cell) {
 
 export function cells({ root, config, kernel }) {
   needsModel(kernel);
-  const { longest, count, quotes } = config;
+  const { longest, count } = config, prepared = config.texts.map(([, text]) => text);
   let model = null, held = false;
   const touch = (changes, settled) => { held = !settled; change(changes, settled); };
   const text = tokens({ label: "The text, coloured by the cell" });
@@ -101,7 +93,7 @@ export function cells({ root, config, kernel }) {
     line.note(`largest absolute value: ${fixed(largest)}`);
   }
 
-  const goals = cellGoals.map((goal) => (now) => Boolean(current(now) && goal(now.its.text, valuesOf(now), now.cell, quotes)));
+  const goals = cellGoals.map((goal) => (now) => Boolean(current(now) && goal(now.its.text, valuesOf(now), prepared)));
   const words = (now) => (!onOneLine(now.text) ? NO_CELL_TEXT : now.its ? cellWords(now.its.text, valuesOf(now), now.cell) : "");
   const { build, change, state, remove } = stage({ root, config, kernel, start: { text: config.texts[0][1], cell: 0, its: null }, goals, draw, words });
   build([text, line], [typed, cell]);

@@ -4,7 +4,7 @@ import { plane } from "./plane.js";
 
 const GATES = ["f", "i", "o"];
 
-/* C_t = f C_(t-1) + i g and h = o tanh(C), with gates that are the same in each step, but for an input gate that may be
+/* c_t = f c_(t-1) + i g and h = o tanh(c), with gates that are the same in each step, but for an input gate that may be
    open in the first one only. */
 export function machineRun({ signal, f, i, o, open }, { signals }) {
   const candidate = signals[signal], write = candidate.map((_, t) => (open === "always" || t === 0 ? i : 0)), cell = [];
@@ -37,11 +37,11 @@ export function machine({ root, config, kernel }) {
     label: "Gates: drag them", names: ["forget f", "input i", "output o"], low: 0, high: 1, ticks: [0, 0.25, 0.5, 0.75, 1], step: 0.01, height: 228, colour: "var(--score)",
     changed: (i, value, settled) => change(value === null ? {} : { [GATES[i]]: value }, settled),
   });
-  const memory = plane({ label: "Cell state C", x, y: [-2, 7], xTicks, yTicks: [-1, 0, 1, 3, 5], height: 272, xLabel: "step" });
+  const memory = plane({ label: "Cell state c", x, y: [-2, 7], xTicks, yTicks: [-1, 0, 1, 3, 5], height: 272, xLabel: "step" });
   const stems = memory.line("var(--quiet)", { name: "candidate g", thin: true }), dots = memory.line("var(--score)", { name: "i · g", dots: true });
-  const cells = memory.line("var(--weight)", { name: "state C" });
-  const output = plane({ label: "Hidden state h = o · tanh C", x, y: [-1.05, 1.05], xTicks, yTicks: [-1, -0.5, 0, 0.5, 1], height: 272, xLabel: "step" });
-  const hidden = output.line("var(--good)");
+  const cells = memory.line("var(--weight)", { name: "state c" });
+  const output = plane({ label: "Hidden state h = o · tanh c", x, y: [-1.05, 1.05], xTicks, yTicks: [-1, -0.5, 0, 0.5, 1], height: 272, xLabel: "step" });
+  const hidden = output.line("var(--quiet)");
   const signal = choice({ label: "Candidate g", options: Object.keys(config.signals).map((name) => [name, name]), changed: (name) => change({ signal: name }) });
   const open = choice({ label: "i is open", options: config.open, changed: (value) => change({ open: value }) });
 
@@ -51,7 +51,7 @@ export function machine({ root, config, kernel }) {
     stems.show(run.candidate.map((g, t) => [[t + 1, 0], [t + 1, g]]));
     dots.show(along(run.write.map((i, t) => i * run.candidate[t])));
     cells.show(along(run.cell));
-    memory.note(`C = f · C + i · g in each step; it ends at ${fixed(run.cell.at(-1))}. Of the gradient f^${steps - 1} = ${gradientText(now.f ** (steps - 1))} comes back.`);
+    memory.note(`c = f · c + i · g in each step; it ends at ${fixed(run.cell.at(-1))}. Of the gradient f^${steps - 1} = ${gradientText(now.f ** (steps - 1))} comes back.`);
     hidden.show(along(run.hidden));
     output.note(`It ends at ${fixed(run.hidden.at(-1))}.`);
     signal.show(now.signal);
