@@ -4,6 +4,7 @@ Notebook kernels that nbval starts are children of pytest and inherit the enviro
 """
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -20,6 +21,8 @@ ASSETS = Path(os.environ.get("COURSE_HOME") or user_data_path("course_lib", appa
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["MKL_NUM_THREADS"] = "1"
 os.environ.update(SAME_ARITHMETIC)
+# Memory that torch gives back is kept for its next tensor: a training with convolutions has a sixth less to do.
+os.environ.update({"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)})
 os.environ["COURSE_PROGRESS"] = "off"
 os.environ["COURSE_STRICT"] = "1"  # a claim of a lesson that does not hold stops its notebook
 os.environ.setdefault("COURSE_ASSETS", str(ASSETS))  # kept from run to run
@@ -41,10 +44,12 @@ import matplotlib
 import pytest
 import torch
 
+from course_lib.viz.style import use_style
 from tests.needs import NEEDS
 
 torch.set_num_threads(1)
 matplotlib.use("Agg")  # here and not in MPLBACKEND: notebook kernels draw inline
+use_style()  # as each page does: a test finds a title on the same side, whichever test ran before it
 
 LEFT_OUT = pytest.StashKey[dict]()  # name of the need -> number of tests left out
 
@@ -54,6 +59,11 @@ def pytest_configure(config):
     config.addinivalue_line("markers", f"needs(*names): left out where the system lacks one of: {known}")
     config.stash[LEFT_OUT] = {}
     config.pluginmanager.register(LeftOutReport(), "course-left-out")
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()  # tests and modules stay: no collection during a test looks at them again
 
 
 def missing_needs(item):
