@@ -8,7 +8,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "course_lib"
 FLOORS = (
     "functional text layers models weights generation data training viz tasks classroom lessons "
-    "lectures grading commands site bench authoring cli"
+    "lectures grading teaching commands site bench authoring cli"
 ).split()
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 MODEL_LINES = 200

@@ -1,0 +1,1 @@
+"""A class and its term: bundles for students, plans, exams and reports."""
