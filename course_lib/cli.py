@@ -219,6 +219,30 @@ def site(to: Annotated[Path | None, typer.Option(help="The folder, in place of b
     raise typer.Exit(write_site(all_sources(lessons()), to))
 
 
+@app.command(
+    epilog="Examples:  course exam --lessons 03-08 --points 60 --seed 1   |   course exam --check --lessons 08"
+)
+def exam(
+    lessons: Annotated[str | None, typer.Option(metavar="NN-NN", help="Such as 05, 03-08 or 01,03-05.")] = None,
+    points: Annotated[int, typer.Option(min=1, help="The exam has exactly as many.")] = 60,
+    seed: Annotated[int, typer.Option(help="Draws questions, numbers and the order of options.")] = 0,
+    format: Annotated[str, typer.Option(help="md, tex, moodle or qti.")] = "md",
+    to: Annotated[Path | None, typer.Option(metavar="FOLDER", help="In place of build/exams.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Check the banks of questions, and write nothing.")] = False,
+):
+    """Draw an exam from the banks of questions, with solutions and a marking scheme in a second file.
+
+    Another seed is another paper. The banks are exams/NN.md; docs/lecturing.md says how to add a question.
+    """
+    from course_lib.teaching.exams.commands import check_banks, write_exam
+
+    if check:
+        raise typer.Exit(check_banks(lessons))
+    if lessons is None:
+        raise CannotStart("Say which lessons the exam is about, such as --lessons 03-08.")
+    raise typer.Exit(write_exam(lessons, points=points, seed=seed, form=format, to=to or Path("build") / "exams"))
+
+
 Assignment = Annotated[str, typer.Argument(metavar="ASSIGNMENT", help="Its name, such as 05.")]
 Folder = Annotated[
     Path | None,
@@ -339,12 +363,22 @@ def prove(assignment: Assignment, folder: Folder = None):
     raise typer.Exit(prove(assignment, folder=folder))
 
 
-@assign.command(rich_help_panel=INSTRUCTORS, epilog="Example:  course assign release 05")
-def release(assignment: Assignment, folder: Folder = None):
+@assign.command(
+    rich_help_panel=INSTRUCTORS,
+    epilog="Examples:  course assign release 05   |   course assign release 05 --draw KEY",
+)
+def release(
+    assignment: Assignment,
+    draw: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Draw among alternative tasks by this key. Without it: the first ones."),
+    ] = None,
+    folder: Folder = None,
+):
     """Make the students' version: no solution, no hidden check, no output."""
     from course_lib.grading.release import release
 
-    raise typer.Exit(release(assignment, folder=folder))
+    raise typer.Exit(release(assignment, folder=folder, draw=draw))
 
 
 @assign.command(
