@@ -5,7 +5,6 @@ with the solution. A slip is a ValueError that names file and line.
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -45,8 +44,7 @@ class Aspect(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Question:
+class Question(NamedTuple):
     """A question before a seed has drawn its numbers; texts and formulas use the names of `draws`."""
 
     lesson: str

@@ -3,7 +3,6 @@
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from course_lib.teaching.exams.arithmetic import evaluate, values_of
@@ -13,8 +12,7 @@ from course_lib.teaching.exams.markup import fill, shown
 LETTERS = "ABCDEFGH"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Item:
+class Item(NamedTuple):
     """A question with its numbers; options, steps and the texts of gaps stand in the order of the print."""
 
     question: Question
