@@ -33,7 +33,7 @@ from course_lib.grading.intake import Submission, take_in
 from course_lib.grading.judge import SANDBOXED, TRUSTED, Verdict
 from course_lib.grading.pools import executor, judge_all, judge_one, refusal
 from course_lib.grading.sandbox import SandboxError
-from course_lib.grading.spec import AssignmentFiles, check_cell, load, read_assignment
+from course_lib.grading.spec import AssignmentFiles, check_cell, load, read_released
 from course_lib.grading.summary import print_summary
 from course_lib.grading.wording import counted, one_line
 from course_lib.training import progress
@@ -57,7 +57,7 @@ def grade(
     no submissions, a missing sandbox, and another grader at work.
     """
     folders = assignments_folder(folder)
-    files = read_assignment(folders.root, name)
+    files = read_released(folders.root, name)
     if not trusted and (problem := bubblewrap.problem()):
         raise CannotStart(refusal(problem))
     gc.freeze()  # what has been imported stays: no collection has to look at it again

@@ -16,7 +16,7 @@ from pathlib import Path
 from course_lib.data.place import CannotStart
 from course_lib.grading.folders import assignments_folder, read_small, write_whole
 from course_lib.grading.gradebook import Score, scores
-from course_lib.grading.spec import load, read_assignment
+from course_lib.grading.spec import load, read_released
 from course_lib.grading.wording import counted, one_line, points, visible
 
 LARGEST_ROSTER = 50_000_000  # bytes
@@ -47,7 +47,7 @@ def export(
     if layout not in IDENTIFIERS:
         raise CannotStart(f"There is no layout {layout!r}. There are: {', '.join(IDENTIFIERS)}.")
     folders = assignments_folder(folder)
-    title = load(read_assignment(folders.root, name)).assignment.title
+    title = load(read_released(folders.root, name)).assignment.title
     rows = scores(folders.gradebook, name)
     if not rows:
         raise CannotStart(f"Nobody has been graded in assignment {name} yet. Run first: course grade {name}")

@@ -27,7 +27,7 @@ from course_lib.grading.folders import TIMESTAMP, Folders, assignments_folder, r
 from course_lib.grading.gradebook import Score, scores
 from course_lib.grading.intake import take_in
 from course_lib.grading.judge import NOT_JUDGED, NOT_YET
-from course_lib.grading.spec import AssignmentFiles, check_cell, load, read_assignment
+from course_lib.grading.spec import AssignmentFiles, check_cell, load, read_released
 from course_lib.grading.wording import counted, one_line, points, visible
 
 LONGEST_ANSWER = 40_000  # characters of an answer that a page shows
@@ -41,7 +41,7 @@ def feedback(name: str, folder: Path | None = None, student: str | None = None) 
     nobody has been graded.
     """
     folders = assignments_folder(folder)
-    files = read_assignment(folders.root, name)
+    files = read_released(folders.root, name)
     rows = [row for row in scores(folders.gradebook, name) if student in (None, row.student)]
     if not rows:
         who = "Nobody has" if student is None else f"{student!r} has not"

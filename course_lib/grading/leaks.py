@@ -1,4 +1,4 @@
-"""What in a release students must not get: solutions, hidden checks, second notebooks."""
+"""What in a release students must not get: solutions, hidden checks, alternatives not drawn, second notebooks."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _HEADER = re.compile(r"^[ \t]*(?:def|class) (?s:.*?):[ \t]*$", re.MULTILINE)
 def leaks(files: AssignmentFiles, notebook: nbformat.NotebookNode, folder: Path) -> Iterator[str]:
     """One sentence on each thing in any file of `folder` that students must not get; nothing for a good release.
 
-    `notebook` is the students' version, and stands for the notebook in the folder.
+    `files` have all alternatives; `notebook` is the students' version, and stands for the notebook in the folder.
     """
     forbidden = [*MARKS, *_hidden_lines(files, notebook)]
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -26,7 +26,7 @@ def leaks(files: AssignmentFiles, notebook: nbformat.NotebookNode, folder: Path)
         if NOT_RELEASED & {*path.parts}:
             continue
         if name == f"{files.notebook}.ipynb":
-            text = nbformat.writes(notebook)
+            text = "\n".join([nbformat.writes(notebook), *(cell.source for cell in notebook.cells)])
         elif path.suffix == ".ipynb":
             yield f"{name} is a second notebook."
         text = text.replace('\\"', '"')  # as a notebook writes it
@@ -34,7 +34,7 @@ def leaks(files: AssignmentFiles, notebook: nbformat.NotebookNode, folder: Path)
 
 
 def _hidden_lines(files: AssignmentFiles, notebook: nbformat.NotebookNode) -> Iterator[str]:
-    """Telling lines of the hidden checks, of the mistakes and of solutions that the students' `notebook` does not show.
+    """Telling lines of the hidden checks, the mistakes and the source that the students' `notebook` does not show.
 
     The first lines of functions and classes that students are given to fill in are no secret in the hidden checks.
     """

@@ -25,7 +25,7 @@ from course_lib.data.place import CannotStart
 from course_lib.grading.batch import Batch
 from course_lib.grading.folders import Folders, grading_lock
 from course_lib.grading.gradebook import Gradebook, graded_notebook
-from course_lib.grading.spec import read_assignment
+from course_lib.grading.spec import read_released
 
 SECONDS_TO_WAIT = 10  # for another grader
 
@@ -54,7 +54,7 @@ class JudgeSubmission(NbGraderPreprocessor):
         released; ValueError if its files are not in order.
         """
         folders, asked = _course_directory(resources), resources["nbgrader"]
-        files = read_assignment(folders.root, asked["assignment"])
+        files = read_released(folders.root, asked["assignment"])
         with (
             grading_lock(folders, seconds=SECONDS_TO_WAIT),
             Gradebook(folders.gradebook, assignment=files.name, notebook=files.notebook, config=self.config) as book,

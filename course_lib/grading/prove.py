@@ -5,17 +5,22 @@ each known-wrong answer must fail what it should. Wrong answers come from a task
 with an argument that it ignores, which are asked here, and changes of the reference's own text, which are judged as
 submissions are, in the sandbox. So is the reference that returns its result in another style, a list or an array, say:
 where the visible check accepts that, it must earn everything.
+
+Of alternative tasks all are proved together, then each as it is released; the solution of one earns nothing in the
+place of another.
 """
 
 import contextlib
 import io
+import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from course_lib.grading.alternatives import every_choice, slots
 from course_lib.grading.folders import assignments_folder
 from course_lib.grading.intake import Submission
 from course_lib.grading.judge import GRADED, Verdict
@@ -36,7 +41,7 @@ class Trial:
     """One answer to judge, or all of them: its task ("" for all), the text of each cell, and what must come of it.
 
     `fails` are the names of the checks that it must fail, and no others; "all" of them; or None for whichever. `says`
-    is the misconception that the report has to name.
+    is the misconception that the report has to name. `files` are those of one release, None with all alternatives.
     """
 
     task: str
@@ -44,6 +49,7 @@ class Trial:
     answers: Mapping[str, str]
     fails: tuple[str, ...] | str | None
     says: str = ""
+    files: AssignmentFiles | None = None
 
 
 def prove(name: str, *, folder: str | os.PathLike | None = None, workers: int | None = None) -> int:
@@ -56,8 +62,12 @@ def prove(name: str, *, folder: str | os.PathLike | None = None, workers: int | 
     found: list[str] = []
     files = read_assignment(folders.root, name)
     loaded = load(files)
-    planned = trials(loaded)
-    found += leaks(files, student_version(files.source_notebook, files.notebook), folders.source(name))
+    planned = trials(loaded) + list(of_each_other(files))
+    for number, choose in enumerate(every_choice(files.source_notebook, files.place), 1):
+        released = files.chosen(choose)
+        found += leaks(files, student_version(released.source_notebook, files.place), folders.source(name))
+        if released != files:
+            planned.append(replace(trials(load(released))[0], name=f"the reference of draw {number}", files=released))
     for line, deviations in run_trials(planned, files, hidden=folders.root, workers=workers):
         print(line)
         found += deviations
@@ -87,6 +97,17 @@ def trials(loaded: LoadedAssignment) -> list[Trial]:
             expected = {"fails": wrong.fails, "says": wrong.says}
             planned.append(_in_place(right, task, wrong.name, wrong.text, **expected))
     return planned + list(_in_other_styles(loaded, right))
+
+
+def of_each_other(files: AssignmentFiles) -> Iterator[Trial]:
+    """The solution of each alternative, under the name of another one of its slot."""
+    loaded = load(files)
+    right = {cell.grade_id: cell.source for cell in loaded.cells if cell.kind == "solution"}
+    for alternatives in slots(files.source_notebook, files.place).values():
+        tasks = [next(task for task in loaded.assignment.tasks if task.name in one) for one in alternatives.values()]
+        for task, other in itertools.permutations(tasks, 2):
+            text = re.sub(rf"\b{other.name}\b", task.name, right[other.name])
+            yield _in_place(right, task, f"the solution of {other.name}", text, fails="all")
 
 
 def _in_place(right: Mapping[str, str], task: Task, name: str, text: str, **expected: Any) -> Trial:
@@ -122,7 +143,10 @@ def run_trials(
     """
     jobs = [(trial, key) for trial in planned for key in (KEYS if trial.fails == () and not trial.task else KEYS[:1])]
     with executor(workers=workers, hidden=hidden, trusted=False) as (pool, _):
-        asked = [pool.submit(judge_one, submission(trial, files), files, key, False, hidden) for trial, key in jobs]
+        asked = [
+            pool.submit(judge_one, submission(trial, files), trial.files or files, key, False, hidden)
+            for trial, key in jobs
+        ]
         for (trial, _), future in zip(jobs, asked, strict=True):
             with lost_ones([submission(trial, files)]):
                 earned, possible, deviations = examine(trial, future.result())

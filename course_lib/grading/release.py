@@ -15,26 +15,37 @@ from nbgrader.exchange.default import ExchangeReleaseAssignment
 from nbgrader.preprocessors import CheckCellMetadata, ComputeChecksums, SaveCells
 
 from course_lib.data.place import CannotStart
+from course_lib.grading.alternatives import drawn_by, first, slots
 from course_lib.grading.exchange import Exchange, find_exchange
 from course_lib.grading.folders import CONFIG, Folders, assignments_folder, grading_lock, read_config, write_whole
 from course_lib.grading.leaks import leaks
-from course_lib.grading.spec import AssignmentFiles, load, read_assignment
+from course_lib.grading.spec import AssignmentFiles, load, read_assignment, read_released
 from course_lib.grading.stripped import student_version
 from course_lib.grading.wording import counted, points
 
 
-def release(name: str, *, folder: Path | None = None) -> int:
+def release(name: str, *, folder: Path | None = None, draw: str | None = None) -> int:
     """Makes release/NAME, registers its cells and points in nbgrader's gradebook, and fills the exchange.
 
-    Grades that are there stay. With a solution or a hidden check in any of its files nothing is released. Raises
-    CannotStart, saying why, if there is no release.
+    Of alternative tasks the key `draw` draws one for each slot; without it the first of each is released. Grades that
+    are there stay. With a solution, a hidden check or another alternative in any of its files nothing is released.
+    Raises CannotStart, saying why, if there is no release.
     """
+    if draw is not None and not draw.strip():
+        raise CannotStart("--draw needs a key, such as a word that only this class has. Nothing was released.")
     folders = assignments_folder(folder)
     exchange = find_exchange(folders.root)
     directory = CourseDirectory(config=read_config(folders.root), root=str(folders.root))
-    files = read_assignment(folders.root, name)
+    everything = read_assignment(folders.root, name)
+    files = everything.chosen(first if draw is None else drawn_by(draw, name))
     loaded = load(files)
-    notebook = student_version(files.source_notebook, f"source/{files.name}/{files.notebook}.ipynb")
+    if folders.release(name).exists() and (before := tasks_of(read_released(folders.root, name))) != tasks_of(files):
+        raise CannotStart(
+            f"Assignment {name} is released already, with other alternatives ({before}), and students may be at work "
+            "on them. Nothing was released. Give the key of that release with --draw, or none if it had none. If "
+            f"nobody has it yet, you can delete the folder {folders.release(name)} and release again."
+        )
+    notebook = student_version(files.source_notebook, files.place)
     file, place = f"{files.notebook}.ipynb", folders.release(name)
     with grading_lock(folders), tempfile.TemporaryDirectory(prefix=".release-", dir=folders.root) as scratch:
         made = Path(scratch) / "new"
@@ -44,7 +55,7 @@ def release(name: str, *, folder: Path | None = None) -> int:
             raise CannotStart(f"{folders.source(name)} cannot be copied, and nothing was released: {problem}") from None
         ComputeChecksums().preprocess(notebook, {})
         write_whole(made / file, nbformat.writes(notebook) + "\n")
-        if problems := list(leaks(files, notebook, made)):
+        if problems := list(leaks(everything, notebook, made)):
             listed = "".join(f"\n  - {problem}" for problem in problems[:10])
             raise CannotStart(
                 f"The release would give something away, and nothing was released:{listed}\nCorrect what lies in "
@@ -61,6 +72,9 @@ def release(name: str, *, folder: Path | None = None) -> int:
         f"  {counted(len(loaded.check_points), 'task')} judged by checks, "
         f"{counted(len(loaded.manual_cells), 'written answer')} graded by hand; {points(total)} points in all."
     )
+    if there := slots(everything.source_notebook, everything.place):
+        how = "the first of each, for want of --draw KEY" if draw is None else "drawn by the key; keep it"
+        print(f"  Of {counted(len(there), 'task')} there are alternatives ({how}): {tasks_of(files)}.")
     print(f"  The students' version: {folders.release(name) / (files.notebook + '.ipynb')}")
     print(f"  The gradebook knows its cells and points: {folders.gradebook}")
     if exchange is None:
@@ -72,6 +86,13 @@ def release(name: str, *, folder: Path | None = None) -> int:
         print(f"  In the exchange, for `course assign fetch {name}`: {publish(exchange, folders, name)}")
     print(f"Next, when students have handed in: course assign collect {name}, then course grade {name}")
     return 0
+
+
+def tasks_of(files: AssignmentFiles) -> str:
+    """The names of an assignment's tasks that are alternatives of others, as they stand in the files."""
+    cells = slots(files.source_notebook, files.place).values()
+    alternatives = set().union(*(names for slot in cells for names in slot.values()))
+    return ", ".join(task.name for task in load(files).assignment.tasks if task.name in alternatives)
 
 
 def register(notebook: nbformat.NotebookNode, files: AssignmentFiles, folders: Folders, course: str) -> None:

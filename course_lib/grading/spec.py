@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.data.place import CannotStart
-from course_lib.grading.folders import Folders
+from course_lib.grading.alternatives import Choice, as_in, chosen, slots
+from course_lib.grading.folders import FILE_BYTES, Folders, read_small
 from course_lib.grading.stripped import read_notebook, student_version, tags_of
 from course_lib.tasks import Task
 from course_lib.tasks import __file__ as tasks_file
@@ -31,7 +32,7 @@ from course_lib.tasks.solution import Solution
 CHECK_PREFIX = "check-"
 SECONDS = 30.0  # of processor time, for all questions of a task together
 FILE, TEXTS = "tasks.py", "tasks.md"
-DECIDES_SCORES = ("boxed/*.py", "intake.py", "judge.py", "sandbox.py", "spec.py", "subject.py")
+DECIDES_SCORES = ("alternatives.py", "boxed/*.py", "intake.py", "judge.py", "sandbox.py", "spec.py", "subject.py")
 _GRADE_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -102,6 +103,15 @@ class AssignmentFiles:
         parts += (_code_hash().encode(),)
         return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
+    @property
+    def place(self) -> str:
+        """The notebook in the course directory, for messages."""
+        return f"source/{self.name}/{self.notebook}.ipynb"
+
+    def chosen(self, choose: Choice) -> "AssignmentFiles":
+        """These files with one alternative of each slot."""
+        return replace(self, source_notebook=chosen(self.source_notebook, self.place, choose))
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedAssignment:
@@ -123,8 +133,18 @@ def check_cell(task: str) -> str:
     return CHECK_PREFIX + task
 
 
+def read_released(folder: Path, name: str) -> AssignmentFiles:
+    """The files of an assignment with the alternatives that are in its release, without one those that come first.
+
+    Raises CannotStart as `read_assignment` does.
+    """
+    files = read_assignment(folder, name)
+    release = Folders(root=Path(folder)).release(name) / f"{files.notebook}.ipynb"
+    return files.chosen(as_in(read_small(release, FILE_BYTES) or b""))
+
+
 def read_assignment(folder: Path, name: str) -> AssignmentFiles:
-    """The files of an assignment in a course directory.
+    """The files of an assignment in a course directory, with all alternatives of its tasks.
 
     Raises CannotStart for an unknown assignment, a file that is missing, checks that do not load, and a notebook that
     does not fit them.
@@ -155,9 +175,11 @@ def read_assignment(folder: Path, name: str) -> AssignmentFiles:
 @functools.lru_cache(maxsize=8)
 def load(files: AssignmentFiles) -> LoadedAssignment:
     """The assignment in these files. Raises ValueError if they cannot be read or released, or do not fit each other."""
-    assignment = _run_checks_file(files.name, files.checks)
-    place = f"source/{files.name}/{files.notebook}.ipynb"
+    assignment, place = _run_checks_file(files.name, files.checks), files.place
+    slots(files.source_notebook, place)
     source, students = read_notebook(files.source_notebook, place), student_version(files.source_notebook, place)
+    left_out = source.metadata.get("course", {}).get("left_out", [])
+    assignment = replace(assignment, tasks=tuple(task for task in assignment.tasks if task.name not in left_out))
     named = [both for both in zip(source.cells, students.cells, strict=True) if tags_of(both[0]).get("grade_id")]
     _only_once([tags_of(cell)["grade_id"] for cell, _ in named], f"{place} has two cells with the grade_id")
     cells: list[Cell] = []
@@ -179,7 +201,7 @@ def load(files: AssignmentFiles) -> LoadedAssignment:
         missing, extra = (", ".join(sorted(cells)) or "nothing" for cells in (asked - there, there - asked))
         raise ValueError(f"{place} does not fit the tasks in {FILE}. It lacks: {missing}. It has too much: {extra}.")
     return LoadedAssignment(
-        assignment=_with_solutions(assignment, cells, files.texts),
+        assignment=_with_solutions(assignment, cells, files.texts, left_out),
         cells=tuple(cells),
         stubs=stubs,
         check_points={task.name: points[check_cell(task.name)] for task in assignment.tasks},
@@ -187,8 +209,8 @@ def load(files: AssignmentFiles) -> LoadedAssignment:
     )
 
 
-def _with_solutions(assignment: Assignment, cells: list[Cell], texts: bytes) -> Assignment:
-    """The assignment whose tasks know the notebook's solutions and their mistakes."""
+def _with_solutions(assignment: Assignment, cells: list[Cell], texts: bytes, left_out: list[str]) -> Assignment:
+    """The assignment whose tasks know the notebook's solutions and their mistakes; not those of tasks left out."""
     if not texts and all(task.reference or not task.cases for task in assignment.tasks):
         return assignment
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -203,7 +225,7 @@ def _with_solutions(assignment: Assignment, cells: list[Cell], texts: bytes) -> 
         for task in assignment.tasks
     ]
     file = f"hidden/{assignment.name}/{TEXTS}"
-    return replace(assignment, tasks=with_mistakes(tasks, texts, solutions, file))
+    return replace(assignment, tasks=with_mistakes(tasks, texts, solutions, file, left_out))
 
 
 def _in_words(cell: str, points: float | None = None) -> str:

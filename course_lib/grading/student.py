@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 
 from course_lib.data.place import CannotStart, course_folder
+from course_lib.grading.alternatives import as_in, chosen
 from course_lib.grading.exchange import Exchange, feedback_page, find_exchange, hand_in, is_plain_name, plain
 from course_lib.grading.folders import FILE_BYTES, assignments_folder, one_notebook, read_small, write_whole
 from course_lib.grading.stripped import student_version
@@ -249,10 +250,11 @@ def read_receipt(path: Path) -> Receipt:
 # where things are -------------------------------------------------------------------------------------------
 
 
-def find_release(name: str, folder: Path | None = None, *, exchange: bool = True) -> Release:
+def find_release(name: str, folder: Path | None = None, *, exchange: bool = True, copy: bytes = b"") -> Release:
     """The assignment from the exchange if there is one, else from the course itself, without its solutions.
 
-    Without `exchange` it comes from the course itself. Raises CannotStart if there is no such assignment.
+    Without `exchange` it comes from the course itself, with the alternatives that a student's `copy` of it has, or
+    those that come first. Raises CannotStart if there is no such assignment.
     """
     shelves = _places(folder)[0] if exchange else _own_shelves(folder)
     found = [one_notebook(shelf / name) for shelf in shelves] if is_plain_name(name) else []
@@ -265,7 +267,8 @@ def find_release(name: str, folder: Path | None = None, *, exchange: bool = True
         raise CannotStart(f"{place} cannot be read: it is no ordinary file, not readable, or far too large.")
     if place.parent.parent.name == "source":
         try:
-            content = (nbformat.writes(student_version(content, str(place))) + "\n").encode("utf-8")
+            content = student_version(chosen(content, str(place), as_in(copy)), str(place))
+            content = (nbformat.writes(content) + "\n").encode("utf-8")
         except ValueError as problem:
             raise CannotStart(f"Assignment {name} cannot be handed out: {problem}") from None
     return Release(name=name, notebook=place.stem, content=content)
@@ -277,11 +280,12 @@ def own_copy(name: str, notebook: Path | None, *, to_validate: bool = False) -> 
     Looked for at `notebook`; else in the current folder, and where `fetch` puts it. Raises CannotStart if it is not
     there, or there is no such assignment.
     """
+    exchange = True
     try:
         release = find_release(name)
     except CannotStart as problem:
         try:  # to validate, nothing has to be handed out or in
-            release = find_release(name, exchange=not to_validate)
+            release = find_release(name, exchange=(exchange := not to_validate))
         except CannotStart:
             raise problem from None
     usual = release.usual_copy
@@ -290,7 +294,7 @@ def own_copy(name: str, notebook: Path | None, *, to_validate: bool = False) -> 
         looked = [Path(notebook).expanduser().absolute()]
     for path in looked:
         if path.exists():
-            return path, release
+            return path, find_release(name, exchange=exchange, copy=read_small(path, FILE_BYTES) or b"")
     raise CannotStart(
         f"There is no {' or '.join(map(str, dict.fromkeys(looked)))}. Get the notebook with: "
         f"course assign fetch {name}   or name yours: --notebook FILE"
@@ -348,7 +352,7 @@ def _own_shelves(folder: Path | None) -> list[Path]:
         if folder is not None:
             raise
         return []
-    return [root / "source", root / "release"]
+    return [root / "release", root / "source"]
 
 
 def _names(shelves: list[Path]) -> list[str]:

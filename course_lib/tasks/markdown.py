@@ -49,15 +49,21 @@ def read_tasks(
 
 
 def with_mistakes(
-    tasks: Sequence[Task], source: bytes, solutions: Mapping[str, Solution], file: str
+    tasks: Sequence[Task], source: bytes, solutions: Mapping[str, Solution], file: str, left_out: Sequence[str] = ()
 ) -> tuple[Task, ...]:
-    """These tasks with the mistakes that a file lists for some of them. Raises ValueError as `read_tasks` does."""
+    """These tasks with the mistakes that a file lists for some of them, and for those that are left out.
+
+    Under a heading `# one, other` are mistakes that can be made in both. Raises ValueError as `read_tasks` does.
+    """
     found = {task.name: task for task in tasks}
-    for name, first, body in entries_of(lines_of(source, file), "# ", file):
+    for heading, first, body in entries_of(lines_of(source, file), "# ", file):
         sections = split_at(body, "## ")
-        if name not in found or [heading for heading, *_ in sections] != ["", "Mistakes"]:
-            raise ValueError(f"{file}:{first}: {name!r} is no task, or holds something other than ## Mistakes")
-        found[name] = replace(found[name], **_mistakes(sections[1][2], solutions[name], found[name].cases, file))
+        names = [name for name in heading.split(", ") if name not in left_out]
+        if not found.keys() >= {*names} or [part for part, *_ in sections] != ["", "Mistakes"]:
+            raise ValueError(f"{file}:{first}: {heading!r} is no task, or holds something other than ## Mistakes")
+        for task in map(found.get, names):
+            more = _mistakes(sections[1][2], solutions[task.name], task.cases, file)
+            found[task.name] = replace(task, cases=more["cases"], mistakes=(*task.mistakes, *more["mistakes"]))
     return tuple(found.values())
 
 

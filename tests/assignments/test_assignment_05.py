@@ -103,7 +103,7 @@ def test_validate_finds_what_the_example_shows(visible_checks_as_files, zygote):
         if trial.name in ("always zero", "zeros of the right shape")
     }
     found = validated(wrong, visible_checks_as_files, zygote)
-    assert len(wrong) == 4 and {name: found[name][0]["misconception"] for name in wrong} == dict.fromkeys(
+    assert len(wrong) == 7 and {name: found[name][0]["misconception"] for name in wrong} == dict.fromkeys(
         wrong, "another result than by hand"
     )
 

@@ -11,6 +11,7 @@ import pytest
 
 from course_lib.classroom.assignments import NotPassed, check
 from course_lib.data.place import course_folder
+from course_lib.grading.alternatives import every_choice, slots
 from course_lib.grading.folders import Folders
 from course_lib.grading.judge import CALL_SECONDS, LOAD_SECONDS
 from course_lib.grading.sandbox import Limits
@@ -20,6 +21,7 @@ from course_lib.tasks import Draw, run_checks
 from course_lib.tasks.wrong import made_by
 
 BY_HAND = dict.fromkeys(("02", "03", "04", "06", "07", "08"), ["experiment", "in-your-own-words"])  # by a person
+NOT_YET = {f"{number:02}" for number in range(1, 18)} - {"05"}  # a shrinking list: alternatives for less than half
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 NUMBERS = sorted(path.name for path in (FOLDERS.root / "hidden").iterdir() if (path / "tasks.py").is_file())
 
@@ -35,7 +37,8 @@ def read(number):
         notebook=nbformat.reads(files.source_notebook.decode(), as_version=4),
         tables={table.name: table for table in loaded.assignment.tasks},
         shown=visible_tasks(number),
-        points=sum(loaded.check_points.values()),
+        releases=[files.chosen(choose) for choose in every_choice(files.source_notebook, files.place)],
+        slots=slots(files.source_notebook, files.place),
     )
 
 
@@ -133,7 +136,11 @@ def test_each_task_has_a_statement_a_cell_to_fill_in_and_a_check(number):
 
 @every_assignment
 def test_points_and_titles_in_the_text_are_those_of_the_tables_and_sum_to_a_hundred(number):
-    loaded, cells = read(number).loaded, read(number).notebook.cells
+    for release in read(number).releases:
+        _points_and_titles_fit(number, load(release), nbformat.reads(release.source_notebook.decode(), 4).cells)
+
+
+def _points_and_titles_fit(number, loaded, cells):
     given = [*loaded.check_points.values(), *loaded.manual_cells.values()]
     headings = [cell.source.splitlines()[0] for cell in cells if cell.source.startswith("## ")]
     rows = re.findall(r"^\| (\d) \| (.+?) \| (\d+) \| (\d+) \|$", cells[0].source, re.MULTILINE)
@@ -143,6 +150,17 @@ def test_points_and_titles_in_the_text_are_those_of_the_tables_and_sum_to_a_hund
     assert [int(points) for *_, points, _ in rows] == given
     assert 120 <= sum(int(minutes) for *_, minutes in rows) <= 180 and "**It takes** 2 to 3 hours" in cells[0].source
     assert [title for _, title, *_ in rows][: -len(by_hand)] == [task.title for task in loaded.assignment.tasks]
+
+
+@every_assignment
+def test_tasks_for_half_of_the_points_have_an_alternative(number):
+    loaded = read(number).loaded
+    worth = {task.name: loaded.check_points[task.name] for task in loaded.assignment.tasks}
+    for slot, alternatives in read(number).slots.items():
+        assert len(alternatives) >= 2, f"the slot {slot} has one task alone"
+    firsts = set().union(*(alternatives[min(alternatives)] for alternatives in read(number).slots.values()))
+    there = sum(points for name, points in worth.items() if name in firsts)
+    assert (there >= 50) == (number not in NOT_YET), f"{there:g} points have alternatives"
 
 
 @every_assignment

@@ -16,6 +16,7 @@ from nbgrader.exchange.default import ExchangeFetchAssignment
 from traitlets.config import Config
 
 from course_lib.data.place import CannotStart
+from course_lib.grading.alternatives import chosen, first
 from course_lib.grading.folders import Folders, read_config
 from course_lib.grading.release import release
 from course_lib.grading.stripped import STUB, WRITTEN_STUB
@@ -110,6 +111,8 @@ def test_a_release_holds_the_stubs_and_nothing_else_in_place_of_answers(course):
 def test_nbgraders_own_conversion_makes_the_same_cells(attention, tmp_path):
     folders = Folders(root=Path(shutil.copytree(attention.root, tmp_path / "course")))
     shutil.rmtree(folders.release("05"))
+    source = folders.source("05") / "attention.ipynb"
+    source.write_bytes(chosen(source.read_bytes(), "source", first))
     config = read_config(folders.root)
     said = NbGraderAPI(CourseDirectory(config=config, root=str(folders.root)), config=config).generate_assignment("05")
     assert said["success"], said["log"]

@@ -92,15 +92,29 @@ PREDICTIVE = (
     ),
     [[[9.0]]],
 )
+RELATIVE = (
+    (
+        [[[2.0, 0.0, 0.0, 0.0]] * 3],
+        [[[math.log(2), 0.0, 0.0, 0.0], [0.0] * 4, [0.0] * 4]],
+        [[[1.0], [2.0], [4.0]]],
+        [[math.log(2), 0.0, 0.0, 0.0], [0.0] * 4, [math.log(3), 0.0, 0.0, 0.0]],
+        [[1.0], [3.0], [5.0]],
+        1,
+    ),
+    [[[7.0], [5.0], [3.0]]],
+)
 VALUES = [[[4.0], [8.0], [0.0], [12.0], [3.0]]]
 LOOKING = [2 * math.log(3), 0.0, 0.0, 0.0]
+NEAR = [[LOOKING, LOOKING, *[[0.0] * 4] * 3]], [[[0.0] * 4, [1.0, 0.0, 0.0, 0.0], *[[0.0] * 4] * 3]], VALUES
+LOW = [[[500.0, 0.0, 0.0, 0.0]] * 5], [[[-200.0, 0.0, 0.0, 0.0]] * 5], VALUES  # all scores are -50,000
+FIRST = [[0.0] * 4, LOOKING, LOOKING, [0.0] * 4, [0.0] * 4]
 LOCAL = (
-    ([[LOOKING, LOOKING, *[[0.0] * 4] * 3]], [[[0.0] * 4, [1.0, 0.0, 0.0, 0.0], *[[0.0] * 4] * 3]], VALUES, 1),
-    [[[7.0], [5.6], [20 / 3], [5.0], [7.5]]],
+    ((*NEAR, 1), [[[7.0], [5.6], [20 / 3], [5.0], [7.5]]]),
+    ((*LOW, 1), [[[6.0], [4.0], [20 / 3], [5.0], [7.5]]]),
 )
-FAR_BELOW = (
-    ([[[500.0, 0.0, 0.0, 0.0]] * 5], [[[-200.0, 0.0, 0.0, 0.0]] * 5], VALUES, 1),  # all scores are -50,000
-    [[[6.0], [4.0], [20 / 3], [5.0], [7.5]]],
+STREAMING = (
+    (([FIRST], *NEAR[1:], 2, 2), [[[4.0], [7.0], [5.6], [6.0], [6.75]]]),
+    ((*LOW, 2, 2), [[[4.0], [6.0], [4.0], [6.0], [6.75]]]),
 )
 LINKS = [[(0, 0), (1, 2), (2, 1)], [(0, 0)]], [[(0, 0), (1, 1)], [(0, 0)]], [[(2, 1)], []]
 MAPS = {"q_proj.weight": math.log(3) * torch.eye(2), "o_proj.weight": torch.eye(2)}
@@ -138,12 +152,32 @@ SHOWN = (
         also=BOTH,
         example=(PREDICTIVE,),
     ),
-    Task("local_attention", "Only the neighbours", asks="q, k, v, window", also=BOTH, example=(LOCAL, FAR_BELOW)),
+    Task(
+        "relative_attention",
+        "Attend by relative position",
+        asks="q, k, v, R_k, R_v, clip",
+        also=BOTH,
+        example=(RELATIVE,),
+    ),
+    Task("local_attention", "Only the neighbours", asks="q, k, v, window", also=BOTH, example=LOCAL),
+    Task(
+        "streaming_attention",
+        "The first words and the last",
+        asks="q, k, v, sinks, window",
+        also=BOTH,
+        example=STREAMING,
+    ),
     Task(
         "alignment_error_rate",
         "How wrong are the links?",
         asks="predicted, sure, possible",
         example=((LINKS, 2 / 7),),
+    ),
+    Task(
+        "alignment_f_measure",
+        "How good are the links?",
+        asks="predicted, sure, possible, alpha",
+        example=(((*LINKS, 0.25), 24 / 35),),
     ),
     Task(
         "GroupedQueryAttention",

@@ -1,5 +1,6 @@
 """Assignment 05, Attention: what the grader asks of each task; tasks.md lists the known mistakes."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -29,32 +30,65 @@ PREDICTIVE = replace(
 )
 
 
-def sentence(
-    draw: Draw, *, large: float = 1.0, axes: int = 1, window: int | None = None, low: float = 0.0
-) -> tuple[Tensor, Tensor, Tensor, int]:
+def words_at_distances(draw: Draw, *, clip: int | None = None, blank: bool = False) -> tuple:
+    """q, k, v, R_k, R_v of drawn sizes, and a clip of 2 or 3; with `blank` all keys are 0: only the distance counts."""
+    B, T, d, d_v = draw.sizes(1, 1, 3) + draw.sizes(3, 5, 9)
+    clip = draw.integers(2, 4, 1).item() if clip is None else clip
+    k, rows = draw(B, T, d), 2 * clip + 1
+    return draw(B, T, d), 0 * k if blank else k, draw(B, T, d_v), draw(rows, d), draw(rows, d_v), clip
+
+
+RELATIVE = replace(
+    SHOWN["relative_attention"],
+    cases=(
+        Case("the values, weighted by fit and by distance", words_at_distances, points=6),
+        Case("where all keys fit alike, the distance decides", lambda draw: words_at_distances(draw, blank=True), 3),
+        Case("words far apart share their vectors", lambda draw: words_at_distances(draw, clip=1), 2),
+    ),
+)
+
+
+def sentence(draw: Draw, *, large: float = 1.0, axes: int = 1, low: float = 0.0) -> tuple[Tensor, Tensor, Tensor, int]:
     """q, k and v of words of drawn widths, with so many axes in front, and a window of 3 to 5.
 
     With `low` all scores lie far below 0, by about a third of its square.
     """
     front, (T, d, d_v) = draw.sizes(2, 1, 3)[:axes], draw.sizes(3, 7, 11)
-    window = draw.integers(3, 6, 1).item() if window is None else window
+    window = draw.integers(3, 6, 1).item()
     q, k = large * draw(*front, T, d), draw(*front, T, d)
     if low:
         q[..., 0], k[..., 0] = low, -low
     return q, k, draw(*front, T, d_v), window
 
 
+def stream(draw: Draw, **more) -> tuple[Tensor, Tensor, Tensor, int, int]:
+    """As `sentence`, with two or three sinks and a window of 3 or 4."""
+    return *sentence(draw, **more)[:3], draw.integers(2, 4, 1).item(), draw.integers(3, 5, 1).item()
+
+
+def cases_of_a_part(seen: str, inputs: Callable[..., tuple], *smallest: int) -> tuple[Case, ...]:
+    """The cases of attention to a part of a text; `seen` names what a word should see, `smallest` is the least."""
+    return (
+        Case("what a word sees counts by the softmax of the scaled scores", inputs, 4),
+        Case(seen, inputs, 4),
+        Case("large scores do no harm", lambda draw: inputs(draw, large=1e3), 2, tolerance=1e-2),
+        Case("scores far below 0 do no harm", lambda draw: inputs(draw, low=256), 2, tolerance=3e-2),
+        Case(
+            "with the smallest window each word sees itself alone",
+            lambda draw: (*inputs(draw, low=500)[:3], *smallest),
+            1,
+        ),
+        Case("heads in front of the words", lambda draw: inputs(draw, axes=2), 2),
+        Case("nothing in front of the words", lambda draw: inputs(draw, axes=0), 1),
+    )
+
+
 LOCAL = replace(
-    SHOWN["local_attention"],
-    cases=(
-        Case("what a word sees counts by the softmax of the scaled scores", sentence, 4),
-        Case("each word sees its neighbours, and all of them", sentence, 4),
-        Case("large scores do no harm", lambda draw: sentence(draw, large=1e3), 2, tolerance=1e-2),
-        Case("scores far below 0 do no harm", lambda draw: sentence(draw, low=256), 2, tolerance=3e-2),
-        Case("with a window of 0 each word sees itself alone", lambda draw: sentence(draw, window=0, low=500), 1),
-        Case("heads in front of the words", lambda draw: sentence(draw, axes=2), 2),
-        Case("nothing in front of the words", lambda draw: sentence(draw, axes=0), 1),
-    ),
+    SHOWN["local_attention"], cases=cases_of_a_part("each word sees its neighbours, and all of them", sentence, 0)
+)
+STREAMING = replace(
+    SHOWN["streaming_attention"],
+    cases=cases_of_a_part("each word sees the sinks and its window, and all of them", stream, 0, 1),
 )
 
 
@@ -63,7 +97,7 @@ def alignments(draw: Draw, *, sentences: int | None = None) -> tuple[list, list,
     found = [], [], []
     for _ in range(sentences or draw.integers(2, 6, 1).item()):
         kind = draw.integers(0, 8, 4, 5)  # of all links: 0 to 2 sure, 3 and 4 possible, and half of all predicted
-        guess = (draw(4, 5) > 0) | (torch.arange(20).view(4, 5) == 0)
+        guess = (draw(4, 5) > 0) | (torch.arange(20).view(4, 5) < 2)
         kind[0, :2] = torch.tensor([0, 3])
         for links, held in zip(found, (guess, kind < 3, (kind == 3) | (kind == 4)), strict=True):
             links.append([tuple(link) for link in held.nonzero().tolist()])
@@ -75,6 +109,15 @@ RATE = replace(
     cases=(
         Case("links are counted over all sentences", alignments, points=10),
         Case("one sentence alone", lambda draw: alignments(draw, sentences=1), 5),
+    ),
+)
+
+
+F_MEASURE = replace(
+    SHOWN["alignment_f_measure"],
+    cases=tuple(
+        replace(case, inputs=lambda draw, links=case.inputs: (*links(draw), draw.integers(1, 4, 1).item() / 5))
+        for case in RATE.cases
     ),
 )
 
@@ -105,6 +148,6 @@ ASSIGNMENT = Assignment(
     "05",
     notebook="attention",
     title="Attention",
-    tasks=(PREDICTIVE, LOCAL, RATE, GROUPED, SHOWN["train"]),
+    tasks=(PREDICTIVE, RELATIVE, LOCAL, STREAMING, RATE, F_MEASURE, GROUPED, SHOWN["train"]),
     seconds={"train": 15},
 )
