@@ -5,18 +5,46 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from course_lib.data.place import CannotStart, course_folder
-from course_lib.teaching.exams import check, markdown
+from course_lib.teaching.exams import check, latex, markdown, moodle, qti
 from course_lib.teaching.exams.bank import Question, read_bank
 from course_lib.teaching.exams.paper import Paper, draw_paper
 
-Writer = Callable[[Paper, Path], Path]  # writes the paper beside a path without suffix, and says where
+
+def _markdown(paper: Paper, stem: Path) -> list[Path]:
+    return [
+        _written(stem.with_suffix(".md"), markdown.exam(paper)),
+        _written(_beside(stem, "_solutions.md"), markdown.solutions(paper)),
+    ]
 
 
-def _markdown(paper: Paper, stem: Path) -> Path:
-    return _written(stem.with_suffix(".md"), markdown.exam(paper))
+def _latex(paper: Paper, stem: Path) -> list[Path]:
+    return [
+        _written(stem.with_suffix(".tex"), latex.exam(paper)),
+        _written(_beside(stem, "_solutions.tex"), latex.solutions(paper)),
+    ]
 
 
-FORMATS: dict[str, Writer] = {"md": _markdown}
+def _moodle(paper: Paper, stem: Path) -> list[Path]:
+    if by_hand := moodle.marks_by_hand(paper):
+        numbers = ", ".join(map(str, by_hand))
+        print(f"Moodle counts a mark for each gap. Set the maximum mark in the quiz for question {numbers}.")
+    return [
+        _written(_beside(stem, "_moodle.xml"), moodle.exam(paper)),
+        _written(_beside(stem, "_solutions.md"), markdown.solutions(paper)),
+    ]
+
+
+def _qti(paper: Paper, stem: Path) -> list[Path]:
+    qti.write(paper, _beside(stem, "_qti.zip"))
+    return [_beside(stem, "_qti.zip"), _written(_beside(stem, "_solutions.md"), markdown.solutions(paper))]
+
+
+FORMATS: dict[str, Callable[[Paper, Path], list[Path]]] = {  # each writes the exam and its solutions, and says where
+    "md": _markdown,
+    "tex": _latex,
+    "moodle": _moodle,
+    "qti": _qti,
+}
 
 
 def lessons_meant(text: str) -> list[str]:
@@ -57,8 +85,7 @@ def write_exam(lessons: str, *, points: int, seed: int, form: str, to: Path, fol
     stem = to / f"exam_{re.sub('[^0-9]+', '-', lessons.strip())}_seed{seed}"
     try:
         to.mkdir(parents=True, exist_ok=True)
-        written = FORMATS[form](paper, stem)
-        solutions = _written(stem.with_name(f"{stem.name}_solutions.md"), markdown.solutions(paper))
+        written, solutions = FORMATS[form](paper, stem)
     except OSError as problem:
         raise CannotStart(f"The exam cannot be written to {to}: {problem.strerror or problem}.") from problem
     print(f"{markdown.title(paper)}, {markdown.facts(paper)}, {len(paper.items)} questions")
@@ -92,3 +119,7 @@ def page_questions(lesson: str) -> list[str]:
 def _written(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def _beside(stem: Path, ending: str) -> Path:
+    return stem.with_name(f"{stem.name}{ending}")

@@ -63,8 +63,7 @@ def exam(paper: Paper) -> str:
     """The paper that students get."""
     lines = [f"# {title(paper)}", "", facts(paper), "", "Name: ______________________", "", RULES]
     for number, item in enumerate(paper.items, start=1):
-        lines += ["", *_heading(number, item), "", GAP.sub(r"**(\1)** \\_\\_\\_\\_", item.text), ""]
-        lines += [*_choices(item), f"*{asks(item)}*"]
+        lines += ["", *question(number, item)]
     return "\n".join(lines) + "\n"
 
 
@@ -72,17 +71,30 @@ def solutions(paper: Paper) -> str:
     """The right answers with their reasons, known mistakes, and how points are given."""
     lines = [f"# {title(paper)}: solutions and marking scheme", "", facts(paper), ""]
     lines += ["| question | lesson | kind | points | minutes |", "|---|---|---|---|---|"]
+    lines += [f"| {' | '.join(row)} |" for row in overview(paper)]
     for number, item in enumerate(paper.items, start=1):
-        asked = item.question
-        lines.append(f"| {number} | {asked.lesson} | {asked.kind} | {asked.points} | {asked.minutes} |")
-    for number, item in enumerate(paper.items, start=1):
-        lines += ["", *_heading(number, item), "", f"Source: {item.question.place}, *{item.question.name}*.", ""]
-        lines += [*_answer(item), "", item.solution, "", f"*Marking.* {marking(item)}"]
+        lines += ["", *solution(number, item)]
     return "\n".join(lines) + "\n"
 
 
-def _heading(number: int, item: Item) -> list[str]:
-    return [f"## Question {number} ({points(item.question.points)})"]
+def overview(paper: Paper) -> Iterator[tuple[str, ...]]:
+    """Of each question its number, lesson, kind, points and minutes."""
+    for number, item in enumerate(paper.items, start=1):
+        asked = item.question
+        yield str(number), asked.lesson, asked.kind, str(asked.points), str(asked.minutes)
+
+
+def question(number: int, item: Item, gap: str = r"**(\1)** \\_\\_\\_\\_") -> list[str]:
+    """What students read of a question, line by line; `gap` is what stands for a gap, with its number."""
+    lines = [f"## Question {number} ({points(item.question.points)})", "", GAP.sub(gap, item.text), ""]
+    return [*lines, *_choices(item), f"*{asks(item)}*"]
+
+
+def solution(number: int, item: Item) -> list[str]:
+    """What markers read of a question, line by line."""
+    lines = [f"## Question {number} ({points(item.question.points)})", ""]
+    lines += [f"Source: {item.question.place}, *{item.question.name}*.", "", *_answer(item), "", item.solution, ""]
+    return [*lines, f"*Marking.* {marking(item)}"]
 
 
 def _choices(item: Item) -> Iterator[str]:

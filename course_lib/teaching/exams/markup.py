@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from course_lib.teaching.exams.arithmetic import evaluate, names_in
@@ -40,24 +41,23 @@ def fill(text: str, values: Mapping[str, float]) -> str:
 
     Raises ValueError if braces in prose hold a name that is not drawn, or no formula.
     """
-    return "".join(_filled(kind, piece, values) for kind, piece in segments(text))
+    pieces = ((partial(_filled, kind, values), piece) for kind, piece in segments(text))
+    return "".join(PLACEHOLDER.sub(replace, piece) for replace, piece in pieces)
 
 
-def _filled(kind: str, piece: str, values: Mapping[str, float]) -> str:
-    def number(found: re.Match) -> str:
-        formula, spec = found.groups()
-        if kind == "math":  # braces are LaTeX's, and may stay around a number
-            known = formula in values
-            return f"{{{shown(values[formula], spec).strip('$')}}}" if known else found.group()
-        if kind == "prose":
-            return shown(evaluate(formula, values), spec)
-        try:
-            names = names_in(formula)
-        except ValueError:
-            return found.group()
-        return shown(evaluate(formula, values), spec) if names and names <= values.keys() else found.group()
-
-    return PLACEHOLDER.sub(number, piece)
+def _filled(kind: str, values: Mapping[str, float], found: re.Match) -> str:
+    """What stands for braces in a piece of this kind."""
+    formula, spec = found.groups()
+    if kind == "math":  # braces are LaTeX's, and may stay around a number
+        known = formula in values
+        return f"{{{shown(values[formula], spec).strip('$')}}}" if known else found.group()
+    if kind == "prose":
+        return shown(evaluate(formula, values), spec)
+    try:
+        names = names_in(formula)
+    except ValueError:
+        return found.group()
+    return shown(evaluate(formula, values), spec) if names and names <= values.keys() else found.group()
 
 
 class Target(NamedTuple):
@@ -76,11 +76,7 @@ class Target(NamedTuple):
 def convert(text: str, target: Target) -> str:
     """The text of a question in another format, paragraph by paragraph."""
     kept: list[str] = []  # finished pieces, each a private character in the prose meanwhile
-
-    def keep(piece: str) -> str:
-        kept.append(piece)
-        return chr(FIRST_KEPT + len(kept) - 1)
-
+    keep = partial(_keep, kept)
     prose = ""
     for kind, piece in segments(text):
         match kind:
@@ -101,3 +97,8 @@ def convert(text: str, target: Target) -> str:
     parts = [part.strip() for part in re.split(r"\n{2,}", prose) if part.strip()]
     done = "\n".join(part if part in blocks else target.paragraph.replace("{}", part) for part in parts)
     return re.sub(f"[{chr(FIRST_KEPT)}-\uf8ff]", lambda found: kept[ord(found.group()) - FIRST_KEPT], done)
+
+
+def _keep(kept: list[str], piece: str) -> str:
+    kept.append(piece)
+    return chr(FIRST_KEPT + len(kept) - 1)

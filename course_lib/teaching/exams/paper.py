@@ -68,12 +68,6 @@ def _drawn(question: Question, rng: random.Random) -> Item:
     for name, spec in question.draws:
         values[name] = rng.choice(values_of(spec, values))
 
-    def shuffled(options):
-        options = [option._replace(text=fill(option.text, values), why=fill(option.why, values)) for option in options]
-        if len({option.text for option in options}) < len(options):
-            raise ValueError(f"two options are the same, among {', '.join(option.text for option in options)}")
-        return tuple(rng.sample(options, len(options)))
-
     numbered = iter(range(1, len(question.gaps) + 1))
     parts: dict = {"text": fill(GAP.sub(lambda _: f"[[{next(numbered)}]]", question.text), values)}
     if question.kind == "number":
@@ -87,11 +81,18 @@ def _drawn(question: Question, rng: random.Random) -> Item:
     return Item(
         question=question,
         solution=fill(question.solution, values),
-        options=shuffled(question.options),
-        gaps=tuple(shuffled([Option(text, text == gap[0], "") for text in gap]) for gap in question.gaps),
+        options=_shuffled(question.options, values, rng),
+        gaps=tuple(_shuffled([Option(text, text == gap[0], "") for text in gap], values, rng) for gap in question.gaps),
         aspects=tuple(aspect._replace(text=fill(aspect.text, values)) for aspect in question.aspects),
         **parts,
     )
+
+
+def _shuffled(options: Sequence[Option], values: dict[str, float], rng: random.Random) -> tuple[Option, ...]:
+    options = [option._replace(text=fill(option.text, values), why=fill(option.why, values)) for option in options]
+    if len({option.text for option in options}) < len(options):
+        raise ValueError(f"two options are the same, among {', '.join(option.text for option in options)}")
+    return tuple(rng.sample(options, len(options)))
 
 
 def _number(question: Question, values: dict[str, float]) -> dict:
@@ -118,7 +119,8 @@ def draw_paper(questions: Sequence[Question], points: int, seed: int) -> Paper:
     if points < 1 or not reachable[-1] >> points & 1:
         near = sorted(range(1, reachable[-1].bit_length()), key=lambda other: abs(other - points))
         near = sorted([other for other in near if reachable[-1] >> other & 1][:2])
-        raise ValueError(f"no choice of these {len(questions)} questions has {points} points; possible are {near}")
+        possible = " and ".join(map(str, near))
+        raise ValueError(f"no choice of these {len(questions)} questions has {points} points; possible are {possible}")
     chosen, left = [], points
     for rank, question in enumerate(ranked):
         rest = left - question.points
