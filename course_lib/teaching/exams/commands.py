@@ -82,7 +82,10 @@ def write_exam(lessons: str, *, points: int, seed: int, form: str, to: Path, fol
         paper = draw_paper(questions, points, seed)
     except ValueError as problem:
         raise CannotStart(f"{str(problem)[:1].upper()}{str(problem)[1:].removesuffix('.')}.") from problem
-    stem = to / f"exam_{re.sub('[^0-9]+', '-', lessons.strip())}_seed{seed}"
+    first, last = paper.lessons[0], paper.lessons[-1]
+    gapless = len(paper.lessons) == int(last) - int(first) + 1
+    named = "_".join(paper.lessons) if not gapless else f"{first}-{last}" if last > first else first
+    stem = to / f"exam_{named}_seed{seed}"
     try:
         to.mkdir(parents=True, exist_ok=True)
         written, solutions = FORMATS[form](paper, stem)

@@ -1,5 +1,6 @@
 """An exam as Moodle XML, for "Import" in Moodle's question bank: docs.moodle.org, "Moodle XML format"."""
 
+from collections.abc import Sequence
 from html import escape
 from xml.etree import ElementTree as ET
 
@@ -120,7 +121,7 @@ def _cloze(question: ET.Element, item: Item) -> None:
     """Gaps as choices within the text; of steps, a choice of a letter for each position."""
     weight = _weight(item) or 1
 
-    def gap(options: list[Option], kind: str) -> str:
+    def gap(options: Sequence[Option], kind: str) -> str:
         texts = (escape(convert(option.text, INLINE)).translate(IN_CLOZE) for option in options)
         marked = ("=" * option.right + text for option, text in zip(options, texts, strict=True))
         return f"{{{weight}:{kind}:{'~'.join(marked)}}}"

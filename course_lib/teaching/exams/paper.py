@@ -111,35 +111,30 @@ def draw_paper(questions: Sequence[Question], points: int, seed: int) -> Paper:
 
     Raises ValueError, with the nearest possible numbers of points, if no choice of questions has as many.
     """
-    rng = random.Random(f"{seed}/{points}")
-    ranked = _ranked(rng.sample(questions, len(questions)))
-    reachable = [1]  # bit p of reachable[-1 - i] is set if some questions from rank i on have p points together
-    for question in reversed(ranked):
-        reachable.append(reachable[-1] | reachable[-1] << question.points)
-    if points < 1 or not reachable[-1] >> points & 1:
-        near = sorted(range(1, reachable[-1].bit_length()), key=lambda other: abs(other - points))
-        near = sorted([other for other in near if reachable[-1] >> other & 1][:2])
-        possible = " and ".join(map(str, near))
-        raise ValueError(f"no choice of these {len(questions)} questions has {points} points; possible are {possible}")
-    chosen, left = [], points
-    for rank, question in enumerate(ranked):
-        rest = left - question.points
-        if rest >= 0 and reachable[len(ranked) - rank - 1] >> rest & 1:
-            chosen.append(question)
-            left = rest
+    left = random.Random(f"{seed}/{points}").sample(questions, len(questions))
+    possible = _sums(left)
+    if not possible >> points & 1:
+        near = sorted(range(1, possible.bit_length()), key=lambda other: abs(other - points))
+        near = sorted([other for other in near if possible >> other & 1][:2])
+        told = " and ".join(map(str, near))
+        raise ValueError(f"no choice of these {len(questions)} questions has {points} points; possible are {told}")
+    chosen: list[Question] = []
+    of_lesson, of_kind = Counter(), Counter()
+    while points:  # the lesson with the fewest points, the rarest kind, and the others can fill what is left then
+        wanted = sorted(left, key=lambda one: (of_lesson[one.lesson], of_kind[one.kind]))
+        fits = ((one, points - one.points, [other for other in left if other is not one]) for one in wanted)
+        best, points, left = next(fit for fit in fits if fit[1] >= 0 and _sums(fit[2]) >> fit[1] & 1)
+        chosen.append(best)
+        of_lesson[best.lesson] += best.points
+        of_kind[best.kind] += 1
     chosen.sort(key=lambda question: question.lesson)
     lessons = tuple(sorted({question.lesson for question in questions}))
     return Paper(lessons, seed, tuple(draw_item(question, seed) for question in chosen))
 
 
-def _ranked(questions: Sequence[Question]) -> list[Question]:
-    """The questions so that any beginning of the list has lessons in equal parts, by points, and kinds mixed."""
-    left, ranked = list(questions), []
-    of_lesson, of_kind = Counter(), Counter()
-    while left:
-        least = min(left, key=lambda one: (of_lesson[one.lesson], of_kind[one.kind]))
-        left.remove(least)
-        ranked.append(least)
-        of_lesson[least.lesson] += least.points
-        of_kind[least.kind] += 1
-    return ranked
+def _sums(questions: Sequence[Question]) -> int:
+    """Which numbers of points some of these questions have together: bit p is set if p is one of them."""
+    sums = 1
+    for question in questions:
+        sums |= sums << question.points
+    return sums
