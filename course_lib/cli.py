@@ -410,6 +410,60 @@ def formgrader(
     raise typer.Exit(formgrader(folder=folder, port=port, browser=browser))
 
 
+@assign.command(
+    rich_help_panel=INSTRUCTORS, epilog="Examples:  course assign marking 05   |   course assign marking 05 --tutors 3"
+)
+def marking(
+    assignment: Assignment,
+    tutors: Annotated[int, typer.Option(min=1, help="A page for each; students are dealt to them in turn.")] = 1,
+    seed: Annotated[int, typer.Option(help="Another order of the students.")] = 0,
+    to: Annotated[Path | None, typer.Option(help="The folder, in place of marking/ in the course directory.")] = None,
+    folder: Folder = None,
+):
+    """Write a page for marking answers in words: offline, without names, by keyboard."""
+    from course_lib.grading.marking import marking
+
+    raise typer.Exit(marking(assignment, folder=folder, tutors=tutors, seed=seed, to=to))
+
+
+@assign.command(rich_help_panel=INSTRUCTORS, epilog="Example:  course assign marks marks-05.json")
+def marks(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="As the marking page has downloaded it.")],
+    folder: Folder = None,
+):
+    """Carry the marks of a marking page into the gradebook."""
+    from course_lib.grading.marking import marks
+
+    raise typer.Exit(marks(file, folder=folder))
+
+
+@assign.command(rich_help_panel=INSTRUCTORS, epilog="Example:  course assign leaderboard 08")
+def leaderboard(
+    assignment: Assignment,
+    to: Annotated[Path | None, typer.Option(help="The file to write.")] = None,
+    folder: Folder = None,
+):
+    """Write the scores of an open task, by pseudonyms."""
+    from course_lib.grading.leaderboard import leaderboard
+
+    raise typer.Exit(leaderboard(assignment, folder=folder, to=to))
+
+
+@assign.command(
+    rich_help_panel=INSTRUCTORS, epilog="Examples:  course assign report   |   course assign report --names --csv"
+)
+def report(
+    names: Annotated[bool, typer.Option("--names", help="Name the students; without it they are numbers.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Write the same numbers as CSV files, too.")] = False,
+    to: Annotated[Path | None, typer.Option(help="The file to write.")] = None,
+    folder: Folder = None,
+):
+    """Write what the class struggles with: points, mistakes, items and times of all graded assignments."""
+    from course_lib.teaching.report import report
+
+    raise typer.Exit(report(folder=folder, names=names, csv=csv, to=to))
+
+
 @assign.command(rich_help_panel=INSTRUCTORS, epilog="Example:  course assign feedback 05")
 def feedback(assignment: Assignment, student: Student = None, folder: Folder = None):
     """Write a page of feedback for each student."""

@@ -27,6 +27,7 @@ from course_lib.grading.folders import TIMESTAMP, Folders, assignments_folder, r
 from course_lib.grading.gradebook import Score, scores
 from course_lib.grading.intake import take_in
 from course_lib.grading.judge import NOT_JUDGED, NOT_YET
+from course_lib.grading.leaderboard import leaderboard_names, open_task, score_of
 from course_lib.grading.spec import AssignmentFiles, check_cell, load, read_released
 from course_lib.grading.wording import counted, one_line, points, visible
 
@@ -42,15 +43,18 @@ def feedback(name: str, folder: Path | None = None, student: str | None = None) 
     """
     folders = assignments_folder(folder)
     files = read_released(folders.root, name)
-    rows = [row for row in scores(folders.gradebook, name) if student in (None, row.student)]
+    everybody = scores(folders.gradebook, name)
+    rows = [row for row in everybody if student in (None, row.student)]
     if not rows:
         who = "Nobody has" if student is None else f"{student!r} has not"
         raise CannotStart(f"{who} been graded in assignment {name} yet. Run first: course grade {name}")
-    problems = []
+    task, problems = open_task(load(files)), []
+    names = leaderboard_names(folders, name, everybody) if task else {}
     for row in rows:
         again = f"course grade {name} --student {shlex.quote(one_line(row.student))} --again"
         try:
-            text = page(row, files, _answers(row, folders, files))
+            known_as = names[row.student] if task and score_of(row, task) is not None else ""
+            text = page(row, files, _answers(row, folders, files), known_as=known_as)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             problems.append(f"{one_line(row.student)}: {error or type(error).__name__}. Run: {again}")
             continue
@@ -110,8 +114,11 @@ class Part:
         return f"**{found['misconception']}**. {found['message']} {found['hint']}" if found else ""
 
 
-def page(row: Score, files: AssignmentFiles, answers: Mapping[str, str]) -> str:
-    """A student's page as HTML. Raises KeyError and others of that kind for a verdict that does not fit the row."""
+def page(row: Score, files: AssignmentFiles, answers: Mapping[str, str], *, known_as: str = "") -> str:
+    """A student's page as HTML; `known_as` is the name on the leaderboard, if there is one.
+
+    Raises KeyError and others of that kind for a verdict that does not fit the row.
+    """
     style, minutes = _own_file("feedback.css"), -(-int(row.seconds_late) // 60)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()  # the policy allows exactly this text
     parts = _parts(row, files, answers)
@@ -124,6 +131,7 @@ def page(row: Score, files: AssignmentFiles, answers: Mapping[str, str]) -> str:
         late=f"{minutes // 60} h {minutes % 60} min" if minutes > 0 else "",
         row=row,
         verdict=row.verdict,
+        known_as=known_as,
         parts=parts,
         marks=[mark for part in parts for mark in part.marks],
     )

@@ -50,6 +50,7 @@ class Score:
     email: str | None
     lms_user_id: str | None
     submitted: datetime | None  # UTC
+    due: datetime | None = None  # UTC, with the extension of this student
     seconds_late: float
     points: dict[str, float]  # by grade_id
     possible: dict[str, float]  # by grade_id, in the order of the notebook
@@ -149,7 +150,7 @@ class Gradebook(AbstractContextManager):
             given = {
                 name: text if text not in ("", self._released[name].strip()) else None for name, text in texts.items()
             }
-            now = {n: text and hashlib.sha256(text.encode(errors="replace")).hexdigest() for n, text in given.items()}
+            now = {name: text and answer_hash(text) for name, text in given.items()}
             before = self._db.scalar(select(VERDICTS.c.written).where(VERDICTS.c.notebook_id == notebook.id)) or {}
             grades = self._of_cells(Grade, notebook.id, self._graded)
             for cell in self._graded:
@@ -165,6 +166,29 @@ class Gradebook(AbstractContextManager):
             notebook.late_submission_penalty = self._penalty(submission, grades.values())
             self._db.execute(delete(VERDICTS).where(VERDICTS.c.notebook_id == notebook.id))
             self._db.execute(insert(VERDICTS).values(notebook_id=notebook.id, written=now, verdict=verdict))
+
+    def mark(self, marks: Mapping[tuple[str, str], tuple[str, float, str]]) -> list[tuple[str, str]]:
+        """Stores points and comments by hand, as formgrader does, all of them or nothing.
+
+        `marks` has, by student and grade_id, the `answer_hash` of the answer that was marked, its points and the
+        comment. Returns those whose answer is another one by now: they are left as they are.
+        """
+        changed = []
+        with self._transaction():
+            cells = {cell.name: cell for cell in self._graded}
+            parts = {cell.name: cell for cell in self._solutions}
+            for (student, name), (answer, number, comment) in marks.items():
+                submission = self._nbgrader.find_submission(self._assignment.name, student)
+                (notebook,) = [part for part in submission.notebooks if part.notebook_id == self._notebook.id]
+                written = self._db.scalar(select(VERDICTS.c.written).where(VERDICTS.c.notebook_id == notebook.id)) or {}
+                if written.get(name) != answer:
+                    changed.append((student, name))
+                    continue
+                grade = self._of_cells(Grade, notebook.id, [cells[name]])[cells[name].id]
+                grade.manual_score, grade.needs_manual_grade = number, False
+                remark = self._of_cells(api.Comment, notebook.id, [parts[name]])[parts[name].id]
+                remark.manual_comment = comment.strip() or None
+        return changed
 
     def update_penalties(self) -> None:
         """Applies today's due date, extensions and penalty method to everyone, those graded earlier, too."""
@@ -205,7 +229,7 @@ class Gradebook(AbstractContextManager):
             self._db.add(found)
         return found
 
-    def _of_cells(self, kind: type, notebook_id: str, cells: Iterable[Any]) -> dict[str, Any]:
+    def _of_cells(self, kind: Any, notebook_id: str, cells: Iterable[Any]) -> dict[str, Any]:
         """The grades or comments of a submitted notebook by the cell's id; those that are missing are made.
 
         nbgrader's index begins with the cell: asking for the notebook alone would read the whole table.
@@ -238,6 +262,7 @@ class Gradebook(AbstractContextManager):
             student=student.id,
             **{name: getattr(student, name) for name in ("first_name", "last_name", "email", "lms_user_id")},
             submitted=submission.timestamp,
+            due=submission.duedate if self._assignment.duedate else None,
             seconds_late=self._seconds_late(submission),
             points={name: _counted(grades[name]) if name in grades else 0.0 for name in possible},
             possible=possible,
@@ -255,6 +280,11 @@ def scores(database: Path, assignment: str) -> list[Score]:
     """All rows of an assignment, by the student's name. Raises CannotStart if it has not been released."""
     with Gradebook(database, assignment=assignment) as book:
         return book.scores()
+
+
+def answer_hash(text: str) -> str:
+    """What tells whether a written answer is still the one that was marked: SHA-256 of its text."""
+    return hashlib.sha256(text.strip().encode(errors="replace")).hexdigest()
 
 
 def submitted_at(folders: Folders, student: str, assignment: str) -> datetime | None:

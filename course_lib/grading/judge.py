@@ -6,9 +6,11 @@ or prints can give points. Each cell is run once; each task is asked in a copy o
 
 import contextlib
 import functools
+import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from course_lib.grading.intake import Submission
@@ -91,8 +93,10 @@ def _verdict(
     }
 
 
-def _verdict_on_task(task: Task, found: Finding | list[list[Finding]], *, answered: bool) -> Verdict:
-    """What each check found, or the one finding that costs all of them."""
+def _verdict_on_task(
+    task: Task, found: Finding | list[list[Finding]], *, answered: bool, measured: Mapping[str, float] | None = None
+) -> Verdict:
+    """What each check found, or the one finding that costs all of them; `measured` is in the unit of the task."""
     findings = [[found]] * len(task.scored) if isinstance(found, Finding) else found
     checks = [
         {
@@ -105,7 +109,8 @@ def _verdict_on_task(task: Task, found: Finding | list[list[Finding]], *, answer
         for check, found in zip(task.scored, findings, strict=True)
     ]
     points = sum(check["points"] for check in checks)
-    return {"points": points, "possible": float(task.points), "checks": checks, "answered": answered}
+    score = {"score": fmean(measured.values())} if measured else {}
+    return {"points": points, "possible": float(task.points), "checks": checks, "answered": answered} | score
 
 
 @dataclass(kw_only=True)
@@ -121,6 +126,7 @@ class _Sitting:
     slow: set[str] = field(default_factory=set)  # of which only the definitions are run
     again: float = AGAIN_SECONDS  # left for running them again
     attention: list[str] = field(default_factory=list)
+    measured: dict[str, dict[str, float]] = field(default_factory=dict)  # by task and check
 
     def fingerprints(self) -> tuple[dict[str, str], list[str]]:
         """What tells an answer that somebody else has written, too, and the tasks whose solution it is as published.
@@ -157,7 +163,10 @@ class _Sitting:
             if task.name not in settled and _lacks_a_name(found[task.name]) and not self.box.ended:
                 found[task.name] = self._judge_task(task, stops[task.name])
         return {
-            name: _verdict_on_task(task, found[name], answered=found[name] is not BLANK) for name, task in tasks.items()
+            name: _verdict_on_task(
+                task, found[name], answered=found[name] is not BLANK, measured=self.measured.get(name)
+            )
+            for name, task in tasks.items()
         }
 
     def _settled(self, tasks: Iterable[Task]) -> dict[str, Finding]:
@@ -241,6 +250,8 @@ class _Sitting:
             found = list(check.run(subject))
             if not found and talk.asked == asked:
                 raise RuntimeError("a check that asks nothing cannot be passed")
+            if task.measure and subject.measured is not None and math.isfinite(subject.measured):
+                self.measured.setdefault(task.name, {})[check.name] = float(subject.measured)
             return found
         except CheckFailed as fault:
             return [fault.finding]

@@ -80,6 +80,7 @@ class Probe:
         self._function, self.asks = function, asks
         self.draw = Draw(seed)
         self.warned: list[str] = []
+        self.measured: float | None = None  # what a check found, in the unit of its task's `measure`
 
     def random(self, *shape: int) -> Tensor:
         """Numbers from the standard normal distribution, the same for the same seed."""

@@ -103,13 +103,22 @@ class Also:
 
 
 @dataclass(frozen=True)
+class Measure:
+    """What the answers to an open task are compared by: a name with its unit, and which end is the better one."""
+
+    name: str
+    lower_is_better: bool
+
+
+@dataclass(frozen=True)
 class Task:
     """What is asked of a learner, and all that is known about how it goes wrong.
 
     `asks` are the parameters as the text writes them, "q, k, mask=None"; those with a default are given by name.
     `module` is a class with the parameters that are asked for, where the answer is a class.
     `example` are inputs and results worked out by hand; `checks` are those that no formula can express. `seconds` is
-    what one call may take. Raises ValueError for a task that asks nothing.
+    what one call may take. An open task has a `measure`: its checks put what they found into `probe.measured`.
+    Raises ValueError for a task that asks nothing.
     """
 
     name: str
@@ -125,6 +134,7 @@ class Task:
     checks: tuple[Check, ...] = ()
     forbids: Sequence[str] = ()
     seconds: float | None = None
+    measure: Measure | None = None
     minutes: int = 0
     stretch: bool = False
     text: str = ""

@@ -10,6 +10,7 @@ from torch import Tensor
 from course_lib.tasks import Check, Draw, Finding, Task, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
+from course_lib.tasks.table import Measure
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 # a small language, drawn anew for each training -------------------------------------------------------------
@@ -119,7 +120,9 @@ def writes(name: str, points: float, *, below: float, length: int = LENGTH) -> C
         model, language, text = probe.once("trained", trained)
         fresh = language.text(probe.draw, 8_000)
         new = cost(model, fresh, probe.draw)
-        if length != LENGTH:
+        if length == LENGTH:
+            probe.measured = new - math.log2(3) * (fresh == 0).float().mean().item()  # 3 choices for each word
+        else:
             full = new
             try:
                 new = cost(model, fresh, probe.draw, length)
@@ -171,6 +174,7 @@ SHOWN = (
         "A language in half a minute",
         asks="text",
         seconds=45.0,
+        measure=Measure("number of bits per symbol of new text, beyond those that are in it", lower_is_better=True),
         checks=(
             writes("New text costs fewer bits than with a table of pairs", 5, below=2.2),
             writes("New text costs fewer bits than with a table of triples", 5, below=0.9),

@@ -6,6 +6,7 @@ from torch import Tensor
 from course_lib.functional.scaling import ScalingLaw
 from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import Probe
+from course_lib.tasks.table import Measure
 
 NOISE = 0.0025  # standard deviation of the logarithm of a loss
 FAMILIES = 4  # of models, that a study is tried with
@@ -83,8 +84,11 @@ def misses(name: str, points: float, *, below: float) -> Check:
 
     def run(probe: Probe) -> list[Finding]:
         wrong, found = probe.once("errors", errors)
-        if wrong or max(found) < below:
+        if wrong:
             return wrong
+        probe.measured = 100 * max(found)
+        if max(found) < below:
+            return []
         return [FAR if max(found) > 0.05 else NEAR]
 
     told = (OVER, OUTSIDE, FAR, NEAR)
@@ -110,6 +114,7 @@ SHOWN = (
         "A budget that binds",
         asks="budget, N, D, L, larger_N, larger_D",
         seconds=60.0,
+        measure=Measure("mean relative error in percent, for the hardest of four laws", lower_is_better=True),
         checks=(
             misses("Larger runs: within 5 % on average", 7, below=0.05),
             misses("Larger runs: within 3 % on average", 7, below=0.03),

@@ -11,6 +11,7 @@ from course_lib.functional.segmentation import mean_iou
 from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
+from course_lib.tasks.table import Measure
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
 # outlines on noise, drawn anew for each training ------------------------------------------------------------
@@ -137,6 +138,8 @@ def labels(name: str, points: float, *, above: float, borders: bool = False) -> 
         known = probe.once("trained", _trained)
         found, true, near = known.found, known.true, near_borders(known.true)
         new = mean_iou(found, true, 3)
+        if not borders:
+            probe.measured = new
         if (inside_iou(found[near], true[near]) if borders else new) > above:
             return []
         images, same = (part[:4] for part in known.known)
@@ -206,6 +209,7 @@ SHOWN = (
         "Inside or outside?",
         asks="images, labels",
         seconds=60.0,
+        measure=Measure("mean IoU of new images", lower_is_better=False),
         checks=(
             labels("New images: mean IoU above 0.88", 8, above=0.88),
             larger("Larger images: mean IoU above 0.88", 8, above=0.88),
