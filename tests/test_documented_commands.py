@@ -38,7 +38,7 @@ ALONE = ("course data list", "course slides 05", "course slides 05 --minutes 60"
 ALONE += ("course train", "python3 course.py grade --help", ".venv/bin/ruff check", ".venv/bin/ruff format")
 ELSEWHERE = {  # what is not run here, as a pattern: why not, or where it is
     r"(python3 course\.py|course) lab( \d\d)?( .*)?": "serves until it is stopped; tests/setup, tests/browser",
-    r"(python3 course\.py|course) test": "these tests",
+    r"(python3 course\.py|course) test( .*)?": "these tests",
     r"bash \.ci/run": "this run",
     r"(python3 course\.py|course) doctor": "red where a machine lacks something; tests/commands/test_doctor.py",
     r"course assign prove 05": "tests/assignments/test_whole_way.py",
@@ -52,7 +52,7 @@ ELSEWHERE = {  # what is not run here, as a pattern: why not, or where it is
     r"(python3 course\.py|course) site.*": "tests/site, tests/browser/test_site.py",
     r"python -m course_lib\.(authoring|bench)\S* .*": "long; tests/authoring, tests/bench",
     r"(python -m )?pip (install|wheel) .*": "the network; tests/setup",
-    r"conda .*|git (clone|restart|restore) .*": "the network, or another program's; tests/test_dependencies.py",
+    r"conda .*|git (clone|push|restart|restore|tag) .*": "the network, or another program's",
     r"course (data|grade|lecture|run|slides|assign validate)|pip install": "a name, no call",
     r"course assign export 05 --layout plain": "tests/grading/test_export.py",
     r"course bench --help": "tests/test_cli.py",
