@@ -97,14 +97,16 @@ def _ours(name: str) -> str | None:
             ) if given == name:
                 ours = f"_given.TASKS[{task!r}]"
                 line = f"{name} = {ours}.module or {ours}.reference"
-                return f"from course_lib.lessons.lesson_{lesson} import tasks as _given\n{line}"
+                return f"from course_lib.lessons.lesson_{lesson!s} import tasks as _given\n{line}"
     return None
 
 
 def _import(name: str) -> str:
     """The import that gives this name its meaning, from the newest cell that has one."""
     for _, _, node in _statements():
-        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        for alias in node.names:
             if (alias.asname or alias.name.split(".")[0]) == name:
                 node.names = [alias]
                 return ast.unparse(node)
@@ -131,7 +133,7 @@ def _source(name: str, files: Mapping[str, dict[str, Any]]) -> tuple[str, dict[s
     Python's own `inspect` finds the source of no class in a notebook.
     """
     for file, lines, node in _statements(*files):
-        if getattr(node, "name", None) == name:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
             known = files.get(file, vars(sys.modules["__main__"]))
             return "".join(lines[first - 1 : node.end_lineno]).rstrip(), known

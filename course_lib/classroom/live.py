@@ -56,7 +56,8 @@ class LiveTraining(Line):
         self.button = button("Stop here", self.stop)
         self.button.layout.display = "none"  # until the training asks whether it is stopped
         self.is_stopped = False
-        self.wait, self.latest, self.closed = 0.0, (), False
+        self.wait, self.closed = 0.0, False
+        self.latest: tuple[float, float, str] | None = None
 
     def update(self, done: float, total: float, **details: float | str) -> None:
         if isinstance(details.get("loss"), float):

@@ -2,6 +2,7 @@
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -62,7 +63,7 @@ class Number:
         return math.isclose(number, wanted, rel_tol=1e-9, abs_tol=self.tolerance)
 
 
-class Question:
+class Question(ABC):
     """What both kinds of question share: a fold with the answer, a live form, and a record of the tries."""
 
     kind = "quizzes"
@@ -72,6 +73,24 @@ class Question:
         self.feedback = widgets.HTMLMath()
         self.close_button = button("Close", self.close)
         self.close_button.layout.display = "none"
+
+    @abstractmethod
+    def plain_question(self) -> str: ...
+
+    @abstractmethod
+    def plain_answer(self) -> str: ...
+
+    @abstractmethod
+    def html_question(self) -> str: ...
+
+    @abstractmethod
+    def html_answer(self) -> str: ...
+
+    @abstractmethod
+    def live_question(self) -> str: ...
+
+    @abstractmethod
+    def form(self) -> widgets.Widget: ...
 
     def show(self) -> None:
         """Put the question on the page."""

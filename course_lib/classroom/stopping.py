@@ -31,5 +31,5 @@ def _say_interrupted(
     traceback: TracebackType,
     tb_offset: int | None = None,
 ) -> None:
-    interrupt._render_traceback_ = lambda: [INTERRUPTED]
+    vars(interrupt)["_render_traceback_"] = lambda: [INTERRUPTED]  # what IPython asks for
     shell.showtraceback((kind, interrupt, traceback))

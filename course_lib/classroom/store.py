@@ -9,6 +9,7 @@ import contextlib
 import errno
 import json
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -176,7 +177,7 @@ class ProgressStore:
 def _lock_file(file) -> None:
     """Wait for the lock on an open file; on a file system without locks, go on without."""
     try:
-        if os.name == "nt":
+        if sys.platform == "win32":
             import msvcrt
 
             file.seek(0)

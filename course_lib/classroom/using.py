@@ -18,17 +18,16 @@ class Learners:
     in_use: dict[tuple[str, str], "Learners"] = {}
 
     def __init__(self, lesson: str, name: str, function: Callable[..., Any]) -> None:
-        self.place = (lesson, name)
+        self.place, self.function = (lesson, name), function
         update_wrapper(self, function)
         self.in_use[self.place] = self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self.__wrapped__(*args, **kwargs)
+            return self.function(*args, **kwargs)
         except Exception as error:
-            raise LearnersError(
-                f"Your function {self.__name__!r}, on which the lesson runs, stopped: {type(error).__name__}: {error}"
-            ) from error
+            name, kind = vars(self)["__name__"], type(error).__name__
+            raise LearnersError(f"Your function {name!r}, on which the lesson runs, stopped: {kind}: {error}") from error
 
     def __reduce__(self) -> tuple[Callable, tuple]:
         return _find, self.place

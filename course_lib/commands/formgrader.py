@@ -1,6 +1,7 @@
 """`course assign formgrader`: nbgrader's formgrader in JupyterLab, on this machine alone and without the network."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import course_lib
@@ -79,5 +80,5 @@ def formgrader_environment() -> dict[str, str]:
     return lab_environment() | {"JUPYTER_PATH": templates}
 
 
-def _name(step: object) -> str:
+def _name(step: str | Callable) -> str:
     return step if isinstance(step, str) else f"{step.__module__}.{step.__qualname__}"

@@ -14,7 +14,7 @@ from course_lib.data.checkpoints import CARD, checkpoint_folder, replace_text, w
 from course_lib.data.place import course_home
 from course_lib.lessons.recipes import all_recipes, find_recipe, real_recipes
 from course_lib.training import progress, scale
-from course_lib.training.engine import Engine, OneProcess, using
+from course_lib.training.engine import OneProcess, using
 from course_lib.training.recipe import Outcome, Recipe
 from course_lib.weights import own
 
@@ -100,7 +100,7 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def train_seed(
-    recipe: Recipe, seed: int, folder: Path, *, fresh: bool = False, engine: Engine = OneProcess
+    recipe: Recipe, seed: int, folder: Path, *, fresh: bool = False, engine: Any = OneProcess
 ) -> dict[str, Any]:
     """Trains one seed, or takes up what is there of it; its model and result stay in the folder."""
     first = engine.rank == 0

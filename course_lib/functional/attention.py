@@ -31,7 +31,7 @@ def valid_positions(lengths: Int[Tensor, " B"], size: int) -> Bool[Tensor, "B T"
 
 def padding_mask(lengths: Int[Tensor, " B"], size: int) -> Bool[Tensor, "B 1 1 T"]:
     """The mask that hides padding from every query of every head; see `valid_positions`."""
-    return key_mask(valid_positions(lengths, size))
+    return valid_positions(lengths, size)[:, None, None, :]
 
 
 def key_mask(valid: Bool[Tensor, "B T"] | None) -> Bool[Tensor, "B 1 1 T"] | None:

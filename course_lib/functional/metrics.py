@@ -165,7 +165,7 @@ def _brevity_penalty(hypothesis_length: int, reference_length: int) -> float:
 
 
 def _as_list_of_references(given: Tokens | Sequence[Tokens]) -> Sequence[Tokens]:
-    return given if given and not isinstance(given[0], str) else [given]
+    return given if given and not isinstance(given[0], str) else [given]  # type: ignore[list-item]
 
 
 def _check_corpus(hypotheses: Sequence, references: Sequence) -> None:

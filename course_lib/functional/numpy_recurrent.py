@@ -160,6 +160,7 @@ def lstm_backward(
     from_later, dc, steps = np.zeros_like(dh[:, 0]), dc_last, []
     for dh_t, cache in zip(_steps(dh)[::-1], caches[::-1], strict=True):
         step = lstm_step_backward(dh_t + from_later, dc, cache)
+        assert step.dc0 is not None  # an LSTM has one
         from_later, dc = step.dh0, step.dc0
         steps.append(step)
     return _add_over_time(steps)
@@ -177,9 +178,9 @@ def _add_over_time(steps: list[Gradients]) -> Gradients:
         dx=np.stack([step.dx for step in reversed(steps)], axis=1),
         dh0=steps[-1].dh0,
         dc0=steps[-1].dc0,
-        dW_ih=sum(step.dW_ih for step in steps),
-        dW_hh=sum(step.dW_hh for step in steps),
-        db=sum(step.db for step in steps),
+        dW_ih=np.sum([step.dW_ih for step in steps], axis=0),
+        dW_hh=np.sum([step.dW_hh for step in steps], axis=0),
+        db=np.sum([step.db for step in steps], axis=0),
     )
 
 

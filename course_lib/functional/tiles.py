@@ -29,12 +29,13 @@ def in_tiles(
         for left in columns:
             window = (..., slice(top, top + tile), slice(left, left + tile))
             made = function(image[window])
-            if total is None:
+            if total is None or weight is None:
                 total = made.new_zeros(*made.shape[:2], *image.shape[-2:])
                 weight = torch.zeros_like(total[:1, :1])
             share = fade[: made.shape[-2], None] * fade[: made.shape[-1]]
             total[window] += share * made
             weight[window] += share
+    assert total is not None and weight is not None  # there is a first tile
     return total / weight
 
 

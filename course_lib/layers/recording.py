@@ -88,7 +88,7 @@ def noting(attend: Callable[..., Tensor], calls: list[Tensor]) -> Callable[..., 
             calls.append(silent(q, k, identity_like(k), **arguments))
         return attend(q, k, v, dropout=dropout, **arguments)
 
-    both.silent = silent
+    vars(both)["silent"] = silent
     return both
 
 

@@ -73,7 +73,9 @@ class KneserNey:
         for _ in range(order):
             context = np.concatenate([[0], ids[-1][:-1]])
             found, first, inverse = np.unique(context * base + stream, return_index=True, return_inverse=True)
-            keys.append(found), firsts.append(first), ids.append(inverse)
+            keys.append(found)
+            firsts.append(first)
+            ids.append(inverse)
         counts = np.bincount(ids[order][real], minlength=len(keys[-1]))
         self.discounts, self._levels = [], []
         for k in range(order, 0, -1):
@@ -152,7 +154,8 @@ def _discounts(counts: np.ndarray, *, modified: bool) -> tuple[float, float, flo
     if not modified or not n3 or not n4:
         return y, y, y
     estimates = (i - (i + 1) * y * more / n for i, n, more in ((1, n1, n2), (2, n2, n3), (3, n3, n4)))
-    return tuple(d if 0 < d <= i else y for i, d in enumerate(estimates, start=1))
+    d1, d2, d3 = (d if 0 < d <= i else y for i, d in enumerate(estimates, start=1))
+    return d1, d2, d3
 
 
 def _level(keys: np.ndarray, base: int, counts: np.ndarray, discounts: tuple, *, num_contexts: int) -> _Level:

@@ -34,6 +34,8 @@ class MixtureGPTConfig(GPTConfig):
 class MixtureGPT(GPT):
     """A GPT with a `MixtureOfExperts` in the place of each block's feed-forward network; first weights as in a GPT."""
 
+    config: MixtureGPTConfig
+
     def __init__(self, config: MixtureGPTConfig):
         super().__init__(config)
         for block in self.blocks:

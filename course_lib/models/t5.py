@@ -64,6 +64,8 @@ class T5(Transformer):
     Raises ValueError for sizes that do not fit together.
     """
 
+    config: T5Config
+
     def __init__(self, config: T5Config):
         nn.Module.__init__(self)
         self.config = config

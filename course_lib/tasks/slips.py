@@ -139,6 +139,6 @@ def forbidden_names(function: Any, forbids: Sequence[str], *, cell: bool = False
     for node in ast.walk(tree):
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
         own = isinstance(node, ast.Name) and not str(getattr(known.get(name), "__module__", "")).startswith("torch")
-        if name in forbids and not own:
+        if name in forbids and not own and isinstance(node, ast.expr):
             found.append((name, node.lineno, source.splitlines()[node.lineno - 1].strip()))
     return found

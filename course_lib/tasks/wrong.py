@@ -173,7 +173,7 @@ def _frozen(table: Task, build: list[str], argument: str) -> Callable[..., Any]:
 
         return answer
 
-    class Frozen(made):
+    class Frozen(made):  # type: ignore[valid-type]
         def __init__(self, *args: Any):
             super().__init__(*as_first(build, args, {})[0])
 
@@ -191,7 +191,7 @@ def made_by(table: Task, way: Changes = ()) -> Callable[..., Any]:
     if table.module is None:
         return table.reference
 
-    class Made(table.module):
+    class Made(table.module):  # type: ignore[name-defined]
         def __init__(self, *build: Any):
             super().__init__(*build)
             self.build = build

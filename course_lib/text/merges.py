@@ -216,13 +216,13 @@ class MergeRules:
             self.ranks[pair] = len(self.joined)
             self.joined.append(ids["".join(merge)])
 
-    def apply(self, pieces: list[int]) -> list[int]:
+    def apply(self, ids: list[int]) -> list[int]:
         """Joins the pair that was learned first, the leftmost of several, until no pair is left.
 
-        In O(n log n) for n pieces: a heap of the pairs, and links between neighbours in place of moves.
+        In O(n log n) for n ids: a heap of the pairs, and links between neighbours in place of moves.
         """
-        end, rank_of = len(pieces), self.ranks.get
-        pieces: list[int | None] = [*pieces, None]  # None, also for a piece that was joined to its left: in no pair
+        end, rank_of = len(ids), self.ranks.get
+        pieces: list[int | None] = [*ids, None]  # None, also for a piece that was joined to its left: in no pair
         after, before = [*range(1, end + 1), end], [*range(-1, end)]
         heap = [(rank, i) for i, pair in enumerate(pairwise(pieces)) if (rank := rank_of(pair)) is not None]
         heapify(heap)

@@ -105,6 +105,9 @@ class Line:
             self.last_drawn = now
             self.draw(done, total, self.text(done, total, now, details))
 
+    def draw(self, done: int | float, total: int | float, text: str) -> None:
+        raise NotImplementedError
+
     def text(self, done: int | float, total: int | float, now: float, details: dict[str, float | str]) -> str:
         parts = [f"{math.floor(done)}/{total}"]
         parts += [f"{name} {_short(value)}" for name, value in details.items()]

@@ -192,7 +192,7 @@ class _Live:
             controls.append(built)
         reset = button("Back to the start", lambda _: self.reset())
         self.goals = GoalList(explorer.goals)  # what the start happens to reach does not count
-        self.goals.observe(lambda change: change["new"] or self.let_go(), "held")
+        self.goals.observe(lambda change: None if change["new"] else self.let_go(), "held")
         heading = widgets.HTML(value=f"<strong>{inline_html(explorer.title)}</strong>")
         if explorer.beside:
             for control in controls:

@@ -7,7 +7,7 @@ pretrained on the training split there has not read it. The same seed gives the 
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from course_lib.data.labelled.agreement import KINDS, LANGUAGES, MinimalPair, minimal_pair
 from course_lib.data.labelled.gender import with_hidden_gender
@@ -181,7 +181,7 @@ def _splits(
     return LabelledSplits(**splits)
 
 
-def _is_new(example: object, seen: set[tuple[str, ...]]) -> bool:
+def _is_new(example: Any, seen: set[tuple[str, ...]]) -> bool:
     """True, and remembered, for a short sentence that was not seen before."""
     versions = [example.good, example.bad] if isinstance(example, MinimalPair) else [example.words]
     if len(versions[0]) > MAX_LENGTH or not seen.isdisjoint(versions):

@@ -81,7 +81,8 @@ class Watch:
         """Why it ended: "exit" by itself, "closed" by the judge, or the limit that it broke."""
         end = os.pidfd_open(self.box)
         signs = select.poll()
-        signs.register(end, select.POLLIN), signs.register(self.control, select.POLLIN)
+        signs.register(end, select.POLLIN)
+        signs.register(self.control, select.POLLIN)
         try:
             while True:
                 left = self.history[-1][0] + INTERVAL - time.monotonic()
@@ -140,7 +141,8 @@ def clean_up() -> None:
     for folder in ("/tmp", "/dev/shm"):
         for place, inner, _ in os.walk(folder):
             for path in (f"{place}/{name}" for name in inner):
-                os.path.islink(path) or os.chmod(path, 0o700)
+                if not os.path.islink(path):
+                    os.chmod(path, 0o700)
         for entry in os.scandir(folder):
             shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
 

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping
+from typing import Any
 from pathlib import Path
 
 import torch
@@ -131,14 +132,14 @@ def pools(probe: Probe) -> list[Finding]:
 
 def mode_after(probe: Probe) -> list[Finding]:
     """Whether the model is in evaluation mode afterwards."""
-    given, seen = model_and_batches(probe.draw), {}
+    given, seen = model_and_batches(probe.draw), []
 
-    def asked(*args: object) -> Tensor:
-        seen["model"] = args[0]
+    def asked(*args: Any) -> Tensor:
+        seen.append(args[0])
         return probe._function(*args)
 
     Probe(asked, asks=probe.asks).call(*given)
-    return [TASKS["fine_tune"].finding("left in training mode")] if seen["model"].training else []
+    return [TASKS["fine_tune"].finding("left in training mode")] if seen[-1].training else []
 
 
 def groups_by_layer(probe: Probe) -> list[Finding]:

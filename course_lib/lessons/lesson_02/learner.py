@@ -96,7 +96,7 @@ class UntilStopped:
     def __iter__(self) -> Iterator[Tensor]:
         for batch in self.batches:
             yield batch
-            if self.display.stopped:
+            if getattr(self.display, "stopped", False):
                 return
 
 
@@ -114,7 +114,7 @@ class Log:
     def __call__(self, loss: float) -> None:
         self.losses.append(float(loss))
         done = len(self.losses)
-        stopped = self.display is not None and self.display.stopped
+        stopped = getattr(self.display, "stopped", False)
         if done % EVERY == 0 or done == self.total or stopped:
             self.steps.append(done)
             self.votes.append(self._ask())

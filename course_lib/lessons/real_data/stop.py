@@ -40,9 +40,9 @@ def on_real_data(model: str, data: str, *, train: bool = False) -> None:
         shown(data)
         say(f"The set is here, a model is not. `{command}` in a terminal trains one; on this page, `train=True` does.")
     else:
-        trained = load_trained(name)
-        say(f"Trained here: {listed(trained.card['test'])}.")
-        shown(data, trained)
+        loaded = load_trained(name)
+        say(f"Trained here: {listed(loaded.card['test'])}.")
+        shown(data, loaded)
 
 
 def _measured(name: str) -> str:
