@@ -39,14 +39,19 @@ def lab(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open a browser, or only print the address.")
     ] = True,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="Where course_lib is a wheel, the first time: the archive of the course's files."),
+    ] = None,
 ):
     """Open the course in JupyterLab.
 
-    Nothing is fetched from the network: it works offline. Press Ctrl-C twice in the terminal to stop it.
+    It works offline. Only where course_lib was installed from a wheel, and only the first time, the files of the course
+    are fetched and unpacked into the folder `course`. Press Ctrl-C twice in the terminal to stop it.
     """
     from course_lib.commands.lab import open_lab
 
-    raise typer.Exit(open_lab(lesson, port=port, browser=browser))
+    raise typer.Exit(open_lab(lesson, port=port, browser=browser, source=source))
 
 
 @app.command(epilog="Examples:  course run   |   course run 05   |   course run 00 attention")
@@ -495,6 +500,7 @@ BENCHMARKS = {
     "heads": "course_lib.bench.heads",
     "images": "course_lib.bench.images",
     "language": "course_lib.bench.language",
+    "lessons": "course_lib.bench.lessons",
     "translation": "course_lib.bench.translation",
     "vision": "course_lib.bench.vision",
 }

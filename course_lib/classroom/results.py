@@ -4,19 +4,18 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 from matplotlib.figure import Figure
 
-import course_lib
 from course_lib.classroom.choices import button
 from course_lib.classroom.markup import details, inline_html, to_html, to_plain
 from course_lib.classroom.output import GREEN, GREY, RED, in_notebook, panel, picture_html, present
 from course_lib.classroom.predictions import Placed
 from course_lib.classroom.session import Session
 from course_lib.classroom.texts import ResultText
+from course_lib.data.place import CannotStart, course_folder
 from course_lib.tasks.claims import DIFFERENT, ClaimError, measurements, record, strict
 
 SHIPPED = "course_claims"  # of a notebook's metadata: what was measured for each claim when it was built
@@ -106,7 +105,11 @@ class Result:
 
 def shipped_measurements(lesson: str) -> Mapping[str, str]:
     """Return what was measured for each claim when the lesson was built; nothing where its notebook is not at hand."""
-    for path in Path(course_lib.__file__).parents[1].glob(f"notebooks/{lesson}_*.ipynb"):
+    try:
+        paths = list(course_folder().glob(f"notebooks/{lesson}_*.ipynb"))
+    except CannotStart:
+        return {}
+    for path in paths:
         try:
             return json.loads(path.read_text(encoding="utf-8"))["metadata"].get(SHIPPED, {})
         except (OSError, ValueError, KeyError):

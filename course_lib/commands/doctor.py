@@ -75,8 +75,10 @@ def needed() -> tuple[str, list[Requirement], Path | None]:
     try:
         folder = course_folder()
     except CannotStart:
+        folder = None
+    if folder is None or not (folder / "pyproject.toml").is_file():  # installed from a wheel
         own = [Requirement(line) for line in requires("course-lib") or () if "extra ==" not in line]
-        return metadata("course-lib")["Requires-Python"], own, None
+        return metadata("course-lib")["Requires-Python"], own, folder
     with (folder / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
     return project["requires-python"], [Requirement(line) for line in project["dependencies"]], folder
@@ -97,7 +99,7 @@ def check_packages() -> Finding:
     different = differing_versions(folder / "constraints.txt") if folder else []
     found = f"{len(wanted)} needed, all there" if not wrong else "; ".join(wrong)
     if folder is None:
-        found += "; the library alone, its lessons come with the course's own folder"
+        found += "; the library alone, `course lab` gets its lessons"
     if different:
         found += f" ({len(different)} not in the tested version: {', '.join(different)})"
     return Finding(name="packages", ok=not wrong, found=found, remedy=AFRESH if wrong else "")

@@ -10,15 +10,21 @@ from pathlib import Path
 import zmq
 
 from course_lib.commands.lessons import CannotStart, course_folder, find_lesson
+from course_lib.commands.unpack import get_files
+from course_lib.data.place import VARIABLE as FOLDER
+from course_lib.data.place import unpacked_folder
 
 CONFIG = Path(__file__).parent / "jupyter"  # no news, no update check, no look-up of extensions
 
 
-def open_lab(lesson: str = "00", *, port: int | None = None, browser: bool = True) -> int:
+def open_lab(lesson: str = "00", *, port: int | None = None, browser: bool = True, source: Path | None = None) -> int:
     """Start JupyterLab at a lesson and stay until it is stopped; returns its exit code.
 
-    Without `port` it takes the first free one from 8888 on. Raises CannotStart if the port asked for is taken.
+    Without `port` it takes the first free one from 8888 on. Where the library was installed from a wheel, the files of
+    the course are unpacked first, from the archive `source` or from the release. Raises CannotStart if the port asked
+    for is taken, and if the files are not to be had.
     """
+    get_files(source)
     command = lab_command(find_lesson(lesson), port=port, browser=browser)
     require_free(port, "lab")
     print("Opening the course in JupyterLab. If no browser opens, copy an address from below into one.")
@@ -29,7 +35,8 @@ def open_lab(lesson: str = "00", *, port: int | None = None, browser: bool = Tru
 def lab_environment() -> dict[str, str]:
     """This process's environment, with the course's settings, and `course` within reach of JupyterLab's terminals."""
     path = os.pathsep.join(filter(None, [str(Path(sys.executable).parent), os.environ.get("PATH")]))
-    return os.environ | {"JUPYTER_CONFIG_PATH": config_path(), "PATH": path}
+    folder = {FOLDER: str(course_folder())} if unpacked_folder() else {}
+    return os.environ | folder | {"JUPYTER_CONFIG_PATH": config_path(), "PATH": path}
 
 
 def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]:

@@ -3,16 +3,21 @@
 import os
 from pathlib import Path
 
+from course_lib.data.place import beside_package, unpacked_folder
+
 VARIABLE = "COURSE_DATA"
 
 
 def data_folder() -> Path:
-    """The folder that holds the course's data: the one in COURSE_DATA, else data/ beside the package.
+    """The folder that holds the course's data: the one in COURSE_DATA, else data/ beside the package or unpacked.
 
     It need not exist: training writes its checkpoints below it.
     """
     chosen = os.environ.get(VARIABLE)
-    return Path(chosen).expanduser() if chosen else Path(__file__).resolve().parents[2] / "data"
+    if chosen:
+        return Path(chosen).expanduser()
+    own = beside_package()
+    return ((not (own / "notebooks").is_dir() and unpacked_folder()) or own) / "data"
 
 
 def data_path(*parts: str) -> Path:
