@@ -248,6 +248,24 @@ def exam(
     raise typer.Exit(write_exam(lessons, points=points, seed=seed, form=format, to=to or Path("build") / "exams"))
 
 
+@app.command(
+    epilog="Examples:  course syllabus --weeks 14 --start 2027-02-01   |   "
+    "course syllabus --plan workshop --start 2027-02-01"
+)
+def syllabus(
+    start: Annotated[str, typer.Option(metavar="DATE", help="The first day, such as 2027-02-01.")],
+    weeks: Annotated[int | None, typer.Option(help="How many, in place of the plan's own number.")] = None,
+    plan: Annotated[str, typer.Option(help="project: all lessons and a project; short: 8 weeks; workshop: 2 days.")] = (
+        "project"
+    ),
+    to: Annotated[Path | None, typer.Option(metavar="FOLDER", help="In place of build/syllabus.")] = None,
+):
+    """Plan a term: lessons, reading and assignments by week, what needs what, and a calendar to import."""
+    from course_lib.teaching.syllabus import write_syllabus
+
+    raise typer.Exit(write_syllabus(plan, weeks=weeks, start=start, to=to or Path("build") / "syllabus"))
+
+
 Assignment = Annotated[str, typer.Argument(metavar="ASSIGNMENT", help="Its name, such as 05.")]
 Folder = Annotated[
     Path | None,
