@@ -56,6 +56,7 @@ ELSEWHERE = {  # what is not run here, as a pattern: why not, or where it is
     r"conda .*|git (clone|push|restart|restore|tag) .*": "the network, or another program's",
     r"course (data|grade|lecture|run|slides|assign validate)|pip install": "a name, no call",
     r"course assign export 05 --layout plain": "tests/grading/test_export.py",
+    r"course (exam|syllabus) --.*|course exam": "tests/teaching",
     r"course bench --help": "tests/test_cli.py",
     r"(sudo|chmod|npm|nbgrader db) .*": "the machine's administrator; tests/hub, tests/grading",
 }
