@@ -22,7 +22,7 @@ import time
 
 FOLDER = os.path.dirname(os.path.realpath(__file__))
 OLDEST, NEWEST = (3, 11), (3, 14)  # as in pyproject.toml
-COMMANDS = "lab run test doctor train data slides handout lecture site assign grade bench".split()
+COMMANDS = "lab run test doctor train data slides handout lecture site assign class grade bench".split()
 STUDENTS = ([], ["fetch"], ["validate"], ["submit"], ["verify"], ["list"], ["--help"])  # `course assign` needs no extra
 SCALE = ("--device", "--precision", "--compile", "--accumulate")  # of `course train`: through Lightning Fabric
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"

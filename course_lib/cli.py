@@ -512,6 +512,35 @@ def export(
     raise typer.Exit(export(assignment, folder=folder, layout=layout, roster=roster, out=out))
 
 
+classes = typer.Typer(
+    name="class",
+    help="A class: a bundle that students install, and a private folder for its instructor.",
+    epilog="Examples:  course class init autumn --zip   |   course class update autumn",
+    no_args_is_help=True,
+)
+app.add_typer(classes)
+Class = Annotated[Path, typer.Argument(metavar="FOLDER", help="The class: student/ and instructor/ lie in it.")]
+
+
+@classes.command(name="init", epilog="Examples:  course class init autumn   |   course class init autumn --zip")
+def init_class(folder: Class, packed: Annotated[bool, typer.Option("--zip", help="Pack the bundle, too.")] = False):
+    """Make FOLDER/student, without anything that is for instructors, and FOLDER/instructor, with what they need.
+
+    Nothing that you changed there is overwritten.
+    """
+    from course_lib.teaching.bundle import init
+
+    raise typer.Exit(init(folder, packed=packed))
+
+
+@classes.command(name="update", epilog="Example:  course class update autumn")
+def update_class(folder: Class):
+    """Refresh FOLDER/student: with the assignments that are released by now, and the lessons as they are now."""
+    from course_lib.teaching.bundle import update
+
+    raise typer.Exit(update(folder))
+
+
 BENCHMARKS = {
     "attention": "course_lib.bench.attention",
     "grading": "course_lib.bench.grading",
@@ -536,6 +565,7 @@ def bench(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {',
 
 # package -> the extra of pyproject.toml that has it
 EXTRAS = {"filelock": "instructor", "nbgrader": "instructor", "tokenizers": "bench", "transformers": "bench"}
+NOT_FOR_STUDENTS = "course_lib.teaching"  # see course_lib/teaching/bundle.py
 
 
 def main() -> None:
@@ -549,10 +579,12 @@ def main() -> None:
         said = str(problem)
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]
-        if package not in EXTRAS:
+        if package not in EXTRAS and missing.name != NOT_FOR_STUDENTS:
             raise
         said = (
-            f"This needs {package}, which is not installed here. In the folder of the course this installs it and "
+            "This command is for instructors: it is not part of what students install."
+            if missing.name == NOT_FOR_STUDENTS
+            else f"This needs {package}, which is not installed here. In the folder of the course this installs it and "
             f"goes on: python3 course.py {shlex.join(sys.argv[1:])}   (or, into another environment: pip install "
             f"--editable '.[{EXTRAS[package]}]')"
         )

@@ -53,11 +53,13 @@ ELSEWHERE = {  # what is not run here, as a pattern: why not, or where it is
     r"(python3 course\.py|course) site.*": "tests/site, tests/browser/test_site.py",
     r"python -m course_lib\.(authoring|bench)\S* .*": "long; tests/authoring, tests/bench",
     r"(python -m )?pip (install|wheel) .*": "the network; tests/setup",
-    r"conda .*|git (clone|push|restart|restore|tag) .*": "the network, or another program's",
+    r"conda .*|git pull|git (-C autumn/student|clone|push|restart|restore|tag) .*": "the network, or another program's",
     r"course (data|grade|lecture|run|slides|assign validate)|pip install": "a name, no call",
     r"course assign export 05 --layout plain": "tests/grading/test_export.py",
     r"course (exam|syllabus) --.*|course exam": "tests/teaching",
     r"course bench --help": "tests/test_cli.py",
+    r"(python3 course\.py|course) class (init|update) autumn( --zip)?": "tests/teaching/test_bundle.py",
+    r"course assign (collect|fetch|release) 0[56] .*autumn.*|course assign fetch 06": "tests/teaching/test_bundle.py",
     r"(sudo|chmod|npm|nbgrader db) .*": "the machine's administrator; tests/hub, tests/grading",
 }
 

@@ -32,6 +32,8 @@ def run_tests(arguments: Sequence[str] = ()) -> int:
 def test_command(arguments: Sequence[str]) -> list[str]:
     """The pytest command line; paths among the arguments take the place of tests/ and notebooks/."""
     folder = course_folder()
+    if not (folder / "tests").is_dir():
+        raise CannotStart(f"There are no tests in {folder}: they are not part of what students install.")
     names_path = any(is_path(argument, folder) for argument in arguments)
     everything = [] if names_path else ["tests", "notebooks"]
     return [sys.executable, "-m", "pytest", *NOTEBOOKS, *PROCESSES, *everything, *arguments]

@@ -19,6 +19,7 @@ from course_lib.site import home
 
 GUIDES = ("docs/library.md", "docs/data.md", "docs/scale.md", "docs/site.md", "docs/lecturing.md", "docs/grading.md")
 GUIDES += (
+    "docs/students.md",
     "docs/policies.md",
     "docs/capstone.md",
     "docs/capstone_example.md",
@@ -135,7 +136,9 @@ def all_sources(lessons: Iterable[Path]) -> Sources:
     """The whole course: these lessons, every guide, every module with something public in it."""
     folder = course_folder()
     names = [path.relative_to(folder).as_posix() for path in lessons]
-    return Sources(course=folder, lessons=names, modules=[name for floor in FLOORS for name in public_modules(floor)])
+    guides = [name for name in GUIDES if (folder / name).is_file()]  # a student bundle has those for students
+    modules = [name for floor in FLOORS for name in public_modules(floor)]
+    return Sources(course=folder, lessons=names, guides=guides, modules=modules)
 
 
 def public_modules(floor: str) -> list[str]:
