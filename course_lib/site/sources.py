@@ -19,6 +19,7 @@ from course_lib.site import home
 
 GUIDES = ("docs/library.md", "docs/data.md", "docs/scale.md", "docs/site.md", "docs/lecturing.md", "docs/grading.md")
 GUIDES += (
+    "docs/teaching.md",
     "docs/students.md",
     "docs/policies.md",
     "docs/capstone.md",
