@@ -173,9 +173,9 @@ SHOWN = (
         asks="words, spoken",
         seconds=45.0,
         checks=(
-            tells("Over 50 % of new words after four letters", 4, above=0.5, after=4),
-            tells("Over 90 % of new words after all fifteen letters", 8, above=0.9, after=LENGTH),
-            tells("Over 90 % of words that are twice as long", 6, above=0.9, after=2 * LENGTH, length=2 * LENGTH),
+            tells("Over 50 % of new words after four letters", 3, above=0.5, after=4),
+            tells("Over 90 % of new words after all fifteen letters", 7, above=0.9, after=LENGTH),
+            tells("Over 90 % of words that are twice as long", 5, above=0.9, after=2 * LENGTH, length=2 * LENGTH),
         ),
     ),
 )

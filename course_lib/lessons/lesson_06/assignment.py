@@ -308,10 +308,10 @@ SHOWN = (
         asks="sources, targets",
         seconds=20.0,
         checks=(
-            reverses("At least 95 % of new sequences are written backwards without a mistake", 5, coded=False),
-            reverses("The logits do not depend on later symbols", 3, ahead=True),
-            reverses("With the targets in a secret code and order, at least 95 %", 5),
-            reverses("At least 95 % of shorter sequences, in a secret code and order, too", 5, shorter=True),
+            reverses("At least 95 % of new sequences are written backwards without a mistake", 4, coded=False),
+            reverses("The logits do not depend on later symbols", 2, ahead=True),
+            reverses("With the targets in a secret code and order, at least 95 %", 3),
+            reverses("At least 95 % of shorter sequences, in a secret code and order, too", 4, shorter=True),
         ),
     ),
 )

@@ -177,9 +177,9 @@ SHOWN = (
         seconds=60.0,
         forbids=CONVOLUTIONS,
         checks=(
-            lights("Accuracy above 93 %, more than with windows that are never shifted", 8, above=0.93),
-            lights("Accuracy above 98.5 %", 8, above=0.985),
-            lights("Accuracy above 98.5 % on larger boards", 8, above=0.985, side=LARGER),
+            lights("Accuracy above 93 %, more than with windows that are never shifted", 7, above=0.93),
+            lights("Accuracy above 98.5 %", 6, above=0.985),
+            lights("Accuracy above 98.5 % on larger boards", 6, above=0.985, side=LARGER),
         ),
     ),
 )

@@ -229,9 +229,9 @@ SHOWN = (
         asks="images",
         seconds=60.0,
         checks=(
-            reconstructs("8 of 16 patches hidden: error below 0.18", 8, below=0.18),
-            reconstructs("12 of 16 patches hidden: error below 0.3", 8, below=0.3, hidden=12),
-            probed("Linear probe of the features: accuracy above 75 %", 12, above=0.75),
+            reconstructs("8 of 16 patches hidden: error below 0.18", 7, below=0.18),
+            reconstructs("12 of 16 patches hidden: error below 0.3", 6, below=0.3, hidden=12),
+            probed("Linear probe of the features: accuracy above 75 %", 10, above=0.75),
         ),
     ),
 )

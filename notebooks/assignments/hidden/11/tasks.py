@@ -21,8 +21,8 @@ def windows(draw: Draw, *, left: bool = False, apart: bool = False) -> tuple[Ten
 OVERLAPPING = replace(
     SHOWN["overlapping_patches"],
     cases=(
-        Case("overlapping patches of a zero-padded image", windows, 6),
-        Case("pixels left over at an edge belong to no patch", lambda draw: windows(draw, left=True), 4),
+        Case("overlapping patches of a zero-padded image", windows, 5),
+        Case("pixels left over at an edge belong to no patch", lambda draw: windows(draw, left=True), 3),
         Case("without overlap and padding, the patches of the lesson", lambda draw: windows(draw, apart=True), 2),
     ),
 )
@@ -62,8 +62,8 @@ def maps_and_gradients(
 ROLLOUT = replace(
     SHOWN["rollout_map"],
     cases=(
-        Case("relevance of the patches through all blocks", maps_and_gradients, 11, tolerance=1e-5),
-        Case("a single block", lambda draw: maps_and_gradients(draw, blocks=1), 4, tolerance=1e-5),
+        Case("relevance of the patches through all blocks", maps_and_gradients, 9, tolerance=1e-5),
+        Case("a single block", lambda draw: maps_and_gradients(draw, blocks=1), 3, tolerance=1e-5),
         Case("a single head", lambda draw: maps_and_gradients(draw, heads=1), 3, tolerance=1e-5),
     ),
 )
@@ -81,10 +81,10 @@ def tokens_and_attention(
 KEEP = replace(
     SHOWN["keep_tokens"],
     cases=(
-        Case("class token, kept patches, and the others fused", tokens_and_attention, 8),
-        Case("a single head", lambda draw: tokens_and_attention(draw, heads=1), 4),
+        Case("class token, kept patches, and the others fused", tokens_and_attention, 7),
+        Case("a single head", lambda draw: tokens_and_attention(draw, heads=1), 3),
         Case("a single patch is kept", lambda draw: tokens_and_attention(draw, keeps=1), 3),
-        Case("a single patch is fused", lambda draw: tokens_and_attention(draw, drops=1), 3),
+        Case("a single patch is fused", lambda draw: tokens_and_attention(draw, drops=1), 2),
     ),
 )
 
