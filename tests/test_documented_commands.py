@@ -56,6 +56,8 @@ ELSEWHERE = {  # what is not run here, as a pattern: why not, or where it is
     r"conda .*|git pull|git (-C autumn/student|clone|push|restart|restore|tag) .*": "the network, or another program's",
     r"course (data|grade|lecture|run|slides|assign validate)|pip install": "a name, no call",
     r"course assign export 05 --layout plain": "tests/grading/test_export.py",
+    r"course assign mark(ing|s)( .*)?": "tests/grading/test_marking.py, tests/browser/test_marking.py",
+    r"course assign (leaderboard 08|report.*)": "tests/grading/test_leaderboard.py, tests/teaching/test_report.py",
     r"course (exam|syllabus) --.*|course exam": "tests/teaching",
     r"course bench --help": "tests/test_cli.py",
     r"(python3 course\.py|course) class (init|update) autumn( --zip)?": "tests/teaching/test_bundle.py",

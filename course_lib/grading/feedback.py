@@ -66,7 +66,7 @@ def feedback(name: str, folder: Path | None = None, student: str | None = None) 
                 write_whole(place / extra, content)
     print(f"{counted(len(rows) - len(problems), 'page')} of feedback in {folders.root / 'feedback'}.")
     if unread := sum(not load(files).manual_cells.keys().isdisjoint(row.unread) for row in rows):
-        print(f"On {unread} of them a written answer is not graded yet. Grade it with: course assign formgrader")
+        print(f"On {unread} of them a written answer is not graded yet. Grade it with: course assign marking {name}")
     if old := sum(row.verdict is not None and row.verdict["spec"] != files.hash for row in rows):
         print(f"{old} tell of a grading with other checks or another judge. Grade again with: course grade {name}")
     for problem in problems:

@@ -52,6 +52,7 @@ const sum = (answer) => Object.values(marks(answer).points).reduce((total, numbe
 function show(answer, {first = true} = {}) {
   here = answer;
   if (first) [part, last] = [0, null];
+  if (first) all("main > section").forEach((one) => one.scrollTo(0, 0));
   answers.forEach((one) => (one.hidden = one !== here));
   all(".scheme").forEach((one) => (one.hidden = one !== scheme()));
   find("#student").textContent = here.dataset.student;

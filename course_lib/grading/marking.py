@@ -74,7 +74,8 @@ def marking(name: str, *, folder: Path | None = None, tutors: int = 1, seed: int
     random.Random(f"{name} {seed}").shuffle(order)
     mathjax = _mathjax()
     for tutor in range(min(tutors, len(order))):
-        mine = [answer for student in order[tutor::tutors] for answer in answers[student]]
+        dealt = [answer for student in order[tutor::tutors] for answer in answers[student]]
+        mine = [answer for cell in questions for answer in dealt if answer.cell == cell]
         file = f"{name}.html" if tutors == 1 else f"{name}-tutor-{tutor + 1}.html"
         target = (to or folders.root / "marking") / file
         write_whole(target, page(files, questions, mine, tutor=tutor if tutors > 1 else None, mathjax=mathjax))
