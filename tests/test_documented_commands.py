@@ -41,7 +41,7 @@ ELSEWHERE = {  # what is not run here, as a pattern: why not, or where it is
     r"(python3 course\.py|course) test( .*)?": "these tests",
     r"bash \.ci/run": "this run",
     r"(python3 course\.py|course) doctor": "red where a machine lacks something; tests/commands/test_doctor.py",
-    r"course assign prove 05": "tests/assignments/test_whole_way.py",
+    r"course assign prove( 05)?": "tests/assignments/test_whole_way.py",
     r"course assign release 05 --draw .*": "tests/grading/test_alternatives.py",
     r"course assign formgrader": "serves until it is stopped; tests/browser/test_formgrader.py",
     r"course (grade|assign release|assign fetch) (01|18)|course assign prove 18": "another assignment's name",
