@@ -14,7 +14,7 @@ OPERATORS = {
     **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv},
     **{ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.USub: operator.neg, ast.UAdd: operator.pos},
 }
-LARGEST_EXPONENT, LARGEST_BASE = 100, 1e6
+EXACT = 100  # powers of whole numbers up to this one are exact
 MOST_VALUES = 10_000
 
 
@@ -69,8 +69,8 @@ def _value(node: ast.AST, values: Mapping[str, float]) -> float:
             return OPERATORS[type(op)](_value(operand, values))
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
             base, exponent = _value(left, values), _value(right, values)
-            if abs(exponent) > LARGEST_EXPONENT or abs(base) > LARGEST_BASE:
-                raise ValueError("a power takes a base of at most 1e6 and an exponent of at most 100")
+            if abs(exponent) > EXACT or abs(base) > EXACT:  # as floats, so that no number gets a million digits
+                return float(base) ** float(exponent)
             return base**exponent
         case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
             return OPERATORS[type(op)](_value(left, values), _value(right, values))
