@@ -104,9 +104,14 @@ def classifies(name: str, points: float, *, above: float) -> Check:
 # the examples -----------------------------------------------------------------------------------------------
 
 FIELD = ((torch.tensor([[3, 1], [3, 2], [3, 1]]),), 9.0)
+SIZED = ((torch.tensor([[3, 2, 1, 1], [3, 1, 0, 2]]), 10), 1.0)
 NORMED = (
     ([[[[1.0, 3.0]]], [[[5.0, 7.0]]]], [0.0], [1.0], [2.0], [10.0], True),
     [[[[7.3167, 9.1056]]], [[[10.8944, 12.6833]]]],
+)
+GROUPED = (
+    ([[[[1.0]], [[3.0]], [[5.0]], [[9.0]]]], [2.0, 2.0, 1.0, 3.0], [10.0, 0.0, 0.0, 10.0], 2),
+    [[[[8.0]], [[2.0]], [[-1.0]], [[13.0]]]],
 )
 PREPROCESSED = (
     (torch.tensor([[[[255, 0], [51, 102]]]]), [0.5, 0.2], [0.5, 0.1]),
@@ -116,19 +121,31 @@ MAPPED = (
     ([[[[1.0, 0.0]], [[2.0, 4.0]]]], [[1.0, 0.0], [-1.0, 1.0]], torch.tensor([1])),
     [[[0.25, 1.0]]],
 )
+EVIDENCE = (
+    ([[[[1.0, 0.0]], [[2.0, 4.0]]]], [[[[-1.0, -1.0]], [[0.0, 2.0]]]], 2),
+    [[[0.25, 0.25, 1.0, 1.0], [0.25, 0.25, 1.0, 1.0]]],
+)
+NORMS = ("batch_norm", "native_batch_norm", "instance_norm", "layer_norm", "group_norm")
+NORMS += ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LazyBatchNorm2d")
 
 SHOWN = (
     Task("receptive_field", "Receptive fields", asks="layers", example=(FIELD,)),
+    Task("feature_map_size", "Sizes of feature maps", asks="layers, side", example=(SIZED,)),
     Task(
         "batch_norm",
         "Batch normalisation with two modes",
         asks="x, running_mean, running_var, weight, bias, training",
-        forbids=(
-            *("batch_norm", "native_batch_norm", "instance_norm", "layer_norm", "group_norm"),
-            *("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LazyBatchNorm2d"),
-        ),
+        forbids=NORMS,
         also=(keeps_type,),
         example=(NORMED,),
+    ),
+    Task(
+        "grouped_norm",
+        "Normalisation in groups",
+        asks="x, weight, bias, groups",
+        forbids=(*NORMS, "native_group_norm", "GroupNorm", "LayerNorm", "InstanceNorm2d"),
+        also=(keeps_type,),
+        example=(GROUPED,),
     ),
     Task("preprocess", "Images as the network knows them", asks="pixels, mean, std", example=(PREPROCESSED,)),
     Task(
@@ -137,6 +154,7 @@ SHOWN = (
         asks="feature_maps, weight, labels",
         example=(MAPPED,),
     ),
+    Task("grad_cam", "Maps of evidence by gradients", asks="feature_maps, gradients, factor", example=(EVIDENCE,)),
     Task(
         "train",
         "Twelve new characters",
