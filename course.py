@@ -22,7 +22,7 @@ import time
 
 FOLDER = os.path.dirname(os.path.realpath(__file__))
 OLDEST, NEWEST = (3, 11), (3, 14)  # as in pyproject.toml
-COMMANDS = "lab run test doctor train data slides handout lecture site assign class grade bench".split()
+COMMANDS = "lab run test doctor train data slides handout lecture site assign class exam syllabus grade bench".split()
 STUDENTS = ([], ["fetch"], ["validate"], ["submit"], ["verify"], ["list"], ["--help"])  # `course assign` needs no extra
 SCALE = ("--device", "--precision", "--compile", "--accumulate")  # of `course train`: through Lightning Fabric
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
@@ -402,6 +402,8 @@ def extras(arguments):
         return ["data"]
     if command == "bench":
         return {"grading": ["instructor"], "language": ["bench"], "vision": ["bench"]}.get("".join(rest[:1]), [])
+    if command == "slides":
+        return ["lectures"] * uses(rest, "--pptx")
     return {"test": ["dev"], "lecture": ["lectures"], "site": ["site"]}.get(command, [])
 
 

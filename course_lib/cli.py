@@ -157,17 +157,25 @@ def fetch_data(
     raise typer.Exit(fetch_set(name, to=to))
 
 
+Mine = Annotated[
+    Path | None,
+    typer.Option("--with", exists=True, dir_okay=False, help="Your own changes to the slides: docs/lecturing.md."),
+]
+Student = Annotated[bool, typer.Option("--student", help="Without notes, and without the answers to its questions.")]
 Minutes = Annotated[int | None, typer.Option(help="30, 60 or 90: the lecture of that length, else the longest.")]
 To = Annotated[Path | None, typer.Option(help="Write there, in place of build/lectures.")]
 
 
 @app.command(
-    epilog="Examples:  course slides 05   |   course slides 05 --minutes 30   |   course slides 05 --theme dark"
+    epilog="Examples:  course slides 05   |   course slides 05 --minutes 30   |   course slides 05 --with my.toml"
 )
 def slides(
     lesson: Lesson,
     minutes: Minutes = None,
     theme: Annotated[str, typer.Option(help="light or dark; the key T switches.")] = "light",
+    mine: Mine = None,
+    student: Student = False,
+    pptx: Annotated[bool, typer.Option("--pptx", help="A PowerPoint file: pictures, titles and notes.")] = False,
     to: To = None,
 ):
     """Write the slides of a lesson as one file, which opens in any browser and needs no network.
@@ -177,7 +185,9 @@ def slides(
     from course_lib.commands.lessons import find_lesson
     from course_lib.lectures.commands import write_slides
 
-    raise typer.Exit(write_slides(find_lesson(lesson), path=minutes, theme=theme, to=to))
+    raise typer.Exit(
+        write_slides(find_lesson(lesson), path=minutes, theme=theme, mine=mine, student=student, pptx=pptx, to=to)
+    )
 
 
 @app.command(epilog="Examples:  course lecture 05   |   course lecture 05 --minutes 60 --port 9000")
@@ -185,6 +195,7 @@ def lecture(
     lesson: Lesson,
     minutes: Minutes = None,
     theme: Annotated[str, typer.Option(help="light or dark; the key T switches.")] = "light",
+    mine: Mine = None,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Listen there.")] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser, or not.")] = True,
 ):
@@ -196,11 +207,11 @@ def lecture(
     from course_lib.commands.lessons import find_lesson
     from course_lib.lectures.commands import teach
 
-    raise typer.Exit(teach(find_lesson(lesson), path=minutes, theme=theme, port=port, browser=browser))
+    raise typer.Exit(teach(find_lesson(lesson), path=minutes, theme=theme, mine=mine, port=port, browser=browser))
 
 
 @app.command(epilog="Examples:  course handout 05   |   course handout 05 --minutes 60 --to handouts")
-def handout(lesson: Lesson, minutes: Minutes = None, to: To = None):
+def handout(lesson: Lesson, minutes: Minutes = None, mine: Mine = None, student: Student = False, to: To = None):
     """Write what a lecture leaves behind: slides with notes as PDF, and the lesson for reading as HTML and PDF.
 
     It needs Chromium, Chrome or Edge to print with.
@@ -208,7 +219,7 @@ def handout(lesson: Lesson, minutes: Minutes = None, to: To = None):
     from course_lib.commands.lessons import find_lesson
     from course_lib.lectures.commands import write_handouts
 
-    raise typer.Exit(write_handouts(find_lesson(lesson), path=minutes, to=to))
+    raise typer.Exit(write_handouts(find_lesson(lesson), path=minutes, mine=mine, student=student, to=to))
 
 
 @app.command(epilog="Examples:  course site   |   course site --to public")

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ PLACES = (  # where they lie when they are not on the path
     r"C:\Program Files (x86)\Microsoft\Edge\Application\msedge.exe",
 )
 SECONDS = 120  # that a browser may take for one PDF
-IS_READY = "document.documentElement.dataset.ready === 'yes'"
+IS_READY = "document.documentElement?.dataset.ready === 'yes'"
 
 
 class _Failed(Exception):
@@ -61,6 +62,50 @@ def print_pdf(page: Path, to: Path, *, browser: str, query: str = "") -> Path:
 
     Raises CannotStart if the browser fails or the file cannot be written.
     """
+    options = {"preferCSSPageSize": True, "printBackground": True, "generateDocumentOutline": True}
+    with _opened(page, browser=browser, query=query, making=to.name) as session:
+        data = base64.b64decode(session.call("Page.printToPDF", generateTaggedPDF=True, **options)["data"])
+    write_file(to, data)
+    return to
+
+
+HIDE_HEADINGS = "document.head.append(Object.assign(document.createElement('style'), {textContent: '.top{opacity:0}'}))"
+SLIDE = """
+new Promise((done) => {
+  Reveal.slide(NUMBER, 0, -1);
+  const slide = Reveal.getCurrentSlide(), top = slide.querySelector(".top"), box = top.getBoundingClientRect();
+  const style = getComputedStyle(top.firstElementChild || top);
+  const shown = [...slide.querySelectorAll(".body img")].filter((image) => image.checkVisibility());
+  const about = {
+    title: slide.getAttribute("aria-label"), box: [box.x, box.y, box.width, box.height],
+    size: parseFloat(style.fontSize), colour: style.color.match(/[0-9]+/g).slice(0, 3).map(Number),
+    alt: shown.map((image) => image.alt).filter(Boolean).join(" "),
+  };
+  requestAnimationFrame(() => requestAnimationFrame(() => done(JSON.stringify(about))));
+})
+"""
+
+
+def slide_pictures(deck: Path, *, browser: str) -> list[dict[str, Any]]:
+    """Each slide of a deck, without its heading, as a picture (`png`) of 1920 x 1080 pixels.
+
+    `title`, and its `box` (x, y, width, height), `size` and `colour`, say where the heading stands on a slide of
+    1280 x 720 pixels; `alt` says what the figures show. Raises CannotStart if the browser fails.
+    """
+    with _opened(deck, browser=browser, making="the slides") as session:
+        session.call("Emulation.setDeviceMetricsOverride", width=1280, height=720, deviceScaleFactor=1.5, mobile=False)
+        session.evaluate(HIDE_HEADINGS)
+        slides = []
+        for number in range(session.evaluate("Reveal.getTotalSlides()")):
+            about = json.loads(session.evaluate(SLIDE.replace("NUMBER", str(number))))
+            png = base64.b64decode(session.call("Page.captureScreenshot", format="png")["data"])
+            slides.append(about | {"png": png})
+        return slides
+
+
+@contextlib.contextmanager
+def _opened(page: Path, *, browser: str, making: str, query: str = "") -> Iterator["_Session"]:
+    """A browser with this page, which is ready. Raises CannotStart if it fails, also later on."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [
             browser, "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking",
@@ -74,30 +119,22 @@ def print_pdf(page: Path, to: Path, *, browser: str, query: str = "") -> Path:
         except OSError as error:
             raise CannotStart(f"{browser} cannot be started: {error.strerror}.") from error
         try:
-            data = _printed(running, Path(profile), page.resolve().as_uri() + query)
+            end = time.monotonic() + SECONDS
+            with contextlib.closing(_Session(_port(running, Path(profile), end))) as session:
+                session.call("Page.navigate", url=page.resolve().as_uri() + query)
+                while not session.evaluate(IS_READY):
+                    if time.monotonic() > end:
+                        raise _Failed(f"the page was not ready within {SECONDS} seconds")
+                    time.sleep(0.1)
+                yield session
         except (_Failed, OSError, ValueError, websocket.WebSocketException) as error:
-            raise CannotStart(f"{browser} did not print {to.name}: {error}.") from error
+            raise CannotStart(f"{browser} did not print {making}: {error}.") from error
         finally:
             running.terminate()
             try:
                 running.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 running.kill()
-    write_file(to, data)
-    return to
-
-
-def _printed(running: subprocess.Popen, profile: Path, address: str) -> bytes:
-    end = time.monotonic() + SECONDS
-    port = _port(running, profile, end)
-    with contextlib.closing(_Session(port)) as session:
-        session.call("Page.navigate", url=address)
-        while not session.call("Runtime.evaluate", expression=IS_READY)["result"].get("value"):
-            if time.monotonic() > end:
-                raise _Failed(f"the page was not ready within {SECONDS} seconds")
-            time.sleep(0.1)
-        options = {"preferCSSPageSize": True, "printBackground": True, "generateDocumentOutline": True}
-        return base64.b64decode(session.call("Page.printToPDF", generateTaggedPDF=True, **options)["data"])
 
 
 def _port(running: subprocess.Popen, profile: Path, end: float) -> int:
@@ -135,6 +172,13 @@ class _Session:
                 if "error" in answer:
                     raise _Failed(f"{method}: {answer['error'].get('message')}")
                 return answer["result"]
+
+    def evaluate(self, expression: str) -> Any:
+        """What an expression is, or will be, in the page."""
+        answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise _Failed(answer["exceptionDetails"].get("text", "a script failed"))
+        return answer["result"].get("value")
 
     def close(self) -> None:
         self.socket.close()

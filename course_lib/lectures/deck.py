@@ -1,32 +1,39 @@
 """The slides of a lesson as one HTML file that opens from a stick: nothing is fetched, nothing else is needed.
 
 `build_deck` turns the slideshow notebook of `course_lib.lectures.story.compose` into a page with reveal.js, MathJax and
-fonts inside it. Playgrounds with a script live on their slides; other widgets step through the frames that the lesson
-stored (`Explorer.stepper`).
+fonts inside it. Playgrounds with a script live on their slides, with the trained models that they compute with in the
+page; where these are too large, and for other widgets, the lesson's stored frames are there (`Explorer.stepper`).
 """
 
 import html
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nbformat import NotebookNode
 
+from course_lib.classroom.widgets.exported import models_script
 from course_lib.classroom.widgets.script import classic
 from course_lib.data.place import CannotStart
 from course_lib.lectures.assets import MATHJAX, REVEAL, asset, fetch
 from course_lib.lectures.fonts import font_css
+from course_lib.lectures.mine import Mine, arrange
 from course_lib.lectures.printed import printed_html
+from course_lib.lectures.references import with_references
 from course_lib.lectures.rendering import fill, inline_script, markdown_html, outputs_html, template_text
-from course_lib.lectures.story import compose
+from course_lib.lectures.story import compose, for_students, slides_of
 
 THEMES = ("light", "dark")
 MAX_BYTES = 15_000_000
+WITH_MODELS = 12_000_000  # bytes that a deck with its models has at most
 ROOMY = (11, 66)  # lines of code and output together, and characters in a line, up to which they are set larger
 NORMAL = (17, 80)  # above which they are set smaller
 
 PLAYGROUND = re.compile(r'data-playground="(\w+)"')
+SCRIPTS = "<!-- scripts -->"
+CONFIG = re.compile(r'data-playground="\w+" data-config="([^"]*)"')
 ITEM = re.compile(r'<div class="fragment markdown"><([uo]l)[^>]*>\s*<li>(.*?)</\1>\s*</div>', re.DOTALL)
 
 
@@ -39,14 +46,18 @@ class Page:
     kind: str
     minutes: float
     section: str
+    papers: str  # of its figure
     head: str
     body: str
     notes: str
 
 
-def build_deck(notebook: NotebookNode, *, theme: str = "light") -> str:
+def build_deck(
+    notebook: NotebookNode, *, theme: str = "light", models: bool = True, say: Callable[[str], None] = print
+) -> str:
     """The deck of a slideshow notebook, as HTML.
 
+    Without `models`, or where they are too large, which `say` is told, playgrounds that need one show their frames.
     Raises ValueError for a theme that does not exist, or a notebook without slides; CannotStart if reveal.js, MathJax
     or the fonts cannot be had.
     """
@@ -56,7 +67,8 @@ def build_deck(notebook: NotebookNode, *, theme: str = "light") -> str:
     if not pages:
         raise ValueError("this notebook has no slides")
     playgrounds = sorted({name for page in pages for name in PLAYGROUND.findall(page.body)})
-    return fill(
+    about = notebook.metadata.get("lecture", {})
+    made = fill(
         "deck.html.j2",
         title=pages[0].heading,
         theme=theme,
@@ -64,21 +76,81 @@ def build_deck(notebook: NotebookNode, *, theme: str = "light") -> str:
         fonts=font_css(),
         reveal_css=asset(REVEAL, "dist/reveal.css").decode(),
         css=template_text("deck.css"),
+        own_css=about.get("css", ""),
+        logo=about.get("logo", ""),
+        student=about.get("student", False),
         mathjax=inline_script(asset(MATHJAX, "es5/tex-svg-full.js").decode()),
         reveal=inline_script(asset(REVEAL, "dist/reveal.js").decode()),
         playgrounds=inline_script(classic(*playgrounds)) if playgrounds else "",
         js=template_text("deck.js"),
     )
+    return _with_models(made, pages, say) if models else made
 
 
-def write_deck(lesson: NotebookNode, to: Path, *, path: int | None = None, theme: str = "light") -> int:
-    """Write the deck of one of a lesson's paths, the longest if none is named; returns its size in bytes.
+def _with_models(deck: str, pages: Sequence[Page], say: Callable[[str], None]) -> str:
+    """The deck with the trained models of its playgrounds, the smallest first, as far as there is room for them."""
+    room, left = WITH_MODELS - len(deck.encode()), []
+    wanted = {
+        tuple(json.loads(html.unescape(config)).get("models", ()))
+        for page in pages
+        for config in CONFIG.findall(page.body)
+    }
+    names: set[str] = set()
+    for some in sorted(filter(None, wanted), key=lambda some: len(models_script(some))):
+        if len(models_script(names | set(some))) <= room:
+            names |= set(some)
+        else:
+            left += some
+    if left:
+        say(
+            f"A deck with the model {' and '.join(sorted(set(left)))} would have more than {WITH_MODELS / 1e6:.0f} MB, "
+            "so its playground steps through frames here. It computes on the course's site and in course lecture."
+        )
+    return deck.replace(SCRIPTS, f"<script>{models_script(names)}</script>\n{SCRIPTS}", 1) if names else deck
 
-    Raises CannotStart if the lesson has no slides, the deck is too large or the file cannot be written.
+
+def slideshow_of(
+    lesson: NotebookNode,
+    *,
+    path: int | None = None,
+    mine: Mine | None = None,
+    student: bool = False,
+    say: Callable[[str], None] = print,
+) -> NotebookNode:
+    """What a deck is built from: one of a lesson's paths, the longest if none is named, and the papers that it cites.
+
+    `mine` changes the slides, and `say` is told what of it this lesson does not have. With `student` there are neither
+    notes nor answers. Raises CannotStart if the lesson has no slides.
     """
     slideshow = compose(lesson, path=path)
     if not slideshow.cells:
         raise CannotStart(f"There are no slides{f' of {path} minutes' if path else ''} in this lesson yet.")
+    slideshow = with_references(slideshow, lesson)
+    if mine:
+        slideshow, told = arrange(slideshow, mine, known=[slide.heading for slide in slides_of(lesson)])
+        for sentence in told:
+            say(sentence)
+    return for_students(slideshow) if student else slideshow
+
+
+def write_deck(
+    lesson: NotebookNode,
+    to: Path,
+    *,
+    path: int | None = None,
+    theme: str = "light",
+    mine: Mine | None = None,
+    student: bool = False,
+) -> int:
+    """Write the deck of a lesson, as `slideshow_of` has it; returns its size in bytes.
+
+    Raises CannotStart if the lesson has no slides, the deck is too large or the file cannot be written.
+    """
+    return write_slideshow(slideshow_of(lesson, path=path, mine=mine, student=student), to, theme=theme)
+
+
+def write_slideshow(slideshow: NotebookNode, to: Path, *, theme: str = "light") -> int:
+    """Write the deck of a slideshow; returns its size in bytes. Raises CannotStart, as above."""
     fetch()
     data = build_deck(slideshow, theme=theme).encode()
     if len(data) > MAX_BYTES:
@@ -135,6 +207,7 @@ def _page(cells: Sequence[NotebookNode]) -> Page:
         kind=kind,
         minutes=about.get("minutes", 0),
         section=html.escape(about.get("section", "")),
+        papers="; ".join(about.get("papers", ())),
         head=markdown_html(head),
         body=_joined_items("\n".join(body)),
         notes="\n".join(notes),
@@ -160,7 +233,7 @@ def _kind(cells: Sequence[NotebookNode]) -> str:
     source = cells[0].source
     if source.startswith("# "):
         return "title"
-    for kind in ("widget", "figure", "question"):
+    for kind in ("widget", "figure", "question", "references"):
         if kind in shown:
             return kind
     code = re.findall(r"^```\w*\n(.*?)^```", source, re.DOTALL | re.MULTILINE)

@@ -24,7 +24,8 @@ import zmq
 from nbformat import NotebookNode
 
 from course_lib.data.place import CannotStart
-from course_lib.lectures.deck import build_deck
+from course_lib.lectures.deck import build_deck, slideshow_of
+from course_lib.lectures.mine import Mine
 from course_lib.lectures.rendering import template_text
 from course_lib.lectures.story import compose
 
@@ -40,11 +41,22 @@ OURS = (
 )  # all that a lecture needs of JupyterLab
 
 
-def prepare(lesson: NotebookNode, name: str, folder: Path, *, path: int | None = None, theme: str = "light") -> Path:
-    """Write what Voila serves into a folder, and return the notebook; share/jupyter there goes into JUPYTER_PATH."""
+def prepare(
+    lesson: NotebookNode,
+    name: str,
+    folder: Path,
+    *,
+    path: int | None = None,
+    theme: str = "light",
+    mine: Mine | None = None,
+) -> Path:
+    """Write what Voila serves into a folder, and return the notebook; share/jupyter there goes into JUPYTER_PATH.
+
+    `mine` changes the slides, not the run of the lesson.
+    """
     slideshow = compose(lesson, path=path, keep_code=True)
     last = max((i for i, cell in enumerate(slideshow.cells) if _has_widget(cell)), default=-1)
-    shown = build_deck(compose(lesson, path=path), theme=theme)
+    shown = build_deck(slideshow_of(lesson, path=path, mine=mine), theme=theme, models=False)
     place = folder / "share" / "jupyter" / "voila" / "templates" / TEMPLATE
     place.mkdir(parents=True)
     (place / "index.html.j2").write_text(live_template(shown), encoding="utf-8")
@@ -125,6 +137,7 @@ def lecture(
     *,
     path: int | None = None,
     theme: str = "light",
+    mine: Mine | None = None,
     port: int | None = None,
     browser: bool = True,
 ) -> int:
@@ -135,7 +148,7 @@ def lecture(
     with tempfile.TemporaryDirectory(prefix="course-lecture-", ignore_cleanup_errors=True) as temporary:
         port = free_port(port)
         command = server_command(Path(temporary) / f"{name}.ipynb", port=port)
-        prepare(lesson, name, Path(temporary), path=path, theme=theme)
+        prepare(lesson, name, Path(temporary), path=path, theme=theme, mine=mine)
         return _serve(command, environment(Path(temporary)), port, browser=browser)
 
 

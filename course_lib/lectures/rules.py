@@ -13,11 +13,24 @@ TIMING = 0.10  # by how much the minutes of a path may differ from its name, as 
 CODE_LINES, CODE_WIDTH = 12, 60
 OUTPUT_LINES, OUTPUT_WIDTH = 24, 90  # of printed text: what fits at 20 px beside a heading
 NOTE_WORDS = 15
+FORMULAS = 0.2  # of all slides of the course show a formula
 
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PICTURE = re.compile(r"<img\b[^>]*>")
 LINK = re.compile(r"\]\(#/?([^)]*)\)")  # to another slide
 ALT = re.compile(r'\balt="[^"]*\w[^"]*"')
+
+
+def with_formula(lesson: NotebookNode) -> tuple[int, int]:
+    """How many slides of a lesson's longest path show a formula that is set off from the text, and how many it has."""
+    shown: list[bool] = []
+    for cell in compose(lesson).cells:
+        kind = cell.metadata.slideshow.slide_type
+        if kind == "slide":
+            shown.append(False)
+        if cell.cell_type == "markdown" and kind != "notes" and "$$" in cell.source:
+            shown[-1] = True
+    return sum(shown), len(shown)
 
 
 def lecture_problems(lesson: NotebookNode) -> list[str]:

@@ -23,9 +23,11 @@ FROM_CODE = ("code", "text", "figure", "question", "answer", "html", "widget")
 FROM_MARKDOWN = ("math", "table", "list")
 
 FORMULA = re.compile(r"\$\$.+?\$\$", re.DOTALL)
+INLINE = re.compile(r"(?<![\\$])\$(?!\$)([^$]+?)\$(?!\$)")
 COMMA = re.compile(r"\s*[.,;]\s*\$\$$")  # the sentence that a formula ends in the lesson is not on the slide
 TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
 LIST = re.compile(r"(?:^(?:-|\d+\.) .*\n?(?:^ +\S.*\n?)*)+", re.MULTILINE)
+ANSWER = re.compile(r'(<div style="[^"]*">)?<details><summary>Show the answer.*?</details>(?(1)</div>)', re.DOTALL)
 ITEM = re.compile(r"^(?:-|\d+\.) .*(?:\n +\S.*)*", re.MULTILINE)
 
 
@@ -40,6 +42,7 @@ class Slide:
     minutes: float
     show: tuple[str, ...] = ()  # of FROM_CODE or FROM_MARKDOWN
     code: tuple[str, str] | None = None  # how the first and the last line of code begin; None: all
+    formula: tuple[str, ...] = ()  # how the formulas of the lesson begin that it shows below its own words
     steps: bool = False  # whether points and outputs appear one by one
 
     @property
@@ -50,12 +53,17 @@ class Slide:
     @property
     def name(self) -> str:
         """The heading as an identifier: letters, digits and hyphens."""
-        return "-".join(re.findall(r"[a-z0-9]+", self.heading.lower()))[:60]
+        return slug(self.heading)
 
     @property
     def parts(self) -> tuple[str, ...]:
         """What it shows of a code cell's outputs."""
         return tuple(kind for kind in self.show if kind in FROM_CODE[1:])
+
+
+def slug(heading: str) -> str:
+    """A heading as an identifier: letters, digits and hyphens."""
+    return "-".join(re.findall(r"[a-z0-9]+", heading.lower()))[:60]
 
 
 def slides_of(notebook: NotebookNode, path: int | None = None) -> list[Slide]:
@@ -92,6 +100,7 @@ def _slide(index: int, fields: Mapping) -> Slide:
         minutes=fields.get("minutes", 0),
         show=tuple(fields.get("show", ())),
         code=tuple(fields["code"]) if "code" in fields else None,
+        formula=tuple(fields.get("formula", ())),
         steps=fields.get("steps", False),
     )
     if not re.match(r"##? \S", slide.text):
@@ -134,7 +143,7 @@ def _fields(cell: NotebookNode) -> dict:
     fields = {"text": text.strip(), "notes": notes.strip()}
     meta = dict(cell.metadata)
     fields["paths"] = [int(word) for word in str(meta["slide"]).split()]
-    fields |= {key: meta[key] for key in ("minutes", "code", "steps") if key in meta}
+    fields |= {key: meta[key] for key in ("minutes", "code", "formula", "steps") if key in meta}
     if "show" in meta:
         fields["show"] = meta["show"].split()
     _slide(0, fields)  # raises ValueError if something is wrong
@@ -151,7 +160,7 @@ def unfold(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
             meta = {"slide": " ".join(map(str, fields["paths"])), "minutes": fields["minutes"]}
             if "show" in fields:
                 meta["show"] = " ".join(fields["show"])
-            meta |= {key: fields[key] for key in ("code", "steps") if key in fields}
+            meta |= {key: fields[key] for key in ("code", "formula", "steps") if key in fields}
             unfolded.append(
                 nbformat.v4.new_markdown_cell(f"{fields['text']}\n\n{NOTES}\n\n{fields['notes']}", metadata=meta)
             )
@@ -177,7 +186,7 @@ def compose(notebook: NotebookNode, *, path: int | None = None, keep_code: bool 
     by_cell: dict[int, list[Slide]] = {}
     for slide in slides_of(notebook, path):
         by_cell.setdefault(slide.cell, []).append(slide)
-    section = ""
+    section, formulas = "", formulas_of(notebook)
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type == "markdown" and (found := re.search(r"^##? (.+)$", cell.source, re.MULTILINE)):
             section = found[1].strip()
@@ -185,7 +194,7 @@ def compose(notebook: NotebookNode, *, path: int | None = None, keep_code: bool 
         if len(showing) > 1:
             raise ValueError(f"{showing[0].heading!r} and {showing[1].heading!r} show the outputs of one cell")
         for slide in by_cell.get(index, []):
-            cells += _cells_of(slide, cell, section)
+            cells += _cells_of(slide, cell, section, formulas)
         if keep_code and cell.cell_type == "code" and not showing:
             cells.append(_code_cell(cell, "skip", {}, cell.outputs))
     lecture = {
@@ -197,9 +206,27 @@ def compose(notebook: NotebookNode, *, path: int | None = None, keep_code: bool 
     return nbformat.from_dict({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
 
 
-def _cells_of(slide: Slide, cell: NotebookNode, section: str) -> Iterator[NotebookNode]:
+def formulas_of(notebook: NotebookNode) -> list[str]:
+    """The formulas of a lesson's Markdown, each once, as they stand between their dollar signs."""
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    displayed = [COMMA.sub("$$", found).strip("$") for text in texts for found in FORMULA.findall(text)]
+    inline = [found for text in texts for found in INLINE.findall(FORMULA.sub("", text))]
+    return list(dict.fromkeys(" ".join(formula.split()) for formula in displayed + inline))
+
+
+def _formula(slide: Slide, start: str, formulas: Sequence[str]) -> str:
+    found = [formula for formula in formulas if formula.startswith(start)]
+    if len(found) != 1 and start not in found:
+        raise ValueError(
+            f"the slide {slide.heading!r}: {len(found)} formulas of the lesson begin with {start!r}, not one"
+        )
+    return f"$${start if start in found else found[0]}$$"
+
+
+def _cells_of(slide: Slide, cell: NotebookNode, section: str, formulas: Sequence[str]) -> Iterator[NotebookNode]:
     about = {"name": slide.name, "paths": list(slide.paths), "minutes": slide.minutes, "section": section}
-    body = "\n\n".join([slide.text, *_shown_source(slide, cell)])
+    shown = (_formula(slide, start, formulas) for start in slide.formula)
+    body = "\n\n".join([slide.text, *shown, *_shown_source(slide, cell)])
     first, *later = _steps(body) if slide.steps else [body]
     yield _markdown_cell(slide.name, first, "slide", about)
     for number, step in enumerate(later, start=1):
@@ -265,6 +292,21 @@ def _only_line(slide: Slide, lines: list[str], start: str) -> int:
     if len(found) != 1:
         raise ValueError(f"the slide {slide.heading!r}: {len(found)} lines of its cell begin with {start!r}, not one")
     return found[0]
+
+
+def for_students(slideshow: NotebookNode) -> NotebookNode:
+    """The slideshow without notes, and without the answers to its questions."""
+    made = nbformat.from_dict(slideshow)
+    made.cells = [cell for cell in made.cells if cell.metadata.slideshow.slide_type != "notes"]
+    made.metadata["lecture"]["student"] = True
+    for cell in made.cells:
+        if cell.cell_type != "code":
+            continue
+        cell.outputs = [output for output in cell.outputs if output_kind(output) != "answer"]
+        for output in cell.outputs:
+            if "text/html" in output.get("data", {}):
+                output.data["text/html"] = ANSWER.sub("", "".join(output.data["text/html"]))
+    return made
 
 
 def output_kind(output: Mapping) -> str:

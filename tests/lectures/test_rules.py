@@ -6,8 +6,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from course_lib.commands.files import read_notebook
 from course_lib.commands.lessons import find_lesson, lessons
-from course_lib.lectures.rules import lecture_problems
-from course_lib.lectures.story import paths_of
+from course_lib.lectures.rules import FORMULAS, lecture_problems, with_formula
+from course_lib.lectures.story import compose, paths_of
 
 NOTES = "**Say.** " + "word " * 20
 FIGURE = new_output("display_data", {"text/html": "<img alt='' src=''>", "text/plain": "Figure: Waves."})
@@ -111,3 +111,20 @@ def test_only_paths_that_are_offered_have_a_length_to_keep():
 )
 def test_a_rule_that_is_broken_is_named(notebook, sentence):
     assert any(sentence in problem for problem in lecture_problems(nbformat.from_dict(notebook)))
+
+
+def test_a_fifth_of_all_slides_show_a_formula():
+    counts = {path.stem: with_formula(read_notebook(path)) for path in lessons()}
+    shown, slides = (sum(column) for column in zip(*counts.values(), strict=True))
+    assert shown >= FORMULAS * slides, counts
+
+
+def test_a_formula_is_the_lessons_own_and_is_named_by_its_beginning():
+    notebook = lecture(30)
+    notebook.cells.append(new_markdown_cell("Then $h = W x$, and\n\n$$\ny = \\tanh(h)\n$$\n\n$$y' = 1 - y^2.$$"))
+    slide = notebook.cells[1].metadata["lecture"]["slides"][0]
+    slide["formula"] = ["h =", "y'"]
+    cell = next(cell for cell in compose(notebook).cells if cell.source.startswith("## Slide 1\n"))
+    assert cell.source == "## Slide 1\n\n$$h = W x$$\n\n$$y' = 1 - y^2$$" and with_formula(notebook) == (1, 14)
+    slide["formula"] = ["y"]
+    assert "2 formulas of the lesson begin with 'y', not one" in lecture_problems(notebook)[0]

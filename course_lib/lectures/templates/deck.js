@@ -2,10 +2,13 @@
 (function () {
   "use strict";
 
+  const student = "student" in document.documentElement.dataset;
   const printing = /handout/.test(location.search);
   const root = document.documentElement;
   const CONTROLS = "input, select, textarea, summary, button, [role=slider], [contenteditable]";
   const SMALLEST_WORDS = 30, SMALLEST_CODE = 20, SMALLEST_PRINTED = 22;  /* pixels on a slide of 1280 x 720 */
+
+  const PAGE = 1009, SMALLEST_NOTES = 9;  /* pixels of A4 between its margins, and of a hand-out's notes */
 
   /* ------------------------------------------------------------------------------------------------- steppers */
 
@@ -219,12 +222,13 @@
         details.outerHTML = '<p class="elsewhere">The answer stands at the end.</p>';
       });
       const sheet = document.createElement("section"), shown = document.createElement("div");
-      const notes = slide.querySelector("aside.notes");
+      const notes = slide.querySelector("aside.notes"), minutes = Number(slide.dataset.minutes);
       sheet.className = "sheet";
       shown.className = "shown slides";
-      notes.prepend(named("h2", " (" + slide.dataset.minutes + " min)"));
+      notes.prepend(named("h2", minutes ? " (" + minutes + " min)" : ""));
       shown.append(slide);
-      sheet.append(shown, notes);
+      sheet.append(shown);
+      if (!student) sheet.append(notes);
       sheets.append(sheet);
     });
     document.getElementById("reveal-style").remove();  // it prints slides in its own way
@@ -232,6 +236,10 @@
     if (answers.children.length > 1) sheets.append(answers);
     root.classList.add("handout");
     MathJax.typeset([sheets]);
+    sheets.querySelectorAll(".sheet").forEach((sheet) => {
+      const notes = sheet.querySelector("aside.notes");
+      for (let size = 14; notes && size > SMALLEST_NOTES && sheet.offsetHeight > PAGE; size -= 0.5) notes.style.fontSize = size + "px";
+    });
     root.dataset.ready = "yes";
   }
 
@@ -253,6 +261,19 @@
     });
   }
 
+  /* A playground that is higher than its slide loses its list of goals, which the notes have, then becomes smaller. */
+  const SCALES = [0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65];
+
+  function fitPlayground(play) {
+    const room = play.closest(".body");
+    const over = () => room.clientHeight && play.getBoundingClientRect().bottom > room.getBoundingClientRect().bottom + 1;
+    if (over()) play.classList.add("tight");
+    SCALES.filter((scale) => scale < (play.style.zoom || 1)).forEach((scale) => { if (over()) play.style.zoom = scale; });
+  }
+
+  const grown = new ResizeObserver((changes) => changes.forEach(({ target }) => fitPlayground(target)));
+  const watchPlaygrounds = () => document.querySelectorAll(".course-playground-live").forEach((play) => grown.observe(play));
+
   /* The mathematics first, while every slide has a size: a formula in a hidden slide would be measured as nothing. */
   const FONTS = ["30px 'Source Sans Pro'", "600 30px 'Source Sans Pro'", "italic 30px 'Source Sans Pro'", "24px 'Course Mono'"];
   Promise.all([window.mathjaxReady, ...FONTS.map((font) => document.fonts.load(font))]).then(() => {
@@ -272,7 +293,7 @@
         return !control || control.matches("button, summary") && /^Arrow/.test(event.key);
       },
     }).then(() => {
-      Reveal.addKeyBinding({ keyCode: 83, key: "S", description: "Notes in a window of their own" }, openNotes);
+      if (!student) Reveal.addKeyBinding({ keyCode: 83, key: "S", description: "Notes in a window of their own" }, openNotes);
       Reveal.addKeyBinding({ keyCode: 84, key: "T", description: "Dark or light theme" }, switchTheme);
       Reveal.on("slidechanged", () => {
         if (document.activeElement && document.activeElement.closest(CONTROLS)) document.activeElement.blur();
@@ -281,6 +302,7 @@
       Reveal.on("fragmentshown", (event) => { event.fragments.forEach((mark) => fragmentChanged(mark, true)); refresh(); });
       Reveal.on("fragmenthidden", (event) => { event.fragments.forEach((mark) => fragmentChanged(mark, false)); refresh(); });
       document.addEventListener("keydown", clicked, true);
+      watchPlaygrounds();
       setInterval(tick, 1000);
       root.dataset.ready = "yes";
     });

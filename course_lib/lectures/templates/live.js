@@ -89,6 +89,7 @@ window.courseLive = (function () {
 
   function adopt(holder) {
     const slide = document.getElementById(holder.dataset.slide);
+    if (!slide) { holder.remove(); return; }  // the lecturer's file hides it
     holder.dataset.preventSwipe = "";
     slide.querySelector(".body").append(holder);
     if (slide.querySelector(".playing")) {  // it lives without a kernel, and keeps what the hall has set

@@ -42,7 +42,7 @@ export function agentWords(state, config) {
 }
 
 export function agent({ root, config, kernel }) {
-  needsModel(kernel);
+  needsModel(kernel, config.models);
   const { walls, cells, after, targets, pairs, length } = config, start = { asked: -10, start: pairs[0][0], goal: pairs[0][1], found: null };
   let model = null, busy = false, held = false, removed = false;
 

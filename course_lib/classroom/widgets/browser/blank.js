@@ -108,7 +108,7 @@ export function blankWordsSaid({ its }, config, vocabulary) {
 const blankSurprise = (chance) => Math.min(1, -Math.log2(Math.max(chance, 1e-9)) / 8);
 
 export function blank({ root, config, kernel }) {
-  needsModel(kernel);
+  needsModel(kernel, config.models);
   const vocabulary = blankVocabulary(config);
   let bert = null, held = false;
 

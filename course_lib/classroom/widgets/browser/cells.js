@@ -55,7 +55,7 @@ export function cellWords(text, values, cell) {
 }
 
 export function cells({ root, config, kernel }) {
-  needsModel(kernel);
+  needsModel(kernel, config.models);
   const { longest, count } = config, prepared = config.texts.map(([, text]) => text);
   let model = null, held = false;
   const touch = (changes, settled) => { held = !settled; change(changes, settled); };

@@ -9,7 +9,7 @@ const LONGEST = 60;  // tokens of a definition
 
 /* `rows` are [name, definition] pairs; `reached` is what a kernel says of the goals. */
 export function dictionary({ root, config: given, kernel }) {
-  needsModel(kernel);
+  needsModel(kernel, given.models);
   const config = kernel ? given : { ...given, goals: [] };  // they need WordNet
   const start = { word: config.words[0], part: config.parts[0], rows: kernel ? config.rows : config.rows.slice(0, 1), reached: [], waiting: false };
   let model = null, asked = 0;

@@ -74,7 +74,7 @@ export function digitWords({ source, hidden, its }, { empty }) {
 }
 
 export function digit({ root, config, kernel }) {
-  needsModel(kernel);
+  needsModel(kernel, config.models);
   const { grid, pad } = config, total = grid * grid, images = new WeakMap();
   const sources = Object.entries(config.sources).map(([name, text]) => [name, bytesOf(text)]);
   const start = { source: sources[0][1], hidden: Array(total).fill(false), map: "rollout", its: null };

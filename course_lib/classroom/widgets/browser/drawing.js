@@ -34,7 +34,7 @@ export function drawingWords({ source, its }, { empty }) {
 }
 
 export function drawing({ root, config, kernel }) {
-  needsModel(kernel);
+  needsModel(kernel, config.models);
   const { side, pad, colours, models } = config, logitsOf = segmenters({ kernel, models, side });
   const sources = Object.entries(config.sources).map(([name, text]) => [name, bytesOf(text)]);
   const start = { source: sources[0][1], ground: "plain", its: null };

@@ -24,7 +24,7 @@ export function hideGoals({ few }) {
 export const hideWords = ({ its }) => (its ? patchWords(its.now, its.hidden) : "");
 
 export function hide({ root, config, kernel }) {
-  needsModel(kernel);
+  needsModel(kernel, config.models);
   const { side, grid } = config, total = grid * grid, images = new WeakMap(), wholes = new WeakMap(), nothing = Array(total).fill(false);
   const sources = Object.entries(config.sources).map(([name, text]) => [name, bytesOf(text)]);
   for (const [, source] of sources) images.set(source, Float32Array.from(source, (level) => level / 255));

@@ -57,7 +57,7 @@ export function maskingWords({ hidden, its }) {
 }
 
 export function masking({ root, config, kernel }) {
-  needsModel(kernel);
+  needsModel(kernel, config.models);
   const { side, grid, pad } = config, total = grid * grid, images = new WeakMap();
   const sources = Object.entries(config.sources).map(([name, text]) => [name, bytesOf(text)]);
   const start = { source: sources[0][1], hidden: Array.from({ length: total }, (_, i) => config.hidden.includes(i + 1)), its: null };

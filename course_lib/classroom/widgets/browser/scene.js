@@ -91,7 +91,7 @@ function sceneView({ side, low, high, moved }) {
 }
 
 export function scene({ root, config, kernel }) {
-  needsModel(kernel);
+  needsModel(kernel, config.models);
   const { side, models, colours, bounds } = config, drawn = sceneOf(config), logitsOf = segmenters({ kernel, models, side });
   const start = { ...config.start, map: "classes", its: null };
   let held = false;

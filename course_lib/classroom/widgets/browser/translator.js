@@ -42,7 +42,7 @@ export function translatorWords({ its }) {
 }
 
 export function translator({ root, config: given, kernel }) {
-  needsModel(kernel);
+  needsModel(kernel, given.models);
   const config = kernel ? given : { ...given, goals: given.goals.slice(0, 2) };  // the third needs the grammar
   const known = config.vocabulary.split(" ");
   let models = null, held = true, map = null, shown = null, kept = [];

@@ -27,7 +27,7 @@ const surprise = (chance) => Math.min(1, -Math.log2(Math.max(chance, 1e-9)) / 8)
 const percent = (chance) => `${fixed(100 * chance, chance < 0.1 ? 1 : 0)} %`;
 
 export function writer({ root, config, kernel }) {
-  needsModel(kernel);
+  needsModel(kernel, config.models);
   const start = { prompt: config.examples[0], written: [], next: null, first: 0, temperature: 1, topK: 0, topP: 1, seed: 1 };
   let model = null, reads = 0, running = false, rewriting = false;
 
