@@ -18,6 +18,7 @@ import pytest
         ("assign release 05", ["instructor"]),
         ("assign prove 05", ["instructor"]),
         ("grade 05", ["instructor"]),
+        ("class init autumn --zip", []),
         ("lecture 05", ["lectures"]),
         ("data list", []),
         ("data fetch mnist", ["data"]),

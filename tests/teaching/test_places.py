@@ -15,6 +15,7 @@ import pytest
 import yaml
 from packaging.specifiers import SpecifierSet
 
+from course_lib.grading.collect import recognise
 from course_lib.teaching.bundle import MADE, ONLINE, student_files, students_readme
 from tests.setup.test_end_to_end import DRIVE
 
@@ -81,6 +82,22 @@ def test_the_workflow_is_green_as_long_as_no_assignment_would_cost_points(bundle
     (bundle / "notebooks" / "assignment_99").mkdir()
     code, said = type_line(validate)
     assert code == 1 and "There is no assignment '99'" in said
+
+
+def test_cloned_repositories_become_a_folder_that_is_collected(tmp_path):
+    for name in ("ada", "bob"):
+        place = tmp_path / f"attention-submissions/attention-{name}/notebooks/assignment_05"
+        place.mkdir(parents=True)
+        (place / "attention.ipynb").write_text(name)
+    page = (ROOT / "docs" / "students.md").read_text()
+    (line,) = re.findall(r"^for repo in .*$", page, flags=re.MULTILINE)
+    subprocess.run(["bash", "-e", "-c", line], cwd=tmp_path, check=True)
+    handed = sorted((tmp_path / "handed").rglob("*.ipynb"))
+    assert [recognise(path.relative_to(tmp_path / "handed"), "05") for path in handed] == [
+        "attention-ada",
+        "attention-bob",
+    ]
+    assert [path.read_text() for path in handed] == ["ada", "bob"]
 
 
 # ------------------------------------------------------------------------------------------------------- Colab
