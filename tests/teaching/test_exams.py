@@ -158,6 +158,10 @@ def test_the_check_finds_what_only_some_seeds_draw(bank):
     assert "always the same" in slips_of(bank(NUMBER.replace("{area} is", "it is").replace("{width}", "w")))[0]
     assert "two options are the same" in slips_of(bank(CHOICE.replace("neither", "that")))[0]
     assert "lesson's own page" in slips_of(bank(CHOICE), taken=["Which ?"])[0]
+    assert "has ✓, which LaTeX cannot print" in slips_of(bank(CHOICE.replace("This one", "This ✓")))[0]
+    longest = CHOICE.replace("] this", "] this one, with every detail")
+    two = longest + longest.partition("\n")[2].replace("one of three", "again one of three")
+    assert "the longest one in one of three, again one of three" in slips_of(bank(two))[-1]
     assert slips_of(bank(CHOICE)) == ["05.md: it has 1 questions of 1 kinds; an exam needs 12 questions of 4 kinds."]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from course_lib.teaching.exams import latex
 from course_lib.teaching.exams.bank import Question, read_bank
 from course_lib.teaching.exams.paper import draw_item
 
@@ -10,7 +11,7 @@ SEEDS, AT_LEAST, KINDS_AT_LEAST = 50, 12, 4
 
 
 def slips_of(path: Path, taken: Sequence[str] = ()) -> list[str]:
-    """What is wrong with a bank, a sentence each: its form, its numbers for 50 seeds, and how much it holds.
+    """What is wrong with a bank, a sentence each: its form, numbers of 50 seeds, how much it holds, what lengths tell.
 
     `taken` are the texts of the lesson's own questions, which no exam may repeat.
     """
@@ -25,18 +26,34 @@ def slips_of(path: Path, taken: Sequence[str] = ()) -> list[str]:
             f"{path.name}: it has {len(questions)} questions of {len(kinds)} kinds; an exam needs {AT_LEAST} questions "
             f"of {KINDS_AT_LEAST} kinds."
         )
+    single = [question for question in questions if sum(option.right for option in question.options) == 1]
+    given_away = [question.name for question in single if _right_is_longest(question)]
+    if len(given_away) > max(1, len(single) / 2):
+        found.append(
+            f"{path.name}: the right option is the longest one in {', '.join(given_away)}; shorten it, or make wrong "
+            "ones as exact as it is."
+        )
     return found
+
+
+def _right_is_longest(question: Question) -> bool:
+    lengths = {right: max(len(one.text) for one in question.options if one.right is right) for right in (True, False)}
+    return lengths[True] > lengths[False]
 
 
 def _of_question(question: Question, taken: Sequence[str]) -> list[str]:
     if any(_plain(question.text) == _plain(text) for text in taken):
         return [f"{question.place}: {question.name!r} is a question of the lesson's own page."]
     try:
-        drawn = {draw_item(question, seed).text for seed in range(SEEDS)}
+        items = [draw_item(question, seed) for seed in range(SEEDS)]
     except ValueError as problem:
         return [str(problem)]
-    if question.draws and len(drawn) == 1:
+    if question.draws and len({item.text for item in items}) == 1:
         return [f"{question.place}: {question.name!r} draws numbers, but its text is always the same."]
+    if letters := latex.unprintable(items[0]):
+        return [
+            f"{question.place}: {question.name!r} has {letters}, which LaTeX cannot print; write it as a $formula$."
+        ]
     return []
 
 

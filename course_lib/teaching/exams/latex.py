@@ -8,12 +8,14 @@ from course_lib.teaching.exams import markdown
 from course_lib.teaching.exams.markup import Target, convert
 from course_lib.teaching.exams.paper import Item, Paper
 
+GREEK = "alpha beta gamma delta epsilon eta theta lambda mu pi rho sigma tau phi omega"
 SPECIAL = str.maketrans(
     {char: rf"\{char}" for char in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}"}
     | {"×": r"$\times$", "→": r"$\to$", "≤": r"$\leq$", "≥": r"$\geq$", "−": "$-$", "±": r"$\pm$", "…": r"\dots{}"}
-    | {"·": r"$\cdot$", "‖": r"$\|$", "²": "$^2$"}
+    | {"·": r"$\cdot$", "‖": r"$\|$", "²": "$^2$", "ᵀ": r"$^\top$"}
+    | {letter: rf"$\{name}$" for letter, name in zip("αβγδεηθλμπρστφω", GREEK.split(), strict=True)}
 )
 LATEX = Target(
     escape=lambda text: text.translate(SPECIAL),
@@ -57,6 +59,12 @@ def solutions(paper: Paper) -> str:
     for number, item in enumerate(paper.items, start=1):
         lines += _blocks(markdown.solution(number, item))
     return f"{HEAD}{chr(10).join(lines)}\n\\end{{document}}\n"
+
+
+def unprintable(item: Item) -> str:
+    """The characters of a question and its solution that LaTeX has no sign for with these packages."""
+    lines = [*_blocks(markdown.question(1, item)), *_blocks(markdown.solution(1, item))]
+    return "".join(sorted({letter for line in lines for letter in line if ord(letter) > 0xFF}))
 
 
 def _space(item: Item) -> int:
