@@ -27,7 +27,7 @@ def _latex(paper: Paper, stem: Path) -> list[Path]:
 def _moodle(paper: Paper, stem: Path) -> list[Path]:
     if by_hand := moodle.marks_by_hand(paper):
         numbers = ", ".join(map(str, by_hand))
-        print(f"Moodle counts a mark for each gap. Set the maximum mark in the quiz for question {numbers}.")
+        print(f"Moodle counts a mark for each gap. In the quiz, set the maximum mark of these questions: {numbers}.")
     return [
         _written(_beside(stem, "_moodle.xml"), moodle.exam(paper)),
         _written(_beside(stem, "_solutions.md"), markdown.solutions(paper)),
