@@ -133,25 +133,32 @@ def lengths(
 def root(
     widths: Sequence[int],
     gradient: Mapping[bool, Sequence[tuple[float, float, float]]],
+    matrix: Mapping[bool, Sequence[Float[np.ndarray, " batches"]]],
     bleu: Mapping[str, Sequence[float]],
     predicted: float | None = None,
 ) -> Figure:
-    """With and without the root (True, False): the gradient at the query by width, and BLEU of real trainings."""
-    fig, (left, right) = figure(12, 4.6, columns=2)
-    for divided, colour, text, offset in ((True, HERO, "divided", (-8, 14)), (False, OTHER, "not divided", (-34, -6))):
-        low, middle, high = np.array(gradient[divided]).T
-        left.fill_between(widths, np.maximum(low, 1e-6), high, color=colour, alpha=0.2, linewidth=0)
-        left.plot(widths, middle, color=colour, linestyle="-", marker="o")
-        label(left, widths[-1], middle[-1], text, colour, offset)
-    left.axvline(192, color=GREY, linestyle=":", linewidth=1.5)
+    """With and without the root (True, False): gradients at a query and at W by width, and BLEU of real trainings."""
+    fig, (left, middle, right) = figure(13.2, 4.6, columns=3)
+    names = {True: ("divided", HERO), False: ("not divided", OTHER)}
+    offsets = {left: {True: (-46, 12), False: (-62, -6)}, middle: {True: (-12, -26), False: (-78, 8)}}
+    batches = {divided: [(min(row), np.median(row), max(row)) for row in rows] for divided, rows in matrix.items()}
+    for axes, norms in ((left, gradient), (middle, batches)):
+        for divided, (text, colour) in names.items():
+            low, median, high = np.array(norms[divided]).T
+            axes.fill_between(widths, np.maximum(low, 1e-6), high, color=colour, alpha=0.2, linewidth=0)
+            axes.plot(widths, median, color=colour, linestyle="-", marker="o")
+            label(axes, widths[-1], median[-1], text, colour, offsets[axes][divided])
+        axes.axvline(192, color=GREY, linestyle=":", linewidth=1.5)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(widths, [str(width) for width in widths])
+        axes.set(xlabel="width $d_k$")
     left.text(192, 2e-6, "our translator ", color=GREY, ha="right")
-    left.set_xscale("log", base=2)
-    left.set_yscale("log")
-    left.set_xticks(widths, [str(width) for width in widths])
-    left.set(title="Gradient at the query", xlabel="width $d_k$", ylabel="norm: median, 10 to 90 %", ylim=(1e-6, 30))
+    left.set(title="Gradient at one query", ylabel="norm: median, 10 to 90 %", ylim=(1e-6, 30))
+    middle.set(title="Gradient at $W$, 400 queries", ylabel="norm: median and range", ylim=(0.01, 100))
     for x, (name, scores) in enumerate(bleu.items()):
         seed_dots(right, x, scores, {"divided": HERO, "not divided": OTHER}.get(name, GREY), markersize=11)
-    right.set(title="Trained translators, three seeds each", xlim=(-0.6, len(bleu) - 0.4), ylabel="BLEU on test")
+    right.set(title="Trained translators", xlim=(-0.6, len(bleu) - 0.4), ylabel="BLEU on test, three seeds each")
     right.set_xticks(range(len(bleu)), [name.replace(" ", "\n") for name in bleu])
     right.set_ylim(60, 102)
     prediction(right, len(bleu) - 1, None if predicted is None else max(predicted, 61), (-12, 0))

@@ -70,16 +70,23 @@ VARIANTS = {  # of the translator: name in the figure -> name in the card
 
 
 def root(card: Mapping, *, predicted=None) -> Result:
-    gradient = {divided: [gradient_at_query(d, divided=divided) for d in WIDTHS] for divided in (True, False)}
+    norms = {divided: [query_gradients(d, divided=divided) for d in WIDTHS] for divided in (True, False)}
+    gradient = {
+        divided: [tuple(np.quantile(row, (0.1, 0.5, 0.9)).tolist()) for row in rows] for divided, rows in norms.items()
+    }
+    matrix = {divided: [gradient_at_matrix(d, divided=divided) for d in WIDTHS] for divided in (True, False)}
     medians = {divided: [row[1] for row in rows] for divided, rows in gradient.items()}
+    largest = {"largest": share_of_largest(norms[False][3]), "divided_largest": share_of_largest(norms[True][3])}
+    ratios = np.array(matrix[True]) / np.array(matrix[False])  # of the same batch, by width
     bleu = {name: [seed["test"][f"BLEU, {variant}"] for seed in card["seeds"]] for name, variant in VARIANTS.items()}
     means = {name: float(np.mean(scores)) for name, scores in bleu.items()}
     return Result(
-        figures.root(WIDTHS, gradient, bleu, predicted),
+        figures.root(WIDTHS, gradient, matrix, bleu, predicted),
         claims={
             "gradient": (
                 above(medians[True][-1] / medians[False][-1], 100),
                 below(medians[True][3] / medians[False][3], 5),
+                below(ratios[1:].max(), 0.5),
             ),
             "trainings": above(min(bleu["divided"]) - max(bleu["not divided"]), 5),
             "parts": (
@@ -88,7 +95,9 @@ def root(card: Mapping, *, predicted=None) -> Result:
             ),
         },
         came=means["not divided"],
-        values={name.replace(" ", "_"): score for name, score in means.items()},
+        values={name.replace(" ", "_"): score for name, score in means.items()}
+        | {f"times_{d}": float(1 / np.median(ratios[WIDTHS.index(d)])) for d in (192, 1024)}
+        | {name: 100 * share for name, share in largest.items()},
     )
 
 
@@ -136,8 +145,8 @@ def reference_points(pairs: Sequence[SentencePair]) -> tuple[float, float]:
     return alignment_error_rate(one_each, gold), alignment_error_rate(diagonal, gold)
 
 
-def gradient_at_query(d: int, *, divided: bool, keys: int = 16, draws: int = 1000) -> tuple[float, float, float]:
-    """The norm of a loss's gradient with respect to q, for entries of variance 1: its 10 %, 50 % and 90 % quantiles.
+def query_gradients(d: int, *, divided: bool, keys: int = 16, draws: int = 1000) -> Float[np.ndarray, " draws"]:
+    """The norm of a loss's gradient with respect to each of many q, for entries of variance 1.
 
     The loss is the product of the attention's output with a random vector.
     """
@@ -146,7 +155,29 @@ def gradient_at_query(d: int, *, divided: bool, keys: int = 16, draws: int = 100
     q.requires_grad_()
     scores = q @ k.mT / (d**0.5 if divided else 1.0)
     ((scores.softmax(dim=-1) @ v) * r).sum().backward()
-    return tuple(q.grad.squeeze(1).norm(dim=1).quantile(torch.tensor([0.1, 0.5, 0.9])).tolist())
+    return q.grad.squeeze(1).norm(dim=1).numpy()
+
+
+def share_of_largest(norms: Float[np.ndarray, " draws"], fraction: float = 0.05) -> float:
+    """The share, from 0 to 1, of the largest gradients in the sum of all squares."""
+    squares = np.sort(norms.astype(float) ** 2)
+    return float(squares[-round(fraction * len(squares)) :].sum() / squares.sum())
+
+
+def gradient_at_matrix(
+    d: int, *, divided: bool, keys: int = 16, queries: int = 400, batches: int = 5
+) -> Float[np.ndarray, " batches"]:
+    """The norm of the mean loss's gradient with respect to W in q = W^T s, for a batch of queries; as above."""
+    generator, norms = torch.Generator().manual_seed(0), []
+    for _ in range(batches):
+        s, k, v, r = (
+            torch.randn(queries, n, m, generator=generator) for n, m in ((1, d), (keys, d), (keys, 8), (1, 8))
+        )
+        W = (torch.randn(d, d, generator=generator) / d**0.5).requires_grad_()
+        scores = (s @ W) @ k.mT / (d**0.5 if divided else 1.0)
+        (((scores.softmax(dim=-1) @ v) * r).sum() / queries).backward()
+        norms.append(W.grad.norm().item())
+    return np.array(norms)
 
 
 RESULTS = {
