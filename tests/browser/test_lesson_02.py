@@ -11,12 +11,15 @@ pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 FIRST = """
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_02.playground import PLAYGROUNDS
+from course_lib.lessons.lesson_02.tasks import TASKS
 
 model = load_trained("simclr").model
+by_two = TASKS["simclr"].module(3, (8, 8, 8, 8), 16)
 """
 PLAYED = {
     "neighbours": "PLAYGROUNDS['neighbours'](model).live()",
     "plane": "PLAYGROUNDS['plane'](model).live()",
+    "icons": "PLAYGROUNDS['icons'](by_two).live()",
 }
 
 
@@ -56,6 +59,16 @@ def test_a_digit_of_the_map_is_chosen_and_its_views_land(played):
     cell.get_by_role("slider", name="Picture on the map").press("ArrowDown")
     expect(cell.locator(".play-said")).not_to_contain_text("Picture 150")
     played.screenshot("02-map", of=cell)
+
+
+def test_icons_are_searched_and_one_is_chosen_by_arrow_keys(played):
+    cell = played.cell(PLAYED["icons"])
+    says(cell, "Chosen: thinking face by noto.")
+    cell.get_by_label("Search").fill("microscope")
+    says(cell, "“microscope” finds 7 of 571 drawings.")
+    cell.get_by_role("slider", name="Map of the drawings").press("ArrowRight")
+    expect(cell.locator(".play-said")).not_to_contain_text("Chosen: thinking face by noto.")
+    played.screenshot("02-icons", of=cell)
 
 
 @pytest.mark.parametrize("theme", THEMES)

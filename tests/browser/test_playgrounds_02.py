@@ -4,13 +4,16 @@ import random
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import expect
 
 from course_lib.classroom.widgets.script import bundle
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_02 import playground as play
+from course_lib.lessons.lesson_02.icon_map import icon_map
+from course_lib.lessons.lesson_02.tasks import TASKS
 from tests.axe import axe_script
-from tests.browser.live_playground import played
+from tests.browser.live_playground import check_axe, check_it_fits, played
 from tests.browser.played import overflowing
 from tests.browser.test_playgrounds_live import centre
 from tests.browser.test_slides import AXE
@@ -165,3 +168,83 @@ def test_they_fit_and_axe_finds_nothing(browser, neighbours, plane, width, heigh
             assert width < 1000 or here.page.evaluate("document.documentElement.scrollHeight") <= height + static
             here.page.evaluate(axe_script())
             assert here.page.evaluate(AXE, ".course-play") == []
+
+
+# ------------------------------------------------------------------------------------------- the map of icons
+
+
+@pytest.fixture(scope="module")
+def icons():
+    """The map of an untrained network: what is on the page does not depend on what it has learned."""
+    torch.manual_seed(0)
+    return icon_map(TASKS["simclr"].module(3, (8, 8, 8, 8), 16))
+
+
+def icon_states(count):
+    draw = random.Random(3)
+    for query in ("", "  Face ", "owl", "book", "unicorn", "kiss mark", "zzz"):
+        for features in ("h", "z", "pixels"):
+            yield {"features": features, "query": query, "point": draw.randrange(1, count + 1)}
+    for point in range(1, count + 1, 6):
+        yield {"features": draw.choice(["h", "z", "pixels"]), "query": "", "point": point}
+
+
+def test_the_page_says_and_judges_the_map_of_icons_as_python_does(browser, icons):
+    page, states = browser.new_page(), list(icon_states(icons.controls[2].count))
+    page.add_script_tag(content=bundle("iconmap"))
+    found = page.evaluate(
+        """([states, sent]) => { const config = iconConfig(sent); return states.map((state) => ({
+          words: iconWords(state, config), goals: iconGoals(config).map((goal) => goal(state)) })); }""",
+        [states, icons._page_config()],
+    )
+    for state, here in zip(states, found, strict=True):
+        assert here["words"] == icons.alt(icons.state(**state))
+        assert here["goals"] == [goal(icons.state(**state)) for goal in icons.goals]
+    assert np.any([one["goals"] for one in found], axis=0)[:2].all()
+    page.close()
+
+
+def icon_canvas(here):
+    return here.page.get_by_role("slider", name="Map of the drawings")
+
+
+def chosen(here):
+    return here.page.locator(".play-called").inner_text()
+
+
+def test_the_map_is_moved_zoomed_and_a_click_chooses(browser, icons):
+    with played(browser, icons, kernel=True) as here:
+        before, box, mouse = chosen(here), icon_canvas(here).bounding_box(), here.page.mouse
+        icon_canvas(here).press("ArrowRight")
+        assert chosen(here) != before
+        moved = chosen(here)
+        mouse.move(box["x"] + 300, box["y"] + 200)
+        mouse.down()
+        mouse.move(box["x"] + 200, box["y"] + 150, steps=4)
+        mouse.up()
+        assert chosen(here) == moved  # a drag chooses nothing
+        icon_canvas(here).press("+")
+        mouse.move(box["x"] + 300, box["y"] + 200)
+        mouse.wheel(0, -400)
+        found = set()
+        for x, y in np.random.default_rng(0).uniform(0.1, 0.9, (40, 2)):
+            mouse.click(box["x"] + x * box["width"], box["y"] + y * box["height"])
+            found.add(chosen(here))
+        assert len(found) > 5
+        assert here.told()[0] == {"touched": True}
+
+
+def test_a_search_lights_up_matches_and_a_wheel_scrolls_the_page_until_the_map_is_clicked(browser, icons):
+    with played(browser, icons, height=500) as here:
+        here.page.mouse.move(300, 200)
+        here.page.mouse.wheel(0, 150)
+        here.page.wait_for_function("scrollY > 50")
+        here.page.get_by_label("Search").fill("microscope")
+        expect(here.page.get_by_text("drawings in orange rings are found")).to_be_visible()
+        here.page.get_by_label("Search").fill("unicorn")
+        expect(here.page.get_by_text("No name has “unicorn” in it")).to_be_visible()
+
+
+def test_the_map_of_icons_fits_and_axe_finds_nothing(browser, icons):
+    check_it_fits(browser, icons)
+    check_axe(browser, icons)

@@ -1,4 +1,4 @@
-"""Lesson 16's agent on a page of the site: trajectories through a maze, of the return that is asked for."""
+"""Lesson 16 on a page: an agent's trajectories through a maze, and icons that words find."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,11 @@ from playwright.sync_api import expect
 from course_lib.classroom.widgets.script import bundle
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_16 import control_learner as learner
+from course_lib.lessons.lesson_16 import words_playground
 from course_lib.lessons.lesson_16.control_playground import agent, trajectories
 from course_lib.lessons.lesson_16.recipes import control
 from tests.axe import axe_script
-from tests.browser.live_playground import axes, move
+from tests.browser.live_playground import axes, move, played
 from tests.browser.played import overflowing, served
 from tests.browser.test_playgrounds_live import Played, centre
 from tests.browser.test_slides import AXE
@@ -141,3 +142,64 @@ def test_the_maze_fits_and_axe_finds_nothing_serious(open_page, width, height, t
     assert width < 1000 or page.evaluate("document.documentElement.scrollHeight") <= height
     page.evaluate(axe_script())
     assert page.evaluate(AXE, ".course-play") == []
+
+
+# ------------------------------------------------------------------------------------------- icons by words
+
+
+@pytest.fixture(scope="module")
+def search():
+    return words_playground.search(load_trained("icon_clip").model)
+
+
+def searches():
+    for query in (
+        *words_playground.EXAMPLES,
+        "penguin",
+        "red apple",
+        "dog face",
+        "hammer",
+        "yellow animal",
+        "  Violin",
+    ):
+        for where in words_playground.SETS.values():
+            yield {"query": query, "where": where}
+
+
+def test_the_page_says_and_judges_a_search_as_python_does(browser, search):
+    page, states = browser.new_page(), list(searches())
+    page.add_script_tag(content=bundle("iconsearch"))
+    found = page.evaluate(
+        """([states, config]) => states.map((state) => ({ words: iconSearchWords(state),
+          goals: iconSearchGoals(config).map((goal) => goal(state)) }))""",
+        [[state | {"its": {**state, **search.answers["search"](state)}} for state in states], search._page_config()],
+    )
+    for state, here in zip(states, found, strict=True):
+        assert here["words"] == search.alt(search.state(**state))
+        assert here["goals"] == [goal(search.state(**state)) for goal in search.goals]
+    page.close()
+
+
+def test_icons_are_drawn_for_typed_words_and_a_query_that_is_too_long_is_told(browser, search):
+    with played(browser, search, kernel=True) as here:
+        found = here.page.locator(".play-icons canvas:visible")
+        expect(found).to_have_count(words_playground.HITS)
+        expect(found.first).to_have_attribute("aria-label", "sunflower")
+        pixels = "(canvas) => [...canvas.getContext('2d').getImageData(0, 0, 32, 32).data].filter((_, i) => i % 4 < 3)"
+        (first, *_) = words_playground.find(load_trained("icon_clip").model, "sunflower", "new designer")
+        np.testing.assert_array_equal(found.first.evaluate(pixels), first.pixels.flatten())
+        here.page.get_by_label("Words").fill("a" * 40 + " b")
+        here.page.evaluate("document.querySelector('.play-text').removeAttribute('maxlength')")
+        here.page.get_by_label("Words").fill("a" * 41)
+        expect(here.page.locator(".play-note").first).to_contain_text("please keep to 40")
+        here.page.get_by_role("button", name="fish").click()
+        expect(here.page.locator(".play-said")).to_contain_text("for “fish”")
+
+
+def test_the_search_fits_and_axe_finds_nothing(browser, search):
+    for width, height, theme in ((390, 844, "light"), (1280, 720, "dark")):
+        with played(browser, search, width=width, height=height, theme=theme, kernel=True) as here:
+            expect(here.page.locator(".play-icons canvas:visible")).to_have_count(words_playground.HITS)
+            assert overflowing(here.page) == []
+            here.page.evaluate(axe_script())
+            assert here.page.evaluate(AXE, ".course-play") == []

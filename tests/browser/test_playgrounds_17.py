@@ -1,12 +1,16 @@
-"""Lesson 17 on the page: the costs of attention are Python's, and the length of the text is dragged."""
+"""Lesson 17 on the page: costs of attention and Gibbs steps are Python's, and both are moved by hand."""
 
 from itertools import product
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import expect
 
 from course_lib.classroom.widgets.script import bundle
+from course_lib.data.checkpoints import load_trained
+from course_lib.functional.boltzmann import clamped_chain
+from course_lib.lessons.lesson_17 import learner
 from course_lib.lessons.lesson_17 import playground as play
 from tests.browser.live_playground import axes, check_axe, check_it_fits, move, played
 from tests.browser.played import overflowing
@@ -93,3 +97,81 @@ def test_the_largest_numbers_fit_on_a_phone(browser, explorer):
             here.page.get_by_label(f"{label}, typed").press("Enter")
         expect(here.page.locator(".play-score")).to_contain_text("34,361,835,520")
         assert overflowing(here.page) == []
+
+
+# ------------------------------------------------------------------------------------------- the machine that dreams
+
+
+@pytest.fixture(scope="module")
+def dream():
+    return play.dream(load_trained("boltzmann").model)
+
+
+CHAINS = """([config, v, kept, noise, steps]) => {
+  const machine = dreamMachine(config), draws = noise.values();
+  let state = Float32Array.from(v), found = null;
+  for (let step = 0; step < steps; step++) {
+    found = gibbsStep(machine, state, kept, () => draws.next().value);
+    state = found.state;
+  }
+  return { probs: [...found.probs], seen: dreamClasses(machine, found.probs) };
+}"""
+
+
+@pytest.mark.parametrize("kept", [play.PIXELS, play.PIXELS + play.CLASSES])
+def test_the_page_takes_the_gibbs_steps_of_python(browser, dream, kept, monkeypatch):
+    """With the same random numbers: each layer's, in the order in which Python draws them."""
+    model, drawn, steps = load_trained("boltzmann").model, [], 4
+    v = learner.with_labels(play.starting(5), torch.arange(play.CHAINS) % play.CLASSES).round()
+    rand_like = torch.rand_like
+    monkeypatch.setattr(torch, "rand_like", lambda like: drawn.append(rand_like(like)) or drawn[-1])
+    probs = clamped_chain(model.features, model.visible, v, steps, clamped=torch.arange(v.shape[1]) >= kept)
+    noise = torch.cat([one.flatten() for one in drawn]).tolist()
+    page = browser.new_page()
+    page.add_script_tag(content=bundle("dreams"))
+    found = page.evaluate(CHAINS, [dream._page_config(), v.flatten().tolist(), kept, noise, steps])
+    np.testing.assert_allclose(found["probs"], probs.flatten(), atol=2e-5)
+    assert found["seen"] == learner.recognised(probs[:, : play.PIXELS]).tolist()
+    page.close()
+
+
+def test_the_page_says_and_judges_dreams_as_python_does(browser, dream):
+    page, states = browser.new_page(), []
+    for label, start, steps in product((play.NONE, 0, 3), (play.RANDOM, 0, 8), (1, 300)):
+        state = dream.state(label=label, start=start, steps=steps)
+        images = learner.dreams(load_trained("boltzmann").model, None if label < 0 else torch.full((16,), label),
+                                steps=steps, start=play.starting(start), count=16, seed=0)  # fmt: skip
+        states.append((state, learner.recognised(images).tolist()))
+    page.add_script_tag(content=bundle("dreams"))
+    found = page.evaluate(
+        """([states, config]) => states.map((state) => ({ words: dreamWords(state),
+          goals: dreamGoals(config).map((goal) => goal(state)) }))""",
+        [[{**state, "seen": seen} for state, seen in states], dream._page_config()],
+    )
+    for (state, _), here in zip(states, found, strict=True):
+        assert here["words"] == dream.alt(state)
+        assert here["goals"] == [goal(state) for goal in dream.goals]
+    assert np.any([one["goals"] for one in found], axis=0).all()
+    page.close()
+
+
+def test_chains_run_pause_and_go_back_and_a_goal_waits_for_the_pause(browser, dream):
+    with played(browser, dream, kernel=True) as here:
+        steps = here.page.get_by_label("Gibbs steps, typed")
+        here.page.get_by_role("button", name="Run").click()
+        expect(here.page.get_by_role("button", name="Pause")).to_be_visible()
+        here.page.wait_for_function("Number(document.querySelector('input.play-number').value) > 40")
+        assert here.reached() == 0
+        here.page.get_by_role("button", name="Pause").click()
+        assert here.reached() == 1 and here.told()[0] == {"touched": True}
+        at, shown = int(steps.input_value()), here.page.locator(".play-dreams").get_attribute("aria-label")
+        here.page.get_by_role("button", name="One step").click()
+        assert int(steps.input_value()) == at + 1
+        steps.fill(str(at))
+        steps.press("Enter")
+        expect(here.page.locator(".play-dreams")).to_have_attribute("aria-label", shown)  # as it was
+
+
+def test_the_dreams_fit_and_axe_finds_nothing(browser, dream):
+    check_it_fits(browser, dream)
+    check_axe(browser, dream)

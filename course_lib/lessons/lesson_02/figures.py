@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, Rectangle
+from matplotlib.patches import Circle
 from torch import Tensor
 
-from course_lib.viz.marks import HERO, OTHER, THIRD, bare, box, image, prediction
+from course_lib.viz.marks import HERO, OTHER, THIRD, box, image, prediction
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
 
@@ -268,27 +268,4 @@ def across(
     axes.set_yticks([-row for row in range(len(reached))], list(reached))
     axes.grid(visible=False, axis="y")
     axes.set(xlim=(0, 100), ylim=(0.5 - len(reached) - 0.1, 0.5), xlabel="nearest is the same thing, %")
-    return fig
-
-
-def icon_map(
-    positions: Float[Tensor, "N 2"], images: Float[Tensor, "N 4 H W"], chosen: Sequence[int], zoom: float
-) -> Figure:
-    """Icons at their positions: all of them; and those around the chosen ones, enlarged."""
-    low, high = positions.amin(dim=0), positions.amax(dim=0)
-    at = ((positions - (low + high) / 2) / (high - low).max() * 1.9).numpy()
-    middle = np.median(at[list(chosen)], axis=0)
-    fig, (whole, part) = figure(12.2, 6.1, columns=2)
-    for axes, centre, reach, size in ((whole, np.zeros(2), 1.0, 0.035), (part, middle, 1 / zoom, 0.055 / zoom)):
-        inside = [n for n in range(len(at)) if (abs(at[n] - centre) < reach - size).all()]
-        for n in inside:
-            x, y = at[n]
-            axes.imshow(images[n].permute(1, 2, 0).numpy(), extent=(x - size, x + size, y - size, y + size))
-            if n in chosen:
-                axes.add_patch(Circle((x, y), 1.35 * size, fill=False, color=OTHER, linewidth=2.5, zorder=9))
-        bare(axes, (centre[0] - reach, centre[0] + reach), (centre[1] - reach, centre[1] + reach))
-        axes.set_aspect("equal")
-    frame = (middle[0] - 1 / zoom, middle[1] - 1 / zoom)
-    whole.add_patch(Rectangle(frame, 2 / zoom, 2 / zoom, fill=False, color="black", linewidth=2, zorder=10))
-    part.spines[:].set(visible=True, color="black", linewidth=2)
     return fig

@@ -30,6 +30,7 @@ from course_lib.data.digits import CleanDigits, LabelledImages
 from course_lib.data.draws import generator
 from course_lib.functional.neighbour_maps import tsne
 from course_lib.lessons.lesson_02 import looking, recipes
+from course_lib.lessons.lesson_02.icon_map import icon_map
 from course_lib.models.simclr import SimCLR
 from course_lib.training.probes import label_draw
 from course_lib.viz.style import PALETTE, figure
@@ -329,4 +330,4 @@ def _map_image(its: Plane, point: int, views: Landed, size: int = 360) -> str:
     )
 
 
-PLAYGROUNDS = {"neighbours": neighbours, "plane": embedding_map}
+PLAYGROUNDS = {"neighbours": neighbours, "plane": embedding_map, "icons": icon_map}

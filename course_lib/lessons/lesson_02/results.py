@@ -12,7 +12,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from course_lib.classroom.results import Result
-from course_lib.functional.neighbour_maps import tsne
 from course_lib.lessons.lesson_02 import across, figures, learner, looking, recipes
 from course_lib.models.simclr import SimCLR
 from course_lib.tasks.claims import above, below
@@ -204,14 +203,6 @@ def across_designers(encoder: looking.Encoder, *, predicted=None) -> Result:
     )
 
 
-def icon_map(encoder: looking.Encoder, name: str, zoom: float = 4.0, *, predicted=None) -> Result:
-    new = across.drawings("new names")
-    positions = tsne(across.directions(encoder, new)[0], perplexity=15.0, steps=700)
-    images = torch.cat([new.pixels, new.alpha], dim=1)
-    fig = figures.icon_map(positions, images, across.called(name).tolist(), zoom)
-    return Result(fig, values={"name": name}, scale=1)
-
-
 RESULTS = {
     function.__name__: function
     for function in (
@@ -225,6 +216,5 @@ RESULTS = {
         pairs,
         losses,
         kept,
-        icon_map,
     )
 }

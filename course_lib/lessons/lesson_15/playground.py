@@ -4,17 +4,17 @@ from dataclasses import replace
 from functools import lru_cache
 from html import escape
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider
+from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider, in_base64
 from course_lib.data.draws import generator
-from course_lib.data.tones import NAMES, Melodies
+from course_lib.data.tones import BANDS, NAMES, Melodies
 from course_lib.functional.ctc import collapse
 from course_lib.functional.language import corrupt_spans, random_spans
 from course_lib.lessons.lesson_15 import figures
@@ -23,7 +23,9 @@ from course_lib.models.conformer import Conformer
 from course_lib.models.t5 import T5
 
 MELODIES = {" ".join(tones): tones for tones in ("CEGc", "CCDEE", "cBAGFE", "GGGG")}
-PAUSE, LENGTH, NOISIEST = 8, 16, 3.0  # the longest pause and the length of a tone, in frames; noise
+PAUSE, LENGTH, NOISIEST = 8, 16, 2.8  # the longest pause and the length of a tone, in frames; noise
+PAUSE_STEP, NOISE_STEP = 4, 0.4
+LEVELS = 15  # of a frame's energies on the page, above 0
 BLANK = "–"
 WIDTH, HEIGHT = 12.2, 4.1  # of the figure: inches; both axes fit on a slide below the controls
 SIMILAR = 0.5  # cosine of a frame and a clean tone above which the baseline says the tone
@@ -55,6 +57,12 @@ def spans(model: T5) -> Explorer:
     def pairs(state):
         return zip(its(state).removed, its(state).generated, strict=True)
 
+    def answer(asked) -> dict[str, Any]:
+        """What the page asks for: gaps of a text that it names, or random ones, filled."""
+        if asked["dropped"]:
+            return filled_gaps(model, asked["text"], torch.tensor(asked["dropped"], dtype=torch.bool))._asdict()
+        return its(asked)._asdict()
+
     def correct(state) -> int:
         return sum(a == b for removed, found in pairs(state) for a, b in zip(removed, found, strict=False))
 
@@ -84,20 +92,37 @@ def spans(model: T5) -> Explorer:
             ),
         ),
         steps={"text": tuple(range(TEXTS)), "rate": (0.15, 0.3)},
+        script="spans",
+        config={"texts": TEXTS, "start": {"text": 0, "rate": 0.15, "length": 3, "draw": 1}},
+        answers={"fill": answer},
     )
 
 
+def window_of(text: int) -> Int[Tensor, " T"]:
+    """The tokens of a window of the test text."""
+    return text_to_text.plain_text("test")[APART * text :][: text_to_text.WINDOW]
+
+
 def filled(model: T5, text: int, *, rate: float, mean_span: float, draw: int) -> Filled:
-    """A window of the test text without some spans, and what the model generates for each of them."""
-    tokenizer, window = text_to_text.tokenizer(), text_to_text.WINDOW
-    ids = text_to_text.plain_text("test")[APART * text :][:window]
+    """A window of the test text without some random spans, and what the model generates for each of them."""
+    drawn = generator("spans to play with", draw)
+    return filled_gaps(model, text, random_spans(text_to_text.WINDOW, rate=rate, mean_span=mean_span, generator=drawn))
+
+
+def filled_gaps(model: T5, text: int, dropped: Bool[Tensor, " T"]) -> Filled:
+    """The same without these tokens. Raises ValueError for no span, or more than there are sentinels for."""
+    tokenizer, ids = text_to_text.tokenizer(), window_of(text)
     words = [tokenizer.decode([token]) for token in ids.tolist()]
-    dropped = random_spans(window, rate=rate, mean_span=mean_span, generator=generator("spans to play with", draw))
+    runs = [list(run) for _, run in groupby(range(len(ids)), dropped.tolist().__getitem__)]
+    removed = [[words[i] for i in run] for run in runs if dropped[run[0]]]
+    if not 0 < len(removed) < len(text_to_text.SENTINELS):
+        most = len(text_to_text.SENTINELS) - 1
+        raise ValueError(
+            f"The text has {len(removed)} gaps, and this T5 fills 1 to {most}: remove or restore some words."
+        )
     first = tokenizer.token_to_id(text_to_text.SENTINELS[-1])
     source, _ = corrupt_spans(ids, dropped, first_sentinel=first)
     (row,) = text_to_text.answers(model, [tokenizer.decode(source.tolist())])
-    runs = [list(run) for _, run in groupby(range(window), dropped.tolist().__getitem__)]
-    removed = [[words[i] for i in run] for run in runs if dropped[run[0]]]
     found, number = [[] for _ in removed], -1
     for token in row:
         if first - len(removed) <= token <= first:  # a sentinel
@@ -165,8 +190,8 @@ def transcribe(model: Conformer) -> Explorer:
         title="A melody, transcribed frame by frame",
         controls=[
             Choice(name="melody", label="melody", options=MELODIES),
-            Slider(name="noise", label="noise", low=0, high=NOISIEST, step=0.2, value=0.0),
-            Slider(name="pause", label="pause (frames)", low=0, high=PAUSE, step=1, value=4),
+            Slider(name="noise", label="noise", low=0, high=NOISIEST, step=NOISE_STEP, value=0.0),
+            Slider(name="pause", label="pause (frames)", low=0, high=PAUSE, step=PAUSE_STEP, value=4),
         ],
         draw=lambda state: drawn(heard(state)),
         alt=words,
@@ -181,8 +206,49 @@ def transcribe(model: Conformer) -> Explorer:
                 lambda state: len(heard(state).found) > len(heard(state).played),
             ),
         ),
-        steps={"noise": (0.0, 0.8, 2.0), "pause": (0, 4)},
+        steps={"noise": (0.0, 2.0), "pause": (4,)},
+        script="transcribe",
+        config={
+            "melodies": {name: "".join(tones) for name, tones in MELODIES.items()},
+            "names": NAMES,
+            "blank": BLANK,
+            "noise": {"high": NOISIEST, "step": NOISE_STEP},
+            "pause": {"high": PAUSE, "step": PAUSE_STEP},
+            "bands": BANDS,
+            "levels": LEVELS,
+            "each": figures.FRAME,
+            "heard": {
+                tones: [[on_page(of(tones, noise, pause)) for noise in noises()] for pause in pauses()]
+                for tones in MELODIES.values()
+            },
+            "start": {"melody": next(iter(MELODIES.values())), "noise": 0.0, "pause": 4},
+        },
     )
+
+
+def noises() -> list[float]:
+    """The levels of noise that can be chosen."""
+    return [round(NOISE_STEP * step, 1) for step in range(round(NOISIEST / NOISE_STEP) + 1)]
+
+
+def pauses() -> range:
+    """The pauses that can be chosen, in frames."""
+    return range(0, PAUSE + 1, PAUSE_STEP)
+
+
+def on_page(its: Heard) -> dict[str, Any]:
+    """What `transcribe.js` draws: energies in half a byte each, probabilities in a byte each, whose largest is kept."""
+    frames = its.melody.frames[0, : int(its.melody.num_frames[0])]
+    low, high = frames.amin(), frames.amax()
+    levels = (LEVELS * (frames - low) / (high - low)).round().byte().numpy()
+    probs = (254 * its.probs).byte()
+    probs[torch.arange(len(probs)), its.probs.argmax(dim=1)] += 1
+    return {
+        "frames": in_base64(16 * levels[:, ::2] + levels[:, 1::2]),
+        "probs": in_base64(probs.numpy()),
+        "begins": its.melody.begins[0, : len(its.played)].tolist(),
+        "baseline": "".join(its.baseline),
+    }
 
 
 @torch.no_grad()

@@ -3,14 +3,14 @@
 import html
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import UInt8
 
-from course_lib.classroom.widgets import Choice, Explorer, Goal, TextBox, in_rows, pixel_image
-from course_lib.data.icons import icon_names, icons
+from course_lib.classroom.widgets import Choice, Explorer, Goal, TextBox, in_base64, in_rows, pixel_image
+from course_lib.data.icons import SIZE, icon_names, icons
 from course_lib.lessons.lesson_16.recipes import icon_words
 from course_lib.models.clip import CLIP
 
@@ -53,6 +53,11 @@ def search(model: CLIP) -> Explorer:
     def has(state, first: int) -> bool:
         return any(hit.name == " ".join(state["query"].lower().split()) for hit in hits(state)[:first])
 
+    def answer(asked) -> dict[str, Any]:
+        """What the page asks for: the icons with their pixels, and whether training had the name."""
+        rows = [{"name": hit.name, "cosine": hit.cosine, "pixels": in_base64(hit.pixels)} for hit in hits(asked)]
+        return {"hits": rows, "known": is_name(asked)}
+
     return Explorer(
         name="search",
         title="Search icons by words",
@@ -78,6 +83,16 @@ def search(model: CLIP) -> Explorer:
             ),
         ),
         steps={"query": EXAMPLES[:1]},
+        script="iconsearch",
+        config={
+            "examples": EXAMPLES,
+            "options": list(SETS.items()),
+            "side": SIZE,
+            "hits": HITS,
+            "sure": SURE,
+            "start": {"query": EXAMPLES[0], "where": next(iter(SETS.values()))},
+        },
+        answers={"search": answer},
     )
 
 

@@ -1,18 +1,22 @@
 """What one plays with in lesson 17: the costs of four kinds of attention, and a Boltzmann machine that dreams."""
 
 from collections import Counter
+from copy import deepcopy
 from functools import lru_cache
+from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider, in_rows, pixel_image
+from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider, in_base64, in_rows, pixel_image
 from course_lib.classroom.widgets.pixels import grey
 from course_lib.lessons.lesson_17 import learner
-from course_lib.lessons.lesson_17.recipes.boltzmann import CLASSES
+from course_lib.lessons.lesson_17.recipes.boltzmann import CLASSES, PIXELS, recogniser
 
 CHAINS, COLUMNS, WIDTH = 16, 8, 56  # chains, and how they are shown: pixels
+SIDE, LEVELS = 8, 16  # pixels of a digit, and its levels of grey above 0
 NONE, RANDOM = -1, -1
 STEPS = {"1": 1, "3": 3, "10": 10, "30": 30, "100": 100, "300": 300}
 DIGITS = {str(digit): digit for digit in range(CLASSES)}
@@ -93,7 +97,49 @@ def dream(model: nn.Module) -> Explorer:
             ),
         ),
         steps={"label": (3, 8, NONE), "steps": (30, 1)},
+        script="dreams",
+        config={
+            **machine_on_page(model),
+            "pixels": PIXELS,
+            "side": SIDE,
+            "classes": CLASSES,
+            "chains": CHAINS,
+            "digits": [in_base64((LEVELS * starting(digit)).round().byte().numpy()) for digit in range(CLASSES)],
+            "levels": LEVELS,
+            "longest": max(STEPS.values()),
+            "most": MOST,
+            "few": FEW,
+            "kinds": KINDS,
+            "start": {"label": 3, "start": RANDOM, "steps": 30, "seed": 0},
+        },
     )
+
+
+@torch.no_grad()
+def machine_on_page(model: nn.Module) -> dict[str, Any]:
+    """The weights of a machine and of the classifier, as `dreams.js` reads them.
+
+    They are read off the probabilities of the units, so that a learner's class may call its weights as it likes.
+    """
+    model = deepcopy(model).double()
+    hidden = model.hidden if hasattr(model, "hidden") else model.features
+    count = PIXELS + CLASSES
+    logits = hidden(torch.cat([torch.zeros(1, count), torch.eye(count)]).double()).logit()
+    bias, weight = logits[0], (logits[1:] - logits[0]).T
+    visible = model.visible(torch.zeros(1, len(bias)).double()).logit()[0]
+    probe = recogniser()
+    return {
+        "sizes": list(weight.shape),
+        **{
+            name: in_base64(np.atleast_2d(values.float().contiguous().numpy()).view(np.uint8))
+            for name, values in (("weight", weight), ("hidden", bias), ("visible", visible))
+        },
+        "probe": {
+            "weight": [[round(x, 5) for x in row] for row in probe.weight.tolist()],
+            "bias": [round(x, 5) for x in probe.bias.tolist()],
+            "classes": probe.classes.tolist(),
+        },
+    }
 
 
 # --------------------------------------------------------------------------------------------- costs of attention

@@ -52,7 +52,7 @@ def test_the_figure_says_what_was_played_and_the_path(transcribe):
 
 
 def test_a_page_without_a_kernel_steps_through(transcribe):
-    assert transcribe.stepper().count("<details") == 6
+    assert transcribe.stepper().count("<details") == 2
 
 
 @pytest.fixture(scope="module")
