@@ -59,7 +59,7 @@ ELSEWHERE = {  # what is not run here, as a pattern: why not, or where it is
     r"course assign mark(ing|s)( .*)?": "tests/grading/test_marking.py, tests/browser/test_marking.py",
     r"course assign (leaderboard 08|report.*)": "tests/grading/test_leaderboard.py, tests/teaching/test_report.py",
     r"course (exam|syllabus) --.*|course exam": "tests/teaching",
-    r"course bench --help": "tests/test_cli.py",
+    r"course bench (--help|lessons)": "tests/test_cli.py, tests/bench",
     r"(python3 course\.py|course) class (init|update) autumn( --zip)?": "tests/teaching/test_bundle.py",
     r"course assign (collect|fetch|release) 0[56] .*autumn.*|course assign fetch 06": "tests/teaching/test_bundle.py",
     r"(sudo|chmod|npm|nbgrader db) .*": "the machine's administrator; tests/hub, tests/grading",
