@@ -13,7 +13,7 @@ from typing import NamedTuple
 import nbformat
 
 from course_lib.classroom.texts import read_questions
-from course_lib.commands.lessons import CannotStart, course_folder, lessons
+from course_lib.data.place import CannotStart, course_folder
 from course_lib.teaching.ics import Event, calendar
 
 ASSIGNMENT_HOURS = (2, 3)  # what each assignment takes: docs/grading.md
@@ -124,6 +124,12 @@ def read_lesson(path: Path) -> Lesson:
         reading=tuple(" ".join(one.split()) for one in listed[:READINGS]),
         assignment=(course_folder() / "notebooks" / "assignments" / "source" / number).is_dir(),
     )
+
+
+def read_lessons() -> dict[str, Lesson]:
+    """All lessons of the course by their numbers."""
+    paths = sorted((course_folder() / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    return {path.name[:2]: read_lesson(path) for path in paths}
 
 
 def parted(minutes: Sequence[int], parts: int) -> list[int]:
@@ -291,7 +297,7 @@ def write_syllabus(name: str, *, weeks: int | None, start: str, to: Path) -> int
         first = datetime.date.fromisoformat(start)
     except ValueError as problem:
         raise CannotStart(f"{start!r} is no date; write the first day like 2027-02-01.") from problem
-    known = {path.name[:2]: read_lesson(path) for path in lessons()}
+    known = read_lessons()
     if name == "workshop":
         if weeks is not None:
             raise CannotStart("The workshop takes two days: leave out --weeks.")

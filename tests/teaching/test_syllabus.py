@@ -9,7 +9,7 @@ import icalendar
 import pytest
 
 from course_lib import cli
-from course_lib.commands.lessons import CannotStart, lessons
+from course_lib.data.place import CannotStart
 from course_lib.teaching.ics import Event, calendar
 from course_lib.teaching.syllabus import (
     PLANS,
@@ -17,7 +17,7 @@ from course_lib.teaching.syllabus import (
     events_of,
     make_weeks,
     parted,
-    read_lesson,
+    read_lessons,
     sections_for,
     syllabus,
     workshop,
@@ -28,7 +28,7 @@ START = datetime.date(2027, 2, 1)
 
 @pytest.fixture(scope="module")
 def known():
-    return {path.name[:2]: read_lesson(path) for path in lessons()}
+    return read_lessons()
 
 
 def test_each_lesson_says_what_it_teaches_needs_and_recommends(known):
