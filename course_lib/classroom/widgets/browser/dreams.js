@@ -17,13 +17,13 @@ export function dreamMachine({ sizes: [numHidden, numVisible], weight, hidden, v
   };
 }
 
-const sigmoid = (x) => x.map((value) => 1 / (1 + Math.exp(-value)));
+const unitProbs = (x) => x.map((value) => 1 / (1 + Math.exp(-value)));
 
 /* One Gibbs step of rows of visible units: { state, probs }. `random()` gives a number below 1 for each hidden unit, then
    for each visible one; units from `kept` on keep their values. */
 export function gibbsStep({ up, down }, state, kept, random) {
-  const size = up[0].shape[1], hidden = sigmoid(linear(state, ...up)).map((p) => Number(random() < p));
-  const probs = sigmoid(linear(hidden, ...down)), drawn = probs.map((p) => Number(random() < p));
+  const size = up[0].shape[1], hidden = unitProbs(linear(state, ...up)).map((p) => Number(random() < p));
+  const probs = unitProbs(linear(hidden, ...down)), drawn = probs.map((p) => Number(random() < p));
   const keep = (values) => values.map((value, i) => (i % size < kept ? value : state[i]));
   return { state: keep(drawn), probs: keep(probs) };
 }
