@@ -23,6 +23,8 @@ from course_lib.teaching.exams.commands import banks, lessons_meant
 from course_lib.teaching.exams.markup import fill, shown
 from course_lib.teaching.exams.paper import draw_item, draw_paper
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning")  # Pyslet calls its own old names
+
 NUMBER = """# A lesson
 
 ## doubled
