@@ -166,7 +166,7 @@ def packed(text):
         (as_html, "page.html holds .* the answer 'norm_gradient'"),
         (packed, "more.npz/inside.py holds .* the answer 'norm_gradient'"),
         (lambda text: ("a.py", text["hidden"].encode()), r"a.py holds .* hidden/05/tasks.py"),
-        (lambda text: ("a.md", text["question"].encode()), "a.md holds .* exams/08.md, 'days of training'"),
+        (lambda text: ("a.md", text["question"].encode()), "a.md holds .* exams/08.md, '"),
         (lambda text: ("a.md", text["lecture"].encode()), "a.md holds .* docs/lectures/05.md"),
         (lambda text: ("a.txt", text["key"].encode()), "a.txt holds 1 of 1 telling lines of the instructor's key"),
         (lambda text: ("notebooks/05.ipynb", text["lesson"].encode()), "holds '\"lecture\": {'"),
@@ -179,7 +179,7 @@ def test_a_leak_that_is_planted_is_found(made, private, plant, said):
     text = {
         "answer": next(cell.source for cell in cells if cell.grade_id == "norm_gradient"),
         "hidden": (assignments / "hidden" / "05" / "tasks.py").read_text(),
-        "question": (ROOT / "exams" / "08.md").read_text().split("\n## days of training")[1].split("\n## ")[0],
+        "question": (ROOT / "exams" / "08.md").read_text().split("\n## ")[1],
         "lecture": (ROOT / "docs" / "lectures" / "05.md").read_text(),
         "key": (made / "instructor" / "instructor.key").read_text(),
         "lesson": (ROOT / "notebooks" / "05_attention.ipynb").read_text(),
