@@ -109,8 +109,8 @@ def test_numbers_are_written_as_people_write_them():
 
 
 def test_latex_and_code_keep_braces_that_name_no_draw():
-    text = r"{width} in $\frac{1}{width} {x}$ and `{'a': width}` or `{width}`"
-    assert fill(text, {"width": 64}) == r"64 in $\frac{1}{64} {x}$ and `{'a': width}` or `64`"
+    text = r"{width} in $\frac{1}{width / 2:.1f} {x}_{t - 1}$ and `{'a': width}` or `{width}`"
+    assert fill(text, {"width": 64}) == r"64 in $\frac{1}{32.0} {x}_{t - 1}$ and `{'a': width}` or `64`"
 
 
 # reading ------------------------------------------------------------------------------------------------------------

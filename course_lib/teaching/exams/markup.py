@@ -48,16 +48,16 @@ def fill(text: str, values: Mapping[str, float]) -> str:
 def _filled(kind: str, values: Mapping[str, float], found: re.Match) -> str:
     """What stands for braces in a piece of this kind."""
     formula, spec = found.groups()
-    if kind == "math":  # braces are LaTeX's, and may stay around a number
-        known = formula in values
-        return f"{{{shown(values[formula], spec).strip('$')}}}" if known else found.group()
     if kind == "prose":
         return shown(evaluate(formula, values), spec)
     try:
         names = names_in(formula)
     except ValueError:
+        names = set()
+    if not names or not names <= values.keys():  # braces that belong to LaTeX or to Python
         return found.group()
-    return shown(evaluate(formula, values), spec) if names and names <= values.keys() else found.group()
+    number = shown(evaluate(formula, values), spec)
+    return f"{{{number.strip('$')}}}" if kind == "math" else number
 
 
 class Target(NamedTuple):
