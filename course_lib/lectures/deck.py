@@ -197,7 +197,7 @@ def _page(cells: Sequence[NotebookNode]) -> Page:
         if _slide_type(cell) == "notes":
             notes.append(markdown_html(cell.source))
             continue
-        shown = _outputs(cell, kind) if cell.cell_type == "code" else markdown_html(cell.source)
+        shown = _outputs(cell) if cell.cell_type == "code" else markdown_html(cell.source)
         if _slide_type(cell) == "fragment":
             shown = f'<div class="fragment {cell.cell_type}">{shown}</div>'
         body.append(shown)
@@ -214,9 +214,9 @@ def _page(cells: Sequence[NotebookNode]) -> Page:
     )
 
 
-def _outputs(cell: NotebookNode, kind: str) -> str:
-    """The outputs of a cell; printed text stands as it was printed only below the code that prints it."""
-    if kind != "printout" or any(output["output_type"] != "stream" for output in cell.outputs):
+def _outputs(cell: NotebookNode) -> str:
+    """The outputs of a cell; what it printed is set as sentences and tables, not as a console."""
+    if any(output["output_type"] != "stream" for output in cell.outputs):
         return outputs_html(cell)
     return f'<div class="output">{printed_html("".join(output["text"] for output in cell.outputs))}</div>'
 

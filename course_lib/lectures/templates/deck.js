@@ -6,7 +6,7 @@
   const printing = /handout/.test(location.search);
   const root = document.documentElement;
   const CONTROLS = "input, select, textarea, summary, button, [role=slider], [contenteditable]";
-  const SMALLEST_WORDS = 30, SMALLEST_CODE = 20, SMALLEST_PRINTED = 22;  /* pixels on a slide of 1280 x 720 */
+  const SMALLEST_WORDS = 30, SMALLEST_CODE = 24, SMALLEST_PRINTED = 24, SMALLEST_FRAME = 18;  /* pixels on a slide of 1280 x 720 */
 
   const PAGE = 1009, SMALLEST_NOTES = 9;  /* pixels of A4 between its margins, and of a hand-out's notes */
 
@@ -258,6 +258,21 @@
       const least = body.matches(".words *") ? SMALLEST_WORDS : body.matches(".printout *") ? SMALLEST_PRINTED : SMALLEST_CODE;
       let size = parseFloat(getComputedStyle(body).fontSize);
       while (size > least && [body, ...body.querySelectorAll("pre")].some(overflows)) body.style.fontSize = --size + "px";
+    });
+    document.querySelectorAll(".question .body").forEach((body) => {  // with its answer open
+      const folds = [...body.querySelectorAll("details:not([open])")], outputs = [...body.querySelectorAll(".output")];
+      folds.forEach((fold) => { fold.open = true; });
+      for (let size = 31; size >= SMALLEST_CODE && overflows(body); size -= 1) outputs.forEach((output) => { output.style.fontSize = size + "px"; });
+      folds.forEach((fold) => { fold.open = false; });
+    });
+    document.querySelectorAll(".course-stepper:not(.playing *)").forEach((box) => {
+      const open = box.querySelector(":scope > details[open]"), frames = [...box.querySelectorAll(":scope > details")];
+      const tooLarge = (frame) => {
+        frames.forEach((one) => { one.open = one === frame; });
+        return [box, box.closest(".output")].some(overflows);
+      };
+      for (let size = 23; size >= SMALLEST_FRAME && frames.some(tooLarge); size -= 1) box.style.fontSize = size + "px";
+      frames.forEach((one) => { one.open = one === open; });
     });
   }
 
