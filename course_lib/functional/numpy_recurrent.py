@@ -160,8 +160,7 @@ def lstm_backward(
     from_later, dc, steps = np.zeros_like(dh[:, 0]), dc_last, []
     for dh_t, cache in zip(_steps(dh)[::-1], caches[::-1], strict=True):
         step = lstm_step_backward(dh_t + from_later, dc, cache)
-        assert step.dc0 is not None  # an LSTM has one
-        from_later, dc = step.dh0, step.dc0
+        from_later, dc = step.dh0, step.dc0  # type: ignore[assignment]
         steps.append(step)
     return _add_over_time(steps)
 

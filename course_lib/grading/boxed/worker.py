@@ -185,8 +185,7 @@ def first_use(source: str, names: Sequence[str]) -> list[Any] | None:
         if isinstance(node, ast.alias):
             name = node.name.split(".")[-1]
         if name in names and not (isinstance(node, ast.Name) and name in defined):
-            assert isinstance(node, ast.expr | ast.alias)  # what has a name here
-            return [name, node.lineno, source.splitlines()[node.lineno - 1].strip()]
+            return [name, node.lineno, source.splitlines()[node.lineno - 1].strip()]  # type: ignore[attr-defined]
     return None
 
 
