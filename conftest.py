@@ -40,6 +40,7 @@ import tests.shapes  # noqa: F401 (the hook looks the checker up by its name)
 
 install_import_hook("course_lib", "tests.shapes.checked")
 
+import hypothesis
 import matplotlib
 import pytest
 import torch
@@ -47,6 +48,8 @@ import torch
 from course_lib.viz.style import use_style
 from tests.needs import NEEDS
 
+hypothesis.settings.register_profile("course", deadline=None)  # a busy machine, or --cov, is no fault of the code
+hypothesis.settings.load_profile("course")
 torch.set_num_threads(1)
 matplotlib.use("Agg")  # here and not in MPLBACKEND: notebook kernels draw inline
 use_style()  # as each page does: a test finds a title on the same side, whichever test ran before it
