@@ -162,3 +162,25 @@ def test_the_theme_is_changed_by_a_button(open_page):
         page.locator("button.theme-toggle:visible").first.click()
         grounds.append(page.evaluate(ground))
     assert len(set(grounds)) == 2 and grounds[3] == grounds[0]
+
+
+FIGURES = """() => [...document.querySelectorAll('article img, article canvas')].filter((one) =>
+  one.checkVisibility() && one.getBoundingClientRect().width > 1).map((one) => {
+    const { width, right } = one.getBoundingClientRect();
+    let box = one;
+    const scrolls = (at) => ['auto', 'scroll'].includes(getComputedStyle(at).overflowX);
+    while (box && !(scrolls(box) && box.getBoundingClientRect().right <= innerWidth)) box = box.parentElement;
+    return { name: one.alt, width, natural: one.naturalWidth || width, reached: right <= innerWidth || Boolean(box) };
+  })"""
+
+
+@pytest.mark.parametrize("name", ["index.html", LESSON_PAGE])
+def test_a_phone_needs_no_horizontal_scrolling_and_its_figures_are_readable(open_page, name):
+    """A figure is at least 0.6 of its width, or of the page's; one that is wider than the page scrolls in its box."""
+    page = open_page(name)
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    figures = page.evaluate(FIGURES)
+    assert [one for one in figures if not one["reached"]] == []
+    assert [one for one in figures if one["width"] < 0.6 * min(one["natural"], 358)] == []
+    assert figures or name != LESSON_PAGE
