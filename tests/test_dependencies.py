@@ -90,6 +90,7 @@ def test_the_package_imports_only_what_the_core_installs():
     core |= {"fonttools", "jinja2", "nbconvert", "python-pptx", "websocket-client"}  # see the next two tests
     core |= {"furo", "myst-nb", "sphinx"}
     core |= {"cairosvg"}  # draws the icons anew, which no learner does
+    core |= {"google"}  # is there where the students' notebook of Colab runs
     modules = packages_distributions()
     third_party = set(top_level_imports(ROOT / "course_lib")) - sys.stdlib_module_names - {"course_lib"}
     unlisted = {name for name in third_party if not {canonicalize_name(d) for d in modules.get(name, [name])} & core}

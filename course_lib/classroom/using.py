@@ -26,8 +26,8 @@ class Learners:
         try:
             return self.function(*args, **kwargs)
         except Exception as error:
-            name, kind = vars(self)["__name__"], type(error).__name__
-            raise LearnersError(f"Your function {name!r}, on which the lesson runs, stopped: {kind}: {error}") from error
+            name, why = vars(self)["__name__"], f"{type(error).__name__}: {error}"
+            raise LearnersError(f"Your function {name!r}, on which the lesson runs, stopped: {why}") from error
 
     def __reduce__(self) -> tuple[Callable, tuple]:
         return _find, self.place

@@ -2,8 +2,8 @@
 
 import copy
 from collections.abc import Mapping
-from typing import Any
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
