@@ -51,7 +51,7 @@ def test_words_are_typed_and_the_icons_with_the_highest_cosine_come(played):
     found = cell.locator(".play-icons canvas:visible")
     expect(found).to_have_count(6)
     expect(found.first).to_have_attribute("aria-label", "sunflower")
-    box = cell.get_by_label("Words")
+    box = cell.get_by_label("Words", exact=True)
     box.fill("green book")
     expect(cell.get_by_text("The icons with the highest cosine for “green book”")).to_be_visible()
     expect(found.first).not_to_have_attribute("aria-label", "sunflower")
