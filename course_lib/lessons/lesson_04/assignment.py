@@ -119,9 +119,27 @@ COUPLED = (
     ),
     [[[0.46453, -0.25228]], [[1.65, -0.35]]],
 )
+MINIMAL = (
+    (
+        [[1.0]],
+        [[1.0, 2.0]],
+        [[math.log(3)], [0.0], [0.0], [0.0]],
+        [[0.0, 0.0], [-math.log(3), 0.0], [0.0, 2 * math.log(2)], [0.0, -2 * math.log(3)]],
+        [0.0, 0.0, 0.0, 0.0],
+    ),
+    [[0.7, 1.3]],
+)
 HIGHWAY = (
     ([[[0.5, 0.9], [0.8, 0.0], [0.5, 0.5], [1.0, 0.2]]],),
     [[[0.4, 0.0], [0.5, 0.1], [1.0, 0.2], [1.0, 1.0]]],
+)
+POOLED = (
+    (
+        [[[8.0, 1.0], [2.0, 0.0], [5.0, 4.0]]],
+        [[[0.5, 0.0], [0.5, 0.75], [0.0, 0.5]]],
+        [[[1.0, 0.5], [0.5, 1.0], [0.2, 0.5]]],
+    ),
+    [[[4.0, 0.5], [1.5, 0.75], [1.0, 1.1875]]],
 )
 BOTH_WAYS = (
     (
@@ -134,6 +152,17 @@ BOTH_WAYS = (
     ),
     [[[0.76159, 0.0, 0.64202, -0.76159], [-0.76159, 0.64202, 0.0, 0.76159], [0.0, 0.0, 0.0, 0.0]]],
 )
+PYRAMID = (
+    (
+        [[[1.0], [-1.0], [1.0], [5.0], [-5.0]]],
+        torch.tensor([3]),
+        [[1.0], [0.0]],
+        [[0.0, 0.0], [1.0, 0.0]],
+        [[1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]],
+        [[0.0, 1.0], [2.0, 0.0]],
+    ),
+    [[[0.88613, -0.64201], [0.11901, 0.94386], [0.0, 0.0]]],
+)
 
 GRADIENTS = replace(gradients, points=3.0)
 SHOWN = (
@@ -145,6 +174,13 @@ SHOWN = (
         example=(COUPLED,),
     ),
     Task(
+        "minimal_step",
+        "A cell with a single gate",
+        asks="x, h, W_ih, W_hh, b",
+        also=(keeps_type, GRADIENTS),
+        example=(MINIMAL,),
+    ),
+    Task(
         "highway",
         "What reaches an early cell",
         asks="f",
@@ -153,11 +189,25 @@ SHOWN = (
         checks=(AT_CLOSED_GATES,),
     ),
     Task(
+        "fo_pool",
+        "Gates without a recurrent matrix",
+        asks="z, f, o",
+        also=(keeps_type, replace(gradients, points=4.0)),
+        example=(POOLED,),
+    ),
+    Task(
         "both_ways",
         "Read from both ends",
         asks="x, lengths, W_f, U_f, W_b, U_b",
         also=(keeps_type, GRADIENTS),
         example=(BOTH_WAYS,),
+    ),
+    Task(
+        "pyramid",
+        "Read in two storeys",
+        asks="x, lengths, W_1, U_1, W_2, U_2",
+        also=(keeps_type, GRADIENTS),
+        example=(PYRAMID,),
     ),
     Task(
         "train",
