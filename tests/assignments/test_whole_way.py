@@ -15,7 +15,7 @@ from course_lib.grading.feedback import feedback
 from course_lib.grading.folders import CONFIG, Folders
 from course_lib.grading.gradebook import scores
 from course_lib.grading.release import release
-from course_lib.grading.spec import load, read_assignment
+from course_lib.grading.spec import load, read_released
 from tests.grading.test_batch import Here
 
 DELIVERED = course_folder() / "notebooks" / "assignments"
@@ -64,7 +64,7 @@ def fill_in(copy, answers):
 def go_the_whole_way(number, course, tmp_path, capsys):
     assert prove.prove(number) == 0, capsys.readouterr().out
     assert release(number, folder=course.root) == 0
-    loaded = load(read_assignment(course.root, number))
+    loaded = load(read_released(course.root, number))
     right = {cell.grade_id: cell.source for cell in loaded.cells if cell.kind == "solution"}
     last = loaded.assignment.tasks[-1].name
     answers = {"ada": right, "bob": right | {last: loaded.stubs[last]}, "cy": {}}
