@@ -77,7 +77,8 @@ def _of_slide(slide: Slide, lesson: NotebookNode, *, full: int) -> Iterator[str]
         others = [kind for kind in slide.show if kind != "widget"]
         if others or len(slide.text.strip().splitlines()) > 1:
             yield f"{named} holds a widget; nothing but its heading stands beside it"
-        if not any("course-stepper" in html for html in _html_of(lesson.cells[slide.cell])):
+        moving = ("course-stepper", "data-playground")  # stored steps, or a script that computes in the browser
+        if not any(kind in html for html in _html_of(lesson.cells[slide.cell]) for kind in moving):
             yield f"{named} holds a widget that states no steps: nothing moves without a kernel"
 
 
