@@ -12,12 +12,13 @@ from course_lib.classroom.results import Result
 from course_lib.data.translation import SentencePair
 from course_lib.functional.cost import count_flops, median_seconds
 from course_lib.lessons.lesson_06 import figures, learner
-from course_lib.lessons.lesson_06.recipes.tricks import DEPTHS, NORMS, RATES, rates
+from course_lib.lessons.lesson_06.recipes.tricks import DEPTHS, NORMS, OTHER_PEAKS, PEAK, RATES, rates
 from course_lib.lessons.lesson_06.transformer import Place, alignments, error_rates
 from course_lib.models.transformer import Transformer
 from course_lib.tasks.claims import above, below
 from course_lib.training.translation import encode_pairs, splits, vocabularies
 
+FRACTIONS = {0.25: "a quarter", 0.5: "half", 1: "the full peak", 2: "twice"}  # of PEAK
 LENGTHS = (4, 8, 16, 32, 48, 64)  # words written so far
 CHANGES = {  # variant -> row of the figure
     "paper": "baseline",
@@ -145,17 +146,49 @@ def warmups(card: Mapping, *, predicted=None) -> Result:
     )
 
 
-def tricks(card: Mapping, *, predicted=None) -> Result:
+def tricks(card: Mapping, peaks: Mapping, *, predicted=None) -> Result:
     rows = {row: scores(card, f"BLEU, {variant}") for variant, row in CHANGES.items()}
     paper = rows["baseline"]
+    found = {variant: bleu_by_peak(card, peaks, variant) for variant in OTHER_PEAKS}
+    best = {variant: max(bleu.values()) for variant, bleu in found.items()}
+    lost = {name: best[name] - bleu[2 * PEAK] for name, bleu in found.items() if 2 * PEAK in bleu}
     return Result(
         figures.tricks(rows, predicted),
         claims={
-            "changes": max(rows["no positions at all"]) < min(paper) - 30 and min(rows["pre-norm"]) > max(paper),
+            "changes": (
+                above(min(paper) - max(rows["no positions at all"]), 30),
+                above(min(rows["pre-norm"]) - max(paper), 0),
+                below(lost.pop("pre-norm"), 5),
+                above(min(lost.values()), 10),
+            ),
         },
         came=float(np.mean(rows["no positions at all"])),
-        values={"scores": "\n".join(f"- {row}: {', '.join(f'{bleu:.1f}' for bleu in of)}" for row, of in rows.items())},
+        values={
+            "scores": "\n".join(f"- {row}: {', '.join(f'{bleu:.1f}' for bleu in of)}" for row, of in rows.items()),
+            "peaks": peak_list(found),
+            "no_warmup": best["no warm-up"],
+            "near": max(abs(best[name] - best["paper"]) for name in ("no smoothing", "no averaging", "dropout")),
+        },
     )
+
+
+def bleu_by_peak(card: Mapping, peaks: Mapping, variant: str) -> dict[float, float]:
+    """BLEU on validation, seed 0, at each peak of the learning rate."""
+    found = {PEAK: card["seeds"][0]["validation"][f"BLEU, {variant}"]}
+    for peak in OTHER_PEAKS[variant]:
+        found[peak] = peaks["validation"][f"BLEU, {variant}, peak {peak:g}"]
+    return dict(sorted(found.items()))
+
+
+def peak_list(found: Mapping[str, Mapping[float, float]]) -> str:
+    """A line for each variant with its BLEU at each peak, the best of them bold."""
+    lines = []
+    for variant, bleu in found.items():
+        cells = {peak: f"{value:.1f} at {FRACTIONS[peak / PEAK]}" for peak, value in bleu.items()}
+        best = max(bleu, key=bleu.get)
+        cells[best] = f"**{cells[best]}**"
+        lines.append(f"- {CHANGES[variant]}: {', '.join(cells.values())}")
+    return "\n".join(lines)
 
 
 def cache(model: Transformer, pair: SentencePair, *, predicted=None) -> Result:

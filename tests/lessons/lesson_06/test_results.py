@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 from course_lib.data.translation import translate
 from course_lib.lessons.lesson_06 import official, results
-from course_lib.lessons.lesson_06.recipes import translator
+from course_lib.lessons.lesson_06.recipes import translator, tricks
 from course_lib.lessons.lesson_06.recipes.translator import TransformerSettings
 
 
@@ -37,3 +37,19 @@ def test_the_learning_rate_is_chosen_by_validation_over_all_seeds():
 def test_marian_is_opened_by_both_libraries():
     said = official.opened_by_both().splitlines()
     assert len(said) == 2 and all(line.endswith(": True") for line in said)
+
+
+def test_the_peaks_are_listed_with_the_best_of_each_variant_in_bold():
+    peak = tricks.PEAK
+    found = {"paper": {peak: 70.0, 2 * peak: 80.04}, "no warm-up": {peak / 4: 85.5, peak / 2: 2.0}}
+    assert results.peak_list(found).splitlines() == [
+        "- baseline: 70.0 at the full peak, **80.0 at twice**",
+        "- no warm-up: **85.5 at a quarter**, 2.0 at half",
+    ]
+
+
+def test_a_change_is_compared_at_the_common_peak_and_at_the_others():
+    card = {"seeds": [{"validation": {"BLEU, paper": 79.0}}, {"validation": {"BLEU, paper": 90.0}}]}
+    half, twice = tricks.OTHER_PEAKS["paper"]
+    peaks = {"validation": {f"BLEU, paper, peak {half:g}": 84.0, f"BLEU, paper, peak {twice:g}": 66.0}}
+    assert results.bleu_by_peak(card, peaks, "paper") == {half: 84.0, tricks.PEAK: 79.0, twice: 66.0}  # of seed 0

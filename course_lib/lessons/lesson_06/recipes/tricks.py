@@ -14,6 +14,7 @@ from course_lib.lessons.lesson_06.recipes.translator import (
     TransformerSettings,
     build,
     held_out_loss,
+    peak,
     train_transformer,
 )
 from course_lib.lessons.lesson_06.transformer import Place, score_transformer
@@ -59,6 +60,16 @@ VARIANTS = {
     "untied": replace(PAPER, head="linear"),
     "GRU": recurrent.SCALED,
     "as long as the GRU": replace(PAPER, pre_norm=True, steps=1800),
+}
+PEAK = peak(PAPER)
+OTHER_PEAKS = {  # the learning rates beside PEAK that each of these changes is tried with
+    name: (PEAK / 4, PEAK / 2) if name == "no warm-up" else (PEAK / 2, 2 * PEAK)
+    for name in ("paper", "pre-norm", "untied", "no smoothing", "dropout", "no averaging", "no warm-up")
+}
+BY_PEAK = {
+    f"{name}, peak {rate:g}": replace(VARIANTS[name], learning_rate=rate)
+    for name, tried in OTHER_PEAKS.items()
+    for rate in tried
 }
 
 
@@ -140,6 +151,19 @@ RECIPES = {
         chosen_by="BLEU, paper",
         mode="max",
         timed=("paper", "GRU", "as long as the GRU"),
+    ),
+    "tricks_peaks": Recipe(
+        title="Each trick of the translator's training at other learning rates",
+        lesson="06",
+        data=DATA,
+        minutes=10,
+        variants=BY_PEAK,
+        train=train,
+        scores=each(score),
+        ships="paper, peak 0.003125",
+        chosen_by="BLEU, paper, peak 0.003125",
+        mode="max",
+        weights=False,
     ),
     "norm_depth": Recipe(
         title="Post-norm and pre-norm by depth, warm-up and learning rate",

@@ -47,3 +47,11 @@ def test_each_variant_changes_one_thing():
             fields = vars(tricks.PAPER)
             changed = [field for field in fields if getattr(settings, field) != fields[field]]
             assert len(changed) == (0 if name == "paper" else allowed.get(name, 1))
+
+
+def test_another_peak_changes_nothing_but_the_learning_rate():
+    for name, tried in tricks.OTHER_PEAKS.items():
+        for rate in tried:
+            settings = tricks.BY_PEAK[f"{name}, peak {rate:g}"]
+            assert settings == replace(tricks.VARIANTS[name], learning_rate=rate) and rate != tricks.PEAK
+    assert len(tricks.BY_PEAK) == 2 * len(tricks.OTHER_PEAKS)
