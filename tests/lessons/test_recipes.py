@@ -20,7 +20,7 @@ from course_lib.lessons.lesson_03.recipes import captions, names
 from course_lib.lessons.lesson_04 import remember
 from course_lib.lessons.lesson_06.recipes import translator as transformer
 from course_lib.lessons.lesson_06.recipes import tricks
-from course_lib.lessons.lesson_07.recipes import few_labels, parallel
+from course_lib.lessons.lesson_07.recipes import few_labels, next_sentence, parallel
 from course_lib.lessons.lesson_08 import induction, modern
 from course_lib.lessons.lesson_09 import recipes as scaling
 from course_lib.lessons.lesson_10 import recipes as alignment
@@ -53,6 +53,7 @@ MASKED_ICONS = (
     {(masked_icons, "DRAWS"): 2, (masked_icons, "FINE_TUNING"): dict.fromkeys(masked_icons.FINE_TUNING, TWO_STEPS)}
     | {(masked_icons, "drawings_of"): lambda split: icons("test").take(torch.arange(60))},
 )
+SENTENCE_PAIRS = {split: next_sentence.consecutive(split)[:40] for split in FEW}
 VIT, SWIN = {"depth": 1, "images": None}, {"size": 8, "patch_size": 2, "window_size": 2, "dim": 4, "num_heads": (1, 1)}
 
 
@@ -133,7 +134,12 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "same_beta": (ALIGNED[0] | {"dpo_steps": 8}, ALIGNED[1]),
     "translator": ({"dim": 8, "depth": 1, "averaged": 2, "train_pairs": 100}, {}),
     "translator_tricks": ({"dim": 8, "width": 8, "depth": 1, "averaged": 0, "train_pairs": 100}, {}),
+    "tricks_peaks": ({"dim": 8, "depth": 1, "averaged": 0, "train_pairs": 100}, {}),
     "norm_depth": ({"dim": 8, "train_pairs": 100}, {}),
+    "next_sentence": (
+        {"dim": 16, "depth": 1, "num_heads": 2},
+        {(next_sentence, "consecutive"): lambda split: SENTENCE_PAIRS[split]},
+    ),
     "bert_parallel": ({"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80}, {(parallel, "DRAWS"): 2}),
     "bert": ({"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80}, {(few_labels, "DRAWS"): 2}),
     "vit": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),

@@ -12,6 +12,7 @@ from course_lib.classroom.results import Result
 from course_lib.classroom.widgets import heat_map
 from course_lib.data.labelled import minimal_pair_splits
 from course_lib.lessons.lesson_07 import figures, small
+from course_lib.lessons.lesson_07.recipes.next_sentence import ACCURACY, CONSECUTIVE, ELSEWHERE, OVERLAP, SWAPPED
 from course_lib.lessons.lesson_07.recipes.parallel import BESIDE, FILLED, FOUND, TAGGED
 from course_lib.lessons.lesson_07.recipes.pretraining import vocabulary
 from course_lib.lessons.lesson_07.sentences import SentenceEncoder
@@ -115,8 +116,30 @@ def parallel(card: Mapping, *, predicted=None) -> Result:
         ),
         claims={
             "loss": min(map(operator.sub, gaps["side by side"], gaps[helped])) > 0.3,
-            "retrieval": min(found["side by side"]) > max(found["apart"]),
-            "tagging": all(map(operator.le, tags["side by side"], tags["apart"])),
+            "retrieval": min(found["side by side"]) > max(found["apart"])
+            and all(map(operator.le, tags["side by side"], tags["apart"])),
+        },
+    )
+
+
+def next_sentence(card: Mapping, *, predicted=None) -> Result:
+    right = {"common words": _seeds(card, OVERLAP), "our BERT": _seeds(card, ACCURACY)}
+    kinds = {"elsewhere": ELSEWHERE, "swapped": SWAPPED, "consecutive": CONSECUTIVE}
+    called = {name: _seeds(card, score) for name, score in kinds.items()}
+    return Result(
+        figures.bars(
+            {
+                "Next or from elsewhere?": (right, "accuracy (%)", 100),
+                "What our BERT calls next": (called, "pairs called next (%)", 100),
+            }
+        ),
+        claims={"words": above(min(right["common words"]) - max(right["our BERT"]), 5)},
+        values={
+            "words": np.mean(right["common words"]),
+            "bert": np.mean(right["our BERT"]),
+            "swapped": np.mean(called["swapped"]),
+            "consecutive": np.mean(called["consecutive"]),
+            "elsewhere": np.mean(called["elsewhere"]),
         },
     )
 
@@ -170,5 +193,5 @@ def _seeds(card: Mapping, name: str, factor: float = 100) -> Sequence[float]:
 
 RESULTS = {
     function.__name__: function
-    for function in (masking, training, fine_tuning, few_labels, zero_shot, parallel, agreement, meaning)
+    for function in (masking, training, fine_tuning, few_labels, zero_shot, next_sentence, parallel, agreement, meaning)
 }

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from course_lib.lessons.lesson_07.recipes import parallel
+from course_lib.lessons.lesson_07.recipes import next_sentence, parallel
 from course_lib.lessons.lesson_07.recipes.few_labels import COMPARISONS, DRAWS, FINE_TUNING, few_label_scores
 from course_lib.lessons.lesson_07.recipes.pretraining import PretrainingSettings, pretrain
 from course_lib.training.recipe import Recipe, Scores, Trained, each, plain
@@ -47,5 +47,18 @@ RECIPES = {
         ships="side by side",
         chosen_by=f"{parallel.FILLED}, side by side",
         timed=tuple(parallel.VARIANTS),
+    ),
+    "next_sentence": Recipe(
+        title="Next-sentence prediction on documents",
+        lesson="07",
+        data="pairs of sentences from the English documents of data/prose, half of them consecutive, half from two "
+        "documents; 12,579 consecutive pairs to train on, 708 for validation, 1,199 for the test",
+        minutes=2,
+        variants={"": next_sentence.NextSentenceSettings()},
+        train=next_sentence.train,
+        scores=each(next_sentence.score),
+        chosen_by=next_sentence.ACCURACY,
+        mode="max",
+        weights=False,
     ),
 }
