@@ -138,7 +138,7 @@ def root(
     predicted: float | None = None,
 ) -> Figure:
     """With and without the root (True, False): gradients at a query and at W by width, and BLEU of real trainings."""
-    fig, (left, middle, right) = figure(13.2, 4.6, columns=3)
+    fig, (left, middle, right) = figure(12.2, 4.6, columns=3)
     names = {True: ("divided", HERO), False: ("not divided", OTHER)}
     offsets = {left: {True: (-46, 12), False: (-62, -6)}, middle: {True: (-12, -26), False: (-78, 8)}}
     batches = {divided: [(min(row), np.median(row), max(row)) for row in rows] for divided, rows in matrix.items()}
