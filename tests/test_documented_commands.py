@@ -47,7 +47,8 @@ ELSEWHERE = {  # what is not run here, as a pattern: why not, or where it is
     r"course (grade|assign release|assign fetch) (01|18)|course assign prove 18": "another assignment's name",
     r"dask .*": "tests/training/test_parallel.py",
     r"course grade 05 --(student ada|trusted-students)": "tests/grading/test_batch.py",
-    r"(python3 course\.py|course) (lecture|handout) 05": "tests/lectures",
+    r"(python3 course\.py|course) (lecture|handout)( 0[58])?": "tests/lectures",
+    r"(python3 course\.py|course) slides (08|\d\d --(student|pptx|with my\.toml))": "tests/lectures",
     r"(python3 course\.py|course) data fetch .*": "the network; tests/data, tests/commands/test_data.py",
     r"(course|torchrun .*) train .+|torchrun .*my_script\.py": "long; tests/commands/test_train.py, tests/training",
     r"(python3 course\.py|course) site.*": "tests/site, tests/browser/test_site.py",
@@ -119,7 +120,9 @@ def parse(line):
 @pytest.mark.parametrize(
     "line", [line for line in LINES if re.match(r"course |python3 course\.py |torchrun .*cli ", line)]
 )
-def test_each_command_and_option_of_the_course_exists(line):
+def test_each_command_and_option_of_the_course_exists(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("my.toml").touch()
     parse(line)
 
 
