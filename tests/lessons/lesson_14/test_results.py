@@ -95,7 +95,7 @@ def test_the_results_of_the_digits_hold_for_the_shipped_networks():
 def test_an_image_that_grows_has_three_panels_a_row():
     batch = icon_recipes.drawn(icon_recipes.scenes("validation"), 2, 1)
     fig = figures.growing(batch.pixels, torch.rand(2, 64, 64), batch.semantic > 0)
-    assert [axes.get_title("left") for axes in fig.axes] == ["image", "p(icon)", "ground truth", "", "", ""]
+    assert [axes.get_title() for axes in fig.axes] == ["image", "p(icon)", "ground truth", "", "", ""]
 
 
 def test_copies_of_a_3_x_3_kernel_overlap_once_twice_or_four_times():
