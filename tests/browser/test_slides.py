@@ -276,6 +276,7 @@ def test_the_measurement_sees_a_fault(open_deck, fault, found):
 def test_axe_finds_nothing_serious(open_deck, lesson):
     """In one run for each theme: axe reads the whole page each time, so a run for each slide would take minutes."""
     deck = open_deck(lesson)
+    deck.page.emulate_media(reduced_motion="reduce")  # axe would see what is still arriving
     deck.page.evaluate(axe_script())
     wrong = {"the page": deck.page.evaluate(AXE)}
     show_all_slides(deck)

@@ -396,13 +396,12 @@ def test_an_untrusted_notebook_shows_each_widget_without_its_scripts_and_styles(
 def deck_file(stored, tmp_path_factory):
     file = tmp_path_factory.mktemp("deck") / "kit.html"
     write_deck(stored, file)
-    still = file.read_text(encoding="utf-8").replace('"course-playground"', '"still"')  # as where a model is too large
-    file.write_text(still, encoding="utf-8")
     return file
 
 
-def test_a_deck_steps_through_each_widget_within_its_slides(browser, deck_file):
+def test_each_widget_of_a_deck_fits_its_slide(browser, deck_file):
     deck = Deck(browser, deck_file)
+    deck.page.emulate_media(reduced_motion="reduce")  # axe would see a row of an attention map that is still arriving
     assert measured(deck) == {}
     deck.page.evaluate(axe_script())
     wrong = {}
@@ -410,13 +409,6 @@ def test_a_deck_steps_through_each_widget_within_its_slides(browser, deck_file):
         deck.go(number)
         wrong[deck.name()] = deck.page.evaluate(AXE, "section.present")
     assert {name: found for name, found in wrong.items() if found} == {}
-    deck.go(1, -1)
-    french = deck.page.locator("section.present details[open] [lang=fr]")
-    for key in ("Home", "ArrowRight"):
-        deck.page.get_by_role("slider").first.press(key)
-    expect(french).to_have_text("elle ne signe pas la loi.")
-    french.locator(".row-3").hover()  # pas: "not", the third English word
-    assert colour(deck.page.locator("section.present details[open] p .column-2")) == "rgba(230, 159, 0, 0.54)"
     deck.page.context.close()
     assert deck.problems == []
 
