@@ -142,7 +142,9 @@ def test_words_of_both_languages_and_the_map_light_up_together(open_it, model):
 def test_without_an_address_or_a_kernel_the_static_form_stays(browser, translator):
     page = browser.new_page()
     page.add_script_tag(content=bundle("translator"))
-    assert page.evaluate("() => { try { translator({ kernel: null }); } catch (error) { return error.expected; } }")
+    assert page.evaluate(
+        "() => { try { translator({ kernel: null, config: {} }); } catch (error) { return error.expected; } }"
+    )
     page.close()
 
 
