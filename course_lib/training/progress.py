@@ -12,6 +12,7 @@ import shutil
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
@@ -88,7 +89,7 @@ class Silent:
         pass
 
 
-class Line:
+class Line(ABC):
     """A line of progress: subclasses say how to `draw(done, total, text)` it and how to clear it, `close()`."""
 
     def __init__(self, title: str):
@@ -105,8 +106,8 @@ class Line:
             self.last_drawn = now
             self.draw(done, total, self.text(done, total, now, details))
 
-    def draw(self, done: int | float, total: int | float, text: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def draw(self, done: int | float, total: int | float, text: str) -> None: ...
 
     def text(self, done: int | float, total: int | float, now: float, details: dict[str, float | str]) -> str:
         parts = [f"{math.floor(done)}/{total}"]

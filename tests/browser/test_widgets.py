@@ -413,6 +413,24 @@ def test_each_widget_of_a_deck_fits_its_slide(browser, deck_file):
     assert deck.problems == []
 
 
+def test_the_still_form_of_a_widget_steps_in_a_deck(browser, deck_file, tmp_path):
+    """As where its model is too large for a deck. With the model, the widget computes, which another test holds."""
+    still = tmp_path / "still.html"
+    text = deck_file.read_text(encoding="utf-8")
+    assert text.count('class="course-playground"') > 0
+    still.write_text(text.replace('class="course-playground"', 'class="still"'), encoding="utf-8")
+    deck = Deck(browser, still)
+    deck.go(1, -1)
+    french = deck.page.locator("section.present details[open] [lang=fr]")
+    for key in ("Home", "ArrowRight"):
+        deck.page.get_by_role("slider").first.press(key)
+    expect(french).to_have_text("elle ne signe pas la loi.")
+    french.locator(".row-3").hover()  # pas: "not", the third English word
+    assert colour(deck.page.locator("section.present details[open] p .column-2")) == "rgba(230, 159, 0, 0.54)"
+    deck.page.context.close()
+    assert deck.problems == []
+
+
 def test_a_map_can_be_hovered_where_no_script_runs(browser, stored, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(lesson_page(stored), encoding="utf-8")
