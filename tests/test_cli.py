@@ -18,6 +18,7 @@ import pytest
 
 from course_lib import cli
 from course_lib.commands import lab, lessons, testing
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 
@@ -226,11 +227,6 @@ def test_a_notebook_outside_of_the_course_is_refused(folder, tmp_path_factory):
     other = tmp_path_factory.mktemp("elsewhere") / "mine.ipynb"
     with pytest.raises(lessons.CannotStart, match="outside of the course"):
         lab.lab_command(other, port=None, browser=True)
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def fetch(address):

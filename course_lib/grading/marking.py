@@ -69,7 +69,9 @@ def marking(name: str, *, folder: Path | None = None, tutors: int = 1, seed: int
     names = pseudonyms(instructor_key(folders), _purpose(name), (row.student for row in rows))
     answers, stale = _answers(rows, questions, folders, files, names)
     if not answers:
-        raise CannotStart(f"No answer in words is there for assignment {name}. If it is not graded yet: course grade {name}")
+        raise CannotStart(
+            f"No answer in words is there for assignment {name}. If it is not graded yet: course grade {name}"
+        )
     order = sorted(answers)
     random.Random(f"{name} {seed}").shuffle(order)
     mathjax = _mathjax()

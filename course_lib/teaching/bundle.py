@@ -162,6 +162,7 @@ def _write(folder: Path, *, packed: bool) -> int:
             write_whole(student / name, files[name])
     written |= {name: before.get(name, "") for name in kept}
     write_whole(_manifest(folder), json.dumps(written, indent=1) + "\n")
+    write_whole(folder / ".gitignore", "*\n")  # the key must not get into the repository around it
     if packed:
         _pack(student, written, _archive(folder))
     size = sum(map(len, files.values())) / 1e6

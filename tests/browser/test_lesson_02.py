@@ -66,7 +66,10 @@ def test_icons_are_searched_and_one_is_chosen_by_arrow_keys(played):
     says(cell, "Chosen: thinking face by noto.")
     cell.get_by_label("Search").fill("microscope")
     says(cell, "“microscope” finds 7 of 571 drawings.")
-    cell.get_by_role("slider", name="Map of the drawings").press("ArrowRight")
+    drawn = cell.get_by_role("slider", name="Map of the drawings")
+    drawn.focus()
+    expect(drawn).to_be_focused()
+    played.page.keyboard.press("ArrowRight")
     expect(cell.locator(".play-said")).not_to_contain_text("Chosen: thinking face by noto.")
     played.screenshot("02-icons", of=cell)
 

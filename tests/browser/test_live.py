@@ -14,11 +14,12 @@ from playwright.sync_api import TimeoutError, expect
 
 from course_lib.commands.files import read_notebook
 from course_lib.commands.lessons import find_lesson
-from course_lib.lectures.live import answers, environment, free_port, prepare, server_command
+from course_lib.lectures.live import answers, environment, prepare, server_command
 from course_lib.lectures.story import slides_of
 from tests.axe import axe_script
 from tests.browser.lab import HOME, ROOT, SECOND
 from tests.browser.test_slides import AXE, MEASURE
+from tests.ports import free_port
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 

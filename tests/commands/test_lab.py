@@ -12,7 +12,7 @@ import websocket
 
 from course_lib.commands import lab
 from course_lib.commands.lessons import find_lesson
-from course_lib.lectures.live import free_port
+from tests.ports import free_port
 
 ALARMS = ("not trusted", "eavesdropping", "websocket_ping", "[W ", "[E ", "WARNING")
 PATIENCE = 300  # seconds: the machine may be busy

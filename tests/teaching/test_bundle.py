@@ -84,6 +84,15 @@ def test_the_instructors_folder_is_a_private_course_directory_with_a_key_of_its_
     assert folders.root.stat().st_mode & 0o077 == 0 and folders.key.stat().st_mode & 0o077 == 0
 
 
+def test_git_sees_nothing_of_a_class_in_the_repository_around_it(made, tmp_path):
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    for name in (".gitignore", "bundle.json", "instructor/instructor.key"):
+        (tmp_path / "autumn" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(made / name, tmp_path / "autumn" / name)
+    seen = subprocess.run(["git", "status", "--porcelain"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert seen.stdout == ""
+
+
 def test_no_module_of_the_bundle_needs_one_that_is_not_in_it(made):
     own = [path for path in (made / "student" / "course_lib").rglob("*.py") if path.name != "cli.py"]
     assert not [path for path in own if re.search(r"(import|from) course_lib\.(authoring|teaching)", path.read_text())]

@@ -31,7 +31,7 @@ export function iconsearch({ root, config, kernel }) {
   let held = false;
   const touch = (changes, settled = true) => { held = !settled; change(changes, settled); };
   const cells = Array.from({ length: hits }, () => {
-    const canvas = canvasOf(side, { role: "img" }), name = node("b"), bar = node("i"), number = node("span");
+    const canvas = canvasOf(side, { role: "img", "aria-label": "no icon yet" }), name = node("b"), bar = node("i"), number = node("span");
     return { canvas, name, bar, number, root: node("li", {}, canvas, name, node("div", {}, bar, number)) };
   });
   const list = figure("The icons with the highest cosine", node("ol", { class: "play-icons" }, ...cells.map((cell) => cell.root)));

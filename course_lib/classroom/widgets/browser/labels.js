@@ -73,7 +73,7 @@ export function labelWords({ classes, objects }) {
 
 /* A map of the classes or of the entropy of the pixels, with a box around each object. */
 export function labelMap({ label, side, colours }) {
-  const canvas = canvasOf(side, { role: "img" }), boxes = node("div", { class: "play-boxes", "aria-hidden": "true" });
+  const canvas = canvasOf(side, { role: "img", "aria-label": label }), boxes = node("div", { class: "play-boxes", "aria-hidden": "true" });
   const rgb = colours.map((colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16))), share = (value) => `${(100 * value) / side}%`;
   return {
     ...figure(label, node("div", { class: "play-patches" }, canvas, boxes)),
