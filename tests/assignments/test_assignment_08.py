@@ -50,3 +50,44 @@ def test_a_model_whose_dropout_is_left_on_is_told_that_it_depends_on_chance():
         scores(ModuleProbe(model), read, Draw(0))
     assert told.value.finding.misconception == RANDOM
     assert scores(ModuleProbe(model.eval()), read, Draw(0)).shape == (30, 32, 9)
+
+
+def test_typical_tokens_have_the_surprisal_nearest_to_the_entropy():
+    logits, written = torch.tensor([[2.0, 1.0, 0.0, -1.0, 0.5, 9.0]]), torch.tensor([[3, 5, 1, 3]])
+    p = TABLES["typical_odds"].reference(logits, written, 2, 0.4)[0]
+    allowed = logits[0, :5].softmax(dim=0)
+    distance = (allowed.log() - (allowed * allowed.log()).sum()).abs()
+    kept = distance.argsort()[: int((p > 0).sum())]
+    assert p[5] == 0 and p.sum().item() == pytest.approx(1) and set(kept.tolist()) == set(p.nonzero()[:, 0].tolist())
+    assert allowed[kept].sum() >= 0.4 > allowed[kept[:-1]].sum()
+
+
+def cuts(text, scores, byte_score):
+    """Every cut of a text, with its sum of log-probabilities."""
+    if not text:
+        yield 0.0, []
+    for end in range(1, len(text) + 1):
+        for total, rest in cuts(text[end:], scores, byte_score):
+            if text[:end] in scores:
+                yield total + scores[text[:end]], [text[:end], *rest]
+            if end == 1:
+                yield total + byte_score * len(text[0].encode()), [*text[0].encode(), *rest]
+
+
+def test_the_pieces_are_those_of_the_best_of_all_cuts():
+    text, pieces, byte_score = TABLES["encode_unigram"].cases[0].inputs(Draw(1))
+    for beginning in (text[:9], text[9:18]):
+        best = max(cuts(beginning, dict(pieces), byte_score))[1]
+        number = {piece: 256 + n for n, (piece, _) in enumerate(pieces)}
+        assert TABLES["encode_unigram"].reference(beginning, pieces, byte_score) == [
+            number.get(one, one) for one in best
+        ]
+
+
+def test_bits_of_documents_are_those_of_each_document_alone():
+    logits, tokens, lengths, texts = TABLES["corpus_bits_per_byte"].cases[0].inputs(Draw(0))
+    bits = 0.0
+    for row, read, length in zip(logits, tokens, lengths, strict=True):
+        bits -= sum(row[t].log_softmax(dim=0)[read[t + 1]].item() for t in range(length - 1)) / torch.tensor(2.0).log()
+    wanted = bits.item() / len("".join(texts).encode())
+    assert TABLES["corpus_bits_per_byte"].reference(logits, tokens, lengths, texts) == pytest.approx(wanted)

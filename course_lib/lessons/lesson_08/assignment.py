@@ -156,6 +156,19 @@ ODDS = (
 )
 ROWS = [[8.0, 6.0, 4.0, 2.0], [7.0, 5.0, 3.0, 1.0], [9.0, 4.0, 2.0, 1.0]]  # in bits
 ONCE = ([[n * math.log(2) for n in row] for row in ROWS], [0, 2, 3], "déjà dit"), 2.5
+TYPICAL = (
+    (
+        [[2 * math.log(2), math.log(2), 0.0, 0.0, 5 * math.log(2)]],
+        torch.tensor([[2, 0, 4, 1, 2, 0]]),
+        3,
+        0.5,
+    ),
+    [[2 / 3, 1 / 3, 0.0, 0.0, 0.0]],
+)
+PIECES = [("déj", -1.0), ("dé", -1.5), ("jà", -2.0), ("l", -3.0), ("à", -3.0)]
+CUT = ("déjà là", PIECES, -2.0), [257, 258, 32, 108, 260]
+LIKELY = [math.log(p) for p in (1 / 8, 1 / 2, 1 / 4, 1 / 8)]
+DOCUMENTS = ([[LIKELY] * 4] * 2, torch.tensor([[0, 1, 2, 3], [0, 3, 1, 0]]), [4, 3], ["ne", "né"]), 2.0
 TOKENS = ("déjà dé", [(195, 169), (100, 256), (32, 100)]), [257, 106, 195, 160, 32, 257]
 
 TYPE = (keeps_type,)  # drawing needs no gradient
@@ -167,8 +180,22 @@ SHOWN = (
         also=TYPE,
         example=(ODDS,),
     ),
+    Task(
+        "typical_odds",
+        "Typical tokens, and no phrase twice",
+        asks="logits, written, n, mass",
+        also=TYPE,
+        example=(TYPICAL,),
+    ),
     Task("encode", "From bytes to tokens", asks="text, merges", example=(TOKENS,)),
+    Task("encode_unigram", "The most probable pieces", asks="text, pieces, byte_score", example=(CUT,)),
     Task("bits_per_byte", "Bits per byte of a long text", asks="nats, starts, text", example=(ONCE,)),
+    Task(
+        "corpus_bits_per_byte",
+        "Bits per byte of many documents",
+        asks="logits, tokens, lengths, texts",
+        example=(DOCUMENTS,),
+    ),
     Task(
         "train",
         "A language in half a minute",
