@@ -1,9 +1,12 @@
 """The card at a lesson's head and end: its sections with their minutes, what is done, and where to go on."""
 
 import html
+import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from urllib.parse import quote
 
 from course_lib.classroom.markup import inline_html, plain_list, to_html
 from course_lib.classroom.output import BLUE, THEMES, panel
@@ -92,9 +95,12 @@ def html_card(lesson: str, sections: Sequence[Section], parts: Sequence[Part] = 
     begins = {section for before, section in pairwise(sections) if section.sitting > before.sitting}
     rows = "".join(
         (f'<tr><td colspan="4" {left}>Sitting {section.sitting}</td></tr>' if section in begins else "")
-        + f'<tr><td {left}>{number or "optional"}</td><th scope="row" {left}>{inline_html(section.title)}</th>'
+        + f"<tr><td {left}>{number or 'optional'}</td>"
+        f'<th scope="row" {left}>{title}</th>'
         f"<td {left}>{section.minutes:g} min</td>{f'<td {left}>{state}</td>' if parts else ''}</tr>"
-        for (number, section), state in zip(number_sections(sections), states, strict=True)
+        for (number, section), title, state in zip(
+            number_sections(sections), _titles(lesson, sections), states, strict=True
+        )
     )
     columns = ("Section", "Title", "Time", *(["Done"] if parts else []))
     head = "".join(f'<th scope="col" {left}>{column}</th>' for column in columns)
@@ -105,6 +111,33 @@ def html_card(lesson: str, sections: Sequence[Section], parts: Sequence[Part] = 
         else ""
     )
     return panel(f"{THEMES}<p>{title}</p>{table}" + (to_html(where_next(parts)) if parts else ""), colour=BLUE)
+
+
+def heading(number: int | None, section: Section) -> str:
+    """Return the heading of a section on the page."""
+    return f"{number} · {section.title}" if number else section.title
+
+
+def section_cells(lesson: str) -> dict[str, str]:
+    """Return the id of the cell that opens each section of a lesson: {"1": id, ..., "optional": id}."""
+    for name in _notebooks():
+        if name[:2] == lesson:
+            cells = json.loads((course_folder() / "notebooks" / name).read_text(encoding="utf-8"))["cells"]
+            tags = ((tag, cell["id"]) for cell in cells for tag in cell["metadata"].get("tags", ()))
+            return {tag.removeprefix("section:"): cell for tag, cell in tags if tag.startswith("section:")}
+    return {}
+
+
+def _titles(lesson: str, sections: Sequence[Section]) -> list[str]:
+    """The titles as HTML, each with a link to its cell in the notebook that is open, as JupyterLab follows it."""
+    cells = section_cells(lesson)
+    opened = os.path.basename(os.environ.get("JPY_SESSION_NAME", ""))  # a copy of the lesson may have another name
+    notebook = opened if opened.endswith(".ipynb") else next((name for name in _notebooks() if name[:2] == lesson), "")
+    titles = []
+    for number, section in number_sections(sections):
+        title, cell = inline_html(section.title), cells.get(str(number or "optional"))
+        titles.append(f'<a href="{quote(notebook)}#cell-id={cell}">{title}</a>' if cell else title)
+    return titles
 
 
 def where_next(parts: Sequence[Part]) -> str:
@@ -146,14 +179,18 @@ def next_lesson(lesson: str) -> str:
 
 def _where(lesson: str) -> str:
     """Where the next lesson is, as HTML; a link beside this notebook opens in JupyterLab and on the site."""
-    try:
-        later = sorted(path.name for path in (course_folder() / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-    except CannotStart:
-        later = []
-    later = [name for name in later if name[:2] > lesson]
+    later = [name for name in _notebooks() if name[:2] > lesson]
     if later and later[0].startswith(following(lesson)):
         return f"It is in {_link(later[0])}."
     return "It is not written yet" + (f": go on with {_link(later[0])}." if later else ".")
+
+
+def _notebooks() -> list[str]:
+    """The names of the lessons' notebooks in the course folder; none without one."""
+    try:
+        return sorted(path.name for path in (course_folder() / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    except CannotStart:
+        return []
 
 
 def _link(notebook: str) -> str:

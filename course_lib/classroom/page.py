@@ -240,14 +240,14 @@ class Page:
 
 
 class _Card:
-    """A card on the page, drawn anew with each new record."""
+    """A card on the page, drawn anew with each new record; an output, since JupyterLab opens the links of outputs."""
 
     def __init__(self, draw: Callable[[], str]) -> None:
-        self.draw, self.box = draw, widgets.HTML()
+        self.draw, self.box = draw, widgets.Output()
         self.update()
 
     def update(self) -> None:
-        self.box.value = self.draw()
+        self.box.outputs = ({"output_type": "display_data", "metadata": {}, "data": {"text/html": self.draw()}},)
 
 
 def _listed(names: Iterable[str]) -> str:

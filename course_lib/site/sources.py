@@ -46,6 +46,7 @@ FLOORS = {
 HOME = "docs/home.md"  # the site's first page, see `home`; LESSONS and PLAYGROUND in it are replaced
 FIGURES = "_figures"  # a folder of static files
 LINK = re.compile(r"\[(?P<words>[^\]]+)\]\((?P<target>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)")
+TO_LESSON = re.compile(r'href="(?P<page>[^":#]+)\.ipynb(?:#cell-id=(?P<cell>[^"]*))?"')
 TO_READ = (
     "A page to read, with every output as the authors' run left it; some playgrounds run in this page. In JupyterLab "
     "you make a prediction before a result opens, play with all of them, and run your own code: "
@@ -100,11 +101,22 @@ class Sources:
             cell.metadata = {}
             for output in cell.get("outputs", []):
                 if "text/html" in output.get("data", {}):
-                    output.data["text/html"] = re.sub(r'(href="[^":]+)\.ipynb"', r'\1.html"', output.data["text/html"])
+                    output.data["text/html"] = TO_LESSON.sub(self._page_of, output.data["text/html"])
         note = f":::{{note}}\n{TO_READ.format(number=Path(name).name[:2])}\n:::"
         notebook.cells.insert(1, nbformat.v4.new_markdown_cell(note, id="to-read"))
         notebook.metadata = {"kernelspec": notebook.metadata.kernelspec}
         return notebook
+
+    def _page_of(self, link: re.Match) -> str:
+        """A link to a notebook's cell as one to the heading that the cell begins with, as Sphinx names it."""
+        from docutils.nodes import make_id
+
+        place = ""
+        if link["cell"]:
+            notebook = read_notebook(self.course / "notebooks" / f"{link['page']}.ipynb")
+            heading = next(cell.source for cell in notebook.cells if cell.id == link["cell"]).split("\n")[0]
+            place = f"#{make_id(heading)}"
+        return f'href="{link["page"]}.html{place}"'
 
     def _home(self, folder: Path) -> str:
         """The first page, with a playground, the lessons as pictures, and the site's table of contents."""

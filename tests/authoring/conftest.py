@@ -46,8 +46,12 @@ def small_page():
     )
 
 
+TITLES = ("Whole game", "Prediction", "By hand", "Write", "Train", "Look inside", "Card")
+
+
 def heading(section, text=""):
-    return new_markdown_cell(f"## Section {section}\n\n{text}", metadata={"tags": [f"section:{section}"]})
+    title = "More" if section == "optional" else f"{section} · {TITLES[section - 1]}"
+    return new_markdown_cell(f"## {title}\n\n{text}", metadata={"tags": [f"section:{section}"]})
 
 
 def printing(source, text="1.25\n", **fields):

@@ -70,7 +70,7 @@ def beat_without_a_heading_of_its_own(lesson):
     lesson.page.sections = (
         *lesson.page.sections[:4],
         Section("Train", 13, holds=holds),
-        Section("Look", 15),
+        Section("Look inside", 15),
         *lesson.page.sections[6:],
     )
 
@@ -88,6 +88,11 @@ def beats_out_of_order(lesson):
 @fault(rules.has_its_sections_in_order, "does not begin with a heading")
 def beat_that_opens_with_text(lesson):
     section(lesson, 6).source = "In the paper ..."
+
+
+@fault(rules.has_its_sections_in_order, "does not begin with the heading on the card, '## 6 · ")
+def a_heading_that_the_card_does_not_have(lesson):
+    section(lesson, 6).source = "## 6 · Another title"
 
 
 @fault(rules.has_its_sections_in_order, "the page has 6 sections; a lesson has 7")

@@ -7,18 +7,19 @@ from playwright.sync_api import expect
 
 from course_lib.authoring.notebooks import KERNELSPEC, build_notebook, read_notebook
 from course_lib.authoring.stamps import stamp_problems
+from course_lib.classroom.cards import section_cells
 from tests.axe import axe_script
 
 pytestmark = pytest.mark.needs("chromium")
 
 SETUP = """\
-from course_lib.classroom import Prediction, Number, Page, Quiz, Result, show
+from course_lib.classroom import Prediction, Number, Page, Quiz, Result, Section, show
 from matplotlib.figure import Figure
 def drawn():
     figure = Figure(figsize=(3, 2))
     figure.subplots().plot([1, 2, 4])
     return figure
-page = Page("00",
+page = Page("00", sections=(Section("One $1 + 1$", 3), Section("Optional: what it's for, later", 2, optional=True)),
     quizzes={"sum": Quiz("What is $1 + 1$?", {"$1$": "One is missing.", "`2`": "Count them."}, 1),
              "half": Number("Half of one?", 0.5, near={2.0: "That is twice one."})},
     predictions={"points": Prediction("How many points?", low=0, high=10, unit="points"),
@@ -79,6 +80,7 @@ def notebook(start_lab, open_notebook, tmp_path_factory):
     path = tmp_path_factory.mktemp("scratch") / "scratch.ipynb"
     sources = [SETUP, *PARTS, SLIDER, FIGURE, LISTING, WATCHED, TABLE, *TABLES]
     prose = [new_markdown_cell(f"Paragraph {n}: $x_{n}^2$\n\n" + "And so on.\n\n" * 20) for n in range(8)]
+    prose.append(new_markdown_cell("## Optional: what it's for, later", id=section_cells("00")["optional"]))
     cells = [*map(new_code_cell, sources), *prose, new_code_cell("last = 40 + 2\nlast")]
     nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": KERNELSPEC}), path)
     page = open_notebook(start_lab([path]), "scratch.ipynb")
@@ -89,6 +91,13 @@ def notebook(start_lab, open_notebook, tmp_path_factory):
 def test_a_notebook_runs_from_top_to_bottom(notebook):
     assert notebook.errors() == []
     expect(notebook.cell("last = 40").locator(".jp-OutputArea-output")).to_have_text("42")
+
+
+def test_a_row_of_the_head_card_leads_to_its_section(notebook):
+    heading = notebook.page.get_by_role("heading", name="Optional: what it's for, later")
+    notebook.cell("page.open()").get_by_role("link", name="Optional: what it's for, later").click()
+    expect(heading).to_be_in_viewport()
+    notebook.cell("page.open()")
 
 
 def test_a_wrong_answer_is_explained_and_the_right_one_praised(notebook):

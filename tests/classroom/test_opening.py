@@ -195,7 +195,12 @@ def test_running_statistics_are_copied_and_an_own_buffer_is_no_parameter():
     mine.register_buffer("mask", torch.ones(2))
     copy_weights(ours, mine, {})
     assert torch.equal(mine[1].running_mean, ours[1].running_mean)
-    compare(ours, mine, (torch.randn(6, 3),), {})
+    ours.eval()
+    values = torch.randn(6, 3)
+    difference, largest = compare(ours, mine, (values,), {})
+    assert (difference, largest) == (0, pytest.approx(ours(values).abs().max().item()))
+    mine[0].bias.data[0] += 1e-6
+    assert 0 < compare(ours, mine, (values,), {})[0] < 1e-5
 
 
 def test_a_result_that_is_not_finite_does_not_agree():

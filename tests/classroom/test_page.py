@@ -41,7 +41,7 @@ def lesson(page):
 
 
 def card(lesson, which="head"):
-    return lesson.shown["card", which].box.value
+    return lesson.shown["card", which].box.outputs[0]["data"]["text/html"]
 
 
 def do(lesson, *names):

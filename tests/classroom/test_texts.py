@@ -5,7 +5,7 @@ import re
 import pytest
 
 from course_lib.classroom import Page, Result
-from course_lib.classroom.cards import html_card, plain_card
+from course_lib.classroom.cards import html_card, plain_card, section_cells
 from course_lib.classroom.texts import read_questions, read_results
 
 QUESTIONS = """# Sections
@@ -232,3 +232,15 @@ def test_a_stop_divides_the_sections_into_two_sittings(tmp_path):
     plain, shown = plain_card("08", sections), html_card("08", sections)
     assert plain.startswith("Lesson 08, GPT: 12 minutes in 2 sittings (5 and 7), and 12 that are optional")
     assert shown.index("how much?") < shown.index("Sitting 2") < shown.index("Then")
+
+
+def test_a_row_of_the_card_leads_to_its_cell_in_the_notebook_that_is_open(tmp_path, monkeypatch):
+    file = tmp_path / "questions.md"
+    file.write_text(QUESTIONS)
+    sections, cell = read_questions(file).sections, section_cells("08")["1"]
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    assert f'<a href="08_gpt.ipynb#cell-id={cell}">The prediction' in html_card("08", sections)
+    monkeypatch.setenv("JPY_SESSION_NAME", "notebooks/my copy.ipynb")
+    assert f'<a href="my%20copy.ipynb#cell-id={cell}">' in html_card("08", sections)
+    monkeypatch.setattr("course_lib.classroom.cards._notebooks", list)  # no course folder
+    assert "<a" not in html_card("08", sections)

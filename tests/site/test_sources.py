@@ -66,9 +66,11 @@ def test_links_lead_to_pages_files_or_nowhere(tmp_path):
 
 def test_a_lesson_that_lists_notebooks_leads_to_their_pages(tmp_path):
     cell = nbformat.v4.new_code_cell("x")
-    cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": '<a href="05_attention.ipynb">05</a>'})]
+    links = '<a href="05_attention.ipynb">05</a><a href="00_a.ipynb#cell-id=two">2</a>'
+    cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": links})]
     (tmp_path / "notebooks").mkdir()
-    cells = [nbformat.v4.new_markdown_cell("# 00"), cell]
+    section = nbformat.v4.new_markdown_cell("## 2 · A safe: softmax\n\nText", id="two")
+    cells = [nbformat.v4.new_markdown_cell("# 00"), section, cell]
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "P"}})
     nbformat.write(notebook, tmp_path / "notebooks" / "00_a.ipynb")
     (tmp_path / "docs").mkdir()
@@ -76,7 +78,9 @@ def test_a_lesson_that_lists_notebooks_leads_to_their_pages(tmp_path):
         (tmp_path / name).write_text("# R\n", encoding="utf-8")
     Sources(course=tmp_path, lessons=["notebooks/00_a.ipynb"], guides=[]).write(tmp_path / "to")
     shown = nbformat.read(tmp_path / "to" / "notebooks" / "00_a.ipynb", as_version=4)
-    assert shown.cells[-1].outputs[0].data["text/html"] == '<a href="05_attention.html">05</a>'
+    assert shown.cells[-1].outputs[0].data["text/html"] == (
+        '<a href="05_attention.html">05</a><a href="00_a.html#a-safe-softmax">2</a>'
+    )
 
 
 def test_the_first_page_is_one_of_its_own_with_the_lessons_of_the_readme(laid_out):

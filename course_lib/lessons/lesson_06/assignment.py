@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,13 @@ class CachedAttention(MultiHeadAttention):
         super().__init__(dim, num_heads)
 
 
+class LinearAttention(MultiHeadAttention):
+    """The same four maps, Katharopoulos et al. 2020, section 3."""
+
+    def __init__(self, dim: int, num_heads: int):
+        super().__init__(dim, num_heads)
+
+
 class MLP(nn.Module):
     """What an expert has."""
 
@@ -43,17 +51,30 @@ class SwitchMLP(nn.Module):
         self.experts = nn.ModuleList(MLP(dim, mlp_dim) for _ in range(num_experts))
 
 
-def read(step: Callable[..., Any], x: Tensor, pieces: list[int]) -> tuple[Tensor, Tensor, Tensor]:
-    """What cached attention makes of x when it reads it in pieces of these lengths, each with the cache of the last.
+class ExpertChoiceMLP(SwitchMLP):
+    """The same parts, and how many positions each expert takes, Zhou et al. 2022, section 3.2."""
 
-    With the keys and values that the last cache holds.
+    def __init__(self, dim: int, mlp_dim: int, num_experts: int, capacity: int):
+        super().__init__(dim, mlp_dim, num_experts)
+
+
+CACHE = "cache", "the keys and the values so far"
+
+
+def read(
+    step: Callable[..., Any], x: Tensor, pieces: list[int], kept: tuple[str, str] = CACHE
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What attention makes of x when it reads it in pieces of these lengths, each with what was kept of the last.
+
+    With the two tensors that are kept in the end; `kept` are the argument's name and what it holds.
     """
+    name, holds = kept
     found, cache = [], None
     for part in x.split(pieces, dim=1):
-        answer = step(part) if cache is None else step(part, cache=cache)
+        answer = step(part) if cache is None else step(part, **{name: cache})
         if not isinstance(answer, list | tuple) or len(answer) != 2 or not is_real(answer[0]):
             raise CheckFailed(
-                general(WRONG_TYPE, "`forward` must return a pair: the output at the new positions, and the cache.")
+                general(WRONG_TYPE, f"`forward` must return a pair: the output at the new positions, and the {name}.")
             )
         if answer[0].shape != part.shape:
             seen = f"For x {tuple(part.shape)} the output has shape {tuple(answer[0].shape)}; it must be that of x."
@@ -61,45 +82,50 @@ def read(step: Callable[..., Any], x: Tensor, pieces: list[int]) -> tuple[Tensor
                 Finding(
                     "wrong shape",
                     seen,
-                    "Return the output at the new positions only, however many positions the cache holds.",
+                    f"Return the output at the new positions only, however many positions the {name} holds.",
                 )
             )
         output, cache = answer
         if not isinstance(cache, list | tuple) or len(cache) != 2 or not all(map(is_real, cache)):
-            raise CheckFailed(
-                general(WRONG_TYPE, "The cache must be a pair of tensors: the keys and the values so far.")
-            )
+            raise CheckFailed(general(WRONG_TYPE, f"The {name} must be a pair of tensors: {holds}."))
         found.append(output)
     return torch.cat(found, dim=1).float(), *(part.float() for part in cache)
-
-
-OTHER_CACHE = "another cache than keys and values"
-
-
-def _cached(part: Tensor, right: Tensor) -> str:
-    return f"Your cache holds a tensor of shape {tuple(part.shape)}, but keys and values of shape {tuple(right.shape)}."
 
 
 class InPieces(Task):
     """A task whose module reads in pieces: its inputs are x and the lengths of the pieces."""
 
+    kept = CACHE
+    other_kept = Finding(
+        "another cache than keys and values",
+        "Your cache holds a tensor of shape {}, but keys and values of shape {}.",
+        "Keep the keys and the values of all positions, each (B, H, T, D / H).",
+    )
+
     def right(self, given: TaskInput, way: Changes = ()) -> tuple[Tensor, ...]:
-        return read(partial(run, self.reference.changed(way), given.build, given.parameters), *given.args)
+        step = partial(run, self.reference.changed(way), given.build, given.parameters)
+        return read(step, *given.args, self.kept)
 
     def ask(self, probe: Probe, given: TaskInput, wanted: Any) -> Tensor:
-        output, *cache = read(self.whom(probe, given).call, *given.args)
+        output, *cache = read(self.whom(probe, given).call, *given.args, self.kept)
         if isinstance(wanted, Tensor):
             return output
         for part, right in zip(cache, wanted[1:], strict=True):
             if part.dim() != right.dim() or part.shape[:2] != right.shape[:2]:
-                raise CheckFailed(
-                    Finding(
-                        OTHER_CACHE,
-                        _cached(part, right),
-                        "Keep the keys and the values of all positions, each (B, H, T, D / H).",
-                    )
-                )
+                seen = self.other_kept.message.format(tuple(part.shape), tuple(right.shape))
+                raise CheckFailed(replace(self.other_kept, message=seen))
         return row_of((output, *cache))
+
+
+class InSteps(InPieces):
+    """Likewise, with a state of a fixed size."""
+
+    kept = "state", "S and Z"
+    other_kept = Finding(
+        "another state than S and Z",
+        "Your state holds a tensor of shape {}, but the sum that is asked for has shape {}.",
+        "Keep S, (B, H, d, d), and Z, (B, H, d), behind the last position, however many positions were read.",
+    )
 
 
 class Sequence(Task):
@@ -251,11 +277,28 @@ def reverses(name: str, points: float, *, shorter: bool = False, coded: bool = T
 
 NORM = ([[[1.0, 3.0, 1.0, 3.0]]], [2.0, 1.0, 1.0, 1.0], [[[4.0, 0.0, 0.0, 0.0]]])
 NORMED = [[[4.0, 0.0, -4.0, 0.0]]]
+ATTENDED = (
+    [[[2.0, 0.0, 0.0, 0.0], [0.0] * 4]],
+    [[[math.log(3), 0.0, 0.0, 0.0], [0.0] * 4]],
+    [[[4.0, 0.0, 0.0, 0.0], [0.0] * 4]],
+    [[[1.0, 0.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0]]],
+)
+ATTENTION_GRADIENT = [
+    [[[0.375 * math.log(3), 0.0, 0.0, 0.0], [0.0] * 4]],
+    [[[0.75, 0.0, 0.0, 0.0], [-0.75, 0.0, 0.0, 0.0]]],
+    [[[0.75, 1.0, 0.0, 0.0], [0.25, 1.0, 0.0, 0.0]]],
+]
 MAPS = {f"{letter}_proj.weight": (letter in "vo") * torch.eye(2) for letter in "qkvo"}
 MAPS |= {f"{letter}_proj.bias": torch.zeros(2) for letter in "qkvo"}
 CACHED = (
     TaskInput((torch.tensor([[[0.0, 8.0], [2.0, 0.0]]]), [1, 1]), build=(2, 1), parameters=MAPS),
     [[[0.0, 8.0], [1.0, 4.0]]],
+)
+SUMMED = (
+    TaskInput(
+        CACHED[0].args, build=(2, 1), parameters=MAPS | {"k_proj.weight": torch.tensor([[1.0, 0.0], [0.0, 0.0]])}
+    ),
+    [[[0.0, 8.0], [4 / 3, 8 / 3]]],
 )
 EXPERTS = {"router.weight": math.log(3) * torch.eye(2), "router.bias": torch.zeros(2)}
 for expert, down in enumerate(([[4.0], [0.0]], [[0.0], [8.0]])):
@@ -266,17 +309,31 @@ SWITCHED = (
     TaskInput((torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]]),), build=(2, 1, 2), parameters=EXPERTS),
     [[[3.0, 0.0], [0.0, 6.0], [3.0, 0.0]]],
 )
+THREE = (torch.tensor([[[2.0, 0.0], [1.0, 0.0], [0.0, 1.0]]]),)
+CHOSEN = (
+    (TaskInput(THREE, build=(2, 1, 2, 2), parameters=EXPERTS), [[[7.2, 0.0], [3.0, 2.0], [0.0, 6.0]]]),
+    (TaskInput(THREE, build=(2, 1, 2, 1), parameters=EXPERTS), [[[7.2, 0.0], [0.0, 0.0], [0.0, 6.0]]]),
+)
 CHANCES = [[0.0, 0.0, 0.6, 0.4], [1.0, 0.0, 0.0, 0.0], [0.0, 0.4, 0.3, 0.3], [0.0, 0.9, 0.1, 0.0]]
 LOGARITHMS = [[math.log(p) if p else -math.inf for p in row] for row in CHANCES]
 
+NO_AUTOGRAD = ("autograd", "backward", "grad", "requires_grad", "requires_grad_", "vjp", "jacrev", "jacobian")
 SHOWN = (
     Task(
         "norm_gradient",
         "The backward pass of LayerNorm",
         asks="x, gain, dy",
-        forbids=("autograd", "backward", "grad", "requires_grad", "requires_grad_", "vjp", "jacrev", "jacobian"),
+        forbids=NO_AUTOGRAD,
         also=(keeps_type,),
         example=((NORM, NORMED),),
+    ),
+    Task(
+        "attention_gradient",
+        "The backward pass of attention",
+        asks="q, k, v, do",
+        forbids=NO_AUTOGRAD,
+        also=(keeps_type,),
+        example=((ATTENDED, ATTENTION_GRADIENT),),
     ),
     InPieces(
         "CachedAttention",
@@ -284,6 +341,13 @@ SHOWN = (
         asks="x, cache=None",
         module=CachedAttention,
         example=(CACHED,),
+    ),
+    InSteps(
+        "LinearAttention",
+        "Self-attention with a state of fixed size",
+        asks="x, state=None",
+        module=LinearAttention,
+        example=(SUMMED,),
     ),
     Task(
         "SwitchMLP",
@@ -293,6 +357,14 @@ SHOWN = (
         also=(gradients,),
         example=(SWITCHED,),
     ),
+    Task(
+        "ExpertChoiceMLP",
+        "Experts that choose",
+        asks="x",
+        module=ExpertChoiceMLP,
+        also=(gradients,),
+        example=CHOSEN,
+    ),
     Sequence(
         "beam_search",
         "Beam search",
@@ -300,6 +372,15 @@ SHOWN = (
         example=(
             ((LOGARITHMS, 0, 1, 2, 1.0, 4), [3.0, 1.0, math.log(0.36) / 2]),
             ((LOGARITHMS, 0, 1, 1, 1.0, 4), [2.0, 1.0, math.log(0.24) / 2]),
+        ),
+    ),
+    Task(
+        "diverse_beam_search",
+        "Diverse beam search",
+        asks="log_probs, start, end, groups, beams, strength, longest",
+        example=(
+            ((LOGARITHMS, 0, 1, 2, 1, 1.0, 4), [[2, 1], [3, 1]]),
+            ((LOGARITHMS, 0, 1, 2, 1, 0.0, 4), [[2, 1], [2, 1]]),
         ),
     ),
     Task(

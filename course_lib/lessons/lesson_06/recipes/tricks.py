@@ -63,7 +63,7 @@ VARIANTS = {
 }
 PEAK = peak(PAPER)
 OTHER_PEAKS = {  # the learning rates beside PEAK that each of these changes is tried with
-    name: (PEAK / 4, PEAK / 2) if name == "no warm-up" else (PEAK / 2, 2 * PEAK)
+    name: (PEAK / 4, PEAK / 2)
     for name in ("paper", "pre-norm", "untied", "no smoothing", "dropout", "no averaging", "no warm-up")
 }
 BY_PEAK = {
