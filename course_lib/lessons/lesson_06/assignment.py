@@ -139,6 +139,16 @@ class Sequence(Task):
         return row[2:] if by_hand else row
 
 
+class Sequences(Task):
+    """A task whose answer is a list of lists of words; by hand, all words in a row."""
+
+    def ask(self, probe: Probe, given: TaskInput, wanted: Any) -> Tensor:
+        if not isinstance(wanted, Tensor):
+            return super().ask(probe, given, wanted)
+        args, kwargs = self.split(given.args)
+        return torch.tensor([word for words in bring(probe.call(*args, **kwargs), [[0]]) for word in words])
+
+
 # a model that writes backwards ------------------------------------------------------------------------------
 
 SYMBOLS, LENGTH = 10, 8  # the start is the symbol behind the last
@@ -374,13 +384,14 @@ SHOWN = (
             ((LOGARITHMS, 0, 1, 1, 1.0, 4), [2.0, 1.0, math.log(0.24) / 2]),
         ),
     ),
-    Task(
+    Sequences(
         "diverse_beam_search",
         "Diverse beam search",
         asks="log_probs, start, end, groups, beams, strength, longest",
         example=(
-            ((LOGARITHMS, 0, 1, 2, 1, 1.0, 4), [[2, 1], [3, 1]]),
-            ((LOGARITHMS, 0, 1, 2, 1, 0.0, 4), [[2, 1], [2, 1]]),
+            ((LOGARITHMS, 0, 1, 2, 1, 1.0, 4), [2, 1, 3, 1]),
+            ((LOGARITHMS, 0, 1, 2, 1, 0.0, 4), [2, 1, 2, 1]),
+            ((LOGARITHMS, 0, 1, 2, 1, 3.0, 4), [2, 1, 3, 2, 1]),
         ),
     ),
     Task(

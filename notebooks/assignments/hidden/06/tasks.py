@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 
 from course_lib.grading.spec import Assignment
@@ -24,6 +25,21 @@ GRADIENT = replace(
 )
 
 
+def attended(draw: Draw, *, size: float = 1.5) -> tuple[Tensor, ...]:
+    """Queries, keys, values, and the gradient with respect to the output."""
+    B, T, d = draw.sizes(3, 3, 8)
+    return size * draw(B, T, d), draw(B, T, d), draw(B, T, d), draw(B, T, d)
+
+
+ATTENTION_GRADIENT = replace(
+    SHOWN["attention_gradient"],
+    cases=(
+        Case("the gradients of queries, keys and values", attended, points=10, tolerance=1e-3),
+        Case("large scores do no harm", lambda draw: attended(draw, size=100.0), 3, tolerance=3e-3),
+    ),
+)
+
+
 def steps(draw: Draw, *, lengths: str) -> TaskInput:
     """Vectors, and the lengths of the pieces in which they are read."""
     B, d, H = draw.sizes(3, high=6)
@@ -31,14 +47,13 @@ def steps(draw: Draw, *, lengths: str) -> TaskInput:
     return TaskInput((draw(B, sum(pieces), d * H), pieces), build=(d * H, H))
 
 
-CACHED = replace(
-    SHOWN["CachedAttention"],
-    cases=(
-        Case("all positions at once", lambda draw: steps(draw, lengths="all"), 6),
-        Case(*("one position after the other", lambda draw: steps(draw, lengths="one by one"), 5)),
-        Case(*("in pieces of several positions", lambda draw: steps(draw, lengths="pieces"), 5)),
-    ),
+IN_PIECES = (
+    Case("all positions at once", lambda draw: steps(draw, lengths="all"), 6),
+    Case("one position after the other", lambda draw: steps(draw, lengths="one by one"), 5),
+    Case("in pieces of several positions", lambda draw: steps(draw, lengths="pieces"), 5),
 )
+CACHED = replace(SHOWN["CachedAttention"], cases=IN_PIECES)
+LINEAR = replace(SHOWN["LinearAttention"], cases=IN_PIECES)
 
 
 def tokens(draw: Draw, *, experts: int | None = None) -> TaskInput:
@@ -52,6 +67,23 @@ SWITCH = replace(
     cases=(
         Case("each position has one expert", tokens, 13),
         Case("with two experts", lambda draw: tokens(draw, experts=2), 4),
+    ),
+)
+
+
+def positions_to_choose(draw: Draw, *, experts: int | None = None, all_of_them: bool = False) -> TaskInput:
+    """Vectors, the sizes of a layer of experts, and how many positions each takes: some, or all."""
+    B, T, D, inner, E = draw.sizes(5, 3, 8)
+    capacity = T if all_of_them else 2 + draw.integers(0, T - 2, 1).item()
+    return TaskInput((2 * draw(B, T, D),), build=(D, inner + 8, experts or E, capacity))
+
+
+CHOICE = replace(
+    SHOWN["ExpertChoiceMLP"],
+    cases=(
+        Case("each expert takes its positions", positions_to_choose, 12),
+        Case("with two experts", lambda draw: positions_to_choose(draw, experts=2), 3),
+        Case("each expert takes all positions", lambda draw: positions_to_choose(draw, all_of_them=True), 2),
     ),
 )
 
@@ -111,10 +143,58 @@ BEAMS = replace(
 )
 
 
+def diverse_texts(
+    tables: Tensor, start: int, end: int, groups: int, beams: int, strength: float, *, whole: bool = True
+) -> list[list[int]]:
+    """What the groups find with a table for each step; not `whole` is a mistake: unfinished sequences are lost."""
+    running, finished = [[([start], 0.0)] for _ in range(groups)], [[] for _ in range(groups)]
+    for table in tables.tolist():
+        used = [0] * len(table)
+        for group, texts in enumerate(running):
+            found = [([*words, word], total + p) for words, total in texts for word, p in enumerate(table[words[-1]])]
+            found = sorted(found, key=lambda pair: strength * used[pair[0][-1]] - pair[1])[:beams]
+            for words, _ in found:
+                used[words[-1]] += 1
+            finished[group] += [pair for pair in found if pair[0][-1] == end]
+            running[group] = [pair for pair in found if pair[0][-1] != end]
+    texts = [ended + more if whole or not ended else ended for ended, more in zip(finished, running, strict=True)]
+    return [max(every, key=lambda pair: pair[1])[0] for every in texts]
+
+
+def diverse(draw: Draw, *, beams: int | None = None, ends: float = 0.0) -> tuple:
+    """How likely each word is behind each other one, and what is asked of the search; its result has no equal."""
+    (V,) = draw.sizes(1, 7, 10)
+    while True:
+        start, end = draw(V).argsort()[:2].tolist()
+        scores = 0.8 * draw(V, V)
+        scores[:, end] += ends
+        scores[start, end] -= 4
+        table, longest = scores.log_softmax(dim=-1), 5 + draw.integers(0, 4, 1).item()
+        strength = 0.3 + 0.9 * torch.rand(1, generator=draw.generator).item()
+        groups, many = 3 + draw.integers(0, 2, 1).item(), beams or 2 + draw.integers(0, 2, 1).item()
+        asked, tables = (start, end, groups, many, strength), table.expand(longest, V, V)
+        found = diverse_texts(tables, *asked)
+        if ends < 0 and found == diverse_texts(tables, *asked, whole=False):
+            continue
+        if all(diverse_texts(tables + 1e-5 * draw(longest, V, V), *asked) == found for _ in range(6)):
+            return table, *asked, longest
+
+
+DIVERSE = replace(
+    SHOWN["diverse_beam_search"],
+    cases=(
+        Case("the best sequence of each group", diverse, 7),
+        Case("groups of one sequence", lambda draw: diverse(draw, beams=1), 3),
+        Case("what is not finished in the end counts, too", lambda draw: diverse(draw, ends=-0.3), 2),
+        Case("much is finished early", lambda draw: diverse(draw, ends=1.5), 2),
+    ),
+)
+
+
 ASSIGNMENT = Assignment(
     "06",
     notebook="transformer",
     title="The Transformer",
-    tasks=(GRADIENT, CACHED, SWITCH, BEAMS, SHOWN["train"]),
+    tasks=(GRADIENT, ATTENTION_GRADIENT, CACHED, LINEAR, SWITCH, CHOICE, BEAMS, DIVERSE, SHOWN["train"]),
     seconds={"train": 60},
 )
