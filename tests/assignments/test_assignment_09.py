@@ -45,6 +45,40 @@ def test_the_floor_is_near_that_of_the_library():
     assert ((law(x) - y).square().sum() <= (a * x**-b + c - y).square().sum() + 1e-6) and abs(c - law.c) < 0.3
 
 
+def test_the_biweight_is_nearly_a_square_for_small_errors_and_one_for_large_ones():
+    gaps = torch.tensor([-1e-3, 1e-3, 1e-3, 50.0, -50.0])
+    found = TABLES["biweight_of_logs"].reference(gaps.exp(), torch.ones(5), 100.0)
+    torch.testing.assert_close(found.item() - 2, 3 * 3 / 148.26**2, atol=1e-5, rtol=1e-2)
+
+
+def test_the_noise_scale_of_many_examples_is_that_of_their_distribution():
+    draw = Draw(0)
+    true, spread, batch = torch.tensor([3.0, 4.0]), torch.tensor([6.0, 8.0]), 4
+    examples = true + spread * draw(20_000, 5, batch, 2)
+    found = TABLES["noise_scale"].reference(examples.mean(dim=2), batch)
+    assert abs(found - spread.square().sum() / true.square().sum()) < 0.2  # 4
+
+
+def test_pretraining_is_worth_most_where_text_is_short():
+    data = torch.tensor([1e5, 1e7, 1e9])
+    transferred, multiplier = TABLES["transferred_data"].reference(data, torch.full((3,), 1e8), 1.9e4, 0.18, 0.38)
+    assert (transferred.diff() > 0).all() and (multiplier.diff() < 0).all() and multiplier[2] > 1
+
+
+def test_the_law_with_a_break_is_that_of_its_two_lines():
+    x, y, breaks = TABLES["law_with_break"].cases[1].inputs(Draw(0))
+    a, before, behind, d = TABLES["law_with_break"].reference(x, y, breaks)
+    torch.testing.assert_close(torch.where(x < d, a * x**-before, a * d ** (behind - before) * x**-behind), y)
+
+
+def test_errors_that_are_not_in_logarithms_would_always_choose_another_break():
+    table = TABLES["law_with_break"]
+    not_in_logs = mistaken(table, "errors not in logarithms")
+    for seed in range(20):
+        given = table.cases[0].inputs(Draw(seed))
+        assert table.reference(*given)[3] != not_in_logs(*given)[3]
+
+
 def test_the_family_of_the_notebook_is_that_of_the_grader():
     names = {}
     for cell in NOTEBOOK.cells:
@@ -97,7 +131,19 @@ def test_a_mistake_that_the_example_does_not_show_costs_only_part_of_the_points(
     assert 0 < sum(check.points for check in right) < table.points
 
 
-@pytest.mark.parametrize("name", ["huber_of_logs", "effective_tokens", "steps_and_examples", "law_with_floor"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "huber_of_logs",
+        "biweight_of_logs",
+        "effective_tokens",
+        "transferred_data",
+        "steps_and_examples",
+        "noise_scale",
+        "law_with_floor",
+        "law_with_break",
+    ],
+)
 def test_no_argument_can_be_ignored(name):
     assert list(ignored(TABLES[name])) == []
 

@@ -98,6 +98,14 @@ def misses(name: str, points: float, *, below: float) -> Check:
 # the examples -----------------------------------------------------------------------------------------------
 
 HUBER = (([2.718281828, 1.0, 1.0], [1.0, 1.0, 1.2214028], 0.1), 0.11)
+GAPS = torch.tensor([0.1, -0.1, 0.0, 0.2, 3.0])
+BIWEIGHT = ((2 * GAPS.exp(), torch.full((5,), 2.0), 1.349), 3.15625)
+TRANSFER = (([100.0, 10_000.0], [10_000.0, 160_000.0], 2.0, 0.5, 0.25), [[200.0, 4000.0], [3.0, 1.4]])
+NOISY = (([[[4.0, 0.0], [2.0, 2.0]], [[2.0, 0.0], [2.0, 4.0]]], 8), 8.0)
+BREAK = (
+    ([1.0, 4.0, 16.0, 64.0, 256.0], [64.0, 16.0, 4.0, 2.0, 1.0], [4.0, 8.0, 16.0]),
+    [64.0, 1.0, 0.5, 16.0],
+)
 REPEATED = (([3.0, 1.0], 100.0, 2.0), [226.424, 100.0])
 BATCH = (([32.0, 64.0], 1000.0, 64_000.0), [[3000.0, 2000.0], [96_000.0, 128_000.0]])
 FLOOR = (([1.0, 10.0, 100.0], [5.0, 1.4, 1.04], [0.0, 1.0]), [4.0, 1.0, 1.0])
@@ -105,10 +113,16 @@ FLOOR = (([1.0, 10.0, 100.0], [5.0, 1.4, 1.04], [0.0, 1.0]), [4.0, 1.0, 1.0])
 SHOWN = (
     Task("huber_of_logs", "A loss that outliers do not spoil", asks="predicted, measured, delta",
          also=(keeps_type, gradients), example=(HUBER,)),
+    Task("biweight_of_logs", "A loss that ignores outliers", asks="predicted, measured, tuning",
+         also=(keeps_type,), example=(BIWEIGHT,)),
     Task("effective_tokens", "Read it again", asks="epochs, unique, fade", also=(keeps_type,), example=(REPEATED,)),
+    Task("transferred_data", "What pretraining is worth", asks="finetuning, parameters, k, alpha, beta",
+         also=(keeps_type,), example=(TRANSFER,)),
     Task("steps_and_examples", "The best size of a batch", asks="batch, fewest_steps, fewest_examples",
          also=(keeps_type,), example=(BATCH,)),
+    Task("noise_scale", "The noise in the gradient", asks="gradients, batch", also=(keeps_type,), example=(NOISY,)),
     Task("law_with_floor", "A floor", asks="x, y, floors", also=(keeps_type,), example=(FLOOR,)),
+    Task("law_with_break", "A break", asks="x, y, breaks", also=(keeps_type,), example=(BREAK,)),
     Task(
         "study",
         "A budget that binds",

@@ -31,6 +31,30 @@ HUBER = replace(
 )
 
 
+def runs_with_outliers(draw: Draw, *, outliers: bool = True, tuning: float | None = None) -> tuple:
+    """What a law says and what came, for an odd number of runs; some are far off, on both sides, or none."""
+    (count,) = draw.sizes(1, low=3)
+    gaps = 0.05 * draw(2 * count + 1)
+    gaps += 0.01 * gaps.sign() + 0.03  # the law says too much in most cases
+    if outliers:
+        signs = torch.tensor([1.0, -1.0]).repeat(count)[:count]
+        gaps[:count] = (0.6 + draw(count).abs()) * signs
+    measured = 1.5 + draw(len(gaps)).abs()
+    order = draw(len(gaps)).argsort()
+    tuning = round(1.5 + 2 * torch.rand(1, generator=draw.generator).item(), 2) if tuning is None else tuning
+    return (measured * gaps.exp())[order], measured[order], tuning
+
+
+BIWEIGHT = replace(
+    SHOWN["biweight_of_logs"],
+    cases=(
+        Case("the sum over runs near and far", runs_with_outliers, 9),
+        Case("all runs are near the law", lambda draw: runs_with_outliers(draw, outliers=False, tuning=9.0), 3),
+        Case("a small tuning", lambda draw: runs_with_outliers(draw, tuning=0.9), 3),
+    ),
+)
+
+
 def readings(draw: Draw) -> tuple[Tensor, float, float]:
     (count,) = draw.sizes(1)
     fade = round(1.5 + 4 * torch.rand(1, generator=draw.generator).item(), 2)
@@ -48,6 +72,23 @@ EFFECTIVE = replace(
 )
 
 
+def plans(draw: Draw, *, useless: bool = False) -> tuple:
+    """Amounts of data and sizes of models, and the numbers of the law; `useless`: nothing is transferred."""
+    (count,) = draw.sizes(1)
+    k, alpha, beta = (1 + 2 * torch.rand(3, generator=draw.generator)).tolist()
+    data, sizes = 1 + 5 * torch.rand(2, count, generator=draw.generator)
+    return data, 2 * sizes, 0.0 if useless else k, 0.2 * alpha, 0.3 * beta
+
+
+TRANSFER = replace(
+    SHOWN["transferred_data"],
+    cases=(
+        Case("what is transferred, and the multiplier", plans, 13),
+        Case("pretraining that is worth nothing", lambda draw: plans(draw, useless=True), 2),
+    ),
+)
+
+
 def a_task(draw: Draw) -> tuple[Tensor, float, float]:
     """In thousands of steps and examples."""
     steps, times, count = draw.sizes(3)
@@ -55,6 +96,24 @@ def a_task(draw: Draw) -> tuple[Tensor, float, float]:
 
 
 BATCH = replace(SHOWN["steps_and_examples"], cases=(Case("steps and examples for each batch", a_task, 15),))
+
+
+def noisy_gradients(draw: Draw, *, steps: int | None = None, devices: int | None = None) -> tuple[Tensor, int]:
+    """Gradients of all devices in some steps, whose lengths differ from step to step, and the size of a batch."""
+    n, m, P = draw.sizes(3, 2, 7)
+    n, m, P = steps or n, devices or m, P + 12
+    true = draw(n, 1, P) * (1 + 2 * torch.rand(n, 1, 1, generator=draw.generator))
+    return true + draw(n, m, P), draw.integers(2, 20, 1).item()
+
+
+NOISE = replace(
+    SHOWN["noise_scale"],
+    cases=(
+        Case("the noise scale over several steps", noisy_gradients, 9),
+        Case("a single step", lambda draw: noisy_gradients(draw, steps=1), 3),
+        Case("two devices", lambda draw: noisy_gradients(draw, devices=2), 3),
+    ),
+)
 
 
 def best_floor(x: Tensor, y: Tensor, floors: Tensor, *, in_logs: bool) -> Tensor:
@@ -104,10 +163,61 @@ FLOOR = replace(
 )
 
 
+def broken(draw: Draw, *, exact: bool = False, near: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """Points of a law with a break, roughly or exactly, and breaks to try, some of them too near to an end.
+
+    With `near` there is one line but for the last point, so that a break just before this point would fit best.
+    """
+    x = torch.logspace(0, 4, draw.integers(9, 13, 1).item())
+    d, first, second = torch.rand(3, generator=draw.generator)
+    d, first, second = 10 ** (1.6 + d), 0.2 + 0.3 * first, 0.7 + 0.4 * second
+    y = 5 * x**-first * (x / d).clamp(min=1) ** (first - second)
+    if not exact:
+        y = y * (0.04 * draw(len(x)).clamp(-1.5, 1.5)).exp()
+    if near:
+        y = 5 * x**-first * (0.04 * draw(len(x)).clamp(-1.5, 1.5)).exp()
+        y[-1] *= 3
+    breaks = (x[1:] * x[:-1]).sqrt() * (0.2 * torch.rand(len(x) - 1, generator=draw.generator)).exp()
+    if exact:
+        breaks = torch.cat([breaks[(breaks.log() - d.log()).abs() > 0.1], d[None]])
+    return x, y, breaks[draw(len(breaks)).argsort()]
+
+
+def best_break(x: Tensor, y: Tensor, breaks: Tensor, *, in_logs: bool) -> Tensor:
+    """The break with two points or more on both sides that fits best, by errors in logarithms or not."""
+    found = []
+    for d in (d for d in breaks if (x < d).sum() > 1 and (x > d).sum() > 1):
+        columns = torch.stack([x**0, x.log(), (x / d).log().clamp(min=0)], dim=1)
+        line = columns @ torch.linalg.lstsq(columns, y.log()[:, None]).solution[:, 0]
+        error = line - y.log() if in_logs else line.exp() - y
+        found.append((error.square().sum().item(), d))
+    return min(found)[1]
+
+
+def clearly_broken(draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
+    """Points for which errors that are not in logarithms would choose another break, and neither is the first one."""
+    for _ in range(50):
+        given = broken(draw)
+        one, other = (best_break(*given, in_logs=in_logs) for in_logs in (True, False))
+        if one != other and given[2][0] not in (one, other):
+            break
+    return given
+
+
+BREAK = replace(
+    SHOWN["law_with_break"],
+    cases=(
+        Case("the break with the least squared error, and its two lines", clearly_broken, 9),
+        Case("points that lie on a law with one of the breaks", lambda draw: broken(draw, exact=True), 6),
+        Case("breaks too near to an end are left out", lambda draw: broken(draw, near=True), 4),
+    ),
+)
+
+
 ASSIGNMENT = Assignment(
     "09",
     notebook="scaling",
     title="Scaling laws",
-    tasks=(HUBER, EFFECTIVE, BATCH, FLOOR, SHOWN["study"]),
+    tasks=(HUBER, BIWEIGHT, EFFECTIVE, TRANSFER, BATCH, NOISE, FLOOR, BREAK, SHOWN["study"]),
     seconds={"study": 120},
 )
