@@ -56,6 +56,11 @@ def load_trained(name: str) -> TrainedModel:
     return TrainedModel(model=model, extra=own.load_extra(folder / MODEL), card=card)
 
 
+def by_seed(card: dict[str, Any], score: str) -> list[float]:
+    """A score of a card on test data, for each seed."""
+    return [seed["test"][score] for seed in card["seeds"]]
+
+
 def measured_card(name: str) -> dict[str, Any] | None:
     """What the course measured of a training on real data, whose weights are not shipped; None if it did not."""
     try:

@@ -103,7 +103,7 @@ def few_labels(
     for way, values in found.items():
         colour, error = COLOURS[way], values.std(axis=0, ddof=1) / len(values) ** 0.5
         axes.errorbar(across, values.mean(0), error, fmt="o-", color=colour, linewidth=2.5, capsize=4)
-        axes.text(across[-1] + 0.06, height[way], way, color=colour, fontsize=13, va="center")
+        axes.text(across[-1] + 0.06, height[way], way, color=colour, va="center")
         if way in yours:
             axes.plot(counts.index(2), yours[way], "D", color=colour, markersize=9, markeredgecolor="white")
     axes.axhline(2, color=GREY, linestyle=":", linewidth=1.5)
@@ -129,7 +129,7 @@ def by_depth(found: Mapping[str, Float[np.ndarray, "seeds parts"]], parts: Seque
     ):
         level = float(np.mean(found[name]))
         axes.axhline(level, color=GREY, linestyle=style, linewidth=2)
-        axes.text(-0.15, level, text, color=GREY, va="bottom", fontsize=13)
+        axes.text(-0.15, level, text, color=GREY, va="bottom")
     for name, colour in (("from B, frozen", OTHER), ("from A, frozen", HERO)):
         values = found[name]
         axes.plot(across, values.mean(0), "-", color=colour, linewidth=3)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.data.icons import icon_names
 from course_lib.data.scenes import DigitScenes, Scenes
 from course_lib.lessons.lesson_01 import figures, learner, looking
@@ -62,10 +63,8 @@ def views(augment: Callable[..., Tensor], *, predicted=None) -> Result:
 
 
 def depth(losses: Mapping[str, Sequence[float]], card: Mapping, *, predicted=None) -> Result:
-    right = {
-        name: [seed["test"][f"{name}, accuracy on training digits"] for seed in card["seeds"]] for name in NETWORKS
-    }
-    twice = [seed["test"]["plain, 44 layers, twice the steps, accuracy on training digits"] for seed in card["seeds"]]
+    right = {name: by_seed(card, f"{name}, accuracy on training digits") for name in NETWORKS}
+    twice = by_seed(card, "plain, 44 layers, twice the steps, accuracy on training digits")
     last = {name: float(np.mean(values[-10:])) for name, values in losses.items()}
     return Result(
         figures.depth(losses, right, predicted),

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.lessons.lesson_02 import across, figures, learner, looking, recipes
 from course_lib.models.simclr import SimCLR
 from course_lib.tasks.claims import above, below
@@ -21,11 +22,6 @@ from course_lib.viz.style import PALETTE
 Card = Mapping[str, Any]
 SHOWN_DESIGNER = 2  # whose drawings are asked about
 SHOWN = {"crop": "crop", "rotation": "rotation", "light": "brightness, contrast", "blur": "blur", "cutout": "cutout"}
-
-
-def seeds(card: Card, score: str) -> list[float]:
-    """A score on test images, for each seed."""
-    return [seed["test"][score] for seed in card["seeds"]]
 
 
 def mechanism(*, predicted=None) -> Result:
@@ -73,7 +69,7 @@ def labels(card: Card, *, predicted=None) -> Result:
         "trained with all labels": "supervised",
     }
     ways = {
-        shown: {count: seeds(card, f"linear probe, {count} labels, {name}") for count in recipes.COUNTS}
+        shown: {count: by_seed(card, f"linear probe, {count} labels, {name}") for count in recipes.COUNTS}
         for shown, name in names.items()
     }
     before, pixels, ours, _, supervised = ways.values()
@@ -105,9 +101,9 @@ def bars(reached: Mapping[str, list[float]]) -> str:
 
 
 def changes(card: Card, *, predicted=None) -> Result:
-    reached = {"all augmentations": seeds(card, "linear probe, 10 labels, short training, all changes")}
+    reached = {"all augmentations": by_seed(card, "linear probe, 10 labels, short training, all changes")}
     for name, words in SHOWN.items():
-        reached[f"without {words}"] = seeds(card, f"linear probe, 10 labels, short training, without {name}")
+        reached[f"without {words}"] = by_seed(card, f"linear probe, 10 labels, short training, without {name}")
     means = [float(np.mean(values)) for values in reached.values()]
     crop = list(reached.values())[1]
     return Result(
@@ -139,11 +135,11 @@ def pairs(fresh: SimCLR, shipped: SimCLR, alone: SimCLR, pixels: Float[Tensor, "
 
 def losses(card: Card, fresh: SimCLR, *, predicted=None) -> Result:
     names = [f"temperature {t:g}" for t in recipes.TEMPERATURES]
-    probe = np.array([seeds(card, f"linear probe, 10 labels, {name}") for name in names]).T
-    alone = seeds(card, f"linear probe, 10 labels, {recipes.ALONE}")
+    probe = np.array([by_seed(card, f"linear probe, 10 labels, {name}") for name in names]).T
+    alone = by_seed(card, f"linear probe, 10 labels, {recipes.ALONE}")
     positions = {
         name.removeprefix("temperature "): tuple(
-            float(np.mean(seeds(card, f"{score}, {name}"))) for score in ("uniformity", "alignment")
+            float(np.mean(by_seed(card, f"{score}, {name}"))) for score in ("uniformity", "alignment")
         )
         for name in (*names, recipes.ALONE)
     }

@@ -39,12 +39,12 @@ def _column(axes, t: float, below: str, shapes: tuple[str, str, str], *, last: b
     arrow(axes, (t, 0.05), (t, 0.6))
     arrow(axes, (t, 1.2), (t, 1.9))
     for level, shape in zip((0.3, 1.55, 2.85), shapes, strict=True):
-        axes.text(t + 0.06, level, shape, va="center", fontsize=13, color=GREY)
+        axes.text(t + 0.06, level, shape, va="center", color=GREY)
     if last:
         arrow(axes, (t, 2.5), (t, 3.2))
         box(axes, t, 3.5, "linear", "#F1D3E2", width=0.76, height=0.6, ink="black", edge=GREY)
         arrow(axes, (t, 3.8), (t, 4.5))
-        axes.text(t, 4.75, "logits (B, C)", ha="center", fontsize=13)
+        axes.text(t, 4.75, "logits (B, C)", ha="center")
 
 
 DIAGRAMS = {"rnn": rnn}

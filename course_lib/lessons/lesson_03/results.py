@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.data.names import LANGUAGE_NAMES
 from course_lib.functional.recurrent import gradient_norms, linear_recurrence, recurrent_matrix
 from course_lib.layers.recurrent import RNN
@@ -176,12 +177,9 @@ def _steepest(w: Tensor, b: Tensor) -> tuple[tuple[float, float], tuple[float, f
 
 
 def shapes(all_five: Sequence[Shape], cards: Mapping[str, Mapping], *, predicted=None) -> Result:
-    def seeds(name: str, score: str) -> list[float]:
-        return [seed["test"][score] for seed in cards[name]["seeds"]]
-
-    exact, blind = seeds("captions", "exact"), seeds("captions", "exact, without the picture")
-    one_way, both = seeds("tags", "accuracy"), seeds("tags", "accuracy, both directions")
-    commonest = seeds("tags", "accuracy, commonest tag of the word")
+    exact, blind = by_seed(cards["captions"], "exact"), by_seed(cards["captions"], "exact, without the picture")
+    one_way, both = by_seed(cards["tags"], "accuracy"), by_seed(cards["tags"], "accuracy, both directions")
+    commonest = by_seed(cards["tags"], "accuracy, commonest tag of the word")
     return Result(
         figures.shapes(all_five),
         claims={

@@ -66,14 +66,14 @@ def gru() -> tuple[Figure, str]:
     gates = ((2.9, 4.6, "r", GATE), (z, above, "n", CANDIDATE), (z, 0.95, "z", GATE), (9.8, above, "1 − z", GATE))
     for x, y, name, colour in gates:
         box(axes, x, y, name, colour, width=1.25, ink="black", edge=GREY)
-    axes.text(3.65, 4.6, "σ: reset gate, of $x_t$ (B, D) and $h_{t-1}$", va="center", color=GREY, fontsize=13)
-    axes.text(z, above - 0.55, "tanh: candidate, with $x_t$", ha="center", va="center", color=GREY, fontsize=13)
-    axes.text(z + 0.75, 0.95, "σ: update gate, of $x_t$ and $h_{t-1}$", va="center", color=GREY, fontsize=13)
-    axes.text(9.8, above + 0.5, "r, z, n: (B, H) each", ha="center", color=GREY, fontsize=13)
+    axes.text(3.65, 4.6, "σ: reset gate, of $x_t$ (B, D) and $h_{t-1}$", va="center", color=GREY)
+    axes.text(z, above - 0.55, "tanh: candidate, with $x_t$", ha="center", va="center", color=GREY)
+    axes.text(z + 0.75, 0.95, "σ: update gate, of $x_t$ and $h_{t-1}$", va="center", color=GREY)
+    axes.text(9.8, above + 0.5, "r, z, n: (B, H) each", ha="center", color=GREY)
     for x, y, sign in ((z, road, "×"), (add, road, "+"), (2.9, above, "×"), (add, above, "×")):
         _circle(axes, x, y, sign)
     arrow(axes, (2.9, road + 0.05), (2.9, above - 0.25))
-    axes.text(3.0, 2.7, "times $U_n$", color=GREY, fontsize=13)
+    axes.text(3.0, 2.7, "times $U_n$", color=GREY)
     arrow(axes, (2.9, 4.32), (2.9, above + 0.25))
     arrow(axes, (3.18, above), (z - 0.65, above))
     arrow(axes, (z + 0.65, above), (add - 0.27, above))
@@ -116,8 +116,8 @@ def arrangements() -> tuple[Figure, str]:
                 arrow(stacked, (t + 0.35, row), (t + 0.65, row))
         arrow(stacked, (t, 2.67), (t, 3.2))
         _both_directions(both, t)
-    stacked.text(1.5, -0.75, "layer 2 reads the states of layer 1", ha="center", fontsize=13)
-    both.text(1.5, -0.75, "output: both states, (B, T, 2H)", ha="center", fontsize=13)
+    stacked.text(1.5, -0.75, "layer 2 reads the states of layer 1", ha="center")
+    both.text(1.5, -0.75, "output: both states, (B, T, 2H)", ha="center")
     lengths = (4, 3, 1)
     for row, length in enumerate(lengths):
         for t in range(4):
@@ -135,7 +135,7 @@ def arrangements() -> tuple[Figure, str]:
     for t in range(4):
         count = sum(length > t for length in lengths)
         packed.text(t, 0.55, str(count), ha="center", fontsize=15, weight="bold")
-    packed.text(1.5, -0.1, "sequences that are computed\nat each step: 8 of 12", ha="center", va="center", fontsize=13)
+    packed.text(1.5, -0.1, "sequences that are computed\nat each step: 8 of 12", ha="center", va="center")
     return fig, (
         "Stacked: four inputs x_1 to x_4, above them the states of layer 1, above these the states of layer 2, which "
         "reads the states of layer 1; arrows lead to the right in both layers. Bidirectional: each input goes to a "

@@ -6,6 +6,7 @@ from statistics import mean
 import torch
 
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.functional.recurrent import gradient_norms
 from course_lib.lessons.lesson_04 import figures, learner, remember, units
 from course_lib.lessons.lesson_04.units import Found
@@ -21,16 +22,11 @@ LSTM_LENGTHS = (2, 5, 10, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400)
 REACH = ("RNN", "GRU", "LSTM, bias 1", "LSTM, long bias")
 
 
-def seeds(card: Card, score: str) -> list[float]:
-    """A score on test data, for each seed."""
-    return [seed["test"][score] for seed in card["seeds"]]
-
-
 def distance(model: SequenceClassifier, card: Card, *, predicted=None) -> Result:
     lstm = {
         n: remember.accuracy(model.eval(), remember.held_out(n, count=500 if n <= 800 else 250)) for n in LSTM_LENGTHS
     }
-    rnns = {length: seeds(card, f"right, RNN, {length} symbols") for length in remember.LENGTHS}
+    rnns = {length: by_seed(card, f"right, RNN, {length} symbols") for length in remember.LENGTHS}
     return Result(
         figures.distance(lstm, rnns, 50, predicted),
         claims={"far": (above(lstm[400], 0.99), below(max(rnns[50]), 0.2))},
@@ -69,7 +65,7 @@ def highway(*, predicted=None) -> Result:
 
 def first_symbol(card: Card, yours: float | None, *, predicted=None) -> Result:
     right = {
-        kind: {length: seeds(card, f"right, {kind}, {length} symbols") for length in remember.LENGTHS}
+        kind: {length: by_seed(card, f"right, {kind}, {length} symbols") for length in remember.LENGTHS}
         for kind in remember.KINDS
     }
     asked, hero = "LSTM, bias 1", "LSTM, long bias"
@@ -128,8 +124,8 @@ def quotes(model: CharacterLM, found: Found, *, predicted=None) -> Result:
 
 
 def characters(rnn: Card, lstm: Card, short: Card, counts: Mapping[int, float], *, predicted=None) -> Result:
-    long = {"5-gram": [counts[5]], "RNN": seeds(rnn, BITS), "LSTM": seeds(lstm, BITS), "8-gram": [counts[8]]}
-    cells = {name: seeds(short, f"{BITS}, {name}") for name in ("RNN", "LSTM", "GRU")}
+    long = {"5-gram": [counts[5]], "RNN": by_seed(rnn, BITS), "LSTM": by_seed(lstm, BITS), "8-gram": [counts[8]]}
+    cells = {name: by_seed(short, f"{BITS}, {name}") for name in ("RNN", "LSTM", "GRU")}
     return Result(
         figures.characters(long, cells, predicted),
         claims={

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from course_lib.classroom.results import Result
 from course_lib.classroom.widgets import heat_map
+from course_lib.data.checkpoints import by_seed
 from course_lib.data.translation import SentencePair
 from course_lib.functional.metrics import alignment_error_rate
 from course_lib.lessons.lesson_05 import figures
@@ -78,7 +79,7 @@ def root(card: Mapping, *, predicted=None) -> Result:
     medians = {divided: [row[1] for row in rows] for divided, rows in gradient.items()}
     largest = {"largest": share_of_largest(norms[False][3]), "divided_largest": share_of_largest(norms[True][3])}
     ratios = np.array(matrix[True]) / np.array(matrix[False])  # of the same batch, by width
-    bleu = {name: [seed["test"][f"BLEU, {variant}"] for seed in card["seeds"]] for name, variant in VARIANTS.items()}
+    bleu = {name: by_seed(card, f"BLEU, {variant}") for name, variant in VARIANTS.items()}
     means = {name: float(np.mean(scores)) for name, scores in bleu.items()}
     return Result(
         figures.root(WIDTHS, gradient, matrix, bleu, predicted),

@@ -9,6 +9,7 @@ import torch
 
 from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.data.translation import SentencePair
 from course_lib.functional.cost import count_flops, median_seconds
 from course_lib.lessons.lesson_06 import figures, learner
@@ -40,14 +41,14 @@ def race(yours: float, tricks: Mapping, translator: Mapping, *, predicted=None) 
         "Transformer, 1,800 steps": "as long as the GRU",
         "Transformer, 1,000 steps": "pre-norm",
     }
-    rows = {name: scores(tricks, f"BLEU, {variant}") for name, variant in names.items()}
+    rows = {name: by_seed(tricks, f"BLEU, {variant}") for name, variant in names.items()}
     seconds = {
-        name: np.mean(scores(tricks, f"CPU seconds, {variant}"))
+        name: np.mean(by_seed(tricks, f"CPU seconds, {variant}"))
         for name, variant in names.items()
         if variant != "pre-norm"
     }
     seconds["Transformer, 1,000 steps"] = seconds["Transformer, 1,800 steps"] * 1000 / 1800  # the same steps
-    rows["Transformer, 6,000 steps"] = scores(translator, "bleu")
+    rows["Transformer, 6,000 steps"] = by_seed(translator, "bleu")
     seconds["Transformer, 6,000 steps"] = np.mean([seed["cpu_seconds"] for seed in translator["seeds"]])
     gru, equal, same_steps, _ = rows.values()
     return Result(
@@ -147,7 +148,7 @@ def warmups(card: Mapping, *, predicted=None) -> Result:
 
 
 def tricks(card: Mapping, peaks: Mapping, *, predicted=None) -> Result:
-    rows = {row: scores(card, f"BLEU, {variant}") for variant, row in CHANGES.items()}
+    rows = {row: by_seed(card, f"BLEU, {variant}") for variant, row in CHANGES.items()}
     paper = rows["baseline"]
     found = {variant: bleu_by_peak(card, peaks, variant) for variant in OTHER_PEAKS}
     best = {variant: max(bleu.values()) for variant, bleu in found.items()}
@@ -200,14 +201,9 @@ def cache(model: Transformer, pair: SentencePair, *, predicted=None) -> Result:
     )
 
 
-def scores(card: Mapping, name: str) -> list[float]:
-    """A test score of a card, by seed."""
-    return [seed["test"][name] for seed in card["seeds"]]
-
-
 def losses_at(card: Mapping, name: str, depth: int, rate: float) -> list[float]:
     """Test losses of a placement of the norm at a depth and a learning rate, by seed."""
-    return scores(card, f"loss, {name}, depth {depth}, rate {rate:g}")
+    return by_seed(card, f"loss, {name}, depth {depth}, rate {rate:g}")
 
 
 def best_rate(card: Mapping, name: str, depth: int) -> float | None:

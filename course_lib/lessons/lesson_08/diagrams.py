@@ -39,6 +39,33 @@ def gpt() -> tuple[Figure, str]:
     return architecture({"GPT": model, "block": block, "causal self-attention": attention})
 
 
+def llama() -> tuple[Figure, str]:
+    """A block of Llama 3, its attention with fewer heads for keys and values, and its MLP."""
+    block = [
+        Box("x", "input"),
+        Residual([Box("RMSNorm", "norm", EACH), Box("grouped-query attention", "attention")], shape=EACH),
+        Residual([Box("RMSNorm", "norm", EACH), Box("SwiGLU", "mlp")], shape=EACH),
+        Box("", "input"),
+    ]
+    attention = [
+        Box("x", "input", shape=EACH),
+        Box("q, k, v projections", shape="q: H heads, k and v: G"),
+        Box("rotate q, k by position", "embedding"),
+        Box("repeat k, v  H/G times", shape="3 × (B, H, T, d)"),
+        Box("causal attention", "attention", "(B, H, T, d)"),
+        Box("join heads, o projection", shape=EACH),
+        Box("", "input"),
+    ]
+    swiglu = [
+        Box("x", "input", shape=EACH),
+        Box("gate, up:  D → F", "mlp", "2 × (B, T, F)"),
+        Box("SiLU(gate) · up", "mlp", "(B, T, F)"),
+        Box("down:  F → D", "mlp", EACH),
+        Box("", "input"),
+    ]
+    return architecture({"block": block, "grouped-query attention": attention, "SwiGLU": swiglu})
+
+
 ENTRY = ("line feed", "dog", "(noun):", "an", "animal")
 
 
@@ -102,7 +129,7 @@ def cache() -> tuple[Figure, str]:
                     ink="black" if kept else "white",
                 )
         for position in range(count):
-            axes.text(position, -0.65, f"token {position + 1}", ha="center", va="center", color=GREY, fontsize=13)
+            axes.text(position, -0.65, f"token {position + 1}", ha="center", va="center", color=GREY)
             if cached:
                 arrow(axes, (count - 1 - 0.1, 1.73), (position + 0.1, 1.27), OTHER, width=1.2)
         note = "kept: outlined; computed: filled" if cached else "everything is computed again"
@@ -114,4 +141,4 @@ def cache() -> tuple[Figure, str]:
     )
 
 
-DIAGRAMS = {"gpt": gpt, "shift": shift, "cache": cache}
+DIAGRAMS = {"gpt": gpt, "llama": llama, "shift": shift, "cache": cache}

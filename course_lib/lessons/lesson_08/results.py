@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.functional import sampling
 from course_lib.lessons.lesson_08 import copying as stems
 from course_lib.lessons.lesson_08 import definitions, figures
@@ -34,7 +35,7 @@ def mechanism(model: nn.Module, tokenizer: Tokenizer, text: str, *, predicted=No
 
 def bits(counted: Mapping[int, float], yours: float, cards: Mapping[str, Card], *, predicted=None) -> Result:
     short = {name: [s["test"][f"bits per byte, {name}"] for s in cards["gpt_short"]["seeds"]] for name in SHORT}
-    long = [seed["test"]["bits per byte, GPT"] for seed in cards["dictionary"]["seeds"]]
+    long = by_seed(cards["dictionary"], "bits per byte, GPT")
     lstm = cards["dictionary"]["test"]["bits per byte, LSTM"]
     seconds = fmean(seed["cpu_seconds"] for seed in cards["gpt_short"]["seeds"])
     rows = [
@@ -145,7 +146,7 @@ def induction(two: AttentionOnly, one: AttentionOnly, card: Card, *, predicted=N
         "one layer, two heads": "second time right, one layer, two heads",
         "one layer, four times the steps": "second time right, one layer, four times the steps",
     }
-    right = {name: [seed["test"][score] for seed in card["seeds"]] for name, score in names.items()}
+    right = {name: by_seed(card, score) for name, score in names.items()}
     weights = heads.maps(two, rows)
     period = rows.period[0].item()
     token = rows.tokens[0, :-1]
@@ -179,11 +180,8 @@ def copying(model: nn.Module, tokenizer: Tokenizer, without_head: stems.Ablation
 
 
 def parts(card: Card, *, predicted=None) -> Result:
-    def seeds(score: str, name: str) -> list[float]:
-        return [seed["test"][f"{score}, {name}"] for seed in card["seeds"]]
-
-    nats = {name: seeds("nats per token", name) for name in card["settings"]}
-    kept = {name: seeds("cache bytes a token", name)[0] for name in nats}
+    nats = {name: by_seed(card, f"nats per token, {name}") for name in card["settings"]}
+    kept = {name: by_seed(card, f"cache bytes a token, {name}")[0] for name in nats}
     return Result(figures.parts(nats, kept))
 
 

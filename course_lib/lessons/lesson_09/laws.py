@@ -112,8 +112,3 @@ def tokens_to_reach(runs: Runs, loss: float) -> dict[int, float | None]:
         width: min((run["tokens"] for run in runs if run["dim"] == width and run["test"] <= loss), default=None)
         for width in widths
     }
-
-
-def of_card(card: Mapping[str, Any], score: str) -> list[float]:
-    """A score on test text, for each seed."""
-    return [seed["test"][score] for seed in card["seeds"]]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
-from course_lib.data.checkpoints import load_trained
+from course_lib.data.checkpoints import by_seed, load_trained
 from course_lib.functional.scaling import fit_power_law
 from course_lib.lessons.lesson_09 import figures, laws
 from course_lib.lessons.lesson_09.laws import Runs
@@ -167,12 +167,10 @@ def predicted(groups: Mapping[str, Runs], theta: Tensor, foretold: Tensor, card:
     guess = laws.of_parameters(theta)
     misses = [
         abs(said / measured - 1)
-        for said, measured in zip(
-            laws.of_card(card, "predicted"), laws.of_card(card, "nats per character, largest"), strict=True
-        )
+        for said, measured in zip(by_seed(card, "predicted"), by_seed(card, "nats per character, largest"), strict=True)
     ]
     best = min(run["test"] for run in groups["grid"])
-    floors, alphas, betas = (laws.of_card(card, name) for name in ("E", "alpha", "beta"))
+    floors, alphas, betas = (by_seed(card, name) for name in ("E", "alpha", "beta"))
     line = [run for run in laws.frontier([*groups["grid"], *groups["isoflop"]]) if run["flops"] > 1.5e10]
     slope, height = np.polyfit(*(np.log([run[name] for run in line]) for name in ("flops", "test")), 1)
     return Result(
@@ -210,7 +208,7 @@ def isoflop(best_size: Callable[[Tensor, Tensor], float], *, predicted=None) -> 
         best[budget] = best_size(sizes, torch.tensor([np.mean(losses) for losses in runs.values()]).double())
     left = figures.off_parabola(measured)
     off, outlier, at = max((abs(value), size, budget) for budget, row in left.items() for size, value in row.items())
-    alphas, betas = (laws.of_card(load_trained("scaling").card, name) for name in ("alpha", "beta"))
+    alphas, betas = (by_seed(load_trained("scaling").card, name) for name in ("alpha", "beta"))
     exponents = [beta / (alpha + beta) for alpha, beta in zip(alphas, betas, strict=True)]
     return Result(
         figures.isoflop(measured, best, left),

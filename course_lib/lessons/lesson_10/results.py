@@ -8,6 +8,7 @@ import numpy as np
 
 from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.lessons.lesson_10 import figures, learner, recipes
 from course_lib.models.gpt import GPT
 from course_lib.tasks.claims import above, below
@@ -89,7 +90,7 @@ def over(card: Card, *, predicted=None) -> Result:
     ways = {name: curves(card, name, parts, "reward", "true goal", "KL") for name in recipes.PROXIES}
     few, many = ways.values()
     accuracy = {
-        key: 100 * float(np.mean([seed["test"][f"accuracy, {name}"] for seed in card["seeds"]]))
+        key: 100 * float(np.mean(by_seed(card, f"accuracy, {name}")))
         for key, name in zip(("few", "many"), ways, strict=True)
     }
     goals = {
@@ -117,9 +118,9 @@ def drift(card: Card, *, predicted=None) -> Result:
     gains = [f"gain, {kind}, compared" for kind in ("chosen", "rejected")]
     direct = curves(card, "DPO", settings.parts, "KL", "grammatical", *gains)
     ppo = curves(card, "PPO", settings.parts, "KL")
-    best = [seed["test"]["KL of the best policy"] for seed in card["seeds"]]
+    best = by_seed(card, "KL of the best policy")
     tokens = {
-        key: float(np.mean([seed["test"][name] for seed in card["seeds"]]))
+        key: float(np.mean(by_seed(card, name)))
         for key, name in {
             "chosen": "tokens, chosen after part 0, DPO",
             "rejected": "tokens, rejected after part 0, DPO",

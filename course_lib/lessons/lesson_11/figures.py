@@ -88,7 +88,7 @@ def mechanism(
     text = "the encoder of a Transformer: every token attends to every token"
     box(words, 8.55, 5.0, text, HERO, width=16.6, height=0.9, fontsize=15)
     arrow(words, (0.55, 5.5), (0.55, 6.1), width=1.2)
-    words.text(1.1, 5.85, "the head reads the class token alone", color=GREY, va="center", fontsize=13)
+    words.text(1.1, 5.85, "the head reads the class token alone", color=GREY, va="center")
     best = int(probs.argmax())
     for digit, probability in enumerate(probs.tolist()):
         x = 0.55 + 0.9 * digit
@@ -96,7 +96,7 @@ def mechanism(
         words.bar(x, 0.04 + 1.0 * probability, bottom=6.85, width=0.6, color=colour)
         words.text(x, 6.5, str(digit), ha="center", va="center")
     words.text(0.95 + 0.9 * best, 7.4, f"  {100 * probs[best]:.0f} %", fontsize=14, va="center")
-    words.text(17.0, 5.85, "+ 0 to + 16: learned positions", color=GREY, ha="right", va="center", fontsize=13)
+    words.text(17.0, 5.85, "+ 0 to + 16: learned positions", color=GREY, ha="right", va="center")
     return fig
 
 
@@ -122,7 +122,7 @@ def data(
     prediction(left, 0, predicted, (14, 0))
     for (name, value), colour in zip(yours.items(), (HERO, OTHER), strict=False):
         left.plot([len(counts) - 1.3], [100 * value], "*", color=colour, markersize=16)
-        left.text(len(counts) - 1.22, 100 * value, f"your {name}", color=colour, va="center", fontsize=13)
+        left.text(len(counts) - 1.22, 100 * value, f"your {name}", color=colour, va="center")
     return fig
 
 
@@ -135,7 +135,7 @@ def augmentation(rows: Mapping[str, tuple[Sequence[float], Sequence[float]]], pr
     first = [100 * np.mean(values) for values in next(iter(rows.values()))]
     for value, colour, text in zip(first, (HERO, OTHER), ("new drawings", "training drawings"), strict=True):
         axes.axvline(value, color=colour, linestyle=":", linewidth=1.2)
-        axes.text(value, 0.55, text, color=colour, ha="center", fontsize=13)
+        axes.text(value, 0.55, text, color=colour, ha="center")
     axes.set_yticks([-row for row in range(len(rows))], list(rows))
     axes.set(xlabel="accuracy, %", ylim=(-len(rows) + 0.5, 0.85))
     axes.set_title("1,000 training drawings", pad=12)

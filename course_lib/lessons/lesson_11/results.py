@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.data.digits import LabelledImages
 from course_lib.data.icons import icons
 from course_lib.functional.attention_maps import patch_distances, position_similarity
@@ -29,11 +30,6 @@ TABLE_2 = (  # name, TPUv3-core-days, ImageNet accuracy, whether it is a ViT: Do
 )
 
 
-def seeds(card: Card, score: str) -> list[float]:
-    """A score on test images, for each seed."""
-    return [seed["test"][score] for seed in card["seeds"]]
-
-
 def mechanism(model: ViT, picture: Float[Tensor, "1 1 S S"], *, predicted=None) -> Result:
     size = model.config.patch_size
     patches = patchify(picture, size)[0].unflatten(1, (size, size))
@@ -51,7 +47,7 @@ def seen(model: nn.Module, card: Card, *, predicted=None) -> Result:
         "Every 49th new drawing": learner.rows_of(drawings, probs, any_of_them),
         "The mistakes with the largest probability": learner.rows_of(drawings, probs, mistakes),
     }
-    accuracy, unseen = (100 * float(np.mean(seeds(card, name))) for name in ("accuracy", "accuracy, unseen things"))
+    accuracy, unseen = (100 * float(np.mean(by_seed(card, name))) for name in ("accuracy", "accuracy, unseen things"))
     return Result(
         figures.seen(rows, learner.CATEGORY_NAMES),
         came=unseen,
@@ -63,7 +59,7 @@ def data(card: Card, yours: Mapping[str, float], longer: Card, *, predicted=None
     counts = {f"{FEW}": f"{FEW}", f"{SOME:,}": f"{SOME:,}", "all": "all"}
     new, known = (
         {
-            net: {shown: seeds(card, f"{score}, {net}, {name} drawings") for shown, name in counts.items()}
+            net: {shown: by_seed(card, f"{score}, {net}, {name} drawings") for shown, name in counts.items()}
             for net in ("ViT", "ResNet")
         }
         for score in ("accuracy", "accuracy, training drawings")
@@ -80,15 +76,15 @@ def data(card: Card, yours: Mapping[str, float], longer: Card, *, predicted=None
             for net, found in new.items()
         }
         | {
-            "longer": 100 * float(np.mean(seeds(longer, "accuracy"))),
-            "longer_known": 100 * float(np.mean(seeds(longer, "accuracy, training drawings"))),
+            "longer": 100 * float(np.mean(by_seed(longer, "accuracy"))),
+            "longer_known": 100 * float(np.mean(by_seed(longer, "accuracy, training drawings"))),
         },
     )
 
 
 def augmentation(card: Card, *, predicted=None) -> Result:
     rows = {
-        name: tuple(seeds(card, f"{score}, {name}") for score in ("accuracy", "accuracy, training drawings"))
+        name: tuple(by_seed(card, f"{score}, {name}") for score in ("accuracy", "accuracy, training drawings"))
         for name in AUGMENTATION
     }
     (whole, whole_known), (mixup, _), (plain, plain_known) = rows.values()
@@ -148,7 +144,7 @@ def inside(
     model: ViT, distances: Float[Tensor, "L H"], numbers: Float[Tensor, "L H"], card: Card, *, predicted=None
 ) -> Result:
     size, grid = model.config.patch_size, model.config.grid
-    near, far, border = (seeds(card, f"likeness, {name}") for name in ("side by side", "farther apart", "border"))
+    near, far, border = (by_seed(card, f"likeness, {name}") for name in ("side by side", "farther apart", "border"))
     nearest = [min(value for name, value in seed["test"].items() if "looks" in name) for seed in card["seeds"]]
     tokens = grid[0] * grid[1] + 1
     return Result(
@@ -177,7 +173,7 @@ def larger(
     predicted=None,
 ) -> Result:
     curves = {"as an image": interpolated, "as a list": as_a_list, "drawn anew": anew}
-    shipped = seeds(card, f"accuracy, {LARGER} pixels")
+    shipped = by_seed(card, f"accuracy, {LARGER} pixels")
     small, large = (learner.test_digits(1, size).pixels[0, 0] for size in (28, LARGER))
     return Result(
         figures.larger(small, large, 4, {name: (list(c), list(c.values())) for name, c in curves.items()}, predicted),

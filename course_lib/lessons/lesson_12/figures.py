@@ -100,7 +100,7 @@ def mechanism(pieces: Int[Tensor, "h w"], size: int, shift: int, masks: Bool[Ten
         for row in range(side):
             for column in range(side):
                 letter = "ABCDEFGHI"[map_[row, column]]
-                axes.text(column, row, letter, ha="center", va="center", fontsize=13)
+                axes.text(column, row, letter, ha="center", va="center")
         patch_lines(axes, side, side, width=0.6, colour="white")
         for border in borders:
             axes.axhline(border - 0.5, color="black", linewidth=3.5)
@@ -235,7 +235,7 @@ def networks(
         axes.plot([100 * value for value in values], [y] * len(values), "o", color=HERO, markersize=11)
         height = 0.2 + 0.66 * (y + 0.5) / len(accuracy)
         for x, text in zip((0.01, 0.11, 0.25, 0.40), (name, *facts[name]), strict=True):
-            fig.text(x, height, text, va="center", fontsize=13, weight="bold" if x == 0.01 else "normal")
+            fig.text(x, height, text, va="center", weight="bold" if x == 0.01 else "normal")
     for x, text in zip((0.11, 0.25, 0.40), headings, strict=True):
         fig.text(x, 0.93, text, va="center", fontsize=12, color=GREY)
     axes.set(ylim=(-0.5, len(accuracy) - 0.5), yticks=[], xlabel="accuracy on new drawings, %", xlim=(0, 75))

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.data.digits import LabelledImages
 from course_lib.functional.cost import count_flops
 from course_lib.layers.windows import shifted_window_mask
@@ -18,11 +19,6 @@ from course_lib.tasks.claims import above, below
 from course_lib.training.vision import accuracy, predictions
 
 Card = Mapping
-
-
-def seeds(card: Card, score: str) -> list[float]:
-    """A score on the test images, for each seed."""
-    return [seed["test"][score] for seed in card["seeds"]]
 
 
 def hierarchy(model: Swin, coin: Float[Tensor, "1 1 S S"], digits: LabelledImages, *, predicted=None) -> Result:
@@ -67,7 +63,7 @@ def reads(model: nn.Module, steps: int, card: Card, pictures: LabelledImages, *,
     probs = predictions(model, pictures.pixels).softmax(dim=-1)
     shown = torch.cat([torch.arange(5), probs.max(dim=-1).values.argsort()[:5]])
     few = LabelledImages(pictures.pixels[shown], pictures.labels[shown])
-    yours, trained = accuracy(model, *pictures), seeds(card, "accuracy")
+    yours, trained = accuracy(model, *pictures), by_seed(card, "accuracy")
     return Result(
         figures.reads(yours, trained, steps, card["steps"], few, probs[shown]),
         claims={"accuracy": (above(yours, 0.85), min(trained) > 0.96)},
@@ -85,7 +81,7 @@ def reach(*, predicted=None) -> Result:
 
 
 def shifted(moved: crossing.Learned, fixed: crossing.Learned, card: Card, *, predicted=None) -> Result:
-    digits = {"shifted": seeds(card, "accuracy, shifted"), "never shifted": seeds(card, "accuracy, unshifted")}
+    digits = {"shifted": by_seed(card, "accuracy, shifted"), "never shifted": by_seed(card, "accuracy, unshifted")}
     gains = [a - b for a, b in zip(digits["shifted"], digits["never shifted"], strict=True)]
     return Result(
         figures.shifted(
@@ -118,7 +114,7 @@ def effective(model: Swin, digits: LabelledImages, *, predicted=None) -> Result:
 
 def networks(by_data: Card, swin: Card, *, predicted=None) -> Result:
     cards = {"ResNet": (by_data, ", all drawings"), "ViT": (by_data, ", all drawings"), "Swin": (swin, "")}
-    accuracies = {name: seeds(card, f"accuracy, {name}{end}") for name, (card, end) in cards.items()}
+    accuracies = {name: by_seed(card, f"accuracy, {name}{end}") for name, (card, end) in cards.items()}
     sizes = {"ResNet": "32², 16², 8², 4²", "ViT": "8²", "Swin": "16², 8²"}
     facts = {}
     for name in cards:
@@ -129,7 +125,7 @@ def networks(by_data: Card, swin: Card, *, predicted=None) -> Result:
         facts[name] = (f"{weights / 1e3:.0f} thousand", f"{work / 1e6:.0f} million", sizes[name])
     means = {name.lower(): 100 * float(np.mean(values)) for name, values in accuracies.items()}
     known = {
-        f"{name.lower()}_known": 100 * float(np.mean(seeds(card, f"accuracy, training drawings, {name}{end}")))
+        f"{name.lower()}_known": 100 * float(np.mean(by_seed(card, f"accuracy, training drawings, {name}{end}")))
         for name, (card, end) in cards.items()
     }
     return Result(

@@ -85,11 +85,9 @@ def probes(
     """The linear probe's accuracy by the number of labels, and a dotted line for that of pixels, in percent."""
     for (name, values), colour in zip(accuracies.items(), (PALETTE["vermilion"], HERO), strict=True):
         points(axes, across, 100 * values, color=colour, linestyle="-")
-        axes.text(across[0], 100 * values.max() + 0.9, f"MAE, {name}", color=colour, fontsize=13)
+        axes.text(across[0], 100 * values.max() + 0.9, f"MAE, {name}", color=colour)
         axes.axhline(pixels[name], color=colour, linestyle=":", linewidth=2)
-        axes.text(
-            1.01, pixels[name], "pixels", color=colour, fontsize=13, va="center", transform=axes.get_yaxis_transform()
-        )
+        axes.text(1.01, pixels[name], "pixels", color=colour, va="center", transform=axes.get_yaxis_transform())
     if predicted is not None:
         prediction(axes, *predicted, (-12, 0))
     shown = [100 * value for values in accuracies.values() for value in values.flat] + list((predicted or ())[1:])
@@ -196,7 +194,7 @@ def masks(
         for position, (name, error) in enumerate(found.items()):
             x = column + 0.32 * position
             axes.bar(x, error, width=0.3, color=COLOURS[name], alpha=1 if name == "MAE" else 0.6, label=name)
-            axes.text(x, error + 1, f"{error:.0f} %", ha="center", fontsize=13)
+            axes.text(x, error + 1, f"{error:.0f} %", ha="center")
         if not column:
             axes.legend(loc="upper left", frameon=False, fontsize=13, ncols=2)
     axes.set_xticks([column + 0.16 for column in range(len(percent))], list(percent))

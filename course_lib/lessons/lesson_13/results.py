@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.data.icons import icons
 from course_lib.lessons.lesson_13 import figures, looking
 from course_lib.lessons.lesson_13.icon_recipes import BASE, BASELINES, ERROR, LABELS, interpolation
@@ -20,14 +21,9 @@ DEPTHS = {"decoder depth 1": 1, BASE: 2, "decoder depth 4": 4}
 SHOWN = 8  # drawings
 
 
-def seeds(card: Card, score: str) -> list[float]:
-    """A score on test drawings, for each seed."""
-    return [seed["test"][score] for seed in card["seeds"]]
-
-
 def by_variant(card: Card, score: str, variants: Mapping[str, int]) -> Float[np.ndarray, "seeds settings"]:
     """A score on test drawings, for each seed and variant."""
-    return np.array([seeds(card, f"{score}, {name}") for name in variants]).T
+    return np.array([by_seed(card, f"{score}, {name}") for name in variants]).T
 
 
 def errors_of(card: Card, variants: Mapping[str, int]) -> dict[str, Float[np.ndarray, "seeds settings"]]:
@@ -43,7 +39,7 @@ def probes_of(card: Card, variants: Mapping[str, int]) -> dict[str, Float[np.nda
 
 def pixels_of(card: Card) -> dict[str, list[float]]:
     """The accuracy of logistic regression on pixels, by the number of labels: what needs no network."""
-    return {labels: seeds(card, f"accuracy, {labels}, pixels") for labels in LABELS}
+    return {labels: by_seed(card, f"accuracy, {labels}, pixels") for labels in LABELS}
 
 
 def in_percent(found: Mapping[str, list[float]]) -> dict[str, float]:
@@ -73,11 +69,11 @@ def opening(model: MAE, card: Card, *, predicted=None) -> Result:
         "interpolation": interpolation(pixels, masked),
         "MAE": filled,
     }
-    errors = {name: float(np.mean(seeds(card, score))) for name, score in (BASELINES | {"MAE": ERROR}).items()}
+    errors = {name: float(np.mean(by_seed(card, score))) for name, score in (BASELINES | {"MAE": ERROR}).items()}
     came = 100 * errors["MAE"] / errors["interpolation"]
     return Result(
         figures.reconstructed(rows, errors, predicted),
-        claims={"ahead": below(max(seeds(card, ERROR)), 0.7 * errors["interpolation"])},
+        claims={"ahead": below(max(by_seed(card, ERROR)), 0.7 * errors["interpolation"])},
         came=came,
         values={"mae": came, "colour": 100 * errors["mean colour"] / errors["interpolation"]},
     )
@@ -146,7 +142,7 @@ def normalised(card: Card, longer: Card, *, predicted=None) -> Result:
     drawing = some_drawings()[0][:1]
     target = looking.normalised_patches(drawing)
     accuracies = {
-        shown: {labels: seeds(card, f"accuracy, {labels}, linear probe, {name}") for labels in LABELS}
+        shown: {labels: by_seed(card, f"accuracy, {labels}, linear probe, {name}") for labels in LABELS}
         for shown, name in (("pixels", BASE), ("normalised", "normalised targets"))
     }
     accuracies = {"no network": pixels_of(longer)} | accuracies
@@ -169,7 +165,7 @@ def labels(card: Card, *, predicted=None) -> Result:
         "MAE, fine-tuned": "fine-tuned",
     }
     methods = {
-        shown: {labels: seeds(card, f"accuracy, {labels}, {name}") for labels in LABELS}
+        shown: {labels: by_seed(card, f"accuracy, {labels}, {name}") for labels in LABELS}
         for shown, name in names.items()
     }
     scratch, pixels, probe, tuned = methods.values()

@@ -179,7 +179,7 @@ class _Drawing:
             self.axes.add_patch(Circle((x, y), PLUS, facecolor="white", edgecolor=GREY, zorder=3))
             self.axes.text(x, y - 0.01, "+", ha="center", va="center", fontsize=14, zorder=4)
         elif node.kind == "input":
-            self.axes.text(x, y, node.text, ha="center", va="center", fontsize=13)
+            self.axes.text(x, y, node.text, ha="center", va="center")
         elif node.kind == "cat":  # two parts side by side
             for side, kind, text in ((-1, "block", f"cat: {node.text} copied"), (1, "up", f"{node.text} upsampled")):
                 corner = (min(x, x + side * width / 2), y - HIGH / 2)
@@ -231,7 +231,7 @@ class _Drawing:
         self.node(OUT, Node(row, "head", "1 × 1 conv"), width)
         start = self.y(row) - HIGH / 2
         arrow(self.axes, (OUT, start), (OUT, start - 0.35), width=1.8, shrinkA=0, shrinkB=0)
-        self.axes.text(OUT, start - 0.38, "logits", ha="center", va="top", fontsize=13)
+        self.axes.text(OUT, start - 0.38, "logits", ha="center", va="top")
         self.axes.text(OUT, start - 0.62, shape(CLASSES, 0), ha="center", va="top", fontsize=SMALL, color=GREY)
 
     def text(self, x: float, row: float, text: str, **style) -> None:

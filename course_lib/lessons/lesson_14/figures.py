@@ -81,9 +81,9 @@ def opening(
     axes = fig.add_subplot(beside[0])
     for row, (name, value) in enumerate(scores.items()):
         axes.barh(-row, value, height=0.4, color=HERO, alpha=1 if row == 0 else 0.5)
-        axes.text(1, -row + 0.25, name, fontsize=13, va="bottom")
+        axes.text(1, -row + 0.25, name, va="bottom")
         ink = "black" if row else "white"
-        axes.text(value - 2, -row, f"{value:.0f}", fontsize=13, ha="right", va="center", color=ink)
+        axes.text(value - 2, -row, f"{value:.0f}", ha="right", va="center", color=ink)
     if predicted is not None:
         prediction(axes, predicted, 0.85, (-12 if predicted > 55 else 12, 0))
     axes.set(xlim=(0, 100), ylim=(0.6 - len(scores), 1.1), xlabel="mean IoU on test scenes, %", yticks=[])
@@ -235,7 +235,7 @@ def swap(
         for value, (name, colour) in zip(values, kinds, strict=True):
             axes.barh(-row, 100 * value, left=100 * left, color=colour, height=0.6)
             if value > 0.19:
-                axes.text(100 * (left + value / 2), -row, name, ha="center", va="center", color="white", fontsize=13)
+                axes.text(100 * (left + value / 2), -row, name, ha="center", va="center", color="white")
             left += value
     axes.set_yticks([-row for row in range(len(fractions))], list(fractions))
     axes.set(title="Label by level of the swap", xlim=(0, 100), ylabel="feature map from the other image")

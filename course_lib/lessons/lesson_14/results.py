@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.data.icons import CATEGORIES, icons
 from course_lib.data.scenes import Scenes
 from course_lib.functional.diffusion import NoiseSchedule, add_noise
@@ -43,7 +44,7 @@ CROWDS = (2, 4, 6, 9)  # digits in a large image
 
 def mean_of(card: Mapping, score: str) -> float:
     """The mean over seeds of a score on test data, in %."""
-    return 100 * fmean(seed["test"][score] for seed in card["seeds"])
+    return 100 * fmean(by_seed(card, score))
 
 
 def opening(model: nn.Module, card: Mapping, *, predicted=None) -> Result:
@@ -132,8 +133,7 @@ def yours(
 
 def skips(scene: Scenes, models: Mapping[str, nn.Module], card: Mapping, *, predicted=None) -> Result:
     areas, outlines = (
-        {name: [seed["test"][f"{name}, {measure}"] for seed in card["seeds"]] for name in NETWORKS}
-        for measure in ("mean IoU", "boundary F")
+        {name: by_seed(card, f"{name}, {measure}") for name in NETWORKS} for measure in ("mean IoU", "boundary F")
     )
     masks = {name: segment(model, scene.pixels)[0] for name, model in models.items()}
     masks = {"ground truth": scene.semantic[0]} | masks
@@ -223,10 +223,7 @@ def things(model: nn.Module, *, predicted=None) -> Result:
 def few(card: Mapping, *, predicted=None) -> Result:
     names = {"pretrained encoder, frozen": "frozen", "encoder from scratch": "scratch"}
     scores = {
-        count: {
-            name: [seed["test"][f"{count} masks, {encoder} trunk, mean IoU"] for seed in card["seeds"]]
-            for name, encoder in names.items()
-        }
+        count: {name: by_seed(card, f"{count} masks, {encoder} trunk, mean IoU") for name, encoder in names.items()}
         for count in MASK_COUNTS
     }
     frozen, scratch = scores[MASK_COUNTS[-1]].values()

@@ -67,7 +67,7 @@ class Sheet:
     def node(self, x: float, y: float, node: Node, width: float) -> None:
         if node.kind == "plus":
             self.axes.add_patch(Circle((x, y), PLUS, facecolor="white", edgecolor=GREY, zorder=3))
-            self.axes.text(x, y - 0.01, "+", ha="center", va="center", fontsize=13, zorder=4)
+            self.axes.text(x, y - 0.01, "+", ha="center", va="center", zorder=4)
         elif node.kind == "input":
             self.axes.text(x, y, node.text, ha="center", va="center", fontsize=SMALL)
         else:
@@ -155,12 +155,12 @@ def layouts() -> tuple[Figure, str]:
             axes.text(-0.5, at + 0.5, token, ha="center", va="center", fontsize=14, weight=weight)
         for edge in ([0, size], 2 * [len(SOURCE)]), (2 * [len(SOURCE)], [0, size]):
             axes.plot(*edge, color="black", linewidth=2.5, linestyle="-")
-        axes.text(size / 2, size + 1.6, notes[name], ha="center", va="center", color=GREY, fontsize=13)
+        axes.text(size / 2, size + 1.6, notes[name], ha="center", va="center", color=GREY)
     for text, x, shade in (("encoder", 0, ENCODER), ("cross", 2.7, CROSS), ("decoder", 4.9, DECODER)):
         panels[0].add_patch(Rectangle((x, size + 0.4), 0.5, 0.5, facecolor=shade, edgecolor=GREY))
-        panels[0].text(x + 0.65, size + 0.65, text, va="center", fontsize=13)
+        panels[0].text(x + 0.65, size + 0.65, text, va="center")
     for axes in panels[1:]:
-        axes.text(size / 2, size + 0.65, "rows: queries, columns: keys", ha="center", va="center", fontsize=13)
+        axes.text(size / 2, size + 0.65, "rows: queries, columns: keys", ha="center", va="center")
     return fig, (
         "Three grids of queries (rows) and keys (columns) over four source tokens x1 to x4 and three target tokens y1 "
         "to y3. In the encoder-decoder, source tokens attend to all source tokens by the encoder's self-attention. "

@@ -23,16 +23,16 @@ def opening(
     bare(left, (0, 1), (-len(answers) + 0.4, 0.6))
     for row, (question, answer, correct) in enumerate(answers):
         right_answer = answer == correct
-        left.text(0, -row + 0.12, question, fontsize=13, va="bottom")
+        left.text(0, -row + 0.12, question, va="bottom")
         said = f"→ {answer}" if right_answer else f"→ {answer}   (correct: {correct})"
-        left.text(0.04, -row + 0.04, said, fontsize=13, va="top", color=THIRD if right_answer else OTHER, weight="bold")
+        left.text(0.04, -row + 0.04, said, va="top", color=THIRD if right_answer else OTHER, weight="bold")
     for row, (name, values) in enumerate(scores.items()):
         mean = 100 * np.mean(values)
         right.barh(-row, mean, height=0.42, color=HERO, alpha=1 if row == 0 else 0.5)
         seed_dots(right, 0, [], HERO)
         right.plot([100 * value for value in values], [-row] * len(values), "o", color="black", markersize=5)
-        right.text(1, -row + 0.24, name, va="bottom", fontsize=13)
-        right.text(3, -row, f"{mean:.0f}", va="center", color="white" if row == 0 else "black", fontsize=13)
+        right.text(1, -row + 0.24, name, va="bottom")
+        right.text(3, -row, f"{mean:.0f}", va="center", color="white" if row == 0 else "black")
     if predicted is not None:
         prediction(right, predicted, -0.33, (-12 if predicted > 50 else 12, 0))
     right.set(xlim=(0, 101), ylim=(0.4 - len(scores), 0.75), yticks=[], xlabel="answers exactly correct, %")
@@ -158,7 +158,7 @@ def lattice(
         left.text(t, -1.35, states[path[t]], ha="center", va="center", color=OTHER, fontsize=15, weight="bold")
     for s, name in enumerate(states):
         left.text(-0.7, s, name, ha="center", va="center", fontsize=15, weight="bold")
-    left.text(-0.7, -1.35, "path", ha="center", va="center", color=OTHER, fontsize=13)
+    left.text(-0.7, -1.35, "path", ha="center", va="center", color=OTHER)
     left.set_title("Forward variables, % of their sum in each frame")
     theirs, hers = (values.numpy() for values in gradients)
     low, high = min(theirs.min(), hers.min()) - 0.05, max(theirs.max(), hers.max()) + 0.05
@@ -196,14 +196,14 @@ def beam(
     colours = dict(zip(texts, (GREY, HERO, OTHER, THIRD), strict=False))
     for row, (p, text) in enumerate(paths.values()):
         left.barh(-row, p, height=0.6, color=colours[text])
-        left.text(p + 0.015, -row, f"{p:.2f}", va="center", fontsize=13)
+        left.text(p + 0.015, -row, f"{p:.2f}", va="center")
     below = len(paths) + 0.4
     for row, text in enumerate(texts):
         start = 0.0
         for p in (p for p, belongs in paths.values() if belongs == text):
             left.barh(-row - below, p, left=start, height=0.6, color=colours[text], edgecolor="white", linewidth=2)
             start += p
-        left.text(start + 0.015, -row - below, f"{start:.2f}", va="center", fontsize=13, weight="bold")
+        left.text(start + 0.015, -row - below, f"{start:.2f}", va="center", weight="bold")
     rows = [-row for row in range(len(paths))] + [-row - below for row in range(len(texts))]
     names = [f"path {' '.join(path)}" for path in paths] + [
         f"text “{text}”" if text else "empty text" for text in texts

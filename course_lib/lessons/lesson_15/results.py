@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.data.tones import NAMES, Melodies
 from course_lib.functional.ctc import collapse, error_rate, may_jump, prefix_beam_search, with_blanks
 from course_lib.lessons.lesson_15 import figures, learner
@@ -40,11 +41,6 @@ ASKED = 2.0  # noise of the prediction
 MELODIES = 120  # for each noise
 
 
-def seeds(card: Card, key: str) -> list[float]:
-    """A score on test data, of each seed."""
-    return [seed["test"][key] for seed in card["seeds"]]
-
-
 # --------------------------------------------------------------------------------------------- text
 
 
@@ -52,8 +48,8 @@ def opening(model: T5, card: Card, *, predicted=None) -> Result:
     """`model` and `card` are those of `text_to_text`."""
     answers = text_to_text.written(model, [question for question, _ in QUESTIONS])
     shown = [(question, answer, correct) for (question, correct), answer in zip(QUESTIONS, answers, strict=True)]
-    scores = {"all five tasks": seeds(card, "exact, pre-trained, 1000 examples")}
-    scores |= {task: seeds(card, f"exact, {task}, pre-trained, 1000 examples") for task in text_to_text.TASKS}
+    scores = {"all five tasks": by_seed(card, "exact, pre-trained, 1000 examples")}
+    scores |= {task: by_seed(card, f"exact, {task}, pre-trained, 1000 examples") for task in text_to_text.TASKS}
     means = {name: 100 * fmean(values) for name, values in scores.items()}
     return Result(
         figures.opening(shown, scores, predicted),
@@ -92,8 +88,8 @@ def gaps(card: Card, *, predicted=None) -> Result:
         "the tasks alone, as many steps in all": f"from scratch, {FEW} examples, longer",
     }
     scores = {
-        name: {"all five": seeds(card, f"exact, {which}")}
-        | {task: seeds(card, f"exact, {task}, {which}") for task in text_to_text.TASKS}
+        name: {"all five": by_seed(card, f"exact, {which}")}
+        | {task: by_seed(card, f"exact, {task}, {which}") for task in text_to_text.TASKS}
         for name, which in names.items()
     }
     first, alone, longer = scores.values()
@@ -114,10 +110,10 @@ def gaps(card: Card, *, predicted=None) -> Result:
 
 def stacks(card: Card, *, predicted=None) -> Result:
     """`card` is that of `t5_layouts`."""
-    scores = {name: seeds(card, f"exact, {name}") for name in t5_layouts.VARIANTS}
+    scores = {name: by_seed(card, f"exact, {name}") for name in t5_layouts.VARIANTS}
     sizes = {
-        name: f"{seeds(card, f'thousand parameters, {name}')[0]:.0f} thousand parameters, "
-        f"{seeds(card, f'million operations, {name}')[0]:.0f} million operations"
+        name: f"{by_seed(card, f'thousand parameters, {name}')[0]:.0f} thousand parameters, "
+        f"{by_seed(card, f'million operations, {name}')[0]:.0f} million operations"
         for name in scores
     }
     both, prefix, causal = (100 * fmean(values) for values in scores.values())
@@ -196,7 +192,7 @@ def heard(model: Conformer, card: Card, collapse: Callable[..., Sequence[int]], 
         "melodies twice as long,\ngreedy decoding": "token error, greedy, long melodies",
     }
     errors = {
-        name: {shown: seeds(card, f"{key}, {name}") for shown, key in conditions.items()}
+        name: {shown: by_seed(card, f"{key}, {name}") for shown, key in conditions.items()}
         for name in ("Conformer", "Transformer")
     }
     greedy = {name: rows["greedy decoding"] for name, rows in errors.items()}

@@ -101,7 +101,7 @@ def agents(reached: Mapping[str, Sequence[float]], returns: Mapping[str, Sequenc
         for row, (name, values) in enumerate(scores.items()):
             colour = METHODS.get(name, PALETTE["black"])
             axes.plot([factor * value for value in values], [-row] * len(values), "o", color=colour, markersize=10)
-            axes.text(0.01, -row + 0.2, name, color=colour, fontsize=13, transform=axes.get_yaxis_transform())
+            axes.text(0.01, -row + 0.2, name, color=colour, transform=axes.get_yaxis_transform())
         axes.set(ylim=(0.4 - len(scores), 0.8), yticks=[])
     panels[0].set(xlim=(0, 103), xlabel="trajectories that reach the goal, %", title="Success, three seeds")
     panels[1].set(xlim=(-41, -9), xlabel="mean return (the best possible: -10)", title="Return, three seeds")
@@ -138,8 +138,8 @@ def stitching(
         axes.axhline(best, color=THIRD, linestyle="-", linewidth=1.5)
         axes.axhline(seen, color=GREY, linestyle=":", linewidth=1.5)
         axes.axvline(best, color=THIRD, linestyle=":", linewidth=1.5)
-        axes.text(-40, best + 0.6, "Q-learning", color=THIRD, va="bottom", fontsize=13)
-        axes.text(-40, seen + 0.6, "best from A in the data", color=GREY, va="bottom", fontsize=13)
+        axes.text(-40, best + 0.6, "Q-learning", color=THIRD, va="bottom")
+        axes.text(-40, seen + 0.6, "best from A in the data", color=GREY, va="bottom")
         axes.set(xlabel="return asked for", title=name, ylim=(-42, -3))
     panels[1].set_ylabel("return obtained from A")
     return fig
@@ -162,8 +162,8 @@ def stochastic(
     for name, outcomes in pays.items():
         for chance, value in outcomes:
             arrow(tree, (1.3, 5), (5.2, y), shrinkA=6)
-            tree.text(5.4, y, name if chance == 1 else f"{name}, p = {chance:g}", va="bottom", fontsize=13)
-            tree.text(5.4, y, f"return {value:g}", va="top", fontsize=13)
+            tree.text(5.4, y, name if chance == 1 else f"{name}, p = {chance:g}", va="bottom")
+            tree.text(5.4, y, f"return {value:g}", va="top")
             y -= 3.5
     left.plot(wanted, 100 * chosen.T, color=HERO, alpha=0.7, linestyle="-")
     left.plot(list(exact), [100 * value for value in exact.values()], "D", color=OTHER, markersize=9, linestyle="none")
@@ -174,7 +174,7 @@ def stochastic(
     right.plot(wanted, expected.T, color=HERO, alpha=0.7, linestyle="-")
     for name, value in values.items():
         right.axhline(value, color=GREY, linewidth=1, linestyle="--")
-        right.text(0, value + 0.15, f"{name}: {value:g}", color=GREY, va="bottom", fontsize=13)
+        right.text(0, value + 0.15, f"{name}: {value:g}", color=GREY, va="bottom")
     if predicted is not None:
         prediction(right, float(wanted[-1]), predicted, (-12, 0))
     right.set(xlabel="return asked for", title="Expected return")
@@ -187,7 +187,7 @@ def gail(rounds: Sequence[int], accuracy: Sequence[float], success: Sequence[flo
     left.plot(rounds, [100 * value for value in accuracy], color=OTHER, linestyle="-", marker="o", markersize=4)
     left.axhline(50, color=GREY, linestyle=":")
     left.set(title="Discriminator: accuracy, %", xlabel="round", ylim=(45, 103))
-    left.text(rounds[-1], 51, "cannot tell them apart", color=GREY, ha="right", va="bottom", fontsize=13)
+    left.text(rounds[-1], 51, "cannot tell them apart", color=GREY, ha="right", va="bottom")
     right.plot(rounds, [100 * value for value in success], color=HERO, linestyle="-", marker="o", markersize=4)
     right.set(title="Policy: reaches the goal, %", xlabel="round", ylim=(0, 103))
     return fig

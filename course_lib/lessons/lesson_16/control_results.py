@@ -10,6 +10,7 @@ from torch import nn
 
 from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.lessons.lesson_16 import control_experiments as experiments
 from course_lib.lessons.lesson_16 import control_figures as figures
 from course_lib.lessons.lesson_16 import control_learner as learner
@@ -20,11 +21,6 @@ Card = Mapping[str, Any]
 PAIR = 4  # the held-out pair whose trajectories are drawn
 METHODS = (control.SHIPPED, control.RETURN_MLP)  # conditioned on the return
 VARIANTS = tuple(control.VARIANTS)
-
-
-def seeds(card: Card, key: str) -> list[float]:
-    """A score on test data, of each seed."""
-    return [seed["test"][key] for seed in card["seeds"]]
 
 
 def opening(model: nn.Module, *, predicted=None) -> Result:
@@ -85,7 +81,7 @@ def compounding(loss: experiments.Loss, dagger: Callable[..., tuple], *, predict
 
 def agents(card: Card, *, predicted=None) -> Result:
     reached, returns = (
-        {name: seeds(card, f"{score}, {name}") for name in VARIANTS} for score in ("reaches the goal", "return")
+        {name: by_seed(card, f"{score}, {name}") for name in VARIANTS} for score in ("reaches the goal", "return")
     )
     transformer, mlp = (reached[name] for name in METHODS)
     others = [value for name, values in reached.items() if name not in METHODS for value in values]
@@ -105,8 +101,8 @@ def agents(card: Card, *, predicted=None) -> Result:
             "transformer_high": 100 * max(transformer),
             "mlp_low": 100 * min(mlp),
             "mlp_high": 100 * max(mlp),
-            "transformer_seconds": fmean(seeds(card, f"CPU seconds, {METHODS[0]}")),
-            "mlp_seconds": fmean(seeds(card, f"CPU seconds, {METHODS[1]}")),
+            "transformer_seconds": fmean(by_seed(card, f"CPU seconds, {METHODS[0]}")),
+            "mlp_seconds": fmean(by_seed(card, f"CPU seconds, {METHODS[1]}")),
         },
     )
 

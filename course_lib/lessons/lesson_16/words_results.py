@@ -11,6 +11,7 @@ from torch import Tensor
 
 from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.data.icons import Icons, icon_names, icons
 from course_lib.lessons.lesson_16 import words_figures as figures
 from course_lib.lessons.lesson_16 import words_learner as learner
@@ -27,11 +28,6 @@ HITS = 6
 GATES = (0.0, 0.25, 0.5, 0.75, 1.0)
 SHOWN = 3  # scenes
 VARIANTS = ("Flamingo", "Flamingo, gates at 0", "one stream", "one stream of pixels")
-
-
-def seeds(card: Card, key: str) -> list[float]:
-    """A score on test, of each seed."""
-    return [seed["test"][key] for seed in card["seeds"]]
 
 
 @cache
@@ -57,14 +53,14 @@ def search(model: CLIP, card: Card, queries: Sequence[str] = QUERIES, *, predict
         rows, cosines = found_by(model, query)
         names = [icon_names()[number] for number in drawings.names[rows].tolist()]
         shown[query] = drawings.on(1.0)[rows], names, cosines.tolist()
-    designer = {k: fmean(seeds(card, f"recall@{k} of names, new designer")) for k in icon_words.RANKS}
-    unseen = {k: seeds(card, f"recall@{k} of names, new names") for k in icon_words.RANKS}
+    designer = {k: fmean(by_seed(card, f"recall@{k} of names, new designer")) for k in icon_words.RANKS}
+    unseen = {k: by_seed(card, f"recall@{k} of names, new names") for k in icon_words.RANKS}
     known, new = len(icon_words.known_names()), len(icons("new names").names.unique())
     return Result(
         figures.search(shown),
         claims={
             "unseen": (
-                above(min(seeds(card, "recall@1 of names, new designer")), 0.2),
+                above(min(by_seed(card, "recall@1 of names, new designer")), 0.2),
                 above(min(unseen[1]), 5 / new),
             ),
         },
@@ -138,10 +134,10 @@ def gate(model: Flamingo, *, predicted=None) -> Result:
 
 def layouts(card: Card, *, predicted=None) -> Result:
     """All variants; the prediction is the percentage of exact captions by one stream of fields."""
-    exact = {name: seeds(card, f"exact, {name}") for name in VARIANTS}
-    found = seeds(card, "recall@1 of scenes, ViLBERT")
+    exact = {name: by_seed(card, f"exact, {name}") for name in VARIANTS}
+    found = by_seed(card, "recall@1 of scenes, ViLBERT")
     rows = [
-        (name, *(f"{100 * fmean(seeds(card, f'{part}, {name}')):.0f} %" for part in ("exact", *captioning.PARTS)))
+        (name, *(f"{100 * fmean(by_seed(card, f'{part}, {name}')):.0f} %" for part in ("exact", *captioning.PARTS)))
         for name in VARIANTS
     ]
     values = {f"{name.replace(' ', '_').replace(',', '')}": 100 * fmean(scores) for name, scores in exact.items()}

@@ -125,7 +125,7 @@ def experts() -> tuple[Figure, str]:
     arrow(axes, (8.35, 3.37), (9.17, 2.28), OTHER, width=1.8)
     axes.text(8.95, 2.95, "gates $g_2, g_4$, sum 1", fontsize=SMALL, color=OTHER, ha="left", va="center")
     arrow(axes, (9.45, 2.08), (9.95, 2.08), width=1.6)
-    axes.text(10.0, 2.08, "$y = g_2 E_2(x)$\n$\\quad + g_4 E_4(x)$\n(D,)", ha="left", va="center", fontsize=13)
+    axes.text(10.0, 2.08, "$y = g_2 E_2(x)$\n$\\quad + g_4 E_4(x)$\n(D,)", ha="left", va="center")
     return fig, (
         "A mixture-of-experts layer for one token x of shape (D,). A router, one matrix, makes E = 4 logits; the k = 2 "
         "largest are kept, and a softmax over them gives two gates that sum to 1. Only the two chosen experts, numbers "
@@ -161,11 +161,18 @@ def rbm() -> tuple[Figure, str]:
         if not last:
             arrow(axes, (x + 0.72, up - 0.1), (x + (1.5 if x == xs[0] else 1.1), down + 0.27), width=1.6)
     axes.text(7.1, 2.25, "draw h,\ndraw v", fontsize=SMALL, ha="right", va="center", color=GREY)
-    axes.text(9.63, 1.7, "…  k steps  …", fontsize=13, ha="center", va="center", color=GREY)
-    axes.text(6.0, 1.05, "positive phase:\n$\\langle h v^\\top\\rangle$ with the data", ha="center", va="center",
-              fontsize=13, color=HERO)  # fmt: skip
-    axes.text(10.95, 1.05, "negative phase:\n$\\langle h v^\\top\\rangle$ after k steps", ha="center", va="center",
-              fontsize=13, color=OTHER)  # fmt: skip
+    axes.text(9.63, 1.7, "…  k steps  …", ha="center", va="center", color=GREY)
+    axes.text(
+        6.0, 1.05, "positive phase:\n$\\langle h v^\\top\\rangle$ with the data", ha="center", va="center", color=HERO
+    )
+    axes.text(
+        10.95,
+        1.05,
+        "negative phase:\n$\\langle h v^\\top\\rangle$ after k steps",
+        ha="center",
+        va="center",
+        color=OTHER,
+    )
     axes.text(8.25, 0.35, r"$\Delta W = \eta\,(\langle h v^\top\rangle_{data} - \langle h v^\top\rangle_{k\ steps})$",
               ha="center", fontsize=14)  # fmt: skip
     return fig, (

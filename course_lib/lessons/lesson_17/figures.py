@@ -122,7 +122,7 @@ def dreams(
     image(left, sheet(images, columns))
     left.set_title("Dreams of the RBM, the clamped label above", pad=26)
     for column in range(columns):
-        left.text(9 * column + 3.5, -1.2, f"{column}", ha="center", va="bottom", fontsize=13)
+        left.text(9 * column + 3.5, -1.2, f"{column}", ha="center", va="bottom")
     for row, (name, values) in enumerate(reversed(recognised.items())):
         right.plot(values, [row] * len(values), "o", color=GREY if "chance" in name else HERO, markersize=11)
     right.set_yticks(range(len(recognised)), list(reversed(recognised)))
@@ -172,7 +172,7 @@ def learned(errors: Sequence[float], images: Float[Tensor, "N 8 8"], columns: in
     image(right, sheet(images, columns))
     right.set_title("Dreams of your machine, the clamped label above", pad=26)
     for column in range(columns):
-        right.text(9 * column + 3.5, -1.2, f"{column}", ha="center", va="bottom", fontsize=13)
+        right.text(9 * column + 3.5, -1.2, f"{column}", ha="center", va="bottom")
     return fig
 
 

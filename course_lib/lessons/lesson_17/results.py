@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from course_lib.classroom.output import varies
 from course_lib.classroom.results import Result
+from course_lib.data.checkpoints import by_seed
 from course_lib.functional.attention import readable_attention
 from course_lib.functional.cost import largest_tensor
 from course_lib.lessons.lesson_17 import figures, learner
@@ -27,11 +28,6 @@ WIDTH, BLOCK, LENGTHS, QUERIES = 32, 64, (64, 256, 1024, 4096), 8  # of `flash`:
 SHOWN, COUNTED = 4, 400  # dreams of each label that are shown; dreams that are classified
 FILTERS = 54
 CHAINS, OF_EACH, UNITS = 500, 16, 20  # of `stack`: dreams, those that are shown, units that are shown
-
-
-def seeds(card: Card, key: str) -> list[float]:
-    """A score on test, of each seed."""
-    return [seed["test"][key] for seed in card["seeds"]]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -77,7 +73,7 @@ def cost(card: Card, *, predicted=None) -> Result:
         name: [card["seeds"][0]["test"][f"operations a character at {length}, {name}"] for length in lengths]
         for name in names
     }
-    bits = {name: seeds(card, f"bits per character, {name}") for name in names}
+    bits = {name: by_seed(card, f"bits per character, {name}") for name in names}
     crossing = first_with_fewer_operations()
     linear, soft, local = (bits[name] for name in ("linear", "softmax", "local"))
     return Result(
@@ -136,19 +132,19 @@ def flash(online: Callable, *, predicted=None) -> Result:
 def experts(card: Card, *, predicted=None) -> Result:
     """`card` is that of `experts`."""
     names = list(mixtures.VARIANTS)
-    bits = {name: seeds(card, f"bits per character, {name}") for name in names}
+    bits = {name: by_seed(card, f"bits per character, {name}") for name in names}
     one = card["seeds"][0]["test"]
     operations = {name: one[f"operations a character, {name}"] for name in names}
     parameters = {name: one[f"parameters, {name}"] for name in names}
     two, free = "4 experts, k = 2", "4 experts, k = 2, no balance loss"
     count = mixtures.VARIANTS[two].num_experts
     loads = {
-        title: [fmean(seeds(card, f"load {rank} of block 2, {name}")) for rank in range(1, count + 1)]
+        title: [fmean(by_seed(card, f"load {rank} of block 2, {name}")) for rank in range(1, count + 1)]
         for title, name in (("with balance loss", two), ("without", free))
     }
     dense, mixture, large = bits["dense"], bits[two], bits["dense, all parameters"]
     order = 1 if max(mixture) < min(dense) else 0 if min(mixture) > max(dense) else 2
-    seconds = {name: fmean(seeds(card, f"CPU seconds, {name}")) for name in ("dense", two)}
+    seconds = {name: fmean(by_seed(card, f"CPU seconds, {name}")) for name in ("dense", two)}
     return Result(
         figures.experts(bits, operations, parameters, loads),
         claims={"ahead": order == 1, "load": loads["with balance loss"][0] < loads["without"][0]},
@@ -223,7 +219,7 @@ def dreams(model: nn.Module, card: Card, *, predicted=None) -> Result:
     images = learner.dreams(model, labels)
     found = 100 * float((learner.recognised(images) == labels).float().mean())
     fractions = {
-        name: [100 * value for value in seeds(card, f"dreams recognised, {name}")]
+        name: [100 * value for value in by_seed(card, f"dreams recognised, {name}")]
         for name in ("RBM with labels", "DBN with labels")
     }
     single, stack = fractions.values()
@@ -235,8 +231,8 @@ def dreams(model: nn.Module, card: Card, *, predicted=None) -> Result:
             "found": varies(f"{found:.0f}"),
             "single": fmean(single),
             "stack": fmean(stack),
-            "classified": 100 * fmean(seeds(card, "accuracy by free energy, RBM with labels")),
-            "recogniser": 100 * fmean(seeds(card, "accuracy of the recogniser")),
+            "classified": 100 * fmean(by_seed(card, "accuracy by free energy, RBM with labels")),
+            "recogniser": 100 * fmean(by_seed(card, "accuracy of the recogniser")),
             "steps": boltzmann.DREAM_STEPS,
         },
     )
@@ -295,8 +291,8 @@ def history(card: Card, *, predicted=None) -> Result:
         "DBN, fine-tuned by backpropagation": "{} labels, DBN, fine-tuned",
         "the same network from scratch": "{} labels, the same network from scratch",
     }
-    rows = [(name, *(in_range(seeds(card, key.format(n))) for n in (20, 100))) for name, key in names.items()]
-    few = {name: seeds(card, key.format(20)) for name, key in names.items()}
+    rows = [(name, *(in_range(by_seed(card, key.format(n))) for n in (20, 100))) for name, key in names.items()]
+    few = {name: by_seed(card, key.format(20)) for name, key in names.items()}
     rbm, pixels, encoder = (few[f"{name}, linear probe"] for name in ("RBM", "pixels", "autoencoder"))
     tuned, scratch = (few[name] for name in list(names)[-2:])
     return Result(

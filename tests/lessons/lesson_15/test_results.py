@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.classroom.texts import read_results
-from course_lib.data.checkpoints import load_trained
+from course_lib.data.checkpoints import by_seed, load_trained
 from course_lib.functional.ctc import collapse, ctc_loss, forward_variables, greedy_decode, with_blanks
 from course_lib.functional.positions import relative_buckets
 from course_lib.lessons.lesson_15 import results
@@ -55,7 +55,7 @@ def test_the_opening_shows_five_correct_answers_and_two_wrong_ones(t5):
     result = told("opening", t5.model, t5.card, predicted=50)
     shown = [text.get_text() for text in result.figure.axes[0].texts if text.get_text().startswith("→")]
     assert ["correct" in text for text in shown] == 5 * [False] + 2 * [True]
-    assert result.came == pytest.approx(100 * sum(results.seeds(t5.card, "exact, pre-trained, 1000 examples")) / 3)
+    assert result.came == pytest.approx(100 * sum(by_seed(t5.card, "exact, pre-trained, 1000 examples")) / 3)
 
 
 def test_the_cards_of_the_shipped_models_hold_what_the_lesson_says(t5):
