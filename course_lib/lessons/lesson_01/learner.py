@@ -1,7 +1,6 @@
-"""Lesson 01: batches of icons for the learner's loop, the two trainings of depth, and the accidents."""
+"""Lesson 01: batches of icons for the learner's loop, and the accidents."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -18,30 +17,21 @@ from course_lib.lessons.lesson_01.measuring import (
     measured,
     percent,
 )
-from course_lib.lessons.lesson_01.recipes import depth
 from course_lib.lessons.lesson_01.recipes.icon_names import SHIFT, grounds, known_names, with_classes
-from course_lib.models.resnet import ResNet
-from course_lib.training.config import FitConfig
-from course_lib.training.loop import fit
-from course_lib.training.progress import Progress
-from course_lib.training.vision import classification_loss, seed_of_step
 
 __all__ = [
     "accidents",
     "accuracy",
     "batches",
-    "deep_network",
     "draws",
     "few_labels",
     "known",
-    "learn_digits",
     "measured",
     "names_of",
     "percent",
     "reads",
     "rgba",
 ]
-DEPTH_STEPS = 100
 Batch = tuple[Float[Tensor, "B 3 H W"], Int[Tensor, " B"]]
 
 
@@ -110,27 +100,6 @@ def reads(model: nn.Module) -> str:
         for name, guesses in zip(right, found, strict=True)
     )
     return "".join(lines)
-
-
-# depth --------------------------------------------------------------------------------------------------
-
-
-def deep_network(kind: str, layers: int) -> ResNet:
-    """An untrained network for clean digits, plain or residual."""
-    return depth.build(replace(depth.SETTINGS, kind=kind, num_layers=layers))
-
-
-def learn_digits(model: ResNet, display: Progress | None = None, steps: int = DEPTH_STEPS) -> list[float]:
-    """Trains on clean digits, new ones in each step, and returns the loss of each step."""
-    settings = replace(depth.SETTINGS, steps=steps)
-    history = fit(
-        model,
-        lambda step: depth.digits(settings, "train", settings.batch_size, seed_of_step(1, step)),
-        classification_loss,
-        config=FitConfig(steps=steps, learning_rate=settings.learning_rate, warmup=steps // 10),
-        progress=display,
-    )
-    return [float(loss) for loss in history.losses]
 
 
 # accidents ----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from course_lib.lessons.lesson_03.learner import RATES, SIGMAS
+from course_lib.lessons.lesson_03.clipping import RATES, SIGMAS
 from course_lib.lessons.lesson_03.shapes import Shape
 from course_lib.viz.marks import HERO, OTHER, arrow, bare, box, prediction
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure

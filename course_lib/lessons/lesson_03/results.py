@@ -14,6 +14,7 @@ from course_lib.data.names import LANGUAGE_NAMES
 from course_lib.functional.recurrent import gradient_norms, linear_recurrence, recurrent_matrix
 from course_lib.layers.recurrent import RNN
 from course_lib.lessons.lesson_03 import figures, learner
+from course_lib.lessons.lesson_03.clipping import one_unit_loss
 from course_lib.lessons.lesson_03.recipes import names as reader
 from course_lib.lessons.lesson_03.shapes import Shape
 from course_lib.tasks.claims import above, below
@@ -133,7 +134,7 @@ def clipping(
     runs = [torch.tensor(list(way.values())) for way in (plain, clipped)]  # (sigmas, seeds, learning rates, 2)
     (ends, norms), (safe, short) = (way.unbind(dim=-1) for way in runs)
     w, b = torch.linspace(4.5, 7, 251), torch.linspace(-3.6, -2.4, 241)
-    losses = learner.one_unit_loss(w, b[:, None])
+    losses = one_unit_loss(w, b[:, None])
     return Result(
         figures.clipping(
             {"not clipped": (ends, norms), "clipped to norm 1": (safe, short)},
@@ -170,7 +171,7 @@ def _about(number: float | Tensor) -> str:
 def _steepest(w: Tensor, b: Tensor) -> tuple[tuple[float, float], tuple[float, float]]:
     """A point on the cliff with w near 5.2, and the direction of the negative gradient there."""
     at = torch.stack([torch.full((20_001,), 5.2), torch.linspace(-2.9, -2.5, 20_001)]).requires_grad_()
-    learner.one_unit_loss(at[0], at[1]).sum().backward()
+    one_unit_loss(at[0], at[1]).sum().backward()
     best = at.grad.norm(dim=0).argmax()
     direction = -at.grad[:, best] / at.grad[:, best].norm()
     return tuple(at[:, best].tolist()), tuple(direction.tolist())

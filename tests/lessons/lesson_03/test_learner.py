@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course_lib.lessons.lesson_03 import learner, shapes
+from course_lib.lessons.lesson_03 import clipping, learner, shapes
 from course_lib.lessons.lesson_03.tasks import RNN
 from course_lib.training.language_models import tokenized_prose
 
@@ -25,14 +25,14 @@ def test_longer_n_grams_predict_better():
 
 
 def test_clipping_is_applied_before_the_step():
-    loss, norm = learner.sgd_run(0.5, lambda gradients, limit: [0 * g for g in gradients], sigma=0.9, seed=0, steps=20)
+    loss, norm = clipping.sgd_run(0.5, lambda gradients, limit: [0 * g for g in gradients], sigma=0.9, seed=0, steps=20)
     assert loss == pytest.approx(4.4, abs=0.3) and norm > 0  # nothing is learned
-    assert learner.sgd_run(0.5, None, sigma=0.9, seed=0, steps=20)[0] < loss
+    assert clipping.sgd_run(0.5, None, sigma=0.9, seed=0, steps=20)[0] < loss
 
 
 def test_one_unit_has_a_cliff():
     w, b = torch.full((2,), 5.2), torch.tensor([-2.75, -2.72])
-    below, above = learner.one_unit_loss(w, b)
+    below, above = clipping.one_unit_loss(w, b)
     assert (below - above).abs() > 0.1
 
 
