@@ -25,6 +25,28 @@ def test_the_loss_of_replaced_tokens_is_that_of_the_changed_text():
     assert found.item() == pytest.approx(-p.log()[valid].mean().item(), abs=1e-5)
 
 
+def test_spans_lie_in_the_text_and_use_up_the_budget():
+    starts, lengths, real, fraction = TABLES["span_mask"].cases[0].inputs(Draw(0))
+    masked = TABLES["span_mask"].reference(starts, lengths, real, fraction)
+    budget = (fraction * real.sum(dim=1)).round()
+    assert not (masked & ~real).any()
+    assert (masked.sum(dim=1) <= budget).all() and (masked.sum(dim=1) > budget / 2).all()
+
+
+def test_the_distillation_loss_is_that_of_torch():
+    student, teacher, valid, tau = TABLES["distillation_loss"].cases[0].inputs(Draw(0))
+    p, q = ((logits[valid] / tau).log_softmax(dim=1) for logits in (teacher, student))
+    expected = tau**2 * torch.nn.functional.kl_div(q, p, reduction="batchmean", log_target=True)
+    torch.testing.assert_close(TABLES["distillation_loss"].reference(student, teacher, valid, tau), expected)
+
+
+def test_a_step_of_mask_predict_fills_as_many_positions_as_it_keeps():
+    E, tokens, masked, keep, mask_id = TABLES["mask_predict"].cases[0].inputs(Draw(0))
+    found = TABLES["mask_predict"].reference(E, tokens, masked, keep, mask_id)
+    assert torch.equal(found[~masked], tokens[~masked])
+    assert ((found == mask_id).sum(dim=1) == masked.sum(dim=1) - keep).all()
+
+
 def test_the_cells_of_the_notebook_are_what_the_grader_has():
     names = {}
     sources = {cell.id: cell.source for cell in NOTEBOOK.cells}

@@ -114,8 +114,26 @@ def tagged(name: str, points: float, *, level: float, words: str = "all", length
 
 PIECES = [[-1, 0, 0, 1, 2, 2, 2, 3, -1]]  # un ##real | cats | w ##and ##er | on, between two signs
 HIDDEN = (torch.tensor(PIECES), [[0.3, 0.6, 0.1, 0.8]], 0.3), [[False, True, True] + [False] * 6]
+REAL = torch.tensor([[False] + [True] * 7 + [False]])
+SPANS = (
+    (torch.tensor([[6, 2, 4, 5]]), torch.tensor([[3, 3, 2, 2]]), REAL, 0.6),
+    [[False] * 2 + [True] * 4 + [False] * 3],
+)
 SIDE = math.sqrt(math.log(3))
 LIKELY = [[SIDE, 0.0], [0.0, SIDE], [0.0, 0.0]], torch.tensor([[0, 0, 1]]), torch.ones(1, 3, dtype=torch.bool), 2
+FILLED = (
+    LIKELY[0],
+    torch.tensor([[1, 0, 1, 0, 1]]),
+    torch.tensor([[False, True, False, False, True]]),
+    1,
+    2,
+)
+DISTILLED = (
+    [[[0.0, 0.0], [2 * math.log(3), 0.0], [5.0, 1.0]]],
+    [[[2 * math.log(3), 0.0], [0.0, 0.0], [1.0, 5.0]]],
+    torch.tensor([[True, True, False]]),
+    2.0,
+)
 REPLACED = (
     (
         torch.tensor([[5, 7, 9, 0]]),
@@ -129,6 +147,7 @@ REPLACED = (
 
 SHOWN = (
     Task("whole_words", "Whole words", asks="words, noise, fraction", example=(HIDDEN,)),
+    Task("span_mask", "Spans", asks="starts, lengths, real, fraction", example=(SPANS,)),
     Task(
         "replaced_loss",
         "Which tokens were replaced?",
@@ -137,11 +156,24 @@ SHOWN = (
         example=(REPLACED,),
     ),
     Task(
+        "distillation_loss",
+        "A small model learns from a large one",
+        asks="student, teacher, valid, temperature",
+        also=(keeps_type, gradients),
+        example=((DISTILLED, math.log(3) / 2),),
+    ),
+    Task(
         "pseudo_log_likelihood",
         "How likely is a sentence?",
         asks="E, tokens, scored, mask_id",
         also=(keeps_type, gradients),
         example=((LIKELY, [math.log(9 / 175)]),),
+    ),
+    Task(
+        "mask_predict",
+        "Fill in a sentence",
+        asks="E, tokens, masked, keep, mask_id",
+        example=((FILLED, [[1, 1, 1, 0, 2]]),),
     ),
     Task(
         "train",

@@ -39,6 +39,26 @@ WHOLE_WORDS = replace(
 )
 
 
+def spans(draw: Draw, *, short: bool = False) -> tuple[Tensor, Tensor, Tensor, float]:
+    """Many spans for each row, which tokens are real, and a fraction at which no count ends in a half."""
+    B, T = draw.sizes(1, 3, 5)[0], draw.sizes(1, 20, 26)[0]
+    count = draw.integers(3, 5, B) if short else draw.integers(T - 6, T - 1, B)
+    positions = torch.arange(T)
+    real = (positions > 0) & (positions <= count[:, None])
+    starts = 1 + draw(B, 4 if short else T - 3).argsort(dim=1)[:, :9]
+    fraction = ((0.05, 0.07, 0.11) if short else (0.43, 0.47, 0.52))[draw.integers(0, 3, 1).item()]
+    return starts, draw.integers(1, 5, *starts.shape), real, fraction
+
+
+SPANS = replace(
+    SHOWN["span_mask"],
+    cases=(
+        Case("spans are masked as far as they fit", spans, points=13),
+        Case("a short sentence has a masked token, too", lambda draw: spans(draw, short=True), 3),
+    ),
+)
+
+
 def proposals(draw: Draw, *, large: float = 2.0) -> tuple[Tensor, ...]:
     """Tokens, which of them a generator fills, its proposals, of which some are right, the logits, and what is real."""
     B, T = draw.sizes(2, 5, 10)
@@ -59,6 +79,24 @@ REPLACED = replace(
     cases=(
         Case("the mean loss of all real tokens", proposals, points=10),
         Case("logits of some hundreds do no harm", lambda draw: proposals(draw, large=200.0), 4),
+    ),
+)
+
+
+def two_models(draw: Draw, *, large: float = 2.0) -> tuple[Tensor, Tensor, Tensor, float]:
+    """Logits of two models, which tokens are real, and a temperature."""
+    B, T, V = draw.sizes(3, 4, 9)
+    lengths = draw.integers(2, T, B)
+    lengths[0], lengths[1] = T, 2
+    temperature = 1.5 + draw.integers(0, 4, 1).item() / 2
+    return large * draw(B, T, V), large * draw(B, T, V), torch.arange(T) < lengths[:, None], temperature
+
+
+DISTILLED = replace(
+    SHOWN["distillation_loss"],
+    cases=(
+        Case("the mean loss of all real tokens", two_models, points=10),
+        Case("logits of some hundreds do no harm", lambda draw: two_models(draw, large=300.0), 4),
     ),
 )
 
@@ -84,10 +122,28 @@ LIKELIHOOD = replace(
 )
 
 
+def sentences_to_fill(draw: Draw, *, few: bool = False) -> tuple[Tensor, Tensor, Tensor, int, int]:
+    """Embeddings, sentences, what is masked in them, how many proposals are kept, and the id of the mask."""
+    B, T, V, D = draw.sizes(4, 5, 9)
+    E, tokens = draw(V, D), draw.integers(0, V - 1, B, T)
+    mask_id = draw.integers(0, V, 1).item()
+    masked = draw(B, T).argsort(dim=1) < (torch.arange(B)[:, None] % 3 if few else T - 1)
+    return E, tokens + (tokens >= mask_id), masked, 2 if few else draw.integers(2, T - 2, 1).item(), mask_id
+
+
+FILLED = replace(
+    SHOWN["mask_predict"],
+    cases=(
+        Case("the proposals of the largest confidence are kept", sentences_to_fill, points=15),
+        Case("sentences with few masked positions, or none", lambda draw: sentences_to_fill(draw, few=True), 5),
+    ),
+)
+
+
 ASSIGNMENT = Assignment(
     "07",
     notebook="bert",
     title="BERT",
-    tasks=(WHOLE_WORDS, REPLACED, LIKELIHOOD, SHOWN["train"]),
+    tasks=(WHOLE_WORDS, SPANS, REPLACED, DISTILLED, LIKELIHOOD, FILLED, SHOWN["train"]),
     seconds={"train": 60},
 )
