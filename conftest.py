@@ -38,7 +38,8 @@ from jaxtyping import install_import_hook
 
 import tests.shapes  # noqa: F401 (the hook looks the checker up by its name)
 
-install_import_hook("course_lib", "tests.shapes.checked")
+SHAPED = ("bench", "classroom", "data", "functional", "generation", "layers", "lessons", "models", "text", "training")
+install_import_hook([f"course_lib.{name}" for name in SHAPED], "tests.shapes.checked")  # those with tensors; mypy has all
 
 import hypothesis
 import matplotlib

@@ -114,7 +114,11 @@ class Lecture:
 
     def wait_until_alive(self, widgets=WIDGETS):
         alive = f"document.querySelectorAll('section.alive').length === {len(widgets)}"
-        self.page.wait_for_function(alive, timeout=START_TIME)
+        try:
+            self.page.wait_for_function(alive, timeout=START_TIME)
+        except TimeoutError:
+            found = self.page.evaluate("[...document.querySelectorAll('section.alive')].map((one) => one.id)")
+            pytest.fail(f"alive are {found}; the line says {self.line.text_content()!r}; problems: {self.problems}")
         expect(self.line).to_have_text("")
 
     def go(self, name):
