@@ -34,7 +34,6 @@ def test_a_card_agrees_with_its_file_and_its_recipe(name):
 
 ONE_SEED = {
     "diffusion_icons",  # its training takes hours, and nothing is compared
-    "tricks_peaks",  # a grid of learning rates, beside the three seeds of translator_tricks
 }
 
 
