@@ -13,9 +13,9 @@ from course_lib.commands.lessons import CannotStart, course_folder
 PACKAGES = ("pytest", "nbval", "xdist", "beartype", "hypothesis", "playwright", "sacrebleu", "jupytext")
 SANITIZE = Path(course_lib.__file__).parent / "classroom" / "nbval_sanitize.cfg"
 NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout=900", f"--nbval-sanitize-with={SANITIZE}")
-# loadscope keeps the cells of a notebook, and the tests of a module, in one process. Three keep two cores at work: a
-# test that waits for a browser, a server or a kernel uses about half a core.
-PROCESSES = ("-n", "3", "--dist", "loadscope")
+# loadscope keeps the cells of a notebook, and the tests of a module, in one process. Two processes for each core, since a
+# test that waits for a browser or a kernel uses about half a core; six at most, since each takes up to 3 GB of memory.
+PROCESSES = ("-n", str(min(6, 2 * (os.cpu_count() or 1))), "--dist", "loadscope")
 
 
 def run_tests(arguments: Sequence[str] = ()) -> int:
