@@ -13,8 +13,8 @@ from course_lib.commands.lessons import CannotStart, course_folder
 PACKAGES = ("pytest", "nbval", "xdist", "beartype", "hypothesis", "playwright", "sacrebleu", "jupytext")
 SANITIZE = Path(course_lib.__file__).parent / "classroom" / "nbval_sanitize.cfg"
 NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout=900", f"--nbval-sanitize-with={SANITIZE}")
-# loadscope keeps the cells of a notebook, and the tests of a module, in one process. Two processes for each core, since a
-# test that waits for a browser or a kernel uses about half a core; six at most, since each takes up to 3 GB of memory.
+# loadscope keeps the cells of a notebook, and the tests of a module, in one process. Two processes for each core: a
+# test that waits for a browser or a kernel uses about half a core. Six at most: each takes up to 3 GB of memory.
 PROCESSES = ("-n", str(min(6, 2 * (os.cpu_count() or 1))), "--dist", "loadscope")
 
 
