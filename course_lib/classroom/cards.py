@@ -3,6 +3,7 @@
 import html
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -119,12 +120,12 @@ def heading(number: int | None, section: Section) -> str:
 
 
 def section_cells(lesson: str) -> dict[str, str]:
-    """Return the id of the cell that opens each section of a lesson: {"1": id, ..., "optional": id}."""
+    """Return the id of the cell with the heading of each section of a lesson: {"1": id, ..., "optional": id}."""
     for name in _notebooks():
         if name[:2] == lesson:
             cells = json.loads((course_folder() / "notebooks" / name).read_text(encoding="utf-8"))["cells"]
-            tags = ((tag, cell["id"]) for cell in cells for tag in cell["metadata"].get("tags", ()))
-            return {tag.removeprefix("section:"): cell for tag, cell in tags if tag.startswith("section:")}
+            found = ((re.match(r"## (\d+|Optional)\b", "".join(cell["source"])), cell["id"]) for cell in cells)
+            return {heading[1].lower(): cell for heading, cell in found if heading}
     return {}
 
 

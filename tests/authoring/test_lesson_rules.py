@@ -90,7 +90,7 @@ def beat_that_opens_with_text(lesson):
     section(lesson, 6).source = "In the paper ..."
 
 
-@fault(rules.has_its_sections_in_order, "does not begin with the heading on the card, '## 6 · ")
+@fault(rules.has_its_sections_in_order, "no cell begins with '## 6 · Look inside', to which the card leads")
 def a_heading_that_the_card_does_not_have(lesson):
     section(lesson, 6).source = "## 6 · Another title"
 

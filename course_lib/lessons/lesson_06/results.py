@@ -161,8 +161,6 @@ def tricks(card: Mapping, peaks: Mapping, *, predicted=None) -> Result:
             "changes": (
                 above(min(paper) - max(rows["no positions at all"]), 30),
                 above(min(rows["pre-norm"]) - max(paper), 0),
-            ),
-            "tuned": (
                 above((tuned["no warm-up"] - tuned["paper"]).min(), -2),
                 above(min(tuned[name].mean() for name in ("pre-norm", "untied")) - tuned["paper"].mean(), 2),
                 below((tuned["no averaging"] - tuned["paper"]).max(), 1),
