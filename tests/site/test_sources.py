@@ -1,5 +1,8 @@
 """What stands on the site, and what is for instructors alone."""
 
+import json
+import re
+
 import nbformat
 import pytest
 
@@ -42,7 +45,8 @@ def test_the_notes_of_a_lecture_stay_out_and_the_outputs_stay_in(laid_out):
     shown = nbformat.read(laid_out / LESSON, as_version=4)
     assert any("lecture" in cell.metadata for cell in stored.cells)
     assert not any(cell.metadata for cell in shown.cells) and set(shown.metadata) == {"kernelspec"}
-    assert [c.outputs for c in shown.cells if "outputs" in c] == [c.outputs for c in stored.cells if "outputs" in c]
+    kept, given = (json.dumps([c.outputs for c in book.cells if "outputs" in c]) for book in (shown, stored))
+    assert re.sub(r"05_attention\.html#[\w-]+", "PLACE", kept) == re.sub(r"05_attention\.ipynb#[\w=-]+", "PLACE", given)
 
 
 def test_links_lead_to_pages_files_or_nowhere(tmp_path):
