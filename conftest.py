@@ -39,7 +39,7 @@ from jaxtyping import install_import_hook
 import tests.shapes  # noqa: F401 (the hook looks the checker up by its name)
 
 SHAPED = ("bench", "classroom", "data", "functional", "generation", "layers", "lessons", "models", "text", "training")
-install_import_hook([f"course_lib.{name}" for name in SHAPED], "tests.shapes.checked")  # those with tensors; mypy has all
+install_import_hook([f"course_lib.{name}" for name in SHAPED], "tests.shapes.checked")  # with tensors; mypy: all
 
 import hypothesis
 import matplotlib
