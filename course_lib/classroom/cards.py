@@ -98,7 +98,8 @@ def html_card(lesson: str, sections: Sequence[Section], parts: Sequence[Part] = 
         (f'<tr><td colspan="4" {left}>Sitting {section.sitting}</td></tr>' if section in begins else "")
         + f"<tr><td {left}>{number or 'optional'}</td>"
         f'<th scope="row" {left}>{title}</th>'
-        f"<td {left}>{section.minutes:g} min</td>{f'<td {left}>{state}</td>' if parts else ''}</tr>"
+        f'<td {left[:-1]};white-space:nowrap">{section.minutes:g} min</td>'
+        f"{f'<td {left}>{state}</td>' if parts else ''}</tr>"
         for (number, section), title, state in zip(
             number_sections(sections), _titles(lesson, sections), states, strict=True
         )
