@@ -36,6 +36,36 @@ def test_recall_grows_with_k_up_to_1():
     assert 0.2 < found[0] < found[1] < found[2] == 1
 
 
+def test_the_variances_and_covariances_are_those_of_torch():
+    first, second, *weights = TABLES["vicreg_loss"].cases[0].inputs(Draw(0))
+    expected = weights[0] * (first - second).norm(dim=1).square().mean()
+    for z in (first, second):
+        C = torch.cov(z.T)
+        below = (1 - (z.var(dim=0) + 1e-4).sqrt()).clamp(min=0)
+        pairs = C[~torch.eye(len(C), dtype=torch.bool)]
+        expected += weights[1] * below.mean() + weights[2] * pairs.square().sum() / len(C)
+        assert 0 < (below > 0).sum() < len(C)  # some features are above the threshold, others are not
+    torch.testing.assert_close(TABLES["vicreg_loss"].reference(first, second, *weights), expected)
+
+
+def test_map_at_r_is_1_for_separate_classes_and_precision_at_1_for_pairs():
+    labels = torch.tensor([0, 1, 0, 2, 1, 2, 0])
+    reference = TABLES["map_at_r"].reference
+    assert reference(F.one_hot(labels, 3) + 0.01 * Draw(0)(7, 3), labels) == 1
+    pixels, labels = TABLES["map_at_r"].cases[1].inputs(Draw(0))
+    nearest = torch.cosine_similarity(pixels[:, None], pixels, dim=2).fill_diagonal_(-1).argmax(dim=1)
+    assert reference(pixels, labels) == pytest.approx(labels[nearest].eq(labels).double().mean().item())
+
+
+def test_at_a_small_temperature_the_nearest_neighbour_has_the_votes():
+    stored, labels, asked, kinds, k, temperature = TABLES["neighbour_votes"].cases[0].inputs(Draw(0))
+    votes = TABLES["neighbour_votes"].reference(stored, labels, asked, kinds, k, temperature)
+    torch.testing.assert_close(votes.sum(dim=1), torch.ones(len(asked)))
+    nearest = labels[torch.cosine_similarity(asked[:, None], stored, dim=2).argmax(dim=1)]
+    votes = TABLES["neighbour_votes"].reference(stored, labels, asked, kinds, k, 1e-6)
+    torch.testing.assert_close(votes, F.one_hot(nearest, kinds).float())
+
+
 def test_the_script_of_the_notebook_is_that_of_the_grader():
     names = {}
     for cell in NOTEBOOK.cells:

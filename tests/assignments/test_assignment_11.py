@@ -60,6 +60,53 @@ def test_with_gradients_of_one_the_rollout_is_the_library_s():
         torch.testing.assert_close(found, wanted)
 
 
+def test_without_the_copies_shifted_patches_are_the_library_s():
+    for image, p, shift in drawn("shifted_patches"):
+        found = TABLES["shifted_patches"].reference(image, p, shift).unflatten(-1, (p * p, 5, image.shape[1]))
+        assert torch.equal(found[:, :, :, 0].flatten(2), patchify(image, p))
+        moved = torch.zeros_like(image)
+        moved[..., :-shift, :-shift] = image[..., shift:, shift:]
+        assert torch.equal(found[:, :, :, 1].flatten(2), patchify(moved, p))
+
+
+def test_scores_of_rotated_vectors_depend_on_the_distance_alone():
+    query, key = torch.randn(2, 1, 1, 1, 8, dtype=torch.double)
+    rotate = TABLES["rotate_by_position"].reference
+    scores = (rotate(query.expand(1, 1, 12, 8), 3, 4) @ rotate(key.expand(1, 1, 12, 8), 3, 4).mT)[0, 0]
+    scores = scores.view(3, 4, 3, 4)  # row and column of the query, then of the key
+    torch.testing.assert_close(scores[0, 0, 1, 2], scores[1, 1, 2, 3])
+    assert (scores[0, 0, 1, 2] - scores[0, 0, 2, 1]).abs() > 1e-3
+
+
+def test_with_values_of_one_and_no_residual_the_contributions_are_those_of_the_weights():
+    for weights, values, inputs, height, width in drawn("contribution_map"):
+        rolled = torch.eye(weights.shape[-1])
+        for block in weights.mean(dim=2).unbind(dim=1):
+            rolled = block @ rolled
+        row = rolled[:, 0, 1:]
+        wanted = (row / row.sum(dim=1, keepdim=True)).view(-1, height, width)
+        found = TABLES["contribution_map"].reference(weights, 0 * values + 1, 0 * inputs, height, width)
+        torch.testing.assert_close(found, wanted)
+
+
+def test_merged_tokens_are_those_of_a_loop():
+    for tokens, keys, sizes, count in drawn("merge_tokens"):
+        found = TABLES["merge_tokens"].reference(tokens, keys, sizes, count)
+        for image in range(len(tokens)):
+            unit = nn.functional.normalize(keys[image].mean(dim=0), dim=-1)
+            best = {
+                even: max((float(unit[even] @ unit[odd]), odd) for odd in range(1, len(unit), 2))
+                for even in range(2, len(unit), 2)
+            }
+            joins = sorted(best, key=lambda even: best[even])[-count:]
+            wanted = []
+            for token in (token for token in range(len(unit)) if token not in joins):
+                group = [token, *(even for even in joins if best[even][1] == token)]
+                weights = sizes[image, group]
+                wanted.append(weights @ tokens[image, group] / weights.sum())
+            torch.testing.assert_close(found[image], torch.stack(wanted))
+
+
 def test_a_secret_is_one_numbering_of_the_positions_for_all_splits():
     numbers = Draw(3)(16).argsort()
     for split in ("train", "test"):
@@ -139,9 +186,13 @@ def test_what_went_wrong_in_training_is_told(model, told):
     ("name", "mistake"),
     [
         ("overlapping_patches", "padding left out"),
+        ("shifted_patches", "half a patch instead of the shift"),
         ("add_positions", "sines and cosines alternate"),
+        ("rotate_by_position", "pairs half a vector apart"),
         ("rollout_map", "positive part after the mean"),
+        ("contribution_map", "mean over the heads"),
         ("keep_tokens", "kept in order of attention"),
+        ("merge_tokens", "class token joins a patch"),
     ],
 )
 def test_a_mistake_that_not_all_cases_show_costs_part_of_the_points(name, mistake):

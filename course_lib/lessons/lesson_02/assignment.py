@@ -1,5 +1,6 @@
 """Lesson 02, representation learning: what its assignment's check cells ask; the grader's tables are in hidden/02."""
 
+import math
 from statistics import mean
 
 import torch
@@ -94,11 +95,15 @@ def names(name: str, points: float, *, above: float) -> Check:
 # the examples -----------------------------------------------------------------------------------------------
 
 TWINS = (([[3.0, 1.0], [1.0, 5.0]], [[0.0, 2.0], [-4.0, 0.0]], 0.5), 5.0)
+VARIED = (([[1.0, 0.0], [3.0, 0.0]], [[1.0, 1.0], [3.0, 0.0]], 2.0, 1.0, 0.5), 2.14145)
 FOUND = (([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0]], [[2.0, 0.0], [3.0, 1.0], [0.0, 5.0]], 2), 0.6667)
+ORDERED = (([[1.0, 0.0], [3.0, 1.0], [1.0, 1.0], [0.0, 2.0], [1.0, 2.0]], torch.tensor([0, 1, 0, 1, 0])), 0.25)
 MEANS = (
     ([[1.0, 0.0], [0.0, 5.0], [0.0, -2.0]], torch.tensor([0, 0, 1]), [[0.0, 3.0], [1.0, 0.0]], 2),
     [[0.7071, -1.0], [0.7071, 0.0]],
 )
+LABELLED = [[2.0, 0.0], [3.0, 4.0], [0.0, 1.0], [-1.0, 0.0]], torch.tensor([0, 1, 1, 0])
+VOTES = ((*LABELLED, [[5.0, 0.0], [-2.0, 0.0]], 2, 3, 0.2 / math.log(2)), [[0.7805, 0.2195], [0.9660, 0.0340]])
 
 SHOWN = (
     Task(
@@ -108,13 +113,28 @@ SHOWN = (
         also=(keeps_type, gradients),
         example=(TWINS,),
     ),
+    Task(
+        "vicreg_loss",
+        "Variance, invariance, covariance",
+        asks="first, second, invariance, variance, covariance",
+        also=(keeps_type, gradients),
+        example=(VARIED,),
+    ),
     Task("recall_at", "Is it among the first?", asks="queries, keys, k", example=(FOUND,)),
+    Task("map_at_r", "How good is the order?", asks="features, labels", example=(ORDERED,)),
     Task(
         "nearest_mean",
         "A classifier that learns nothing",
         asks="features, labels, asked, num_classes",
         also=(keeps_type,),
         example=(MEANS,),
+    ),
+    Task(
+        "neighbour_votes",
+        "Votes of the neighbours",
+        asks="features, labels, asked, num_classes, k, temperature",
+        also=(keeps_type,),
+        example=(VOTES,),
     ),
     Task(
         "train",

@@ -130,19 +130,51 @@ NINE = (
         ]
     ],
 )
+CORNERS = (
+    ([[[[1.0, 2.0], [3.0, 4.0]]]], 2, 1),
+    [[[1.0, 4, 0, 0, 0, 2, 0, 3, 0, 0, 3, 0, 0, 2, 0, 4, 0, 0, 0, 1]]],
+)
 SINE, COSINE = math.sin(1), math.cos(1)
 GRID = (
     ([[[0.0, 0, 0, 0], [2, 0, 0, 0], [0, 3, 0, 0], [0, 0, 0, 0]]], 2, 2),
     [[[0.0, 1, 0, 1], [2 + SINE, COSINE, 0, 1], [0, 4, SINE, COSINE], [SINE, COSINE, SINE, COSINE]]],
+)
+TURNED = (
+    ([[[[1.0, 2, 3, 4], [1, 0, 2, 0], [0, 3, 0, 1], [1, 0, 0, 2]]]], 2, 2),
+    [[[[1.0, 2, 3, 4], [COSINE, SINE, 2, 0], [0, 3, -SINE, COSINE], [COSINE, SINE, -2 * SINE, 2 * COSINE]]]],
 )
 FIRST = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]
 SECOND = [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 UP, DOWN = ([[0.0, 0.0, 0.0], [0.0, 0.0, slope], [0.0, 0.0, 0.0]] for slope in (4.0, -3.0))
 MORE, LESS = ([[0.0, slope, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]] for slope in (4.0, -1.0))
 ROLLED = (([[[FIRST, FIRST], [SECOND, SECOND]]], [[[UP, DOWN], [MORE, LESS]]], 1, 2), [[[1 / 3, 2 / 3]]])
+NORMS = (
+    (
+        [[[FIRST, FIRST], [SECOND, SECOND]]],
+        [
+            [
+                [[[1.0, 0], [1, 1], [3, 0]], [[0, 1], [1, 1], [0, 4]]],
+                [[[2, 0], [2, 0], [1, 1]], [[-2, 0], [4, 0], [1, 1]]],
+            ]
+        ],
+        [[[[1.0, 0], [15, 0], [1, 0]], [[0, 1], [1, 0], [1, 0]]]],
+        1,
+        2,
+    ),
+    [[[3 / 4, 1 / 4]]],
+)
 FUSED = (
     ([[[10.0], [1.0], [2.0], [6.0]]], [[[0.4, 0.2, 0.4, 0.0], [0.2, 0.2, 0.4, 0.2]]], 1),
     [[[10.0], [2.0], [8 / 3]]],
+)
+JOINED = (
+    (
+        [[[10.0], [1.0], [2.0], [4.0], [9.0]]],
+        [[[[1.0, 1], [1, 0], [60, 0], [0, 2], [24, 0]], [[1, 1], [1, 0], [0, 80], [0, 0], [0, 10]]]],
+        [[1.0, 1, 1, 1, 3]],
+        1,
+    ),
+    [[[10.0], [7.0], [2.0], [4.0]]],
 )
 BOTH = (keeps_type, gradients)
 SHOWN = (
@@ -153,7 +185,15 @@ SHOWN = (
         also=BOTH,
         example=(NINE,),
     ),
+    Task(
+        "shifted_patches",
+        "Shifted patches",
+        asks="image, patch_size, shift",
+        also=BOTH,
+        example=(CORNERS,),
+    ),
     Task("add_positions", "Positions in two dimensions", asks="patches, height, width", example=(GRID,)),
+    Task("rotate_by_position", "Rotated by position", asks="x, height, width", example=(TURNED,)),
     Task(
         "rollout_map",
         "A rollout for one class",
@@ -161,7 +201,21 @@ SHOWN = (
         also=BOTH,
         example=(ROLLED,),
     ),
+    Task(
+        "contribution_map",
+        "A rollout of vector norms",
+        asks="weights, values, inputs, height, width",
+        also=BOTH,
+        example=(NORMS,),
+    ),
     Task("keep_tokens", "Fused tokens", asks="tokens, attention, count", also=BOTH, example=(FUSED,)),
+    Task(
+        "merge_tokens",
+        "Merged tokens",
+        asks="tokens, keys, sizes, count",
+        also=(keeps_type,),
+        example=(JOINED,),
+    ),
     Task(
         "train",
         "Digits in pieces",

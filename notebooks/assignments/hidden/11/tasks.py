@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 
 from course_lib.grading.spec import Assignment
@@ -28,6 +29,25 @@ OVERLAPPING = replace(
 )
 
 
+def images_and_shift(draw: Draw, shifted: str) -> tuple[Tensor, int, int]:
+    """Images of some patches, the patch size, and a shift: half a patch, a whole one, or any other."""
+    B, C, rows, columns = draw.sizes(4, 2, 5)
+    p = draw.integers(3, 6, 1).item()
+    others = [shift for shift in range(1, p) if shift != p // 2]
+    other = others[draw.integers(0, len(others), 1).item()]
+    return draw(B, C, rows * p, columns * p), p, {"half": p // 2, "whole": p, "other": other}[shifted]
+
+
+SHIFTED = replace(
+    SHOWN["shifted_patches"],
+    cases=(
+        Case("patches of the image and its four shifted copies", lambda draw: images_and_shift(draw, "other"), 5),
+        Case("a shift of half a patch", lambda draw: images_and_shift(draw, "half"), 3),
+        Case("a shift of a whole patch", lambda draw: images_and_shift(draw, "whole"), 2),
+    ),
+)
+
+
 def patches_of_a_grid(draw: Draw, *, row: bool = False, quarter: int | None = None) -> tuple[Tensor, int, int]:
     """Embedded patches of some images, and the height and width of their grid."""
     B, height, width, frequencies = draw.sizes(4, 2, 9)
@@ -41,6 +61,23 @@ POSITIONS = replace(
         Case("the code of the column, then that of the row", patches_of_a_grid, 7, tolerance=1e-3),
         Case("a single row of patches", lambda draw: patches_of_a_grid(draw, row=True), 3, tolerance=1e-3),
         Case("a single frequency", lambda draw: patches_of_a_grid(draw, quarter=1), 2, tolerance=1e-3),
+    ),
+)
+
+
+def queries_of_a_grid(draw: Draw, *, row: bool = False, quarter: int | None = None) -> tuple[Tensor, int, int]:
+    """Queries of some heads for the patches of a grid, and its height and width."""
+    B, H, height, width, angles = draw.sizes(5, 2, 7)
+    height = 1 if row else height
+    return draw(B, H, height * width, 4 * (quarter or angles)), height, width
+
+
+ROTATED = replace(
+    SHOWN["rotate_by_position"],
+    cases=(
+        Case("one half rotated by the column, the other by the row", queries_of_a_grid, 7, tolerance=1e-3),
+        Case("a single row of patches", lambda draw: queries_of_a_grid(draw, row=True), 3, tolerance=1e-3),
+        Case("a single angle", lambda draw: queries_of_a_grid(draw, quarter=1), 2, tolerance=1e-3),
     ),
 )
 
@@ -69,6 +106,23 @@ ROLLOUT = replace(
 )
 
 
+def maps_and_vectors(draw: Draw, *, blocks: int | None = None, heads: int | None = None) -> tuple:
+    """Attention weights of some blocks and heads, the projected values of each head, and the inputs of each block."""
+    (B, L, H, height, width), D = draw.sizes(5, 2, 6), draw.integers(2, 5, 1).item()
+    T, L, H = height * width + 1, blocks or L, heads or H
+    return (2 * draw(B, L, H, T, T)).softmax(-1), 3 * draw(B, L, H, T, D), draw(B, L, T, D), height, width
+
+
+CONTRIBUTION = replace(
+    SHOWN["contribution_map"],
+    cases=(
+        Case("contributions of the patches through all blocks", maps_and_vectors, 9, tolerance=1e-5),
+        Case("a single block", lambda draw: maps_and_vectors(draw, blocks=1), 3, tolerance=1e-5),
+        Case("a single head", lambda draw: maps_and_vectors(draw, heads=1), 3, tolerance=1e-5),
+    ),
+)
+
+
 def tokens_and_attention(
     draw: Draw, *, heads: int | None = None, drops: int | None = None, keeps: int | None = None
 ) -> tuple[Tensor, Tensor, int]:
@@ -89,10 +143,48 @@ KEEP = replace(
 )
 
 
+def tokens_and_keys(draw: Draw, *, like: str = "", heads: int | None = None, equal: bool = False) -> tuple:
+    """Tokens, keys, sizes, and how many patches join another one.
+
+    The class token may be `like` the last odd patch; with "one" that patch is the partner of all even ones.
+    """
+    B, H, D, d, N = draw.sizes(5, 2, 6)
+    N, H = N + 4, heads or H
+    keys, sizes = draw(B, H, N + 1, d) + 0.5, draw.integers(1, 5, B, N + 1).to(torch.float32)
+    last = N - (N + 1) % 2
+    if like == "one":
+        keys[:, :, 2::2] = keys[:, :, 2::2] / 4 + 3 * keys[:, :, last, None]
+    elif like == "class":
+        keys[:, :, 0] = 2 * keys[:, :, last] + 0.01 * keys[:, :, 0]
+    return draw(B, N + 1, D), keys, sizes / sizes if equal else sizes, N // 2 - draw.integers(0, 2, 1).item()
+
+
+MERGE = replace(
+    SHOWN["merge_tokens"],
+    cases=(
+        Case("the most similar patches merged", tokens_and_keys, 6),
+        Case("several patches with one partner", lambda draw: tokens_and_keys(draw, like="one"), 4),
+        Case("a class token that is similar to a patch", lambda draw: tokens_and_keys(draw, like="class"), 2),
+        Case("all tokens of one size", lambda draw: tokens_and_keys(draw, equal=True), 2),
+        Case("a single head", lambda draw: tokens_and_keys(draw, heads=1), 2),
+    ),
+)
+
+
 ASSIGNMENT = Assignment(
     "11",
     notebook="vit",
     title="Vision Transformer",
-    tasks=(OVERLAPPING, POSITIONS, ROLLOUT, KEEP, SHOWN["train"]),
+    tasks=(
+        OVERLAPPING,
+        SHIFTED,
+        POSITIONS,
+        ROTATED,
+        ROLLOUT,
+        CONTRIBUTION,
+        KEEP,
+        MERGE,
+        SHOWN["train"],
+    ),
     seconds={"train": 90},
 )
