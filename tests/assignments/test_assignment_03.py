@@ -51,6 +51,39 @@ def test_a_cut_gradient_is_that_of_autograd_on_detached_pieces(length):
     torch.testing.assert_close(TABLES["cut_gradient"].reference(W.detach(), h, direct, length), expected)
 
 
+def test_units_of_one_period_are_a_cell_of_torch():
+    x, h, W, U, b, periods, t = TABLES["clockwork_step"].cases[1].inputs(Draw(0))
+    cell = nn.RNNCell(x.shape[1], h.shape[1])
+    cell.load_state_dict({"weight_ih": W, "weight_hh": U, "bias_ih": b, "bias_hh": 0 * b})
+    torch.testing.assert_close(TABLES["clockwork_step"].reference(x, h, W, U, b, periods, t), cell(x, h))
+
+
+def test_echo_states_without_a_leak_are_those_of_a_scaled_matrix():
+    W, V, x, radius, _ = TABLES["echo_states"].cases[0].inputs(Draw(0))
+    torch.testing.assert_close(*(TABLES["echo_states"].reference(factor * W, V, x, radius, 1.0) for factor in (1, 7)))
+    net = nn.RNN(x.shape[1], len(W), bias=False)
+    W = W * radius / torch.linalg.eigvals(W).abs().max()
+    net.load_state_dict({"weight_ih_l0": V, "weight_hh_l0": W})
+    torch.testing.assert_close(TABLES["echo_states"].reference(W, V, x, radius, 1.0), net(x)[0])
+
+
+def test_gradients_forward_in_time_are_those_of_autograd():
+    x, W = Draw(0)(6, 3), (Draw(1)(3, 3) / 2).requires_grad_()
+    states = [torch.tanh(Draw(3)(3))]
+    for now in x:
+        states.append(torch.tanh(W @ states[-1] + now))
+    direct = Draw(2)(6, 3)
+    losses = [(h * row).sum() for h, row in zip(states[1:], direct, strict=True)]
+    expected = torch.stack([torch.autograd.grad(loss, W, retain_graph=True)[0] for loss in losses])
+    found = TABLES["forward_gradients"].reference(W.detach(), torch.stack(states).detach(), direct)
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_training_name_has_the_distance_0_from_a_language_of_its_own():
+    found = TABLES["out_of_place"].reference(torch.tensor([0, 1]), ["Anna", "otto"], ["otto", "Anna"], 2, 4)
+    assert found.tolist() == [[16, 0], [0, 16]]
+
+
 def test_the_languages_of_the_notebook_are_those_of_the_grader():
     names = {}
     for cell in NOTEBOOK.cells:

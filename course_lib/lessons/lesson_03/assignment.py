@@ -140,9 +140,25 @@ DEEP = (
     ),
     [[[0.0, 0.76159]], [[0.94268, 0.90926]]],
 )
+CLOCKED = (
+    (
+        [[1.0, 0.0]],
+        [[0.5, 0.4, -0.5]],
+        [[1.0, 2.0], [0.0, 1.0], [3.0, 0.0]],
+        [[0.0, 1.0, 1.0], [5.0, 1.0, 2.0], [7.0, 7.0, 1.0]],
+        [0.0, 0.1, 0.0],
+        torch.tensor([1, 2, 3]),
+        4,
+    ),
+    [[0.71630, -0.46212, -0.5]],
+)
 LATER = (
     ([[2.0, 0.0, 0.0], [0.0, 0.0, 0.5], [0.0, 0.5, 0.0]], [1.0, 2.0, 0.0], torch.tensor([0, 1, 2])),
     [[1.0, 2.0, 0.0], [2.0, 0.0, 1.0], [4.0, 0.5, 0.0]],
+)
+ECHO = (
+    ([[0.0, -4.0], [1.0, 0.0]], [[1.0], [0.0]], [[1.0], [2.0]], 0.5, 0.25),
+    [[0.19040, 0.0], [0.38381, 0.01189]],
 )
 CUT = (
     (
@@ -153,20 +169,50 @@ CUT = (
     ),
     [[0.32, 0.32], [0.696, 0.0]],
 )
+FORWARD = (
+    ([[1.0, 2.0], [0.0, 1.0]], [[0.5, 0.0], [0.0, 0.5], [0.6, 0.0]], [[1.0, 2.0], [1.0, -1.0]]),
+    [[[0.5, 0.0], [0.75, 0.0]], [[0.32, 0.32], [0.105, -0.5]]],
+)
 SCORES = ((torch.tensor([0, 0, 1]), ["ab", "A", "ba"], ["abbbb"], 2), [[-14.4089, -15.4860]])
+RANKS = (
+    (torch.tensor([0, 0, 0, 1]), ["abab", "ab", "A", "ba"], ["A", "aba", "bbbb"], 2, 4),
+    [[7, 8], [8, 13], [16, 13]],
+)
 
+AUTOMATIC = ("autograd", "backward", "grad", "requires_grad", "requires_grad_", "vjp", "jacrev", "jacobian")
 GRADIENTS = replace(gradients, points=3.0)
 SHOWN = (
     Task("deep_step", "Stacked layers", asks="x, h, W, U, b", also=(keeps_type, GRADIENTS), example=(DEEP,)),
+    Task(
+        "clockwork_step",
+        "A clock for each unit",
+        asks="x, h, W, U, b, periods, t",
+        also=(keeps_type, GRADIENTS),
+        example=(CLOCKED,),
+    ),
     Task("states_at", "Any state at once", asks="W, h0, times", example=(LATER,), checks=(AT_ONCE,)),
+    Task("echo_states", "An echo state network", asks="W, V, x, radius, leak", example=(ECHO,)),
     Task(
         "cut_gradient",
         "Truncated backpropagation through time",
         asks="W, h, dh, length",
-        forbids=("autograd", "backward", "grad", "requires_grad", "requires_grad_", "vjp", "jacrev", "jacobian"),
+        forbids=AUTOMATIC,
         example=(CUT,),
     ),
+    Task(
+        "forward_gradients",
+        "The gradient, forward in time",
+        asks="W, h, dh",
+        forbids=(*AUTOMATIC, "jvp", "jacfwd"),
+        example=(FORWARD,),
+    ),
     Task("language_scores", "The trigram baseline", asks="labels, names, new_names, num_languages", example=(SCORES,)),
+    Task(
+        "out_of_place",
+        "Ranks of trigrams",
+        asks="labels, names, new_names, num_languages, size",
+        example=(RANKS,),
+    ),
     Task(
         "train",
         "Which language is this?",
