@@ -38,6 +38,47 @@ def test_the_receptive_field_is_where_the_gradient_of_a_swin_comes_from(blocks, 
     assert torch.equal(x.grad[0].abs().amax(-1) > 0, found)
 
 
+def neighbours(i, length, kernel, dilation):
+    """The rows that row i attends to: those k of its group that lie nearest to it, found by trying all windows."""
+    group = [row for row in range(length) if row % dilation == i % dilation]
+    windows = [group[start : start + kernel] for start in range(len(group) - kernel + 1)]
+    return min(windows, key=lambda window: abs(window[kernel // 2] - i))
+
+
+def test_neighborhoods_are_those_of_a_search():
+    for case in TABLES["neighborhood_field"].cases:
+        position, height, width, kernel, dilations = case.inputs(Draw(4))
+        fields = [{int(position[0])}, {int(position[1])}]
+        for axis, length in enumerate((height, width)):
+            for dilation in dilations[::-1]:
+                fields[axis] = {row for i in fields[axis] for row in neighbours(i, length, kernel, dilation)}
+        rows, columns = (torch.zeros(length, dtype=torch.bool) for length in (height, width))
+        rows[list(fields[0])], columns[list(fields[1])] = True, True
+        found = TABLES["neighborhood_field"].reference(position, height, width, kernel, dilations)
+        assert torch.equal(found, rows[:, None] & columns)
+
+
+def test_the_decomposed_bias_is_that_of_a_loop():
+    for case in TABLES["decomposed_bias"].cases:
+        q, rows, columns, height, width, stride = case.inputs(Draw(4))
+        found = TABLES["decomposed_bias"].reference(q, rows, columns, height, width, stride)
+        keys = [(row, column) for row in range(0, height, stride) for column in range(0, width, stride)]
+        for i in range(height * width):
+            for j, (row, column) in enumerate(keys):
+                vector = rows[i // width - row + height - stride] + columns[i % width - column + width - stride]
+                torch.testing.assert_close(found[:, :, i, j], q[:, :, i] @ vector)
+
+
+def test_reassembling_with_one_weight_is_upsampling_of_the_nearest():
+    x, logits = torch.randn(2, 3, 4, 5), torch.zeros(2, 3, 4, 4, 9)
+    logits[..., 4] = 100.0  # the middle of each neighbourhood
+    found = TABLES["reassemble"].reference(x, logits.flatten(3), 3, 2)
+    torch.testing.assert_close(found, x.repeat_interleave(2, dim=1).repeat_interleave(2, dim=2))
+    mean = TABLES["reassemble"].reference(x, 0 * logits[..., 0, :], 3, 1)
+    wanted = F.avg_pool2d(x.permute(0, 3, 1, 2), 3, stride=1, padding=1).permute(0, 2, 3, 1)
+    torch.testing.assert_close(mean, wanted)
+
+
 def test_patch_expanding_undoes_patch_merging():
     x, merging = torch.randn(2, 5, 3, 6), PatchMerging(6)
     merging.norm, merging.proj = torch.nn.Identity(), torch.nn.Identity()  # leaves the four of 6 side by side: 24
@@ -45,7 +86,10 @@ def test_patch_expanding_undoes_patch_merging():
     assert torch.equal(found, x)
 
 
-@pytest.mark.parametrize("name", ["receptive_field", "continuous_bias", "patch_expanding"])
+FUNCTIONS = [name for name, table in TABLES.items() if table.cases]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_argument_can_be_ignored(name):
     assert list(ignored(TABLES[name])) == []
 
@@ -165,8 +209,11 @@ def test_a_convolution_is_forbidden_where_attention_is_asked_for():
     ("name", "mistake"),
     [
         ("receptive_field", "borders of the shifted windows elsewhere"),
+        ("neighborhood_field", "groups of equal size"),
         ("continuous_bias", "bias of the first layer forgotten"),
+        ("decomposed_bias", "keys numbered as if not pooled"),
         ("patch_expanding", "both sides cropped"),
+        ("reassemble", "new positions column by column"),
     ],
 )
 def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, mistake):

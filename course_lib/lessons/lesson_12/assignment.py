@@ -133,6 +133,9 @@ def lights(name: str, points: float, *, above: float, side: int = SIDE) -> Check
 UPPER_HALF = torch.zeros(8, 8, dtype=torch.bool)
 UPPER_HALF[:4] = True
 FIELD = ((torch.tensor([1, 3]), 8, 8, 4, 2, 2), UPPER_HALF.tolist())
+SEEN = torch.zeros(8, 8, dtype=torch.bool)
+SEEN[:7, 2:] = True
+NEIGHBORHOODS = ((torch.tensor([1, 5]), 8, 8, 3, [1, 2]), SEEN.tolist())
 BIAS = (
     ([[1.0, 0.0], [0.0, -1.0]], [0.0, 0.0], [[1.0, 2.0]], 2),
     [
@@ -144,9 +147,31 @@ BIAS = (
         ]
     ],
 )
+DECOMPOSED = (
+    (
+        [[[[1.0, 2.0]] * 8]],
+        [[1.0, 0.0], [0.0, 1.0]],
+        [[20.0, 0.0], [10.0, 0.0], [0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0]],
+        2,
+        4,
+        2,
+    ),
+    [[[[1.0, 21], [2, 11], [3, 1], [4, 2], [2, 22], [3, 12], [4, 2], [5, 3]]]],
+)
 EXPANDED = (
     ([[[[1.0, 2.0]]]], [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]], 2, 1),
     [[[[1.0]], [[2.0]]]],
+)
+
+PLAIN, LEFT, MIDDLE, RIGHT = ([math.log(10) * (place == at) for place in range(9)] for at in (9, 3, 4, 5))
+REASSEMBLED = (
+    (
+        [[[[3.0], [6.0]]]],
+        [[[[*PLAIN, *MIDDLE, *RIGHT, *LEFT], [*PLAIN, *PLAIN, *PLAIN, *MIDDLE]]]],
+        3,
+        2,
+    ),
+    [[[[1.0], [2], [1], [1]], [[3.5], [0.5], [1], [3.5]]]],
 )
 
 SHOWN = (
@@ -157,6 +182,12 @@ SHOWN = (
         example=(FIELD,),
     ),
     Task(
+        "neighborhood_field",
+        "The receptive field of neighborhoods",
+        asks="position, height, width, kernel, dilations",
+        example=(NEIGHBORHOODS,),
+    ),
+    Task(
         "continuous_bias",
         "A position bias for windows of any size",
         asks="W1, b1, W2, size",
@@ -164,11 +195,25 @@ SHOWN = (
         example=(BIAS,),
     ),
     Task(
+        "decomposed_bias",
+        "A position bias from rows and columns",
+        asks="q, R_rows, R_columns, height, width, stride",
+        also=(keeps_type, gradients),
+        example=(DECOMPOSED,),
+    ),
+    Task(
         "patch_expanding",
         "Patch expanding",
         asks="x, weight, height, width",
         also=(keeps_type, gradients),
         example=(EXPANDED,),
+    ),
+    Task(
+        "reassemble",
+        "Content-aware upsampling",
+        asks="x, logits, kernel, factor",
+        also=(keeps_type, gradients),
+        example=(REASSEMBLED,),
     ),
     Task(
         "train",

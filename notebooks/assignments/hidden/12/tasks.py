@@ -47,6 +47,37 @@ FIELD = replace(
 )
 
 
+def neighborhoods(draw: Draw, *dilations: int, nearest: int | None = None, kernel: int = 3) -> tuple:
+    """A position of a feature map, a kernel, and the dilation of each block.
+
+    The position lies inside, or in rows and columns that are at most `nearest` away from two of the edges.
+    """
+    height, width = (kernel * (draw(7).argsort()[:2] + 22) // 3).tolist()
+    if nearest is None:
+        row, column = (draw.integers(5, side - 5, 1).item() for side in (height, width))
+    else:
+        row, back = draw.integers(0, nearest + 1, 2).tolist()
+        column = width - 1 - back
+    return torch.tensor([row, column]), height, width, kernel, list(dilations)
+
+
+def either(draw: Draw, *choices: tuple[int, ...], **more: int) -> tuple:
+    """As `neighborhoods`, with dilations that are drawn."""
+    return neighborhoods(draw, *choices[draw.integers(0, len(choices), 1).item()], **more)
+
+
+NEIGHBORHOODS = replace(
+    SHOWN["neighborhood_field"],
+    cases=(
+        Case("blocks of several dilations", lambda draw: either(draw, (3, 1, 4), (4, 1, 3)), 6),
+        Case("near the edges", lambda draw: either(draw, (3, 2, 4), (4, 3, 2), nearest=2), 5),
+        Case("a single block with gaps, near the edges", lambda draw: either(draw, (3,), (4,), nearest=2), 3),
+        Case("two blocks without gaps, in a corner", lambda draw: neighborhoods(draw, 1, 1, nearest=0), 3),
+        Case("a larger kernel", lambda draw: neighborhoods(draw, 1, 3, kernel=5), 3),
+    ),
+)
+
+
 def size_and_layers(draw: Draw, *, large: bool = False, bias: bool = True) -> tuple[Tensor, Tensor, Tensor, int]:
     """Two layers of drawn sizes, and the side of a window."""
     heads, hidden, M = draw.sizes(3, 3, 7)  # a side of 2 would not tell an offset from a logarithm of base 2
@@ -59,6 +90,24 @@ BIAS = replace(
         Case("the bias of each offset", size_and_layers, 10),
         Case("a larger window", lambda draw: size_and_layers(draw, large=True), 4),
         Case("a first layer whose biases are all 0", lambda draw: size_and_layers(draw, bias=False), 4),
+    ),
+)
+
+
+def queries_and_tables(draw: Draw, stride: int, *, flat: bool = False) -> tuple:
+    """Queries of a grid, the vectors of its offsets, and the stride of the keys; a `flat` grid has one row of keys."""
+    B, heads, d, down, across = draw.sizes(5, 2, 6)
+    height, width = stride * (1 if flat else down), stride * across
+    tables = draw(2 * height - stride, d), draw(2 * width - stride, d)
+    return draw(B, heads, height * width, d), *tables, height, width, stride
+
+
+DECOMPOSED = replace(
+    SHOWN["decomposed_bias"],
+    cases=(
+        Case("pooled keys", lambda draw: queries_and_tables(draw, draw.integers(2, 4, 1).item()), 9),
+        Case("keys that are not pooled", lambda draw: queries_and_tables(draw, 1), 6),
+        Case("a single row of pooled keys", lambda draw: queries_and_tables(draw, 2, flat=True), 3),
     ),
 )
 
@@ -81,10 +130,26 @@ EXPANDING = replace(
 )
 
 
+def map_and_logits(draw: Draw, kernel: int, factor: int) -> tuple[Tensor, Tensor, int, int]:
+    """A feature map of low resolution, and logits for each of its new positions."""
+    B, h, w, C = draw.sizes(4, 2, 6)
+    return draw(B, h, w, C), 2 * draw(B, h, w, factor**2 * kernel**2), kernel, factor
+
+
+REASSEMBLE = replace(
+    SHOWN["reassemble"],
+    cases=(
+        Case("new positions from their neighbourhoods", lambda draw: map_and_logits(draw, 3, 2), 7),
+        Case("a larger kernel, and three times the size", lambda draw: map_and_logits(draw, 5, 3), 4),
+        Case("a factor of one", lambda draw: map_and_logits(draw, 3, 1), 3),
+    ),
+)
+
+
 ASSIGNMENT = Assignment(
     "12",
     notebook="swin",
     title="Swin Transformer",
-    tasks=(FIELD, BIAS, EXPANDING, SHOWN["train"]),
+    tasks=(FIELD, NEIGHBORHOODS, BIAS, DECOMPOSED, EXPANDING, REASSEMBLE, SHOWN["train"]),
     seconds={"train": 90},
 )
