@@ -1,5 +1,7 @@
 """Assignment 10: its references are what statistics say, its cells are what the grader has, its faults are told."""
 
+import itertools
+
 import nbformat
 import pytest
 import torch
@@ -25,6 +27,36 @@ NOTEBOOK = nbformat.reads(FILES.source_notebook.decode(), as_version=4)
 def test_a_ranking_costs_what_the_library_says():
     (ranked,) = TABLES["ranking_loss"].cases[0].inputs(Draw(0))
     torch.testing.assert_close(TABLES["ranking_loss"].reference(ranked), preference.ranking_loss(ranked))
+
+
+def test_the_probabilities_of_all_rankings_sum_to_one_and_two_answers_are_a_pair():
+    loss, rewards = TABLES["listwise_loss"].reference, torch.randn(1, 4)
+    for k in (1, 2, 4):
+        places = {order[:k] for order in itertools.permutations(range(4))}
+        lists = [[*first, *(i for i in range(4) if i not in first)] for first in places]
+        torch.testing.assert_close(sum((-loss(rewards[:, order], k)).exp() for order in lists), torch.tensor(1.0))
+    torch.testing.assert_close(loss(rewards[:, :2], 1), preference.ranking_loss(rewards[:, :2]))
+
+
+def test_no_policy_has_a_larger_mean_reward_less_the_penalty_than_the_tilted_one():
+    rewards, log_reference, beta = TABLES["tilted_policy"].cases[0].inputs(Draw(0))
+    mean, far = TABLES["tilted_policy"].reference(rewards, log_reference, beta)
+    best = mean - beta * far
+    torch.testing.assert_close(best, beta * (log_reference + rewards / beta).logsumexp(dim=0))  # beta ln Z
+    for seed in range(100):
+        other = (log_reference + rewards / beta + 0.3 * Draw(seed)(len(rewards))).log_softmax(dim=0)
+        assert (other.exp() * (rewards - beta * (other - log_reference))).sum() < best + 1e-5
+
+
+def test_no_baseline_has_a_smaller_variance():
+    rewards, gradients = TABLES["least_variance"].cases[0].inputs(Draw(0))
+    advantages = TABLES["least_variance"].reference(rewards, gradients)
+
+    def squares(advantages):
+        return (advantages[:, :, None] * gradients).square().sum(dim=(1, 2))
+
+    for step in (-0.1, 0.1):
+        assert (squares(advantages + step) > squares(advantages)).all()
 
 
 def test_the_best_of_n_is_worth_what_draws_say_and_as_far_as_their_chances_are():
@@ -89,6 +121,8 @@ def test_logits_of_another_shape_are_told():
     ("name", "mistake"),
     [
         ("ranking_loss", "logarithm of a sigmoid that is 0"),
+        ("listwise_loss", "exponentials that overflow"),
+        ("tilted_policy", "exponentials that overflow"),
         ("identity_loss", "sum instead of mean"),
     ],
 )
@@ -99,5 +133,5 @@ def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name,
 
 
 def test_beta_and_n_are_drawn():
-    for name in ("identity_loss", "best_of_n"):
+    for name in ("identity_loss", "best_of_n", "tilted_policy", "listwise_loss"):
         assert len({TABLES[name].cases[0].inputs(Draw(seed))[-1] for seed in range(20)}) > 2

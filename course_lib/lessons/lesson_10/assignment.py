@@ -1,5 +1,7 @@
 """Lesson 10, aligning a language model: what its assignment's check cells ask; the grader's tables are in hidden/10."""
 
+import math
+
 import torch
 from torch import Generator, Tensor
 
@@ -76,15 +78,27 @@ def solves(name: str, points: float, *, level: float, different: float = 0.0) ->
 # the examples -----------------------------------------------------------------------------------------------
 
 RANKED = (([[2.0, 1.0, 0.0]],), 0.2512)
+PLACED = (([[math.log(5), math.log(3), 0.0, 0.0]], 2), -math.log(0.3))
 BEST = (([3.0, 0.0, 0.0, 1.0], 2), [1.625, 0.1931])
+TILTED = (
+    ([0.0, 2 * math.log(2), 4 * math.log(2)], [-math.log(2), -math.log(4), -math.log(4)], 2.0),
+    [2.5 * math.log(2), math.log(2) / 4],
+)
 OTHERS = (([[1.0, 0.0, 0.0, 1.0]],), [[2 / 3, -2 / 3, -2 / 3, 2 / 3]])
+LEAST = (([[3.0, 0.0, 6.0]], [[[3.0, 4.0], [1.0, 0.0], [0.0, 2.0]]]), [[-0.3, -3.3, 2.7]])
 SQUARED = (([-1.0], [-4.0], [-2.0], [-3.0], 0.5), 1.0)
 
 SHOWN = (
     Task("ranking_loss", "More than two", asks="rewards", also=(keeps_type, gradients), example=(RANKED,)),
+    Task("listwise_loss", "The best few, in order", asks="rewards, k", also=(keeps_type, gradients),
+         example=(PLACED,)),
     Task("best_of_n", "The best of n", asks="rewards, n", also=(keeps_type,), example=(BEST,)),
+    Task("tilted_policy", "The best policy near the reference", asks="rewards, log_reference, beta",
+         also=(keeps_type, gradients), example=(TILTED,)),
     Task("leave_one_out", "The others are the baseline", asks="rewards", also=(keeps_type, gradients),
          example=(OTHERS,)),
+    Task("least_variance", "The baseline of least variance", asks="rewards, gradients",
+         also=(keeps_type, gradients), example=(LEAST,)),
     Task("identity_loss", "Far enough is far enough",
          asks="chosen, rejected, reference_chosen, reference_rejected, beta", also=(keeps_type, gradients),
          example=(SQUARED,)),
