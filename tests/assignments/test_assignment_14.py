@@ -6,6 +6,7 @@ import io
 import nbformat
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from course_lib.data.place import course_folder
@@ -56,6 +57,19 @@ def test_feature_maps_are_enlarged_as_in_the_library(factor):
     assert ours.shape == (2, 3, 4 * factor, 5 * factor)
 
 
+def test_the_features_of_boxes_are_those_of_a_sampling_grid():
+    for case in TABLES["roi_align"].cases:
+        x, boxes, stride, size = case.inputs(Draw(3))
+        part = (torch.arange(2 * size) + 0.5) / (2 * size)
+        sides = torch.tensor([x.shape[2], x.shape[1]]) * stride
+        for box, found in zip(boxes, TABLES["roi_align"].reference(x, boxes, stride, size), strict=True):
+            points = box[:2] + part[:, None] * (box[2:] - box[:2])  # (2 size, 2): from the left, from the top
+            right, down = (2 * points / sides - 1).T
+            grid = torch.stack(torch.meshgrid(right, down, indexing="xy"), dim=-1)
+            samples = F.grid_sample(x[None], grid[None], padding_mode="border", align_corners=False)
+            torch.testing.assert_close(found, F.avg_pool2d(samples[0], 2), atol=1e-5, rtol=1e-5)
+
+
 # a step of DDIM ----------------------------------------------------------------------------------------------
 
 SCHEDULE = linear_schedule(200)
@@ -94,6 +108,30 @@ def test_the_cell_below_the_step_shows_that_20_steps_are_enough_and_5_are_not(ce
         assert f"{number:.3f}" in CELLS["in-your-own-words"]
 
 
+# the Lovász-Softmax loss --------------------------------------------------------------------------------------
+
+
+def test_the_loss_of_decisions_is_one_minus_the_mean_iou():
+    labels = Draw(0).integers(0, 3, 2, 8, 8)
+    decided = torch.where(Draw(1)(2, 8, 8) > 0, labels, labels.roll(1))
+    probs = F.one_hot(decided, 3).movedim(-1, 1).float()
+    found = TABLES["lovasz_softmax"].reference(probs, labels)
+    assert found.item() == pytest.approx(1 - mean_iou(decided, labels, 3))
+
+
+def test_the_loss_is_the_mean_loss_of_the_sets_of_errors_above_a_random_threshold():
+    for case in TABLES["lovasz_softmax"].cases:
+        probs, labels = case.inputs(Draw(3))
+        kept, losses = labels != 255, []
+        for c in labels[kept].unique():
+            target, p = (labels == c)[kept], probs[:, c][kept]
+            errors = torch.where(target, 1 - p, p)
+            levels = torch.cat([torch.zeros(1), errors.sort().values])
+            iou = [(target & (errors < top)).sum() / (target | (errors >= top)).sum() for top in levels[1:]]
+            losses.append((levels.diff() * (1 - torch.stack(iou))).sum())
+        torch.testing.assert_close(TABLES["lovasz_softmax"].reference(probs, labels), sum(losses) / len(losses))
+
+
 # average precision -------------------------------------------------------------------------------------------
 
 
@@ -110,10 +148,50 @@ def test_the_average_precision_is_that_of_the_library(seed):
         assert table.reference(masks, scores, true, threshold) == pytest.approx(wanted) and 0 <= wanted <= 1
 
 
+# panoptic quality --------------------------------------------------------------------------------------------
+
+
+def quality(predicted, true, void):
+    """The quality of one class by its segments, which are sets of pixels."""
+    pairs = [(len((p - void) & t) / len((p - void) | t), i, j) for i, p in predicted for j, t in true]
+    matches = [pair for pair in pairs if pair[0] > 0.5]
+    found, hit = {i for _, i, _ in matches}, {j for *_, j in matches}
+    wrong = [i for i, p in predicted if i not in found and 2 * len(p & void) <= len(p)]
+    total = len(matches) + len(wrong) / 2 + (len(true) - len(hit)) / 2
+    return sum(iou for iou, *_ in matches) / total if total else None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_panoptic_quality_is_that_of_sets_of_pixels(seed):
+    table = TABLES["panoptic_quality"]
+    for case in table.cases:
+        predicted, predicted_classes, true, true_classes = case.inputs(Draw(seed))
+        void, ours, theirs = (
+            [{*map(tuple, (numbers == n).nonzero().tolist())} for n in which]
+            for numbers, which in (
+                (true, [-1]),
+                (predicted, range(len(predicted_classes))),
+                (true, range(len(true_classes))),
+            )
+        )
+        sides = [(ours, predicted_classes.tolist()), (theirs, true_classes.tolist())]
+        assert all(part for parts, _ in sides for part in parts)  # no segment is without a pixel
+        values = []
+        for c in {*predicted_classes.tolist(), *true_classes.tolist()}:
+            of_class = ([(i, p) for i, p in enumerate(parts) if kinds[i] == c] for parts, kinds in sides)
+            values.append(quality(*of_class, *void))
+        counted = [value for value in values if value is not None]
+        found = table.reference(predicted, predicted_classes, true, true_classes)
+        assert found == pytest.approx(sum(counted) / len(counted)) and 0 < found < 1
+
+
 # mistakes ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["upsample", "ddim_step", "border_weights", "average_precision"])
+FUNCTIONS = [name for name, table in TABLES.items() if table.cases]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_argument_can_be_ignored(name):
     assert list(ignored(TABLES[name])) == []
 
@@ -121,12 +199,15 @@ def test_no_argument_can_be_ignored(name):
 @pytest.mark.parametrize(
     ("name", "mistake"),
     [
+        ("roi_align", "zeros beyond the outermost centres"),
         ("ddim_step", "the index -1"),
         ("border_weights", "distance along rows and columns"),
+        ("lovasz_softmax", "divided by the number of all classes"),
         ("average_precision", "the threshold itself is not enough"),
         ("average_precision", "second best object matched"),
         ("average_precision", "not in the order of the scores"),
         ("average_precision", "divided by the number of found objects"),
+        ("panoptic_quality", "half void is enough"),
     ],
 )
 def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, mistake):

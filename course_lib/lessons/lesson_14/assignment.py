@@ -172,10 +172,30 @@ def larger(name: str, points: float, *, above: float) -> Check:
 # the examples -----------------------------------------------------------------------------------------------
 
 UPSAMPLED = ([[[[4.0, 8.0]]]], 2), [[[[2.25, 3.75, 5.25, 4.5]] * 2]]
+ALIGNED = (
+    (
+        torch.tensor([[[0.0, 8.0, 4.0, 0.0], [8.0, 0.0, 4.0, 0.0]]]),
+        torch.tensor([[4, 2, 12, 6]]),
+        4,
+        2,
+    ),
+    [[[[5.25, 3.75], [2.75, 3.25]]]],
+)
 SKIPPED = ([[[[2.0, 1.0]]]], [[[[1.0, -1.0]]]], 2, 0, [0.9216, 0.64, 0.36]), [[[[2.2, 2.6]]]]
 OBJECTS = (torch.tensor([[[1, 0, 2, 0]]]), 17.6, math.sqrt(2 / math.log(2))), [[[1.0, 9.8, 1.0, 2.1]]]
+LIKELY = torch.tensor([0.64, 0.4, 0.9, 0.08, 0.5])
+EXTENDED = (torch.stack([1 - LIKELY, LIKELY])[None, :, None], torch.tensor([[[1, 1, 0, 0, 255]]])), 0.61
 STRIPS = torch.tensor([[1, 1, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 0, 0]])[:, None] > 0
 PREDICTIONS = (STRIPS, [0.9, 0.8, 0.7, 0.3], STRIPS[1:3], 0.5), 5 / 6
+SEGMENTS = (
+    (
+        torch.tensor([[0, 0, 0, 1, 1, -1, -1, 2, 2, 2]]),
+        torch.tensor([1, 1, 2]),
+        torch.tensor([[0, 0, 0, 0, 1, 1, 1, 2, 2, -1]]),
+        torch.tensor([1, 1, 2]),
+    ),
+    11 / 16,
+)
 
 SHOWN = (
     Task(
@@ -184,6 +204,13 @@ SHOWN = (
         asks="x, factor",
         also=(keeps_type, gradients),
         example=(UPSAMPLED,),
+    ),
+    Task(
+        "roi_align",
+        "RoIAlign, a feature map for each box",
+        asks="x, boxes, stride, size",
+        also=(keeps_type, gradients),
+        example=(ALIGNED,),
     ),
     Task(
         "ddim_step",
@@ -199,10 +226,23 @@ SHOWN = (
         example=(OBJECTS,),
     ),
     Task(
+        "lovasz_softmax",
+        "A loss made from the intersection over union",
+        asks="probs, labels",
+        also=(gradients,),
+        example=(EXTENDED,),
+    ),
+    Task(
         "average_precision",
         "Average precision",
         asks="masks, scores, true, threshold",
         example=(PREDICTIONS,),
+    ),
+    Task(
+        "panoptic_quality",
+        "Panoptic quality",
+        asks="predicted, predicted_classes, true, true_classes",
+        example=(SEGMENTS,),
     ),
     Task(
         "train",
