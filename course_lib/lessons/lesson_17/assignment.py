@@ -1,7 +1,9 @@
 """Lesson 17, Long sequences and old roots: what its assignment's check cells ask; the tables are in hidden/17."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,7 +11,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.overrides import TorchFunctionMode
 
-from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
+from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import OTHER_PARAMETERS, STOPPED, CheckFailed, general, unexplained
 
@@ -17,7 +19,8 @@ from course_lib.tasks.findings import OTHER_PARAMETERS, STOPPED, CheckFailed, ge
 
 TOKENS, CHUNK, MANY_TOKENS = 2_048, 128, 30_000  # the table of all pairs of many tokens does not fit into the memory
 FEW, MORE, FAR_TOO_MANY = 3, 16, 40  # units of two layers; of the last ones, no memory holds all states
-CALLS = 1_500  # of torch: more than an answer needs that computes chunks, or all states at once
+SOME_PIXELS, MANY_PIXELS = 1_000, 30_000  # of an image; a table of all pairs of many pixels does not fit, either
+CALLS = 1_500  # of torch: more than an answer needs that computes chunks, or all states or pixels at once
 
 ALL_PAIRS = Finding(
     "a table of all pairs",
@@ -33,6 +36,17 @@ LARGER_LAYER = Finding(
     "sums over the larger layer",
     "The answer enumerates the states of the larger layer, so its cost doubles with each unit of that layer.",
     "Compare the lengths of b and c. If there are fewer visible units, sum over their states, with the transposed W.",
+)
+
+ALL_FLIPPED = Finding(
+    "a table of all flipped images",
+    "The answer computes each flipped image as a whole, so its cost grows with the square of the number of pixels.",
+    "A flipped pixel changes the input of each hidden unit by one weight. Compute the inputs from v once, and add it.",
+)
+ONE_PIXEL = Finding(
+    "one pixel at a time",
+    "The answer goes through the pixels one by one, so nothing is computed in parallel.",
+    "The inputs of the hidden units for all flipped pixels are one tensor with an axis for the pixels.",
 )
 
 
@@ -53,7 +67,7 @@ class _Watch(TorchFunctionMode):
         return result
 
 
-def watched(probe: Probe, *args: Any, shape: torch.Size | None = None) -> tuple[Tensor | None, _Watch]:
+def watched(probe: Probe, *args: Any, shape: Sequence[int] | None = None) -> tuple[Tensor | None, _Watch]:
     """The result for these arguments, or None if the answer was stopped, and what it asked of torch.
 
     Of an answer behind a grader's wall nothing is seen: what it costs is known there from its memory alone.
@@ -72,29 +86,38 @@ def watched(probe: Probe, *args: Any, shape: torch.Size | None = None) -> tuple[
         return None, watch
 
 
-def _retained(q: Tensor, k: Tensor, v: Tensor, decay: Tensor) -> Tensor:
-    """What one query at the end of a text reads; all queries are this one."""
-    weights = decay ** torch.arange(k.shape[2] - 1, -1, -1) * (k @ q[:, :, -1:].mT)[..., 0]
-    return weights[..., None, :] @ v
+def _retained(draw: Draw, length: int) -> tuple[tuple[Tensor, ...], Tensor]:
+    """A text for `retention`, and what its last query reads, in a sum over all keys."""
+    q, k, v, decay = *(draw(1, 1, length, 2) for _ in range(3)), torch.tensor([0.99])
+    weights = decay ** torch.arange(length - 1, -1, -1) * (k @ q[:, :, -1:].mT)[..., 0]
+    return (q, k, v, decay), weights[..., None, :] @ v
 
 
-def _long_texts(probe: Probe) -> list[Finding]:
+def _corrected(draw: Draw, length: int) -> tuple[tuple[Tensor, ...], Tensor]:
+    """A text for `delta_rule`, and what its last query reads: keys of length 1 overwrite all but the last values."""
+    q, k, v = (draw(1, 1, length, 2) for _ in range(3))
+    k, beta, S = F.normalize(k, dim=-1), 0.5 + draw(1, 1, length).sigmoid() / 2, torch.zeros(2, 2)
+    for t in range(length - 300, length):
+        S = S + beta[0, 0, t] * torch.outer(k[0, 0, t], v[0, 0, t] - k[0, 0, t] @ S)
+    return (q, k, v, beta), q[:, :, -1:] @ S
+
+
+def _long_texts(ask: Callable[[Draw, int], tuple[tuple[Tensor, ...], Tensor]], probe: Probe) -> list[Finding]:
     """The outputs of long texts: first it is counted what they cost, then there are as many tokens as memory allows."""
-    for length, size in ((TOKENS, CHUNK), (MANY_TOKENS, CHUNK)):
-        q, k, v = (probe.draw(1, 1, length, 2) for _ in range(3))
-        decay = torch.tensor([0.99])
+    for length in (TOKENS, MANY_TOKENS):
+        given, right = ask(probe.draw, length)
+        shape = given[0].shape
         if length == TOKENS:
-            found, watch = watched(probe, q, k, v, decay, size, shape=q.shape)
+            found, watch = watched(probe, *given, CHUNK, shape=shape)
             if watch.largest >= length**2 / 2:
                 return [ALL_PAIRS]
             if watch.calls > CALLS:
                 return [ONE_POSITION]
         else:
             try:
-                found = probe.tensor(q, k, v, decay, size, shape=q.shape)
+                found = probe.tensor(*given, CHUNK, shape=shape)
             except CheckFailed as fault:
                 return [ALL_PAIRS if fault.finding.misconception == STOPPED else fault.finding]
-        right = _retained(q, k, v, decay[:, None])
         if not torch.allclose(found[:, :, -1:], right, atol=1e-3, rtol=1e-3):
             return [unexplained(found[:, :, -1:], right)]
     return []
@@ -120,10 +143,41 @@ def _large_layers(probe: Probe) -> list[Finding]:
     return []
 
 
-LONG_TEXTS = Check(
-    name="long texts", points=3, run=_long_texts, detects=(ALL_PAIRS.misconception, ONE_POSITION.misconception)
-)
+def _large_images(probe: Probe) -> list[Finding]:
+    """The pseudo-likelihood of large images whose pixels have all the same weights; first it is counted what it costs.
+
+    So the free energy depends on the number of ones alone, and there are two kinds of pixels: ones and zeros.
+    """
+    for V in (SOME_PIXELS, MANY_PIXELS):
+        w, c = probe.draw(FEW) / math.sqrt(V), probe.draw(FEW)
+        v, W, b = probe.draw.integers(0, 2, 1, V), w[:, None].repeat(1, V), torch.full((V,), 0.01)
+        if V == SOME_PIXELS:
+            found, watch = watched(probe, v, W, b, c, shape=(1,))
+            if watch.largest >= V**2 / 2:
+                return [ALL_FLIPPED]
+            if watch.calls > CALLS:
+                return [ONE_PIXEL]
+        else:
+            try:
+                found = probe.tensor(v, W, b, c, shape=(1,))
+            except CheckFailed as fault:
+                return [ALL_FLIPPED if fault.finding.misconception == STOPPED else fault.finding]
+        ones = v.sum()
+        numbers = ones + torch.arange(-1, 2)[:, None].double()
+        fewer, same, more = (0.01 * numbers + F.softplus(c + numbers * w).sum(dim=1, keepdim=True)).flatten()
+        right = ones * F.logsigmoid(same - fewer) + (V - ones) * F.logsigmoid(same - more)
+        if not torch.allclose(found.double(), right, rtol=1e-3):
+            return [unexplained(found, right[None].float())]
+    return []
+
+
+TOO_COSTLY = (ALL_PAIRS.misconception, ONE_POSITION.misconception)
+LONG_TEXTS = Check(name="long texts", points=3, run=partial(_long_texts, _retained), detects=TOO_COSTLY)
+LONG_CORRECTED = Check(name="long texts", points=3, run=partial(_long_texts, _corrected), detects=TOO_COSTLY)
 LARGE_LAYERS = Check(name="large layers", points=2, run=_large_layers, detects=(LARGER_LAYER.misconception,))
+LARGE_IMAGES = Check(
+    name="large images", points=2, run=_large_images, detects=(ALL_FLIPPED.misconception, ONE_PIXEL.misconception)
+)
 
 # bars, drawn anew for each training ---------------------------------------------------------------------------
 
@@ -260,12 +314,41 @@ DECAYED = (
     ([[[[1.0], [2.0], [1.0]]]], [[[[1.0], [1.0], [2.0]]]], [[[[8.0], [4.0], [3.0]]]], [0.5], 2),
     [[[[8.0], [16.0], [10.0]]]],
 )
+CORRECTED = (
+    (
+        [[[[1.0], [2.0], [3.0]]]],
+        [[[[1.0], [1.0], [2.0]]]],
+        [[[[8.0], [6.0], [2.0]]]],
+        [[[0.5, 0.5, 0.25]]],
+        2,
+    ),
+    [[[[4.0], [10.0], [3.0]]]],
+)
 BUFFERS = (([[0.7, 0.3], [0.6, 0.4], [0.2, 0.8]], 2), [[0, 1], [1, -1], [-1, 0]])
 KEPT = (
     ([[0.0]], [[[3.0], [1.0], [4.0], [1.0], [5.0]]], [[[7.0], [9.0], [9.0], [14.0], [21.0]]], [math.log(2)], 2, 1),
     [[17.0]],
 )
+HEAVY = (
+    (
+        [[[1.0], [1.0], [1.0], [1.0]]],
+        [[[0.0], [math.log(3)], [0.0], [math.log(2)]]],
+        [[[4.0], [8.0], [2.0], [1.0]]],
+        1,
+        1,
+    ),
+    [[[4.0], [7.0], [6.0], [2.0]]],
+)
 SUMMED = (([[math.log(2)]], [math.log(3)], [math.log(5)]), math.log(39))
+CONDITIONAL = (
+    (
+        torch.tensor([[1, 0], [0, 0]]),
+        [[-math.log(3), math.log(3)]],
+        [math.log(3), math.log(2)],
+        [math.log(3)],
+    ),
+    [math.log(3 / 25), math.log(1 / 15)],
+)
 
 SHOWN = (
     Task(
@@ -276,6 +359,14 @@ SHOWN = (
         checks=(LONG_TEXTS,),
         example=(DECAYED,),
     ),
+    Task(
+        "delta_rule",
+        "The delta rule, chunk by chunk",
+        asks="q, k, v, beta, size",
+        also=(keeps_type, gradients),
+        checks=(LONG_CORRECTED,),
+        example=(CORRECTED,),
+    ),
     Task("dispatch", "Experts with little room", asks="gates, capacity", example=(BUFFERS,)),
     Task(
         "streaming_attention",
@@ -285,12 +376,27 @@ SHOWN = (
         example=(KEPT,),
     ),
     Task(
+        "heavy_hitters",
+        "A cache of heavy hitters",
+        asks="q, k, v, heavy, recent",
+        also=(keeps_type, gradients),
+        example=(HEAVY,),
+    ),
+    Task(
         "log_partition",
         "An exact partition function",
         asks="W, b, c",
         also=(keeps_type, gradients),
         checks=(LARGE_LAYERS,),
         example=(SUMMED,),
+    ),
+    Task(
+        "pseudo_log_likelihood",
+        "A likelihood without a partition function",
+        asks="v, W, b, c",
+        also=(keeps_type, gradients),
+        checks=(LARGE_IMAGES,),
+        example=(CONDITIONAL,),
     ),
     Task(
         "train",

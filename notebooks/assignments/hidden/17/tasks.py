@@ -1,6 +1,7 @@
 """Assignment 17, Long sequences, old roots: what the grader asks of each task; tasks.md lists the known mistakes."""
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,6 +37,26 @@ RETENTION = replace(
 )
 
 
+def rewritten(draw: Draw, *, full: bool = False, **more: Any) -> tuple:
+    """As `heads`, with writing strengths and keys of about length 1; if `full`, keys of length 1, strengths 0 and 1."""
+    q, k, v, _, size = heads(draw, **more)
+    beta = uniform(draw, 0.2, 1.0, *k.shape[:3])
+    if full:
+        return q, k / k.norm(dim=-1, keepdim=True), v, (beta > 0.5).float(), size
+    return q, k / k.shape[-1] ** 0.5, v, beta, size
+
+
+DELTA_RULE = replace(
+    SHOWN["delta_rule"],
+    cases=(
+        Case("chunks of the same size", lambda draw: rewritten(draw, short=False), 7),
+        Case("the last chunk is shorter", rewritten, 3),
+        Case("texts shorter than a chunk", lambda draw: rewritten(draw, chunks=1), 2),
+        Case("writing strengths of zero and one", lambda draw: rewritten(draw, full=True), 3),
+    ),
+)
+
+
 def routed(draw: Draw, *, k: int | None = None, room: bool = False) -> tuple[Tensor, int]:
     """Gates of tokens that choose k experts each, or any number from 0 on, and too little room, or enough."""
     (N,), E = draw.sizes(1, low=7, high=14), draw.integers(4, 7, 1).item()
@@ -52,10 +73,10 @@ def routed(draw: Draw, *, k: int | None = None, room: bool = False) -> tuple[Ten
 DISPATCH = replace(
     SHOWN["dispatch"],
     cases=(
-        Case("two experts for each token", lambda draw: routed(draw, k=2), 7, tolerance=1e-6),
+        Case("two experts for each token", lambda draw: routed(draw, k=2), 6, tolerance=1e-6),
         Case("three experts for each token", lambda draw: routed(draw, k=3), 3, tolerance=1e-6),
         Case("any number of experts for a token", routed, 3, tolerance=1e-6),
-        Case("room for all", lambda draw: routed(draw, k=2, room=True), 3, tolerance=1e-6),
+        Case("room for all", lambda draw: routed(draw, k=2, room=True), 2, tolerance=1e-6),
     ),
 )
 
@@ -72,9 +93,27 @@ def cached(draw: Draw, *, short: bool = False, no_sinks: bool = False) -> tuple:
 STREAMING_ATTENTION = replace(
     SHOWN["streaming_attention"],
     cases=(
-        Case("texts longer than the cache", cached, 7),
+        Case("texts longer than the cache", cached, 8),
         Case("texts that fit into the cache", lambda draw: cached(draw, short=True), 3),
         Case("no sinks", lambda draw: cached(draw, no_sinks=True), 2),
+    ),
+)
+
+
+def streamed(draw: Draw, *, short: bool = False, no_heavy: bool = False) -> tuple:
+    """Queries, keys and values of a text of which some tokens leave the cache; in a short text none does."""
+    H, D, V = draw.sizes(3)
+    heavy, recent = 0 if no_heavy else draw.integers(2, 5, 1).item(), draw.integers(2, 5, 1).item()
+    T = heavy + recent + (0 if short else draw.integers(9, 14, 1).item())
+    return draw(H, T, D), 2 * draw(H, T, D), draw(H, T, V), heavy, recent
+
+
+HEAVY_HITTERS = replace(
+    SHOWN["heavy_hitters"],
+    cases=(
+        Case("texts longer than the cache", streamed, 8),
+        Case("texts that fit into the cache", lambda draw: streamed(draw, short=True), 3),
+        Case("no heavy hitters", lambda draw: streamed(draw, no_heavy=True), 2),
     ),
 )
 
@@ -89,9 +128,25 @@ def layers(draw: Draw, *, more_hidden: bool = False, lift: float = 1.0) -> tuple
 LOG_PARTITION = replace(
     SHOWN["log_partition"],
     cases=(
-        Case("more visible than hidden units", layers, 5),
+        Case("more visible than hidden units", layers, 6),
         Case("more hidden than visible units", lambda draw: layers(draw, more_hidden=True), 3),
         Case("large weights", lambda draw: layers(draw, lift=100.0), 2),
+    ),
+)
+
+
+def images(draw: Draw, **more: Any) -> tuple[Tensor, ...]:
+    """Images of zeros and ones, and a machine as `layers` has them."""
+    (B,), (W, b, c) = draw.sizes(1), layers(draw, **more)
+    return draw.integers(0, 2, B, len(b)), W, b, c
+
+
+PSEUDO_LOG_LIKELIHOOD = replace(
+    SHOWN["pseudo_log_likelihood"],
+    cases=(
+        Case("more visible than hidden units", images, 6),
+        Case("more hidden than visible units", lambda draw: images(draw, more_hidden=True), 3),
+        Case("large weights", lambda draw: images(draw, lift=100.0), 2),
     ),
 )
 
@@ -99,6 +154,15 @@ ASSIGNMENT = Assignment(
     "17",
     notebook="long_sequences",
     title="Long sequences, old roots",
-    tasks=(RETENTION, DISPATCH, STREAMING_ATTENTION, LOG_PARTITION, SHOWN["train"]),
+    tasks=(
+        RETENTION,
+        DELTA_RULE,
+        DISPATCH,
+        STREAMING_ATTENTION,
+        HEAVY_HITTERS,
+        LOG_PARTITION,
+        PSEUDO_LOG_LIKELIHOOD,
+        SHOWN["train"],
+    ),
     seconds={"train": 90},
 )
