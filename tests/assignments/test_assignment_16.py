@@ -30,9 +30,9 @@ CELLS = {cell.id: cell.source for cell in nbformat.reads(FILES.source_notebook.d
 
 @pytest.fixture(scope="module")
 def cells():
-    """What the notebook's own cells define, with the reference of a task."""
+    """What the notebook's own cells define, with the references of a slot."""
     names = {}
-    for name in ("setup", "stitch", "road"):
+    for name in ("setup", "stitch", "implicit_q", "try-room", "road"):
         exec(CELLS[name], names)
     return names
 
@@ -60,6 +60,23 @@ def test_a_strong_preference_leaves_the_highest_return_alone():
     torch.testing.assert_close(found, actions[:, -1].softmax(dim=1))
 
 
+def test_a_temporal_ensemble_is_that_of_a_loop():
+    for case in TABLES["temporal_ensemble"].cases[:3]:
+        chunks, m = case.inputs(Draw(4))
+        found, K = TABLES["temporal_ensemble"].reference(chunks, m), chunks.shape[2]
+        for t in range(chunks.shape[1]):
+            made = [step for step in range(t + 1) if t - step < K]  # the oldest first
+            weights = [math.exp(-m * i) for i in range(len(made))]
+            wanted = sum(weight * chunks[:, step, t - step] for weight, step in zip(weights, made, strict=True))
+            torch.testing.assert_close(found[:, t], wanted / sum(weights))
+
+
+def test_predictions_that_agree_are_what_the_agent_does():
+    actions = torch.randn(2, 205, 3)
+    chunks = torch.stack([actions[:, t : t + 5] for t in range(200)], dim=1)
+    torch.testing.assert_close(TABLES["temporal_ensemble"].reference(chunks, 2.0), actions[:, :200])
+
+
 # stitching ---------------------------------------------------------------------------------------------------
 
 
@@ -79,8 +96,38 @@ def test_with_all_transitions_the_table_is_that_of_value_iteration():
     torch.testing.assert_close(found.amax(dim=1), values)
 
 
-def test_the_table_leads_to_the_goal_where_no_trajectory_of_the_data_does(cells):
-    lines = printed("try-stitch", cells).splitlines()[:5]
+def doubled(inputs):
+    return [value.double() if torch.is_tensor(value) and value.is_floating_point() else value for value in inputs]
+
+
+def test_the_expectile_approaches_the_maximum():
+    for case in TABLES["implicit_q"].cases:
+        *inputs, _, sweeps = doubled(case.inputs(Draw(4)))
+        found = TABLES["implicit_q"].reference(*inputs, 1 - 1e-6, sweeps)
+        torch.testing.assert_close(found, TABLES["stitch"].reference(*inputs, sweeps), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("tau", [0.5, 0.7, 0.9])
+def test_one_more_sweep_of_implicit_q_uses_the_expectile_of_a_search(tau):
+    for case in TABLES["implicit_q"].cases:
+        states, actions, rewards, following, S, A, gamma, _, _ = case.inputs(Draw(4))
+        inputs = states, actions, rewards, following, S, A, gamma, tau
+        before, after = (TABLES["implicit_q"].reference(*inputs, sweeps) for sweeps in (3, 4))
+        values = torch.zeros(S + 1)  # the last is the end
+        grid = torch.linspace(-20, 10, 30001)[:, None]
+        for state in states.unique():
+            known = before[state, actions[states == state]]
+            losses = ((tau - (known < grid).float()).abs() * (known - grid) ** 2).sum(dim=1)
+            values[state] = grid[losses.argmin(), 0]
+        for state, action in set(zip(states.tolist(), actions.tolist(), strict=True)):
+            there = (states == state) & (actions == action)
+            wanted = (rewards[there] + gamma * values[following[there]]).mean()
+            torch.testing.assert_close(after[state, action], wanted, atol=3e-3, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["stitch", "implicit_q"])
+def test_the_table_leads_to_the_goal_where_no_trajectory_of_the_data_does(cells, name):
+    lines = printed(f"try-{name}", cells).splitlines()[:5]
     found = [pair for line in lines for pair in re.findall(r"(\d+) \((\d+|-)\)", line)]
     steps = [int(steps) for steps, _ in found]
     assert steps == [8 - row - column for row in range(5) for column in range(5)]
@@ -106,6 +153,30 @@ def test_the_first_loss_of_siglip_is_what_the_graded_answer_says():
     assert loss(images, texts, torch.eye(N) > 0, 10.0, 0.0).item() == pytest.approx(N * math.log(2), abs=0.1)
 
 
+def test_late_interaction_is_that_of_a_loop():
+    for case in TABLES["late_interaction"].cases:
+        patches, words, counts, scale = case.inputs(Draw(4))
+        N = len(patches)
+        s, t = torch.zeros(N, N), torch.zeros(N, N)
+        for i in range(N):
+            for j in range(N):
+                cosines = F.cosine_similarity(patches[i][:, None], words[j, : counts[j]], dim=2)
+                s[i, j], t[i, j] = cosines.amax(dim=1).mean(), cosines.amax(dim=0).mean()
+        right = (scale * s).log_softmax(dim=1).diag() + (scale * t).log_softmax(dim=0).diag()
+        torch.testing.assert_close(
+            TABLES["late_interaction"].reference(patches, words, counts, scale), -right.mean() / 2
+        )
+
+
+def test_late_interaction_of_one_patch_and_one_word_is_the_loss_of_clip():
+    draw = Draw(0)
+    images, texts, counts = draw(5, 4), draw(5, 4), torch.ones(5, dtype=torch.int64)
+    logits = 3 * F.cosine_similarity(images[:, None], texts, dim=2)
+    wanted = (F.cross_entropy(logits, torch.arange(5)) + F.cross_entropy(logits.T, torch.arange(5))) / 2
+    found = TABLES["late_interaction"].reference(images[:, None], texts[:, None], counts, 3.0)
+    torch.testing.assert_close(found, wanted)
+
+
 def test_with_one_prompt_for_each_class_zero_shot_is_a_softmax_of_cosines():
     draw = Draw(0)
     images, prompts = draw(5, 4), draw(3, 1, 4)
@@ -117,7 +188,7 @@ def test_with_one_prompt_for_each_class_zero_shot_is_a_softmax_of_cosines():
 # mistakes ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["expert_policy", "stitch", "sigmoid_loss", "zero_shot"])
+@pytest.mark.parametrize("name", [name for name, table in TABLES.items() if table.cases])
 def test_no_argument_can_be_ignored(name):
     assert list(ignored(TABLES[name])) == []
 
@@ -126,7 +197,10 @@ def test_no_argument_can_be_ignored(name):
     ("name", "mistake"),
     [
         ("expert_policy", "exponential too large"),
+        ("temporal_ensemble", "weights too small"),
+        ("implicit_q", "one sweep too many"),
         ("sigmoid_loss", "logarithm of zero"),
+        ("late_interaction", "exponential too large"),
     ],
 )
 def test_a_mistake_that_the_example_does_not_show_costs_part_of_the_points(name, mistake):

@@ -36,6 +36,7 @@ NOT_YET = {f"{number:02}" for number in range(1, 18)} - {
     "10",
     "14",
     "17",
+    "16",
 }  # a shrinking list: alternatives for less than half
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 NUMBERS = sorted(path.name for path in (FOLDERS.root / "hidden").iterdir() if (path / "tasks.py").is_file())

@@ -175,6 +175,7 @@ EXPERTS = (
     ),
     [[3 / 8, 5 / 8]],
 )
+CHUNKS = (([[[[1.0], [2], [7]], [[5], [0], [9]], [[14], [8], [8]]]], math.log(2)), [[[1.0], [3], [6]]])
 JOINED = (
     (
         torch.tensor([0, 1, 2, 1]),
@@ -188,9 +189,32 @@ JOINED = (
     ),
     [[-1.0, 0.0], [-4.0, -2.0], [0.0, 1.0]],
 )
+EXPECTILES = (
+    (
+        torch.tensor([0, 1, 2, 1, 1]),
+        torch.tensor([0, 0, 1, 1, 1]),
+        [0.0, -4.0, 2.0, -1.0, -3.0],
+        torch.tensor([1, -1, 1, -1, -1]),
+        3,
+        2,
+        0.5,
+        2 / 3,
+        2,
+    ),
+    [[-1.2, 0.0], [-4.0, -2.0], [0.0, 0.8]],
+)
 PAIRS = (
     ([[3.0, 4.0]], [[6.0, 8.0], [4.0, -3.0]], torch.tensor([[True, False]]), 2 * THREE, -THREE),
     -2 * math.log(3 / 4),
+)
+LATE = (
+    (
+        [[[1.0, 0.0], [2.0, 0.0]], [[0.0, 3.0], [-5.0, 0.0]]],
+        [[[-4.0, 0.0], [0.0, 1.0]], [[-1.0, 0.0], [7.0, 0.0]]],
+        torch.tensor([2, 1]),
+        2 * THREE,
+    ),
+    (math.log(10 / 9) + math.log(4) + math.log(28) + math.log(82 / 81)) / 4,
 )
 CLASSES = (
     (
@@ -211,10 +235,23 @@ SHOWN = (
         example=(EXPERTS,),
     ),
     Task(
+        "temporal_ensemble",
+        "A temporal ensemble",
+        asks="chunks, m",
+        also=(keeps_type,),
+        example=(CHUNKS,),
+    ),
+    Task(
         "stitch",
         "Joining trajectories",
         asks="states, actions, rewards, following, S, A, gamma, sweeps",
         example=(JOINED,),
+    ),
+    Task(
+        "implicit_q",
+        "Implicit Q-learning",
+        asks="states, actions, rewards, following, S, A, gamma, tau, sweeps",
+        example=(EXPECTILES,),
     ),
     Task(
         "sigmoid_loss",
@@ -222,6 +259,13 @@ SHOWN = (
         asks="images, texts, matches, scale, bias",
         also=(keeps_type, gradients),
         example=(PAIRS,),
+    ),
+    Task(
+        "late_interaction",
+        "Late interaction",
+        asks="patches, words, counts, scale",
+        also=(keeps_type, gradients),
+        example=(LATE,),
     ),
     Task(
         "zero_shot",

@@ -32,6 +32,25 @@ EXPERT_POLICY = replace(
 )
 
 
+def overlapping(draw: Draw, *, m: float | None = None, steps: str = "some") -> tuple[Tensor, float]:
+    """Chunks of actions, and how fast the weights fall; an episode has `some` steps, `few` or `many`."""
+    B, A, *both = draw.sizes(4)
+    K, T = sorted(both, reverse=steps == "few")
+    m = uniform(draw, 0.3, 1.0) if m is None else m
+    return draw(B, 300 if steps == "many" else T, K, A), m
+
+
+TEMPORAL_ENSEMBLE = replace(
+    SHOWN["temporal_ensemble"],
+    cases=(
+        Case("several predictions for a step", overlapping, 7),
+        Case("an episode that is shorter than a chunk", lambda draw: overlapping(draw, steps="few"), 3),
+        Case("equal weights", lambda draw: overlapping(draw, m=0.0), 2),
+        Case("hundreds of steps", lambda draw: overlapping(draw, m=uniform(draw, 0.5, 1.0), steps="many"), 3),
+    ),
+)
+
+
 def transitions(draw: Draw, *, sweeps: int | None = None, ends: bool = False, costs: bool = True) -> tuple:
     """Transitions in any order, some of them several times with other results; some pairs and states never occur."""
     S, A = draw.integers(6, 10, 1).item(), draw.integers(3, 5, 1).item()
@@ -59,6 +78,24 @@ STITCH = replace(
 )
 
 
+def valued(draw: Draw, **kinds: int) -> tuple:
+    """As `transitions`, with the expectile of a state's value."""
+    *rest, sweeps = transitions(draw, **kinds)
+    return *rest, uniform(draw, 0.65, 0.95), sweeps
+
+
+IMPLICIT_Q = replace(
+    SHOWN["implicit_q"],
+    cases=(
+        Case("rewards that are costs", valued, 8),
+        Case("rewards of both signs", lambda draw: valued(draw, costs=False), 4),
+        Case("episodes that end soon", lambda draw: valued(draw, ends=True), 4),
+        Case("a single sweep", lambda draw: valued(draw, sweeps=1), 2),
+        Case("two sweeps", lambda draw: valued(draw, sweeps=2), 2),
+    ),
+)
+
+
 def embeddings(draw: Draw, *, single: bool = False, scale: float = 1.0) -> tuple[Tensor, Tensor, Tensor, float, float]:
     """Embeddings of images and texts, which of them match, and scale and bias; with `single` one text for each."""
     N, M, D = draw.sizes(3, 2, 7)
@@ -73,6 +110,25 @@ SIGMOID_LOSS = replace(
         Case("images with any number of texts", embeddings, 8),
         Case("one text for each image", lambda draw: embeddings(draw, single=True), 3),
         Case("large logits", lambda draw: embeddings(draw, scale=80.0), 3),
+    ),
+)
+
+
+def tokens(draw: Draw, *, counts: str = "any", scale: float = 1.0) -> tuple[Tensor, Tensor, Tensor, float]:
+    """Embeddings of patches and words, how many words each text has, any number, `all` or `one`, and a scale."""
+    D, N, P, T = draw.sizes(4, 3, 7)
+    real = {"any": draw.integers(1, T, N), "all": torch.full((N,), T), "one": torch.ones(N, dtype=torch.int64)}
+    lengths = 0.3 + 3 * torch.rand(N, T, 1, generator=draw.generator)
+    return 2 * draw(N, P, D), lengths * draw(N, T, D), real[counts], scale * uniform(draw, 1.5, 4.0)
+
+
+LATE_INTERACTION = replace(
+    SHOWN["late_interaction"],
+    cases=(
+        Case("texts of different lengths", tokens, 8),
+        Case("texts without padding", lambda draw: tokens(draw, counts="all"), 2),
+        Case("texts of a single word", lambda draw: tokens(draw, counts="one"), 2),
+        Case("large logits", lambda draw: tokens(draw, scale=200.0), 2),
     ),
 )
 
@@ -99,6 +155,15 @@ ASSIGNMENT = Assignment(
     "16",
     notebook="acting_and_seeing",
     title="Acting, and seeing with words",
-    tasks=(EXPERT_POLICY, STITCH, SIGMOID_LOSS, ZERO_SHOT, SHOWN["train"]),
+    tasks=(
+        EXPERT_POLICY,
+        TEMPORAL_ENSEMBLE,
+        STITCH,
+        IMPLICIT_Q,
+        SIGMOID_LOSS,
+        LATE_INTERACTION,
+        ZERO_SHOT,
+        SHOWN["train"],
+    ),
     seconds={"train": 90},
 )
