@@ -59,14 +59,14 @@ def test_no_baseline_has_a_smaller_variance():
         assert (squares(advantages + step) > squares(advantages)).all()
 
 
-def test_the_best_of_n_is_worth_what_draws_say_and_as_far_as_their_chances_are():
+def test_the_best_of_n_has_the_mean_of_samples_and_their_divergence():
     worth, n = TABLES["best_of_n"].cases[0].inputs(Draw(0))
     mean, far = TABLES["best_of_n"].reference(worth, n)
     drawn = torch.randint(len(worth), (100_000, n), generator=torch.Generator().manual_seed(0))
     assert abs(worth[drawn].amax(dim=1).mean() - mean) < 0.02
     many = torch.arange(20_000.0)  # a continuum of answers, for which the formula of the KL is exact
-    chances = ((many + 1) / len(many)) ** n - (many / len(many)) ** n
-    assert abs((chances * (chances * len(many)).log()).sum() - far) < 1e-2
+    probs = ((many + 1) / len(many)) ** n - (many / len(many)) ** n
+    assert abs((probs * (probs * len(many)).log()).sum() - far) < 1e-2
 
 
 def test_leaving_one_out_is_the_mean_s_baseline_scaled():
@@ -76,10 +76,10 @@ def test_leaving_one_out_is_the_mean_s_baseline_scaled():
     torch.testing.assert_close(TABLES["leave_one_out"].reference(rewards), expected)
 
 
-def test_the_identity_loss_is_0_at_its_goal():
-    goal = torch.tensor([1 / (2 * 0.25)])
+def test_the_identity_loss_is_0_at_its_target():
+    target = torch.tensor([1 / (2 * 0.25)])
     zero = torch.zeros(1)
-    assert TABLES["identity_loss"].reference(goal, zero, zero, zero, 0.25) == 0
+    assert TABLES["identity_loss"].reference(target, zero, zero, zero, 0.25) == 0
 
 
 def test_the_program_of_the_notebook_is_that_of_the_grader(capsys):

@@ -123,7 +123,7 @@ def a_pair(draw: Draw) -> tuple[Tensor, Tensor, Tensor, Tensor, float]:
 
 IDENTITY = replace(
     SHOWN["identity_loss"],
-    cases=(Case("mean of the squared distance from the goal", four_logs, 9), Case("a single pair", a_pair, 5)),
+    cases=(Case("mean of the squared distance from the target", four_logs, 9), Case("a single pair", a_pair, 5)),
 )
 
 
