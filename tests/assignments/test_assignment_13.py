@@ -68,7 +68,7 @@ def test_the_probe_has_the_least_error_with_its_penalty():
     torch.testing.assert_close(scores, rows[:12] @ torch.linalg.lstsq(rows, targets).solution)
 
 
-def test_the_probe_of_the_grader_is_that_of_task_3():
+def test_the_probe_of_the_grader_is_ridge_regression():
     draw = Draw(0)
     known, labels, new = draw(60, 9) + 2, draw.integers(0, 6, 60), 2 * draw(40, 9)
     answers = TABLES["probe_scores"].reference(known, labels, new, 6, 10.0).argmax(1)
@@ -85,7 +85,58 @@ def test_a_histogram_knows_the_orientation_of_a_wave_and_neither_its_contrast_no
         torch.testing.assert_close(hog(3 * wave - 1, 4, 4), hog(wave, 4, 4), atol=1e-3, rtol=0)
 
 
-@pytest.mark.parametrize("name", ["hog_target", "reconstruct", "probe_scores"])
+def test_the_loss_of_several_masks_is_that_of_a_loop():
+    for case in TABLES["teacher_loss"].cases:
+        blocks, predicted, masked, K = case.inputs(Draw(4))
+        errors = []
+        for b in range(len(predicted)):
+            # torch's instance norm wants the features before the patches
+            top = [nn.functional.instance_norm(block[b].T[None])[0].T for block in blocks[len(blocks) - K :]]
+            mean = sum(top) / K
+            for m, n in masked[b].nonzero().tolist():
+                variance, middle = torch.var_mean(mean[n], correction=0)
+                target = (mean[n] - middle) / (variance + 1e-5).sqrt()
+                errors += (predicted[b, m, n] - target).square().tolist()
+        found = TABLES["teacher_loss"].reference(blocks, predicted, masked, K)
+        assert found.item() == pytest.approx(sum(errors) / len(errors), rel=1e-4)
+
+
+def test_each_frequency_is_a_wave_of_its_own():
+    H, W, reference = 6, 7, TABLES["frequency_loss"].reference
+    row, column = torch.arange(H)[:, None] / H, torch.arange(W) / W
+    for u, v in ((0, 0), (0, 3), (2, -1), (-2, 2), (1, 3), (3, -3)):
+        wave = (2 * math.pi * (u * row + v * column)).cos()[None, None]
+        zero, distance = torch.zeros_like(wave), math.hypot(u, v)
+        # only the frequencies (u, v) and (-u, -v) of a wave are not 0, and they are on the same side of each border
+        assert reference(wave, zero, distance + 0.01, True).item() == pytest.approx(0, abs=1e-6)
+        assert reference(wave, zero, distance + 0.01, False).item() > 0.1
+        assert reference(wave, zero, distance - 0.01, True).item() > 0.1
+        if distance:
+            assert reference(wave, zero, distance - 0.01, False).item() == pytest.approx(0, abs=1e-6)
+
+
+def test_without_a_visible_frequency_the_loss_is_the_mean_over_the_whole_transform():
+    image, predicted = Draw(0)(3, 2, 5, 4), Draw(1)(3, 2, 5, 4)
+    wanted = (torch.fft.fft2(image - predicted).abs() / 20**0.5).mean(dim=(1, 2, 3))
+    torch.testing.assert_close(TABLES["frequency_loss"].reference(image, predicted, 9.0, False), wanted)
+
+
+def test_the_discriminant_ranks_classes_by_their_probability():
+    for case in TABLES["discriminant_scores"].cases:
+        features, labels, new, num_classes, shrinkage = case.inputs(Draw(4))
+        classes = [features[labels == c] for c in range(num_classes)]
+        covariance = sum((of - of.mean(0)).T @ (of - of.mean(0)) for of in classes) / len(features)
+        mean_variance = covariance.diagonal().mean()
+        covariance = covariance.lerp(mean_variance * torch.eye(len(covariance)), shrinkage)
+        normal = [torch.distributions.MultivariateNormal(of.mean(0), covariance) for of in classes]
+        joint = torch.stack(
+            [p.log_prob(new) + math.log(len(of) / len(features)) for p, of in zip(normal, classes, strict=True)], 1
+        )
+        found = TABLES["discriminant_scores"].reference(features, labels, new, num_classes, shrinkage)
+        torch.testing.assert_close(found.softmax(1), joint.softmax(1), atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", [name for name, table in TABLES.items() if table.cases])
 def test_no_argument_can_be_ignored(name):
     assert list(ignored(TABLES[name])) == []
 
@@ -95,8 +146,11 @@ def test_no_argument_can_be_ignored(name):
     [
         ("hog_target", "nothing added before the square root"),
         ("hog_target", "patches counted down the columns"),
+        ("teacher_loss", "nothing added to the variance"),
         ("reconstruct", "patches counted down the columns"),
         ("reconstruct", "channels not last"),
+        ("frequency_loss", "the border is low"),
+        ("frequency_loss", "nothing hidden"),
         ("probe_scores", "nothing added to the variance"),
     ],
 )

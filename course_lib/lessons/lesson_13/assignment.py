@@ -190,6 +190,10 @@ ALL_RATIOS = 0.2  # an error that a network has with half of the patches hidden 
 FIRST, SECOND = 5 + 10**0.5, 5.0
 LENGTH = (FIRST**2 + SECOND**2) ** 0.5
 HISTOGRAM = (([[[0.0, 3.0], [4.0, 4.0]]], 2, 3), [[[FIRST / LENGTH, SECOND / LENGTH, 0.0]]])
+# features of two patches after three blocks, the mean of the last two normalised blocks being 0 and 1/2
+BLOCKS = [[[[9.0, 1.0], [7.0, 3.0]]], [[[0.0, 4.0], [2.0, 2.0]]], [[[5.0, 1.0], [1.0, 1.0]]]]
+TWO_MASKS = [[[True, True], [True, False]]]
+TEACHER = ((BLOCKS, [[[[0.0, 1.0], [1.0, 1.0]], [[-1.0, -1.0], [5.0, 5.0]]]], torch.tensor(TWO_MASKS), 2), 1.5)
 TWO_PATCHES = (
     (
         [[[[5.0, 6.0, 0.0, 0.0], [7.0, 8.0, 0.0, 4.0]]]],
@@ -199,7 +203,14 @@ TWO_PATCHES = (
     ),
     [[[[5.0, 6.0, 3.0, 1.0], [7.0, 8.0, -1.0, 1.0]]]],
 )
+ROW, RECONSTRUCTED = [[[[7.0, 4.0, 4.0, 2.0]]]], [[[[3.0, 0.0, 3.0, 2.0]]]]
+LOW_VISIBLE, HIGH_VISIBLE = ((ROW, RECONSTRUCTED, 1.5, True), [0.5]), ((ROW, RECONSTRUCTED, 1.5, False), [9.5 / 3])
 TWO = (([[0.0], [2.0]], torch.tensor([0, 1]), [[3.0], [1.0]], 2, 2.0), [[0.0, 1.0], [0.5, 0.5]])
+
+ONE_AND_THREE = (
+    ([[2.0, 2.0], [3.0, 5.0], [-2.0, 2.0], [0.0, -4.0]], torch.tensor([0, 1, 0, 0]), [[4.0, 2.0], [1.0, 2.0]], 2, 0.5),
+    [[math.log(3 / 4), 2 - math.log(4)], [math.log(3 / 4), -1 - math.log(4)]],
+)
 
 SHOWN = (
     Task(
@@ -210,6 +221,13 @@ SHOWN = (
         example=(HISTOGRAM,),
     ),
     Task(
+        "teacher_loss",
+        "The last blocks of a teacher as a target",
+        asks="blocks, predicted, masked, K",
+        also=(keeps_type,),
+        example=(TEACHER,),
+    ),
+    Task(
         "reconstruct",
         "From normalised targets to an image",
         asks="image, predicted, masked, patch_size",
@@ -217,11 +235,25 @@ SHOWN = (
         example=(TWO_PATCHES,),
     ),
     Task(
+        "frequency_loss",
+        "A loss of hidden frequencies",
+        asks="image, predicted, radius, low_visible",
+        also=(keeps_type, gradients),
+        example=(LOW_VISIBLE, HIGH_VISIBLE),
+    ),
+    Task(
         "probe_scores",
         "A linear probe in closed form",
         asks="features, labels, new, num_classes, penalty",
         also=(keeps_type,),
         example=(TWO,),
+    ),
+    Task(
+        "discriminant_scores",
+        "Linear discriminant analysis",
+        asks="features, labels, new, num_classes, shrinkage",
+        also=(keeps_type,),
+        example=(ONE_AND_THREE,),
     ),
     Task(
         "train",

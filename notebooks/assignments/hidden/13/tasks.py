@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 
 from course_lib.grading.spec import Assignment
@@ -32,6 +33,30 @@ HOG = replace(
 )
 
 
+def student_and_teacher(draw: Draw, *, masks: int | None = None, K: int | None = None, equal: bool = False) -> tuple:
+    """Outputs of a teacher's blocks, predictions, which patches are hidden, and how many blocks are used.
+
+    With `equal` all patches of the last block but one are the same.
+    """
+    B, M, N, D, L = draw.sizes(5, 3, 8)
+    M, K = masks or M, K or draw.integers(2, L, 1).item()
+    blocks = draw(L, 1, 1, D) + (1 + draw(L, B, 1, D).abs()) * draw(L, B, N, D)
+    if equal:
+        blocks[-2] = 0.5
+    return blocks, draw(B, M, N, D), draw.mask(B, M + 1, N)[:, :M], K
+
+
+TEACHER = replace(
+    SHOWN["teacher_loss"],
+    cases=(
+        Case("several masks for each image", student_and_teacher, 8),
+        Case("a single mask for each image", lambda draw: student_and_teacher(draw, masks=1), 2),
+        Case("the last block alone", lambda draw: student_and_teacher(draw, K=1), 2),
+        Case("a block in which all patches are equal", lambda draw: student_and_teacher(draw, equal=True), 3),
+    ),
+)
+
+
 def predicted(draw: Draw, *, channels: int | None = None, strip: bool = False) -> tuple[Tensor, Tensor, Tensor, int]:
     """Images, predictions, which patches are hidden, and the side of a patch; a strip is one patch high."""
     B, columns, C, rows = draw.sizes(4, 2, 5)
@@ -46,6 +71,39 @@ RECONSTRUCTED = replace(
         Case("hidden patches are reconstructed, visible ones stay", predicted, 9),
         Case("images with a single channel", lambda draw: predicted(draw, channels=1), 4),
         Case("images that are one patch high", lambda draw: predicted(draw, strip=True), 3),
+    ),
+)
+
+
+def two_images(
+    draw: Draw, radius: float, *, low: bool = True, power: bool = False
+) -> tuple[Tensor, Tensor, float, bool]:
+    """Images, reconstructions, the border of the low frequencies, and whether these are visible.
+
+    With `power` the sides are powers of two, so that any formula for the frequencies is exact.
+    """
+    B, C, H, W = draw.sizes(4, 2, 7)
+    H, W = ([4, 8] if power else [H + 3, W + 3])[:: 1 - 2 * draw.integers(0, 2, 1).item()]
+    return draw(B, C, H, W), draw(B, C, H, W), radius, low
+
+
+def border(draw: Draw) -> float:
+    """A border that no frequency lies on."""
+    return draw.integers(2, 4, 1).item() + 0.5
+
+
+def at_the_border(draw: Draw) -> tuple[Tensor, Tensor, float, bool]:
+    """A border that frequencies lie on."""
+    return two_images(draw, float(draw.integers(3, 5, 1).item()), low=bool(draw.integers(0, 2, 1)), power=True)
+
+
+FREQUENCIES = replace(
+    SHOWN["frequency_loss"],
+    cases=(
+        Case("low frequencies are visible", lambda draw: two_images(draw, border(draw)), 7),
+        Case("high frequencies are visible", lambda draw: two_images(draw, border(draw), low=False), 4),
+        Case("frequencies at the border", at_the_border, 3),
+        Case("no frequency is hidden", lambda draw: two_images(draw, 30.5), 2),
     ),
 )
 
@@ -71,10 +129,32 @@ PROBE = replace(
 )
 
 
+def features_of_classes(draw: Draw, *, few: bool = False, full: bool = False) -> tuple:
+    """Features of labelled images, their labels, features of others, the number of classes, and the shrinkage."""
+    M, C, D, more = draw.sizes(4, 3, 8)
+    C, D = sorted((C, D))
+    N = C + 1 if few else 2 * (C + D) + more
+    labels = torch.cat([torch.arange(C), draw.integers(0, C, N - C)])[draw(N).argsort()]
+    scale, middle = draw(D).abs() + 0.5, draw(C, D)
+    mixed = torch.eye(D) + 0.5 * draw(D, D)
+    features, new = middle[labels] + scale * (draw(N, D) @ mixed), 0.5 + 2 * scale * draw(M, D)
+    return features, labels, new, C, 1.0 if full else 0.2 + 0.6 * torch.rand(1, generator=draw.generator).item()
+
+
+DISCRIMINANT = replace(
+    SHOWN["discriminant_scores"],
+    cases=(
+        Case("the scores of all classes", features_of_classes, 10),
+        Case("hardly more images than classes", lambda draw: features_of_classes(draw, few=True), 4),
+        Case("a covariance matrix that is shrunk completely", lambda draw: features_of_classes(draw, full=True), 3),
+    ),
+)
+
+
 ASSIGNMENT = Assignment(
     "13",
     notebook="mae",
     title="Masked autoencoders",
-    tasks=(HOG, RECONSTRUCTED, PROBE, SHOWN["train"]),
+    tasks=(HOG, TEACHER, RECONSTRUCTED, FREQUENCIES, PROBE, DISCRIMINANT, SHOWN["train"]),
     seconds={"train": 90},
 )
