@@ -6,8 +6,8 @@ with an argument that it ignores, which are asked here, and changes of the refer
 submissions are, in the sandbox. So is the reference that returns its result in another style, a list or an array, say:
 where the visible check accepts that, it must earn everything.
 
-Of alternative tasks all are proved together, then each as it is released; the solution of one earns nothing in the
-place of another.
+Of alternative tasks all are proved together, then each in the notebook that is released with it; the solution of one
+earns nothing in the place of another.
 """
 
 import contextlib
@@ -67,7 +67,7 @@ def prove(name: str, *, folder: str | os.PathLike | None = None, workers: int | 
         released = files.chosen(choose)
         found += leaks(files, student_version(released.source_notebook, files.place), folders.source(name))
         if released != files:
-            planned.append(replace(trials(load(released))[0], name=f"the reference of draw {number}", files=released))
+            planned += as_released(released, files, trial=f"the reference in draw {number}")
     for line, deviations in run_trials(planned, files, hidden=folders.root, workers=workers):
         print(line)
         found += deviations
@@ -97,6 +97,17 @@ def trials(loaded: LoadedAssignment) -> list[Trial]:
             expected = {"fails": wrong.fails, "says": wrong.says}
             planned.append(_in_place(right, task, wrong.name, wrong.text, **expected))
     return planned + list(_in_other_styles(loaded, right))
+
+
+def as_released(released: AssignmentFiles, files: AssignmentFiles, *, trial: str) -> Iterator[Trial]:
+    """The solution of each alternative that was drawn, in the notebook that is released with it."""
+    loaded = load(released)
+    right = {cell.grade_id: cell.source for cell in loaded.cells if cell.kind == "solution"}
+    of_slots = slots(files.source_notebook, files.place).values()
+    drawn = {name for alternatives in of_slots for names in alternatives.values() for name in names}
+    for task in loaded.assignment.tasks:
+        if task.name in drawn:
+            yield replace(_in_place(right, task, trial, right[task.name], fails=()), files=released)
 
 
 def of_each_other(files: AssignmentFiles) -> Iterator[Trial]:
