@@ -74,6 +74,67 @@ def test_chunks_of_one_frame_are_causal_and_a_single_chunk_sees_all():
     assert mask(torch.tensor([7]), 7, 7, 0).all()
 
 
+def test_infilling_removes_exactly_n_tokens_and_the_lengths_are_those_of_a_poisson_distribution():
+    ids, random = torch.arange(1, 2001), torch.Generator().manual_seed(0)
+    u, v = torch.rand(2000, generator=random), torch.rand(2001, generator=random)
+    found = TABLES["text_infilling"].reference(ids, u, v, 0.3, 2.0, 0)
+    kept = [0, *found[found > 0].tolist(), 2001]
+    assert len(kept) == 1402 and kept == sorted(kept)
+    masks = (found == 0).sum().item()
+    removed = torch.tensor(kept).diff() - 1
+    assert masks - (removed > 0).sum() == (u[:masks] < torch.tensor(-2.0).exp()).sum()  # spans without a token
+    assert abs(600 / masks - 2.0) < 0.3
+    lengths = torch.distributions.Poisson(2.0).log_prob(torch.arange(9.0)).exp()
+    for length in range(1, 5):
+        assert abs((removed == length).sum() / masks - lengths[length]) < 0.06
+
+
+def test_gaps_of_infilling_are_those_of_a_loop():
+    for case in TABLES["text_infilling"].cases:
+        ids, u, v, rate, mean, mask_id = case.inputs(Draw(2))
+        n, spans = round(rate * len(ids)), []
+        while sum(spans) < n:
+            length, below, p = 0, 0.0, 2.718281828459045**-mean
+            while below + p <= u[len(spans)]:
+                length, below, p = length + 1, below + p, p * mean / (length + 1)
+            spans.append(min(length, n - sum(spans)))
+        chosen = sorted(sorted(range(len(ids) - n + 1), key=lambda gap: v[gap].item())[: len(spans)])
+        rest, wanted = ids.tolist(), []
+        for gap in range(len(ids) - n + 1):
+            if gap in chosen:
+                wanted.append(mask_id)
+                del rest[: spans[chosen.index(gap)]]
+            wanted += rest[:1]
+            del rest[:1]
+        assert TABLES["text_infilling"].reference(ids, u, v, rate, mean, mask_id).tolist() == wanted
+
+
+def test_with_copies_the_look_ahead_does_not_grow_with_the_blocks():
+    T, size, left, right, blocks = 12, 3, 2, 2, 5
+    mask = TABLES["look_ahead_mask"].reference(torch.tensor([T]), T, size, left, right)[0]
+    start = len(mask) - T
+    holds = [(i // right + 1) * size + i % right for i in range(start)] + list(range(T))
+    reached = torch.eye(len(mask), dtype=torch.bool)
+    for _ in range(blocks):
+        reached = (mask.float() @ reached.float()) > 0
+        for t in range(T):
+            latest = max(holds[j] for j in reached[start + t].nonzero().flatten().tolist())
+            assert latest == min((t // size + 1) * size + right, T) - 1
+
+
+def test_the_mask_with_look_ahead_is_that_of_a_loop():
+    for case in TABLES["look_ahead_mask"].cases:
+        lengths, T, size, left, right = case.inputs(Draw(3))
+        positions = [(c, (c + 1) * size + r, True) for c in range(-(-T // size)) for r in range(right)]
+        positions += [(t // size, t, False) for t in range(T)]
+        found = TABLES["look_ahead_mask"].reference(lengths, T, size, left, right)
+        for b, length in enumerate(lengths.tolist()):
+            for i, (chunk, *_) in enumerate(positions):
+                for j, (other, frame, copy) in enumerate(positions):
+                    before = not copy and chunk * size - left <= frame < chunk * size
+                    assert found[b, i, j] == (frame < length and (chunk == other or before))
+
+
 # alignments ----------------------------------------------------------------------------------------------------
 
 
@@ -83,6 +144,20 @@ def test_the_best_path_is_the_best_of_all_that_collapse_to_the_text(target):
     paths = [path for path in itertools.product(range(3), repeat=5) if collapse(path) == target]
     best = max(paths, key=lambda path: sum(log_probs[0, t, k].item() for t, k in enumerate(path)))
     assert TABLES["align"].reference(log_probs, torch.tensor([target])).tolist() == [list(best)]
+
+
+@pytest.mark.parametrize("text", [[], [1], [2, 2, 1]])
+def test_the_loss_of_a_transducer_sums_over_all_ways_to_write_the_text(text):
+    U, T = len(text), 3
+    log_probs = Draw(U)(1, T + 1, 4, 3).log_softmax(dim=-1)  # a frame and perhaps symbols of padding
+    targets = torch.tensor([text + [0] * (3 - U)])
+    total = 0.0
+    for written in itertools.combinations_with_replacement(range(T), U):  # the frame of each symbol
+        log_p = sum(log_probs[0, t, u, text[u]] for u, t in enumerate(written))
+        log_p += sum(log_probs[0, t, sum(frame <= t for frame in written), 0] for t in range(T))
+        total += log_p.exp()
+    found = TABLES["transducer_loss"].reference(log_probs, targets, torch.tensor([T]), torch.tensor([U]))
+    torch.testing.assert_close(found, -total.log()[None])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -111,7 +186,7 @@ def test_the_cell_below_the_fractions_shows_that_blanks_come_first(cells):
 # mistakes ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["span_mask", "chunk_mask", "align", "occupation"])
+@pytest.mark.parametrize("name", [name for name, table in TABLES.items() if table.cases])
 def test_no_argument_can_be_ignored(name):
     assert list(ignored(TABLES[name])) == []
 
@@ -120,9 +195,13 @@ def test_no_argument_can_be_ignored(name):
     ("name", "mistake"),
     [
         ("span_mask", "a gap behind the last token"),
+        ("text_infilling", "spans without a token left out"),
+        ("look_ahead_mask", "earlier copies visible"),
         ("align", "blank left out between equal symbols"),
         ("align", "blank between all symbols"),
         ("align", "probabilities multiplied"),
+        ("transducer_loss", "frames of the padding"),
+        ("transducer_loss", "probabilities multiplied"),
         ("occupation", "blank left out between equal symbols"),
         ("occupation", "probabilities multiplied"),
     ],

@@ -38,6 +38,7 @@ NOT_YET = {f"{number:02}" for number in range(1, 18)} - {
     "17",
     "16",
     "13",
+    "15",
 }  # a shrinking list: alternatives for less than half
 FOLDERS = Folders(root=course_folder() / "notebooks" / "assignments")
 NUMBERS = sorted(path.name for path in (FOLDERS.root / "hidden").iterdir() if (path / "tasks.py").is_file())

@@ -7,7 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from course_lib.functional.ctc import error_rate, greedy_decode
-from course_lib.tasks import Check, Finding, Task, keeps_type
+from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -181,9 +181,25 @@ CUTS = (
     ),
     [[0, 0, 1, 1, 1, 0, 0, 0, 0, 1]],
 )
+GAPS = (
+    (
+        torch.arange(11, 21),
+        [0.5, 0.1, 0.8, 0.3, 0.6, 0.2, 0.9, 0.4, 0.7, 0.05],
+        [0.2, 0.6, 0.9, 0.1, 0.7, 0.3, 0.8, 0.4, 0.05, 0.5, 0.15],
+        0.4,
+        2.0,
+        0,
+    ),
+    [0, 13, 14, 15, 0, 16, 17, 0, 20],
+)
 CHUNKS = (
     (torch.tensor([5]), 6, 2, 1),
     [[[1, 1, 0, 0, 0, 0]] * 2 + [[1, 1, 1, 1, 0, 0]] * 2 + [[0, 0, 1, 1, 1, 0]] * 2],
+)
+OF_CHUNKS = [[1, 0, 0, 1, 1, 0, 0, 0, 0], [0, 1, 0, 0, 1, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 1, 1, 0]]
+COPIES = (
+    (torch.tensor([5]), 6, 2, 1, 1),
+    [OF_CHUNKS + [row for row in OF_CHUNKS for _ in range(2)]],
 )
 
 
@@ -193,12 +209,35 @@ def _log_probs(*of_the_symbol: float) -> list[list[list[float]]]:
 
 
 BEST_PATH = (_log_probs(0.9, 0.8, 0.3, 0.6), torch.tensor([[1]])), [[1, 1, 0, 0]]
+WRITTEN = (
+    (
+        [[_log_probs(0.6, 0.5)[0], _log_probs(0.5, 0.2)[0]]],
+        torch.tensor([[1]]),
+        torch.tensor([2]),
+        torch.tensor([1]),
+    ),
+    [-math.log(0.4)],
+)
 FRACTIONS = (_log_probs(0.4, 0.5), torch.tensor([[1]])), [[[3 / 7, 4 / 7], [2 / 7, 5 / 7]]]
 
 SHOWN = (
     Task("span_mask", "Spans to corrupt", asks="u, v, rate, mean_length", example=(CUTS,)),
+    Task(
+        "text_infilling",
+        "Text infilling",
+        asks="ids, u, v, rate, mean_length, mask_id",
+        example=(GAPS,),
+    ),
     Task("chunk_mask", "A mask for streaming", asks="lengths, T, size, left", example=(CHUNKS,)),
+    Task("look_ahead_mask", "A mask with look-ahead", asks="lengths, T, size, left, right", example=(COPIES,)),
     Task("align", "Forced alignment", asks="log_probs, targets", example=(BEST_PATH,)),
+    Task(
+        "transducer_loss",
+        "The loss of a transducer",
+        asks="log_probs, targets, input_lengths, target_lengths",
+        also=(gradients,),
+        example=(WRITTEN,),
+    ),
     Task(
         "occupation",
         "Where each symbol is",
