@@ -54,7 +54,7 @@ def test_a_convolutional_stem_reads_its_map_row_by_row():
 
 def test_a_convolutional_stem_sees_beyond_its_patch_and_a_patch_does_not():
     picture = image(1, 1, 16, 16).requires_grad_()
-    for embed, beyond in ((ConvStem(4, 1, 8).eval(), True), (PatchEmbed(4, 1, 8), False)):
+    for embed, beyond in ((ConvStem(4, 1, 64).eval(), True), (PatchEmbed(4, 1, 64), False)):
         (gradient,) = torch.autograd.grad(embed(picture)[0, 5].sum(), picture)  # the patch in row 1, column 1
         outside = gradient[0, 0].clone()
         outside[4:8, 4:8] = 0
