@@ -129,7 +129,7 @@ def rollout(
     """The walks of a policy from each start towards each goal, all at once, of at most `length` steps.
 
     `policy(states, actions, rewards)` sees the t + 1 states up to now and the t actions (ones among zeros) and rewards
-    before, and gives the logits of the next action, which is drawn from them, or with `greedy` the likeliest.
+    before, and gives the logits of the next action, which is drawn from them, or with `greedy` their argmax.
     Raises ValueError for a length below 1.
     """
     if length < 1:

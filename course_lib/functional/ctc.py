@@ -131,9 +131,9 @@ def ctc_lattice(
 def greedy_decode(
     log_probs: Float[Tensor, "B T V"], input_lengths: Int[Tensor, " B"], *, blank: int = 0
 ) -> list[list[int]]:
-    """The likeliest path of each row, collapsed: "best path decoding", Graves et al. 2006, section 3.2.
+    """The most probable path of each row, collapsed: "best path decoding", Graves et al. 2006, section 3.2.
 
-    It need not be the likeliest labelling, whose probability is the sum of many paths.
+    It need not be the most probable labelling, whose probability is the sum of many paths.
     """
     paths = zip(log_probs.argmax(dim=-1).tolist(), input_lengths.tolist(), strict=True)
     return [collapse(path[:length], blank=blank) for path, length in paths]
@@ -142,7 +142,7 @@ def greedy_decode(
 def prefix_beam_search(
     log_probs: Float[Tensor, "T V"], *, width: int = 8, blank: int = 0
 ) -> list[tuple[tuple[int, ...], float]]:
-    """The likeliest labellings of one row with their log-probabilities, best first: Hannun et al. 2014, algorithm 1.
+    """The most probable labellings of one row with log-probabilities, best first: Hannun et al. 2014, algorithm 1.
 
     A prefix keeps two numbers: paths that end in a blank, after which its last label may come again, and paths that end
     in that label, which the next frame may hold on. Of all prefixes the best `width` go on; if these are all, the

@@ -16,12 +16,12 @@ def temperature(logits: Float[Tensor, "*B V"], value: float) -> Float[Tensor, "*
     Raises ValueError if `value` is not positive and finite.
     """
     if not 0 < value < float("inf"):
-        raise ValueError(f"temperature must be positive and finite, got {value}: for the likeliest token use greedy")
+        raise ValueError(f"temperature must be positive and finite, got {value}: for the argmax use greedy")
     return logits / value
 
 
 def top_k(logits: Float[Tensor, "*B V"], k: int) -> Float[Tensor, "*B V"]:
-    """Leaves the k likeliest tokens, and those that tie with the last of them, Fan et al. 2018.
+    """Leaves the k most probable tokens, and those that tie with the last of them, Fan et al. 2018.
 
     A k of V or more leaves all. Raises ValueError if k is less than 1.
     """

@@ -1,4 +1,4 @@
-"""Writing with a language model: greedy, by lot, by beam search, token by token."""
+"""Decoding with a language model: greedy, sampled, by beam search, token by token."""
 
 from course_lib.generation.beam import Beams, beam_search
 from course_lib.generation.columns import store_by_columns

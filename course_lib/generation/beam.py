@@ -1,4 +1,4 @@
-"""Beam search: an approximation of the likeliest whole sequence that keeps several unfinished ones at each step.
+"""Beam search: an approximation of the most probable whole sequence that keeps several unfinished ones at each step.
 
 Graves, "Sequence transduction with recurrent neural networks", 2012, arXiv 1211.3711, section 2.5. Sutskever, Vinyals &
 Le, "Sequence to sequence learning with neural networks", NeurIPS 2014, arXiv 1409.3215, section 3.2. Wu et al.,

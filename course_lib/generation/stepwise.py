@@ -1,4 +1,4 @@
-"""Writing one token after the other: the argmax (greedy), or one drawn by lot (sampling)."""
+"""Decoding one token after the other: the argmax (greedy), or one drawn at random (sampling)."""
 
 from collections.abc import Callable, Iterator
 
@@ -96,7 +96,7 @@ def greedy(
     pad_id: int = 0,
     valid: Bool[Tensor, "B T"] | None = None,
 ) -> Int[Tensor, "B T_new"]:
-    """The new tokens of each row, the likeliest at every step; arguments and errors as in `stream`."""
+    """The new tokens of each row, the argmax at every step; arguments and errors as in `stream`."""
     steps = stream(model, prompt, max_new_tokens=max_new_tokens, end_id=end_id, pad_id=pad_id, valid=valid)
     return torch.stack(list(steps), dim=1)
 

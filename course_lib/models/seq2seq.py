@@ -183,7 +183,7 @@ class Seq2Seq(nn.Module):
     def greedy_decode(
         self, source: Int[Tensor, "B T_k"], valid: Bool[Tensor, "B T_k"], *, max_length: int = 60
     ) -> tuple[Int[Tensor, "B T_q"], Float[Tensor, "B T_q T_k"] | None]:
-        """Writes the likeliest next word until every sentence has its end sign, or `max_length` words.
+        """Writes the most probable next word until every sentence has its end sign, or `max_length` words.
 
         What follows a row's end sign means nothing. Returns the words and, with attention, the weights.
         """

@@ -14,7 +14,7 @@ LIKELIEST, DRAWN = "t", "d"
 
 @dataclass(frozen=True, kw_only=True)
 class Pen(Control):
-    """The number of the dice, and how each token so far was taken: "t" the likeliest, "d" drawn; at most `most`.
+    """The seed, and how each token so far was chosen: "t" the argmax, "d" drawn; at most `most`.
 
     "Draw 40" takes them one at a time, so that the text is seen to grow.
     """

@@ -22,7 +22,7 @@ SHOWN = 5  # maps of each depth
 
 
 class Belief(NamedTuple):
-    """What is believed of a drawing: the likeliest digit, and its probability."""
+    """The most probable digit of a drawing, and its probability."""
 
     digit: int
     sure: float

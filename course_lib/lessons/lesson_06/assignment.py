@@ -208,7 +208,7 @@ BUILT_IN = Finding(
 
 
 def said(model: ModuleProbe, sources: Tensor, written: Tensor) -> Tensor:
-    """The likeliest symbol behind each place of what is written."""
+    """The most probable symbol behind each position of the output so far."""
     return model.tensor(sources, written, shape=(*written.shape, SYMBOLS)).argmax(dim=-1)
 
 

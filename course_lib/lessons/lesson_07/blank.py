@@ -113,7 +113,7 @@ class Filled(NamedTuple):
         return [(blank, self.words[position].text) for blank, position in enumerate(self.places)]
 
     def best(self, blank: int) -> list[tuple[str, float]]:
-        """The likeliest words."""
+        """The most probable words."""
         found = self.chances[blank].topk(BARS)
         return [
             (vocabulary().vocabulary[i], p) for i, p in zip(found.indices.tolist(), found.values.tolist(), strict=True)

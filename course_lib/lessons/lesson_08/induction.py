@@ -65,7 +65,7 @@ VARIANTS = {
 def repeats(count: int, seed: int) -> Repeats:
     """Different symbols in random order, which begin again after a random number of them.
 
-    The period must differ from row to row: a network could learn a fixed one by heart, as a distance.
+    The period must differ from row to row: a network could memorise a fixed one as a distance.
     """
     generator = torch.Generator().manual_seed(seed)
     symbols = torch.rand(count, SYMBOLS, generator=generator).argsort(dim=1)

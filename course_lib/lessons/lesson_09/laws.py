@@ -71,7 +71,7 @@ def all_right(lengths: Sequence[int] = recipes.LENGTHS) -> list[dict[str, Any]]:
 
 
 def frontier(runs: Runs) -> list[Record]:
-    """Those that no cheaper run beats, from cheap to dear."""
+    """Those runs that no run of lower cost beats, by increasing cost."""
     best, found = float("inf"), []
     for run in sorted(runs, key=lambda run: run["flops"]):
         if run["validation"] < best:

@@ -53,7 +53,7 @@ class AlignmentSettings:
     pretrain_steps: int = 900
     sft_steps: int = 150
     comparisons: int = 2_000
-    noise: float = 0.1  # share of the labellers' answers that are drawn by lot
+    noise: float = 0.1  # fraction of the labellers' answers that are drawn at random
     reward_steps: int = 200
     rounds: int = 48  # of PPO
     parts: int = 8  # after each of which the policy is measured
@@ -121,7 +121,7 @@ def grammatical(answers: Answers) -> Bool[Tensor, " B"]:
 
 
 def prompts_of(split: str, count: int, seed: int) -> Int[Tensor, "B P"]:
-    """The first words of sentences of a split, drawn by lot."""
+    """The first words of sentences of a split, drawn at random."""
     prompts = as_answers(sentences()[split]).prompt
     return prompts[torch.randint(len(prompts), (count,), generator=torch.Generator().manual_seed(seed))]
 

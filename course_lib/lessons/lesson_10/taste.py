@@ -83,7 +83,7 @@ def features(text: Text) -> Float[Tensor, " F"]:
 
 @lru_cache(maxsize=512)
 def learned(votes: str, pairs: tuple[tuple[Text, Text], ...]) -> Float[Tensor, " F"]:
-    """The weights after some votes: the likeliest ones, with a penalty on their squares."""
+    """The weights after some votes: the most probable ones, with a penalty on their squares."""
     gaps = [features(one) - features(other) if vote == FIRST else features(other) - features(one)
             for vote, (one, other) in zip(votes, pairs, strict=False) if vote != NEITHER]  # fmt: skip
     weights = torch.zeros_like(features(()), requires_grad=True)

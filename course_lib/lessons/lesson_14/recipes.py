@@ -142,7 +142,7 @@ def segmentation_loss(model: nn.Module, batch: Scenes, *, background: float = 0.
 
 
 def segment(model: nn.Module, pixels: Float[Tensor, "B C H W"]) -> Int[Tensor, "B H W"]:
-    """The likeliest class of every pixel; pixels from 0 to 1."""
+    """The argmax class of every pixel; pixels from 0 to 1."""
     return predictions(model, pixels, batch_size=250).argmax(dim=1)
 
 

@@ -84,7 +84,7 @@ def train(settings: CaptionSettings, *, checkpoint: Path | None = None) -> Train
 
 
 def write(model: SequenceGenerator, seen: Float[Tensor, "B C"]) -> list[str]:
-    """The caption of each scene, the likeliest word at every step."""
+    """The caption of each scene, the argmax at every step."""
     tokenizer = caption_tokenizer()
     start = torch.full((len(seen), 1), tokenizer.start_id)
     ids = greedy(model.given(seen), start, max_new_tokens=LONGEST, end_id=tokenizer.end_id)

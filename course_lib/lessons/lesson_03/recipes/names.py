@@ -82,7 +82,7 @@ def name_loss(model: SequenceClassifier, batch: Batch) -> Float[Tensor, ""]:
 
 @torch.no_grad()
 def right(model: SequenceClassifier, split: str) -> float:
-    """The share of a split's names whose language is the likeliest."""
+    """The accuracy on a split's names."""
     ids, valid, labels = examples(split)
     return (model(ids, valid=valid).argmax(dim=-1) == labels).float().mean().item()
 

@@ -114,7 +114,7 @@ def features(model: BERTForMaskedLM, sides: Sequence[MaskedBatch]) -> Float[Tens
 
 @torch.no_grad()
 def fill_beside(model: BERTForMaskedLM, english: str, french: str = "", *, most: int = 3) -> list[tuple[str, float]]:
-    """The likeliest words for the "[MASK]" of an English sentence, alone or beside its translation."""
+    """The most probable words for the "[MASK]" of an English sentence, alone or beside its translation."""
     sides = []
     for language, text in enumerate((english, french)):
         if text:

@@ -105,7 +105,7 @@ def build(settings: PretrainingSettings) -> BERTForMaskedLM:
         vocab_size=len(vocabulary()),
         mlp_dim=4 * settings.dim,
         context_length=CONTEXT_LENGTH,
-        dropout=0.0,  # the sentences are seen too few times to be learned by heart
+        dropout=0.0,  # the sentences are seen too few times to be memorised
         **common(settings, BERTConfig),
     )
     with seeded(settings.seed):

@@ -86,7 +86,7 @@ def held_out(split: str, *, long: bool = False) -> Melodies:
 
 @torch.no_grad()
 def labels_of(model: Conformer, batch: Melodies, *, width: int = 1) -> list[list[int]]:
-    """The labels that are read off each melody: of the likeliest path, or the best of a beam wider than 1."""
+    """The labels that are read off each melody: of the most probable path, or the best of a beam wider than 1."""
     log_probs, lengths = log_probs_of(model, batch)
     if width == 1:
         return greedy_decode(log_probs, lengths)

@@ -272,7 +272,7 @@ def train_gaps(settings: TextSettings, *, checkpoint: Path | None = None) -> Tra
 
 @torch.no_grad()
 def answers(model: nn.Module, sources: Sequence[str]) -> list[list[int]]:
-    """What the model writes, token by token the likeliest."""
+    """What the model generates by greedy decoding."""
     words = tokenizer()
     source, valid = words.encode_batch(sources, end=True)
     start = torch.zeros(len(sources), 1, dtype=torch.long)
