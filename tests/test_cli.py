@@ -156,7 +156,7 @@ def test_run_without_a_lesson_runs_all(folder, course, monkeypatch):
 
 def test_test_runs_all_tests_and_all_notebooks_strictly():
     command = testing.test_command(["-k", "attention"])
-    assert command[-4:] == ["tests", "notebooks", "-k", "attention"]
+    assert command[-4:] == ["notebooks", "tests", "-k", "attention"]
     assert {"--nbval", "--nbval-current-env", "loadscope"} < set(command) and "--nbval-lax" not in command
 
 

@@ -15,11 +15,12 @@ SANITIZE = Path(course_lib.__file__).parent / "classroom" / "nbval_sanitize.cfg"
 NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout=900", f"--nbval-sanitize-with={SANITIZE}")
 # loadscope keeps the cells of a notebook, and the tests of a module, in one process. Two processes for each core: a
 # test that waits for a browser or a kernel uses about half a core. Six at most: each takes up to 3 GB of memory.
-PROCESSES = ("-n", str(min(6, 2 * (os.cpu_count() or 1))), "--dist", "loadscope")
+# In the order of the paths, the long ones first: else a process would begin its longest module when others are done.
+PROCESSES = ("-n", str(min(6, 2 * (os.cpu_count() or 1))), "--dist", "loadscope", "--no-loadscope-reorder")
 
 
 def run_tests(arguments: Sequence[str] = ()) -> int:
-    """Run pytest over tests/ and notebooks/, or over the paths among the arguments; returns its exit code."""
+    """Run pytest over notebooks/ and tests/, or over the paths among the arguments; returns its exit code."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise CannotStart(
@@ -30,12 +31,12 @@ def run_tests(arguments: Sequence[str] = ()) -> int:
 
 
 def test_command(arguments: Sequence[str]) -> list[str]:
-    """The pytest command line; paths among the arguments take the place of tests/ and notebooks/."""
+    """The pytest command line; paths among the arguments take the place of notebooks/ and tests/."""
     folder = course_folder()
     if not (folder / "tests").is_dir():
         raise CannotStart(f"There are no tests in {folder}: they are not part of what students install.")
     names_path = any(is_path(argument, folder) for argument in arguments)
-    everything = [] if names_path else ["tests", "notebooks"]
+    everything = [] if names_path else ["notebooks", "tests"]
     return [sys.executable, "-m", "pytest", *NOTEBOOKS, *PROCESSES, *everything, *arguments]
 
 
