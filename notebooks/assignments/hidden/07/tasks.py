@@ -7,6 +7,7 @@ from torch import Tensor
 
 from course_lib.grading.spec import Assignment
 from course_lib.lessons.lesson_07.assignment import ASSIGNMENT as SHOWN
+from course_lib.lessons.lesson_07.assignment import guess
 from course_lib.tasks import Case, Draw
 
 
@@ -123,12 +124,24 @@ LIKELIHOOD = replace(
 
 
 def sentences_to_fill(draw: Draw, *, few: bool = False) -> tuple[Tensor, Tensor, Tensor, int, int]:
-    """Embeddings, sentences, what is masked in them, how many proposals are kept, and the id of the mask."""
-    B, T, V, D = draw.sizes(4, 5, 9)
-    E, tokens = draw(V, D), draw.integers(0, V - 1, B, T)
-    mask_id = draw.integers(0, V, 1).item()
-    masked = draw(B, T).argsort(dim=1) < (torch.arange(B)[:, None] % 3 if few else T - 1)
-    return E, tokens + (tokens >= mask_id), masked, 2 if few else draw.integers(2, T - 2, 1).item(), mask_id
+    """Embeddings, sentences, what is masked in them, how many proposals are kept, and the id of the mask.
+
+    No two masked positions of a sentence have equal confidences, between which rounding would decide.
+    """
+    (B, V, D), T = draw.sizes(3, 5, 9), draw.integers(6, 9, 1).item()
+    E, mask_id = draw(V, D), draw.integers(0, V, 1).item()
+    keep = 2 if few else draw.integers(2, T // 2, 1).item()
+    rows = []
+    while len(rows) < B:
+        tokens, count = draw.integers(0, V - 1, 1, T), len(rows) % 3 if few else T // 2 + 1
+        tokens, masked = tokens + (tokens >= mask_id), draw(1, T).argsort(dim=1) < count
+        logits = guess(torch.where(masked, mask_id, tokens), E)
+        logits[..., mask_id] = -torch.inf
+        confidence = logits.softmax(dim=-1).amax(dim=-1)[masked].sort().values
+        if (confidence.diff() > 1e-3).all():
+            rows.append((tokens, masked))
+    tokens, masked = map(torch.cat, zip(*rows, strict=True))
+    return E, tokens, masked, keep, mask_id
 
 
 FILLED = replace(
