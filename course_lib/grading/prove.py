@@ -100,13 +100,13 @@ def trials(loaded: LoadedAssignment) -> list[Trial]:
 
 
 def as_released(released: AssignmentFiles, files: AssignmentFiles, *, trial: str) -> Iterator[Trial]:
-    """The solution of each alternative that was drawn, in the notebook that is released with it."""
+    """What can differ from draw to draw: the alternatives that were drawn, and solutions that use an alternative."""
     loaded = load(released)
     right = {cell.grade_id: cell.source for cell in loaded.cells if cell.kind == "solution"}
     of_slots = slots(files.source_notebook, files.place).values()
-    drawn = {name for alternatives in of_slots for names in alternatives.values() for name in names}
+    names = {name for alternatives in of_slots for tasks in alternatives.values() for name in tasks}
     for task in loaded.assignment.tasks:
-        if task.name in drawn:
+        if names.intersection(re.findall(r"\w+", right[task.name])):
             yield replace(_in_place(right, task, trial, right[task.name], fails=()), files=released)
 
 

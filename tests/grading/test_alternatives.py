@@ -1,12 +1,13 @@
 """Alternative tasks: a key draws one of each slot; what was not drawn is not told, and what was drawn is judged."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from course_lib.data.place import CannotStart
 from course_lib.grading.alternatives import as_in, chosen, drawn_by, every_choice, first, slots
-from course_lib.grading.prove import of_each_other, trials
+from course_lib.grading.prove import as_released, of_each_other, trials
 from course_lib.grading.release import release
 from course_lib.grading.spec import load, read_assignment, read_released
 from course_lib.grading.student import find_release
@@ -137,6 +138,21 @@ def test_the_solution_of_one_is_tried_in_the_place_of_the_other(course):
     tried = {trial.task: trial.answers[trial.task] for trial in of_each_other(files)}
     assert "def add" in tried["add"] and "a - b" in tried["add"] and "a + b" in tried["subtract"]
     assert trials(load(files.chosen(first)))[0].answers.keys() == {"add", "double"}
+
+
+def test_in_each_draw_its_alternatives_are_judged_and_solutions_that_use_one(course):
+    def judged(files):
+        releases = [files.chosen(choose) for choose in every_choice(files.source_notebook, files.place)]
+        return [
+            {trial.task for trial in as_released(released, files, trial="") if trial.files is released}
+            for released in releases
+        ]
+
+    files = read_assignment(course.root, "07")
+    assert judged(files) == [{"add"}, {"subtract"}]
+    uses = files.source_notebook.replace(b"return 2 * x", b"return add(x, x)")
+    assert uses != files.source_notebook
+    assert judged(replace(files, source_notebook=uses)) == [{"add", "double"}, {"subtract", "double"}]
 
 
 def test_mistakes_below_two_names_are_those_of_both(course):
