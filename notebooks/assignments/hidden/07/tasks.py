@@ -129,7 +129,7 @@ def sentences_to_fill(draw: Draw, *, few: bool = False) -> tuple[Tensor, Tensor,
     No two masked positions of a sentence have equal confidences, between which rounding would decide.
     """
     (B, V, D), T = draw.sizes(3, 5, 9), draw.integers(6, 9, 1).item()
-    E, mask_id = draw(V, D), draw.integers(0, V, 1).item()
+    E, mask_id = draw(V, D) / D**0.5, draw.integers(0, V, 1).item()
     keep = 2 if few else draw.integers(2, T // 2, 1).item()
     rows = []
     while len(rows) < B:
@@ -138,7 +138,7 @@ def sentences_to_fill(draw: Draw, *, few: bool = False) -> tuple[Tensor, Tensor,
         logits = guess(torch.where(masked, mask_id, tokens), E)
         logits[..., mask_id] = -torch.inf
         confidence = logits.softmax(dim=-1).amax(dim=-1)[masked].sort().values
-        if (confidence.diff() > 1e-3).all():
+        if (confidence.diff() > 1e-5).all():
             rows.append((tokens, masked))
     tokens, masked = map(torch.cat, zip(*rows, strict=True))
     return E, tokens, masked, keep, mask_id
