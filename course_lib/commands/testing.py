@@ -13,10 +13,11 @@ from course_lib.commands.lessons import CannotStart, course_folder
 PACKAGES = ("pytest", "nbval", "xdist", "beartype", "hypothesis", "playwright", "sacrebleu", "jupytext")
 SANITIZE = Path(course_lib.__file__).parent / "classroom" / "nbval_sanitize.cfg"
 NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout=900", f"--nbval-sanitize-with={SANITIZE}")
-# loadscope keeps the cells of a notebook, and the tests of a module, in one process. Two processes for each core: a
-# test that waits for a browser or a kernel uses about half a core. Six at most: each takes up to 3 GB of memory.
+# loadscope keeps the cells of a notebook, and the tests of a module, in one process. Three processes for two cores: a
+# test that waits for a browser or a kernel leaves its core idle, but each process collects all tests, and four make one
+# another slower. Six at most: each takes up to 3 GB of memory.
 # In the order of the paths, the long ones first: else a process would begin its longest module when others are done.
-PROCESSES = ("-n", str(min(6, 2 * (os.cpu_count() or 1))), "--dist", "loadscope", "--no-loadscope-reorder")
+PROCESSES = ("-n", str(min(6, (3 * (os.cpu_count() or 1) + 1) // 2)), "--dist", "loadscope", "--no-loadscope-reorder")
 
 
 def run_tests(arguments: Sequence[str] = ()) -> int:

@@ -16,7 +16,7 @@ import re
 import sys
 import types
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,7 @@ _GRADE_ID = re.compile(r"[A-Za-z0-9_-]+")
 class Assignment:
     """All tasks of one notebook; a task's name is the grade_id of its cell, and of its function or class.
 
-    `seconds` are of processor time, by name, for tasks whose questions need more than SECONDS together. Raises
-    ValueError for what cannot be judged: no task, a name twice or no grade_id, no check, one without points.
+    Raises ValueError for what cannot be judged: no task, a name twice or no grade_id, no check, one without points.
     """
 
     name: str
@@ -49,7 +48,6 @@ class Assignment:
     notebook: str
     title: str
     tasks: tuple[Task, ...]
-    seconds: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.tasks:
@@ -65,8 +63,8 @@ class Assignment:
                 raise ValueError(f"check {poor[0]!r} needs a positive number of points")
 
     def seconds_of(self, task: Task) -> float:
-        """Processor time for all questions of a task together."""
-        return self.seconds.get(task.name, SECONDS)
+        """Processor time for all questions of a task together: twice that of a call, if it has a limit of its own."""
+        return max(SECONDS, 2 * (task.seconds or 0))
 
 
 def _only_once(names: list[str], what: str) -> None:

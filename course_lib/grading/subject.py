@@ -58,16 +58,13 @@ class Subject(Probe):
         self.name, self.talk, self.seconds = name, talk, seconds
         self._target: str | Handle = name
 
-    def make(
-        self, name: str, *args: Any, seconds: float | None = None, asks: str | None = None, **kwargs: Any
-    ) -> "RemoteModule":
+    def make(self, name: str, *args: Any, asks: str | None = None, **kwargs: Any) -> "RemoteModule":
         """The module that the class `name` makes, or that the function `name` trains; it stays in the box.
 
-        Fails if it stops with an error or overwrites what it was given. `asks` are those of `__init__`; `seconds` is
-        the CPU time of this one call.
+        Fails if it stops with an error or overwrites what it was given. `asks` are those of `__init__`.
         """
         maker = self._sibling(Subject, name, name)
-        maker.seconds, maker._keep = seconds or self.seconds, True
+        maker._keep = True
         maker.asks = self.asks if asks is None else asks
         return self._sibling(RemoteModule, name, maker.call(*args, **kwargs))
 

@@ -2,7 +2,7 @@
 
 from course_lib.tasks.core import Check, Draw, Report, run_checks
 from course_lib.tasks.findings import Comparison, Finding, Row
-from course_lib.tasks.table import Case, Mistake, Task, TaskInput, gradients, keeps_type
+from course_lib.tasks.table import TRAINING_SECONDS, Case, Mistake, Task, TaskInput, gradients, keeps_type
 
 __all__ = [
     "Case",
@@ -14,6 +14,7 @@ __all__ = [
     "Mistake",
     "Report",
     "Row",
+    "TRAINING_SECONDS",
     "Task",
     "gradients",
     "keeps_type",

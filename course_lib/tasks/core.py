@@ -148,7 +148,7 @@ class Probe:
         """The returned number: fails if it is none."""
         result = self.call(*args, **kwargs)
         try:
-            number = float(result)
+            number = float(result.detach() if isinstance(result, Tensor) else result)
         except Exception:
             seen = f"Your function returned a value of type `{type(result).__name__}`, not a number."
             raise CheckFailed(general(WRONG_TYPE, seen)) from None
@@ -185,13 +185,11 @@ class Probe:
         """What `work` gives; a judge does it once for all checks that share the label."""
         return work(self)
 
-    def make(
-        self, name: str, *args: Any, seconds: float | None = None, asks: str | None = None, **kwargs: Any
-    ) -> "ModuleProbe":
+    def make(self, name: str, *args: Any, asks: str | None = None, **kwargs: Any) -> "ModuleProbe":
         """The module that a class makes, or that a function trains; `name` is what the task calls it.
 
         Fails if something else comes back. `asks` are the parameters of `__init__`, where they are others than those
-        of the task; `seconds` is for a judge, who keeps a clock.
+        of the task.
         """
         maker = type(self)(self._function, asks=self.asks if asks is None else asks)
         module = maker.call(*args, **kwargs)

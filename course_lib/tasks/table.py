@@ -37,6 +37,7 @@ from course_lib.tasks.solution import Changes, Solution, run
 from course_lib.tasks.values import KINDS, as_tensor, bring, differs, row_of, written
 
 DRAWS = 3  # of each case
+TRAINING_SECONDS = 300.0  # of processor time, for tasks that train: what is enough on any machine
 SAME = 6  # where all sizes are one
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from course_lib.tasks import Check, Draw, Finding, Task, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Draw, Finding, Task, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -88,7 +88,7 @@ def classifies(name: str, points: float, *, above: float) -> Check:
     def trained(probe: Probe) -> tuple[ModuleProbe, Script]:
         script = Script(probe.draw)
         source, target = script.images(4_000, new=False), script.images(PER_CHARACTER * NEW, new=True)
-        model, shown = probe.make("train", *source, *target, seconds=60), script.images(204, new=True)
+        model, shown = probe.make("train", *source, *target), script.images(204, new=True)
         in_parameters(model, shown[0], knows=lambda: accuracy(model, *shown) > 0.2)
         return model, script
 
@@ -159,7 +159,7 @@ SHOWN = (
         "train",
         "Twelve new characters",
         asks="source, source_labels, target, target_labels",
-        seconds=60.0,
+        seconds=TRAINING_SECONDS,
         checks=(
             classifies("The new characters: accuracy above 35 %", 6, above=0.35),
             classifies("The new characters: accuracy above 76 %, more than from scratch", 12, above=0.76),

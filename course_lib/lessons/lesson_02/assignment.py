@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_lib.data.signs import Script
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -74,7 +74,7 @@ def names(name: str, points: float, *, above: float) -> Check:
 
     def trained(probe: Probe) -> tuple[ModuleProbe, Script]:
         script = Script(KINDS, probe.draw.generator)
-        model = probe.make("train", some(script, probe.draw, 2_000)[0], seconds=90)
+        model = probe.make("train", some(script, probe.draw, 2_000)[0])
         few, asked = examples(script, probe.draw)
         in_parameters(model, few[0], knows=lambda: named(model, few, asked) > 0.35)
         return model, script
@@ -140,7 +140,7 @@ SHOWN = (
         "train",
         "An encoder without a label",
         asks="pictures",
-        seconds=90.0,
+        seconds=TRAINING_SECONDS,
         checks=(
             names("Five labels of each sign: accuracy clearly above that of random weights", 7, above=0.35),
             names("Five labels of each sign: accuracy above 0.6", 11, above=0.6),

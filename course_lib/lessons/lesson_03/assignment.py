@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, UNEXPLAINED, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -74,7 +74,7 @@ def tells(name: str, points: float, *, above: float, after: int, length: int = L
     def trained(probe: Probe) -> tuple[ModuleProbe, Languages, tuple[Tensor, Tensor]]:
         languages = Languages(probe.draw)
         seen, new = languages.words(probe.draw, 4_000), languages.words(probe.draw, 200)
-        model = probe.make("train", *seen, seconds=45)
+        model = probe.make("train", *seen)
         in_parameters(model, new[0], knows=lambda: right(model, *new, LENGTH) > 0.5)
         return model, languages, seen
 
@@ -217,7 +217,7 @@ SHOWN = (
         "train",
         "Which language is this?",
         asks="words, spoken",
-        seconds=45.0,
+        seconds=TRAINING_SECONDS,
         checks=(
             tells("Over 50 % of new words after four letters", 3, above=0.5, after=4),
             tells("Over 90 % of new words after all fifteen letters", 7, above=0.9, after=LENGTH),

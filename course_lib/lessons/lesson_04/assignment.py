@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import CUT_OFF, RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -59,7 +59,7 @@ def recalls(name: str, points: float, *, above: float, length: int = LENGTH) -> 
     def trained(probe: Probe) -> tuple[ModuleProbe, tuple[Tensor, Tensor], int]:
         marker = int(probe.draw.integers(0, SYMBOLS - 1, 1))  # never that of the notebook's rows
         seen, new = messages(probe.draw, 4_000, marker=marker), messages(probe.draw, 200, marker=marker)
-        model = probe.make("train", *seen, seconds=45)
+        model = probe.make("train", *seen)
         in_parameters(model, new[0], knows=lambda: right(model, *new) > 0.3)
         return model, seen, marker
 
@@ -213,7 +213,7 @@ SHOWN = (
         "train",
         "A message behind a marker",
         asks="rows, answers",
-        seconds=45.0,
+        seconds=TRAINING_SECONDS,
         checks=(
             recalls("New rows: better than twice a guess", 6, above=0.3),
             recalls("New rows: nearly always right", 10, above=0.95),

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from course_lib.layers.transformer import MultiHeadAttention
-from course_lib.tasks import Check, Draw, Finding, Task, TaskInput, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Draw, Finding, Task, TaskInput, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import CheckFailed
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -54,7 +54,7 @@ def answers(name: str, points: float, *, level: float, entries: int = 5, coded: 
         ring = probe.draw(8).argsort()  # each symbol asks for the next in a ring, never for itself
         code = torch.empty_like(ring).scatter(0, ring, ring.roll(1)) if coded else None
         examples, new = dictionaries(probe.draw, 300, code=code), dictionaries(probe.draw, 200, code=code)
-        model = probe.make("train", *examples, seconds=20)
+        model = probe.make("train", *examples)
         in_parameters(model, new[0], knows=lambda: right(model, *new) > 0.5, at_least=16)
         return model, examples, code
 
@@ -191,7 +191,7 @@ SHOWN = (
         "train",
         "A network that looks things up",
         asks="inputs, targets",
-        seconds=5.0,
+        seconds=TRAINING_SECONDS,
         checks=(
             answers("At least 95 % of new dictionaries are answered right", 3, level=0.95, coded=False),
             answers("With questions in a secret code, at least 70 % are answered right", 4, level=0.7),

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.layers.transformer import MultiHeadAttention
-from course_lib.tasks import Check, Draw, Finding, Task, TaskInput, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Draw, Finding, Task, TaskInput, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe, is_real
 from course_lib.tasks.findings import RANDOM, WRONG_TYPE, CheckFailed, general
 from course_lib.tasks.solution import Changes, run
@@ -231,7 +231,7 @@ def reverses(name: str, points: float, *, shorter: bool = False, coded: bool = T
     def trained(probe: Probe) -> tuple[ModuleProbe, tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         rule = secret(probe.draw) if coded else PLAIN
         examples = backwards(probe.draw, 1000, rule)
-        model = probe.make("train", *examples, seconds=45)
+        model = probe.make("train", *examples)
         some = tuple(part[:50] for part in examples)
         in_parameters(model, some[0], begun(some[1]), knows=lambda: share(model, *some) > 0.5)
         return model, rule, examples
@@ -398,7 +398,7 @@ SHOWN = (
         "train",
         "A model that writes backwards",
         asks="sources, targets",
-        seconds=20.0,
+        seconds=TRAINING_SECONDS,
         checks=(
             reverses("At least 95 % of new sequences are written backwards without a mistake", 4, coded=False),
             reverses("The logits do not depend on later symbols", 2, ahead=True),

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import CheckFailed
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -82,7 +82,7 @@ def tagged(name: str, points: float, *, level: float, words: str = "all", length
         kinds = {"all": had_tag | ~had_tag, "tagged": had_tag & ~double, "new": ~had_tag & ~double, "double": double}
         turn = probe.draw(WORDS).argsort()  # so that a word's number says nothing
         kinds = {kind: torch.empty_like(chosen).scatter(0, turn, chosen) for kind, chosen in kinds.items()}
-        model = probe.make("train", turn[texts], turn[examples[0]], examples[1], seconds=45)
+        model = probe.make("train", turn[texts], turn[examples[0]], examples[1])
         made = model, speak, turn, kinds
         in_parameters(model, turn[texts[:50]], knows=lambda: share(*made, "tagged") > 0.6)
         return made
@@ -179,7 +179,7 @@ SHOWN = (
         "train",
         "A tagger from six sentences",
         asks="texts, tokens, tags",
-        seconds=45.0,
+        seconds=TRAINING_SECONDS,
         checks=(
             tagged("Words that had a tag, in new sentences: at least 75 % right", 5, level=0.75, words="tagged"),
             tagged("Words that never had a tag: at least 80 % right", 8, level=0.8, words="new"),

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.tasks import Check, Draw, Finding, Task, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Draw, Finding, Task, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.table import Measure
@@ -107,7 +107,7 @@ def writes(name: str, points: float, *, below: float, length: int = LENGTH) -> C
     def trained(probe: Probe) -> tuple[ModuleProbe, Language, Tensor]:
         language = Language(probe.draw)
         text, fresh = language.text(probe.draw, 20_000), language.text(probe.draw, 1_000)
-        model = probe.make("train", text, seconds=45)
+        model = probe.make("train", text)
         read, _ = windows(fresh, LENGTH)
         in_parameters(model, read, knows=lambda: cost(model, fresh, probe.draw) < 2.2)
         return model, language, text
@@ -200,7 +200,7 @@ SHOWN = (
         "train",
         "A language in half a minute",
         asks="text",
-        seconds=45.0,
+        seconds=TRAINING_SECONDS,
         measure=Measure("number of bits per symbol of new text, beyond those that are in it", lower_is_better=True),
         checks=(
             writes("New text costs fewer bits than with a table of pairs", 5, below=2.2),

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from course_lib.functional.scaling import ScalingLaw
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import Probe
 from course_lib.tasks.table import Measure
 
@@ -127,7 +127,7 @@ SHOWN = (
         "study",
         "A budget that binds",
         asks="budget, N, D, L, larger_N, larger_D",
-        seconds=60.0,
+        seconds=TRAINING_SECONDS,
         measure=Measure("mean relative error in percent, for the hardest of four laws", lower_is_better=True),
         checks=(
             misses("Larger runs: within 5 % on average", 7, below=0.05),

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Generator, Tensor
 
-from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
 
@@ -59,7 +59,7 @@ def solves(name: str, points: float, *, level: float, different: float = 0.0) ->
 
     def trained(probe: Probe) -> tuple[ModuleProbe, Tensor]:
         targets = probe.integers(LOWEST, HIGHEST + 1, DIGITS)
-        model = probe.make("train", targets, seconds=60)
+        model = probe.make("train", targets)
         tokens = torch.arange(DIGITS)[:, None]
         in_parameters(model, tokens, knows=lambda: accepted(model, targets)[0] > 0.4)
         return model, targets
@@ -106,7 +106,7 @@ SHOWN = (
         "train",
         "A program is the reward",
         asks="targets",
-        seconds=60.0,
+        seconds=TRAINING_SECONDS,
         checks=(
             solves("At least half of the sampled answers are accepted", 6, level=0.5),
             solves("At least 90 % of the sampled answers are accepted", 8, level=0.9),

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from course_lib.data.digits import CleanDigits
 from course_lib.layers.patches import patchify
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -78,7 +78,7 @@ def classifies(name: str, points: float, *, above: float, given: int = PATCHES) 
         seen, new = (
             digits_in_pieces(split, size, secret=secret) for split, size in (("train", 4_000), ("test", 1_000))
         )
-        model = probe.make("train", *seen, seconds=60)
+        model = probe.make("train", *seen)
         few = Pieces(*(part[:100] for part in new))
         in_parameters(model, few.patches, few.positions, knows=lambda: accuracy(model, few) > 0.3)
         return model, seen, new
@@ -220,7 +220,7 @@ SHOWN = (
         "train",
         "Digits in pieces",
         asks="patches, positions, labels",
-        seconds=60.0,
+        seconds=TRAINING_SECONDS,
         checks=(
             classifies("All 16 patches given: accuracy above 76 %", 7, above=0.76),
             classifies("Ten of 16 patches given: accuracy above 60 %", 10, above=0.6, given=GIVEN),

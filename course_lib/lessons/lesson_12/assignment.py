@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -100,7 +100,7 @@ def lights(name: str, points: float, *, above: float, side: int = SIDE) -> Check
 
     def trained(probe: Probe) -> tuple[ModuleProbe, tuple[int, ...]]:
         distances = secret_distances(probe.draw)
-        model = probe.make("train", *make_boards(probe.draw, 500, distances=distances), seconds=60)
+        model = probe.make("train", *make_boards(probe.draw, 500, distances=distances))
         shown = make_boards(probe.draw, 20, distances=distances)
         correct(model, *shown)
         in_parameters(model, shown[0], knows=lambda: correct(model, *shown).mean() > 0.75, at_least=200)
@@ -219,7 +219,7 @@ SHOWN = (
         "train",
         "Which positions are lit?",
         asks="boards, lit",
-        seconds=60.0,
+        seconds=TRAINING_SECONDS,
         forbids=CONVOLUTIONS,
         checks=(
             lights("Accuracy above 93 %, more than with windows that are never shifted", 7, above=0.93),

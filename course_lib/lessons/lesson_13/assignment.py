@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, WRONG_SHAPE, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -129,7 +129,7 @@ def features(model: ModuleProbe, images: Tensor) -> Tensor:
 def _trained(probe: Probe) -> tuple[ModuleProbe, Tensor, Fabrics]:
     fabrics = Fabrics(probe.draw)
     seen, _ = fabrics.images(probe.draw, UNLABELLED)
-    model = probe.make("train", seen, seconds=60)
+    model = probe.make("train", seen)
     images, _ = fabrics.images(probe.draw, 100)
     masked = torch.rand(100, PATCHES, generator=probe.draw.generator).argsort(dim=1) < PATCHES // 2
     pixels = hidden_pixels(masked)
@@ -259,7 +259,7 @@ SHOWN = (
         "train",
         "Fabrics without labels",
         asks="images",
-        seconds=60.0,
+        seconds=TRAINING_SECONDS,
         checks=(
             reconstructs("8 of 16 patches hidden: error below 0.18", 7, below=0.18),
             reconstructs("12 of 16 patches hidden: error below 0.3", 6, below=0.3, hidden=12),

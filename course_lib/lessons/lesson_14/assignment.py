@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_lib.functional.segmentation import mean_iou
-from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.table import Measure
@@ -111,7 +111,7 @@ class Trained:
 def _trained(probe: Probe) -> Trained:
     """A CheckFailed if the network depends on chance or on other images, or knows all with its parameters at 0."""
     known = drawings(KNOWN, SIDE, probe.draw.generator)
-    model = probe.make("train", *known, seconds=60)
+    model = probe.make("train", *known)
     images, true = drawings(NEW, SIDE, probe.draw.generator)
     found = labelled(model, images)
 
@@ -248,7 +248,7 @@ SHOWN = (
         "train",
         "Inside or outside?",
         asks="images, labels",
-        seconds=60.0,
+        seconds=TRAINING_SECONDS,
         measure=Measure("mean IoU of new images", lower_is_better=False),
         checks=(
             labels("New images: mean IoU above 0.88", 8, above=0.88),

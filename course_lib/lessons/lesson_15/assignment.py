@@ -7,7 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from course_lib.functional.ctc import error_rate, greedy_decode
-from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -129,7 +129,7 @@ def _trained(probe: Probe) -> Trained:
     """A CheckFailed if the network depends on chance, later frames or other recordings, or knows without parameters."""
     code = Code(probe.draw.generator)
     known = code.recordings(KNOWN)
-    model = probe.make("train", *known, seconds=60)
+    model = probe.make("train", *known)
     new, others = code.recordings(NEW), _others(probe, FRAMES)
     in_parameters(model, new[0][:8], knows=lambda: errors(model, new, others) < 0.7)
     return Trained(model=model, code=code, known=known, wrong=errors(model, new, others))
@@ -250,7 +250,7 @@ SHOWN = (
         "train",
         "Symbols without an alignment",
         asks="frames, symbols, lengths",
-        seconds=60.0,
+        seconds=TRAINING_SECONDS,
         checks=(
             transcribes("New recordings: error rate below 0.25", 8, below=0.25),
             transcribes("New recordings: error rate below 0.09", 8, below=0.09),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from course_lib.tasks import Check, Finding, Task, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import RANDOM, CheckFailed, general
 from course_lib.tasks.trained import ELSEWHERE, in_parameters
@@ -143,7 +143,7 @@ def _trained(probe: Probe) -> Trained:
     shape = road_shape(random)
     road = Road(shape)
     states, actions, _ = drive(road, road.expert, road.start(LAPS, random), STEPS)
-    model = probe.make("train", states, actions, shape, seconds=60)
+    model = probe.make("train", states, actions, shape)
     agrees = (chosen(model, states.flatten(0, 1)) == actions.flatten()).float().mean().item()
     safe = {steps: stays(model, road, random, steps) for steps in (STEPS, LONG)}
     in_parameters(model, states[0, :8], knows=lambda: stays(model, road, random, 60) > 0.3)
@@ -278,7 +278,7 @@ SHOWN = (
         "train",
         "An agent that may ask",
         asks="states, actions, shape",
-        seconds=60.0,
+        seconds=TRAINING_SECONDS,
         checks=(
             on_the_road("150 steps: above 75 % stay on the road", 8, above=0.75),
             on_the_road("600 steps: above 50 % stay on the road", 8, above=0.5, steps=LONG),

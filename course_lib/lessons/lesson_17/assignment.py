@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.overrides import TorchFunctionMode
 
-from course_lib.tasks import Check, Draw, Finding, Task, gradients, keeps_type
+from course_lib.tasks import TRAINING_SECONDS, Check, Draw, Finding, Task, gradients, keeps_type
 from course_lib.tasks.core import ModuleProbe, Probe
 from course_lib.tasks.findings import OTHER_PARAMETERS, STOPPED, CheckFailed, general, unexplained
 
@@ -287,7 +287,7 @@ def measured(bars: Bars, known: Tensor, W: Tensor, b: Tensor, c: Tensor) -> Trai
 def _trained(probe: Probe) -> Trained:
     bars = Bars(probe.draw.generator)
     known = bars.images(KNOWN)
-    return measured(bars, known, *machine(probe.make("train", known, seconds=60)))
+    return measured(bars, known, *machine(probe.make("train", known)))
 
 
 def why(trained: Trained) -> Finding:
@@ -402,7 +402,7 @@ SHOWN = (
         "train",
         "A machine for bars",
         asks="images",
-        seconds=60.0,
+        seconds=TRAINING_SECONDS,
         checks=(
             likelihood("new images: less than 2 nats missing", 8, below=2.0),
             likelihood("new images: less than 1.2 nats missing", 8, below=1.2),

@@ -142,5 +142,4 @@ ASSIGNMENT = Assignment(
     notebook="transfer_learning",
     title="Transfer learning",
     tasks=(FIELD, SIZE, NORM, GROUPS, READY, MAPPED, EVIDENCE, SHOWN["train"]),
-    seconds={"train": 90},
 )

@@ -138,5 +138,4 @@ ASSIGNMENT = Assignment(
     notebook="representation_learning",
     title="Representation learning",
     tasks=(TWINS, VARIED, RECALL, ORDERED, NEAREST, VOTES, SHOWN["train"]),
-    seconds={"train": 120},
 )

@@ -174,5 +174,4 @@ ASSIGNMENT = Assignment(
     notebook="recurrent_networks",
     title="Recurrent networks",
     tasks=(DEEP, CLOCKED, POWERS, ECHO, CUT, FORWARD, SCORES, RANKS, SHOWN["train"]),
-    seconds={"train": 60},
 )

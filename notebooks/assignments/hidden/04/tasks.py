@@ -102,5 +102,4 @@ ASSIGNMENT = Assignment(
     notebook="lstm_and_gru",
     title="LSTM and GRU",
     tasks=(COUPLED, MINIMAL, HIGHWAY, POOLED, BOTH_WAYS, PYRAMID, SHOWN["train"]),
-    seconds={"train": 60},
 )

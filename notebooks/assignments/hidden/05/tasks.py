@@ -149,5 +149,4 @@ ASSIGNMENT = Assignment(
     notebook="attention",
     title="Attention",
     tasks=(PREDICTIVE, RELATIVE, LOCAL, STREAMING, RATE, F_MEASURE, GROUPED, SHOWN["train"]),
-    seconds={"train": 15},
 )

@@ -196,5 +196,4 @@ ASSIGNMENT = Assignment(
     notebook="transformer",
     title="The Transformer",
     tasks=(GRADIENT, ATTENTION_GRADIENT, CACHED, LINEAR, SWITCH, CHOICE, BEAMS, DIVERSE, SHOWN["train"]),
-    seconds={"train": 60},
 )

@@ -158,5 +158,4 @@ ASSIGNMENT = Assignment(
     notebook="bert",
     title="BERT",
     tasks=(WHOLE_WORDS, SPANS, REPLACED, DISTILLED, LIKELIHOOD, FILLED, SHOWN["train"]),
-    seconds={"train": 60},
 )

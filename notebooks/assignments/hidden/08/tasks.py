@@ -227,5 +227,4 @@ ASSIGNMENT = Assignment(
     notebook="gpt",
     title="GPT",
     tasks=(SAMPLING, TYPICAL, ENCODE, UNIGRAM, BITS, CORPUS, SHOWN["train"]),
-    seconds={"train": 90},
 )

@@ -219,5 +219,4 @@ ASSIGNMENT = Assignment(
     notebook="scaling",
     title="Scaling laws",
     tasks=(HUBER, BIWEIGHT, EFFECTIVE, TRANSFER, BATCH, NOISE, FLOOR, BREAK, SHOWN["study"]),
-    seconds={"study": 120},
 )

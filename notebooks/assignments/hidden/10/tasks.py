@@ -132,5 +132,4 @@ ASSIGNMENT = Assignment(
     notebook="alignment",
     title="Aligning a language model",
     tasks=(RANKING, LISTWISE, BEST_OF_N, TILTED, LEAVE_ONE_OUT, LEAST_VARIANCE, IDENTITY, SHOWN["train"]),
-    seconds={"train": 90},
 )

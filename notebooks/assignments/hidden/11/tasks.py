@@ -186,5 +186,4 @@ ASSIGNMENT = Assignment(
         MERGE,
         SHOWN["train"],
     ),
-    seconds={"train": 90},
 )

@@ -151,5 +151,4 @@ ASSIGNMENT = Assignment(
     notebook="swin",
     title="Swin Transformer",
     tasks=(FIELD, NEIGHBORHOODS, BIAS, DECOMPOSED, EXPANDING, REASSEMBLE, SHOWN["train"]),
-    seconds={"train": 90},
 )

@@ -156,5 +156,4 @@ ASSIGNMENT = Assignment(
     notebook="mae",
     title="Masked autoencoders",
     tasks=(HOG, TEACHER, RECONSTRUCTED, FREQUENCIES, PROBE, DISCRIMINANT, SHOWN["train"]),
-    seconds={"train": 90},
 )

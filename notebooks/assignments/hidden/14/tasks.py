@@ -225,5 +225,4 @@ ASSIGNMENT = Assignment(
     notebook="segmentation",
     title="Image to image",
     tasks=(UPSAMPLE, ROI_ALIGN, DDIM, WEIGHTS, LOVASZ, PRECISION, PANOPTIC, SHOWN["train"]),
-    seconds={"train": 90},
 )

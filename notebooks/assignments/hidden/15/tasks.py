@@ -180,5 +180,4 @@ ASSIGNMENT = Assignment(
     notebook="text_and_sound",
     title="One model for text and sound",
     tasks=(SPAN_MASK, TEXT_INFILLING, CHUNK_MASK, LOOK_AHEAD_MASK, ALIGN, TRANSDUCER_LOSS, OCCUPATION, SHOWN["train"]),
-    seconds={"train": 90},
 )

@@ -165,5 +165,4 @@ ASSIGNMENT = Assignment(
         ZERO_SHOT,
         SHOWN["train"],
     ),
-    seconds={"train": 90},
 )

@@ -164,5 +164,4 @@ ASSIGNMENT = Assignment(
         PSEUDO_LOG_LIKELIHOOD,
         SHOWN["train"],
     ),
-    seconds={"train": 90},
 )
