@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import contextmanager
 
 import pytest
 
@@ -21,8 +22,9 @@ TAUGHT = [lesson for lesson in lessons() if lesson in dict(LECTURES)]
 SHORTER = [(lesson, minutes) for lesson, minutes in LECTURES if minutes != dict(LECTURES)[lesson]]
 ATTENTION = find_lesson("05")  # has something of everything
 THEMES = ("light", "dark")
-WIDTH, HEIGHT = 1280, 720
+SCREEN = {"width": 1280, "height": 720}
 PAPER = {"width": 680, "height": 1009}  # CSS pixels of A4 without its margins
+READING = {"width": round(178 / 25.4 * 96), "height": 1000}  # as wide as the lines of a lesson on paper
 SMALLEST = 24  # CSS pixels of any text of a slide
 SMALLEST_PLAYED = 14  # of what stands inside a playground or its frames, or of a map of many heads
 FIGURE_SCALE = 0.96  # type of 12 points, which is 16.7 px, stays at 16 px
@@ -74,11 +76,42 @@ MEASURE = (
     .replace("TEXT", str(SMALLEST))
 )
 
-GO = """
-([number, fragments]) => {
-  Reveal.slide(number, 0, fragments);
-  return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+REST = """
+async () => {  // a playground takes its size when it is drawn, and its model computes a while
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const rest = () => new Promise((done) => requestIdleCallback((free) => done(free.timeRemaining())));
+  for (let tries = 0; tries < 100 && (await rest()) < 40; tries += 1);
 }
+"""
+
+GO = f"""
+async ([number, fragments]) => {{
+  Reveal.slide(number, 0, fragments);
+  if (Reveal.getCurrentSlide().querySelector(".course-playground")) await ({REST.strip()})();
+}}
+"""
+
+MEASURE_ALL = f"""
+async ([themes, stepped]) => {{
+  const go = {GO.strip()}, measure = {MEASURE.strip()}, wrong = {{}};
+  const look = (place) => {{
+    const found = measure();
+    if (found.length) wrong[Reveal.getCurrentSlide().id + ", " + place] = found;
+  }};
+  for (const theme of themes) {{
+    document.documentElement.dataset.theme = theme;
+    for (let number = 0; number < Reveal.getTotalSlides(); number += 1) {{
+      await go([number, 99]);
+      look(theme);
+      const frames = [...Reveal.getCurrentSlide().querySelectorAll(stepped + " > details")];
+      frames.forEach((shown, place) => {{
+        frames.forEach((frame) => {{ frame.open = frame === shown; }});
+        look(`frame ${{place + 1}}, ${{theme}}`);
+      }});
+    }}
+  }}
+  return wrong;
+}}
 """
 
 AXE = """
@@ -88,6 +121,9 @@ async (part) => {
     .map((one) => one.id + ": " + one.nodes.map((node) => node.html.slice(0, 90)).join(" | "));
 }
 """
+
+COLOURS = '"color-contrast", "link-in-text-block", "scrollable-region-focusable"'  # all that a theme changes for axe
+AXE_COLOURS = AXE.replace("{resultTypes", f"{{runOnly: [{COLOURS}], resultTypes")
 
 ALL_SLIDES = """
 html, body, .reveal { overflow: visible !important; height: auto !important; position: static !important; }
@@ -101,17 +137,25 @@ html, body, .reveal { overflow: visible !important; height: auto !important; pos
 class Deck:
     """A deck in a page that can reach nothing, with a record of what it asked for and what went wrong."""
 
-    def __init__(self, browser, file, *, javascript=True):
-        self.requests, self.problems = [], []
-        context = browser.new_context(
-            viewport={"width": WIDTH, "height": HEIGHT}, offline=True, java_script_enabled=javascript
-        )
+    def __init__(self, browser, file=None, *, javascript=True):
+        self.requests, self.problems, self.address, self.javascript = [], [], "", javascript
+        context = browser.new_context(viewport=SCREEN, offline=True, java_script_enabled=javascript)
         context.set_default_timeout(240_000)
         context.on("page", self.watch)
         self.page = context.new_page()
-        self.page.goto(file.as_uri())
-        if javascript:
+        if file:
+            self.load(file.as_uri())
+
+    def load(self, address):
+        self.address = address
+        self.requests.clear()
+        self.problems.clear()
+        self.page.goto(address)
+        if self.javascript:
             self.page.wait_for_selector("html[data-ready]")
+
+    def asked_for(self):
+        return {re.split("[?#]", url)[0] for url in self.requests if not url.startswith(("data:", "about:"))}
 
     def watch(self, page):
         page.on("request", lambda request: self.requests.append(request.url))
@@ -141,8 +185,13 @@ class Deck:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder, made = tmp_path_factory.mktemp("decks"), {}
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("decks")
+
+
+@pytest.fixture(scope="module")
+def files(folder):
+    made = {}
 
     def file_of(lesson, minutes=None):
         if (lesson, minutes) not in made:
@@ -154,23 +203,43 @@ def files(tmp_path_factory):
     return file_of
 
 
-@pytest.fixture
-def open_deck(browser, files):
-    decks = []
+@pytest.fixture(scope="module")
+def window(browser):
+    """One page for all tests: there a deck is loaded in half of the time that it takes in a new one."""
+    window = Deck(browser)
+    yield window
+    window.page.context.close()
 
-    def open_it(lesson, minutes=None, **options):
-        file = files(lesson, minutes)
-        deck = Deck(browser, file, **options)
-        decks.append((deck, file))
-        return deck
+
+@pytest.fixture
+def open_page(window, request):
+    """open_page(file): shows it, and loads it only if the test before this one was elsewhere."""
+
+    def open_it(file, query="", *, viewport=SCREEN, media="screen", anew=False):
+        address = file.as_uri() + query
+        if anew or window.address != address or request.session.testsfailed:  # a failure may leave anything behind
+            window.page.emulate_media(media="screen", reduced_motion="no-preference")
+            window.page.set_viewport_size(viewport)
+            window.load(address)
+            window.page.emulate_media(media=media)
+        return window
 
     yield open_it
-    for deck, file in decks:
-        deck.page.context.close()
-        assert deck.problems == []
-        assert {re.split("[?#]", url)[0] for url in deck.requests if not url.startswith(("data:", "about:"))} == {
-            file.as_uri()
-        }
+    assert window.problems == []
+    assert window.asked_for() == {window.address.partition("?")[0]}
+
+
+@pytest.fixture
+def open_deck(open_page, files):
+    """open_deck(lesson): its deck at its beginning; with `anew` as if no test had touched it."""
+
+    def open_it(lesson, minutes=None, *, anew=False):
+        deck = open_page(files(lesson, minutes), anew=anew)
+        deck.theme("light")
+        deck.go(0, -1)
+        return deck
+
+    return open_it
 
 
 @pytest.fixture(scope="module")
@@ -197,161 +266,13 @@ def full_path(lesson):
 STEPPED = ".course-stepper:not(.playing *)"  # a widget that does not compute in the deck
 MOVING = f"{STEPPED}:has(> details ~ details)"  # one with more than one frame
 WIDGET = ".course-stepper, .course-playground:not(:has(.course-stepper))"  # the second has no frames, and computes
-each_lesson = pytest.mark.parametrize("lesson", TAUGHT, ids=lambda path: path.stem)
-each_with_widgets = pytest.mark.parametrize(
-    "lesson", [one for one in TAUGHT if widgets(one)], ids=lambda path: path.stem
-)
-
-
-@each_lesson
-def test_nothing_overflows_and_all_text_can_be_read(open_deck, lesson):
-    assert measured(open_deck(lesson)) == {}
-
-
-def measured(deck):
-    wrong = {}
-    for theme in THEMES:
-        deck.theme(theme)
-        for number in deck.numbers():
-            deck.go(number)
-            if found := deck.page.evaluate(MEASURE):
-                wrong[f"{deck.name()}, {theme}"] = found
-            for place in range(deck.page.locator(f"section.present {STEPPED} > details").count()):
-                deck.page.evaluate(OPEN_FRAME, place)
-                if found := deck.page.evaluate(MEASURE):
-                    wrong[f"{deck.name()}, frame {place + 1}, {theme}"] = found
-    return wrong
-
-
-@pytest.mark.parametrize("minutes", PATHS)
-def test_a_lesson_needs_nothing_but_its_metadata(open_deck, small, minutes):
-    deck = open_deck(small, minutes)
-    slides = slides_of(read_notebook(small), minutes)
-    assert len(deck.numbers()) == len(slides) > 2
-    assert measured(deck) == {}
-    for number, slide in zip(deck.numbers(), slides, strict=True):
-        deck.go(number)
-        shown = deck.page.locator("section.present .page")
-        for kind in slide.show:
-            assert shown.locator(SHOWN[kind]).first.is_visible()
-
-
-SHOWN = {
-    "code": ".highlight", "text": ".output :is(pre, .printed)", "figure": ".output img", "question": "ol",
-    "answer": "details", "widget": ".course-stepper img >> visible=true", "math": "mjx-container[display=true]",
-    "table": "table",
-}  # fmt: skip
-
-
-OPEN_FRAME = """
-(place) => Reveal.getCurrentSlide().querySelectorAll(".course-stepper > details")
-  .forEach((frame, i) => { frame.open = i === place; })
-"""
-
-
-@pytest.mark.parametrize(
-    ("fault", "found"),
-    [
-        ("p.textContent = 'so many words '.repeat(400)", "overflows"),
-        ("p.style = 'font-size: 23px'; p.textContent = 'small print'", "23 px"),
-        ("p.outerHTML = '<pre style=\"font-size: 23px\">code</pre>'", "23 px"),
-        ("p.innerHTML = '<img width=2000 src=\"' + document.images[0].src + '\" style=\"width:20px\">'", "shrunk"),
-        ("p.outerHTML = '<pre>' + 'x'.repeat(200) + '</pre>'", "cut off"),
-        ("p.style = 'position: absolute; top: 40px'; p.textContent = 'too high'", "covers the heading"),
-        ("p.style = 'position: absolute; top: 650px'; p.textContent = 'too low'", "covers the foot"),
-    ],
-)  # fmt: skip
-def test_the_measurement_sees_a_fault(open_deck, fault, found):
-    deck = open_deck(ATTENTION)
-    deck.go(2)
-    assert deck.page.evaluate(MEASURE) == []
-    deck.page.evaluate(
-        "() => { const p = document.createElement('p'); Reveal.getCurrentSlide().querySelector('.body').append(p); "
-        f"{fault}; return Promise.all([...document.images].map((image) => image.decode())); }}"
-    )
-    assert any(found in problem for problem in deck.page.evaluate(MEASURE))
-
-
-@each_lesson
-def test_axe_finds_nothing_serious(open_deck, lesson):
-    """In one run for each theme: axe reads the whole page each time, so a run for each slide would take minutes."""
-    deck = open_deck(lesson)
-    deck.page.emulate_media(reduced_motion="reduce")  # axe would see what is still arriving
-    deck.page.evaluate(axe_script())
-    wrong = {"the page": deck.page.evaluate(AXE)}
-    show_all_slides(deck)
-    for theme in THEMES:
-        deck.theme(theme)
-        wrong[theme] = deck.page.evaluate(AXE, ".slides")
-    assert {place: found for place, found in wrong.items() if found} == {}
-
-
-@of_each(SHORTER)
-def test_a_shorter_path_is_made_of_slides_of_the_full_one(open_deck, files, lesson, minutes):
-    """So that what all other tests find out about those of the full path holds for it, too."""
-    full, shorter = sections(files(lesson)), sections(files(lesson, minutes))
-    own = [section for section in shorter if 'class="references"' not in section]
-    assert len(own) == len(slides_of(read_notebook(lesson), minutes)) < len(full)
-    assert [section for section in full if section in set(shorter)] == shorter
-    deck = open_deck(lesson, minutes)
-    deck.page.evaluate(axe_script())
-    assert deck.page.evaluate(AXE) == []
-
-
-def sections(file):
-    return re.findall(r"<section .*?</section>", file.read_text(encoding="utf-8"), re.DOTALL)
-
-
-def show_all_slides(deck):
-    """One below the other, as axe can see them; the deck is of no other use afterwards."""
-    deck.page.add_style_tag(content=ALL_SLIDES)
-    deck.page.evaluate(
-        "() => Reveal.getSlides().forEach((slide) => { slide.hidden = false; slide.removeAttribute('aria-hidden'); })"
-    )
-
-
-def test_axe_sees_a_fault_on_a_slide_that_is_not_the_present_one(open_deck):
-    deck = open_deck(ATTENTION)
-    deck.page.evaluate(axe_script())
-    deck.page.evaluate(
-        "() => Reveal.getSlides().at(-1).querySelector('.body')"
-        ".insertAdjacentHTML('beforeend', '<p style=\"color: #bbb\">pale</p><input>')"
-    )
-    show_all_slides(deck)
-    assert {line.partition(":")[0] for line in deck.page.evaluate(AXE, ".slides")} == {"color-contrast", "label"}
-
-
-@each_lesson
-def test_every_figure_has_its_alt_text_and_every_formula_is_typeset(open_deck, lesson):
-    deck = open_deck(lesson)
-    alt_of = "(images) => images.map((image) => image.alt)"
-    alts = deck.page.locator(".slides img:not(.course-stepper img)").evaluate_all(alt_of)
-    assert alts and all(len(alt) > 20 for alt in alts)
-    assert all(deck.page.locator(".course-stepper img").evaluate_all(alt_of))  # a patch has its name
-    slideshow = compose(read_notebook(lesson), path=dict(LECTURES)[lesson])
-    texts = [cell.source for cell in slideshow.cells if cell.cell_type == "markdown"]
-    outputs = [output for cell in slideshow.cells for output in cell.get("outputs", [])]
-    texts += ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
-    assert (deck.page.locator("mjx-container").count() > 0) == any("$" in text for text in texts)
-    assert deck.page.locator("mjx-merror, [data-mjx-error]").count() == 0
-    left = deck.page.evaluate(
-        "[...document.querySelectorAll('section')].map((s) => s.querySelector('.page').innerText)"
-    )
-    assert not [text for text in left if re.search(r"\$[^$\n]+\$", text)]
-
-
-def test_what_a_formula_says_to_those_who_hear_it_takes_no_room(open_deck):
-    """Else a slide would be too wide or not by the system's font for mathematics, which nobody sees."""
-    deck = open_deck(ATTENTION)
-    deck.find(".page p mjx-container")
-    sizes = "(all) => all.map((one) => one.offsetWidth + ' x ' + one.offsetHeight)"
-    found = deck.page.locator("section.present mjx-assistive-mml").evaluate_all(sizes)
-    assert found and set(found) <= {"1 x 1", "0 x 1"}
+# All tests of a lesson, then all of the next: most find its deck loaded.
+each_lesson = pytest.mark.parametrize("lesson", TAUGHT, ids=lambda path: path.stem, scope="module")
 
 
 @each_lesson
 def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck, lesson):
-    deck = open_deck(lesson)
+    deck = open_deck(lesson, anew=True)
     if deck.page.locator(MOVING).count() == 0:  # tests of its lesson play with each of them
         still = deck.page.locator(STEPPED).count()
         assert deck.page.locator(".course-playground.playing").count() + still == widgets(lesson) > 0
@@ -384,7 +305,7 @@ def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck, lesson
     assert deck.name() == slide and frame.inner_text() == seen[-1]
 
 
-@each_with_widgets
+@each_lesson
 def test_all_frames_of_all_widgets_can_be_reached_with_their_own_words(open_deck, lesson):
     deck = open_deck(lesson)
     assert deck.page.locator(WIDGET).count() == widgets(lesson)
@@ -406,8 +327,159 @@ def test_all_frames_of_all_widgets_can_be_reached_with_their_own_words(open_deck
                 deck.page.keyboard.press("ArrowRight")
 
 
-def test_the_notes_stand_in_a_window_of_their_own_that_follows(open_deck):
+@each_lesson
+def test_nothing_overflows_and_all_text_can_be_read(open_deck, lesson):
+    assert measured(open_deck(lesson)) == {}
+
+
+def measured(deck):
+    return deck.page.evaluate(MEASURE_ALL, [THEMES, STEPPED])
+
+
+@pytest.mark.parametrize("minutes", PATHS)
+def test_a_lesson_needs_nothing_but_its_metadata(open_deck, small, minutes):
+    deck = open_deck(small, minutes)
+    slides = slides_of(read_notebook(small), minutes)
+    assert len(deck.numbers()) == len(slides) > 2
+    assert measured(deck) == {}
+    for number, slide in zip(deck.numbers(), slides, strict=True):
+        deck.go(number)
+        shown = deck.page.locator("section.present .page")
+        for kind in slide.show:
+            assert shown.locator(SHOWN[kind]).first.is_visible()
+
+
+SHOWN = {
+    "code": ".highlight", "text": ".output :is(pre, .printed)", "figure": ".output img", "question": "ol",
+    "answer": "details", "widget": ".course-stepper img >> visible=true", "math": "mjx-container[display=true]",
+    "table": "table",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        ("p.textContent = 'so many words '.repeat(400)", "overflows"),
+        ("p.style = 'font-size: 23px'; p.textContent = 'small print'", "23 px"),
+        ("p.outerHTML = '<pre style=\"font-size: 23px\">code</pre>'", "23 px"),
+        ("p.innerHTML = '<img width=2000 src=\"' + document.images[0].src + '\" style=\"width:20px\">'", "shrunk"),
+        ("p.outerHTML = '<pre>' + 'x'.repeat(200) + '</pre>'", "cut off"),
+        ("p.style = 'position: absolute; top: 40px'; p.textContent = 'too high'", "covers the heading"),
+        ("p.style = 'position: absolute; top: 650px'; p.textContent = 'too low'", "covers the foot"),
+    ],
+)  # fmt: skip
+def test_the_measurement_sees_a_fault(open_deck, fault, found):
     deck = open_deck(ATTENTION)
+    deck.go(2)
+    assert deck.page.evaluate(MEASURE) == []
+    deck.page.evaluate(
+        "() => { const p = document.createElement('p'); Reveal.getCurrentSlide().querySelector('.body').append(p); "
+        f"{fault}; return Promise.all([...document.querySelectorAll('.present img')].map((one) => one.decode())); }}"
+    )
+    assert any(found in problem for problem in deck.page.evaluate(MEASURE))
+    deck.page.evaluate("Reveal.getCurrentSlide().querySelector('.body').lastChild.remove()")
+
+
+@each_lesson
+def test_axe_finds_nothing_serious(open_deck, lesson):
+    """In one run for each theme: axe reads the whole page each time, so a run for each slide would take minutes."""
+    deck = open_deck(lesson)
+    deck.page.emulate_media(reduced_motion="reduce")  # axe would see what is still arriving
+    deck.page.evaluate(axe_script())
+    with all_slides_shown(deck):
+        wrong = {"light": deck.page.evaluate(AXE)}
+        deck.theme("dark")
+        wrong["dark"] = deck.page.evaluate(AXE_COLOURS, ".slides")
+    assert {place: found for place, found in wrong.items() if found} == {}
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_nothing_serious_around_a_slide(open_deck, theme):
+    """Its number, the arrows and the progress are the same in all decks."""
+    deck = open_deck(ATTENTION)
+    deck.theme(theme)
+    deck.page.evaluate(axe_script())
+    assert deck.page.evaluate(AXE) == []
+
+
+@of_each(SHORTER)
+def test_a_shorter_path_is_made_of_slides_of_the_full_one(open_deck, files, lesson, minutes):
+    """So that what all other tests find out about those of the full path holds for it, too."""
+    full, shorter = sections(files(lesson)), sections(files(lesson, minutes))
+    own = [section for section in shorter if 'class="references"' not in section]
+    assert len(own) == len(slides_of(read_notebook(lesson), minutes)) < len(full)
+    assert [section for section in full if section in set(shorter)] == shorter
+    assert around(files(lesson)) == around(files(lesson, minutes))
+    open_deck(lesson, minutes).page.evaluate(REST)  # no script of it fails
+
+
+SECTION = r"<section .*?</section>\s*"
+
+
+def sections(file):
+    return [section.strip() for section in re.findall(SECTION, file.read_text(encoding="utf-8"), re.DOTALL)]
+
+
+def around(file):
+    """A deck without its slides and scripts."""
+    return re.sub(SECTION, "", file.read_text(encoding="utf-8").partition("<script>")[0], flags=re.DOTALL)
+
+
+@contextmanager
+def all_slides_shown(deck):
+    """One below the other, as axe can see them."""
+    style = deck.page.add_style_tag(content=ALL_SLIDES)
+    deck.page.evaluate(
+        "() => Reveal.getSlides().forEach((slide) => { slide.hidden = false; slide.removeAttribute('aria-hidden'); })"
+    )
+    yield
+    style.evaluate("(style) => style.remove()")
+    deck.go(0)  # hides the others
+
+
+def test_axe_sees_a_fault_on_a_slide_that_is_not_the_present_one(open_deck):
+    deck = open_deck(ATTENTION)
+    deck.page.evaluate(axe_script())
+    deck.page.evaluate(
+        "() => Reveal.getSlides().at(-1).querySelector('.body')"
+        ".insertAdjacentHTML('beforeend', '<div><p style=\"color: #bbb\">pale</p><input></div>')"
+    )
+    with all_slides_shown(deck):
+        assert {line.partition(":")[0] for line in deck.page.evaluate(AXE)} == {"color-contrast", "label"}
+        assert {line.partition(":")[0] for line in deck.page.evaluate(AXE_COLOURS)} == {"color-contrast"}
+    deck.page.evaluate("Reveal.getSlides().at(-1).querySelector('.body').lastChild.remove()")
+
+
+@each_lesson
+def test_every_figure_has_its_alt_text_and_every_formula_is_typeset(open_deck, lesson):
+    deck = open_deck(lesson)
+    alt_of = "(images) => images.map((image) => image.alt)"
+    alts = deck.page.locator(".slides img:not(.course-stepper img)").evaluate_all(alt_of)
+    assert alts and all(len(alt) > 20 for alt in alts)
+    assert all(deck.page.locator(".course-stepper img").evaluate_all(alt_of))  # a patch has its name
+    slideshow = compose(read_notebook(lesson), path=dict(LECTURES)[lesson])
+    texts = [cell.source for cell in slideshow.cells if cell.cell_type == "markdown"]
+    outputs = [output for cell in slideshow.cells for output in cell.get("outputs", [])]
+    texts += ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
+    assert (deck.page.locator("mjx-container").count() > 0) == any("$" in text for text in texts)
+    assert deck.page.locator("mjx-merror, [data-mjx-error]").count() == 0
+    left = deck.page.evaluate(
+        "[...document.querySelectorAll('section')].map((s) => s.querySelector('.page').innerText)"
+    )
+    assert not [text for text in left if re.search(r"\$[^$\n]+\$", text)]
+
+
+def test_what_a_formula_says_to_those_who_hear_it_takes_no_room(open_deck):
+    """Else a slide would be too wide or not by the system's font for mathematics, which nobody sees."""
+    deck = open_deck(ATTENTION)
+    deck.find(".page p mjx-container")
+    sizes = "(all) => all.map((one) => one.offsetWidth + ' x ' + one.offsetHeight)"
+    found = deck.page.locator("section.present mjx-assistive-mml").evaluate_all(sizes)
+    assert found and set(found) <= {"1 x 1", "0 x 1"}
+
+
+def test_the_notes_stand_in_a_window_of_their_own_that_follows(open_deck):
+    deck = open_deck(ATTENTION, anew=True)
     with deck.page.expect_popup() as opened:
         deck.page.keyboard.press("s")
     notes = opened.value
@@ -423,18 +495,21 @@ def test_the_notes_stand_in_a_window_of_their_own_that_follows(open_deck):
     assert re.search(r"0:\d\d gone; after this slide: \d+:00", notes.locator("#spent").inner_text())
     notes.evaluate(axe_script())
     assert notes.evaluate(AXE) == []
+    notes.close()
 
 
 NOTES = """
-() => {
+() => opener.Reveal.getSlides().map((_, number) => {
+  opener.Reveal.slide(number, 0, 99);
   const text = (id) => document.getElementById(id).innerText;
   const all = (selector) => [...document.querySelectorAll("#notes " + selector)];
   return {
     notes: text("notes"), heading: text("heading"), spent: text("spent"),
+    slide: opener.document.querySelector("section.present").getAttribute("aria-label"),
     formulas: all("mjx-container").length, drawn: all("mjx-container > svg").length,
     clips: all("mjx-assistive-mml").map((one) => getComputedStyle(one).clip),
   };
-}
+})
 """
 
 
@@ -445,24 +520,21 @@ def test_the_notes_of_each_slide_can_be_read(open_deck, lesson):
         deck.page.keyboard.press("s")
     notes, planned = opened.value, 0
     notes.locator("#notes").wait_for()
-    for number, slide in zip(deck.numbers(), full_path(lesson), strict=False):  # behind them are the references
-        deck.go(number)
+    for shown, slide in zip(notes.evaluate(NOTES), full_path(lesson), strict=False):  # behind them are the references
         planned += slide.minutes
-        shown = notes.evaluate(NOTES)
         assert len(shown["notes"]) > 40
-        assert shown["heading"] == deck.page.locator("section.present").get_attribute("aria-label")
+        assert shown["heading"] == shown["slide"]
         assert f"after this slide: {int(planned)}:{60 * planned % 60:02.0f}" in shown["spent"]
         assert shown["formulas"] == shown["drawn"] == len(shown["clips"])
         assert set(shown["clips"]) <= {"rect(1px, 1px, 1px, 1px)"}  # unseen, or each formula stands there twice
+    notes.close()
 
 
 @each_lesson
-def test_in_the_hand_out_each_slide_and_its_notes_fit_a_page_and_no_answer_stands_below_its_question(open_deck, lesson):
-    deck = open_deck(lesson)
-    deck.page.set_viewport_size(PAPER)
-    deck.page.goto(f"{deck.page.url.partition('#')[0]}?handout")
-    deck.page.wait_for_selector("html[data-ready]")
-    deck.page.emulate_media(media="print")
+def test_in_the_hand_out_each_slide_and_its_notes_fit_a_page_and_no_answer_stands_below_its_question(
+    open_page, files, lesson
+):
+    deck = open_page(files(lesson), "?handout", viewport=PAPER, media="print")
     heights = deck.page.locator(".sheet").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().height)")
     references = deck.page.locator("section.references").count()
     assert len(heights) == len(full_path(lesson)) + references and max(heights) <= PAPER["height"]
@@ -493,53 +565,57 @@ def test_an_answer_and_the_result_of_a_bet_are_folded_away_until_they_are_asked_
     assert details.get_attribute("open") is None
 
 
-def test_without_javascript_all_slides_and_frames_are_there(open_deck):
-    deck = open_deck(ATTENTION, javascript=False)
+def test_without_javascript_all_slides_and_frames_are_there(browser, files):
+    deck = Deck(browser, files(ATTENTION), javascript=False)
     assert deck.page.locator("section h2").last.is_visible()
     summaries = deck.page.locator(".course-stepper summary")
     assert summaries.count() > 4
     assert summaries.nth(1).is_visible()
+    deck.page.context.close()
+    assert deck.problems == [] and deck.asked_for() == {deck.address}
 
 
-@pytest.fixture(scope="module", params=TAUGHT, ids=lambda path: path.stem)
-def printed(request, browser, tmp_path_factory):
+@pytest.fixture
+def printed(open_page, folder, lesson):
     """A lesson for reading, laid out as on paper: as wide as its lines there."""
-    file = tmp_path_factory.mktemp("lesson") / "lesson.html"
-    file.write_text(lesson_page(read_notebook(request.param)), encoding="utf-8")
-    context = browser.new_context(viewport={"width": round(178 / 25.4 * 96), "height": 1000}, offline=True)
-    page = context.new_page()
-    page.goto(file.as_uri())
-    page.wait_for_selector("html[data-ready]")
-    page.emulate_media(media="print")
-    yield page
-    context.close()
+    file = folder / f"{lesson.stem}.html"
+    if not file.exists():
+        file.write_text(lesson_page(read_notebook(lesson)), encoding="utf-8")
+    return open_page(file, viewport=READING, media="print").page
 
 
-def test_on_paper_no_line_of_code_is_broken_or_cut_off(printed, request):
+@each_lesson
+def test_on_paper_no_line_of_code_is_broken_or_cut_off(printed, lesson):
     wrong = """(blocks) => blocks.filter((block) => block.checkVisibility())
       .filter((block) => block.scrollWidth > block.clientWidth || getComputedStyle(block).whiteSpace !== "pre")
       .map((block) => block.textContent.slice(0, 60))"""
     code = printed.locator(".highlight pre, .output pre:has(> code)")
     longest = max(len(line) for text in code.all_text_contents() for line in text.split("\n"))
-    least = 100 if request.node.callspec.params["printed"].name.startswith("04") else 50  # it lists library code
+    least = 100 if lesson.name.startswith("04") else 50  # it lists library code
     assert longest > least and code.evaluate_all(wrong) == []
     sizes = code.evaluate_all("(blocks) => blocks.map((block) => parseFloat(getComputedStyle(block).fontSize))")
     assert min(sizes) * 72 / 96 > 6.5  # points
 
 
+@each_lesson
 @pytest.mark.parametrize("selector", [".highlight", ".output", ".output img", "table", "h2", "h3"])
 def test_no_page_break_runs_through_figures_code_or_tables(printed, selector):
     breaks = printed.locator(selector).evaluate_all("(all) => all.map((one) => getComputedStyle(one).breakInside)")
     assert set(breaks) <= {"avoid"} and (breaks or selector == "h3")
 
 
-def test_on_paper_figures_have_room_for_what_belongs_to_them(printed, request):
-    wide, most = round(178 / 25.4 * 96), 100 / 25.4 * 96  # px
-    boxes = [box for image in printed.locator(".output img").all() if (box := image.bounding_box())]
-    assert len(boxes) >= counts(read_lesson(request.node.callspec.params["printed"]))["figures"]
-    assert all(box["height"] < most and box["x"] + box["width"] <= wide for box in boxes)
+@each_lesson
+def test_on_paper_figures_have_room_for_what_belongs_to_them(printed, lesson):
+    most = 100 / 25.4 * 96  # px
+    boxes = printed.locator(".output img").evaluate_all(
+        """(all) => all.filter((one) => one.checkVisibility() || one.closest("details:not([open])"))
+          .map((one) => (one.checkVisibility() ? one.getBoundingClientRect() : new DOMRect()).toJSON())"""
+    )
+    assert len(boxes) >= counts(read_lesson(lesson))["figures"]
+    assert all(box["height"] < most and box["right"] <= READING["width"] for box in boxes)
 
 
+@each_lesson
 def test_on_paper_hints_are_open_answers_stand_at_the_end_and_solutions_nowhere(printed):
     for _ in range(2):  # twice printed is printed alike
         printed.evaluate("dispatchEvent(new Event('beforeprint'))")
