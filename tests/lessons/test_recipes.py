@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -21,9 +21,12 @@ from course_lib.lessons.lesson_04 import remember
 from course_lib.lessons.lesson_06.recipes import translator as transformer
 from course_lib.lessons.lesson_06.recipes import tricks
 from course_lib.lessons.lesson_07.recipes import few_labels, next_sentence, parallel
+from course_lib.lessons.lesson_07.recipes.next_sentence import consecutive
 from course_lib.lessons.lesson_08 import induction, modern
+from course_lib.lessons.lesson_08 import recipes as dictionary
 from course_lib.lessons.lesson_09 import recipes as scaling
 from course_lib.lessons.lesson_10 import recipes as alignment
+from course_lib.lessons.lesson_11 import icon_recipes as sorted_icons
 from course_lib.lessons.lesson_11 import recipes as vit
 from course_lib.lessons.lesson_12 import recipes as swin
 from course_lib.lessons.lesson_13 import icon_recipes as masked_icons
@@ -37,7 +40,9 @@ from course_lib.lessons.lesson_17.recipes import boltzmann, efficient, experts, 
 from course_lib.lessons.recipes import all_recipes, find_recipe
 from course_lib.models import baselines
 from course_lib.training import language_models
+from course_lib.training.language_models import tokenized_prose
 from course_lib.training.progress import Silent, using
+from course_lib.training.translation import splits
 from course_lib.training.vision import STEPS_OF_A_SEED
 
 FEW = {"train": 150, "validation": 40, "test": 50}
@@ -45,27 +50,64 @@ LANGUAGE = {"dim": 16, "depth": 1, "context_length": 16, "vocab_size": None}
 ALIGNED = (
     {"dim": 8, "depth": 1, "num_heads": 2, "pretrain_steps": 2, "sft_steps": 3, "comparisons": 8, "reward_steps": 3}
     | {"rounds": 8, "prompts": 8, "dpo_steps": 3},
-    {(alignment, "SPLIT_SENTENCES"): {"train": 60, "validation": 20, "test": 20}, (alignment, "MEASURED"): 6},
+    {(alignment, "SPLIT_SENTENCES"): {"train": 60, "validation": 20, "test": 20}, (alignment, "MEASURED"): 6}
+    | {(alignment, "LONGEST"): 6},
 )
 TWO_STEPS = masked_icons.FineTuningSettings(learning_rate=1e-3, steps=2)
-ICONS = ({"dim": 16, "depth": 1, "warmup": 1, "patch_size": 8}, {})
+
+
+@cache
+def few_icons(split="test"):
+    """Every fourth drawing of a split."""
+    drawings = icons(split)
+    return drawings.take(torch.arange(0, len(drawings.names), 4))
+
+
+ICONS = (
+    {"dim": 16, "depth": 1, "warmup": 1, "patch_size": 8},
+    {(sorted_icons, "icons"): few_icons, (sorted_icons, "new_drawings"): few_icons},
+)
 MASKED_ICONS = (
     {"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8, "decoder_num_heads": 2, "patch_size": 8},
     {(masked_icons, "DRAWS"): 2, (masked_icons, "FINE_TUNING"): dict.fromkeys(masked_icons.FINE_TUNING, TWO_STEPS)}
-    | {(masked_icons, "drawings_of"): lambda split: icons("test").take(torch.arange(60))},
+    | {(masked_icons, "icons"): few_icons, (masked_icons, "drawings_of"): lambda split: few_icons()},
 )
-SENTENCE_PAIRS = {split: next_sentence.consecutive(split)[:40] for split in FEW}
 VIT, SWIN = {"depth": 1, "images": None}, {"size": 8, "patch_size": 2, "window_size": 2, "dim": 4, "num_heads": (1, 1)}
+
+
+@cache
+def few_tagged(language):
+    return few_labels.tagging_splits(language=language, train=120, validation=4, test=4)
+
+
+@cache
+def few_genders():
+    return few_labels.gender_splits(train=120, validation=4, test=4)
+
+
+@cache
+def short_prose(vocab_size):
+    """Two thousand characters of each split."""
+    prose = tokenized_prose()
+    return replace(prose, ids={name: ids[:2000] for name, ids in prose.ids.items()})
+
+
+@cache
+def few_pairs(count):
+    """Those for training, and six of each other split."""
+    pairs = splits(100)
+    return replace(pairs, validation=pairs.validation[:6], test=pairs.test[:6])
+
+
+@cache
+def few_sentence_pairs(split):
+    """Forty pairs of sentences of a split."""
+    return consecutive(split)[:40]
 
 
 def few_names():
     """Every fortieth name of each split."""
     return NameSplits(*(part[::40] for part in name_splits()))
-
-
-def few_characters(vocab_size):
-    """The short prose of the fixture below, in characters."""
-    return language_models.tokenized_prose(None)
 
 
 SMALL = {  # name -> settings of every variant that has them; constants
@@ -91,10 +133,14 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "lstm_characters": (LANGUAGE, {}),
     "first_symbol": ({"hidden_dim": 8, "length": 6}, {(remember, "HELD_OUT_ROWS"): 20}),
     "three_cells": (LANGUAGE, {}),
-    "dictionary": (LANGUAGE | {"context_length": 128}, {(language_models, "tokenized_dictionary"): few_characters}),
+    "dictionary": (
+        LANGUAGE | {"context_length": 128},
+        {(language_models, "tokenized_dictionary"): short_prose}
+        | {(dictionary, "DEFINED"): 20, (dictionary, "ENTRIES"): 20},
+    ),
     "gpt_characters": (LANGUAGE, {}),
-    "gpt_short": (LANGUAGE, {(language_models, "tokenized_dictionary"): few_characters}),
-    "modern_decoder": (LANGUAGE, {(modern, "tokenized_prose"): few_characters}),
+    "gpt_short": (LANGUAGE, {(language_models, "tokenized_dictionary"): short_prose}),
+    "modern_decoder": (LANGUAGE, {(modern, "tokenized_prose"): short_prose}),
     "induction": ({"head_dim": 8}, {(induction, "HELD_OUT_ROWS"): 20}),
     "scaling": (
         {
@@ -136,12 +182,16 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "translator": ({"dim": 8, "depth": 1, "averaged": 2, "train_pairs": 100}, {}),
     "translator_tricks": ({"dim": 8, "width": 8, "depth": 1, "averaged": 0, "train_pairs": 100}, {}),
     "tricks_peaks": ({"dim": 8, "depth": 1, "averaged": 0, "train_pairs": 100}, {}),
-    "norm_depth": ({"dim": 8, "train_pairs": 100}, {}),
+    "norm_depth": ({"dim": 8, "depth": 1, "train_pairs": 100}, {}),
     "next_sentence": (
         {"dim": 16, "depth": 1, "num_heads": 2},
-        {(next_sentence, "consecutive"): lambda split: SENTENCE_PAIRS[split]},
+        {(next_sentence, "consecutive"): few_sentence_pairs},
     ),
-    "bert_parallel": ({"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80}, {(parallel, "DRAWS"): 2}),
+    "bert_parallel": (
+        {"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80},
+        {(parallel, "DRAWS"): 2, (parallel, "PAIRS"): 30, (parallel, "LABELS"): 50}
+        | {(parallel, "FINE_TUNING"): replace(parallel.FINE_TUNING, steps=3, batch_size=4)},
+    ),
     "bert": ({"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80}, {(few_labels, "DRAWS"): 2}),
     "vit": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
     "vit_digits": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
@@ -185,7 +235,10 @@ SMALL = {  # name -> settings of every variant that has them; constants
         {(pictures_and_words, "SPLIT_SCENES"): FEW}
         | {(pictures_and_words, "CANDIDATES"): 4, (pictures_and_words, "GROUPS"): 2},
     ),
-    "icon_clip": ({"dim": 8, "depth": 1, "num_heads": 2, "joint_dim": 4}, {(icon_words, "VIEWS"): 1}),
+    "icon_clip": (
+        {"dim": 8, "depth": 1, "num_heads": 2, "joint_dim": 4},
+        {(icon_words, "VIEWS"): 1, (icon_words, "icons"): few_icons},
+    ),
     "boltzmann": (
         {},
         {(boltzmann, "DRAWS"): 2, (boltzmann, "EPOCHS"): (1,), (boltzmann, "RATES"): (0.01,)}
@@ -214,7 +267,7 @@ SMALL = {  # name -> settings of every variant that has them; constants
     ),
     "tones": (
         {"dim": 8, "depth": 1, "num_heads": 2, "mlp_dim": 8},
-        {(speech, "SPLIT_MELODIES"): {"validation": 6, "test": 7}},
+        {(speech, "SPLIT_MELODIES"): {"validation": 6, "test": 7}, (speech, "WIDTH"): 2},
     ),
     "mazes": ({"dim": 8, "depth": 1, "hidden_dim": 8, "trajectories": 4}, {(control, "REPEATS"): 1}),
 }
@@ -242,17 +295,12 @@ def small(monkeypatch):
         constant = "VARIANTS" if module is transfer else "FINE_TUNING"
         monkeypatch.setattr(module, constant, quick_all(getattr(module, constant)))
     monkeypatch.setattr(unet, "FEW_MASKS", tuple(map(quick, unet.FEW_MASKS)))
-    tagged = few_labels.tagging_splits(train=120, validation=4, test=4)
-    genders = few_labels.gender_splits(train=120, validation=4, test=4)
-    monkeypatch.setattr(few_labels, "tagged_sentences", lambda language: tagged)
-    monkeypatch.setattr(few_labels, "genders", lambda: genders)
-    prose = language_models.tokenized_prose()
-    short = {name: ids[:2000] for name, ids in prose.ids.items()}
-    monkeypatch.setattr(language_models, "tokenized_prose", lambda vocab_size: replace(prose, ids=short))
-    pairs = transformer.splits(100)
-    few_pairs = replace(pairs, validation=pairs.validation[:6], test=pairs.test[:6])
+    for module in (few_labels, parallel):
+        monkeypatch.setattr(module, "tagged_sentences", few_tagged)
+    monkeypatch.setattr(few_labels, "genders", few_genders)
+    monkeypatch.setattr(language_models, "tokenized_prose", short_prose)
     for module in (transformer, tricks):
-        monkeypatch.setattr(module, "splits", lambda count: few_pairs)
+        monkeypatch.setattr(module, "splits", few_pairs)
 
     def recipe(name):
         settings, constants = SMALL[name]
@@ -274,7 +322,8 @@ def quick_all(settings):
 
 def clear_caches():
     ours = (names.examples, names.tokenizer, names.counting, captions.examples, pictures_and_words.examples)
-    ours += (icon_words.training_views,)
+    ours += (icon_words.known_names, icon_words.tokenizer, icon_words.names, icon_words.drawings)
+    ours += (icon_words.training_views, parallel.held_out)
     ours += (speech.held_out, text_to_text.tokenizer, text_to_text.plain_text)
     ours += (alignment.sentences, alignment.pretrained, alignment.fine_tuned, alignment.rewarding)
     ours += (alignment.measured_pairs,)

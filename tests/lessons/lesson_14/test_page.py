@@ -57,6 +57,7 @@ def test_her_u_net_opens_both_models_and_goes_on_in_a_new_kernel(tmp_path, monke
     monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     few = (("steps=400", "steps=10"), ("steps=350", "steps=2"), ("range(40)", "range(12)"))
     few += (("reversed(range(len(betas)))", "reversed(range(3))"), ('"test", 300', '"test", 4'))
+    few += (("steps=250", "steps=2"), ("batch(500", "batch(5"), ('"validation", 200', '"validation", 4'))
     first, second = sittings(nbformat.read(PAGE, as_version=4), TASKS, end="opened_by_both", shorter=few)
     assert "your UNet passes its check" in first and "the page runs on your model" in first
     assert "UNet opens the trained weights. 482,788 parameters are copied" in first
