@@ -303,6 +303,8 @@ def test_a_widget_answers_the_keyboard_the_mouse_and_a_clicker(open_deck, lesson
     assert deck.name() != slide
     deck.page.keyboard.press("PageUp")
     assert deck.name() == slide and frame.inner_text() == seen[-1]
+    deck.find(MOVING)  # takes all steps back at once
+    assert frame.inner_text() == first
 
 
 @each_lesson

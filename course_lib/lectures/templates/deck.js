@@ -315,7 +315,10 @@
         refresh();
       });
       Reveal.on("fragmentshown", (event) => { event.fragments.forEach((mark) => fragmentChanged(mark, true)); refresh(); });
-      Reveal.on("fragmenthidden", (event) => { event.fragments.forEach((mark) => fragmentChanged(mark, false)); refresh(); });
+      Reveal.on("fragmenthidden", (event) => {  // the last one first, so that a stepper ends where the first one began
+        [...event.fragments].reverse().forEach((mark) => fragmentChanged(mark, false));
+        refresh();
+      });
       document.addEventListener("keydown", clicked, true);
       watchPlaygrounds();
       setInterval(tick, 1000);
