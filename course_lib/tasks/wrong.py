@@ -2,12 +2,10 @@
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
-
-from course_lib.tasks import Case, Draw, Task, TaskInput, gradients, keeps_type, run_checks
+from course_lib.tasks import Case, Draw, Task, gradients, keeps_type, run_checks
 from course_lib.tasks.findings import CHANGES_INPUT, CUT_OFF, NUMBER_TYPE, RANDOM
 from course_lib.tasks.solution import Changes, Solution
 from course_lib.tasks.values import KINDS
@@ -204,42 +202,8 @@ def made_by(table: Task, way: Changes = ()) -> Callable[..., Any]:
     return Made
 
 
-class Remembering(Task):
-    """A task whose draws, and what each mistake makes of them, are worked out once: many answers are asked the same."""
-
-    drawn: dict[tuple, tuple[TaskInput, bool, Tensor]]
-    made: dict[tuple[int, Changes], Any]
-
-    def __init__(self, table: Task):
-        super().__init__(**{part.name: getattr(table, part.name) for part in fields(table)})
-        vars(self).update(drawn={}, made={})  # past the frozen dataclass
-
-    def draw(self, case: Case | None, draw: Draw) -> TaskInput:
-        key = case and case.name, draw.same, draw.single, draw.generator.get_state().numpy().tobytes()
-        if key not in self.drawn:
-            self.drawn[key] = super().draw(case, draw), draw.single, draw.generator.get_state()
-        given, draw.single, state = self.drawn[key]
-        draw.generator.set_state(state)
-        return given
-
-    def right(self, given: TaskInput, way: Changes = ()) -> Any:
-        if not way or not any(given is drawn for drawn, *_ in self.drawn.values()):
-            return super().right(given, way)  # a gradient may be sent through the first; others may share an id
-        key = id(given), way
-        if key not in self.made:
-            args = tuple(value.clone() if isinstance(value, Tensor) else value for value in given.args)
-            try:
-                self.made[key] = super().right(replace(given, args=args), way)
-            except Exception as problem:  # this mistake cannot be made with these inputs
-                self.made[key] = problem
-        if isinstance(self.made[key], Exception):
-            raise self.made[key]
-        return self.made[key]
-
-
 def undetected(table: Task) -> Iterator[str]:
     """What a table's own mistakes leave undetected: one that loses nothing, or is not told its name."""
-    table = Remembering(table)
     if table.reference and (told := run_checks(made_by(table), table.all_checks, asks=table.asks).misconceptions):
         yield f"{table.name}: the table's own reference is told {told}"
     for mistake in table.mistakes if table.cases else ():
