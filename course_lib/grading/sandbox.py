@@ -297,7 +297,8 @@ class Box(contextlib.AbstractContextManager):
     def _end(self, reason: str | None) -> BoxEnded:
         found = self._body.end(soon=reason is None)
         self._body.line.close()
-        self.ended = self.copy_ended = reason or found or "closed"
+        broken = found if found in ("memory", "processes") else ""  # and that may be why its time was over
+        self.ended = self.copy_ended = broken or reason or found or "closed"
         if not found:
             raise SandboxError("The sandbox ended with its box")
         return BoxEnded(self.ended)

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 import torch
 
 from course_lib.grading import bubblewrap, sandbox, seccomp
+from course_lib.grading.boxed import zygote as first_process
 from course_lib.grading.boxed.wire import Unknown, WireError
 from course_lib.grading.boxed.worker import CHANGED
 from course_lib.grading.sandbox import BoxEnded, Limits, SandboxError, StudentError, Zygote, sandbox_problem
@@ -222,6 +224,16 @@ def test_who_breaks_a_limit_is_ended_and_told_why(source, reason):
                 box.load("1")
         else:  # the kernel was faster
             assert (reason, error.kind) == ("memory", "MemoryError")
+
+
+def test_a_limit_that_is_broken_when_the_judge_asks_for_the_time_ends_the_box(monkeypatch):
+    looks = iter(["processes"])
+    monkeypatch.setattr(first_process.Watch, "look", lambda watch: next(looks, ""))
+    judge, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with judge, control, subprocess.Popen(["sleep", "0.5"]) as box:
+        judge.send(b"used 0")  # before the next look is due: on a busy machine the judge asks more often than that
+        assert first_process.Watch(box.pid, control, {}).until_it_ends() == "processes"
+        assert judge.recv(64).startswith(b"used ")
 
 
 THREADS = """

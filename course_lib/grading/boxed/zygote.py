@@ -85,7 +85,7 @@ class Watch:
         signs.register(self.control, select.POLLIN)
         try:
             while True:
-                left = self.history[-1][0] + INTERVAL - time.monotonic()
+                left, broken = self.history[-1][0] + INTERVAL - time.monotonic(), ""
                 heard = {number for number, _ in signs.poll(max(0.0, left) * 1000)}
                 if self.control.fileno() in heard:
                     question, _, since = self.control.recv(64).decode().partition(" ")
@@ -93,11 +93,13 @@ class Watch:
                         os._exit(0)
                     if question == "end":
                         return "closed"
-                    self.look()
+                    broken = self.look()
                     self.control.send(f"used {self.used_since(float(since))}".encode())
                 if end in heard:
                     return "exit"
-                if time.monotonic() >= self.history[-1][0] + INTERVAL and (broken := self.look()):
+                if not broken and time.monotonic() >= self.history[-1][0] + INTERVAL:
+                    broken = self.look()
+                if broken:
                     return broken
         finally:
             os.close(end)
