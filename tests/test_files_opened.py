@@ -92,7 +92,7 @@ MODELS = {  # name: (most files, model, what it is called with)
     "GAIL": (1, lambda: GAIL(ImitationConfig(state_dim=3, action_dim=2)), (torch.zeros(2, 3),)),
     "RBM": (1, lambda: RBM(RBMConfig(num_visible=3, num_hidden=2)), (torch.zeros(2, 3),)),
     "DBN": (1, lambda: DBN(DBNConfig(dims=(3, 2, 2), num_classes=2)), (torch.zeros(2, 3),)),
-    "FCN": (4, lambda: FCN(FCNConfig(trunk=CNNConfig(num_classes=None), num_classes=3, window=2)), (PICTURE,)),
+    "FCN": (4, lambda: FCN(FCNConfig(backbone=CNNConfig(num_classes=None), num_classes=3, window=2)), (PICTURE,)),
 }
 
 

@@ -19,9 +19,9 @@ from course_lib.models.resnet import ResNet, ResNetConfig
 
 @dataclass(frozen=True, kw_only=True)
 class FCNConfig:
-    """A classifier's trunk, and what is made of its last maps."""
+    """A classifier's backbone, and what is made of its last maps."""
 
-    trunk: CNNConfig | ResNetConfig
+    backbone: CNNConfig | ResNetConfig
     window: int  # pixels a side of the last map at the size that the classifier was trained at
     averaged: bool = True  # the classifier's head sees the window's mean; False: all of it, place by place
     num_classes: int = 21
@@ -29,16 +29,16 @@ class FCNConfig:
 
     def __post_init__(self):
         plain_integers(self)
-        maps = len(self.trunk.widths)
+        maps = len(self.backbone.widths)
         if not 0 <= self.num_skips < maps or self.window < 1:
             raise ValueError(
-                f"a trunk with {maps} maps has 0 to {maps - 1} skips and a window of a pixel or more, got "
+                f"a backbone with {maps} maps has 0 to {maps - 1} skips and a window of a pixel or more, got "
                 f" num_skips={self.num_skips} and window={self.window}"
             )
 
 
 class FCN(nn.Module):
-    """The trunk, its head as a convolution (`score`), and upsampling that starts as bilinear interpolation, figure 3.
+    """The backbone, its head as a convolution (`score`), and upsampling that starts as bilinear interpolation (fig. 3).
 
     Skips, section 4.2: the scores of the last map grow twofold and are added to those of the map before it, and so on.
     Their scoring layers start at zero, so that a skip can be added to a trained net without any harm.
@@ -50,12 +50,12 @@ class FCN(nn.Module):
     def __init__(self, config: FCNConfig):
         super().__init__()
         self.config = config
-        trunk, K = config.trunk, config.num_classes
-        kind = CNN if isinstance(trunk, CNNConfig) else ResNet
-        self.trunk = kind(replace(trunk, num_classes=None))
-        self.stride = coarsest_stride(trunk)
-        self.score = nn.Conv2d(trunk.widths[-1], K, 1 if config.averaged else config.window)
-        finer = list(reversed(trunk.widths[:-1]))[: config.num_skips]
+        backbone, K = config.backbone, config.num_classes
+        kind = CNN if isinstance(backbone, CNNConfig) else ResNet
+        self.backbone = kind(replace(backbone, num_classes=None))
+        self.stride = coarsest_stride(backbone)
+        self.score = nn.Conv2d(backbone.widths[-1], K, 1 if config.averaged else config.window)
+        finer = list(reversed(backbone.widths[:-1]))[: config.num_skips]
         self.skip_scores = nn.ModuleList(nn.Conv2d(width, K, 1) for width in finer)
         self.ups = nn.ModuleList(bilinear_upsampling(K, 2) for _ in finer)
         left = self.stride >> config.num_skips
@@ -71,7 +71,7 @@ class FCN(nn.Module):
         around their image, they see here what lies beside the window.
         Raises ValueError for an image smaller than one window.
         """
-        last, size = self.trunk.feature_maps(image)[-1], self.config.window
+        last, size = self.backbone.feature_maps(image)[-1], self.config.window
         if min(last.shape[-2:]) < size:
             raise ValueError(
                 f"the last map is {last.shape[-2]} x {last.shape[-1]} pixels, the window {size} x {size}: the image is "
@@ -87,7 +87,7 @@ class FCN(nn.Module):
         of what it says there.
         """
         height, width = image.shape[-2:]
-        *finer, last = self.trunk.feature_maps(pad_to_multiple(image, self.stride))
+        *finer, last = self.backbone.feature_maps(pad_to_multiple(image, self.stride))
         before, after = (self.score.kernel_size[0] - 1) // 2, self.score.kernel_size[0] // 2
         scores = self.score(F.pad(last, (before, after, before, after)))
         for up, score, x in zip(self.ups, self.skip_scores, reversed(finer), strict=False):
@@ -95,11 +95,11 @@ class FCN(nn.Module):
         return self.last_up(scores)[:, :, :height, :width]
 
 
-def coarsest_stride(trunk: CNNConfig | ResNetConfig) -> int:
-    """Pixels of the image between two neighbours of the trunk's last map."""
-    halvings = len(trunk.widths) - 1
-    if isinstance(trunk, ResNetConfig):
-        halvings += (2 if trunk.stem == "imagenet" else 0) + trunk.stride_in_first_stage
+def coarsest_stride(backbone: CNNConfig | ResNetConfig) -> int:
+    """Pixels of the image between two neighbours of the backbone's last map."""
+    halvings = len(backbone.widths) - 1
+    if isinstance(backbone, ResNetConfig):
+        halvings += (2 if backbone.stem == "imagenet" else 0) + backbone.stride_in_first_stage
     return 1 << halvings
 
 
@@ -120,8 +120,8 @@ def fcn_from_classifier(
     window = -(-size // stride) if isinstance(config, ResNetConfig) else size // stride  # what does not fit, is padded
     averaged = getattr(config, "pool", "mean") == "mean"
     classes = head.out_features if num_classes is None else num_classes
-    model = FCN(FCNConfig(trunk=config, window=window, averaged=averaged, num_classes=classes, num_skips=num_skips))
-    model.trunk.load_state_dict({k: v for k, v in classifier.state_dict().items() if not k.startswith("head.")})
+    model = FCN(FCNConfig(backbone=config, window=window, averaged=averaged, num_classes=classes, num_skips=num_skips))
+    model.backbone.load_state_dict({k: v for k, v in classifier.state_dict().items() if not k.startswith("head.")})
     kernel = fully_connected_as_convolution(head.weight, *model.score.kernel_size)
     with torch.no_grad():
         same = classes == head.out_features

@@ -41,7 +41,7 @@ class Policy(nn.Module):
     def __init__(self, config: ImitationConfig):
         super().__init__()
         self.config = config
-        self.trunk = hidden_layers(config, config.state_dim)
+        self.backbone = hidden_layers(config, config.state_dim)
         self.head = nn.Linear(config.hidden_dim, config.action_dim)
 
     def forward(self, states: Float[Tensor, "*B S"]) -> Float[Tensor, "*B A"]:
@@ -50,7 +50,7 @@ class Policy(nn.Module):
 
     def features(self, states: Float[Tensor, "*B S"]) -> Float[Tensor, "*B D"]:
         """What the hidden layers make of each state."""
-        return self.trunk(states)
+        return self.backbone(states)
 
 
 class GAIL(nn.Module):

@@ -25,7 +25,7 @@ class RewardModel(nn.Module):
         if config.head is not None:
             raise ValueError(f"a reward model has a head of its own: set head=None in place of {config.head!r}")
         self.config = config
-        self.trunk = GPT(config)
+        self.backbone = GPT(config)
         self.head = nn.Linear(config.dim, 1)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
@@ -41,8 +41,8 @@ class RewardModel(nn.Module):
     def features(
         self, tokens: Int[Tensor, "B T"], *, valid: Bool[Tensor, "B T"] | None = None
     ) -> Float[Tensor, "B T D"]:
-        """What the trunk knows at each token."""
-        return self.trunk.features(tokens, valid=valid)
+        """What the backbone knows at each token."""
+        return self.backbone.features(tokens, valid=valid)
 
     def values(self, tokens: Int[Tensor, "B T"], *, valid: Bool[Tensor, "B T"] | None = None) -> Float[Tensor, "B T"]:
         """The number at each token, which has seen itself and those before it."""
@@ -52,5 +52,5 @@ class RewardModel(nn.Module):
 def reward_model_on(gpt: GPT) -> RewardModel:
     """A reward model that begins with what a language model has learned: section 3.5. The GPT stays as it is."""
     model = RewardModel(replace(gpt.config, head=None))
-    model.trunk.load_state_dict({name: tensor for name, tensor in gpt.state_dict().items() if name != "head.weight"})
+    model.backbone.load_state_dict({name: tensor for name, tensor in gpt.state_dict().items() if name != "head.weight"})
     return model

@@ -1,7 +1,7 @@
 """U-Net: a contracting path that finds out what is there, an expanding one that says where, and skips between them.
 
 Ronneberger, Fischer & Brox, "U-Net: convolutional networks for biomedical image segmentation", MICCAI 2015, arXiv
-1505.04597. Normalisation, padding and trunks that were trained as classifiers came into use later.
+1505.04597. Normalisation, padding and backbones that were trained as classifiers came into use later.
 """
 
 from collections.abc import Sequence
@@ -32,19 +32,19 @@ class UNetConfig:
     norm: bool = True  # normalisation; False, with biases instead, as in 2015
     norm_groups: int = 0  # groups of channels that are normalised together; 0: batch normalisation
     condition_dim: int = 0  # numbers of a vector that each image comes with, such as a diffusion step; needs groups
-    trunk: ResNetConfig | None = None  # the encoder is this ResNet, whose widths and in_channels must be the same
+    backbone: ResNetConfig | None = None  # the encoder is this ResNet, whose widths and in_channels must be the same
 
     def __post_init__(self):
         plain_integers(self)
-        widths, trunk = self.widths, self.trunk
+        widths, backbone = self.widths, self.backbone
         if len(widths) < 2 or min(widths) < 1:
             raise ValueError(f"widths need two resolutions or more, each with a channel or more, got {widths}")
-        if self.condition_dim and (trunk is not None or not self.norm_groups):
-            raise ValueError("a condition goes into blocks with norm_groups of 1 or more, and into no trunk")
-        if trunk is not None and (trunk.widths, trunk.in_channels) != (widths, self.in_channels):
+        if self.condition_dim and (backbone is not None or not self.norm_groups):
+            raise ValueError("a condition goes into blocks with norm_groups of 1 or more, and into no backbone")
+        if backbone is not None and (backbone.widths, backbone.in_channels) != (widths, self.in_channels):
             raise ValueError(
-                f"a trunk of widths {trunk.widths} and {trunk.in_channels} channels needs the same in the U-Net, got "
-                f"{widths} and {self.in_channels}"
+                f"a backbone of widths {backbone.widths} and {backbone.in_channels} channels needs a U-Net of the same, "
+                f"but the U-Net has {widths} and {self.in_channels}"
             )
 
 
@@ -72,8 +72,8 @@ class UNet(nn.Module):
     """Figure 1, but padded, so that every pixel gets its logits: the map is as large as the image.
 
     An image whose height or width is no multiple of the coarsest stride is padded inside, and the result cropped.
-    A trunk with the large stem begins at a quarter of the image's height and width: the decoder goes on to full size by
-    itself, with half as many channels at each doubling.
+    A backbone with the large stem begins at a quarter of the image's height and width: the decoder goes on to full size
+    by itself, with half as many channels at each doubling.
     Raises ValueError for settings that do not fit together.
     """
 
@@ -82,14 +82,14 @@ class UNet(nn.Module):
     def __init__(self, config: UNetConfig):
         super().__init__()
         self.config = config
-        widths, trunk = config.widths, config.trunk
+        widths, backbone = config.widths, config.backbone
         settings = {name: getattr(config, name) for name in ("norm", "norm_groups", "condition_dim")}
-        extra = 0  # doublings from the trunk's finest map to the image
-        if trunk is None:
+        extra = 0  # doublings from the backbone's finest map to the image
+        if backbone is None:
             self.encoder = ContractingPath(config.in_channels, widths, **settings)
         else:
-            self.trunk = ResNet(replace(trunk, num_classes=None))
-            extra = (2 if trunk.stem == "imagenet" else 0) + trunk.stride_in_first_stage
+            self.backbone = ResNet(replace(backbone, num_classes=None))
+            extra = (2 if backbone.stem == "imagenet" else 0) + backbone.stride_in_first_stage
         outs = list(reversed(widths[:-1])) + [max(widths[0] >> i, 1) for i in range(1, extra + 1)]
         self.num_skips = len(widths) - 1 if config.skips else 0
         self.decoder = nn.ModuleList(
@@ -103,7 +103,7 @@ class UNet(nn.Module):
         self, image: Float[Tensor, "B C H W"], *condition: Float[Tensor, "B D"]
     ) -> list[Float[Tensor, "B _ _ _"]]:
         """What the encoder makes at each resolution, fine to coarse; height and width are multiples of `stride`."""
-        return (self.encoder if self.config.trunk is None else self.trunk).feature_maps(image, *condition)
+        return (self.encoder if self.config.backbone is None else self.backbone).feature_maps(image, *condition)
 
     def forward(
         self, image: Float[Tensor, "B C H W"], condition: Float[Tensor, "B D"] | None = None
@@ -130,9 +130,14 @@ def unet(**overrides) -> UNet:
 
 def unet_from_classifier(classifier: ResNet, *, num_classes: int, **overrides) -> UNet:
     """A U-Net whose encoder is a copy of the trained classifier without its head; the decoder is fresh."""
-    trunk = replace(classifier.config, num_classes=None)
-    config = {"in_channels": trunk.in_channels, "widths": trunk.widths, "trunk": trunk, "num_classes": num_classes}
+    backbone = replace(classifier.config, num_classes=None)
+    config = {
+        "in_channels": backbone.in_channels,
+        "widths": backbone.widths,
+        "backbone": backbone,
+        "num_classes": num_classes,
+    }
     model = UNet(UNetConfig(**config | overrides))
     weights = {name: tensor for name, tensor in classifier.state_dict().items() if not name.startswith("head.")}
-    model.trunk.load_state_dict(weights)
+    model.backbone.load_state_dict(weights)
     return model

@@ -70,7 +70,7 @@ LAYOUT = Layout(
     special_tokens=lambda config: {"pad_token_id": 0},
     prefix="bert.",
     our_prefix="bert.",
-    trunk=[
+    backbone=[
         ("embeddings.word_embeddings", "token_embed"),
         ("embeddings.token_type_embeddings", "segment_embed"),
         ("embeddings.position_embeddings.weight", "pos_embed.table"),

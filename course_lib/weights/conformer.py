@@ -28,7 +28,7 @@ LAYOUT = Layout(
         ("conv_depthwise_kernel_size", "kernel_size", integer, 31),
     ],
     fixed={"position_embeddings_type": "relative", "hidden_act": "swish"},
-    trunk=[
+    backbone=[
         ("layers.#.ffn{1,2}_layer_norm", "blocks.#.norm{1,4}"),
         ("layers.#.ffn{1,2}.intermediate_dense", "blocks.#.ffn{1,2}.up_proj"),
         ("layers.#.ffn{1,2}.output_dense", "blocks.#.ffn{1,2}.down_proj"),

@@ -58,7 +58,7 @@ LAYOUT = Layout(
         ("{resid,embd,attn}_pdrop", "dropouts", number, 0.1),
     ],
     fixed={"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False},
-    trunk=[
+    backbone=[
         ("embed_{return,state,action}", "{return,state,action}_embed"),
         ("embed_timestep.weight", "time_embed.table"),
         ("embed_ln", "embed_norm"),

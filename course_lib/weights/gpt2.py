@@ -48,7 +48,7 @@ LAYOUT = Layout(
     # of GPT-2 the last token: the end of the text, which also begins it
     special_tokens=lambda config: dict.fromkeys(("bos_token_id", "eos_token_id"), config.vocab_size - 1),
     prefix="transformer.",
-    trunk=[
+    backbone=[
         ("wte", "token_embed"),
         ("wpe.weight", "pos_embed.table"),
         ("h.#.ln_{1,2}", "blocks.#.norm{1,2}"),

@@ -42,7 +42,7 @@ class Layout:
     default stands for a missing key or a null; if it is None, so is ours, which is not written. `{encoder,decoder}_x`
     are two keys, and ours is a pair.
 
-    A row of `trunk` or `heads` is (their module, our module) or (their module, our module, transform), read in both
+    A row of `backbone` or `heads` is (their module, our module) or (their module, our module, transform), read in both
     directions: `#` stands for a number, and what follows (`.weight`) is kept. The first row that fits a name of ours
     counts. `{a,b}` on both sides are several rows in one. Where it is on our side alone, as in `attn.{q,k,v}_proj`,
     their tensor holds ours one after the other along its first axis (after the transform).
@@ -58,10 +58,10 @@ class Layout:
     settings: Sequence[Setting]
     fixed: Mapping[str, Any] = field(default_factory=dict)  # settings of which we have one value only
     special_tokens: Callable[[Any], Mapping[str, int]] = lambda config: {}  # ids for config.json, which ours has not
-    trunk: Sequence[Row]
+    backbone: Sequence[Row]
     heads: Sequence[Row] = ()
-    prefix: str = ""  # before their trunk's names where there is a head; optional in a file
-    our_prefix: str = ""  # before our trunk's names where there is a head
+    prefix: str = ""  # before their backbone's names where there is a head; optional in a file
+    our_prefix: str = ""  # before our backbone's names where there is a head
     options: Callable[[nn.Module], Sequence[Row]] | None = None  # our model -> more rows, which depend on its settings
     shared: Mapping[str, str] = field(default_factory=dict)  # their name -> the one it has when several parts share it
     copies: Mapping[str, str] = field(default_factory=dict)  # their name -> another, where it is written once more
@@ -198,7 +198,7 @@ def entries(layout: Layout, model: nn.Module, architecture: str) -> dict[str, En
     """
     headed = architecture != layout.architectures[0]
     if layout.options is not None:
-        layout = replace(layout, trunk=(*layout.options(model), *layout.trunk))
+        layout = replace(layout, backbone=(*layout.options(model), *layout.backbone))
     result: dict[str, Entry] = {}
     for our_names, tensor in tied_groups(model).items():
         found = [their_name(layout, name, headed) for name in our_names]
@@ -225,7 +225,7 @@ def their_name(layout: Layout, our_name: str, headed: bool) -> tuple[str, int, T
     inner = our_name.removeprefix(layout.our_prefix) if headed else our_name
     for rows, name, prefix in (
         (layout.heads if headed else (), our_name, ""),
-        (layout.trunk, inner, layout.prefix if headed else ""),
+        (layout.backbone, inner, layout.prefix if headed else ""),
     ):
         for theirs, ours, *transform in rows:
             places = alternatives(theirs)

@@ -78,7 +78,7 @@ LAYOUT = Layout(
     fixed={"attention_bias": False, "mlp_bias": False, "attention_dropout": 0.0, "pretraining_tp": 1},
     special_tokens=lambda config: {"bos_token_id": 1, "eos_token_id": 2},
     prefix="model.",
-    trunk=[
+    backbone=[
         ("embed_tokens", "token_embed"),
         ("layers.#.{input,post_attention}_layernorm", "blocks.#.norm{1,2}"),
         ("layers.#.self_attn.{q,k,v,o}_proj", "blocks.#.attn.{q,k,v,o}_proj"),

@@ -77,7 +77,7 @@ LAYOUT = Layout(
     },
     special_tokens=special_tokens,
     prefix="model.",
-    trunk=[
+    backbone=[
         ("encoder.embed_tokens", "source_embed"),
         ("decoder.embed_tokens", "target_embed"),
         ("{encoder,decoder}.layers.#.self_attn.{q,k,v,out}_proj", "{encoder,decoder}.#.attn.{q,k,v,o}_proj"),

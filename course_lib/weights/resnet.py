@@ -45,7 +45,7 @@ LAYOUT = Layout(
         ("num_labels", "num_classes", integer, 2),
     ],
     prefix="resnet.",
-    trunk=[
+    backbone=[
         ("embedder.embedder.{convolution,normalization}", "stem.{conv,norm}"),
         ("encoder.stages.#.layers.#.layer.#.{convolution,normalization}", "stages.#.#.convs.#.{conv,norm}"),
         ("encoder.stages.#.layers.#.shortcut.{convolution,normalization}", "stages.#.#.shortcut.{conv,norm}"),

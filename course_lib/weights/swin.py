@@ -61,7 +61,7 @@ LAYOUT = Layout(
         **{"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0},
     },
     prefix="swin.",
-    trunk=[
+    backbone=[
         ("embeddings.patch_embeddings.projection", "patch_embed.proj"),
         ("embeddings.norm", "patch_norm"),
         ("embeddings.position_embeddings", "pos_embed"),

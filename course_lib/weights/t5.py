@@ -59,7 +59,7 @@ LAYOUT = Layout(
     ],
     fixed={"is_encoder_decoder": True, "is_decoder": False},
     special_tokens=lambda config: {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0},
-    trunk=[
+    backbone=[
         ("shared", "token_embed"),
         (
             "{encoder,decoder}.block.0.layer.0.SelfAttention.relative_attention_bias.weight",

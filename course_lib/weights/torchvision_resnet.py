@@ -94,7 +94,7 @@ LAYOUT = replace(
     describe=describe,
     read_off=read_off,
     prefix="",
-    trunk=[
+    backbone=[
         ("conv1", "stem.conv"),
         ("bn1", "stem.norm"),
         ("layer{1,2,3,4}.#.conv{1,2,3}", "stages.{0,1,2,3}.#.convs.{0,1,2}.conv"),

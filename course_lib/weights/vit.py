@@ -63,7 +63,7 @@ LAYOUT = Layout(
     ],
     fixed={"attention_probs_dropout_prob": 0.0, "pooler_act": "tanh"},
     prefix="vit.",
-    trunk=[
+    backbone=[
         ("embeddings.cls_token", "cls_token"),
         ("embeddings.position_embeddings", "pos_embed"),
         ("embeddings.patch_embeddings.projection", "patch_embed.proj"),

@@ -65,7 +65,7 @@ LAYOUT = Layout(
     },
     prefix="vit.",
     our_prefix="encoder.",
-    trunk=vit.LAYOUT.trunk,  # the positions are fixed, and yet stored: a fresh official model has zeros
+    backbone=vit.LAYOUT.backbone,  # the positions are fixed, and yet stored: a fresh official model has zeros
     heads=[
         ("decoder.mask_token", "decoder.mask_token"),
         ("decoder.decoder_embed", "decoder.embed"),

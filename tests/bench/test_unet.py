@@ -30,5 +30,5 @@ def test_both_nets_take_turns_and_only_there_and_back_makes_gradients(backward, 
 
 def test_the_cases_have_what_the_plain_net_has():
     assert all(
-        replace(config, skips=True, up="transposed", norm=True, trunk=None) == config for _, config, _, _ in CASES
+        replace(config, skips=True, up="transposed", norm=True, backbone=None) == config for _, config, _, _ in CASES
     )

@@ -216,7 +216,7 @@ SMALL = {  # name -> settings of every variant that has them; constants
         {},
         {
             (unet, "SPLIT_SCENES"): {"validation": 12, "test": 14},
-            (unet, "TRUNK"): replace(unet.TRUNK, widths=(4, 4, 4, 4)),
+            (unet, "BACKBONE"): replace(unet.BACKBONE, widths=(4, 4, 4, 4)),
         }
         | {(unet, "instance_scores"): partial(unet.instance_scores, count=6)},
     ),

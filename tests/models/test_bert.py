@@ -213,7 +213,7 @@ def test_a_batch_can_be_learned_by_heart(build):
     assert all(torch.equal(each.argmax(-1), answer) for each, answer in zip(logits, wanted, strict=True))
 
 
-def test_a_trunk_without_a_pooler_says_so():
+def test_a_backbone_without_a_pooler_says_so():
     with pytest.raises(ValueError, match="has no pooler"):
         BERT(BERTConfig(vocab_size=5, dim=4, depth=1, num_heads=1, mlp_dim=4), pooler=False).pool(torch.zeros(1, 2, 4))
 

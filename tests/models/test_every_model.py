@@ -303,7 +303,7 @@ TABLE = {
     "policy of behaviour cloning and GAIL": Case(
         build=lambda: Policy(ImitationConfig(state_dim=3, action_dim=2, hidden_dim=6)),
         inputs=lambda: (numbers(3),),
-        encoded=lambda model, x: model.trunk(x),
+        encoded=lambda model, x: model.backbone(x),
         headed=lambda model, h: model.head(h),
     ),
     "RBM": Case(
@@ -328,7 +328,7 @@ TABLE = {
         build=lambda: SegNet(SegNetConfig(**PICTURES, widths=(4, 6), depths=(1, 2))), inputs=lambda: (image(),)
     ),
     "FCN": Case(
-        build=lambda: FCN(FCNConfig(trunk=SMALL_CNN, window=4, num_classes=3, num_skips=1)),
+        build=lambda: FCN(FCNConfig(backbone=SMALL_CNN, window=4, num_classes=3, num_skips=1)),
         inputs=lambda: (image(),),
     ),
     "SimCLR": Case(

@@ -137,8 +137,8 @@ def test_a_saved_net_comes_back(tmp_path, config):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: FCN(FCNConfig(trunk=LARGE_STEM, window=1, num_skips=3)), "3 maps has 0 to 2 skips"),
-        (lambda: FCN(FCNConfig(trunk=LARGE_STEM, window=0)), "window=0"),
+        (lambda: FCN(FCNConfig(backbone=LARGE_STEM, window=1, num_skips=3)), "3 maps has 0 to 2 skips"),
+        (lambda: FCN(FCNConfig(backbone=LARGE_STEM, window=0)), "window=0"),
         (lambda: fcn_from_classifier(build(LARGE_STEM)), "image_size"),
         (lambda: fcn_from_classifier(build(replace(PLACE_BY_PLACE, num_classes=None))), "head"),
         (

@@ -24,7 +24,7 @@ def actions(kinds):
 
 def test_a_policy_is_two_tanh_layers_and_a_linear_one():
     model, x = make(Policy), states()
-    first, second = (part for part in model.trunk.modules() if isinstance(part, torch.nn.Linear))
+    first, second = (part for part in model.backbone.modules() if isinstance(part, torch.nn.Linear))
     hidden = ((x @ first.weight.T + first.bias).tanh() @ second.weight.T + second.bias).tanh()
     torch.testing.assert_close(model(x), hidden @ model.head.weight.T + model.head.bias, rtol=0, atol=1e-12)
     assert (first.out_features, second.out_features) == (7, 7)

@@ -115,7 +115,7 @@ def test_without_skips_only_the_smallest_map_says_where():
 
 
 @pytest.mark.parametrize(
-    ("trunk", "stride"),
+    ("backbone", "stride"),
     [
         (resnet8(in_channels=1).config, 4),
         (ResNetConfig(in_channels=1, block="basic", widths=(8, 8, 16), depths=(1, 1, 1), stem_channels=8), 16),
@@ -123,26 +123,26 @@ def test_without_skips_only_the_smallest_map_says_where():
     ],
 )
 @pytest.mark.parametrize("skips", [True, False])
-def test_a_trained_classifier_becomes_the_trunk(trunk, stride, skips):
-    classifier = randomised(ResNet(trunk)).eval()
+def test_a_trained_classifier_becomes_the_backbone(backbone, stride, skips):
+    classifier = randomised(ResNet(backbone)).eval()
     model = unet_from_classifier(classifier, num_classes=5, skips=skips).eval()
     image = torch.randn(2, 1, 37, 18)
     assert model.stride == stride and model(image).shape == (2, 5, 37, 18)
     for ours, theirs in zip(model.feature_maps(image), classifier.feature_maps(image), strict=True):
         assert torch.equal(ours, theirs)
-    classifier.stem.conv.weight.data.zero_()  # the trunk is a copy
-    assert model.trunk.stem.conv.weight.abs().min() > 0
+    classifier.stem.conv.weight.data.zero_()  # the backbone is a copy
+    assert model.backbone.stem.conv.weight.abs().min() > 0
 
 
-def test_all_parts_of_a_net_on_a_trunk_learn():
+def test_all_parts_of_a_net_on_a_backbone_learn():
     model = unet_from_classifier(resnet8(in_channels=1), num_classes=5)
     model(torch.randn(2, 1, 16, 16)).square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.parameters())
 
 
-@pytest.mark.parametrize("trunk", [None, resnet8(in_channels=2, num_classes=None).config])
-def test_a_saved_net_comes_back(tmp_path, trunk):
-    config = TINY if trunk is None else replace(TINY, trunk=trunk, widths=trunk.widths)
+@pytest.mark.parametrize("backbone", [None, resnet8(in_channels=2, num_classes=None).config])
+def test_a_saved_net_comes_back(tmp_path, backbone):
+    config = TINY if backbone is None else replace(TINY, backbone=backbone, widths=backbone.widths)
     model = randomised(UNet(config)).eval()
     own.save(model, tmp_path / "unet.safetensors")
     again, image = own.load(tmp_path / "unet.safetensors"), torch.randn(1, 2, 8, 8)
@@ -168,7 +168,7 @@ def test_it_learns_to_outline_one_image():
         ({"widths": (8,)}, r"\(8,\)"),
         ({"widths": (8, 0)}, r"\(8, 0\)"),
         ({"up": "nearest"}, "'nearest'"),
-        ({"trunk": resnet8().config}, r"widths \(16, 32, 64\) and 3 channels"),
+        ({"backbone": resnet8().config}, r"widths \(16, 32, 64\) and 3 channels"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(change, words):

@@ -80,7 +80,7 @@ def test_a_reward_model_reads_the_last_real_token(policy):
     for row, size in enumerate(answers.valid.sum(dim=1).tolist()):
         alone = model(answers.whole[row : row + 1, : 2 + size])
         torch.testing.assert_close(found[row : row + 1], alone)
-    assert torch.equal(reward_model_on(policy).trunk.token_embed.weight, policy.token_embed.weight)
+    assert torch.equal(reward_model_on(policy).backbone.token_embed.weight, policy.token_embed.weight)
 
 
 def test_a_reward_model_begins_at_ln_2_and_learns_whom_people_prefer(policy):

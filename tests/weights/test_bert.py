@@ -84,11 +84,11 @@ def run_official(model, tokens, arguments):
 
 
 def run_ours(model, tokens, arguments):
-    trunk = getattr(model, "bert", model)
+    backbone = getattr(model, "bert", model)
     output = model(tokens, **arguments)
     if isinstance(model, bert.BERT):
         output = (output, model.pool(output))
-    return measured(model, trunk.token_embed.weight, output if isinstance(output, tuple) else (output,))
+    return measured(model, backbone.token_embed.weight, output if isinstance(output, tuple) else (output,))
 
 
 def measured(model, embedding, output):

@@ -87,8 +87,8 @@ def measured(output, tables):
 
 def assert_same(official, ours):
     """Equal to 1e-5, but for the gradient of the padding token, which the official embeddings do not train."""
-    trunk = getattr(official, "model", official)
-    their_tables = [trunk.encoder.embed_tokens.weight, trunk.decoder.embed_tokens.weight]
+    backbone = getattr(official, "model", official)
+    their_tables = [backbone.encoder.embed_tokens.weight, backbone.decoder.embed_tokens.weight]
     our_tables = [ours.source_embed.weight, ours.target_embed.weight]
     if ours.head is not None:
         their_tables.append(official.lm_head.weight)

@@ -80,19 +80,19 @@ def test_what_was_kept_beside_the_model_comes_back(path):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrunkConfig:
+class BackboneConfig:
     depths: tuple = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherTrunkConfig:
+class OtherBackboneConfig:
     widths: tuple = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForeignConfig:
     sizes: tuple = ()
-    trunk: TrunkConfig | OtherTrunkConfig | None = None
+    backbone: BackboneConfig | OtherBackboneConfig | None = None
 
 
 class Foreign(nn.Module):
@@ -112,9 +112,9 @@ def test_tuples_in_a_config_come_back_as_tuples():
     assert arguments == {"config": ForeignConfig(sizes=(1, (2, 3)))}
 
 
-@pytest.mark.parametrize("trunk", [None, TrunkConfig(depths=(1, 2)), OtherTrunkConfig(widths=(3,))])
-def test_a_config_inside_a_config_comes_back(trunk):
-    foreign = Foreign(ForeignConfig(sizes=(3,), trunk=trunk))
+@pytest.mark.parametrize("backbone", [None, BackboneConfig(depths=(1, 2)), OtherBackboneConfig(widths=(3,))])
+def test_a_config_inside_a_config_comes_back(backbone):
+    foreign = Foreign(ForeignConfig(sizes=(3,), backbone=backbone))
     arguments = json.loads(own.plain_json(own.arguments_of(foreign)))
     assert own.with_configs(Foreign, arguments) == {"config": foreign.config}
 

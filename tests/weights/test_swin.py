@@ -155,7 +155,7 @@ def test_the_newest_names_of_the_projections_are_opened_too(tmp_path):
     torch.testing.assert_close(from_pretrained(tmp_path)(image), theirs(image).logits, rtol=0, atol=1e-5)
 
 
-def test_a_trunk_trained_on_hidden_patches_is_opened(tmp_path):
+def test_a_backbone_trained_on_hidden_patches_is_opened(tmp_path):
     theirs = official_model(SwinForMaskedImageModeling, encoder_stride=4)
     theirs.save_pretrained(tmp_path)
     rewrite(tmp_path, lambda tensors: {name: t for name, t in tensors.items() if not name.startswith("decoder")})

@@ -69,7 +69,7 @@ LAYOUT = Layout(
     ],
     fixed={"rotary": False, "rate": 0.0},
     special_tokens=lambda config: {"last_id": config.vocab_size - 1},
-    trunk=[
+    backbone=[
         ("h.#.c_attn", "blocks.#.{q,k,v}_proj", CONV1D),
         ("h.#.{batch_norm,unused}", "blocks.#.{norm,other}"),
         ("wte", "embed"),

@@ -8,7 +8,7 @@ from course_lib.lessons.lesson_08.models import MODELS as OF_LESSON_08
 from course_lib.lessons.lesson_08.tasks import TASKS as GPT_PARTS
 from course_lib.lessons.lesson_10 import recipes
 
-NAMES = {"backbone": "trunk", "backbone.head": "head", "backbone.pos_embed.weight": "trunk.pos_embed.table"}
+NAMES = {"backbone.head": "head", "backbone.pos_embed.weight": "backbone.pos_embed.table"}
 
 
 def sizes(model: nn.Module) -> dict[str, nn.Module]:

@@ -1,7 +1,8 @@
 """Lesson 14: which pixel belongs to which digit? U-Net with and without skips, SegNet and FCN at equal parameters.
 
 Ronneberger, Fischer & Brox 2015, arXiv 1505.04597; Badrinarayanan, Kendall & Cipolla 2017, arXiv 1511.00561; Long,
-Shelhamer & Darrell 2015, arXiv 1411.4038. And what a trunk is worth that learned to classify first, when masks are few.
+Shelhamer & Darrell 2015, arXiv 1411.4038. And what a backbone
+is worth that learned to classify first, when masks are few.
 """
 
 from collections.abc import Mapping
@@ -38,17 +39,17 @@ from course_lib.training.vision import accuracy, fit_classifier, predictions, se
 
 NUM_CLASSES = 11  # background, and ten digits
 WIDTHS = (16, 32, 64, 112)  # at the finest resolution more channels than classes: with 8 the classes got through late
-FCN_TRUNK = CNNConfig(widths=(16, 32, 64, 170), depths=(2, 2, 2, 2), num_classes=None)
+FCN_BACKBONE = CNNConfig(widths=(16, 32, 64, 170), depths=(2, 2, 2, 2), num_classes=None)
 NETS: dict[str, UNetConfig | SegNetConfig | FCNConfig] = {  # about as many parameters each, U-Net the fewest
     "U-Net": UNetConfig(num_classes=NUM_CLASSES, widths=WIDTHS),
     "U-Net without skips": UNetConfig(num_classes=NUM_CLASSES, widths=(17, 34, 68, 119), skips=False),
     "SegNet": SegNetConfig(in_channels=1, num_classes=NUM_CLASSES, widths=(16, 32, 64, 100), depths=(2, 2, 2, 2)),
-    "FCN": FCNConfig(trunk=FCN_TRUNK, window=4, num_classes=NUM_CLASSES, num_skips=2),
+    "FCN": FCNConfig(backbone=FCN_BACKBONE, window=4, num_classes=NUM_CLASSES, num_skips=2),
     "FCN without skips": FCNConfig(
-        trunk=replace(FCN_TRUNK, widths=(16, 32, 64, 162)), window=4, num_classes=NUM_CLASSES
+        backbone=replace(FCN_BACKBONE, widths=(16, 32, 64, 162)), window=4, num_classes=NUM_CLASSES
     ),
 }
-TRUNK = ResNetConfig(
+BACKBONE = ResNetConfig(
     in_channels=1, num_classes=10, stem="small", stem_channels=16, block="basic", widths=WIDTHS, depths=(1, 1, 1, 1)
 )
 CLUTTER = (0.0, 1.0)  # each image draws its own, from a plain background to the texture as it is
@@ -70,7 +71,7 @@ class SegmentationSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrunkSettings:
+class BackboneSettings:
     """How long a classifier of scenes learns."""
 
     steps: int = 1200
@@ -79,11 +80,11 @@ class TrunkSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class FewMasksSettings:
-    """How a U-Net on the trunk learns from a few labelled images."""
+    """How a U-Net on the backbone learns from a few labelled images."""
 
     steps: int
     learning_rate: float
-    trunk: str = "frozen"  # the classifier's, as it is; "tuned": it learns on; "scratch": a fresh one
+    backbone: str = "frozen"  # the classifier's, as it is; "tuned": it learns on; "scratch": a fresh one
     batch_size: int = 16
     seed: int = 0
 
@@ -98,10 +99,10 @@ class Quality(NamedTuple):
 # Steps were chosen so that all take the same CPU time, rates and the few-mask trainings on the validation scenes.
 STEPS = {"U-Net": 1800, "U-Net without skips": 1570, "SegNet": 2180, "FCN": 3130, "FCN without skips": 2930}
 TRAININGS = {net: SegmentationSettings(net=net, steps=steps) for net, steps in STEPS.items()}
-CLASSIFIER, TRUNK_TRAINING = "trunk as a classifier", TrunkSettings()
+CLASSIFIER, BACKBONE_TRAINING = "backbone as a classifier", BackboneSettings()
 FEW_MASKS = (
     FewMasksSettings(steps=600, learning_rate=3e-3),
-    FewMasksSettings(steps=600, learning_rate=3e-3, trunk="scratch"),
+    FewMasksSettings(steps=600, learning_rate=3e-3, backbone="scratch"),
 )
 MASK_COUNTS, DRAWS = (20, 100), 2
 
@@ -180,10 +181,10 @@ def instance_scores(model: nn.Module, *, split: str = "test", count: int = 300) 
 # --------------------------------------------------------------------------------------------- few masks
 
 
-def train_trunk(settings: TrunkSettings, *, checkpoint: Path | None = None) -> Trained:
+def train_backbone(settings: BackboneSettings, *, checkpoint: Path | None = None) -> Trained:
     """A classifier of scenes: it knows the digit of every training image, but the mask of none."""
     with seeded(settings.seed):
-        model = ResNet(TRUNK)
+        model = ResNet(BACKBONE)
     source = scenes("train")
     return fit_classifier(
         settings,
@@ -198,12 +199,12 @@ def train_trunk(settings: TrunkSettings, *, checkpoint: Path | None = None) -> T
 
 
 def learn_from_few(classifier: ResNet, labelled: Scenes, settings: FewMasksSettings) -> UNet:
-    """A U-Net trained on these scenes alone, on a copy of the classifier or, from scratch, on a fresh trunk."""
+    """A U-Net trained on these scenes alone, on a copy of the classifier or, from scratch, on a fresh backbone."""
     with seeded(settings.seed):
-        trunk = ResNet(TRUNK) if settings.trunk == "scratch" else classifier
-        model = unet_from_classifier(trunk, num_classes=NUM_CLASSES)
-    if settings.trunk == "frozen":
-        model.trunk.freeze()
+        backbone = ResNet(BACKBONE) if settings.backbone == "scratch" else classifier
+        model = unet_from_classifier(backbone, num_classes=NUM_CLASSES)
+    if settings.backbone == "frozen":
+        model.backbone.freeze()
 
     def batch_at(step: int) -> Scenes:
         generator = torch.Generator().manual_seed(batch_seed(settings.seed, step))
@@ -215,7 +216,7 @@ def learn_from_few(classifier: ResNet, labelled: Scenes, settings: FewMasksSetti
 
 
 def few_mask_scores(classifier: ResNet, *, split: str = "test") -> Scores:
-    """Mean and spread of the mean IoU over draws of the labelled images, for both trunks."""
+    """Mean and spread of the mean IoU over draws of the labelled images, for both backbones."""
     asked, scores = held_out(split), {}
     for count in MASK_COUNTS:
         for settings in FEW_MASKS:
@@ -225,21 +226,21 @@ def few_mask_scores(classifier: ResNet, *, split: str = "test") -> Scores:
                 values.append(
                     quality(learn_from_few(classifier, labelled, replace(settings, seed=draw)), asked).mean_iou
                 )
-            scores |= mean_and_spread(f"{count} masks, {settings.trunk} trunk, mean IoU", values)
+            scores |= mean_and_spread(f"{count} masks, {settings.backbone} backbone, mean IoU", values)
     return scores
 
 
 # ------------------------------------------------------------------------------------------ course train
 
 
-def train(settings: SegmentationSettings | TrunkSettings, *, checkpoint: Path | None = None) -> Trained:
-    """A net, or the trunk."""
-    one = train_trunk if isinstance(settings, TrunkSettings) else train_net
+def train(settings: SegmentationSettings | BackboneSettings, *, checkpoint: Path | None = None) -> Trained:
+    """A net, or the backbone."""
+    one = train_backbone if isinstance(settings, BackboneSettings) else train_net
     return one(settings, checkpoint=checkpoint)
 
 
 def score(trained: Trained, split: str) -> Scores:
-    """How well a net segments, or the trunk classifies."""
+    """How well a net segments, or the backbone classifies."""
     asked = held_out(split)
     if isinstance(trained.model, ResNet):
         return {"accuracy": accuracy(trained.model, asked.pixels, asked.labels[:, 0])}
@@ -249,7 +250,7 @@ def score(trained: Trained, split: str) -> Scores:
 
 
 def scores(trained: Mapping[str, Trained], split: str) -> Scores:
-    """Those of each net, of U-Net with several digits and, on the test, of a few masks on the trunk."""
+    """Those of each net, of U-Net with several digits and, on the test, of a few masks on the backbone."""
     found = each(score, "{name}, {score}")(trained, split) | instance_scores(trained["U-Net"].model, split=split)
     return found | few_mask_scores(trained[CLASSIFIER].model) if split == "test" else found
 
@@ -261,7 +262,7 @@ RECIPES = {
         data="scenes of course_lib.data.scenes, 32 x 32 pixels, one real handwritten digit each on a piece of a "
         "photograph, clutter from 0 to 1; digits and photographs of training, validation and test are disjoint",
         minutes=10,
-        variants=TRAININGS | {CLASSIFIER: TRUNK_TRAINING},
+        variants=TRAININGS | {CLASSIFIER: BACKBONE_TRAINING},
         ships="U-Net",
         train=train,
         scores=scores,
@@ -270,8 +271,8 @@ RECIPES = {
         settings={
             "nets": {name: asdict(config) for name, config in NETS.items()},
             "trainings": {name: asdict(settings) for name, settings in TRAININGS.items()},
-            "trunk": asdict(TRUNK),
-            "steps of the trunk": TRUNK_TRAINING.steps,
+            "backbone": asdict(BACKBONE),
+            "steps of the backbone": BACKBONE_TRAINING.steps,
             "few masks": [asdict(settings) for settings in FEW_MASKS],
             "draws": DRAWS,
         },

@@ -223,7 +223,7 @@ def things(model: nn.Module, *, predicted=None) -> Result:
 def few(card: Mapping, *, predicted=None) -> Result:
     names = {"pretrained encoder, frozen": "frozen", "encoder from scratch": "scratch"}
     scores = {
-        count: {name: by_seed(card, f"{count} masks, {encoder} trunk, mean IoU") for name, encoder in names.items()}
+        count: {name: by_seed(card, f"{count} masks, {encoder} backbone, mean IoU") for name, encoder in names.items()}
         for count in MASK_COUNTS
     }
     frozen, scratch = scores[MASK_COUNTS[-1]].values()

@@ -80,22 +80,22 @@ def test_even_perfect_pixels_miss_digits_that_touch():
 
 
 def test_few_masks_start_from_the_classifier_unless_from_scratch(few_scenes):
-    classifier = task.train_trunk(task.TrunkSettings(steps=2)).model
+    classifier = task.train_backbone(task.BackboneSettings(steps=2)).model
     labelled = task.scenes("train").batch(5, seed=500)
     recipe = task.FewMasksSettings(steps=2, learning_rate=1e-3)
     nets = {
-        trunk: task.learn_from_few(classifier, labelled, replace(recipe, trunk=trunk, seed=1))
-        for trunk in ("frozen", "tuned", "scratch")
+        backbone: task.learn_from_few(classifier, labelled, replace(recipe, backbone=backbone, seed=1))
+        for backbone in ("frozen", "tuned", "scratch")
     }
     moved = {
-        trunk: max(
+        backbone: max(
             (ours - theirs).abs().max().item()
-            for ours, theirs in zip(net.trunk.parameters(), classifier.parameters(), strict=False)
+            for ours, theirs in zip(net.backbone.parameters(), classifier.parameters(), strict=False)
         )
-        for trunk, net in nets.items()
+        for backbone, net in nets.items()
     }
     assert moved["frozen"] == 0 < moved["tuned"] < 5e-3 < moved["scratch"]
-    assert torch.equal(nets["frozen"].trunk.stem.norm.running_mean, classifier.stem.norm.running_mean)
+    assert torch.equal(nets["frozen"].backbone.stem.norm.running_mean, classifier.stem.norm.running_mean)
 
 
 def test_only_the_few_labelled_images_are_seen(few_scenes, monkeypatch):
@@ -108,7 +108,7 @@ def test_only_the_few_labelled_images_are_seen(few_scenes, monkeypatch):
     monkeypatch.setattr(task, "segmentation_loss", remember)
     labelled = task.scenes("train").batch(5, seed=500)
     recipe = task.FewMasksSettings(steps=6, learning_rate=1e-3, batch_size=3)
-    task.learn_from_few(task.train_trunk(task.TrunkSettings(steps=1)).model, labelled, recipe)
+    task.learn_from_few(task.train_backbone(task.BackboneSettings(steps=1)).model, labelled, recipe)
     known = {image.numpy().tobytes() for image in labelled.pixels}
     assert {image.numpy().tobytes() for batch in seen for image in batch} == known
     assert [len(batch) for batch in seen] == [3] * 6

@@ -23,7 +23,7 @@ TEXTS = read_results(Path(results.__file__).parent / "results.md")
 WIDTHS, DEPTHS = (16, 32, 64, 128), (2, 2, 2, 2)
 ENCODER = CNNConfig(in_channels=3, num_classes=None, widths=WIDTHS, depths=DEPTHS)
 MODELS = {
-    "fcn": lambda: FCN(FCNConfig(trunk=ENCODER, window=8, num_classes=CLASSES, num_skips=2)),
+    "fcn": lambda: FCN(FCNConfig(backbone=ENCODER, window=8, num_classes=CLASSES, num_skips=2)),
     "segnet": lambda: SegNet(SegNetConfig(num_classes=CLASSES, widths=WIDTHS, depths=DEPTHS)),
     "unet": lambda: icon_recipes.build(icon_recipes.IconSegmentation()),
 }

@@ -106,10 +106,10 @@ def target_scenes(split: str) -> LabelledImages:
 
 
 def with_new_head(source: Trained, seed: int) -> ResNet:
-    """The trunk of the source's network under a fresh head for the target's classes."""
+    """The backbone of the source's network under a fresh head for the target's classes."""
     model = build(source.settings, len(TARGET), seed)
-    trunk = {name: value for name, value in source.model.state_dict().items() if not name.startswith("head.")}
-    model.load_state_dict(trunk, strict=False)
+    backbone = {name: value for name, value in source.model.state_dict().items() if not name.startswith("head.")}
+    model.load_state_dict(backbone, strict=False)
     return model
 
 
@@ -150,7 +150,7 @@ def train_target(
 
 
 def frozen_scores(source: Trained) -> Iterator[dict[str, Any]]:
-    """A new head, logistic regression, on the trunk as it is: for each number of labels and each draw."""
+    """A new head, logistic regression, on the backbone as it is: for each number of labels and each draw."""
     known = {}
     for split in ("train", "validation", "test"):
         pixels, labels = target_scenes(split)
@@ -161,7 +161,7 @@ def frozen_scores(source: Trained) -> Iterator[dict[str, Any]]:
             few = Labelled(*(values[chosen] for values in known["train"]))
             probe = tuned_probe(few, known["validation"])
             found = {split: probe.accuracy(*known[split]) for split in ("validation", "test")}
-            yield {"contestant": "frozen", "per_class": per_class, "draw": draw, **found, "steps": None}
+            yield {"method": "frozen", "per_class": per_class, "draw": draw, **found, "steps": None}
 
 
 def trained_scores(source: Trained, *, checkpoint: Path | None = None) -> Iterator[dict[str, Any]]:
@@ -172,7 +172,7 @@ def trained_scores(source: Trained, *, checkpoint: Path | None = None) -> Iterat
                 folder = checkpoint and checkpoint / f"{variant.replace(', ', '-')}-{per_class}-{draw}"
                 trained = train_target(settings, source, per_class, draw, checkpoint=folder)
                 best, test = trained.history, accuracy(trained.model, *target_scenes("test"))
-                told = {"contestant": variant, "per_class": per_class, "draw": draw}
+                told = {"method": variant, "per_class": per_class, "draw": draw}
                 yield told | {"validation": best.best_value, "test": test, "steps": best.best_step}
 
 
@@ -187,7 +187,7 @@ def table(scores: Sequence[dict[str, Any]], split: str) -> Scores:
     """Mean accuracy, and its standard deviation over the draws, by number of labels and variant."""
     cells: dict[str, list[float]] = {}
     for score in sorted(scores, key=lambda score: score["per_class"]):
-        name = f"{score['per_class'] * len(TARGET)} labels, {score['contestant']}"
+        name = f"{score['per_class'] * len(TARGET)} labels, {score['method']}"
         cells.setdefault(name, []).append(score[split])
     found = {}
     for name, values in cells.items():

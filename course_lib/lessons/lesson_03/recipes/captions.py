@@ -47,9 +47,9 @@ class CaptionSettings:
 
 @torch.no_grad()
 def look(pixels: Float[Tensor, "B 1 S S"]) -> Float[Tensor, "B C"]:
-    """What the frozen trunk of lesson 01 sees: its maps of each stage, averaged in 4 x 4 fields, side by side."""
-    trunk = load_trained("resnet").model
-    parts = [trunk.feature_maps(standardise(part)) for part in pixels.split(500)]
+    """What the frozen backbone of lesson 01 sees: its maps of each stage, averaged in 4 x 4 fields, side by side."""
+    backbone = load_trained("resnet").model
+    parts = [backbone.feature_maps(standardise(part)) for part in pixels.split(500)]
     fields = [torch.cat([F.adaptive_avg_pool2d(m, PLACES).flatten(1) for m in maps], dim=1) for maps in parts]
     seen = torch.cat(fields)
     return F.layer_norm(seen, seen.shape[1:])

@@ -188,7 +188,7 @@ def baseline_accuracy(
 
 
 def fine_tune(pretrained: BERTForMaskedLM, task: Task, settings: FineTuningSettings) -> Tagger | Classifier:
-    """The task's kind of classifier on the pretrained trunk, or on a fresh one (`scratch`); all its weights learn."""
+    """The task's kind of classifier on the pretrained backbone, or on a fresh one (`scratch`); all weights learn."""
     config = replace(pretrained.config, num_classes=task.num_classes, dropout=settings.dropout)
     with seeded(settings.seed):
         model = task.kind(config)

@@ -132,7 +132,7 @@ class ReturnMLP(nn.Module):
         super().__init__()
         self.config = config
         inputs = config.context_steps * (config.state_dim + config.action_dim + 2)
-        self.trunk = relu_layers(inputs, *[config.hidden_dim] * config.depth)
+        self.backbone = relu_layers(inputs, *[config.hidden_dim] * config.depth)
         self.head = nn.Linear(config.hidden_dim, config.action_dim)
 
     def forward(
@@ -146,7 +146,7 @@ class ReturnMLP(nn.Module):
         before = F.pad(actions, (0, 0, 1, 0))[:, :-1]
         steps = torch.cat([to_go[..., None], states, before, times[..., None] / self.config.max_steps], dim=2)
         earlier = [F.pad(steps, (0, 0, k, 0))[:, : steps.shape[1]] for k in range(self.config.context_steps)]
-        return self.head(self.trunk(torch.cat(earlier, dim=2)))
+        return self.head(self.backbone(torch.cat(earlier, dim=2)))
 
     act = DecisionTransformer.act
 

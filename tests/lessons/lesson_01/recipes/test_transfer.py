@@ -31,7 +31,7 @@ def test_source_and_target_share_no_digit():
     assert set(task.target_scenes("train").labels.tolist()) == {0, 1, 2, 3}
 
 
-def test_a_new_head_leaves_the_trunk_as_it_is(source):
+def test_a_new_head_leaves_the_backbone_as_it_is(source):
     model = task.with_new_head(source, seed=5)
     assert model.head.weight.shape == (4, 8) and source.model.head.weight.shape == (6, 8)
     pixels = task.target_scenes("test").pixels[:7]
@@ -146,7 +146,7 @@ def test_every_variant_is_scored_for_every_draw(source, monkeypatch, tmp_path):
 
 def test_the_table_holds_means_and_spreads():
     scores = [
-        {"contestant": "frozen", "per_class": 3, "draw": draw, "validation": 0.5, "test": value}
+        {"method": "frozen", "per_class": 3, "draw": draw, "validation": 0.5, "test": value}
         for draw, value in enumerate((0.5, 0.7))
     ]
     table = task.table(scores, "test")

@@ -29,7 +29,7 @@ def test_each_word_gets_its_tag_and_signs_get_none(tagged):
     assert batch.valid.all() and batch.tokens.shape == batch.labels.shape
 
 
-def test_fine_tuning_starts_from_the_pretrained_trunk_unless_from_scratch(pretrained, tagged):
+def test_fine_tuning_starts_from_the_pretrained_backbone_unless_from_scratch(pretrained, tagged):
     batch = task.tagged_batch(tagged.train[:2], ["DET|m|s", "NOUN|m|s"])
     batch = batch._replace(labels=batch.labels.clamp(max=1))
     still = task.FineTuningSettings(steps=1, learning_rate=1e-12)
