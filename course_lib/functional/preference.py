@@ -35,7 +35,7 @@ def penalised_rewards(
     """-beta ln(pi / pi_ref) for each token, and the reward model's score of the whole answer on its last one.
 
     The sum over an answer is what Ouyang et al. 2022 maximise in eq. (2), without its pre-training term. `valid` is
-    False behind an answer's end, all True if not given; nothing is paid there.
+    False behind an answer's end, all True if not given; there is no reward there.
     Raises ValueError for shapes that differ, and for an answer without a token, which no score could be paid on.
     """
     check_one_shape(log_probs, reference, *([] if valid is None else [valid]))
@@ -45,7 +45,7 @@ def penalised_rewards(
         )
     valid = torch.ones_like(log_probs, dtype=torch.bool) if valid is None else valid
     if empty := (~valid.any(dim=1)).nonzero().flatten().tolist():
-        raise ValueError(f"every answer needs a token on which its score is paid, rows {empty} have no token")
+        raise ValueError(f"every answer needs a token that gets its score, rows {empty} have no token")
     last = F.one_hot(valid.sum(dim=1) - 1, valid.shape[1])
     return (-beta * (log_probs - reference) + scores[:, None] * last) * valid
 

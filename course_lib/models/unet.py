@@ -43,8 +43,8 @@ class UNetConfig:
             raise ValueError("a condition goes into blocks with norm_groups of 1 or more, and into no backbone")
         if backbone is not None and (backbone.widths, backbone.in_channels) != (widths, self.in_channels):
             raise ValueError(
-                f"a backbone of widths {backbone.widths} and {backbone.in_channels} channels needs a U-Net of the same, "
-                f"but the U-Net has {widths} and {self.in_channels}"
+                f"a backbone of widths {backbone.widths} and {backbone.in_channels} channels needs the same U-Net, "
+                f"got {widths} and {self.in_channels}"
             )
 
 

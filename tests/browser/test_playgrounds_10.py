@@ -84,7 +84,7 @@ def test_it_fits_and_axe_finds_nothing(browser, labeller):
     check_axe(browser, labeller)
 
 
-# --------------------------------------------------------------------------------------------- what a token is paid
+# ------------------------------------------------------------------------------------------ the reward of a token
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ MAX_WORDS = 40
 
 
 def translator(translate: Callable[[str], Translation], vocabulary: Sequence[str], examples: Sequence[str]) -> Explorer:
-    """A sentence of one's own, its translation, and the English words that each French one looks at.
+    """A sentence of one's own, its translation, and the English words that each French one attends to.
 
     `vocabulary` are the words that the model knows, `examples` sentences that it can translate: the first is there at
     the start. Raises ValueError without an example.
@@ -97,7 +97,7 @@ def _answer(result: Translation) -> dict[str, Any]:
 
 
 def looks(result: Translation) -> list[int]:
-    """The English word, by its place, that each French one looks at most; none without attention."""
+    """The English word, by its place, that each French one attends to most; none without attention."""
     return [] if result.weights is None else np.asarray(result.weights).argmax(axis=1).tolist()
 
 
@@ -147,7 +147,11 @@ def translation_html(result: Translation) -> str:
         f'<span class="column-{j}">{html.escape(word)}{" (?)" if word in result.unknown else ""}</span>'
         for j, word in enumerate(result.source)
     )
-    hint = "" if result.weights is None else "<p>Point at a French word: the English ones it looks at light up.</p>"
+    hint = (
+        ""
+        if result.weights is None
+        else "<p>Point at a French word: the English words that it attends to light up.</p>"
+    )
     sentences = (
         '<div style="flex:1 1 16em;max-width:30em;line-height:1.3">'
         f'<p lang="fr" style="font-size:1.7em;margin:0 0 .3em"><b>{french or "There is no translation."}</b></p>'
@@ -156,7 +160,7 @@ def translation_html(result: Translation) -> str:
     if result.weights is None or not len(result.target):
         return sentences
     weights = np.asarray(result.weights)
-    table = heat_map(weights, result.target, result.source, label="Each French word (row) looks at English ones")
+    table = heat_map(weights, result.target, result.source, label="Each French word (row) attends to English words")
     return linked(f'<div style="display:flex;flex-wrap:wrap;gap:1.2em">{sentences}{table}</div>', weights)
 
 

@@ -152,11 +152,11 @@ def _weights(votes: str, pairs: tuple[tuple[taste.Text, taste.Text], ...]) -> st
     return f'<table style="border-collapse:collapse;margin:0;font-size:inherit"><tbody>{rows}</tbody></table>'
 
 
-# ------------------------------------------------------------------------------------------- what a token is paid
+# ------------------------------------------------------------------------------------------ the reward of a token
 
 
 def paid(model: GPT, reward: RewardModel, kept: learner.Course, free: learner.Course, parts: learner.Parts) -> Explorer:
-    """Answers of two policies, token by token: what each is paid, and how much better than expected it was."""
+    """Answers of two policies, token by token: the reward of each, and how much better than expected it was."""
     answers = {"with penalty": learner.paid(model, reward, kept), "without": learner.paid(model, reward, free)}
 
     def worth(state, which: str | None = None) -> tuple[Tensor, Tensor]:
@@ -169,7 +169,7 @@ def paid(model: GPT, reward: RewardModel, kept: learner.Course, free: learner.Co
         answer, (pay, better) = answers[state["policy"]], worth(state)
         rows = {
             "ln π / π_ref": answer.ratios,
-            "is paid": pay,
+            "reward": pay,
             "the critic expected": answer.values,
             "advantage": better,
         }
@@ -183,21 +183,21 @@ def paid(model: GPT, reward: RewardModel, kept: learner.Course, free: learner.Co
         sums = ", ".join(f"{name}: <b>{float(worth(state, name)[0].sum()):.1f}</b>" for name in answers)
         return (
             f'<div><div style="overflow-x:auto"><table style="font-size:smaller"><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div><p>The score of this answer is {answer.score:.1f}. Paid in all, for "
-            f"the answers of the two policies, trained {sums}.</p></div>"
+            f"<tbody>{body}</tbody></table></div><p>The score of this answer is {answer.score:.1f}. The sum of the "
+            f"rewards, for the answers of the two policies, trained {sums}.</p></div>"
         )
 
     return Explorer(
         name="paid",
         varies=True,
-        title="What each token is paid",
+        title="The reward of each token",
         controls=[
             Choice(name="policy", label="policy trained", options={name: name for name in answers}),
             Slider(name="beta", label="beta", low=-4, high=0, step=0.1, value=0.1, log=True),
             Slider(name="trace", label="lambda", low=0, high=1, step=0.05, value=0.95),
         ],
         draw=draw,
-        alt=lambda state: "A table of the answer's tokens: how much likelier each has become, what it is paid, what "
+        alt=lambda state: "A table of the answer's tokens: how much likelier each has become, its reward, what "
         "the critic expected before it, and its advantage.",
         speaks=True,
         goals=(

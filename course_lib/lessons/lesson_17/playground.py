@@ -50,7 +50,8 @@ def dream(model: nn.Module) -> Explorer:
         classified = Counter(found(state)[1].tolist()).most_common()
         said = ", ".join(f"{number} as {digit}" for digit, number in classified)
         clamped = "No label is clamped" if state["label"] == NONE else f"The label {state['label']} is clamped"
-        return f"{clamped}. After {state['steps']} Gibbs steps a classifier sees the {CHAINS} chains so: {said}."
+        after = f"{state['steps']} Gibbs {'step' if state['steps'] == 1 else 'steps'}"
+        return f"{clamped}. After {after} a classifier assigns the {CHAINS} chains as follows: {said}."
 
     def drawing(state) -> str:
         images, classes = found(state)

@@ -67,7 +67,7 @@ export function dreamGoals({ most, few, kinds }) {
 export function dreamWords({ label, steps, seen }) {
   const counts = [...new Set(seen)].map((digit) => [seen.filter((one) => one === digit).length, digit]).sort((a, b) => b[0] - a[0]);
   const clamped = label === NO_LABEL ? "No label is clamped" : `The label ${label} is clamped`;
-  return `${clamped}. After ${steps} Gibbs steps a classifier sees the ${seen.length} chains so: ${counts.map(([number, digit]) => `${number} as ${digit}`).join(", ")}.`;
+  return `${clamped}. After ${steps} Gibbs ${steps === 1 ? "step" : "steps"} a classifier assigns the ${seen.length} chains as follows: ${counts.map(([number, digit]) => `${number} as ${digit}`).join(", ")}.`;
 }
 
 export function dreams({ root, config, kernel }) {
