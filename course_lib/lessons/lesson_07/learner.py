@@ -149,7 +149,7 @@ def show_row(task: LabelledTask) -> None:
 
 
 def measured() -> Mapping[str, Mapping[str, Sequence[float]]]:
-    """The test accuracy (%) of each task and way to train, for three draws of the labels; `fine_tuning.py` made it."""
+    """The test accuracy (%) of each task and way to train, for five draws of the labels; `fine_tuning.py` made it."""
     file = Path(__file__).with_name("fine_tuning.json")
     return json.loads(file.read_text(encoding="utf-8"))["test accuracy (%)"]
 

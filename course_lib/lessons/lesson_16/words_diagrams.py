@@ -93,7 +93,7 @@ def flamingo() -> tuple[Figure, str]:
         Box("logits", "input"),
     ]
     opened = [
-        Box("words y", "input", shape=text),
+        Box("words x", "input", shape=text),
         Residual(
             [
                 Box("LayerNorm, attention to\nthe image tokens", "attention", shape=text),
@@ -102,7 +102,7 @@ def flamingo() -> tuple[Figure, str]:
             shape=text,
         ),
         Residual(
-            [Box("LayerNorm, feed-forward", "mlp", shape=text), Box("× tanh(α′), from α′ = 0", "head")],
+            [Box("LayerNorm, feed-forward", "mlp", shape=text), Box("× tanh(β), from β = 0", "head")],
         ),
     ]
     columns = {"image": image, "language model": language, "gated cross-attention": opened}
