@@ -98,7 +98,7 @@ def causal_sums(
     q = F.pad(q, (0, 0, unasked, missing)).unflatten(-2, (-1, block))  # (*B, n, block, d_k)
     keys, values = (F.pad(each, (0, 0, 0, missing)).unflatten(-2, (-1, block)) for each in (k, v))
     own = keys.mT @ values  # (*B, n, d_k, d_v)
-    before = own.cumsum(dim=-3) - own
+    before = F.pad(own.cumsum(dim=-3), (0, 0, 0, 0, 1, -1))  # of the blocks before: subtracting `own` loses digits
     sums = q @ before + (q @ keys.mT).tril() @ values
     return sums.flatten(-3, -2)[..., unasked:length, :]
 

@@ -85,6 +85,9 @@ def agents(card: Card, *, predicted=None) -> Result:
     )
     transformer, mlp = (reached[name] for name in METHODS)
     others = [value for name, values in reached.items() if name not in METHODS for value in values]
+    greedy = (
+        fmean(by_seed(card, f"reaches the goal, greedy, {name}")) for name in (*METHODS, "Transformer without returns")
+    )
     return Result(
         figures.agents(reached, returns, predicted),
         claims={"conditioned": min(transformer + mlp) > max(others)},
@@ -97,6 +100,10 @@ def agents(card: Card, *, predicted=None) -> Result:
             "best_cloning": 100 * fmean(reached["behaviour cloning, best 10 %"]),
             "best_transformer": 100 * fmean(reached["Transformer without returns, best 10 %"]),
             "gail": 100 * fmean(reached["GAIL"]),
+            **{
+                f"{name}_greedy": 100 * value
+                for name, value in zip(("transformer", "mlp", "without"), greedy, strict=True)
+            },
             "transformer_low": 100 * min(transformer),
             "transformer_high": 100 * max(transformer),
             "mlp_low": 100 * min(mlp),

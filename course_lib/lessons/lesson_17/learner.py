@@ -51,7 +51,7 @@ def three_logits(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The linear GPT's logits by the library, by the learner's parallel form, and token by token by her step.
 
-    In double precision: small denominators make the rounding of single precision visible.
+    In double precision, so that only the forms can differ.
     """
     model = attend_by(deepcopy(model).double(), "linear")
     found = [model(ids)]
