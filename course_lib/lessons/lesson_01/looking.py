@@ -105,7 +105,7 @@ def occluded(model: ResNet, pixels: Float[Tensor, "1 1 H W"], label: int, *, siz
 
 @torch.no_grad()
 def peak_on_digit(model: ResNet, scenes: Scenes, *, size: int = 7, stride: int = 3) -> tuple[float, float]:
-    """How often the square that hurts the logit most is centred in the digit's box; the box's mean share of places."""
+    """How often the square that hurts the logit most is centred in the digit's box, and how often a random one is."""
     hits, chances = [], []
     for number in range(len(scenes.labels)):
         label, box = int(scenes.labels[number, 0]), scenes.boxes[number, 0]
@@ -114,9 +114,10 @@ def peak_on_digit(model: ResNet, scenes: Scenes, *, size: int = 7, stride: int =
             standardise(scenes.pixels[number : number + 1]), size=size, stride=stride,
         )  # fmt: skip
         row, column = divmod(int(fallen.argmax()), fallen.shape[1])
-        x, y = column * stride + size // 2, row * stride + size // 2
-        hits.append(bool(box[0] <= x < box[2] and box[1] <= y < box[3]))
-        chances.append(float((box[2] - box[0]) * (box[3] - box[1])) / 32**2)
+        rows, columns = (stride * torch.arange(length) + size // 2 for length in fallen.shape)
+        inside = ((box[1] <= rows) & (rows < box[3]))[:, None] & ((box[0] <= columns) & (columns < box[2]))
+        hits.append(bool(inside[row, column]))
+        chances.append(float(inside.float().mean()))
     return sum(hits) / len(hits), sum(chances) / len(chances)
 
 
