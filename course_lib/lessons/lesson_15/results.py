@@ -27,8 +27,8 @@ QUESTIONS = (  # and the correct answers; the last but one is of a kind that no 
     ("acceptable: le juge visitent les hôpitaux .", "no"),
     ("choose: les banques signe or signent les accords .", "signent"),
     ("kind: the letters were long .", "thing"),
-    ("negate: the law is new .", "the law is not new ."),
-    ("who: the new judge visits the hospitals .", "the new judge"),
+    ("negate: the story was famous .", "the story was not famous ."),
+    ("who: the famous teacher rejected a proposal .", "the famous teacher"),
     ("who: le juge visite les hôpitaux .", "le juge"),
     ("negate: the child does not visit this old island .", "the child visits this old island ."),
 )
@@ -189,7 +189,7 @@ def heard(model: Conformer, card: Card, collapse: Callable[..., Sequence[int]], 
     conditions = {
         "greedy decoding": "token error, greedy",
         "beam of 8": "token error, beam",
-        "melodies twice as long,\ngreedy decoding": "token error, greedy, long melodies",
+        "12 to 16 tones,\ngreedy decoding": "token error, greedy, long melodies",
     }
     errors = {
         name: {shown: by_seed(card, f"{key}, {name}") for shown, key in conditions.items()}
