@@ -138,7 +138,7 @@ class Swin(nn.Module):
 
 def swin_tiny(**overrides) -> Swin:
     """Swin-T, 28.3 M parameters, section 3.3 and table 1."""
-    return Swin(SwinConfig(**overrides))
+    return Swin(SwinConfig(**{"drop_path": 0.2} | overrides))
 
 
 def swin_small(**overrides) -> Swin:
