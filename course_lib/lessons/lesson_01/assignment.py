@@ -64,7 +64,7 @@ NOT_LEARNED = Finding(
 )
 NO_TRANSFER = Finding(
     "no gain from the known characters",
-    "The accuracy on the new characters is no better than that of a network trained on their few images alone.",
+    "The accuracy on the new characters is not above what training on their few images alone can reach.",
     "Keep the backbone that has learned the known characters, and fit a new head on it. A high learning rate, or batch "
     "norms in training mode, can destroy what it has learned.",
 )
