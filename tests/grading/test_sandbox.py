@@ -187,12 +187,14 @@ def test_forbidden_names_are_found_before_anything_runs(box):
         "import torch.nn.functional as F\ndef f(x): return F.softmax(x)",
         "def softmax(x): return x",
         "%%time\nfrom torch import softmax as s",
+        "def f(x, *, softmax=False): return x if softmax else -x",
     ]
-    found = box.uses(sources, [["softmax"]] * 3)
+    found = box.uses(sources, [["softmax"]] * 4)
     assert found == [
         ["softmax", 2, "def f(x): return F.softmax(x)"],
         None,
         ["softmax", 2, "from torch import softmax as s"],
+        None,
     ]
 
 

@@ -180,6 +180,7 @@ def first_use(source: str, names: Sequence[str]) -> list[Any] | None:
         return None  # running it says what is wrong with it
     defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     defined |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    defined |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     for node in nodes:
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
         if isinstance(node, ast.alias):

@@ -20,7 +20,7 @@ LENGTH = 32  # symbols that a model reads at most
 
 
 class Language:
-    """Thirty words of two to six letters; each may be followed by three others, all equally likely."""
+    """Thirty words of two to six letters; each may be followed by three words, all equally likely."""
 
     def __init__(self, draw: Draw):
         words = [draw.integers(1, SYMBOLS, length).tolist() for length in draw.integers(2, 7, 30).tolist()]

@@ -48,7 +48,7 @@ class Road:
         return torch.stack([radius * angle.cos(), radius * angle.sin(), heading.cos(), heading.sin()], dim=1)
 
     def step(self, states: Tensor, actions: Tensor, push: float = 0.0, random: Generator | None = None) -> Tensor:
-        """The next states; actions are 0 (right), 1 (straight on) and 2 (left). A push turns every 20th car a bit."""
+        """The next states; actions are 0 (right), 1 (straight on) and 2 (left). A push turns one car in 20."""
         heading = torch.atan2(states[:, 3], states[:, 2]) + self.turn * (actions - 1)
         if push:
             pushed = torch.rand(len(states), generator=random) < 0.05
@@ -101,7 +101,7 @@ NOT_LEARNED = Finding(
 )
 COMPOUNDING = Finding(
     "compounding errors",
-    "In the states of the demonstrations the actions are right, and yet many cars leave the road.",
+    "In the states of the demonstrations the actions are mostly right, and yet many cars leave the road.",
     "Errors and pushes lead to states that no demonstration has. In which states should you ask the expert?",
 )
 
