@@ -375,11 +375,19 @@ def _gradients_right(task: Task, probe: Probe) -> list[Finding]:
     pairs = {name: (found, leaf) for name, found, leaf in zip(names, theirs.inputs, leaves, strict=False)}
     pairs = {name: pair for name, pair in pairs.items() if is_real(pair[1])}
     pairs |= {name: (theirs.parameters.get(name), leaf) for name, leaf in own.items()}
-    if lost := [f"`{name}`" for name, (found, _) in pairs.items() if found is None]:
+    wanted_gradients = {name: _gradient(leaf) for name, (_, leaf) in pairs.items()}
+    needed = {name for name, gradient in wanted_gradients.items() if task.reference is None or gradient.any()}
+    if lost := [f"`{name}`" for name, (found, _) in pairs.items() if found is None and name in needed]:
         return [general(GRADIENT_LOST, f"The result is there, but no gradient flows back to {', '.join(lost)}.")]
-    if task.reference and not all(_agree(found, leaf.grad, 1e-3) for found, leaf in pairs.values()):
+    flowing = {name: found for name, (found, _) in pairs.items() if found is not None}
+    if task.reference and not all(_agree(found, wanted_gradients[name], 1e-3) for name, found in flowing.items()):
         return [general(GRADIENT_DIFFERS)]
     return []
+
+
+def _gradient(leaf: Tensor) -> Tensor:
+    """What has come back to it; zeros where nothing of the result depends on it, such as an expert that none chose."""
+    return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
 
 
 keeps_type = Also(

@@ -169,6 +169,16 @@ def test_a_module_is_made_and_given_parameters():
     assert told(NoBias, task) == ["no bias"] and told(Cut, task) == [GRADIENT_LOST]
 
 
+def test_no_gradient_has_to_reach_what_the_result_does_not_depend_on():
+    chosen = "def chosen(x, first, second):\n    return x * first + 0 * second\n"
+    inputs = lambda draw: (draw(3), draw(3), draw(3))  # noqa: E731
+    task = Task("chosen", "", asks="x, first, second", reference=Solution(chosen), cases=(Case("c", inputs, 4),))
+    task = replace(task, also=(gradients,))
+    assert told(lambda x, first, second: x * first, task) == []
+    assert told(lambda x, first, second: x * first.detach(), task) == [GRADIENT_LOST]
+    assert told(lambda x, first, second: x * first + second - second.detach(), task) == [GRADIENT_DIFFERS]
+
+
 def test_a_general_property_may_be_worth_more_than_a_point():
     task = Task("t", "", asks="x", reference=lambda x: 2 * x, cases=(Case("c", lambda draw: (draw(2),), 4),))
     assert replace(task, also=(gradients,)).points == 5

@@ -28,19 +28,19 @@ def messages(draw: Draw, count: int, length: int = LENGTH, *, marker: int) -> tu
 
 NOT_LEARNED = Finding(
     "not learned",
-    "On new rows the accuracy is hardly above that of a guess.",
+    "On new rows the accuracy is too low; that of a guess is 12.5 %.",
     "Does the loss fall? An LSTM with the initial biases of PyTorch loses the letter on its way: how open is a forget "
     "gate? And another data set has another marker: does your code look for a certain symbol?",
 )
 MEMORISED = Finding(
     "memorised",
-    "The training rows are classified correctly, new ones are not.",
+    "Training rows are classified correctly, too many new ones are not.",
     "Use all of the rows: other ones in each step.",
 )
 ONE_LENGTH = Finding(
     "only the length of the training",
     "Rows of the training length are classified correctly, longer ones are not.",
-    "Use the state after the *last* letter, whatever the length.",
+    "Use the state after the *last* letter, whatever the length. Are the forget gates open enough for 60 symbols?",
 )
 
 

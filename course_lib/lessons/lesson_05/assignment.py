@@ -27,7 +27,7 @@ def dictionaries(draw: Draw, count: int, entries: int = 5, code: Tensor | None =
 
 NOT_LEARNED = Finding(
     "not learned",
-    "Even on the training examples the accuracy is about that of choosing one of the values at random.",
+    "On new dictionaries the accuracy is too low, and on the training examples it is hardly higher.",
     "Does the loss fall from step to step? Compare the question with the keys, and only then read the values.",
 )
 MEMORISED = Finding(
@@ -42,7 +42,7 @@ ONE_LENGTH = Finding(
 )
 BUILT_IN = Finding(
     "rule not learned from the data",
-    "When the questions are in a secret code, the answers are wrong.",
+    "When the questions are in a secret code, too many answers are wrong.",
     "Give the question an embedding of its own, so that training learns which question belongs to which key.",
 )
 

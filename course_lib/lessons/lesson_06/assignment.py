@@ -172,7 +172,7 @@ def backwards(draw: Draw, count: int, rule: tuple[Tensor, Tensor], length: int =
 
 NOT_LEARNED = Finding(
     "not learned",
-    "Even the training examples are not written correctly.",
+    "Too few new sequences are written without a mistake, and hardly more of the training examples.",
     "Does the loss fall from step to step? Look at what your model writes after the training.",
 )
 BY_HEART = Finding(
@@ -192,7 +192,7 @@ COPIES = Finding(
 )
 NO_PLACES = Finding(
     "order of the symbols not learned",
-    "The symbols are correct, but their order is not.",
+    "Nearly all written symbols occur in the target, but too few sequences are correct throughout.",
     "Attention alone does not know the order: add position codes to the source and to `written`.",
 )
 ONE_LENGTH = Finding(
