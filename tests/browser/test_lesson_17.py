@@ -63,7 +63,7 @@ def test_another_label_is_clamped_and_the_chains_begin_at_a_digit(played):
     steps = cell.get_by_label("Gibbs steps, typed")
     steps.fill("1")
     steps.press("Enter")
-    expect(said).to_contain_text("After 1 Gibbs steps")
+    expect(said).to_contain_text("After 1 Gibbs step ")
     before = images.get_attribute("aria-label")
     cell.get_by_role("button", name="Other random numbers").click()
     expect(images).not_to_have_attribute("aria-label", before)
