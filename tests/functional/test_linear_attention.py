@@ -11,6 +11,7 @@ from course_lib import functional
 from course_lib.functional.attention import attention, padding_mask
 from course_lib.functional.cost import count_flops, fit_slope
 from course_lib.functional.linear_attention import (
+    causal_sums,
     elu_features,
     first_state,
     linear_attention,
@@ -161,3 +162,12 @@ def test_a_public_name_is_one_function_of_the_floor():
             if isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_"):
                 homes.setdefault(name, []).append(found.name)
     assert {name: where for name, where in homes.items() if len(where) > 1} == {}
+
+
+def test_large_keys_later_in_a_block_take_no_digits_from_what_came_before():
+    q, k, v = (each.abs().float() for each in inputs(64, batch=()))
+    k[33:] *= 1e6
+    exact, single = (
+        causal_sums(*(each.to(number) for each in (q, k, v)), 32) for number in (torch.float64, torch.float32)
+    )
+    torch.testing.assert_close(single[32].double(), exact[32], rtol=1e-6, atol=0)
