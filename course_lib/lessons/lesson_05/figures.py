@@ -153,7 +153,7 @@ def root(
         axes.set_yscale("log")
         axes.set_xticks(widths, [str(width) for width in widths])
         axes.set(xlabel="width $d_k$")
-    left.text(192, 2e-6, "our translator ", color=GREY, ha="right")
+    left.text(192, 2e-6, "192, as our keys ", color=GREY, ha="right")
     left.set(title="Gradient at one query", ylabel="norm: median, 10 to 90 %", ylim=(1e-6, 30))
     middle.set(title="Gradient at $W$, 400 queries", ylabel="norm: median and range", ylim=(0.01, 100))
     for x, (name, scores) in enumerate(bleu.items()):
