@@ -8,11 +8,10 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from course_lib.classroom.output import WIDGET_VIEW
 from course_lib.commands.files import read_notebook, write_notebook
-from course_lib.lectures.deck import write_deck
 from course_lib.lectures.story import fold
 from tests.axe import axe_script
 from tests.browser.lab import NotebookPage
-from tests.browser.test_slides import AXE, Deck, measured
+from tests.browser.test_slides import AXE
 from tests.lectures.small_lesson import slide
 
 THEMES = ("JupyterLab Light", "JupyterLab Dark")
@@ -52,17 +51,3 @@ def found_by_axe(page: NotebookPage, played: Mapping[str, str], theme: str) -> d
         wrong[name] = page.page.evaluate(AXE, "#looked-at")
         area.evaluate("(one) => one.removeAttribute('id')")
     return {name: found for name, found in wrong.items() if found}
-
-
-def wrong_on_slides(browser, notebook: NotebookNode, file: Path) -> dict[str, list[str]]:
-    """What overflows its slide, or axe-core finds serious there."""
-    write_deck(notebook, file)
-    deck = Deck(browser, file)
-    wrong = dict(measured(deck))
-    deck.page.evaluate(axe_script())
-    for number in deck.numbers():
-        deck.go(number)
-        if found := deck.page.evaluate(AXE, "section.present"):
-            wrong[f"{deck.name()}, axe"] = found
-    deck.page.context.close()
-    return wrong | ({"problems": deck.problems} if deck.problems else {})

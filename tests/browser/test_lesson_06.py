@@ -9,10 +9,9 @@ from playwright.sync_api import expect
 
 from course_lib.classroom.output import WIDGET_VIEW
 from course_lib.commands.files import read_notebook, write_notebook
-from course_lib.lectures.deck import write_deck
 from course_lib.lectures.story import fold
 from tests.axe import axe_script
-from tests.browser.test_slides import AXE, Deck, measured
+from tests.browser.test_slides import AXE
 from tests.lectures.small_lesson import slide
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
@@ -106,16 +105,3 @@ def test_an_untrusted_notebook_has_the_tree_as_a_table(stored, start_lab, open_n
     expect(box).to_have_css("background-color", "rgb(0, 114, 178)")  # the winner's
     expect(cell.get_by_text(re.compile("Can you get there"))).to_be_visible()
     assert cell.locator("style").count() == 0
-
-
-def test_a_deck_steps_through_both_within_its_slides(browser, stored, tmp_path):
-    file = tmp_path / "deck.html"
-    write_deck(stored, file)
-    deck = Deck(browser, file)
-    assert measured(deck) == {}
-    deck.page.evaluate(axe_script())
-    for number in deck.numbers():
-        deck.go(number)
-        assert deck.page.evaluate(AXE, "section.present") == []
-    deck.page.context.close()
-    assert deck.problems == []

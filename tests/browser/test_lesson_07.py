@@ -5,8 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from course_lib.commands.files import write_notebook
-from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+from tests.browser.playgrounds import THEMES, found_by_axe, write_playgrounds
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
@@ -73,18 +72,3 @@ def test_a_question_finds_sentences_of_the_pages_by_meaning_and_by_words(played)
 @pytest.mark.parametrize("theme", THEMES)
 def test_axe_finds_nothing_serious(played, theme):
     assert found_by_axe(played, PLAYED, theme) == {}
-
-
-def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
-    path = tmp_path / "untrusted.ipynb"
-    write_notebook(as_stored(played, notebook), path)
-    page = open_notebook(start_lab([path]), path.name)
-    blank = page.cell(PLAYED["blank"])
-    blank.locator("summary").nth(1).click()
-    expect(blank.get_by_text("“loi” stood there").first).to_be_visible()
-    page.screenshot("07-untrusted", of=blank)
-    expect(page.cell(PLAYED["search"]).get_by_text("by meaning").first).to_be_visible()
-
-
-def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
-    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}

@@ -3,11 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from course_lib.commands.files import write_notebook
-from course_lib.data.checkpoints import load_trained
-from course_lib.lessons.lesson_08.definitions import define
-from course_lib.text.tokenizer import Tokenizer
-from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+from tests.browser.playgrounds import THEMES, found_by_axe, write_playgrounds
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
@@ -99,26 +95,3 @@ def test_characters_are_guessed_by_keyboard_and_said_beside_the_box(played):
 @pytest.mark.parametrize("theme", THEMES)
 def test_axe_finds_nothing_serious(played, theme):
     assert found_by_axe(played, PLAYED, theme) == {}
-
-
-def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
-    path = tmp_path / "untrusted.ipynb"
-    write_notebook(as_stored(played, notebook), path)
-    page = open_notebook(start_lab([path]), path.name)
-    writer = page.cell(PLAYED["writer"])
-    writer.locator("summary").first.click()
-    expect(writer.get_by_text("The most probable next tokens").first).to_be_visible()
-    page.screenshot("08-untrusted", of=writer)
-    lookup = page.cell(PLAYED["lookup"])
-    lookup.locator("summary").nth(2).click()
-    gpt = load_trained("dictionary")
-    tokenizer = Tokenizer.from_state_dict(gpt.extra["tokenizer"])
-    (definition,) = define(gpt.model, tokenizer, ["dogfish (noun):"])
-    expect(lookup.get_by_text(definition.strip()).first).to_be_visible()
-    guess = page.cell(PLAYED["guess"])
-    guess.locator("summary").nth(1).click()
-    expect(guess.get_by_text("The score so far").first).to_be_visible()
-
-
-def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
-    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}

@@ -3,8 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from course_lib.commands.files import write_notebook
-from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+from tests.browser.playgrounds import THEMES, found_by_axe, write_playgrounds
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
@@ -72,19 +71,3 @@ def test_a_patch_of_the_coin_is_enough_for_a_goal(played):
 @pytest.mark.parametrize("theme", THEMES)
 def test_axe_finds_nothing_serious(played, theme):
     assert found_by_axe(played, PLAYED, theme) == {}
-
-
-def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
-    path = tmp_path / "untrusted.ipynb"
-    write_notebook(as_stored(played, notebook), path)
-    page = open_notebook(start_lab([path]), path.name)
-    draw, hide = (page.cell(PLAYED[name]) for name in ("draw", "hide"))
-    draw.locator("summary").nth(1).click()
-    expect(draw.get_by_text("4 of 16 patches are hidden").first).to_be_visible()
-    page.screenshot("11-untrusted", of=draw)
-    hide.locator("summary").nth(2).click()
-    expect(hide.get_by_text("It says 9").first).to_be_visible()
-
-
-def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
-    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}

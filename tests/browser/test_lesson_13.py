@@ -3,8 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from course_lib.commands.files import write_notebook
-from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+from tests.browser.playgrounds import THEMES, found_by_axe, write_playgrounds
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
@@ -65,18 +64,3 @@ def test_another_image_keeps_its_hidden_patches(played):
 @pytest.mark.parametrize("theme", THEMES)
 def test_axe_finds_nothing_serious(played, theme):
     assert found_by_axe(played, PLAYED, theme) == {}
-
-
-def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
-    path = tmp_path / "untrusted.ipynb"
-    write_notebook(as_stored(played, notebook), path)
-    page = open_notebook(start_lab([path]), path.name)
-    ruin = page.cell(PLAYED["ruin"])
-    expect(ruin.get_by_text("16 of 64 patches are visible").first).to_be_visible()
-    ruin.locator("summary").nth(0).click()
-    expect(ruin.get_by_text("No patch is hidden").first).to_be_visible()
-    page.screenshot("13-untrusted", of=ruin)
-
-
-def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
-    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}

@@ -3,11 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 
-from course_lib.commands.files import write_notebook
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_16.control_playground import trajectories
 from course_lib.lessons.lesson_16.recipes import control
-from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+from tests.browser.playgrounds import THEMES, found_by_axe, write_playgrounds
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
@@ -65,18 +64,3 @@ def test_words_are_typed_and_the_icons_with_the_highest_cosine_come(played):
 @pytest.mark.parametrize("theme", THEMES)
 def test_axe_finds_nothing_serious(played, theme):
     assert found_by_axe(played, PLAYED, theme) == {}
-
-
-def test_an_untrusted_notebook_shows_them(played, notebook, start_lab, open_notebook, tmp_path):
-    path = tmp_path / "untrusted.ipynb"
-    write_notebook(as_stored(played, notebook), path)
-    page = open_notebook(start_lab([path]), path.name)
-    agent = page.cell(PLAYED["agent"])
-    agent.locator("summary").nth(2).click()
-    expect(agent.get_by_text("Asked for -34").first).to_be_visible()
-    search = page.cell(PLAYED["search"])
-    expect(search.get_by_text("highest cosine for “sunflower”").first).to_be_visible()
-
-
-def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
-    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}

@@ -5,8 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from course_lib.commands.files import write_notebook
-from tests.browser.playgrounds import THEMES, as_stored, found_by_axe, write_playgrounds, wrong_on_slides
+from tests.browser.playgrounds import THEMES, found_by_axe, write_playgrounds
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
 
@@ -73,19 +72,3 @@ def test_another_label_is_clamped_and_the_chains_begin_at_a_digit(played):
 @pytest.mark.parametrize("theme", THEMES)
 def test_axe_finds_nothing_serious(played, theme):
     assert found_by_axe(played, PLAYED, theme) == {}
-
-
-def test_an_untrusted_notebook_steps_through_them(played, notebook, start_lab, open_notebook, tmp_path):
-    path = tmp_path / "untrusted.ipynb"
-    write_notebook(as_stored(played, notebook), path)
-    page = open_notebook(start_lab([path]), path.name)
-    scores, dream = (page.cell(PLAYED[name]) for name in PLAYED)
-    scores.locator("summary").nth(8).click()
-    expect(scores.get_by_text("One head, 4,096 tokens: linear attention")).to_be_visible()
-    dream.locator("summary").nth(2).click()
-    expect(dream.get_by_text("The label 8 is clamped. After 30 Gibbs steps").first).to_be_visible()
-    page.screenshot("17-untrusted", of=dream)
-
-
-def test_a_deck_holds_them_within_its_slides(browser, played, notebook, tmp_path):
-    assert wrong_on_slides(browser, as_stored(played, notebook), tmp_path / "deck.html") == {}

@@ -12,10 +12,9 @@ from tests.needs import network_namespace_command, with_system_tools
 pytestmark = pytest.mark.needs("chromium", "network_namespace")
 
 HERE = Path(__file__).parent
-# One for each way in: a lesson in JupyterLab, the classroom's own pages, a lecture by Voila. All other browser tests
+# One for each way in: a notebook in JupyterLab and a lecture by Voila. All other browser tests
 # fail at the first request to another machine, and decks are opened by a browser that is offline.
 REPEATED = (
-    "test_lesson_03.py::test_a_name_is_read_letter_by_letter",
     "test_classroom.py::test_a_notebook_runs_from_top_to_bottom",
     "test_classroom.py::test_a_wrong_answer_is_explained_and_the_right_one_praised",
     "test_classroom.py::test_a_result_opens_with_the_bet_drawn_in_when_the_bet_is_placed",
