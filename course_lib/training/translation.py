@@ -1,6 +1,6 @@
 """Lesson 05: recurrent translators from English to French, with and without attention, on equal terms."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -176,29 +176,8 @@ def score_translator(model: Seq2Seq, pairs: Sequence[SentencePair]) -> Translati
 
 def attention_error_rate(weights: Float[Tensor, "B T_q T_k"], pairs: Sequence[SentencePair]) -> float:
     """Alignment error rate when each French word is linked to the English word it attends to most."""
-    return alignment_error_rate(_links(weights, pairs), [pair.alignment for pair in pairs])
-
-
-@torch.no_grad()
-def attention_links(model: Seq2Seq, pairs: Sequence[SentencePair]) -> list[set[tuple[int, int]]]:
-    """For each pair the links (English, French) from each word of its French to the English word it attends to most."""
-    source, source_valid, target, _ = encode_pairs(pairs)
-    with record_attention(model) as record:
-        model(source, source_valid, target[:, :-1])
-    return _links(record.maps()[:, 0, 0], pairs)
-
-
-def share_crossing(alignments: Iterable[Iterable[tuple[int, int]]]) -> float:
-    """Of all neighbouring English words the share whose first links cross: their French stands in the other order."""
-    crossing = []
-    for links in alignments:
-        first = {i: j for i, j in sorted(links, reverse=True)}
-        crossing += [first[i] > first[i + 1] for i in first if i + 1 in first]
-    return sum(crossing) / len(crossing)
-
-
-def _links(weights: Tensor, pairs: Sequence[SentencePair]) -> list[set[tuple[int, int]]]:
-    return [argmax_alignment(rows[: len(pair.french)]) for rows, pair in zip(weights, pairs, strict=True)]
+    links = [argmax_alignment(rows[: len(pair.french)]) for rows, pair in zip(weights, pairs, strict=True)]
+    return alignment_error_rate(links, [pair.alignment for pair in pairs])
 
 
 def translate(model: Seq2Seq, text: str) -> Translation:

@@ -3,7 +3,6 @@ import dataclasses
 import pytest
 import torch
 
-from course_lib.functional.metrics import alignment_error_rate
 from course_lib.training import translation as task
 
 TINY = {"steps": 4, "width": 8, "train_pairs": 100}
@@ -95,17 +94,3 @@ def test_translate_refuses_a_text_without_a_word(trained):
 def test_every_kind_of_attention_can_be_built_and_trained(attention):
     run = train(attention=attention, **TINY)
     assert run.history.losses.shape == (4,) and dataclasses.asdict(run.recipe)["attention"] == attention
-
-
-def test_crossing_neighbours_are_counted_over_all_sentences():
-    straight, turned = {(0, 0), (1, 1), (2, 2)}, {(0, 1), (0, 3), (1, 0), (3, 2)}  # 0 and 1 cross; 2 has no link
-    assert task.share_crossing([straight, turned]) == 1 / 3
-    assert task.share_crossing([straight]) == 0
-
-
-def test_the_links_of_a_model_are_those_that_its_error_rate_is_made_of(trained):
-    pairs = task.splits(100).validation[:5]
-    links = task.attention_links(trained.model, pairs)
-    assert [len(found) for found in links] == [len(pair.french) for pair in pairs]
-    rate = alignment_error_rate(links, [pair.alignment for pair in pairs])
-    assert rate == task.score_translator(trained.model, pairs).alignment_error_rate
