@@ -21,7 +21,7 @@ from course_lib.classroom.markup import to_html, to_plain
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
-SMALL = 60_000  # bytes of an SVG, above which a PNG is taken
+SMALL = 60_000  # bytes of an SVG, above which a smaller PNG is taken
 MIN_WIDTH = 560  # pixels: below it the words of a figure cannot be read
 THEMES = (  # a drawing on a dark page: its ink turns light, its colours keep their hues
     '<style>[data-jp-theme-light="false"] img.course-drawing{background:none!important;'
@@ -68,16 +68,18 @@ def show(fig: Figure, *, alt: str) -> None:
 
 
 def picture_html(fig: Figure, *, alt: str, scale: int = 2, min_width: int = MIN_WIDTH) -> str:
-    """Return a figure as an HTML image with its text alternate: SVG if that is small, else PNG, `scale` times as large.
+    """Return a figure as an HTML image with its text alternate: an SVG, or a PNG of `scale` times its size.
 
-    The ground is white; where the page is dark, `THEMES` inverts a drawing, and an image keeps its colours. On a narrow
+    Photographs are PNGs; a drawing with many points is what has fewer bytes. The ground is white; where the page is dark, `THEMES` inverts a drawing, and an image keeps its colours. On a narrow
     screen it shrinks to `min_width` pixels and scrolls. Raises ValueError if `alt` is empty.
     """
     alt = _sentence(alt)
     width, height = (round(fig.dpi * inches) for inches in fig.get_size_inches())
     drawing = not any(axes.images for axes in fig.axes)
-    vector = _svg(fig) if drawing else b""
-    kind, data = ("svg+xml", vector) if 0 < len(vector) < SMALL else ("png", _png(fig, scale))
+    forms = {"svg+xml": _svg(fig)} if drawing else {}
+    if not drawing or len(forms["svg+xml"]) >= SMALL:
+        forms["png"] = _png(fig, scale)
+    kind, data = min(forms.items(), key=lambda form: len(form[1]))
     return (
         f'<img alt="{html.escape(alt)}" width="{width}" height="{height}" decoding="sync" '
         f'class="course-{"drawing" if drawing else "image"}" style="box-sizing:content-box;max-width:max(calc(100% - '

@@ -30,11 +30,10 @@ COLOURS = {  # of a kind of part; the words in the box say what it is, too
     "head": "#F1D3E2",
     "other": "#E4E4E4",
 }
-WIDTH, HEIGHT, GAP = 2.7, 0.42, 0.3  # of a box, and between two: inches
+WIDTH, HEIGHT, GAP = 3.1, 0.43, 0.32  # of a box, and between two: inches
 PLUS, SIDE = 0.15, 0.36  # radius of a sum; how far a skip connection passes beside its boxes
-CELL = 0.09  # of a mask
+CELL = 0.1  # of a mask
 BELOW, ABOVE = 0.4, 0.22  # room in the frame around what is repeated
-TEXT, SMALL = 13, 12  # points
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def architecture(columns: Mapping[str, Sequence[Part]], links: Sequence[Link] = 
     edge = 0.0
     for (title, parts), (left, right) in zip(columns.items(), sides, strict=True):
         drawing.column(parts, edge + left, (tallest - _height(parts)) / 2)
-        axes.text(edge + left, tallest + 0.25, title, ha="center", va="center", fontsize=14, weight="bold")
+        axes.text(edge + left, tallest + 0.25, title, ha="center", va="center", weight="bold")
         edge += left + right
     for link in links:
         drawing.link(link)
@@ -167,7 +166,7 @@ def _sides(parts: Sequence[Part]) -> tuple[float, float]:
     """How much room parts take to the left and to the right of their middle."""
     kinds = {type(part) for part in _all(parts)}
     left = WIDTH / 2 + 0.2 + SIDE * (Residual in kinds) + 0.2 * (Repeat in kinds)
-    return left, max(WIDTH / 2 + 0.25 + 0.8 * (Repeat in kinds), PLUS + 2.6 * (Add in kinds))
+    return left, max(WIDTH / 2 + 0.25 + 1.0 * (Repeat in kinds), PLUS + 2.9 * (Add in kinds))
 
 
 class _Drawing:
@@ -197,15 +196,24 @@ class _Drawing:
             middle = (y + top) / 2
             self.plus(x, middle)
             left = x + 0.7
-            style = {"ink": "black", "edge": GREY, "fontsize": SMALL}
-            box(self.axes, left + 0.95, middle, part.text, COLOURS[part.kind], width=1.9, height=0.4, **style)
+            box(
+                self.axes,
+                left + 1.1,
+                middle,
+                part.text,
+                COLOURS[part.kind],
+                width=2.2,
+                height=0.42,
+                ink="black",
+                edge=GREY,
+            )
             arrow(self.axes, (left, middle), (x + PLUS, middle), width=1.5)
             self.places[part.name] = (x, middle, PLUS)
         elif isinstance(part, Box):
             edge = "none" if part.kind == "input" else GREY
             middle = (y + top) / 2
-            style = {"ink": "black", "edge": edge, "fontsize": TEXT}
-            box(self.axes, x, middle, part.text, COLOURS[part.kind], width=WIDTH, height=top - y, **style)
+            style = {"ink": "black", "edge": edge, "width": WIDTH, "height": top - y}
+            box(self.axes, x, middle, part.text, COLOURS[part.kind], **style)
             self.places[part.name] = (x, middle, WIDTH / 2)
         elif isinstance(part, Mask):
             self.mask(part, x, y)
@@ -226,7 +234,7 @@ class _Drawing:
             frame = FancyBboxPatch((left, y), right - left, top - y, boxstyle="round,pad=0,rounding_size=0.15")
             frame.set(facecolor="none", edgecolor=GREY, linestyle=(0, (4, 3)), linewidth=1.2, zorder=1)
             self.axes.add_patch(frame)
-            self.text(right + 0.12, (y + top) / 2, f"{part.title}\n× {part.times}".strip(), size=TEXT)
+            self.text(right + 0.12, (y + top) / 2, f"{part.title}\n× {part.times}".strip())
         return top
 
     def mask(self, mask: Mask, x: float, y: float) -> None:
@@ -240,14 +248,14 @@ class _Drawing:
                 place = (left + CELL * key, top - CELL * (query + 1))
                 self.axes.add_patch(Rectangle(place, CELL, CELL, facecolor=colour, edgecolor="black", lw=0.6, zorder=5))
         words = left + CELL * len(mask.rows[0]) + 0.12
-        self.axes.text(words, y + size / 2, mask.text, ha="left", va="center", fontsize=TEXT, zorder=5)
+        self.axes.text(words, y + size / 2, mask.text, ha="left", va="center", zorder=5)
 
     def plus(self, x: float, y: float) -> None:
         self.axes.add_patch(Circle((x, y), PLUS, facecolor="white", edgecolor=GREY, zorder=3))
-        self.axes.text(x, y - 0.01, "+", ha="center", va="center", fontsize=14, zorder=4)
+        self.axes.text(x, y - 0.01, "+", ha="center", va="center", zorder=4)
 
-    def text(self, x: float, y: float, text: str, size: int = SMALL, ha: str = "left") -> None:
-        self.axes.text(x, y, text, ha=ha, va="center", color=GREY, fontsize=size)
+    def text(self, x: float, y: float, text: str) -> None:
+        self.axes.text(x, y, text, ha="left", va="center", color=GREY)
 
     def link(self, link: Link) -> None:
         for name in (link.start, link.end):
@@ -264,4 +272,4 @@ class _Drawing:
             if abs(to_y - y) > abs(dx):  # beside a steep arrow, on the side to which it does not lean
                 self.text(middle + 0.12, (y + to_y) / 2 + 0.1 * (side if y > to_y else -side), link.text)
             else:
-                self.axes.text(middle, (y + to_y) / 2 + 0.14, link.text, ha="center", color=GREY, fontsize=SMALL)
+                self.axes.text(middle, (y + to_y) / 2 + 0.14, link.text, ha="center", color=GREY)

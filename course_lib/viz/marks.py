@@ -37,7 +37,7 @@ def image(axes: Axes, pixels: Any, title: str = "", **options: Any) -> None:
     axes.imshow(np.asarray(pixels), **{"cmap": "gray", "vmin": 0, "vmax": 1} | options)
     bare(axes)
     if title:
-        axes.set_title(title, fontsize=14, loc="center", weight="normal")
+        axes.set_title(title, fontsize=12, loc="center", weight="normal")
 
 
 def patch_lines(axes: Axes, side: int, parts: int, *, width: float = 1.5, colour: str = PALETTE["yellow"]) -> None:
@@ -64,7 +64,7 @@ def box(
     shape = FancyBboxPatch((x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0,rounding_size=0.15")
     shape.set(facecolor=colour, edgecolor=edge, zorder=3)
     axes.add_patch(shape)
-    axes.text(x, y, text, **{"ha": "center", "va": "center", "color": ink, "fontsize": 14, "zorder": 4} | style)
+    axes.text(x, y, text, **{"ha": "center", "va": "center", "color": ink, "zorder": 4} | style)
 
 
 def arrow(

@@ -30,5 +30,5 @@ def word_links(source: Sequence[str], target: Sequence[str], links: Sequence[tup
         )
     for words, y, away in ((source, 2.0, outward), (target, 0.05, -outward)):
         for x, word in enumerate(words):
-            axes.text(x, y + away * (x % 2), word, ha="center", va="center", fontsize=14)
+            axes.text(x, y + away * (x % 2), word, ha="center", va="center")
     return fig

@@ -44,18 +44,18 @@ STYLE = MappingProxyType(
         "axes.axisbelow": True,
         "axes.edgecolor": GREY,
         "axes.grid": True,
-        "axes.labelsize": 14,
+        "axes.labelsize": 12,
         "axes.prop_cycle": cycler(color=CYCLE) + cycler(linestyle=LINE_STYLES),
         "axes.spines.right": False,
         "axes.spines.top": False,
         "axes.titlelocation": "left",
-        "axes.titlesize": 15,
+        "axes.titlesize": 13,
         "axes.titleweight": "bold",
         "figure.dpi": 100,
         "figure.facecolor": "white",
-        "figure.titlesize": 16,
+        "figure.titlesize": 14,
         "figure.titleweight": "bold",
-        "font.size": 13,
+        "font.size": 12,
         "grid.alpha": 0.35,
         "grid.linewidth": 0.8,
         "image.cmap": SEQUENTIAL,
@@ -71,6 +71,10 @@ STYLE = MappingProxyType(
     }
 )
 """Matplotlib settings of the course; font sizes in points."""
+
+
+SLIDE = (8.2, 4.05)
+"""Inches: on a slide as large as this, type of 12 points has 24 of 720 pixels."""
 
 
 def use_style() -> None:
@@ -89,6 +93,8 @@ def figure(
 ):
     """Return `(figure, axes)` in the course's style, as `plt.subplots` would; sizes in inches.
 
+    A figure that is larger than `SLIDE` is drawn on a smaller canvas and shown enlarged, up to one and a half times, so
+    that its type can be read in a lecture hall and on a phone. Its type has 12 points or more.
     `layout=None` leaves the margins to the caller, which draws faster: for widgets.
     `axes` is one Axes, or an array when `rows` or `columns` exceed 1. `options` go to `Figure.subplots`.
     Raises ValueError for a size or a count that is not positive.
@@ -99,5 +105,6 @@ def figure(
             f"rows={rows}, columns={columns}."
         )
     with mpl.rc_context(dict(STYLE)):
-        fig = Figure(figsize=(width, height), layout=layout)
+        enlarged = min(1.5, max(1.0, width / SLIDE[0], height / SLIDE[1]))
+        fig = Figure(figsize=(width / enlarged, height / enlarged), layout=layout, dpi=enlarged * STYLE["figure.dpi"])
         return fig, fig.subplots(rows, columns, **options)

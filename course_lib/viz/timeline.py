@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from course_lib.viz.marks import HERO
 from course_lib.viz.style import GREY, figure
 
-LETTER = 0.083  # inches: the mean width of a letter of 12 points
-LEVELS = (0.24, -0.24, 0.46, -0.46)  # of the names above and below a row, nearest first
+LETTER = 0.092  # inches: the mean width of a letter of 12 points
+LEVELS = (0.3, -0.3)  # of the names above and below a row
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ def timeline(rows: Mapping[str, Sequence[Landmark]], *, first: int, last: int, w
 
     Raises ValueError if a row's landmarks are not in the order of their years, or one is later than `last`.
     """
-    fig, axes = figure(width, 0.6 + 0.6 * len(rows))
-    years_per_inch = (last - first + 1) / (width - 1.9)
+    fig, axes = figure(width, 0.56 + 0.68 * len(rows))
+    years_per_inch = (last - first + 1.2) / (width - 2.1)
     for number, (field, landmarks) in enumerate(rows.items()):
         years = [landmark.year for landmark in landmarks]
         if years != sorted(years) or max(years) > last:
@@ -37,16 +37,18 @@ def timeline(rows: Mapping[str, Sequence[Landmark]], *, first: int, last: int, w
         for landmark in landmarks:
             x = max(landmark.year, first)
             name = landmark.name if x == landmark.year else f"◀ {landmark.name} {landmark.year}"
-            half = (len(name) * LETTER + 0.1) * years_per_inch / 2
+            letters = len(name) * (1.1 if landmark.transformer else 1)
+            half = (letters * LETTER * fig.dpi / 100 + 0.2) * years_per_inch / 2
             middle = min(max(x, first - 0.6 + half), last + 0.6 - half)
-            level = next((level for level in LEVELS if ends[level] < middle - half), LEVELS[0])
+            level = min(LEVELS, key=lambda one: max(ends[one] + half - middle, 0))  # where it moves least to the right
+            middle = max(middle, ends[level] + half)
             ends[level] = middle + half
             colour = HERO if landmark.transformer else GREY
             if x == landmark.year:
-                axes.plot(x, y, "o" if landmark.transformer else "s", color=colour, markersize=9, linestyle="none")
+                axes.plot(x, y, "o" if landmark.transformer else "s", color=colour, markersize=7, linestyle="none")
             weight = "bold" if landmark.transformer else "normal"
-            axes.text(middle, y + level, name, ha="center", va="center", color=colour, fontsize=12, weight=weight)
-    axes.set_yticks(range(len(rows)), list(rows)[::-1], fontsize=13)
+            axes.text(middle, y + level, name, ha="center", va="center", color=colour, weight=weight)
+    axes.set_yticks(range(len(rows)), list(rows)[::-1])
     axes.set(xlim=(first - 0.6, last + 0.6), ylim=(-0.55, len(rows) - 0.45), xticks=range(first, last + 1, 2))
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0, pad=8)

@@ -26,8 +26,7 @@ SCREEN = {"width": 1280, "height": 720}
 PAPER = {"width": 680, "height": 1009}  # CSS pixels of A4 without its margins
 READING = {"width": round(178 / 25.4 * 96), "height": 1000}  # as wide as the lines of a lesson on paper
 SMALLEST = 24  # CSS pixels of any text of a slide
-SMALLEST_PLAYED = 14  # of what stands inside a playground or its frames, or of a map of many heads
-FIGURE_SCALE = 0.96  # type of 12 points, which is 16.7 px, stays at 16 px
+SMALLEST_PLAYED = 16  # of numbers inside a playground or its frames, or of a map of many heads
 WIDGET_SCALE = 0.82  # the one drawing that grows with its contents has type of 14 points
 
 MEASURE = (
@@ -46,9 +45,13 @@ MEASURE = (
     if (element.scrollHeight > element.clientHeight + 1 && element.matches(".widget-htmlmath-content > *")) {
       problems.push("is cut off: " + name);
     }
-    const least = element.closest(".course-stepper, .live") ? WIDGET : FIGURE;
-    const width = element.getAttribute("width") || element.naturalWidth;
-    if (element.matches("img") && box.width / width < least) problems.push("a figure is shrunk");
+    const [width, height] = ["width", "height"].map((side) => Number(element.getAttribute(side)));
+    const shown = box.width / width;
+    if (element.matches(".course-stepper img, .live img") && shown < WIDGET) problems.push("a figure is shrunk");
+    if (element.matches(".figure .output img[class]")) {
+      const type = (1200 / 72) * shown * Math.min(1.5, Math.max(1, width / 820, height / 405));  // see viz.style.figure
+      if (type < TEXT) problems.push(`type of ${type} px in a figure`);
+    }
     const text = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
     if (text || element.matches("mjx-container")) {
       const size = parseFloat(getComputedStyle(element).fontSize) * scale;
@@ -71,7 +74,6 @@ MEASURE = (
   return problems;
 }
 """.replace("WIDGET", str(WIDGET_SCALE))
-    .replace("FIGURE", str(FIGURE_SCALE))
     .replace("PLAYED", str(SMALLEST_PLAYED))
     .replace("TEXT", str(SMALLEST))
 )

@@ -1,6 +1,8 @@
 """The palette is told apart without colour vision and without colour, and read from the back row."""
 
+import re
 from itertools import combinations
+from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
+import course_lib
 from course_lib.viz.style import CYCLE, GREY, LINE_STYLES, PALETTE, STYLE, figure, use_style
 
 # Full loss of one kind of cone: Machado, Oliveira & Fernandes 2009, table 1, severity 1.0, on linear RGB.
@@ -52,9 +55,27 @@ def test_no_text_is_smaller_than_twelve_points():
 def test_a_figure_has_the_style_whatever_was_set_before():
     with mpl.rc_context({"font.size": 5, "axes.spines.top": True, "axes.labelsize": 4}):
         fig, axes = figure(6, 3, columns=2)
-        assert axes[0].xaxis.label.get_size() == 14 and not axes[0].spines["top"].get_visible()
+        assert axes[0].xaxis.label.get_size() == 12 and not axes[0].spines["top"].get_visible()
         assert tuple(fig.get_size_inches()) == (6, 3) and len(axes) == 2
         assert mpl.rcParams["font.size"] == 5
+
+
+@pytest.mark.parametrize(
+    "size, shown",
+    [((8, 4), 12 / 72 * 148), ((12.2, 4.6), 12 / 72 * 144), ((9, 5.4), 12 / 72 * 144), ((4, 3), 12 / 72 * 150)],
+)
+def test_type_has_24_pixels_on_a_slide(size, shown):
+    fig, _ = figure(*size)
+    pixels = fig.get_size_inches() * fig.dpi
+    assert pixels == pytest.approx(np.multiply(size, 100))  # as large on a page as was asked for
+    grown = min(1184 / pixels[0], 585 / pixels[1], 1.5)  # deck.css
+    assert grown * fig.dpi * 12 / 72 >= 24 and grown * fig.dpi * 12 / 72 == pytest.approx(shown, rel=0.03)
+
+
+def test_no_figure_asks_for_smaller_type():
+    sources = Path(course_lib.__file__).parent.rglob("*.py")
+    sizes = {float(size) for file in sources for size in re.findall(r"(?:font|label)size=(\d+\.?\d*)", file.read_text())}
+    assert sizes and min(sizes) >= 12
 
 
 def test_a_figure_is_not_registered_with_pyplot():

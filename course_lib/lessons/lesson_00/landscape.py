@@ -104,7 +104,7 @@ def price_of_accuracy(curves: Mapping[str, Sequence[Measured]], predicted: float
         costs, scores = [m.operations for m in models], [100 * m.accuracy for m in models]
         colour, width = (PALETTE["vermilion"], 2.5) if models is alone else (PALETTE["blue"], 4)
         axes.plot(costs, scores, marker="o", markersize=10, color=colour, linewidth=width, linestyle="-")
-        axes.text(1.3 * costs[-1], scores[-1], label.replace(" to ", "\nto "), color=colour, va="center", fontsize=14)
+        axes.text(1.3 * costs[-1], scores[-1], label.replace(" to ", "\nto "), color=colour, va="center")
         for model, cost, score in zip(models, costs, scores, strict=True):
             axes.annotate(
                 f"{model.parameters:,}",
@@ -112,7 +112,6 @@ def price_of_accuracy(curves: Mapping[str, Sequence[Measured]], predicted: float
                 xytext=(0, -22 if models is alone else 14),
                 textcoords="offset points",
                 ha="center" if models is alone else "right",
-                fontsize=12,
                 color=GREY,
             )
     prediction(axes, alone[-1].operations, predicted)
@@ -121,7 +120,7 @@ def price_of_accuracy(curves: Mapping[str, Sequence[Measured]], predicted: float
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set(xlabel="multiplications for one word", ylabel="words translated correctly (%)", ylim=(40, 107))
     axes.set_yticks(range(40, 101, 10))
-    axes.text(0.02, 0.95, "beside the points: parameters", transform=axes.transAxes, fontsize=12, color=GREY)
+    axes.text(0.02, 0.95, "beside the points: parameters", transform=axes.transAxes, color=GREY)
     axes.set_title("More parameters do not replace a connection")
     return fig
 
@@ -131,7 +130,7 @@ def takeovers(landscape: Mapping[str, Sequence[Era]], *, first: int, last: int) 
 
     Raises ValueError if the eras of a community do not follow one another.
     """
-    fig, axes = figure(12, 0.9 + 0.69 * len(landscape))
+    fig, axes = figure(12, 0.9 + 0.72 * len(landscape))
     for i, (community, eras) in enumerate(landscape.items()):
         years = [era.since for era in eras]
         if years != sorted(set(years)):
@@ -140,14 +139,14 @@ def takeovers(landscape: Mapping[str, Sequence[Era]], *, first: int, last: int) 
         for k, (era, end) in enumerate(zip(eras, [*years[1:], last], strict=True)):
             start, earlier = max(era.since, first), "◀ " if era.since < first else ""
             colour = PALETTE["blue"] if era.transformer else PALE[k % len(PALE)]
-            axes.barh(y, end - start, left=start, height=0.7, color=colour, edgecolor="white", linewidth=2)
+            axes.barh(y, end - start, left=start, height=0.9, color=colour, edgecolor="white", linewidth=2)
+            words = textwrap.wrap(f"{earlier}{era.since} {era.name}", 3 * (end - start), break_long_words=False)
             axes.text(
                 start + 0.12,
                 y,
-                f"{era.name}\n{earlier}{era.since}",
+                "\n".join(words),
                 va="center",
-                fontsize=12,
-                linespacing=1.25,
+                linespacing=1.1,
                 color="white" if era.transformer else "black",
                 fontweight="bold" if era.transformer else "normal",
             )
@@ -161,8 +160,8 @@ def takeovers(landscape: Mapping[str, Sequence[Era]], *, first: int, last: int) 
         ncols=2,
         handlelength=3,
     )
-    axes.set_yticks(range(len(landscape)), list(landscape)[::-1], fontsize=13)
-    axes.set(xlim=(first, last), xlabel="year")
+    axes.set_yticks(range(len(landscape)), list(landscape)[::-1])
+    axes.set(xlim=(first, last), ylim=(-0.5, len(landscape) - 0.5))
     axes.set_xticks(range(first, last + 1, 2))
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -187,7 +186,7 @@ def course_map(
         raise ValueError(f"Each lesson on the map needs a title and a place; look at {', '.join(wrong)}.")
     fig, axes = figure(12.2, 6.0)
     columns, rows = zip(*positions.values(), strict=True)
-    bare(axes, (min(columns) - 0.46, max(columns) + 0.46), (min(rows) - 0.4, max(rows) + 0.4))
+    bare(axes, (min(columns) - 0.45, max(columns) + 0.45), (min(rows) - 0.42, max(rows) + 0.42))
     for name, before in builds_on.items():
         for start in before:
             _arrow_between(axes, positions[start], positions[name])
@@ -195,12 +194,12 @@ def course_map(
         x, y = positions[name]
         axes.add_patch(
             FancyBboxPatch(
-                (x - 0.41, y - 0.33), 0.82, 0.66, boxstyle="round,pad=0.02", lw=2, fc=PALE[1], ec=PALETTE["blue"]
+                (x - 0.41, y - 0.37), 0.82, 0.74, boxstyle="round,pad=0.02", lw=2, fc=PALE[1], ec=PALETTE["blue"]
             )
         )
-        lines = textwrap.wrap(title, 11, break_long_words=False)
-        axes.text(x, y + 0.2, name, ha="center", va="center", fontsize=15, fontweight="bold")
-        axes.text(x, y - 0.11, "\n".join(lines), ha="center", va="center", fontsize=12, linespacing=1.05)
+        words = "\n".join(textwrap.wrap(f"{name} {title}", 13, break_long_words=False))
+        words = words.replace(name, rf"$\bf{{{name}}}$", 1)
+        axes.text(x, y, words, ha="center", va="center", linespacing=1.1)
     return fig
 
 
@@ -236,9 +235,8 @@ def _draw_wiring(
                 name,
                 ha="right" if left else "left",
                 va="center",
-                fontsize=14,
             )
-    axes.text(len(matrices) / 2, -0.15, "solid: positive, dashed: negative", ha="center", color=GREY, fontsize=12)
+    axes.text(len(matrices) / 2, -0.15, "solid: positive, dashed: negative", ha="center", color=GREY)
 
 
 def _place(unit: int, size: int) -> float:
@@ -247,10 +245,11 @@ def _place(unit: int, size: int) -> float:
 
 
 def _arrow_between(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
-    """An arrow into the left side of a box, from the right of its neighbour or from above or below one far away."""
+    """An arrow from the right side of a box into the left one of another, or straight up or down in a column."""
     side = np.sign(end[1] - start[1])
-    around = side != 0 and end[0] - start[0] > 1  # straight on it would run through the boxes between
-    tail = (start[0], start[1] + 0.35 * side) if around else (start[0] + 0.43, start[1])
-    head = (end[0] - 0.43, end[1])
+    if start[0] == end[0]:
+        tail, head = (start[0], start[1] + 0.39 * side), (end[0], end[1] - 0.39 * side)
+    else:
+        tail, head = (start[0] + 0.43, start[1]), (end[0] - 0.43, end[1])
     arrow = {"arrowstyle": "-|>", "mutation_scale": 14, "shrinkA": 0, "shrinkB": 0}
     axes.add_patch(FancyArrowPatch(tail, head, lw=1.8, color=GREY, **arrow))

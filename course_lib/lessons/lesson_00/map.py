@@ -22,7 +22,7 @@ LANDSCAPE = {
     ),
     "vision": (
         Era(name="features: SIFT", since=1999),
-        Era(name="CNN: AlexNet, later ResNet", since=2012),
+        Era(name="CNN: AlexNet, later\u00a0ResNet", since=2012),
         Era(name="Vision Transformer", since=2020, transformer=True),
     ),
     "speech": (
@@ -36,10 +36,10 @@ LANDSCAPE = {
         Era(name="GAIL", since=2016),
         Era(name="Decision Transformer", since=2021, transformer=True),
     ),
-    "science\n(protein folds)": (
+    "protein\nfolding": (
         Era(name="fragments: Rosetta", since=1997),
-        Era(name="CNN: AlphaFold", since=2018),
-        Era(name="AlphaFold 2", since=2021, transformer=True),
+        Era(name="AlphaFold", since=2018),
+        Era(name="AlphaFold\u00a02", since=2021, transformer=True),
     ),
     "reinforcement\nlearning": (
         Era(name="TD learning", since=1988),
@@ -79,24 +79,24 @@ BUILDS_ON = {
 """For each lesson those that it needs most; what these need is needed, too."""
 
 PLACES = {
-    "00": (0, 2),
-    "01": (1, 1),
-    "02": (2, 1),
-    "03": (1, 3),
-    "04": (2, 3),
-    "05": (3, 3),
-    "06": (4, 3),
-    "07": (5, 4),
-    "08": (5, 3),
-    "09": (6, 4),
-    "10": (6, 3),
-    "11": (5, 1),
-    "12": (6, 1),
-    "13": (6, 0),
-    "14": (2, 0),
-    "15": (5, 2),
-    "16": (6, 2),
-    "17": (7, 4),
+    "00": (0, 2.5),
+    "01": (0, 1),
+    "02": (1, 1),
+    "03": (0, 4),
+    "04": (1, 4),
+    "05": (2, 4),
+    "06": (2, 3),
+    "07": (3, 4),
+    "08": (3, 3),
+    "09": (4, 3),
+    "10": (4, 2),
+    "11": (3, 1),
+    "12": (3, 0),
+    "13": (4, 0),
+    "14": (1, 0),
+    "15": (3, 2),
+    "16": (4, 1),
+    "17": (4, 4),
 }
 """Column and row of each lesson on the map: vision below, language above."""
 

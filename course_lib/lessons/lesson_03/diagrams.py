@@ -10,19 +10,19 @@ NAME = ("o", "s", "l", "o")
 
 def rnn() -> tuple[Figure, str]:
     """The recogniser of names: one layer with a loop, and the same layer once for each letter."""
-    fig, (folded, unrolled) = figure(12, 5.2, columns=2, gridspec_kw={"width_ratios": (1, 2.4)})
-    bare(folded, (-0.75, 1.05), (-0.6, 5.6))
+    fig, (folded, unrolled) = figure(12, 5.2, columns=2, gridspec_kw={"width_ratios": (1, 2.9)})
+    bare(folded, (-0.45, 0.95), (-0.5, 5.3))
     _column(folded, 0, "tokens", ("(B, T)", "(B, T, D)", "(B, T, H)"), last=True)
     loop = {"arrowstyle": "-|>", "color": HERO, "lw": 2, "connectionstyle": "arc3,rad=-1.2"}
     folded.annotate("", (0.42, 1.9), (0.42, 2.5), arrowprops=loop)
-    folded.text(0.72, 2.2, "$W_{hh}$", color=HERO, va="center", fontsize=15)
-    folded.set_title("folded", loc="center")
-    bare(unrolled, (-1.1, len(NAME) - 0.3), (-0.6, 5.6))
+    folded.text(0.6, 2.2, "$W_{hh}$", color=HERO, va="center", fontsize=13)
+    folded.set_title("folded", loc="center", x=0.32)
+    bare(unrolled, (-1.05, len(NAME) - 0.55), (-0.5, 5.3))
     for t, letter in enumerate(NAME):
         _column(unrolled, t, letter, ("", "", f"$h_{t + 1}$"), last=t == len(NAME) - 1)
         arrow(unrolled, (t - 0.61, 2.2), (t - 0.39, 2.2), HERO)
-    unrolled.text(-0.66, 2.2, "$h_0 = 0$", ha="right", va="center", fontsize=14)
-    unrolled.set_title("unrolled in time: the same weights in every column", loc="center")
+    unrolled.text(-0.66, 2.2, "$h_0 = 0$", ha="right", va="center")
+    unrolled.set_title("unrolled: the same weights in every column", loc="center")
     return fig, (
         "Two drawings of the recogniser. Folded, from bottom to top: tokens (B, T), embedding (B, T, D), a recurrent "
         "layer with a loop labelled W_hh and states (B, T, H), and for the last state a linear output layer with "
@@ -33,7 +33,7 @@ def rnn() -> tuple[Figure, str]:
 
 
 def _column(axes, t: float, below: str, shapes: tuple[str, str, str], *, last: bool) -> None:
-    axes.text(t, -0.2, below, ha="center", va="center", fontsize=15)
+    axes.text(t, -0.2, below, ha="center", va="center", fontsize=13)
     for row, (text, colour) in enumerate((("embedding", "#FBE0BC"), ("tanh step", PALETTE["sky"]))):
         box(axes, t, 0.9 + 1.3 * row, text, colour, width=0.76, height=0.6, ink="black", edge=GREY)
     arrow(axes, (t, 0.05), (t, 0.6))

@@ -1,6 +1,7 @@
 """The figures of lesson 03: unrolling, accuracy, powers of a matrix, gradients, clipping, five arrangements."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -20,33 +21,33 @@ COUNTED = PALETTE["black"]
 
 def mechanism(states: Sequence[float], inputs: Sequence[float], deltas: Sequence[float]) -> Figure:
     """The layer with its loop, and unrolled in time: states forwards, gradients backwards."""
-    fig, (folded, unrolled) = figure(12, 4.6, columns=2, gridspec_kw={"width_ratios": (1, 3.1)})
-    bare(folded, (-1.7, 2.3), (-2.5, 2.6))
-    box(folded, 0, 0, "$h_t$", STATE, width=1.2, height=0.9, fontsize=15)
+    fig, (folded, unrolled) = figure(12, 4.6, columns=2, gridspec_kw={"width_ratios": (1, 3)})
+    bare(folded, (-1.7, 1.7), (-2.2, 2.5))
+    box(folded, 0, 0, "$h_t$", STATE, width=1.2, height=0.9, fontsize=13)
     arrow(folded, (0, -1.5), (0, -0.5))
     arrow(folded, (0, 0.5), (0, 1.5))
-    folded.text(0, -1.95, "$x_t$", ha="center", fontsize=17)
-    folded.text(0, 1.75, "$h_t = w h_{t-1} + u x_t$", ha="center", fontsize=15)
+    folded.text(0, -1.95, "$x_t$", ha="center", fontsize=14)
+    folded.text(0, 1.75, "$h_t = w h_{t-1} + u x_t$", ha="center", fontsize=13)
     loop = {"arrowstyle": "-|>", "color": STATE, "lw": 2, "connectionstyle": "arc3,rad=-1.6"}
     folded.annotate("", (0.62, -0.22), (0.62, 0.22), arrowprops=loop)
-    folded.text(1.35, 0, "$w$", color=STATE, fontsize=17, va="center")
-    folded.text(-0.15, -1.05, "$u$", color=GREY, fontsize=15, ha="right")
-    folded.set_title("A layer with a loop")
+    folded.text(1.35, 0, "$w$", color=STATE, fontsize=14, va="center")
+    folded.text(-0.15, -1.05, "$u$", color=GREY, fontsize=13, ha="right")
+    folded.set_title("One layer, a loop")
     last = len(inputs)
-    bare(unrolled, (-0.55, last + 0.75), (-2.5, 2.6))
+    bare(unrolled, (-0.4, last + 0.75), (-2.2, 2.5))
     for t in range(last + 1):
-        box(unrolled, t, 0, f"$h_{t}$ = {states[t]:g}", STATE if t else GREY, width=0.56, height=0.9, fontsize=15)
+        box(unrolled, t, 0, f"$h_{t}$ = {states[t]:g}", STATE if t else GREY, width=0.66, height=0.9, fontsize=13)
         if not t:
             continue
-        arrow(unrolled, (t - 0.7, 0.12), (t - 0.3, 0.12), STATE)
-        unrolled.text(t - 0.5, 0.32, "$w$", color=STATE, ha="center", fontsize=15)
+        arrow(unrolled, (t - 0.66, 0.12), (t - 0.34, 0.12), STATE)
+        unrolled.text(t - 0.5, 0.32, "$w$", color=STATE, ha="center", fontsize=13)
         arrow(unrolled, (t, -1.5), (t, -0.5))
-        unrolled.text(t, -1.95, f"$x_{t}$ = {inputs[t - 1]:g}", ha="center", fontsize=15)
-        unrolled.text(t + 0.06, -1.1, "$u$", color=GREY, fontsize=14)
-        unrolled.text(t, 0.68, f"$\\delta_{t}$ = {deltas[t - 1]:g}", color=OTHER, ha="center", fontsize=15)
+        unrolled.text(t, -1.95, f"$x_{t}$ = {inputs[t - 1]:g}", ha="center", fontsize=13)
+        unrolled.text(t + 0.06, -1.1, "$u$", color=GREY)
+        unrolled.text(t, 0.68, f"$\\delta_{t}$ = {deltas[t - 1]:g}", color=OTHER, ha="center", fontsize=13)
         if t > 1:
-            arrow(unrolled, (t - 0.3, -0.22), (t - 0.7, -0.22), OTHER)
-    unrolled.text(last + 0.36, 0, "loss", fontsize=14, va="center", color=GREY)
+            arrow(unrolled, (t - 0.34, -0.22), (t - 0.66, -0.22), OTHER)
+    unrolled.text(last + 0.4, 0, "loss", va="center", color=GREY)
     note = "blue: states, forwards in time; orange: gradients, backwards"
     unrolled.text(0.5 * last, 1.6, note, ha="center", color=GREY)
     unrolled.set_title("Unrolled: the same weights at each step")
@@ -60,22 +61,22 @@ def names(
     predicted: float | None = None,
 ) -> Figure:
     """The accuracy of each method (name, one value for each seed, colour), and the confusion matrix of the network."""
-    fig, (axes, table) = figure(12.2, 5.2, columns=2, gridspec_kw={"width_ratios": (1.15, 1)})
+    fig, (axes, table) = figure(12.2, 5.6, columns=2, gridspec_kw={"width_ratios": (1.25, 1)})
     for position, (name, values, colour) in enumerate(rows):
         marker = "*" if name.startswith("yours") else "o"
-        axes.plot(values, [-position] * len(values), marker, color=colour, markersize=16 if marker == "*" else 10)
+        axes.plot(values, [-position] * len(values), marker, color=colour, markersize=15 if marker == "*" else 8)
         left = min(values) > 30
-        where = min(values) - 2.5 if left else max(values) + 8
+        where = min(values) - 4 if left else max(values) + 12
         axes.text(where, -position, name, color=colour, va="center", ha="right" if left else "left")
-        axes.text(max(values) + 2, -position, f"{np.mean(values):.0f}", color=colour, va="center")
-    prediction(axes, predicted, 0.55, (0, 12))
-    axes.set(xlim=(0, 100), ylim=(-len(rows) + 0.4, 1.2), xlabel="accuracy on the test names (%)")
+        axes.text(max(values) + 3.5, -position, f"{np.mean(values):.0f}", color=colour, va="center")
+    prediction(axes, predicted, 0.9, (0, 10))
+    axes.set(xlim=(0, 100), ylim=(-len(rows) + 0.4, 1.9), xlabel="accuracy on the test names (%)")
     axes.set_yticks([])
     axes.set_title("Trigram counts beat the RNN")
     fractions = confusion / confusion.sum(dim=1, keepdim=True)
     table.imshow(fractions.numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
     short = [name[:3] for name in languages]
-    table.set_xticks(range(len(short)), short, rotation=60)
+    table.set_xticks(range(len(short)), short, rotation=90)
     table.set_yticks(range(len(short)), languages)
     table.set(xlabel="answer of your network", ylabel="language of the name")
     table.set_title("Confusion matrix")
@@ -85,22 +86,23 @@ def names(
 
 def powers(trails: Mapping[str, Sequence[Float[Tensor, "T 2"]]], norms: Mapping[str, Sequence[float]]) -> Figure:
     """Paths of states in the plane without inputs, for several matrices, and norms of states over the steps."""
-    fig, panels = figure(12.2, 3.8, columns=len(trails) + 1)
+    fig, panels = figure(12.2, 3.8, columns=len(trails) + 1, width_ratios=[1] * len(trails) + [1.15])
     for axes, (title, paths), colour in zip(panels, trails.items(), (HERO, PALETTE["green"], OTHER), strict=False):
         for path in paths:
-            axes.plot(*path.T.numpy(), color=colour, linestyle="-", linewidth=1.2, alpha=0.75)
-            axes.scatter(*path.T.numpy(), s=np.linspace(60, 8, len(path)), color=colour)
-            axes.plot(*path[0].tolist(), "o", color="black", markersize=9)
+            axes.plot(*path.T.numpy(), color=colour, linestyle="-", linewidth=1, alpha=0.75)
+            axes.scatter(*path.T.numpy(), s=np.linspace(30, 5, len(path)), color=colour)
+            axes.plot(*path[0].tolist(), "o", color="black", markersize=6)
         axes.axhline(0, color=GREY, linewidth=0.8)
         axes.axvline(0, color=GREY, linewidth=0.8)
-        axes.set(xlim=(-2.2, 2.2), ylim=(-2.2, 2.2), title=title, aspect="equal")
+        axes.set(xlim=(-2.2, 2.2), ylim=(-2.2, 2.2), title=title, aspect="equal", yticks=[-2, 0, 2])
+        axes.tick_params(labelleft=axes is panels[0])
     panels[0].text(-2.05, -2.0, "black: $h_0$")
     for (name, values), colour in zip(norms.items(), (HERO, PALETTE["black"]), strict=True):
         panels[-1].plot(values, color=colour, linestyle="-")
         at = int(np.argmax(values)) if max(values) > values[0] else len(values) // 3
         panels[-1].annotate(name, (at, values[at]), (6, 6), textcoords="offset points", color=colour)
     panels[-1].set_yscale("log")
-    panels[-1].set(xlabel="step", title="Norm of the state", ylim=(1e-2, 100))
+    panels[-1].set(xlabel="step", title="Norm of $h_t$", ylim=(1e-2, 100))
     return fig
 
 
@@ -112,27 +114,27 @@ def reach(
     predicted: float | None = None,
 ) -> Figure:
     """Norms of gradients against the distance, on a logarithmic axis: linear, with a tanh, and in a trained model."""
-    fig, panels = figure(12.2, 4.8, columns=3, sharex=True)
+    fig, panels = figure(12.2, 4.8, columns=3, sharex=True, sharey=True)
     colours = (HERO, PALETTE["green"], OTHER)
     for (value, lengths), colour in zip(linear.items(), colours, strict=True):
         panels[0].plot(lengths, color=colour, linestyle="-")
-        panels[0].text(len(lengths), lengths[-1], f"radius {value:g}", color=colour, va="center", ha="left")
+        panels[0].text(len(lengths), lengths[-1], f" radius {value:g}", color=colour, va="center", ha="left")
     if predicted is not None:
-        prediction(panels[0], 50, max(predicted, 1e-3) / 100, (-12, 0))
-    panels[0].set_title("Cause 1: the matrix", fontsize=14)
+        prediction(panels[0], 50, max(predicted, 1e-3) / 100, (-10, -8), "your\nprediction")
+    panels[0].set_title("Cause 1: the matrix")
     for (size, lengths), colour in zip(squashed.items(), (PALETTE["green"], PALETTE["orange"], OTHER), strict=True):
         lengths = np.maximum(lengths, 1e-14)
         panels[1].plot(lengths, color=colour, linestyle="-")
         at = np.argmax(np.array(lengths) < 1e-9) or len(lengths) - 1
         panels[1].text(at + 2, lengths[at], f"inputs {size:g}", color=colour, va="bottom", ha="left")
-    panels[1].set_title("Cause 2: the slope of tanh", fontsize=14)
+    panels[1].set_title("Cause 2: slope of tanh")
     panels[1].text(2, 1e2, "radius 1 in all three", color=GREY)
     panels[2].plot(trained, color=HERO, linestyle="-")
-    panels[2].set_title("A trained character model", fontsize=14)
+    panels[2].set_title("A trained model")
     panels[2].text(2, 1e2, f"radius {radius:.1f}", color=GREY)
     for axes in panels:
         axes.set_yscale("log")
-        axes.set(xlabel="steps back", xlim=(0, 84), ylim=(1e-10, 1e4))
+        axes.set(xlabel="steps back", xlim=(0, 104), ylim=(1e-10, 1e4))
         axes.set_xticks([0, 20, 40, 60])
     panels[0].set_ylabel("norm of the gradient")
     return fig
@@ -148,31 +150,33 @@ def clipping(
     `surface` has the axes w (W), b (B) and the losses (B, W) of a network with one unit; `step` is a point on its
     cliff and the direction of the negative gradient there.
     """
-    fig, (*panels, cliff) = figure(12.2, 4.4, columns=3)
+    fig, (*panels, cliff) = figure(12.2, 5.6, columns=3, width_ratios=(1, 1, 1.25))
     for (name, measured), colour in zip(ways.items(), (OTHER, HERO), strict=True):
         for axes, values in zip(panels, measured, strict=True):
             for sigma, rows, line, mark in zip(SIGMAS, values, ("-", "--"), ("o", "^"), strict=True):
                 label = f"{name}, $\\sigma$ = {sigma:g}"
-                axes.plot(RATES, rows.median(dim=0).values, color=colour, linestyle=line, marker=mark, label=label)
-                axes.plot(RATES, rows.T, mark, color=colour, markersize=7)
+                style = {"linestyle": line, "marker": mark, "markersize": 6, "label": label}
+                axes.plot(RATES, rows.median(dim=0).values, color=colour, **style)
+                axes.plot(RATES, rows.T, mark, color=colour, markersize=6)
     for axes in panels:
-        axes.set(xscale="log", yscale="log", xlabel="learning rate (lines: medians)")
+        axes.set(xscale="log", yscale="log", xlabel="learning rate\n(lines: medians)")
         axes.set_xticks(RATES, [f"{rate:g}" for rate in RATES])
         axes.set_xticks([], minor=True)
     panels[0].set_yticks([2, 4, 8, 16, 32], ["2", "4", "8", "16", "32"])
     panels[0].set_yticks([], minor=True)
-    panels[0].set(ylabel="loss at the end (nats per character)", title="A character RNN, SGD")
-    panels[1].set(ylabel="norm before clipping", title="Its largest gradient")
-    panels[0].legend(loc="upper left", fontsize=10)
+    panels[0].set(title="Final loss (nats)")
+    panels[1].set(title="Largest gradient norm")
+    fig.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=2)
     w, b, losses = surface
     shown = cliff.pcolormesh(w, b, losses, cmap=SEQUENTIAL, shading="nearest", rasterized=True)
-    fig.colorbar(shown, ax=cliff, label="loss")
+    fig.colorbar(shown, ax=cliff)
     (at, towards) = step
     cliff.plot(*at, "o", color=OTHER, markersize=9)
     cliff.plot(*([p, p + 30 * d] for p, d in zip(at, towards, strict=True)), color=OTHER, linestyle="--", linewidth=2)
     near = {"arrowstyle": "-|>", "color": HERO, "lw": 2.5}
     cliff.annotate("", (at[0] + 0.2 * towards[0], at[1] + 0.2 * towards[1]), at, arrowprops=near)
-    cliff.set(xlim=(w[0], w[-1]), ylim=(b[0], b[-1]), xlabel="w", ylabel="b", title="One unit, 50 steps: a cliff")
+    cliff.set(xlim=(w[0], w[-1]), ylim=(b[0], b[-1]), xlabel="w", ylabel="b", title="Loss of one unit: a cliff")
+    cliff.set(xticks=[5, 6, 7], yticks=[-3.6, -3.2, -2.8, -2.4])
     cliff.grid(visible=False)
     return fig
 
@@ -182,62 +186,44 @@ def shapes(all_five: Sequence[Shape]) -> Figure:
 
     Where the inputs are others at training time, they stand below.
     """
-    fig = figure(12.2, 6.0)[0]
-    fig.clear()
-    top, bottom = fig.subfigures(2, 1, height_ratios=(1.2, 1))
-    sizes = {top: [[0, 1, 2], (1.3, 3.4, 4.2)], bottom: [[3, 4], (1.7, 1)]}
-    for part, (which, ratios) in sizes.items():
-        panels = np.atleast_1d(part.subplots(1, len(which), gridspec_kw={"width_ratios": ratios}))
-        for axes, number in zip(panels, which, strict=True):
-            _shape(axes, all_five[number], (-2.5, 1.5) if part is top else (-1.55, 1.75))
+    fig, axes = figure(12.2, 6.0, layout=None)
+    fig.subplots_adjust(0, 0, 1, 1)
+    bare(axes, (0, 16.4), (0, 8.06))
+    places = ((0.65, 6.12, 1), (3.2, 6.12, 1.06), (10.35, 6.12, 0.5), (0.75, 1.84, 0.71), (9.4, 1.84, 0.88))
+    for shape, place in zip(all_five, places, strict=True):
+        _shape(axes, shape, *place)
     return fig
 
 
-def _shape(axes: Axes, shape: Shape, heights: tuple[float, float]) -> None:
-    steps = max(len(shape.given), shape.waits + len(shape.said))
-    bare(axes, (-0.7, max(steps, 2.4) - 0.3), heights)
-    axes.set_title(f"{shape.name}\n{shape.task}", fontsize=14, loc="left")
-    recurrent = shape.name != "one to one"
-    long = max((len(text) for text in (*shape.given, *shape.said)), default=1)
-    size = 14 if long <= 2 else 13 if steps * long < 60 else 11
-    for t in range(steps):
-        box(axes, t, 0, "", STATE if recurrent else GREY, width=0.5, height=0.42, fontsize=15)
+def _shape(axes: Axes, shape: Shape, left: float, y: float, step: float) -> None:
+    """An arrangement whose first box is at (left, y), the next one a step to the right; long words lean, one by one."""
+    recurrent, half = shape.name != "one to one", min(0.3, 0.31 * step)
+    leaning = step < 1 and max(map(len, (*shape.given, *shape.said[1:]))) > 1
+    title = r"$\bf{" + shape.name.replace(" ", r"\ ") + "}$" + (": " if leaning else "\n") + shape.task
+    axes.text(left - half, y + (2.2 if leaning else 1.84), title, va="top")
+    for t in range(max(len(shape.given), shape.waits + len(shape.said))):
+        x = left + t * step
+        box(axes, x, y, "", STATE if recurrent else GREY, width=2 * half, height=0.4)
         if t:
-            arrow(axes, (t - 0.74, 0), (t - 0.26, 0), STATE)
+            arrow(axes, (x - step + half, y), (x - half, y), STATE)
         fed_back = shape.feeds_back and t > shape.waits
         if t < len(shape.given) or fed_back:
-            arrow(axes, (t, -0.75), (t, -0.24), SAID if fed_back else GREY)
+            arrow(axes, (x, y - 0.6), (x, y - 0.18), SAID if fed_back else GREY)
             word = shape.said[t - shape.waits - 1] if fed_back else shape.given[t]
-            turned = 35 if long > 2 and len(word) > 1 else 0
-            axes.text(
-                t,
-                -0.85,
-                word,
-                color=SAID if fed_back else "black",
-                ha="right" if turned else "center",
-                va="top",
-                fontsize=size,
-                rotation=turned,
-                rotation_mode="anchor" if turned else "default",
-            )
+            lean = leaning and len(word) > 1
+            _word(axes, x, y - 0.64, word, lean, color=SAID if fed_back else "black", ha="right", va="top")
         if shape.waits <= t < shape.waits + len(shape.said):
-            arrow(axes, (t, 0.24), (t, 0.7), SAID)
-            turned = 35 if long > 2 and len(shape.said) > 1 else 0
-            axes.text(
-                t,
-                0.8,
-                shape.said[t - shape.waits],
-                ha="left" if turned else "center",
-                va="bottom",
-                fontsize=size,
-                rotation=turned,
-                rotation_mode="anchor",
-            )
+            arrow(axes, (x, y + 0.18), (x, y + 0.6), SAID)
+            _word(axes, x, y + 0.64, shape.said[t - shape.waits], leaning, ha="left", va="bottom")
     for t, word in enumerate(shape.taught):
-        axes.text(t, -1.85, word, ha="center", va="center", fontsize=12, style="normal" if t else "italic")
+        axes.text(left + t * step, y - 1.72, word, ha="center", va="center", style="normal" if t else "italic")
     if shape.taught:
-        axes.text(-0.5, -2.3, "in training: start symbol, then the true words", va="center", fontsize=12, color=GREY)
+        axes.text(left - 0.6, y - 1.72, "in training:", ha="right", va="center", color=GREY)
     if shape.picture is not None:
-        inset = axes.inset_axes((-0.52, -1.6, 1.04, 0.86), transform=axes.transData)
+        inset = axes.inset_axes((left - 0.42, y - 1.46, 0.84, 0.84), transform=axes.transData)
         inset.imshow(shape.picture.numpy(), cmap="gray", vmin=0, vmax=1)
         inset.set_axis_off()
+
+
+def _word(axes: Axes, x: float, y: float, word: str, lean: bool, **style: Any) -> None:
+    axes.text(x, y, word, **style | ({"rotation": 30, "rotation_mode": "anchor"} if lean else {"ha": "center"}))

@@ -20,7 +20,7 @@ from course_lib.data.files import data_path
 from course_lib.data.names import LANGUAGE_NAMES
 from course_lib.lessons.lesson_03.learner import beliefs, most_probable
 from course_lib.lessons.lesson_03.recipes import names
-from course_lib.viz.style import GREY, PALETTE
+from course_lib.viz.style import GREY, PALETTE, figure
 
 # ----------------------------------------------------------------------------------------- a pair of eigenvalues
 
@@ -75,11 +75,10 @@ def eigenvalue_words(state: State) -> str:
 
 def eigenvalue_figure(state: State) -> Figure:
     its, radius, turn = of(state), state["radius"], math.radians(state["angle"])
-    fig = Figure(figsize=(11.6, 3.9), layout="constrained")
-    plane, portrait, back = fig.subplots(1, 3, width_ratios=(1, 1, 1.15))
+    fig, (plane, portrait, back) = figure(11.6, 4.2, columns=3, width_ratios=(1, 1, 1.15))
     plane.add_patch(Circle((0, 0), 1, fill=False, color=GREY, linewidth=2))
     for sign in (1, -1):
-        plane.plot(radius * math.cos(turn), sign * radius * math.sin(turn), "o", color=PALETTE["vermilion"], ms=13)
+        plane.plot(radius * math.cos(turn), sign * radius * math.sin(turn), "o", color=PALETTE["vermilion"], ms=9)
     plane.set_title("the eigenvalues")
     plane.set(xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), xlabel="real part", ylabel="imaginary part")
     grid = np.stack(np.meshgrid(*[np.linspace(-1.4, 1.4, 9)] * 2), axis=-1)
@@ -89,8 +88,8 @@ def eigenvalue_figure(state: State) -> Figure:
     u, v = np.moveaxis(moved - grid, -1, 0)
     portrait.quiver(x, y, u, v, color=GREY, alpha=0.5, angles="xy", scale_units="xy", scale=3, width=0.006)
     shown = its.states[np.abs(its.states).max(axis=1) <= LARGEST]
-    portrait.plot(*shown.T, color=PALETTE["blue"], linestyle="-", marker="o", markersize=5, linewidth=1.5)
-    portrait.plot(*START, "s", color=PALETTE["black"], markersize=9)
+    portrait.plot(*shown.T, color=PALETTE["blue"], linestyle="-", marker="o", markersize=4, linewidth=1.2)
+    portrait.plot(*START, "s", color=PALETTE["black"], markersize=7)
     portrait.set_title("the state over time")
     portrait.set(xlim=(-LARGEST, LARGEST), ylim=(-LARGEST, LARGEST))
     for axes in (plane, portrait):

@@ -16,24 +16,24 @@ def lstm() -> tuple[Figure, str]:
     fig, axes = figure(12, 5.4)
     bare(axes, (-0.2, 12.2), (-1.1, 5.1))
     top, low, product, add = 4.0, 1.75, 2.95, 5.6
-    x = {"f": 2.6, "i": 4.9, "g": 6.3, "o": 9.2}
-    for start, end in ((1.75, x["f"] - 0.3), (x["f"] + 0.3, add - 0.3), (add + 0.3, 10.25)):
+    x = {"f": 2.4, "i": 4.5, "g": 6.8, "o": 9.2}
+    for start, end in ((1.55, x["f"] - 0.3), (x["f"] + 0.3, add - 0.3), (add + 0.3, 10.25)):
         arrow(axes, (start, top), (end, top), HERO, width=6)
-    ends = ((0.8, top, "$c_{t-1}$", HERO), (11.15, top, "$c_t$", HERO), (11.15, product, "$h_t$", GREY))
+    ends = ((0.72, top, "$c_{t-1}$", HERO), (11.15, top, "$c_t$", HERO), (11.15, product, "$h_t$", GREY))
     for position, height, name, colour in ends:
-        box(axes, position, height, f"{name}  (B, H)", colour, width=1.8)
-    axes.text(7.9, top + 0.42, "cell state: no matrix, no tanh", color=HERO, ha="center", fontsize=14)
+        box(axes, position, height, f"{name}  (B, H)", colour, width=1.75)
+    axes.text(7.9, top + 0.42, "cell state: no matrix, no tanh", color=HERO, ha="center")
     words = {"f": "σ: forget gate", "i": "σ: input gate", "g": "tanh: candidate", "o": "σ: output gate"}
     for name, position in x.items():
         box(axes, position, low, name, CANDIDATE if name == "g" else GATE, width=1.25, ink="black", edge=GREY)
-        axes.text(position, low - 0.52, words[name], color=GREY, ha="center", fontsize=12)
-        axes.text(position + 0.1, 0.6, "(B, H)", color=GREY, fontsize=12)
+        axes.text(position, low - 0.52, words[name], color=GREY, ha="center")
+        axes.text(position + 0.1, 0.6, "(B, H)", color=GREY)
         arrow(axes, (position, 0.35), (position, low - 0.75))
     axes.plot([x["f"], x["o"]], [0.32, 0.32], color=GREY, linestyle="-", linewidth=2)
     arrow(axes, (add, -0.3), (add, 0.3))
-    axes.text(add + 0.1, 0.0, "a  (B, 4H)", color=GREY, fontsize=12, va="center")
+    axes.text(add + 0.1, 0.0, "a  (B, 4H)", color=GREY, va="center")
     box(axes, add, -0.6, "ih($x_t$) + hh($h_{t-1}$)", "#E4E4E4", width=3, ink="black", edge=GREY)
-    axes.text(3.9, -0.6, "$x_t$ (B, D),  $h_{t-1}$ (B, H)", ha="right", va="center", fontsize=14)
+    axes.text(3.9, -0.6, "$x_t$ (B, D),  $h_{t-1}$ (B, H)", ha="right", va="center")
     for position, height, sign in ((x["f"], top, "×"), (add, top, "+"), (add, product, "×"), (x["o"], product, "×")):
         _circle(axes, position, height, sign)
     arrow(axes, (x["f"], low + 0.28), (x["f"], top - 0.25))
@@ -56,13 +56,13 @@ def lstm() -> tuple[Figure, str]:
 def gru() -> tuple[Figure, str]:
     """One step of a GRU in PyTorch's form."""
     fig, axes = figure(12, 4.9)
-    bare(axes, (-0.2, 12.2), (-0.1, 5.2))
+    bare(axes, (-0.2, 12.2), (0.5, 5.0))
     road, above, z, add = 2.1, 3.4, 5.2, 7.8
     for start, end in ((1.75, z - 0.3), (z + 0.3, add - 0.3), (add + 0.3, 10.2)):
         arrow(axes, (start, road), (end, road), THIRD, width=6)
     box(axes, 0.85, road, "$h_{t-1}$  (B, H)", THIRD, width=1.75)
     box(axes, 11.15, road, "$h_t$  (B, H)", THIRD, width=1.75)
-    axes.text(9.1, road - 0.45, "hidden state", color=THIRD, ha="center", fontsize=14)
+    axes.text(9.1, road - 0.45, "hidden state", color=THIRD, ha="center")
     gates = ((2.9, 4.6, "r", GATE), (z, above, "n", CANDIDATE), (z, 0.95, "z", GATE), (9.8, above, "1 − z", GATE))
     for x, y, name, colour in gates:
         box(axes, x, y, name, colour, width=1.25, ink="black", edge=GREY)
@@ -73,7 +73,7 @@ def gru() -> tuple[Figure, str]:
     for x, y, sign in ((z, road, "×"), (add, road, "+"), (2.9, above, "×"), (add, above, "×")):
         _circle(axes, x, y, sign)
     arrow(axes, (2.9, road + 0.05), (2.9, above - 0.25))
-    axes.text(3.0, 2.7, "times $U_n$", color=GREY)
+    axes.text(2.8, 2.65, "times $U_n$", color=GREY, ha="right")
     arrow(axes, (2.9, 4.32), (2.9, above + 0.25))
     arrow(axes, (3.18, above), (z - 0.65, above))
     arrow(axes, (z + 0.65, above), (add - 0.27, above))
@@ -101,23 +101,23 @@ def character_model() -> tuple[Figure, str]:
 
 def arrangements() -> tuple[Figure, str]:
     """Three ways to arrange layers: stacked, bidirectional, and packed."""
-    fig, panels = figure(11.4, 4.4, columns=3)
+    fig, panels = figure(12.2, 5.4, columns=3)
     for axes, title in zip(panels, ("Stacked", "Bidirectional", "Packed"), strict=True):
         axes.set_title(title)
-        bare(axes, (-0.8, 3.8), (-0.9, 4.1))
+        bare(axes, (-0.45, 3.45), (-1.2, 3.8))
     stacked, both, packed = panels
     for t in range(4):
         for axes in (stacked, both):
             box(axes, t, 0, f"$x_{t + 1}$", INPUT, width=0.6, ink="black")
         for row, name in ((1.2, "1"), (2.4, "2")):
-            box(stacked, t, row, f"$h^{{({name})}}_{t + 1}$", STATE, width=0.68, ink="black")
+            box(stacked, t, row, f"$h^{{({name})}}_{t + 1}$", STATE, width=0.64, ink="black")
             arrow(stacked, (t, row - 0.93), (t, row - 0.27))
             if t < 3:
                 arrow(stacked, (t + 0.35, row), (t + 0.65, row))
         arrow(stacked, (t, 2.67), (t, 3.2))
         _both_directions(both, t)
-    stacked.text(1.5, -0.75, "layer 2 reads the states of layer 1", ha="center")
-    both.text(1.5, -0.75, "output: both states, (B, T, 2H)", ha="center")
+    stacked.text(1.5, -0.4, "layer 2 reads\nthe states of layer 1", ha="center", va="top")
+    both.text(1.5, -0.4, "output: both states,\n(B, T, 2H)", ha="center", va="top")
     lengths = (4, 3, 1)
     for row, length in enumerate(lengths):
         for t in range(4):
@@ -130,12 +130,11 @@ def arrangements() -> tuple[Figure, str]:
                 INPUT if real else PADDING,
                 width=0.66,
                 ink="black" if real else GREY,
-                fontsize=14 if real else 12,
             )
     for t in range(4):
         count = sum(length > t for length in lengths)
-        packed.text(t, 0.55, str(count), ha="center", fontsize=15, weight="bold")
-    packed.text(1.5, -0.1, "sequences that are computed\nat each step: 8 of 12", ha="center", va="center")
+        packed.text(t, 0.55, str(count), ha="center", fontsize=13, weight="bold")
+    packed.text(1.5, 0.3, "sequences computed\nat each step: 8 of 12", ha="center", va="top")
     return fig, (
         "Stacked: four inputs x_1 to x_4, above them the states of layer 1, above these the states of layer 2, which "
         "reads the states of layer 1; arrows lead to the right in both layers. Bidirectional: each input goes to a "
@@ -149,11 +148,11 @@ def _both_directions(axes: Axes, t: int) -> None:
     """One time step of a bidirectional layer: the input goes to both states, and both go to the output."""
     forward, backward, output = (t - 0.2, 1.2), (t + 0.2, 2.2), (t, 3.4)
     box(axes, *forward, "", "black", width=0.36, height=0.42)
-    axes.text(*forward, "→", ha="center", va="center", color="white", fontsize=15, zorder=4)
+    axes.text(*forward, "→", ha="center", va="center", color="white", fontsize=13, zorder=4)
     box(axes, *backward, "", PALETTE["orange"], width=0.36, height=0.42)
-    axes.text(*backward, "←", ha="center", va="center", color="black", fontsize=15, zorder=4)
+    axes.text(*backward, "←", ha="center", va="center", color="black", fontsize=13, zorder=4)
     box(axes, *output, "", INPUT, width=0.6, height=0.42, ink="black")
-    axes.text(*output, f"$y_{t + 1}$", ha="center", va="center", fontsize=14, zorder=4)
+    axes.text(*output, f"$y_{t + 1}$", ha="center", va="center", zorder=4)
     arrow(axes, (t - 0.2, 0.27), (t - 0.2, 0.97))
     arrow(axes, (t + 0.2, 0.27), (t + 0.2, 1.97))
     arrow(axes, (t - 0.2, 1.42), (t - 0.2, 3.17))
@@ -165,8 +164,8 @@ def _both_directions(axes: Axes, t: int) -> None:
 
 def _circle(axes: Axes, x: float, y: float, text: str) -> None:
     """An operation, in a circle."""
-    axes.plot(x, y, "o", color="white", mec=GREY, mew=2, markersize=25, zorder=3)
-    axes.text(x, y - 0.02, text, ha="center", va="center", fontsize=18, color="black", zorder=4)
+    axes.plot(x, y, "o", color="white", mec=GREY, mew=2, markersize=20, zorder=3)
+    axes.text(x, y - 0.02, text, ha="center", va="center", fontsize=14, color="black", zorder=4)
 
 
 DIAGRAMS = {"lstm": lstm, "gru": gru, "character_model": character_model, "arrangements": arrangements}

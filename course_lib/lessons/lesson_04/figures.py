@@ -40,7 +40,7 @@ def distance(
     ticks = (2, 5, 10, 25, 50, 100, 400, 1600, 6400)
     axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     axes.minorticks_off()
-    axes.set(ylim=(-3, 112), xlabel="symbols in the sequence (logarithmic)", ylabel="first symbol named, %")
+    axes.set(ylim=(-3, 118), xlabel="symbols in the sequence (logarithmic)", ylabel="first symbol named, %")
     return fig
 
 
@@ -48,7 +48,7 @@ def learning(
     losses: Mapping[str, Sequence[float]], ends: Mapping[str, float], costs: Mapping[str, float], every: int
 ) -> Figure:
     """The training loss of character models against steps, and their loss on validation text against their cost."""
-    fig, (left, right) = figure(11, 4, columns=2, width_ratios=[1.2, 1])
+    fig, (left, right) = figure(12.2, 4.8, columns=2, width_ratios=[1.1, 1])
     for name, values in losses.items():
         style = "--" if "wide" in name else "-"
         steps = every * (np.arange(len(values)) + 0.5)
@@ -58,16 +58,18 @@ def learning(
             ends[name],
             "o",
             color=colour_of(name),
-            markersize=11,
+            markersize=9,
             mfc="none" if "wide" in name else None,
             mew=2.5,
         )
-        label(right, costs[name] / 1000, ends[name], name, colour_of(name), (-10, 0) if name == "GRU" else (0, 11))
-    left.set(xlabel="training steps", ylabel="training loss, nats per character", ylim=(1.4, 3.4))
+        offset = {"GRU": (-10, 0), "LSTM": (0, -9)}.get(name, (0, 11))
+        label(right, costs[name] / 1000, ends[name], name, colour_of(name), offset)
+    left.set(xlabel="training steps", ylabel="training loss (nats)", ylim=(1.4, 3.4))
     left.set_title("Equal steps", loc="left")
     lowest, highest = min(ends.values()), max(ends.values())
     right.set(xlim=(0, 1.3 * max(costs.values()) / 1000), ylim=(lowest - 0.05, highest + 0.08))
-    right.set(xlabel="thousand operations per character", ylabel="validation loss")
+    right.set(xlabel="thousand operations per character", ylabel="validation loss (nats)")
+    right.locator_params(nbins=4)
     right.set_title("After the training, and its cost")
     return fig
 
@@ -82,9 +84,9 @@ def highway(reach: Mapping[str, Float[Tensor, " T"]], gates: Mapping[str, Float[
         axes.plot(steps[shown], seen[shown], color=colour_of(name), linestyle="-", linewidth=3.5)
         last = int(np.flatnonzero(shown.numpy())[-1])
         if last < 90:
-            axes.text(steps[last] + 2, max(float(seen[last]), 1e-12) * 3, name, color=colour_of(name), fontsize=14)
+            axes.text(steps[last] + 2, max(float(seen[last]), 1e-12) * 3, name, color=colour_of(name))
         else:
-            axes.text(101, float(seen[-1]), name, color=colour_of(name), fontsize=14, va="center")
+            axes.text(101, float(seen[-1]), name, color=colour_of(name), va="center")
         if name in gates:
             axes.plot(steps, gates[name][1:] / gates[name][1], color=colour_of(name), linestyle=":", linewidth=2)
     axes.set_yscale("log")
@@ -112,16 +114,16 @@ def first_symbol(
         axes.plot(positions, [100 * np.mean(seeds) for seeds in by_length.values()], color=colour, linestyle="-", lw=2)
         for position, seeds in zip(positions, by_length.values(), strict=True):
             shift = np.linspace(-0.13, 0.13, len(seeds))
-            axes.plot(position + shift, [100 * share for share in seeds], "o", color=colour, markersize=8, alpha=0.8)
-        axes.set_title(kind.replace(", ", ",\n"), fontsize=14)
+            axes.plot(position + shift, [100 * share for share in seeds], "o", color=colour, markersize=6, alpha=0.8)
+        axes.set_title(kind.replace(", ", ",\n"), fontsize=12)
         axes.set_xticks(positions, [str(length) for length in by_length])
         axes.set(ylim=(-4, 106), xlim=(-0.4, len(by_length) - 0.6), xlabel="symbols T")
         lengths = list(by_length)
         if kind == hero and yours is not None:
-            axes.plot(lengths.index(yours[0]), 100 * yours[1], "s", color="black", markersize=10, mfc="none", mew=2)
+            axes.plot(lengths.index(yours[0]), 100 * yours[1], "s", color="black", markersize=9, mfc="none", mew=2)
             axes.text(lengths.index(yours[0]), 100 * yours[1] - 11, "yours", ha="center")
         if kind == asked:
-            prediction(axes, lengths.index(50), predicted, (0, 12))
+            prediction(axes, lengths.index(50), predicted, (0, 12), "your\nprediction")
     panels[0].set_ylabel("first symbol named, %")
     panels[0].text(-0.3, 0, "a guess", color=GREY)
     return fig
@@ -133,11 +135,11 @@ def memory(cells: Float[Tensor, "H T"], tokens: Sequence[int], probability: floa
     fig.subplots_adjust(left=0.09, right=0.98, bottom=0.2, top=0.88)
     most = max(0.3, float(cells.abs().max()))
     axes.imshow(cells.numpy(), aspect="auto", cmap=DIVERGING, vmin=-most, vmax=most, interpolation="nearest")
-    axes.set_xticks(range(0, len(tokens), 1), [str(token) for token in tokens], fontsize=9)
+    axes.set_xticks(range(0, len(tokens), 1), [str(token) for token in tokens])
     axes.set(xlabel="the symbols that it reads", ylabel="24 cells: what the\nfirst symbol left")
     axes.set_yticks([])
     axes.grid(False)
-    axes.set_title(f"probability of the first symbol, {tokens[0]}, after the last: {probability:.2f}", fontsize=13)
+    axes.set_title(f"probability of the first symbol, {tokens[0]}, after the last: {probability:.2f}", fontsize=12)
     return fig
 
 
@@ -145,11 +147,10 @@ def gates(text: str, cells: Float[Tensor, " T"], opened: Mapping[str, Float[Tens
     """One unit over a text: its cell as a line, below it how far its gates are open at each character."""
     fig, (above, below) = figure(12.2, 4.8, rows=2, height_ratios=[2.2, 1], sharex=True)
     positions = np.arange(len(text))
-    above.plot(positions, cells, color=HERO, linestyle="-", marker="o", markersize=4)
-    above.set_ylabel(f"cell of unit {unit}")
+    above.plot(positions, cells, color=HERO, linestyle="-", marker="o", markersize=3.5, linewidth=2)
     above.grid(visible=False, axis="x")
     above.tick_params(axis="x", length=0)
-    above.set_title(f"Unit {unit} counts the characters of a sentence")
+    above.set_title(f"The cell of unit {unit} counts the characters of a sentence")
     below.imshow(
         np.stack([each.numpy() for each in opened.values()]),
         aspect="auto",
@@ -160,7 +161,7 @@ def gates(text: str, cells: Float[Tensor, " T"], opened: Mapping[str, Float[Tens
     )
     below.grid(False)
     below.set_yticks(range(len(opened)), list(opened))
-    below.set_xticks(positions, ["␣" if letter == " " else letter for letter in text], fontsize=10, family="monospace")
+    below.set_xticks(positions, ["␣" if letter == " " else letter for letter in text], family="monospace")
     below.tick_params(axis="x", length=0)
     below.set_xlabel("gates: yellow is 1 (open), dark blue is 0 (closed)")
     return fig
@@ -170,7 +171,7 @@ def counter(
     cells: Float[Tensor, " T"], count: Float[Tensor, " T"], unit: int, scores: Mapping[str, tuple[float, float]]
 ) -> Figure:
     """A unit over test text beside the true count; how well the best unit of each network counts."""
-    fig, (left, right) = figure(12.2, 4.4, columns=2, width_ratios=[2.4, 1])
+    fig, (left, right) = figure(12.2, 4.4, columns=2, width_ratios=[2.2, 1])
     left.plot(count, color=GREY, linestyle=":", linewidth=2.5)
     left.plot(cells, color=HERO, linestyle="-", linewidth=2)
     top = float(max(count.max(), cells.max()))
@@ -181,11 +182,11 @@ def counter(
     for row, (name, (validation, test)) in enumerate(scores.items()):
         colour = HERO if row == 0 else OTHER
         right.barh(-row, abs(test), height=0.5, color=colour)
-        right.plot(abs(validation), -row, "o", color="black", markersize=8)
+        right.plot(abs(validation), -row, "o", color="black", markersize=7)
         right.text(0.02, -row + 0.36, name)
-    right.set(xlim=(0, 1), ylim=(-len(scores) + 0.4, 0.75), xlabel="|r| with the count")
-    right.set_yticks([])
-    right.set_title("Bar: test. Dot: validation")
+    right.set(xlim=(0, 1), ylim=(-len(scores) + 0.4, 0.75), xticks=[0, 0.5, 1], yticks=[])
+    right.set_xlabel("|r| with the count\nbar: test, dot: validation")
+    right.set_title("The best units")
     return fig
 
 
@@ -198,12 +199,13 @@ def quotes(
     predicted: float | None = None,
 ) -> Figure:
     """A unit after an opening and a closing mark; how well it tells *in quotes* from the rest, and distance alone."""
-    fig, (left, right) = figure(12.2, 4.4, columns=2, width_ratios=[1.5, 1])
+    fig, (left, right) = figure(12.2, 5.4, columns=2)
     for (name, means), colour in zip(after.items(), (PALETTE["orange"], "black"), strict=True):
-        left.plot(means, color=colour, linestyle="-", marker="o", linewidth=2.5)
+        left.plot(means, color=colour, linestyle="-", marker="o", markersize=5)
         right_of = len(means) - 1
-        left.text(right_of + 0.4, float(means[-1]), f"{name} mark", color=colour, fontsize=14, va="center")
-    left.set(xlabel="characters after the mark", ylabel=f"cell of unit {unit}, mean", xlim=(-0.5, 24.5))
+        left.text(right_of + 0.8, float(means[-1]), f"{name} mark", color=colour, va="center")
+    left.set(xlabel="characters after the mark", ylabel=f"cell of unit {unit}, mean", xlim=(-0.5, 29))
+    left.set(xticks=[0, 5, 10, 15, 20], yticks=[-5, -10, -15])
     left.set_title("Both marks set it back")
     rows = {
         "in quotes against all other text": everywhere,
@@ -211,11 +213,11 @@ def quotes(
         "the same, from the distance alone": alone,
     }
     for row, ((name, value), colour) in enumerate(zip(rows.items(), (HERO, HERO, GREY), strict=True)):
-        right.barh(-row, value - 0.5, left=0.5, height=0.5, color=colour)
-        right.text(0.51, -row + 0.36, name)
-    prediction(right, predicted, -1)
-    right.set(xlim=(0.5, 1.02), ylim=(-2.5, 0.75), xlabel="AUC on test text (0.5: a guess)")
-    right.set_yticks([])
+        right.barh(-row, value - 0.5, left=0.5, height=0.3, color=colour)
+        right.text(0.5, -row + 0.2, name)
+    prediction(right, predicted, -1, (0, -9))
+    right.set(xlim=(0.5, 1.1), ylim=(-2.4, 0.5), xlabel="AUC on test text (0.5: a guess)")
+    right.set(xticks=[0.5, 0.75, 1], yticks=[])
     right.set_title(f"Unit {unit}, on two questions")
     return fig
 
@@ -224,17 +226,17 @@ def characters(
     long: Mapping[str, Sequence[float]], short: Mapping[str, Sequence[float]], predicted: float | None = None
 ) -> Figure:
     """Bits per character: counting and the shipped networks; a short training of the three cells. Left is better."""
-    fig, panels = figure(12.2, 4.3, columns=2, width_ratios=[1.25, 1])
+    fig, panels = figure(12.2, 4.3, columns=2, width_ratios=[1.15, 1])
     for axes, rows, title in (
         (panels[0], long, "2,440 steps and more, and counting"),
         (panels[1], short, "1,000 steps, smaller networks"),
     ):
         for row, (name, values) in enumerate(rows.items()):
             colour = colour_of(name)
-            axes.plot(values, [-row] * len(values), "o", color=colour, markersize=11, alpha=0.75)
+            axes.plot(values, [-row] * len(values), "o", color=colour, markersize=9, alpha=0.75)
             axes.text(0.015, -row + 0.3, name, transform=axes.get_yaxis_transform(), color=colour)
         axes.set_yticks([])
-        axes.set(ylim=(-len(rows) + 0.4, 0.7), xlabel="bits per character, test text (left is better)")
+        axes.set(ylim=(-len(rows) + 0.4, 0.7), xlabel="bits per character (left is better)")
         axes.set_title(title)
     names = list(long)
     prediction(panels[0], predicted, -names.index("LSTM"), (0, -12))

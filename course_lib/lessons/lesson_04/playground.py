@@ -17,7 +17,7 @@ from course_lib.classroom.widgets import Choice, Explorer, Goal, Slider, TextBox
 from course_lib.classroom.widgets.explorer import State
 from course_lib.lessons.lesson_04.units import auc, read_text, since_sentence
 from course_lib.models.recurrent import CharacterLM
-from course_lib.viz.style import DIVERGING, GREY, PALETTE
+from course_lib.viz.style import DIVERGING, GREY, PALETTE, figure
 
 # ------------------------------------------------------------------------------------------- a cell as a machine
 
@@ -64,18 +64,20 @@ def machine_words(state: State) -> str:
 
 def machine_figure(state: State) -> Figure:
     its, steps = run(state), np.arange(1, STEPS + 1)
-    fig = Figure(figsize=(8.6, 5.2), layout="constrained")
-    above, middle, below = fig.subplots(3, 1, sharex=True, height_ratios=(2, 3, 2))
-    above.vlines(steps, 0, its.proposal, color=GREY, linewidth=1.5)
+    fig, (above, middle, below) = figure(8.6, 5.6, rows=3, sharex=True, height_ratios=(2, 3, 2))
+    stems = np.stack([np.zeros(STEPS), its.proposal, np.full(STEPS, np.nan)], axis=1)  # one path: fewer bytes
+    above.plot(np.repeat(steps, 3), stems.ravel(), color=GREY, linestyle="-", linewidth=1.5)
     above.plot(steps, its.write * its.proposal, "o", color=PALETTE["orange"], markersize=5)
     above.set_title("candidate g (lines) and i · g (dots)")
     middle.plot(steps, its.cell, color=PALETTE["blue"], linestyle="-", linewidth=3)
     middle.set_title("cell state c")
     below.plot(steps, its.output, color=GREY, linestyle="-", linewidth=3)
     below.set_title("hidden state h = o · tanh c")
-    for axes, limits in ((above, (-1.1, 1.1)), (middle, (-2, 5.5)), (below, (-1.1, 1.1))):
+    for axes, limits in ((above, (-1.3, 1.3)), (middle, (-2, 5.5)), (below, (-1.1, 1.1))):
         axes.set_ylim(*limits)
         axes.axhline(0, color=GREY, linewidth=0.8)
+        axes.tick_params(axis="x", bottom=axes is below)
+    middle.set_yticks([0, 2, 4])
     below.set_xlabel("step")
     return fig
 

@@ -17,7 +17,7 @@ Card = Mapping
 DISTANCE = 101
 BITS = "bits per byte"
 SHOWN = (3, slice(200, 700))  # a row of the test text, and the characters of it that are drawn
-SENTENCES = "Return the first day of the week. The name is never empty. It starts with a capital letter."
+SENTENCES = "Return the first day of the week. The name is never empty. It is short."
 LSTM_LENGTHS = (2, 5, 10, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400)
 REACH = ("RNN", "GRU", "LSTM, bias 1", "LSTM, long bias")
 

@@ -21,7 +21,7 @@ def flops() -> tuple[Figure, str]:
         {
             "multiplications for one token": [
                 Box("embeddings: none", "embedding", "(T, d)"),
-                Repeat("depth", [attention, mlp], shape="(T, d)"),
+                Repeat("n", [attention, mlp], shape="(T, d)"),
                 Box("output layer: V d", "head", "(T, V)"),
                 Box("logits", "input"),
             ]

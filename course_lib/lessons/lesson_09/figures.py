@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from course_lib.functional.scaling import ScalingLaw
 from course_lib.lessons.lesson_09.laws import Runs, at
-from course_lib.viz.marks import HERO, OTHER, PREDICTION
+from course_lib.viz.marks import HERO, OTHER, PREDICTION, label
 from course_lib.viz.style import CYCLE, GREY, LINE_STYLES, figure
 
 
@@ -16,7 +16,7 @@ def _grid(axes: Axes, runs: Runs, law: ScalingLaw | None) -> None:
     for size, colour, style in zip(sorted({run["parameters"] for run in runs}), CYCLE, LINE_STYLES, strict=False):
         own = sorted((run["tokens"], run["test"]) for run in runs if run["parameters"] == size)
         tokens, losses = zip(*own, strict=True)
-        axes.plot(tokens, losses, "o", linestyle="none" if law else style, color=colour, label=f"{size:,} parameters")
+        axes.plot(tokens, losses, "o", linestyle="none" if law else style, color=colour, label=f"N = {size:,}")
         if law:
             many = np.geomspace(tokens[0], tokens[-1], 40)
             axes.plot(many, [at(law, size, float(d)) for d in many], linestyle=style, color=colour, linewidth=2)
@@ -24,20 +24,20 @@ def _grid(axes: Axes, runs: Runs, law: ScalingLaw | None) -> None:
     amounts = sorted({run["tokens"] for run in runs})
     axes.set_xticks(amounts, [f"{tokens / 1e6:.2g} M" for tokens in amounts])
     axes.minorticks_off()
-    axes.legend(frameon=False, fontsize=11)
+    axes.legend(frameon=False)
 
 
 def lines(x: Sequence[float], y: Sequence[float], fits: Mapping[str, Sequence[float]], what: str) -> Figure:
     """Points in logarithms, and curves through them."""
     fig, axes = figure(9.0, 4.0)
     axes.plot(x, y, "o", linestyle="none", color="black", markersize=9)
-    many = np.geomspace(min(x), 30 * max(x), 80)
+    many = np.geomspace(min(x), 30 * max(x), 40)
     for (name, (a, b, c)), colour, style in zip(fits.items(), (HERO, OTHER), ("-", "--"), strict=False):
         axes.plot(many, a * many**-b + c, color=colour, linestyle=style, label=name)
     axes.set(xscale="log", yscale="log", xlabel=what, ylabel="loss, nats per character")
     axes.set_yticks([0.8, 1, 1.25, 1.5, 2], ["0.8", "1", "1.25", "1.5", "2"])
     axes.minorticks_off()
-    axes.legend(frameon=False, fontsize=13)
+    axes.legend(frameon=False)
     return fig
 
 
@@ -74,7 +74,7 @@ def tenfold(runs: Runs, best: Runs, law: tuple[float, float], predicted: float |
     )
     axes.set_yticks([1.3, 1.5, 2, 2.5], ["1.3", "1.5", "2", "2.5"])
     axes.minorticks_off()
-    axes.legend(frameon=False, fontsize=13)
+    axes.legend(frameon=False)
     return fig
 
 
@@ -85,11 +85,14 @@ def valleys(measured: Valleys, law: ScalingLaw) -> Figure:
     """Runs of three budgets, and a law of other runs at the same budgets."""
     fig, axes = figure(9.0, 4.2)
     for (budget, runs), colour, marker, style in zip(measured.items(), CYCLE, "osD", LINE_STYLES, strict=False):
-        _seeds(axes, runs, colour, marker, f"measured, {_budget(budget)}")
-        many = np.geomspace(min(runs) / 1.15, max(runs) * 1.15, 60)
-        axes.plot(many, [at(law, n, budget / (6 * n)) for n in many], color=colour, linestyle=style, label="the law")
-    axes.set(xscale="log", xlabel="parameters N", ylabel="loss, nats per character", ylim=(1.45, 2.85))
-    axes.legend(frameon=False, fontsize=11, ncols=2, loc="upper right")
+        _seeds(axes, runs, colour, marker, "")
+        many = np.geomspace(min(runs) / 1.15, max(runs) * 1.15, 40)
+        losses = [at(law, n, budget / (6 * n)) for n in many]
+        axes.plot(many, losses, color=colour, linestyle=style)
+        label(axes, many[-1], losses[-1], _budget(budget), colour)
+    axes.set(xscale="log", xlabel="parameters N", ylabel="loss, nats per character", xlim=(1.2e3, 2.8e5))
+    axes.set_title("points: measured, lines: the law")
+    axes.minorticks_off()
     return fig
 
 
@@ -97,12 +100,12 @@ def _budget(budget: float) -> str:
     return f"C = {budget / 1e10:.0f} · 10¹⁰"
 
 
-def _seeds(axes: Axes, runs: Mapping[float, Sequence[float]], colour: str, marker: str, label: str) -> None:
+def _seeds(axes: Axes, runs: Mapping[float, Sequence[float]], colour: str, marker: str, name: str) -> None:
     """The mean over seeds, with a bar from the lowest to the highest."""
     means = np.array([np.mean(losses) for losses in runs.values()])
     ends = np.array([[min(losses), max(losses)] for losses in runs.values()])
     bars = [means - ends[:, 0], ends[:, 1] - means]
-    axes.errorbar([*runs], means, yerr=bars, fmt=marker, color=colour, markersize=8, capsize=3, label=label)
+    axes.errorbar([*runs], means, yerr=bars, fmt=marker, color=colour, markersize=8, capsize=3, label=name)
 
 
 def off_parabola(measured: Valleys) -> dict[float, dict[int, float]]:
@@ -117,17 +120,17 @@ def off_parabola(measured: Valleys) -> dict[float, dict[int, float]]:
 
 def isoflop(measured: Valleys, best: Mapping[float, float], left: Mapping[float, Mapping[int, float]]) -> Figure:
     """The loss over the size for each budget, with parabolas and their lowest points; and what is left over."""
-    fig, (axes, rest) = figure(11.4, 4.2, columns=2)
+    fig, (axes, rest) = figure(11.4, 4.6, columns=2)
     for (budget, runs), colour, marker in zip(measured.items(), CYCLE, "osD", strict=False):
         _seeds(axes, runs, colour, marker, _budget(budget))
         u, means = np.log([*runs]), [np.mean(losses) for losses in runs.values()]
         p = np.polyfit(u, means, 2)
-        many = np.linspace(u.min() - 0.2, u.max() + 0.2, 60)
+        many = np.linspace(u.min() - 0.2, u.max() + 0.2, 40)
         axes.plot(np.exp(many), np.polyval(p, many), color=colour, linestyle="-", linewidth=2)
         axes.plot(best[budget], np.polyval(p, np.log(best[budget])), "v", color="black", markersize=9)
         rest.plot([*left[budget]], [*left[budget].values()], marker, linestyle="-", color=colour, linewidth=1.2)
-    axes.set(xscale="log", xlabel="parameters N", ylabel="loss, nats per character", ylim=(1.2, 2.45))
-    axes.legend(frameon=False, fontsize=12, loc="lower left")
+    axes.set(xscale="log", xlabel="parameters N", ylabel="loss, nats per character", ylim=(1.45, 2.45))
+    fig.legend(loc="outside upper center", ncols=3)
     rest.axhline(0, color=GREY, linestyle=":", linewidth=1.5)
     rest.set(xscale="log", xlabel="parameters N", ylabel="loss minus parabola, nats")
     return fig
@@ -146,7 +149,7 @@ def predicted(
     tokens = np.geomspace(min(run["tokens"] for run in runs), largest["tokens"], 40)
     axes.plot(tokens, [at(law, largest["parameters"], float(d)) for d in tokens], color="black", linestyle=":")
     axes.plot(
-        [largest["tokens"]] * 2, interval, color=GREY, linestyle="-", linewidth=7, alpha=0.6, label="90 % interval"
+        [largest["tokens"]] * 2, interval, color=GREY, linestyle="-", linewidth=14, alpha=0.5, label="90 % interval"
     )
     axes.plot(
         largest["tokens"],
@@ -154,29 +157,29 @@ def predicted(
         "D",
         color="black",
         markersize=10,
-        label=f"{largest['parameters']:,} parameters, not in the fit",
+        label=f"N = {largest['parameters']:,}, not in the fit",
     )
     if predicted is not None:
         axes.plot(largest["tokens"], predicted, "*", color=PREDICTION, markersize=18, label="your prediction")
     amounts = [*sorted({run["tokens"] for run in runs}), largest["tokens"]]
     axes.set_xticks(amounts, [f"{amount / 1e6:.2g} M" for amount in amounts])
     axes.set_ylim(1.1, 2.75)
-    axes.legend(frameon=False, fontsize=11, ncols=2)
+    axes.legend(frameon=False, ncols=2)
     return fig
 
 
 def sharp(models: Sequence[Mapping]) -> Figure:
     """Smooth and sharp metrics of the same models, over what they cost."""
-    fig, panels = figure(11.8, 3.8, columns=3)
+    fig, panels = figure(11.8, 4.3, columns=3)
     cost = [one["flops"] for one in models]
     shown = (
-        ("loss, nats per character", [one["loss"] for one in models], HERO),
-        ("next character correct, %", [100 * one["right"][1] for one in models], HERO),
-        ("next 8 all correct, %", [100 * one["right"][8] for one in models], OTHER),
+        ("loss,\nnats per character", [one["loss"] for one in models], HERO),
+        ("next character\ncorrect, %", [100 * one["right"][1] for one in models], HERO),
+        ("next 8 all\ncorrect, %", [100 * one["right"][8] for one in models], OTHER),
     )
-    for axes, (label, values, colour) in zip(panels, shown, strict=True):
-        axes.plot(cost, values, "o", linestyle="none", color=colour, markersize=8)
-        axes.set(xscale="log", xlabel="operations, 6 N D", ylabel=label, ylim=(0, 1.1 * max(values)))
+    for axes, (name, values, colour) in zip(panels, shown, strict=True):
+        axes.plot(cost, values, "o", linestyle="none", color=colour)
+        axes.set(xscale="log", xlabel="operations, 6 N D", ylabel=name, ylim=(0, 1.1 * max(values)))
     return fig
 
 
@@ -185,18 +188,18 @@ def repeated(
 ) -> Figure:
     """The loss over the tokens that were read: new ones, and the same ones again."""
     fig, axes = figure(8.6, 3.8)
-    for runs, colour, marker, style, label in (
-        (again, OTHER, "s", "--", "the same 125,000 characters again and again"),
+    for runs, colour, marker, style, name in (
+        (again, OTHER, "s", "--", "the same 125,000 characters\nagain and again"),
         (fresh, HERO, "o", "-", "new characters"),
     ):
-        _seeds(axes, runs, colour, marker, label)
+        _seeds(axes, runs, colour, marker, name)
         axes.plot([*runs], [np.mean(losses) for losses in runs.values()], color=colour, linestyle=style, linewidth=2)
     if predicted is not None:
         axes.plot(max(again), predicted, "*", color=PREDICTION, markersize=18, label="your prediction")
     axes.set(xscale="log", xlabel="characters read in training", ylabel="test loss, nats per character")
     axes.set_xticks([*fresh], [f"{tokens:,}" for tokens in fresh])
     axes.minorticks_off()
-    axes.legend(frameon=False, fontsize=12)
+    axes.legend(frameon=False, loc="lower left")
     return fig
 
 
@@ -229,9 +232,9 @@ def eras() -> Figure:
         axes.plot(year, cost, "o", color=HERO)
         right = name != "AlphaGo Zero"
         place, side = ((6, -4), "left") if right else ((-6, -2), "right")
-        axes.annotate(name, (year, cost), place, textcoords="offset points", fontsize=11, ha=side)
-    axes.set(yscale="log", xlabel="year", ylabel="operations of one training", xlim=(2006, 2028))
+        axes.annotate(name, (year, cost), place, textcoords="offset points", ha=side)
+    axes.set(yscale="log", xlabel="year", ylabel="operations of one training", xlim=(2006, 2029))
     axes.set_xticks(range(2006, 2027, 4))
     axes.minorticks_off()
-    axes.legend(frameon=False, fontsize=11, loc="upper left")
+    axes.legend(frameon=False, loc="upper left")
     return fig

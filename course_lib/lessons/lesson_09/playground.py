@@ -89,7 +89,7 @@ def _round(value: float) -> str:
 
 def _valley(runs: Sequence[laws.Record], law: ScalingLaw, budget: float, size: float) -> Figure:
     fig, axes = figure(9.0, 4.0)
-    sizes = np.geomspace(1e3, 3.2e6, 120)
+    sizes = np.geomspace(1e3, 3.2e6, 60)
     axes.plot(sizes, [laws.at(law, n, budget / (6 * n)) for n in sizes], color=PALETTE["blue"], linewidth=3,
               label="the law, for this budget")  # fmt: skip
     near = [run for run in runs if 1 / NEAR < run["flops"] / budget < NEAR]
@@ -101,7 +101,8 @@ def _valley(runs: Sequence[laws.Record], law: ScalingLaw, budget: float, size: f
         size, laws.at(law, size, budget / (6 * size)), "D", color=PALETTE["vermilion"], markersize=12, label="yours"
     )
     axes.set(xscale="log", xlabel="parameters", ylabel="loss, nats per character", ylim=(0.8, 4.0))
-    axes.legend(frameon=False, fontsize=11, loc="upper right")
+    axes.minorticks_off()
+    axes.legend(frameon=False, loc="upper right")
     return fig
 
 
@@ -136,11 +137,12 @@ def by_hand(runs: Runs) -> Explorer:
 
     def draw(state) -> Figure:
         fig, axes = figure(9.0, 3.8)
-        sizes = torch.logspace(3.5, 8, 80, dtype=torch.float64)
+        sizes = torch.logspace(3.5, 8, 40, dtype=torch.float64)
         axes.plot(x, y, "o", linestyle="none", color="black", markersize=9)
         axes.plot(sizes, law(state)(sizes), color=PALETTE["blue"])
         axes.axhline(state["floor"], color=GREY, linestyle=":")
         axes.set(xscale="log", xlabel="parameters", ylabel="loss, nats per character", ylim=(0, 2.4))
+        axes.minorticks_off()
         return fig
 
     return Explorer(

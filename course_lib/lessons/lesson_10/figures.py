@@ -29,7 +29,7 @@ def steps() -> Figure:
     )
     for number, (title, data, loss, made, colour) in enumerate(columns):
         x = 2.1 + 4 * number
-        axes.text(x, 4.25, title, ha="center", va="center", fontsize=18, weight="bold")
+        axes.text(x, 4.25, title, ha="center", va="center", fontsize=14, weight="bold")
         box(axes, x, 3.3, data, "white", width=3.3, height=0.95, ink="black", edge=GREY)
         box(axes, x, 2.0, loss, "white", width=3.3, height=0.95, ink="black", edge=GREY)
         box(axes, x, 0.7, made, colour, width=3.3, height=0.8)
@@ -57,7 +57,7 @@ def climb(ways: Mapping[str, Points], every: int, predicted: float | None = None
             axes.plot(rounds, values, color=colour, linestyle=style, linewidth=3, label=name)
         axes.set(xlabel="round of PPO")
         axes.set_title(title)
-    panels[0].legend(frameon=False, fontsize=12, loc="lower right")
+    panels[0].legend(frameon=False, loc="lower right")
     rounds = every * (len(next(iter(ways.values()))) - 1)
     prediction(panels[2], rounds, predicted, (-12, 0))
     panels[2].set(ylim=(-3, 103))
@@ -83,9 +83,9 @@ def over(ways: Mapping[str, Sequence[Points]]) -> Figure:
                 )
         marks = (0, 1, 4, 9, 16, 25, 36)
         axes.set_xticks([mark**0.5 for mark in marks], [str(mark) for mark in marks])
-        axes.set(xlabel="KL from the reference, nats (square-root scale)")
+        axes.set(xlabel="KL from the reference, nats (√ scale)")
         axes.set_title(title)
-    left.legend(frameon=False, fontsize=12, loc="lower right", title="reward model of")
+    left.legend(frameon=False, loc="lower right", title="reward model of")
     return fig
 
 
@@ -103,7 +103,7 @@ def drift(direct: Sequence[Points], ppo: Sequence[Points], best: Sequence[float]
     for number, value in enumerate(best):
         left.axhline(value, color=GREY, linestyle=":", linewidth=2, label="best policy" if number == 0 else None)
     left.set(xlabel="gradient steps", ylabel="KL from the reference, nats", ylim=(0, None))
-    left.legend(frameon=False, fontsize=12, loc="upper left")
+    left.legend(frameon=False, loc="upper left")
     for key, colour, style in (("chosen", HERO, "-"), ("rejected", THIRD, "--")):
         for number, points in enumerate(direct):
             times = [steps[0] * part for part in range(len(points))]
@@ -111,25 +111,25 @@ def drift(direct: Sequence[Points], ppo: Sequence[Points], best: Sequence[float]
             right.plot(times, values, color=colour, linestyle=style, linewidth=2, label=key if number == 0 else None)
     right.axhline(0, color=GREY, linewidth=1)
     right.set(xlabel="gradient steps of DPO", ylabel="mean of ln π(y) − ln π_ref(y)")
-    right.legend(frameon=False, fontsize=12, loc="lower left")
+    right.legend(frameon=False, loc="lower left")
     return fig
 
 
 def accepted(ways: Mapping[str, Sequence[float]], ends: Mapping[str, Mapping[str, float]]) -> Figure:
     """How many answers each program accepted, round by round, and what held-out answers are like at the end."""
-    fig, (left, right) = figure(12.2, 4.4, columns=2, gridspec_kw={"width_ratios": (1, 1.25)})
+    fig, (left, right) = figure(12.2, 5.0, columns=2, gridspec_kw={"width_ratios": (1, 1.4)})
     for (name, values), colour, style in zip(ways.items(), (HERO, OTHER), ("-", "--"), strict=True):
         left.plot(range(1, len(values) + 1), [100 * value for value in values], color=colour, linestyle=style,
-                  linewidth=2.5, label=name)  # fmt: skip
+                  linewidth=2.5, label=f"program checks {name}")  # fmt: skip
     left.set(xlabel="round of GRPO", ylabel="accepted by its program, %", ylim=(0, 102))
-    left.legend(frameon=False, fontsize=12, loc="lower right", title="the program checks")
     kinds = ("eight words", "grammatical", "both", "different sentences")
     for row, ((name, point), colour) in enumerate(zip(ends.items(), (GREY, HERO, OTHER), strict=True)):
         places = [index + 0.26 * (row - 1) for index in range(len(kinds))]
         right.bar(places, [100 * point[kind] for kind in kinds], width=0.24, color=colour, label=name)
     right.set_xticks(range(len(kinds)), [kind.replace(" ", "\n") for kind in kinds])
-    right.set(ylabel="% of test answers", ylim=(0, 130), yticks=range(0, 101, 20))
-    right.legend(frameon=False, fontsize=11, loc="upper left", ncols=3, columnspacing=1, handlelength=1)
+    right.set(ylabel="% of test answers", ylim=(0, 102))
+    before = right.containers[0]
+    fig.legend(handles=[before, *left.lines], loc="outside upper center", ncols=3)
     return fig
 
 

@@ -1,6 +1,7 @@
 """The figures of lesson 16's first half: trajectories in a maze, errors, returns asked for, a gamble, GAIL."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 
 import numpy as np
 from jaxtyping import Float
@@ -9,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from course_lib.data.mazes import Maze, Walks
-from course_lib.viz.marks import HERO, OTHER, THIRD, arrow, band, bare, label, prediction
+from course_lib.viz.marks import HERO, OTHER, THIRD, arrow, band, bare, prediction
 from course_lib.viz.style import GREY, PALETTE, figure
 
 GOAL = PALETTE["orange"]
@@ -40,7 +41,7 @@ def training(maze: Maze, shown: Sequence[tuple[str, Walks]]) -> Figure:
     for axes, (title, walks) in zip(panels, shown, strict=True):
         draw_maze(axes, maze)
         draw_trajectory(axes, maze, walks)
-        axes.set_title(title, fontsize=14)
+        axes.set_title(title, fontsize=12)
     return fig
 
 
@@ -50,7 +51,7 @@ def opening(maze: Maze, shown: Mapping[str, Walks], asked: Sequence[float], got:
     for axes, (title, walks) in zip(panels, shown.items(), strict=False):
         draw_maze(axes, maze)
         draw_trajectory(axes, maze, walks)
-        axes.set_title(title, fontsize=14, loc="center", weight="normal")
+        axes.set_title(title, fontsize=12, loc="center", weight="normal")
     axes = panels[-1]
     axes.plot(asked, asked, color=GREY, linestyle=":", linewidth=1.5)
     axes.plot(asked, got, "o-", color=HERO)
@@ -67,7 +68,7 @@ def compounding(
     predicted: float | None = None,
 ) -> Figure:
     """Trajectories of a clone; errors and unseen states by the step; success by the number of labels."""
-    fig, panels = figure(12.2, 4.0, columns=4, width_ratios=(1.1, 1.1, 1.1, 1.1))
+    fig, panels = figure(10.0, 4.1, columns=4, width_ratios=(1, 1, 1, 1.2))
     draw_maze(panels[0], maze)
     colours = {"behaviour cloning": OTHER, "DAgger": HERO}
     for colour, cells in zip((GREY, OTHER), paths, strict=True):
@@ -76,37 +77,37 @@ def compounding(
         panels[0].plot(x[:1], y[:1], "o", color=colour, markersize=9)
         panels[0].plot(x[-1:], y[-1:], "s", color=colour, markersize=7)
     row, column = maze.cells[goal].tolist()
-    panels[0].plot(column, row, "*", color=GOAL, markersize=18, markeredgecolor="black")
-    panels[0].set_title("grey: expert, red: its clone", fontsize=13, loc="center", weight="normal")
+    panels[0].plot(column, row, "*", color=GOAL, markersize=18, markeredgecolor="black", clip_on=False)
+    panels[0].set_title("grey: expert\nred: its clone", fontsize=12, loc="center", weight="normal")
     for axes, (title, methods) in zip(panels[1:3], curves.items(), strict=True):
         for name, values in methods.items():
             band(axes, range(values.shape[1]), 100 * values, colours[name])
-            label(axes, values.shape[1] - 1, 100 * values[:, -1].mean(), name, colours[name], (-4, 6), fontsize=13)
-        axes.set(title=title, xlabel="step", ylim=(0, 105))
+        axes.set(title=fill(title, 16), xlabel="step", ylim=(0, 105))
     panels[1].set_ylabel("%")
     axes = panels[3]
     for name, (labels, values) in success.items():
-        band(axes, labels, 100 * values, colours[name], marker="o", markersize=4)
-        label(axes, labels[-1], 100 * values[:, -1].mean(), name, colours[name], (-4, -14), fontsize=13)
+        band(axes, labels, 100 * values, colours[name], marker="o", markersize=4, label=name)
+    fig.legend(loc="outside upper right", ncols=2)
     if predicted is not None:
         prediction(axes, success["DAgger"][0][-1], predicted, (-12, 0))
-    axes.set(title="Reaches the goal, %", xlabel="labels of the expert", ylim=(0, 105))
+    axes.set(title="Reaches\nthe goal, %", xlabel="expert's labels", xlim=(0, 400), ylim=(0, 105))
     return fig
 
 
 def agents(reached: Mapping[str, Sequence[float]], returns: Mapping[str, Sequence[float]], predicted=None) -> Figure:
     """For each method the success and the mean return, a dot for each seed."""
-    fig, panels = figure(12.2, 4.4, columns=2)
+    fig, panels = figure(12.2, 5.6, columns=2, sharey=True)
     for axes, scores, factor in zip(panels, (reached, returns), (100, 1), strict=True):
         for row, (name, values) in enumerate(scores.items()):
             colour = METHODS.get(name, PALETTE["black"])
             axes.plot([factor * value for value in values], [-row] * len(values), "o", color=colour, markersize=10)
-            axes.text(0.01, -row + 0.2, name, color=colour, transform=axes.get_yaxis_transform())
-        axes.set(ylim=(0.4 - len(scores), 0.8), yticks=[])
-    panels[0].set(xlim=(0, 103), xlabel="trajectories that reach the goal, %", title="Success, three seeds")
-    panels[1].set(xlim=(-41, -9), xlabel="mean return (the best possible: -10)", title="Return, three seeds")
+    panels[0].set(xlim=(0, 103), xlabel="success of three seeds, %")
+    panels[0].set_yticks([-row for row in range(len(reached))], [fill(name, 20) for name in reached])
+    for tick, name in zip(panels[0].get_yticklabels(), reached, strict=True):
+        tick.set_color(METHODS.get(name, PALETTE["black"]))
+    panels[1].set(xlim=(-41, -9), xlabel="mean return (best: -10)", xticks=(-40, -30, -20, -10))
     if predicted is not None:
-        prediction(panels[0], predicted, -1.0, (-12, -12) if predicted > 50 else (12, -12))
+        prediction(panels[0], predicted, -1.0, (-12, 0) if predicted > 45 else (12, 0))
     return fig
 
 
@@ -121,7 +122,7 @@ def stitching(
     seen: float,
 ) -> Figure:
     """The kinds of trajectories in the data, and the return from A against the return asked for."""
-    fig, panels = figure(12.2, 3.9, columns=3, width_ratios=(1.25, 1, 1))
+    fig, panels = figure(10.0, 4.1, columns=3, width_ratios=(1.25, 1, 1))
     draw_maze(panels[0], maze)
     for walks, colour, shift in zip(data.values(), (GREY, PALETTE["purple"], OTHER), (0.12, 0, -0.12), strict=True):
         draw_trajectory(panels[0], maze, walks, 0, colour, shift)
@@ -129,9 +130,9 @@ def stitching(
     for letter, cell in letters.items():
         row, column = maze.cells[cell].tolist()
         ink = "white" if row else "black"  # above the lower ones there is a wall
-        panels[0].text(column, row - 0.8, letter, ha="center", va="center", fontsize=14, weight="bold", color=ink)
+        panels[0].text(column, row - 0.8, letter, ha="center", va="center", weight="bold", color=ink)
     panels[0].set(ylim=(maze.walls.shape[0] - 0.5, -1.3))
-    panels[0].set_title("green: Q-learning from A", fontsize=14, loc="center", weight="normal")
+    panels[0].set_title("green: Q-learning from A", fontsize=12, loc="center", weight="normal")
     for axes, (name, seeds) in zip(panels[1:], got.items(), strict=True):
         for values in seeds:
             axes.plot(wanted, values, "o-", color=METHODS[name], alpha=0.6, markersize=5)
@@ -139,8 +140,8 @@ def stitching(
         axes.axhline(seen, color=GREY, linestyle=":", linewidth=1.5)
         axes.axvline(best, color=THIRD, linestyle=":", linewidth=1.5)
         axes.text(-40, best + 0.6, "Q-learning", color=THIRD, va="bottom")
-        axes.text(-40, seen + 0.6, "best from A in the data", color=GREY, va="bottom")
-        axes.set(xlabel="return asked for", title=name, ylim=(-42, -3))
+        axes.text(-40, seen + 0.6, "best from A\nin the data", color=GREY, va="bottom")
+        axes.set(xlabel="return asked for", title=name.replace(" ", "\n"), ylim=(-42, -3))
     panels[1].set_ylabel("return obtained from A")
     return fig
 
@@ -155,29 +156,29 @@ def stochastic(
     predicted: float | None = None,
 ) -> Figure:
     """The two actions; the probability of the gamble, and the expected return, by the return asked for."""
-    fig, (tree, left, right) = figure(12.2, 3.9, columns=3, width_ratios=(1.1, 1, 1))
-    bare(tree, (0, 10), (0, 10))
+    fig, (tree, left, right) = figure(12.2, 4.2, columns=3, width_ratios=(0.9, 1, 1))
+    bare(tree, (0, 9), (0, 10))
     tree.plot([1], [5], "o", color=HERO, markersize=12)
     y = 8.5
     for name, outcomes in pays.items():
         for chance, value in outcomes:
-            arrow(tree, (1.3, 5), (5.2, y), shrinkA=6)
-            tree.text(5.4, y, name if chance == 1 else f"{name}, p = {chance:g}", va="bottom")
-            tree.text(5.4, y, f"return {value:g}", va="top")
+            arrow(tree, (1.3, 5), (3.6, y), shrinkA=6)
+            tree.text(3.8, y, name if chance == 1 else f"{name}, p = {chance:g}", va="bottom")
+            tree.text(3.8, y, f"return {value:g}", va="top")
             y -= 3.5
     left.plot(wanted, 100 * chosen.T, color=HERO, alpha=0.7, linestyle="-")
     left.plot(list(exact), [100 * value for value in exact.values()], "D", color=OTHER, markersize=9, linestyle="none")
-    left.set(xlabel="return asked for", title="Probability of the gamble, %", ylim=(-5, 105))
-    left.text(4.8, 50, "trained", color=HERO, ha="center", fontsize=14)
-    left.text(5, 8, "exact", color=OTHER, ha="center", fontsize=14)
+    left.set(xlabel="return asked for", title="Gamble chosen, %", ylim=(-5, 105), yticks=(0, 50, 100))
+    left.text(7.6, 50, "trained", color=HERO)
+    left.text(4.65, 8, "exact", color=OTHER, ha="center")
     right.plot(wanted, wanted, color=GREY, linestyle=":", linewidth=1.5)
     right.plot(wanted, expected.T, color=HERO, alpha=0.7, linestyle="-")
-    for name, value in values.items():
+    for (name, value), x, gap, side in zip(values.items(), (0, 4.2), (0.2, -0.2), ("bottom", "top"), strict=True):
         right.axhline(value, color=GREY, linewidth=1, linestyle="--")
-        right.text(0, value + 0.15, f"{name}: {value:g}", color=GREY, va="bottom")
+        right.text(x, value + gap, f"{name}: {value:g}", color=GREY, va=side)
     if predicted is not None:
-        prediction(right, float(wanted[-1]), predicted, (-12, 0))
-    right.set(xlabel="return asked for", title="Expected return")
+        prediction(right, float(wanted[-1]), predicted, (-8, 8))
+    right.set(xlabel="return asked for", title="Expected return", yticks=(0, 5, 10))
     return fig
 
 

@@ -39,7 +39,7 @@ def agent(model: DecisionTransformer) -> Explorer:
         fig, axes = figure(3.6, 3.4)
         figures.draw_maze(axes, control.maze())
         figures.draw_trajectory(axes, control.maze(), trajectory(state))
-        axes.set_title(f"return {float(trajectory(state).returns[0]):.0f}", fontsize=14)
+        axes.set_title(f"return {float(trajectory(state).returns[0]):.0f}", fontsize=12)
         return fig
 
     return Explorer(

@@ -154,7 +154,7 @@ def stochastic(*, predicted=None) -> Result:
             chosen,
             {value: experiments.posterior(value) for value in (0.0, safe, prize)},
             expected,
-            {"always safe": safe, "always gamble": chance * prize},
+            {"safe": safe, "gamble": chance * prize},
             predicted,
         ),
         claims={"gamble": (above(chosen[:, at[prize]].min(), 0.95), below(expected[:, at[prize]].max(), safe - 1))},

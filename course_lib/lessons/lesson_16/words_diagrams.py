@@ -20,7 +20,7 @@ def clip() -> tuple[Figure, str]:
         Box("images", "input", shape="(B, 3, 32, 32)"),
         Box("ResNet of lesson 01\n(frozen)", "convolution", shape=f"(B, {FEATURES})"),
         Box("linear", "mlp", shape=joint),
-        Box(f"divide by length: {joint}", "norm", name="images"),
+        Box(f"unit length: {joint}", "norm", name="images"),
     ]
     similarity = [
         Box("cosines × c", "head", name="cosines", shape="(B, B)"),
@@ -33,11 +33,11 @@ def clip() -> tuple[Figure, str]:
         Box("token embedding", "embedding", shape=f"(B, T, {CLIP.dim})"),
         Add("positions", shape=f"(B, T, {CLIP.dim})"),
         Repeat(str(CLIP.depth), [Box("Transformer block", "attention", shape=f"(B, T, {CLIP.dim})")]),
-        Box("mean over tokens, linear", "mlp", shape=joint),
-        Box(f"divide by length: {joint}", "norm", name="texts"),
+        Box("mean over tokens,\nlinear", "mlp", shape=joint),
+        Box(f"unit length: {joint}", "norm", name="texts"),
     ]
     links = Link("images", "cosines"), Link("texts", "cosines")
-    return architecture({"image encoder": images, "similarity": similarity, "text encoder": texts}, links)
+    return _smaller(architecture({"image encoder": images, "similarity": similarity, "text encoder": texts}, links))
 
 
 def vilbert() -> tuple[Figure, str]:
@@ -60,13 +60,15 @@ def vilbert() -> tuple[Figure, str]:
     ]
     opened = [
         Box("words x", "input", shape=text),
-        Residual([Box("attention: queries from x,\nkeys, values from regions", "attention", shape=text)], shape=text),
+        Residual([Box("attention: queries of x,\nkeys, values of regions", "attention", shape=text)], shape=text),
         Box("LayerNorm", "norm", shape=text),
         Residual([Box("feed-forward", "mlp", shape=text)], shape=text),
         Box("LayerNorm", "norm"),
     ]
     links = Link("words", "co regions"), Link("regions", "co words"), Link("cls", "score", f"(B, {D})")
-    return architecture({"text stream": words, "image stream": regions, "co-attention of words": opened}, links)
+    return _smaller(
+        architecture({"text stream": words, "image stream": regions, "co-attention of words": opened}, links)
+    )
 
 
 def flamingo() -> tuple[Figure, str]:
@@ -75,9 +77,9 @@ def flamingo() -> tuple[Figure, str]:
     image = [
         Box("image", "input", shape=IMAGE),
         Box("ResNet of lesson 01\n(frozen)", "convolution", shape=f"(B, {R}, {FEATURES})"),
-        Box("append the box of each field", shape=f"(B, {R}, {C})"),
+        Box("append the box\nof each field", shape=f"(B, {R}, {C})"),
         Box(f"Perceiver resampler:\n{V} learned queries", "attention", shape=f"(B, {V}, {C})"),
-        Box("image tokens", "input", name="image"),
+        Box("image tokens", name="image"),
     ]
     language = [
         Box("words", "input", shape="(B, T)"),
@@ -89,7 +91,7 @@ def flamingo() -> tuple[Figure, str]:
                 Box("GPT block (frozen)", "attention", shape=text),
             ],
         ),
-        Box("LayerNorm, head (frozen)", "norm", shape="(B, T, V)"),
+        Box("LayerNorm, head\n(frozen)", "norm", shape="(B, T, V)"),
         Box("logits", "input"),
     ]
     opened = [
@@ -102,11 +104,17 @@ def flamingo() -> tuple[Figure, str]:
             shape=text,
         ),
         Residual(
-            [Box("LayerNorm, feed-forward", "mlp", shape=text), Box("× tanh(β), from β = 0", "head")],
+            [Box("LayerNorm,\nfeed-forward", "mlp", shape=text), Box("× tanh(β), from β = 0", "head")],
         ),
     ]
     columns = {"image": image, "language model": language, "gated cross-attention": opened}
-    return architecture(columns, (Link("image", "gated"),))
+    return _smaller(architecture(columns, (Link("image", "gated"),)))
+
+
+def _smaller(diagram: tuple[Figure, str]) -> tuple[Figure, str]:
+    """The diagram with fewer pixels, so that the notebook stays small; a slide enlarges it."""
+    diagram[0].set_dpi(120)
+    return diagram
 
 
 DIAGRAMS = {"clip": clip, "vilbert": vilbert, "flamingo": flamingo}

@@ -1,6 +1,7 @@
 """The figures of lesson 16 that show images and words: a search, cosines, gates, and what a word attends to."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 
 from jaxtyping import Float
 from matplotlib.figure import Figure
@@ -21,18 +22,14 @@ def picture(axes, pixels: Float[Tensor, "3 H W"], title: str = "") -> None:
 def search(found: Mapping[str, tuple[Pixels, Sequence[str], Sequence[float]]]) -> Figure:
     """A row for each query: the icons with the highest cosines, each above its name and its cosine."""
     count = max(len(pixels) for pixels, *_ in found.values())
-    fig, panels = figure(12.0, 1.36 * len(found), rows=len(found), columns=count)
+    fig, panels = figure(10.0, 1.21 * len(found), rows=len(found), columns=count)
     for row, (query, (pixels, names, cosines)) in zip(panels.reshape(len(found), count), found.items(), strict=True):
         for axes, one, name, cosine in zip(row, pixels, names, cosines, strict=True):
             picture(axes, one)
-            axes.set_xlabel(f"{shortened(name)}\n{cosine:.2f}", fontsize=12)
-        row[0].set_ylabel(query, fontsize=14, rotation=0, ha="right", va="center", labelpad=10, weight="bold")
+            axes.set_xlabel("\n".join(wrap(name, 12, max_lines=2, placeholder="…")))
+            axes.text(1.08, 0.5, f"{cosine:.2f}", transform=axes.transAxes, color=GREY, va="center")
+        row[0].set_ylabel(query.replace(" ", "\n"), rotation=0, ha="right", va="center", weight="bold")
     return fig
-
-
-def shortened(name: str, most: int = 18) -> str:
-    """A long name without its end."""
-    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def matrices(pixels: Pixels, names: Sequence[str], cosines: Mapping[str, Float[Tensor, "N N"]]) -> Figure:
@@ -46,18 +43,17 @@ def matrices(pixels: Pixels, names: Sequence[str], cosines: Mapping[str, Float[T
         inset = panels[0].inset_axes((0, 1 - (number + 1) / count + 0.01, 1, 1 / count - 0.02))
         picture(inset, one)
     for axes, (title, values) in zip(panels[1:], cosines.items(), strict=True):
-        shown = axes.imshow(values.numpy(), cmap=SEQUENTIAL, vmin=-0.4, vmax=0.8, aspect="auto")
+        axes.imshow(values.numpy(), cmap=SEQUENTIAL, vmin=-0.4, vmax=0.8, aspect="auto")
         for row in range(count):
             best = int(values[row].argmax())
             for column in range(count):
                 ink = "black" if values[row, column] > 0.3 else "white"
                 weight = "bold" if column == best else "normal"
                 text = f"{values[row, column]:.1f}".replace("-0.0", "0.0")
-                axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=12, weight=weight)
-        axes.set_xticks(range(count), names, rotation=35, ha="right", fontsize=12)
+                axes.text(column, row, text, ha="center", va="center", color=ink, weight=weight)
+        axes.set_xticks(range(count), names, rotation=35, ha="right")
         axes.set(title=title, yticks=[])
         axes.grid(visible=False)
-    fig.colorbar(shown, ax=panels[-1], label="cosine", fraction=0.05)
     return fig
 
 
@@ -68,7 +64,7 @@ def gates(
     correct: Mapping[str, Sequence[float]],
 ) -> Figure:
     """Scenes with their captions (true, gates closed, gates open); what is correct as the gates open, in %."""
-    fig, panels = figure(12.0, 5.0, columns=2, width_ratios=(1.35, 1))
+    fig, panels = figure(10.0, 4.1, columns=2, width_ratios=(1.6, 1))
     bare(panels[0], (0, 1), (0, 1))
     height = 1 / len(said)
     for row, (one, (true, closed, opened)) in enumerate(zip(pixels, said, strict=True)):
@@ -80,10 +76,11 @@ def gates(
         ):
             at = y + height * (0.78 - 0.28 * position)
             panels[0].text(0.22, at, f"{name}:", color=ink, va="center")
-            panels[0].text(0.34, at, text, color=ink, va="center")
+            panels[0].text(0.365, at, text, color=ink, va="center")
     curves = {name: (factors, [100 * value for value in values]) for name, values in correct.items()}
     lines(panels[1], curves, [COLOURS[name] for name in curves])
-    panels[1].set(xlim=(-0.03, factors[-1] + 0.32), ylim=(0, 103), xlabel="gates: factor of the trained α")
+    panels[1].texts[-1].xyann = (8, 8)  # its curve ends close to another
+    panels[1].set(xlim=(-0.05, 1.5), xticks=(0, 0.5, 1), ylim=(0, 103), xlabel="gates: factor of the trained α")
     panels[1].set(ylabel="correct captions, %", title="As the gates open")
     return fig
 
@@ -95,17 +92,17 @@ def layouts(
     predicted: float | None = None,
 ) -> Figure:
     """Exact captions of each variant in %, a dot for each seed; at the right, a table with every part of a caption."""
-    fig, (left, right) = figure(12.0, 3.6, columns=2, width_ratios=(1.2, 1))
+    fig, (left, right) = figure(12.2, 4.0, columns=2)
     for row, (name, values) in enumerate(reversed(exact.items())):
         colour = HERO if name.startswith("Flamingo") else THIRD
-        left.plot([100 * value for value in values], [row] * len(values), "o", color=colour, markersize=11)
+        left.plot([100 * value for value in values], [row] * len(values), "o", color=colour)
     left.set_yticks(range(len(exact)), list(reversed(exact)))
-    left.set(xlim=(-2, 102), ylim=(-0.6, len(exact) - 0.4), xlabel="exact captions, %", title="A dot for each seed")
+    left.set(xlim=(-2, 102), ylim=(-0.6, len(exact)), xlabel="exact captions, %", title="A dot for each seed")
     prediction(left, predicted, 1, (12, 0))
-    bare(right, (0, len(parts)), (-0.6, len(exact) - 0.4))
+    bare(right, (0, len(parts)), (-0.6, len(exact)))
     right.set_title("Correct, mean of the seeds")
     for column, part in enumerate(parts):
-        right.text(column + 0.5, len(exact) - 0.55, part, ha="center", weight="bold")
+        right.text(column + 0.5, len(exact) - 0.4, part, ha="center", weight="bold")
         for row, cells in enumerate(reversed(rows)):
             right.text(column + 0.5, row, cells[1 + column], ha="center", va="center")
     return fig
