@@ -42,7 +42,7 @@ def seq2seq() -> tuple[Figure, str]:
         Box("previous word y", "input", shape="(B,)"),
         Box("embedding", "embedding", "(B, D)"),
         Box("x: y joined with c", shape="(B, 3D)", name="join"),
-        Box("GRU cell: old s, x → new s", shape="(B, D)"),
+        Box("GRU: old s, x → new s", shape="(B, D)"),
         Box("f: new s joined with x", shape="(B, 4D)"),
         Box("linear, tanh, linear", "head", "(B, V)"),
         Box("logits of the next word", "input"),
@@ -56,9 +56,9 @@ def seq2seq() -> tuple[Figure, str]:
 def multi_head() -> tuple[Figure, str]:
     """Multi-head attention with a mask."""
     heads = [
-        Box("x, and the context for k and v", "input", shape="(B, T, D)"),
-        Box("q, k, v projections", shape="(B, T, D) each"),
-        Box("split into heads", shape="(B, H, T, d) each"),
+        Box("x, context for k and v", "input", shape="(B, T, D)"),
+        Box("q, k, v projections", shape="(B, T, D)"),
+        Box("split each into heads", shape="(B, H, T, d)"),
         Box("scores  q kᵀ / √d", "attention", "(B, H, T, T)"),
         Mask("−∞ where hidden", ("#...", "##..", "###.", "####"), shape="(B, H, T, T)"),
         Box("softmax over keys", "attention", "(B, H, T, T)"),

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from torch import Tensor
 
-from course_lib.viz.marks import HERO, OTHER, bare, box, label, prediction, seed_dots
+from course_lib.viz.marks import HERO, OTHER, bare, box, label, prediction
 from course_lib.viz.style import DIVERGING, GREY, PALETTE, SEQUENTIAL, figure
 
 
@@ -18,20 +18,19 @@ def bottleneck(source: Sequence[str], target: Sequence[str], weights: Float[np.n
 
     On the right the arrows into each target word are as strong as its row of `weights`.
     """
-    fig, (left, right) = figure(12, 4.6, columns=2)
+    fig, (left, right) = figure(12.2, 4.8, columns=2)
     for axes, title in ((left, "Everything through one vector c"), (right, "Each word attends to all states")):
         axes.set_title(title)
-        bare(axes, (-0.55, max(len(source), len(target)) - 0.45), (-0.6, 4.3))
-        _words(axes, source, 0.2, PALETTE["sky"], "the encoder reads")
-        _words(axes, target, 3.4, PALETTE["orange"], "the decoder writes")
-    middle = (len(source) - 1) / 2
-    box(left, middle, 1.85, "c", OTHER)
-    for i in range(len(source)):
-        _arrow(left, (i, 0.5), (middle, 1.6))
-    for j in range(len(target)):
-        _arrow(left, (middle, 2.15), (j, 3.1))
-        for i in np.flatnonzero(weights[j] > 0.03):
-            _arrow(right, (i, 0.5), (j, 3.1), strength=float(weights[j, i]))
+        bare(axes, (0, 10.1), (-0.6, 4.3))
+        below = _words(axes, source, 0.2, PALETTE["sky"], "the encoder reads")
+        above = _words(axes, target, 3.4, PALETTE["orange"], "the decoder writes")
+    box(left, 5, 1.85, "c", OTHER, width=1.3)
+    for x in below:
+        _arrow(left, (x, 0.5), (5, 1.6))
+    for x in above:
+        _arrow(left, (5, 2.15), (x, 3.1))
+    for j, i in zip(*np.nonzero(weights > 0.03), strict=True):
+        _arrow(right, (below[i], 0.5), (above[j], 3.1), strength=float(weights[j, i]))
     return fig
 
 
@@ -51,42 +50,42 @@ def mechanism(
     bare(axes, (0, 12.6), (-0.1, 5.2))
     columns = {"word": 1.0, "key k": 2.9, "score q·k / √d": 5.4, "weight a": 7.4, "value v": 9.3}
     for name, x in columns.items():
-        axes.text(x, 4.95, name, ha="center", color=GREY, fontsize=14)
+        axes.text(x, 4.95, name, ha="center", color=GREY)
     x_word, x_key, x_score, x_weight, x_value = columns.values()
     x_query, x_times = 4.3, (x_weight + x_value) / 2
     axes.plot([x_query] * 2, [0.72, 3.9], color=PALETTE["orange"], linestyle="-", linewidth=4, zorder=1)
     for row, word in enumerate(words):
         y = 3.9 - row
         box(axes, x_word, y, word, PALETTE["sky"], width=1.7, ink="black")
-        axes.text(x_key, y, _vector(keys[row]), ha="center", va="center", fontsize=14)
-        axes.text(x_score, y, f"{scores[row]:.0f}", ha="center", va="center", fontsize=14)
+        axes.text(x_key, y, _vector(keys[row]), ha="center", va="center")
+        axes.text(x_score, y, f"{scores[row]:.0f}", ha="center", va="center")
         axes.barh(y, 1.3 * weights[row], left=x_weight - 0.65, height=0.5, color=HERO)
         axes.text(x_weight, y + 0.36, f"{weights[row]:.3f}", ha="center", va="center")
-        axes.text(x_value, y, _vector(values[row]), ha="center", va="center", fontsize=14)
+        axes.text(x_value, y, _vector(values[row]), ha="center", va="center")
         axes.plot([x_key + 0.75, x_query], [y, y], color=HERO, linestyle="-", linewidth=1.9, alpha=0.4, zorder=0)
         axes.plot([x_query], [y], "o", color=PALETTE["orange"], markersize=17, zorder=2)
-        axes.text(x_query, y, "·", ha="center", va="center", fontsize=20, weight="bold", zorder=3)
+        axes.text(x_query, y, "·", ha="center", va="center", fontsize=15, weight="bold", zorder=3)
         _arrow(axes, (x_query + 0.22, y), (x_score - 0.3, y))
         _arrow(axes, (x_score + 0.3, y), (x_weight - 0.75, y))
         link = {"color": HERO, "linestyle": "-", "linewidth": 1 + 3 * float(weights[row]), "alpha": 0.4, "zorder": 0}
         axes.plot([x_weight - 0.65 + 1.3 * float(weights[row]), x_times - 0.2], [y, y], **link)
         axes.plot([x_times + 0.2, x_value - 0.5], [y, y], **link)
-        axes.text(x_times, y, "×", ha="center", va="center", fontsize=18)
+        axes.text(x_times, y, "×", ha="center", va="center", fontsize=14)
         _arrow(axes, (x_value + 0.55, y), (10.75, 2.9), strength=float(weights[row]))
     box(axes, x_query, 0.45, f"query q = {_vector(query)}", PALETTE["orange"], width=3.2, ink="black")
     axes.text(x_query + 1.85, 0.45, "one dot product with each key", color=GREY, va="center")
-    axes.text(11.65, 3.3, "output", ha="center", color=GREY, fontsize=14)
-    axes.text(11.65, 2.85, _vector(weights @ values, places=2), ha="center", va="center", fontsize=14, weight="bold")
+    axes.text(11.65, 3.3, "output", ha="center", color=GREY)
+    axes.text(11.65, 2.85, _vector(weights @ values, places=2), ha="center", va="center", weight="bold")
     return fig
 
 
 def decoders() -> Figure:
     """One step of Bahdanau's decoder beside one of Luong's: who waits for whom."""
-    fig, panels = figure(12, 4.4, columns=2)
+    fig, panels = figure(12, 4.8, columns=2)
     titles = ("Bahdanau: attend, then update", "Luong: update, then attend")
     for axes, title, looks_first in zip(panels, titles, (True, False), strict=True):
         axes.set_title(title)
-        bare(axes, (-0.2, 7.2), (-0.3, 4.2))
+        bare(axes, (0.1, 6.7), (-0.5, 4.2))
         for step, x in enumerate((0.9, 3.4, 5.9)):
             name = ("s_{i-1}", "s_i", "s_{i+1}")[step]
             box(axes, x, 1.0, f"${name}$", PALETTE["green"])
@@ -95,14 +94,14 @@ def decoders() -> Figure:
             look = x + 1.25 if looks_first else x
             if looks_first and step == 2:
                 continue
-            box(axes, look, 3.0, "attend", HERO, width=1.05)
+            box(axes, look, 3.0, "attend", HERO, width=1.3)
             _arrow(axes, (x, 1.35), (look - 0.1, 2.65), strength=0.6)
             if looks_first:
                 _arrow(axes, (look + 0.15, 2.65), (x + 2.4, 1.4), colour=OTHER, strength=0.6)
             else:
                 _arrow(axes, (look, 3.35), (look, 4.0), colour=OTHER, strength=0.6)
-    panels[0].text(3.5, -0.1, "each state waits for the context vector before it", ha="center")
-    panels[1].text(3.5, -0.1, "no context vector enters a state: all in one call", ha="center")
+    panels[0].text(3.4, 0.2, "each state waits for\nthe context vector before it", ha="center", va="top")
+    panels[1].text(3.4, 0.2, "no context vector enters\na state: all in one call", ha="center", va="top")
     return fig
 
 
@@ -119,9 +118,9 @@ def lengths(
     for scores, colour, text in ((fixed, OTHER, "one fixed vector"), (attention, HERO, "attention")):
         axes.fill_between(places, scores.min(axis=0), scores.max(axis=0), color=colour, alpha=0.25, linewidth=0)
         axes.plot(places, scores.mean(axis=0), color=colour, linestyle="-", linewidth=2.5 if colour == OTHER else 1.5)
-        axes.text(places[-1] + 0.08, scores.mean(axis=0)[-1], text, color=colour, va="center", fontsize=14)
+        axes.text(places[-1] + 0.08, scores.mean(axis=0)[-1], text, color=colour, va="center")
     axes.plot(places, yours, color=HERO, linestyle="-", linewidth=4)
-    axes.text(places[-1] / 2, yours[len(yours) // 2] - 7, "yours", color=HERO, fontsize=15, weight="bold")
+    axes.text(places[-1] / 2, yours[len(yours) // 2] - 7, "yours", color=HERO, fontsize=13, weight="bold")
     prediction(axes, float(places[-1]), predicted, (-12, 0))
     axes.set_xticks(places, labels)
     axes.set(xlabel="English words in the sentence", ylabel="BLEU on test sentences", ylim=(0, 103))
@@ -138,9 +137,9 @@ def root(
     predicted: float | None = None,
 ) -> Figure:
     """With and without the root (True, False): gradients at a query and at W by width, and BLEU of real trainings."""
-    fig, (left, middle, right) = figure(12.2, 4.6, columns=3)
+    fig, (left, middle, right) = figure(12.2, 6.0, columns=3)
     names = {True: ("divided", HERO), False: ("not divided", OTHER)}
-    offsets = {left: {True: (-46, 12), False: (-62, -6)}, middle: {True: (-12, -26), False: (-78, 8)}}
+    offsets = {left: {True: (-46, 12), False: (-62, -6)}, middle: {True: (-1, -30), False: (-1, 12)}}
     batches = {divided: [(min(row), np.median(row), max(row)) for row in rows] for divided, rows in matrix.items()}
     for axes, norms in ((left, gradient), (middle, batches)):
         for divided, (text, colour) in names.items():
@@ -153,15 +152,17 @@ def root(
         axes.set_yscale("log")
         axes.set_xticks(widths, [str(width) for width in widths])
         axes.set(xlabel="width $d_k$")
-    left.text(192, 2e-6, "192, as our keys ", color=GREY, ha="right")
-    left.set(title="Gradient at one query", ylabel="norm: median, 10 to 90 %", ylim=(1e-6, 30))
-    middle.set(title="Gradient at $W$, 400 queries", ylabel="norm: median and range", ylim=(0.01, 100))
-    for x, (name, scores) in enumerate(bleu.items()):
-        seed_dots(right, x, scores, {"divided": HERO, "not divided": OTHER}.get(name, GREY), markersize=11)
-    right.set(title="Trained translators", xlim=(-0.6, len(bleu) - 0.4), ylabel="BLEU on test, three seeds each")
-    right.set_xticks(range(len(bleu)), [name.replace(" ", "\n") for name in bleu])
-    right.set_ylim(60, 102)
-    prediction(right, len(bleu) - 1, None if predicted is None else max(predicted, 61), (-12, 0))
+    left.text(192, 2e-6, "192, as \nour keys ", color=GREY, ha="right")
+    left.set(title="At one query", ylabel="norm of the gradient: median, 10 to 90 %", ylim=(1e-6, 30))
+    middle.set(title="At $W$, 400 queries", ylabel="norm of the gradient: median and range", ylim=(0.01, 100))
+    for y, (name, scores) in enumerate(bleu.items()):
+        colour = {"divided": HERO, "not divided": OTHER}.get(name, GREY)
+        right.plot(scores, [y] * len(scores), "o", color=colour)
+        right.text(61, y - 0.2, name, color=colour)
+    right.set(title="Trained translators", xlim=(60, 102), xlabel="BLEU on test, three seeds")
+    right.set(ylim=(len(bleu) - 0.3, -0.6), yticks=[])
+    star = None if predicted is None else max(predicted, 61)
+    prediction(right, star, len(bleu) - 1, (-1 if star and star > 80 else 1, -12))
     return fig
 
 
@@ -171,7 +172,7 @@ def positions(codes: Float[Tensor, "N D"]) -> Figure:
     fig, (left, right) = figure(12, 4.4, columns=2)
     unit = codes / np.linalg.norm(codes, axis=1, keepdims=True)
     drawn = left.imshow(codes, aspect="auto", cmap=DIVERGING, vmin=-1, vmax=1)
-    fig.colorbar(drawn, ax=left)
+    fig.colorbar(drawn, ax=left, ticks=(-1, 0, 1))
     drawn = right.imshow(unit @ unit.T, aspect="auto", cmap=SEQUENTIAL, vmax=1)
     fig.colorbar(drawn, ax=right)
     left.set(title="Fast hands left, slow hands right", xlabel="number in the code", ylabel="position")
@@ -188,47 +189,50 @@ def heads(
     predicted: float | None = None,
 ) -> Figure:
     """How two heads share a width, where the two trained ones look, and the share of words wrong (%) by heads."""
-    fig, panels = figure(12.2, 4.6, columns=4, gridspec_kw={"width_ratios": (1.5, 1, 1, 0.55)})
-    _two_heads(panels[0])
-    for axes, weights, name in zip(panels[1:3], maps, ("Head 1", "Head 2"), strict=True):
+    fig = figure(12.2, 5.8)[0]
+    fig.clear()
+    ratios = {"width_ratios": (1.2, 1, 1), "height_ratios": (1.9, 1)}
+    parts, *panels, mistakes = fig.subplot_mosaic([["parts", 1, 2], ["mistakes", 1, 2]], **ratios).values()
+    _two_heads(parts)
+    for axes, weights, name in zip(panels, maps, ("Head 1", "Head 2"), strict=True):
         axes.imshow(weights.numpy(), vmin=0, vmax=1, cmap=SEQUENTIAL)
         side = "left" if weights.diagonal(-1).sum() > weights.diagonal(1).sum() else "right"
         axes.set_title(f"{name}: {side}")
         axes.set_xticks(range(len(words)), words, rotation=60, ha="right", rotation_mode="anchor")
-        axes.set_yticks(range(len(words)), words)
+        axes.set_yticks(range(len(words)), words if axes is panels[0] else [])
         axes.grid(visible=False)
-    for number, colour in ((1, OTHER), (2, HERO)):
-        seed_dots(panels[3], number, wrong[number], colour, markersize=11)
-    panels[3].set(title="% wrong", xlim=(0.5, 2.5), ylim=(0, None))
-    panels[3].set_xticks([1, 2])
-    panels[3].set_xlabel("heads")
-    prediction(panels[3], 2, predicted, (-12, 0))
+        axes.set_anchor("N")
+    for number, colour, name in ((1, OTHER, "1 head"), (2, HERO, "2 heads")):
+        mistakes.plot(wrong[number], [number] * len(wrong[number]), "o", color=colour)
+        mistakes.text(0, number - 0.2, name, color=colour)
+    mistakes.set(title="Neighbours wrong (%)", xlim=(-0.3, None), ylim=(2.3, 0.3), yticks=[])
+    prediction(mistakes, predicted, 2)
     return fig
 
 
 def cost(lengths: Sequence[int], curves: Mapping[str, Sequence[float]], d: int, crossing: float) -> Figure:
     """What reaches what in one layer, and the counted work against the length, with the places where lines cross."""
-    fig = figure(12.2, 5.0)[0]
+    fig = figure(12.2, 5.8)[0]
     fig.clear()
-    grid = fig.add_gridspec(2, 3, width_ratios=(0.8, 0.8, 2.4))
+    grid = fig.add_gridspec(2, 3, width_ratios=(1, 1, 2.8))
     titles = ("Convolution", "Fully connected", "Self-attention", "Local attention")
     for position, (title, (image, colours)) in enumerate(zip(titles, _patterns(), strict=True)):
         axes = fig.add_subplot(grid[position // 2, position % 2])
         axes.imshow(image, cmap=colours, vmin=0, vmax=1)
-        axes.set_title(title, fontsize=13)
+        axes.set_title(title, fontsize=12, weight="normal")
         axes.set_xticks([])
         axes.set_yticks([])
     axes = fig.add_subplot(grid[:, 2])
     for (name, values), colour in zip(curves.items(), (HERO, OTHER, PALETTE["purple"], PALETTE["green"]), strict=True):
         axes.plot(lengths, values, color=colour, linestyle="-", marker="o")
-        axes.text(lengths[-1] * 1.15, values[-1], name, color=colour, va="center", fontsize=14)
+        axes.text(lengths[-1] * 1.15, values[-1], name, color=colour, va="center")
     for n, text in ((d, "n = d"), (crossing, "counted")):
         axes.axvline(n, color=GREY, linestyle=":", linewidth=1.5)
         axes.text(n, 0.04, f" {text}", color=GREY, transform=axes.get_xaxis_transform())
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(lengths, [str(n) for n in lengths])
-    axes.set_xlim(right=lengths[-1] * 5)
+    axes.set_xlim(right=lengths[-1] * 7)
     axes.set(title="Twice the length, four times the work", xlabel="length n", ylabel="operations, forward")
     return fig
 
@@ -246,25 +250,30 @@ def _patterns(length: int = 10, window: int = 1) -> list[tuple[np.ndarray, str]]
 
 
 def _two_heads(axes: Axes) -> None:
-    axes.set_title("Two heads share the width")
+    axes.set_title("Two heads")
     bare(axes, (0, 6), (0, 5.6))
     for x, colour, name in ((1.4, HERO, "head 1"), (4.6, PALETTE["orange"], "head 2")):
-        box(axes, x, 2.7, f"{name}\nown softmax", colour, width=2.4, height=1.0, fontsize=12)
-        _arrow(axes, (3, 0.85), (x, 2.1), strength=0.6)
-        _arrow(axes, (x, 3.3), (3, 4.4), strength=0.6)
-    axes.text(3, 1.25, "D/2 wide\neach", ha="center", fontsize=12, color=GREY)
-    box(axes, 3, 0.5, "each word: D wide", PALETTE["sky"], width=3.8, ink="black", fontsize=12)
-    box(axes, 3, 4.8, "side by side, then $W^O$", PALETTE["green"], width=3.8, fontsize=12)
+        box(axes, x, 2.8, f"{name}\nown softmax", colour, width=2.8, height=1.4)
+        _arrow(axes, (2.1 + 0.3 * x, 0.85), (x, 2.1), strength=0.6)
+        _arrow(axes, (x, 3.5), (3, 4.5), strength=0.6)
+    axes.text(3, 1.65, "D/2 each", ha="center", va="center", color=GREY)
+    box(axes, 3, 0.4, "each word: D wide", PALETTE["sky"], width=4.6, height=0.8, ink="black")
+    box(axes, 3, 4.95, "side by side, then $W^O$", PALETTE["green"], width=5.2, height=0.8)
 
 
 def _vector(numbers: Float[Tensor, " d"], places: int = 0) -> str:
     return "(" + ", ".join(f"{float(number):.{places}f}" for number in numbers) + ")"
 
 
-def _words(axes: Axes, words: Sequence[str], y: float, colour: str, label: str) -> None:
-    for x, word in enumerate(words):
-        box(axes, x, y, word, colour, width=0.96, ink="black", fontsize=12)
-    axes.text(-0.47, y + (-0.6 if y < 1 else 0.6), label, color=GREY, va="center")
+def _words(axes: Axes, words: Sequence[str], y: float, colour: str, label: str) -> list[float]:
+    """Words as boxes in a row from 0 to 10; where their middles are."""
+    widths = np.array([len(word) + 1.4 for word in words])
+    widths *= (10 - 0.1 * len(words)) / widths.sum()
+    middles = np.cumsum(widths + 0.1) - widths / 2
+    for word, x, width in zip(words, middles, widths, strict=True):
+        box(axes, x, y, word, colour, width=width, ink="black")
+    axes.text(0.1, y + (-0.6 if y < 1 else 0.6), label, color=GREY, va="center")
+    return middles.tolist()
 
 
 def _arrow(axes, start, end, *, colour: str = HERO, strength: float = 0.3) -> None:

@@ -42,7 +42,7 @@ def transformer() -> tuple[Figure, str]:
             ],
         ),
         Box("LayerNorm", "norm", shape="(B, T, D)"),
-        Box("linear, tied to embedding", "head", shape="(B, T, V)"),
+        Box("linear, tied weights", "head", shape="(B, T, V)"),
         Box("logits of the next words", "input"),
     ]
     return architecture({"encoder": encoder, "decoder": decoder}, [Link("context", "cross", "K, V")])

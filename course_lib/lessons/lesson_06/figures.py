@@ -38,11 +38,11 @@ def _sublayer(axes: Axes, title: str, parts: Sequence[tuple[str, str]]) -> None:
     main, side, colours = 1.0, 2.8, {"sublayer": LOOK, "norm": PALETTE["yellow"], "+": "white"}
     heights = np.linspace(1.5, 5.1, len(parts))
     arrow(axes, (main, 0.0), (main, 6.6), HERO, width=5)
-    axes.text(main, -0.6, "x", ha="center", fontsize=15)
+    axes.text(main, -0.6, "x", ha="center", fontsize=13)
     positions = []
     for y, (name, path) in zip(heights, parts, strict=True):
         x = side if path == "side" else main
-        box(axes, x, y, name, colours[name], width=0.5 if name == "+" else 1.5, ink="black", edge=GREY, fontsize=12)
+        box(axes, x, y, name, colours[name], width=0.5 if name == "+" else 1.5, ink="black", edge=GREY)
         positions.append((x, y))
     on_side = [y for x, y in positions if x == side]
     plus = next(y for (name, _), y in zip(parts, heights, strict=True) if name == "+")
@@ -66,7 +66,6 @@ def race(
             f"{seconds[name]:.0f} s",
             va="center",
             ha="right",
-            fontsize=14,
             color=GREY,
             transform=axes.get_yaxis_transform(),
         )
@@ -77,7 +76,7 @@ def race(
     axes.set(xlabel="BLEU on test sentences; at the right the training time (one core)")
     lowest = min(map(min, rows.values()))
     left = min(lowest, yours, 100 if predicted is None else predicted) - 4
-    axes.set_xlim(left, 100 + 0.12 * (100 - left))
+    axes.set_xlim(left, 100 + 0.18 * (100 - left))
     axes.set_xticks([tick for tick in axes.get_xticks() if left <= tick <= 100])
     axes.set_ylim(len(rows) - 0.5, -0.6)
     axes.set_title("The same steps, the same time, and more time")
@@ -91,24 +90,33 @@ def looks(
     links: set[tuple[int, int]],
     errors: Sequence[Sequence[float]],
 ) -> Figure:
-    """The cross-attention of every head, the gold links as rings, the alignment error rate over all tests as title."""
+    """The cross-attention of every head, the gold links as rings, the alignment error rate over all tests as title.
+
+    The head with the lowest rate is drawn large, too, with the words.
+    """
     layers, heads = maps.shape[:2]
-    fig, panels = figure(12.2, 5.9, rows=layers, columns=heads, sharex=True, sharey=True)
-    best = min(min(row) for row in errors)
-    for layer in range(layers):
-        for head in range(heads):
-            axes, error = panels[layer, head], errors[layer][head]
-            axes.imshow(maps[layer, head].numpy(), vmin=0, vmax=1, cmap=SEQUENTIAL, aspect="auto")
-            axes.plot(*zip(*links, strict=True), "o", mfc="none", mec=OTHER, mew=1.8, markersize=11)
-            axes.set_title(
-                f"layer {layer + 1}, head {head + 1}: {error:.2f}",
-                fontsize=13,
-                color=HERO if error == best else "black",
-            )
-            axes.grid(visible=False)
-            axes.set_xticks(range(len(english)), english, rotation=60, ha="right", rotation_mode="anchor", fontsize=12)
-            axes.set_yticks(range(len(french)), french, fontsize=12)
+    fig = figure(12.2, 5.9)[0]
+    fig.clear()
+    cells = fig.add_gridspec(layers, heads + 1, width_ratios=(2.3, *[1] * heads))
+    panels = {place: fig.add_subplot(cells[place[0], place[1] + 1]) for place in np.ndindex(layers, heads)}
+    best = min(panels, key=lambda place: errors[place[0]][place[1]])
+    for (layer, head), axes in panels.items():
+        _map(axes, maps[layer, head], links, ring=5)
+        colour = HERO if (layer, head) == best else "black"
+        axes.set_title(f"head {head + 1}\nerror {errors[layer][head]:.2f}", fontsize=12, weight="normal", color=colour)
+        axes.set(xticks=[], yticks=[], ylabel="" if head else f"layer {layer + 1}")
+    axes = fig.add_subplot(cells[:, 0])
+    _map(axes, maps[best], links, ring=12)
+    axes.set_title(f"Layer {best[0] + 1}, head {best[1] + 1}", color=HERO)
+    axes.set_xticks(range(len(english)), english, rotation=60, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(french)), french)
     return fig
+
+
+def _map(axes: Axes, weights: Float[Tensor, "T_q T_k"], links: set[tuple[int, int]], *, ring: float) -> None:
+    axes.imshow(weights.numpy(), vmin=0, vmax=1, cmap=SEQUENTIAL, aspect="auto")
+    axes.plot(*zip(*links, strict=True), "o", mfc="none", mec=OTHER, mew=0.8 + ring / 12, markersize=ring)
+    axes.grid(visible=False)
 
 
 def norms(depths: Sequence[int], losses: Mapping[str, Float[np.ndarray, "seeds depths"]], unigram: float) -> Figure:
@@ -122,7 +130,7 @@ def norms(depths: Sequence[int], losses: Mapping[str, Float[np.ndarray, "seeds d
     for (name, values), colour, height in zip(losses.items(), (OTHER, LOOK, HERO), heights, strict=True):
         axes.fill_between(positions, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.25, linewidth=0)
         axes.plot(positions, values.mean(axis=0), color=colour, linestyle="-", marker="o", linewidth=3)
-        axes.text(positions[-1] + 0.08, height, name, color=colour, va="center", fontsize=14)
+        axes.text(positions[-1] + 0.08, height, name, color=colour, va="center")
     axes.set_xticks(positions, [str(depth) for depth in depths])
     axes.set(xlabel="blocks in the encoder, and in the decoder", ylabel="loss on test sentences, nats per word")
     axes.set_xlim(-0.2, positions[-1] + 1.5)
@@ -137,7 +145,7 @@ def gradients(
     sizes: Mapping[str, Sequence[float]],
 ) -> Figure:
     """Before any training: gradients in the last and the first block against depth, and the size of the vectors."""
-    fig, panels = figure(12.2, 4.4, columns=3)
+    fig, panels = figure(12.2, 5.0, columns=3)
     colours = {"post-norm": OTHER, "pre-norm": HERO}
     for axes, (block, rows_of) in zip(panels, norms.items(), strict=False):
         for name, rows in rows_of.items():
@@ -145,15 +153,15 @@ def gradients(
             axes.plot(depths, values.T, color=colours[name], linestyle="-", marker="o", alpha=0.6)
             height = values[:, -1].mean()
             axes.text(depths[-1] * 1.06, height, name, color=colours[name], va="center")
-        axes.set(xlabel="blocks on each side", title=f"{block.capitalize()} MLP of the decoder")
-        axes.set(xlim=(0, depths[-1] * 1.6), ylim=(0, 1))
+        axes.set(xlabel="blocks on each side", title=f"{block.capitalize()} decoder MLP")
+        axes.set(xlim=(0, depths[-1] * 1.75), ylim=(0, 1))
         axes.set_xticks(depths)
     panels[0].set_ylabel("norm of the gradient, untrained")
     for name, values in sizes.items():
         panels[2].plot(range(1, len(values) + 1), values, color=colours[name], linestyle="-", marker="o")
         panels[2].text(len(values) * 1.06, values[-1], name, color=colours[name], va="center")
     panels[2].set(xlabel="block of the encoder", ylabel="root mean square of x", title="Output of each block")
-    panels[2].set(xlim=(0, len(sizes["pre-norm"]) * 1.6), ylim=(0, None))
+    panels[2].set(xlim=(0, len(sizes["pre-norm"]) * 1.75), ylim=(0, None))
     panels[2].set_xticks(range(2, len(sizes["pre-norm"]) + 1, 2))
     return fig
 
@@ -184,7 +192,7 @@ def cache(
     for axes, curves, scale in ((panels[0], operations, 1e-6), (panels[1], seconds, 1e3)):
         for (name, values), colour in zip(curves.items(), (OTHER, HERO), strict=True):
             axes.plot(lengths, np.array(values) * scale, color=colour, linestyle="-", marker="o")
-            axes.text(lengths[-1] * 1.02, values[-1] * scale, name, color=colour, va="center", fontsize=14)
+            axes.text(lengths[-1] * 1.06, values[-1] * scale, name, color=colour, va="center")
         axes.set(xlabel="words written so far", xlim=(0, lengths[-1] * 1.4), ylim=(0, None))
     panels[0].set(title="Operations for the next word", ylabel="millions")
     panels[1].set(title="Its time on this machine", ylabel="milliseconds")

@@ -12,11 +12,11 @@ def bert() -> tuple[Figure, str]:
     model = [
         Box("tokens", "input", shape="(B, T)"),
         Box("token embedding", "embedding", shape=EACH),
-        Add("segment embedding", shape=EACH),
-        Add("position embedding", shape=EACH),
+        Add("segment vector", shape=EACH),
+        Add("position vector", shape=EACH),
         Box("LayerNorm", "norm", shape=EACH),
         Repeat("N", [Box("block")], shape=EACH),
-        Box("linear, GELU, LayerNorm", "head", shape=EACH),
+        Box("linear, GELU, norm", "head", shape=EACH),
         Box("tied matrix + bias", "head", shape="(B, T, V)"),
         Box("logits", "input"),
     ]

@@ -14,21 +14,21 @@ FATES = {"[MASK]": OTHER, "replaced": PALETTE["orange"], "kept": THIRD, "": PALE
 
 def masking(words: Sequence[str], given: Sequence[str], fates: Sequence[str]) -> Figure:
     """A sentence, what the model reads instead, and which words are asked: the others count for nothing."""
-    widths = np.array([0.3 + 0.11 * max(len(word), len(new)) for word, new in zip(words, given, strict=True)])
-    centres = np.cumsum(widths + 0.12) - widths / 2 + 1.9
+    widths = np.array([0.3 + 0.14 * max(len(word), len(new)) for word, new in zip(words, given, strict=True)])
+    centres = np.cumsum(widths + 0.08) - widths / 2 + 2.3
     fig, axes = figure(12.2, 3.6)
     axes.set(xlim=(0, centres[-1] + 0.6 * widths[-1]), ylim=(-0.35, 3.6))
     axes.axis("off")
     for y, text in ((3.0, "the sentence"), (1.7, "the model reads"), (0.4, "it predicts")):
-        axes.text(1.7, y, text, ha="right", va="center", color=GREY, fontsize=14)
+        axes.text(2.1, y, text, ha="right", va="center", color=GREY)
     for x, width, word, new, fate in zip(centres, widths, words, given, fates, strict=True):
         box(axes, x, 3.0, word, FATES[""], width=width, ink="black")
         box(axes, x, 1.7, new, FATES[fate], width=width, ink="white" if fate in ("[MASK]", "kept") else "black")
         if fate:
             axes.annotate("", (x, 2.05), (x, 2.65), arrowprops={"arrowstyle": "-|>", "color": FATES[fate], "lw": 2})
             axes.annotate("", (x, 0.75), (x, 1.35), arrowprops={"arrowstyle": "-|>", "color": GREY, "lw": 2})
-            axes.text(x, 0.4, f"{word}?", ha="center", va="center", weight="bold")
-            axes.text(x, -0.1, {"[MASK]": "masked"}.get(fate, fate), ha="center", color=GREY, fontsize=12)
+            axes.text(x, 0.4, f"{word}?", ha="center", va="center")
+            axes.text(x, -0.1, {"[MASK]": "masked"}.get(fate, fate), ha="center", color=GREY)
     return fig
 
 
@@ -36,7 +36,7 @@ def training(steps: Int[np.ndarray, " N"], yours: Float[np.ndarray, " N"], lines
     """The loss at chosen tokens of new sentences, beside models that do not learn any more."""
     fig, axes = figure(9.5, 4.4)
     axes.plot(steps, yours, color=HERO, linestyle="-", linewidth=4, marker="o")
-    axes.text(steps[len(steps) // 2], yours[len(yours) // 2] + 0.25, "yours", color=HERO, fontsize=15, weight="bold")
+    axes.text(steps[len(steps) // 2], yours[len(yours) // 2] + 0.25, "yours", color=HERO, fontsize=13, weight="bold")
     for (name, value), colour in zip(lines.items(), (OTHER, THIRD), strict=False):
         axes.axhline(value, color=colour, linestyle="--")
         axes.text(steps[-1], value + 0.15, name, color=colour, ha="right")
@@ -52,8 +52,8 @@ def few_labels(
     predicted: float | None = None,
 ) -> Figure:
     """Two tasks: the accuracy (%) by the number of labelled sentences, for three learners; bands are seeds."""
-    fig, panels = figure(12.2, 4.6, columns=2)
-    titles = ("A tag for each French word", "A gender that no other word shows")
+    fig, panels = figure(12.2, 5.2, columns=2)
+    titles = ("A tag for each French word", "A gender no other word shows")
     colours = {"pretrained": HERO, "scratch": OTHER, "baseline": GREY}
     names = {"pretrained": "pre-trained", "scratch": "from scratch", "baseline": "without a network"}
     for axes, scores, title in zip(panels, (tagging, gender), titles, strict=True):
@@ -71,17 +71,17 @@ def few_labels(
                 linewidth=4 if learner == "pretrained" else 2.5,
             )
             axes.text(
-                len(counts) - 0.93,
-                middle[-1] + (axes is panels[1]) * {"baseline": -5, "scratch": 5}.get(learner, 0),
+                len(counts) - 0.88,
+                middle[-1] + (axes is panels[1]) * {"baseline": -6, "scratch": 6}.get(learner, 0),
                 names[learner],
                 color=colours[learner],
                 va="center",
             )
         axes.set_xticks(range(len(counts)), counts)
-        axes.set(title=title, xlabel="labelled sentences", ylim=(0, 103), xlim=(-0.2, len(counts) + 0.1 * len(counts)))
+        axes.set(title=title, xlabel="labelled sentences", ylim=(0, 103), xlim=(-0.2, 1.3 * len(counts)))
     panels[0].set_ylabel("test accuracy (%)")
     panels[1].axhline(50, color=GREY, linestyle=":", linewidth=1.5)
-    prediction(panels[0], 1, predicted, (-12, 0))
+    prediction(panels[0], 1, predicted, (0, 13))
     return fig
 
 
@@ -92,7 +92,9 @@ def bars(
     predicted_for: str = "",
 ) -> Figure:
     """For each panel {title: ({name: values of the seeds}, label, top)} a bar for each name, its seeds as dots."""
-    fig, many = figure(12.2 if len(panels) > 1 else 8.5, 4.2, columns=len(panels))
+    ratios = {"width_ratios": [len(scores) + 0.5 for scores, _, _ in panels.values()]}
+    fig, many = figure(*(12.2, 5.0) if len(panels) > 1 else (8.5, 4.2), columns=len(panels), gridspec_kw=ratios)
+    known = ""
     for axes, (title, (scores, label, top)) in zip(np.atleast_1d(many), panels.items(), strict=True):
         for x, (name, values) in enumerate(scores.items()):
             last = x == len(scores) - 1
@@ -102,8 +104,16 @@ def bars(
                 seed_dots(axes, x, values, "black", markersize=6)
             if name == predicted_for:
                 prediction(axes, x - 0.32, predicted, (-12, 0))
-        axes.set_xticks(range(len(scores)), [name.replace("side by", "side\nby") for name in scores])
-        axes.set(title=title, ylabel=label, xlim=(-0.5, len(scores) - 0.4), ylim=(0, top and 1.04 * top))
+        axes.set_xticks(
+            range(len(scores)), [name.replace("side by", "side\nby").replace("-", "-\n") for name in scores]
+        )
+        axes.set(
+            title=title,
+            ylabel="" if label == known else label,
+            xlim=(-0.5, len(scores) - 0.4),
+            ylim=(0, top and 1.04 * top),
+        )
+        known = label
     return fig
 
 
@@ -115,7 +125,7 @@ def agreement(right: Mapping[str, tuple[float, float]], predicted: float | None 
             axes.bar(x + shift, value, width=0.36, color=colour)
             axes.text(x + shift, value + 2, f"{value:.0f}", ha="center")
     axes.axhline(50, color=GREY, linestyle=":", linewidth=1.5)
-    axes.text(2.55, 51, "chance", color=GREY, fontsize=12, va="bottom", ha="left")
+    axes.text(2.55, 51, "chance", color=GREY, va="bottom", ha="left")
     axes.text(2.55, 90, "nearest noun agrees", color=HERO)
     axes.text(2.55, 20, "nearest noun misleads", color=OTHER)
     prediction(axes, 0.2, predicted)

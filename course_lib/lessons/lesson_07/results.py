@@ -59,7 +59,7 @@ def training(curve: Mapping[int, float], bert: BERTForMaskedLM, *, predicted=Non
 
 
 def fine_tuning(measured: Mapping[str, Mapping[str, Sequence[float]]], *, predicted=None) -> Result:
-    titles = {"tags": "Tags, 10 sentences", "gender": "Gender, 30 sentences", "answers": "Spans, 100 questions"}
+    titles = {"tags": "Tags\n10 sentences", "gender": "Gender\n30 sentences", "answers": "Spans\n100 questions"}
     panels = {titles[task]: (ways, "accuracy (%)", 100) for task, ways in measured.items()}
     better = all(max(ways["scratch"]) < min(ways["fine-tuned"]) for ways in measured.values())
     return Result(figures.bars(panels), claims={"scratch": better})

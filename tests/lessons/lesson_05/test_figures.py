@@ -60,7 +60,7 @@ def test_the_cost_marks_where_the_terms_and_the_counted_lines_cross():
     assert len({line.get_color() for line in axes.lines[:4]}) == 4
 
 
-def test_the_root_is_drawn_with_bands_and_a_column_for_each_kind_of_training():
+def test_the_root_is_drawn_with_bands_and_a_row_for_each_kind_of_training():
     gradient = {True: [(0.5, 0.7, 1.0)] * 2, False: [(0.1, 1.0, 3.0), (1e-9, 1e-3, 9.0)]}
     matrix = {True: np.array([(0.1, 0.3, 0.2), (1, 1, 1)]), False: np.array([(2.0, 1.0, 3.0), (9, 8, 7)])}
     matrix = {divided: [*rows] for divided, rows in matrix.items()}
@@ -68,4 +68,4 @@ def test_the_root_is_drawn_with_bands_and_a_column_for_each_kind_of_training():
     left, middle, right = figures.root([4, 1024], gradient, matrix, bleu, 30).axes
     assert [line.get_ydata().tolist() for line in left.lines[:2]] == [[0.7, 0.7], [1.0, 1e-3]]
     assert [line.get_ydata().tolist() for line in middle.lines[:2]] == [[0.2, 1.0], [2.0, 8.0]]  # medians
-    assert [line.get_ydata()[0] for line in right.lines] == [98.0, 88.0, 61]  # a low prediction stands at the edge
+    assert [line.get_xdata()[0] for line in right.lines] == [98.0, 88.0, 61]  # a low prediction stands at the edge
