@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from course_lib.viz.architecture import Add, Box, Repeat, Residual, architecture
+from course_lib.viz.architecture import Box, Repeat, Residual, architecture
 
 
 def vit() -> tuple[Figure, str]:
@@ -12,7 +12,7 @@ def vit() -> tuple[Figure, str]:
         Box("cut into 4 x 4 patches", shape="(B, 64, 48)"),
         Box("times E", "embedding", shape="(B, 64, D)"),
         Box("class token in front", "embedding", shape="(B, 65, D)"),
-        Add("positions", shape="(B, 65, D)"),
+        Box("plus positions", "embedding", shape="(B, 65, D)"),
         Box("z₀", "input"),
     ]
     encoder = [

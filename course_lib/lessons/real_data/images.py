@@ -102,7 +102,7 @@ def show(data: str, trained: Trained | TrainedModel | None = None) -> None:
         place.set_axis_off()
         right = found == label
         text = images.classes[found] if right else f"{images.classes[found]}\nis: {images.classes[label]}"
-        place.set_title(text, loc="center", fontsize=11, color="black" if right else PALETTE["vermilion"])
+        place.set_title(text, loc="center", fontsize=12, color="black" if right else PALETTE["vermilion"])
     names = ", ".join(images.classes[label] for label in labels.tolist())
     count = int((said == labels).sum())
     told = "" if trained is None else f" The model names {count} of them rightly; the others are marked in colour."
