@@ -20,7 +20,7 @@ def resnet() -> tuple[Figure, str]:
         Box("x", "input", shape="(B, C, H, W)"),
         Residual(
             [
-                Box("3 x 3, stride s, norm, ReLU", "convolution", shape="(B, C′, H/s, W/s)"),
+                Box("3 x 3, stride s,\nnorm, ReLU", "convolution", shape="(B, C′, H/s, W/s)"),
                 Box("3 x 3, norm", "convolution", shape="(B, C′, H/s, W/s)"),
             ]
         ),

@@ -41,8 +41,8 @@ def views(pixels: Float[Tensor, "R N 3 H W"]) -> Figure:
     for row, several in zip(panels, pixels, strict=True):
         for axes, pixel in zip(row, several, strict=True):
             image(axes, pixel.permute(1, 2, 0).clamp(0, 1).numpy())
-    panels[0][0].set_title("as drawn", fontsize=13, loc="center", weight="normal")
-    panels[0][1].set_title("random views", fontsize=13, loc="left", weight="normal")
+    panels[0][0].set_title("as drawn", fontsize=12, loc="center", weight="normal")
+    panels[0][1].set_title("random views", fontsize=12, loc="left", weight="normal")
     return fig
 
 
@@ -63,7 +63,7 @@ def depth(
     yours: Mapping[str, Sequence[float]], card: Mapping[str, Sequence[float]], predicted: float | None = None
 ) -> Figure:
     """Losses of the learner's trainings, and how many training digits the nets name right in the end, by seed."""
-    fig, (left, right) = figure(12.2, 4.8, columns=2)
+    fig, (left, right) = figure(12.2, 4.8, columns=2, width_ratios=(5, 4))
     colours = {"plain, 8 layers": GREY, "plain, 20 layers": PALETTE["sky"], "plain, 44 layers": OTHER,
                "residual, 8 layers": THIRD, "residual, 20 layers": PALETTE["orange"],
                "residual, 44 layers": HERO}  # fmt: skip
@@ -71,21 +71,22 @@ def depth(
         width = 10
         smooth = np.convolve(losses, np.ones(width) / width, mode="valid")
         left.plot(np.arange(len(smooth)) + width, smooth, "-", color=colours[name], linewidth=3)
-        lift = 0.17 if name == "plain, 8 layers" else 0.0
-        left.text(len(losses) + 2, smooth[-1] + lift, name, color=colours[name], va="center")
-    left.set(xlabel="step", ylabel="training loss, nats", xlim=(0, 1.5 * len(losses)), ylim=(0, 2.6))
+        lift = 0.22 if name == "plain, 8 layers" else 0.0
+        left.text(len(losses) + 4, max(0.12, smooth[-1]) + lift, name, color=colours[name], va="center")
+    left.set(xlabel="step", ylabel="training loss, nats", xlim=(0, 2.1 * len(losses)), ylim=(0, 2.6))
+    left.set_xticks(range(0, len(losses) + 1, 50))
     left.set_title("Your run")
     for row, (name, values) in enumerate(card.items()):
         right.plot(100 * np.array(values), [-row] * len(values), "o", color=colours[name], markersize=10)
     right.set_yticks([-row for row in range(len(card))], list(card))
     row = -list(card).index("plain, 44 layers")
-    prediction(right, predicted, row, (0, -12))
+    prediction(right, predicted, row, (-12 if (predicted or 0) > 85 else 12, -12))
     right.set(
-        xlabel="accuracy on training digits (%)",
+        xlabel="training accuracy (%)",
         xlim=(min(68, (predicted or 100) - 4), 102),
         ylim=(-len(card) + 0.3, 0.5),
     )
-    right.set_title("After 1,200 steps, three seeds")
+    right.set_title("After 1,200 steps, three seeds", loc="right")
     return fig
 
 
@@ -96,14 +97,17 @@ def few_labels(
     predicted: float | None = None,
 ) -> Figure:
     """Accuracy by the number of labelled drawings: means and standard errors over draws, and the learner's own draw."""
-    fig, axes = figure(12.2, 5.2)
-    across, height = np.arange(len(counts)), {}
-    for way in sorted(found, key=lambda way: found[way].mean(0)[-1]):
-        height[way] = max(found[way].mean(0)[-1], max(height.values(), default=0) + 3.2)
+    fig, axes = figure(12.2, 5.8)
+    across, ways = np.arange(len(counts)), sorted(found, key=lambda way: found[way].mean(0)[-1])
+    apart = 5.5 * np.arange(len(ways))  # the labels, as near to the ends of their lines as this allows
+    free = np.array([found[way].mean(0)[-1] for way in ways]) - apart
+    heights = (np.maximum.accumulate(free) + np.minimum.accumulate(free[::-1])[::-1]) / 2 + apart
     for way, values in found.items():
         colour, error = COLOURS[way], values.std(axis=0, ddof=1) / len(values) ** 0.5
         axes.errorbar(across, values.mean(0), error, fmt="o-", color=colour, linewidth=2.5, capsize=4)
-        axes.text(across[-1] + 0.06, height[way], way, color=colour, va="center")
+        end, height = values.mean(0)[-1], heights[ways.index(way)]
+        axes.plot(across[-1] + np.array([0, 0.12]), [end, height], "-", color=colour, linewidth=1)
+        axes.text(across[-1] + 0.14, height, way, color=colour, va="center")
         if way in yours:
             axes.plot(counts.index(2), yours[way], "D", color=colour, markersize=9, markeredgecolor="white")
     axes.axhline(2, color=GREY, linestyle=":", linewidth=1.5)
@@ -111,7 +115,7 @@ def few_labels(
     prediction(axes, counts.index(2), predicted)
     axes.set_xticks(across, [str(count) for count in counts])
     axes.set(
-        xlim=(-0.2, len(counts) + 0.1),
+        xlim=(-0.2, len(counts) + 0.2),
         ylim=(0, None),
         xlabel="labelled drawings of each of 50 new things, at most",
         ylabel="test accuracy (%)",
@@ -129,14 +133,14 @@ def by_depth(found: Mapping[str, Float[np.ndarray, "seeds parts"]], parts: Seque
     ):
         level = float(np.mean(found[name]))
         axes.axhline(level, color=GREY, linestyle=style, linewidth=2)
-        axes.text(-0.15, level, text, color=GREY, va="bottom")
+        axes.text(-0.15, level + 0.1, text, color=GREY, va="bottom")
     for name, colour in (("from B, frozen", OTHER), ("from A, frozen", HERO)):
         values = found[name]
         axes.plot(across, values.mean(0), "-", color=colour, linewidth=3)
         axes.plot(across, values.T, "o", color=colour, markersize=5)
-        axes.text(across[-1] + 0.1, values.mean(0)[-1], name, color=colour, fontsize=14, va="center")
+        axes.text(across[-1] + 0.1, values.mean(0)[-1], name, color=colour, va="center")
     axes.set_xticks(across, [f"{part}" if number == 0 else f"+ {part}" for number, part in enumerate(parts)])
-    axes.set(xlim=(-0.2, len(parts)), ylabel="accuracy on things of B (%)", xlabel="copied parts, frozen")
+    axes.set(xlim=(-0.2, len(parts) - 0.2), ylabel="accuracy on things of B (%)", xlabel="copied parts, frozen")
     return fig
 
 
@@ -149,25 +153,25 @@ def patches(
 ) -> Figure:
     """First-layer filters, and of each depth the patches that excite two channels most."""
     per_row = len(found[0][0].pictures)
-    fig = figure(12.2, 6.0, layout=None)[0]
+    fig = figure(12.2, 5.4, layout=None)[0]
     fig.clear()
     shown = 8
-    grid = fig.add_gridspec(2, shown // 2, left=0.01, right=0.17, top=0.82, bottom=0.58, wspace=0.12, hspace=0.3)
+    grid = fig.add_gridspec(2, shown // 2, left=0.01, right=0.16, top=0.81, bottom=0.61, wspace=0.12, hspace=0.2)
     largest = float(filters.abs().max())
     for number in range(shown):
         axes = fig.add_subplot(grid[divmod(number, shown // 2)])
         axes.imshow(filters[number].numpy(), cmap=DIVERGING, vmin=-largest, vmax=largest)
         bare(axes)
-    fig.text(0.01, 0.85, "filters of the stem", fontsize=14, weight="bold")
-    fig.text(0.01, 0.46, "orange: minus\npurple: plus", fontsize=12, color=GREY)
+    fig.text(0.01, 0.84, "filters of\nthe stem", weight="bold")
+    fig.text(0.01, 0.47, "orange: minus\npurple: plus", color=GREY)
     for depth, channels in enumerate(found):
-        left = 0.2 + 0.402 * (depth % 2)
-        top = 0.9 - 0.49 * (depth // 2)
+        left = 0.2 + 0.405 * (depth % 2)
+        top = 0.87 - 0.5 * (depth // 2)
         size = fields[depth].size
         fig.text(
             left,
-            top + 0.025,
-            f"{names[depth]}: sees {f'{size} x {size} pixels' if size < 32 else 'everything'}, "
+            top + 0.02,
+            f"{names[depth]}: sees {f'{size} x {size} pixels' if size < 32 else 'everything'},\n"
             f"top digit {100 * fractions[depth]:.0f} %",
             weight="bold",
         )
@@ -180,6 +184,7 @@ def patches(
                 axes.set_facecolor("#dddddd")
                 axes.imshow(picture[0].numpy(), cmap="gray", vmin=0, vmax=1)
                 bare(axes)
+                axes.spines[:].set(visible=True, linewidth=0.5)
     return fig
 
 
@@ -192,9 +197,9 @@ def dreams(found: Mapping[str, tuple[Tensor, Tensor]], names: Sequence[str]) -> 
         for column, panel in enumerate(axes[row]):
             panel.imshow(pictures[column].numpy(), cmap="gray", vmin=0, vmax=1)
             bare(panel)
-            panel.set_title(f"{names[column]}: {100 * float(probable[column]):.0f} %", loc="center", fontsize=13)
+            panel.set_title(f"{names[column]}: {100 * float(probable[column]):.0f} %", loc="center", fontsize=12)
             if not column:
-                panel.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=14, labelpad=8)
+                panel.set_ylabel(label, rotation=0, ha="right", va="center", labelpad=8)
     return fig
 
 
@@ -202,21 +207,21 @@ def occlusion(
     picture: Float[Tensor, "H W"], fallen: Float[Tensor, "h w"], size: int, hits: float, chance: float
 ) -> Figure:
     """A picture, how much a grey square at each place costs, and where the worst place is, over many scenes."""
-    fig, (left, middle, right) = figure(12.2, 4.2, columns=3)
+    fig, (left, middle, right) = figure(12.2, 4.6, columns=3)
     left.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
     bare(left)
     left.set_title("the image", loc="center")
     drawn = middle.imshow(fallen.numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
     bare(middle)
-    middle.set_title(f"loss of probability, square of {size}", loc="center")
+    middle.set_title(f"loss of probability,\nsquare of {size}", loc="center")
     fig.colorbar(drawn, ax=middle, shrink=0.8)
     right.bar([0, 1], [100 * chance, 100 * hits], color=[GREY, HERO], width=0.6)
     for position, share in enumerate((chance, hits)):
-        right.text(position, 100 * share + 1.5, f"{100 * share:.0f} %", ha="center", fontsize=14)
+        right.text(position, 100 * share + 2.5, f"{100 * share:.0f} %", ha="center")
     right.set_xticks([0, 1], ["a random\nposition", "the worst\nposition"])
     right.grid(visible=False, axis="x")
-    right.set(ylim=(0, 112))
-    right.set_title("in the digit's box, 60 scenes", loc="center")
+    right.set(ylim=(0, 115))
+    right.set_title("in the digit's box,\n60 scenes", loc="center")
     return fig
 
 
@@ -224,44 +229,43 @@ def probes(
     found: Mapping[str, Sequence[float]], target: Mapping[str, Sequence[float]], names: Sequence[str], predicted=None
 ) -> Figure:
     """By depth, what a linear probe finds: the digit and the brightness of its ink; and source against target."""
-    fig, (left, right) = figure(12.2, 4.8, columns=2)
+    fig, (left, right) = figure(12.2, 5.2, columns=2)
     across = np.arange(len(names))
     for key, colour, label, position in (
         ("digit", HERO, "which digit?", (2.35, 22)),
         ("brighter", OTHER, "ink brighter\nthan ground?", (0.0, 80)),
     ):
         left.plot(across, 100 * np.array(found[key]), "o-", color=colour, linewidth=3.5)
-        left.text(*position, label, color=colour, fontsize=14, va="center")
+        left.text(*position, label, color=colour, va="center")
     left.axhline(100 * found["brighter, always the commonest"][0], color=OTHER, linestyle=":", linewidth=1.5)
     left.text(
         0,
         100 * found["brighter, always the commonest"][0] - 2,
-        "always the more frequent answer",
+        "always the more\nfrequent answer",
         color=OTHER,
-        fontsize=11,
         va="top",
     )
-    prediction(left, across[-1], predicted, (-12, 0))
+    prediction(left, across[-1], predicted, text="your\nprediction")
     left.set_title("Two questions, by depth")
     for values, colour, label, y in (
         (target["source"], THIRD, "its own digits, 0 to 5", 4),
         (target["target"], HERO, "new digits, 6 to 9", -6),
     ):
         right.plot(across, 100 * np.array(values), "o-", color=colour, linewidth=3)
-        right.text(0.3, 88 + 1.1 * y, label, color=colour, fontsize=14)
+        right.text(0.3, 88 + 1.1 * y, label, color=colour)
     right.set_title("Both rise to the last stage")
     for axes in (left, right):
-        axes.set_xticks(across, names)
+        axes.set_xticks(across, [name.replace(" ", "\n") for name in names])
         axes.set(ylim=(0, 103), ylabel="accuracy of a linear probe (%)")
     return fig
 
 
 def accidents(found: Mapping[str, Mapping]) -> Figure:
     """What each of three accidents costs, in the accuracy on the old task; the third on the new one, too."""
-    fig, panels = figure(12.2, 4.6, columns=3)
+    fig, panels = figure(12.2, 5.0, columns=3)
     for axes, key, title in (
-        (panels[0], "norms", "Batch norms that change"),
-        (panels[1], "pixels", "Other normalisation"),
+        (panels[0], "norms", "Batch norms\nthat change"),
+        (panels[1], "pixels", "Other\nnormalisation"),
     ):
         for row, (name, value) in enumerate(found[key].items()):
             axes.barh(-row, value, height=0.45, color=HERO if not row else OTHER)
@@ -269,15 +273,15 @@ def accidents(found: Mapping[str, Mapping]) -> Figure:
             inside = value > 12
             place = {"x": value - 2, "color": "white", "ha": "right"} if inside else {"x": value + 2, "color": OTHER}
             axes.text(s=f"{value:.0f}", y=-row, va="center", **place)
-        axes.set_yticks([])
+        axes.set(yticks=[], xticks=(0, 40, 80))
         axes.set(xlim=(0, 103), ylim=(-len(found[key]) + 0.6, 0.75), xlabel="accuracy, old task (%)")
         axes.set_title(title)
     rates = list(found["rates"])
     for number, (name, colour) in enumerate((("new task", HERO), ("old task", OTHER))):
         values = [found["rates"][rate][number] for rate in rates]
         panels[2].plot(range(len(rates)), values, "o-", color=colour, linewidth=3)
-        panels[2].text(1.05, values[1] + 5, name, color=colour, fontsize=14)
+        panels[2].text(1.05, values[1] + 5, name, color=colour)
     panels[2].set_xticks(range(len(rates)), [f"{rate:g}" for rate in rates])
     panels[2].set(ylim=(0, 103), xlabel="learning rate of all layers", ylabel="accuracy (%)")
-    panels[2].set_title("Learning rate too high")
+    panels[2].set_title("Learning rate\ntoo high")
     return fig

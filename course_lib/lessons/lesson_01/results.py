@@ -41,7 +41,7 @@ def unseen(model: nn.Module, *, predicted=None) -> Result:
     some = drawings.take(rows)
     best = [names[0][0] for names in learner.names_of(model, some.on(1.0))]
     right = [name == icon_names()[number] for name, number in zip(best, some.names.tolist(), strict=True)]
-    titles = ["\n".join(textwrap.wrap(name, 13, break_long_words=False)[:2]) for name in best]
+    titles = ["\n".join(textwrap.wrap(name, 11, break_long_words=False)[:2]) for name in best]
     return Result(
         figures.drawings(some.on(1.0), titles, right),
         claims={"no shift": below(abs(known - new), 5)},

@@ -19,7 +19,7 @@ def simclr() -> tuple[Figure, str]:
         Box("3 x 3 convolution", "convolution", shape="(2B, w, S, S)"),
         Box("BatchNorm, ReLU", "norm", shape="(2B, w, S, S)"),
         Repeat("4", [Box("residual block, stride 2", "convolution")], shape="(2B, D, S/16, S/16)"),
-        Box("mean over height and width", shape="(2B, D)"),
+        Box("mean over\nheight and width", shape="(2B, D)"),
         Box("h", "input"),
     ]
     probe = [

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from torch import Tensor
 
-from course_lib.viz.marks import HERO, OTHER, THIRD, box, image, prediction
+from course_lib.viz.marks import HERO, OTHER, THIRD, box, image, label, prediction
 from course_lib.viz.style import GREY, PALETTE, SEQUENTIAL, figure
 
 
@@ -27,16 +27,16 @@ def cosines(values: Float[Tensor, "B B"], first: Float[Tensor, "B H W"], second:
             where.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
             where.axis("off")
     bar = fig.add_axes((0.82, 0.04, 0.03, 0.8))
-    fig.colorbar(image, cax=bar, label="cosine")
+    fig.colorbar(image, cax=bar, label="cosine", ticks=(-1, 0, 1))
     return fig
 
 
 def views(columns: Mapping[str, Float[Tensor, "B H W"]]) -> Figure:
     """Pictures in rows, a column for each change."""
     rows = len(next(iter(columns.values())))
-    fig, axes = figure(1.4 * len(columns), 1.4 * rows + 0.3, rows=rows, columns=len(columns))
+    fig, axes = figure(1.4 * len(columns), 1.35 * rows + 0.5, rows=rows, columns=len(columns))
     for column, (name, several) in enumerate(columns.items()):
-        axes[0, column].set_title(name, fontsize=12, loc="center", weight="normal")
+        axes[0, column].set_title(name.replace(", ", ",\n"), fontsize=12, loc="center", weight="normal")
         for row, picture in enumerate(several):
             image(axes[row, column], picture)
     return fig
@@ -46,25 +46,25 @@ def shortcut(
     views: Mapping[str, Float[Tensor, "2 B 3 H W"]], found: Mapping[str, Sequence[float]], guess: float
 ) -> Figure:
     """Two views of some icons for each set of augmentations; and how often colours alone find the partner."""
-    fig = figure(12.2, 1.5 * len(views))[0]
+    fig = figure(12.2, 1.7 * len(views))[0]
     fig.clear()
     count = len(next(iter(views.values()))[0])
-    grid = fig.add_gridspec(2 * len(views), count + 1, width_ratios=(*[1] * count, 1.1 * count))
+    heights = ([1, 1, 0.3] * len(views))[:-1]
+    grid = fig.add_gridspec(len(heights), count + 1, width_ratios=(*[1] * count, 1.1 * count), height_ratios=heights)
     for row, both in enumerate(views.values()):
         for side, column in ((side, column) for side in range(2) for column in range(count)):
-            axes = fig.add_subplot(grid[2 * row + side, column])
-            axes.imshow(both[side, column].permute(1, 2, 0).numpy())
-            axes.set(xticks=[], yticks=[])
+            image(fig.add_subplot(grid[3 * row + side, column]), both[side, column].permute(1, 2, 0))
     axes = fig.add_subplot(grid[:, count])
     for row, values in enumerate(found.values()):
         mean = 100 * float(np.mean(values))
         axes.barh(-row, mean, height=0.45, color=HERO, alpha=0.4)
         axes.plot([100 * value for value in values], [-row] * len(values), "o", color=HERO)
-        axes.text(max(mean, 100 * max(values)) + 3, -row, f"{mean:.0f} %", va="center", fontsize=14)
+        axes.text(max(mean, 100 * max(values)) + 3, -row, f"{mean:.0f} %", va="center")
     axes.axvline(100 * guess, color="black", linestyle=":", linewidth=2)
     axes.set_yticks([-row for row in range(len(found))], list(found))
     axes.grid(visible=False, axis="y")
-    axes.set(xlim=(0, 115), xticks=range(0, 101, 20), xlabel="partner found by its colours alone, %")
+    axes.set(xlim=(0, 115), ylim=(0.5 - len(found), 0.5), xticks=range(0, 101, 20))
+    axes.set_xlabel("partner found by its colours alone, %")
     return fig
 
 
@@ -83,20 +83,20 @@ def mechanism(originals: Float[Tensor, "2 H W"], views: Float[Tensor, "2 2 H W"]
     flow.set(xlim=(0, 12.2), ylim=(0, 4.6))
     flow.axis("off")
     flow.patch.set_alpha(0)
-    box(flow, 4.55, 2.25, "encoder f", GREY, width=1.7, height=2.6, fontsize=15)
-    box(flow, 7.3, 2.25, "projection g", GREY, width=1.5, height=1.5)
-    for start, end in ((3.25, 3.65), (5.45, 6.5), (8.1, 9.05)):
+    box(flow, 4.33, 2.25, "encoder f", GREY, width=1.45, height=2.6)
+    box(flow, 7.5, 2.25, "projection g", GREY, width=1.75, height=1.5)
+    for start, end in ((3.25, 3.58), (5.12, 6.6), (8.4, 9.08)):
         flow.annotate("", (end, 2.25), (start, 2.25), arrowprops={"arrowstyle": "-|>", "color": GREY, "linewidth": 1.8})
-    flow.text(5.97, 2.55, "h", ha="center", fontsize=17, style="italic")
-    flow.text(8.57, 2.55, "z", ha="center", fontsize=17, style="italic")
-    flow.text(5.97, 1.35, "kept for\nother tasks", ha="center", va="center", fontsize=12, color=GREY)
-    flow.text(1.45, 4.35, "two random views of each", ha="center", color=GREY)
+    flow.text(5.85, 2.5, "h", ha="center", fontsize=14, style="italic")
+    flow.text(8.72, 2.5, "z", ha="center", fontsize=14, style="italic")
+    flow.text(5.84, 1.6, "kept for\nother tasks", ha="center", va="center", color=GREY)
+    flow.text(0.12, 4.32, "two random views of each", color=GREY)
     centre, radius = np.array((10.6, 2.15)), 1.4
     flow.add_patch(Circle(centre, radius, fill=False, color=GREY, linewidth=1.5))
     for angles, colour in (((120, 75), HERO), ((-35, -80), OTHER)):
         positions = [centre + radius * np.array((np.cos(np.radians(a)), np.sin(np.radians(a)))) for a in angles]
         for position in positions:
-            flow.plot(*position, "o", color=colour, markersize=14)
+            flow.plot(*position, "o", color=colour, markersize=11)
         flow.annotate(
             "",
             positions[1],
@@ -116,15 +116,15 @@ def mechanism(originals: Float[Tensor, "2 H W"], views: Float[Tensor, "2 2 H W"]
         centre + (0.3, -1.0),
         arrowprops={"arrowstyle": "<|-|>", "color": GREY, "linewidth": 2.5, "linestyle": ":"},
     )
-    flow.text(10.75, 3.85, "together: views of one image", ha="center", fontsize=12)
-    flow.text(10.35, 2.15, "apart:\nall others", ha="right", va="center", fontsize=12, color=GREY)
+    flow.text(10.65, 3.75, "together:\nviews of one image", ha="center")
+    flow.text(10.02, 2.15, "apart:\nall others", ha="center", va="center", color=GREY)
     return fig
 
 
 def rising(steps: Sequence[int], votes: Sequence[float], losses: Sequence[float], pixels: float, guess: float,
            predicted: float | None = None) -> Figure:  # fmt: skip
     """The loss of each step; and how many pictures the neighbours name right, without a label in the training."""
-    fig, (left, right) = figure(12.2, 4.2, columns=2)
+    fig, (left, right) = figure(12.2, 4.8, columns=2)
     left.plot(range(1, len(losses) + 1), losses, color=HERO)
     left.axhline(guess, color=GREY, linestyle="--", linewidth=1.5)
     left.text(len(losses), guess + 0.03, "a guess among all views", ha="right", va="bottom", color=GREY)
@@ -135,7 +135,9 @@ def rising(steps: Sequence[int], votes: Sequence[float], losses: Sequence[float]
     right.text(steps[-1], 100 * pixels - 1.5, "neighbours by pixels", ha="right", va="top", color=OTHER)
     prediction(right, steps[-1], predicted, (-12, 0))
     right.set(xlabel="step", ylabel="accuracy with 50 labels, %", ylim=(0, 104))
-    right.set_title("and classes come together without labels")
+    right.set_title("and classes come together")
+    for axes in (left, right):
+        axes.locator_params(nbins=5)
     return fig
 
 
@@ -148,7 +150,7 @@ def labels(ways: Mapping[str, Mapping[int, Sequence[float]]], predicted: float |
             mean = 100 * np.mean(values)
             axes.barh(row + lift, mean, height=0.3, color=colour, alpha=0.35)
             axes.plot([100 * value for value in values], [row + lift] * len(values), marker, color=colour, markersize=8)
-            axes.text(1, row + lift, f"{count} labels", fontsize=12, va="center")
+            axes.text(1, row + lift, f"{count} labels" if row == len(ways) - 1 else count, va="center")
         if name == "SimCLR, h":
             prediction(axes, predicted, row + 0.17, (0, 12))
     axes.set_yticks(range(len(ways)), list(ways))
@@ -163,15 +165,16 @@ def pairs(panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
     fig, each = figure(12.2, 3.8, columns=len(panels))
     bins = np.linspace(-1, 1, 61)
     for position, (axes, (name, (positives, negatives))) in enumerate(zip(each, panels.items(), strict=True)):
-        for values, colour, label, height in (
+        for values, colour, words, height in (
             (negatives, OTHER, "two images", 0.62),
             (positives, HERO, "one image", 0.82),
         ):
-            share = np.histogram(values, bins)[0] / len(values)
-            axes.stairs(share / share.max(), bins, fill=True, color=colour, alpha=0.5)
+            inside = bins[(bins > values.min() - 1 / 30) & (bins < values.max() + 1 / 30)]  # of the bins, 1/30 wide
+            share = np.histogram(values, inside)[0] / len(values)
+            axes.stairs(share / share.max(), inside, fill=True, color=colour, alpha=0.5)
             if not position:
-                axes.text(-0.95, height, f"views of {label}", color=colour, fontsize=14)
-        axes.set(xlabel="cosine", xlim=(-1, 1), ylim=(0, 1.08), yticks=[])
+                axes.text(-0.95, height, f"views of {words}", color=colour)
+        axes.set(xlabel="cosine", xlim=(-1, 1), ylim=(0, 1.08), xticks=(-1, 0, 1), yticks=[])
         axes.set_title(name)
     return fig
 
@@ -183,7 +186,7 @@ def losses(
     positions: Mapping[str, tuple[float, float]],
 ) -> Figure:
     """The probe by temperature; and where each loss put its projections, alignment against uniformity."""
-    fig, (left, right) = figure(12.2, 4.6, columns=2)
+    fig, (left, right) = figure(12.2, 5.2, columns=2)
     left.plot(temperatures, 100 * probe.mean(axis=0), color=HERO, linewidth=3)
     for seed in probe:
         left.plot(temperatures, 100 * seed, "o", color=HERO, alpha=0.6)
@@ -192,17 +195,18 @@ def losses(
     left.set_xscale("log")
     left.set_xticks(temperatures, [f"{t:g}" for t in temperatures])
     left.minorticks_off()
-    left.set(xlabel="temperature", ylabel="accuracy with 10 labels, %", ylim=(0, 100))
+    left.set(xlabel="temperature", ylabel="accuracy with 10 labels, %", yticks=range(0, 101, 25))
     left.set_title("Neither too small nor too large")
     for name, (uniformity, alignment) in positions.items():
         special = name in ("without negatives", "untrained")
         right.plot(uniformity, alignment, "s" if special else "o", color=OTHER if special else HERO, markersize=10)
-        down = name in ("0.2", "3")
-        right.annotate(name, (uniformity, alignment), (8, -14 if down else 7), textcoords="offset points")
+        beside = {"0.1": (10, 0), "0.2": (10, 0), "1": (0, -9), "3": (0, -9)}
+        label(right, uniformity, alignment, name, "black", (-10, 0) if special else beside.get(name, (0, 9)))
     lowest = min(uniformity for uniformity, _ in positions.values())
     right.set(
-        xlabel="uniformity (further left: more even)",
-        ylabel="alignment (lower: pairs close)",
+        xlabel="uniformity (low: even)",
+        ylabel="alignment (low: close)",
+        yticks=(0, 0.2, 0.4),
         xlim=(lowest - 0.3, 0.6),
         ylim=(-0.03, 0.05 + max(alignment for _, alignment in positions.values())),
     )
@@ -212,7 +216,7 @@ def losses(
 
 def kept(found: Mapping[str, Mapping[str, float]], predicted: float | None = None) -> Figure:
     """What a linear probe can read from each kind of features: groups are questions, bars are features."""
-    fig, axes = figure(12.2, 4.4)
+    fig, axes = figure(12.2, 4.8)
     colours = (PALETTE["orange"], GREY, HERO, PALETTE["sky"])
     questions = {"digit": "which digit?", "bright": "bright or dark?", "right": "turned left or right?"}
     for position, ((name, reached), colour) in enumerate(zip(found.items(), colours, strict=True)):
@@ -222,13 +226,12 @@ def kept(found: Mapping[str, Mapping[str, float]], predicted: float | None = Non
             axes.text(x, height + 1.5, f"{height:.0f}", ha="center")
     for group, guess in enumerate((10, 50, 50)):
         axes.plot([group - 0.42, group + 0.42], [guess, guess], color="black", linestyle=":", linewidth=2)
-    axes.text(0.56, 50, "guess", fontsize=12, ha="right", va="center")
-    prediction(axes, 1 + 0.2 * 1.5, predicted)
+    axes.text(0.56, 50, "guess", ha="right", va="center")
+    prediction(axes, 1 + 0.2 * 1.5, predicted, text="yours")
     axes.set_xticks(range(3), list(questions.values()))
-    axes.tick_params(axis="x", labelsize=14)
     axes.grid(visible=False, axis="x")
-    axes.set(ylim=(0, 124), yticks=range(0, 101, 20), ylabel="accuracy of the probe, %")
-    axes.legend(loc="upper center", ncols=4, frameon=False, fontsize=13)
+    axes.set(ylim=(0, 124), yticks=range(0, 101, 25), ylabel="accuracy of the probe, %")
+    axes.legend(loc="upper center", ncols=4, frameon=False)
     axes.set_title("Brightness is lost first; h keeps the rotation")
     return fig
 
@@ -241,8 +244,8 @@ def across(
 ) -> Figure:
     """Drawings, and the nearest by other designers by two kinds of features, framed where it is the same thing."""
     several = [nearest.shape[1] for nearest, _ in found.values()]
-    widths = [1, *[part for k in several for part in (0.35, *[1] * k)], 1.2, 4.6]
-    fig = figure(12.2, 0.7 * len(queries) + 0.5)[0]
+    widths = [1, *[part for k in several for part in (0.35, *[1] * k)], 0.2, 4.6]
+    fig = figure(12.2, 0.75 * len(queries) + 0.8)[0]
     fig.clear()
     grid = fig.add_gridspec(len(queries), len(widths), width_ratios=widths)
     for row, query in enumerate(queries):
@@ -252,7 +255,7 @@ def across(
         for name, (nearest, same) in found.items():
             for k, (drawing, right) in enumerate(zip(nearest[row], same[row], strict=True)):
                 one = fig.add_subplot(grid[row, column + 1 + k])
-                image(one, drawing.permute(1, 2, 0), name if not row and k == nearest.shape[1] // 2 else "")
+                image(one, drawing.permute(1, 2, 0), name.replace(" by ", " by\n") if not row and k == 1 else "")
                 if right:
                     for spine in one.spines.values():
                         spine.set(visible=True, color=THIRD, linewidth=4)
@@ -262,10 +265,10 @@ def across(
         average = 100 * float(np.mean(values))
         axes.barh(-row, average, height=0.45, color=HERO, alpha=0.4)
         axes.plot([100 * value for value in values], [-row] * len(values), "o", color=HERO)
-        axes.text(2, -row - 0.42, f"{average:.0f} %", va="center")
+        axes.text(100 * max(values) + 4, -row, f"{average:.0f} %", va="center")
     axes.plot(100 * yours, 1 - len(reached), "D", color=OTHER, markersize=10)
-    axes.text(100 * yours, 1.5 - len(reached), "yours", color=OTHER, ha="center", va="center")
-    axes.set_yticks([-row for row in range(len(reached))], list(reached))
+    axes.text(100 * yours, 0.55 - len(reached), "yours", color=OTHER, ha="center", va="center")
+    axes.set_yticks([-row for row in range(len(reached))], [name.replace(" drawing", "\ndrawing") for name in reached])
     axes.grid(visible=False, axis="y")
-    axes.set(xlim=(0, 100), ylim=(0.5 - len(reached) - 0.1, 0.5), xlabel="nearest is the same thing, %")
+    axes.set(xlim=(0, 100), ylim=(0.25 - len(reached), 0.5), xlabel="nearest is the\nsame thing, %")
     return fig

@@ -97,9 +97,9 @@ def neighbours(model: SimCLR) -> Explorer:
 
     def draw(state) -> str:
         scene, found = of(state)
-        rows = [in_rows([[pixel_image(grey(scene[0, 0]), 64, "what it sees")]], "What it sees")]
+        rows = [in_rows([[pixel_image(grey(scene[0, 0]), 64, "what it sees", colours=8)]], "What it sees")]
         for name, near in found.items():
-            images = [pixel_image(grey(pixels[n, 0]), 56, a(labels[n])) for n in near]
+            images = [pixel_image(grey(pixels[n, 0]), 56, a(labels[n]), colours=8) for n in near]
             read = ", ".join(str(int(labels[n])) for n in near)
             rows.append(in_rows([images], f"nearest by {NAMES[name]}: <b>{read}</b>"))
         return f'<div style="display:flex;flex-direction:column">{"".join(rows)}</div>'
@@ -245,8 +245,14 @@ def embedding_map(model: SimCLR) -> Explorer:
         chosen = pixel_image(grey(pictures.pixels[point, 0]), 72, f"picture {point + 1}, {a(labels[point])}")
         rows = [
             in_rows([[chosen]], f"the picture, {a(labels[point])}"),
-            in_rows([[pixel_image(grey(pictures.pixels[n, 0]), 44, a(labels[n])) for n in near]], "its neighbours"),
-            in_rows(_halves([pixel_image(grey(v[0]), 44, "a changed view") for v in views.views]), "its views (◆)"),
+            in_rows(
+                [[pixel_image(grey(pictures.pixels[n, 0]), 44, a(labels[n]), colours=8) for n in near]],
+                "its neighbours",
+            ),
+            in_rows(
+                _halves([pixel_image(grey(v[0]), 44, "a changed view", colours=8) for v in views.views]),
+                "its views (◆)",
+            ),
         ]
         return (
             f'<div><div style="display:flex;flex-wrap:wrap;gap:1em"><div>{_map_image(its, point, views)}</div>'
@@ -300,7 +306,7 @@ def _halves(images: Sequence[str]) -> list[Sequence[str]]:
     return [images[: len(images) // 2], images[len(images) // 2 :]]
 
 
-def _map_image(its: Plane, point: int, views: Landed, size: int = 360) -> str:
+def _map_image(its: Plane, point: int, views: Landed, size: int = 400) -> str:
     """The map as an image."""
     low, high = its.places.amin(0), its.places.amax(0)
     middle, reach = (low + high) / 2, 0.54 * float((high - low).max())
@@ -313,7 +319,7 @@ def _map_image(its: Plane, point: int, views: Landed, size: int = 360) -> str:
     for x, y in landing:
         axes.plot([at[point][0], x], [at[point][1], y], color=PALETTE["vermilion"], linewidth=1.2, linestyle="-")
     for (x, y), label in zip(at, its.pictures.labels.tolist(), strict=True):
-        axes.text(x, y, str(label), color=COLOURS[label], fontsize=8.5, ha="center", va="center", weight="bold")
+        axes.text(x, y, str(label), color=COLOURS[label], ha="center", va="center")
     axes.plot(*zip(*landing, strict=True), "D", color=PALETTE["vermilion"], markersize=8, markeredgecolor="white")
     axes.plot(*at[point], "o", markersize=14, markerfacecolor="none", markeredgecolor="black", markeredgewidth=2.2)
     for n in its.neighbours(point):

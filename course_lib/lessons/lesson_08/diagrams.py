@@ -14,7 +14,7 @@ def gpt() -> tuple[Figure, str]:
     model = [
         Box("tokens", "input", shape="(B, T)"),
         Box("token embedding", "embedding", shape=EACH),
-        Add("position embedding", shape=EACH),
+        Add("positions", shape=EACH),
         Repeat("N", [Box("block")], shape=EACH),
         Box("final LayerNorm", "norm", shape=EACH),
         Box("head (tied)", "head", shape="(B, T, V)"),
@@ -28,7 +28,7 @@ def gpt() -> tuple[Figure, str]:
     ]
     attention = [
         Box("x", "input", shape=EACH),
-        Box("q, k, v projections", shape="3 × (B, H, T, d)"),
+        Box("3 projections: q, k, v", shape="(B, H, T, d)"),
         Box("scores  q kᵀ / √d", "attention", PER_HEAD),
         Mask("−∞ if key > query", ("#...", "##..", "###.", "####"), shape=PER_HEAD),
         Box("softmax over keys", "attention", PER_HEAD),
@@ -43,13 +43,13 @@ def llama() -> tuple[Figure, str]:
     """A block of Llama 3, its attention with fewer heads for keys and values, and its MLP."""
     block = [
         Box("x", "input"),
-        Residual([Box("RMSNorm", "norm", EACH), Box("grouped-query attention", "attention")], shape=EACH),
+        Residual([Box("RMSNorm", "norm", EACH), Box("grouped-query\nattention", "attention")], shape=EACH),
         Residual([Box("RMSNorm", "norm", EACH), Box("SwiGLU", "mlp")], shape=EACH),
         Box("", "input"),
     ]
     attention = [
         Box("x", "input", shape=EACH),
-        Box("q, k, v projections", shape="q: H heads, k and v: G"),
+        Box("q, k, v projections", shape="q: H heads; k, v: G"),
         Box("rotate q, k by position", "embedding"),
         Box("repeat k, v  H/G times", shape="3 × (B, H, T, d)"),
         Box("causal attention", "attention", "(B, H, T, d)"),
@@ -74,7 +74,7 @@ def shift() -> tuple[Figure, str]:
     fig, axes = figure(11, 4.2)
     bare(axes, (-1.9, len(ENTRY) - 0.4), (-0.4, 3.4))
     for row, name in enumerate(("tokens", "logits of the\nnext token", "labels")):
-        axes.text(-1.8, 1.5 * row, name, va="center", color=GREY, fontsize=14)
+        axes.text(-1.8, 1.5 * row, name, va="center", color=GREY)
     for position, token in enumerate(ENTRY):
         last = position == len(ENTRY) - 1
         box(axes, position, 0, token, PALETTE["sky"], width=0.84, ink="black")
@@ -90,11 +90,11 @@ def shift() -> tuple[Figure, str]:
         )
         arrow(axes, (position, 0.27), (position, 1.23))
         if last:
-            axes.text(position, 2.1, "no label", ha="center", color=GREY, fontsize=14)
+            axes.text(position, 2.1, "no label", ha="center", color=GREY)
             continue
         arrow(axes, (position + 0.12, 1.77), (position + 0.88, 2.73), OTHER)
         box(axes, position + 1, 3, ENTRY[position + 1], PALETTE["green"], width=0.84)
-    axes.text(0, 3, "no prediction", ha="center", va="center", color=GREY, fontsize=14)
+    axes.text(0, 3, "no prediction", ha="center", va="center", color=GREY)
     pairs = ", ".join(f"{token} after {position}" for position, token in enumerate(ENTRY[1:], 1))
     return fig, (
         f"Three rows. At the bottom five tokens: {', '.join(ENTRY)}. Above each token the logits of the next one. "
@@ -108,10 +108,10 @@ def cache() -> tuple[Figure, str]:
     fig, panels = figure(12, 4.2, columns=2)
     count = 5
     for axes, cached in zip(panels, (False, True), strict=True):
-        bare(axes, (-1.5, count - 0.4), (-1.2, 2.7))
+        bare(axes, (-1.8, count - 0.4), (-1.2, 2.7))
         axes.set_title("with a cache" if cached else "without a cache", loc="center")
         for row, name in enumerate(("values", "keys", "queries")):
-            axes.text(-1.4, row, name, va="center", color=GREY, fontsize=14)
+            axes.text(-1.7, row, name, va="center", color=GREY)
             for position in range(count):
                 new = position == count - 1
                 if name == "queries" and cached and not new:
@@ -128,12 +128,13 @@ def cache() -> tuple[Figure, str]:
                     edge=GREY,
                     ink="black" if kept else "white",
                 )
+        axes.text(-1.7, -0.6, "token", va="center", color=GREY)
         for position in range(count):
-            axes.text(position, -0.65, f"token {position + 1}", ha="center", va="center", color=GREY)
+            axes.text(position, -0.6, f"{position + 1}", ha="center", va="center", color=GREY)
             if cached:
                 arrow(axes, (count - 1 - 0.1, 1.73), (position + 0.1, 1.27), OTHER, width=1.2)
         note = "kept: outlined; computed: filled" if cached else "everything is computed again"
-        axes.text((count - 1) / 2, -1.1, note, ha="center", va="center", fontsize=14)
+        axes.text((count - 1) / 2, -1.1, note, ha="center", va="center")
     return fig, (
         "Two panels for the step that processes token 5. Without a cache the queries, keys and values of all five "
         "tokens are computed. With a cache the keys and values of tokens 1 to 4 are kept; only the query, key and "

@@ -43,10 +43,10 @@ def bits(counted: Mapping[int, float], yours: float, cards: Mapping[str, Card], 
         *(("", f"{n}-gram", [value]) for n, value in counted.items()),
         (f"about {float(f'{seconds:.1g}'):,.0f} CPU seconds each", "", []),
         ("", "yours, a GPT", [yours]),
-        *(("", f"{words}, three seeds", short[name]) for name, words in SHORT.items()),
-        (f"{cards['dictionary']['parameters'] / 1e6:.1f} million parameters, minutes of a GPU each", "", []),
-        ("", "LSTM, one seed", [lstm]),
-        ("", "GPT, three seeds", long),
+        *(("", words, short[name]) for name, words in SHORT.items()),
+        (f"{cards['dictionary']['parameters'] / 1e6:.1f} million parameters, GPU minutes each", "", []),
+        ("", "LSTM", [lstm]),
+        ("", "GPT", long),
     ]
     return Result(
         figures.bits(rows, predicted),
@@ -144,7 +144,7 @@ def induction(two: AttentionOnly, one: AttentionOnly, card: Card, *, predicted=N
         "layer 2 off": "second time right without layer 2, two layers",
         "one layer": "second time right, one layer",
         "one layer, two heads": "second time right, one layer, two heads",
-        "one layer, four times the steps": "second time right, one layer, four times the steps",
+        "one layer, 4 × the steps": "second time right, one layer, four times the steps",
     }
     right = {name: by_seed(card, score) for name, score in names.items()}
     weights = heads.maps(two, rows)
@@ -162,7 +162,7 @@ def induction(two: AttentionOnly, one: AttentionOnly, card: Card, *, predicted=N
             ),
             "seeds": min(right["two layers"]) > 0.95 and max(others) < 0.2,
         },
-        came=100 * sum(right["one layer, four times the steps"]) / len(card["seeds"]),
+        came=100 * sum(right["one layer, 4 × the steps"]) / len(card["seeds"]),
     )
 
 
