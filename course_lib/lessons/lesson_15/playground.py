@@ -27,7 +27,7 @@ PAUSE, LENGTH, NOISIEST = 8, 16, 2.8  # the longest pause and the length of a to
 PAUSE_STEP, NOISE_STEP = 4, 0.4
 LEVELS = 15  # of a frame's energies on the page, above 0
 BLANK = "–"
-WIDTH, HEIGHT = 12.2, 4.1  # of the figure: inches; both axes fit on a slide below the controls
+HEIGHT = 4.1  # of the figure: inches; both axes fit on a slide below the controls
 SIMILAR = 0.5  # cosine of a frame and a clean tone above which the baseline says the tone
 
 
@@ -288,15 +288,14 @@ def nearest_tones(melody: Melodies) -> list[int]:
 def drawn(its: Heard) -> Figure:
     """The frames, the probabilities, and the greedy path above them."""
     begins = its.melody.begins[0, : len(its.played)].tolist()
-    fig = figures.spikes(its.melody.frames[0, : int(its.melody.num_frames[0])], its.probs, NAMES, begins)
-    fig.set_size_inches(WIDTH, HEIGHT)
+    fig = figures.spikes(its.melody.frames[0, : int(its.melody.num_frames[0])], its.probs, NAMES, begins, HEIGHT)
     above, below = fig.axes
     above.set_title(f"played: {' '.join(its.played)}")
     below.set_title(f"collapsed: {' '.join(its.found) or '(nothing)'} ({verdict(its.found, its.played)})")
-    below.set(ylim=(-0.25, 1.25))
+    below.set(ylim=(-0.4, 1.4))
     for t, symbol in enumerate(its.path):
         at = figures.FRAME * t + (figures.FRAME - 1) / 2
-        below.text(at, -0.12, symbol, ha="center", va="center", fontsize=12)
+        below.text(at, -0.2, symbol, ha="center", va="center")
     return fig
 
 

@@ -83,9 +83,9 @@ def buckets(bucket: Callable[..., Tensor], model: T5, *, predicted=None) -> Resu
 def gaps(card: Card, *, predicted=None) -> Result:
     """`card` is that of `text_to_text`."""
     names = {
-        "gaps first, then the tasks": f"pre-trained, {FEW} examples",
-        "the tasks alone": f"from scratch, {FEW} examples",
-        "the tasks alone, as many steps in all": f"from scratch, {FEW} examples, longer",
+        "gaps first, then tasks": f"pre-trained, {FEW} examples",
+        "tasks alone": f"from scratch, {FEW} examples",
+        "tasks alone, as many steps in all": f"from scratch, {FEW} examples, longer",
     }
     scores = {
         name: {"all five": by_seed(card, f"exact, {which}")}
@@ -112,7 +112,7 @@ def stacks(card: Card, *, predicted=None) -> Result:
     """`card` is that of `t5_layouts`."""
     scores = {name: by_seed(card, f"exact, {name}") for name in t5_layouts.VARIANTS}
     sizes = {
-        name: f"{by_seed(card, f'thousand parameters, {name}')[0]:.0f} thousand parameters, "
+        name: f"{by_seed(card, f'thousand parameters, {name}')[0]:.0f} thousand parameters,\n"
         f"{by_seed(card, f'million operations, {name}')[0]:.0f} million operations"
         for name in scores
     }

@@ -187,7 +187,7 @@ def test_every_architecture_but_the_roots_changes_another_one_that_is_drawn():
 
 def test_landmarks_are_in_order_and_names_do_not_cover_each_other():
     fig = timeline(LANDMARKS, first=2006, last=2024)
-    fig.canvas.draw()
+    fig.draw_without_rendering()
     (axes,) = fig.axes
     boxes = [text.get_window_extent() for text in axes.texts]
     assert not any(one.overlaps(other) for number, one in enumerate(boxes) for other in boxes[:number])
