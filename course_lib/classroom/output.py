@@ -70,8 +70,9 @@ def show(fig: Figure, *, alt: str) -> None:
 def picture_html(fig: Figure, *, alt: str, scale: int = 2, min_width: int = MIN_WIDTH) -> str:
     """Return a figure as an HTML image with its text alternate: an SVG, or a PNG of `scale` times its size.
 
-    Photographs are PNGs; a drawing with many points is what has fewer bytes. The ground is white; where the page is dark, `THEMES` inverts a drawing, and an image keeps its colours. On a narrow
-    screen it shrinks to `min_width` pixels and scrolls. Raises ValueError if `alt` is empty.
+    Images are PNGs; a drawing with many points is whichever has fewer bytes. The ground is white; where the page is
+    dark, `THEMES` inverts a drawing, and an image keeps its colours. On a narrow screen it shrinks to `min_width` pixels
+    and scrolls. Raises ValueError if `alt` is empty.
     """
     alt = _sentence(alt)
     width, height = (round(fig.dpi * inches) for inches in fig.get_size_inches())

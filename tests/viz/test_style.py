@@ -74,7 +74,9 @@ def test_type_has_24_pixels_on_a_slide(size, shown):
 
 def test_no_figure_asks_for_smaller_type():
     sources = Path(course_lib.__file__).parent.rglob("*.py")
-    sizes = {float(size) for file in sources for size in re.findall(r"(?:font|label)size=(\d+\.?\d*)", file.read_text())}
+    sizes = {
+        float(size) for file in sources for size in re.findall(r"(?:font|label)size=(\d+\.?\d*)", file.read_text())
+    }
     assert sizes and min(sizes) >= 12
 
 

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from course_lib.viz.architecture import Add, Box, Link, Repeat, architecture
+from course_lib.viz.architecture import Box, Link, architecture
 
 
 def mae() -> tuple[Figure, str]:
@@ -10,9 +10,9 @@ def mae() -> tuple[Figure, str]:
     encoder = [
         Box("images", "input", shape="(B, 3, 32, 32)"),
         Box("patches times E", "embedding", shape="(B, 64, 64)"),
-        Add("positions p", shape="(B, 64, 64)"),
-        Box("drop hidden patches", name="drop", shape="(B, 16, 64)"),
-        Repeat("4", [Box("block, width 64", "attention", shape="(B, 16, 64)")]),
+        Box("add positions p", "embedding", shape="(B, 64, 64)"),
+        Box("keep visible patches", name="keep", shape="(B, 16, 64)"),
+        Box("4 blocks, width 64", "attention", shape="(B, 16, 64)"),
         Box("LayerNorm", "norm", shape="(B, 16, 64)"),
         Box("features h", "input"),
     ]
@@ -23,16 +23,12 @@ def mae() -> tuple[Figure, str]:
     decoder = [
         Box("features h", "input", shape="(B, 16, 64)"),
         Box("linear W, append mask\ntokens m, restore order", "embedding", name="restore", shape="(B, 64, 48)"),
-        Add("positions q", shape="(B, 64, 48)"),
-        Repeat("2", [Box("block, width 48", "attention", shape="(B, 64, 48)")]),
+        Box("add positions q", "embedding", shape="(B, 64, 48)"),
+        Box("2 blocks, width 48", "attention", shape="(B, 64, 48)"),
         Box("LayerNorm, linear", "head", shape="(B, 64, 48)"),
-        Box("loss: predicted minus true\npatches, hidden ones only", name="loss"),
+        Box("loss: predicted minus\ntrue patches in M", name="loss"),
     ]
-    links = (
-        Link("sort", "drop", "keep"),
-        Link("sort", "restore", "restore"),
-        Link("sort", "loss", "M"),
-    )
+    links = [Link("sort", name) for name in ("keep", "restore", "loss")]
     return architecture({"encoder": encoder, "masking": masking, "decoder": decoder}, links)
 
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from course_lib.viz.marks import HERO, OTHER, image, prediction
+from course_lib.viz.marks import HERO, OTHER, image, label, prediction
 from course_lib.viz.style import GREY, PALETTE, figure
 
 COLOURS = {"mean colour": GREY, "interpolation": PALETTE["orange"], "MAE": HERO, "your MAE": PALETTE["sky"]}
@@ -26,13 +26,13 @@ def reconstructed(
     count = len(next(iter(rows.values())))
     fig = figure(12.2, 1.15 * len(rows) + 0.4)[0]
     fig.clear()
-    grid = fig.add_gridspec(len(rows), count + 1, width_ratios=(*[1] * count, 4.5))
+    grid = fig.add_gridspec(len(rows), count + 1, width_ratios=(*[1] * count, 4.3))
     for row, (name, pixels) in enumerate(rows.items()):
         for column, pixel in enumerate(pixels):
             axes = fig.add_subplot(grid[row, column])
             image(axes, pixel.permute(1, 2, 0).clamp(0, 1))
             if not column:
-                axes.set_ylabel(name, fontsize=13, rotation=0, ha="right", va="center", labelpad=8)
+                axes.set_ylabel(name, rotation=0, ha="right", va="center", labelpad=8)
     relative_errors(fig.add_subplot(grid[:, count]), errors, predicted)
     return fig
 
@@ -43,12 +43,11 @@ def relative_errors(axes: Axes, errors: Mapping[str, float], predicted: float | 
     for row, (name, error) in enumerate(errors.items()):
         percent = 100 * error / errors["interpolation"]
         axes.barh(-row, percent, height=0.4, color=COLOURS[name], alpha=0.6 if name in BASELINES else 1)
-        axes.text(1, -row + 0.26, name, fontsize=14, va="bottom")
+        axes.text(1, -row + 0.26, name, va="bottom")
         axes.text(
             percent - 2,
             -row,
             f"{percent:.0f} %",
-            fontsize=14,
             ha="right",
             va="center",
             color="white" if COLOURS[name] == HERO else "black",
@@ -57,7 +56,7 @@ def relative_errors(axes: Axes, errors: Mapping[str, float], predicted: float | 
     axes.set_yticks([])
     axes.grid(visible=False, axis="y")
     axes.set(xlim=(0, 122 * largest / errors["interpolation"]), ylim=(0.4 - len(errors), 0.75))
-    axes.set_xlabel("error (MSE), % of interpolation's")
+    axes.set_xlabel("MSE, % of interpolation's")
 
 
 def points(axes: Axes, across: Sequence[float], values: Float[np.ndarray, "seeds settings"], **style) -> None:
@@ -70,8 +69,8 @@ def points(axes: Axes, across: Sequence[float], values: Float[np.ndarray, "seeds
 def against_baselines(axes: Axes, across: Sequence[float], errors: Lines) -> None:
     """The error of each method; the baselines have no seeds."""
     for name, values in errors.items():
-        points(axes, across, values, color=COLOURS[name], linestyle="-" if name == "MAE" else "--", label=name)
-    axes.legend(loc="lower right", fontsize=13)
+        points(axes, across, values, color=COLOURS[name], linestyle="-" if name == "MAE" else "--")
+        label(axes, across[-2], values[:, -2].mean(), name, "black", (8, -6) if name == "MAE" else (-6, 6))
     axes.set(ylabel="MSE, standardised pixels", ylim=(0, 1.2))
 
 
@@ -85,7 +84,8 @@ def probes(
     """The linear probe's accuracy by the number of labels, and a dotted line for that of pixels, in percent."""
     for (name, values), colour in zip(accuracies.items(), (PALETTE["vermilion"], HERO), strict=True):
         points(axes, across, 100 * values, color=colour, linestyle="-")
-        axes.text(across[0], 100 * values.max() + 0.9, f"MAE, {name}", color=colour)
+        y, align = (100 * values.max() + 0.7, "bottom") if colour == HERO else (100 * values[:, 0].min() - 1, "top")
+        axes.text(across[0], y, f"MAE, {name}", color=colour, va=align)
         axes.axhline(pixels[name], color=colour, linestyle=":", linewidth=2)
         axes.text(1.01, pixels[name], "pixels", color=colour, va="center", transform=axes.get_yaxis_transform())
     if predicted is not None:
@@ -103,7 +103,7 @@ def ratios(
     predicted: float | None = None,
 ) -> Figure:
     """By mask ratio: the error and the linear probe, each beside its baselines."""
-    fig, panels = figure(11.5, 4.4, columns=2)
+    fig, panels = figure(11.5, 5.2, columns=2)
     against_baselines(panels[0], across, errors)
     probes(panels[1], across, accuracies, pixels, None if predicted is None else (across[-1], predicted))
     for axes, title in zip(panels, TITLES, strict=True):
@@ -115,7 +115,7 @@ def ratios(
 
 def depth(across: Sequence[int], errors: Lines, accuracies: Lines, pixels: Mapping[str, float]) -> Figure:
     """By the number of the decoder's blocks: the error and the linear probe, each beside its baselines."""
-    fig, panels = figure(11.5, 4.2, columns=2)
+    fig, panels = figure(11.5, 5.0, columns=2)
     against_baselines(panels[0], across, errors)
     probes(panels[1], across, accuracies, pixels, None)
     for axes, title in zip(panels, TITLES, strict=True):
@@ -129,28 +129,26 @@ def normalised(
     drawing: Float[Tensor, "3 H W"], target: Float[Tensor, "3 H W"], accuracies: Mapping[str, Mapping[str, list[float]]]
 ) -> Figure:
     """A drawing, its normalised target, and the linear probe after training with each target; first, of pixels."""
-    fig = figure(11.5, 4.2)[0]
+    fig = figure(12.2, 5.0)[0]
     fig.clear()
-    grid = fig.add_gridspec(1, 3, width_ratios=(1, 1, 1.9))
+    grid = fig.add_gridspec(1, 3, width_ratios=(1, 1, 1.7))
     for column, (pixels, title) in enumerate(
         ((drawing, "target: pixels"), (target / 6 + 0.5, "normalised target\nblack: -3, white: 3"))
     ):
         image(fig.add_subplot(grid[0, column]), pixels.permute(1, 2, 0).clamp(0, 1), title)
     axes = fig.add_subplot(grid[0, 2])
-    names = list(accuracies)
-    labels = [
-        f"{labels}, {name}" if name == "no network" else f"{labels}, target: {name}"
-        for labels in accuracies[names[0]]
-        for name in names
-    ]
-    rows = [accuracies[name][labels] for labels in accuracies[names[0]] for name in names]
-    for row, values in enumerate(rows):
-        colour = (GREY, OTHER, HERO)[row % 3]
-        axes.barh(-row, 100 * np.mean(values), height=0.55, color=colour, alpha=PALE)
-        axes.plot([100 * value for value in values], [-row] * len(values), "o", color=colour)
-    axes.set_yticks([-row for row in range(len(rows))], labels, fontsize=12)
+    ticks = {}
+    for (name, found), colour in zip(accuracies.items(), (GREY, OTHER, HERO), strict=True):
+        for group, values in enumerate(found.values()):
+            row = -4 * group - len(ticks) // 2 - 1
+            ticks[row] = name if name == "no network" else f"target: {name}"
+            axes.barh(row, 100 * np.mean(values), height=0.6, color=colour, alpha=PALE)
+            axes.plot([100 * value for value in values], [row] * len(values), "o", color=colour)
+    for group, labels in enumerate(accuracies["no network"]):
+        axes.text(0.5, -4 * group - 0.1, labels, va="center", weight="bold")
+    axes.set_yticks(list(ticks), list(ticks.values()))
     axes.grid(visible=False, axis="y")
-    axes.set(xlabel="logistic regression, accuracy in %", xlim=(0, 60))
+    axes.set(title="Logistic regression", xlabel="accuracy in %", xlim=(0, 60), ylim=(-7.5, 0.4))
     return fig
 
 
@@ -167,7 +165,6 @@ def labels(methods: Mapping[str, Mapping[str, Sequence[float]]], predicted: floa
                 max(100 * max(values), mean) + 1.5,
                 row + lift,
                 count,
-                fontsize=12,
                 va="center",
                 color=GREY,
             )
@@ -183,9 +180,9 @@ def masks(
     percent: Mapping[str, Mapping[str, float]],
 ) -> Figure:
     """One drawing under each kind of mask, and its reconstruction; below the error in percent of the mean colour's."""
-    fig = figure(12.2, 5.4)[0]
+    fig = figure(12.2, 5.9)[0]
     fig.clear()
-    grid = fig.add_gridspec(2, 2 * len(examples), height_ratios=(1, 1.35))
+    grid = fig.add_gridspec(2, 2 * len(examples), height_ratios=(1, 1.8))
     for column, (kind, pair) in enumerate(examples.items()):
         for part, (pixels, title) in enumerate(zip(pair, (kind, "MAE"), strict=True)):
             image(fig.add_subplot(grid[0, 2 * column + part]), pixels.permute(1, 2, 0).clamp(0, 1), title)
@@ -196,7 +193,7 @@ def masks(
             axes.bar(x, error, width=0.3, color=COLOURS[name], alpha=1 if name == "MAE" else 0.6, label=name)
             axes.text(x, error + 1, f"{error:.0f} %", ha="center")
         if not column:
-            axes.legend(loc="upper left", frameon=False, fontsize=13, ncols=2)
+            axes.legend(loc="upper left", frameon=False, ncols=2)
     axes.set_xticks([column + 0.16 for column in range(len(percent))], list(percent))
     axes.grid(visible=False, axis="x")
     highest = max(error for found in percent.values() for error in found.values())

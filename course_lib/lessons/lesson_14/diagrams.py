@@ -11,16 +11,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
 from course_lib.lessons.lesson_14 import icon_recipes
-from course_lib.viz.architecture import COLOURS, SMALL
+from course_lib.viz.architecture import COLOURS
 from course_lib.viz.marks import HERO, OTHER, THIRD, arrow, bare, box
 from course_lib.viz.style import GREY, figure
 
 SIZE, CLASSES = 64, len(icon_recipes.CLASSES)  # pixels a side; background and categories
 WIDTHS = (16, 32, 64, 128)
-WIDE, TALL, STEP = 11.75, 5.45, 0.515  # inches; STEP: from one row of the drawing to the next
-LEFT, MIDDLE, RIGHT, OUT = 1.5, 4.6, 7.7, 11.05  # middles of the columns
-SCORES, SUMS = 5.4, 9.3  # likewise, of an FCN
-BOX, HIGH, SMALLER = 2.7, 0.3, 2.1  # widths and height of boxes
+WIDE, TALL, STEP = 12.2, 6.0, 0.58  # inches; STEP: from one row of the drawing to the next
+LEFT, MIDDLE, RIGHT, OUT = 1.55, 4.5, 7.15, 11.3  # middles of the columns
+SCORES, SUMS = 6.1, 10.35  # likewise, of an FCN
+BOX, HIGH, SMALLER = 2.95, 0.285, 2.1  # widths and height of boxes
 PLUS = 0.14  # radius of a sum
 DOWN, UP = OTHER, THIRD  # colours of pooling and of what takes it back
 KINDS = {
@@ -49,22 +49,22 @@ def shape(channels: int, level: int) -> str:
     return f"(B, {channels}, {SIZE >> level}, {SIZE >> level})"
 
 
-def convs(a: int, b: int) -> str:
-    return f"two 3 × 3 conv:  {a} → {b}"
+def convs(channels: int) -> str:
+    return f"two 3 × 3 conv → {channels}"
 
 
 def fcn() -> tuple[Figure, str]:
     """FCN-8s: class scores at three resolutions; the sum of the coarser ones grows, and the finer ones are added."""
     rows = (2, 5, 8, 10)
-    drawing = _Drawing({LEFT: "encoder", SCORES: "class scores", SUMS: "upsampling"})
+    drawing = _Drawing({LEFT: "encoder", SCORES: "class scores", SUMS: "bilinear upsampling"})
     drawing.contracting(rows, pools=(3.5, 6.5, 9))
-    right = [Node(9, "up", "upsample × 2, bilinear", shape(CLASSES, 2))]
-    right += [Node(8, "plus", "+", shape(CLASSES, 2)), Node(6.5, "up", "upsample × 2, bilinear", shape(CLASSES, 1))]
-    right += [Node(5, "plus", "+", shape(CLASSES, 1)), Node(3.5, "up", "upsample × 2, bilinear", shape(CLASSES, 0))]
+    right = [Node(9, "up", "upsample × 2", shape(CLASSES, 2))]
+    right += [Node(8, "plus", "+", shape(CLASSES, 2)), Node(6.5, "up", "upsample × 2", shape(CLASSES, 1))]
+    right += [Node(5, "plus", "+", shape(CLASSES, 1)), Node(3.5, "up", "upsample × 2", shape(CLASSES, 0))]
     drawing.column(SUMS, [*right, Node(2, "input", "logits")])
     for level in (1, 2, 3):
         row = rows[level]
-        drawing.node(SCORES, Node(row, "head", f"1 × 1 conv:  {WIDTHS[level]} → {CLASSES}"), SMALLER)
+        drawing.node(SCORES, Node(row, "head", f"1 × 1 conv → {CLASSES}"), SMALLER)
         drawing.across(row, LEFT + BOX / 2, SCORES - SMALLER / 2, shape(WIDTHS[level], level))
         if level < 3:
             drawing.across(row, SCORES + SMALLER / 2, SUMS - PLUS, shape(CLASSES, level))
@@ -85,10 +85,8 @@ def segnet() -> tuple[Figure, str]:
     finer, right = (WIDTHS[0], *WIDTHS), []
     for level in (3, 2, 1, 0):
         right.append(Node(rows[level] + 1, "up", "unpool 2 × 2", shape(WIDTHS[level], level)))
-        right.append(
-            Node(rows[level], "block", convs(WIDTHS[level], finer[level]), shape(finer[level], level) if level else "")
-        )
-        handed = f"positions  {shape(WIDTHS[level], level + 1)}"
+        right.append(Node(rows[level], "block", convs(finer[level]), shape(finer[level], level) if level else ""))
+        handed = shape(WIDTHS[level], level + 1)
         drawing.across(rows[level] + 1, LEFT + BOX / 2, RIGHT - BOX / 2, handed, UP, dashed=True)
     drawing.column(RIGHT, right)
     drawing.corner(LEFT, RIGHT, 10, 9, shape(WIDTHS[-1], 4), start=9 + HIGH / 2 / STEP)
@@ -110,12 +108,12 @@ def unet() -> tuple[Figure, str]:
     right = []
     for level in (2, 1, 0):
         width, row = WIDTHS[level], rows[level]
-        right.append(Node(row + 1, "up", f"transposed conv:  {2 * width} → {width}", shape(width, level)))
+        right.append(Node(row + 1, "up", f"transposed conv → {width}", shape(width, level)))
         right.append(Node(row, "cat", f"{width}", shape(2 * width, level)))
-        right.append(Node(row - 1, "block", convs(2 * width, width), shape(width, level) if level else ""))
-        drawing.across(row, LEFT + BOX / 2, RIGHT - BOX / 2, f"copy  {shape(width, level)}", HERO)
+        right.append(Node(row - 1, "block", convs(width), shape(width, level) if level else ""))
+        drawing.across(row, LEFT + BOX / 2, RIGHT - BOX / 2, shape(width, level), HERO)
     drawing.column(RIGHT, right)
-    drawing.node(MIDDLE, Node(10, "block", convs(WIDTHS[2], WIDTHS[3])))
+    drawing.node(MIDDLE, Node(10, "block", convs(WIDTHS[3])))
     drawing.corner(LEFT, MIDDLE - BOX / 2, 9 + HIGH / 2 / STEP, 10, shape(WIDTHS[2], 3), first_down=True)
     drawing.corner(MIDDLE + BOX / 2, RIGHT, 10, 9, shape(WIDTHS[3], 3))
     drawing.text(MIDDLE, 9.35, "bottleneck", weight="bold", ha="center", color="black")
@@ -149,17 +147,16 @@ class _Drawing:
         self.fig.subplots_adjust(0, 0, 1, 1)
         bare(self.axes, (0, WIDE), (0, TALL))
         for x, title in titles.items():
-            self.axes.text(x, TALL - 0.16, title, ha="center", va="center", fontsize=14, weight="bold")
+            self.axes.text(x, TALL - 0.16, title, ha="center", va="center", weight="bold")
 
     def contracting(self, rows: Sequence[float], pools: Sequence[float]) -> None:
         """The left column: the image, blocks in these rows, and max pooling below them."""
-        nodes, before = [Node(1, "input", "images", shape(3, 0))], 3
+        nodes = [Node(1, "input", "images", shape(3, 0))]
         for level, (row, width) in enumerate(zip(rows, WIDTHS, strict=False)):
             last = level == len(rows) - 1
-            nodes.append(Node(row, "block", convs(before, width), shape(width, level)))
+            nodes.append(Node(row, "block", convs(width), shape(width, level)))
             if level < len(pools):
                 nodes.append(Node(pools[level], "pool", "max pool 2 × 2", "" if last else shape(width, level + 1)))
-            before = width
         self.column(LEFT, nodes)
 
     def column(self, x: float, nodes: Sequence[Node]) -> None:
@@ -171,23 +168,23 @@ class _Drawing:
                 start, end = self.y(node.row) - side * node.half, self.y(after.row) + side * after.half
                 colour = {"pool": DOWN, "up": UP}.get(node.kind, GREY)
                 arrow(self.axes, (x, start), (x, end), colour, width=1.8, shrinkA=0, shrinkB=0)
-                self.axes.text(x + 0.13, (start + end) / 2, node.shape, va="center", color=GREY, fontsize=SMALL)
+                self.axes.text(x + 0.13, (start + end) / 2, node.shape, va="center", color=GREY)
 
     def node(self, x: float, node: Node, width: float = BOX) -> None:
         y = self.y(node.row)
         if node.kind == "plus":
             self.axes.add_patch(Circle((x, y), PLUS, facecolor="white", edgecolor=GREY, zorder=3))
-            self.axes.text(x, y - 0.01, "+", ha="center", va="center", fontsize=14, zorder=4)
+            self.axes.text(x, y - 0.01, "+", ha="center", va="center", zorder=4)
         elif node.kind == "input":
             self.axes.text(x, y, node.text, ha="center", va="center")
         elif node.kind == "cat":  # two parts side by side
-            for side, kind, text in ((-1, "block", f"cat: {node.text} copied"), (1, "up", f"{node.text} upsampled")):
+            for side, kind, text in ((-1, "block", f"concat: {node.text}"), (1, "up", node.text)):
                 corner = (min(x, x + side * width / 2), y - HIGH / 2)
                 part = Rectangle(corner, width / 2, HIGH, facecolor=KINDS[kind], edgecolor=GREY, zorder=3)
                 self.axes.add_patch(part)
-                self.axes.text(x + side * width / 4, y, text, ha="center", va="center", fontsize=SMALL, zorder=4)
+                self.axes.text(x + side * width / 4, y, text, ha="center", va="center", zorder=4)
         else:
-            style = {"ink": "black", "edge": GREY, "fontsize": 12.5}
+            style = {"ink": "black", "edge": GREY}
             box(self.axes, x, y, node.text, KINDS[node.kind], width=width, height=HIGH, **style)
 
     def across(
@@ -196,7 +193,7 @@ class _Drawing:
         """A horizontal arrow with a text above."""
         style = {"shrinkA": 0, "shrinkB": 0} | ({"linestyle": (0, (4, 2))} if dashed else {})
         arrow(self.axes, (start, self.y(row)), (end, self.y(row)), colour, width=1.8, **style)
-        self.text((start + end) / 2, row, text, ha="center", va="bottom", color=GREY if colour == GREY else colour)
+        self.text((start + end) / 2 + 0.15 * (colour != GREY), row, text, ha="center", va="bottom", color=colour)
 
     def corner(
         self,
@@ -218,7 +215,7 @@ class _Drawing:
         self.axes.plot(*zip(*line, strict=True), color=colour, linewidth=1.8, linestyle="-", zorder=1)
         arrow(self.axes, line[-1], end, colour, width=1.8, shrinkA=0, shrinkB=0)
         if first_down:
-            self.text(x + 0.13, (row + to_row) / 2, text)
+            self.text(x + 0.13, (row + to_row) / 2 - 0.08, text)
         elif start is not None:
             self.text((x + to_x) / 2, row, text, ha="center", va="bottom")
         else:
@@ -226,21 +223,21 @@ class _Drawing:
 
     def head(self, row: float) -> None:
         """At the right of the finest block: the 1 x 1 convolution, and the logits below."""
-        width = 1.2
+        width = 1.5
         self.across(row, RIGHT + BOX / 2, OUT - width / 2, shape(WIDTHS[0], 0))
         self.node(OUT, Node(row, "head", "1 × 1 conv"), width)
         start = self.y(row) - HIGH / 2
         arrow(self.axes, (OUT, start), (OUT, start - 0.35), width=1.8, shrinkA=0, shrinkB=0)
         self.axes.text(OUT, start - 0.38, "logits", ha="center", va="top")
-        self.axes.text(OUT, start - 0.62, shape(CLASSES, 0), ha="center", va="top", fontsize=SMALL, color=GREY)
+        self.axes.text(OUT, start - 0.68, shape(CLASSES, 0), ha="center", va="top", color=GREY)
 
     def text(self, x: float, row: float, text: str, **style) -> None:
         lift = 0.04 if style.get("va") == "bottom" else 0
-        style = {"ha": "left", "va": "center", "color": GREY, "fontsize": SMALL} | style
+        style = {"ha": "left", "va": "center", "color": GREY} | style
         self.axes.text(x, self.y(row) + lift, text, **style)
 
     def y(self, row: float) -> float:
-        return TALL - 0.08 - row * STEP
+        return TALL + 0.03 - row * STEP
 
 
 DIAGRAMS = {"fcn": fcn, "segnet": segnet, "unet": unet}

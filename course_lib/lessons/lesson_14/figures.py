@@ -41,12 +41,12 @@ def titled(axes: Axes, values: Any, title: str, **options) -> None:
     """Values of pixels that are no brightness, such as a mask."""
     axes.imshow(np.asarray(values), **options)
     bare(axes)
-    axes.set_title(title, fontsize=14, loc="center", weight="normal")
+    axes.set_title(title, fontsize=12, loc="center", weight="normal")
 
 
 def row_name(axes: Axes, name: str) -> None:
     """At the left of a row of images."""
-    axes.set_ylabel(name, fontsize=13, rotation=0, ha="right", va="center", labelpad=8)
+    axes.set_ylabel(name, rotation=0, ha="right", va="center", labelpad=8)
 
 
 def drawing(axes: Axes, pixels: Float[Tensor, "3 H W"]) -> None:
@@ -65,10 +65,9 @@ def opening(
     The prediction is for the first score.
     """
     count = len(pixels)
-    fig = figure(12.2, 4.3)[0]
+    fig = figure(12.2, 5.2)[0]
     fig.clear()
-    left, right = fig.add_gridspec(1, 2, width_ratios=(2.1, 1))
-    grid, beside = left.subgridspec(3, count), right.subgridspec(2, 1, height_ratios=(2, 1))
+    grid = fig.add_gridspec(3, count + 1, width_ratios=(*[1] * count, 2.7))
     for row, name in enumerate(("image", *masks)):
         for column in range(count):
             axes = fig.add_subplot(grid[row, column])
@@ -78,26 +77,24 @@ def opening(
                 titled(axes, masks[name][column], "", cmap=ICON_LABELS, vmin=0, vmax=len(ICON_CLASSES) - 1)
             if not column:
                 row_name(axes, name.replace(" ", "\n"))
-    axes = fig.add_subplot(beside[0])
+    axes = fig.add_subplot(grid[:, count])
     for row, (name, value) in enumerate(scores.items()):
         axes.barh(-row, value, height=0.4, color=HERO, alpha=1 if row == 0 else 0.5)
-        axes.text(1, -row + 0.25, name, va="bottom")
+        axes.text(1, -row + 0.22, name, va="bottom")
         ink = "black" if row else "white"
         axes.text(value - 2, -row, f"{value:.0f}", ha="right", va="center", color=ink)
     if predicted is not None:
         prediction(axes, predicted, 0.85, (-12 if predicted > 55 else 12, 0))
     axes.set(xlim=(0, 100), ylim=(0.6 - len(scores), 1.1), xlabel="mean IoU on test scenes, %", yticks=[])
     axes.grid(visible=False, axis="y")
-    axes = fig.add_subplot(beside[1])
-    bare(axes)
     colours = [Patch(facecolor=colour, edgecolor=GREY, label=name) for name, colour in ICON_CLASSES.items()]
-    axes.legend(handles=colours, loc="center", fontsize=12, labelspacing=0.3, ncols=2, columnspacing=1, handlelength=1)
+    fig.legend(handles=colours, loc="outside lower center", ncols=len(colours), handlelength=1)
     return fig
 
 
 def ways_up(enlarged: Mapping[str, Float[np.ndarray, "h w"]]) -> Figure:
     """One small feature map enlarged in several ways."""
-    fig, panels = figure(12.2, 3.0, columns=len(enlarged))
+    fig, panels = figure(12.2, 2.8, columns=len(enlarged))
     for axes, (name, pixels) in zip(panels, enlarged.items(), strict=True):
         image(axes, pixels, name)
     return fig
@@ -115,8 +112,8 @@ def sliding(
     titled(right, colours * brightness, "most probable digit of each window")
     for digit in sorted(set(best[probability > sure].tolist())):
         right.plot([], [], "s", color=CLASSES[digit + 1], markeredgecolor=GREY, label=f"{digit}", linestyle="none")
-    legend = right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=14)
-    legend.set_title(f"p > {sure}", prop={"size": 14})
+    legend = right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    legend.set_title(f"p > {sure}")
     return fig
 
 
@@ -138,7 +135,7 @@ def skips(
     predicted: float | None = None,
 ) -> Figure:
     """Masks of one image, and for every network two scores, a dot for each seed."""
-    fig = figure(12.2, 4.8)[0]
+    fig = figure(12.2, 5.6)[0]
     fig.clear()
     grid = fig.add_gridspec(2, 4, width_ratios=(1, 1, 2.3, 2.3))
     image(fig.add_subplot(grid[0, 0]), pixels, "image")
@@ -148,13 +145,14 @@ def skips(
         axes = fig.add_subplot(grid[:, 2 + position])
         for row, (name, values) in enumerate(networks.items()):
             colour = NETWORKS.get(name, PALETTE["black"])
-            axes.plot([100 * value for value in values], [-row] * len(values), "o", color=colour, markersize=10)
+            axes.plot([100 * value for value in values], [-row] * len(values), "o", color=colour)
             axes.text(100 * np.mean(values), -row + 0.22, name, color=colour, ha="center", va="bottom")
             if predicted is not None and position == 0 and name == "U-Net without skips":
                 shown = min(max(predicted, 70), 95)
-                prediction(axes, shown, -row - 0.25, (0, -10), f"your prediction: {predicted:.0f}")
-        axes.set(ylim=(-len(networks) + 0.2, 0.7), xlim=(68, 97) if position == 0 else (90, 100), yticks=[])
-        axes.set(title=measure, xlabel="test scenes, %, a dot for each seed")
+                prediction(axes, shown, -row - 0.3, (0, -10), f"your prediction: {predicted:.0f}")
+        axes.set(ylim=(-len(networks) + 0.1, 0.7), xlim=(66, 97) if position == 0 else (89, 100), yticks=[])
+        axes.set(title=measure, xlabel="%, a dot for each seed")
+        axes.set_xticks(range(90, 101, 2) if position else range(70, 96, 5))
     return fig
 
 
@@ -169,9 +167,9 @@ def uncertainty(
     predicted: float | None = None,
 ) -> Figure:
     """One image with mask, entropy and errors; the fraction of all errors that the least certain pixels hold."""
-    fig = figure(12.2, 4.6)[0]
+    fig = figure(12.2, 5.4)[0]
     fig.clear()
-    grid = fig.add_gridspec(2, 3, width_ratios=(1, 1, 2.2))
+    grid = fig.add_gridspec(2, 3, width_ratios=(1, 1, 2.6))
     image(fig.add_subplot(grid[0, 0]), pixels, "image")
     for at, shown, name, how in (
         (grid[0, 1], mask, "predicted mask", {"cmap": LABELS, "vmin": 0, "vmax": 10}),
@@ -183,7 +181,7 @@ def uncertainty(
     axes.plot(100 * np.asarray(checked), 100 * np.asarray(found), color=HERO, linestyle="-")
     axes.plot([0, 25], [0, 25], color=GREY, linestyle=":")
     axes.text(17, 24, "in random order", color=GREY, ha="center")
-    axes.text(13, 84, "highest entropy first", color=HERO, fontsize=14)
+    axes.text(13, 84, "highest entropy first", color=HERO)
     axes.axvline(100 * position, color=GREY, linewidth=1, linestyle="-")
     prediction(axes, 100 * position, predicted)
     axes.set(title="Errors found by entropy", xlabel="pixels checked, %", xlim=(0, 25), ylim=(0, 103))
@@ -203,7 +201,7 @@ def things(
         for (left, top, right, bottom), digit in found:
             axes.add_patch(Rectangle((left - 0.5, top - 0.5), right - left, bottom - top, fill=False, ec=BOXES, lw=2.5))
             name_box = {"fc": BOXES, "ec": "none", "pad": 1}
-            axes.text(left, max(top, 7) - 1, f"{digit}", color="black", fontsize=12, va="bottom", bbox=name_box)
+            axes.text(left, max(top, 7) - 1, f"{digit}", color="black", va="bottom", bbox=name_box)
     axes = panels[-1]
     axes.plot(list(precision), list(precision.values()), color=HERO, linestyle="-", marker="o")
     axes.set(title="Crowded images", xlabel="digits in an image of 96 × 96 pixels", ylim=(0, 1))
@@ -219,14 +217,14 @@ def swap(
     fractions: Mapping[str, Sequence[float]],
 ) -> Figure:
     """Masks of an image with one feature map taken from another; the fractions of its digit's pixels by their label."""
-    fig = figure(12.2, 4.8)[0]
+    fig = figure(12.2, 5.6)[0]
     fig.clear()
-    grid = fig.add_gridspec(2, 3, width_ratios=(1, 1, 2.2))
+    grid = fig.add_gridspec(2, 3, width_ratios=(1, 1, 3))
     image(fig.add_subplot(grid[0, 0]), pixels, "image")
     image(fig.add_subplot(grid[0, 1]), other, "other image")
     for position, (name, mask) in enumerate(masks.items()):
         found = mask[mask > 0].mode().values.item() - 1
-        title = f"other's {name}: a {found}"
+        title = f"other's\n{name}: a {found}"
         titled(fig.add_subplot(grid[1, position]), mask, title, cmap=LABELS, vmin=0, vmax=10)
     axes = fig.add_subplot(grid[:, 2])
     kinds = (("its own digit", HERO), ("the other's digit", OTHER), ("background", GREY))
@@ -234,7 +232,7 @@ def swap(
         left = 0.0
         for value, (name, colour) in zip(values, kinds, strict=True):
             axes.barh(-row, 100 * value, left=100 * left, color=colour, height=0.6)
-            if value > 0.19:
+            if value > 0.25:
                 axes.text(100 * (left + value / 2), -row, name, ha="center", va="center", color="white")
             left += value
     axes.set_yticks([-row for row in range(len(fractions))], list(fractions))
@@ -262,12 +260,12 @@ def denoised(
     percent = {name: 100 * error / errors["Gaussian blur"] for name, error in errors.items()}
     for row, (name, value) in enumerate(percent.items()):
         axes.barh(-row, value, height=0.4, color=METHODS[name])
-        axes.text(0, -row + 0.24, name, fontsize=14, va="bottom")
-        label(axes, value, -row, f"{value:.0f} %  (MSE {errors[name]:.3f})", "black", (6, 0), fontsize=13)
+        axes.text(0, -row + 0.24, f"{name}, MSE {errors[name]:.3f}", va="bottom")
+        label(axes, value, -row, f"{value:.0f} %", "black", (6, 0))
     prediction(axes, predicted, 0.64 - len(percent), (12, 0))
-    axes.set(xlim=(0, 1.75 * max(percent.values())), ylim=(0.4 - len(percent), 0.6), yticks=[])
+    axes.set(xlim=(0, 1.4 * max(percent.values())), ylim=(0.4 - len(percent), 0.6), yticks=[])
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel("mean squared error, % of the blur's")
+    axes.set_xlabel("MSE, % of the blur's")
     return fig
 
 
@@ -284,7 +282,7 @@ def noising(
     for column, (t, pixels) in enumerate(noisy.items()):
         axes = fig.add_subplot(grid[0, column])
         drawing(axes, pixels)
-        axes.set_title(f"t = {t}", fontsize=14, loc="center", weight="normal")
+        axes.set_title(f"t = {t}", fontsize=12, loc="center", weight="normal")
     axes = fig.add_subplot(grid[1, :])
     at = 3 * len(signal) // 4  # here the two curves are far apart
     for values, name, colour, offset in (
@@ -292,7 +290,7 @@ def noising(
         (noise, r"noise: $\sqrt{1-\bar\alpha_t}$", OTHER, (8, -8)),
     ):
         axes.plot(np.asarray(values), color=colour, linestyle="-")
-        label(axes, at, values[at].item(), name, colour, offset, fontsize=15)
+        label(axes, at, values[at].item(), name, colour, offset, fontsize=13)
     if predicted is not None:
         prediction(axes, predicted, 0.08, (12, 0))
     axes.set(xlim=(0, len(signal)), ylim=(0, 1.05), xlabel="step t", ylabel="coefficient")
@@ -305,9 +303,9 @@ def samples(
     pairs: Mapping[str, tuple[Float[Tensor, "3 H W"], Float[Tensor, "3 H W"]]],
 ) -> Figure:
     """A row of generated drawings for each category; at the right, some beside their nearest training drawing."""
-    fig = figure(12.2, 5.2)[0]
+    fig = figure(12.2, 5.9)[0]
     fig.clear()
-    left, right = fig.add_gridspec(1, 2, width_ratios=(2.4, 1))
+    left, right = fig.add_gridspec(1, 2, width_ratios=(2.2, 1))
     rows, count = images.shape[:2]
     grid = left.subgridspec(rows, count, wspace=0.05, hspace=0.05)
     for row, name in enumerate(CATEGORIES):
@@ -315,7 +313,7 @@ def samples(
             axes = fig.add_subplot(grid[row, column])
             drawing(axes, images[row, column])
             if not column:
-                row_name(axes, name)
+                row_name(axes, name.replace(" and", "\nand"))
     beside = right.subgridspec(len(pairs), 2)
     for row, (name, pair) in enumerate(pairs.items()):
         for column, pixels in enumerate(pair):
@@ -323,8 +321,8 @@ def samples(
             drawing(axes, pixels)
             axes.spines[:].set(visible=True, color=GREY)
             if not row:
-                title = ("sample", "nearest\ntraining drawing")[column]
-                axes.set_title(title, fontsize=13, loc="center", weight="bold")
+                title = ("sample", "nearest\nin training")[column]
+                axes.set_title(title, fontsize=12, loc="center", weight="normal")
             if not column:
-                axes.set_xlabel(name, fontsize=13, loc="left")
+                axes.set_xlabel(name, loc="left")
     return fig

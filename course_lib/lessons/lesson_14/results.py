@@ -57,8 +57,8 @@ def opening(model: nn.Module, card: Mapping, *, predicted=None) -> Result:
     names = {
         "icon or background": "mean IoU, icon or background",
         f"{len(icon_recipes.CLASSES)} classes": "mean IoU",
-        "unseen things, icon or background": "mean IoU, icon or background, new names",
-        f"unseen things, {len(icon_recipes.CLASSES)} classes": "mean IoU, new names",
+        "unseen: icon or background": "mean IoU, icon or background, new names",
+        f"unseen: {len(icon_recipes.CLASSES)} classes": "mean IoU, new names",
     }
     scores = {name: mean_of(card, score) for name, score in names.items()}
     came, classes, new, new_classes = scores.values()
@@ -86,7 +86,7 @@ def ways_up(scene: Scenes, unpool: Callable, transposed: Callable, *, predicted=
         "kernel 3 × 3": uneven / uneven.max(),
         "bilinear kernel": transposed(small, bilinear_kernel(2)[None, None], 2)[..., 1:-1, 1:-1],
     }
-    return Result(figures.ways_up({name: image[0, 0].numpy() for name, image in shown.items()}))
+    return Result(figures.ways_up({name: image[0, 0].numpy() for name, image in shown.items()}), scale=1)
 
 
 @torch.no_grad()
@@ -100,6 +100,7 @@ def sliding(classifier: nn.Module, kernel: Tensor, scene: Scenes, own: Scenes, *
     return Result(
         figures.sliding(scene.pixels[0, 0], best, probability, own.pixels.shape[-1], SURE),
         claims={"dense": (below(same, 1e-4), set(scene.labels[0].tolist()) <= named)},
+        scale=1,
     )
 
 
@@ -217,6 +218,7 @@ def things(model: nn.Module, *, predicted=None) -> Result:
     return Result(
         figures.things(shown, precision),
         claims={"crowds": above(precision[CROWDS[0]] - precision[CROWDS[-1]], 0.05)},
+        scale=1,
     )
 
 
@@ -296,6 +298,7 @@ def samples(images: Float[Tensor, "B 3 H W"], drawings: Float[Tensor, "N 3 H W"]
         claims={"copies": above(median, COPIED)},
         came=median,
         values={"median": varies(f"{median:.3f}"), "unseen": unseen, "copied": COPIED},
+        scale=1,
     )
 
 

@@ -127,7 +127,7 @@ def test_a_diagram_shows_the_shapes_that_its_network_makes(name):
 def test_a_diagram_lies_inside_its_sheet(name):
     fig, _ = DIAGRAMS[name]()
     width, height = fig.get_size_inches()
-    assert width <= 12 and height <= 5.5
+    assert width <= 8.2 and height <= 4.05
     fig.draw_without_rendering()
     for inner in (part.get_window_extent() for part in (*fig.axes[0].texts, *fig.axes[0].patches)):
         assert fig.bbox.x0 <= inner.x0 and inner.x1 <= fig.bbox.x1
