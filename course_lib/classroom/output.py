@@ -71,8 +71,8 @@ def picture_html(fig: Figure, *, alt: str, scale: int = 2, min_width: int = MIN_
     """Return a figure as an HTML image with its text alternate: an SVG, or a PNG of `scale` times its size.
 
     Images are PNGs; a drawing with many points is whichever has fewer bytes. The ground is white; where the page is
-    dark, `THEMES` inverts a drawing, and an image keeps its colours. On a narrow screen it shrinks to `min_width` pixels
-    and scrolls. Raises ValueError if `alt` is empty.
+    dark, `THEMES` inverts a drawing, and an image keeps its colours. On a narrow screen it shrinks to `min_width`
+    pixels and scrolls. Raises ValueError if `alt` is empty.
     """
     alt = _sentence(alt)
     width, height = (round(fig.dpi * inches) for inches in fig.get_size_inches())
