@@ -47,8 +47,9 @@ MEASURE = (
     }
     const [width, height] = ["width", "height"].map((side) => Number(element.getAttribute(side)));
     const shown = box.width / width;
-    if (element.matches(".course-stepper img, .live img") && shown < WIDGET) problems.push("a figure is shrunk");
-    if (element.matches(".figure .output img[class]")) {
+    if (element.matches(".course-stepper img, .live img")) {
+      if (shown < WIDGET) problems.push("a figure is shrunk");
+    } else if (element.matches(".course-drawing, .course-image") && !element.closest(".course-play")) {
       const type = (1200 / 72) * shown * Math.min(1.5, Math.max(1, width / 820, height / 405));  // see viz.style.figure
       if (type < TEXT) problems.push(`type of ${type} px in a figure`);
     }
@@ -366,7 +367,7 @@ SHOWN = {
         ("p.textContent = 'so many words '.repeat(400)", "overflows"),
         ("p.style = 'font-size: 23px'; p.textContent = 'small print'", "23 px"),
         ("p.outerHTML = '<pre style=\"font-size: 23px\">code</pre>'", "23 px"),
-        ("p.innerHTML = '<img width=2000 src=\"' + document.images[0].src + '\" style=\"width:20px\">'", "shrunk"),
+        ("p.append(document.querySelector('.course-drawing').cloneNode()); p.firstChild.style.width = '9em'", "a figure"),
         ("p.outerHTML = '<pre>' + 'x'.repeat(200) + '</pre>'", "cut off"),
         ("p.style = 'position: absolute; top: 40px'; p.textContent = 'too high'", "covers the heading"),
         ("p.style = 'position: absolute; top: 650px'; p.textContent = 'too low'", "covers the foot"),
