@@ -367,7 +367,7 @@ SHOWN = {
         ("p.textContent = 'so many words '.repeat(400)", "overflows"),
         ("p.style = 'font-size: 23px'; p.textContent = 'small print'", "23 px"),
         ("p.outerHTML = '<pre style=\"font-size: 23px\">code</pre>'", "23 px"),
-        ("p.append(document.querySelector('.course-drawing').cloneNode()); p.firstChild.style.width = '9em'", "a figure"),
+        ("p.append(document.querySelector('.course-drawing').cloneNode()); p.firstChild.style.width = '9em'", "type"),
         ("p.outerHTML = '<pre>' + 'x'.repeat(200) + '</pre>'", "cut off"),
         ("p.style = 'position: absolute; top: 40px'; p.textContent = 'too high'", "covers the heading"),
         ("p.style = 'position: absolute; top: 650px'; p.textContent = 'too low'", "covers the foot"),
