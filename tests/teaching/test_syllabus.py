@@ -112,6 +112,9 @@ def test_the_sessions_of_the_workshop_do_not_overlap_and_their_sections_fit(know
         assert fits and sum(dict(lesson.sections)[title] for title in fits) <= session.minutes
     text, events = workshop(START, known)
     assert "not part of this plan: lesson 01" in text and len(events) == len(WORKSHOP)
+    days = [START + datetime.timedelta(days=day) for day in (0, 1)]
+    assert re.findall(r"^## (\d.*)", text, flags=re.MULTILINE) == [f"{day}" for day in days]
+    assert [event.first for event in events] == [days[session.day - 1] for session in WORKSHOP]
 
 
 def read(text):
