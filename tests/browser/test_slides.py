@@ -12,6 +12,7 @@ from course_lib.commands.lessons import find_lesson, lessons
 from course_lib.lectures.deck import MAX_BYTES, write_deck
 from course_lib.lectures.handout import lesson_page
 from course_lib.lectures.story import PATHS, compose, paths_of, slides_of
+from course_lib.viz.style import SLIDE
 from tests.axe import axe_script
 from tests.lectures.small_lesson import small_lesson
 
@@ -50,7 +51,7 @@ MEASURE = (
     if (element.matches(".course-stepper img, .live img")) {
       if (shown < WIDGET) problems.push("a figure is shrunk");
     } else if (element.matches(".course-drawing, .course-image") && !element.closest(".course-play")) {
-      const type = (1200 / 72) * shown * Math.min(1.5, Math.max(1, width / 820, height / 405));  // see viz.style.figure
+      const type = (1200 / 72) * shown * Math.min(1.5, Math.max(1, width / WIDE, height / HIGH));  // see viz.figure
       if (type < TEXT) problems.push(`type of ${type} px in a figure`);
     }
     const text = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
@@ -75,6 +76,8 @@ MEASURE = (
   return problems;
 }
 """.replace("WIDGET", str(WIDGET_SCALE))
+    .replace("WIDE", str(100 * SLIDE[0]))
+    .replace("HIGH", str(100 * SLIDE[1]))
     .replace("PLAYED", str(SMALLEST_PLAYED))
     .replace("TEXT", str(SMALLEST))
 )

@@ -60,16 +60,13 @@ def test_a_figure_has_the_style_whatever_was_set_before():
         assert mpl.rcParams["font.size"] == 5
 
 
-@pytest.mark.parametrize(
-    "size, shown",
-    [((8, 4), 12 / 72 * 148), ((12.2, 4.6), 12 / 72 * 144), ((9, 5.4), 12 / 72 * 144), ((4, 3), 12 / 72 * 150)],
-)
-def test_type_has_24_pixels_on_a_slide(size, shown):
+@pytest.mark.parametrize("size", [(8, 4), (12.2, 4.6), (9, 5.4), (4, 3)])
+def test_type_has_24_pixels_on_a_slide(size):
     fig, _ = figure(*size)
     pixels = fig.get_size_inches() * fig.dpi
     assert pixels == pytest.approx(np.multiply(size, 100))  # as large on a page as was asked for
     grown = min(1184 / pixels[0], 585 / pixels[1], 1.5)  # deck.css
-    assert grown * fig.dpi * 12 / 72 >= 24 and grown * fig.dpi * 12 / 72 == pytest.approx(shown, rel=0.03)
+    assert 24 <= grown * fig.dpi * 12 / 72 < 25.1  # and no larger, so that there is room for what is drawn
 
 
 def test_no_figure_asks_for_smaller_type():
