@@ -194,7 +194,7 @@ def things(
 ) -> Figure:
     """Images with the boxes that were found, and average precision against the number of digits in an image."""
     widths = (*[1] * len(scenes), 1.5)
-    fig, panels = figure(12.2, 4.0, columns=len(scenes) + 1, gridspec_kw={"width_ratios": widths})
+    fig, panels = figure(11.0, 3.6, columns=len(scenes) + 1, gridspec_kw={"width_ratios": widths})
     for axes, (pixels, found) in zip(panels, scenes, strict=False):
         name = f"{len(found)} objects found"
         image(axes, pixels, name)

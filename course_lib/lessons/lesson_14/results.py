@@ -86,7 +86,7 @@ def ways_up(scene: Scenes, unpool: Callable, transposed: Callable, *, predicted=
         "kernel 3 × 3": uneven / uneven.max(),
         "bilinear kernel": transposed(small, bilinear_kernel(2)[None, None], 2)[..., 1:-1, 1:-1],
     }
-    return Result(figures.ways_up({name: image[0, 0].numpy() for name, image in shown.items()}), scale=1)
+    return Result(figures.ways_up({name: image[0, 0].numpy() for name, image in shown.items()}))
 
 
 @torch.no_grad()
@@ -100,7 +100,6 @@ def sliding(classifier: nn.Module, kernel: Tensor, scene: Scenes, own: Scenes, *
     return Result(
         figures.sliding(scene.pixels[0, 0], best, probability, own.pixels.shape[-1], SURE),
         claims={"dense": (below(same, 1e-4), set(scene.labels[0].tolist()) <= named)},
-        scale=1,
     )
 
 
@@ -218,7 +217,6 @@ def things(model: nn.Module, *, predicted=None) -> Result:
     return Result(
         figures.things(shown, precision),
         claims={"crowds": above(precision[CROWDS[0]] - precision[CROWDS[-1]], 0.05)},
-        scale=1,
     )
 
 
@@ -298,7 +296,6 @@ def samples(images: Float[Tensor, "B 3 H W"], drawings: Float[Tensor, "N 3 H W"]
         claims={"copies": above(median, COPIED)},
         came=median,
         values={"median": varies(f"{median:.3f}"), "unseen": unseen, "copied": COPIED},
-        scale=1,
     )
 
 
