@@ -93,7 +93,7 @@ def _svg(fig: Figure) -> bytes:
     buffer = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "course"}):
         fig.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
-    short = re.sub(rb"(\.\d\d)\d+|<!--.*?-->", rb"\1", buffer.getvalue())  # a hundredth of a point is enough
+    short = re.sub(rb"([1-9]\d*\.\d\d)\d+|<!--.*?-->", rb"\1", buffer.getvalue())  # points, to a hundredth
     return re.sub(rb"\n\s*", b"\n", short)
 
 

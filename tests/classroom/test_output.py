@@ -5,6 +5,7 @@ import configparser
 import io
 import re
 
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -76,6 +77,18 @@ def test_a_drawing_is_small_svg_and_an_image_has_twice_the_pixels():
         with Image.open(io.BytesIO(base64.b64decode(re.search(r"base64,([^\"]+)", found)[1]))) as image:
             assert f'width="{image.width // scale}" height="{image.height // scale}"' in found
             assert np.asarray(image.convert("L")).std() > 5
+
+
+def test_a_drawing_is_stored_with_the_numbers_of_its_svg():
+    def numbers(svg):
+        return [float(number) for number in re.findall(r"\d+\.?\d*", re.sub(r"<!--.*?-->", "", svg))]
+
+    fig, written = drawn(), io.StringIO()
+    stored = base64.b64decode(re.search(r"base64,([^\"]+)", picture_html(fig, alt="A line."))[1]).decode()
+    with mpl.rc_context({"svg.hashsalt": "course"}):
+        fig.savefig(written, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    assert len(stored) < 0.95 * len(written.getvalue())
+    assert numbers(stored) == pytest.approx(numbers(written.getvalue()), rel=0.01)  # 0.015625 scales every letter
 
 
 def test_without_a_kernel_the_plain_text_is_printed(capsys):

@@ -303,7 +303,7 @@ def samples(
     pairs: Mapping[str, tuple[Float[Tensor, "3 H W"], Float[Tensor, "3 H W"]]],
 ) -> Figure:
     """A row of generated drawings for each category; at the right, some beside their nearest training drawing."""
-    fig = figure(12.2, 5.9)[0]
+    fig = figure(11.0, 5.32)[0]
     fig.clear()
     left, right = fig.add_gridspec(1, 2, width_ratios=(2.2, 1))
     rows, count = images.shape[:2]
