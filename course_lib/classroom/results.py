@@ -29,7 +29,7 @@ class Result:
     `claims` maps a claim's key there to its condition, or to several that must all hold; `above` and `below` of
     `course_lib.tasks.claims` make conditions that say what was measured. `came` is a number where the prediction was
     one, or the number of the option that came true. `values` are written into the slots of the alt text and of the
-    outcome. A figure of many small images can be drawn at a lower `scale`, see `picture_html`.
+    outcome.
     """
 
     figure: Figure | str
@@ -39,7 +39,6 @@ class Result:
     outcome: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     variant: str = ""
-    scale: int = 2
 
     def told(self, name: str, texts: Mapping[str, ResultText]) -> "Result":
         """The result in the words of its entry. Raises ValueError for a key that only the result or its entry has."""
@@ -70,11 +69,7 @@ class Result:
 
     def html(self, prediction: str = "", shipped: Mapping[str, str] | None = None) -> str:
         """Return figure, a row of badges, then the outcome under a sentence about the learner's prediction, as HTML."""
-        picture = (
-            picture_html(self.figure, alt=self.alt, scale=self.scale)
-            if isinstance(self.figure, Figure)
-            else self.figure
-        )
+        picture = picture_html(self.figure, alt=self.alt) if isinstance(self.figure, Figure) else self.figure
         badges = "".join(_badge(text, all(conditions)) for text, conditions in self.conditions())
         row = f'<div style="display:flex;flex-wrap:wrap;gap:0.4em;margin:0.5em 0">{badges}</div>' if badges else ""
         difference, text = self.difference(shipped), "\n\n".join(filter(None, [prediction, self.outcome]))
