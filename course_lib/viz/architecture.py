@@ -166,7 +166,7 @@ def _sides(parts: Sequence[Part]) -> tuple[float, float]:
     """How much room parts take to the left and to the right of their middle."""
     kinds = {type(part) for part in _all(parts)}
     left = WIDTH / 2 + 0.2 + SIDE * (Residual in kinds) + 0.2 * (Repeat in kinds)
-    return left, max(WIDTH / 2 + 0.25 + 0.8 * (Repeat in kinds), PLUS + 2.72 * (Add in kinds))
+    return left, max(WIDTH / 2 + 0.25 + 0.55 * (Repeat in kinds), PLUS + 2.72 * (Add in kinds))
 
 
 class _Drawing:

@@ -37,7 +37,7 @@ def clip() -> tuple[Figure, str]:
         Box(f"unit length: {joint}", "norm", name="texts"),
     ]
     links = Link("images", "cosines"), Link("texts", "cosines")
-    return _smaller(architecture({"image encoder": images, "similarity": similarity, "text encoder": texts}, links))
+    return architecture({"image encoder": images, "similarity": similarity, "text encoder": texts}, links)
 
 
 def vilbert() -> tuple[Figure, str]:
@@ -60,15 +60,13 @@ def vilbert() -> tuple[Figure, str]:
     ]
     opened = [
         Box("words x", "input", shape=text),
-        Residual([Box("attention: queries of x,\nkeys, values of regions", "attention", shape=text)], shape=text),
-        Box("LayerNorm", "norm", shape=text),
-        Residual([Box("feed-forward", "mlp", shape=text)], shape=text),
-        Box("LayerNorm", "norm"),
+        Box("attention: queries of x,\nkeys, values of regions", "attention", shape=text),
+        Box("add x, LayerNorm: x'", "norm", shape=text),
+        Box("feed-forward", "mlp", shape=text),
+        Box("add x', LayerNorm", "norm"),
     ]
     links = Link("words", "co regions"), Link("regions", "co words"), Link("cls", "score", f"(B, {D})")
-    return _smaller(
-        architecture({"text stream": words, "image stream": regions, "co-attention of words": opened}, links)
-    )
+    return architecture({"text stream": words, "image stream": regions, "co-attention of words": opened}, links)
 
 
 def flamingo() -> tuple[Figure, str]:
@@ -108,13 +106,7 @@ def flamingo() -> tuple[Figure, str]:
         ),
     ]
     columns = {"image": image, "language model": language, "gated cross-attention": opened}
-    return _smaller(architecture(columns, (Link("image", "gated"),)))
-
-
-def _smaller(diagram: tuple[Figure, str]) -> tuple[Figure, str]:
-    """The diagram with fewer pixels, so that the notebook stays small; a slide enlarges it."""
-    diagram[0].set_dpi(120)
-    return diagram
+    return architecture(columns, (Link("image", "gated"),))
 
 
 DIAGRAMS = {"clip": clip, "vilbert": vilbert, "flamingo": flamingo}
