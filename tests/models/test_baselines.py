@@ -79,18 +79,3 @@ def test_fitting_again_starts_afresh():
 def test_the_majority_class_looks_at_nothing():
     model = MajorityClass().fit([["a"], ["b"], ["c"]], ["x", "y", "y"])
     assert model.predict([["a"], [], ["z"]]) == ["y", "y", "y"]
-
-
-@pytest.mark.parametrize("model", [MajorityClass(), LogisticRegression()])
-def test_bad_examples_are_named(model):
-    with pytest.raises(ValueError, match="got 1 and 2 labels"):
-        model.fit([["a"]], [1, 2])
-    with pytest.raises(ValueError, match="got 0 and 0"):
-        model.fit([], [])
-    with pytest.raises(ValueError, match="plain text"):
-        model.fit(["la loi"], [1])
-
-
-def test_a_penalty_is_needed():
-    with pytest.raises(ValueError, match="got 0"):
-        LogisticRegression(l2=0)

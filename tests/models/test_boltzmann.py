@@ -8,7 +8,6 @@ from sklearn.neural_network import BernoulliRBM
 from torch import nn
 
 from course_lib.models.boltzmann import DBN, RBM, DBNConfig, RBMConfig
-from course_lib.weights import own
 
 
 def make(visible=5, hidden=3, *, std=0.8, chains=0, seed=0):
@@ -45,20 +44,6 @@ def theirs(rbm, chains=4, **settings):
 # ------------------------------------------------------------------------------- what the machine says
 
 
-def test_one_unit_in_each_layer_by_hand():
-    rbm = make(1, 1)
-    with torch.no_grad():
-        for parameter, value in ((rbm.weight, 2.0), (rbm.visible_bias, -1.0), (rbm.hidden_bias, 0.5)):
-            parameter.fill_(value)
-    v, h = torch.ones(1, 1).double(), torch.ones(1, 1).double()
-    assert rbm.energy(v, h).item() == pytest.approx(-1.5)  # 1 - 0.5 - 2
-    weights = {(0, 0): 1.0, (0, 1): np.exp(0.5), (1, 0): np.exp(-1.0), (1, 1): np.exp(1.5)}
-    assert rbm.log_partition().item() == pytest.approx(np.log(sum(weights.values())))
-    assert rbm.features(v).item() == pytest.approx(weights[1, 1] / (weights[1, 0] + weights[1, 1]))
-    assert rbm.visible(h).item() == pytest.approx(weights[1, 1] / (weights[0, 1] + weights[1, 1]))
-    assert rbm.log_prob(v).exp().item() == pytest.approx((weights[1, 0] + weights[1, 1]) / sum(weights.values()))
-
-
 @torch.no_grad()
 @pytest.mark.parametrize(("visible", "hidden"), [(5, 3), (3, 5)])
 def test_free_energy_conditionals_and_partition_are_sums_of_the_energy_over_all_states(visible, hidden):
@@ -70,16 +55,6 @@ def test_free_energy_conditionals_and_partition_are_sums_of_the_energy_over_all_
     same(rbm.features(v), joint.softmax(dim=1) @ h)
     same(rbm.visible(h), joint.softmax(dim=0).T @ v)
     same(rbm.log_prob(v).exp().sum(), torch.tensor(1.0).double())
-
-
-@torch.no_grad()
-def test_gibbs_steps_lead_to_the_distribution_of_the_machine():
-    rbm, v = make(4, 3), rows(40_000, 4)
-    for _ in range(20):
-        v = rbm.gibbs(v)
-    numbers = (v @ torch.tensor([8.0, 4.0, 2.0, 1.0]).double()).long()
-    shares = numbers.bincount(minlength=16) / len(v)
-    same(shares.double(), rbm.log_prob(states(4)).exp(), tolerance=0.01)
 
 
 @torch.no_grad()
@@ -137,22 +112,6 @@ def test_persistent_chains_go_on_where_they_stood_and_the_others_begin_at_the_da
     torch.manual_seed(5)
     same(plain.loss(v, steps=2), plain.contrast(v, fantasy))
     assert "chains" in persistent.state_dict() and "chains" not in plain.state_dict()
-
-
-@pytest.mark.parametrize(("chains", "least"), [(0, -4.2), (500, -3.6)], ids=["CD-1", "persistent"])
-def test_it_learns_bars_of_three_by_three_pixels(chains, least):
-    bars = torch.stack([pattern.expand(3, 3) for pattern in states(3)]).flatten(1).float()  # rows, all alike
-    patterns = torch.cat([bars, bars.view(8, 3, 3).mT.flatten(1)]).unique(dim=0)
-    assert len(patterns) == 14  # at best -ln 14 = -2.64 nats; 9 coins -6.24
-    torch.manual_seed(0)
-    rbm = RBM(RBMConfig(num_visible=9, num_hidden=12, num_chains=chains))
-    optimizer = torch.optim.SGD(rbm.parameters(), lr=0.4, momentum=0.5)
-    for step in range(700):
-        optimizer.param_groups[0]["lr"] = 0.4 * (1 - step / 700)
-        optimizer.zero_grad()
-        rbm.loss(patterns).backward()
-        optimizer.step()
-    assert rbm.log_prob(patterns).mean().item() > least
 
 
 # ---------------------------------------------------------------------------- beside scikit-learn
@@ -232,27 +191,6 @@ def test_a_dream_is_gibbs_steps_at_the_top_and_one_way_down():
     torch.manual_seed(1)
     top = dbn.layers[1].gibbs(dbn.layers[1].gibbs(dbn.layers[0].features(v)))
     same(found, dbn.layers[0].visible(top))
-
-
-@pytest.mark.parametrize("model", [make(chains=4), make(), stack(num_classes=3)], ids=["chains", "RBM", "DBN"])
-def test_it_is_saved_and_loaded(model, tmp_path):
-    own.save(model.float(), tmp_path / "model.safetensors")
-    loaded = own.load(tmp_path / "model.safetensors")
-    assert loaded.config == model.config
-    assert all(torch.equal(loaded.state_dict()[name], tensor) for name, tensor in model.state_dict().items())
-
-
-def test_what_makes_no_sense_is_refused():
-    for wrong in ({"num_visible": 0}, {"num_hidden": 0}, {"num_chains": -1}):
-        with pytest.raises(ValueError, match="units in both layers"):
-            RBMConfig(**{"num_visible": 2, "num_hidden": 2} | wrong)
-    for wrong in ({"dims": (3,)}, {"dims": (3, 0)}, {"num_classes": 0}):
-        with pytest.raises(ValueError, match="two layers or more"):
-            DBNConfig(**{"dims": (3, 2)} | wrong)
-    with pytest.raises(ValueError, match="1 step or more, got 0"):
-        make().loss(rows(2, 5), steps=0)
-    with pytest.raises(ValueError, match="2\\^21 states"):
-        make(21, 22).log_partition()
 
 
 # ------------------------------------------------------------------------------- dreams with clamped units

@@ -3,7 +3,6 @@ import torch
 
 from course_lib.models.clip import CLIP, CLIPConfig
 from course_lib.models.gpt import GPTConfig
-from course_lib.weights import own
 
 TEXT = GPTConfig(vocab_size=9, context_length=5, dim=8, depth=1, num_heads=2, dropout=0.0, head=None)
 TOKENS, LENGTHS = torch.tensor([[3, 4, 2, 0, 0], [5, 6, 7, 8, 2]]), torch.tensor([3, 5])
@@ -42,14 +41,3 @@ def test_a_text_is_the_mean_over_its_tokens(model):
     by_hand = torch.stack([row[:n].mean(dim=0) for row, n in zip(features, LENGTHS.tolist(), strict=True)])
     by_hand = torch.nn.functional.normalize(model.text_proj(by_hand), dim=-1)
     torch.testing.assert_close(model.embed_texts(TOKENS, LENGTHS), by_hand)
-
-
-def test_it_comes_back_from_a_file(model, tmp_path):
-    own.save(model, tmp_path / "clip.safetensors")
-    again, features = own.load(tmp_path / "clip.safetensors"), torch.randn(2, 6)
-    assert torch.equal(again(features, TOKENS, LENGTHS), model(features, TOKENS, LENGTHS))
-
-
-def test_a_text_encoder_with_a_head_is_refused():
-    with pytest.raises(ValueError, match="set its head to None"):
-        CLIPConfig(text=GPTConfig(vocab_size=9))

@@ -1,10 +1,8 @@
-import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from course_lib.models.cnn import CNN, CNNConfig
-from course_lib.weights import own
 
 
 def tiny(seed=0, **overrides):
@@ -47,31 +45,3 @@ def test_without_pooling_the_head_sees_every_place():
     changed = last.clone()
     changed[:, :, 0, 0] += 1
     torch.testing.assert_close(model.head(changed.flatten(1)), model.head(last.flatten(1)))
-
-
-def test_without_a_head_features_are_returned():
-    image = torch.randn(2, 1, 8, 8)
-    assert tiny(num_classes=None)(image).shape == (2, 6)
-    assert tiny(num_classes=None, pool="none")(image).shape == (2, 6 * 4 * 4)
-
-
-def test_a_saved_model_comes_back_whole(tmp_path):
-    model, image = tiny(pool="none").eval(), torch.randn(2, 1, 8, 8)
-    own.save(model, tmp_path / "model.safetensors")
-    again = own.load(tmp_path / "model.safetensors")
-    assert again.config == model.config and torch.equal(again(image), model(image))
-
-
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda: tiny(depths=(1,)), r"widths \(4, 6\) and depths \(1,\)"),
-        (lambda: tiny(depths=(0, 1)), "each at least 1"),
-        (lambda: tiny(pool="max"), "pool must be 'mean' or 'none', got 'max'"),
-        (lambda: tiny()(torch.randn(1, 1, 1, 8)), "1 x 8 pixels is too small for 2 stages: it needs 2"),
-        (lambda: tiny(pool="none")(torch.randn(1, 1, 8, 10)), "must have 8 x 8 pixels, got 8 x 10"),
-    ],
-)
-def test_what_does_not_fit_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

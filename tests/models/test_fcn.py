@@ -5,9 +5,8 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.models.cnn import CNN, CNNConfig
-from course_lib.models.fcn import FCN, FCNConfig, fcn_from_classifier
+from course_lib.models.fcn import fcn_from_classifier
 from course_lib.models.resnet import ResNet, ResNetConfig, resnet8
-from course_lib.weights import own
 
 SMALL = {"image_size": 16, "widths": (4, 6, 8), "depths": (1, 1, 1)}
 PLACE_BY_PLACE = CNNConfig(pool="none", **SMALL)
@@ -124,29 +123,3 @@ def test_the_classifier_stays_as_it_is():
         for p in model.parameters():
             p.zero_()
     assert classifier.training and all(p.any() for p in classifier.parameters() if p.ndim > 1)
-
-
-@pytest.mark.parametrize("config", [PLACE_BY_PLACE, LARGE_STEM], ids=["CNN", "ResNet"])
-def test_a_saved_net_comes_back(tmp_path, config):
-    model, image = fcn_from_classifier(build(config), image_size=16, num_skips=1).eval(), torch.randn(1, 1, 16, 16)
-    own.save(model, tmp_path / "fcn.safetensors")
-    again = own.load(tmp_path / "fcn.safetensors")
-    assert again.config == model.config and torch.equal(again(image), model(image))
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: FCN(FCNConfig(backbone=LARGE_STEM, window=1, num_skips=3)), "3 maps has 0 to 2 skips"),
-        (lambda: FCN(FCNConfig(backbone=LARGE_STEM, window=0)), "window=0"),
-        (lambda: fcn_from_classifier(build(LARGE_STEM)), "image_size"),
-        (lambda: fcn_from_classifier(build(replace(PLACE_BY_PLACE, num_classes=None))), "head"),
-        (
-            lambda: fcn_from_classifier(build(PLACE_BY_PLACE)).score_map(torch.randn(1, 1, 15, 16)),
-            "map is 3 x 4 pixels, the window 4 x 4",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused(call, words):
-    with pytest.raises(ValueError, match=words):
-        call()

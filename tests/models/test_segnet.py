@@ -4,7 +4,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from course_lib.models.segnet import SegNet, SegNetConfig, segnet
-from course_lib.weights import own
 
 TINY = SegNetConfig(in_channels=2, num_classes=3, widths=(4, 6), depths=(1, 2))
 
@@ -34,22 +33,3 @@ def test_the_decoder_unpools_to_the_remembered_positions():
 @pytest.mark.parametrize("size", [(8, 8), (4, 4), (13, 7), (5, 22)])
 def test_every_pixel_of_any_image_gets_its_logits(size):
     assert SegNet(TINY)(torch.randn(2, 2, *size)).shape == (2, 3, *size)
-
-
-def test_a_saved_net_comes_back(tmp_path):
-    model, image = SegNet(TINY).eval(), torch.randn(1, 2, 8, 8)
-    own.save(model, tmp_path / "segnet.safetensors")
-    assert torch.equal(own.load(tmp_path / "segnet.safetensors")(image), model(image))
-
-
-def test_all_parts_learn():
-    model = SegNet(TINY)
-    model(torch.randn(2, 2, 8, 8)).square().sum().backward()
-    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.parameters())
-
-
-def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match=r"\(4, 6\) and depths \(1,\)"):
-        SegNet(SegNetConfig(widths=(4, 6), depths=(1,)))
-    with pytest.raises(ValueError, match="3 x 8 pixels cannot be halved 2 times: it needs 4"):
-        SegNet(TINY)(torch.randn(1, 2, 3, 8))

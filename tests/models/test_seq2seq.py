@@ -1,12 +1,9 @@
 import pytest
 import torch
-import torch.nn.functional as F
 
-from course_lib.layers.recording import record_attention
 from course_lib.models.seq2seq import SCORES, Seq2Seq, Seq2SeqConfig
 
 ATTENTIONS = ("none", *SCORES)
-WITH_ATTENTION = ATTENTIONS[1:]
 
 
 def make(attention, seed=0, **overrides):
@@ -41,15 +38,6 @@ def test_padding_changes_nothing(attention):
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-def test_future_target_words_do_not_leak(attention):
-    model, source, valid, target = make(attention)
-    words = model.target_embed(target).detach().requires_grad_()
-    encoded = model.encode(model.embed(source), valid)
-    model.decoder(words, encoded, model.start(encoded)).features[:, 1].sum().backward()
-    assert (words.grad[:, 2:] == 0).all() and (words.grad[:, :2] != 0).any()
-
-
 def test_without_attention_the_source_passes_through_one_vector_only():
     model, source, valid, target = make("none")
     encoded = model.encode(model.embed(source), valid)
@@ -57,19 +45,6 @@ def test_without_attention_the_source_passes_through_one_vector_only():
     words = model.target_embed(target)
     decoded = model.decoder(words, forgotten, model.start(encoded))
     assert decoded.weights is None and decoded.features.isfinite().all()
-
-
-@pytest.mark.parametrize("attention", WITH_ATTENTION)
-def test_attention_weights_sum_to_one_over_the_real_words(attention):
-    model, source, valid, target = make(attention)
-    with record_attention(model) as record:
-        model(source, valid, target)
-    weights = record.maps()[:, 0, 0]
-    assert record.maps().shape == (2, 1, 1, 4, 5)
-    encoded = model.encode(model.embed(source), valid)
-    assert torch.equal(weights, model.decoder(model.target_embed(target), encoded, model.start(encoded)).weights)
-    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 4).double(), rtol=0, atol=1e-12)
-    assert (weights[1, :, 3:] == 0).all() and (weights[0] > 0).all()
 
 
 def test_the_additive_decoder_follows_bahdanau_s_equations():
@@ -104,30 +79,3 @@ def test_greedy_decoding_stops_when_every_sentence_has_ended():
     model.readout[-1].bias.data[model.config.end_id] = 1e3
     words, _ = model.greedy_decode(source, valid, max_length=20)
     assert words.tolist() == [[model.config.end_id]] * 2
-
-
-@pytest.mark.parametrize("attention", ATTENTIONS)
-def test_a_batch_can_be_learned_by_heart(attention):
-    torch.manual_seed(0)
-    model = Seq2Seq(Seq2SeqConfig(source_vocab=20, target_vocab=20, attention=attention, encoder_dim=32))
-    source, valid = torch.randint(3, 20, (8, 6)), torch.ones(8, 6, dtype=torch.bool)
-    target_out = torch.cat([source.flip(1), torch.full((8, 1), 2)], dim=1)
-    target_in = torch.cat([torch.ones(8, 1, dtype=torch.long), target_out[:, :-1]], dim=1)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(60):
-        loss = F.cross_entropy(model(source, valid, target_in).flatten(0, 1), target_out.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    words, _ = model.greedy_decode(source, valid, max_length=7)
-    assert torch.equal(words, target_out)
-
-
-def test_an_unknown_attention_is_refused_by_name():
-    with pytest.raises(ValueError, match="none, additive, dot, general, scaled, got 'bahdanau'"):
-        make("bahdanau")
-
-
-def test_dot_attention_refuses_unequal_widths():
-    with pytest.raises(ValueError, match="got 6 and 8"):
-        make("dot", encoder_dim=4)
