@@ -48,27 +48,6 @@ def test_shared_heads_are_heads_repeated_in_their_group(num_kv_heads, turns, cau
     torch.testing.assert_close(output, expected, atol=1e-12, rtol=0)
 
 
-def test_as_many_shared_heads_as_heads_are_plain_multi_head_attention():
-    plain, grouped, x = make(), make(num_kv_heads=HEADS), inputs()
-    assert torch.equal(grouped(x), plain(x)) and str(grouped) == str(plain)
-
-
-def test_gradients_of_a_shared_head_are_the_sum_over_its_group():
-    layer, x = make(num_kv_heads=2), inputs()
-    plain = repeated(layer)
-    for each in (layer, plain):
-        each(x, causal=True).square().sum().backward()
-    parts = plain.v_proj.weight.grad.unflatten(0, (2, 2, -1))
-    torch.testing.assert_close(layer.v_proj.weight.grad, parts.sum(dim=1).flatten(0, 1), atol=1e-10, rtol=0)
-
-
-def test_shared_heads_save_parameters_and_say_so():
-    layer = make(num_kv_heads=1)
-    assert layer.k_proj.out_features == layer.v_proj.out_features == DIM // HEADS
-    assert layer.q_proj.out_features == layer.o_proj.out_features == DIM
-    assert "num_kv_heads=1" in str(layer)
-
-
 def test_a_context_s_keys_are_shared_too():
     layer, x = make(num_kv_heads=2), inputs()
     context = inputs(5)
@@ -92,23 +71,6 @@ def test_rotary_attention_is_attention_of_turned_queries_and_keys_but_not_values
     q, (k, v) = layer.split(layer.q_proj(x)), layer.keys_values(x)
     heads = attention(turn(q), turn(k), v)
     torch.testing.assert_close(layer(x), layer.o_proj(heads.transpose(1, 2).flatten(2)), atol=1e-6, rtol=0)
-
-
-@torch.no_grad()
-def test_only_the_distance_counts():
-    """The same tokens three places later, after others that nobody may look at, give the same."""
-    layer, x = make(rotary=rotary()), inputs(6)
-    later = torch.cat([inputs(3, rows=2), x], dim=1)
-    mask = (torch.arange(9) >= 3)[None, None, None]
-    torch.testing.assert_close(layer(later, mask=mask)[:, 3:], layer(x), atol=1e-6, rtol=0)
-
-
-@torch.no_grad()
-def test_rotations_break_permutation_equivariance():
-    x, order = inputs(6), torch.tensor([5, 4, 3, 2, 1, 0])
-    torch.testing.assert_close(make()(x[:, order]), make()(x)[:, order], atol=1e-12, rtol=0)
-    layer = make(rotary=rotary())
-    assert (layer(x[:, order]) - layer(x)[:, order]).abs().max() > 1e-3
 
 
 def test_nothing_is_learned_or_stored_of_rotations():

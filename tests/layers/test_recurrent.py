@@ -3,7 +3,6 @@ from itertools import product
 import jaxtyping
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -101,24 +100,6 @@ def test_all_options_agree_with_pytorch(kind, dtype, atol):
 
 
 @each_kind
-def test_large_layers_agree_with_pytorch(kind):
-    ours, theirs = make_pair(kind, input_dim=60, width=128)
-    for ours_weight in ours.parameters():
-        ours_weight.data.mul_(0.2)
-    theirs.load_state_dict({their_name(name, ours): weight for name, weight in ours.state_dict().items()})
-    x = torch.randn(80, 3, 60, requires_grad=True)
-    outputs, their_outputs = ours(x)[0], theirs(x)[0]
-    assert_equal([outputs], [their_outputs])
-    scale = 1 / outputs.numel()
-    for a, b in zip(
-        torch.autograd.grad(outputs.square().sum() * scale, [x, *ours.parameters()]),
-        torch.autograd.grad(their_outputs.square().sum() * scale, [x, *theirs.parameters()]),
-        strict=True,
-    ):
-        torch.testing.assert_close(a, b, atol=1e-6, rtol=0)
-
-
-@each_kind
 def test_dropout_between_layers_is_pytorch_s(kind):
     ours, theirs = make_pair(kind, layers=3, bidirectional=True, dropout=0.4)
     x = torch.randn(2, 5, 3)
@@ -196,45 +177,6 @@ def test_padding_never_reaches_a_state_or_a_gradient(kind):
     grad_x, *grads = gradients([outputs, *tensors(final)], [spoiled, *layer.parameters()])
     assert all(grad.isfinite().all() for grad in grads)
     assert (grad_x[~valid] == 0).all() and (grad_x[valid] != 0).any()
-
-
-@each_kind
-def test_one_direction_sees_the_past_and_two_see_everything(kind):
-    for bidirectional in (False, True):
-        layer, _ = make_pair(kind, layers=2, bidirectional=bidirectional, dtype=torch.float64)
-        x = torch.randn(1, 6, 3, dtype=torch.float64, requires_grad=True)
-        layer(x)[0][0, 2].sum().backward()
-        assert (x.grad[0, :3] != 0).any(dim=-1).all()
-        assert (x.grad[0, 3:] != 0).any(dim=-1).all() == bidirectional
-        assert bidirectional or (x.grad[0, 3:] == 0).all()
-
-
-@each_kind
-def test_a_sequence_in_two_parts_ends_in_the_same_state(kind):
-    layer, _ = make_pair(kind, layers=2, dtype=torch.float64)
-    x = torch.randn(2, 7, 3, dtype=torch.float64)
-    whole, final = layer(x)
-    first, state = layer(x[:, :3])
-    second, last = layer(x[:, 3:], state)
-    assert_equal([torch.cat([first, second], dim=1), *tensors(last)], [whole, *tensors(final)], atol=1e-12)
-
-
-@each_kind
-def test_the_backward_pass_is_the_derivative(kind):
-    layer, _ = make_pair(kind, dtype=torch.float64, width=2, input_dim=2)
-    valid = torch.tensor([[True, True, False], [False, True, True]])
-    names, weights = zip(*layer.named_parameters(), strict=True)
-    state = tensors(make_state(layer, 2))
-    x = torch.randn(2, 3, 2, dtype=torch.float64, requires_grad=True)
-
-    def run(x, *rest):
-        start, rest = rest[: len(state)], rest[len(state) :]
-        start = LSTMState(*start) if len(start) == 2 else start[0]
-        parameters = dict(zip(names, rest, strict=True))
-        outputs, final = torch.func.functional_call(layer, parameters, (x, start), {"valid": valid})
-        return outputs, *tensors(final)
-
-    assert torch.autograd.gradcheck(run, (x, *state, *weights))
 
 
 @each_kind
@@ -326,20 +268,3 @@ def unchecked_shapes(monkeypatch):
 def test_what_does_not_fit_is_refused_by_name(make, message, unchecked_shapes):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_an_lstm_with_biases_for_the_length_learns_what_came_first():
-    torch.manual_seed(0)
-    length, symbols = 20, 4
-    layer, head = LSTM(symbols, 16, forget_bias=3.5, input_bias=-1.75), nn.Linear(16, symbols)
-    optimizer = torch.optim.Adam([*layer.parameters(), *head.parameters()], lr=2e-2)
-    for _ in range(150):
-        tokens = torch.randint(symbols, (32, length))
-        outputs, _ = layer(F.one_hot(tokens, symbols).float())
-        loss = F.cross_entropy(head(outputs[:, -1]), tokens[:, 0])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    tokens = torch.randint(symbols, (500, length))
-    answers = head(layer(F.one_hot(tokens, symbols).float())[0][:, -1]).argmax(dim=-1)
-    assert (answers == tokens[:, 0]).float().mean() > 0.99

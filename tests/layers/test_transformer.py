@@ -5,13 +5,17 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.functional.attention import causal_mask, valid_positions
+from course_lib.functional.attention import causal_mask, relative_distance, valid_positions
+from course_lib.functional.positions import relative_buckets, sinusoidal_positions
 from course_lib.layers.cache import KVCache
 from course_lib.layers.transformer import (
     ACTIVATIONS,
     DecoderBlock,
     FeedForward,
+    LearnedPositions,
     MultiHeadAttention,
+    RelativePositionBias,
+    SinusoidalPositions,
     TokenEmbedding,
     TransformerBlock,
 )
@@ -78,18 +82,6 @@ def test_inner_units_are_dropped_in_training():
     ffn(torch.randn(1, 4))
     ffn.eval()(torch.randn(1, 4))
     assert 0.4 < (seen[0] == 0).float().mean() < 0.6 and (seen[1] > 0).all()
-
-
-@pytest.mark.parametrize("pre_norm", [True, False], ids=["pre", "post"])
-def test_an_encoder_block_adds_its_sublayers_in_the_order_of_the_papers(pre_norm):
-    block, (x, _, _) = encoder_block(pre_norm=pre_norm), inputs()
-    if pre_norm:
-        h = x + block.attn(block.norm1(x))
-        expected = h + block.ffn(block.norm2(h))
-    else:
-        h = block.norm1(x + block.attn(x))
-        expected = block.norm2(h + block.ffn(h))
-    close(block(x), expected)
 
 
 @pytest.mark.parametrize("pre_norm", [True, False], ids=["pre", "post"])
@@ -161,14 +153,6 @@ def test_masks_and_biases_reach_the_attention_that_they_are_meant_for():
     assert not seen["encoder"]["causal"] and seen["self"]["causal"]
 
 
-def test_in_a_decoder_block_the_future_and_padding_of_the_context_do_not_leak():
-    block, (x, context, mask) = decoder_block(), inputs()
-    x.requires_grad_(), context.requires_grad_()
-    past, source = torch.autograd.grad(block(x, context, context_mask=mask)[:, 2].sum(), (x, context))
-    assert (past[:, 3:] == 0).all() and (past[:, :3] != 0).any(-1).all()
-    assert torch.equal((source != 0).any(dim=-1), mask[:, 0, 0])
-
-
 @pytest.mark.parametrize("pre_norm", [True, False], ids=["pre", "post"])
 def test_each_sublayer_s_output_is_dropped_in_training(pre_norm):
     encoder, decoder = (make(pre_norm=pre_norm, dropout=0.5) for make in (encoder_block, decoder_block))
@@ -205,3 +189,63 @@ def test_tokens_without_a_batch_axis_are_named(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ValueError, match=r"got shape \(2,\): one row is tokens\[None\]"):
         TokenEmbedding(9, 4)(torch.tensor([1, 2]))
+
+
+LAYERS = [SinusoidalPositions, LearnedPositions]
+
+
+def test_sinusoids_are_added_and_not_learned():
+    layer, x = SinusoidalPositions(6, 10), torch.randn(2, 4, 6)
+    torch.testing.assert_close(layer(x), x + sinusoidal_positions(4, 6))
+    assert not list(layer.parameters()) and not layer.state_dict()
+
+
+def test_learned_positions_are_added_and_learned():
+    layer, x = LearnedPositions(6, 10), torch.randn(2, 4, 6)
+    output = layer(x)
+    torch.testing.assert_close(output, x + layer.table[:4])
+    output.sum().backward()
+    assert (layer.table.grad[:4] == 2).all() and (layer.table.grad[4:] == 0).all()
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_a_later_start_gives_the_later_codes(kind):
+    layer, x = kind(6, 10), torch.randn(2, 7, 6)
+    torch.testing.assert_close(layer(x[:, 4:], start=4), layer(x)[:, 4:])
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_positions_beyond_the_table_are_named(kind):
+    layer, x = kind(6, 10), torch.randn(1, 4, 6)
+    with pytest.raises(ValueError, match="positions 7 to 10 .* 0 to 9"):
+        layer(x, start=7)
+    with pytest.raises(ValueError, match="positions -1 to 2"):
+        layer(x, start=-1)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_each_row_can_have_positions_of_its_own(kind):
+    layer, x = kind(6, 10), torch.randn(2, 3, 6)
+    positions = torch.tensor([[0, 0, 1], [7, 8, 9]])
+    expected = torch.stack([x[0] + layer.table[[0, 0, 1]], layer(x, start=7)[1]])
+    torch.testing.assert_close(layer(x, positions=positions), expected)
+    with pytest.raises(ValueError, match="positions 0 to 10 .* 0 to 9"):
+        layer(x, positions=positions + torch.tensor([[0], [1]]))
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize(("T_q", "T_k"), [(1, 1), (6, 6), (1, 9), (4, 9), (9, 4)])
+def test_the_relative_bias_looks_up_every_pair_s_distance(T_q, T_k, bidirectional):
+    torch.manual_seed(0)
+    settings = {"num_buckets": 8, "max_distance": 5, "bidirectional": bidirectional}
+    layer = RelativePositionBias(3, **settings)
+    expected = layer.table[relative_buckets(relative_distance(T_q, T_k), **settings)].permute(2, 0, 1)[None]
+    found = layer(T_q, T_k)
+    assert torch.equal(found, expected)
+    ours, wanted = (torch.autograd.grad(bias.sin().sum(), layer.table)[0] for bias in (found, expected))
+    torch.testing.assert_close(ours, wanted)
+
+
+def test_a_relative_bias_without_buckets_is_refused_at_once():
+    with pytest.raises(ValueError, match="num_buckets=2"):
+        RelativePositionBias(3, num_buckets=2)

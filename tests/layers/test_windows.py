@@ -1,10 +1,22 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 
 from course_lib.layers import windows
-from course_lib.layers.windows import PatchMerging, SwinBlock, WindowAttention
+from course_lib.layers.windows import (
+    DropPath,
+    PatchMerging,
+    SwinBlock,
+    WindowAttention,
+    cyclic_shift,
+    relative_position_index,
+    shifted_window_mask,
+    window_merge,
+    window_partition,
+)
 
 SIZES = {  # height, width, window, shift
     "windows that fit": (4, 6, 2, 0),
@@ -88,36 +100,6 @@ def test_gradients_are_those_of_one_place_at_a_time(height, width, size, shift):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("shift", [0, 2])
-def test_a_window_larger_than_the_map_is_attention_to_the_whole_map(shift):
-    layer = attention(7, shift)
-    x = torch.randn(1, 3, 3, 6, dtype=torch.float64)
-    small = attention(3)
-    small.load_state_dict({k: v for k, v in layer.state_dict().items() if k != "bias_table"}, strict=False)
-    inner = layer.bias_table.view(13, 13, 2)[4:9, 4:9].reshape(25, 2)  # offsets from -2 to 2
-    small.bias_table = nn.Parameter(inner)
-    torch.testing.assert_close(layer(x), small(x), rtol=0, atol=1e-12)
-    assert (torch.autograd.functional.jacobian(layer, x).abs().amax((3, 7)) > 0).all()  # every pair of places
-
-
-@pytest.mark.parametrize("shift", [0, 1])
-def test_padding_weighs_on_the_softmax_but_brings_nothing_without_biases(shift):
-    """Its keys and values are then zero: what a place gets is what it would get without, times a share below one."""
-    layer = attention(3, shift, qkv_bias=False)
-    nn.init.zeros_(layer.bias_table)
-    nn.init.zeros_(layer.o_proj.bias)
-    nn.init.zeros_(layer.q_proj.weight)  # all weights equal
-    x = torch.randn(1, 5, 5, 6, dtype=torch.float64)
-    given = layer(x)[0]
-    first = [(i - shift) // 3 * 3 + shift for i in range(5)]
-    for row, column in ((r, c) for r in range(5) for c in range(5)):
-        top, left = first[row], first[column]
-        seen = x[0, max(top, 0) : top + 3, max(left, 0) : left + 3].reshape(-1, 6)
-        places = (min(top + 3, 6) - max(top, 0)) * (min(left + 3, 6) - max(left, 0))  # of them, on the padded map
-        expected = layer.o_proj(layer.v_proj(seen).sum(0) / places)
-        torch.testing.assert_close(given[row, column], expected, rtol=0, atol=1e-12)
-
-
 def test_what_was_computed_in_inference_mode_does_not_spoil_a_later_training():
     windows.hidden_pairs.cache_clear()
     windows.position_index.cache_clear()
@@ -194,3 +176,118 @@ def test_merging_joins_four_neighbours_column_by_column(height, width):
             ]
             expected = merging.norm(torch.cat(four, dim=1)) @ merging.proj.weight.T
             torch.testing.assert_close(given[:, row // 2, column // 2], expected, rtol=0, atol=1e-12)
+
+
+sizes = st.integers(1, 4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(down=sizes, across=sizes, size=sizes)
+def test_windows_and_their_places_go_row_by_row_and_merging_undoes_cutting(down, across, size):
+    x = torch.rand(2, down * size, across * size, 3)
+    windows = window_partition(x, size)
+    assert windows.shape == (2, down * across, size**2, 3)
+    for window in range(down * across):
+        for place in range(size**2):
+            row = window // across * size + place // size
+            column = window % across * size + place % size
+            assert torch.equal(windows[:, window, place], x[:, row, column])
+    assert torch.equal(window_merge(windows, down * size, across * size), x)
+
+
+@pytest.mark.parametrize(("height", "width", "size"), [(6, 7, 2), (5, 8, 4), (4, 4, 0)])
+def test_a_map_that_is_no_whole_number_of_windows_is_named(height, width, size):
+    with pytest.raises(ValueError, match=f"{height} x {width} .* {size} x {size}"):
+        window_partition(torch.zeros(1, height, width, 1), size)
+
+
+@pytest.mark.parametrize(
+    ("count", "area", "height", "width"), [(6, 4, 4, 4), (4, 5, 4, 5), (3, 4, 4, 3), (4, 4, 1, 16)]
+)
+def test_windows_of_another_map_are_refused(count, area, height, width):
+    with pytest.raises(ValueError, match=f"{count} windows of {area} places do not make a map of {height} x {width}"):
+        window_merge(torch.zeros(1, count, area, 1), height, width)
+
+
+@pytest.mark.parametrize("shift", [0, 1, 3])
+def test_what_leaves_at_the_top_left_comes_in_at_the_bottom_right(shift):
+    x = torch.rand(2, 4, 6, 3)
+    shifted = cyclic_shift(x, shift)
+    for row in range(4):
+        for column in range(6):
+            assert torch.equal(shifted[:, row, column], x[:, (row + shift) % 4, (column + shift) % 6])
+    assert torch.equal(cyclic_shift(shifted, -shift), x)
+
+
+@settings(max_examples=25, deadline=None)
+@given(down=sizes, across=sizes, size=sizes, data=st.data())
+def test_who_may_attend_are_the_places_of_one_displaced_window(down, across, size, data):
+    """Figure 2, on the right: a grid of windows displaced by the shift, cut off at the edges, cuts the map."""
+    shift = data.draw(st.integers(0, size - 1))
+    height, width = down * size, across * size
+    mask = shifted_window_mask(height, width, size, shift)
+    place = torch.stack(torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij"), dim=-1)
+    before = window_partition(cyclic_shift(place[None], shift), size)[0]  # (nW, M2, 2)
+    for window in range(down * across):
+        for query in range(size**2):
+            for key in range(size**2):
+                cells = (before[window, [query, key]] - shift).div(size, rounding_mode="floor")
+                assert mask[window, query, key] == bool((cells[0] == cells[1]).all())
+    cells = (before - shift).div(size, rounding_mode="floor").flatten(0, 1)
+    number = torch.arange(down * across).repeat_interleave(size**2)
+    homes = {(*cell, window) for cell, window in zip(cells.tolist(), number.tolist(), strict=True)}
+    assert len(homes) == len({tuple(cell) for cell in cells.tolist()})  # no displaced window is torn apart
+
+
+@pytest.mark.parametrize("shift", [-1, 3])
+def test_a_shift_out_of_range_is_named(shift):
+    with pytest.raises(ValueError, match=f"shifted by 0 to 2 places, got {shift}"):
+        shifted_window_mask(6, 6, 3, shift)
+
+
+@pytest.mark.parametrize(("size", "table_size"), [(1, None), (3, None), (2, 2), (2, 5), (4, 7)])
+def test_a_pair_of_places_finds_the_row_of_its_offset(size, table_size):
+    largest = table_size or size
+    offsets = range(1 - largest, largest)
+    rows = [(down, right) for down in offsets for right in offsets]  # of the table
+    index = relative_position_index(size, table_size)
+    for query in range(size**2):
+        for key in range(size**2):
+            down, right = query // size - key // size, query % size - key % size
+            assert rows[index[query, key]] == (down, right)
+
+
+@pytest.mark.parametrize("size", [0, 4])
+def test_a_window_that_the_table_does_not_know_is_named(size):
+    with pytest.raises(ValueError, match=f"windows of 1 to 3, got one of {size}"):
+        relative_position_index(size, 3)
+
+
+def test_in_training_whole_examples_are_dropped_and_the_others_made_up_for_it():
+    torch.manual_seed(0)
+    x = torch.rand(4000, 2, 3) + 1
+    kept = DropPath(0.2).train()(x)
+    dropped = (kept == 0).flatten(1)
+    assert torch.equal(dropped.all(1), dropped.any(1))
+    torch.testing.assert_close(kept[~dropped.any(1)], x[~dropped.any(1)] / 0.8)
+    assert 0.17 < dropped.any(1).float().mean() < 0.23
+
+
+def test_in_use_and_at_rate_zero_nothing_is_dropped():
+    x = torch.rand(50, 3)
+    assert torch.equal(DropPath(0.9).eval()(x), x)
+    assert torch.equal(DropPath(0.0).train()(x), x)
+
+
+def test_a_dropped_branch_gets_no_gradient():
+    torch.manual_seed(0)
+    x = torch.rand(20, 3, requires_grad=True)
+    y = DropPath(0.5).train()(x)
+    y.sum().backward()
+    assert torch.equal(x.grad == 0, y == 0) and (y == 0).any() and (y != 0).any()
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0])
+def test_a_rate_out_of_range_is_named(rate):
+    with pytest.raises(ValueError, match=f"from 0 up to, but not including, 1; got {rate}"):
+        DropPath(rate)

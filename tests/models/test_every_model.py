@@ -496,7 +496,7 @@ def test_the_derivative_along_a_direction_is_the_gradient_times_the_direction(ca
     torch.testing.assert_close(found, products.sum(), rtol=0, atol=1e-10 * products.abs().max().item())
 
 
-@cases()
+@cases({name: case for name, case in TABLE.items() if name != "RBM"})  # whose output is no prediction
 def test_from_its_first_weights_each_model_learns_to_tell_the_rows_of_a_batch_apart(case):
     torch.manual_seed(0)
     model, inputs = case.build().double().train(), case.inputs()
@@ -560,8 +560,7 @@ def test_without_a_head_a_model_returns_its_features(name):
     torch.testing.assert_close(headless(*inputs), model.features(*inputs), rtol=0, atol=1e-12)
 
 
-DROPPING = ("GPT", "BERT", "Transformer", "Marian", "T5", "Conformer", "Transformer of frames", "ViT")
-DROPPING += ("CharacterLM of a GRU", "Decision Transformer")
+DROPPING = ("GPT", "BERT", "Transformer", "Marian", "T5", "Conformer", "Transformer of frames", "Decision Transformer")
 
 
 @pytest.mark.parametrize("name", DROPPING)

@@ -95,21 +95,16 @@ def test_a_gated_block_follows_figure_4():
     torch.testing.assert_close(block(y, x), expected, rtol=0, atol=1e-12)
 
 
-def official_resampler(depth, heads, head_dim, latents, dim):
-    config = IdeficsConfig(
-        vision_config={"embed_dim": dim, "num_attention_heads": 2, "intermediate_size": 8},
-        perceiver_config={"use_resampler": True, "qk_layer_norms_perceiver": False},
-    )
-    model = IdeficsPerceiverResampler(config, dim, depth, heads, head_dim, latents)
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.2)
-    return model
-
-
 def test_the_resampler_is_that_of_idefics():
     """An open twin of Flamingo, in transformers; its feed-forward network has a ReLU, and so has ours here."""
     torch.manual_seed(0)
-    theirs = official_resampler(2, 2, 5, 3, 6)
+    config = IdeficsConfig(
+        vision_config={"embed_dim": 6, "num_attention_heads": 2, "intermediate_size": 8},
+        perceiver_config={"use_resampler": True, "qk_layer_norms_perceiver": False},
+    )
+    theirs = IdeficsPerceiverResampler(config, 6, 2, 2, 5, 3)  # width, layers, heads, width of a head, latents
+    for parameter in theirs.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
     ours = PerceiverResampler(FlamingoConfig(language=LANGUAGE, **SIZES, activation="relu"))
     names = {
         "attn.context_layer_norm": "norm_features",
@@ -132,6 +127,14 @@ def test_the_resampler_is_that_of_idefics():
     ours.load_state_dict(weights)
     features = torch.randn(2, 4, 6)
     torch.testing.assert_close(ours(features), theirs(features), rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_padding_at_the_left_changes_nothing():
+    model, (tokens, picture) = make(), tokens_and_pictures()
+    valid = torch.tensor([[False, False, True, True, True], [True] * 5])
+    found, expected = model(tokens, picture, valid=valid)[:1, 2:], model(tokens[:1, 2:], picture[:1])
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("every", [1, 2])

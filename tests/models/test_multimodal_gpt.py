@@ -6,24 +6,12 @@ from course_lib.models.multimodal_gpt import MultimodalGPT, MultimodalGPTConfig
 LANGUAGE = {"vocab_size": 11, "context_length": 9, "dim": 8, "depth": 2, "num_heads": 2, "dropout": 0.0}
 
 
-def make(**overrides):
-    """A tiny model with large random weights, in double precision and evaluation mode."""
-    torch.manual_seed(0)
-    model = MultimodalGPT(MultimodalGPTConfig(language=GPTConfig(**LANGUAGE | overrides), patch_dim=6)).double().eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    return model
-
-
-def tokens_and_patches(length=5, patches=4):
-    generator = torch.Generator().manual_seed(1)
-    tokens = torch.randint(11, (2, length), generator=generator)
-    return tokens, torch.randn(2, patches, 6, generator=generator, dtype=torch.float64)
-
-
 def test_a_patch_that_is_projected_onto_a_words_embedding_is_that_word():
     """The twin: with patches that look like words the stream is a GPT's, position by position."""
-    model, (tokens, _) = make(), tokens_and_patches()
+    model = MultimodalGPT(MultimodalGPTConfig(language=GPTConfig(**LANGUAGE), patch_dim=6)).double().eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    tokens = torch.randint(11, (2, 5))
     torch.nn.init.zeros_(model.patch_proj.bias)
     torch.nn.init.eye_(model.patch_proj.weight)
     table = model.gpt.token_embed.weight.detach()

@@ -40,6 +40,7 @@ def test_a_text_in_parts_is_read_as_a_whole(cell):
     first, state = model.read_on(tokens[:, :2])
     second, _ = model.read_on(tokens[:, 2:], state)
     assert_close(torch.cat([first, second], dim=1), model(tokens))
+    assert_close(model(tokens, valid=LEFT)[1, 3:], model(tokens[1:, 3:])[0])
 
 
 def test_one_hot_vectors_pick_columns_and_are_not_learned():
@@ -74,18 +75,19 @@ def test_a_classifier_reads_the_last_state_of_each_direction():
 def test_what_a_generator_writes_depends_on_its_vector_through_every_layer(cell):
     model, tokens = make(SequenceGenerator, SequenceGeneratorConfig, cell=cell, condition_dim=4)
     condition = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
-    logits = model(condition, tokens)
-    given = model.given(condition)
-    cache = given.new_cache(5)
-    for t in range(5):
-        assert_close(given.next_logits(tokens[:, t : t + 1], cache), logits[:, t])
-    (gradient,) = torch.autograd.grad(logits[0].sum(), condition)
+    (gradient,) = torch.autograd.grad(model(condition, tokens)[0].sum(), condition)
     assert (gradient[0] != 0).all() and (gradient[1] == 0).all()
     state = model.start(condition)
     parts = list(state) if cell == "lstm" else [state]
     assert all(part.shape == (2, 2, 6) and (part.abs() < 1).all() for part in parts)
     expected = (condition @ model.initial_state.weight.T + model.initial_state.bias).tanh()
     assert_close(torch.cat([part.transpose(0, 1).flatten(1) for part in parts], dim=1), expected)
+
+
+def test_dropout_acts_before_the_head_in_training_only():
+    model, tokens = language_model("gru", num_layers=1, dropout=0.5)
+    assert torch.equal(model(tokens), model(tokens))
+    assert not torch.equal(model.train()(tokens), model(tokens))
 
 
 def test_gate_biases_reach_the_lstm():

@@ -66,6 +66,11 @@ def vilbert(**changes):
     return ViLBERT(ViLBERTConfig(text=BERTConfig(**SHORT), **VILBERT | changes))
 
 
+def reads(valid):
+    model = CharacterLM(RecurrentConfig(vocab_size=5))
+    return model.next_logits(ids(2), model.new_cache(2), valid=valid)
+
+
 def sees(patches):
     model = MultimodalGPT(MultimodalGPTConfig(language=TINY_GPT, patch_dim=6))
     return model(ids(5), patches)
@@ -202,6 +207,7 @@ REFUSED = [
         lambda: Marian(MarianConfig(**SHORT | PAIRS))(ids(3), ids(7)),
         "positions 0 to 6 were asked for",
     ),
+    (lambda: reads(torch.tensor([[True, False]])), "row 0 ends in padding"),
     (lambda: sees(torch.zeros(1, 1, 5)), "a patch has 6 numbers, got 5"),
     (lambda: sees(torch.zeros(1, 2, 6)), "positions 2 to 6 were asked for, the table holds 0 to 5"),
     (lambda: vilbert()(*REGIONS), r"each region has a box, got \(1, 6, 5\) and \(1, 5, 4\)"),

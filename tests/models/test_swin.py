@@ -27,15 +27,3 @@ def test_stochastic_depth_grows_from_block_to_block():
     rates = [block.drop_path.rate for stage in model.stages for block in stage]
     assert rates == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])
     assert make(depths=(1,), num_heads=(2,), drop_path=0.4).stages[0][0].drop_path.rate == 0
-
-
-def test_first_weights_are_small_and_norms_begin_as_identities():
-    torch.manual_seed(0)
-    model = Swin(SwinConfig(dim=32, depths=(2, 2), num_heads=(2, 4), num_classes=10))
-    for name, parameter in model.named_parameters():
-        if "norm" in name:
-            assert (parameter == (1 if name.endswith("weight") else 0)).all(), name
-        elif name.endswith(".bias"):
-            assert (parameter == 0).all(), name
-        elif not name.startswith("patch_embed"):
-            assert 0.015 < parameter.std() < 0.025, name

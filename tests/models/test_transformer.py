@@ -75,12 +75,14 @@ def test_it_computes_what_torch_s_own_transformer_computes(options):
     same(model(source, target, source_valid=valid), model.head(features))
 
 
-def test_one_number_of_tokens_shares_one_table_for_source_target_and_logits():
-    model = make(vocab_size=13)[0]
+@pytest.mark.parametrize("build", [Transformer, Marian])
+def test_one_number_of_tokens_shares_one_table_for_source_target_and_logits(build):
+    model = make(build, vocab_size=13)[0]
     assert model.source_embed.weight is model.target_embed.weight is model.head.weight
-    model = make()[0]
+    model = make(build)[0]
     assert model.source_embed.weight.shape == (11, 8) and model.head.weight is model.target_embed.weight
-    assert make(head="linear")[0].head.weight is not make(head="linear")[0].target_embed.weight
+    model = make(build, head="linear")[0]
+    assert model.head.weight is not model.target_embed.weight
 
 
 def test_embeddings_enter_with_standard_deviation_one_and_no_token_is_favoured():
@@ -91,9 +93,17 @@ def test_embeddings_enter_with_standard_deviation_one_and_no_token_is_favoured()
     assert (model.head.bias == 0).all()
 
 
-def test_dropout_reaches_embeddings_and_sublayers_alone():
-    model = make(dropout=0.1)[0]
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, (0.1, 0.0, 0.0)),
+        ({"build": Marian}, (0.1, 0.0, 0.0)),
+        ({"build": Marian, "attention_dropout": 0.2, "inner_dropout": 0.3}, (0.1, 0.2, 0.3)),
+    ],
+)
+def test_dropout_reaches_embeddings_and_sublayers_and_if_asked_weights_and_inner_units(options, expected):
+    model = make(**options, dropout=0.1)[0]
     assert model.dropout.p == 0.1
     for block in (*model.encoder, *model.decoder):
-        assert (block.dropout.p, block.attn.dropout, block.ffn.dropout.p) == (0.1, 0.0, 0.0)
-    assert model.decoder[0].cross_attn.dropout == 0.0
+        assert (block.dropout.p, block.attn.dropout, block.ffn.dropout.p) == expected
+    assert {block.cross_attn.dropout for block in model.decoder} == {expected[1]}

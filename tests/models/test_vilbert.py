@@ -8,14 +8,9 @@ TEXT = {"vocab_size": 13, "dim": 8, "depth": 3, "num_heads": 2, "mlp_dim": 12, "
 IMAGE = {"region_dim": 5, "image_dim": 12, "image_num_heads": 3, "image_mlp_dim": 10, "joint_dim": 7}
 
 
-def config(**overrides):
-    return ViLBERTConfig(text=BERTConfig(**TEXT), **IMAGE | {"co_depth": 2} | overrides)
-
-
-def make(**overrides):
+def make():
     """A tiny model with large random weights, in double precision and evaluation mode."""
-    torch.manual_seed(0)
-    model = ViLBERT(config(**overrides)).double().eval()
+    model = ViLBERT(ViLBERTConfig(text=BERTConfig(**TEXT), **IMAGE, co_depth=2)).double().eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
     return model
