@@ -46,6 +46,7 @@ def test_shared_heads_are_heads_repeated_in_their_group(num_kv_heads, turns, cau
     layer, x = make(num_kv_heads=num_kv_heads, rotary=turns), inputs()
     output, expected = layer(x, causal=causal), repeated(layer)(x, causal=causal)
     torch.testing.assert_close(output, expected, atol=1e-12, rtol=0)
+    assert f"num_kv_heads={num_kv_heads}" in str(layer) and "num_kv_heads" not in str(make(num_kv_heads=HEADS))
 
 
 def test_a_context_s_keys_are_shared_too():

@@ -63,15 +63,6 @@ def test_a_convolutional_stem_reads_its_map_row_by_row():
         assert torch.equal(tokens[:, n], features[:, :, row, column])
 
 
-def test_a_convolutional_stem_sees_beyond_its_patch_and_a_patch_does_not():
-    picture = image(1, 1, 16, 16).requires_grad_()
-    for embed, beyond in ((ConvStem(4, 1, 64).eval(), True), (PatchEmbed(4, 1, 64), False)):
-        (gradient,) = torch.autograd.grad(embed(picture)[0, 5].sum(), picture)  # the patch in row 1, column 1
-        outside = gradient[0, 0].clone()
-        outside[4:8, 4:8] = 0
-        assert bool((outside != 0).any()) is beyond
-
-
 @EMBEDDINGS
 def test_an_image_that_does_not_fit_is_refused_with_its_size(kind, monkeypatch):
     embed = kind(4, 3, 8)

@@ -36,21 +36,17 @@ def test_logistic_regression_equals_scikit_learn(classes, l2):
     new, _ = sentences(30, 1)
     ours = LogisticRegression(l2=l2).fit(rows, labels)
 
-    counts = DictVectorizer(sparse=False)
-    x = counts.fit_transform([{word: float(row.count(word)) for word in row} for row in rows])
+    vectorizer = DictVectorizer(sparse=False)
+    x, x_new = ([{word: float(row.count(word)) for word in row} for row in each] for each in (rows, new))
+    x, x_new = vectorizer.fit_transform(x), vectorizer.transform(x_new)
     # two classes have two weight vectors here and one there: w = w_1 - w_0 costs half as much
     strength = l2 / 2 if classes == 2 else l2
-    official = linear_model.LogisticRegression(C=1 / strength, solver="newton-cg", tol=1e-11, max_iter=5000).fit(
-        x, labels
-    )
-    wanted = official.predict_proba(counts.transform([{word: float(row.count(word)) for word in row} for row in new]))
+    official = linear_model.LogisticRegression(C=1 / strength, solver="newton-cg", tol=1e-11, max_iter=5000)
+    wanted = official.fit(x, labels).predict_proba(x_new)
     order = [ours.classes.index(label) for label in official.classes_]
     assert np.abs(ours.probs(new).numpy()[:, order] - wanted).max() < 1e-9
     assert wanted.std() > 0.1
-    assert (
-        ours.predict(new)
-        == official.predict(counts.transform([{word: float(row.count(word)) for word in row} for row in new])).tolist()
-    )
+    assert ours.predict(new) == official.predict(x_new).tolist()
 
 
 def test_features_never_seen_leave_the_other_ones_to_decide():

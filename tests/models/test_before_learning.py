@@ -11,6 +11,8 @@ from course_lib.models.decision_transformer import decision_transformer_gym
 from course_lib.models.imitation import ImitationConfig, Policy
 from course_lib.models.marian import Marian, MarianConfig
 from course_lib.models.mixer import Mixer, MixerConfig
+from course_lib.models.mixture_gpt import MixtureGPT, MixtureGPTConfig
+from course_lib.models.recurrent import CharacterLM, RecurrentConfig
 from course_lib.models.segnet import segnet
 from course_lib.models.simclr import SimCLR, SimCLRConfig
 from course_lib.models.swin import Swin, SwinConfig
@@ -103,6 +105,10 @@ PARAMETERS = {
     "Conformer (M)": (conformer.conformer_medium, 27_311_104),  # 30.7 M with an LSTM of 640 units
     "Conformer (L)": (conformer.conformer_large, 115_076_608),  # 118.8 M with an LSTM of 640 units
     "ViLBERT": (lambda: ViLBERT(ViLBERTConfig()), 230_197_249),
+    "characters by an LSTM of two layers": (
+        lambda: CharacterLM(RecurrentConfig(vocab_size=7, embed_dim=3, hidden_dim=6, num_layers=2)),
+        7 * 3 + 4 * 6 * (3 + 6 + 2) + 4 * 6 * (6 + 6 + 2) + 7 * (6 + 1),
+    ),
     "policy of GAIL": (lambda: Policy(ImitationConfig(state_dim=11, action_dim=3)), 12 * 100 + 101 * 100 + 101 * 3),
 }
 
@@ -131,11 +137,13 @@ def test_settings_that_cost_no_parameters_are_those_of_the_papers():
 
 
 BERT_TINY = BERTConfig(vocab_size=500, dim=64, depth=1, num_heads=2, mlp_dim=128, tied=False)
+EXPERTS = {"vocab_size": 50, "context_length": 9, "dim": 64, "depth": 2, "num_heads": 2, "num_experts": 3}
 LLAMA_TINY = {"vocab_size": 500, "dim": 128, "depth": 2, "num_heads": 4, "mlp_dim": 300}
 PATCHES = {"image_size": 16, "patch_size": 4, "num_classes": 30, "dim": 64, "depth": 1, "mlp_dim": 128}
 
 FIRST = {  # build -> the standard deviation of the weights whose name begins or goes on so; the first that fits counts
     "GPT": (lambda: gpt.gpt_lesson(500, depth=8), {r".*(o|down)_proj": 0.02 / 4, "": 0.02}),
+    "GPT of experts": (lambda: MixtureGPT(MixtureGPTConfig(**EXPERTS)), {r".*(o_proj|experts.*\.2)": 0.01, "": 0.02}),
     "BERT": (lambda: bert_tasks.BERTForPreTraining(BERT_TINY), {"": 0.02}),
     "Llama": (lambda: llama.Llama(llama.LlamaConfig(**LLAMA_TINY)), {"": 0.02}),
     "decision transformer": (lambda: decision_transformer_gym(40, 40), {"": 0.02}),

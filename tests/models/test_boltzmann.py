@@ -76,21 +76,6 @@ def gradients(rbm, loss):
     return torch.cat([each.flatten() for each in torch.autograd.grad(loss, list(rbm.parameters()))])
 
 
-def test_the_gradient_of_the_likelihood_is_data_less_model():
-    rbm, v = make(), rows(6, 5)
-    found = gradients(rbm, rbm.log_prob(v).mean())
-    every = states(5)
-    share = rbm.log_prob(every).exp().detach()
-    h, model_h = rbm.features(v).detach(), rbm.features(every).detach()
-    expected = [
-        h.T @ v / 6 - model_h.T @ (every * share[:, None]),
-        v.mean(dim=0) - share @ every,
-        h.mean(dim=0) - share @ model_h,
-    ]
-    same(found, torch.cat([each.flatten() for each in expected]))
-    assert torch.autograd.gradcheck(lambda *_: rbm.log_prob(v), tuple(rbm.parameters()))
-
-
 @pytest.mark.parametrize(("steps", "least"), [(1, 0.7), (20, 0.98)])
 def test_contrastive_divergence_points_where_the_likelihood_rises_the_more_exactly_the_longer_it_walks(steps, least):
     rbm, v = make(std=0.5), rows(6, 5, seed=3)

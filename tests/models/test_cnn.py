@@ -39,9 +39,4 @@ def test_without_pooling_the_head_sees_every_place():
     *_, last = model.feature_maps(image)
     assert model.head.weight.shape == (3, 6 * 4 * 4)
     torch.testing.assert_close(model(image), F.linear(last.flatten(1), model.head.weight, model.head.bias))
-    model.head.weight.data.view(3, 6, 4, 4)[:, :, 0, 0] = (
-        0  # what the head thinks of the first place, over all channels
-    )
-    changed = last.clone()
-    changed[:, :, 0, 0] += 1
-    torch.testing.assert_close(model.head(changed.flatten(1)), model.head(last.flatten(1)))
+    assert tiny(pool="none", num_classes=None)(image).shape == (2, 6 * 4 * 4)

@@ -22,13 +22,8 @@ def batch(steps=6, rows=2, seed=0):
     """Returns to go, states, actions and times."""
     random = torch.Generator().manual_seed(seed)
     draw = {"generator": random, "dtype": torch.float64}
-    times = torch.randint(9, (rows, steps), generator=random)
-    return (
-        torch.randn(rows, steps, **draw),
-        torch.randn(rows, steps, 5, **draw),
-        torch.randn(rows, steps, 3, **draw),
-        times,
-    )
+    numbers = [torch.randn(rows, steps, *size, **draw) for size in ((), (5,), (3,))]
+    return *numbers, torch.randint(9, (rows, steps), generator=random)
 
 
 def test_an_action_depends_on_its_own_return_and_state_and_on_all_before_but_on_nothing_later():

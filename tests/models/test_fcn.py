@@ -61,14 +61,6 @@ def test_a_map_is_what_the_classifier_says_of_every_window():
         torch.testing.assert_close(answers[:, :, row, column], classifier.head(window.flatten(1)), rtol=0, atol=1e-6)
 
 
-def test_a_window_with_nothing_around_it_gets_the_answer_to_the_window_cut_out():
-    classifier = CNN(replace(PLACE_BY_PLACE, widths=(4,), depths=(1,), image_size=5)).eval()
-    image, window = torch.zeros(1, 1, 9, 12), torch.randn(1, 1, 5, 5)
-    image[:, :, 2:7, 3:8] = window
-    answers = fcn_from_classifier(classifier).eval().score_map(image)
-    torch.testing.assert_close(answers[:, :, 2, 3], classifier(window), rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("num_skips", [0, 1, 2])
 def test_every_pixel_of_any_image_gets_its_logits(config, num_skips):

@@ -1,6 +1,3 @@
-import math
-
-import pytest
 import torch
 import torch.nn.functional as F
 
@@ -37,16 +34,9 @@ def test_the_discriminators_loss_is_that_of_equation_17():
     torch.testing.assert_close(model.discriminator_loss(*ours, *theirs), expected, rtol=0, atol=1e-12)
 
 
-def test_its_loss_is_2_ln_2_for_a_guess_and_moves_the_discriminator_alone():
-    model = make(GAIL)
-    pair = states(), actions([0, 1, 2, 0])
-    for parameter in model.discriminator.parameters():
-        torch.nn.init.zeros_(parameter)
-    loss = model.discriminator_loss(*pair, *pair)
-    assert loss.item() == pytest.approx(2 * math.log(2))
-    make(GAIL).discriminator_loss(*pair, *pair)
-    model = make(GAIL)
-    model.discriminator_loss(*pair, states(seed=1), pair[1]).backward()
+def test_its_loss_moves_the_discriminator_alone():
+    model, chosen = make(GAIL), actions([0, 1, 2, 0])
+    model.discriminator_loss(states(), chosen, states(seed=1), chosen).backward()
     moved = {name.split(".")[0] for name, each in model.named_parameters() if each.grad is not None}
     assert moved == {"discriminator"}
 

@@ -22,6 +22,7 @@ from course_lib.models.llama import Llama, LlamaConfig
 from course_lib.models.mae import MAE, MAEConfig, encoder_of
 from course_lib.models.marian import Marian, MarianConfig
 from course_lib.models.mixer import Mixer, MixerConfig
+from course_lib.models.mixture_gpt import MixtureGPTConfig
 from course_lib.models.multimodal_gpt import MultimodalGPT, MultimodalGPTConfig
 from course_lib.models.naive_bayes import NaiveBayes
 from course_lib.models.recurrent import CharacterLM, RecurrentConfig
@@ -93,6 +94,9 @@ REFUSED = [
     (lambda: AttentionOnlyConfig(vocab_size=9, depth=0), "depth must be 1 or more, got 0"),
     (lambda: GPTConfig(mlp_dim=0), "mlp_dim must be 1 or more, got 0"),  # and not taken for the usual one
     (lambda: GPTConfig(head="own"), "head must be one of .* got 'own'"),
+    (lambda: MixtureGPTConfig(k=0), "k must be from 1"),
+    (lambda: MixtureGPTConfig(num_experts=2, k=3), "k must be from 1"),
+    (lambda: MixtureGPTConfig(activation="relu"), "gelu.*'relu'"),
     (lambda: LlamaConfig(mlp_dim=0), "mlp_dim must be 1 or more, got 0"),
     (lambda: LlamaConfig(head="own"), "head must be one of .* got 'own'"),
     (lambda: Llama(LlamaConfig(**SHORT, head_dim=3)), "dim even and at least 2, got length=6, dim=3"),

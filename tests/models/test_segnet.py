@@ -8,14 +8,12 @@ from course_lib.models.segnet import SegNet, SegNetConfig, segnet
 TINY = SegNetConfig(in_channels=2, num_classes=3, widths=(4, 6), depths=(1, 2))
 
 
-def test_it_mirrors_vgg_16_with_14_7_million_parameters_on_each_side():
+def test_its_decoder_mirrors_the_convolutions_of_vgg_16():
     with torch.device("meta"):
         model = segnet()
     convolutions = [[m for m in part.modules() if isinstance(m, nn.Conv2d)] for part in (model.encoder, model.decoder)]
     down, up = ([(m.in_channels, m.out_channels) for m in part] for part in convolutions)
     assert len(down) == 13 and up[:-1] == [(b, a) for a, b in reversed(down[1:])] and up[-1] == (64, 64)
-    assert sum(p.numel() for p in model.encoder.parameters()) == 14_718_912
-    assert sum(p.numel() for p in model.parameters()) == 29_472_779
 
 
 def test_the_decoder_unpools_to_the_remembered_positions():
