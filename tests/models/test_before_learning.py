@@ -143,7 +143,7 @@ PATCHES = {"image_size": 16, "patch_size": 4, "num_classes": 30, "dim": 64, "dep
 
 FIRST = {  # build -> the standard deviation of the weights whose name begins or goes on so; the first that fits counts
     "GPT": (lambda: gpt.gpt_lesson(500, depth=8), {r".*(o|down)_proj": 0.02 / 4, "": 0.02}),
-    "GPT of experts": (lambda: MixtureGPT(MixtureGPTConfig(**EXPERTS)), {r".*(o_proj|experts.*\.2)": 0.01, "": 0.02}),
+    "GPT of experts": (lambda: MixtureGPT(MixtureGPTConfig(**EXPERTS)), {r".*(o_proj|experts\.\d\.2)": 0.01, "": 0.02}),
     "BERT": (lambda: bert_tasks.BERTForPreTraining(BERT_TINY), {"": 0.02}),
     "Llama": (lambda: llama.Llama(llama.LlamaConfig(**LLAMA_TINY)), {"": 0.02}),
     "decision transformer": (lambda: decision_transformer_gym(40, 40), {"": 0.02}),
