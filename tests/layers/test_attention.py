@@ -212,24 +212,6 @@ def test_dropout_acts_in_training_only():
     assert torch.equal(attn(x), attn(x))
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda attn, x: MultiHeadAttention(10, 3), "dim=10, num_heads=3"),
-        (lambda attn, x: MultiHeadAttention(4, 0), "num_heads=0"),
-        (lambda attn, x: MultiHeadAttention(4, 2, dropout=1.0), "1.0"),
-        (lambda attn, x: attn(x, mask=torch.zeros(4, 4)), "torch.float32"),
-        (lambda attn, x: attn(x, mask=torch.ones(3, 1, 1, 5, dtype=torch.bool)), r"\(3, 1, 1, 5\).*\(3, 2, 4, 4\)"),
-        (lambda attn, x: attn(x, score_bias=torch.ones(5, 4)), r"\(5, 4\).*\(3, 2, 4, 4\)"),
-        (lambda attn, x: attn(x, x, cache=KVCache(4)), "a cache is for self-attention"),
-    ],
-)
-@pytest.mark.parametrize("attend", [attention, partial(local_attention, window=1)], ids=["full", "local"])
-def test_bad_arguments_are_named(attend, call, words):
-    with pytest.raises(ValueError, match=words):
-        call(MultiHeadAttention(8, 2, attend=attend), torch.randn(3, 4, 8))
-
-
 def test_misuse_of_a_cache_is_named():
     attn, x, cache = MultiHeadAttention(8, 2), torch.randn(2, 3, 8), KVCache(5)
     with pytest.raises(ValueError, match="no_grad"):
@@ -296,15 +278,3 @@ def test_recurrent_attention_hides_padding_and_survives_an_empty_row(layer):
     torch.testing.assert_close(weights[1].sum(-1), torch.ones(3))
     context.sum().backward()
     assert query.grad.isfinite().all() and (keys.grad[1, 2:] == 0).all() and (keys.grad[1, :2] != 0).any()
-
-
-def test_bad_arguments_of_recurrent_attention_are_named(unchecked_shapes):
-    with pytest.raises(ValueError, match="'concat'"):
-        LuongAttention(4, 4, score="concat")
-    with pytest.raises(ValueError, match="4 and 6"):
-        LuongAttention(4, 6, score="dot")
-    layer, keys = AdditiveAttention(4, 4, 3), torch.randn(2, 5, 4)
-    with pytest.raises(ValueError, match="torch.float32"):
-        layer(keys, keys, mask=torch.ones(5, 5))
-    with pytest.raises(ValueError, match=r"\(2, 5\).*\(2, 3, 5\)"):
-        layer(keys[:, :3], keys, mask=torch.ones(2, 5, dtype=torch.bool))

@@ -1,4 +1,3 @@
-import jaxtyping
 import pytest
 import torch
 import torch.nn.functional as F
@@ -103,24 +102,3 @@ def test_channels_last_changes_the_order_in_memory_and_no_value(channels):
     assert torch.equal(ordered, image)
     assert ordered.stride() == (5 * 7 * channels, 1, 7 * channels, channels)
     assert channels_last(ordered).data_ptr() == ordered.data_ptr()
-
-
-@pytest.mark.parametrize(
-    "build, message",
-    [
-        (lambda: ConvNorm(3, 4, activation="mish"), "activation must be one of relu.*'mish'"),
-        (lambda: ConvNorm(3, 4, kernel_size=2), "kernel_size must be odd.*2"),
-        (lambda: BasicBlock(3, 4, shortcut="zeros"), "shortcut must be.*'zeros'"),
-        (lambda: Bottleneck(4, 10), "multiple of 4, got 10"),
-        (lambda: PaddedShortcut(6, 4, stride=1), "4 of 6"),
-    ],
-)
-def test_arguments_that_do_not_fit_are_named(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
-
-
-def test_an_image_without_a_batch_axis_is_named(monkeypatch):
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-    with pytest.raises(ValueError, match=r"got shape \(3, 6, 6\): one is image\[None\]"):
-        channels_last(torch.rand(3, 6, 6))

@@ -84,16 +84,3 @@ def test_a_later_start_gives_the_later_turns():
     turns, x = rotary(), torch.randn(2, 3, 7, 4)
     torch.testing.assert_close(turns(x[:, :, 4:], start=4), turns(x)[:, :, 4:])
     assert not torch.allclose(turns(x[:, :, 4:]), turns(x)[:, :, 4:])
-
-
-def test_what_does_not_fit_is_named():
-    with pytest.raises(ValueError, match="num_heads must be a multiple of num_kv_heads, got 4 and 3"):
-        make(num_kv_heads=3)
-    with pytest.raises(ValueError, match="got 4 and 0"):
-        make(num_kv_heads=0)
-    with pytest.raises(ValueError, match="rotary positions are for self-attention"):
-        make(rotary=rotary())(inputs(), inputs())
-    with pytest.raises(ValueError, match="positions 0 to 12 .* 0 to 11"):
-        make(rotary=rotary())(inputs(13))
-    with pytest.raises(ValueError, match="dim even and at least 2, got length=4, dim=3"):
-        RotaryPositions(3, 4)

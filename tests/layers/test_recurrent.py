@@ -1,6 +1,5 @@
 from itertools import product
 
-import jaxtyping
 import pytest
 import torch
 from torch import nn
@@ -242,29 +241,3 @@ def test_the_forget_bias_is_the_sum_of_both_biases_in_every_cell():
     assert (plain.cells[0].bias_ih + plain.cells[0].bias_hh).abs().max() < 1
     with pytest.raises(ValueError, match="none to set to 1.0"):
         LSTM(3, 5, bias=False, forget_bias=1.0)
-
-
-@pytest.fixture
-def unchecked_shapes(monkeypatch):
-    """Outside of tests nobody checks the annotated shapes: the layer itself has to speak up."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: RNN(3, 0), "input_dim=3, hidden_dim=0"),
-        (lambda: GRU(3, 4, num_layers=0), "num_layers=0"),
-        (lambda: LSTM(3, 4, dropout=1.0), "dropout=1.0"),
-        (lambda: RNN(3, 4, activation="gelu"), "tanh, relu, got 'gelu'"),
-        (lambda: RNN(3, 4)(torch.zeros(2, 5, 4)), r"\(batch, time, 3\) with at least one step, got shape \(2, 5, 4\)"),
-        (lambda: RNN(3, 4)(torch.zeros(2, 0, 3)), r"got shape \(2, 0, 3\)"),
-        (lambda: RNN(3, 4)(torch.zeros(2, 5, 3), valid=torch.ones(2, 5)), "boolean"),
-        (lambda: RNN(3, 4)(torch.zeros(2, 5, 3), valid=torch.ones(2, 4).bool()), r"shape \(2, 4\)"),
-        (lambda: GRU(3, 4)(torch.zeros(2, 5, 3), torch.zeros(2, 4)), r"= \(1, 2, 4\), got \(2, 4\)"),
-        (lambda: LSTM(3, 4)(torch.zeros(2, 5, 3), torch.zeros(1, 2, 4)), "must be 2 tensor"),
-    ],
-)
-def test_what_does_not_fit_is_refused_by_name(make, message, unchecked_shapes):
-    with pytest.raises(ValueError, match=message):
-        make()

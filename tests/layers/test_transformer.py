@@ -1,6 +1,5 @@
 from functools import partial
 
-import jaxtyping
 import pytest
 import torch
 from torch import nn
@@ -16,7 +15,6 @@ from course_lib.layers.transformer import (
     MultiHeadAttention,
     RelativePositionBias,
     SinusoidalPositions,
-    TokenEmbedding,
     TransformerBlock,
 )
 
@@ -174,23 +172,6 @@ def test_each_sublayer_s_output_is_dropped_in_training(pre_norm):
             assert values.tolist() == [0.0, 2.0] and 0.4 < counts[0] / counts.sum() < 0.6
 
 
-def test_an_unknown_activation_is_refused_by_name():
-    with pytest.raises(ValueError, match="relu, gelu, gelu_tanh, silu, got 'tanh'"):
-        FeedForward(4, 8, activation="tanh")
-
-
-@pytest.mark.parametrize(("ids", "words"), [([[1, 9]], "1 to 9"), ([[-1, 3]], "-1 to 3")])
-def test_an_id_outside_the_vocabulary_is_named(ids, words):
-    with pytest.raises(ValueError, match=rf"from 0 to 8 \(vocab_size - 1\), got {words}: .*tokenizer"):
-        TokenEmbedding(9, 4)(torch.tensor(ids))
-
-
-def test_tokens_without_a_batch_axis_are_named(monkeypatch):
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-    with pytest.raises(ValueError, match=r"got shape \(2,\): one row is tokens\[None\]"):
-        TokenEmbedding(9, 4)(torch.tensor([1, 2]))
-
-
 LAYERS = [SinusoidalPositions, LearnedPositions]
 
 
@@ -215,22 +196,11 @@ def test_a_later_start_gives_the_later_codes(kind):
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_positions_beyond_the_table_are_named(kind):
-    layer, x = kind(6, 10), torch.randn(1, 4, 6)
-    with pytest.raises(ValueError, match="positions 7 to 10 .* 0 to 9"):
-        layer(x, start=7)
-    with pytest.raises(ValueError, match="positions -1 to 2"):
-        layer(x, start=-1)
-
-
-@pytest.mark.parametrize("kind", LAYERS)
 def test_each_row_can_have_positions_of_its_own(kind):
     layer, x = kind(6, 10), torch.randn(2, 3, 6)
     positions = torch.tensor([[0, 0, 1], [7, 8, 9]])
     expected = torch.stack([x[0] + layer.table[[0, 0, 1]], layer(x, start=7)[1]])
     torch.testing.assert_close(layer(x, positions=positions), expected)
-    with pytest.raises(ValueError, match="positions 0 to 10 .* 0 to 9"):
-        layer(x, positions=positions + torch.tensor([[0], [1]]))
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])
@@ -244,8 +214,3 @@ def test_the_relative_bias_looks_up_every_pair_s_distance(T_q, T_k, bidirectiona
     assert torch.equal(found, expected)
     ours, wanted = (torch.autograd.grad(bias.sin().sum(), layer.table)[0] for bias in (found, expected))
     torch.testing.assert_close(ours, wanted)
-
-
-def test_a_relative_bias_without_buckets_is_refused_at_once():
-    with pytest.raises(ValueError, match="num_buckets=2"):
-        RelativePositionBias(3, num_buckets=2)

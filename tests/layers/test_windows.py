@@ -125,20 +125,6 @@ def test_without_a_bias_only_the_last_projection_has_one():
     assert names == ["o_proj.bias"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        ((6, 4, 3), {}, "dim=6, num_heads=4"),
-        ((6, 0, 3), {}, "dim=6, num_heads=0"),
-        ((6, 2, 3), {"shift": 3}, "below window_size=3, got 3"),
-        ((6, 2, 3), {"shift": -1}, "below window_size=3, got -1"),
-    ],
-)
-def test_sizes_that_do_not_fit_together_are_named(arguments, options, message):
-    with pytest.raises(ValueError, match=message):
-        WindowAttention(*arguments, **options)
-
-
 def test_a_block_follows_its_equation():
     block = filled(SwinBlock(WindowAttention(6, 2, 3, shift=1), 6, 10))
     x = torch.randn(2, 6, 6, 6, dtype=torch.float64)
@@ -195,20 +181,6 @@ def test_windows_and_their_places_go_row_by_row_and_merging_undoes_cutting(down,
     assert torch.equal(window_merge(windows, down * size, across * size), x)
 
 
-@pytest.mark.parametrize(("height", "width", "size"), [(6, 7, 2), (5, 8, 4), (4, 4, 0)])
-def test_a_map_that_is_no_whole_number_of_windows_is_named(height, width, size):
-    with pytest.raises(ValueError, match=f"{height} x {width} .* {size} x {size}"):
-        window_partition(torch.zeros(1, height, width, 1), size)
-
-
-@pytest.mark.parametrize(
-    ("count", "area", "height", "width"), [(6, 4, 4, 4), (4, 5, 4, 5), (3, 4, 4, 3), (4, 4, 1, 16)]
-)
-def test_windows_of_another_map_are_refused(count, area, height, width):
-    with pytest.raises(ValueError, match=f"{count} windows of {area} places do not make a map of {height} x {width}"):
-        window_merge(torch.zeros(1, count, area, 1), height, width)
-
-
 @pytest.mark.parametrize("shift", [0, 1, 3])
 def test_what_leaves_at_the_top_left_comes_in_at_the_bottom_right(shift):
     x = torch.rand(2, 4, 6, 3)
@@ -239,12 +211,6 @@ def test_who_may_attend_are_the_places_of_one_displaced_window(down, across, siz
     assert len(homes) == len({tuple(cell) for cell in cells.tolist()})  # no displaced window is torn apart
 
 
-@pytest.mark.parametrize("shift", [-1, 3])
-def test_a_shift_out_of_range_is_named(shift):
-    with pytest.raises(ValueError, match=f"shifted by 0 to 2 places, got {shift}"):
-        shifted_window_mask(6, 6, 3, shift)
-
-
 @pytest.mark.parametrize(("size", "table_size"), [(1, None), (3, None), (2, 2), (2, 5), (4, 7)])
 def test_a_pair_of_places_finds_the_row_of_its_offset(size, table_size):
     largest = table_size or size
@@ -255,12 +221,6 @@ def test_a_pair_of_places_finds_the_row_of_its_offset(size, table_size):
         for key in range(size**2):
             down, right = query // size - key // size, query % size - key % size
             assert rows[index[query, key]] == (down, right)
-
-
-@pytest.mark.parametrize("size", [0, 4])
-def test_a_window_that_the_table_does_not_know_is_named(size):
-    with pytest.raises(ValueError, match=f"windows of 1 to 3, got one of {size}"):
-        relative_position_index(size, 3)
 
 
 def test_in_training_whole_examples_are_dropped_and_the_others_made_up_for_it():
@@ -285,9 +245,3 @@ def test_a_dropped_branch_gets_no_gradient():
     y = DropPath(0.5).train()(x)
     y.sum().backward()
     assert torch.equal(x.grad == 0, y == 0) and (y == 0).any() and (y != 0).any()
-
-
-@pytest.mark.parametrize("rate", [-0.1, 1.0])
-def test_a_rate_out_of_range_is_named(rate):
-    with pytest.raises(ValueError, match=f"from 0 up to, but not including, 1; got {rate}"):
-        DropPath(rate)
