@@ -6,14 +6,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from course_lib.functional.recurrent import LSTMState, map_state
-from course_lib.layers.recurrent import (
-    GRU,
-    LSTM,
-    RNN,
-    GRUCell,
-    LSTMCell,
-    RNNCell,
-)
+from course_lib.layers.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 
 VALID = torch.tensor([[True, True, True, True], [True, True, False, False]])
 

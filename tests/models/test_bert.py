@@ -2,11 +2,7 @@ import pytest
 import torch
 
 from course_lib.models.bert import BERTConfig
-from course_lib.models.bert_tasks import (
-    BERTForMaskedLM,
-    BERTForNextSentence,
-    BERTForPreTraining,
-)
+from course_lib.models.bert_tasks import BERTForMaskedLM, BERTForNextSentence, BERTForPreTraining
 
 
 def make(build, **overrides):

@@ -2,11 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.models.conformer import (
-    Conformer,
-    ConformerConfig,
-    SpeechTransformer,
-)
+from course_lib.models.conformer import Conformer, ConformerConfig, SpeechTransformer
 
 TINY = {"frame_dim": 6, "num_classes": 4, "dim": 8, "depth": 2, "num_heads": 2, "mlp_dim": 12, "kernel_size": 3}
 both = pytest.mark.parametrize("kind", [Conformer, SpeechTransformer])

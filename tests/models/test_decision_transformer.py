@@ -1,10 +1,7 @@
 import pytest
 import torch
 
-from course_lib.models.decision_transformer import (
-    DecisionTransformer,
-    DecisionTransformerConfig,
-)
+from course_lib.models.decision_transformer import DecisionTransformer, DecisionTransformerConfig
 
 SIZES = {"state_dim": 5, "action_dim": 3, "max_steps": 9, "context_steps": 4, "dim": 12, "depth": 2, "num_heads": 3}
 

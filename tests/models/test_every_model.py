@@ -82,8 +82,8 @@ class Case:
 
     build: Callable  # () -> model
     inputs: Callable  # () -> what `forward` takes, B rows of it
-    encoded: Callable | None = None  # (model, *inputs) -> what `features` should be, from embed and encode
-    headed: Callable | None = None  # (model, features) -> what `forward` should be
+    encoded: Callable | None = lambda model, *x: model.encode(model.embed(*x))  # what `features` should be
+    headed: Callable | None = lambda model, h: model.head(h)  # of the features: what `forward` should be
     maps: dict = field(default_factory=dict)  # part of the model -> shape of its recorded attention
     std: float = 0.3  # of all weights
 
@@ -111,7 +111,6 @@ def character_lm(cell):
         build=lambda: CharacterLM(RecurrentConfig(vocab_size=VOCAB, cell=cell, hidden_dim=6, num_layers=2)),
         inputs=lambda: (tokens(FEW),),
         encoded=lambda model, x: model.encode(model.embed(x))[0],
-        headed=lambda model, h: model.head(h),
     )
 
 
@@ -137,7 +136,6 @@ TABLE = {
     "GPT": Case(
         build=lambda: GPT(GPTConfig(**SHORT)),
         inputs=lambda: (tokens(),),
-        encoded=lambda model, x: model.encode(model.embed(x)),
         headed=lambda model, h: h @ model.token_embed.weight.T,
         maps={"": SQUARE},
     ),
@@ -146,8 +144,6 @@ TABLE = {
             LlamaConfig(vocab_size=VOCAB, context_length=6, dim=8, depth=2, num_heads=2, num_kv_heads=1, mlp_dim=12)
         ),
         inputs=lambda: (tokens(),),
-        encoded=lambda model, x: model.encode(model.embed(x)),
-        headed=lambda model, h: model.head(h),
         maps={"": SQUARE},
     ),
     "attention alone": Case(
@@ -155,14 +151,11 @@ TABLE = {
             AttentionOnlyConfig(vocab_size=VOCAB, context_length=6, dim=8, num_heads=2, head_dim=3)
         ),
         inputs=lambda: (tokens(),),
-        encoded=lambda model, x: model.encode(model.embed(x)),
-        headed=lambda model, h: model.head(h),
         maps={"": SQUARE},
     ),
     "BERT": Case(
         build=lambda: BERT(BERTConfig(**SHORT), pooler=False),
         inputs=lambda: (tokens(),),
-        encoded=lambda model, x: model.encode(model.embed(x)),
         headed=lambda model, h: h,
         maps={"": SQUARE},
     ),
@@ -186,7 +179,6 @@ TABLE = {
         ),
         inputs=lambda: (tokens(), tokens(T_Q)),
         encoded=decoded,
-        headed=lambda model, h: model.head(h),
         maps=two_sided((1, 2), (2, 4)),
     ),
     "T5": Case(
@@ -203,7 +195,6 @@ TABLE = {
             )
         ),
         inputs=lambda: (tokens(), fields(), grid_boxes(2, 3).double().expand(B, -1, -1)),
-        encoded=lambda model, *x: model.encode(model.embed(*x)),
         headed=lambda model, h: model.score(h),
         maps={
             "bert": (B, 2, 2, T, T),
@@ -228,28 +219,20 @@ TABLE = {
             MultimodalGPTConfig(language=GPTConfig(**SHORT | {"context_length": 11}), patch_dim=5)
         ),
         inputs=lambda: (tokens(), fields()),
-        encoded=lambda model, *x: model.encode(model.embed(*x)),
         headed=lambda model, h: h[:, 6:] @ model.gpt.token_embed.weight.T,
         maps={"": (B, 2, 2, 11, 11)},
     ),
     "Conformer": Case(
-        build=lambda: Conformer(ConformerConfig(**SPEECH)),
-        inputs=lambda: (numbers(4 * T - 1, 6),),
-        encoded=lambda model, x: model.encode(model.embed(x)),
-        headed=lambda model, h: model.head(h),
-        maps={"": SQUARE},
+        build=lambda: Conformer(ConformerConfig(**SPEECH)), inputs=lambda: (numbers(4 * T - 1, 6),), maps={"": SQUARE}
     ),
     "Transformer of frames": Case(
         build=lambda: SpeechTransformer(ConformerConfig(**SPEECH)),
         inputs=lambda: (numbers(4 * T - 1, 6),),
-        encoded=lambda model, x: model.encode(model.embed(x)),
-        headed=lambda model, h: model.head(h),
         maps={"": SQUARE},
     ),
     "ViT": Case(
         build=lambda: ViT(VIT),
         inputs=lambda: (image(),),
-        encoded=lambda model, x: model.encode(model.embed(x)),
         headed=lambda model, h: model.head(h[:, 0]),
         maps={"": SQUARE},
     ),
@@ -258,24 +241,19 @@ TABLE = {
             SwinConfig(**PICTURES, patch_size=2, dim=4, depths=(2, 1), num_heads=(2, 4), window_size=2, drop_path=0.0)
         ),
         inputs=lambda: (image(),),
-        encoded=lambda model, x: model.encode(model.embed(x)),
         headed=lambda model, h: model.head(h.mean(dim=1)),
         maps={r"stages\.0": (4 * B, 2, 2, 4, 4), r"stages\.1": (B, 1, 4, 4, 4)},  # 2 x 2 windows, then one
     ),
     "Mixer": Case(
         build=lambda: Mixer(MixerConfig(**PATCHES, token_mlp_dim=6, mlp_dim=10)),
         inputs=lambda: (image(),),
-        encoded=lambda model, x: model.encode(model.embed(x)),
         headed=lambda model, h: model.head(h.mean(dim=1)),
     ),
     "encoder of an MAE": Case(
-        build=lambda: MAEEncoder(BARE),
-        inputs=lambda: (image(),),
-        encoded=lambda model, x: model.encode(model.embed(x)),
-        headed=lambda model, h: h,
-        maps={"": SQUARE},
+        build=lambda: MAEEncoder(BARE), inputs=lambda: (image(),), headed=lambda model, h: h, maps={"": SQUARE}
     ),
     "MAE": Case(
+        headed=None,
         build=lambda: MAE(MAE_CONFIG),
         inputs=lambda: (image(), noise()),
         encoded=lambda model, x, _: model.encode(model.embed(x)),
@@ -298,7 +276,6 @@ TABLE = {
             DecisionTransformerConfig(state_dim=3, action_dim=2, max_steps=T, dim=8, depth=2, num_heads=2, dropout=0.0)
         ),
         inputs=lambda: (numbers(T), numbers(T, 3), numbers(T, 2)),
-        encoded=lambda model, *x: model.encode(model.embed(*x)),
         headed=lambda model, h: model.head(h[:, 1::3]).tanh(),
         maps={"": (B, 2, 2, 3 * T, 3 * T)},
     ),
@@ -306,9 +283,9 @@ TABLE = {
         build=lambda: Policy(ImitationConfig(state_dim=3, action_dim=2, hidden_dim=6)),
         inputs=lambda: (numbers(3),),
         encoded=lambda model, x: model.backbone(x),
-        headed=lambda model, h: model.head(h),
     ),
     "RBM": Case(
+        headed=None,
         build=lambda: RBM(RBMConfig(num_visible=4, num_hidden=3)),
         inputs=lambda: (numbers(4),),
         encoded=lambda model, v: (v @ model.weight.T + model.hidden_bias).sigmoid(),
@@ -317,19 +294,20 @@ TABLE = {
         build=lambda: CNN(SMALL_CNN),
         inputs=lambda: (image(),),
         encoded=lambda model, x: model.feature_maps(x)[-1].mean(dim=(2, 3)),
-        headed=lambda model, h: model.head(h),
     ),
     "ResNet": Case(
         build=lambda: ResNet(RESNET),
         inputs=lambda: (image(),),
         encoded=lambda model, x: model.feature_maps(x)[-1].mean(dim=(2, 3)),
-        headed=lambda model, h: model.head(h),
     ),
-    "U-Net": Case(build=lambda: UNet(UNetConfig(**PICTURES, widths=(4, 6))), inputs=lambda: (image(),)),
+    "U-Net": Case(encoded=None, build=lambda: UNet(UNetConfig(**PICTURES, widths=(4, 6))), inputs=lambda: (image(),)),
     "SegNet": Case(
-        build=lambda: SegNet(SegNetConfig(**PICTURES, widths=(4, 6), depths=(1, 2))), inputs=lambda: (image(),)
+        encoded=None,
+        build=lambda: SegNet(SegNetConfig(**PICTURES, widths=(4, 6), depths=(1, 2))),
+        inputs=lambda: (image(),),
     ),
     "FCN": Case(
+        encoded=None,
         build=lambda: FCN(FCNConfig(backbone=SMALL_CNN, window=4, num_classes=3, num_skips=1)),
         inputs=lambda: (image(),),
     ),

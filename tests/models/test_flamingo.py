@@ -5,12 +5,7 @@ import torch
 from transformers import IdeficsConfig
 from transformers.models.idefics.perceiver import IdeficsPerceiverResampler
 
-from course_lib.models.flamingo import (
-    FlamingoConfig,
-    GatedCrossAttention,
-    PerceiverResampler,
-    flamingo_on,
-)
+from course_lib.models.flamingo import FlamingoConfig, GatedCrossAttention, PerceiverResampler, flamingo_on
 from course_lib.models.gpt import GPT, GPTConfig
 
 LANGUAGE = GPTConfig(vocab_size=11, context_length=8, dim=8, depth=3, num_heads=2, dropout=0.1)

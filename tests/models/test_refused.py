@@ -207,10 +207,7 @@ REFUSED = [
     (lambda: T5(T5Config(**TEXT, head=None)).given(ids(3)), "head=None"),
     (lambda: Transformer(TransformerConfig(**SHORT, head=None)).given(ids(3)), "head=None"),
     (lambda: Transformer(TransformerConfig(**SHORT))(ids(3), ids(7)), "positions 0 to 6 were asked for"),
-    (
-        lambda: Marian(MarianConfig(**SHORT | PAIRS))(ids(3), ids(7)),
-        "positions 0 to 6 were asked for",
-    ),
+    (lambda: Marian(MarianConfig(**SHORT | PAIRS))(ids(3), ids(7)), "positions 0 to 6 were asked for"),
     (lambda: reads(torch.tensor([[True, False]])), "row 0 ends in padding"),
     (lambda: sees(torch.zeros(1, 1, 5)), "a patch has 6 numbers, got 5"),
     (lambda: sees(torch.zeros(1, 2, 6)), "positions 2 to 6 were asked for, the table holds 0 to 5"),
@@ -234,10 +231,7 @@ REFUSED = [
         lambda: SegNet(SegNetConfig(widths=(4, 6), depths=(1, 2), in_channels=2))(images(2, 3, 8)),
         "3 x 8 pixels cannot be halved 2 times: it needs 4",
     ),
-    (
-        lambda: fcn_from_classifier(CNN(PLACES)).score_map(images(1, 15, 16)),
-        "map is 3 x 4 pixels, the window 4 x 4",
-    ),
+    (lambda: fcn_from_classifier(CNN(PLACES)).score_map(images(1, 15, 16)), "map is 3 x 4 pixels, the window 4 x 4"),
     (lambda: fitted([]), "empty"),
     (lambda: fitted([0, 4]), r"from 0 to 3, got \[0, 4\]"),
     (lambda: fitted([0, -1]), "from 0 to 3"),

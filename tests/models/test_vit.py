@@ -3,10 +3,7 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.layers.patches import ConvStem
-from course_lib.models.vit import (
-    ViT,
-    ViTConfig,
-)
+from course_lib.models.vit import ViT, ViTConfig
 
 POOLS = pytest.mark.parametrize("pool", ["cls", "mlp", "mean"])
 
