@@ -6,6 +6,7 @@ from sklearn import linear_model
 from sklearn.feature_extraction import DictVectorizer
 
 from course_lib.models.baselines import LogisticRegression, MajorityClass, bag_of_words, word_windows
+from course_lib.models.naive_bayes import NaiveBayes
 
 
 def sentences(count, seed, *, classes=3):
@@ -70,6 +71,13 @@ def test_no_examples_have_no_probabilities():
 def test_fitting_again_starts_afresh():
     model = LogisticRegression().fit([["a"], ["b"]], [0, 1]).fit([["a"], ["b"]], ["yes", "no"])
     assert model.predict([["a"], ["b"]]) == ["yes", "no"]
+
+
+def test_scores_of_naive_bayes_are_those_of_a_pencil():
+    model = NaiveBayes(smoothing=1.0).fit([["a", "a", "b"], ["b"]], ["x", "y"])
+    given = model.log_scores([["a", "c"]]).exp()[0].tolist()  # three features: a, b, and what was never seen
+    assert model.classes == ["x", "y"] and given == pytest.approx([1 / 2 * 3 / 6 * 1 / 6, 1 / 2 * 1 / 4 * 1 / 4])
+    assert model.predict([["a", "a"]]) == ["x"]
 
 
 def test_the_majority_class_looks_at_nothing():
