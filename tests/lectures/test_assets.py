@@ -53,13 +53,19 @@ def machine(monkeypatch, tmp_path):
     return has, calls
 
 
-@pytest.mark.parametrize(("kind", "asked"), [("npm", ["npm"]), ("pip", ["pip"])])
-def test_npm_gets_it_else_pip_and_only_once(machine, kind, asked):
+@pytest.mark.parametrize(
+    ("there", "asked"),
+    [({"npm": GOOD}, ["npm"]), ({"pip": GOOD}, ["pip"]), ({"npm": b"evil", "pip": GOOD}, ["npm", "pip"])],
+)
+def test_npm_gets_it_else_pip_only_once_and_again_where_it_was_damaged(machine, there, asked):
     has, calls = machine
-    has[kind] = GOOD
+    has.update(there)
     assert asset(PACKAGE, "dist/thing.js") == asset(PACKAGE, "dist/thing.js") == GOOD
     fetch([PACKAGE])
     assert calls == asked
+    [kept] = assets_folder().rglob("thing.js")
+    kept.write_bytes(GOOD[:5])
+    assert asset(PACKAGE, "dist/thing.js") == GOOD
 
 
 def test_a_wrong_file_is_never_kept(machine):
@@ -68,19 +74,6 @@ def test_a_wrong_file_is_never_kept(machine):
     with pytest.raises(CannotStart, match=r"npm: dist/thing.js is not the file .*; pip: dist/thing.js is not"):
         fetch([PACKAGE])
     assert calls == ["npm", "pip"] and not list(assets_folder().rglob("*.js"))
-
-
-def test_pip_takes_over_where_npm_gives_a_wrong_file(machine):
-    machine[0].update(npm=b"evil", pip=GOOD)
-    assert asset(PACKAGE, "dist/thing.js") == GOOD
-
-
-def test_a_damaged_file_is_fetched_again(machine):
-    machine[0]["npm"] = GOOD
-    asset(PACKAGE, "dist/thing.js")
-    [kept] = assets_folder().rglob("thing.js")
-    kept.write_bytes(GOOD[:5])
-    assert asset(PACKAGE, "dist/thing.js") == GOOD
 
 
 def test_without_a_network_a_sentence_says_what_to_do(machine):

@@ -1,4 +1,4 @@
-"""What `course slides` and `course handout` write, and what they say where they cannot."""
+"""What `course slides` and `course handout` write, and what these and `course lecture` say where they cannot."""
 
 import re
 
@@ -9,7 +9,7 @@ from course_lib.commands.files import read_notebook, write_notebook
 from course_lib.data.place import CannotStart, course_folder
 from course_lib.lectures import browser
 from course_lib.lectures.browser import find_browser, print_pdf
-from course_lib.lectures.commands import write_handouts, write_slides
+from course_lib.lectures.commands import teach, write_handouts, write_slides
 from course_lib.lectures.handout import lesson_page
 from course_lib.lectures.story import slides_of
 from tests.needs import find_chromium
@@ -86,20 +86,40 @@ def test_without_a_length_the_longest_lecture_of_the_lesson_is_written(tmp_path,
     assert ("1 slides, 9 minutes" if path == 30 else "2 slides, 17 minutes") in capsys.readouterr().out
 
 
-def test_what_cannot_be_written_is_said(tmp_path):
-    with pytest.raises(CannotStart, match="^The lecture of 05_attention takes 30, 60 or 90 minutes, not 45.$"):
-        write_slides(LESSON, path=45)
-    with pytest.raises(CannotStart, match="A deck is light or dark, not 'pink'"):
-        write_slides(LESSON, theme="pink")
-    empty, broken = tmp_path / "07_empty.ipynb", tmp_path / "08_broken.ipynb"
-    write_notebook(new_notebook(), empty)
-    slides = [{"text": "# Short", "notes": "Say.", "paths": [30], "minutes": 1}]
-    short = new_notebook(cells=[new_markdown_cell("# Short", metadata={"lecture": {"slides": slides}})])
-    broken.write_text("{")
-    with pytest.raises(CannotStart, match="07_empty has no slides yet.* docs/lecturing.md"):
-        write_slides(empty)
-    write_notebook(short, tmp_path / "09_short.ipynb")
-    with pytest.raises(CannotStart, match="^The lecture of 09_short takes 30 minutes, not 90.$"):
-        write_slides(tmp_path / "09_short.ipynb", path=90)
-    with pytest.raises(CannotStart, match="08_broken.ipynb cannot be read"):
-        write_handouts(broken)
+@pytest.fixture
+def lesson(tmp_path):
+    """lesson(name): a lesson of the course, or a small one: without slides, with one slide, or a file that is none."""
+
+    def write(name):
+        if name == LESSON.stem:
+            return LESSON
+        path = tmp_path / f"{name}.ipynb"
+        slides = [{"text": "# Short", "notes": "Say.", "paths": [30], "minutes": 1}] * (name == "09_short")
+        write_notebook(new_notebook(cells=[new_markdown_cell("# A", metadata={"lecture": {"slides": slides}})]), path)
+        if name == "08_broken":
+            path.write_text("{")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "options", "said"),
+    [
+        (
+            write_slides,
+            "05_attention",
+            {"path": 45},
+            "^The lecture of 05_attention takes 30, 60 or 90 minutes, not 45.$",
+        ),
+        (write_slides, "09_short", {"path": 90}, "^The lecture of 09_short takes 30 minutes, not 90.$"),
+        (write_slides, "05_attention", {"theme": "pink"}, "A deck is light or dark, not 'pink'"),
+        (write_slides, "07_empty", {}, "07_empty has no slides yet.* docs/lecturing.md"),
+        (write_handouts, "08_broken", {}, "08_broken.ipynb cannot be read"),
+        (teach, "05_attention", {"theme": "pink"}, "light or dark"),
+        (teach, "05_attention", {"path": 45}, "not 45"),
+    ],
+)
+def test_what_cannot_be_written_is_said(lesson, command, name, options, said):
+    with pytest.raises(CannotStart, match=said):
+        command(lesson(name), **options)

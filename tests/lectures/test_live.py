@@ -9,13 +9,12 @@ import sys
 
 import psutil
 import pytest
-from nbformat.v4 import new_markdown_cell, new_notebook
 
-from course_lib.commands.files import read_notebook, write_notebook
+from course_lib.commands.files import read_notebook
 from course_lib.data.place import CannotStart, course_folder
 from course_lib.lectures import live
 from course_lib.lectures.commands import teach
-from course_lib.lectures.live import FIRST_PORT, _serve, answers, free_port, prepare, server_command
+from course_lib.lectures.live import FIRST_PORT, _serve, free_port, prepare, server_command
 from course_lib.lectures.story import slides_of
 
 LESSON = course_folder() / "notebooks" / "05_attention.ipynb"
@@ -64,20 +63,6 @@ def test_a_port_is_free_until_somebody_listens(taken, free):
     assert not live._is_free(taken)
 
 
-def test_a_lesson_without_slides_says_so(tmp_path):
-    untaught = tmp_path / "07_untaught.ipynb"
-    write_notebook(new_notebook(cells=[new_markdown_cell("# 07 · Nobody teaches this")]), untaught)
-    with pytest.raises(CannotStart, match="07_untaught has no slides yet"):
-        teach(untaught)
-
-
-def test_a_theme_or_a_length_that_does_not_exist_is_named():
-    with pytest.raises(CannotStart, match="light or dark, not 'pink'"):
-        teach(LESSON, theme="pink")
-    with pytest.raises(CannotStart, match="takes 30, 60 or 90 minutes, not 45"):
-        teach(LESSON, path=45)
-
-
 # ------------------------------------------------------------------------------------------- how it serves
 
 
@@ -87,25 +72,21 @@ def serve(code, port, **options):
     return _serve(command, dict(os.environ), port, **options)
 
 
-ANSWERS_ONCE = "socket.create_server(('127.0.0.1', port)).accept()"
-
-
-def test_the_address_is_said_and_opened_when_the_server_answers(free, capfd, monkeypatch):
+@pytest.mark.parametrize(
+    ("opens", "more"), [(True, []), (False, ["No browser could be opened: open this address in one."])]
+)
+def test_the_address_is_said_and_opened_when_the_server_answers(free, capfd, monkeypatch, opens, more):
     opened = []
-    monkeypatch.setattr(live.webbrowser, "open", lambda address: opened.append(address) or True)
-    assert serve(f"time.sleep(0.5)\nprint('up', flush=True)\n{ANSWERS_ONCE}", free, browser=True) == 0
+    monkeypatch.setattr(live.webbrowser, "open", lambda address: opened.append(address) or opens)
+    answering = "time.sleep(0.5)\nprint('up', flush=True)\nsocket.create_server(('127.0.0.1', port)).accept()"
+    assert serve(answering, free, browser=True) == 0
     said = capfd.readouterr().out.splitlines()
     assert said == [
         "up",
         f"The lecture is at http://127.0.0.1:{free}/ for this machine alone. To stop it, press Ctrl-C here.",
+        *more,
     ]
     assert opened == [f"http://127.0.0.1:{free}/"]
-
-
-def test_where_no_browser_opens_the_address_is_enough(free, capfd, monkeypatch):
-    monkeypatch.setattr(live.webbrowser, "open", lambda address: False)
-    assert serve(ANSWERS_ONCE, free, browser=True) == 0
-    assert "No browser could be opened: open this address in one." in capfd.readouterr().out
 
 
 def test_a_server_that_ends_at_once_opens_nothing(free, capfd, monkeypatch):
@@ -169,10 +150,6 @@ def test_under_nohup_a_lecture_outlives_its_terminal(start):
     with pytest.raises(subprocess.TimeoutExpired):
         command.wait(timeout=1)
     assert server.is_running()
-
-
-def test_waiting_ends_when_the_server_does(free):
-    assert not answers(free, running=iter([True, True, False]).__next__)
 
 
 def test_the_server_listens_on_this_machine_alone_and_restarts_nothing(tmp_path):

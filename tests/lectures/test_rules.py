@@ -5,9 +5,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_lib.commands.files import read_notebook
-from course_lib.commands.lessons import find_lesson, lessons
+from course_lib.commands.lessons import lessons
 from course_lib.lectures.rules import FORMULAS, lecture_problems, with_formula
-from course_lib.lectures.story import compose, paths_of
+from course_lib.lectures.story import compose
 
 NOTES = "**Say.** " + "word " * 20
 FIGURE = new_output("display_data", {"text/html": "<img alt='' src=''>", "text/plain": "Figure: Waves."})
@@ -17,11 +17,6 @@ STEPPER = new_output("display_data", {"text/html": '<div class="course-stepper">
 @pytest.mark.parametrize("path", lessons(), ids=lambda path: path.stem)
 def test_every_lecture_keeps_the_rules(path):
     assert lecture_problems(read_notebook(path)) == []
-
-
-@pytest.mark.parametrize(("name", "paths"), [("00", (30, 60)), ("05", (30, 60, 90))])
-def test_lessons_00_and_05_are_taught(name, paths):
-    assert paths_of(read_notebook(find_lesson(name))) == paths
 
 
 def lecture(full=90):
@@ -38,15 +33,6 @@ def lecture(full=90):
     return new_notebook(cells=cells)
 
 
-@pytest.mark.parametrize("full", [30, 60, 90])
-def test_a_lecture_that_keeps_the_rules_has_no_problem(full):
-    assert lecture_problems(lecture(full)) == []
-
-
-def test_a_lesson_without_a_lecture_has_no_problem():
-    assert lecture_problems(new_notebook(cells=[new_markdown_cell("# No lecture")])) == []
-
-
 def broken(number=1, cell=None, full=90, **fields):
     notebook = lecture(full)
     old = notebook.cells[number]
@@ -57,22 +43,22 @@ def broken(number=1, cell=None, full=90, **fields):
     return notebook
 
 
-def test_a_link_may_lead_to_a_slide_of_each_path_that_has_it():
-    assert lecture_problems(broken(30, notes=f"{NOTES} [Before](#/slide-29), [first](#slide-1).")) == []
+def shortened(full, left):
+    notebook = lecture(full)
+    notebook.cells = notebook.cells[:left]
+    return notebook
 
 
 @pytest.mark.parametrize(
-    ("full", "left", "sentence"),
+    "notebook",
     [
-        (90, 34, "lecture of 90 minutes has 34 slides; 35 to 45"),
-        (60, 22, "lecture of 60 minutes has 22 slides; 23 to 30"),
-        (30, 11, "lecture of 30 minutes has 11 slides; 12 to 15"),
+        *map(lecture, (30, 60, 90)),
+        new_notebook(cells=[new_markdown_cell("# No lecture")]),
+        broken(30, notes=f"{NOTES} [Before](#/slide-29), [first](#slide-1)."),  # each path of it has these slides
     ],
 )
-def test_too_few_slides_for_the_longest_path(full, left, sentence):
-    notebook = lecture(full)
-    notebook.cells = notebook.cells[:left]
-    assert sentence in lecture_problems(notebook)[0]
+def test_a_lecture_that_keeps_the_rules_or_is_none_has_no_problem(notebook):
+    assert lecture_problems(nbformat.from_dict(notebook)) == []
 
 
 def test_only_paths_that_are_offered_have_a_length_to_keep():
@@ -107,6 +93,9 @@ def test_only_paths_that_are_offered_have_a_length_to_keep():
         (broken(notes=f"{NOTES} [Before](#/slide-30)."), "of 30 minutes links to 'slide-30', which is not in it"),
         (broken(show=["figure"]), "its cell has no such output"),
         (broken(minutes=0), "takes 0 minutes"),
+        (shortened(90, 34), "lecture of 90 minutes has 34 slides; 35 to 45"),
+        (shortened(60, 22), "lecture of 60 minutes has 22 slides; 23 to 30"),
+        (shortened(30, 11), "lecture of 30 minutes has 11 slides; 12 to 15"),
     ],
 )
 def test_a_rule_that_is_broken_is_named(notebook, sentence):

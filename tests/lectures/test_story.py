@@ -2,6 +2,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from course_lib.commands.files import read_notebook
+from course_lib.commands.lessons import find_lesson
 from course_lib.lectures.story import compose, fold, output_kind, paths_of, slides_of, unfold
 
 FIGURE = new_output("display_data", {"text/html": "<img alt='Waves.' src=''>", "text/plain": "Figure: Waves."})
@@ -70,6 +72,7 @@ def test_a_lesson_offers_the_paths_that_its_slides_name_and_the_longest_is_taken
     assert paths_of(story) == (30, 60)
     assert compose(story) == compose(story, path=60) != compose(story, path=30)
     assert paths_of(lesson()) == ()
+    assert paths_of(read_notebook(find_lesson("00"))) == (30, 60)
 
 
 @pytest.mark.parametrize("show", [["figure"], ["code"], []])
@@ -91,15 +94,6 @@ def test_code_is_cut_between_two_lines_that_are_named_by_how_they_begin():
 
 
 @pytest.mark.parametrize(
-    ("code", "message"),
-    [(["x =", "print"], "0 lines"), (["", "print"], "4 lines"), (["print", "b ="], "ends its code before")],
-)
-def test_code_that_cannot_be_found_once_is_refused(code, message):
-    with pytest.raises(ValueError, match=message):
-        compose(lesson(slide(show=["code"], code=code)))
-
-
-@pytest.mark.parametrize(
     ("part", "source"),
     [
         ("math", "$$a^2 +\nb^2$$"),
@@ -112,19 +106,6 @@ def test_formulas_lists_and_tables_come_from_the_lesson(part, source):
     assert words.source == f"## Look back\n\n{source}"
 
 
-def test_steps_come_one_by_one_with_the_outputs_last():
-    notebook = compose(lesson(slide("## Look back\n\n- one\n- two", show=["text"], steps=True)))
-    assert kinds(notebook) == ["slide", "fragment", "fragment", "fragment", "notes"]
-    assert [cell.source for cell in notebook.cells[:3]] == ["## Look back", "- one", "- two"]
-
-
-def test_what_stands_below_a_list_comes_after_its_steps():
-    notebook = compose(
-        lesson(slide("## Look back\n\n- one\n- two, so", show=["math"], steps=True), cell=new_markdown_cell(PROSE))
-    )
-    assert [cell.source for cell in notebook.cells[1:4]] == ["- one", "- two, so", "$$a^2 +\nb^2$$"]
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -135,6 +116,9 @@ def test_what_stands_below_a_list_comes_after_its_steps():
         ({"paths": []}, "paths"),
         ({"minutes": 0}, "how long"),
         ({"text": "no heading"}, "begins with a heading"),
+        ({"show": ["code"], "code": ["x =", "print"]}, "0 lines"),
+        ({"show": ["code"], "code": ["", "print"]}, "4 lines"),
+        ({"show": ["code"], "code": ["print", "b ="]}, "ends its code before"),
     ],
 )
 def test_a_slide_that_asks_for_what_is_not_there_is_refused(fields, message):
@@ -145,3 +129,12 @@ def test_a_slide_that_asks_for_what_is_not_there_is_refused(fields, message):
 def test_two_slides_may_not_show_the_outputs_of_one_cell():
     with pytest.raises(ValueError, match="the outputs of one cell"):
         compose(lesson(slide(show=["text"]), slide("## Again", show=["figure"])))
+
+
+def test_steps_come_one_by_one_with_what_stands_below_them_and_the_outputs_last():
+    notebook = compose(lesson(slide("## Look back\n\n- one\n- two", show=["text"], steps=True)))
+    assert kinds(notebook) == ["slide", "fragment", "fragment", "fragment", "notes"]
+    assert [cell.source for cell in notebook.cells[:3]] == ["## Look back", "- one", "- two"]
+    formula = slide("## Look back\n\n- one\n- two, so", show=["math"], steps=True)
+    notebook = compose(lesson(formula, cell=new_markdown_cell(PROSE)))
+    assert [cell.source for cell in notebook.cells[1:4]] == ["- one", "- two, so", "$$a^2 +\nb^2$$"]
