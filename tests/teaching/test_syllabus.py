@@ -3,12 +3,10 @@
 import datetime
 import itertools
 import re
-import sys
 
 import icalendar
 import pytest
 
-from course_lib import cli
 from course_lib.data.place import CannotStart
 from course_lib.teaching.ics import Event, calendar
 from course_lib.teaching.syllabus import (
@@ -139,39 +137,3 @@ def test_hours_and_long_names_survive_the_calendar():
     (event,) = read(text).walk("VEVENT")
     assert str(event["SUMMARY"]) == name
     assert event.decoded("DTEND") - event.decoded("DTSTART") == datetime.timedelta(minutes=75)
-
-
-@pytest.fixture
-def course(monkeypatch, capsys):
-    """Calls the `course` command; returns (exit code, output, errors)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["course", *arguments])
-        with pytest.raises(SystemExit) as ending:
-            cli.main()
-        captured = capsys.readouterr()
-        return ending.value.code or 0, captured.out, captured.err
-
-    return call
-
-
-@pytest.mark.parametrize("plan", [*PLANS, "workshop"])
-def test_the_command_writes_a_syllabus_and_a_calendar(course, tmp_path, plan):
-    code, said, _ = course("syllabus", "--start", "2027-02-01", "--plan", plan, "--to", str(tmp_path))
-    assert code == 0 and "2027-02-01" in said
-    assert {path.name for path in tmp_path.iterdir()} == {"syllabus.md", "syllabus.ics"}
-    assert read((tmp_path / "syllabus.ics").read_bytes()).walk("VEVENT")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("--start", "2027-02-30"), "is no date"),
-        (("--start", "2027-02-01", "--plan", "long"), "project, short, workshop"),
-        (("--start", "2027-02-01", "--plan", "workshop", "--weeks", "3"), "leave out --weeks"),
-        (("--start", "2027-02-01", "--weeks", "99"), "9 to 18 weeks"),
-    ],
-)
-def test_a_slip_on_the_command_line_gets_one_sentence(course, tmp_path, arguments, says):
-    code, _, problem = course("syllabus", *arguments, "--to", str(tmp_path))
-    assert code == 1 and says in problem and "Traceback" not in problem and not list(tmp_path.iterdir())
